@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# Installs what `bazel test //...` needs on Debian 12, and says what it found. Run it as often as you like.
+#
+#   ./setup.sh [--cuda=auto|system|wheels|none]     (--no-cuda is --cuda=none; in the environment: COCONET_CUDA)
+#
+#     auto    the toolkit at CUDA_HOME or /usr/local/cuda; else the wheels; else a build without CUDA (the default)
+#     system  the toolkit at CUDA_HOME or /usr/local/cuda
+#     wheels  CUDA's wheels from PyPI, pinned, in a private prefix that no other program sees
+#     none    a build without CUDA
+set -euo pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
+
+readonly PACKAGES=(
+  bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++
+  libabsl-dev libbenchmark-dev libgmock-dev libgtest-dev libmd-dev libopenmpi-dev libsqlite3-dev openmpi-bin
+)
+readonly PINS=third_party/cuda/requirements.txt
+readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
+staging=""
+trap '[[ -z "$staging" ]] || rm -rf "$staging"' EXIT
+
+say() { echo "setup.sh: $*"; }
+die() {
+  say "$*" >&2
+  exit 1
+}
+
+# Prints those of the packages named that are not installed.
+missing_packages() {
+  comm -23 <(printf '%s\n' "$@" | sort -u) \
+    <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null | sed -n 's/ installed$//p' | sort -u)
+}
+
+# apt-get as root or by sudo; fails where neither is to be had.
+apt_get() {
+  if ((EUID == 0)); then
+    DEBIAN_FRONTEND=noninteractive apt-get "$@"
+  elif command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
+    sudo DEBIAN_FRONTEND=noninteractive apt-get "$@"
+  else
+    return 1
+  fi
+}
+
+# Installs those of the packages named that are missing. Where it cannot, it names them and fails.
+install_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]})) || return 0
+  say "installing ${missing[*]}"
+  apt_get update -qq || say "no new package lists; trying with those that are here"
+  apt_get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null && return
+  say "could not install them. Ask an administrator for: apt-get install ${missing[*]}" >&2
+  return 1
+}
+
+is_toolkit() { [[ -f "$1/include/cuda.h" && -f "$1/include/nvrtc.h" ]]; }
+
+# Prints where the system's toolkit is. third_party/cuda/repository.bzl looks in the same places.
+system_toolkit() {
+  local root
+  for root in "${CUDA_HOME:-}" /usr/local/cuda; do
+    if [[ -n "$root" ]] && is_toolkit "$root"; then
+      echo "$root"
+      return
+    fi
+  done
+  return 1
+}
+
+# Prints a python that has pip; installs one where there is none.
+python_with_pip() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    if "$python" -m pip --version >/dev/null 2>&1; then
+      echo "$python"
+      return
+    fi
+  done
+  install_packages ca-certificates python3 python3-pip >&2 && echo /usr/bin/python3
+}
+
+# Puts the wheels into PREFIX, laid out as a toolkit is, unless it holds what is pinned already. PREFIX is complete or
+# absent: it is renamed into place, with a copy of the pins in it.
+install_wheels() {
+  cmp -s "$PINS" "$PREFIX/requirements.txt" && return
+  local python
+  python="$(python_with_pip)" || return 1
+  say "installing CUDA's wheels into $PREFIX (once; a download of about 700 MB)"
+  mkdir -p "$(dirname "$PREFIX")" && staging="$(mktemp -d "$PREFIX.XXXXXX")" || return 1
+  "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --no-cache-dir \
+    --only-binary=:all: --require-hashes --target "$staging/wheels" -r "$PINS" &&
+    mv "$staging/wheels/nvidia/cu13" "$staging/cuda" &&
+    cp -r "$staging/wheels/nvidia/nccl/include/." "$staging/cuda/include" &&
+    cp -r "$staging/wheels/nvidia/nccl/lib/." "$staging/cuda/lib" &&
+    is_toolkit "$staging/cuda" &&
+    cp "$PINS" "$staging/cuda/requirements.txt" &&
+    rm -rf "$PREFIX" && mv "$staging/cuda" "$PREFIX"
+}
+
+# Sets `cuda` to the toolkit's folder, or to nothing where there is to be none.
+find_cuda() {
+  cuda=""
+  case "$1" in
+    none) say "CUDA: none, as asked" ;;
+    system) cuda="$(system_toolkit)" || die "no CUDA toolkit at CUDA_HOME (${CUDA_HOME:-unset}) or /usr/local/cuda" ;;
+    wheels) install_wheels && cuda="$PREFIX" || die "CUDA's wheels could not be installed" ;;
+    auto)
+      if ! cuda="$(system_toolkit)"; then
+        install_wheels && cuda="$PREFIX" || say "CUDA: none; building without it. To have it, set CUDA_HOME to a" \
+          "toolkit, or get pip and a network, and run ./setup.sh again"
+      fi
+      ;;
+    *) die "--cuda=$1: want auto, system, wheels or none" ;;
+  esac
+  [[ -z "$cuda" ]] || say "CUDA: $cuda"
+}
+
+# Tells bazel (.bazelrc imports the file) where the toolkit is, and which packages there are: it looks for CUDA and MPI
+# again, and compiles again, when another version of one has come, which it would not see by itself.
+write_bazelrc() {
+  local stamp text
+  stamp="$({ dpkg-query -W "${PACKAGES[@]}" && cat ${cuda:+"$cuda/include/cuda.h"} </dev/null; } | cksum | tr ' ' -)"
+  text="$(
+    echo "# Written by setup.sh"
+    [[ -n "$cuda" ]] && echo "common --repo_env=CUDA_HOME=$cuda" || echo "common --repo_env=COCONET_CUDA=none"
+    echo "common --repo_env=COCONET_SETUP=$stamp"
+    echo "build --action_env=COCONET_SETUP=$stamp"
+  )"
+  [[ -f .setup.bazelrc && "$(<.setup.bazelrc)" == "$text" ]] || echo "$text" >.setup.bazelrc
+}
+
+mode="${COCONET_CUDA:-auto}"
+for arg in "$@"; do
+  case "$arg" in
+    --cuda=*) mode="${arg#--cuda=}" ;;
+    --no-cuda) mode=none ;;
+    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' setup.sh && exit ;;
+    *) die "unknown argument $arg (see --help)" ;;
+  esac
+done
+
+command -v dpkg-query >/dev/null || die "this is not Debian. The build needs what Debian 12 calls: ${PACKAGES[*]}"
+install_packages "${PACKAGES[@]}" || exit 1
+[[ "$(command -v bazel)" -ef /usr/bin/bazel ]] ||
+  say "note: bazel is $(command -v bazel) here; the build is made for Debian's, /usr/bin/bazel"
+find_cuda "$mode"
+write_bazelrc
+say "ready: bazel test //..."
