@@ -30,6 +30,7 @@ def _cuda_impl(ctx):
     ctx.template("third_party/cuda/paths.h", ctx.attr._paths, {
         "{include}": root + "/include" if root else "",
         "{nvrtc}": _library(ctx, root, "nvrtc"),
+        "{nvrtc_builtins}": _library(ctx, root, "nvrtc-builtins"),
         "{nccl}": _library(ctx, root, "nccl"),
         "{cublas_lt}": _library(ctx, root, "cublasLt"),
     })
