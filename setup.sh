@@ -88,7 +88,7 @@ install_wheels() {
   python="$(python_with_pip)" || return 1
   say "installing CUDA's wheels into $PREFIX (once; a download of about 700 MB)"
   mkdir -p "$(dirname "$PREFIX")" && staging="$(mktemp -d "$PREFIX.XXXXXX")" || return 1
-  "$python" -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --no-cache-dir \
+  "$python" -m pip install -qq --disable-pip-version-check --root-user-action=ignore --no-deps --no-cache-dir \
     --only-binary=:all: --require-hashes --target "$staging/wheels" -r "$PINS" &&
     mv "$staging/wheels/nvidia/cu13" "$staging/cuda" &&
     cp -r "$staging/wheels/nvidia/nccl/include/." "$staging/cuda/include" &&
