@@ -1,0 +1,168 @@
+#include "coconet/base/dtype.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+struct DTypeInfo {
+  absl::string_view name;
+  size_t size;
+  bool is_float;
+  double unit_roundoff;
+  double min_subnormal;
+  double max_finite;
+};
+
+// One row a type, in the order of the enumeration.
+constexpr DTypeInfo kDTypes[] = {
+    {"f32", 4, true, 0x1p-24, 0x1p-149, std::numeric_limits<float>::max()},
+    {"f16", 2, true, 0x1p-11, 0x1p-24, 65504},
+    {"bf16", 2, true, 0x1p-8, 0x1p-133, 0x1.fep127},
+    {"f64", 8, true, 0x1p-53, 0x1p-1074, std::numeric_limits<double>::max()},
+    {"i32", 4, false, 0, 0, 2147483647.0},
+    {"i64", 8, false, 0, 0, 0x1.fffffffffffffp62},  // the largest double below 2^63
+    {"u8", 1, false, 0, 0, 255},
+    {"bool", 1, false, 0, 0, 1},
+};
+static_assert(std::size(kDTypes) == std::size(kAllDTypes));
+
+const DTypeInfo& Row(DType type) { return kDTypes[static_cast<size_t>(type)]; }
+
+constexpr absl::string_view kReduceNames[] = {"sum", "max", "min"};
+static_assert(std::size(kReduceNames) == std::size(kAllReduceKinds));
+
+template <class T>
+T Read(const void* data, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <class T>
+void Write(void* data, int64_t index, T value) {
+  std::memcpy(static_cast<char*>(data) + index * sizeof(T), &value, sizeof(T));
+}
+
+/// Towards zero; out of range becomes the nearest limit, NaN becomes 0.
+template <class T>
+T Saturated(double value) {
+  if (std::isnan(value)) return 0;
+  // The upper limit plus one is a power of two, so exact also where the limit itself is not.
+  const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
+  if (value >= above) return std::numeric_limits<T>::max();
+  if (value <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  return static_cast<T>(value);
+}
+
+/// The f32 next to `value` whose last bit is odd unless it is exact: rounding that once more, to a type
+/// at least two bits narrower, gives what rounding `value` at once would.
+float RoundToOdd(double value) {
+  const float nearest = static_cast<float>(value);
+  if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
+  uint32_t bits = std::bit_cast<uint32_t>(nearest);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) --bits;
+  return std::bit_cast<float>(bits | 1);
+}
+
+}  // namespace
+
+absl::string_view Name(DType type) { return Row(type).name; }
+
+std::optional<DType> ParseDType(absl::string_view name) {
+  for (DType type : kAllDTypes) {
+    if (Name(type) == name) return type;
+  }
+  return std::nullopt;
+}
+
+size_t SizeOf(DType type) { return Row(type).size; }
+bool IsFloat(DType type) { return Row(type).is_float; }
+double UnitRoundoff(DType type) { return Row(type).unit_roundoff; }
+double MinSubnormal(DType type) { return Row(type).min_subnormal; }
+double MaxFinite(DType type) { return Row(type).max_finite; }
+
+double LoadElement(DType type, const void* data, int64_t index) {
+  switch (type) {
+    case DType::kF32: return Read<float>(data, index);
+    case DType::kF16: return F32FromF16(Read<uint16_t>(data, index));
+    case DType::kBF16: return F32FromBF16(Read<uint16_t>(data, index));
+    case DType::kF64: return Read<double>(data, index);
+    case DType::kI32: return Read<int32_t>(data, index);
+    case DType::kI64: return static_cast<double>(Read<int64_t>(data, index));
+    case DType::kU8: return Read<uint8_t>(data, index);
+    case DType::kBool: return Read<uint8_t>(data, index) != 0;
+  }
+  CC_CHECK(false);
+}
+
+void StoreElement(DType type, void* data, int64_t index, double value) {
+  switch (type) {
+    case DType::kF32: return Write(data, index, static_cast<float>(value));
+    case DType::kF16: return Write(data, index, F16FromF32(RoundToOdd(value)));
+    case DType::kBF16: return Write(data, index, BF16FromF32(RoundToOdd(value)));
+    case DType::kF64: return Write(data, index, value);
+    case DType::kI32: return Write(data, index, Saturated<int32_t>(value));
+    case DType::kI64: return Write(data, index, Saturated<int64_t>(value));
+    case DType::kU8: return Write(data, index, Saturated<uint8_t>(value));
+    case DType::kBool: return Write(data, index, static_cast<uint8_t>(value != 0));
+  }
+  CC_CHECK(false);
+}
+
+uint16_t F16FromF32(float value) {
+  constexpr uint32_t kInf = 0x7f800000, kHalfMinNormal = 0x38800000;  // 2^-14
+  constexpr uint32_t kHalfOverflow = 0x477ff000;  // 65520: the tie between 65504 and what would be 65536
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = bits >> 16 & 0x8000;
+  const uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude > kInf) return static_cast<uint16_t>(sign | 0x7e00);
+  if (magnitude >= kHalfOverflow) return static_cast<uint16_t>(sign | 0x7c00);
+  if (magnitude < kHalfMinNormal) {
+    // The last place of 0.5f is 2^-24, the smallest f16: the addition rounds to it.
+    const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f);
+    return static_cast<uint16_t>(sign | (sum - std::bit_cast<uint32_t>(0.5f)));
+  }
+  const uint32_t rounded = magnitude + 0xfff + (magnitude >> 13 & 1);
+  constexpr uint32_t kRebias = (127 - 15) << 23;
+  return static_cast<uint16_t>(sign | (rounded - kRebias) >> 13);
+}
+
+float F32FromF16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  const uint32_t exponent = bits >> 10 & 0x1f;
+  const uint32_t mantissa = bits & 0x3ff;
+  uint32_t magnitude;
+  if (exponent == 0) {
+    magnitude = std::bit_cast<uint32_t>(static_cast<float>(mantissa) * 0x1p-24f);
+  } else if (exponent == 0x1f) {
+    magnitude = 0x7f800000 | mantissa << 13;
+  } else {
+    magnitude = (exponent + 127 - 15) << 23 | mantissa << 13;
+  }
+  return std::bit_cast<float>(sign | magnitude);
+}
+
+uint16_t BF16FromF32(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(bits >> 16 | 0x40);  // stays a NaN
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float F32FromBF16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+absl::string_view Name(ReduceKind kind) { return kReduceNames[static_cast<size_t>(kind)]; }
+
+std::optional<ReduceKind> ParseReduceKind(absl::string_view name) {
+  for (ReduceKind kind : kAllReduceKinds) {
+    if (Name(kind) == name) return kind;
+  }
+  return std::nullopt;
+}
+
+}  // namespace coconet

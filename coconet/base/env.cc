@@ -1,0 +1,123 @@
+#include "coconet/base/env.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace coconet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "" for an unset variable too: an empty value means the default everywhere.
+std::string Var(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool Flag(const char* name) {
+  bool value = false;
+  return absl::SimpleAtob(Var(name), &value) && value;
+}
+
+std::string CacheDir() {
+  if (std::string dir = Var("COCONET_CACHE_DIR"); !dir.empty()) return dir;
+  // A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
+  if (fs::path xdg = Var("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / "coconet";
+  if (fs::path home = Var("HOME"); home.is_absolute()) return home / ".cache" / "coconet";
+  return "";
+}
+
+std::string HostCompiler() {
+  if (std::string cxx = Var("COCONET_CXX"); !cxx.empty()) return cxx;
+  const std::vector<std::string> path = absl::StrSplit(Var("PATH"), ':', absl::SkipEmpty());
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    for (const std::string& dir : path) {
+      const fs::path candidate = fs::path(dir) / name;
+      std::error_code error;
+      if (fs::is_regular_file(candidate, error) && access(candidate.c_str(), X_OK) == 0) return candidate;
+    }
+  }
+  return "";
+}
+
+/// A file name of its own for any `name`: what is not a letter, digit, dot, dash or underscore becomes '_'.
+std::string FileName(absl::string_view name) {
+  std::string file(name);
+  for (char& c : file) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_') c = '_';
+  }
+  return file;
+}
+
+bool WriteAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Env::Dumps(absl::string_view what) const {
+  for (absl::string_view item : absl::StrSplit(dump, ',', absl::SkipWhitespace())) {
+    if (absl::StripAsciiWhitespace(item) == what) return true;
+  }
+  return false;
+}
+
+Env ReadEnv() {
+  Env env;
+  if (int debug; absl::SimpleAtoi(Var("COCONET_DEBUG"), &debug) && debug >= 0 && debug <= 3) env.debug = debug;
+  env.dump = Var("COCONET_DUMP");
+  env.dump_dir = Var("COCONET_DUMP_DIR");
+  env.cache_dir = CacheDir();
+  if (uint64_t seed; absl::SimpleAtoi(Var("COCONET_SEED"), &seed)) env.seed = seed;
+  env.verify = Flag("COCONET_VERIFY");
+  env.assert_cached = Flag("COCONET_ASSERT_CACHED");
+  if (double seconds; absl::SimpleAtod(Var("COCONET_TIMEOUT"), &seconds) && std::isfinite(seconds) && seconds > 0) {
+    env.timeout_s = seconds;
+  }
+  env.cxx = HostCompiler();
+  return env;
+}
+
+const Env& GetEnv() {
+  static const Env* env = new Env(ReadEnv());
+  return *env;
+}
+
+void MaybeDump(absl::string_view what, absl::string_view name, absl::string_view text) {
+  MaybeDump(GetEnv(), what, name, text);
+}
+
+void MaybeDump(const Env& env, absl::string_view what, absl::string_view name, absl::string_view text) {
+  if (!env.Dumps(what)) return;
+  const fs::path dir = env.dump_dir.empty() ? fs::path(".") : fs::path(env.dump_dir);
+  std::error_code error;
+  fs::create_directories(dir, error);
+  // Ranks dump the same name at the same time: each writes a file of its own, the last rename wins.
+  const fs::path file = dir / FileName(name);
+  std::string temporary = absl::StrCat(file.string(), ".XXXXXX");
+  const int fd = mkstemp(temporary.data());
+  if (fd < 0) return;
+  bool written = WriteAll(fd, text);
+  written &= fchmod(fd, 0644) == 0;
+  written &= close(fd) == 0;
+  if (!written || std::rename(temporary.c_str(), file.c_str()) != 0) unlink(temporary.c_str());
+}
+
+}  // namespace coconet

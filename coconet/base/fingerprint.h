@@ -1,0 +1,16 @@
+#ifndef COCONET_BASE_FINGERPRINT_H_
+#define COCONET_BASE_FINGERPRINT_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace coconet {
+
+/// SHA-256 of `canonical_text`, as 64 lower-case hex digits. Stable across processes and machines,
+/// so it may go on disk (absl::Hash may not: it is seeded per process).
+std::string Fingerprint(absl::string_view canonical_text);
+
+}  // namespace coconet
+
+#endif  // COCONET_BASE_FINGERPRINT_H_

@@ -1,0 +1,44 @@
+#ifndef COCONET_BASE_SLICES_H_
+#define COCONET_BASE_SLICES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+namespace coconet {
+
+/// Half-open range of indices.
+struct Range {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+/// The one canonical way an extent is cut over ranks, under every schedule.
+///
+/// `per = ceil(extent / ranks)`, rounded up so that a slice starts at a multiple of 64 elements when
+/// one index covers `inner` contiguous elements (inner = 1 for a vector or a flattened tensor). Rank
+/// i holds [min(i*per, extent), min((i+1)*per, extent)); storage is padded to ranks*per. Slices may
+/// be empty when there are more ranks than elements.
+struct Slicing {
+  int64_t extent = 0;
+  int64_t per = 0;
+  int ranks = 1;
+
+  Range Of(int rank) const {
+    return {std::min(rank * per, extent), std::min((rank + 1) * per, extent)};
+  }
+  int64_t padded() const { return per * ranks; }
+};
+
+inline constexpr int64_t kSliceAlign = 64;  // elements: whole cache lines for every dtype
+
+inline Slicing SliceExtent(int64_t extent, int ranks, int64_t inner = 1) {
+  const int64_t granule = kSliceAlign / std::gcd(kSliceAlign, std::max<int64_t>(inner, 1));
+  const int64_t per = (extent + ranks - 1) / ranks;
+  return {extent, (per + granule - 1) / granule * granule, ranks};
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_BASE_SLICES_H_

@@ -1,0 +1,81 @@
+#include "coconet/graph.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+#include "coconet/infer.h"
+
+namespace coconet {
+namespace {
+
+/// The shape that a declaration holds; null for other operations.
+Shape* DeclaredShape(Op& op) {
+  if (auto* input = std::get_if<Input>(&op)) return &input->type.shape;
+  if (auto* state = std::get_if<State>(&op)) return &state->type.shape;
+  return nullptr;
+}
+
+std::string KnownSymbols(const std::set<std::string>& symbols) {
+  if (symbols.empty()) return "the program has no symbols";
+  return absl::StrCat("the program's symbols are ", absl::StrJoin(symbols, ", "));
+}
+
+}  // namespace
+
+std::vector<std::vector<NodeId>> Users(const Graph& g) {
+  std::vector<std::vector<NodeId>> users(g.nodes.size());
+  for (NodeId id = 0; id < g.size(); ++id) {
+    for (NodeId input : g.nodes[id].inputs) {
+      if (users[input].empty() || users[input].back() != id) users[input].push_back(id);
+    }
+  }
+  return users;
+}
+
+std::string ValueText(const Graph& g, NodeId id) {
+  if (const auto* input = As<Input>(g, id)) return input->name;
+  if (const auto* state = As<State>(g, id)) return state->name;
+  return absl::StrCat("%", id);
+}
+
+std::string NodeText(const Graph& g, NodeId id) {
+  const Node& node = g.nodes[id];
+  std::vector<std::string> operands;
+  for (NodeId input : node.inputs) operands.push_back(ValueText(g, input));
+  const std::string text = OpText(node.op, operands);
+  const bool names_itself = As<Input>(g, id) || As<State>(g, id) || As<Output>(g, id);
+  return names_itself ? text : absl::StrCat("%", id, " = ", text);
+}
+
+absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
+  std::set<std::string> symbols;
+  Graph bound = g;
+  for (Node& node : bound.nodes) {
+    Shape* shape = DeclaredShape(node.op);
+    if (shape == nullptr) continue;
+    for (Dim& dim : *shape) {
+      if (dim.bound()) continue;
+      symbols.insert(dim.symbol);
+      if (auto size = sizes.find(dim.symbol); size != sizes.end()) dim = Dim(size->second);
+    }
+  }
+  for (const std::string& symbol : symbols) {
+    if (!sizes.contains(symbol)) {
+      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": no value is given"));
+    }
+  }
+  for (const auto& [symbol, size] : sizes) {
+    if (!symbols.contains(symbol)) {
+      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": ", KnownSymbols(symbols)));
+    }
+    if (size < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": want 0 or more, have ", size));
+    }
+  }
+  RETURN_IF_ERROR(InferTypes(bound).status());  // sizes of declared and of computed tensors
+  return bound;
+}
+
+}  // namespace coconet

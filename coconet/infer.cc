@@ -1,0 +1,313 @@
+#include "coconet/infer.h"
+
+#include <cmath>
+#include <cstddef>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// One operation under inference: what the rules below look at, and how they complain.
+struct Site {
+  const Graph& g;
+  NodeId id;
+  const std::vector<TensorType>& types;
+
+  const std::vector<NodeId>& operands() const { return g.nodes[id].inputs; }
+  const TensorType& type(size_t i) const { return types[operands()[i]]; }
+
+  template <class... Parts>
+  absl::Status Error(const Parts&... parts) const {
+    return absl::InvalidArgumentError(absl::StrCat(NodeText(g, id), ": ", parts...));
+  }
+  /// "g, f32[N] local"
+  std::string Operand(size_t i) const { return absl::StrCat(ValueText(g, operands()[i]), " : ", Text(type(i))); }
+  /// "have a : f32[N] local and b : f16[N] local"
+  std::string HaveOperands() const {
+    std::string text = "have ";
+    for (size_t i = 0; i < operands().size(); ++i) {
+      absl::StrAppend(&text, i == 0 ? "" : i + 1 == operands().size() ? " and " : ", ", Operand(i));
+    }
+    return text;
+  }
+};
+
+/// A state whose layout is open is read as Replicated.
+Layout ReadLayout(const TensorType& type) {
+  return type.layout.kind == Layout::Kind::kAuto ? Layout::Replicated() : type.layout;
+}
+
+/// Sliced(flat) of a vector is written Sliced(0).
+TensorType Normalized(TensorType type) {
+  if (type.layout == Layout::Sliced(Layout::kFlat) && type.shape.size() == 1) type.layout.dim = 0;
+  return type;
+}
+
+absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape) {
+  const int rank = static_cast<int>(shape.size());
+  if (rank == 0) return site.Error("a scalar has no dimension to slice");
+  if (dim == Layout::kFlat || (dim >= 0 && dim < rank)) return absl::OkStatus();
+  return site.Error("want flat or a dimension from 0 to ", rank - 1, " of ", Text(shape), ", have ", dim);
+}
+
+absl::StatusOr<TensorType> Declared(const Site& site, const TensorType& type, bool is_state) {
+  for (const Dim& dim : type.shape) {
+    if (!dim.bound() && !IsIdentifier(dim.symbol)) return site.Error("'", dim.symbol, "' is not a name for a size");
+  }
+  if (absl::Status extents = CheckExtents(type.shape); !extents.ok()) return site.Error(extents.message());
+  if (type.layout.sliced()) RETURN_IF_ERROR(CheckSlicedDim(site, type.layout.dim, type.shape));
+  if (type.layout.kind == Layout::Kind::kAuto && !is_state) {
+    return site.Error("layout auto is for states; want local, replicated or sliced");
+  }
+  return Normalized(type);
+}
+
+absl::StatusOr<TensorType> InferConst(const Site& site, const Const& op) {
+  double stored = 0;
+  alignas(8) char bytes[8] = {};
+  StoreElement(op.dtype, bytes, 0, op.value);
+  stored = LoadElement(op.dtype, bytes, 0);
+  const bool in_range = std::isinf(op.value) || (std::isfinite(stored) && (stored != 0 || op.value == 0));
+  const bool fits = IsFloat(op.dtype) ? in_range && !std::isnan(op.value) : stored == op.value;
+  if (!fits) return site.Error(NumberText(op.value), " is not a number of type ", Name(op.dtype));
+  return TensorType{op.dtype, {}, Layout::Replicated()};
+}
+
+absl::StatusOr<TensorType> InferWorldSize(const Site& site, const WorldSize& op) {
+  if (op.dtype == DType::kBool) return site.Error("the number of ranks is not a bool");
+  return TensorType{op.dtype, {}, Layout::Replicated()};
+}
+
+absl::Status CheckPointwiseDTypes(const Site& site, Pw fn) {
+  const bool is_select = fn == Pw::kSelect;
+  if (is_select && site.type(0).dtype != DType::kBool) {
+    return site.Error("want a bool as the condition, have ", site.Operand(0));
+  }
+  const size_t first = is_select ? 1 : 0;
+  const DType dtype = site.type(first).dtype;
+  for (size_t i = first + 1; i < site.operands().size(); ++i) {
+    if (site.type(i).dtype != dtype) {
+      return site.Error("want operands of one dtype, ", site.HaveOperands(), "; use cast");
+    }
+  }
+  if (dtype == DType::kBool && !is_select) return site.Error("want numbers, ", site.HaveOperands());
+  if (Info(fn).float_only && !IsFloat(dtype)) return site.Error("want floats, ", site.HaveOperands(), "; use cast");
+  return absl::OkStatus();
+}
+
+/// The shape that all operands broadcast to, dimensions aligned from the right.
+absl::StatusOr<Shape> BroadcastShape(const Site& site) {
+  Shape result;
+  for (size_t i = 0; i < site.operands().size(); ++i) {
+    const Shape& shape = site.type(i).shape;
+    if (shape.size() > result.size()) result.insert(result.begin(), shape.size() - result.size(), Dim(1));
+    const size_t shift = result.size() - shape.size();
+    for (size_t d = 0; d < shape.size(); ++d) {
+      Dim& extent = result[shift + d];
+      if (extent == Dim(1)) {
+        extent = shape[d];
+      } else if (shape[d] != Dim(1) && shape[d] != extent) {
+        return site.Error("shapes do not broadcast, ", site.HaveOperands());
+      }
+    }
+  }
+  if (absl::Status extents = CheckExtents(result); !extents.ok()) return site.Error(extents.message());
+  return result;
+}
+
+/// Operand i's slicing in terms of the result's dimensions. Every rank must hold the same part of the
+/// result as of the operand, so nothing may be broadcast at or after the sliced dimension.
+absl::StatusOr<Layout> AlignedSlicing(const Site& site, size_t i, const Shape& result) {
+  const TensorType& type = site.type(i);
+  if (type.layout.dim == Layout::kFlat) {
+    if (type.shape == result) return type.layout;
+    return site.Error("an operand sliced flat cannot be broadcast to ", Text(result), ", ", site.HaveOperands());
+  }
+  const int shift = static_cast<int>(result.size() - type.shape.size());
+  for (size_t d = type.layout.dim; d < type.shape.size(); ++d) {
+    if (type.shape[d] != result[shift + d]) {
+      return site.Error("a sliced dimension and those after it cannot be broadcast to ", Text(result), ", ",
+                        site.HaveOperands());
+    }
+  }
+  return Layout::Sliced(type.layout.dim + shift);
+}
+
+absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
+  bool local = false;
+  std::optional<Layout> sliced;
+  for (size_t i = 0; i < site.operands().size(); ++i) {
+    switch (site.type(i).layout.kind) {
+      case Layout::Kind::kLocal:
+        local = true;
+        break;
+      case Layout::Kind::kSliced: {
+        ASSIGN_OR_RETURN(const Layout aligned, AlignedSlicing(site, i, result));
+        if (sliced.has_value() && *sliced != aligned) {
+          return site.Error("operands are sliced over different dimensions, ", site.HaveOperands());
+        }
+        sliced = aligned;
+        break;
+      }
+      case Layout::Kind::kReplicated:
+      case Layout::Kind::kAuto:
+        break;
+    }
+  }
+  if (local && sliced.has_value()) {
+    return site.Error("a local operand does not meet a sliced one, whose other parts are on other ranks, ",
+                      site.HaveOperands());
+  }
+  return sliced.value_or(local ? Layout::Local() : Layout::Replicated());
+}
+
+absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op) {
+  RETURN_IF_ERROR(CheckPointwiseDTypes(site, op.fn));
+  ASSIGN_OR_RETURN(Shape shape, BroadcastShape(site));
+  ASSIGN_OR_RETURN(const Layout layout, CommonLayout(site, shape));
+  const DType dtype = Info(op.fn).result == PwResult::kBool ? DType::kBool : site.type(site.operands().size() - 1).dtype;
+  return TensorType{dtype, std::move(shape), layout};
+}
+
+/// The operand's type, under another layout; what all collectives that reduce have in common.
+absl::StatusOr<TensorType> InferReduction(const Site& site, const Layout& layout) {
+  const TensorType& type = site.type(0);
+  if (type.layout != Layout::Local()) return site.Error("want a local operand, ", site.HaveOperands());
+  if (type.dtype == DType::kBool) return site.Error("want numbers, ", site.HaveOperands());
+  return Normalized({type.dtype, type.shape, layout});
+}
+
+absl::StatusOr<TensorType> InferReduceScatter(const Site& site, const ReduceScatter& op) {
+  RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, site.type(0).shape));
+  return InferReduction(site, Layout::Sliced(op.dim));
+}
+
+absl::StatusOr<TensorType> InferAllGather(const Site& site) {
+  const TensorType& type = site.type(0);
+  if (!type.layout.sliced()) return site.Error("want a sliced operand, ", site.HaveOperands());
+  return TensorType{type.dtype, type.shape, Layout::Replicated()};
+}
+
+absl::StatusOr<TensorType> InferUpdate(const Site& site) {
+  if (As<State>(site.g, site.operands()[0]) == nullptr) {
+    return site.Error("want a state as the first operand, ", site.HaveOperands());
+  }
+  const TensorType& state = site.type(0);
+  const TensorType& value = site.type(1);
+  if (value.dtype != state.dtype) {
+    return site.Error("want a value of the state's dtype, ", site.HaveOperands(), "; use cast");
+  }
+  if (value.shape != state.shape) return site.Error("want a value of the state's shape, ", site.HaveOperands());
+  if (ReadLayout(value) != ReadLayout(state)) {
+    return site.Error("want a value of the state's layout, ", site.HaveOperands());
+  }
+  return TensorType{value.dtype, value.shape, ReadLayout(value)};
+}
+
+TensorType Read(TensorType type) {
+  type.layout = ReadLayout(type);
+  return type;
+}
+
+size_t Arity(const Op& op) {
+  return std::visit(Match{
+                        [](const Input&) { return 0; },
+                        [](const State&) { return 0; },
+                        [](const Const&) { return 0; },
+                        [](const WorldSize&) { return 0; },
+                        [](const Pointwise& o) { return Info(o.fn).arity; },
+                        [](const Cast&) { return 1; },
+                        [](const AllReduce&) { return 1; },
+                        [](const ReduceScatter&) { return 1; },
+                        [](const AllGather&) { return 1; },
+                        [](const Update&) { return 2; },
+                        [](const Output&) { return 1; },
+                    },
+                    op);
+}
+
+absl::Status CheckOperands(const Site& site) {
+  const size_t arity = Arity(site.g.nodes[site.id].op);
+  for (NodeId operand : site.operands()) {
+    if (operand < 0 || operand >= site.id) {
+      return absl::InvalidArgumentError(absl::StrCat("%", site.id, ": operand %", operand, " does not come before it"));
+    }
+  }
+  if (site.operands().size() != arity) {
+    return site.Error("want ", arity, " operand", arity == 1 ? "" : "s", ", have ", site.operands().size());
+  }
+  for (NodeId operand : site.operands()) {
+    if (As<Output>(site.g, operand) != nullptr) return site.Error("an output yields no value to use");
+  }
+  return absl::OkStatus();
+}
+
+/// The name that an operation gives to the outside; null for none.
+const std::string* DeclaredName(const Op& op) {
+  if (const auto* input = std::get_if<Input>(&op)) return &input->name;
+  if (const auto* state = std::get_if<State>(&op)) return &state->name;
+  if (const auto* output = std::get_if<Output>(&op)) return &output->name;
+  return nullptr;
+}
+
+}  // namespace
+
+bool IsIdentifier(absl::string_view word) {
+  if (word.empty() || absl::ascii_isdigit(word[0]) || word[0] == '.') return false;
+  for (char c : word) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.') return false;
+  }
+  return true;
+}
+
+absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id, const std::vector<TensorType>& types_before) {
+  const Site site{g, id, types_before};
+  RETURN_IF_ERROR(CheckOperands(site));
+  using Result = absl::StatusOr<TensorType>;
+  return std::visit(
+      Match{
+          [&](const Input& o) { return Declared(site, o.type, /*is_state=*/false); },
+          [&](const State& o) { return Declared(site, o.type, /*is_state=*/true); },
+          [&](const Const& o) { return InferConst(site, o); },
+          [&](const WorldSize& o) { return InferWorldSize(site, o); },
+          [&](const Pointwise& o) { return InferPointwise(site, o); },
+          [&](const Cast& o) -> Result { return TensorType{o.dtype, site.type(0).shape, ReadLayout(site.type(0))}; },
+          [&](const AllReduce&) { return InferReduction(site, Layout::Replicated()); },
+          [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
+          [&](const AllGather&) { return InferAllGather(site); },
+          [&](const Update&) { return InferUpdate(site); },
+          [&](const Output&) -> Result { return Read(site.type(0)); },
+      },
+      g.nodes[id].op);
+}
+
+absl::Status TypeChecker::CheckNext(const Graph& g) {
+  const NodeId id = static_cast<NodeId>(types_.size());
+  const Node& node = g.nodes[id];
+  ASSIGN_OR_RETURN(TensorType type, InferNode(g, id, types_));
+  if (const std::string* name = DeclaredName(node.op); name != nullptr) {
+    const Site site{g, id, types_};
+    if (!IsIdentifier(*name) || *name == "world") return site.Error("'", *name, "' cannot be a name");
+    if (!names_.insert(*name).second) return site.Error("the name '", *name, "' is taken");
+  }
+  if (std::holds_alternative<Update>(node.op) && !updated_.insert(node.inputs[0]).second) {
+    return Site{g, id, types_}.Error("the state is updated twice; a step updates a state once");
+  }
+  types_.push_back(std::move(type));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g) {
+  if (!g.name.empty() && !IsIdentifier(g.name)) {
+    return absl::InvalidArgumentError(absl::StrCat("'", g.name, "' cannot be the name of a program"));
+  }
+  TypeChecker checker;
+  for (NodeId id = 0; id < g.size(); ++id) RETURN_IF_ERROR(checker.CheckNext(g));
+  return checker.types();
+}
+
+}  // namespace coconet

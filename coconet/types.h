@@ -1,0 +1,91 @@
+#ifndef COCONET_TYPES_H_
+#define COCONET_TYPES_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "coconet/base/dtype.h"
+#include "coconet/base/slices.h"
+
+namespace coconet {
+
+/// One extent: a number, or a symbol that is bound to one before lowering.
+struct Dim {
+  int64_t size = 0;
+  std::string symbol;  // non-empty: not yet bound, `size` is meaningless
+
+  Dim(int64_t n) : size(n) {}                       // NOLINT: {1024, 4096} reads as a shape
+  Dim(std::string name) : symbol(std::move(name)) {}  // NOLINT
+  Dim(const char* name) : symbol(name) {}             // NOLINT
+  bool bound() const { return symbol.empty(); }
+  bool operator==(const Dim&) const = default;
+};
+using Shape = std::vector<Dim>;
+
+/// Values for symbols, e.g. {{"N", 1 << 24}}.
+using Sizes = std::map<std::string, int64_t>;
+
+/// How a tensor lies over the ranks.
+struct Layout {
+  enum class Kind : uint8_t {
+    kLocal,       // each rank its own values
+    kReplicated,  // the same values on every rank
+    kSliced,      // rank i holds part i of dimension `dim`
+    kAuto,        // states only: Replicated, unless a schedule slices it
+  };
+  static constexpr int kFlat = -1;  // dim: all dimensions merged into one (row-major)
+
+  Kind kind = Kind::kReplicated;
+  int dim = 0;  // kSliced only; else 0
+
+  static Layout Local() { return {Kind::kLocal}; }
+  static Layout Replicated() { return {Kind::kReplicated}; }
+  static Layout Sliced(int dim) { return {Kind::kSliced, dim}; }
+  static Layout Auto() { return {Kind::kAuto}; }
+  bool sliced() const { return kind == Kind::kSliced; }
+  bool operator==(const Layout&) const = default;
+};
+
+/// dtype, global shape and layout of a tensor. A Sliced tensor keeps its global shape here.
+struct TensorType {
+  DType dtype = DType::kF32;
+  Shape shape;  // empty: a scalar
+  Layout layout;
+  bool operator==(const TensorType&) const = default;
+};
+
+std::string Text(const Dim& dim);            // "N", "1024"
+std::string Text(const Shape& shape);        // "[N, 1024]"; a scalar prints as "[]"
+std::string Text(const Layout& layout);      // "local", "replicated", "sliced(0)", "sliced(flat)", "auto"
+std::string Text(const TensorType& type);    // "f32[N] sliced(0)"
+std::string DimText(int dim);                // of a slicing: "0", "flat"
+
+bool IsBound(const Shape& shape);
+
+/// The most elements of a tensor. Sizes in bytes and padded sizes then fit in 64 bits with room to spare.
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+/// InvalidArgument when a bound extent is negative, or the bound extents make more than kMaxElements.
+absl::Status CheckExtents(const Shape& shape);
+
+/// Number of elements. Requires IsBound(shape) and CheckExtents(shape).
+int64_t NumElements(const Shape& shape);
+
+/// How a Sliced tensor of a bound shape is cut. For a flat slicing (or dim 0 of a vector) `inner` is 1;
+/// for dim d `outer` and `inner` are the products of the extents before and after d.
+struct TensorSlicing {
+  Slicing slicing;
+  int64_t outer = 1, inner = 1;
+  /// A rank's part is one contiguous run of the global tensor (flat, or everything before dim is 1).
+  bool contiguous() const { return outer == 1; }
+  int64_t padded_elements() const { return outer * slicing.padded() * inner; }
+  int64_t slice_elements() const { return outer * slicing.per * inner; }  // storage of one rank
+};
+TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks);
+
+}  // namespace coconet
+
+#endif  // COCONET_TYPES_H_

@@ -1,0 +1,36 @@
+#ifndef COCONET_WORKLOADS_H_
+#define COCONET_WORKLOADS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "coconet/graph.h"
+
+namespace coconet {
+
+/// Data-parallel optimizers over one flat parameter vector of N elements. Names of tensors: input
+/// `g` (Local gradient), state `p` (Replicated weights as the model reads them), states `m`, `v`
+/// (Auto), scalars `lr` (f32) and `step` (f64, 1 at the first step).
+struct WorkloadOptions {
+  /// kF32: everything f32. kF16, kBF16: mixed precision, `g` and `p` are of this type and an f32 master
+  /// copy `w` (Auto) is updated; `p` is w rounded.
+  DType dtype = DType::kF32;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0.9;
+};
+
+struct WorkloadInfo {
+  absl::string_view name;         // as `sweep` takes it
+  absl::string_view description;  // one line
+};
+
+/// sgd, momentum, adam, adamw. Maths: shared formulae in docs/language.md; bias correction in f64.
+std::vector<WorkloadInfo> Workloads();
+
+/// NotFound names the known workloads.
+absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions& options = {});
+
+}  // namespace coconet
+
+#endif  // COCONET_WORKLOADS_H_
