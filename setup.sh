@@ -60,7 +60,7 @@ is_toolkit() { [[ -f "$1/include/cuda.h" && -f "$1/include/nvrtc.h" ]]; }
 system_toolkit() {
   local root
   for root in "${CUDA_HOME:-}" /usr/local/cuda; do
-    if [[ -n "$root" ]] && is_toolkit "$root"; then
+    if [[ "$root" == /* ]] && is_toolkit "$root"; then
       echo "$root"
       return
     fi
@@ -100,20 +100,18 @@ install_wheels() {
 
 # Sets `cuda` to the toolkit's folder, or to nothing where there is to be none.
 find_cuda() {
+  local mode="$1"
   cuda=""
-  case "$1" in
-    none) say "CUDA: none, as asked" ;;
-    system) cuda="$(system_toolkit)" || die "no CUDA toolkit at CUDA_HOME (${CUDA_HOME:-unset}) or /usr/local/cuda" ;;
-    wheels) install_wheels && cuda="$PREFIX" || die "CUDA's wheels could not be installed" ;;
-    auto)
-      if ! cuda="$(system_toolkit)"; then
-        install_wheels && cuda="$PREFIX" || say "CUDA: none; building without it. To have it, set CUDA_HOME to a" \
-          "toolkit, or get pip and a network, and run ./setup.sh again"
-      fi
-      ;;
-    *) die "--cuda=$1: want auto, system, wheels or none" ;;
+  if [[ "$mode" =~ ^(auto|system)$ ]]; then cuda="$(system_toolkit)" || true; fi
+  if [[ -z "$cuda" && "$mode" =~ ^(auto|wheels)$ ]] && install_wheels; then cuda="$PREFIX"; fi
+  case "$mode:$cuda" in
+    *:/*) say "CUDA: $cuda" ;;
+    none:) say "CUDA: none, as asked" ;;
+    auto:) say "CUDA: none; building without it. To have it, set CUDA_HOME to a toolkit, or get pip and a network" ;;
+    system:) die "no CUDA toolkit at CUDA_HOME (${CUDA_HOME:-unset}) or /usr/local/cuda" ;;
+    wheels:) die "could not install CUDA's wheels" ;;
+    *) die "--cuda=$mode: want auto, system, wheels or none" ;;
   esac
-  [[ -z "$cuda" ]] || say "CUDA: $cuda"
 }
 
 # Tells bazel (.bazelrc imports the file) where the toolkit is, and which packages there are: it looks for CUDA and MPI
@@ -123,7 +121,7 @@ write_bazelrc() {
   stamp="$({ dpkg-query -W "${PACKAGES[@]}" && cat ${cuda:+"$cuda/include/cuda.h"} </dev/null; } | cksum | tr ' ' -)"
   text="$(
     echo "# Written by setup.sh"
-    [[ -n "$cuda" ]] && echo "common --repo_env=CUDA_HOME=$cuda" || echo "common --repo_env=COCONET_CUDA=none"
+    [[ -n "$cuda" ]] && echo "common '--repo_env=CUDA_HOME=$cuda'" || echo "common --repo_env=COCONET_CUDA=none"
     echo "common --repo_env=COCONET_SETUP=$stamp"
     echo "build --action_env=COCONET_SETUP=$stamp"
   )"

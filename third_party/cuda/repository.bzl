@@ -7,7 +7,8 @@ def _root(ctx):
         return None
     data = env.get("XDG_DATA_HOME") or env.get("HOME", "") + "/.local/share"
     for root in [env.get("CUDA_HOME", ""), "/usr/local/cuda", data + "/coconet/cuda"]:
-        if root and ctx.path(root + "/include/nvrtc.h").exists and ctx.path(root + "/include/cuda.h").exists:
+        headers = [root + "/include/cuda.h", root + "/include/nvrtc.h"]
+        if root.startswith("/") and all([ctx.path(header).exists for header in headers]):
             return root
     return None
 

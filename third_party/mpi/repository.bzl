@@ -6,7 +6,7 @@ def _prefix(ctx):
     for arch in ["x86_64", "aarch64"]:
         candidates.append("/usr/lib/%s-linux-gnu/openmpi" % arch)
     for candidate in candidates:
-        if candidate and ctx.path(candidate + "/include/mpi.h").exists:
+        if candidate.startswith("/") and ctx.path(candidate + "/include/mpi.h").exists:
             return candidate
     return None
 
