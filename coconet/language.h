@@ -1,29 +1,49 @@
 #ifndef COCONET_LANGUAGE_H_
 #define COCONET_LANGUAGE_H_
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coconet/graph.h"
 #include "coconet/infer.h"
 
+// The functions below hide the operations of the same names: a file that includes this header and looks into
+// graphs too writes As<struct Update>(g, id).
+
 namespace coconet {
 
 class Program;
 
-/// A handle to a value of a Program; copy freely. Plain numbers convert where a tensor is expected and
-/// take the dtype of the other operand. The Program must outlive its tensors. Not thread-safe.
+/// A handle to a value of a Program; copy freely. Plain numbers convert where a tensor is expected, are
+/// calculated with in double, and take the dtype of the tensor they meet. The Program must outlive its
+/// tensors. Not thread-safe.
 class Tensor {
  public:
   Tensor(double number) : number_(number) {}  // NOLINT: `0.9 * m` must read like the maths
+  /// -1 unless this is a node of the program's graph.
   NodeId id() const { return id_; }
+  /// Requires id() >= 0.
   const TensorType& type() const;
 
  private:
   friend class Program;
-  Tensor(Program* program, NodeId id) : program_(program), id_(id) {}
-  Program* program_ = nullptr;  // null: a plain number
+  friend Tensor Elementwise(Pw fn, std::vector<Tensor> operands);
+  friend Tensor Structured(Op op, std::vector<Tensor> operands);
+  enum class Kind : uint8_t {
+    kNode,
+    kNumber,   // a plain number
+    kWorld,    // the number of ranks, its dtype still open
+    kMistake,  // of an operation that failed
+  };
+  Tensor(Kind kind, Program* program, NodeId id) : kind_(kind), program_(program), id_(id) {}
+  bool is_node() const { return kind_ == Kind::kNode; }
+
+  Kind kind_ = Kind::kNumber;
+  Program* program_ = nullptr;  // null where no tensor was met yet
   NodeId id_ = -1;
   double number_ = 0;
 };
@@ -48,22 +68,35 @@ class Program {
   /// A replicated 0-dimensional input, read at every run (learning rate, step number).
   Tensor Scalar(absl::string_view name, DType dtype = DType::kF32);
   Tensor Constant(double value, DType dtype);
-  /// Number of ranks; takes the dtype of the operand it meets.
-  Tensor world();
+  /// Number of ranks; without `dtype` it takes that of the operand it meets.
+  Tensor world(std::optional<DType> dtype = std::nullopt);
   void Output(absl::string_view name, Tensor value);
 
-  /// The program, or the first error made while writing it. Checks that something is updated or output.
+  /// The first mistake so far.
+  const absl::Status& status() const { return status_; }
+  /// The program as written, or the first mistake. Checks that something is updated or output. C++ leaves open
+  /// which operand of an operator is evaluated first, so texts to compare are Canonicalize's.
   absl::StatusOr<Graph> graph() const;
 
   /// Adds one operation; what the functions below call.
-  Tensor Add(Op op, std::vector<Tensor> inputs);
+  Tensor Add(Op op, std::vector<Tensor> operands);
 
  private:
   friend class Tensor;
+  Tensor AddNode(Op op, std::vector<NodeId> inputs = {});
+  Tensor Mistake(absl::string_view message);
+  /// A number or world as a node of `dtype`.
+  Tensor Typed(const Tensor& open, DType dtype);
+  std::string OperandText(const Tensor& operand) const;
+  std::string CallText(const Op& op, const std::vector<Tensor>& operands) const;
+
   Graph graph_;
-  std::vector<TensorType> types_;
+  TypeChecker checker_;
   absl::Status status_;
 };
+
+/// An elementwise function by its row; numbers alone are calculated at once.
+Tensor Elementwise(Pw fn, std::vector<Tensor> operands);
 
 // `+ - * /` and comparisons on tensors of the same dtype, NumPy broadcasting.
 Tensor operator+(Tensor a, Tensor b);

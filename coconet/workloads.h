@@ -12,7 +12,7 @@ namespace coconet {
 
 /// Data-parallel optimizers over one flat parameter vector of N elements. Names of tensors: input
 /// `g` (Local gradient), state `p` (Replicated weights as the model reads them), states `m`, `v`
-/// (Auto), scalars `lr` (f32) and `step` (f64, 1 at the first step).
+/// (Auto), scalars `lr` (f32) and `step` (f64, 1 at the first step); each where the formula has it.
 struct WorkloadOptions {
   /// kF32: everything f32. kF16, kBF16: mixed precision, `g` and `p` are of this type and an f32 master
   /// copy `w` (Auto) is updated; `p` is w rounded.
@@ -25,10 +25,11 @@ struct WorkloadInfo {
   absl::string_view description;  // one line
 };
 
-/// sgd, momentum, adam, adamw. Maths: shared formulae in docs/language.md; bias correction in f64.
+/// sgd, momentum, adam, adamw. The maths is in docs/language.md; bias correction is in f64.
 std::vector<WorkloadInfo> Workloads();
 
-/// NotFound names the known workloads.
+/// The program, canonical, of unbound size N. NotFound names the known workloads; InvalidArgument for a dtype that is not
+/// f32, f16 or bf16.
 absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions& options = {});
 
 }  // namespace coconet

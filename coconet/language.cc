@@ -1,0 +1,182 @@
+#include "coconet/language.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+// The operations that the functions of the same names hide.
+using AllReduceOp = struct AllReduce;
+using ReduceScatterOp = struct ReduceScatter;
+using AllGatherOp = struct AllGather;
+using UpdateOp = struct Update;
+
+constexpr absl::string_view kNumbersOnly =
+    "a cast, collective or update was given plain numbers only; make a tensor of them with Constant";
+
+/// Operands from this one on share a dtype: all but a select's condition.
+size_t FirstOfOneDType(Pw fn) { return fn == Pw::kSelect ? 1 : 0; }
+
+}  // namespace
+
+const TensorType& Tensor::type() const {
+  CC_CHECK(is_node());
+  return program_->checker_.types()[id_];
+}
+
+Program::Program(absl::string_view name) : graph_{std::string(name), {}} {
+  if (!name.empty() && !IsIdentifier(name)) {
+    status_ = absl::InvalidArgumentError(absl::StrCat("'", name, "' cannot be the name of a program"));
+  }
+}
+
+Tensor Program::Input(absl::string_view name, DType dtype, Shape shape, Layout layout) {
+  return AddNode(coconet::Input{std::string(name), {dtype, std::move(shape), layout}});
+}
+
+Tensor Program::State(absl::string_view name, DType dtype, Shape shape, Layout layout) {
+  return AddNode(coconet::State{std::string(name), {dtype, std::move(shape), layout}});
+}
+
+Tensor Program::Scalar(absl::string_view name, DType dtype) { return Input(name, dtype, {}, Layout::Replicated()); }
+
+Tensor Program::Constant(double value, DType dtype) { return AddNode(Const{value, dtype}); }
+
+Tensor Program::world(std::optional<DType> dtype) {
+  if (!dtype.has_value()) return Tensor(Tensor::Kind::kWorld, this, -1);
+  return AddNode(WorldSize{*dtype});
+}
+
+void Program::Output(absl::string_view name, Tensor value) { Add(coconet::Output{std::string(name)}, {value}); }
+
+absl::StatusOr<Graph> Program::graph() const {
+  RETURN_IF_ERROR(status_);
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    if (As<UpdateOp>(graph_, id) || As<coconet::Output>(graph_, id)) return graph_;
+  }
+  return absl::InvalidArgumentError("the program updates no state and has no output");
+}
+
+Tensor Program::Add(Op op, std::vector<Tensor> operands) {
+  for (const Tensor& operand : operands) {
+    if (operand.program_ != nullptr && operand.program_ != this) {
+      return Mistake(absl::StrCat(OpText(op), ": an operand belongs to another program"));
+    }
+    if (operand.kind_ == Tensor::Kind::kMistake) return Mistake(kNumbersOnly);
+  }
+  if (const auto* cast = std::get_if<Cast>(&op); cast != nullptr && !operands[0].is_node()) {
+    return Typed(operands[0], cast->dtype);
+  }
+  // Numbers become constants of the dtype of the first tensor among the operands that share one.
+  size_t first = operands.size();
+  if (const auto* pointwise = std::get_if<Pointwise>(&op)) first = FirstOfOneDType(pointwise->fn);
+  if (std::holds_alternative<UpdateOp>(op)) first = 0;
+  std::optional<DType> dtype;
+  for (size_t i = first; i < operands.size() && !dtype.has_value(); ++i) {
+    if (operands[i].is_node()) dtype = operands[i].type().dtype;
+  }
+  std::vector<NodeId> inputs;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Tensor operand = operands[i];
+    if (!operand.is_node()) {
+      if (i < first) return Mistake(absl::StrCat(CallText(op, operands), ": want a tensor, have a plain number"));
+      if (!dtype.has_value()) {
+        return Mistake(absl::StrCat(CallText(op, operands), ": no operand has a dtype; give one to a number or to world"));
+      }
+      operand = Typed(operand, *dtype);
+    }
+    inputs.push_back(operand.id());
+  }
+  return AddNode(std::move(op), std::move(inputs));
+}
+
+Tensor Program::AddNode(Op op, std::vector<NodeId> inputs) {
+  if (!status_.ok()) return Tensor(Tensor::Kind::kMistake, this, -1);
+  const NodeId id = graph_.Add(std::move(op), std::move(inputs));
+  status_ = checker_.CheckNext(graph_);
+  return Tensor(status_.ok() ? Tensor::Kind::kNode : Tensor::Kind::kMistake, this, status_.ok() ? id : -1);
+}
+
+Tensor Program::Mistake(absl::string_view message) {
+  if (status_.ok()) status_ = absl::InvalidArgumentError(message);
+  return Tensor(Tensor::Kind::kMistake, this, -1);
+}
+
+Tensor Program::Typed(const Tensor& open, DType dtype) {
+  return open.kind_ == Tensor::Kind::kWorld ? world(dtype) : Constant(open.number_, dtype);
+}
+
+std::string Program::OperandText(const Tensor& operand) const {
+  switch (operand.kind_) {
+    case Tensor::Kind::kNode: return ValueText(graph_, operand.id_);
+    case Tensor::Kind::kNumber: return NumberText(operand.number_);
+    case Tensor::Kind::kWorld: return "world";
+    case Tensor::Kind::kMistake: return "?";
+  }
+  CC_CHECK(false);
+}
+
+std::string Program::CallText(const Op& op, const std::vector<Tensor>& operands) const {
+  std::vector<std::string> texts;
+  for (const Tensor& operand : operands) texts.push_back(OperandText(operand));
+  return OpText(op, texts);
+}
+
+/// An operation that is more than arithmetic, in the program of its operands.
+Tensor Structured(Op op, std::vector<Tensor> operands) {
+  for (const Tensor& operand : operands) {
+    if (operand.program_ != nullptr) return operand.program_->Add(std::move(op), operands);
+  }
+  return Tensor(Tensor::Kind::kMistake, nullptr, -1);
+}
+
+Tensor Elementwise(Pw fn, std::vector<Tensor> operands) {
+  CC_CHECK(static_cast<int>(operands.size()) == Info(fn).arity);
+  double numbers[3];
+  size_t count = 0;
+  for (const Tensor& operand : operands) {
+    if (operand.kind_ != Tensor::Kind::kNumber) return Structured(Pointwise{fn}, std::move(operands));
+    numbers[count++] = operand.number_;
+  }
+  return Info(fn).eval(numbers);
+}
+
+Tensor operator+(Tensor a, Tensor b) { return Elementwise(Pw::kAdd, {a, b}); }
+Tensor operator-(Tensor a, Tensor b) { return Elementwise(Pw::kSub, {a, b}); }
+Tensor operator*(Tensor a, Tensor b) { return Elementwise(Pw::kMul, {a, b}); }
+Tensor operator/(Tensor a, Tensor b) { return Elementwise(Pw::kDiv, {a, b}); }
+Tensor operator-(Tensor a) { return Elementwise(Pw::kNeg, {a}); }
+Tensor operator<(Tensor a, Tensor b) { return Elementwise(Pw::kLt, {a, b}); }
+Tensor operator<=(Tensor a, Tensor b) { return Elementwise(Pw::kLe, {a, b}); }
+Tensor operator>(Tensor a, Tensor b) { return Elementwise(Pw::kGt, {a, b}); }
+Tensor operator>=(Tensor a, Tensor b) { return Elementwise(Pw::kGe, {a, b}); }
+Tensor Equal(Tensor a, Tensor b) { return Elementwise(Pw::kEq, {a, b}); }
+Tensor NotEqual(Tensor a, Tensor b) { return Elementwise(Pw::kNe, {a, b}); }
+Tensor Abs(Tensor a) { return Elementwise(Pw::kAbs, {a}); }
+Tensor Min(Tensor a, Tensor b) { return Elementwise(Pw::kMin, {a, b}); }
+Tensor Max(Tensor a, Tensor b) { return Elementwise(Pw::kMax, {a, b}); }
+Tensor Pow(Tensor a, Tensor b) { return Elementwise(Pw::kPow, {a, b}); }
+Tensor Sqrt(Tensor a) { return Elementwise(Pw::kSqrt, {a}); }
+Tensor Rsqrt(Tensor a) { return Elementwise(Pw::kRsqrt, {a}); }
+Tensor Exp(Tensor a) { return Elementwise(Pw::kExp, {a}); }
+Tensor Log(Tensor a) { return Elementwise(Pw::kLog, {a}); }
+Tensor Tanh(Tensor a) { return Elementwise(Pw::kTanh, {a}); }
+Tensor Sigmoid(Tensor a) { return Elementwise(Pw::kSigmoid, {a}); }
+Tensor Relu(Tensor a) { return Elementwise(Pw::kRelu, {a}); }
+Tensor Gelu(Tensor a) { return Elementwise(Pw::kGelu, {a}); }
+Tensor Silu(Tensor a) { return Elementwise(Pw::kSilu, {a}); }
+Tensor Select(Tensor condition, Tensor if_true, Tensor if_false) {
+  return Elementwise(Pw::kSelect, {condition, if_true, if_false});
+}
+Tensor CastTo(DType dtype, Tensor a) { return Structured(Cast{dtype}, {a}); }
+Tensor AllReduce(ReduceKind kind, Tensor local) { return Structured(AllReduceOp{kind}, {local}); }
+Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim) {
+  return Structured(ReduceScatterOp{kind, dim}, {local});
+}
+Tensor AllGather(Tensor sliced) { return Structured(AllGatherOp{}, {sliced}); }
+Tensor Update(Tensor state, Tensor value) { return Structured(UpdateOp{}, {state, value}); }
+
+}  // namespace coconet

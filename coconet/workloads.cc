@@ -1,0 +1,127 @@
+#include "coconet/workloads.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/nearest.h"
+#include "coconet/base/status.h"
+#include "coconet/language.h"
+
+namespace coconet {
+namespace {
+
+/// What every data-parallel optimizer has: the gradient, and the weights to step from.
+class Optimizer {
+ public:
+  Optimizer(absl::string_view name, const WorkloadOptions& options)
+      : mixed_(options.dtype != DType::kF32),
+        program_(name),
+        gradient_(program_.Input("g", options.dtype, {"N"}, Layout::Local())),
+        weights_(program_.State("p", options.dtype, {"N"}, Layout::Replicated())),
+        master_(mixed_ ? program_.State("w", DType::kF32, {"N"}) : weights_) {}
+
+  Tensor Moment(absl::string_view name) { return program_.State(name, DType::kF32, {"N"}); }
+  Tensor LearningRate() { return program_.Scalar("lr"); }
+  Tensor StepNumber() { return program_.Scalar("step", DType::kF64); }
+
+  /// Mean over the ranks, in f32: cast after the reduction, so that the narrow type crosses the link.
+  Tensor MeanGradient() {
+    const Tensor sum = AllReduce(ReduceKind::kSum, gradient_);
+    return (mixed_ ? CastTo(DType::kF32, sum) : sum) * (1 / program_.world(DType::kF32));
+  }
+
+  /// The f32 weights.
+  Tensor weights() const { return master_; }
+
+  absl::StatusOr<Graph> Finish(Tensor new_weights) {
+    if (mixed_) new_weights = CastTo(weights_.type().dtype, Update(master_, new_weights));
+    Update(weights_, new_weights);
+    return program_.graph();
+  }
+
+ private:
+  const bool mixed_;
+  Program program_;
+  const Tensor gradient_, weights_, master_;
+};
+
+absl::StatusOr<Graph> Sgd(Optimizer& o, const WorkloadOptions&) {
+  const Tensor lr = o.LearningRate();
+  return o.Finish(o.weights() - lr * o.MeanGradient());
+}
+
+absl::StatusOr<Graph> Momentum(Optimizer& o, const WorkloadOptions& options) {
+  const Tensor m = o.Moment("m"), lr = o.LearningRate();
+  const Tensor m1 = Update(m, options.momentum * m + o.MeanGradient());
+  return o.Finish(o.weights() - lr * m1);
+}
+
+/// What Adam subtracts from the weights. Bias corrections and the factor of the first moment are scalars, so
+/// that an element costs one division and one root.
+struct AdamStep {
+  Tensor lr;
+  Tensor difference;
+};
+
+AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options) {
+  const Tensor m = o.Moment("m"), v = o.Moment("v"), lr = o.LearningRate(), step = o.StepNumber();
+  const Tensor g = o.MeanGradient();
+  const Tensor m1 = Update(m, options.beta1 * m + (1 - options.beta1) * g);
+  const Tensor v1 = Update(v, options.beta2 * v + (1 - options.beta2) * (g * g));
+  const Tensor c1 = CastTo(DType::kF32, 1 / (1 - Pow(options.beta1, step)));
+  const Tensor c2 = CastTo(DType::kF32, 1 / (1 - Pow(options.beta2, step)));
+  return {lr, lr * c1 * m1 / (Sqrt(v1 * c2) + options.eps)};
+}
+
+absl::StatusOr<Graph> Adam(Optimizer& o, const WorkloadOptions& options) {
+  return o.Finish(o.weights() - StepOfAdam(o, options).difference);
+}
+
+absl::StatusOr<Graph> AdamW(Optimizer& o, const WorkloadOptions& options) {
+  const AdamStep step = StepOfAdam(o, options);
+  const Tensor decay = step.lr * options.weight_decay * o.weights();
+  return o.Finish(o.weights() - (step.difference + decay));
+}
+
+struct WorkloadRow {
+  WorkloadInfo info;
+  absl::StatusOr<Graph> (*make)(Optimizer&, const WorkloadOptions&);
+};
+
+constexpr WorkloadRow kWorkloads[] = {
+    {{"sgd", "p <- p - lr*G"}, Sgd},
+    {{"momentum", "SGD with momentum: m <- mu*m + G; p <- p - lr*m"}, Momentum},
+    {{"adam", "Adam, moments with bias correction"}, Adam},
+    {{"adamw", "Adam with decoupled weight decay"}, AdamW},
+};
+
+}  // namespace
+
+std::vector<WorkloadInfo> Workloads() {
+  std::vector<WorkloadInfo> infos;
+  for (const WorkloadRow& row : kWorkloads) infos.push_back(row.info);
+  return infos;
+}
+
+absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions& options) {
+  if (options.dtype != DType::kF32 && options.dtype != DType::kF16 && options.dtype != DType::kBF16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("workload ", name, ": want dtype f32, or f16 or bf16 for mixed precision, have ", Name(options.dtype)));
+  }
+  std::vector<std::string> known;
+  for (const WorkloadRow& row : kWorkloads) {
+    if (row.info.name == name) {
+      Optimizer optimizer(name, options);
+      ASSIGN_OR_RETURN(const Graph graph, row.make(optimizer, options));
+      return Canonicalize(graph).graph;
+    }
+    known.emplace_back(row.info.name);
+  }
+  return absl::NotFoundError(absl::StrCat("unknown workload '", name, "'", DidYouMean(name, known), "; workloads are ",
+                                          absl::StrJoin(known, ", ")));
+}
+
+}  // namespace coconet
