@@ -1,0 +1,134 @@
+#include "jit/buffers.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+int64_t StoredElements(const TensorType& type, int ranks) {
+  if (type.shape.empty()) return 1;
+  if (type.layout.sliced()) return std::max<int64_t>(1, SlicingOf(type.shape, type.layout.dim, ranks).slice_elements());
+  int64_t elements = SlicingOf(type.shape, Layout::kFlat, ranks).padded_elements();
+  for (int dim = 0; dim < static_cast<int>(type.shape.size()); ++dim) {
+    const TensorSlicing slicing = SlicingOf(type.shape, dim, ranks);
+    if (slicing.contiguous()) elements = std::max(elements, slicing.padded_elements());
+  }
+  return std::max<int64_t>(1, elements);
+}
+
+/// The store of `unit` that writes `value`, lowest id first; -1: none.
+NodeId StoreOf(const Units& u, int unit, NodeId value) {
+  for (NodeId id : u.units[unit].nodes) {
+    if (IsStore(*u.graph, id) && u.Value(StoredOperand(*u.graph, id)) == value) return id;
+  }
+  return -1;
+}
+
+struct Life {
+  int first = 0, last = 0;  // units
+};
+
+/// Values that need a temporary, with the units between which they live.
+std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
+  std::map<NodeId, Life> lives;
+  const auto add = [&](NodeId value, int reader) {
+    if (table.of[value] >= 0 || u.unit_of[value] < 0) return;
+    Life& life = lives.try_emplace(value, Life{u.unit_of[value], u.unit_of[value]}).first->second;
+    life.last = std::max(life.last, reader);
+  };
+  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
+    for (NodeId id : u.units[unit].nodes) {
+      for (NodeId read : u.Reads(id, unit)) add(read, unit);
+      if (IsCollective(*u.graph, id) && (u.units[unit].library || Is<AllGather>(*u.graph, id))) add(id, unit);
+    }
+  }
+  return lives;
+}
+
+void AssignTemporaries(const Units& u, int ranks, BufferTable& table, const std::vector<bool>& symmetric) {
+  using Kind = std::tuple<DType, int64_t, bool>;
+  std::map<Kind, std::vector<std::pair<int, int>>> pool;  // buffer, last unit that uses it
+  std::vector<std::pair<Life, NodeId>> by_birth;
+  for (const auto& [value, life] : Temporaries(u, table)) by_birth.push_back({life, value});
+  std::stable_sort(by_birth.begin(), by_birth.end(), [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+  int count = 0;
+  for (const auto& [life, value] : by_birth) {
+    const Kind kind{u.types[value].dtype, StoredElements(u.types[value], ranks), symmetric[value]};
+    std::vector<std::pair<int, int>>& free = pool[kind];
+    auto it = std::find_if(free.begin(), free.end(), [&](const auto& b) { return b.second < life.first; });
+    if (it == free.end()) {
+      table.buffers.push_back(
+          {absl::StrCat("t", count++), BufferRole::kTemp, std::get<0>(kind), std::get<1>(kind), std::get<2>(kind)});
+      it = free.insert(free.end(), {static_cast<int>(table.buffers.size()) - 1, 0});
+    }
+    it->second = life.last;
+    table.of[value] = it->first;
+  }
+}
+
+}  // namespace
+
+std::vector<int> BufferTable::GatherTargets(const Units& u, NodeId gather) const {
+  std::vector<int> targets;
+  for (NodeId id : u.units[u.unit_of[gather]].nodes) {
+    if (IsStore(*u.graph, id) && u.Value(StoredOperand(*u.graph, id)) == gather) targets.push_back(target[id]);
+  }
+  if (targets.empty()) targets.push_back(of[gather]);
+  return targets;
+}
+
+BufferTable AssignBuffers(const Units& u, int ranks) {
+  const Graph& g = *u.graph;
+  BufferTable table;
+  table.of.assign(g.size(), -1);
+  table.target.assign(g.size(), -1);
+  const auto declare = [&](NodeId id, const std::string& name, BufferRole role) {
+    table.buffers.push_back({name, role, u.types[id].dtype, StoredElements(u.types[id], ranks), false});
+    return static_cast<int>(table.buffers.size()) - 1;
+  };
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (const auto* input = As<Input>(g, id)) table.of[id] = declare(id, input->name, BufferRole::kInput);
+    if (const auto* state = As<State>(g, id)) table.of[id] = declare(id, state->name, BufferRole::kState);
+    if (const auto* output = As<Output>(g, id)) table.target[id] = declare(id, output->name, BufferRole::kOutput);
+    if (Is<Update>(g, id)) table.target[id] = table.of[g.nodes[id].inputs[0]];
+  }
+  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
+    for (NodeId id : u.units[unit].nodes) {
+      const NodeId store = IsStore(g, id) ? -1 : StoreOf(u, unit, id);
+      if (store >= 0) table.of[id] = table.target[store];
+    }
+  }
+  // What peers load (operands of reductions) or store (results of gathers) in kernels.
+  std::vector<bool> symmetric(g.size());
+  for (const Unit& unit : u.units) {
+    if (unit.library) continue;
+    for (NodeId id : unit.nodes) {
+      if (Is<AllReduce>(g, id) || Is<ReduceScatter>(g, id)) symmetric[u.Value(g.nodes[id].inputs[0])] = true;
+      if (Is<AllGather>(g, id)) symmetric[id] = true;
+    }
+  }
+  AssignTemporaries(u, ranks, table, symmetric);
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!symmetric[id]) continue;
+    if (Is<AllGather>(g, id)) {
+      for (int buffer : table.GatherTargets(u, id)) table.buffers[buffer].symmetric = true;
+    } else {
+      table.buffers[table.of[id]].symmetric = true;
+    }
+  }
+  return table;
+}
+
+int AddSyncBuffer(BufferTable& table, std::string name, int64_t words, bool symmetric) {
+  table.buffers.push_back({std::move(name), BufferRole::kSync, DType::kI32, words, symmetric});
+  return static_cast<int>(table.buffers.size()) - 1;
+}
+
+}  // namespace coconet

@@ -1,0 +1,33 @@
+#ifndef COCONET_JIT_BUFFERS_H_
+#define COCONET_JIT_BUFFERS_H_
+
+#include <vector>
+
+#include "jit/units.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// Which buffer holds which value.
+struct BufferTable {
+  std::vector<Buffer> buffers;
+  /// node -> buffer that holds its value for readers in other units (an input's, a state's, the target of a store
+  /// made where the value is computed, a temporary); -1: in no buffer.
+  std::vector<int> of;
+  /// Update or Output -> the buffer it writes; -1 for other nodes.
+  std::vector<int> target;
+
+  /// Buffers that an AllGather fills: those of the stores in its unit, else its own.
+  std::vector<int> GatherTargets(const Units& u, NodeId gather) const;
+};
+
+/// Inputs, states and outputs by declaration, then temporaries; temporaries whose lives do not overlap share a buffer.
+/// A tensor that is not sliced is padded so that every contiguous slicing of it fits.
+BufferTable AssignBuffers(const Units& u, int ranks);
+
+/// Adds a buffer of flags or counters (32-bit words) and returns its index.
+int AddSyncBuffer(BufferTable& table, std::string name, int64_t words, bool symmetric);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_BUFFERS_H_

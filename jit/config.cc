@@ -1,0 +1,165 @@
+#include "jit/config.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coconet/base/status.h"
+#include "coconet/infer.h"
+#include "jit/units.h"
+
+namespace coconet {
+namespace {
+
+constexpr absl::string_view kProtocols[] = {"library", "generated"};
+constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
+constexpr int64_t kMaxChunk = int64_t{1} << 30;
+constexpr int kMaxBlocks = 1024;
+/// Below this working set everything stays in cache, where bypassing it only costs.
+constexpr int64_t kStreamingBytes = 4 << 20;
+/// Below this many elements a second thread costs more to wake than it saves.
+constexpr int64_t kBlocksElements = 1 << 14;
+
+template <size_t N>
+int Find(const absl::string_view (&names)[N], absl::string_view name) {
+  const auto* it = std::find(std::begin(names), std::end(names), name);
+  return it == std::end(names) ? -1 : static_cast<int>(it - std::begin(names));
+}
+
+/// What of a schedule its configs depend on.
+struct Traits {
+  bool unfused_collective = false;
+  bool library_possible = true;  // unfused slices are contiguous
+  bool chunk_flags = false;      // a kernel computes on what it gathered
+  int64_t bytes = 0;
+  int64_t elements = 0;
+};
+
+/// A kernel that uses the result of a gather of its own beyond storing it.
+bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel, const std::vector<std::vector<NodeId>>& users) {
+  for (NodeId id : kernel) {
+    if (!Is<AllGather>(g, id)) continue;
+    std::vector<NodeId> pending = users[id];
+    while (!pending.empty()) {
+      const NodeId user = pending.back();
+      pending.pop_back();
+      if (!std::binary_search(kernel.begin(), kernel.end(), user)) continue;
+      if (!IsStore(g, user)) return true;
+      pending.insert(pending.end(), users[user].begin(), users[user].end());
+    }
+  }
+  return false;
+}
+
+Traits TraitsOf(const Schedule& s, int ranks) {
+  Traits t;
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
+  CC_CHECK(types.ok());
+  const std::vector<std::vector<NodeId>> users = Users(s.graph);
+  std::vector<bool> fused(s.graph.size());
+  for (const std::vector<NodeId>& kernel : s.kernels) {
+    for (NodeId id : kernel) fused[id] = true;
+    t.chunk_flags = t.chunk_flags || UsesOwnGather(s.graph, kernel, users);
+  }
+  for (NodeId id = 0; id < s.graph.size(); ++id) {
+    const TensorType& type = (*types)[id];
+    const int64_t elements = NumElements(type.shape);
+    t.elements = std::max(t.elements, elements);
+    if (Is<Input>(s.graph, id) || Is<State>(s.graph, id)) t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
+    if (!IsCollective(s.graph, id) || fused[id]) continue;
+    t.unfused_collective = true;
+    const TensorType& sliced = Is<AllGather>(s.graph, id) ? (*types)[s.graph.nodes[id].inputs[0]] : type;
+    if (sliced.layout.sliced()) {
+      t.library_possible = t.library_possible && SlicingOf(sliced.shape, sliced.layout.dim, ranks).contiguous();
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+std::string Text(const Config& c) {
+  return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk, " blocks=", c.blocks,
+                      " stream=", kStreamings[static_cast<int>(c.streaming)]);
+}
+
+absl::StatusOr<Config> ParseConfig(absl::string_view text) {
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("config \"", text, "\": ", what));
+  };
+  Config c;
+  std::vector<std::string> words = absl::StrSplit(text, ' ');
+  if (words.size() != 5) return error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S'");
+  const int protocol = Find(kProtocols, words[0]);
+  if (protocol < 0) return error("unknown protocol; there are library, generated");
+  c.protocol = static_cast<Protocol>(protocol);
+  const std::pair<absl::string_view, int> names[] = {{"vec", 1}, {"chunk", 2}, {"blocks", 3}, {"stream", 4}};
+  std::array<std::string, 4> values;
+  for (const auto& [name, at] : names) {
+    const std::vector<std::string> pair = absl::StrSplit(words[at], absl::MaxSplits('=', 1));
+    if (pair.size() != 2 || pair[0] != name) return error(absl::StrCat("want ", name, "=... as word ", at + 1));
+    values[at - 1] = pair[1];
+  }
+  if (!absl::SimpleAtoi(values[0], &c.vec)) return error("vec is no number");
+  if (!absl::SimpleAtoi(values[1], &c.chunk)) return error("chunk is no number");
+  if (!absl::SimpleAtoi(values[2], &c.blocks)) return error("blocks is no number");
+  const int streaming = Find(kStreamings, values[3]);
+  if (streaming < 0) return error("unknown stream; there are none, shared, all");
+  c.streaming = static_cast<Streaming>(streaming);
+  return c;
+}
+
+std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
+  const Traits t = TraitsOf(s, space.ranks);
+  std::vector<Protocol> protocols;
+  if (!t.unfused_collective) {
+    protocols = {Protocol::kLibrary};
+  } else {
+    if (space.library && t.library_possible) protocols.push_back(Protocol::kLibrary);
+    protocols.push_back(Protocol::kGenerated);
+  }
+  std::vector<int64_t> chunks = {4096};
+  if (t.chunk_flags && t.elements / space.ranks > 4096) chunks.push_back(32768);
+  if (t.chunk_flags && t.elements / space.ranks > 32768) chunks.push_back(262144);
+  std::vector<int> blocks = {1};
+  const int spare = space.cores / std::max(space.ranks, 1);
+  if (spare > 1 && t.elements >= kBlocksElements) blocks.push_back(spare);
+  std::vector<Streaming> streamings = {Streaming::kNone};
+  if (t.bytes * space.ranks >= kStreamingBytes) {
+    if (!s.kernels.empty() && space.ranks > 1) streamings.push_back(Streaming::kShared);
+    streamings.push_back(Streaming::kAll);
+  }
+  std::vector<Config> configs;
+  for (Protocol protocol : protocols) {
+    for (int64_t chunk : chunks) {
+      for (int b : blocks) {
+        for (Streaming streaming : streamings) {
+          configs.push_back({protocol, std::max(space.vector_bytes / 4, 1), chunk, b, streaming});
+        }
+      }
+    }
+  }
+  return configs;
+}
+
+absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& space) {
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("config \"", Text(c), "\": ", what));
+  };
+  if (c.vec < 1 || c.vec > 64 || (c.vec & (c.vec - 1)) != 0) return error("want vec a power of two in 1..64");
+  if (c.chunk < c.vec || c.chunk > kMaxChunk || c.chunk % c.vec != 0) {
+    return error(absl::StrCat("want chunk a multiple of vec, at most ", kMaxChunk));
+  }
+  if (c.blocks < 1 || c.blocks > kMaxBlocks) return error(absl::StrCat("want blocks in 1..", kMaxBlocks));
+  const Traits t = TraitsOf(s, space.ranks);
+  if (c.protocol == Protocol::kLibrary && t.unfused_collective) {
+    if (!space.library) return error("library collectives do not sum in rank order");
+    if (!t.library_possible) return error("library collectives want contiguous slices");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace coconet

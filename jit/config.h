@@ -1,0 +1,57 @@
+#ifndef COCONET_JIT_CONFIG_H_
+#define COCONET_JIT_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "coconet/schedule.h"
+
+namespace coconet {
+
+/// Who executes the collectives that a schedule leaves unfused.
+enum class Protocol : uint8_t {
+  kLibrary,    // MPI, NCCL, or the thread communicator
+  kGenerated,  // our own kernels over symmetric memory: AllReduce one-shot, ReduceScatter and AllGather direct
+};
+
+/// Which stores bypass the cache (host: non-temporal).
+enum class Streaming : uint8_t {
+  kNone,
+  kShared,  // stores to symmetric buffers, which a peer or the next step reads, not this rank
+  kAll,     // all of them
+};
+
+/// The numbers that a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none" and parses back.
+struct Config {
+  Protocol protocol = Protocol::kLibrary;
+  int vec = 16;          // elements a lane group handles at once; power of two, 1..64
+  int64_t chunk = 4096;  // elements between flags, and between hand-overs to blocks; multiple of vec
+  int blocks = 1;        // thread blocks a kernel; on the host threads a rank
+  Streaming streaming = Streaming::kNone;
+  bool operator==(const Config&) const = default;
+};
+
+std::string Text(const Config& config);
+absl::StatusOr<Config> ParseConfig(absl::string_view text);
+
+/// What bounds the configs worth trying.
+struct ConfigSpace {
+  int ranks = 1;
+  int cores = 1;           // of one node, shared by its ranks
+  int vector_bytes = 64;   // widest vector of the machine
+  bool library = true;     // false: the numerics class demands summation in rank order
+};
+
+/// Every config that makes a distinct legal variant of `s`, deterministic, the plainest first. Never empty, except
+/// when the schedule needs what `space` excludes.
+std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
+
+/// OK when `config` is legal for `s` (range checks in 64 bits included): rows of a cache are checked with it.
+absl::Status Validate(const Config& config, const Schedule& s, const ConfigSpace& space);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_CONFIG_H_

@@ -1,0 +1,214 @@
+#ifndef COCONET_JIT_DEVICE_CUDA_PRELUDE_H_
+#define COCONET_JIT_DEVICE_CUDA_PRELUDE_H_
+
+// The kernel dialect for NVIDIA GPUs, compiled by NVRTC. Inline PTX instead of libcu++: 0.1 s a compile instead of 0.7.
+// Declares the same names as the host prelude.
+
+#include "kernel_abi.h"
+
+#define CC_DEVICE static __device__ __forceinline__
+#define CC_UNROLL _Pragma("unroll")
+/// Largest block a kernel is launched with.
+#define CC_MAX_THREADS 512
+
+/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the launch as `grid`.
+#define CC_KERNEL(name)                                                                  \
+  CC_DEVICE void name##_body(const Params& p, const ::coconet::Grid& grid);              \
+  extern "C" __global__ void __launch_bounds__(CC_MAX_THREADS)                           \
+      name(const __grid_constant__ Params p) {                                           \
+    name##_body(p, ::coconet::Grid{});                                                   \
+  }                                                                                      \
+  CC_DEVICE void name##_body(const Params& p, const ::coconet::Grid& grid)
+
+namespace coconet {
+
+using Index = long long;
+
+struct Grid {
+  __device__ int BlockId() const { return static_cast<int>(blockIdx.x); }
+  __device__ int GridSize() const { return static_cast<int>(gridDim.x); }
+  __device__ int ThreadId() const { return static_cast<int>(threadIdx.x); }
+  __device__ int BlockSize() const { return static_cast<int>(blockDim.x); }
+  __device__ void Sync() const { __syncthreads(); }
+  __device__ bool SyncAnd(bool ok) const { return __syncthreads_and(ok) != 0; }
+};
+
+// ---- Packs: V values that one thread handles at once ------------------------------------------------
+
+template <class T, int V>
+struct Pack {
+  T d[V];
+};
+
+template <class T, int V>
+CC_DEVICE T Get(const Pack<T, V>& x, int lane) { return x.d[lane]; }
+template <class T, int V>
+CC_DEVICE void Put(Pack<T, V>& x, int lane, T value) { x.d[lane] = value; }
+template <int V, class T>
+CC_DEVICE Pack<T, V> Splat(T value) {
+  Pack<T, V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = value;
+  return r;
+}
+
+#define CC_LANES(expression)                             \
+  CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = expression; \
+  return r
+
+template <class T, int V> CC_DEVICE Pack<T, V> operator+(Pack<T, V> a, Pack<T, V> b) { Pack<T, V> r; CC_LANES(a.d[i] + b.d[i]); }
+template <class T, int V> CC_DEVICE Pack<T, V> operator-(Pack<T, V> a, Pack<T, V> b) { Pack<T, V> r; CC_LANES(a.d[i] - b.d[i]); }
+template <class T, int V> CC_DEVICE Pack<T, V> operator*(Pack<T, V> a, Pack<T, V> b) { Pack<T, V> r; CC_LANES(a.d[i] * b.d[i]); }
+template <class T, int V> CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) { Pack<T, V> r; CC_LANES(-a.d[i]); }
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
+  Pack<T, V> r;
+  if constexpr (T(0.5) != T(0)) {
+    CC_LANES(a.d[i] / b.d[i]);
+  } else {  // integers: x / 0 is 0, and the smallest / -1 wraps
+    CC_LANES(b.d[i] == 0 ? T(0) : b.d[i] == T(-1) ? T(T(0) - a.d[i]) : T(a.d[i] / b.d[i]));
+  }
+}
+
+template <class To, class From, int V>
+CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) { Pack<To, V> r; CC_LANES(static_cast<To>(x.d[i])); }
+
+#define CC_COMPARE(Name, op) \
+  template <class T, int V>  \
+  CC_DEVICE Pack<int, V> Name(Pack<T, V> a, Pack<T, V> b) { Pack<int, V> r; CC_LANES(a.d[i] op b.d[i] ? 1 : 0); }
+CC_COMPARE(Less, <)
+CC_COMPARE(LessEqual, <=)
+CC_COMPARE(Greater, >)
+CC_COMPARE(GreaterEqual, >=)
+CC_COMPARE(EqualTo, ==)
+CC_COMPARE(NotEqualTo, !=)
+#undef CC_COMPARE
+
+template <class T, int V>
+CC_DEVICE Pack<T, V> Select(Pack<int, V> condition, Pack<T, V> a, Pack<T, V> b) {
+  Pack<T, V> r;
+  CC_LANES(condition.d[i] != 0 ? a.d[i] : b.d[i]);
+}
+
+CC_DEVICE float ScalarSqrt(float x) { return sqrtf(x); }
+CC_DEVICE double ScalarSqrt(double x) { return sqrt(x); }
+CC_DEVICE float ScalarAbs(float x) { return fabsf(x); }
+CC_DEVICE double ScalarAbs(double x) { return fabs(x); }
+CC_DEVICE float ScalarExp(float x) { return expf(x); }
+CC_DEVICE double ScalarExp(double x) { return exp(x); }
+CC_DEVICE float ScalarLog(float x) { return logf(x); }
+CC_DEVICE double ScalarLog(double x) { return log(x); }
+CC_DEVICE float ScalarTanh(float x) { return tanhf(x); }
+CC_DEVICE double ScalarTanh(double x) { return tanh(x); }
+CC_DEVICE float ScalarErf(float x) { return erff(x); }
+CC_DEVICE double ScalarErf(double x) { return erf(x); }
+CC_DEVICE float ScalarPow(float x, float y) { return powf(x, y); }
+CC_DEVICE double ScalarPow(double x, double y) { return pow(x, y); }
+
+// ---- Memory: 16-byte accesses where the pack allows; `p` is aligned to the pack, at most 16 bytes ----
+
+template <int V, class T>
+CC_DEVICE Pack<T, V> LoadLanes(const T* p) {
+  Pack<T, V> r;
+  constexpr int kBytes = sizeof(T) * V;
+  if constexpr (kBytes % 16 == 0) {
+    CC_UNROLL for (int i = 0; i < kBytes / 16; ++i)
+      reinterpret_cast<uint4*>(&r)[i] = reinterpret_cast<const uint4*>(p)[i];
+  } else {
+    CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = p[i];
+  }
+  return r;
+}
+template <int V, class T>
+CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
+  constexpr int kBytes = sizeof(T) * V;
+  if constexpr (kBytes % 16 == 0) {
+    CC_UNROLL for (int i = 0; i < kBytes / 16; ++i)
+      reinterpret_cast<uint4*>(p)[i] = reinterpret_cast<const uint4*>(&x)[i];
+  } else {
+    CC_UNROLL for (int i = 0; i < V; ++i) p[i] = x.d[i];
+  }
+}
+template <int V, class T>
+CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
+  constexpr int kBytes = sizeof(T) * V;
+  if constexpr (kBytes % 16 == 0) {
+    CC_UNROLL for (int i = 0; i < kBytes / 16; ++i) {
+      const uint4 v = reinterpret_cast<const uint4*>(&x)[i];
+      asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(reinterpret_cast<uint4*>(p) + i), "r"(v.x),
+                   "r"(v.y), "r"(v.z), "r"(v.w)
+                   : "memory");
+    }
+  } else {
+    StoreLanes<V>(p, x);
+  }
+}
+CC_DEVICE void StreamFence() {}  // streaming stores are ordinary ones in the memory model
+
+template <int V>
+CC_DEVICE Pack<float, V> FromBF16(Pack<unsigned short, V> x) {
+  Pack<float, V> r;
+  CC_LANES(__uint_as_float(static_cast<unsigned>(x.d[i]) << 16));
+}
+template <int V>
+CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
+  Pack<unsigned short, V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) {
+    const unsigned bits = __float_as_uint(x.d[i]);
+    const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    r.d[i] = static_cast<unsigned short>((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
+  }
+  return r;
+}
+template <int V>
+CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
+  Pack<float, V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) asm("cvt.f32.f16 %0, %1;" : "=f"(r.d[i]) : "h"(x.d[i]));
+  return r;
+}
+template <int V>
+CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
+  Pack<unsigned short, V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.d[i]) : "f"(x.d[i]));
+  return r;
+}
+
+// ---- Flags ------------------------------------------------------------------------------------
+
+CC_DEVICE void StoreRelease(unsigned* flag, unsigned value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
+}
+CC_DEVICE unsigned LoadAcquire(const unsigned* flag) {
+  unsigned value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(flag) : "memory");
+  return value;
+}
+CC_DEVICE unsigned long long NowNs() {
+  unsigned long long t;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+  return t;
+}
+
+/// Waits until *flag has reached `epoch`. False after the deadline or an abort, with control->failure filled in.
+CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step, int slot) {
+  unsigned found = LoadAcquire(flag);
+  if (static_cast<int>(found - epoch) >= 0) return true;
+  const unsigned long long start = NowNs();
+  for (unsigned n = 1;; ++n) {
+    found = LoadAcquire(flag);
+    if (static_cast<int>(found - epoch) >= 0) return true;
+    if (n % 256 != 0) continue;  // the clock and the abort word are far away
+    const bool aborted = LoadAcquire(&control->abort) != 0;
+    if (!aborted && NowNs() - start < control->timeout_ns) continue;
+    if (!aborted) {
+      control->failure = WaitFailure{peer, step, slot, epoch, found};
+      StoreRelease(&control->abort, 1);
+    }
+    return false;
+  }
+}
+
+#undef CC_LANES
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_DEVICE_CUDA_PRELUDE_H_

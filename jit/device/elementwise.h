@@ -1,0 +1,195 @@
+#ifndef COCONET_JIT_DEVICE_ELEMENTWISE_H_
+#define COCONET_JIT_DEVICE_ELEMENTWISE_H_
+
+// Typed loads and stores, elementwise functions and loops, over the packs of the prelude.
+
+namespace coconet {
+
+// ---- Storage types; computation is in Compute<T> ----------------------------------------------------
+
+struct f16 { unsigned short bits; };
+struct bf16 { unsigned short bits; };
+struct b8 { unsigned char byte; };  // bool: 0 or 1
+using u8 = unsigned char;
+using i32 = int;
+using i64 = long long;
+using f32 = float;
+using f64 = double;
+
+template <class T> struct ComputeOf { using Type = T; };
+template <> struct ComputeOf<f16> { using Type = float; };
+template <> struct ComputeOf<bf16> { using Type = float; };
+template <> struct ComputeOf<u8> { using Type = int; };
+template <> struct ComputeOf<b8> { using Type = int; };
+template <class T>
+using Compute = typename ComputeOf<T>::Type;
+
+template <class A, class B> struct SameType { static constexpr bool value = false; };
+template <class A> struct SameType<A, A> { static constexpr bool value = true; };
+template <class A, class B>
+constexpr bool kSame = SameType<A, B>::value;
+
+template <int V, class T>
+CC_DEVICE Pack<Compute<T>, V> Load(const T* p) {
+  if constexpr (kSame<T, f16>) return FromF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(p)));
+  else if constexpr (kSame<T, bf16>) return FromBF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(p)));
+  else if constexpr (kSame<T, b8>) return ConvertLanes<int>(LoadLanes<V>(reinterpret_cast<const unsigned char*>(p)));
+  else if constexpr (kSame<T, u8>) return ConvertLanes<int>(LoadLanes<V>(p));
+  else return LoadLanes<V>(p);
+}
+
+/// How a store reaches memory.
+constexpr bool kCached = false, kStreamed = true;
+
+template <bool kStream, int V, class T>
+CC_DEVICE void StoreRaw(T* p, Pack<T, V> x) {
+  if constexpr (kStream && V > 1) StoreLanesStream<V>(p, x);
+  else StoreLanes<V>(p, x);
+}
+/// Rounds to nearest even where T is narrower than what was computed.
+template <bool kStream, int V, class T>
+CC_DEVICE void Store(T* p, Pack<Compute<T>, V> x) {
+  if constexpr (kSame<T, f16>) StoreRaw<kStream>(reinterpret_cast<unsigned short*>(p), ToF16(x));
+  else if constexpr (kSame<T, bf16>) StoreRaw<kStream>(reinterpret_cast<unsigned short*>(p), ToBF16(x));
+  else if constexpr (kSame<T, b8>) StoreRaw<kStream>(reinterpret_cast<unsigned char*>(p), ConvertLanes<unsigned char>(x));
+  else if constexpr (kSame<T, u8>) StoreRaw<kStream>(p, ConvertLanes<unsigned char>(x));
+  else StoreRaw<kStream>(p, x);
+}
+
+/// The value as type To would hold it.
+template <class To, int V, class From>
+CC_DEVICE Pack<Compute<To>, V> CastTo(Pack<From, V> x) {
+  if constexpr (kSame<To, f16>) return FromF16(ToF16(ConvertLanes<float>(x)));
+  else if constexpr (kSame<To, bf16>) return FromBF16(ToBF16(ConvertLanes<float>(x)));
+  else if constexpr (kSame<To, b8>) return NotEqualTo(x, Splat<V>(From(0)));
+  else if constexpr (kSame<To, u8>) return ConvertLanes<int>(ConvertLanes<unsigned char>(x));
+  else return ConvertLanes<To>(x);
+}
+
+// ---- Elementwise functions ----------------------------------------------------------------------
+
+#define CC_MAP1(Name, expression)                     \
+  template <class T, int V>                           \
+  CC_DEVICE Pack<T, V> Name(Pack<T, V> a) {           \
+    Pack<T, V> r;                                     \
+    CC_UNROLL for (int i = 0; i < V; ++i) {           \
+      const T x = Get(a, i);                          \
+      Put<T, V>(r, i, expression);                    \
+    }                                                 \
+    return r;                                         \
+  }
+CC_MAP1(Sqrt, ScalarSqrt(x))
+CC_MAP1(Rsqrt, T(1) / ScalarSqrt(x))
+CC_MAP1(Exp, ScalarExp(x))
+CC_MAP1(Log, ScalarLog(x))
+CC_MAP1(Tanh, ScalarTanh(x))
+CC_MAP1(Sigmoid, T(1) / (T(1) + ScalarExp(-x)))
+CC_MAP1(Silu, x / (T(1) + ScalarExp(-x)))
+CC_MAP1(Gelu, T(0.5) * x * (T(1) + ScalarErf(x * T(0.70710678118654752440))))
+#undef CC_MAP1
+
+template <class T, int V>
+CC_DEVICE Pack<T, V> Pow(Pack<T, V> a, Pack<T, V> b) {
+  Pack<T, V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) Put<T, V>(r, i, ScalarPow(Get(a, i), Get(b, i)));
+  return r;
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> Min(Pack<T, V> a, Pack<T, V> b) { return Select(Less(a, b), a, b); }
+template <class T, int V>
+CC_DEVICE Pack<T, V> Max(Pack<T, V> a, Pack<T, V> b) { return Select(Greater(a, b), a, b); }
+template <class T, int V>
+CC_DEVICE Pack<T, V> Relu(Pack<T, V> a) { return Max(a, Splat<V>(T(0))); }
+template <class T, int V>
+CC_DEVICE Pack<T, V> Abs(Pack<T, V> a) {
+  if constexpr (T(0.5) != T(0)) {
+    Pack<T, V> r;
+    CC_UNROLL for (int i = 0; i < V; ++i) Put<T, V>(r, i, ScalarAbs(Get(a, i)));
+    return r;
+  } else {
+    return Select(Less(a, Splat<V>(T(0))), -a, a);
+  }
+}
+
+// ---- Broadcasting -------------------------------------------------------------------------------
+
+/// Maps an index of the iteration space (row major, `dim`, innermost last) to an operand's element.
+template <int R>
+struct BroadcastMap {
+  Index dim[R], stride[R];
+
+  CC_DEVICE Index Offset(const BroadcastMap& m, Index i) {
+    Index offset = 0;
+    CC_UNROLL for (int k = R - 1; k >= 0; --k) {
+      offset += i % m.dim[k] * m.stride[k];
+      i /= m.dim[k];
+    }
+    return offset;
+  }
+};
+
+/// `i` is a multiple of V.
+template <int V, class T, int R>
+CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const BroadcastMap<R>& m) {
+  if (V > 1 && m.stride[R - 1] == 0 && m.dim[R - 1] % V == 0)
+    return Splat<V>(Get(Load<1>(p + BroadcastMap<R>::Offset(m, i)), 0));
+  Pack<Compute<T>, V> r;
+  if (m.dim[R - 1] % V == 0) {
+    const T* row = p + BroadcastMap<R>::Offset(m, i);
+    for (int lane = 0; lane < V; ++lane) Put<Compute<T>, V>(r, lane, Get(Load<1>(row + lane * m.stride[R - 1]), 0));
+  } else {
+    for (int lane = 0; lane < V; ++lane)
+      Put<Compute<T>, V>(r, lane, Get(Load<1>(p + BroadcastMap<R>::Offset(m, i + lane)), 0));
+  }
+  return r;
+}
+
+// ---- Loops --------------------------------------------------------------------------------------
+
+template <int V>
+struct Lanes {
+  static constexpr int kCount = V;
+};
+
+/// body(Lanes<V>, i) over [begin, end) by this block's threads: packs of V where `packed`, single elements at the end.
+template <int V, class Body>
+CC_DEVICE void ForEach(const Grid& grid, Index begin, Index end, bool packed, Body&& body) {
+  Index tail = begin;
+  if (packed) {
+    tail = begin + (end - begin) / V * V;
+    for (Index i = begin + Index(grid.ThreadId()) * V; i < tail; i += Index(grid.BlockSize()) * V) body(Lanes<V>{}, i);
+  }
+  for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, i);
+}
+
+/// How a tensor is cut over ranks (coconet/base/slices.h): of each of `outer` rows of `row` contiguous elements, rank r has
+/// [r*per, (r+1)*per), which its storage holds contiguously, padded to `per` a row.
+struct Cut {
+  Index outer, row, per;
+};
+/// Some contiguous elements of one rank's slice: global indices [begin, end); element i is stored at i - shift.
+struct Chunk {
+  Index begin, end, shift, id;
+};
+
+/// f(chunk) -> bool, for each chunk of `rank`'s slice that belongs to this block; stops when f returns false. A chunk
+/// belongs to the same block number on every rank.
+template <class F>
+CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
+  const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
+  const Index high = low + cut.per < cut.row ? low + cut.per : cut.row;
+  const Index in_row = (cut.per + chunk - 1) / chunk;
+  for (Index id = grid.BlockId(); id < cut.outer * in_row; id += grid.GridSize()) {
+    const Index o = cut.outer == 1 ? 0 : id / in_row;
+    const Index begin = low + (id - o * in_row) * chunk;
+    const Index end = begin + chunk < high ? begin + chunk : high;
+    if (begin >= end) continue;
+    const Index base = o * cut.row;
+    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;
+  }
+  return true;
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_DEVICE_ELEMENTWISE_H_

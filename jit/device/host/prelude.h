@@ -1,0 +1,310 @@
+#ifndef COCONET_JIT_DEVICE_HOST_PRELUDE_H_
+#define COCONET_JIT_DEVICE_HOST_PRELUDE_H_
+
+// The kernel dialect for CPUs: a block is one thread, a pack is a compiler vector (GNU vector extensions, g++ and
+// clang++). Includes no system header, which would cost three quarters of a compile. The cuda prelude declares the same names.
+
+#include "kernel_abi.h"
+
+#define CC_DEVICE static inline __attribute__((always_inline))
+#define CC_UNROLL _Pragma("GCC unroll 16")
+
+/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the launch as `grid`.
+#define CC_KERNEL(name)                                                                            \
+  static void name##_body(const Params& p, const ::coconet::Grid& grid);                           \
+  extern "C" __attribute__((visibility("default"))) void name(const void* params, int block,       \
+                                                              int blocks) {                        \
+    name##_body(*static_cast<const Params*>(params), ::coconet::Grid{block, blocks});              \
+  }                                                                                                \
+  static void name##_body(const Params& p, const ::coconet::Grid& grid)
+
+namespace coconet {
+
+using Index = long long;
+
+/// Where a thread stands. On the host a block has one thread.
+struct Grid {
+  int block, blocks;
+  int BlockId() const { return block; }
+  int GridSize() const { return blocks; }
+  static constexpr int ThreadId() { return 0; }
+  static constexpr int BlockSize() { return 1; }
+  static void Sync() {}
+  static bool SyncAnd(bool ok) { return ok; }  // true when `ok` on all threads of the block
+};
+
+// ---- Packs: V values that one thread handles at once ------------------------------------------------
+
+template <class T, int V>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(sizeof(T) * V)));
+};
+template <class T>
+struct VectorOf<T, 1> {
+  using Type = T;
+};
+template <class T, int V>
+struct Pack {
+  typename VectorOf<T, V>::Type d;
+};
+
+template <class T, int V>
+CC_DEVICE T Get(const Pack<T, V>& x, int lane) {
+  if constexpr (V == 1) return x.d;
+  else return x.d[lane];
+}
+template <class T, int V>
+CC_DEVICE void Put(Pack<T, V>& x, int lane, T value) {
+  if constexpr (V == 1) x.d = value;
+  else x.d[lane] = value;
+}
+template <int V, class T>
+CC_DEVICE Pack<T, V> Splat(T value) {
+  if constexpr (V == 1) return {value};
+  else return {value - typename VectorOf<T, V>::Type{}};
+}
+
+template <class T, int V> CC_DEVICE Pack<T, V> operator+(Pack<T, V> a, Pack<T, V> b) { return {a.d + b.d}; }
+template <class T, int V> CC_DEVICE Pack<T, V> operator-(Pack<T, V> a, Pack<T, V> b) { return {a.d - b.d}; }
+template <class T, int V> CC_DEVICE Pack<T, V> operator*(Pack<T, V> a, Pack<T, V> b) { return {a.d * b.d}; }
+template <class T, int V> CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) { return {-a.d}; }
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
+  if constexpr (T(0.5) != T(0)) {
+    return {a.d / b.d};
+  } else {  // integers: x / 0 is 0, and the smallest / -1 wraps; never a trap
+    Pack<T, V> r{};
+    for (int i = 0; i < V; ++i) {
+      const T x = Get(a, i), y = Get(b, i);
+      Put<T, V>(r, i, y == 0 ? T(0) : y == T(-1) ? T(T(0) - x) : T(x / y));
+    }
+    return r;
+  }
+}
+
+/// Lane-wise conversion; f32 -> integer truncates.
+template <class To, class From, int V>
+CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) {
+  if constexpr (V == 1) return {static_cast<To>(x.d)};
+  else return {__builtin_convertvector(x.d, typename VectorOf<To, V>::Type)};
+}
+
+template <int Bytes> struct IntOf;
+template <> struct IntOf<4> { using Type = int; };
+template <> struct IntOf<8> { using Type = long long; };
+
+#define CC_COMPARE(Name, op)                                                                      \
+  template <class T, int V>                                                                       \
+  CC_DEVICE Pack<int, V> Name(Pack<T, V> a, Pack<T, V> b) {                                       \
+    if constexpr (V == 1) return {a.d op b.d ? 1 : 0};                                            \
+    else return {__builtin_convertvector(-(a.d op b.d), typename VectorOf<int, V>::Type)};        \
+  }
+CC_COMPARE(Less, <)
+CC_COMPARE(LessEqual, <=)
+CC_COMPARE(Greater, >)
+CC_COMPARE(GreaterEqual, >=)
+CC_COMPARE(EqualTo, ==)
+CC_COMPARE(NotEqualTo, !=)
+#undef CC_COMPARE
+
+template <class T, int V>
+CC_DEVICE Pack<T, V> Select(Pack<int, V> condition, Pack<T, V> a, Pack<T, V> b) {
+  if constexpr (V == 1) {
+    return {condition.d != 0 ? a.d : b.d};
+  } else {
+    using Mask = typename VectorOf<typename IntOf<sizeof(T)>::Type, V>::Type;
+    return {__builtin_convertvector(condition.d, Mask) != 0 ? a.d : b.d};
+  }
+}
+
+CC_DEVICE float ScalarSqrt(float x) { return __builtin_sqrtf(x); }
+CC_DEVICE double ScalarSqrt(double x) { return __builtin_sqrt(x); }
+CC_DEVICE float ScalarAbs(float x) { return __builtin_fabsf(x); }
+CC_DEVICE double ScalarAbs(double x) { return __builtin_fabs(x); }
+CC_DEVICE float ScalarExp(float x) { return __builtin_expf(x); }
+CC_DEVICE double ScalarExp(double x) { return __builtin_exp(x); }
+CC_DEVICE float ScalarLog(float x) { return __builtin_logf(x); }
+CC_DEVICE double ScalarLog(double x) { return __builtin_log(x); }
+CC_DEVICE float ScalarTanh(float x) { return __builtin_tanhf(x); }
+CC_DEVICE double ScalarTanh(double x) { return __builtin_tanh(x); }
+CC_DEVICE float ScalarErf(float x) { return __builtin_erff(x); }
+CC_DEVICE double ScalarErf(double x) { return __builtin_erf(x); }
+CC_DEVICE float ScalarPow(float x, float y) { return __builtin_powf(x, y); }
+CC_DEVICE double ScalarPow(double x, double y) { return __builtin_pow(x, y); }
+
+// ---- Memory -----------------------------------------------------------------------------------
+
+template <int V, class T>
+CC_DEVICE Pack<T, V> LoadLanes(const T* p) {
+  if constexpr (V == 1) {
+    return {*p};
+  } else {
+    typedef T Unaligned __attribute__((vector_size(sizeof(T) * V), aligned(alignof(T)), may_alias));
+    return {*reinterpret_cast<const Unaligned*>(p)};
+  }
+}
+template <int V, class T>
+CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
+  if constexpr (V == 1) {
+    *p = x.d;
+  } else {
+    typedef T Unaligned __attribute__((vector_size(sizeof(T) * V), aligned(alignof(T)), may_alias));
+    *reinterpret_cast<Unaligned*>(p) = x.d;
+  }
+}
+
+/// A store that bypasses the cache, where the machine has one; `p` is aligned to the pack (at most 64 bytes).
+template <int V, class T>
+CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
+#if defined(__clang__)
+  __builtin_nontemporal_store(x.d, reinterpret_cast<decltype(x.d)*>(p));
+#elif defined(__SSE2__)
+  constexpr int kBytes = sizeof(T) * V;
+  typedef long long V2 __attribute__((vector_size(16)));
+#if defined(__AVX512F__)
+  typedef long long V8 __attribute__((vector_size(64)));
+  if constexpr (kBytes % 64 == 0) {
+    struct Parts { V8 part[kBytes / 64]; } parts = __builtin_bit_cast(Parts, x.d);
+    for (int i = 0; i < kBytes / 64; ++i) __builtin_ia32_movntdq512(reinterpret_cast<V8*>(p) + i, parts.part[i]);
+    return;
+  }
+#endif
+#if defined(__AVX__)
+  typedef long long V4 __attribute__((vector_size(32)));
+  if constexpr (kBytes % 32 == 0) {
+    struct Parts { V4 part[kBytes / 32]; } parts = __builtin_bit_cast(Parts, x.d);
+    for (int i = 0; i < kBytes / 32; ++i) __builtin_ia32_movntdq256(reinterpret_cast<V4*>(p) + i, parts.part[i]);
+    return;
+  }
+#endif
+  if constexpr (kBytes % 16 == 0) {
+    struct Parts { V2 part[kBytes / 16]; } parts = __builtin_bit_cast(Parts, x.d);
+    for (int i = 0; i < kBytes / 16; ++i) __builtin_ia32_movntdq(reinterpret_cast<V2*>(p) + i, parts.part[i]);
+  } else {
+    StoreLanes<V>(p, x);
+  }
+#else
+  StoreLanes<V>(p, x);
+#endif
+}
+
+/// Orders this thread's streaming stores before its next release.
+CC_DEVICE void StreamFence() {
+#if defined(__SSE2__)
+  __builtin_ia32_sfence();
+#else
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/// 16-bit floats as raw lanes <-> f32.
+template <int V>
+CC_DEVICE Pack<float, V> FromBF16(Pack<unsigned short, V> x) {
+  const Pack<unsigned, V> wide = ConvertLanes<unsigned>(x);
+  return {__builtin_bit_cast(typename VectorOf<float, V>::Type, wide.d << 16)};
+}
+template <int V>
+CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
+  using U = typename VectorOf<unsigned, V>::Type;
+  const U bits = __builtin_bit_cast(U, x.d);
+  const U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  const U quiet = (bits >> 16) | 0x40u;  // NaN stays NaN
+  const U result = (bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
+  return ConvertLanes<unsigned short>(Pack<unsigned, V>{result});
+}
+template <int V>
+CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
+#if defined(__AVX512F__) && !defined(__clang__)
+  typedef short H16 __attribute__((vector_size(32)));
+  typedef float F16 __attribute__((vector_size(64)));
+  if constexpr (V % 16 == 0) {
+    struct In { H16 part[V / 16]; } in = __builtin_bit_cast(In, x.d);
+    struct Out { F16 part[V / 16]; } out;
+    for (int i = 0; i < V / 16; ++i)
+      out.part[i] = __builtin_ia32_vcvtph2ps512_mask(in.part[i], F16{}, static_cast<unsigned short>(-1), 4);
+    return {__builtin_bit_cast(typename VectorOf<float, V>::Type, out)};
+  }
+#endif
+#if defined(__F16C__)
+  typedef short H8 __attribute__((vector_size(16)));
+  typedef float F8 __attribute__((vector_size(32)));
+  if constexpr (V % 8 == 0) {
+    struct In { H8 part[V / 8]; } in = __builtin_bit_cast(In, x.d);
+    struct Out { F8 part[V / 8]; } out;
+    for (int i = 0; i < V / 8; ++i) out.part[i] = __builtin_ia32_vcvtph2ps256(in.part[i]);
+    return {__builtin_bit_cast(typename VectorOf<float, V>::Type, out)};
+  }
+#endif
+  // Exponent moved by a multiplication, which also normalises subnormals; infinities and NaNs patched.
+  using U = typename VectorOf<unsigned, V>::Type;
+  using F = typename VectorOf<float, V>::Type;
+  const U h = ConvertLanes<unsigned>(x).d;
+  const U magnitude = (h & 0x7fffu) << 13;
+  const F scaled = __builtin_bit_cast(F, magnitude) * 0x1p112f;
+  const U finite = __builtin_bit_cast(U, scaled);
+  const U special = magnitude | 0x7f800000u;
+  const U bits = ((h & 0x7c00u) == 0x7c00u ? special : finite) | ((h & 0x8000u) << 16);
+  return {__builtin_bit_cast(F, bits)};
+}
+template <int V>
+CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
+#if defined(__AVX512F__) && !defined(__clang__)
+  typedef short H16 __attribute__((vector_size(32)));
+  typedef float F16 __attribute__((vector_size(64)));
+  if constexpr (V % 16 == 0) {
+    struct In { F16 part[V / 16]; } in = __builtin_bit_cast(In, x.d);
+    struct Out { H16 part[V / 16]; } out;
+    for (int i = 0; i < V / 16; ++i)
+      out.part[i] = __builtin_ia32_vcvtps2ph512_mask(in.part[i], 0, H16{}, static_cast<unsigned short>(-1));
+    return {__builtin_bit_cast(typename VectorOf<unsigned short, V>::Type, out)};
+  }
+#endif
+#if defined(__F16C__)
+  typedef short H8 __attribute__((vector_size(16)));
+  typedef float F8 __attribute__((vector_size(32)));
+  if constexpr (V % 8 == 0) {
+    struct In { F8 part[V / 8]; } in = __builtin_bit_cast(In, x.d);
+    struct Out { H8 part[V / 8]; } out;
+    for (int i = 0; i < V / 8; ++i) out.part[i] = __builtin_ia32_vcvtps2ph256(in.part[i], 0);
+    return {__builtin_bit_cast(typename VectorOf<unsigned short, V>::Type, out)};
+  }
+#endif
+  // Round to nearest even: normals by integer arithmetic, subnormals by adding 0.5, whose last place is theirs.
+  using U = typename VectorOf<unsigned, V>::Type;
+  using F = typename VectorOf<float, V>::Type;
+  const U bits = __builtin_bit_cast(U, x.d);
+  const U sign = (bits >> 16) & 0x8000u;
+  const U magnitude = bits & 0x7fffffffu;
+  const U normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+  const U subnormal = __builtin_bit_cast(U, __builtin_bit_cast(F, magnitude) + 0.5f) - 0x3f000000u;
+  const U infinite = U{} + 0x7c00u;
+  const U nan = U{} + 0x7e00u;
+  U half = magnitude < 0x38800000u ? subnormal : normal;
+  half = magnitude >= 0x477ff000u ? infinite : half;
+  half = magnitude > 0x7f800000u ? nan : half;
+  return ConvertLanes<unsigned short>(Pack<unsigned, V>{half | sign});
+}
+
+// ---- Flags ------------------------------------------------------------------------------------
+
+CC_DEVICE void StoreRelease(unsigned* flag, unsigned value) { __atomic_store_n(flag, value, __ATOMIC_RELEASE); }
+CC_DEVICE unsigned LoadAcquire(const unsigned* flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
+CC_DEVICE void Pause() {
+#if defined(__SSE2__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Waits until *flag has reached `epoch`. False after the deadline or an abort, with control->failure filled in.
+CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step, int slot) {
+  const unsigned spins = control->spins;
+  for (unsigned n = 0; n <= spins; ++n) {
+    if (static_cast<int>(LoadAcquire(flag) - epoch) >= 0) return true;
+    Pause();
+  }
+  return control->wait(control, flag, epoch, peer, step, slot);
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_DEVICE_HOST_PRELUDE_H_

@@ -1,0 +1,11 @@
+#ifndef COCONET_JIT_DEVICE_KERNEL_H_
+#define COCONET_JIT_DEVICE_KERNEL_H_
+
+// What every generated kernel includes. "prelude.h" is the host's or CUDA's, by the include set.
+
+#include "prelude.h"
+
+#include "elementwise.h"
+#include "sync.h"
+
+#endif  // COCONET_JIT_DEVICE_KERNEL_H_

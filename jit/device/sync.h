@@ -1,0 +1,103 @@
+#ifndef COCONET_JIT_DEVICE_SYNC_H_
+#define COCONET_JIT_DEVICE_SYNC_H_
+
+// Collectives over symmetric memory: flags between ranks, loads from and stores to all peers.
+
+namespace coconet {
+
+/// One block's part of the flag protocol of one collective kernel (FlagSlots in kernel_abi.h). Every wait is bounded; a
+/// false result means give up: control->failure says where.
+template <int kRanks>
+struct Sync {
+  Control* control;
+  unsigned* const* flags;  // [rank]: the flag rows on that rank
+  unsigned* epochs;        // [block]: last finished epoch of this rank
+  Index row;               // words a flag row
+  int rank;
+  int step;
+  unsigned epoch;
+  bool streaming;          // this kernel made streaming stores
+
+  template <class Slot>
+  CC_DEVICE void Signal(const Sync& s, const Grid& grid, Slot slot) {
+    grid.Sync();
+    if (s.streaming && grid.ThreadId() < kRanks) StreamFence();
+    for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
+      if (r != s.rank) StoreRelease(s.flags[r] + s.rank * s.row + slot, s.epoch);
+  }
+  template <class Slot>
+  CC_DEVICE bool WaitAll(const Sync& s, const Grid& grid, Slot slot) {
+    bool ok = true;
+    for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
+      if (r != s.rank)
+        ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot, s.epoch, r, s.step, int(slot));
+    return grid.SyncAnd(ok);
+  }
+};
+
+template <int kRanks>
+CC_DEVICE Sync<kRanks> MakeSync(const Grid& grid, Control* control, unsigned* const* flags, unsigned* epochs, Index row,
+                                int rank, int step, bool streaming) {
+  return {control, flags, epochs, row, rank, step, epochs[grid.BlockId()] + 1, streaming};
+}
+
+/// My inputs are ready and my outputs may be overwritten; returns when that holds on all ranks.
+template <int kRanks>
+CC_DEVICE bool Enter(const Sync<kRanks>& s, const Grid& grid) {
+  const int slot = FlagSlots::Enter(grid.BlockId());
+  Sync<kRanks>::Signal(s, grid, slot);
+  return Sync<kRanks>::WaitAll(s, grid, slot);
+}
+/// Chunk `id` of my slice is stored on all ranks.
+template <int kRanks>
+CC_DEVICE void Publish(const Sync<kRanks>& s, const Grid& grid, Index id) {
+  Sync<kRanks>::Signal(s, grid, FlagSlots::Chunk(grid.GridSize(), id));
+}
+/// Returns when chunk `id` of `peer`'s slice is stored here.
+template <int kRanks>
+CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Index id) {
+  if (peer == s.rank) return true;
+  const int slot = FlagSlots::Chunk(grid.GridSize(), id);
+  bool ok = true;
+  if (grid.ThreadId() == 0)
+    ok = WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
+  return grid.SyncAnd(ok);
+}
+/// I have read my peers' inputs and written their outputs; returns when they have read mine and written mine.
+template <int kRanks>
+CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
+  const int slot = FlagSlots::Done(grid.GridSize(), grid.BlockId());
+  Sync<kRanks>::Signal(s, grid, slot);
+  if (!Sync<kRanks>::WaitAll(s, grid, slot)) return false;
+  if (grid.ThreadId() == 0) s.epochs[grid.BlockId()] = s.epoch;
+  return true;
+}
+
+// ---- Loads from and stores to all ranks; sums go 0 + 1 + ... so that every rank gets the same bits ------
+
+template <int V, int kRanks, class T>
+CC_DEVICE Pack<Compute<T>, V> LoadSum(T* const (&peers)[kRanks], Index i) {
+  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
+  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = x + Load<V>(peers[r] + i);
+  return x;
+}
+template <int V, int kRanks, class T>
+CC_DEVICE Pack<Compute<T>, V> LoadMax(T* const (&peers)[kRanks], Index i) {
+  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
+  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = Max(x, Load<V>(peers[r] + i));
+  return x;
+}
+template <int V, int kRanks, class T>
+CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
+  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
+  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = Min(x, Load<V>(peers[r] + i));
+  return x;
+}
+template <bool kStream, int V, int kRanks, class T>
+CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
+  CC_UNROLL for (int r = 0; r < kRanks; ++r) Store<kStream>(peers[r] + i, x);
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_DEVICE_SYNC_H_

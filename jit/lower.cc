@@ -1,0 +1,124 @@
+#include "jit/lower.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/env.h"
+#include "coconet/base/status.h"
+#include "jit/buffers.h"
+#include "jit/emit.h"
+#include "jit/units.h"
+
+namespace coconet {
+namespace {
+
+/// In words, e.g. "fuse(RS, C, AG)", "C", "AR".
+std::string LabelOf(const Graph& g, const Unit& unit) {
+  std::vector<std::string> parts;
+  bool computes = false;
+  const auto add = [&](const char* part) {
+    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+  };
+  for (NodeId id : unit.nodes) {
+    if (Is<ReduceScatter>(g, id)) add("RS");
+    if (Is<AllReduce>(g, id)) add("AR");
+    if (!IsCollective(g, id) && (!IsStore(g, id) || unit.nodes.size() == 1)) computes = true;
+  }
+  if (computes) add("C");
+  for (NodeId id : unit.nodes) {
+    if (Is<AllGather>(g, id)) add("AG");
+  }
+  return parts.size() == 1 ? parts[0] : absl::StrCat("fuse(", absl::StrJoin(parts, ", "), ")");
+}
+
+CollectiveStep LibraryStep(const Units& u, const Unit& unit, const BufferTable& table, int ranks) {
+  const Graph& g = *u.graph;
+  const auto collective = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return IsCollective(g, id); });
+  CC_CHECK(collective != unit.nodes.end());
+  const NodeId id = *collective;
+  const NodeId operand = u.Value(g.nodes[id].inputs[0]);
+  CollectiveStep step;
+  step.dtype = u.types[id].dtype;
+  step.in = table.of[operand];
+  step.out = table.of[id];
+  step.label = LabelOf(g, unit);
+  if (const auto* ar = As<AllReduce>(g, id)) {
+    step.kind = CollectiveStep::Kind::kAllReduce;
+    step.reduce = ar->kind;
+    step.count = NumElements(u.types[id].shape);
+    return step;
+  }
+  const bool scatter = Is<ReduceScatter>(g, id);
+  const TensorType& sliced = u.types[scatter ? id : operand];
+  step.kind = scatter ? CollectiveStep::Kind::kReduceScatter : CollectiveStep::Kind::kAllGather;
+  if (scatter) step.reduce = As<ReduceScatter>(g, id)->kind;
+  step.count = SlicingOf(sliced.shape, sliced.layout.dim, ranks).slice_elements();
+  return step;
+}
+
+int64_t LibraryBytes(const CollectiveStep& step, int ranks) {
+  const int64_t size = static_cast<int64_t>(SizeOf(step.dtype));
+  switch (step.kind) {
+    case CollectiveStep::Kind::kAllReduce: return 2 * step.count * size;
+    case CollectiveStep::Kind::kReduceScatter:
+    case CollectiveStep::Kind::kAllGather: return (ranks + 1) * step.count * size;
+  }
+  return 0;
+}
+
+std::string ProtocolOf(const Units& u) {
+  const Graph& g = *u.graph;
+  std::vector<std::string> words;
+  const auto add = [&](const char* word) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  };
+  for (const Unit& unit : u.units) {
+    bool all_reduce = false, scatter = false, gather = false;
+    for (NodeId id : unit.nodes) {
+      all_reduce = all_reduce || Is<AllReduce>(g, id);
+      scatter = scatter || Is<ReduceScatter>(g, id);
+      gather = gather || Is<AllGather>(g, id);
+    }
+    if (unit.library) add("library");
+    else if (scatter && gather) add("two-shot");
+    else if (scatter || gather) add("direct");
+    if (all_reduce && !unit.library) add("one-shot");
+  }
+  return words.empty() ? "-" : absl::StrJoin(words, "+");
+}
+
+}  // namespace
+
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, int ranks) {
+  RETURN_IF_ERROR(Validate(config, schedule, {.ranks = ranks}));
+  ASSIGN_OR_RETURN(const Units u, CutIntoUnits(schedule, config.protocol == Protocol::kLibrary));
+  BufferTable table = AssignBuffers(u, ranks);
+  Lowered lowered;
+  lowered.plan.ranks = ranks;
+  std::set<std::string> emitted;
+  std::string kernels;
+  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
+    if (u.units[unit].library) {
+      CollectiveStep step = LibraryStep(u, u.units[unit], table, ranks);
+      lowered.plan.bytes_per_rank += LibraryBytes(step, ranks);
+      lowered.plan.steps.push_back(std::move(step));
+      continue;
+    }
+    const int step = static_cast<int>(lowered.plan.steps.size());
+    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel(u, unit, config, ranks, step, table));
+    lowered.plan.bytes_per_rank += kernel.bytes;
+    lowered.plan.steps.push_back(
+        KernelStep{kernel.symbol, std::move(kernel.args), config.blocks, LabelOf(schedule.graph, u.units[unit])});
+    if (emitted.insert(kernel.symbol).second) absl::StrAppend(&kernels, "\n", kernel.text);
+  }
+  lowered.plan.buffers = std::move(table.buffers);
+  if (!kernels.empty()) lowered.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels);
+  lowered.protocol = ProtocolOf(u);
+  return lowered;
+}
+
+}  // namespace coconet

@@ -1,0 +1,53 @@
+#ifndef COCONET_JIT_UNITS_H_
+#define COCONET_JIT_UNITS_H_
+
+#include <set>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/schedule.h"
+
+namespace coconet {
+
+/// One step of a plan before code: a kernel of some nodes, or one collective left to a library.
+struct Unit {
+  std::vector<NodeId> nodes;  // ascending; Updates and Outputs stored by it included
+  bool library = false;       // nodes[0] is the collective, the others store its result
+};
+
+/// A bound schedule cut into units, in execution order: producers before consumers, readers of a state's old value before its update.
+///
+/// Const, WorldSize and 0-dimensional arithmetic belong to no unit: they are recomputed in each kernel that needs
+/// them ("scalars"), except where a collective reads them from memory.
+struct Units {
+  const Graph* graph = nullptr;
+  std::vector<TensorType> types;
+  std::vector<std::vector<NodeId>> users;
+  std::vector<Unit> units;
+  std::vector<int> unit_of;  // node -> index in units, -1: in none
+
+  /// The node whose value `id` is: follows Updates, which yield their operand.
+  NodeId Value(NodeId id) const;
+  bool IsScalar(NodeId id) const;  // recomputed where needed, in no unit
+  /// What node `id`, computed in `unit`, reads from memory: inputs, states, and values of other units, seen through
+  /// scalars. Ascending.
+  std::set<NodeId> Reads(NodeId id, int unit) const;
+};
+
+/// `library`: ungrouped collectives are left to the library; otherwise they are kernels. Requires a bound,
+/// canonical schedule that infers. `schedule` must outlive the result. FailedPrecondition when the kernels depend on each
+/// other in a cycle.
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library);
+
+template <class T>
+bool Is(const Graph& g, NodeId id) {
+  return As<T>(g, id) != nullptr;
+}
+bool IsCollective(const Graph& g, NodeId id);
+bool IsStore(const Graph& g, NodeId id);  // Update or Output
+/// The operand that an Update or Output stores.
+NodeId StoredOperand(const Graph& g, NodeId store);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_UNITS_H_
