@@ -1,0 +1,154 @@
+#include "runtime/host/bind.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kLine = 64;  // bytes of a cache line: buffers of different writers never share one
+
+int64_t Advance(int64_t& end, int64_t bytes) {
+  const int64_t begin = end;
+  end = (end + bytes + kLine - 1) / kLine * kLine;
+  return begin;
+}
+
+int64_t BytesOf(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
+
+absl::Status Bad(absl::string_view what, absl::string_view want, absl::string_view have) {
+  return absl::InvalidArgumentError(absl::StrCat("Bind: ", what, ": want ", want, ", have ", have));
+}
+
+absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
+  const std::string what = absl::StrCat("buffer \"", want.name, "\"");
+  if (want.elements < 0) return Bad(what, "no negative size", absl::StrCat(want.elements, " elements"));
+  if (want.role == BufferRole::kSync) return absl::OkStatus();
+  if (have == nullptr) return Bad(what, absl::StrCat(BytesOf(want), " bytes"), "none");
+  if (have->bytes() < BytesOf(want)) {
+    return Bad(what, absl::StrCat(BytesOf(want), " bytes"), absl::StrCat(have->bytes()));
+  }
+  if (want.symmetric && !have->symmetric()) return Bad(what, "symmetric memory", "local memory");
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
+  if (step.blocks < 1) return Bad(step.label, "at least one block", absl::StrCat(step.blocks));
+  for (const Arg& arg : step.args) {
+    if (arg.kind != Arg::Kind::kPeers && arg.kind != Arg::Kind::kOwn) continue;
+    if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size())) {
+      return Bad(step.label, "a buffer of the plan", absl::StrCat("%", arg.buffer));
+    }
+    if (arg.kind == Arg::Kind::kPeers && !plan.buffers[arg.buffer].symmetric) {
+      return Bad(step.label, "peers of symmetric buffers only", absl::StrCat("%", arg.buffer));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
+  const bool gathers = step.kind == CollectiveStep::Kind::kAllGather;
+  const bool scatters = step.kind == CollectiveStep::Kind::kReduceScatter;
+  const int64_t count_in = step.count * (scatters ? plan.ranks : 1);
+  const int64_t count_out = step.count * (gathers ? plan.ranks : 1);
+  for (const auto& [buffer, count] : {std::pair(step.in, count_in), std::pair(step.out, count_out)}) {
+    if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size())) {
+      return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
+    }
+    const int64_t bytes = count * static_cast<int64_t>(SizeOf(step.dtype));
+    if (count < 0 || BytesOf(plan.buffers[buffer]) < bytes) {
+      return Bad(step.label, absl::StrCat(bytes, " bytes in %", buffer), absl::StrCat(BytesOf(plan.buffers[buffer])));
+    }
+  }
+  if (step.in == step.out && (gathers || scatters)) return Bad(step.label, "two buffers", "one");
+  return absl::OkStatus();
+}
+
+bool Waits(const KernelStep& step) {
+  return absl::c_any_of(step.args, [](const Arg& arg) { return arg.kind == Arg::Kind::kControl; });
+}
+
+Word ToWord(const void* address) { return reinterpret_cast<Word>(address); }
+
+/// Addresses of the plan's buffers, wherever they are.
+struct Addresses {
+  const Executor::Parts& parts;
+  absl::Span<Memory* const> buffers;
+  const SyncLayout& layout;
+
+  char* Of(int buffer, int rank) const {
+    const Buffer& b = parts.plan.buffers[buffer];
+    if (b.role != BufferRole::kSync) return static_cast<char*>(buffers[buffer]->peer(rank));
+    const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
+    return static_cast<char*>(memory.peer(rank)) + layout.offsets[buffer];
+  }
+  void Append(const Arg& arg, std::vector<Word>& words) const {
+    switch (arg.kind) {
+      case Arg::Kind::kPeers:
+        for (int rank = 0; rank < parts.plan.ranks; ++rank) words.push_back(ToWord(Of(arg.buffer, rank)));
+        return;
+      case Arg::Kind::kOwn: words.push_back(ToWord(Of(arg.buffer, parts.rank))); return;
+      case Arg::Kind::kInt: words.push_back(static_cast<Word>(arg.value)); return;
+      case Arg::Kind::kRank: words.push_back(static_cast<Word>(parts.rank)); return;
+      case Arg::Kind::kControl:
+        words.push_back(ToWord(static_cast<Control*>(static_cast<HostControl*>(parts.shared->own()))));
+        return;
+    }
+  }
+};
+
+}  // namespace
+
+absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, int ranks) {
+  if (plan.ranks != ranks) return Bad("plan", absl::StrCat("one for ", ranks, " ranks"), absl::StrCat(plan.ranks));
+  if (buffers.size() != plan.buffers.size()) {
+    return Bad("plan", absl::StrCat(plan.buffers.size(), " buffers"), absl::StrCat(buffers.size()));
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) RETURN_IF_ERROR(CheckBuffer(plan.buffers[i], buffers[i]));
+  for (const Step& step : plan.steps) {
+    RETURN_IF_ERROR(std::visit([&](const auto& s) { return CheckStep(plan, s); }, step));
+  }
+  return absl::OkStatus();
+}
+
+SyncLayout LayoutOf(const Plan& plan) {
+  SyncLayout layout;
+  Advance(layout.shared_bytes, sizeof(HostControl));
+  for (const Buffer& b : plan.buffers) {
+    const bool sync = b.role == BufferRole::kSync;
+    layout.offsets.push_back(
+        sync ? Advance(b.symmetric ? layout.shared_bytes : layout.local_bytes, BytesOf(b)) : -1);
+    if (sync && b.symmetric) layout.waits = true;
+  }
+  for (const Step& step : plan.steps) {
+    if (const auto* kernel = std::get_if<KernelStep>(&step); kernel != nullptr && Waits(*kernel)) layout.waits = true;
+  }
+  return layout;
+}
+
+absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout,
+                     Executor::Parts& parts) {
+  const Addresses addresses{parts, buffers, layout};
+  std::vector<size_t> begins;  // of each step's words, until they stay where they are
+  for (const Step& step : parts.plan.steps) {
+    begins.push_back(parts.params.size());
+    if (const auto* kernel = std::get_if<KernelStep>(&step)) {
+      for (const Arg& arg : kernel->args) addresses.Append(arg, parts.params);
+    }
+  }
+  for (size_t i = 0; i < begins.size(); ++i) {
+    if (const auto* kernel = std::get_if<KernelStep>(&parts.plan.steps[i])) {
+      ASSIGN_OR_RETURN(void* symbol, module.Symbol(kernel->symbol));
+      parts.calls.push_back(KernelCall{reinterpret_cast<HostKernel>(symbol), parts.params.data() + begins[i],
+                                       kernel->blocks, Waits(*kernel)});
+    } else {
+      const auto& collective = std::get<CollectiveStep>(parts.plan.steps[i]);
+      parts.calls.push_back(CollectiveCall{collective, addresses.Of(collective.in, parts.rank),
+                                           addresses.Of(collective.out, parts.rank)});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace coconet

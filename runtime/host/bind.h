@@ -1,0 +1,31 @@
+#ifndef COCONET_RUNTIME_HOST_BIND_H_
+#define COCONET_RUNTIME_HOST_BIND_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/host/executor.h"
+#include "runtime/plan.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// OK when `plan` is well formed for a world of `ranks`, and `buffers` are what it asks for.
+absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, int ranks);
+
+/// Where the flags and counters of a bound plan lie: behind the control in shared memory, or in local memory.
+struct SyncLayout {
+  std::vector<int64_t> offsets;  // by buffer; -1 for those that are not kSync
+  int64_t shared_bytes = 0;      // the control included
+  int64_t local_bytes = 0;
+  bool waits = false;            // for peers: then the shared part must be symmetric
+};
+SyncLayout LayoutOf(const Plan& plan);
+
+/// Fills in `parts.calls` and `parts.params` from the other parts. NotFound for a kernel that `module` lacks.
+absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout,
+                     Executor::Parts& parts);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_BIND_H_

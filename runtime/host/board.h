@@ -1,0 +1,58 @@
+#ifndef COCONET_RUNTIME_HOST_BOARD_H_
+#define COCONET_RUNTIME_HOST_BOARD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "runtime/host/wait.h"
+
+namespace coconet {
+
+/// Where the ranks of a node tell each other that they are gone, so that no wait for them runs to its deadline. This
+/// object is a view of memory that all of them map; several views of the same memory may be used at once.
+class Board {
+ public:
+  static int64_t Bytes(int ranks);
+  /// `memory`: Bytes(ranks), 64-byte aligned, zero-filled before the first view.
+  Board(void* memory, int ranks);
+
+  int ranks() const { return ranks_; }
+
+  /// `rank` gives up; the first reason a rank has is the one that stays.
+  void Leave(int rank, const absl::Status& why);
+  /// `rank` is done, with success.
+  void Finish(int rank);
+
+  /// True when a flag of `peer` that is not there by now will not come: it has finished, or some rank has left.
+  bool InVain(int peer) const;
+  /// True until `rank` leaves or finishes.
+  bool IsHere(int rank) const;
+  /// OK while all are here; else Aborted: "rank N left: <why>".
+  absl::Status Left() const;
+  /// The same, and also Aborted when `peer` has finished.
+  absl::Status Gone(int peer) const;
+
+ private:
+  struct Header;
+  struct Notice;
+
+  Header* header_;
+  Notice* notices_;  // by rank
+  int ranks_;
+};
+
+/// Waits until `peer` has set `flag` to `epoch`. On failure this rank leaves, with DeadlineExceeded or Aborted;
+/// `what` names the operation: "AllReduce".
+absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer, const std::atomic<unsigned>& flag,
+                       unsigned epoch, absl::string_view what);
+
+/// "waited 60 s for rank 0"
+std::string WaitedFor(int64_t timeout_ns, int peer);
+inline constexpr absl::string_view kDeadlineAdvice = "may be dead or behind; COCONET_TIMEOUT sets the deadline";
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_BOARD_H_

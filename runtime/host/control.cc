@@ -1,0 +1,85 @@
+#include "runtime/host/control.h"
+
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// Of those who give up at once, one writes down why; then `abort` tells.
+void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
+  if (control.claimed.exchange(true)) return;
+  control.failure = failure;
+  control.end = end;
+  unsigned running = 0;
+  __atomic_compare_exchange_n(&control.abort, &running, 1 + control.rank, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/// Control::wait. The caller has done the policy's spins.
+bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int peer, int step, int slot) {
+  HostControl& control = static_cast<HostControl&>(*kernels);
+  const auto found = [&] { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); };
+  const WaitEnd end = WaitUntil(
+      {.spins = 0, .timeout_ns = static_cast<int64_t>(control.timeout_ns)}, [&] { return Reached(found(), expected); },
+      [&] { return __atomic_load_n(&control.abort, __ATOMIC_ACQUIRE) != 0 || control.board->InVain(peer); });
+  if (end == WaitEnd::kReady) return true;
+  Record(control, end, {.peer = peer, .step = step, .slot = slot, .expected = expected, .found = found()});
+  return false;
+}
+
+const KernelStep* KernelAt(const Plan& plan, int step) {
+  if (step < 0 || step >= static_cast<int>(plan.steps.size())) return nullptr;
+  return std::get_if<KernelStep>(&plan.steps[step]);
+}
+
+/// The slot as FlagSlots lays it out: "enter[0]".
+std::string FlagName(const Plan& plan, const WaitFailure& failure) {
+  const KernelStep* kernel = KernelAt(plan, failure.step);
+  if (kernel == nullptr) return absl::StrCat("slot ", failure.slot);
+  const int blocks = kernel->blocks;
+  if (failure.slot < blocks) return absl::StrCat("enter[", failure.slot, "]");
+  if (failure.slot < 2 * blocks) return absl::StrCat("done[", failure.slot - blocks, "]");
+  return absl::StrCat("chunk[", failure.slot - 2 * blocks, "]");
+}
+
+}  // namespace
+
+void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms) {
+  new (&control) HostControl();
+  control.spins = terms.spins;
+  control.timeout_ns = static_cast<unsigned long long>(terms.timeout_ns);
+  control.wait = WaitInKernel;
+  control.rank = rank;
+  control.board = &board;
+}
+
+void GiveUp(HostControl& control, int step) {
+  Record(control, WaitEnd::kReady, {.peer = -1, .step = step, .slot = -1, .expected = 0, .found = 0});
+}
+
+absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board, const Plan& plan) {
+  const WaitFailure& failure = control.failure;
+  const std::string where = StepName(plan, failure.step, rank);
+  switch (control.end) {
+    case WaitEnd::kReady: return absl::AbortedError(absl::StrCat(where, " failed"));
+    case WaitEnd::kInVain: return absl::AbortedError(absl::StrCat(where, ": ", board.Gone(failure.peer).message()));
+    case WaitEnd::kDeadline:
+      return absl::DeadlineExceededError(absl::StrCat(
+          where, ": ", WaitedFor(static_cast<int64_t>(control.timeout_ns), failure.peer), ", flag ",
+          FlagName(plan, failure), ": want epoch ", failure.expected, ", found ", failure.found, "; rank ",
+          failure.peer, " ", kDeadlineAdvice));
+  }
+  CC_CHECK(false);
+}
+
+std::string StepName(const Plan& plan, int step, int rank) {
+  std::string label;
+  if (step >= 0 && step < static_cast<int>(plan.steps.size())) {
+    label = std::visit([](const auto& s) { return absl::StrCat(" \"", s.label, "\""); }, plan.steps[step]);
+  }
+  return absl::StrCat("step ", step, label, " on rank ", rank);
+}
+
+}  // namespace coconet

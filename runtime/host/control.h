@@ -1,0 +1,37 @@
+#ifndef COCONET_RUNTIME_HOST_CONTROL_H_
+#define COCONET_RUNTIME_HOST_CONTROL_H_
+
+#include <atomic>
+
+#include "absl/status/status.h"
+#include "runtime/host/board.h"
+#include "runtime/host/wait.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// One rank's Control of a bound plan, followed by what the host backend needs beside it. Peers that map it raise
+/// `abort` and read why this rank gave up; only this rank's process follows the pointers.
+struct HostControl : Control {
+  alignas(64) std::atomic<bool> claimed;  // somebody is writing `failure` and `end`
+  WaitEnd end;                            // how the wait that failed ended; kReady: not a wait, a collective failed
+  int rank;
+  const Board* board;
+};
+
+/// Prepares zero-filled memory for the kernels of one rank.
+void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms);
+
+/// This rank's library collective at `step` failed: its peers shall give up too.
+void GiveUp(HostControl& control, int step);
+
+/// Why `control`'s rank gave up: DeadlineExceeded, or Aborted. Requires that it did.
+absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board, const Plan& plan);
+
+/// `step 2 "fuse(RS, C, AG)" on rank 1`
+std::string StepName(const Plan& plan, int step, int rank);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_CONTROL_H_

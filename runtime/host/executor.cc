@@ -1,0 +1,68 @@
+#include "runtime/host/executor.h"
+
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
+  Open(*control_, parts_.rank, *parts_.board, parts_.terms);
+}
+
+absl::Status Executor::Run() {
+  if (!first_error_.ok()) return first_error_;
+  const int steps = static_cast<int>(parts_.calls.size());
+  for (int step = 0; step < steps; ++step) {
+    first_error_ = std::visit([&](const auto& call) { return Execute(step, call); }, parts_.calls[step]);
+    if (first_error_.ok()) continue;
+    StopPeers();
+    return first_error_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Execute(int step, const KernelCall& call) {
+  if (call.blocks == 1) {
+    call.kernel(call.params, 0, 1);
+  } else {
+    parts_.team->Run(call.kernel, call.params, call.blocks, parts_.terms);
+  }
+  if (!call.waits || __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE) == 0) return absl::OkStatus();
+  return GaveUp(step);
+}
+
+absl::Status Executor::Execute(int step, const CollectiveCall& call) {
+  const CollectiveStep& s = call.step;
+  const absl::Status status = [&] {
+    switch (s.kind) {
+      case CollectiveStep::Kind::kAllReduce:
+        return parts_.library->AllReduce(call.in, call.out, s.count, s.dtype, s.reduce);
+      case CollectiveStep::Kind::kReduceScatter:
+        return parts_.library->ReduceScatter(call.in, call.out, s.count, s.dtype, s.reduce);
+      case CollectiveStep::Kind::kAllGather: return parts_.library->AllGather(call.in, call.out, s.count, s.dtype);
+    }
+    CC_CHECK(false);
+  }();
+  if (status.ok()) return status;
+  GiveUp(*control_, step);
+  return WithContext(status, StepName(parts_.plan, step, parts_.rank));
+}
+
+absl::Status Executor::GaveUp(int step) const {
+  const int first = static_cast<int>(__atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE)) - 1;
+  const absl::Status why = WhyGaveUp(*ControlOf(first), first, *parts_.board, parts_.plan);
+  if (first == parts_.rank) return why;
+  return absl::AbortedError(
+      absl::StrCat(StepName(parts_.plan, step, parts_.rank), ": rank ", first, " gave up: ", why.message()));
+}
+
+void Executor::StopPeers() {
+  const unsigned first = __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE);
+  for (int peer = 0; peer < parts_.plan.ranks; ++peer) {
+    HostControl* theirs = ControlOf(peer);
+    if (theirs == nullptr) continue;  // on another node, or a plan without waits for peers
+    unsigned running = 0;
+    __atomic_compare_exchange_n(&theirs->abort, &running, first, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  }
+}
+
+}  // namespace coconet

@@ -1,0 +1,63 @@
+#ifndef COCONET_RUNTIME_HOST_EXECUTOR_H_
+#define COCONET_RUNTIME_HOST_EXECUTOR_H_
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "runtime/host/control.h"
+#include "runtime/host/team.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Steps of a plan with everything looked up.
+struct KernelCall {
+  HostKernel kernel;
+  const Word* params;
+  int blocks;
+  bool waits;  // it may come back because a wait failed
+};
+struct CollectiveCall {
+  CollectiveStep step;
+  const void* in;
+  void* out;
+};
+using Call = std::variant<KernelCall, CollectiveCall>;
+
+/// A bound plan of the host backend: one loop over its calls.
+class Executor final : public BoundPlan {
+ public:
+  struct Parts {
+    Plan plan;
+    int rank = 0;
+    const Board* board = nullptr;
+    WaitTerms terms;
+    Team* team = nullptr;
+    Communicator* library = nullptr;
+    std::unique_ptr<Memory> shared = nullptr;  // the control first, then symmetric sync buffers
+    std::unique_ptr<Memory> local = nullptr;   // the other sync buffers
+    std::vector<Call> calls = {};              // one a step
+    std::vector<Word> params = {};             // what the calls point into
+  };
+  /// Opens this rank's control. The caller makes sure that no rank runs before all have opened theirs.
+  explicit Executor(Parts parts);
+
+  absl::Status Run() override;
+
+ private:
+  absl::Status Execute(int step, const KernelCall& call);
+  absl::Status Execute(int step, const CollectiveCall& call);
+  HostControl* ControlOf(int rank) const { return static_cast<HostControl*>(parts_.shared->peer(rank)); }
+  /// A wait in a kernel of `step` failed, here or on a peer.
+  absl::Status GaveUp(int step) const;
+  void StopPeers();
+
+  Parts parts_;
+  HostControl* control_;
+  absl::Status first_error_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_EXECUTOR_H_

@@ -1,0 +1,115 @@
+#include "runtime/host/host_rank.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coconet/base/status.h"
+#include "runtime/host/bind.h"
+#include "runtime/host/budget.h"
+#include "runtime/host/module.h"
+
+namespace coconet {
+namespace {
+
+/// The first line in which two texts differ, of each.
+std::pair<std::string, std::string> FirstDifference(absl::string_view a, absl::string_view b) {
+  const std::vector<std::string> lines_a = absl::StrSplit(a, '\n'), lines_b = absl::StrSplit(b, '\n');
+  for (size_t i = 0; i < std::max(lines_a.size(), lines_b.size()); ++i) {
+    const std::string line_a = i < lines_a.size() ? lines_a[i] : "nothing";
+    const std::string line_b = i < lines_b.size() ? lines_b[i] : "nothing";
+    if (line_a != line_b) return {line_a, line_b};
+  }
+  return {};
+}
+
+int MostBlocks(const Plan& plan) {
+  int most = 1;
+  for (const Step& step : plan.steps) {
+    if (const auto* kernel = std::get_if<KernelStep>(&step)) most = std::max(most, kernel->blocks);
+  }
+  return most;
+}
+
+}  // namespace
+
+std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, int local_ranks) {
+  const int64_t n = static_cast<int64_t>(cores.size());
+  std::vector<int> out;
+  // After lcm(n, local_ranks) / local_ranks blocks the cores repeat.
+  for (int64_t i = local_rank; i < std::lcm<int64_t>(n, local_ranks) + local_rank; i += local_ranks) {
+    out.push_back(cores[i % n]);
+  }
+  return out;
+}
+
+HostRank::HostRank(Parts parts)
+    : parts_(std::move(parts)),
+      team_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.local_rank, parts_.topology.ranks_per_node)
+                       : std::vector<int>()) {}
+
+absl::StatusOr<std::unique_ptr<Memory>> HostRank::Allocate(int64_t bytes, bool symmetric) {
+  return symmetric ? AllocateSymmetric(bytes) : AllocateLocal(bytes);
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateLocal(int64_t bytes) {
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
+  RETURN_IF_ERROR(CheckFits(1, bytes));
+  std::vector<std::shared_ptr<Region>> regions(parts_.size);
+  ASSIGN_OR_RETURN(regions[parts_.rank], Region::Map(bytes, -1));
+  RETURN_IF_ERROR(regions[parts_.rank]->Populate());
+  return std::make_unique<HostMemory>(parts_.rank, bytes, false, std::move(regions));
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateSymmetric(int64_t bytes) {
+  RETURN_IF_ERROR(CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
+  if (parts_.topology.nodes > 1) {
+    return absl::UnimplementedError(absl::StrCat("Allocate: the ranks are on ", parts_.topology.nodes,
+                                                 " nodes, and symmetric memory does not span nodes yet; "
+                                                 "use library collectives, or ranks of one node"));
+  }
+  RETURN_IF_ERROR(exchange().Agree(CheckFits(parts_.size, bytes)));
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> regions, parts_.sharing->Share(bytes));
+  return std::make_unique<HostMemory>(parts_.rank, bytes, true, std::move(regions));
+}
+
+absl::StatusOr<std::unique_ptr<Module>> HostRank::Load(const std::string& path) { return LoadHostModule(path); }
+
+absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, const Module& module,
+                                                          absl::Span<Memory* const> buffers, double timeout_s) {
+  RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, size())));
+  RETURN_IF_ERROR(CheckSame("Bind", Print(plan)));
+  const SyncLayout layout = LayoutOf(plan);
+  const int blocks = MostBlocks(plan);
+  const int threads = blocks * parts_.topology.ranks_per_node;
+  Executor::Parts parts{.plan = plan,
+                        .rank = rank(),
+                        .board = &parts_.board,
+                        .terms = TermsFor(threads, parts_.topology.cores, timeout_s > 0 ? timeout_s : parts_.timeout_s),
+                        .team = &team_,
+                        .library = parts_.library.get()};
+  absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(layout.local_bytes);
+  RETURN_IF_ERROR(exchange().Agree(local.status()));
+  parts.local = *std::move(local);
+  ASSIGN_OR_RETURN(parts.shared, Allocate(layout.shared_bytes, layout.waits));
+  const absl::Status resolved = Resolve(module, buffers, layout, parts);
+  team_.Grow(blocks);
+  auto plan_here = std::make_unique<Executor>(std::move(parts));
+  RETURN_IF_ERROR(exchange().Agree(resolved));  // and no rank runs before all have opened their controls
+  return plan_here;
+}
+
+absl::Status HostRank::CheckSame(absl::string_view what, const std::string& mine) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange().AllGather(mine));
+  for (size_t peer = 1; peer < all.size(); ++peer) {
+    if (all[peer] == all[0]) continue;
+    const auto [zero, other] = FirstDifference(all[0], all[peer]);
+    return absl::InvalidArgumentError(absl::StrCat(what, ": the ranks ask for different things: rank 0 \"", zero,
+                                                   "\", rank ", peer, " \"", other, "\""));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace coconet

@@ -1,0 +1,60 @@
+#ifndef COCONET_RUNTIME_HOST_HOST_RANK_H_
+#define COCONET_RUNTIME_HOST_HOST_RANK_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/host/board.h"
+#include "runtime/host/memory.h"
+#include "runtime/host/team.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// A rank of the host backend. What worlds of threads and of processes do differently comes in as parts.
+class HostRank final : public Rank {
+ public:
+  struct Parts {
+    int rank = 0;
+    int size = 1;
+    int local_rank = 0;      // among the ranks of this node
+    Topology topology;
+    std::vector<int> cores;  // of this node, for all its ranks
+    bool pin = true;
+    double timeout_s = 60;
+    std::unique_ptr<Exchange> exchange;
+    std::unique_ptr<Communicator> library;
+    std::unique_ptr<Sharing> sharing;
+    Board board;
+  };
+  explicit HostRank(Parts parts);
+
+  int rank() const override { return parts_.rank; }
+  int size() const override { return parts_.size; }
+  const Topology& topology() const override { return parts_.topology; }
+  Exchange& exchange() override { return *parts_.exchange; }
+  Communicator& library() override { return *parts_.library; }
+
+  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
+  absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
+                                                  absl::Span<Memory* const> buffers, double timeout_s) override;
+  void Leave(const absl::Status& why) override { parts_.board.Leave(parts_.rank, why); }
+
+ private:
+  absl::StatusOr<std::unique_ptr<Memory>> AllocateLocal(int64_t bytes);
+  absl::StatusOr<std::unique_ptr<Memory>> AllocateSymmetric(int64_t bytes);
+  /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line that differs.
+  absl::Status CheckSame(absl::string_view what, const std::string& mine);
+
+  Parts parts_;
+  Team team_;
+};
+
+/// Where block 0, 1, ... of a rank run: its own core first, then those that no rank has, then everybody's.
+std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, int local_ranks);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_HOST_RANK_H_

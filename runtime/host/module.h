@@ -1,0 +1,17 @@
+#ifndef COCONET_RUNTIME_HOST_MODULE_H_
+#define COCONET_RUNTIME_HOST_MODULE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Loads a shared object of HostKernels; unloaded when destroyed.
+absl::StatusOr<std::unique_ptr<Module>> LoadHostModule(const std::string& path);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_MODULE_H_

@@ -1,0 +1,47 @@
+#ifndef COCONET_RUNTIME_HOST_TEAM_H_
+#define COCONET_RUNTIME_HOST_TEAM_H_
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "runtime/host/wait.h"
+#include "runtime/kernel_abi.h"
+
+namespace coconet {
+
+/// The threads that run the blocks of a rank's kernels beside the first. Used by the rank's thread only.
+class Team {
+ public:
+  /// Blocks 0, 1, ... of this rank run on cores[0], cores[1], ... (modulo); empty: wherever the system likes.
+  explicit Team(std::vector<int> cores) : cores_(std::move(cores)) {}
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  /// Starts threads until there are blocks - 1.
+  void Grow(int blocks);
+
+  /// Calls the kernel once a block, at the same time; block 0 on the calling thread. Requires Grow(blocks).
+  void Run(HostKernel kernel, const void* params, int blocks, const WaitTerms& terms);
+
+ private:
+  struct alignas(64) Worker {
+    HostKernel kernel = nullptr;  // null in the last job: go home
+    const void* params = nullptr;
+    int blocks = 0;
+    WaitTerms terms;
+    std::atomic<unsigned> job{0};
+    alignas(64) std::atomic<unsigned> done{0};
+    std::thread thread;
+  };
+  static void Work(Worker& worker, int block);
+
+  std::vector<int> cores_;
+  std::vector<std::unique_ptr<Worker>> workers_;  // workers_[i] runs block i + 1
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_TEAM_H_

@@ -1,0 +1,90 @@
+#include "runtime/host/thread_world.h"
+
+#include <thread>
+
+#include "coconet/base/status.h"
+#include "runtime/host/cpu.h"
+#include "runtime/host/host_rank.h"
+#include "runtime/host/thread_communicator.h"
+#include "runtime/host/thread_exchange.h"
+
+namespace coconet {
+namespace {
+
+/// What the threads of one world share.
+struct ThreadWorld {
+  ThreadWorld(int ranks, double timeout_s, std::shared_ptr<Region> board_memory)
+      : cores(AllowedCores()),
+        topology{.device = CpuName(),
+                 .library = "thread",
+                 .nodes = 1,
+                 .ranks_per_node = ranks,
+                 .cores = static_cast<int>(cores.size())},
+        terms(TermsFor(ranks, topology.cores, timeout_s)),
+        timeout_s(timeout_s),
+        board_memory(std::move(board_memory)),
+        board(this->board_memory->base(), ranks),
+        mailboxes(std::make_shared<Mailboxes>(ranks)),
+        desks(std::make_shared<Desks>(ranks)) {}
+
+  std::vector<int> cores;
+  Topology topology;
+  WaitTerms terms;
+  double timeout_s;
+  std::shared_ptr<Region> board_memory;
+  Board board;
+  std::shared_ptr<Mailboxes> mailboxes;
+  std::shared_ptr<Desks> desks;
+};
+
+absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const std::function<absl::Status(Rank&)>& body) {
+  if (pin) RunOn({world.cores[rank % world.cores.size()]});
+  Board board = world.board;
+  auto exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, board, world.terms);
+  auto sharing = std::make_unique<ThreadSharing>(*exchange);
+  HostRank endpoint({.rank = rank,
+                     .size = board.ranks(),
+                     .local_rank = rank,
+                     .topology = world.topology,
+                     .cores = world.cores,
+                     .pin = pin,
+                     .timeout_s = world.timeout_s,
+                     .exchange = std::move(exchange),
+                     .library = std::make_unique<ThreadCommunicator>(rank, world.desks, board, world.terms),
+                     .sharing = std::move(sharing),
+                     .board = board});
+  const absl::Status status = body(endpoint);
+  if (status.ok()) {
+    board.Finish(rank);
+  } else {
+    board.Leave(rank, status);
+  }
+  return status;
+}
+
+/// The first error by rank; one that a rank had of its own goes before those that followed from a peer's.
+absl::Status FirstError(const std::vector<absl::Status>& statuses) {
+  absl::Status first;
+  for (const absl::Status& status : statuses) {
+    if (status.ok()) continue;
+    if (!absl::IsAborted(status)) return status;
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
+}  // namespace
+
+absl::Status RunThreadWorld(int ranks, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Region> board_memory, Region::Map(Board::Bytes(ranks), -1));
+  const ThreadWorld world(ranks, timeout_s, std::move(board_memory));
+  std::vector<absl::Status> statuses(ranks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] { statuses[rank] = RunRank(world, rank, pin, body); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return FirstError(statuses);
+}
+
+}  // namespace coconet

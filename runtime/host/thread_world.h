@@ -1,0 +1,16 @@
+#ifndef COCONET_RUNTIME_HOST_THREAD_WORLD_H_
+#define COCONET_RUNTIME_HOST_THREAD_WORLD_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Runs `body` on `ranks` threads of this process, each a rank; see RunWorld.
+absl::Status RunThreadWorld(int ranks, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_THREAD_WORLD_H_

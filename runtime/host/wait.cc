@@ -1,0 +1,66 @@
+#include "runtime/host/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kSpinNs = 2000;          // some round trips between cores; longer waits are worth a yield
+constexpr int64_t kSleepAfterNs = 1000000; // idle for so long, a wait may cost 0.1 ms more
+constexpr int64_t kSleepNs = 50000;        // about the timer slack: shorter sleeps end no sooner
+constexpr unsigned kYieldsPerClockRead = 16;
+
+int64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
+}
+
+/// A pause takes from 5 ns to 50 ns on different CPUs.
+unsigned MeasureSpins() {
+  constexpr int kPauses = 256;
+  int64_t best = kSpinNs * kPauses;
+  for (int repeat = 0; repeat < 5; ++repeat) {  // the minimum: without preemptions
+    const int64_t start = NowNs();
+    for (int i = 0; i < kPauses; ++i) CpuPause();
+    best = std::min(best, NowNs() - start);
+  }
+  return static_cast<unsigned>(kSpinNs * kPauses / std::max<int64_t>(best, 1));
+}
+
+}  // namespace
+
+WaitTerms TermsFor(int waiters, int cores, double timeout_s) {
+  static const unsigned spins = MeasureSpins();
+  return {waiters > cores ? 0 : spins, static_cast<int64_t>(timeout_s * 1e9)};
+}
+
+Pauser::Phase Pauser::NextSlow() {
+  if (!sleeping_ && yields_++ % kYieldsPerClockRead != 0) return Phase::kYield;
+  const int64_t now = NowNs();
+  if (start_ns_ == 0) start_ns_ = now;
+  if (now - start_ns_ >= timeout_ns_) return Phase::kDeadline;
+  sleeping_ = now - start_ns_ >= kSleepAfterNs;
+  return sleeping_ ? Phase::kSleep : Phase::kYield;
+}
+
+bool Pauser::Pause(Phase phase) {
+  switch (phase) {
+    case Phase::kSpin: CpuPause(); return true;
+    case Phase::kYield: sched_yield(); return true;
+    case Phase::kSleep: {
+      const timespec sleep{0, kSleepNs};
+      nanosleep(&sleep, nullptr);
+      return true;
+    }
+    case Phase::kDeadline: return false;
+  }
+  CC_CHECK(false);
+}
+
+}  // namespace coconet

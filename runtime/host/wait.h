@@ -1,0 +1,76 @@
+#ifndef COCONET_RUNTIME_HOST_WAIT_H_
+#define COCONET_RUNTIME_HOST_WAIT_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace coconet {
+
+/// How a thread waits for a word that another thread or process writes: the one policy, of kernels, collectives,
+/// exchange and block teams. First polls with a CPU pause between them, for about 2 us, where every waiter has a
+/// core of its own, else none; then yields; after about 1 ms sleeps between polls.
+struct WaitTerms {
+  unsigned spins = 0;      // polls before the first yield
+  int64_t timeout_ns = 0;  // from the first yield on
+};
+
+/// `waiters`: threads on this node that may wait at once, one a rank and block.
+WaitTerms TermsFor(int waiters, int cores, double timeout_s);
+
+inline void CpuPause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+/// The course of one wait.
+class Pauser {
+ public:
+  explicit Pauser(const WaitTerms& terms) : spins_(terms.spins), timeout_ns_(terms.timeout_ns) {}
+
+  enum class Phase : uint8_t { kSpin, kYield, kSleep, kDeadline };
+  /// What the next pause is. Reads the clock now and then, never while spinning.
+  Phase Next() {
+    if (polls_ < spins_) {
+      ++polls_;
+      return Phase::kSpin;
+    }
+    return NextSlow();
+  }
+  /// Pauses; false after the deadline.
+  bool Pause(Phase phase);
+
+ private:
+  Phase NextSlow();
+
+  unsigned polls_ = 0;
+  unsigned spins_;
+  unsigned yields_ = 0;
+  int64_t timeout_ns_;
+  int64_t start_ns_ = 0;
+  bool sleeping_ = false;
+};
+
+enum class WaitEnd : uint8_t { kReady, kInVain, kDeadline };
+
+/// Waits until `ready()`. `in_vain()`, which costs more than `ready()`, is asked from the first yield on, and ends
+/// the wait when true unless `ready()` has come true before it.
+template <class Ready, class InVain>
+WaitEnd WaitUntil(const WaitTerms& terms, Ready ready, InVain in_vain) {
+  Pauser pauser(terms);
+  while (!ready()) {
+    const Pauser::Phase phase = pauser.Next();
+    if (phase != Pauser::Phase::kSpin && in_vain()) return ready() ? WaitEnd::kReady : WaitEnd::kInVain;
+    if (!pauser.Pause(phase)) return ready() ? WaitEnd::kReady : WaitEnd::kDeadline;
+  }
+  return WaitEnd::kReady;
+}
+
+/// Flags hold the number of the round that set them last; they are never reset, and wrap around.
+inline bool Reached(unsigned flag, unsigned epoch) { return static_cast<int>(flag - epoch) >= 0; }
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_HOST_WAIT_H_

@@ -1,0 +1,60 @@
+#ifndef COCONET_RUNTIME_KERNEL_ABI_H_
+#define COCONET_RUNTIME_KERNEL_ABI_H_
+
+// What a generated kernel and the executor agree on. This file is compiled by the host compiler, by NVRTC, and is
+// embedded as text in every generated kernel's include set: it includes nothing and uses built-in types.
+
+#if defined(__CUDACC__)
+#define CC_ABI __host__ __device__ constexpr
+#else
+#define CC_ABI constexpr
+#endif
+
+namespace coconet {
+
+/// A kernel's argument block is a struct of 8-byte words, in the order of KernelStep::args: pointers and
+/// signed 64-bit integers.
+using Word = unsigned long long;
+
+/// Host only: what a generated kernel is, as `extern "C" void symbol(...)`. Called once a block, at the same time.
+/// `params` is the argument block.
+using HostKernel = void (*)(const void* params, int block, int blocks);
+
+/// Where a wait gave up. Written once, by the waiter, before it raises `abort`.
+struct WaitFailure {
+  int peer;           // rank whose flag did not come
+  int step;           // index of the step in the plan
+  int slot;           // slot in the flag row (FlagSlots)
+  unsigned expected;  // epoch
+  unsigned found;
+};
+
+/// One a rank and bound plan, in device memory that peers can write (they raise `abort`).
+struct Control {
+  unsigned abort;                 // non-zero: give up at the next wait; 1 + the rank that gave up first
+  unsigned spins;                 // polls of a flag before `wait` is called; 0 when ranks outnumber cores
+  unsigned long long timeout_ns;  // how long one wait may take
+  /// Host only: the waiting policy, in one place (runtime/host/wait.cc). Returns false after the deadline or abort, with
+  /// `failure` filled in.
+  bool (*wait)(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot);
+  WaitFailure failure;
+};
+
+/// Flags of one collective kernel step, on each rank: `ranks` rows (row s is written by rank s only) of
+/// `row` 32-bit words. A flag holds the epoch (1, 2, ...) in which it was last set, is never reset, and
+/// compares by wrap-around difference. In a row: one `enter` flag a block ("my inputs are ready, my
+/// outputs may be overwritten"), one `done` flag a block ("I have read your inputs and written your
+/// outputs"), one flag a chunk ("this chunk of my slice is on your side").
+struct FlagSlots {
+  static CC_ABI int Enter(int block) { return block; }
+  static CC_ABI int Done(int blocks, int block) { return blocks + block; }
+  static CC_ABI int Chunk(int blocks, long long chunk) { return int(2 * blocks + chunk); }
+  /// Row length in words: whole cache lines, so that two writers never share one.
+  static CC_ABI long long Row(int blocks, long long chunks) {
+    return (2 * blocks + chunks + 15) / 16 * 16;
+  }
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_KERNEL_ABI_H_

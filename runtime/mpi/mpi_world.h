@@ -1,0 +1,17 @@
+#ifndef COCONET_RUNTIME_MPI_MPI_WORLD_H_
+#define COCONET_RUNTIME_MPI_MPI_WORLD_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Runs `body` on the calling thread as this process's rank of MPI_COMM_WORLD; see RunWorld. Unavailable in a build
+/// without MPI.
+absl::Status RunMpiWorld(double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_MPI_MPI_WORLD_H_

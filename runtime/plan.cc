@@ -1,0 +1,77 @@
+#include "runtime/plan.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+absl::string_view Name(BufferRole role) {
+  switch (role) {
+    case BufferRole::kInput: return "input";
+    case BufferRole::kState: return "state";
+    case BufferRole::kOutput: return "output";
+    case BufferRole::kTemp: return "temp";
+    case BufferRole::kSync: return "sync";
+  }
+  CC_CHECK(false);
+}
+
+absl::string_view Name(CollectiveStep::Kind kind) {
+  switch (kind) {
+    case CollectiveStep::Kind::kAllReduce: return "all_reduce";
+    case CollectiveStep::Kind::kReduceScatter: return "reduce_scatter";
+    case CollectiveStep::Kind::kAllGather: return "all_gather";
+  }
+  CC_CHECK(false);
+}
+
+bool Reduces(CollectiveStep::Kind kind) { return kind != CollectiveStep::Kind::kAllGather; }
+
+std::string Print(const Arg& arg) {
+  switch (arg.kind) {
+    case Arg::Kind::kPeers: return absl::StrCat("peers %", arg.buffer);
+    case Arg::Kind::kOwn: return absl::StrCat("own %", arg.buffer);
+    case Arg::Kind::kInt: return absl::StrCat("int ", arg.value);
+    case Arg::Kind::kRank: return "rank";
+    case Arg::Kind::kControl: return "control";
+  }
+  CC_CHECK(false);
+}
+
+std::string Print(const Step& step) {
+  return std::visit(
+      Match{[](const KernelStep& s) {
+              const auto print = [](std::string* out, const Arg& arg) { absl::StrAppend(out, Print(arg)); };
+              return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks, " (",
+                                  absl::StrJoin(s.args, ", ", print), ") \"", s.label, "\"");
+            },
+            [](const CollectiveStep& s) {
+              return absl::StrCat(Name(s.kind), Reduces(s.kind) ? absl::StrCat(" ", Name(s.reduce)) : "", " ",
+                                  Name(s.dtype), "[", s.count, "] %", s.in, " -> %", s.out, " \"", s.label, "\"");
+            }},
+      step);
+}
+
+}  // namespace
+
+std::string Print(const Plan& plan) {
+  std::string out = absl::StrCat("plan ranks=", plan.ranks, " bytes=", plan.bytes_per_rank, "\n");
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& b = plan.buffers[i];
+    absl::StrAppend(&out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[", b.elements, "]",
+                    b.symmetric ? " symmetric" : "", "\n");
+  }
+  for (size_t i = 0; i < plan.steps.size(); ++i) absl::StrAppend(&out, i, ": ", Print(plan.steps[i]), "\n");
+  return out;
+}
+
+int64_t BytesPerRank(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const Buffer& b : plan.buffers) bytes += b.elements * static_cast<int64_t>(SizeOf(b.dtype));
+  return bytes;
+}
+
+}  // namespace coconet

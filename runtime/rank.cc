@@ -1,0 +1,53 @@
+#include "runtime/rank.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// The code in one byte, then the message; OK is empty.
+std::string Encode(const absl::Status& status) {
+  if (status.ok()) return "";
+  return absl::StrCat(std::string(1, static_cast<char>(status.code())), status.message());
+}
+
+absl::Status Decode(const std::string& bytes) {
+  if (bytes.empty()) return absl::OkStatus();
+  return absl::Status(static_cast<absl::StatusCode>(bytes[0]), absl::string_view(bytes).substr(1));
+}
+
+}  // namespace
+
+absl::Status Exchange::Barrier() { return AllGather("").status(); }
+
+absl::StatusOr<std::string> Exchange::Broadcast(absl::string_view mine) {
+  ASSIGN_OR_RETURN(std::vector<std::string> all, AllGather(mine));
+  return std::move(all[0]);
+}
+
+absl::StatusOr<double> Exchange::Max(double mine) {
+  char bytes[sizeof mine];
+  std::memcpy(bytes, &mine, sizeof mine);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, AllGather({bytes, sizeof bytes}));
+  double max = mine;
+  for (const std::string& theirs : all) {
+    CC_CHECK(theirs.size() == sizeof max);
+    double value;
+    std::memcpy(&value, theirs.data(), sizeof value);
+    max = std::max(max, value);
+  }
+  return max;
+}
+
+absl::Status Exchange::Agree(const absl::Status& mine) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, AllGather(Encode(mine)));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].empty()) return WithContext(Decode(all[rank]), absl::StrCat("rank ", rank));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace coconet

@@ -1,0 +1,120 @@
+#ifndef COCONET_RUNTIME_RANK_H_
+#define COCONET_RUNTIME_RANK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "coconet/base/dtype.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// The small interfaces that a backend implements. One object of each a rank; used by that rank's thread
+/// only, unless said. Calls marked "collective" must be made by all ranks in the same order; they fail on
+/// every rank, with DeadlineExceeded, when a peer does not come within the deadline, and with Aborted
+/// when a peer has left the world or reported an error.
+
+/// Control plane: small messages between ranks. Never on the path of Run.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  /// Collective. Everyone's bytes, by rank.
+  virtual absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) = 0;
+  absl::Status Barrier();                                        // collective
+  absl::StatusOr<std::string> Broadcast(absl::string_view mine);  // collective; rank 0's bytes
+  /// Collective. The maximum over ranks.
+  absl::StatusOr<double> Max(double mine);
+  /// Collective. OK when all are; else on all ranks the first failing rank's status, prefixed "rank N: ".
+  absl::Status Agree(const absl::Status& mine);
+};
+
+/// Data plane, tier 1: library collectives on host or device memory. Blocking on the host backend.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual absl::string_view name() const = 0;  // "mpi", "thread", "nccl": as tables show it
+  virtual absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) = 0;
+  virtual absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) = 0;
+  virtual absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype) = 0;
+};
+
+/// Device memory. Zero-filled, aligned to 2 MiB when that large, else to 64 bytes.
+class Memory {
+ public:
+  virtual ~Memory() = default;  // collective for symmetric memory: peers may still be using it
+  void* own() const { return peers_[rank_]; }
+  /// As this rank addresses it. Symmetric memory only (for local memory: own() at own rank, null elsewhere).
+  void* peer(int rank) const { return peers_[rank]; }
+  int64_t bytes() const { return bytes_; }
+  bool symmetric() const { return symmetric_; }
+
+ protected:
+  Memory(int rank, int64_t bytes, bool symmetric, std::vector<void*> peers)
+      : rank_(rank), bytes_(bytes), symmetric_(symmetric), peers_(std::move(peers)) {}
+  int rank_;
+  int64_t bytes_;
+  bool symmetric_;
+  std::vector<void*> peers_;
+};
+
+/// Kernels of one plan, loaded.
+class Module {
+ public:
+  virtual ~Module() = default;
+  virtual absl::StatusOr<void*> Symbol(absl::string_view name) const = 0;  // NotFound
+};
+
+/// A plan with its buffers and kernels resolved to addresses. Owns the flags and the Control of its steps: a
+/// second BoundPlan of the same plan can be in flight.
+class BoundPlan {
+ public:
+  virtual ~BoundPlan() = default;  // collective
+  /// Local call: executes every step once and returns when this rank is done. No allocation, lock, or
+  /// lookup. After an error every later call returns that first error, which names rank, step and flag.
+  virtual absl::Status Run() = 0;
+};
+
+/// Facts about the machine as one rank sees it; equal on all ranks of one node.
+struct Topology {
+  std::string device;       // "AMD EPYC 9654 avx512f avx512bw ..."; goes into keys
+  std::string library;      // name and version of the library communicator, e.g. "mpi Open MPI 4.1.4"
+  int nodes = 1;
+  int ranks_per_node = 1;
+  int cores = 1;            // that this process may run on
+};
+
+/// One rank's endpoint of a world.
+class Rank {
+ public:
+  virtual ~Rank() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual const Topology& topology() const = 0;
+  virtual Exchange& exchange() = 0;
+  virtual Communicator& library() = 0;
+
+  /// ResourceExhausted, on all ranks, when it does not fit in what the machine has left; never a signal
+  /// later. Collective when `symmetric`.
+  virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) = 0;
+
+  /// Loads a binary made for this backend: a shared object's path on the host.
+  virtual absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) = 0;
+
+  /// Collective. `buffers[i]` backs plan.buffers[i] and must be at least that large, symmetric where the plan says so, and outlive the
+  /// result; entries of kSync buffers are ignored (allocated here). `timeout_s`: deadline of one wait.
+  virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
+                                                          absl::Span<Memory* const> buffers, double timeout_s) = 0;
+
+  /// Tells the others that this rank gives up: their waits end with Aborted("rank N left: <why>").
+  virtual void Leave(const absl::Status& why) = 0;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_RANK_H_

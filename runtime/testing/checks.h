@@ -1,0 +1,23 @@
+#ifndef COCONET_RUNTIME_TESTING_CHECKS_H_
+#define COCONET_RUNTIME_TESTING_CHECKS_H_
+
+#include "absl/status/status.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// What every world must do, whatever its ranks are: bodies for RunWorld that return what went wrong.
+
+absl::Status CheckExchange(Rank& rank);
+/// Every collective, type and kind, at odd sizes, in and out of place, against a sum in double.
+absl::Status CheckCollectives(Rank& rank);
+/// Peers see each other's writes; memory is zero-filled and aligned; what does not fit is refused on all ranks.
+absl::Status CheckMemory(Rank& rank);
+/// A hand-written collective kernel, several times over, with 1 and 3 blocks, in two bound plans at once.
+absl::Status CheckPlans(Rank& rank);
+/// The last rank never runs its step: the others get DeadlineExceeded after `timeout_s`, twice the same.
+absl::Status CheckDeadline(Rank& rank, double timeout_s);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_TESTING_CHECKS_H_

@@ -1,0 +1,92 @@
+#include "runtime/testing/kernels.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/host/wait.h"
+
+namespace coconet {
+namespace {
+
+/// The words of one_shot_sum, in the order of its arguments below.
+class Words {
+ public:
+  explicit Words(const void* params) : next_(static_cast<const Word*>(params)) {}
+  int64_t Int() { return static_cast<int64_t>(*next_++); }
+  template <class T>
+  T* Own() { return reinterpret_cast<T*>(*next_++); }
+  template <class T>
+  T* const* Peers(int64_t ranks) {
+    const Word* table = next_;
+    next_ += ranks;
+    return reinterpret_cast<T* const*>(table);
+  }
+
+ private:
+  const Word* next_;
+};
+
+bool Await(Control* control, const unsigned* flag, unsigned epoch, int peer, int slot) {
+  for (unsigned i = 0; i < control->spins; ++i) {
+    if (Reached(__atomic_load_n(flag, __ATOMIC_ACQUIRE), epoch)) return true;
+    CpuPause();
+  }
+  return Reached(__atomic_load_n(flag, __ATOMIC_ACQUIRE), epoch) ||
+         control->wait(control, flag, epoch, peer, /*step=*/0, slot);
+}
+
+void SumKernel(const void* params, int block, int blocks) {
+  Words words(params);
+  const int64_t ranks = words.Int(), count = words.Int();
+  const int rank = static_cast<int>(words.Int());
+  float* const* in = words.Peers<float>(ranks);
+  unsigned* const* flags = words.Peers<unsigned>(ranks);
+  float* out = words.Own<float>();
+  unsigned* epochs = words.Own<unsigned>();
+  Control* control = words.Own<Control>();
+
+  const int64_t row = FlagSlots::Row(blocks, 0);
+  const unsigned epoch = epochs[block] + 1;
+  const auto meet = [&](int slot) {
+    for (int r = 0; r < ranks; ++r) __atomic_store_n(flags[r] + rank * row + slot, epoch, __ATOMIC_RELEASE);
+    for (int r = 0; r < ranks; ++r) {
+      if (!Await(control, flags[rank] + r * row + slot, epoch, r, slot)) return false;
+    }
+    return true;
+  };
+  if (!meet(FlagSlots::Enter(block))) return;
+  for (int64_t i = count * block / blocks; i < count * (block + 1) / blocks; ++i) {
+    float sum = in[0][i];
+    for (int r = 1; r < ranks; ++r) sum += in[r][i];
+    out[i] = sum;
+  }
+  if (!meet(FlagSlots::Done(blocks, block))) return;
+  epochs[block] = epoch;
+}
+
+void NoKernel(const void* /*params*/, int /*block*/, int /*blocks*/) {}
+
+}  // namespace
+
+absl::StatusOr<void*> HandWritten::Symbol(absl::string_view name) const {
+  if (name == "one_shot_sum") return reinterpret_cast<void*>(&SumKernel);
+  if (name == "nothing") return reinterpret_cast<void*>(&NoKernel);
+  return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
+}
+
+Plan OneShotSum(int ranks, int64_t count, int blocks) {
+  using Kind = Arg::Kind;
+  const int64_t flags = ranks * FlagSlots::Row(blocks, 0);
+  return {.ranks = ranks,
+          .buffers = {{"in", BufferRole::kInput, DType::kF32, count, true},
+                      {"flags", BufferRole::kSync, DType::kI32, flags, true},
+                      {"out", BufferRole::kOutput, DType::kF32, count, false},
+                      {"epochs", BufferRole::kSync, DType::kI32, blocks, false}},
+          .steps = {KernelStep{.symbol = "one_shot_sum",
+                               .args = {{Kind::kInt, -1, ranks}, {Kind::kInt, -1, count}, {Kind::kRank},
+                                        {Kind::kPeers, 0}, {Kind::kPeers, 1}, {Kind::kOwn, 2}, {Kind::kOwn, 3},
+                                        {Kind::kControl}},
+                               .blocks = blocks,
+                               .label = "one-shot sum"}},
+          .bytes_per_rank = (ranks + 1) * count * 4};
+}
+
+}  // namespace coconet

@@ -1,0 +1,29 @@
+#include "runtime/world.h"
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/env.h"
+#include "runtime/host/thread_world.h"
+#include "runtime/mpi/mpi_world.h"
+
+namespace coconet {
+
+bool UnderMpi() {
+  // What Open MPI's, MPICH's and SLURM's launchers set for the processes they start.
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"}) {
+    if (std::getenv(name) != nullptr) return true;
+  }
+  return false;
+}
+
+absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
+  if (options.ranks < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("RunWorld: want at least one rank, have ", options.ranks));
+  }
+  const double timeout_s = options.timeout_s > 0 ? options.timeout_s : GetEnv().timeout_s;
+  if (UnderMpi()) return RunMpiWorld(timeout_s, options.pin, body);
+  return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, timeout_s, options.pin, body);
+}
+
+}  // namespace coconet
