@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+#include "coconet/infer.h"
+#include "coconet/kernel_phases.h"
+#include "coconet/schedule.h"
+#include "coconet/steps.h"
+
+namespace coconet {
+namespace {
+
+enum class Part : uint8_t { kReduceScatter, kAllReduce, kCompute, kAllGather, kComputeAfterGather };
+
+bool IsReduction(const Graph& g, NodeId id) { return As<AllReduce>(g, id) || As<ReduceScatter>(g, id); }
+
+/// Stores what a gather brings; the gather's words cover it.
+bool StoresGather(const Graph& g, const std::vector<NodeId>& values, NodeId id) {
+  if (!As<Update>(g, id) && !As<Output>(g, id)) return false;
+  return As<AllGather>(g, values[g.nodes[id].inputs.back()]) != nullptr;
+}
+
+/// Order of steps that can run next: stage by stage, collectives first.
+std::vector<int> StepRanks(const Graph& g, const Steps& steps) {
+  const std::vector<int> stages = Stages(g);
+  std::vector<int> ranks;
+  for (const std::vector<NodeId>& nodes : steps.nodes) {
+    int stage = stages[nodes[0]];
+    bool communicates = false;
+    for (NodeId id : nodes) {
+      stage = std::min(stage, stages[id]);
+      communicates |= IsCollective(g, id);
+    }
+    ranks.push_back(2 * stage + (communicates ? 0 : 1));
+  }
+  return ranks;
+}
+
+/// A schedule in words.
+class Description {
+ public:
+  explicit Description(const Schedule& s) : g_(s.graph), values_(AssignedValues(g_)), steps_(FindSteps(g_, s.kernels)) {
+    absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
+    CC_CHECK(types.ok());
+    types_ = *std::move(types);
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (IsReduction(g_, id)) ++reductions_;
+      if (As<AllGather>(g_, id)) ++gathers_;
+    }
+  }
+
+  std::string Text() const {
+    std::vector<std::string> words;
+    std::vector<NodeId> run;  // operations alone, of one kind
+    for (int step : InOrder(steps_, StepRanks(g_, steps_))) {
+      const std::vector<NodeId>& nodes = steps_.nodes[step];
+      if (nodes.size() == 1 && StoresGather(g_, values_, nodes[0])) continue;
+      const bool is_kernel = nodes.size() > 1;
+      if (!run.empty() && (is_kernel || PartOf(run[0]) != PartOf(nodes[0]))) Flush(&run, &words);
+      if (is_kernel) {
+        words.push_back(absl::StrCat("fuse(", Kernel(nodes), ")"));
+      } else {
+        run.push_back(nodes[0]);
+      }
+    }
+    Flush(&run, &words);
+    if (const std::string states = SlicedStates(); !states.empty()) words.push_back(absl::StrCat("slice", states));
+    return absl::StrJoin(words, "; ");
+  }
+
+ private:
+  Part PartOf(NodeId id) const {
+    if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
+    if (As<AllReduce>(g_, id)) return Part::kAllReduce;
+    return As<AllGather>(g_, id) ? Part::kAllGather : Part::kCompute;
+  }
+
+  void Flush(std::vector<NodeId>* run, std::vector<std::string>* words) const {
+    if (!run->empty()) words->push_back(Words(PartOf((*run)[0]), *run, /*name_gathers=*/true));
+    run->clear();
+  }
+
+  /// "RS", "AR g h" where the program has several, "AG p".
+  std::string Words(Part part, const std::vector<NodeId>& nodes, bool name_gathers) const {
+    std::string names;
+    for (NodeId id : nodes) {
+      if (IsReduction(g_, id) && reductions_ > 1) absl::StrAppend(&names, " ", ValueText(g_, g_.nodes[id].inputs[0]));
+      if (As<AllGather>(g_, id) && name_gathers) absl::StrAppend(&names, Stored(id));
+    }
+    switch (part) {
+      case Part::kReduceScatter:
+        return absl::StrCat("RS", SlicedDims(nodes), names);
+      case Part::kAllReduce:
+        return absl::StrCat("AR", names);
+      case Part::kAllGather:
+        return absl::StrCat("AG", names);
+      case Part::kCompute:
+      case Part::kComputeAfterGather:
+        return "C";
+    }
+    CC_CHECK(false);
+  }
+
+  std::string Kernel(const std::vector<NodeId>& nodes) const {
+    const KernelPhases phases = PhasesOf(g_, types_, nodes);
+    std::map<Part, std::vector<NodeId>> parts;
+    for (NodeId id : nodes) {
+      if (StoresGather(g_, values_, id)) continue;
+      const bool waits =
+          !phases.gathers.empty() && !std::binary_search(phases.on_slices.begin(), phases.on_slices.end(), id);
+      const Part part = PartOf(id);
+      parts[part == Part::kCompute && waits ? Part::kComputeAfterGather : part].push_back(id);
+    }
+    const bool has_all = phases.gathers.size() == gathers_;
+    std::vector<std::string> words;
+    for (const auto& [part, members] : parts) words.push_back(Words(part, members, !has_all));
+    return absl::StrJoin(words, ", ");
+  }
+
+  /// Names of the states and outputs that a gather's value goes to: " p m".
+  std::string Stored(NodeId gather) const {
+    std::string names;
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (!StoresGather(g_, values_, id) || values_[g_.nodes[id].inputs.back()] != gather) continue;
+      const auto* output = As<Output>(g_, id);
+      absl::StrAppend(&names, " ", output != nullptr ? output->name : ValueText(g_, g_.nodes[id].inputs[0]));
+    }
+    return names;
+  }
+
+  /// "[flat]" where a tensor has several dimensions to slice.
+  std::string SlicedDims(const std::vector<NodeId>& nodes) const {
+    std::vector<std::string> dims;
+    bool vectors = true;
+    for (NodeId id : nodes) {
+      dims.push_back(DimText(types_[id].layout.dim));
+      vectors &= types_[id].shape.size() == 1;
+    }
+    return vectors ? "" : absl::StrCat("[", absl::StrJoin(dims, " "), "]");
+  }
+
+  std::string SlicedStates() const {
+    std::string names;
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      const auto* state = As<State>(g_, id);
+      if (state != nullptr && state->type.layout.sliced()) absl::StrAppend(&names, " ", state->name);
+    }
+    return names;
+  }
+
+  const Graph& g_;
+  const std::vector<NodeId> values_;
+  const Steps steps_;
+  std::vector<TensorType> types_;
+  int reductions_ = 0;
+  size_t gathers_ = 0;
+};
+
+}  // namespace
+
+std::string Describe(const Schedule& s) { return Description(s).Text(); }
+
+std::vector<std::vector<NodeId>> ExecutionOrder(const Schedule& s) {
+  const Steps steps = FindSteps(s.graph, s.kernels);
+  std::vector<std::vector<NodeId>> order;
+  for (int step : InOrder(steps, StepRanks(s.graph, steps))) order.push_back(steps.nodes[step]);
+  CC_CHECK(order.size() == steps.nodes.size());
+  return order;
+}
+
+}  // namespace coconet

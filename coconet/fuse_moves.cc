@@ -1,0 +1,181 @@
+#include "coconet/fuse_moves.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "coconet/base/status.h"
+#include "coconet/infer.h"
+#include "coconet/steps.h"
+
+namespace coconet {
+namespace {
+
+using NodeSet = std::set<NodeId>;
+
+/// A schedule seen by who looks for fusions.
+class Moves {
+ public:
+  explicit Moves(const Schedule& s) : s_(s), g_(s.graph), values_(AssignedValues(g_)), grouped_(g_.nodes.size()) {
+    absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
+    CC_CHECK(types.ok());
+    types_ = *std::move(types);
+    for (const auto& kernel : s.kernels) {
+      for (NodeId id : kernel) grouped_[id] = true;
+    }
+  }
+
+  std::vector<std::vector<NodeId>> Groups() const {
+    const std::vector<int> stage = Stages(g_);
+    std::vector<NodeId> group(g_.nodes.size());
+    std::iota(group.begin(), group.end(), 0);
+    const auto find = [&](NodeId id) {
+      while (group[id] != id) id = group[id];
+      return id;
+    };
+    std::map<std::pair<NodeId, int>, NodeId> first_consumer;  // of a collective, in a stage
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (!IsFree(id) || !IsComputation(id)) continue;
+      for (NodeId operand : ValueOperands(g_, id)) {
+        NodeId other = values_[operand];
+        if (types_[other].shape != types_[id].shape) continue;
+        if (IsCollective(g_, other)) other = first_consumer.try_emplace({other, stage[id]}, id).first->second;
+        const bool joins = IsFree(other) && IsComputation(other) && stage[other] == stage[id];
+        if (!joins) continue;
+        const auto [low, high] = std::minmax({find(id), find(other)});
+        group[high] = low;
+      }
+    }
+    std::map<NodeId, std::vector<NodeId>> members;
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (IsFree(id) && IsComputation(id)) members[find(id)].push_back(id);
+    }
+    std::vector<std::vector<NodeId>> groups;
+    for (auto& [first, nodes] : members) groups.push_back(std::move(nodes));
+    return groups;
+  }
+
+  std::vector<Fuse> All() const {
+    const std::vector<std::vector<NodeId>> groups = Groups();
+    std::vector<std::vector<NodeId>> seeds = s_.kernels;
+    for (const auto& group : groups) {
+      if (group.size() == 1) seeds.push_back(group);
+    }
+    std::vector<Fuse> moves;
+    const auto add = [&](const NodeSet& nodes, const std::vector<NodeId>& more_than) {
+      if (nodes.size() > more_than.size() && nodes.size() > 1) moves.push_back({{nodes.begin(), nodes.end()}});
+    };
+    for (const auto& group : groups) add({group.begin(), group.end()}, {});
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (IsFreePair(id)) add(WithPair({}, id), {});
+    }
+    for (const auto& seed : seeds) {
+      add(WithFeeding<ReduceScatter>(seed), seed);
+      add(WithFeeding<AllReduce>(seed), seed);
+      add(WithPairs(seed), seed);
+      add(WithGathers(seed), seed);
+      add(WithConsumers(seed, groups), seed);
+    }
+    return moves;
+  }
+
+ private:
+  bool IsFree(NodeId id) const { return !grouped_[id] && !types_[id].shape.empty(); }
+  bool IsComputation(NodeId id) const {
+    return As<Pointwise>(g_, id) || As<Cast>(g_, id) || As<Update>(g_, id) || As<Output>(g_, id);
+  }
+  bool SameShape(NodeId id, const std::vector<NodeId>& nodes) const {
+    return types_[id].shape == types_[nodes[0]].shape;
+  }
+  /// A free AllGather right behind a free ReduceScatter.
+  bool IsFreePair(NodeId gather) const {
+    if (!As<AllGather>(g_, gather) || !IsFree(gather)) return false;
+    const NodeId operand = g_.nodes[gather].inputs[0];
+    return As<ReduceScatter>(g_, operand) && IsFree(operand);
+  }
+
+  /// Adds a gather and what stores its result: a push can store there directly.
+  void AddGather(NodeId gather, NodeSet* nodes) const {
+    nodes->insert(gather);
+    for (NodeId id = gather; id < g_.size(); ++id) {
+      const bool stores = (As<Update>(g_, id) || As<Output>(g_, id)) && IsFree(id);
+      if (stores && values_[ValueOperands(g_, id)[0]] == gather) nodes->insert(id);
+    }
+  }
+
+  NodeSet WithPair(NodeSet nodes, NodeId gather) const {
+    nodes.insert(g_.nodes[gather].inputs[0]);
+    AddGather(gather, &nodes);
+    return nodes;
+  }
+
+  /// The collectives whose values the nodes take.
+  NodeSet Feeding(const std::vector<NodeId>& nodes) const {
+    NodeSet feeding;
+    for (NodeId id : nodes) {
+      if (IsCollective(g_, id)) continue;
+      for (NodeId operand : ValueOperands(g_, id)) {
+        const NodeId value = values_[operand];
+        if (IsCollective(g_, value) && IsFree(value) && SameShape(value, nodes)) feeding.insert(value);
+      }
+    }
+    return feeding;
+  }
+
+  template <class Collective>
+  NodeSet WithFeeding(const std::vector<NodeId>& seed) const {
+    NodeSet nodes(seed.begin(), seed.end());
+    for (NodeId id : Feeding(seed)) {
+      if (As<Collective>(g_, id)) nodes.insert(id);
+    }
+    return nodes;
+  }
+
+  NodeSet WithPairs(const std::vector<NodeId>& seed) const {
+    NodeSet nodes(seed.begin(), seed.end());
+    for (NodeId id : Feeding(seed)) {
+      if (IsFreePair(id)) nodes = WithPair(std::move(nodes), id);
+    }
+    return nodes;
+  }
+
+  NodeSet WithGathers(const std::vector<NodeId>& seed) const {
+    NodeSet nodes(seed.begin(), seed.end());
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (!As<AllGather>(g_, id) || !IsFree(id)) continue;
+      if (std::binary_search(seed.begin(), seed.end(), g_.nodes[id].inputs[0])) AddGather(id, &nodes);
+    }
+    return nodes;
+  }
+
+  NodeSet WithConsumers(const std::vector<NodeId>& seed, const std::vector<std::vector<NodeId>>& groups) const {
+    NodeSet nodes(seed.begin(), seed.end());
+    const auto consumes = [&](NodeId id) {
+      const std::vector<NodeId> operands = ValueOperands(g_, id);
+      return std::any_of(operands.begin(), operands.end(), [&](NodeId operand) {
+        const NodeId value = values_[operand];
+        return As<AllGather>(g_, value) && std::binary_search(seed.begin(), seed.end(), value);
+      });
+    };
+    for (const auto& group : groups) {
+      if (!SameShape(group[0], seed) || std::none_of(group.begin(), group.end(), consumes)) continue;
+      nodes.insert(group.begin(), group.end());
+    }
+    return nodes;
+  }
+
+  const Schedule& s_;
+  const Graph& g_;
+  const std::vector<NodeId> values_;
+  std::vector<bool> grouped_;
+  std::vector<TensorType> types_;
+};
+
+}  // namespace
+
+std::vector<std::vector<NodeId>> ComputeGroups(const Schedule& s) { return Moves(s).Groups(); }
+
+std::vector<Fuse> FuseMoves(const Schedule& s) { return Moves(s).All(); }
+
+}  // namespace coconet

@@ -1,0 +1,61 @@
+#ifndef COCONET_INTERPRETER_H_
+#define COCONET_INTERPRETER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "coconet/graph.h"
+
+namespace coconet {
+
+/// Where the interpreter reads inputs and states: element `index` of the *global* tensor `name` (row
+/// major), on `rank` for a Local tensor (rank 0 is asked for Replicated and Sliced ones). The value must
+/// be representable in the tensor's dtype.
+using ElementSource = std::function<double(const std::string& name, int rank, int64_t index)>;
+
+/// Expected values of some elements of one result, with a bound on what a correct implementation
+/// may differ by.
+struct Expected {
+  std::vector<double> value;
+  std::vector<double> error;  // absolute, >= 0; infinity where the result is not determined
+};
+
+/// Reference semantics of a bound program (no symbols) over `ranks` ranks: plain real arithmetic in double,
+/// any schedule of the graph included (ReduceScatter, AllGather, Sliced states).
+///
+/// `error` is a running first-order bound: every operation of dtype T adds its rounding
+/// (PwInfo::ulps * UnitRoundoff(T), f16 and bf16 results as if each were stored), the rounding of a sum
+/// over ranks in any order adds (ranks-1) roundings of the sum of magnitudes, and operand errors are carried
+/// through by evaluating the function at the operands' bounds. So ill-conditioned elements get an honest
+/// tolerance, the others a tight one, and nothing has to be tuned by hand.
+class Interpreter {
+ public:
+  /// Fails with InvalidArgument when the graph does not infer or is not bound.
+  static absl::StatusOr<Interpreter> Create(Graph graph, int ranks);
+
+  /// Result names: every updated state and every output, in graph order.
+  const std::vector<std::string>& results() const { return results_; }
+  const TensorType& type(const std::string& result) const;
+
+  /// Elements `indices` (global, row major) of `result` after one step, on `rank` (matters for Local
+  /// results only). Any window of any tensor may be asked; cost is proportional to the window.
+  absl::StatusOr<Expected> Evaluate(const std::string& result, int rank, absl::Span<const int64_t> indices,
+                                    const ElementSource& source) const;
+
+ private:
+  Interpreter() = default;
+  Graph graph_;
+  std::vector<TensorType> types_;
+  int ranks_ = 1;
+  std::vector<std::string> results_;
+  std::map<std::string, NodeId> result_node_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_INTERPRETER_H_

@@ -1,0 +1,34 @@
+#ifndef COCONET_REWRITES_H_
+#define COCONET_REWRITES_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/graph.h"
+#include "coconet/schedule.h"
+
+namespace coconet {
+
+// The transformations one by one: what Apply dispatches to. Graphs are canonical and infer; node ids are valid.
+// Results infer, but are not yet canonical.
+
+absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split);
+absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder);
+absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice);
+
+/// The kernels after the fusion, ordered by first node.
+absl::StatusOr<std::vector<std::vector<NodeId>>> ApplyFuse(const Graph& g,
+                                                           const std::vector<std::vector<NodeId>>& kernels,
+                                                           const Fuse& fuse);
+
+/// "split(%3, flat): ...": the condition that failed.
+template <class... Parts>
+absl::Status Refused(const Transformation& t, const Parts&... parts) {
+  return absl::FailedPreconditionError(absl::StrCat(Text(t), ": ", parts...));
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_REWRITES_H_

@@ -1,0 +1,170 @@
+#include "coconet/schedule.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "coconet/base/status.h"
+#include "coconet/infer.h"
+#include "coconet/rewrites.h"
+#include "coconet/text.h"
+
+namespace coconet {
+namespace {
+
+std::string NodeList(const std::vector<NodeId>& nodes) {
+  return nodes.empty() ? "" : absl::StrCat("%", absl::StrJoin(nodes, " %"));
+}
+
+std::vector<NodeId> NamedNodes(const Transformation& t) {
+  return std::visit(Match{
+                        [](const Split& s) { return std::vector<NodeId>{s.all_reduce}; },
+                        [](const Reorder& r) { return std::vector<NodeId>{r.all_gather}; },
+                        [](const Slice& s) { return std::vector<NodeId>{s.state}; },
+                        [](const Fuse& f) { return f.nodes; },
+                    },
+                    t);
+}
+
+absl::Status CheckNodeIds(const Graph& g, const Transformation& t) {
+  for (NodeId id : NamedNodes(t)) {
+    if (id >= 0 && id < g.size()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(Text(t), ": the program has no %", id, "; its last operation is %", g.size() - 1));
+  }
+  return absl::OkStatus();
+}
+
+/// Slicing a vector flat is slicing its only dimension.
+Transformation Normalized(const Schedule& s, const Transformation& t) {
+  const auto* split = std::get_if<Split>(&t);
+  if (split == nullptr || split->dim != Layout::kFlat) return t;
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
+  CC_CHECK(types.ok());
+  return (*types)[split->all_reduce].shape.size() == 1 ? Split{split->all_reduce, 0} : *split;
+}
+
+absl::StatusOr<Schedule> WithGraph(const Schedule& s, absl::StatusOr<Graph> graph) {
+  if (!graph.ok()) return graph.status();
+  Schedule out{Canonicalize(*graph).graph, {}, s.trace};
+  CC_CHECK(InferTypes(out.graph).ok());
+  return out;
+}
+
+absl::StatusOr<NodeId> ParseNodeId(absl::string_view word) {
+  NodeId id = -1;
+  if (absl::ConsumePrefix(&word, "%") && absl::SimpleAtoi(word, &id) && id >= 0) return id;
+  return absl::InvalidArgumentError("want the number of a node, as in %4");
+}
+
+absl::StatusOr<Transformation> ParseSplit(absl::string_view arguments) {
+  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(arguments, absl::MaxSplits(',', 1));
+  ASSIGN_OR_RETURN(const NodeId all_reduce, ParseNodeId(absl::StripAsciiWhitespace(parts.first)));
+  const absl::string_view dim_text = absl::StripAsciiWhitespace(parts.second);
+  int dim = Layout::kFlat;
+  if (dim_text != "flat" && !(absl::SimpleAtoi(dim_text, &dim) && dim >= 0)) {
+    return absl::InvalidArgumentError("want flat or the number of a dimension after the comma");
+  }
+  return Split{all_reduce, dim};
+}
+
+absl::StatusOr<Transformation> ParseFuse(absl::string_view arguments) {
+  Fuse fuse;
+  for (absl::string_view word : absl::StrSplit(arguments, ' ', absl::SkipWhitespace())) {
+    ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(word));
+    fuse.nodes.push_back(id);
+  }
+  return fuse;
+}
+
+absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
+  const size_t open = text.find('(');
+  if (open == absl::string_view::npos || !absl::EndsWith(text, ")")) {
+    return absl::InvalidArgumentError("want name(arguments)");
+  }
+  const absl::string_view name = text.substr(0, open);
+  const absl::string_view arguments = absl::StripAsciiWhitespace(text.substr(open + 1, text.size() - open - 2));
+  if (name == "split") return ParseSplit(arguments);
+  if (name == "fuse") return ParseFuse(arguments);
+  if (name != "reorder" && name != "slice") {
+    return absl::InvalidArgumentError("want split, reorder, slice or fuse");
+  }
+  ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(arguments));
+  if (name == "reorder") return Reorder{id};
+  return Slice{id};
+}
+
+}  // namespace
+
+absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
+  RETURN_IF_ERROR(InferTypes(program).status());
+  return Schedule{Canonicalize(program).graph, {}, {}};
+}
+
+absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transformation) {
+  RETURN_IF_ERROR(CheckNodeIds(s.graph, transformation));
+  const Transformation t = Normalized(s, transformation);
+  if (!s.kernels.empty() && !std::holds_alternative<Fuse>(t)) {
+    return Refused(t, "there are kernels already, and their nodes would change: fuse last");
+  }
+  absl::StatusOr<Schedule> result =
+      std::visit(Match{
+                     [&](const Split& split) { return WithGraph(s, ApplySplit(s.graph, split)); },
+                     [&](const Reorder& reorder) { return WithGraph(s, ApplyReorder(s.graph, reorder)); },
+                     [&](const Slice& slice) { return WithGraph(s, ApplySlice(s.graph, slice)); },
+                     [&](const Fuse& fuse) -> absl::StatusOr<Schedule> {
+                       ASSIGN_OR_RETURN(auto kernels, ApplyFuse(s.graph, s.kernels, fuse));
+                       return Schedule{s.graph, std::move(kernels), s.trace};
+                     },
+                 },
+                 t);
+  if (result.ok()) result->trace.push_back(t);
+  return result;
+}
+
+std::string Text(const Transformation& t) {
+  return std::visit(Match{
+                        [](const Split& s) { return absl::StrCat("split(%", s.all_reduce, ", ", DimText(s.dim), ")"); },
+                        [](const Reorder& r) { return absl::StrCat("reorder(%", r.all_gather, ")"); },
+                        [](const Slice& s) { return absl::StrCat("slice(%", s.state, ")"); },
+                        [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },
+                    },
+                    t);
+}
+
+std::string TraceText(const std::vector<Transformation>& trace) {
+  return absl::StrJoin(trace, "; ", [](std::string* out, const Transformation& t) { out->append(Text(t)); });
+}
+
+absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text) {
+  std::vector<Transformation> trace;
+  if (absl::StripAsciiWhitespace(text).empty()) return trace;
+  for (absl::string_view part : absl::StrSplit(text, ';')) {
+    const absl::string_view stripped = absl::StripAsciiWhitespace(part);
+    absl::StatusOr<Transformation> t = ParseTransformation(stripped);
+    if (!t.ok()) return WithContext(t.status(), absl::StrCat("schedule, at '", stripped, "'"));
+    trace.push_back(*std::move(t));
+  }
+  return trace;
+}
+
+absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transformation>& trace) {
+  ASSIGN_OR_RETURN(Schedule s, InitialSchedule(program));
+  for (const Transformation& t : trace) {
+    ASSIGN_OR_RETURN(s, Apply(s, t));
+  }
+  return s;
+}
+
+std::string Print(const Schedule& s) {
+  std::string text = Print(s.graph);
+  for (const std::vector<NodeId>& kernel : s.kernels) absl::StrAppend(&text, "kernel ", NodeList(kernel), "\n");
+  return text;
+}
+
+}  // namespace coconet

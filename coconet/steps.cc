@@ -1,0 +1,191 @@
+#include "coconet/steps.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "coconet/base/status.h"
+#include "coconet/infer.h"
+
+namespace coconet {
+namespace {
+
+/// By node: in no step.
+std::vector<bool> RecomputedNodes(const Graph& g) {
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(g);
+  CC_CHECK(types.ok());
+  const std::vector<NodeId> values = AssignedValues(g);
+  std::vector<bool> recomputed(g.nodes.size());
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const bool is_source = g.nodes[id].inputs.empty();
+    const bool is_computation = As<Pointwise>(g, id) || As<Cast>(g, id);
+    recomputed[id] = is_source || (is_computation && (*types)[id].shape.empty());
+    if (!IsCollective(g, id)) continue;
+    const NodeId operand = values[g.nodes[id].inputs[0]];
+    recomputed[operand] = g.nodes[operand].inputs.empty();
+  }
+  return recomputed;
+}
+
+/// What the steps read, followed through recomputed nodes and updates.
+class Dependencies {
+ public:
+  Dependencies(const Graph& g, Steps* steps)
+      : g_(g), steps_(*steps), values_(AssignedValues(g)), leaves_(g.nodes.size()) {
+    for (NodeId id = 0; id < g.size(); ++id) FindLeaves(id);
+    std::map<NodeId, std::set<int>> readers;  // of states
+    std::vector<std::set<int>> after(steps_.nodes.size());
+    for (NodeId id = 0; id < g.size(); ++id) {
+      const int step = steps_.of[id];
+      if (step < 0) continue;
+      for (NodeId operand : ValueOperands(g, id)) {
+        for (NodeId leaf : leaves_[values_[operand]]) {
+          if (As<State>(g, leaf)) readers[leaf].insert(step);
+          if (steps_.of[leaf] >= 0) after[step].insert(steps_.of[leaf]);
+        }
+      }
+    }
+    for (NodeId id = 0; id < g.size(); ++id) {
+      if (!As<Update>(g, id)) continue;
+      const std::set<int>& before = readers[g.nodes[id].inputs[0]];
+      after[steps_.of[id]].insert(before.begin(), before.end());
+    }
+    for (size_t step = 0; step < after.size(); ++step) {
+      after[step].erase(static_cast<int>(step));
+      steps_.after.emplace_back(after[step].begin(), after[step].end());
+    }
+  }
+
+ private:
+  /// leaves_[id]: the states and the nodes of steps that the value of `id` is read or recomputed from.
+  void FindLeaves(NodeId id) {
+    if (steps_.of[id] >= 0 || As<State>(g_, id)) {
+      leaves_[id] = {id};
+      return;
+    }
+    for (NodeId operand : g_.nodes[id].inputs) {
+      const std::set<NodeId>& more = leaves_[values_[operand]];
+      leaves_[id].insert(more.begin(), more.end());
+    }
+  }
+
+  const Graph& g_;
+  Steps& steps_;
+  std::vector<NodeId> values_;
+  std::vector<std::set<NodeId>> leaves_;
+};
+
+/// By step: reached from `start` against the edges (`after`), `start` itself only through a cycle.
+std::vector<bool> Reached(const std::vector<std::vector<int>>& edges, int start) {
+  std::vector<bool> reached(edges.size());
+  std::vector<int> stack = {start};
+  while (!stack.empty()) {
+    const int step = stack.back();
+    stack.pop_back();
+    for (int next : edges[step]) {
+      if (reached[next]) continue;
+      reached[next] = true;
+      stack.push_back(next);
+    }
+  }
+  return reached;
+}
+
+std::vector<std::vector<int>> Reversed(const std::vector<std::vector<int>>& edges) {
+  std::vector<std::vector<int>> reversed(edges.size());
+  for (size_t to = 0; to < edges.size(); ++to) {
+    for (int from : edges[to]) reversed[from].push_back(static_cast<int>(to));
+  }
+  return reversed;
+}
+
+}  // namespace
+
+bool IsCollective(const Graph& g, NodeId id) {
+  return As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id);
+}
+
+std::vector<NodeId> ValueOperands(const Graph& g, NodeId id) {
+  if (As<Update>(g, id)) return {g.nodes[id].inputs[1]};
+  return g.nodes[id].inputs;
+}
+
+std::vector<NodeId> AssignedValues(const Graph& g) {
+  std::vector<NodeId> values(g.nodes.size());
+  for (NodeId id = 0; id < g.size(); ++id) values[id] = As<Update>(g, id) ? values[g.nodes[id].inputs[1]] : id;
+  return values;
+}
+
+std::vector<int> Stages(const Graph& g) {
+  const std::vector<NodeId> values = AssignedValues(g);
+  std::vector<int> earliest(g.nodes.size(), 0);
+  for (NodeId id = 0; id < g.size(); ++id) {
+    for (NodeId operand : ValueOperands(g, id)) {
+      earliest[id] = std::max(earliest[id], earliest[values[operand]] + (IsCollective(g, id) ? 1 : 0));
+    }
+  }
+  constexpr int kUnused = std::numeric_limits<int>::max();
+  std::vector<int> stage(g.nodes.size(), kUnused);
+  for (NodeId id = g.size() - 1; id >= 0; --id) {
+    if (stage[id] == kUnused) stage[id] = earliest[id];
+    for (NodeId operand : ValueOperands(g, id)) {
+      int& before = stage[values[operand]];
+      before = std::min(before, stage[id] - (IsCollective(g, id) ? 1 : 0));
+    }
+  }
+  return stage;
+}
+
+Steps FindSteps(const Graph& g, const std::vector<std::vector<NodeId>>& kernels) {
+  Steps steps;
+  steps.nodes = kernels;
+  std::vector<bool> grouped(g.nodes.size());
+  for (const auto& kernel : kernels) {
+    for (NodeId id : kernel) grouped[id] = true;
+  }
+  const std::vector<bool> recomputed = RecomputedNodes(g);
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!grouped[id] && !recomputed[id]) steps.nodes.push_back({id});
+  }
+  std::sort(steps.nodes.begin(), steps.nodes.end());
+  steps.of.assign(g.nodes.size(), -1);
+  for (size_t step = 0; step < steps.nodes.size(); ++step) {
+    for (NodeId id : steps.nodes[step]) steps.of[id] = static_cast<int>(step);
+  }
+  Dependencies(g, &steps);
+  return steps;
+}
+
+std::vector<int> InOrder(const Steps& steps, const std::vector<int>& rank) {
+  const std::vector<std::vector<int>> before = Reversed(steps.after);
+  std::vector<size_t> missing;
+  std::set<std::pair<int, int>> ready;
+  for (size_t step = 0; step < steps.nodes.size(); ++step) {
+    missing.push_back(steps.after[step].size());
+    if (missing[step] == 0) ready.emplace(rank[step], step);
+  }
+  std::vector<int> order;
+  while (!ready.empty()) {
+    const int step = ready.begin()->second;
+    ready.erase(ready.begin());
+    order.push_back(step);
+    for (int next : before[step]) {
+      if (--missing[next] == 0) ready.emplace(rank[next], next);
+    }
+  }
+  return order;
+}
+
+std::vector<int> StepsWithin(const Steps& steps, int inside) {
+  const std::vector<bool> earlier = Reached(steps.after, inside);
+  const std::vector<bool> later = Reached(Reversed(steps.after), inside);
+  std::vector<int> within;
+  for (size_t step = 0; step < steps.nodes.size(); ++step) {
+    if (earlier[step] && later[step] && static_cast<int>(step) != inside) within.push_back(static_cast<int>(step));
+  }
+  return within;
+}
+
+}  // namespace coconet
