@@ -64,6 +64,12 @@ absl::Status Board::Gone(int peer) const {
   return absl::AbortedError(absl::StrCat("rank ", peer, " has finished"));
 }
 
+absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what) {
+  const absl::Status left = board.Left();
+  if (left.ok()) return left;
+  return absl::AbortedError(absl::StrCat(what, " on rank ", rank, ": ", left.message()));
+}
+
 absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer, const std::atomic<unsigned>& flag,
                        unsigned epoch, absl::string_view what) {
   const WaitEnd end = WaitUntil(

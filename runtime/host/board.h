@@ -30,9 +30,9 @@ class Board {
   bool InVain(int peer) const;
   /// True until `rank` leaves or finishes.
   bool IsHere(int rank) const;
-  /// OK while all are here; else Aborted: "rank N left: <why>".
+  /// OK while nobody has left; else Aborted: "rank N left: <why>".
   absl::Status Left() const;
-  /// The same, and also Aborted when `peer` has finished.
+  /// The same, and also Aborted when `peer` has finished: why a wait for it is in vain.
   absl::Status Gone(int peer) const;
 
  private:
@@ -43,6 +43,9 @@ class Board {
   Notice* notices_;  // by rank
   int ranks_;
 };
+
+/// OK while all ranks are here; else why `rank` cannot do `what`: "AllReduce on rank 1: rank 0 left: ...".
+absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what);
 
 /// Waits until `peer` has set `flag` to `epoch`. On failure this rank leaves, with DeadlineExceeded or Aborted;
 /// `what` names the operation: "AllReduce".

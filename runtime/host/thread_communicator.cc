@@ -68,14 +68,15 @@ absl::Status ThreadCommunicator::AllGather(const void* in, void* out, int64_t co
 }
 
 absl::Status ThreadCommunicator::Begin(const void* in, void* out, absl::string_view what) {
-  RETURN_IF_ERROR(board_.Left());
+  RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
   ++call_;
   Desks::Desk& own = desks_->of[rank_];
   own.in = in;
   own.out = out;
   own.ready.store(call_, std::memory_order_seq_cst);
   RETURN_IF_ERROR(AwaitAll(&Desks::Desk::ready, what));
-  if (absl::Status left = board_.Left(); !left.ok()) return Retreat(left);  // a rank that left owns its memory again
+  // A rank that left owns its memory again.
+  if (absl::Status all = CheckAllHere(board_, rank_, what); !all.ok()) return Retreat(all);
   for (int peer = 0; peer < size_; ++peer) {
     ins_[peer] = desks_->of[peer].in;
     outs_[peer] = desks_->of[peer].out;
@@ -97,8 +98,8 @@ absl::Status ThreadCommunicator::AwaitAll(std::atomic<unsigned> Desks::Desk::*fl
 }
 
 absl::Status ThreadCommunicator::Retreat(const absl::Status& why) {
+  // Sequentially consistent, like the peers' stores to `ready`: one that is not ready below will see that this rank left.
   board_.Leave(rank_, why);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // a peer that is not ready by now will see that this rank left
   for (int peer = 0; peer < size_; ++peer) {
     const Desks::Desk& theirs = desks_->of[peer];
     if (!Reached(theirs.ready.load(std::memory_order_seq_cst), call_)) continue;

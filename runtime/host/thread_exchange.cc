@@ -7,7 +7,7 @@
 namespace coconet {
 
 absl::StatusOr<std::vector<std::string>> ThreadExchange::AllGather(absl::string_view mine) {
-  RETURN_IF_ERROR(board_.Left());
+  RETURN_IF_ERROR(CheckAllHere(board_, rank_, "exchange"));
   const unsigned round = ++round_;
   Mailboxes::Mailbox& own = mailboxes_->of[rank_];
   own.letter[round % 2] = std::string(mine);

@@ -1,8 +1,10 @@
 #include "runtime/host/thread_world.h"
 
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/host/cpu.h"
 #include "runtime/testing/checks.h"
@@ -39,6 +41,101 @@ std::vector<Case> AllCases() {
 INSTANTIATE_TEST_SUITE_P(All, ThreadWorld, testing::ValuesIn(AllCases()), [](const auto& info) {
   return info.param.name + std::to_string(info.param.ranks);
 });
+
+absl::Status OnThreads(int ranks, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
+  return RunThreadWorld(ranks, timeout_s, true, body);
+}
+
+// What every rank of a failing world returned from `body`.
+std::vector<std::string> Outcomes(int ranks, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
+  std::vector<std::string> outcomes(ranks);
+  OnThreads(ranks, timeout_s, [&](Rank& rank) {
+    const absl::Status status = body(rank);
+    outcomes[rank.rank()] = status.ToString();
+    return status;
+  }).IgnoreError();
+  return outcomes;
+}
+
+int64_t EntriesOf(const char* folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+}
+
+TEST(ThreadWorldFailure, NamesStepFlagAndAbsentRankAtTheDeadline) {
+  EXPECT_EQ(OnThreads(2, 60, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
+  EXPECT_EQ(OnThreads(4, 60, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
+}
+
+TEST(ThreadWorldFailure, IsTheFirstErrorThatARankHadOfItsOwn) {
+  const absl::Status status = OnThreads(3, 60, [](Rank& rank) {
+    return rank.rank() == 1 ? absl::DataLossError("bad page") : rank.exchange().Barrier();
+  });
+  EXPECT_EQ(status, absl::DataLossError("bad page"));
+}
+
+TEST(ThreadWorldFailure, EndsWaitsOfAllKindsAtOnce) {
+  const auto error = absl::DataLossError("bad page");
+  EXPECT_THAT(Outcomes(3, 60, [&](Rank& rank) { return rank.rank() == 1 ? error : rank.exchange().Barrier(); }),
+              testing::ElementsAre("ABORTED: exchange on rank 0: rank 1 left: DATA_LOSS: bad page", "DATA_LOSS: bad page",
+                                   "ABORTED: exchange on rank 2: rank 1 left: DATA_LOSS: bad page"));
+  EXPECT_THAT(Outcomes(2, 60,
+                       [&](Rank& rank) {
+                         float x = 1;
+                         return rank.rank() == 1 ? error
+                                                 : rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum);
+                       }),
+              testing::ElementsAre("ABORTED: AllReduce on rank 0: rank 1 left: DATA_LOSS: bad page",
+                                   "DATA_LOSS: bad page"));
+  EXPECT_THAT(Outcomes(2, 60, [&](Rank& rank) { return LeaveOthersInAStep(rank, error); }),
+              testing::ElementsAre("ABORTED: step 0 \"one-shot sum\" on rank 0: rank 1 left: DATA_LOSS: bad page",
+                                   "DATA_LOSS: bad page"));
+}
+
+TEST(ThreadWorldFailure, IsSaidOfARankThatReturnsTooEarly) {
+  EXPECT_EQ(OnThreads(2, 60, [](Rank& rank) { return rank.rank() == 1 ? absl::OkStatus() : rank.exchange().Barrier(); }),
+            absl::AbortedError("exchange on rank 0: rank 1 has finished"));
+}
+
+TEST(ThreadWorldFailure, ReachesTheRankThatComesAfterTheDeadline) {
+  const std::vector<std::string> outcomes = Outcomes(2, 0.2, [](Rank& rank) {
+    if (rank.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    return rank.exchange().Barrier();
+  });
+  const std::string reason =
+      "exchange on rank 0: waited 0.2 s for rank 1; it may be dead or behind; COCONET_TIMEOUT sets the deadline";
+  EXPECT_THAT(outcomes, testing::ElementsAre("DEADLINE_EXCEEDED: " + reason,
+                                             "ABORTED: exchange on rank 1: rank 0 left: DEADLINE_EXCEEDED: " + reason));
+}
+
+TEST(ThreadWorldFailure, OfBindingIsTheSameOnAllRanks) { 
+  EXPECT_EQ(OnThreads(3, 60, CheckBindErrors), absl::OkStatus());
+}
+
+TEST(ThreadWorldAfterwards, LeavesNothingBehind) {
+  const std::vector<int> cores = AllowedCores();
+  const int64_t threads = EntriesOf("/proc/self/task"), handles = EntriesOf("/proc/self/fd");
+  EXPECT_EQ(OnThreads(4, 60, CheckPlans), absl::OkStatus());
+  EXPECT_EQ(AllowedCores(), cores);
+  // A thread is listed for a moment after it was joined.
+  for (int i = 0; i < 1000 && EntriesOf("/proc/self/task") != threads; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(EntriesOf("/proc/self/task"), threads);
+  EXPECT_EQ(EntriesOf("/proc/self/fd"), handles);
+}
+
+TEST(ThreadWorldTopology, IsThisMachine) {
+  EXPECT_EQ(OnThreads(3, 60, [](Rank& rank) {
+    const Topology& t = rank.topology();
+    EXPECT_EQ(t.device, CpuName());
+    EXPECT_EQ(t.library, "thread");
+    EXPECT_EQ(t.nodes, 1);
+    EXPECT_EQ(t.ranks_per_node, 3);
+    EXPECT_GE(t.cores, 1);
+    EXPECT_EQ(AllowedCores().size(), 1u);  // pinned
+    return absl::OkStatus();
+  }), absl::OkStatus());
+}
 
 }  // namespace
 }  // namespace coconet

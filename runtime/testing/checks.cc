@@ -211,4 +211,44 @@ absl::Status CheckDeadline(Rank& rank, double timeout_s) {
   return rank.exchange().Barrier();
 }
 
+absl::Status LeaveOthersInAStep(Rank& rank, const absl::Status& why) {
+  ASSIGN_OR_RETURN(Bound bound, BindSum(rank, 10, 1, 0));
+  if (rank.rank() == rank.size() - 1) return why;
+  return bound.plan->Run();
+}
+
+absl::Status CheckBindErrors(Rank& rank) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> shared, rank.Allocate(400, true));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> local, rank.Allocate(400, false));
+  const Plan good = OneShotSum(rank.size(), 100, 1);
+  const auto bind = [&](const Plan& plan, Memory* in, Memory* out) {
+    Memory* const buffers[] = {in, nullptr, out, nullptr};
+    return rank.Bind(plan, HandWritten(), buffers, 0).status();
+  };
+  const auto want = [](const absl::Status& expected, const absl::Status& have) {
+    return have == expected ? absl::OkStatus() : Wrong("want ", expected.ToString(), ", have ", have.ToString());
+  };
+  RETURN_IF_ERROR(bind(good, shared.get(), local.get()));
+  RETURN_IF_ERROR(want(absl::InvalidArgumentError(
+                           "rank 0: Bind: buffer \"in\": want symmetric memory, have local memory"),
+                       bind(good, local.get(), local.get())));
+  RETURN_IF_ERROR(want(absl::InvalidArgumentError("rank 0: Bind: buffer \"in\": want 404 bytes, have 400"),
+                       bind(OneShotSum(rank.size(), 101, 1), shared.get(), local.get())));
+  RETURN_IF_ERROR(want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: plan: want one for ", rank.size(),
+                                                               " ranks, have ", rank.size() + 1)),
+                       bind(OneShotSum(rank.size() + 1, 100, 1), shared.get(), local.get())));
+  // The last rank alone differs.
+  const bool last = rank.rank() == rank.size() - 1;
+  RETURN_IF_ERROR(want(absl::InvalidArgumentError(
+                           absl::StrCat("rank ", rank.size() - 1, ": Bind: buffer \"out\": want 400 bytes, have none")),
+                       bind(good, shared.get(), last ? nullptr : local.get())));
+  Plan other = good;
+  if (last) std::get<KernelStep>(other.steps[0]).symbol = "nothing";
+  const absl::Status differ = bind(other, shared.get(), local.get());
+  if (rank.size() > 1 && !absl::IsInvalidArgument(differ)) return Wrong("other plan: have ", differ.ToString());
+  Plan missing = good;
+  std::get<KernelStep>(missing.steps[0]).symbol = "missing";
+  return want(absl::NotFoundError("rank 0: no kernel \"missing\""), bind(missing, shared.get(), local.get()));
+}
+
 }  // namespace coconet

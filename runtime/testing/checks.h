@@ -17,6 +17,10 @@ absl::Status CheckMemory(Rank& rank);
 absl::Status CheckPlans(Rank& rank);
 /// The last rank never runs its step: the others get DeadlineExceeded after `timeout_s`, twice the same.
 absl::Status CheckDeadline(Rank& rank, double timeout_s);
+/// Plans and buffers that do not fit together are refused in words, on all ranks.
+absl::Status CheckBindErrors(Rank& rank);
+/// The last rank returns `why` while the others wait for it in a step; they return what Run says.
+absl::Status LeaveOthersInAStep(Rank& rank, const absl::Status& why);
 
 }  // namespace coconet
 
