@@ -1,0 +1,58 @@
+#ifndef COCONET_JIT_COMPILER_H_
+#define COCONET_JIT_COMPILER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace coconet {
+
+/// A compiled translation unit on disk: a shared object (host) or a cubin (CUDA). The file stays as long as the process runs.
+struct Binary {
+  std::string path;
+  bool from_cache = false;  // this call ran no compiler
+  /// Empty, or, once a compiler object, what its user should be told: the cache directory cannot be written.
+  std::string note;
+};
+
+enum class Optimize : uint8_t {
+  kFast,  // -O1: only answers matter (tests)
+  kFull,  // what is timed and dispatched
+};
+
+/// Kernel source (see lower.h) to binaries, through the binary cache. Thread-safe; several processes may share the
+/// cache directory.
+class Compiler {
+ public:
+  virtual ~Compiler() = default;
+  /// Names compiler, version, flags, target features and the hash of the embedded device headers: part of every key.
+  virtual const std::string& identity() const = 0;
+  /// InvalidArgument with the compiler's own words when the source does not compile, DeadlineExceeded past the time
+  /// limit, Unavailable when the compiler is missing. With COCONET_ASSERT_CACHED a miss is FailedPrecondition.
+  virtual absl::StatusOr<Binary> Compile(const std::string& source) = 0;
+};
+
+struct CompilerOptions {
+  std::string cache_dir;  // binaries go to <cache_dir>/objects
+  Optimize optimize = Optimize::kFull;
+  double time_limit_s = 120;  // one compile
+};
+
+/// The system's C++ compiler: COCONET_CXX, else c++, g++ or clang++ on PATH (looked for at the first miss: a warm cache needs
+/// no compiler). Unavailable with what to install when there is none and a compile is needed.
+absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompiler(const CompilerOptions& options);
+
+/// NVRTC, opened at run time; no GPU needed. `arch` is an exact architecture, "sm_80", "sm_90a", "sm_100". Unavailable, with what to
+/// do, when libnvrtc cannot be opened.
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch, const CompilerOptions& options);
+
+/// Number of compiler runs (host and NVRTC) in this process so far; for "a warm start compiles nothing" tests.
+int64_t CompilerRuns();
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_COMPILER_H_
