@@ -1,0 +1,160 @@
+#ifndef COCONET_AUTOTUNE_SESSION_H_
+#define COCONET_AUTOTUNE_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "autotune/record.h"
+#include "coconet/graph.h"
+#include "runtime/rank.h"
+#include "runtime/world.h"
+
+namespace coconet {
+
+/// What to do when the tuning cache has no record for a program.
+enum class Policy : uint8_t {
+  kTune,       // measure every variant, store the best (default)
+  kCacheOnly,  // a miss is NotFound
+};
+
+/// Sums over ranks: `kAny` admits library collectives, `kRank` demands 0 + 1 + ... + (n-1).
+enum class SumOrder : uint8_t { kAny, kRank };
+
+struct SessionOptions {
+  std::string cache_file;  // tuning cache; empty: <cache dir>/tuning.db (base/env.h); ":none:": keep nothing
+  Policy policy = Policy::kTune;
+  SumOrder sum_order = SumOrder::kAny;
+  double budget_s = 60;    // wall time of measuring one program; compiling and verifying included
+  /// Called on rank 0's thread with short lines while tuning ("compiled 12 of 30", ...); may be empty.
+  std::function<void(absl::string_view)> progress;
+  /// Polled between measurements; true stops tuning early and keeps what was measured (Ctrl-C). May be empty.
+  std::function<bool()> interrupted;
+  /// Warnings ("g: not symmetric memory, copied at every run"), each once. May be empty.
+  std::function<void(absl::string_view)> warn;
+};
+
+class BoundProgram;
+
+/// Device memory handed out by the Session that peers can reach: bind it and nothing is copied.
+/// Movable; released (collectively) with the object. Elements beyond `elements` are padding.
+class DeviceBuffer {
+ public:
+  DType dtype() const { return dtype_; }
+  int64_t elements() const { return elements_; }
+  template <class T>
+  absl::Span<T> span() const { return {static_cast<T*>(memory_->own()), static_cast<size_t>(elements_)}; }
+  void* data() const { return memory_->own(); }
+
+ private:
+  friend class Session;
+  friend class BoundProgram;
+  DType dtype_{};
+  int64_t elements_ = 0;
+  std::shared_ptr<Memory> memory_;
+};
+
+/// A tensor of the program bound to the caller's memory.
+struct Binding {
+  std::string name;
+  const DeviceBuffer* buffer = nullptr;  // from Session::Allocate: used in place
+  void* host = nullptr;                  // or any memory of `elements` elements: copied in and out at every Run, one warning
+  int64_t elements = 0;
+
+  Binding(absl::string_view n, const DeviceBuffer& b) : name(n), buffer(&b), elements(b.elements()) {}
+  template <class T>
+  Binding(absl::string_view n, absl::Span<T> memory)
+      : name(n), host(memory.data()), elements(static_cast<int64_t>(memory.size())) {}
+};
+
+/// A program with its chosen variant: what Session::Compile returns. Cheap to copy; immutable.
+class TunedProgram {
+ public:
+  const TuningRecord& record() const { return *record_; }
+  bool from_cache() const { return from_cache_; }
+  const Graph& program() const;  // bound
+  /// Every variant tried, with times or the reason it was rejected; empty on a cache hit.
+  const std::vector<VariantResult>& variants() const;
+
+  /// Collective. Inputs, outputs and states with a declared layout may be bound; what is not is owned by the Session, zero-filled.
+  /// States of layout Auto are always the Session's. Fails on all ranks when one rank's bindings are wrong:
+  /// InvalidArgument names the tensor, the elements wanted and found.
+  absl::StatusOr<BoundProgram> Bind(absl::Span<const Binding> bindings) const;
+
+ private:
+  friend class Session;
+  std::shared_ptr<const TuningRecord> record_;
+  bool from_cache_ = false;
+  struct Compiled;
+  std::shared_ptr<const Compiled> compiled_;
+};
+
+/// A scalar input's place; look it up once, set it every step.
+struct ScalarRef {
+  void* address = nullptr;
+  DType dtype{};
+};
+
+/// A tuned program on its buffers. Movable. Used by its rank's thread only. Destroyed collectively, before its Session.
+class BoundProgram {
+ public:
+  BoundProgram(BoundProgram&&);
+  BoundProgram& operator=(BoundProgram&&);
+  ~BoundProgram();
+
+  absl::StatusOr<ScalarRef> Scalar(absl::string_view name) const;  // NotFound names the scalars there are
+  void Set(const ScalarRef& scalar, double value) { StoreElement(scalar.dtype, scalar.address, 0, value); }
+
+  /// One step: local, no allocation, no lookup, no lock; blocks until this rank's part is done (host backend).
+  /// After a timeout or a dead peer every call returns the first error, and states are undefined.
+  absl::Status Run();
+
+  /// Collective. A tensor in canonical form: all elements of the global tensor, row major, whatever the schedule keeps where;
+  /// of a Local tensor this rank's values. `elements` must match. Works for every input, state and output.
+  absl::Status Read(absl::string_view name, void* out, int64_t elements) const;
+  absl::Status Write(absl::string_view name, const void* in, int64_t elements);
+  /// Collective. All states, canonical, one file written by rank 0 (atomically) / read by all; independent of the schedule and of
+  /// the number of ranks. Local states are not part of a checkpoint: FailedPrecondition when there is one.
+  absl::Status Save(const std::string& path) const;
+  absl::Status Load(const std::string& path);
+
+ private:
+  friend class TunedProgram;
+  struct Rep;
+  explicit BoundProgram(std::unique_ptr<Rep> rep);
+  std::unique_ptr<Rep> rep_;
+};
+
+/// One rank's entry to the library. Created by RunRanks; used by its rank's thread only.
+class Session {
+ public:
+  Session(Rank& rank, SessionOptions options);
+  ~Session();
+
+  int rank() const;
+  int world() const;
+
+  /// Collective. The tuned program for these sizes: from the cache, or measured now. All ranks must pass the same
+  /// program and sizes: InvalidArgument on all ranks when they differ.
+  absl::StatusOr<TunedProgram> Compile(const Graph& program, const Sizes& sizes = {});
+  absl::StatusOr<TunedProgram> Compile(const absl::StatusOr<Graph>& program, const Sizes& sizes = {});
+
+  /// Collective. Memory for a tensor of a tuned program, padded as it needs; `elements` is the tensor's global size.
+  absl::StatusOr<DeviceBuffer> Allocate(DType dtype, int64_t elements);
+
+ private:
+  struct Rep;
+  std::shared_ptr<Rep> rep_;
+};
+
+/// RunWorld with a Session a rank. `body` returns a Status.
+absl::Status RunRanks(int ranks, const std::function<absl::Status(Session&)>& body, const SessionOptions& options = {});
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_SESSION_H_
