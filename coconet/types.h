@@ -1,6 +1,7 @@
 #ifndef COCONET_TYPES_H_
 #define COCONET_TYPES_H_
 
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -18,7 +19,8 @@ struct Dim {
   int64_t size = 0;
   std::string symbol;  // non-empty: not yet bound, `size` is meaningless
 
-  Dim(int64_t n) : size(n) {}                       // NOLINT: {1024, 4096} reads as a shape
+  template <std::integral T>  // any integer, so that a literal 0 is no null pointer
+  Dim(T n) : size(static_cast<int64_t>(n)) {}         // NOLINT: {1024, 4096} reads as a shape
   Dim(std::string name) : symbol(std::move(name)) {}  // NOLINT
   Dim(const char* name) : symbol(name) {}             // NOLINT
   bool bound() const { return symbol.empty(); }
