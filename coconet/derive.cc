@@ -40,7 +40,7 @@ std::vector<Transformation> MovesOf(const Schedule& s) {
 }
 
 bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
-  return std::any_of(kernel.begin(), kernel.end(), [&](NodeId id) { return IsCollective(g, id); });
+  return std::any_of(kernel.begin(), kernel.end(), [&](NodeId id) { return Communicates(g, id); });
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::vector<int> StepRanks(const Graph& g, const Steps& steps) {
     bool communicates = false;
     for (NodeId id : nodes) {
       stage = std::min(stage, stages[id]);
-      communicates |= IsCollective(g, id);
+      communicates |= Communicates(g, id);
     }
     ranks.push_back(2 * stage + (communicates ? 0 : 1));
   }

@@ -40,7 +40,7 @@ class Moves {
       for (NodeId operand : ValueOperands(g_, id)) {
         NodeId other = values_[operand];
         if (types_[other].shape != types_[id].shape) continue;
-        if (IsCollective(g_, other)) other = first_consumer.try_emplace({other, stage[id]}, id).first->second;
+        if (Communicates(g_, other)) other = first_consumer.try_emplace({other, stage[id]}, id).first->second;
         const bool joins = IsFree(other) && IsComputation(other) && stage[other] == stage[id];
         if (!joins) continue;
         const auto [low, high] = std::minmax({find(id), find(other)});
@@ -114,10 +114,10 @@ class Moves {
   NodeSet Feeding(const std::vector<NodeId>& nodes) const {
     NodeSet feeding;
     for (NodeId id : nodes) {
-      if (IsCollective(g_, id)) continue;
+      if (Communicates(g_, id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
         const NodeId value = values_[operand];
-        if (IsCollective(g_, value) && IsFree(value) && SameShape(value, nodes)) feeding.insert(value);
+        if (Communicates(g_, value) && IsFree(value) && SameShape(value, nodes)) feeding.insert(value);
       }
     }
     return feeding;

@@ -22,7 +22,7 @@ std::vector<bool> RecomputedNodes(const Graph& g) {
     const bool is_source = g.nodes[id].inputs.empty();
     const bool is_computation = As<Pointwise>(g, id) || As<Cast>(g, id);
     recomputed[id] = is_source || (is_computation && (*types)[id].shape.empty());
-    if (!IsCollective(g, id)) continue;
+    if (!Communicates(g, id)) continue;
     const NodeId operand = values[g.nodes[id].inputs[0]];
     recomputed[operand] = g.nodes[operand].inputs.empty();
   }
@@ -103,7 +103,7 @@ std::vector<std::vector<int>> Reversed(const std::vector<std::vector<int>>& edge
 
 }  // namespace
 
-bool IsCollective(const Graph& g, NodeId id) {
+bool Communicates(const Graph& g, NodeId id) {
   return As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id);
 }
 
@@ -123,7 +123,7 @@ std::vector<int> Stages(const Graph& g) {
   std::vector<int> earliest(g.nodes.size(), 0);
   for (NodeId id = 0; id < g.size(); ++id) {
     for (NodeId operand : ValueOperands(g, id)) {
-      earliest[id] = std::max(earliest[id], earliest[values[operand]] + (IsCollective(g, id) ? 1 : 0));
+      earliest[id] = std::max(earliest[id], earliest[values[operand]] + (Communicates(g, id) ? 1 : 0));
     }
   }
   constexpr int kUnused = std::numeric_limits<int>::max();
@@ -132,7 +132,7 @@ std::vector<int> Stages(const Graph& g) {
     if (stage[id] == kUnused) stage[id] = earliest[id];
     for (NodeId operand : ValueOperands(g, id)) {
       int& before = stage[values[operand]];
-      before = std::min(before, stage[id] - (IsCollective(g, id) ? 1 : 0));
+      before = std::min(before, stage[id] - (Communicates(g, id) ? 1 : 0));
     }
   }
   return stage;

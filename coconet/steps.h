@@ -7,7 +7,7 @@
 
 namespace coconet {
 
-bool IsCollective(const Graph& g, NodeId id);
+bool Communicates(const Graph& g, NodeId id);
 
 /// Operands whose values a node takes: all; of an update its value, not its state.
 std::vector<NodeId> ValueOperands(const Graph& g, NodeId id);

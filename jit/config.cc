@@ -69,7 +69,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     const int64_t elements = NumElements(type.shape);
     t.elements = std::max(t.elements, elements);
     if (Is<Input>(s.graph, id) || Is<State>(s.graph, id)) t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
-    if (!IsCollective(s.graph, id) || fused[id]) continue;
+    if (!Communicates(s.graph, id) || fused[id]) continue;
     t.unfused_collective = true;
     const TensorType& sliced = Is<AllGather>(s.graph, id) ? (*types)[s.graph.nodes[id].inputs[0]] : type;
     if (sliced.layout.sliced()) {

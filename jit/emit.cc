@@ -92,7 +92,7 @@ class Emitter {
 
 absl::Status Emitter::FindShape() {
   for (NodeId id : u_.units[unit_].nodes) {
-    if (IsCollective(g_, id)) collective_ = true;
+    if (Communicates(g_, id)) collective_ = true;
     const TensorType& t = type(id);
     const NodeId sliced = Is<AllGather>(g_, id) ? g_.nodes[id].inputs[0] : id;
     if (type(sliced).layout.sliced()) slice_dim_ = type(sliced).layout.dim;
@@ -119,7 +119,7 @@ bool Emitter::DependsOnOwnCollective(NodeId id) const {
   id = u_.Value(id);
   if (!InUnit(id)) {
     if (!u_.IsScalar(id)) return false;
-  } else if (IsCollective(g_, id)) {
+  } else if (Communicates(g_, id)) {
     return true;
   }
   const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
@@ -234,7 +234,7 @@ absl::StatusOr<std::string> Emitter::EvalCollective(Phase& phase, NodeId id) {
 absl::StatusOr<std::string> Emitter::Eval(Phase& phase, NodeId id) {
   id = u_.Value(id);
   if (const auto it = phase.names.find(id); it != phase.names.end()) return it->second;
-  if (InUnit(id) && IsCollective(g_, id)) return EvalCollective(phase, id);
+  if (InUnit(id) && Communicates(g_, id)) return EvalCollective(phase, id);
   if (type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id)) {
     if (const auto* c = As<Const>(g_, id)) return Define(phase, id, absl::StrCat("Splat<V>(", Literal(c->value, c->dtype), ")"));
     ASSIGN_OR_RETURN(const std::string scalar, Scalar(id));

@@ -26,7 +26,7 @@ std::string LabelOf(const Graph& g, const Unit& unit) {
   for (NodeId id : unit.nodes) {
     if (Is<ReduceScatter>(g, id)) add("RS");
     if (Is<AllReduce>(g, id)) add("AR");
-    if (!IsCollective(g, id) && (!IsStore(g, id) || unit.nodes.size() == 1)) computes = true;
+    if (!Communicates(g, id) && (!IsStore(g, id) || unit.nodes.size() == 1)) computes = true;
   }
   if (computes) add("C");
   for (NodeId id : unit.nodes) {
@@ -37,7 +37,7 @@ std::string LabelOf(const Graph& g, const Unit& unit) {
 
 CollectiveStep LibraryStep(const Units& u, const Unit& unit, const BufferTable& table, int ranks) {
   const Graph& g = *u.graph;
-  const auto collective = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return IsCollective(g, id); });
+  const auto collective = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Communicates(g, id); });
   CC_CHECK(collective != unit.nodes.end());
   const NodeId id = *collective;
   const NodeId operand = u.Value(g.nodes[id].inputs[0]);

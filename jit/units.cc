@@ -6,12 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/steps.h"
 
 namespace coconet {
 
-bool IsCollective(const Graph& g, NodeId id) {
-  return Is<AllReduce>(g, id) || Is<ReduceScatter>(g, id) || Is<AllGather>(g, id);
-}
 bool IsStore(const Graph& g, NodeId id) { return Is<Update>(g, id) || Is<Output>(g, id); }
 NodeId StoredOperand(const Graph& g, NodeId store) { return g.nodes[store].inputs.back(); }
 
@@ -30,9 +28,7 @@ std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   std::set<NodeId> reads;
   std::vector<NodeId> pending;
   const auto expand = [&](NodeId of) {
-    const std::vector<NodeId>& inputs = graph->nodes[of].inputs;
-    // An update writes its state; only its value is read.
-    for (size_t i = Is<Update>(*graph, of) ? 1 : 0; i < inputs.size(); ++i) pending.push_back(Value(inputs[i]));
+    for (NodeId operand : ValueOperands(*graph, of)) pending.push_back(Value(operand));
   };
   expand(id);
   while (!pending.empty()) {
@@ -49,73 +45,52 @@ std::set<NodeId> Units::Reads(NodeId id, int unit) const {
 
 namespace {
 
-/// after[u] = units that must run before unit u.
-std::vector<std::set<int>> Predecessors(const Units& u) {
-  std::vector<std::set<int>> before(u.units.size());
-  std::vector<int> updater(u.graph->size(), -1);  // state -> unit that updates it
-  for (NodeId id = 0; id < u.graph->size(); ++id) {
-    if (Is<Update>(*u.graph, id)) updater[u.graph->nodes[id].inputs[0]] = u.unit_of[id];
+using Kernels = std::vector<std::vector<NodeId>>;
+
+/// Lets the unit that computes a value store it too, instead of a copy in a unit of its own. `kernels` grow by that.
+/// A library collective writes one buffer, so it takes one store.
+void Attach(const Graph& g, NodeId store, bool library, const Steps& steps, Kernels& kernels) {
+  if (steps.nodes[steps.of[store]].size() != 1) return;
+  const NodeId value = AssignedValues(g)[StoredOperand(g, store)];
+  const int producer = steps.of[value];
+  if (producer < 0) return;
+  const std::vector<NodeId>& nodes = steps.nodes[producer];
+  auto kernel = std::find_if(kernels.begin(), kernels.end(),
+                             [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
+  if (kernel == kernels.end()) {
+    kernel = kernels.insert(kernels.end(), nodes);
+  } else if (library && nodes.size() == 1 && Communicates(g, nodes[0])) {
+    return;
   }
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    for (NodeId id : u.units[unit].nodes) {
-      for (NodeId read : u.Reads(id, unit)) {
-        if (u.unit_of[read] >= 0) before[unit].insert(u.unit_of[read]);
-        if (Is<State>(*u.graph, read) && updater[read] >= 0 && updater[read] != unit) before[updater[read]].insert(unit);
-      }
-    }
-  }
-  return before;
+  kernel->push_back(store);
+  std::sort(kernel->begin(), kernel->end());
 }
 
-/// Execution order of the units, the lowest first node first among those that are ready; empty when cyclic.
-std::vector<int> Order(const Units& u) {
-  const std::vector<std::set<int>> before = Predecessors(u);
-  std::vector<int> order;
-  std::vector<bool> done(u.units.size());
-  while (order.size() < u.units.size()) {
-    int next = -1;
-    for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-      if (done[unit]) continue;
-      const bool ready = std::all_of(before[unit].begin(), before[unit].end(), [&](int b) { return done[b]; });
-      if (ready && (next < 0 || u.units[unit].nodes[0] < u.units[next].nodes[0])) next = unit;
-    }
-    if (next < 0) return {};
-    done[next] = true;
-    order.push_back(next);
-  }
-  return order;
-}
+/// By first node where dependencies leave a choice; shorter than the list of steps when there is a cycle.
+std::vector<int> Order(const Steps& steps) { return InOrder(steps, std::vector<int>(steps.nodes.size(), 0)); }
 
-void Index(Units& u) {
-  std::fill(u.unit_of.begin(), u.unit_of.end(), -1);
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    for (NodeId id : u.units[unit].nodes) u.unit_of[id] = unit;
+/// The schedule's kernels, with stores attached to what computes their values as long as no cycle arises.
+Kernels AttachStores(const Schedule& s, bool library) {
+  const Steps bare = FindSteps(s.graph, s.kernels);
+  Kernels all = s.kernels;
+  std::vector<NodeId> stores;
+  for (NodeId id = 0; id < s.graph.size(); ++id) {
+    if (!IsStore(s.graph, id)) continue;
+    stores.push_back(id);
+    Attach(s.graph, id, library, bare, all);
   }
-}
-
-/// 0-dimensional arithmetic that a collective reads must be in memory.
-bool FeedsCollective(const Units& u, NodeId id) {
-  for (NodeId user : u.users[id]) {
-    if (IsCollective(*u.graph, user)) return true;
-    if (Is<Update>(*u.graph, user) && FeedsCollective(u, user)) return true;
+  const auto runs = [&](const Kernels& kernels) {
+    const Steps steps = FindSteps(s.graph, kernels);
+    return Order(steps).size() == steps.nodes.size();
+  };
+  if (runs(all)) return all;
+  Kernels kernels = s.kernels;
+  for (NodeId store : stores) {
+    Kernels more = kernels;
+    Attach(s.graph, store, library, bare, more);
+    if (runs(more)) kernels = std::move(more);
   }
-  return false;
-}
-
-/// Lets the unit that computes a value store it too, instead of a copy in a unit of its own, where no cycle arises.
-void AttachStore(Units& u, NodeId store) {
-  const NodeId value = u.Value(StoredOperand(*u.graph, store));
-  const int producer = u.unit_of[value];
-  const int alone = u.unit_of[store];
-  if (producer < 0 || producer == alone || u.units[alone].nodes.size() != 1) return;
-  // A library collective writes one buffer.
-  if (u.units[producer].library && u.units[producer].nodes.size() > 1) return;
-  Units attached = u;
-  attached.units[producer].nodes.push_back(store);
-  std::sort(attached.units[producer].nodes.begin(), attached.units[producer].nodes.end());
-  attached.units.erase(attached.units.begin() + alone);
-  Index(attached);
-  if (!Order(attached).empty()) u = std::move(attached);
+  return kernels;
 }
 
 }  // namespace
@@ -127,28 +102,22 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library) {
   ASSIGN_OR_RETURN(u.types, InferTypes(g));
   u.users = Users(g);
   u.unit_of.assign(g.size(), -1);
-  for (const std::vector<NodeId>& kernel : schedule.kernels) u.units.push_back({kernel, false});
-  Index(u);
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (u.unit_of[id] >= 0) continue;
-    const bool arithmetic = Is<Pointwise>(g, id) || Is<Cast>(g, id);
-    const bool own = IsCollective(g, id) || IsStore(g, id) ||
-                     (arithmetic && (!u.types[id].shape.empty() || FeedsCollective(u, id)));
-    if (own) u.units.push_back({{id}, library && IsCollective(g, id)});
+  std::vector<bool> fused(g.size());
+  for (const std::vector<NodeId>& kernel : schedule.kernels) {
+    for (NodeId id : kernel) fused[id] = true;
   }
-  Index(u);
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (IsStore(g, id)) AttachStore(u, id);
-  }
-  const std::vector<int> order = Order(u);
-  if (order.empty() && !u.units.empty()) {
+  const Steps steps = FindSteps(g, AttachStores(schedule, library));
+  const std::vector<int> order = Order(steps);
+  if (order.size() != steps.nodes.size()) {
     return absl::FailedPreconditionError(
         absl::StrCat("lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));
   }
-  std::vector<Unit> ordered;
-  for (int unit : order) ordered.push_back(std::move(u.units[unit]));
-  u.units = std::move(ordered);
-  Index(u);
+  for (int step : order) {
+    const std::vector<NodeId>& nodes = steps.nodes[step];
+    const bool collective = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return Communicates(g, id) && !fused[id]; });
+    for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
+    u.units.push_back({nodes, library && collective});
+  }
   return u;
 }
 

@@ -6,13 +6,14 @@
 
 #include "absl/status/statusor.h"
 #include "coconet/schedule.h"
+#include "coconet/steps.h"
 
 namespace coconet {
 
 /// One step of a plan before code: a kernel of some nodes, or one collective left to a library.
 struct Unit {
   std::vector<NodeId> nodes;  // ascending; Updates and Outputs stored by it included
-  bool library = false;       // nodes[0] is the collective, the others store its result
+  bool library = false;       // one collective, and at most one store of its result
 };
 
 /// A bound schedule cut into units, in execution order: producers before consumers, readers of a state's old value before its update.
@@ -43,7 +44,6 @@ template <class T>
 bool Is(const Graph& g, NodeId id) {
   return As<T>(g, id) != nullptr;
 }
-bool IsCollective(const Graph& g, NodeId id);
 bool IsStore(const Graph& g, NodeId id);  // Update or Output
 /// The operand that an Update or Output stores.
 NodeId StoredOperand(const Graph& g, NodeId store);

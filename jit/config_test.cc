@@ -1,0 +1,91 @@
+#include "jit/config.h"
+
+#include <set>
+#include <string>
+
+#include "coconet/workloads.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+Schedule Find(const Graph& program, absl::string_view words) {
+  const std::vector<Schedule> schedules = Derive(program).value();
+  for (const Schedule& s : schedules) {
+    if (Describe(s) == words) return s;
+  }
+  ADD_FAILURE() << "no schedule " << words;
+  return {};
+}
+
+Graph Adam(int64_t n) { return BindSizes(MakeWorkload("adam").value(), {{"N", n}}).value(); }
+
+TEST(Config, PrintsAndParsesBack) {
+  const Config config{Protocol::kGenerated, 8, 32768, 3, Streaming::kShared};
+  EXPECT_EQ(Text(config), "generated vec=8 chunk=32768 blocks=3 stream=shared");
+  EXPECT_EQ(ParseConfig(Text(config)).value(), config);
+}
+
+TEST(Config, RefusesWhatItDoesNotPrint) {
+  const auto words = [](absl::string_view text) { return std::string(ParseConfig(text).status().message()); };
+  EXPECT_EQ(words("mpi vec=8 chunk=64 blocks=1 stream=none"),
+            "config \"mpi vec=8 chunk=64 blocks=1 stream=none\": unknown protocol; there are library, generated");
+  EXPECT_EQ(words("library vec=x chunk=64 blocks=1 stream=none"),
+            "config \"library vec=x chunk=64 blocks=1 stream=none\": vec is no number");
+  EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none"),
+            "config \"library chunk=64 vec=8 blocks=1 stream=none\": want vec=... as word 2");
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S'");
+  EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none").ok());
+}
+
+TEST(Validate, RefusesNumbersOutOfRange) {
+  const Schedule s = Find(Adam(1024), "AR; fuse(C)");
+  const auto words = [&](Config config) { return std::string(Validate(config, s, {.ranks = 2}).message()); };
+  EXPECT_EQ(words({.vec = 12}), "config \"library vec=12 chunk=4096 blocks=1 stream=none\": want vec a power of two in 1..64");
+  EXPECT_EQ(words({.vec = 16, .chunk = 8}),
+            "config \"library vec=16 chunk=8 blocks=1 stream=none\": want chunk a multiple of vec, at most 1073741824");
+  EXPECT_EQ(words({.blocks = 0}), "config \"library vec=16 chunk=4096 blocks=0 stream=none\": want blocks in 1..1024");
+  EXPECT_EQ(words({}), "");
+}
+
+TEST(Validate, RefusesALibraryThatSumsInAnyOrder) {
+  const ConfigSpace in_order{.ranks = 2, .library = false};
+  EXPECT_EQ(Validate({}, Find(Adam(1024), "AR; fuse(C)"), in_order).message(),
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none\": library collectives do not sum in rank order");
+  EXPECT_TRUE(Validate({}, Find(Adam(1024), "fuse(AR, C)"), in_order).ok());
+}
+
+TEST(Configs, AreDistinctAndLegalForEverySchedule) {
+  const ConfigSpace space{.ranks = 2, .cores = 4};
+  const std::vector<Schedule> schedules = Derive(Adam(16 << 20)).value();
+  for (const Schedule& s : schedules) {
+    std::set<std::string> seen;
+    for (const Config& config : Configs(s, space)) {
+      EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
+      EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
+    }
+    EXPECT_FALSE(seen.empty()) << Describe(s);
+  }
+}
+
+TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {
+  const std::vector<Config> configs = Configs(Find(Adam(4096), "AR; fuse(C)"), {.ranks = 2, .library = false});
+  ASSERT_EQ(configs.size(), 1u);
+  EXPECT_EQ(configs[0].protocol, Protocol::kGenerated);
+}
+
+TEST(Configs, StreamOnlyWhatDoesNotFitInCache) {
+  for (const Config& config : Configs(Find(Adam(1024), "fuse(RS, C, AG); slice m v"), {.ranks = 2})) {
+    EXPECT_EQ(config.streaming, Streaming::kNone);
+  }
+  EXPECT_EQ(Configs(Find(Adam(16 << 20), "fuse(RS, C, AG); slice m v"), {.ranks = 2}).size(), 3u);
+}
+
+TEST(Configs, UseCoresThatRanksLeave) {
+  bool two = false;
+  for (const Config& config : Configs(Find(Adam(1 << 20), "AR; fuse(C)"), {.ranks = 1, .cores = 2})) two |= config.blocks == 2;
+  EXPECT_TRUE(two);
+}
+
+}  // namespace
+}  // namespace coconet

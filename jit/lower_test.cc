@@ -1,0 +1,106 @@
+#include "jit/lower.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "coconet/base/status.h"
+#include "coconet/text.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+Schedule Plain(absl::string_view body) {
+  return InitialSchedule(Parse(absl::StrCat("coconet 1\nprogram t\n", body)).value()).value();
+}
+
+Schedule Find(absl::string_view body, absl::string_view words) {
+  std::string known;
+  const std::vector<Schedule> schedules = Derive(Parse(absl::StrCat("coconet 1\nprogram t\n", body)).value()).value();
+  for (const Schedule& s : schedules) {
+    if (Describe(s) == words) return s;
+    absl::StrAppend(&known, "\n  ", Describe(s));
+  }
+  ADD_FAILURE() << "no schedule " << words << " among" << known;
+  return {};
+}
+
+/// The plan without symbols of kernels, which are fingerprints, and without their arguments.
+std::string Outline(const Plan& plan) {
+  std::string text;
+  for (const Buffer& b : plan.buffers) absl::StrAppend(&text, b.name, b.symmetric ? "* " : " ");
+  for (const Step& step : plan.steps) {
+    text += std::visit(Match{[](const KernelStep& k) { return absl::StrCat("| kernel ", k.label, " "); },
+                             [&](const CollectiveStep& c) {
+                               return absl::StrCat("| library ", c.label, " ", plan.buffers[c.in].name, "->",
+                                                   plan.buffers[c.out].name, " ");
+                             }},
+                       step);
+  }
+  return text;
+}
+
+TEST(Lower, WritesACollectiveStraightIntoWhatItUpdates) {
+  const Schedule s = Plain("input g : f32[100] local\nstate p : f32[100] replicated\nupdate(p, all_reduce(sum, g))\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 2)->plan), "g p | library AR g->p ");
+  EXPECT_EQ(Lower(s, {}, 2)->protocol, "library");
+  EXPECT_EQ(Outline(Lower(s, {.protocol = Protocol::kGenerated}, 2)->plan), "g* p flags0* epochs0 | kernel AR ");
+  EXPECT_EQ(Lower(s, {.protocol = Protocol::kGenerated}, 2)->protocol, "one-shot");
+}
+
+TEST(Lower, ReadsAnOldStateBeforeItIsUpdated) {
+  // `d` reads the value before the step and the value after it: the store must wait.
+  const Schedule s = Plain(
+      "state m : f32[100] replicated\nstate d : f32[100] replicated\nm1 = update(m, 2 * m)\nupdate(d, m1 - m)\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "m d t0 | kernel C | kernel C | kernel C ");
+}
+
+TEST(Lower, SharesTemporariesWhoseLivesDoNotOverlap) {
+  const Schedule s = Plain("input x : f32[100] replicated\noutput y = abs(exp(sqrt(neg(abs(x)))))\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "x y t0 t1 | kernel C | kernel C | kernel C | kernel C | kernel C ");
+}
+
+TEST(Lower, ComputesScalarsInEveryKernelThatNeedsThem) {
+  const Schedule s = Plain("input x : f32[100] replicated\ninput lr : f32[]\noutput y = x * (1 - lr)\noutput z = 1 - lr\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "x lr y z | kernel C | kernel C ");
+}
+
+TEST(Lower, IsAFunctionOfItsArguments) {
+  const Schedule s = Find("input g : f32[5, 7] local\nstate p : f32[5, 7] replicated\nupdate(p, p - all_reduce(sum, g))\n",
+                          "fuse(RS[flat], C, AG)");
+  const Lowered a = Lower(s, {}, 3).value(), b = Lower(s, {}, 3).value();
+  EXPECT_EQ(a.source, b.source);
+  EXPECT_EQ(a.plan, b.plan);
+}
+
+TEST(Lower, KeepsSizesOutOfTheSource) {
+  const auto source = [](int64_t n) {
+    const std::string shape = absl::StrCat("f32[", n, "]");
+    return Lower(Find(absl::StrCat("input g : ", shape, " local\nstate p : ", shape, " replicated\nstate m : ", shape,
+                                   "\nm1 = update(m, 0.9 * m + all_reduce(sum, g))\nupdate(p, p - m1)\n"),
+                      "fuse(RS, C, AG); slice m"),
+                 {}, 2)
+        ->source;
+  };
+  EXPECT_EQ(source(100), source(12345));
+}
+
+TEST(Lower, PadsRowsOfInnerSlices) {
+  const Schedule s = Plain("input g : f32[3, 70] local\nstate p : f32[3, 70] replicated\n"
+                           "update(p, all_gather(reduce_scatter(sum, g, 1)))\n");
+  const Lowered lowered = Lower(s, {.protocol = Protocol::kGenerated}, 2).value();
+  EXPECT_EQ(Outline(lowered.plan), "g* p* t0 flags0* epochs0 flags1* epochs1 | kernel RS | kernel AG ");
+  EXPECT_EQ(lowered.plan.buffers[2].elements, 3 * 64);  // of each row 64 elements, not 35
+  EXPECT_EQ(Lower(s, {}, 2).status().message(),
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none\": library collectives want contiguous slices");
+}
+
+TEST(Lower, NeedsNoFlagsForOneRank) {
+  const Schedule s = Find("input g : f32[100] local\nstate p : f32[100] replicated\nupdate(p, p - all_reduce(sum, g))\n",
+                          "fuse(RS, C, AG)");
+  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "g* p* | kernel fuse(RS, C, AG) ");
+  EXPECT_FALSE(absl::StrContains(Lower(s, {}, 1)->source, "Enter"));
+}
+
+}  // namespace
+}  // namespace coconet
