@@ -196,13 +196,13 @@ class HostTranslator : public Translator {
     command.time_limit_s = options_.time_limit_s;
     CountCompilerRun();
     ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
-    if (finished.how != Finished::How::kUnknown && (finished.how != Finished::How::kExited || finished.code != 0)) {
-      return Failure(program_, command, finished);
-    }
     std::ifstream file(output, std::ios::binary);
     std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    if (!IsWholeSharedObject(content)) return Failure(program_, command, finished);
-    return content;
+    const bool succeeded = finished.how == Finished::How::kExited && finished.code == 0;
+    if ((succeeded || finished.how == Finished::How::kUnknown) && IsWholeSharedObject(content)) return content;
+    if (!succeeded) return Failure(program_, command, finished);
+    return absl::ResourceExhaustedError(
+        absl::StrCat(program_, ": want a whole shared object, have ", content.size(), " bytes"));
   }
 
  private:
