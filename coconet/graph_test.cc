@@ -90,8 +90,9 @@ TEST(Canonicalize, KeepsConstantsApartByDTypeAndSign) {
   const Graph g = FromText(
       "coconet 1\ninput x : f32[]\ninput y : f64[]\noutput a = x * 0\noutput b = x * (-0)\noutput c = y * 0\n");
   const Graph c = Canonicalize(g).graph;
-  EXPECT_EQ(std::count_if(c.nodes.begin(), c.nodes.end(), [](const Node& n) { return n.op.index() == Op(Const{}).index(); }),
-            3);
+  EXPECT_EQ(
+      std::count_if(c.nodes.begin(), c.nodes.end(), [](const Node& n) { return n.op.index() == Op(Const{}).index(); }),
+      3);
 }
 
 TEST(Canonicalize, RenamesEveryNode) {
@@ -143,7 +144,8 @@ TEST(Canonicalize, TakesGraphsOfAnyDepth) {
 }
 
 TEST(BindSizes, ReplacesSymbolsInDeclarations) {
-  const Graph g = FromText("coconet 1\ninput x : f32[M, N] replicated\ninput b : f32[N] replicated\noutput y = x + b\n");
+  const Graph g =
+      FromText("coconet 1\ninput x : f32[M, N] replicated\ninput b : f32[N] replicated\noutput y = x + b\n");
   absl::StatusOr<Graph> bound = BindSizes(g, {{"M", 0}, {"N", 5}});
   ASSERT_TRUE(bound.ok()) << bound.status();
   EXPECT_EQ(Print(*bound), R"(coconet 1

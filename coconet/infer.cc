@@ -169,7 +169,8 @@ absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op)
   RETURN_IF_ERROR(CheckPointwiseDTypes(site, op.fn));
   ASSIGN_OR_RETURN(Shape shape, BroadcastShape(site));
   ASSIGN_OR_RETURN(const Layout layout, CommonLayout(site, shape));
-  const DType dtype = Info(op.fn).result == PwResult::kBool ? DType::kBool : site.type(site.operands().size() - 1).dtype;
+  const DType dtype =
+      Info(op.fn).result == PwResult::kBool ? DType::kBool : site.type(site.operands().size() - 1).dtype;
   return TensorType{dtype, std::move(shape), layout};
 }
 

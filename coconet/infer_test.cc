@@ -52,12 +52,14 @@ TEST(Infer, LayoutsOfElementwiseOperations) {
   EXPECT_EQ(TypeOf("rep - sliced"), "f32[N] sliced(0)");
   EXPECT_EQ(TypeOf("scalar * sliced"), "f32[N] sliced(0)");
   EXPECT_EQ(TypeOf("scalar * local"), "f32[N] local");
-  EXPECT_EQ(TypeOf("rows * columns"),
-            "%18 = mul(rows, columns): operands are sliced over different dimensions, have rows : f32[M, N] sliced(0) and "
-            "columns : f32[M, N] sliced(1)");
-  EXPECT_EQ(TypeOf("local + sliced"),
-            "%18 = add(local, sliced): a local operand does not meet a sliced one, whose other parts are on other ranks, "
-            "have local : f32[N] local and sliced : f32[N] sliced(0)");
+  EXPECT_EQ(
+      TypeOf("rows * columns"),
+      "%18 = mul(rows, columns): operands are sliced over different dimensions, have rows : f32[M, N] sliced(0) and "
+      "columns : f32[M, N] sliced(1)");
+  EXPECT_EQ(
+      TypeOf("local + sliced"),
+      "%18 = add(local, sliced): a local operand does not meet a sliced one, whose other parts are on other ranks, "
+      "have local : f32[N] local and sliced : f32[N] sliced(0)");
 }
 
 TEST(Infer, SlicedDimsAreAlignedFromTheRight) {
@@ -68,12 +70,14 @@ TEST(Infer, SlicedDimsAreAlignedFromTheRight) {
   EXPECT_EQ(TypeOf("flat + table"), "f32[M, N] sliced(flat)");
   EXPECT_EQ(TypeOf("flat * scalar + flat"), "f32[M, N] sliced(flat)");
   EXPECT_EQ(TypeOf("cell * scalar"), "f32[1, 1] sliced(1)");
-  EXPECT_EQ(TypeOf("rows + sliced"),
-            "%18 = add(rows, sliced): operands are sliced over different dimensions, have rows : f32[M, N] sliced(0) and "
-            "sliced : f32[N] sliced(0)");
-  EXPECT_EQ(TypeOf("flat + rows"),
-            "%18 = add(flat, rows): operands are sliced over different dimensions, have flat : f32[M, N] sliced(flat) and "
-            "rows : f32[M, N] sliced(0)");
+  EXPECT_EQ(
+      TypeOf("rows + sliced"),
+      "%18 = add(rows, sliced): operands are sliced over different dimensions, have rows : f32[M, N] sliced(0) and "
+      "sliced : f32[N] sliced(0)");
+  EXPECT_EQ(
+      TypeOf("flat + rows"),
+      "%18 = add(flat, rows): operands are sliced over different dimensions, have flat : f32[M, N] sliced(flat) and "
+      "rows : f32[M, N] sliced(0)");
 }
 
 TEST(Infer, SlicedOperandsHoldTheResultsPart) {
@@ -81,23 +85,26 @@ TEST(Infer, SlicedOperandsHoldTheResultsPart) {
             "%18 = add(cell, table): a sliced dimension and those after it cannot be broadcast to [M, N], have cell : "
             "f32[1, 1] sliced(1) and table : f32[M, N] replicated");
   // A slice of [M, 1] starts at a multiple of 64 rows, one of [M, N] may not.
-  EXPECT_EQ(TypeOf("column + rows"),
-            "%18 = add(column, rows): a sliced dimension and those after it cannot be broadcast to [M, N], have column : "
-            "f32[M, 1] sliced(0) and rows : f32[M, N] sliced(0)");
+  EXPECT_EQ(
+      TypeOf("column + rows"),
+      "%18 = add(column, rows): a sliced dimension and those after it cannot be broadcast to [M, N], have column : "
+      "f32[M, 1] sliced(0) and rows : f32[M, N] sliced(0)");
 }
 
 TEST(Infer, ShapesBroadcastAsInNumPy) {
   EXPECT_EQ(TypeOf("table + rep"), "f32[M, N] replicated");
   EXPECT_EQ(TypeOf("rep + table"), "f32[M, N] replicated");
   EXPECT_EQ(TypeOf("select(flag, table, scalar)"), "f32[M, N] replicated");
-  EXPECT_EQ(TypeOf("rep + other"),
-            "%18 = add(rep, other): shapes do not broadcast, have rep : f32[N] replicated and other : f32[M] replicated");
+  EXPECT_EQ(
+      TypeOf("rep + other"),
+      "%18 = add(rep, other): shapes do not broadcast, have rep : f32[N] replicated and other : f32[M] replicated");
 }
 
 TEST(Infer, DTypesAreNeverPromoted) {
-  EXPECT_EQ(TypeOf("rep + half"),
-            "%18 = add(rep, half): want operands of one dtype, have rep : f32[N] replicated and half : f16[N] replicated; "
-            "use cast");
+  EXPECT_EQ(
+      TypeOf("rep + half"),
+      "%18 = add(rep, half): want operands of one dtype, have rep : f32[N] replicated and half : f16[N] replicated; "
+      "use cast");
   EXPECT_EQ(TypeOf("cast(f16, rep) + half"), "f16[N] replicated");
   EXPECT_EQ(TypeOf("sqrt(int)"), "%18 = sqrt(int): want floats, have int : i32[N] replicated; use cast");
   EXPECT_EQ(TypeOf("abs(int)"), "i32[N] replicated");
@@ -119,8 +126,10 @@ TEST(Infer, Collectives) {
   EXPECT_EQ(TypeOf("reduce_scatter(sum, local, flat)"), "f32[N] sliced(0)");
   EXPECT_EQ(TypeOf("reduce_scatter(sum, local * table, flat)"), "f32[M, N] sliced(flat)");
   EXPECT_EQ(TypeOf("all_gather(columns)"), "f32[M, N] replicated");
-  EXPECT_EQ(TypeOf("all_reduce(sum, rep)"), "%18 = all_reduce(sum, rep): want a local operand, have rep : f32[N] replicated");
-  EXPECT_EQ(TypeOf("all_reduce(sum, local < rep)"), "%19 = all_reduce(sum, %18): want numbers, have %18 : bool[N] local");
+  EXPECT_EQ(TypeOf("all_reduce(sum, rep)"),
+            "%18 = all_reduce(sum, rep): want a local operand, have rep : f32[N] replicated");
+  EXPECT_EQ(TypeOf("all_reduce(sum, local < rep)"),
+            "%19 = all_reduce(sum, %18): want numbers, have %18 : bool[N] local");
   EXPECT_EQ(TypeOf("reduce_scatter(sum, sliced, 0)"),
             "%18 = reduce_scatter(sum, sliced, 0): want a local operand, have sliced : f32[N] sliced(0)");
   EXPECT_EQ(TypeOf("reduce_scatter(sum, local, 1)"),
@@ -138,15 +147,17 @@ TEST(Infer, UpdatesKeepTheStatesType) {
   EXPECT_EQ(TypeOf("update(rep, rep)"),
             "%18 = update(rep, rep): want a state as the first operand, have rep : f32[N] replicated and rep : f32[N] "
             "replicated");
-  EXPECT_EQ(TypeOf("update(auto.s, half)"),
-            "%18 = update(auto.s, half): want a value of the state's dtype, have auto.s : f32[N] auto and half : f16[N] "
-            "replicated; use cast");
+  EXPECT_EQ(
+      TypeOf("update(auto.s, half)"),
+      "%18 = update(auto.s, half): want a value of the state's dtype, have auto.s : f32[N] auto and half : f16[N] "
+      "replicated; use cast");
   EXPECT_EQ(TypeOf("update(auto.s, 0)"),
             "%19 = update(auto.s, %18): want a value of the state's shape, have auto.s : f32[N] auto and %18 : f32[] "
             "replicated");
-  EXPECT_EQ(TypeOf("update(local.s, rep)"),
-            "%18 = update(local.s, rep): want a value of the state's layout, have local.s : f32[N] local and rep : f32[N] "
-            "replicated");
+  EXPECT_EQ(
+      TypeOf("update(local.s, rep)"),
+      "%18 = update(local.s, rep): want a value of the state's layout, have local.s : f32[N] local and rep : f32[N] "
+      "replicated");
   EXPECT_EQ(TypeOf("update(auto.s, sliced)"),
             "%18 = update(auto.s, sliced): want a value of the state's layout, have auto.s : f32[N] auto and sliced : "
             "f32[N] sliced(0)");

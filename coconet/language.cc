@@ -84,7 +84,8 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
     if (!operand.is_node()) {
       if (i < first) return Mistake(absl::StrCat(CallText(op, operands), ": want a tensor, have a plain number"));
       if (!dtype.has_value()) {
-        return Mistake(absl::StrCat(CallText(op, operands), ": no operand has a dtype; give one to a number or to world"));
+        return Mistake(
+            absl::StrCat(CallText(op, operands), ": no operand has a dtype; give one to a number or to world"));
       }
       operand = Typed(operand, *dtype);
     }

@@ -179,7 +179,8 @@ TEST(Language, MistakesSayWhatIsMissing) {
   EXPECT_EQ(MistakeOf([](Program&, Tensor) {}), "the program updates no state and has no output");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor x) { p.Output("y", x * (1 / p.world())); }),
             "div(1, world): no operand has a dtype; give one to a number or to world");
-  EXPECT_EQ(MistakeOf([](Program& p, Tensor) { p.Output("y", 3); }), "output y = 3: want a tensor, have a plain number");
+  EXPECT_EQ(MistakeOf([](Program& p, Tensor) { p.Output("y", 3); }),
+            "output y = 3: want a tensor, have a plain number");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor) { p.Output("y", AllReduce(ReduceKind::kSum, p.world())); }),
             "all_reduce(sum, world): want a tensor, have a plain number");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor x) { p.Output("y", x + AllReduce(ReduceKind::kSum, 3)); }),

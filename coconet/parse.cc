@@ -52,7 +52,9 @@ absl::Status Parser::Line(absl::string_view line) {
 }
 
 absl::StatusOr<Graph> Parser::Finish() const {
-  if (!saw_version_) return absl::InvalidArgumentError(absl::StrCat("expected 'coconet ", kVersion, "', found no text"));
+  if (!saw_version_) {
+    return absl::InvalidArgumentError(absl::StrCat("expected 'coconet ", kVersion, "', found no text"));
+  }
   if (!program_.has_value()) return absl::InvalidArgumentError("the program has no statements");
   return program_->graph();
 }

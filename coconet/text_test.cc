@@ -91,8 +91,11 @@ TEST(Parse, OperatorsBindAsInMathematics) {
 
 TEST(Parse, EveryElementwiseFunctionIsACall) {
   for (const PwInfo& info : AllPointwise()) {
-    const std::string call = absl::StrCat(info.name, info.arity == 3 ? "(a < b, a, b)" : info.arity == 2 ? "(a, b)" : "(a)");
-    const std::string text = PrintParsed(absl::StrCat("coconet 1\ninput a : f32[]\ninput b : f32[]\noutput y = ", call, "\n"));
+    const std::string call = absl::StrCat(info.name, info.arity == 3   ? "(a < b, a, b)"
+                                                     : info.arity == 2 ? "(a, b)"
+                                                                       : "(a)");
+    const std::string text =
+        PrintParsed(absl::StrCat("coconet 1\ninput a : f32[]\ninput b : f32[]\noutput y = ", call, "\n"));
     EXPECT_NE(text.find(absl::StrCat(" = ", info.name, "(")), std::string::npos) << text;
   }
 }
@@ -130,7 +133,8 @@ TEST(Parse, NumbersOfEveryForm) {
     const std::string text = absl::StrCat("coconet 1\n%0 = const(", number, ", f64)\noutput y = %0\n");
     EXPECT_EQ(PrintParsed(text), text);
   }
-  EXPECT_EQ(PrintParsed("coconet 1\noutput y = const(.50, f64)\n"), PrintParsed("coconet 1\noutput y = const(5E-1, f64)\n"));
+  EXPECT_EQ(PrintParsed("coconet 1\noutput y = const(.50, f64)\n"),
+            PrintParsed("coconet 1\noutput y = const(5E-1, f64)\n"));
 }
 
 TEST(Parse, VersionComesFirst) {
@@ -151,7 +155,8 @@ TEST(Parse, ProgramsDoSomething) {
 
 TEST(Parse, StatementsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("program late"), "line 5: the program's name comes once, before all other statements");
-  EXPECT_EQ(ErrorOfLine("x + lr"), "line 5: expected program, input, state, output, update(...) or <name> =, found 'x'");
+  EXPECT_EQ(ErrorOfLine("x + lr"),
+            "line 5: expected program, input, state, output, update(...) or <name> =, found 'x'");
   EXPECT_EQ(ErrorOfLine("update"),
             "line 5: expected program, input, state, output, update(...) or <name> =, found 'update'");
   EXPECT_EQ(ErrorOfLine("update(m, x) + x"), "line 5: expected end of line, found '+'");
@@ -162,7 +167,8 @@ TEST(Parse, StatementsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("input z : f32"), "line 5: expected '[', found end of line");
   EXPECT_EQ(ErrorOfLine("input z : f32[N M]"), "line 5: expected ']', found 'M'");
   EXPECT_EQ(ErrorOfLine("input z : f32[1.5] local"), "line 5: expected a size, found '1.5'");
-  EXPECT_EQ(ErrorOfLine("input z : f32[99999999999999999999] local"), "line 5: expected a size, found '99999999999999999999'");
+  EXPECT_EQ(ErrorOfLine("input z : f32[99999999999999999999] local"),
+            "line 5: expected a size, found '99999999999999999999'");
   EXPECT_EQ(ErrorOfLine("input z : f32[-1] local"), "line 5: expected a size, found '-'");
   EXPECT_EQ(ErrorOfLine("input z : f32[N]"),
             "line 5: expected a layout (local, replicated, sliced(...) or auto), found end of line");

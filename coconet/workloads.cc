@@ -108,8 +108,8 @@ std::vector<WorkloadInfo> Workloads() {
 
 absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions& options) {
   if (options.dtype != DType::kF32 && options.dtype != DType::kF16 && options.dtype != DType::kBF16) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("workload ", name, ": want dtype f32, or f16 or bf16 for mixed precision, have ", Name(options.dtype)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "workload ", name, ": want dtype f32, or f16 or bf16 for mixed precision, have ", Name(options.dtype)));
   }
   std::vector<std::string> known;
   for (const WorkloadRow& row : kWorkloads) {

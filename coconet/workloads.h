@@ -28,8 +28,8 @@ struct WorkloadInfo {
 /// sgd, momentum, adam, adamw. The maths is in docs/language.md; bias correction is in f64.
 std::vector<WorkloadInfo> Workloads();
 
-/// The program, canonical, of unbound size N. NotFound names the known workloads; InvalidArgument for a dtype that is not
-/// f32, f16 or bf16.
+/// The program, canonical, of unbound size N. NotFound names the known workloads; InvalidArgument for a dtype that is
+/// not f32, f16 or bf16.
 absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions& options = {});
 
 }  // namespace coconet

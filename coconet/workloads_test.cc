@@ -30,8 +30,9 @@ TEST(Workloads, AreListed) {
 }
 
 TEST(Workloads, UnknownOnesAreNotFound) {
-  EXPECT_EQ(MakeWorkload("adan").status(),
-            absl::NotFoundError("unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, adam, adamw"));
+  EXPECT_EQ(
+      MakeWorkload("adan").status(),
+      absl::NotFoundError("unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, adam, adamw"));
   EXPECT_EQ(MakeWorkload("adam", {.dtype = DType::kF64}).status(),
             absl::InvalidArgumentError("workload adam: want dtype f32, or f16 or bf16 for mixed precision, have f64"));
 }
