@@ -56,6 +56,7 @@ class Emitter {
   absl::StatusOr<std::string> EvalOutside(Phase& phase, NodeId id);
   absl::StatusOr<std::string> EvalCollective(Phase& phase, NodeId id);
   absl::StatusOr<std::string> EvalArithmetic(NodeId id, const std::vector<std::string>& operands, absl::string_view lanes);
+  std::string InRange(NodeId id, std::string expression) const;
   absl::StatusOr<std::string> Scalar(NodeId id);
   bool DependsOnOwnCollective(NodeId id) const;
   bool OnlyStored(NodeId id) const;
@@ -134,6 +135,11 @@ bool Emitter::OnlyStored(NodeId id) const {
   });
 }
 
+/// u8 is computed in a wider type, and wraps all the same.
+std::string Emitter::InRange(NodeId id, std::string expression) const {
+  return type(id).dtype == DType::kU8 ? absl::StrCat("Wrapped<u8>(", expression, ")") : expression;
+}
+
 absl::StatusOr<std::string> Emitter::EvalArithmetic(NodeId id, const std::vector<std::string>& operands,
                                                     absl::string_view lanes) {
   if (const auto* c = As<Const>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(c->value, c->dtype), ")");
@@ -147,7 +153,8 @@ absl::StatusOr<std::string> Emitter::EvalArithmetic(NodeId id, const std::vector
   if (fn == nullptr) return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is not arithmetic"));
   std::vector<std::pair<std::string, std::string>> holes;
   for (size_t i = 0; i < operands.size(); ++i) holes.push_back({absl::StrCat("$", i), operands[i]});
-  return absl::StrReplaceAll(Info(fn->fn).kernel_expr, holes);
+  const std::string expression = absl::StrReplaceAll(Info(fn->fn).kernel_expr, holes);
+  return Info(fn->fn).result == PwResult::kSame ? InRange(id, expression) : expression;
 }
 
 /// A value computed once a kernel, as a pack of one.
@@ -228,7 +235,8 @@ absl::StatusOr<std::string> Emitter::EvalCollective(Phase& phase, NodeId id) {
   const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
   if (InUnit(operand) || table_.of[operand] < 0) return misplaced("on a value that is not in memory");
   phase.bytes_per_element += ranks_ * size;
-  return Define(phase, id, absl::StrCat(LoadFrom(kind), "<V>(", Peers(operand, table_.of[operand]), ", i)"));
+  return Define(phase, id,
+                InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", Peers(operand, table_.of[operand]), ", i)")));
 }
 
 absl::StatusOr<std::string> Emitter::Eval(Phase& phase, NodeId id) {

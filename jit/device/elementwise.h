@@ -56,14 +56,47 @@ CC_DEVICE void Store(T* p, Pack<Compute<T>, V> x) {
   else StoreRaw<kStream>(p, x);
 }
 
+template <class T> struct IntegerRange;
+template <> struct IntegerRange<u8> { static constexpr i64 kMin = 0, kMax = 255; };
+template <> struct IntegerRange<i32> { static constexpr i64 kMin = -0x7fffffffll - 1, kMax = 0x7fffffffll; };
+template <> struct IntegerRange<i64> { static constexpr i64 kMin = -0x7fffffffffffffffll - 1, kMax = 0x7fffffffffffffffll; };
+template <class T>
+constexpr bool kInteger = kSame<T, u8> || kSame<T, i32> || kSame<T, i64>;
+
+/// Truncated towards zero, saturated, NaN is 0.
+template <class To, class From>
+CC_DEVICE To Saturated(From x) {
+  constexpr i64 kMin = IntegerRange<To>::kMin, kMax = IntegerRange<To>::kMax;
+  if constexpr (kInteger<From>) {
+    return x < kMin ? To(kMin) : x > kMax ? To(kMax) : To(x);
+  } else {
+    // kMax + 1 is a power of two, so it is exact in every floating-point type; kMax may not be.
+    return x != x ? To(0) : x >= From(kMax / 2 + 1) * From(2) ? To(kMax) : x < From(kMin) ? To(kMin) : To(x);
+  }
+}
+
 /// The value as type To would hold it.
 template <class To, int V, class From>
 CC_DEVICE Pack<Compute<To>, V> CastTo(Pack<From, V> x) {
-  if constexpr (kSame<To, f16>) return FromF16(ToF16(ConvertLanes<float>(x)));
-  else if constexpr (kSame<To, bf16>) return FromBF16(ToBF16(ConvertLanes<float>(x)));
-  else if constexpr (kSame<To, b8>) return NotEqualTo(x, Splat<V>(From(0)));
-  else if constexpr (kSame<To, u8>) return ConvertLanes<int>(ConvertLanes<unsigned char>(x));
-  else return ConvertLanes<To>(x);
+  if constexpr (kSame<To, f16>) {
+    return FromF16(ToF16(ConvertLanes<float>(x)));
+  } else if constexpr (kSame<To, bf16>) {
+    return FromBF16(ToBF16(ConvertLanes<float>(x)));
+  } else if constexpr (kSame<To, b8>) {
+    return NotEqualTo(x, Splat<V>(From(0)));
+  } else if constexpr (kInteger<To>) {
+    Pack<Compute<To>, V> r;
+    CC_UNROLL for (int i = 0; i < V; ++i) Put<Compute<To>, V>(r, i, Saturated<To>(Get(x, i)));
+    return r;
+  } else {
+    return ConvertLanes<To>(x);
+  }
+}
+
+/// The low bits of an integer that was computed in a wider type.
+template <class To, int V, class From>
+CC_DEVICE Pack<Compute<To>, V> Wrapped(Pack<From, V> x) {
+  return ConvertLanes<Compute<To>>(ConvertLanes<To>(x));
 }
 
 // ---- Elementwise functions ----------------------------------------------------------------------
@@ -99,7 +132,7 @@ CC_DEVICE Pack<T, V> Min(Pack<T, V> a, Pack<T, V> b) { return Select(Less(a, b),
 template <class T, int V>
 CC_DEVICE Pack<T, V> Max(Pack<T, V> a, Pack<T, V> b) { return Select(Greater(a, b), a, b); }
 template <class T, int V>
-CC_DEVICE Pack<T, V> Relu(Pack<T, V> a) { return Max(a, Splat<V>(T(0))); }
+CC_DEVICE Pack<T, V> Relu(Pack<T, V> a) { return Max(Splat<V>(T(0)), a); }  // NaN stays NaN
 template <class T, int V>
 CC_DEVICE Pack<T, V> Abs(Pack<T, V> a) {
   if constexpr (T(0.5) != T(0)) {
