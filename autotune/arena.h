@@ -1,0 +1,44 @@
+#ifndef COCONET_AUTOTUNE_ARENA_H_
+#define COCONET_AUTOTUNE_ARENA_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Memory that all variants of one program share while they are tuned, so that trying one costs no allocation. A tensor has the
+/// same place in every variant, and so keeps numbers that make sense, whichever variant wrote them last (a NaN or a
+/// denormal where none belongs would cost time); temporaries share places by size.
+class Arena {
+ public:
+  /// Collective; the ranks pass equal plans. ResourceExhausted, on all ranks, when it does not fit.
+  static absl::StatusOr<Arena> Create(Rank& rank, absl::Span<const Plan* const> plans);
+
+  /// Memory for each buffer of one of the plans; null for sync buffers, which a binding makes itself.
+  std::vector<Memory*> Place(const Plan& plan) const;
+
+ private:
+  struct Need {
+    int64_t bytes = 0;
+    bool symmetric = false;
+  };
+  /// A tensor by its name; the i-th largest temporary as its kind and i.
+  using Slot = std::pair<std::string, int>;
+  static std::vector<Slot> SlotsOf(const Plan& plan);
+
+  std::map<Slot, std::unique_ptr<Memory>> memory_;
+};
+
+/// Collective. Memory on every rank or on none: an error of one rank is every rank's.
+absl::StatusOr<std::unique_ptr<Memory>> AllocateTogether(Rank& rank, int64_t bytes, bool symmetric);
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_ARENA_H_

@@ -1,0 +1,92 @@
+#include "autotune/key.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "autotune/wire.h"
+#include "coconet/base/status.h"
+#include "coconet/text.h"
+#include "jit/lower.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kKeyVersion = 1;
+
+/// Nothing that a machine says about itself may begin another field.
+std::string OneLine(absl::string_view text) {
+  std::string line(text);
+  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
+std::string DeviceText(const Topology& t) { return absl::StrCat(OneLine(t.device), "; ", t.cores, " cores"); }
+
+absl::string_view Name(SumOrder order) {
+  switch (order) {
+    case SumOrder::kAny: return "any";
+    case SumOrder::kRank: return "rank";
+  }
+  CC_CHECK(false);
+  return "";
+}
+
+int VectorBytes(absl::string_view device) {
+  const std::vector<absl::string_view> words = absl::StrSplit(device, ' ');
+  const auto has = [&](absl::string_view feature) { return std::find(words.begin(), words.end(), feature) != words.end(); };
+  if (has("avx512f")) return 64;
+  if (has("avx")) return 32;
+  return 16;  // SSE2, NEON
+}
+
+}  // namespace
+
+std::string KeyText(const KeyInputs& inputs) {
+  const Topology& first = inputs.topologies.front();
+  std::string text = absl::StrCat("key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion, "\nmeasurement: ", kMeasurementPolicy,
+                                  "\ncompiler: ", OneLine(inputs.compiler), "\nsum order: ", Name(inputs.sum_order),
+                                  "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
+                                  "\nranks: ", inputs.topologies.size(), "\nnodes: ", first.nodes, "\nranks per node: ",
+                                  first.ranks_per_node, "\nlibrary: ", OneLine(first.library), "\n");
+  for (size_t r = 0; r < inputs.topologies.size(); ++r) {
+    // A rank like the one before it needs no line.
+    const std::string device = DeviceText(inputs.topologies[r]);
+    if (r == 0 || DeviceText(inputs.topologies[r - 1]) != device) absl::StrAppend(&text, "device from rank ", r, ": ", device, "\n");
+  }
+  for (absl::string_view line : absl::StrSplit(Print(*inputs.program), '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&text, "program: ", line, "\n");
+  }
+  return text;
+}
+
+ConfigSpace SpaceOf(const std::vector<Topology>& topologies, SumOrder sum_order) {
+  ConfigSpace space;
+  space.ranks = static_cast<int>(topologies.size());
+  space.cores = topologies.front().cores;
+  for (const Topology& t : topologies) {
+    space.cores = std::min(space.cores, t.cores);
+    space.vector_bytes = std::min(space.vector_bytes, VectorBytes(t.device));
+  }
+  space.library = sum_order == SumOrder::kAny;
+  return space;
+}
+
+std::string Encode(const Topology& t) {
+  Packer out;
+  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).bytes();
+}
+
+absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
+  Unpacker in(bytes);
+  Topology t;
+  t.device = in.Text();
+  t.library = in.Text();
+  t.nodes = static_cast<int>(in.Int());
+  t.ranks_per_node = static_cast<int>(in.Int());
+  t.cores = static_cast<int>(in.Int());
+  RETURN_IF_ERROR(in.Done());
+  return t;
+}
+
+}  // namespace coconet

@@ -1,0 +1,38 @@
+#ifndef COCONET_AUTOTUNE_KEY_H_
+#define COCONET_AUTOTUNE_KEY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "autotune/session.h"
+#include "coconet/graph.h"
+#include "jit/config.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// How variants are timed and chosen: part of every key, bumped when that changes (which winner is stored depends on it).
+inline constexpr absl::string_view kMeasurementPolicy = "interleaved-max-median-1";
+
+/// What decides which variant is best, and whether a stored one may run.
+struct KeyInputs {
+  const Graph* program = nullptr;      // bound and canonical
+  SumOrder sum_order{};
+  std::vector<Topology> topologies;    // of every rank
+  std::string compiler;                // Compiler::identity
+};
+
+/// Lines of `field: value`, the program last; the tuning key is its Fingerprint. Names no path, user or host.
+std::string KeyText(const KeyInputs& inputs);
+
+/// What the topologies allow: the fewest cores and the narrowest vectors of all ranks.
+ConfigSpace SpaceOf(const std::vector<Topology>& topologies, SumOrder sum_order);
+
+/// Between ranks.
+std::string Encode(const Topology& topology);
+absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes);
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_KEY_H_

@@ -1,0 +1,97 @@
+#include "autotune/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kEnds = 4096;      // elements at each end of a share that are always checked
+constexpr int64_t kSampleEvery = 100;  // 1 % of the rest
+
+/// Positions of a share of `count` elements, ascending.
+std::vector<int64_t> Positions(int64_t count, bool full, uint64_t seed) {
+  std::vector<int64_t> positions;
+  uint64_t random = seed | 1;
+  for (int64_t at = 0; at < count;) {
+    positions.push_back(at);
+    if (full || at < kEnds || at >= count - kEnds) {
+      ++at;
+      continue;
+    }
+    random = random * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX generator
+    at = std::min(at + 1 + static_cast<int64_t>((random >> 33) % (2 * kSampleEvery - 1)), count - kEnds);
+  }
+  return positions;
+}
+
+/// How far off, in units of the bound; above 1 is wrong.
+double Excess(double have, double want, double error) {
+  if (std::isinf(error) || have == want || (std::isnan(have) && std::isnan(want))) return 0;
+  const double off = std::abs(have - want);
+  if (off <= error) return off / error;
+  return error > 0 && std::isfinite(off) ? off / error : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+absl::StatusOr<Reference> Reference::Create(const Graph& program, int ranks, int rank, uint64_t seed) {
+  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, ranks));
+  return Reference(std::move(interpreter), TestData(program, seed), ranks, rank, seed);
+}
+
+Part Reference::ShareOf(const TensorType& type) const {
+  if (type.layout.kind != Layout::Kind::kReplicated) return PartOf(type, ranks_, rank_);
+  TensorType share = type;
+  if (!type.shape.empty()) share.layout = Layout::Sliced(Layout::kFlat);
+  return PartOf(share, ranks_, rank_);
+}
+
+absl::StatusOr<const Reference::Window*> Reference::WindowOf(const PlacedTensor& tensor) {
+  // Sliced(0) of a vector is its flat slicing.
+  const int dim = tensor.type.layout.sliced() && tensor.type.shape.size() > 1 ? tensor.type.layout.dim : Layout::kFlat;
+  const auto [at, is_new] = windows_.try_emplace({tensor.name, dim});
+  Window& window = at->second;
+  if (!is_new) return &window;
+  const Part share = ShareOf(tensor.type);
+  const bool full = NumElements(tensor.type.shape) <= kFullElements;
+  for (int64_t position : Positions(share.elements(), full, seed_)) window.indices.push_back(share.Global(position));
+  const auto source = [this](const std::string& name, int rank, int64_t index) { return data_.At(name, rank, index); };
+  ASSIGN_OR_RETURN(window.expected, interpreter_.Evaluate(tensor.name, rank_, window.indices, source));
+  return &window;
+}
+
+absl::Status Reference::Check(const PlacedTensor& tensor, const void* storage) {
+  ASSIGN_OR_RETURN(const Window* window, WindowOf(tensor));
+  const Part part = PartOf(tensor.type, ranks_, rank_);
+  const bool sliced = tensor.type.layout.sliced();
+  const bool full = NumElements(tensor.type.shape) <= kFullElements;
+  // Of a sliced tensor the window's elements are in storage by their position in the part; of others by their index.
+  const std::vector<int64_t> positions = sliced ? Positions(part.elements(), full, seed_) : std::vector<int64_t>();
+  double worst = 1;
+  size_t worst_at = 0, wrong = 0;
+  double worst_have = 0;
+  for (size_t i = 0; i < window->indices.size(); ++i) {
+    const int64_t stored = sliced ? part.Stored(positions[i]) : window->indices[i];
+    const double have = LoadElement(tensor.type.dtype, storage, stored);
+    const double excess = Excess(have, window->expected.value[i], window->expected.error[i]);
+    if (excess <= 1) continue;
+    if (++wrong == 1 || excess > worst) {
+      worst = excess;
+      worst_at = i;
+      worst_have = have;
+    }
+  }
+  if (wrong == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("%s[%d]: want %.9g +- %.3g, have %.9g (%d of %d elements are wrong)", tensor.name,
+                                                    window->indices[worst_at], window->expected.value[worst_at],
+                                                    window->expected.error[worst_at], worst_have, wrong, window->indices.size()));
+}
+
+}  // namespace coconet

@@ -1,0 +1,58 @@
+#ifndef COCONET_AUTOTUNE_REFERENCE_H_
+#define COCONET_AUTOTUNE_REFERENCE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "autotune/tensors.h"
+#include "autotune/test_data.h"
+#include "coconet/graph.h"
+#include "coconet/interpreter.h"
+
+namespace coconet {
+
+/// What a program's results are on TestData, by the interpreter: of the elements that one rank answers for, each
+/// computed once however many variants are checked. A rank answers for what it holds of Local and Sliced results, and
+/// for its share of Replicated ones, which must be equal to the bit on all ranks (the verifier sees to that), so that the
+/// ranks divide the work and together check everything. All elements of tensors up to kFullElements; of larger ones
+/// the ends of the share, where slices and tails meet, and a seeded 1 % of the rest.
+class Reference {
+ public:
+  static constexpr int64_t kFullElements = int64_t{1} << 22;
+
+  /// `program` as the user wrote it, bound.
+  static absl::StatusOr<Reference> Create(const Graph& program, int ranks, int rank, uint64_t seed);
+
+  const TestData& data() const { return data_; }
+  const std::vector<std::string>& results() const { return interpreter_.results(); }
+
+  /// InvalidArgument names the worst element with its index, value, expected value and bound when `storage` does not hold the
+  /// result `tensor` of one step on data().
+  absl::Status Check(const PlacedTensor& tensor, const void* storage);
+
+ private:
+  Reference(Interpreter interpreter, TestData data, int ranks, int rank, uint64_t seed)
+      : interpreter_(std::move(interpreter)), data_(std::move(data)), ranks_(ranks), rank_(rank), seed_(seed) {}
+
+  struct Window {
+    std::vector<int64_t> indices;  // global
+    Expected expected;
+  };
+  /// The elements of `tensor` that this rank answers for.
+  Part ShareOf(const TensorType& type) const;
+  absl::StatusOr<const Window*> WindowOf(const PlacedTensor& tensor);
+
+  Interpreter interpreter_;
+  TestData data_;
+  int ranks_, rank_;
+  uint64_t seed_;
+  std::map<std::pair<std::string, int>, Window> windows_;  // by result and sliced dimension
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_REFERENCE_H_

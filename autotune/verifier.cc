@@ -1,0 +1,132 @@
+#include "autotune/verifier.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "autotune/wire.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kPoison = 0xFF;  // a NaN in every float type
+
+int64_t BytesOf(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
+
+/// Test data in inputs and states; NaNs in everything else, padding included.
+void Prepare(const Rank& rank, Instance& instance, const TestData& data) {
+  const Plan& plan = *instance.plan;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const BufferRole role = plan.buffers[i].role;
+    if (role == BufferRole::kTemp || role == BufferRole::kOutput) {
+      std::memset(instance.buffers[i]->own(), kPoison, BytesOf(plan.buffers[i]));
+    }
+  }
+  for (const PlacedTensor& t : instance.tensors) {
+    if (t.role == BufferRole::kOutput) continue;
+    const Part part = PartOf(t.type, plan.ranks, rank.rank());
+    const int64_t data_bytes = part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
+    char* storage = static_cast<char*>(instance.buffers[t.buffer]->own());
+    std::memset(storage + data_bytes, kPoison, BytesOf(plan.buffers[t.buffer]) - data_bytes);
+    data.Fill(t.name, rank.rank(), part, storage);
+  }
+}
+
+uint64_t HashOf(const void* bytes, int64_t count) {
+  uint64_t hash = static_cast<uint64_t>(count);
+  const char* at = static_cast<const char*>(bytes);
+  for (; count > 0; at += 8, count -= 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, at, count < 8 ? count : 8);
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15;  // odd: no difference is lost
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+bool IsResult(const PlacedTensor& t) { return t.role == BufferRole::kOutput || t.updated; }
+
+/// Replicated results: name and digest of what this rank holds.
+void PackReplicas(Packer& out, const Instance& instance) {
+  for (const PlacedTensor& t : instance.tensors) {
+    if (!IsResult(t) || t.type.layout.kind != Layout::Kind::kReplicated) continue;
+    const int64_t bytes = NumElements(t.type.shape) * static_cast<int64_t>(SizeOf(t.type.dtype));
+    out.Text(t.name).Int(static_cast<int64_t>(HashOf(instance.buffers[t.buffer]->own(), bytes)));
+  }
+}
+
+/// Collective. What each rank found, and whether replicas are equal.
+absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instance, const absl::Status& mine) {
+  Packer replicas;
+  PackReplicas(replicas, instance);
+  Packer message;
+  PackStatus(message, mine);
+  message.Text(replicas.bytes());
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
+  std::vector<std::string> held;
+  for (size_t r = 0; r < all.size(); ++r) {
+    Unpacker in(all[r]);
+    const absl::Status status = UnpackStatus(in);
+    held.push_back(in.Text());
+    RETURN_IF_ERROR(in.Done());
+    if (!status.ok()) return Failure{Verdict::kWrongAnswer, absl::StrCat("rank ", r, ": ", status.message())};
+  }
+  for (size_t r = 1; r < held.size(); ++r) {
+    if (held[r] == held[0]) continue;
+    Unpacker first(held[0]), other(held[r]);
+    std::string name = first.Text();
+    for (other.Text(); first.Int() == other.Int(); other.Text()) name = first.Text();
+    return Failure{Verdict::kWrongAnswer, absl::StrCat(name, ": the replicas of ranks 0 and ", r, " differ")};
+  }
+  return std::nullopt;
+}
+
+/// Collective. One step on all ranks, which start it together.
+absl::StatusOr<std::optional<Failure>> Step(Rank& rank, Instance& instance) {
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  Packer message;
+  PackStatus(message, instance.bound->Run());
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
+  std::optional<Failure> failure;
+  for (size_t r = 0; r < all.size(); ++r) {
+    Unpacker in(all[r]);
+    const absl::Status status = UnpackStatus(in);
+    RETURN_IF_ERROR(in.Done());
+    // Aborted only says that a peer failed.
+    if (status.ok() || (failure.has_value() && absl::IsAborted(status))) continue;
+    failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", status.message())};
+    if (!absl::IsAborted(status)) return failure;
+  }
+  return failure;
+}
+
+absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const TestData& data) {
+  for (const PlacedTensor& t : instance.tensors) {
+    if (t.role == BufferRole::kOutput || t.updated) continue;
+    const Part part = PartOf(t.type, instance.plan->ranks, rank.rank());
+    const int64_t at = data.FirstChange(t.name, rank.rank(), part, instance.buffers[t.buffer]->own());
+    if (at >= 0) return absl::InvalidArgumentError(absl::StrCat(t.name, "[", part.Global(at), "] was changed; it is only read"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance, Reference& reference) {
+  Prepare(rank, instance, reference.data());
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, Step(rank, instance));
+  if (failure.has_value()) return failure;
+  absl::Status found;
+  for (const PlacedTensor& t : instance.tensors) {
+    if (IsResult(t)) found.Update(reference.Check(t, instance.buffers[t.buffer]->own()));
+  }
+  return Settle(rank, instance, found);
+}
+
+absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance, const Reference& reference) {
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, Step(rank, instance));
+  if (failure.has_value()) return failure;
+  return Settle(rank, instance, CheckUnchanged(rank, instance, reference.data()));
+}
+
+}  // namespace coconet
