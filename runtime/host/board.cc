@@ -15,7 +15,8 @@ struct Board::Header {
 struct Board::Notice {
   enum State : int { kHere, kFinished, kLeaving, kLeft };
   alignas(64) std::atomic<int> state;
-  char why[1024 - sizeof(int)];
+  char why[1020];
+  alignas(64) std::atomic<unsigned> arrivals;
 };
 
 int64_t Board::Bytes(int ranks) { return sizeof(Header) + ranks * sizeof(Notice); }
@@ -26,6 +27,8 @@ Board::Board(void* memory, int ranks)
       ranks_(ranks) {
   static_assert(std::atomic<int>::is_always_lock_free, "processes share it");
 }
+
+std::atomic<unsigned>& Board::arrivals(int rank) { return notices_[rank].arrivals; }
 
 void Board::Leave(int rank, const absl::Status& why) {
   Notice& notice = notices_[rank];

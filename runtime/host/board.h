@@ -21,6 +21,9 @@ class Board {
 
   int ranks() const { return ranks_; }
 
+  /// A counter of each rank's own, for rounds in which all must have come before any goes on.
+  std::atomic<unsigned>& arrivals(int rank);
+
   /// `rank` gives up; the first reason a rank has is the one that stays.
   void Leave(int rank, const absl::Status& why);
   /// `rank` is done, with success.

@@ -33,8 +33,8 @@ class CoreSet {
 
 /// What makes two machines run different generated code, or the same code at a different speed.
 bool DecidesCode(absl::string_view feature) {
-  constexpr absl::string_view kFamilies[] = {"avx", "amx", "asimd", "sve", "sme"};
-  constexpr absl::string_view kSingle[] = {"bf16", "bmi2", "f16c", "fma", "fphp", "sse4_2"};
+  constexpr absl::string_view kFamilies[] = {"amx", "asimd", "avx", "sve"};
+  constexpr absl::string_view kSingle[] = {"bf16", "bmi2", "f16c", "fma", "fphp", "sme", "sme2", "sse4_2"};
   return absl::c_linear_search(kSingle, feature) || absl::c_any_of(kFamilies, [&](absl::string_view family) {
            return feature.substr(0, family.size()) == family;
          });

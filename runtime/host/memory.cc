@@ -17,6 +17,9 @@ namespace {
 // AvailableBytes for a few steps.
 constexpr int64_t kPopulateStep = int64_t{64} << 20;
 
+// MADV_COLLAPSE of Linux 6.1; glibc 2.36 lacks the name.
+constexpr int kCollapse = 25;
+
 int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 absl::Status Exhausted(absl::string_view call, int64_t bytes, int error) {
@@ -40,6 +43,14 @@ void* MapAligned(int64_t bytes, int flags, int fd) {
   return aligned;
 }
 
+/// Asks for huge pages whatever the system's defaults are, for shared memory often "never" (Linux 6.1). The kernel
+/// gathers a huge page around one page that is present. A wish: small pages do as well.
+void MakeHuge(char* begin, int64_t bytes) {
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  for (int64_t i = 0; i + kHugePage <= bytes; i += kHugePage) madvise(begin + i, page, MADV_POPULATE_WRITE);
+  madvise(begin, bytes, kCollapse);
+}
+
 /// Kernels before 5.14 cannot populate on request: write to each page.
 void Touch(char* begin, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += sysconf(_SC_PAGESIZE)) *static_cast<volatile char*>(begin + i) = 0;
@@ -47,14 +58,17 @@ void Touch(char* begin, int64_t bytes) {
 
 }  // namespace
 
+int64_t Region::Rounded(int64_t bytes) {
+  return RoundUp(std::max<int64_t>(bytes, 1), bytes >= kHugePage ? kHugePage : sysconf(_SC_PAGESIZE));
+}
+
 absl::StatusOr<std::shared_ptr<Region>> Region::Map(int64_t bytes, int fd) {
-  const int64_t page = bytes >= kHugePage ? kHugePage : sysconf(_SC_PAGESIZE);
-  const int64_t rounded = RoundUp(std::max<int64_t>(bytes, 1), page);
+  const int64_t rounded = Rounded(bytes);
   const int flags = fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
-  void* base = page == kHugePage ? MapAligned(rounded, flags, fd)
-                                 : mmap(nullptr, rounded, PROT_READ | PROT_WRITE, flags, fd, 0);
+  void* base = bytes >= kHugePage ? MapAligned(rounded, flags, fd)
+                                  : mmap(nullptr, rounded, PROT_READ | PROT_WRITE, flags, fd, 0);
   if (base == MAP_FAILED) return Exhausted("mmap", rounded, errno);
-  if (page == kHugePage) madvise(base, rounded, MADV_HUGEPAGE);  // a wish; small pages do as well
+  if (bytes >= kHugePage) madvise(base, rounded, MADV_HUGEPAGE);
   return std::shared_ptr<Region>(new Region(base, rounded));
 }
 
@@ -65,12 +79,15 @@ absl::Status Region::Populate() {
   for (int64_t done = 0; done < bytes_; done += kPopulateStep) {
     const int64_t step = std::min(kPopulateStep, bytes_ - done);
     RETURN_IF_ERROR(CheckFits(1, step));
+    if (bytes_ >= kHugePage) MakeHuge(begin + done, step);
     if (madvise(begin + done, step, MADV_POPULATE_WRITE) == 0) continue;
     if (errno != EINVAL) return Exhausted("populating", bytes_, errno);
     Touch(begin + done, step);
   }
   return absl::OkStatus();
 }
+
+void Region::Prefault() { madvise(base_, bytes_, MADV_POPULATE_WRITE); }
 
 HostMemory::HostMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Region>> regions)
     : Memory(rank, bytes, symmetric, std::vector<void*>(regions.size())), regions_(std::move(regions)) {

@@ -16,7 +16,9 @@ inline constexpr int64_t kHugePage = int64_t{2} << 20;
 /// A mapping, unmapped when destroyed: page-aligned, and to 2 MiB when that large.
 class Region {
  public:
-  /// Maps `fd`, or anonymous private memory when it is -1. No page is there yet. `bytes` is rounded up to pages.
+  /// What `bytes` take in whole pages: huge ones, if that large.
+  static int64_t Rounded(int64_t bytes);
+  /// Maps Rounded(bytes) of `fd`, or of anonymous private memory when it is -1. No page is there yet.
   static absl::StatusOr<std::shared_ptr<Region>> Map(int64_t bytes, int fd);
   ~Region();
   Region(const Region&) = delete;
@@ -26,8 +28,11 @@ class Region {
   int64_t bytes() const { return bytes_; }
 
   /// Makes every page present on the calling thread's NUMA node, zero-filled, so that no later access can fail or
-  /// fault. ResourceExhausted as soon as the machine runs low, whoever else is allocating.
+  /// fault; huge pages where they can be had. ResourceExhausted as soon as the machine runs low, whoever else is
+  /// allocating.
   absl::Status Populate();
+  /// Maps pages that are present already, so that later accesses do not fault. Best effort.
+  void Prefault();
 
  private:
   Region(void* base, int64_t bytes) : base_(base), bytes_(bytes) {}

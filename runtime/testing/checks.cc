@@ -211,6 +211,15 @@ absl::Status CheckDeadline(Rank& rank, double timeout_s) {
   return rank.exchange().Barrier();
 }
 
+absl::Status RunSteps(Rank& rank, int steps, const std::function<void(int)>& before) {
+  ASSIGN_OR_RETURN(Bound bound, BindSum(rank, 10, 1, 0));
+  for (int step = 0; step < steps; ++step) {
+    before(step);
+    RETURN_IF_ERROR(bound.plan->Run());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LeaveOthersInAStep(Rank& rank, const absl::Status& why) {
   ASSIGN_OR_RETURN(Bound bound, BindSum(rank, 10, 1, 0));
   if (rank.rank() == rank.size() - 1) return why;

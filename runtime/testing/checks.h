@@ -1,6 +1,8 @@
 #ifndef COCONET_RUNTIME_TESTING_CHECKS_H_
 #define COCONET_RUNTIME_TESTING_CHECKS_H_
 
+#include <functional>
+
 #include "absl/status/status.h"
 #include "runtime/rank.h"
 
@@ -17,6 +19,8 @@ absl::Status CheckMemory(Rank& rank);
 absl::Status CheckPlans(Rank& rank);
 /// The last rank never runs its step: the others get DeadlineExceeded after `timeout_s`, twice the same.
 absl::Status CheckDeadline(Rank& rank, double timeout_s);
+/// Runs a collective kernel `steps` times; before each of them calls `before` with its number.
+absl::Status RunSteps(Rank& rank, int steps, const std::function<void(int)>& before);
 /// Plans and buffers that do not fit together are refused in words, on all ranks.
 absl::Status CheckBindErrors(Rank& rank);
 /// The last rank returns `why` while the others wait for it in a step; they return what Run says.

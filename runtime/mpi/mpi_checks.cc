@@ -1,0 +1,151 @@
+// One rank of the tests of MPI processes: mpi_test starts it through mpirun, with the name of a check.
+
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/mpi/mpi_communicator.h"
+#include "runtime/testing/checks.h"
+#include "runtime/world.h"
+
+namespace coconet {
+namespace {
+
+absl::Status CheckAll(Rank& rank) {
+  RETURN_IF_ERROR(CheckExchange(rank));
+  RETURN_IF_ERROR(CheckCollectives(rank));
+  RETURN_IF_ERROR(CheckMemory(rank));
+  RETURN_IF_ERROR(CheckPlans(rank));
+  if (rank.size() == 1) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckBindErrors(rank));
+  return CheckDeadline(rank, 0.2);
+}
+
+/// A rank whose library cuts everything into pieces, as for more elements than MPI can count.
+class InSmallPieces final : public Rank {
+ public:
+  InSmallPieces(Rank& rank, std::unique_ptr<MpiOps> ops)
+      : rank_(rank),
+        library_(MPI_COMM_WORLD, rank.rank(), rank.size(), std::move(ops),
+                 [](absl::string_view) { return absl::OkStatus(); }, /*limit=*/100) {}
+  int rank() const override { return rank_.rank(); }
+  int size() const override { return rank_.size(); }
+  const Topology& topology() const override { return rank_.topology(); }
+  Exchange& exchange() override { return rank_.exchange(); }
+  Communicator& library() override { return library_; }
+  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override {
+    return rank_.Allocate(bytes, symmetric);
+  }
+  absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override { return rank_.Load(path); }
+  absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
+                                                  absl::Span<Memory* const> buffers, double timeout_s) override {
+    return rank_.Bind(plan, module, buffers, timeout_s);
+  }
+  void Leave(const absl::Status& why) override { rank_.Leave(why); }
+
+ private:
+  Rank& rank_;
+  MpiCommunicator library_;
+};
+
+absl::Status CheckPieces(Rank& rank) {
+  ASSIGN_OR_RETURN(std::unique_ptr<MpiOps> ops, MpiOps::Create());
+  InSmallPieces pieces(rank, std::move(ops));
+  return CheckCollectives(pieces);
+}
+
+bool IsLast(const Rank& rank) { return rank.rank() == rank.size() - 1; }
+
+/// The last rank returns an error while the others wait for it in the exchange.
+absl::Status LeaveExchange(Rank& rank) {
+  return IsLast(rank) ? absl::DataLossError("bad page") : rank.exchange().Barrier();
+}
+
+absl::Status LeaveLibrary(Rank& rank) {
+  float x = 1;
+  if (IsLast(rank)) return absl::DataLossError("bad page");
+  return rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum);
+}
+
+absl::Status LeaveStep(Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); }
+
+/// The last rank dies while the others wait for it.
+absl::Status DieOutsideExchange(Rank& rank) {
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  if (IsLast(rank)) raise(SIGKILL);
+  return rank.exchange().Barrier();
+}
+
+absl::Status DieOutsideLibrary(Rank& rank) {
+  float x = 1;
+  for (int i = 0; i < 10; ++i) {
+    if (IsLast(rank) && i == 5) raise(SIGKILL);
+    RETURN_IF_ERROR(rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DieInStep(Rank& rank) {
+  return RunSteps(rank, 100, [&](int i) {
+    if (IsLast(rank) && i == 50) raise(SIGKILL);
+  });
+}
+
+/// Holds shared memory until it is killed, and says which process does.
+absl::Status Hold(Rank& rank) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory, rank.Allocate(int64_t{8} << 20, true));
+  std::printf("holding %d\n", getpid());
+  std::fflush(stdout);
+  while (true) pause();
+}
+
+struct Check {
+  const char* name;
+  absl::Status (*body)(Rank&);
+  double timeout_s;
+};
+constexpr Check kChecks[] = {
+    {"all", CheckAll, 60},
+    {"pieces", CheckPieces, 60},
+    {"leave-exchange", LeaveExchange, 60},
+    {"leave-library", LeaveLibrary, 60},
+    {"leave-step", LeaveStep, 60},
+    {"die-exchange", DieOutsideExchange, 1},
+    {"die-library", DieOutsideLibrary, 1},
+    {"die-step", DieInStep, 1},
+    {"hold", Hold, 60},
+};
+
+/// The first letters "own-" make this program start and end MPI itself, as a user's may.
+int Run(const char* name) {
+  constexpr char kOwn[] = "own-";
+  const bool own = std::strncmp(name, kOwn, std::strlen(kOwn)) == 0;
+  if (own) MPI_Init(nullptr, nullptr);
+  const char* base = own ? name + std::strlen(kOwn) : name;
+  for (const Check& check : kChecks) {
+    if (std::strcmp(check.name, base) != 0) continue;
+    const auto body = [&](Rank& rank) {
+      const absl::Status status = check.body(rank);
+      // One write a line: mpirun mixes the ranks' output.
+      const std::string line = absl::StrCat("rank ", rank.rank(), ": ", status.ToString(), "\n");
+      if (write(STDOUT_FILENO, line.data(), line.size()) < 0) return absl::InternalError("write");
+      return status;
+    };
+    absl::Status status = RunWorld({.timeout_s = check.timeout_s}, body);
+    if (status.ok()) status = RunWorld({.timeout_s = check.timeout_s}, body);  // a process may have several worlds
+    if (own) MPI_Finalize();
+    return status.ok() ? 0 : 1;
+  }
+  std::fprintf(stderr, "no check \"%s\"\n", name);
+  return 2;
+}
+
+}  // namespace
+}  // namespace coconet
+
+int main(int argc, char** argv) { return argc == 2 ? coconet::Run(argv[1]) : 2; }

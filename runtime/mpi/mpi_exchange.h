@@ -1,0 +1,50 @@
+#ifndef COCONET_RUNTIME_MPI_MPI_EXCHANGE_H_
+#define COCONET_RUNTIME_MPI_MPI_EXCHANGE_H_
+
+#include <mpi.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/host/board.h"
+#include "runtime/host/wait.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Exchange between MPI processes: nonblocking collectives, polled, so that a peer that does not come ends in an error.
+/// Uses `comm` alone, and does not own it.
+class MpiExchange final : public Exchange {
+ public:
+  MpiExchange(MPI_Comm comm, int rank, int size, WaitTerms terms)
+      : comm_(comm), rank_(rank), size_(size), terms_(terms) {}
+
+  /// From now on a rank of this node that leaves ends waits at once.
+  void Watch(Board board) { board_ = board; }
+  /// The policy is known when the ranks know each other.
+  void SetTerms(const WaitTerms& terms) { terms_ = terms; }
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override;
+
+ private:
+  /// What MPI reads and writes during a round.
+  struct Round {
+    MPI_Request request;
+    std::vector<char> sent, envelopes, letters;
+  };
+  absl::StatusOr<std::vector<std::string>> Gather(absl::string_view mine, Round& round);
+  absl::Status Await(Round& round);
+
+  MPI_Comm comm_;
+  int rank_;
+  int size_;
+  WaitTerms terms_;
+  std::optional<Board> board_;
+  absl::Status first_error_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_MPI_MPI_EXCHANGE_H_

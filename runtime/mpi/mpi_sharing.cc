@@ -1,0 +1,123 @@
+#include "runtime/mpi/mpi_sharing.h"
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "coconet/base/status.h"
+#include "runtime/host/budget.h"
+
+namespace coconet {
+namespace {
+
+/// An open file.
+class Handle {
+ public:
+  explicit Handle(int fd = -1) : fd_(fd) {}
+  Handle(Handle&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Handle() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+/// Where a peer finds this rank's memory, and how it knows that it found the right one.
+struct Offer {
+  int64_t pid, fd;
+  uint64_t device, inode;
+};
+
+struct Shared {
+  Handle handle;
+  std::shared_ptr<Region> region;
+};
+
+/// A memfd whose `bytes` are reserved: a full memory is an error here, not a SIGBUS later.
+absl::StatusOr<Handle> Reserve(int64_t bytes, unsigned flags) {
+  Handle handle(memfd_create("coconet", MFD_CLOEXEC | flags));
+  if (handle.fd() < 0 || ftruncate(handle.fd(), bytes) != 0 || fallocate(handle.fd(), 0, 0, bytes) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Allocate: ", SizeText(bytes), " of shared memory: ", strerror(errno)));
+  }
+  return handle;
+}
+
+absl::StatusOr<Shared> MakeOwn(int64_t bytes) {
+  const int64_t rounded = Region::Rounded(bytes);
+  Shared own;
+  if (bytes >= kHugePage) {
+    if (absl::StatusOr<Handle> huge = Reserve(rounded, MFD_HUGETLB | MFD_HUGE_2MB); huge.ok()) {
+      own.handle = *std::move(huge);
+    }
+  }
+  if (own.handle.fd() < 0) {
+    own.handle = Handle(memfd_create("coconet", MFD_CLOEXEC));
+    if (own.handle.fd() < 0 || ftruncate(own.handle.fd(), rounded) != 0) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("Allocate: ", SizeText(rounded), " of shared memory: ", strerror(errno)));
+    }
+  }
+  ASSIGN_OR_RETURN(own.region, Region::Map(bytes, own.handle.fd()));
+  RETURN_IF_ERROR(own.region->Populate());
+  // Whatever a page's history: from here on it is there, or this is an error.
+  if (fallocate(own.handle.fd(), 0, 0, rounded) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Allocate: ", SizeText(rounded), " of shared memory: ", strerror(errno)));
+  }
+  return own;
+}
+
+absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, int64_t bytes) {
+  const Handle handle(open(absl::StrCat("/proc/", offer.pid, "/fd/", offer.fd).c_str(), O_RDWR | O_CLOEXEC));
+  struct stat found{};
+  if (handle.fd() < 0 || fstat(handle.fd(), &found) != 0 || found.st_ino != offer.inode || found.st_dev != offer.device) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Allocate: no access to the memory of rank ", peer, " (process ", offer.pid, "): ",
+                     handle.fd() < 0 ? strerror(errno) : "another file",
+                     "; ranks of one node must be processes of one user in one PID namespace"));
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<Region> region, Region::Map(bytes, handle.fd()));
+  region->Prefault();
+  return region;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::shared_ptr<Region>>> MpiSharing::Share(int64_t bytes) {
+  absl::StatusOr<Shared> own = MakeOwn(bytes);
+  RETURN_IF_ERROR(exchange_.Agree(own.status()));
+  struct stat mine{};
+  CC_CHECK(fstat(own->handle.fd(), &mine) == 0);
+  const Offer offer{.pid = getpid(), .fd = own->handle.fd(), .device = mine.st_dev, .inode = mine.st_ino};
+  ASSIGN_OR_RETURN(const std::vector<std::string> offers,
+                   exchange_.AllGather({reinterpret_cast<const char*>(&offer), sizeof offer}));
+
+  std::vector<std::shared_ptr<Region>> regions(nodes_.size());
+  regions[rank_] = own->region;
+  absl::Status mapped;
+  for (size_t peer = 0; peer < regions.size() && mapped.ok(); ++peer) {
+    if (static_cast<int>(peer) == rank_ || nodes_[peer] != nodes_[rank_]) continue;
+    Offer theirs;
+    CC_CHECK(offers[peer].size() == sizeof theirs);
+    std::memcpy(&theirs, offers[peer].data(), sizeof theirs);
+    absl::StatusOr<std::shared_ptr<Region>> region = MapPeer(theirs, static_cast<int>(peer), bytes);
+    mapped = region.status();
+    if (region.ok()) regions[peer] = *std::move(region);
+  }
+  RETURN_IF_ERROR(exchange_.Agree(mapped));  // until then peers open the handle
+  return regions;
+}
+
+}  // namespace coconet

@@ -1,0 +1,32 @@
+#ifndef COCONET_RUNTIME_MPI_MPI_SHARING_H_
+#define COCONET_RUNTIME_MPI_MPI_SHARING_H_
+
+#include <memory>
+#include <vector>
+
+#include "runtime/host/memory.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Memory that the processes of one node share: each makes a memfd, its peers open it as /proc/<pid>/fd/<fd>, all map
+/// it and close it. It has no name in any file system, so nothing is left of it when its processes die, however they
+/// do. (A socket that passes the handles would need a name, a listener, and a check of who connects; here the kernel
+/// checks that both processes belong to one user.)
+class MpiSharing final : public Sharing {
+ public:
+  /// `nodes`: each rank's node. Ranks on other nodes take part, and see nothing.
+  MpiSharing(Exchange& exchange, int rank, std::vector<int> nodes)
+      : exchange_(exchange), rank_(rank), nodes_(std::move(nodes)) {}
+
+  absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override;
+
+ private:
+  Exchange& exchange_;
+  int rank_;
+  std::vector<int> nodes_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_MPI_MPI_SHARING_H_

@@ -1,0 +1,149 @@
+// Worlds of MPI processes, for real: each test starts mpirun.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using testing::Contains;
+using testing::Each;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::SizeIs;
+using testing::StartsWith;
+
+std::string Command(int ranks, const std::string& check, const std::string& options = "") {
+  return absl::StrCat("mpirun --oversubscribe ", options, " -n ", ranks, " runtime/mpi/mpi_checks ", check, " 2>&1");
+}
+
+struct Outcome {
+  int exit_code = -1;
+  double seconds = 0;
+  std::vector<std::string> lines;  // that the ranks printed, sorted
+  std::string output;
+};
+
+Outcome RunMpi(const std::string& command) {
+  const auto start = std::chrono::steady_clock::now();
+  Outcome outcome;
+  FILE* pipe = popen(command.c_str(), "r");
+  std::array<char, 4096> buffer;
+  while (const size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.output.append(buffer.data(), n);
+  outcome.exit_code = WEXITSTATUS(pclose(pipe));
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (absl::string_view line : absl::StrSplit(outcome.output, '\n')) {
+    if (absl::StartsWith(line, "rank ")) outcome.lines.push_back(std::string(line));
+  }
+  std::sort(outcome.lines.begin(), outcome.lines.end());
+  return outcome;
+}
+
+class Mpi : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Mpi, testing::Values(1, 2, 3, 4), testing::PrintToStringParamName());
+
+TEST_P(Mpi, DoesWhatEveryWorldMust) {
+  const Outcome outcome = RunMpi(Command(GetParam(), "all"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.lines, SizeIs(2 * GetParam())) << outcome.output;
+  EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+}
+
+TEST(MpiLibrary, CutsWhatMpiCannotCount) {
+  const Outcome outcome = RunMpi(Command(3, "pieces"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+}
+
+TEST(MpiLife, MayBeTheUsers) {
+  const Outcome outcome = RunMpi(Command(2, "own-all"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.lines, SizeIs(4)) << outcome.output;
+}
+
+class MpiLeave : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(In, MpiLeave, testing::Values("exchange", "library", "step"));
+
+TEST_P(MpiLeave, EndsTheOthersWaitsAtOnce) {
+  const Outcome outcome = RunMpi(Command(3, absl::StrCat("leave-", GetParam())));
+  EXPECT_NE(outcome.exit_code, 0);
+  ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
+  for (int rank : {0, 1}) {
+    EXPECT_THAT(outcome.lines[rank], StartsWith(absl::StrCat("rank ", rank, ": ABORTED: ")));
+    EXPECT_THAT(outcome.lines[rank], EndsWith("rank 2 left: DATA_LOSS: bad page"));
+  }
+  EXPECT_EQ(outcome.lines[2], "rank 2: DATA_LOSS: bad page");
+  EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
+}
+
+class MpiDeath : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(In, MpiDeath, testing::Values("exchange", "library", "step"));
+
+TEST_P(MpiDeath, IsAnErrorOfTheOthersAtTheDeadline) {
+  const Outcome outcome = RunMpi(Command(3, absl::StrCat("die-", GetParam()), "--enable-recovery"));
+  ASSERT_THAT(outcome.lines, SizeIs(2)) << outcome.output;  // of the survivors
+  EXPECT_THAT(outcome.lines, Contains(HasSubstr("DEADLINE_EXCEEDED: "))) << outcome.output;
+  for (const std::string& line : outcome.lines) EXPECT_THAT(line, HasSubstr("waited 1 s for ")) << outcome.output;
+  EXPECT_LT(outcome.seconds, 15);
+}
+
+TEST(MpiDeath, InAStepNamesTheDeadRankAndItsFlag) {
+  const Outcome outcome = RunMpi(Command(2, "die-step", "--enable-recovery"));
+  EXPECT_THAT(outcome.lines,
+              testing::ElementsAre("rank 0: DEADLINE_EXCEEDED: step 0 \"one-shot sum\" on rank 0: waited 1 s for rank "
+                                   "1, flag enter[0]: want epoch 51, found 50; rank 1 may be dead or behind; "
+                                   "COCONET_TIMEOUT sets the deadline"))
+      << outcome.output;
+}
+
+/// Processes that map or hold our shared memory.
+std::vector<std::string> HoldersOfOurMemory() {
+  std::vector<std::string> holders;
+  std::error_code gone;  // processes come and go meanwhile
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream maps(process.path() / "maps");
+    std::ostringstream text;
+    text << maps.rdbuf();
+    if (absl::StrContains(text.str(), "memfd:coconet")) holders.push_back(process.path().filename());
+  }
+  return holders;
+}
+
+TEST(MpiDeath, OfAllLeavesNoMemoryBehind) {
+  FILE* pipe = popen(Command(2, "hold").c_str(), "r");
+  std::vector<std::string> pids;
+  std::array<char, 256> line;
+  while (pids.size() < 2 && fgets(line.data(), line.size(), pipe) != nullptr) {
+    if (absl::StartsWith(line.data(), "holding ")) pids.push_back(std::to_string(std::atoi(line.data() + 8)));
+  }
+  ASSERT_THAT(pids, SizeIs(2));
+  EXPECT_THAT(HoldersOfOurMemory(), testing::IsSupersetOf(pids));
+  for (const std::string& pid : pids) kill(std::stoi(pid), SIGKILL);
+  while (fgets(line.data(), line.size(), pipe) != nullptr) {
+  }
+  pclose(pipe);
+  for (const std::string& pid : pids) EXPECT_THAT(HoldersOfOurMemory(), testing::Not(Contains(pid)));
+  for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
+    EXPECT_THAT(file.path().filename().string(), testing::Not(HasSubstr("coconet")));
+  }
+}
+
+}  // namespace
+}  // namespace coconet
