@@ -77,6 +77,8 @@ TEST(Pointwise, IntegersTruncateWrapAndDivideByZeroToZero) {
   EXPECT_EQ(EvalInt("div", DType::kI32, -2147483648.0, -1), -2147483648.0);
   EXPECT_EQ(EvalInt("add", DType::kI32, 2147483647, 1), -2147483648.0);
   EXPECT_EQ(EvalInt("sub", DType::kU8, 1, 2), 255);
+  EXPECT_EQ(EvalInt("add", DType::kI64, -1, 0), -1);  // not -1 + 2^64, which rounds
+  EXPECT_EQ(EvalInt("neg", DType::kI64, 3), -3);
   EXPECT_EQ(EvalInt("mul", DType::kU8, 16, 17), 16);
   EXPECT_EQ(EvalInt("neg", DType::kU8, 1), 255);
   EXPECT_EQ(EvalInt("lt", DType::kI32, 1, 2), 1);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -31,7 +32,9 @@ constexpr PwInfo kPointwise[] = {
     // 1 + erf cancels for negative arguments: the error is relative to the argument.
     {"gelu", 1, true, PwResult::kSame, "Gelu($0)", [](Args a) { return a[0] / 2 * std::erfc(-a[0] * M_SQRT1_2); }, 8,
      [](Args a) { return std::fabs(a[0]); }},
-    {"silu", 1, true, PwResult::kSame, "Silu($0)", [](Args a) { return a[0] / (1 + std::exp(-a[0])); }, 8},
+    // The sigmoid has no digits left below the smallest normal number (of f32, the largest of any type's).
+    {"silu", 1, true, PwResult::kSame, "Silu($0)", [](Args a) { return a[0] / (1 + std::exp(-a[0])); }, 8,
+     [](Args a) { return std::fabs(a[0]) * std::max(1 / (1 + std::exp(-a[0])), 0x1p-126); }},
     {"lt", 2, false, PwResult::kBool, "Less($0, $1)", [](Args a) -> double { return a[0] < a[1]; }, 0},
     {"le", 2, false, PwResult::kBool, "LessEqual($0, $1)", [](Args a) -> double { return a[0] <= a[1]; }, 0},
     {"gt", 2, false, PwResult::kBool, "Greater($0, $1)", [](Args a) -> double { return a[0] > a[1]; }, 0},
@@ -46,9 +49,10 @@ static_assert(std::size(kPointwise) == static_cast<size_t>(Pw::kSelect) + 1);
 /// Keeps the low `bits` bits of an integer, as two's complement or unsigned arithmetic does.
 double Wrapped(double integer, int bits, bool is_signed) {
   const double modulus = std::ldexp(1.0, bits);
-  double low = std::fmod(integer, modulus);
-  if (low < 0) low += modulus;
-  return is_signed && low >= modulus / 2 ? low - modulus : low;
+  const double least = is_signed ? -modulus / 2 : 0;
+  const double low = std::fmod(integer, modulus);
+  if (low < least) return low + modulus;
+  return low >= least + modulus ? low - modulus : low;
 }
 
 double RoundedToInteger(DType type, double value) {

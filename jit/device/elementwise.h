@@ -101,6 +101,13 @@ CC_DEVICE Pack<Compute<To>, V> Wrapped(Pack<From, V> x) {
 
 // ---- Elementwise functions ----------------------------------------------------------------------
 
+/// Without an exponential that overflows where the result is small, but not 0.
+template <class T>
+CC_DEVICE T ScalarSigmoid(T x) {
+  const T e = ScalarExp(-ScalarAbs(x));
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+
 #define CC_MAP1(Name, expression)                     \
   template <class T, int V>                           \
   CC_DEVICE Pack<T, V> Name(Pack<T, V> a) {           \
@@ -116,8 +123,8 @@ CC_MAP1(Rsqrt, T(1) / ScalarSqrt(x))
 CC_MAP1(Exp, ScalarExp(x))
 CC_MAP1(Log, ScalarLog(x))
 CC_MAP1(Tanh, ScalarTanh(x))
-CC_MAP1(Sigmoid, T(1) / (T(1) + ScalarExp(-x)))
-CC_MAP1(Silu, x / (T(1) + ScalarExp(-x)))
+CC_MAP1(Sigmoid, ScalarSigmoid(x))
+CC_MAP1(Silu, x * ScalarSigmoid(x))
 CC_MAP1(Gelu, T(0.5) * x * (T(1) + ScalarErf(x * T(0.70710678118654752440))))
 #undef CC_MAP1
 

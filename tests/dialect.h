@@ -1,0 +1,75 @@
+#ifndef COCONET_TESTS_DIALECT_H_
+#define COCONET_TESTS_DIALECT_H_
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "coconet/base/dtype.h"
+#include "jit/temp_dir.h"
+#include "runtime/kernel_abi.h"
+
+namespace coconet {
+
+/// A compiler, and the machine features that it may use.
+struct Toolchain {
+  std::string cxx;    // a program's path
+  std::string march;  // "native", "x86-64-v3", ...
+};
+std::ostream& operator<<(std::ostream& out, const Toolchain& toolchain);
+
+/// Every compiler of this machine with every feature level that this machine can run: so the parts of the host prelude
+/// that stand in for missing features are executed too.
+std::vector<Toolchain> Toolchains();
+
+/// Values of one type, as kernels see them.
+class Column {
+ public:
+  Column(DType dtype, const std::vector<double>& values);  // rounded to `dtype`
+  Column(DType dtype, int64_t elements) : Column(dtype, std::vector<double>(elements)) {}
+
+  DType dtype() const { return dtype_; }
+  int64_t size() const { return static_cast<int64_t>(bytes_.size() / SizeOf(dtype_)); }
+  double operator[](int64_t index) const { return LoadElement(dtype_, bytes_.data(), index); }
+  void* data() { return bytes_.data(); }
+  const void* data() const { return bytes_.data(); }
+
+ private:
+  DType dtype_;
+  std::vector<char> bytes_;
+};
+
+/// out[i] = expression over x, y, z, what the kernel loads at i, in packs of `lanes`.
+struct ElementwiseKernel {
+  std::string name;
+  std::vector<DType> operands;
+  DType result{};
+  int lanes = 1;
+  std::string expression;
+};
+std::string KernelText(const ElementwiseKernel& kernel);
+
+/// Kernels in the dialect, compiled by one toolchain with the flags of the library's own host compiler, and loaded.
+class DialectModule {
+ public:
+  /// `kernels`: definitions, without the #include line.
+  static absl::StatusOr<std::unique_ptr<DialectModule>> Compile(const Toolchain& toolchain, absl::string_view kernels);
+  ~DialectModule();
+
+  /// Dies when there is no such kernel.
+  HostKernel Kernel(const std::string& name) const;
+  /// Runs a kernel made by KernelText, one block.
+  void Run(const ElementwiseKernel& kernel, const std::vector<const Column*>& operands, Column& result) const;
+
+ private:
+  DialectModule(std::unique_ptr<TempDir> folder, void* handle) : folder_(std::move(folder)), handle_(handle) {}
+  std::unique_ptr<TempDir> folder_;
+  void* handle_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_DIALECT_H_
