@@ -12,6 +12,7 @@
 #include <ctime>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
@@ -115,9 +116,9 @@ std::optional<std::string> ReadChecked(const Descriptor& root, absl::string_view
 
 /// One a process, so that what was loaded from it outlives the cache that put it there.
 absl::StatusOr<std::string> ProcessDir() {
-  static absl::Mutex mutex(absl::kConstInit);
+  static std::mutex mutex;
   static std::unique_ptr<TempDir> dir;
-  absl::MutexLock lock(&mutex);
+  const std::lock_guard lock(mutex);
   const bool inherited_by_fork = dir != nullptr && dir->owner() != getpid();
   if (dir == nullptr || inherited_by_fork) {
     ASSIGN_OR_RETURN(dir, TempDir::Make());
@@ -133,7 +134,9 @@ void MakeFolders(const std::string& path) {
   }
 }
 
-Descriptor OpenRoot(const std::string& dir) { return Descriptor(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); }
+Descriptor OpenRoot(const std::string& dir) {
+  return Descriptor(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
 
 }  // namespace
 
@@ -192,10 +195,10 @@ absl::StatusOr<std::string> BinaryCache::StoreIn(const std::string& dir, const D
   const absl::Cleanup remove_part = [&] { unlinkat(temporary.get(), part.c_str(), 0); };
   Descriptor file(openat(temporary.get(), part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return FileError("create", part, errno);
-  if (!WriteAll(file, content) || !WriteAll(file, absl::StrCat(kTrailer, Fingerprint(content), "\n")) ||
-      fsync(file.get()) != 0) {
+  if (!WriteAll(file, content) || !WriteAll(file, absl::StrCat(kTrailer, Fingerprint(content), "\n"))) {
     return FileError("write", part, errno);
   }
+  if (fsync(file.get()) != 0 && errno != EINVAL && errno != ENOSYS) return FileError("write", part, errno);
 
   bool there = false;
   if (existing == Existing::kKeep) {
@@ -211,7 +214,7 @@ absl::StatusOr<std::string> BinaryCache::StoreIn(const std::string& dir, const D
 
 void BinaryCache::RemoveAbandonedFiles(const Descriptor& temporary) {
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     if (std::exchange(cleaned_, true)) return;
   }
   constexpr time_t kDay = 24 * 60 * 60;
@@ -253,7 +256,7 @@ BinaryCache::Lock::~Lock() {
 }
 
 void BinaryCache::Note(absl::string_view why) {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (std::exchange(noted_, true)) return;
   note_ = absl::StrCat("cache directory ", dir_.empty() ? "" : absl::StrCat(dir_, ": "), why,
                        "; compiled kernels are kept for this process only. Make it writable, or name another with "
@@ -261,12 +264,12 @@ void BinaryCache::Note(absl::string_view why) {
 }
 
 bool BinaryCache::noted() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   return noted_;
 }
 
 std::string BinaryCache::TakeNote() {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   return std::exchange(note_, "");
 }
 

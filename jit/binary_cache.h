@@ -2,13 +2,12 @@
 #define COCONET_JIT_BINARY_CACHE_H_
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "jit/descriptor.h"
 
@@ -75,11 +74,11 @@ class BinaryCache {
   bool noted() const;
 
   const std::string dir_;
-  const Descriptor root_;  // -1: there is no `dir_`
-  mutable absl::Mutex mutex_;
-  std::string note_ ABSL_GUARDED_BY(mutex_);
-  bool noted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool cleaned_ ABSL_GUARDED_BY(mutex_) = false;
+  const Descriptor root_;     // -1: there is no `dir_`
+  mutable std::mutex mutex_;  // guards what follows
+  std::string note_;
+  bool noted_ = false;
+  bool cleaned_ = false;
 };
 
 }  // namespace coconet

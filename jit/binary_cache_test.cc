@@ -209,7 +209,8 @@ TEST_F(BinaryCacheTest, TheTemporaryDirectoryGoesWithTheProcess) {
   ASSERT_EQ(pipe(ends), 0);
   const pid_t pid = fork();
   if (pid == 0) {
-    const std::string path = Store(*Open(), Name("lost"), "x"), temporary = Store(**BinaryCache::Open(""), Name("t"), "x");
+    const std::string path = Store(*Open(), Name("kept"), "x");
+    const std::string temporary = Store(**BinaryCache::Open(""), Name("lost"), "x");
     dprintf(ends[1], "%s", temporary.c_str());
     std::exit(fs::exists(temporary) && fs::exists(path) ? 0 : 1);
   }

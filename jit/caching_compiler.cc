@@ -1,15 +1,15 @@
 #include "jit/caching_compiler.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "coconet/base/env.h"
@@ -21,7 +21,7 @@ namespace {
 
 std::atomic<int64_t> compiler_runs{0};
 
-/// How long to wait for another process that compiles the same: some dozens of ordinary compiles. Then it is taken for stuck.
+/// How long to wait for another process that compiles the same, before it is taken for stuck: dozens of compiles.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
 /// Of calls for the same binary at the same time in this process, the first computes and the others get its result.
@@ -29,23 +29,22 @@ class Flights {
  public:
   template <class Compute>
   absl::StatusOr<Binary> Join(const std::string& name, Compute compute) {
-    std::shared_ptr<Flight> flight;
-    {
-      absl::MutexLock lock(&mutex_);
-      auto [entry, first] = flights_.try_emplace(name);
-      if (!first) {
-        flight = entry->second;
-        mutex_.Await(absl::Condition(&flight->done));
-        if (flight->result.ok()) flight->result->from_cache = true;
-        return flight->result;
-      }
-      flight = entry->second = std::make_shared<Flight>();
+    std::unique_lock lock(mutex_);
+    auto [entry, first] = flights_.try_emplace(name, std::make_shared<Flight>());
+    const std::shared_ptr<Flight> flight = entry->second;
+    if (!first) {
+      landed_.wait(lock, [&] { return flight->done; });
+      absl::StatusOr<Binary> result = flight->result;
+      if (result.ok()) result->from_cache = true;
+      return result;
     }
+    lock.unlock();
     absl::StatusOr<Binary> result = compute();
-    absl::MutexLock lock(&mutex_);
+    lock.lock();
     flight->result = result;
     flight->done = true;
     flights_.erase(name);
+    landed_.notify_all();
     return result;
   }
 
@@ -54,8 +53,9 @@ class Flights {
     bool done = false;
     absl::StatusOr<Binary> result;
   };
-  absl::Mutex mutex_;
-  std::map<std::string, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
+  std::mutex mutex_;
+  std::condition_variable landed_;
+  std::map<std::string, std::shared_ptr<Flight>> flights_;  // guarded by mutex_
 };
 
 class CachingCompiler : public Compiler {

@@ -11,7 +11,8 @@
 
 namespace coconet {
 
-/// A compiled translation unit on disk: a shared object (host) or a cubin (CUDA). The file stays as long as the process runs.
+/// A compiled translation unit on disk: a shared object (host) or a cubin (CUDA). The file stays while the process
+/// runs.
 struct Binary {
   std::string path;
   bool from_cache = false;  // this call ran no compiler
@@ -32,7 +33,8 @@ class Compiler {
   /// Names compiler, version, flags, target features and the hash of the embedded device headers: part of every key.
   virtual const std::string& identity() const = 0;
   /// InvalidArgument with the compiler's own words when the source does not compile, DeadlineExceeded past the time
-  /// limit, Unavailable when the compiler is missing. With COCONET_ASSERT_CACHED a miss is FailedPrecondition.
+  /// limit, ResourceExhausted when the machine is short of memory or disk (the same source may compile later),
+  /// Unavailable when the compiler is missing. With COCONET_ASSERT_CACHED a miss is FailedPrecondition.
   virtual absl::StatusOr<Binary> Compile(const std::string& source) = 0;
 };
 
@@ -42,12 +44,15 @@ struct CompilerOptions {
   double time_limit_s = 120;  // one compile
 };
 
-/// The system's C++ compiler: COCONET_CXX, else c++, g++ or clang++ on PATH (looked for at the first miss: a warm cache needs
-/// no compiler). Unavailable with what to install when there is none and a compile is needed.
+/// The system's C++ compiler: COCONET_CXX, else c++, g++ or clang++ on PATH. It is run for a miss, and once after it
+/// was installed or changed, to ask for its version; the answer is kept in the cache. So a warm cache needs no
+/// compiler: without one, the identity is that of the compiler last used on this kind of processor. Compile is
+/// Unavailable, with what to install, when a compiler is needed and there is none. PermissionDenied when others can
+/// write to `cache_dir`.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompiler(const CompilerOptions& options);
 
-/// NVRTC, opened at run time; no GPU needed. `arch` is an exact architecture, "sm_80", "sm_90a", "sm_100". Unavailable, with what to
-/// do, when libnvrtc cannot be opened.
+/// NVRTC, opened at run time; no GPU needed. `arch` is an exact architecture, "sm_80", "sm_90a", "sm_100";
+/// InvalidArgument for another. Unavailable, with what to do, when libnvrtc cannot be opened.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch, const CompilerOptions& options);
 
 /// Number of compiler runs (host and NVRTC) in this process so far; for "a warm start compiles nothing" tests.

@@ -25,8 +25,8 @@ struct DeviceHeader {
 const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect);
 
 /// `source` with each #include "name" replaced by the header's text, the first time it is met, so that one text is all
-/// a compiler needs, and a dump compiles by hand. #line directives keep the names in compilers' messages; #include <...>
-/// stays. InvalidArgument for a name that `headers` lacks.
+/// a compiler needs, and a dump compiles by hand. #line directives keep the names in compilers' messages. Includes in
+/// angle brackets stay. InvalidArgument for a name that `headers` lacks.
 absl::StatusOr<std::string> ExpandIncludes(absl::string_view source, absl::Span<const DeviceHeader> headers);
 
 }  // namespace coconet

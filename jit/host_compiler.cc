@@ -31,20 +31,18 @@ namespace coconet {
 namespace {
 
 /// Never -ffast-math: a kernel rounds like the reference, except where its source says otherwise.
-constexpr const char* kFlags[] = {
-    "-x",         "c++",           "-std=c++20",          "-march=native",        "-fno-math-errno",
-    "-fno-trapping-math",          "-ffp-contract=off",   "-fwrapv",              "-fno-exceptions",
-    "-fno-rtti",  "-fPIC",         "-fvisibility=hidden", "-w",
-};
+constexpr absl::string_view kFlags =
+    "-x c++ -std=c++20 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv -fno-exceptions "
+    "-fno-rtti -fPIC -fvisibility=hidden -w";
 /// Without the C++ library, half of a link's time. A symbol that nothing defines is an error here, not when loading.
-constexpr const char* kLinkFlags[] = {"-shared", "-nostdlib", "-Wl,-z,defs", "-Wl,-z,now"};
-constexpr const char* kLibraries[] = {"-Wl,--as-needed", "-lm", "-lc", "-lgcc"};
+constexpr absl::string_view kLinkFlags = "-shared -nostdlib -Wl,-z,defs -Wl,-z,now";
+constexpr absl::string_view kLibraries = "-Wl,--as-needed -lm -lc -lgcc";
 
 /// Words of compilers (in the C locale) about a machine that is short of something: not the source's fault, so the same
 /// source may compile the next time.
 constexpr const char* kShortages[] = {
-    "No space left on device", "Disk quota exceeded", "Cannot allocate memory", "out of memory", "memory exhausted",
-    "Killed signal",
+    "No space left on device", "Disk quota exceeded", "Cannot allocate memory",
+    "out of memory",           "memory exhausted",    "Killed signal",
 };
 
 absl::string_view Level(Optimize optimize) {
@@ -57,11 +55,11 @@ absl::string_view Level(Optimize optimize) {
   CC_CHECK(false);
 }
 
-std::vector<std::string> Flags(Optimize optimize) {
-  std::vector<std::string> flags(std::begin(kFlags), std::end(kFlags));
-  flags.emplace_back(Level(optimize));
-  flags.insert(flags.end(), std::begin(kLinkFlags), std::end(kLinkFlags));
-  return flags;
+std::string Flags(Optimize optimize) { return absl::StrCat(kFlags, " ", Level(optimize), " ", kLinkFlags); }
+
+/// An argument for each word of `flags`.
+void Append(std::vector<std::string>& argv, absl::string_view flags) {
+  for (absl::string_view flag : absl::StrSplit(flags, ' ')) argv.emplace_back(flag);
 }
 
 /// What -march=native depends on, of the first processor. Only its beginning is read: on large machines the kernel
@@ -96,8 +94,8 @@ std::string FileStamp(const std::string& program) {
 absl::StatusOr<Toolchain> AskCompiler(const std::string& program, double time_limit_s) {
   Command command;
   command.argv = {program};
-  for (std::string& flag : Flags(Optimize::kFull)) command.argv.push_back(std::move(flag));
-  command.argv.insert(command.argv.end(), {"-###", "-"});
+  Append(command.argv, Flags(Optimize::kFull));
+  Append(command.argv, "-### -");
   command.environment = {"LC_ALL=C"};
   command.time_limit_s = time_limit_s;
   ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
@@ -107,9 +105,7 @@ absl::StatusOr<Toolchain> AskCompiler(const std::string& program, double time_li
   return ParseToolchain(finished.output);
 }
 
-std::string RecordText(const Toolchain& toolchain) {
-  return absl::StrCat(toolchain.version, "\n", toolchain.target);
-}
+std::string RecordText(const Toolchain& toolchain) { return absl::StrCat(toolchain.version, "\n", toolchain.target); }
 
 /// A toolchain that an earlier process found, so that a warm start need not run the compiler, or even have it.
 std::optional<Toolchain> ReadRecord(const BinaryCache& cache, const std::string& name) {
@@ -173,9 +169,8 @@ class HostTranslator : public Translator {
   HostTranslator(const std::string& program, absl::Status usable, const Toolchain& toolchain,
                  const CompilerOptions& options)
       : program_(program), usable_(std::move(usable)), options_(options) {
-    identity_ = absl::StrCat(toolchain.version, "; target ", toolchain.target, "; flags ",
-                             absl::StrJoin(Flags(options.optimize), " "), " ", absl::StrJoin(kLibraries, " "),
-                             "; headers ", HeadersFingerprint(Dialect::kHost));
+    identity_ = absl::StrCat(toolchain.version, "; target ", toolchain.target, "; flags ", Flags(options.optimize), " ",
+                             kLibraries, "; headers ", HeadersFingerprint(Dialect::kHost));
   }
 
   const std::string& identity() const override { return identity_; }
@@ -188,9 +183,9 @@ class HostTranslator : public Translator {
     const std::string output = absl::StrCat(scratch->path(), "/kernel.so");
     Command command;
     command.argv = {program_};
-    for (std::string& flag : Flags(options_.optimize)) command.argv.push_back(std::move(flag));
+    Append(command.argv, Flags(options_.optimize));
     command.argv.insert(command.argv.end(), {"-o", output, "-"});
-    command.argv.insert(command.argv.end(), std::begin(kLibraries), std::end(kLibraries));
+    Append(command.argv, kLibraries);
     command.input = unit;
     command.environment = {"LC_ALL=C", absl::StrCat("TMPDIR=", scratch->path())};
     command.time_limit_s = options_.time_limit_s;
@@ -253,8 +248,8 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string&
   } else if (absl::StatusOr<Toolchain> found = FindToolchain(program, options.time_limit_s, *cache); found.ok()) {
     toolchain = *found;
   } else {
-    usable = absl::UnavailableError(absl::StrCat("host compiler ", program, ": ", found.status().message(),
-                                                 "; name another with COCONET_CXX"));
+    usable = absl::UnavailableError(
+        absl::StrCat("host compiler ", program, ": ", found.status().message(), "; name another with COCONET_CXX"));
   }
   if (!usable.ok()) {
     // What was compiled on this kind of processor before stays usable.

@@ -9,7 +9,7 @@
 namespace coconet {
 
 /// The part of NVRTC's C interface that we call, declared as in nvrtc.h with int for nvrtcResult: it has not changed
-/// since CUDA 11.2, and a build without the toolkit's headers uses a toolkit found at run time. Tests fill it with fakes.
+/// since CUDA 11.2, and a build without the toolkit's headers can use one found at run time. Tests fill it with fakes.
 struct NvrtcApi {
   using Program = struct OpaqueProgram*;
   int (*Version)(int* major, int* minor) = nullptr;

@@ -1,6 +1,7 @@
 #include "jit/nvrtc_compiler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -49,8 +48,7 @@ struct Version {
 
 std::vector<std::string> Options(Version version, absl::string_view arch, Optimize optimize) {
   std::vector<std::string> options = {
-      absl::StrCat("--gpu-architecture=", arch),
-      "--std=c++20",
+      absl::StrCat("--gpu-architecture=", arch), "--std=c++20",
       "--modify-stack-limit=false",  // else NVRTC raises the stack limit of the whole process
   };
   if (version >= Version{12, 4}) options.emplace_back("--minimal");   // no runtime's declarations: half of the time
@@ -76,14 +74,25 @@ absl::StatusOr<std::string> Fetch(const NvrtcApi& nvrtc, NvrtcApi::Program progr
   return content;
 }
 
-int StopAfterDeadline(void* deadline, void*) { return absl::Now() > *static_cast<const absl::Time*>(deadline) ? 1 : 0; }
+using Clock = std::chrono::steady_clock;
+
+struct Watch {
+  Clock::time_point begin = Clock::now();
+  std::chrono::duration<double> limit;
+};
+
+/// NVRTC calls it during a compile, and stops when it returns 1.
+int IsOver(void* payload, void*) {
+  const auto* watch = static_cast<const Watch*>(payload);
+  return Clock::now() - watch->begin > watch->limit ? 1 : 0;
+}
 
 class NvrtcTranslator : public Translator {
  public:
   NvrtcTranslator(const NvrtcApi& nvrtc, Version version, absl::string_view arch, const CompilerOptions& options)
       : nvrtc_(nvrtc),
         arch_(arch),
-        time_limit_(absl::Seconds(options.time_limit_s)),
+        time_limit_(options.time_limit_s),
         flags_(Options(version, arch, options.optimize)) {
     identity_ = absl::StrCat("nvrtc ", version.major, ".", version.minor, " ", nvrtc.build_id, "; flags ",
                              absl::StrJoin(flags_, " "), "; headers ", HeadersFingerprint(Dialect::kCuda));
@@ -95,19 +104,18 @@ class NvrtcTranslator : public Translator {
 
   absl::StatusOr<std::string> Translate(const std::string& unit) override {
     NvrtcApi::Program program = nullptr;
-    RETURN_IF_NVRTC(nvrtc_, CreateProgram, &program, unit.c_str(), "kernel.cu", 0, nullptr, nullptr);
+    RETURN_IF_NVRTC(nvrtc_, CreateProgram, &program, unit.c_str(), "kernel.cc", 0, nullptr, nullptr);
     const absl::Cleanup destroy = [&] { nvrtc_.DestroyProgram(&program); };
-    absl::Time deadline = absl::Now() + time_limit_;
+    Watch watch = {.limit = time_limit_};
     if (nvrtc_.SetFlowCallback != nullptr) {
-      RETURN_IF_NVRTC(nvrtc_, SetFlowCallback, program, StopAfterDeadline, &deadline);
+      RETURN_IF_NVRTC(nvrtc_, SetFlowCallback, program, IsOver, &watch);
     }
     std::vector<const char*> flags;
     for (const std::string& flag : flags_) flags.push_back(flag.c_str());
     CountCompilerRun();
     const int result = nvrtc_.CompileProgram(program, static_cast<int>(flags.size()), flags.data());
     if (result != 0) return CompileFailure(program, result);
-    ASSIGN_OR_RETURN(std::string cubin,
-                     Fetch(nvrtc_, program, nvrtc_.GetCUBINSize, nvrtc_.GetCUBIN, "nvrtcGetCUBIN"));
+    ASSIGN_OR_RETURN(std::string cubin, Fetch(nvrtc_, program, nvrtc_.GetCUBINSize, nvrtc_.GetCUBIN, "nvrtcGetCUBIN"));
     Dump(program, unit, cubin);
     return cubin;
   }
@@ -117,7 +125,7 @@ class NvrtcTranslator : public Translator {
     const absl::Status status = ToStatus(nvrtc_, result, absl::StrCat("nvrtcCompileProgram for ", arch_));
     if (result == kNvrtcCancelled) {
       return absl::DeadlineExceededError(
-          absl::StrCat(status.message(), ": want a kernel compiled within ", absl::FormatDuration(time_limit_)));
+          absl::StrCat(status.message(), ": want a kernel compiled within ", time_limit_.count(), " s"));
     }
     const absl::StatusOr<std::string> log =
         Fetch(nvrtc_, program, nvrtc_.GetProgramLogSize, nvrtc_.GetProgramLog, "nvrtcGetProgramLog");
@@ -128,8 +136,7 @@ class NvrtcTranslator : public Translator {
   void Dump(NvrtcApi::Program program, const std::string& unit, const std::string& cubin) const {
     const std::string name = absl::StrCat(Fingerprint(unit).substr(0, 12), ".", arch_);
     if (GetEnv().Dumps("ptx")) {
-      const absl::StatusOr<std::string> ptx =
-          Fetch(nvrtc_, program, nvrtc_.GetPTXSize, nvrtc_.GetPTX, "nvrtcGetPTX");
+      const absl::StatusOr<std::string> ptx = Fetch(nvrtc_, program, nvrtc_.GetPTXSize, nvrtc_.GetPTX, "nvrtcGetPTX");
       MaybeDump("ptx", name + ".ptx", ptx.ok() ? ptx->c_str() : std::string(ptx.status().message()));
     }
     if (GetEnv().Dumps("sass")) {
@@ -140,7 +147,7 @@ class NvrtcTranslator : public Translator {
 
   const NvrtcApi& nvrtc_;
   const std::string arch_;
-  const absl::Duration time_limit_;
+  const std::chrono::duration<double> time_limit_;
   const std::vector<std::string> flags_;
   std::string identity_;
 };

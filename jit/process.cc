@@ -88,8 +88,8 @@ absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input, con
 
   std::vector<std::string> argv = command.argv, environment = Environment(command.environment);
   pid_t pid = 0;
-  const int error = posix_spawn(&pid, argv[0].c_str(), &actions, &attributes, Pointers(argv).data(),
-                                Pointers(environment).data());
+  const int error =
+      posix_spawn(&pid, argv[0].c_str(), &actions, &attributes, Pointers(argv).data(), Pointers(environment).data());
   if (error != 0) return CannotStart(command, error);
   return pid;
 }

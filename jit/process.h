@@ -11,8 +11,8 @@
 namespace coconet {
 
 struct Command {
-  std::vector<std::string> argv;  // argv[0]: the program's path
-  std::string input;              // its standard input
+  std::vector<std::string> argv;         // argv[0]: the program's path
+  std::string input;                     // its standard input
   std::vector<std::string> environment;  // "NAME=value", over this process's environment
   double time_limit_s = 120;
   size_t output_limit = 64 << 10;  // bytes of output that are kept
