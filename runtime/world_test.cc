@@ -1,0 +1,56 @@
+#include "runtime/world.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+TEST(UnderMpi, IsWhatTheLaunchersSay) {
+  EXPECT_FALSE(UnderMpi());
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"}) {
+    setenv(name, "1", 1);
+    EXPECT_TRUE(UnderMpi()) << name;
+    unsetenv(name);
+  }
+}
+
+TEST(RunWorld, RunsOneRankByDefault) {
+  EXPECT_EQ(RunWorld({}, [](Rank& rank) {
+              EXPECT_EQ(rank.size(), 1);
+              return rank.exchange().Barrier();
+            }),
+            absl::OkStatus());
+}
+
+TEST(RunWorld, RunsEachRankOnce) {
+  std::atomic<int> ranks = 0;
+  EXPECT_EQ(RunWorld({.ranks = 3}, [&](Rank& rank) {
+              ranks += 1 << (4 * rank.rank());
+              return absl::OkStatus();
+            }),
+            absl::OkStatus());
+  EXPECT_EQ(ranks, 0x111);
+}
+
+TEST(RunWorld, WaitsAsLongAsItIsTold) {
+  EXPECT_EQ(RunWorld({.ranks = 2, .timeout_s = 0.1},
+                     [](Rank& rank) {
+                       if (rank.rank() == 1) usleep(300000);
+                       return rank.exchange().Barrier();
+                     }),
+            absl::DeadlineExceededError("exchange on rank 0: waited 0.1 s for rank 1; it may be dead or behind; "
+                                        "COCONET_TIMEOUT sets the deadline"));
+}
+
+TEST(RunWorld, RefusesANegativeNumberOfRanks) {
+  EXPECT_EQ(RunWorld({.ranks = -1}, [](Rank&) { return absl::OkStatus(); }),
+            absl::InvalidArgumentError("RunWorld: want at least one rank, have -1"));
+}
+
+}  // namespace
+}  // namespace coconet
