@@ -82,7 +82,7 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instan
 }
 
 /// Collective. One step on all ranks, which start it together.
-absl::StatusOr<std::optional<Failure>> Step(Rank& rank, Instance& instance) {
+absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
   RETURN_IF_ERROR(rank.exchange().Barrier());
   Packer message;
   PackStatus(message, instance.bound->Run());
@@ -114,7 +114,7 @@ absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const Te
 
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance, Reference& reference) {
   Prepare(rank, instance, reference.data());
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, Step(rank, instance));
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
   absl::Status found;
   for (const PlacedTensor& t : instance.tensors) {
@@ -124,7 +124,7 @@ absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance
 }
 
 absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance, const Reference& reference) {
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, Step(rank, instance));
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
   return Settle(rank, instance, CheckUnchanged(rank, instance, reference.data()));
 }

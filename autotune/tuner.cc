@@ -1,0 +1,378 @@
+#include "autotune/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "autotune/process_identity.h"
+#include "autotune/wire.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr double kSampleUs = 1000;      // below this the clock and the ranks' ragged start would show
+constexpr double kWarmUpBelowUs = 10000;  // longer steps do not notice how they start
+constexpr int kMostSteps = 1 << 20;
+constexpr int kAttempts = 4;            // to find the number of steps
+constexpr double kHopeless = 3;         // of a first step: not even verified at its real size
+constexpr double kWorthRefining = 1.6;  // of the plainest of a group; the numbers rarely gain as much
+constexpr int kRoughRounds = 3;
+
+std::string Milliseconds(double us) { return absl::StrFormat("%.4g ms", us / 1000); }
+
+class Tuning {
+ public:
+  Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange, const TunerOptions& options)
+      : entrants_(std::move(entrants)),
+        baseline_(baseline),
+        runner_(runner),
+        exchange_(exchange),
+        options_(options),
+        race_(static_cast<int>(entrants_.size()), baseline, options.seed, options.race),
+        step_us_(entrants_.size(), 0),
+        start_s_(options.seconds ? options.seconds() : 0) {}
+
+  absl::StatusOr<Tuned> Run();
+
+ private:
+  enum class Stop : uint8_t { kNo, kBudget, kInterrupted };
+
+  int size() const { return static_cast<int>(entrants_.size()); }
+  VariantResult& result(int v) { return entrants_[v].result; }
+  /// Not yet tried, and nothing says that it need not be.
+  bool Open(int v) const {
+    return entrants_[v].result.verdict == Verdict::kNotMeasured && entrants_[v].result.reason.empty() && !tried_.count(v);
+  }
+  void Say(absl::string_view text) const {
+    if (options_.progress) options_.progress(text);
+  }
+
+  absl::Status MarkEarlierFailures();
+  std::vector<int> Scouts() const;
+  std::vector<int> Followers();
+
+  bool ShouldStop() const { return Asked() != Stop::kNo; }
+  Stop Asked() const;
+  /// Collective: whether to go on. Once the answer is no it stays no.
+  absl::StatusOr<bool> GoOn();
+  std::string StopReason() const;
+
+  absl::Status Try(const std::vector<int>& variants);
+  /// Loads, verifies, and takes the first sample.
+  absl::Status Screen(int v);
+  absl::StatusOr<std::optional<Failure>> FirstRuns(int v);
+  absl::Status Rounds(int most);
+  absl::StatusOr<std::optional<Failure>> TakeSample(int v);
+  void Fail(int v, const Failure& failure);
+
+  absl::Status VerifyWinner();
+  absl::StatusOr<Tuned> Finish();
+  TuningRecord MakeRecord(int winner);
+  void FillTimings();
+  absl::Status StoreBestSoFar();
+
+  std::vector<Entrant> entrants_;
+  int baseline_;
+  VariantRunner& runner_;
+  Exchange& exchange_;
+  const TunerOptions& options_;
+  Race race_;
+  std::vector<double> step_us_;  // the latest time of a step; 0: none yet
+  const double start_s_;
+  Stop stop_ = Stop::kNo;
+  std::set<int> tried_, loaded_;
+  double best_first_us_ = std::numeric_limits<double>::infinity();
+  int verified_ = 0;
+};
+
+absl::StatusOr<Tuned> Tuning::Run() {
+  RETURN_IF_ERROR(MarkEarlierFailures());
+  // The baseline first: from then on there is something to dispatch, and the budget holds.
+  if (Open(baseline_)) RETURN_IF_ERROR(Try({baseline_}));
+  RETURN_IF_ERROR(Try(Scouts()));
+  RETURN_IF_ERROR(Rounds(kRoughRounds));
+  RETURN_IF_ERROR(StoreBestSoFar());
+  RETURN_IF_ERROR(Try(Followers()));
+  RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max()));
+  return Finish();
+}
+
+/// What failed under this key, in this job or an earlier one, is not tried again.
+absl::Status Tuning::MarkEarlierFailures() {
+  std::vector<VariantResult> failures;
+  if (options_.journal != nullptr) failures = options_.journal->Failures(options_.key);
+  Packer known;
+  known.Int(static_cast<int64_t>(failures.size()));
+  for (const VariantResult& v : failures) {
+    const bool quarantined = v.verdict == Verdict::kQuarantined;
+    known.Text(absl::StrCat(v.trace, "|", Text(v.config)));
+    known.Text(quarantined ? v.reason : absl::StrCat(Name(v.verdict), " in an earlier run: ", v.reason));
+  }
+  ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(known.bytes()));
+  std::map<std::string, std::string> reasons;
+  Unpacker in(all);
+  for (int64_t left = in.Int(); left > 0; --left) {
+    const std::string name = in.Text();
+    reasons[name] = in.Text();
+  }
+  RETURN_IF_ERROR(in.Done());
+  for (Entrant& e : entrants_) {
+    const auto at = reasons.find(absl::StrCat(e.result.trace, "|", Text(e.result.config)));
+    if (at == reasons.end()) continue;
+    e.result.verdict = Verdict::kQuarantined;
+    e.result.reason = at->second;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<int> Tuning::Scouts() const {
+  std::set<int> groups;
+  for (int v : tried_) groups.insert(entrants_[v].group);
+  std::vector<int> scouts;
+  for (int v = 0; v < size(); ++v) {
+    if (Open(v) && groups.insert(entrants_[v].group).second) scouts.push_back(v);
+  }
+  return scouts;
+}
+
+std::vector<int> Tuning::Followers() {
+  const int fastest = race_.Fastest();
+  std::map<int, int> scouts;
+  for (int v : tried_) scouts.emplace(entrants_[v].group, v);
+  std::vector<int> followers;
+  for (int v = 0; v < size(); ++v) {
+    if (!Open(v)) continue;
+    const auto at = scouts.find(entrants_[v].group);
+    const VariantResult* scout = at == scouts.end() ? nullptr : &result(at->second);
+    const bool ran = scout != nullptr && fastest >= 0 && !IsFailure(scout->verdict);
+    const double ratio = ran ? step_us_[at->second] / race_.timing(fastest).median_us : 0;
+    if (ran && ratio > kWorthRefining) {
+      result(v).verdict = Verdict::kPruned;
+      result(v).reason = absl::StrFormat("its schedule is %.1fx slower with plain numbers", ratio);
+    } else {
+      followers.push_back(v);
+    }
+  }
+  return followers;
+}
+
+Tuning::Stop Tuning::Asked() const {
+  if (options_.interrupted && options_.interrupted()) return Stop::kInterrupted;
+  // Something must be measured, however small the budget.
+  if (race_.Fastest() >= 0 && options_.seconds && options_.seconds() - start_s_ > options_.budget_s) return Stop::kBudget;
+  return Stop::kNo;
+}
+
+absl::StatusOr<bool> Tuning::GoOn() {
+  if (stop_ != Stop::kNo) return false;
+  ASSIGN_OR_RETURN(const std::string asked, exchange_.Broadcast(std::string(1, static_cast<char>(Asked()))));
+  if (asked.size() != 1) return absl::DataLossError("tuner: a message between ranks is damaged");
+  stop_ = static_cast<Stop>(asked[0]);
+  return stop_ == Stop::kNo;
+}
+
+std::string Tuning::StopReason() const {
+  return stop_ == Stop::kInterrupted ? "interrupted" : absl::StrFormat("the budget of %.4g s ended", options_.budget_s);
+}
+
+absl::Status Tuning::Try(const std::vector<int>& variants) {
+  ASSIGN_OR_RETURN(bool go_on, GoOn());
+  if (!go_on || variants.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> failures, runner_.Compile(variants, [this] { return ShouldStop(); }));
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const int v = variants[i];
+    if (failures[i].has_value()) {
+      if (failures[i]->verdict != Verdict::kNotMeasured) Fail(v, *failures[i]);
+      continue;
+    }
+    ASSIGN_OR_RETURN(go_on, GoOn());
+    if (!go_on) return absl::OkStatus();
+    RETURN_IF_ERROR(Screen(v));
+    ++verified_;
+    Say(absl::StrCat("checked ", verified_, " of ", verified_ + variants.size() - i - 1, ": ", result(v).schedule, ": ",
+                     result(v).reason.empty() ? Milliseconds(step_us_[v]) : result(v).reason));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tuning::Screen(int v) {
+  tried_.insert(v);
+  if (options_.journal != nullptr) options_.journal->Begin(options_.key, result(v));
+  ASSIGN_OR_RETURN(const std::optional<Failure> failure, FirstRuns(v));
+  if (failure.has_value()) {
+    Fail(v, *failure);
+  } else if (result(v).verdict == Verdict::kPruned) {
+    runner_.Unload(v);
+    loaded_.erase(v);
+  } else {
+    race_.Enter(v);
+  }
+  if (options_.journal != nullptr) options_.journal->End(options_.key, result(v));
+  if (!race_.running(v)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<Failure> later, TakeSample(v));
+  if (later.has_value()) Fail(v, *later);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, runner_.Load(v));
+  if (failure.has_value()) return failure;
+  loaded_.insert(v);
+  ASSIGN_OR_RETURN(VariantRunner::Sample first, runner_.Time(v, 0, 1));
+  if (first.failure.has_value()) return first.failure;
+  step_us_[v] = first.us;
+  if (v != baseline_ && first.us > kHopeless * best_first_us_) {
+    result(v).verdict = Verdict::kPruned;
+    result(v).reason = absl::StrFormat("%.1fx the best's time in its first step", first.us / best_first_us_);
+    result(v).timing = {first.us, first.us, first.us, 1};
+    return std::nullopt;
+  }
+  ASSIGN_OR_RETURN(failure, runner_.Verify(v));
+  if (!failure.has_value()) best_first_us_ = std::min(best_first_us_, first.us);
+  return failure;
+}
+
+absl::StatusOr<std::optional<Failure>> Tuning::TakeSample(int v) {
+  for (int attempt = 0;; ++attempt) {
+    const int steps = static_cast<int>(std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
+    const int warm_up = step_us_[v] < kWarmUpBelowUs ? std::max(1, steps / 10) : 0;
+    ASSIGN_OR_RETURN(const VariantRunner::Sample sample, runner_.Time(v, warm_up, steps));
+    if (sample.failure.has_value()) return sample.failure;
+    step_us_[v] = sample.us;
+    // The last estimate was of a cold step, or of a slow moment: the sample is too short to count.
+    if (sample.us * steps < kSampleUs / 2 && attempt < kAttempts) continue;
+    race_.Add(v, sample.us);
+    return std::nullopt;
+  }
+}
+
+absl::Status Tuning::Rounds(int most) {
+  for (int round = 0; round < most && !race_.Finished(); ++round) {
+    for (int v : race_.NextRound()) {
+      ASSIGN_OR_RETURN(const bool go_on, GoOn());
+      if (!go_on) return absl::OkStatus();
+      ASSIGN_OR_RETURN(const std::optional<Failure> failure, TakeSample(v));
+      if (failure.has_value()) Fail(v, *failure);
+    }
+    for (const Race::Dropped& dropped : race_.Drop()) {
+      result(dropped.runner).verdict = Verdict::kPruned;
+      result(dropped.runner).reason = dropped.reason;
+      runner_.Unload(dropped.runner);
+      loaded_.erase(dropped.runner);
+    }
+    const int fastest = race_.Fastest();
+    if (fastest < 0) return absl::OkStatus();
+    Say(absl::StrFormat("measured round %d: best %s, %s", race_.timing(fastest).samples, Milliseconds(race_.timing(fastest).median_us),
+                        result(fastest).schedule));
+  }
+  return absl::OkStatus();
+}
+
+void Tuning::Fail(int v, const Failure& failure) {
+  result(v).verdict = failure.verdict;
+  result(v).reason = failure.reason;
+  tried_.insert(v);
+  race_.Leave(v);
+  if (loaded_.erase(v) != 0) runner_.Unload(v);
+  if (options_.journal == nullptr) return;
+  options_.journal->Begin(options_.key, result(v));
+  options_.journal->End(options_.key, result(v));
+}
+
+/// Once more on fresh data, after all the timing: what is stored must be right.
+absl::Status Tuning::VerifyWinner() {
+  for (int winner = race_.Winner(); winner >= 0; winner = race_.Winner()) {
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure, runner_.Verify(winner));
+    if (!failure.has_value()) return absl::OkStatus();
+    Fail(winner, *failure);
+  }
+  if (stop_ == Stop::kInterrupted) return absl::CancelledError("tuning was interrupted before anything was measured");
+  for (const Entrant& e : entrants_) {
+    if (e.result.reason.empty()) continue;
+    return absl::InternalError(absl::StrCat("none of the ", size(), " variants runs and gives the right answer; the first, ",
+                                            Words(e.result), ": ", Name(e.result.verdict), ": ", e.result.reason));
+  }
+  return absl::InternalError("nothing was measured");
+}
+
+void Tuning::FillTimings() {
+  for (int v = 0; v < size(); ++v) {
+    VariantResult& r = result(v);
+    if (const Timing timing = race_.timing(v); timing.samples > 0) r.timing = timing;
+    if (r.verdict != Verdict::kNotMeasured) continue;
+    if (stop_ == Stop::kNo && race_.running(v)) {
+      r.verdict = Verdict::kMeasured;
+    } else if (stop_ != Stop::kNo) {
+      r.reason = StopReason();
+    }
+  }
+}
+
+TuningRecord Tuning::MakeRecord(int winner) {
+  FillTimings();
+  // Without the baseline (it failed), the simplest that ran stands in for it.
+  int baseline = baseline_;
+  for (int v = 0; v < size() && result(baseline).timing.samples == 0; ++v) {
+    if (race_.running(v) && result(v).timing.samples > 0) baseline = v;
+  }
+  TuningRecord record;
+  record.key = options_.key;
+  record.key_text = options_.key_text;
+  record.best = result(winner);
+  record.baseline = result(baseline);
+  if (const int second = race_.RunnerUp(winner); second >= 0) record.runner_up = Words(result(second));
+  for (const Entrant& e : entrants_) {
+    if (e.result.bytes > 0 && (record.necessary_bytes == 0 || e.result.bytes < record.necessary_bytes)) {
+      record.necessary_bytes = e.result.bytes;
+    }
+  }
+  record.variants = size();
+  record.complete = stop_ == Stop::kNo;
+  record.created_s = absl::ToUnixSeconds(absl::Now());
+  record.origin = MachineDigest();
+  return record;
+}
+
+/// So that a job which is killed leaves something.
+absl::Status Tuning::StoreBestSoFar() {
+  const int winner = race_.Winner();
+  if (options_.journal == nullptr || winner < 0) return absl::OkStatus();
+  const std::vector<Entrant> before = entrants_;
+  TuningRecord record = MakeRecord(winner);
+  record.complete = false;
+  std::vector<VariantResult> variants;
+  for (const Entrant& e : entrants_) variants.push_back(e.result);
+  options_.journal->Store(record, variants);
+  entrants_ = before;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tuned> Tuning::Finish() {
+  RETURN_IF_ERROR(VerifyWinner());
+  Tuned tuned;
+  tuned.best = race_.Winner();
+  // Rank 0's, so that all ranks hold the same bytes.
+  ASSIGN_OR_RETURN(const std::string record, exchange_.Broadcast(Encode(MakeRecord(tuned.best))));
+  ASSIGN_OR_RETURN(tuned.record, DecodeRecord(record));
+  for (const Entrant& e : entrants_) tuned.variants.push_back(e.result);
+  for (int v : std::set<int>(loaded_)) runner_.Unload(v);
+  if (options_.journal != nullptr) options_.journal->Store(tuned.record, tuned.variants);
+  return tuned;
+}
+
+}  // namespace
+
+absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
+                           const TunerOptions& options) {
+  return Tuning(std::move(entrants), baseline, runner, exchange, options).Run();
+}
+
+}  // namespace coconet

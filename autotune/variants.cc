@@ -1,0 +1,107 @@
+#include "autotune/variants.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// Elements of the largest tensor of a shrunk program, about: more than two chunks a rank for a few ranks.
+constexpr int64_t kSmallElements = 10007;
+
+const TensorType* DeclaredType(const Op& op) {
+  if (const auto* input = std::get_if<Input>(&op)) return &input->type;
+  if (const auto* state = std::get_if<State>(&op)) return &state->type;
+  return nullptr;
+}
+
+/// Small extents for large ones. Extents of up to `cap` only become odd.
+std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap) {
+  std::map<int64_t, int64_t> small;
+  std::set<int64_t> taken = {0, 1};
+  for (int64_t extent : extents) {
+    if (extent <= 2) {
+      small[extent] = extent;
+      taken.insert(extent);
+    }
+  }
+  for (int64_t extent : extents) {
+    if (extent <= 2) continue;
+    int64_t size = std::min((extent - 1) | 1, cap | 1);
+    while (size > 2 && taken.count(size) != 0) size -= 2;
+    if (size <= 2) size = extent;  // so many different ones that no small odd number is left
+    small[extent] = size;
+    taken.insert(size);
+  }
+  return small;
+}
+
+}  // namespace
+
+absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space) {
+  ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(program));
+  VariantSet set;
+  int group = -1;
+  for (const Schedule& schedule : schedules) {
+    const bool baseline = IsBaseline(schedule);
+    const Config* previous = nullptr;
+    const std::vector<Config> configs = Configs(schedule, space);
+    for (const Config& config : configs) {
+      if (previous == nullptr || previous->protocol != config.protocol) ++group;
+      previous = &config;
+      if (baseline && set.baseline < 0) set.baseline = static_cast<int>(set.variants.size());
+      set.variants.push_back({schedule, config, group});
+    }
+  }
+  if (set.variants.empty() || set.baseline < 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("tune ", program.name, ": none of its ", schedules.size(), " schedules can run on ", space.ranks,
+                     " ranks with sums in ", space.library ? "any" : "rank", " order"));
+  }
+  return set;
+}
+
+std::string DigestOf(const VariantSet& set) {
+  std::string text = absl::StrCat("baseline ", set.baseline, "\n");
+  for (const Variant& v : set.variants) absl::StrAppend(&text, TraceText(v.schedule.trace), " | ", Text(v.config), "\n");
+  return Fingerprint(text);
+}
+
+VariantResult Describe(const Variant& variant) {
+  VariantResult result;
+  result.trace = TraceText(variant.schedule.trace);
+  result.schedule = Describe(variant.schedule);
+  result.config = variant.config;
+  return result;
+}
+
+Graph Shrink(const Graph& program) {
+  std::set<int64_t> extents;
+  size_t dims = 1;
+  for (const Node& node : program.nodes) {
+    const TensorType* type = DeclaredType(node.op);
+    if (type == nullptr) continue;
+    dims = std::max(dims, type->shape.size());
+    for (const Dim& dim : type->shape) extents.insert(dim.size);
+  }
+  const auto cap = static_cast<int64_t>(std::pow(static_cast<double>(kSmallElements), 1.0 / static_cast<double>(dims)));
+  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap);
+  const auto shrink = [&](TensorType& type) {
+    for (Dim& dim : type.shape) dim.size = small.at(dim.size);
+  };
+  Graph out = program;
+  for (Node& node : out.nodes) {
+    if (auto* input = std::get_if<Input>(&node.op)) shrink(input->type);
+    if (auto* state = std::get_if<State>(&node.op)) shrink(state->type);
+  }
+  return out;
+}
+
+}  // namespace coconet

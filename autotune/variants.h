@@ -1,0 +1,46 @@
+#ifndef COCONET_AUTOTUNE_VARIANTS_H_
+#define COCONET_AUTOTUNE_VARIANTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autotune/record.h"
+#include "coconet/graph.h"
+#include "coconet/schedule.h"
+#include "jit/config.h"
+
+namespace coconet {
+
+/// What is compiled, checked and timed.
+struct Variant {
+  Schedule schedule;
+  Config config;
+  /// Variants of a group differ in their numbers only: the same schedule and protocol. The first of a group is its plainest.
+  int group = 0;
+};
+
+/// Everything to try for a program, simplest first: every schedule with every config.
+struct VariantSet {
+  std::vector<Variant> variants;
+  /// The AllReduces as written, computations fused, plainest config: what a careful user has without us.
+  int baseline = -1;
+};
+
+/// `program` is bound. A pure function of its arguments. FailedPrecondition when nothing is possible, which says why.
+absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space);
+
+/// Names the list, so that ranks can see that theirs are the same.
+std::string DigestOf(const VariantSet& set);
+
+/// The variant as results list it, not yet tried.
+VariantResult Describe(const Variant& variant);
+
+/// The same program with every large extent small and odd, so that all elements can be checked and tails are
+/// not multiples of anything: equal extents stay equal, and 0 and 1 what they are. Sizes are arguments of kernels, so
+/// these are the same kernels.
+Graph Shrink(const Graph& program);
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_VARIANTS_H_
