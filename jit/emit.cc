@@ -1,7 +1,6 @@
 #include "jit/emit.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,32 +8,11 @@
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "jit/arguments.h"
-#include "jit/broadcast.h"
-#include "jit/literal.h"
+#include "jit/expressions.h"
 #include "runtime/kernel_abi.h"
 
 namespace coconet {
 namespace {
-
-absl::string_view LoadFrom(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::kSum: return "LoadSum";
-    case ReduceKind::kMax: return "LoadMax";
-    case ReduceKind::kMin: return "LoadMin";
-  }
-  return "";
-}
-
-enum class Domain : uint8_t { kSlice, kFull };
-
-/// Statements of one phase's loop body, and what they name.
-struct Phase {
-  Domain domain{};
-  std::string statements;
-  std::map<NodeId, std::string> names;
-  bool reads_gathered = false;
-  int64_t bytes_per_element = 0;
-};
 
 /// Builds the text of one kernel. Used once.
 class Emitter {
@@ -45,28 +23,15 @@ class Emitter {
   absl::StatusOr<EmittedKernel> Emit();
 
  private:
-  bool InUnit(NodeId id) const { return u_.unit_of[id] == unit_; }
   const TensorType& type(NodeId id) const { return u_.types[id]; }
 
   absl::Status FindShape();
   absl::Status EmitStores();
   absl::Status EmitStore(NodeId value, const TensorType& type, int buffer);
   absl::Status EmitPush(NodeId gather);
-  absl::StatusOr<std::string> Eval(Phase& phase, NodeId id);
-  absl::StatusOr<std::string> EvalOutside(Phase& phase, NodeId id);
-  absl::StatusOr<std::string> EvalCollective(Phase& phase, NodeId id);
-  absl::StatusOr<std::string> EvalArithmetic(NodeId id, const std::vector<std::string>& operands, absl::string_view lanes);
-  std::string InRange(NodeId id, std::string expression) const;
-  absl::StatusOr<std::string> Scalar(NodeId id);
-  bool DependsOnOwnCollective(NodeId id) const;
-  bool OnlyStored(NodeId id) const;
-
-  std::string Own(NodeId typed_as, int buffer) { return args_.Own(buffer, type(typed_as).dtype); }
-  std::string Peers(NodeId typed_as, int buffer) { return args_.Peers(buffer, type(typed_as).dtype); }
   bool Streams(int buffer) const;
   bool Waits() const { return collective_ && ranks_ > 1; }
 
-  std::string Define(Phase& phase, NodeId id, absl::string_view expression);
   std::string LoopText(const Phase& phase) const;
   std::string PhaseAText();
   std::string PhaseBText();
@@ -84,11 +49,9 @@ class Emitter {
   Shape shape_;              // of the iteration space
   int slice_dim_ = Layout::kFlat;
   bool collective_ = false;  // loads from or stores to peers
-  Phase a_{Domain::kSlice, {}, {}, false, 0}, b_{Domain::kFull, {}, {}, false, 0};
-  std::string scalars_;      // statements before the phases
-  std::map<NodeId, std::string> scalar_names_;
+  Phase a_{.domain = Phase::Domain::kSlice}, b_{.domain = Phase::Domain::kWhole};
   Arguments args_;
-  int named_ = 0;            // values, scalars and maps named so far
+  Expressions expressions_{u_, unit_, ranks_, shape_, table_, args_};
 };
 
 absl::Status Emitter::FindShape() {
@@ -116,163 +79,21 @@ bool Emitter::Streams(int buffer) const {
   return false;
 }
 
-bool Emitter::DependsOnOwnCollective(NodeId id) const {
-  id = u_.Value(id);
-  if (!InUnit(id)) {
-    if (!u_.IsScalar(id)) return false;
-  } else if (Communicates(g_, id)) {
-    return true;
-  }
-  const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
-  return std::any_of(inputs.begin(), inputs.end(), [&](NodeId i) { return DependsOnOwnCollective(i); });
-}
-
-/// Every use of `id` rounds it to its type anyway.
-bool Emitter::OnlyStored(NodeId id) const {
-  return std::all_of(u_.users[id].begin(), u_.users[id].end(), [&](NodeId user) {
-    if (!InUnit(user)) return true;
-    return Is<AllGather>(g_, user) || Is<Output>(g_, user) || (Is<Update>(g_, user) && OnlyStored(user));
-  });
-}
-
-/// u8 is computed in a wider type, and wraps all the same.
-std::string Emitter::InRange(NodeId id, std::string expression) const {
-  return type(id).dtype == DType::kU8 ? absl::StrCat("Wrapped<u8>(", expression, ")") : expression;
-}
-
-absl::StatusOr<std::string> Emitter::EvalArithmetic(NodeId id, const std::vector<std::string>& operands,
-                                                    absl::string_view lanes) {
-  if (const auto* c = As<Const>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(c->value, c->dtype), ")");
-  if (const auto* w = As<WorldSize>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(ranks_, w->dtype), ")");
-  if (const auto* cast = As<Cast>(g_, id)) {
-    const bool narrow = cast->dtype == DType::kF16 || cast->dtype == DType::kBF16;
-    if (narrow && OnlyStored(id)) return absl::StrCat("ConvertLanes<float>(", operands[0], ")");
-    return absl::StrCat("CastTo<", KernelType(cast->dtype), ">(", operands[0], ")");
-  }
-  const auto* fn = As<Pointwise>(g_, id);
-  if (fn == nullptr) return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is not arithmetic"));
-  std::vector<std::pair<std::string, std::string>> holes;
-  for (size_t i = 0; i < operands.size(); ++i) holes.push_back({absl::StrCat("$", i), operands[i]});
-  const std::string expression = absl::StrReplaceAll(Info(fn->fn).kernel_expr, holes);
-  return Info(fn->fn).result == PwResult::kSame ? InRange(id, expression) : expression;
-}
-
-/// A value computed once a kernel, as a pack of one.
-absl::StatusOr<std::string> Emitter::Scalar(NodeId id) {
-  id = u_.Value(id);
-  if (const auto it = scalar_names_.find(id); it != scalar_names_.end()) return it->second;
-  std::string expression;
-  if (u_.IsScalar(id)) {
-    std::vector<std::string> operands;
-    for (NodeId input : g_.nodes[id].inputs) {
-      ASSIGN_OR_RETURN(std::string operand, Scalar(input));
-      operands.push_back(std::move(operand));
-    }
-    ASSIGN_OR_RETURN(expression, EvalArithmetic(id, operands, "1"));
-  } else {
-    CC_CHECK(table_.of[id] >= 0);
-    expression = absl::StrCat("Load<1>(", Own(id, table_.of[id]), ")");
-  }
-  const std::string name = absl::StrCat("s", named_++);
-  absl::StrAppend(&scalars_, "  const auto ", name, " = ", expression, ";\n");
-  scalar_names_[id] = name;
-  return name;
-}
-
-std::string Emitter::Define(Phase& phase, NodeId id, absl::string_view expression) {
-  const std::string name = absl::StrCat("v", named_++);
-  absl::StrAppend(&phase.statements, "      const auto ", name, " = ", expression, ";\n");
-  phase.names[id] = name;
-  return name;
-}
-
-absl::StatusOr<std::string> Emitter::EvalOutside(Phase& phase, NodeId id) {
-  const int buffer = table_.of[id];
-  CC_CHECK(buffer >= 0);
-  const TensorType& t = type(id);
-  phase.bytes_per_element += static_cast<int64_t>(SizeOf(t.dtype));
-  std::string base = Own(id, buffer);
-  const bool sliced = t.layout.sliced();
-  if (sliced && phase.domain == Domain::kFull) {
-    return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is sliced, and read over the whole tensor"));
-  }
-  if (t.shape == shape_) {
-    return Define(phase, id, absl::StrCat("Load<V>(", base, sliced ? " + (i - c.shift))" : " + i)"));
-  }
-  const Broadcast map = BroadcastOf(t, shape_, ranks_);
-  if (map.identity) return Define(phase, id, absl::StrCat("Load<V>(", base, " + i)"));
-  std::vector<Arg> words;
-  for (int64_t dim : map.dims) words.push_back({Arg::Kind::kInt, -1, dim});
-  for (int64_t stride : map.strides) words.push_back({Arg::Kind::kInt, -1, stride});
-  const int number = named_++;
-  const std::string name = absl::StrCat("map", number);
-  const std::string field = args_.Member(absl::StrCat("BroadcastMap<", map.dims.size(), "> ", name), name, std::move(words));
-  if (sliced) {
-    base = absl::StrCat(base, " - rank * ", args_.Integer(absl::StrCat("skip", number), map.elements_a_rank));
-  }
-  return Define(phase, id, absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")"));
-}
-
-absl::StatusOr<std::string> Emitter::EvalCollective(Phase& phase, NodeId id) {
-  const int64_t size = static_cast<int64_t>(SizeOf(type(id).dtype));
-  const auto misplaced = [&](absl::string_view where) {
-    return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is used ", where));
-  };
-  if (Is<AllGather>(g_, id)) {
-    if (phase.domain != Domain::kFull) return misplaced("on slices, in the kernel that gathers it");
-    phase.reads_gathered = true;
-    phase.bytes_per_element += size;
-    return Define(phase, id, absl::StrCat("Load<V>(", Own(id, table_.GatherTargets(u_, id)[0]), " + i)"));
-  }
-  ReduceKind kind{};
-  if (const auto* rs = As<ReduceScatter>(g_, id)) {
-    if (phase.domain != Domain::kSlice) return misplaced("over the whole tensor");
-    kind = rs->kind;
-  } else {
-    if (phase.domain != Domain::kFull) return misplaced("on slices");
-    kind = As<AllReduce>(g_, id)->kind;
-  }
-  const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
-  if (InUnit(operand) || table_.of[operand] < 0) return misplaced("on a value that is not in memory");
-  phase.bytes_per_element += ranks_ * size;
-  return Define(phase, id,
-                InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", Peers(operand, table_.of[operand]), ", i)")));
-}
-
-absl::StatusOr<std::string> Emitter::Eval(Phase& phase, NodeId id) {
-  id = u_.Value(id);
-  if (const auto it = phase.names.find(id); it != phase.names.end()) return it->second;
-  if (InUnit(id) && Communicates(g_, id)) return EvalCollective(phase, id);
-  if (type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id)) {
-    if (const auto* c = As<Const>(g_, id)) return Define(phase, id, absl::StrCat("Splat<V>(", Literal(c->value, c->dtype), ")"));
-    ASSIGN_OR_RETURN(const std::string scalar, Scalar(id));
-    return Define(phase, id, absl::StrCat("Splat<V>(Get(", scalar, ", 0))"));
-  }
-  if (!InUnit(id) && !u_.IsScalar(id)) return EvalOutside(phase, id);
-  std::vector<std::string> operands;
-  for (NodeId input : g_.nodes[id].inputs) {
-    ASSIGN_OR_RETURN(std::string operand, Eval(phase, input));
-    operands.push_back(std::move(operand));
-  }
-  ASSIGN_OR_RETURN(const std::string expression, EvalArithmetic(id, operands, "V"));
-  return Define(phase, id, expression);
-}
-
 absl::Status Emitter::EmitStore(NodeId value, const TensorType& t, int buffer) {
   Phase& phase = t.layout.sliced() ? a_ : b_;
-  ASSIGN_OR_RETURN(const std::string name, Eval(phase, value));
+  ASSIGN_OR_RETURN(const std::string name, expressions_.Eval(phase, value));
   phase.bytes_per_element += static_cast<int64_t>(SizeOf(t.dtype));
-  absl::StrAppend(&phase.statements, "      Store<", Streams(buffer) ? "kStreamed" : "kCached", ">(", Own(value, buffer),
+  absl::StrAppend(&phase.stores, "      Store<", Streams(buffer) ? "kStreamed" : "kCached", ">(", args_.Own(buffer, type(value).dtype),
                   t.layout.sliced() ? " + (i - c.shift), " : " + i, ", name, ");\n");
   return absl::OkStatus();
 }
 
 absl::Status Emitter::EmitPush(NodeId gather) {
-  ASSIGN_OR_RETURN(const std::string name, Eval(a_, g_.nodes[gather].inputs[0]));
+  ASSIGN_OR_RETURN(const std::string name, expressions_.Eval(a_, g_.nodes[gather].inputs[0]));
   for (int buffer : table_.GatherTargets(u_, gather)) {
     a_.bytes_per_element += ranks_ * static_cast<int64_t>(SizeOf(type(gather).dtype));
-    absl::StrAppend(&a_.statements, "      StorePeers<", Streams(buffer) ? "kStreamed" : "kCached", ">(",
-                    Peers(gather, buffer), ", i, ", name, ");\n");
+    absl::StrAppend(&a_.stores, "      StorePeers<", Streams(buffer) ? "kStreamed" : "kCached", ">(",
+                    args_.Peers(buffer, type(gather).dtype), ", i, ", name, ");\n");
   }
   return absl::OkStatus();
 }
@@ -284,7 +105,7 @@ absl::Status Emitter::EmitStores() {
       RETURN_IF_ERROR(EmitPush(id));
     } else if (IsStore(g_, id)) {
       const NodeId value = u_.Value(StoredOperand(g_, id));
-      if (InUnit(value) && Is<AllGather>(g_, value)) continue;  // pushed
+      if (expressions_.InUnit(value) && Is<AllGather>(g_, value)) continue;  // pushed
       RETURN_IF_ERROR(EmitStore(value, type(id), table_.target[id]));
     } else if (table_.of[id] >= 0 && table_.buffers[table_.of[id]].role == BufferRole::kTemp) {
       RETURN_IF_ERROR(EmitStore(id, type(id), table_.of[id]));
@@ -295,18 +116,18 @@ absl::Status Emitter::EmitStores() {
 
 std::string Emitter::LoopText(const Phase& phase) const {
   return absl::StrCat("    ForEach<kV>(grid, c.begin, c.end, p.packed != 0, [&](auto lanes, Index i) {\n",
-                      "      constexpr int V = decltype(lanes)::kCount;\n", phase.statements, "    });\n");
+                      "      constexpr int V = decltype(lanes)::kCount;\n", phase.values, phase.stores, "    });\n");
 }
 
 std::string Emitter::PhaseAText() {
-  if (a_.statements.empty()) return "";
+  if (a_.stores.empty()) return "";
   const absl::string_view publish = b_.reads_gathered && Waits() ? "    Publish(sync, grid, c.id);\n" : "";
   return absl::StrCat("  ForChunks(grid, cut, rank, p.chunk, [&](const Chunk& c) {\n", LoopText(a_), publish,
                       "    return true;\n  });\n");
 }
 
 std::string Emitter::PhaseBText() {
-  if (b_.statements.empty()) return "";
+  if (b_.stores.empty()) return "";
   if (!b_.reads_gathered) {
     return absl::StrCat("  ForChunks(grid, Cut{1, p.n, p.n}, 0, p.chunk, [&](const Chunk& c) {\n",
                         LoopText(b_), "    return true;\n  });\n");
@@ -321,7 +142,7 @@ std::string Emitter::PhaseBText() {
 void Emitter::AddPlaceFields() {
   args_.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
   args_.Integer("chunk", config_.chunk);
-  const bool cuts = !a_.statements.empty() || b_.reads_gathered;
+  const bool cuts = !a_.stores.empty() || b_.reads_gathered;
   const TensorSlicing cut = SlicingOf(shape_, slice_dim_, ranks_);
   const int64_t row_elements = cut.slicing.extent * cut.inner, per = cut.slicing.per * cut.inner;
   // Packs of an unaligned row would straddle it.
@@ -344,8 +165,8 @@ void Emitter::AddPlaceFields() {
 }
 
 std::string Emitter::BodyText() {
-  std::string body = absl::StrCat("  const int rank = int(p.rank);\n", args_.LocalsText(), scalars_);
-  if (!a_.statements.empty() || b_.reads_gathered) absl::StrAppend(&body, "  const Cut cut{p.outer, p.row_elements, p.per};\n");
+  std::string body = absl::StrCat("  const int rank = int(p.rank);\n", args_.LocalsText(), expressions_.scalars());
+  if (!a_.stores.empty() || b_.reads_gathered) absl::StrAppend(&body, "  const Cut cut{p.outer, p.row_elements, p.per};\n");
   const bool streams = config_.streaming != Streaming::kNone;
   if (Waits()) {
     absl::StrAppend(&body, "  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs, p.row, rank, int(p.step), ",
@@ -363,7 +184,7 @@ std::string Emitter::BodyText() {
 absl::StatusOr<EmittedKernel> Emitter::Emit() {
   RETURN_IF_ERROR(FindShape());
   RETURN_IF_ERROR(EmitStores());
-  if (!b_.statements.empty() && !b_.reads_gathered) args_.Integer("n", NumElements(shape_));
+  if (!b_.stores.empty() && !b_.reads_gathered) args_.Integer("n", NumElements(shape_));
   AddPlaceFields();
   const std::string body = BodyText();
   EmittedKernel kernel;
@@ -374,7 +195,7 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   kernel.symbol = absl::StrCat("k_", Fingerprint(text).substr(0, 16));
   kernel.text = absl::StrReplaceAll(text, {{"@name@", kernel.symbol}});
   const int64_t n = NumElements(shape_);
-  const int64_t slice = a_.statements.empty() ? 0 : SlicingOf(shape_, slice_dim_, ranks_).slice_elements();
+  const int64_t slice = a_.stores.empty() ? 0 : SlicingOf(shape_, slice_dim_, ranks_).slice_elements();
   kernel.bytes = a_.bytes_per_element * std::min(slice, n) + b_.bytes_per_element * n;
   return kernel;
 }

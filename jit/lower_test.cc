@@ -55,6 +55,20 @@ TEST(Lower, ReadsAnOldStateBeforeItIsUpdated) {
   EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "m d t0 | kernel C | kernel C | kernel C ");
 }
 
+TEST(Lower, LoadsEverythingBeforeItStoresAnything) {
+  const Schedule s = Find("input g : f32[100] replicated\nstate m : f32[100] replicated\nstate d : f32[100] replicated\n"
+                          "a = 2 * g\nupdate(m, a)\nupdate(d, m - a)\n",
+                          "fuse(C)");
+  const std::string source = Lower(s, {}, 1)->source;
+  EXPECT_GT(source.find("Store<"), source.rfind("Load<V>")) << source;
+}
+
+TEST(Lower, TakesLongChainsOfScalars) {
+  std::string body = "input x : f32[8] replicated\ninput s : f32[]\ns0 = s\n";
+  for (int i = 0; i < 200; ++i) absl::StrAppend(&body, "s", i + 1, " = s", i, " * s", i, "\n");
+  EXPECT_TRUE(Lower(Plain(absl::StrCat(body, "output y = x * s200\n")), {}, 2).ok());
+}
+
 TEST(Lower, SharesTemporariesWhoseLivesDoNotOverlap) {
   const Schedule s = Plain("input x : f32[100] replicated\noutput y = abs(exp(sqrt(neg(abs(x)))))\n");
   EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "x y t0 t1 | kernel C | kernel C | kernel C | kernel C | kernel C ");

@@ -26,9 +26,12 @@ bool Units::IsScalar(NodeId id) const {
 
 std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   std::set<NodeId> reads;
+  std::set<NodeId> seen;
   std::vector<NodeId> pending;
   const auto expand = [&](NodeId of) {
-    for (NodeId operand : ValueOperands(*graph, of)) pending.push_back(Value(operand));
+    for (NodeId operand : ValueOperands(*graph, of)) {
+      if (seen.insert(Value(operand)).second) pending.push_back(Value(operand));
+    }
   };
   expand(id);
   while (!pending.empty()) {
