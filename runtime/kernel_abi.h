@@ -34,8 +34,8 @@ struct Control {
   unsigned abort;                 // non-zero: give up at the next wait; 1 + the rank that gave up first
   unsigned spins;                 // polls of a flag before `wait` is called; 0 when ranks outnumber cores
   unsigned long long timeout_ns;  // how long one wait may take
-  /// Host only: the waiting policy, in one place (runtime/host/wait.cc). Returns false after the deadline or abort, with
-  /// `failure` filled in.
+  /// Host only: the waiting policy, in one place (runtime/host/wait.cc). Returns false after the deadline or abort,
+  /// with `failure` filled in.
   bool (*wait)(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot);
   WaitFailure failure;
 };

@@ -86,7 +86,7 @@ struct Topology {
   std::string library;      // name and version of the library communicator, e.g. "mpi Open MPI 4.1.4"
   int nodes = 1;
   int ranks_per_node = 1;
-  int cores = 1;            // that this process may run on
+  int cores = 1;            // that the ranks of this node may run on
 };
 
 /// One rank's endpoint of a world.
@@ -106,8 +106,9 @@ class Rank {
   /// Loads a binary made for this backend: a shared object's path on the host.
   virtual absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) = 0;
 
-  /// Collective. `buffers[i]` backs plan.buffers[i] and must be at least that large, symmetric where the plan says so, and outlive the
-  /// result; entries of kSync buffers are ignored (allocated here). `timeout_s`: deadline of one wait.
+  /// Collective. `buffers[i]` backs plan.buffers[i] and must be at least that large, symmetric where the plan says so,
+  /// and outlive the result; entries of kSync buffers are ignored (allocated here, zero-filled). `timeout_s`: deadline
+  /// of one wait; <= 0: the world's. InvalidArgument when the plan, which the ranks must agree on, does not fit.
   virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
                                                           absl::Span<Memory* const> buffers, double timeout_s) = 0;
 

@@ -8,6 +8,11 @@
 #include "runtime/mpi/mpi_world.h"
 
 namespace coconet {
+namespace {
+
+constexpr int kMostThreadRanks = 1024;  // more threads than any machine has cores for; fewer than systems allow
+
+}  // namespace
 
 bool UnderMpi() {
   // What Open MPI's, MPICH's and SLURM's launchers set for the processes they start.
@@ -18,8 +23,9 @@ bool UnderMpi() {
 }
 
 absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
-  if (options.ranks < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("RunWorld: want at least one rank, have ", options.ranks));
+  if (options.ranks < 0 || options.ranks > kMostThreadRanks) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("RunWorld: want 1 to ", kMostThreadRanks, " ranks, have ", options.ranks));
   }
   const double timeout_s = options.timeout_s > 0 ? options.timeout_s : GetEnv().timeout_s;
   if (UnderMpi()) return RunMpiWorld(timeout_s, options.pin, body);

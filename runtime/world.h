@@ -13,16 +13,17 @@ struct WorldOptions {
   int ranks = 0;
   /// Deadline of one wait for a peer, seconds; <= 0: COCONET_TIMEOUT.
   double timeout_s = 0;
-  bool pin = true;  // rank i to the i-th core this process may run on (modulo), where there are enough
+  bool pin = true;  // rank i to the i-th core that this node's ranks may run on, modulo
 };
 
 /// True when this process was started by an MPI launcher.
 bool UnderMpi();
 
 /// Runs `body` once a rank and returns when all ranks of this process are done: OK, or the first error by
-/// rank, those that only followed from a peer's (Aborted) last. Without MPI, `options.ranks` threads, created and pinned here. Under an MPI launcher, this process's
-/// rank, on the calling thread; MPI_Init is called only if nobody has. A rank whose body returns an error leaves the
-/// world, so the others' waits end instead of timing out. Nothing is left behind: no threads, handles or memory.
+/// rank, those that only followed from a peer's (Aborted) last. Without MPI, `options.ranks` threads, created and
+/// pinned here. Under an MPI launcher, this process's rank, on the calling thread; MPI_Init is called only if nobody
+/// has, and then MPI_Finalize when the process exits. A rank whose body returns an error leaves the world, so the
+/// others' waits end instead of timing out. Nothing is left behind: no threads, handles or memory.
 absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body);
 
 }  // namespace coconet

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -47,9 +48,11 @@ TEST(RunWorld, WaitsAsLongAsItIsTold) {
                                         "COCONET_TIMEOUT sets the deadline"));
 }
 
-TEST(RunWorld, RefusesANegativeNumberOfRanks) {
-  EXPECT_EQ(RunWorld({.ranks = -1}, [](Rank&) { return absl::OkStatus(); }),
-            absl::InvalidArgumentError("RunWorld: want at least one rank, have -1"));
+TEST(RunWorld, RefusesSillyNumbersOfRanks) {
+  for (int ranks : {-1, 1025}) {
+    EXPECT_EQ(RunWorld({.ranks = ranks}, [](Rank&) { return absl::OkStatus(); }),
+              absl::InvalidArgumentError(absl::StrCat("RunWorld: want 1 to 1024 ranks, have ", ranks)));
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 namespace coconet {
 namespace {
 
+constexpr int kMostBlocks = 1024;  // each is a thread
 constexpr int64_t kLine = 64;  // bytes of a cache line: buffers of different writers never share one
 
 int64_t Advance(int64_t& end, int64_t bytes) {
@@ -34,7 +35,9 @@ absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
 }
 
 absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
-  if (step.blocks < 1) return Bad(step.label, "at least one block", absl::StrCat(step.blocks));
+  if (step.blocks < 1 || step.blocks > kMostBlocks) {
+    return Bad(step.label, absl::StrCat("1 to ", kMostBlocks, " blocks"), absl::StrCat(step.blocks));
+  }
   for (const Arg& arg : step.args) {
     if (arg.kind != Arg::Kind::kPeers && arg.kind != Arg::Kind::kOwn) continue;
     if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size())) {

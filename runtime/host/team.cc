@@ -44,9 +44,9 @@ void Team::Run(HostKernel kernel, const void* params, int blocks, const WaitTerm
   const WaitTerms forever{terms.spins, std::numeric_limits<int64_t>::max()};  // the waits in a kernel have deadlines
   for (int i = 0; i + 1 < blocks; ++i) {
     const Worker& worker = *workers_[i];
+    const unsigned job = worker.job.load(std::memory_order_relaxed);
     WaitUntil(
-        forever, [&] { return worker.done.load(std::memory_order_acquire) == worker.job.load(std::memory_order_relaxed); },
-        [] { return false; });
+        forever, [&] { return worker.done.load(std::memory_order_acquire) == job; }, [] { return false; });
   }
 }
 

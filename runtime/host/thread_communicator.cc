@@ -98,7 +98,8 @@ absl::Status ThreadCommunicator::AwaitAll(std::atomic<unsigned> Desks::Desk::*fl
 }
 
 absl::Status ThreadCommunicator::Retreat(const absl::Status& why) {
-  // Sequentially consistent, like the peers' stores to `ready`: one that is not ready below will see that this rank left.
+  // Sequentially consistent, like the peers' stores to `ready`: one that is not ready below will see that this rank
+  // left.
   board_.Leave(rank_, why);
   for (int peer = 0; peer < size_; ++peer) {
     const Desks::Desk& theirs = desks_->of[peer];

@@ -1,8 +1,12 @@
 #include "runtime/mpi/mpi_exchange.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "runtime/mpi/mpi_status.h"
 
@@ -33,38 +37,52 @@ absl::StatusOr<std::vector<std::string>> MpiExchange::AllGather(absl::string_vie
 }
 
 absl::StatusOr<std::vector<std::string>> MpiExchange::Gather(absl::string_view mine, Round& round) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, GatherEnvelopes(mine, round));
+  std::vector<std::string> all;
+  if (absl::c_all_of(sizes, [](int64_t size) { return size <= Envelope::kRoom; })) {
+    for (int peer = 0; peer < size_; ++peer) {
+      const char* theirs = round.envelopes.data() + peer * sizeof(Envelope);
+      all.emplace_back(theirs + offsetof(Envelope, text), sizes[peer]);
+    }
+    return all;
+  }
+  RETURN_IF_ERROR(GatherLetters(mine, sizes, round));
+  const char* next = round.letters.data();
+  for (int64_t size : sizes) {
+    all.emplace_back(next, size);
+    next += size;
+  }
+  return all;
+}
+
+absl::StatusOr<std::vector<int64_t>> MpiExchange::GatherEnvelopes(absl::string_view mine, Round& round) {
   Envelope own{.size = static_cast<int64_t>(mine.size()), .text = {}};
   std::memcpy(own.text, mine.data(), std::min<size_t>(mine.size(), Envelope::kRoom));
   round.sent.assign(reinterpret_cast<char*>(&own), reinterpret_cast<char*>(&own + 1));
-  round.envelopes.resize(size_ * sizeof(Envelope));
-  RETURN_IF_MPI(Iallgather, round.sent.data(), sizeof(Envelope), MPI_BYTE, round.envelopes.data(), sizeof(Envelope), MPI_BYTE,
+  round.envelopes.resize(size_ * sizeof own);
+  RETURN_IF_MPI(Iallgather, round.sent.data(), sizeof own, MPI_BYTE, round.envelopes.data(), sizeof own, MPI_BYTE,
                 comm_, &round.request);
   RETURN_IF_ERROR(Await(round));
-
-  std::vector<std::string> all;
-  std::vector<int> sizes, begins;
-  int64_t end = 0;
-  bool fits = true;
+  std::vector<int64_t> sizes(size_);
   for (int peer = 0; peer < size_; ++peer) {
-    Envelope theirs;
-    std::memcpy(&theirs, round.envelopes.data() + peer * sizeof theirs, sizeof theirs);
-    fits &= theirs.size <= Envelope::kRoom;
-    all.emplace_back(theirs.text, std::min<int64_t>(theirs.size, Envelope::kRoom));
-    sizes.push_back(static_cast<int>(theirs.size));
-    begins.push_back(static_cast<int>(end));
-    end += theirs.size;
+    std::memcpy(&sizes[peer], round.envelopes.data() + peer * sizeof own, sizeof(int64_t));
   }
-  if (fits) return all;
-  if (end > std::numeric_limits<int>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("messages of ", end, " bytes; want less than 2 GiB together"));
+  return sizes;
+}
+
+absl::Status MpiExchange::GatherLetters(absl::string_view mine, const std::vector<int64_t>& sizes, Round& round) {
+  const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  if (total > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("messages of ", total, " bytes; want less than 2 GiB together"));
   }
   round.sent.assign(mine.begin(), mine.end());
-  round.letters.resize(end);
-  RETURN_IF_MPI(Iallgatherv, round.sent.data(), sizes[rank_], MPI_BYTE, round.letters.data(), sizes.data(), begins.data(),
-                MPI_BYTE, comm_, &round.request);
-  RETURN_IF_ERROR(Await(round));
-  for (int peer = 0; peer < size_; ++peer) all[peer].assign(round.letters.data() + begins[peer], sizes[peer]);
-  return all;
+  round.counts.assign(sizes.begin(), sizes.end());
+  round.begins.resize(size_);
+  std::exclusive_scan(round.counts.begin(), round.counts.end(), round.begins.begin(), 0);
+  round.letters.resize(total);
+  RETURN_IF_MPI(Iallgatherv, round.sent.data(), round.counts[rank_], MPI_BYTE, round.letters.data(),
+                round.counts.data(), round.begins.data(), MPI_BYTE, comm_, &round.request);
+  return Await(round);
 }
 
 absl::Status MpiExchange::Await(Round& round) {

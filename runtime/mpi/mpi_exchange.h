@@ -33,8 +33,12 @@ class MpiExchange final : public Exchange {
   struct Round {
     MPI_Request request;
     std::vector<char> sent, envelopes, letters;
+    std::vector<int> counts, begins;
   };
   absl::StatusOr<std::vector<std::string>> Gather(absl::string_view mine, Round& round);
+  /// Sends the first bytes of each message with its size; returns the sizes.
+  absl::StatusOr<std::vector<int64_t>> GatherEnvelopes(absl::string_view mine, Round& round);
+  absl::Status GatherLetters(absl::string_view mine, const std::vector<int64_t>& sizes, Round& round);
   absl::Status Await(Round& round);
 
   MPI_Comm comm_;

@@ -44,45 +44,40 @@ struct Shared {
   std::shared_ptr<Region> region;
 };
 
-/// A memfd whose `bytes` are reserved: a full memory is an error here, not a SIGBUS later.
-absl::StatusOr<Handle> Reserve(int64_t bytes, unsigned flags) {
-  Handle handle(memfd_create("coconet", MFD_CLOEXEC | flags));
-  if (handle.fd() < 0 || ftruncate(handle.fd(), bytes) != 0 || fallocate(handle.fd(), 0, 0, bytes) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("Allocate: ", SizeText(bytes), " of shared memory: ", strerror(errno)));
-  }
-  return handle;
+absl::Status Exhausted(int64_t bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("Allocate: ", SizeText(bytes), " of shared memory: ", strerror(errno)));
+}
+
+/// A memfd of huge pages from the system's pool, reserved; not open where that has too few.
+Handle ReserveHuge(int64_t bytes) {
+  Handle handle(memfd_create("coconet", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
+  const bool reserved =
+      handle.fd() >= 0 && ftruncate(handle.fd(), bytes) == 0 && fallocate(handle.fd(), 0, 0, bytes) == 0;
+  return reserved ? std::move(handle) : Handle();
 }
 
 absl::StatusOr<Shared> MakeOwn(int64_t bytes) {
   const int64_t rounded = Region::Rounded(bytes);
   Shared own;
-  if (bytes >= kHugePage) {
-    if (absl::StatusOr<Handle> huge = Reserve(rounded, MFD_HUGETLB | MFD_HUGE_2MB); huge.ok()) {
-      own.handle = *std::move(huge);
-    }
-  }
+  if (bytes >= kHugePage) own.handle = ReserveHuge(rounded);
   if (own.handle.fd() < 0) {
     own.handle = Handle(memfd_create("coconet", MFD_CLOEXEC));
-    if (own.handle.fd() < 0 || ftruncate(own.handle.fd(), rounded) != 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("Allocate: ", SizeText(rounded), " of shared memory: ", strerror(errno)));
-    }
+    if (own.handle.fd() < 0 || ftruncate(own.handle.fd(), rounded) != 0) return Exhausted(rounded);
   }
   ASSIGN_OR_RETURN(own.region, Region::Map(bytes, own.handle.fd()));
   RETURN_IF_ERROR(own.region->Populate());
-  // Whatever a page's history: from here on it is there, or this is an error.
-  if (fallocate(own.handle.fd(), 0, 0, rounded) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("Allocate: ", SizeText(rounded), " of shared memory: ", strerror(errno)));
-  }
+  // After the pages, which come as huge ones only through the mapping; reserves what is missing by now, so that a full
+  // memory is an error here and not a SIGBUS later.
+  if (fallocate(own.handle.fd(), 0, 0, rounded) != 0) return Exhausted(rounded);
   return own;
 }
 
 absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, int64_t bytes) {
   const Handle handle(open(absl::StrCat("/proc/", offer.pid, "/fd/", offer.fd).c_str(), O_RDWR | O_CLOEXEC));
   struct stat found{};
-  if (handle.fd() < 0 || fstat(handle.fd(), &found) != 0 || found.st_ino != offer.inode || found.st_dev != offer.device) {
+  if (handle.fd() < 0 || fstat(handle.fd(), &found) != 0 || found.st_ino != offer.inode ||
+      found.st_dev != offer.device) {
     return absl::FailedPreconditionError(
         absl::StrCat("Allocate: no access to the memory of rank ", peer, " (process ", offer.pid, "): ",
                      handle.fd() < 0 ? strerror(errno) : "another file",

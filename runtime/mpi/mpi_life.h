@@ -1,0 +1,14 @@
+#ifndef COCONET_RUNTIME_MPI_MPI_LIFE_H_
+#define COCONET_RUNTIME_MPI_MPI_LIFE_H_
+
+#include "absl/status/status.h"
+
+namespace coconet {
+
+/// Initialises MPI where nobody has. Then it stays up between worlds, since it can be initialised once a process, and
+/// is finalised when the process exits, provided that all ranks get there within `timeout_s`.
+absl::Status BeginMpi(double timeout_s);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_MPI_MPI_LIFE_H_

@@ -1,0 +1,32 @@
+#include "runtime/mpi/mpi_place.h"
+
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using Cores = std::vector<int>;
+
+TEST(OwnCores, AreDistinctWhereTheyCanBe) {
+  EXPECT_EQ(OwnCores({{0, 1, 2}, {0, 1, 2}}), (Cores{0, 1}));        // not confined
+  EXPECT_EQ(OwnCores({{3}, {1}}), (Cores{3, 1}));                    // to a core each
+  EXPECT_EQ(OwnCores({{0, 1}, {4, 5}, {0, 1}}), (Cores{0, 4, 1}));   // to a socket each
+  EXPECT_EQ(OwnCores({{0}, {0, 1}}), (Cores{0, 1}));
+}
+
+TEST(OwnCores, AreSharedEvenlyWhereTheyAreFew) {
+  EXPECT_EQ(OwnCores({{0, 1}, {0, 1}, {0, 1}, {0, 1}}), (Cores{0, 1, 0, 1}));
+}
+
+TEST(CoresOfNode, AreTheRanksOwnThenTheOthers) {
+  EXPECT_EQ(CoresOfNode({{0, 1, 2}, {0, 1, 2}}, {0, 1}), (Cores{0, 1, 2}));
+  EXPECT_EQ(CoresOfNode({{0, 1}, {4, 5}, {0, 1}}, {0, 4, 1}), (Cores{0, 4, 1, 5}));
+  EXPECT_EQ(CoresOfNode({{0, 1}, {0, 1}, {0, 1}}, {0, 1, 0}), (Cores{0, 1}));
+}
+
+TEST(Place, CountsNodesByTheirLowestRanks) {
+  EXPECT_EQ((Place{.nodes = {0, 0, 2, 2, 4}}).node_count(), 3);
+}
+
+}  // namespace
+}  // namespace coconet
