@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,31 +13,101 @@
 namespace coconet {
 namespace {
 
-/// Every graph transformation that the operations allow by their kind.
-std::vector<Transformation> GraphMoves(const Graph& g) {
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(g);
+/// What a step of the derivation does: to one place, or, in large programs, wherever it can.
+struct MoveKind {
+  enum class Kind : uint8_t { kSplit, kReorder, kSlice, kFuse };
+  Kind kind{};
+  int dim = Layout::kFlat;  // kSplit
+  FuseKind fuse{};          // kFuse
+};
+
+/// Simple ones first. A split is flat, or over one dimension of tensors that have several.
+std::vector<MoveKind> MoveKindsOf(const Graph& program) {
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
   CC_CHECK(types.ok());
+  size_t most_dims = 1;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (As<AllReduce>(program, id)) most_dims = std::max(most_dims, (*types)[id].shape.size());
+  }
+  std::vector<MoveKind> kinds = {{MoveKind::Kind::kSplit}};
+  for (size_t dim = 0; dim < most_dims && most_dims > 1; ++dim) {
+    kinds.push_back({MoveKind::Kind::kSplit, static_cast<int>(dim)});
+  }
+  kinds.push_back({MoveKind::Kind::kReorder});
+  kinds.push_back({MoveKind::Kind::kSlice});
+  for (FuseKind fuse : kAllFuseKinds) kinds.push_back({MoveKind::Kind::kFuse, Layout::kFlat, fuse});
+  return kinds;
+}
+
+/// The moves of a kind that the operations' kinds allow; Apply may refuse some. Graphs change before kernels are made.
+std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind) {
   std::vector<Transformation> moves;
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (As<AllReduce>(g, id)) {
-      moves.push_back(Split{id, Layout::kFlat});
-      const int rank = static_cast<int>((*types)[id].shape.size());
-      for (int dim = 0; dim < rank && rank > 1; ++dim) moves.push_back(Split{id, dim});
+  if (kind.kind == MoveKind::Kind::kFuse) {
+    for (Fuse& fuse : FuseMoves(s, kind.fuse)) moves.push_back(std::move(fuse));
+    return moves;
+  }
+  if (!s.kernels.empty()) return moves;
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
+  CC_CHECK(types.ok());
+  for (NodeId id = 0; id < s.graph.size(); ++id) {
+    const auto* state = As<State>(s.graph, id);
+    const int rank = static_cast<int>((*types)[id].shape.size());
+    if (kind.kind == MoveKind::Kind::kSplit && As<AllReduce>(s.graph, id)) {
+      // Flat, a vector is cut over its one dimension.
+      if (kind.dim == Layout::kFlat || (rank > 1 && kind.dim < rank)) moves.push_back(Split{id, kind.dim});
     }
-    if (As<AllGather>(g, id)) moves.push_back(Reorder{id});
-    if (const auto* state = As<State>(g, id)) {
-      if (state->type.layout.kind == Layout::Kind::kAuto) moves.push_back(Slice{id});
-    }
+    if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph, id)) moves.push_back(Reorder{id});
+    const bool is_open = state != nullptr && state->type.layout.kind == Layout::Kind::kAuto;
+    if (kind.kind == MoveKind::Kind::kSlice && is_open) moves.push_back(Slice{id});
   }
   return moves;
 }
 
-std::vector<Transformation> MovesOf(const Schedule& s) {
-  std::vector<Transformation> moves;
-  if (s.kernels.empty()) moves = GraphMoves(s.graph);
-  const std::vector<Fuse> fusions = FuseMoves(s);
-  moves.insert(moves.end(), fusions.begin(), fusions.end());
-  return moves;
+/// Makes every move of the kind, one after the other, until none is left.
+Schedule Everywhere(Schedule s, const MoveKind& kind) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Transformation& move : Moves(s, kind)) {
+      absl::StatusOr<Schedule> moved = Apply(s, move);
+      if (!moved.ok()) continue;
+      s = *std::move(moved);
+      changed = true;
+      break;  // numbers of nodes may have changed
+    }
+  }
+  return s;
+}
+
+/// Schedules one step from `s`.
+std::vector<Schedule> Neighbours(const Schedule& s, const std::vector<MoveKind>& kinds, bool everywhere) {
+  std::vector<Schedule> neighbours;
+  for (const MoveKind& kind : kinds) {
+    if (everywhere) {
+      neighbours.push_back(Everywhere(s, kind));
+      continue;
+    }
+    for (const Transformation& move : Moves(s, kind)) {
+      absl::StatusOr<Schedule> moved = Apply(s, move);
+      if (moved.ok()) neighbours.push_back(*std::move(moved));
+    }
+  }
+  return neighbours;
+}
+
+/// The closure of `plain`; nothing when it has more than `max_schedules`.
+std::optional<std::vector<Schedule>> Closure(const Schedule& plain, bool everywhere, int max_schedules) {
+  const std::vector<MoveKind> kinds = MoveKindsOf(plain.graph);
+  std::set<std::string> seen = {Print(plain)};
+  std::vector<Schedule> schedules = {plain};
+  // Breadth first finds the shortest trace of each first.
+  for (size_t next = 0; next < schedules.size(); ++next) {
+    for (Schedule& derived : Neighbours(schedules[next], kinds, everywhere)) {
+      if (!seen.insert(Print(derived)).second) continue;
+      if (static_cast<int>(schedules.size()) >= max_schedules) return std::nullopt;
+      schedules.push_back(std::move(derived));
+    }
+  }
+  return schedules;
 }
 
 bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
@@ -46,22 +117,16 @@ bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
 }  // namespace
 
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options) {
-  ASSIGN_OR_RETURN(Schedule plain, InitialSchedule(program));
-  std::set<std::string> seen = {Print(plain)};
-  std::vector<Schedule> schedules = {std::move(plain)};
-  // Breadth first: the shortest trace is found first, and what takes fewer transformations comes first.
-  for (size_t next = 0; next < schedules.size(); ++next) {
-    for (const Transformation& move : MovesOf(schedules[next])) {
-      absl::StatusOr<Schedule> derived = Apply(schedules[next], move);
-      if (!derived.ok() || !seen.insert(Print(*derived)).second) continue;
-      if (static_cast<int>(schedules.size()) >= options.max_schedules) {
-        return absl::ResourceExhaustedError(absl::StrCat("derive ", program.name, ": more than ", options.max_schedules,
-                                                         " schedules; raise max_schedules, or split the program"));
-      }
-      schedules.push_back(*std::move(derived));
-    }
+  ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
+  for (bool everywhere : {false, true}) {
+    std::optional<std::vector<Schedule>> schedules = Closure(plain, everywhere, options.max_schedules);
+    if (!schedules.has_value()) continue;
+    std::stable_sort(schedules->begin(), schedules->end(),
+                     [](const Schedule& a, const Schedule& b) { return a.trace.size() < b.trace.size(); });
+    return *std::move(schedules);
   }
-  return schedules;
+  return absl::ResourceExhaustedError(absl::StrCat("derive ", program.name, ": more than ", options.max_schedules,
+                                                   " schedules; raise max_schedules, or split the program"));
 }
 
 bool IsCommunicationUnfused(const Schedule& s) {

@@ -16,10 +16,11 @@ enum class Part : uint8_t { kReduceScatter, kAllReduce, kCompute, kAllGather, kC
 
 bool IsReduction(const Graph& g, NodeId id) { return As<AllReduce>(g, id) || As<ReduceScatter>(g, id); }
 
-/// Stores what a gather brings; the gather's words cover it.
-bool StoresGather(const Graph& g, const std::vector<NodeId>& values, NodeId id) {
-  if (!As<Update>(g, id) && !As<Output>(g, id)) return false;
-  return As<AllGather>(g, values[g.nodes[id].inputs.back()]) != nullptr;
+/// The collective whose result an update or output stores as it is; -1 for none.
+NodeId StoredCollective(const Graph& g, const std::vector<NodeId>& values, NodeId id) {
+  if (!As<Update>(g, id) && !As<Output>(g, id)) return -1;
+  const NodeId value = values[g.nodes[id].inputs.back()];
+  return Communicates(g, value) ? value : -1;
 }
 
 /// Order of steps that can run next: stage by stage, collectives first.
@@ -56,7 +57,7 @@ class Description {
     std::vector<NodeId> run;  // operations alone, of one kind
     for (int step : InOrder(steps_, StepRanks(g_, steps_))) {
       const std::vector<NodeId>& nodes = steps_.nodes[step];
-      if (nodes.size() == 1 && StoresGather(g_, values_, nodes[0])) continue;
+      if (nodes.size() == 1 && StoredCollective(g_, values_, nodes[0]) >= 0) continue;
       const bool is_kernel = nodes.size() > 1;
       if (!run.empty() && (is_kernel || PartOf(run[0]) != PartOf(nodes[0]))) Flush(&run, &words);
       if (is_kernel) {
@@ -107,7 +108,8 @@ class Description {
     const KernelPhases phases = PhasesOf(g_, types_, nodes);
     std::map<Part, std::vector<NodeId>> parts;
     for (NodeId id : nodes) {
-      if (StoresGather(g_, values_, id)) continue;
+      const NodeId stored = StoredCollective(g_, values_, id);
+      if (stored >= 0 && steps_.of[stored] == steps_.of[id]) continue;
       const bool waits =
           !phases.gathers.empty() && !std::binary_search(phases.on_slices.begin(), phases.on_slices.end(), id);
       const Part part = PartOf(id);
@@ -123,7 +125,7 @@ class Description {
   std::string Stored(NodeId gather) const {
     std::string names;
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (!StoresGather(g_, values_, id) || values_[g_.nodes[id].inputs.back()] != gather) continue;
+      if (StoredCollective(g_, values_, id) != gather) continue;
       const auto* output = As<Output>(g_, id);
       absl::StrAppend(&names, " ", output != nullptr ? output->name : ValueText(g_, g_.nodes[id].inputs[0]));
     }

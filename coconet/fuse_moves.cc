@@ -56,26 +56,28 @@ class Moves {
     return groups;
   }
 
-  std::vector<Fuse> All() const {
+  std::vector<Fuse> Of(FuseKind kind) const {
     const std::vector<std::vector<NodeId>> groups = Groups();
-    std::vector<std::vector<NodeId>> seeds = s_.kernels;
-    for (const auto& group : groups) {
-      if (group.size() == 1) seeds.push_back(group);
-    }
     std::vector<Fuse> moves;
-    const auto add = [&](const NodeSet& nodes, const std::vector<NodeId>& more_than) {
-      if (nodes.size() > more_than.size() && nodes.size() > 1) moves.push_back({{nodes.begin(), nodes.end()}});
-    };
-    for (const auto& group : groups) add({group.begin(), group.end()}, {});
-    for (NodeId id = 0; id < g_.size(); ++id) {
-      if (IsFreePair(id)) add(WithPair({}, id), {});
+    if (kind == FuseKind::kGroup) {
+      for (const auto& group : groups) {
+        if (group.size() > 1) moves.push_back({group});
+      }
+      return moves;
     }
-    for (const auto& seed : seeds) {
-      add(WithFeeding<ReduceScatter>(seed), seed);
-      add(WithFeeding<AllReduce>(seed), seed);
-      add(WithPairs(seed), seed);
-      add(WithGathers(seed), seed);
-      add(WithConsumers(seed, groups), seed);
+    if (kind == FuseKind::kPair) {
+      for (NodeId id = 0; id < g_.size(); ++id) {
+        if (IsFreePair(id)) moves.push_back(FuseOf(WithPair({}, id)));
+      }
+      return moves;
+    }
+    std::vector<std::vector<NodeId>> cores = s_.kernels;
+    for (const auto& group : groups) {
+      if (group.size() == 1) cores.push_back(group);
+    }
+    for (const auto& core : cores) {
+      const NodeSet nodes = Extended(core, kind, groups);
+      if (nodes.size() > core.size()) moves.push_back(FuseOf(nodes));
     }
     return moves;
   }
@@ -123,43 +125,65 @@ class Moves {
     return feeding;
   }
 
+  static Fuse FuseOf(const NodeSet& nodes) { return {{nodes.begin(), nodes.end()}}; }
+
+  NodeSet Extended(const std::vector<NodeId>& core, FuseKind kind,
+                   const std::vector<std::vector<NodeId>>& groups) const {
+    switch (kind) {
+      case FuseKind::kReduceScatters:
+        return WithFeeding<ReduceScatter>(core);
+      case FuseKind::kAllReduces:
+        return WithFeeding<AllReduce>(core);
+      case FuseKind::kPairs:
+        return WithPairs(core);
+      case FuseKind::kGathers:
+        return WithGathers(core);
+      case FuseKind::kConsumers:
+        return WithConsumers(core, groups);
+      case FuseKind::kGroup:
+      case FuseKind::kPair:
+        break;
+    }
+    CC_CHECK(false);
+  }
+
   template <class Collective>
-  NodeSet WithFeeding(const std::vector<NodeId>& seed) const {
-    NodeSet nodes(seed.begin(), seed.end());
-    for (NodeId id : Feeding(seed)) {
+  NodeSet WithFeeding(const std::vector<NodeId>& core) const {
+    NodeSet nodes(core.begin(), core.end());
+    for (NodeId id : Feeding(core)) {
       if (As<Collective>(g_, id)) nodes.insert(id);
     }
     return nodes;
   }
 
-  NodeSet WithPairs(const std::vector<NodeId>& seed) const {
-    NodeSet nodes(seed.begin(), seed.end());
-    for (NodeId id : Feeding(seed)) {
+  NodeSet WithPairs(const std::vector<NodeId>& core) const {
+    NodeSet nodes(core.begin(), core.end());
+    for (NodeId id : Feeding(core)) {
       if (IsFreePair(id)) nodes = WithPair(std::move(nodes), id);
     }
     return nodes;
   }
 
-  NodeSet WithGathers(const std::vector<NodeId>& seed) const {
-    NodeSet nodes(seed.begin(), seed.end());
+  NodeSet WithGathers(const std::vector<NodeId>& core) const {
+    NodeSet nodes(core.begin(), core.end());
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!As<AllGather>(g_, id) || !IsFree(id)) continue;
-      if (std::binary_search(seed.begin(), seed.end(), g_.nodes[id].inputs[0])) AddGather(id, &nodes);
+      if (std::binary_search(core.begin(), core.end(), g_.nodes[id].inputs[0])) AddGather(id, &nodes);
     }
     return nodes;
   }
 
-  NodeSet WithConsumers(const std::vector<NodeId>& seed, const std::vector<std::vector<NodeId>>& groups) const {
-    NodeSet nodes(seed.begin(), seed.end());
+  NodeSet WithConsumers(const std::vector<NodeId>& core, const std::vector<std::vector<NodeId>>& groups) const {
+    NodeSet nodes(core.begin(), core.end());
     const auto consumes = [&](NodeId id) {
       const std::vector<NodeId> operands = ValueOperands(g_, id);
       return std::any_of(operands.begin(), operands.end(), [&](NodeId operand) {
         const NodeId value = values_[operand];
-        return As<AllGather>(g_, value) && std::binary_search(seed.begin(), seed.end(), value);
+        return As<AllGather>(g_, value) && std::binary_search(core.begin(), core.end(), value);
       });
     };
     for (const auto& group : groups) {
-      if (!SameShape(group[0], seed) || std::none_of(group.begin(), group.end(), consumes)) continue;
+      if (!SameShape(group[0], core) || std::none_of(group.begin(), group.end(), consumes)) continue;
       nodes.insert(group.begin(), group.end());
     }
     return nodes;
@@ -176,6 +200,6 @@ class Moves {
 
 std::vector<std::vector<NodeId>> ComputeGroups(const Schedule& s) { return Moves(s).Groups(); }
 
-std::vector<Fuse> FuseMoves(const Schedule& s) { return Moves(s).All(); }
+std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind) { return Moves(s).Of(kind); }
 
 }  // namespace coconet

@@ -1,6 +1,7 @@
 #ifndef COCONET_FUSE_MOVES_H_
 #define COCONET_FUSE_MOVES_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "coconet/schedule.h"
@@ -12,12 +13,22 @@ namespace coconet {
 /// ascending, ordered by first node; groups of one included.
 std::vector<std::vector<NodeId>> ComputeGroups(const Schedule& s);
 
-/// The fusions worth trying, deterministic; Apply may refuse some:
-/// - a group of computations, as a whole;
-/// - a ReduceScatter and its AllGather;
-/// - a kernel (or a computation alone) with all ReduceScatters that feed it, with all AllReduces that feed it, with all
-///   AllGathers that it feeds, with all such pairs that feed it, and with the computations behind its AllGathers.
-std::vector<Fuse> FuseMoves(const Schedule& s);
+/// The fusions worth trying. A core is a kernel, or a computation that is a group alone.
+enum class FuseKind : uint8_t {
+  kGroup,           // a group of computations, as a whole
+  kPair,            // a ReduceScatter and its AllGather
+  kReduceScatters,  // a core and all ReduceScatters that feed it
+  kAllReduces,      // a core and all AllReduces that feed it
+  kPairs,           // a core and all pairs that feed it
+  kGathers,         // a core, all AllGathers that it feeds, and what stores their results
+  kConsumers,       // a core and the groups that its AllGathers feed
+};
+inline constexpr FuseKind kAllFuseKinds[] = {FuseKind::kGroup,      FuseKind::kPair,  FuseKind::kReduceScatters,
+                                             FuseKind::kAllReduces, FuseKind::kPairs, FuseKind::kGathers,
+                                             FuseKind::kConsumers};
+
+/// Every fusion of a kind, ordered by core; Apply may refuse some.
+std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind);
 
 }  // namespace coconet
 

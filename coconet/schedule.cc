@@ -43,7 +43,7 @@ absl::Status CheckNodeIds(const Graph& g, const Transformation& t) {
 /// Slicing a vector flat is slicing its only dimension.
 Transformation Normalized(const Schedule& s, const Transformation& t) {
   const auto* split = std::get_if<Split>(&t);
-  if (split == nullptr || split->dim != Layout::kFlat) return t;
+  if (split == nullptr || split->dim != Layout::kFlat || !As<AllReduce>(s.graph, split->all_reduce)) return t;
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
   CC_CHECK(types.ok());
   return (*types)[split->all_reduce].shape.size() == 1 ? Split{split->all_reduce, 0} : *split;

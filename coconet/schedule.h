@@ -66,19 +66,20 @@ std::string Describe(const Schedule& s);
 std::vector<std::vector<NodeId>> ExecutionOrder(const Schedule& s);
 
 struct DeriveOptions {
-  int max_schedules = 4096;
+  int max_schedules = 512;
 };
 
 /// Every schedule reachable from the program by the transformations, deterministic order, simplest first, no
 /// duplicates (compared by canonical text). The first is the plain program. Graph transformations come
-/// before fusions in every trace. ResourceExhausted with a clear message beyond max_schedules.
+/// before fusions in every trace. Where that makes more than max_schedules (every place doubles them), only the
+/// schedules that make each move wherever it can be made. ResourceExhausted when these are too many, too.
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options = {});
 
 /// No kernel contains a collective: communication is left to whole-tensor collectives.
 bool IsCommunicationUnfused(const Schedule& s);
 
 /// What a careful user writes by hand: the program's own AllReduces, and its computations fused as far as they
-/// can be without them. One of the derived schedules of every program.
+/// can be without them. At least one derived schedule of every program is.
 bool IsBaseline(const Schedule& s);
 
 }  // namespace coconet

@@ -1,7 +1,7 @@
 #include "coconet/testing/random_step.h"
 
+#include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <random>
 #include <string>
 #include <utility>
@@ -84,6 +84,10 @@ class Generator {
     shared_ = states_;
     shared_.push_back({program_.Scalar("lr"), 1});
     if (Chance(40)) shared_.push_back({program_.Input("x", AnyDType(), shape_, Layout::Replicated()), 1});
+    if (Chance(20)) {
+      const Tensor loss = program_.Input("loss", DType::kF32, {}, Layout::Local());
+      shared_.push_back({AllReduce(ReduceKind::kSum, 0.125 * loss), 1});
+    }
     if (shape_.size() == 2) DeclareRow();
     if (Chance(40)) DeclareAccumulator();
   }
@@ -143,21 +147,33 @@ class Generator {
     const Tensor &x = a.tensor, &y = b.tensor;
     switch (Below(16)) {
       case 0:
-      case 1: return {x + y, a.bound + b.bound};
+      case 1:
+        return {x + y, a.bound + b.bound};
       case 2:
-      case 3: return {x - y, a.bound + b.bound};
+      case 3:
+        return {x - y, a.bound + b.bound};
       case 4:
       case 5:
-      case 6: return {x * y, a.bound * b.bound};
-      case 7: return {x / (1.0 + y * y), a.bound};
-      case 8: return {Min(x, y), std::max(a.bound, b.bound)};
-      case 9: return {Max(-x, Relu(y)), std::max(a.bound, b.bound)};
-      case 10: return {Sqrt(Abs(x) + 0.25), a.bound + 1};
-      case 11: return {Rsqrt(x * x + 0.25), 2};
-      case 12: return {Exp(-Abs(x)) + Log(1.0 + Abs(y)), 1 + b.bound};
-      case 13: return {Tanh(x) * Sigmoid(y), 1};
-      case 14: return {Gelu(x) - Silu(y), a.bound + b.bound};
-      default: return {Pow(Abs(x) + 0.5, y.type().shape.empty() ? Tensor(2.0) : Tensor(0.75)), (a.bound + 1) * (a.bound + 1)};
+      case 6:
+        return {x * y, a.bound * b.bound};
+      case 7:
+        return {x / (1.0 + y * y), a.bound};
+      case 8:
+        return {Min(x, y), std::max(a.bound, b.bound)};
+      case 9:
+        return {Max(-x, Relu(y)), std::max(a.bound, b.bound)};
+      case 10:
+        return {Sqrt(Abs(x) + 0.25), a.bound + 1};
+      case 11:
+        return {Rsqrt(x * x + 0.25), 2};
+      case 12:
+        return {Exp(-Abs(x)) + Log(1.0 + Abs(y)), 1 + b.bound};
+      case 13:
+        return {Tanh(x) * Sigmoid(y), 1};
+      case 14:
+        return {Gelu(x) - Silu(y), a.bound + b.bound};
+      default:
+        return {Pow(Abs(x) + 0.5, y.type().shape.empty() ? Tensor(2.0) : Tensor(0.75)), (a.bound + 1) * (a.bound + 1)};
     }
   }
 

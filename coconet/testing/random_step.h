@@ -9,11 +9,11 @@
 namespace coconet {
 
 struct RandomStepOptions {
-  int operations = 12;        // about as many as the program computes with, not counting constants and casts
-  int max_reductions = 3;     // AllReduces: at least one, and later ones may depend on earlier ones
-  bool narrow_types = true;   // f16 and bf16 beside f32
-  bool matrices = true;       // [a, b] beside [a], with row vectors of their own reductions
-  bool choices = true;        // comparisons and selects
+  int operations = 12;       // about as many as the program computes with, not counting constants and casts
+  int max_reductions = 3;    // AllReduces: at least one, and later ones may depend on earlier ones
+  bool narrow_types = true;  // f16 and bf16 beside f32
+  bool matrices = true;      // [a, b] beside [a], with row vectors of their own reductions
+  bool choices = true;       // comparisons and selects
 };
 
 /// A bound program like a training step: local gradients, some of them accumulated, are reduced, then computed with

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/infer.h"
+#include "coconet/schedule.h"
+#include "coconet/testing/random_step.h"
+#include "coconet/testing/transformed.h"
+#include "coconet/text.h"
+#include "coconet/workloads.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+std::vector<Schedule> AllOf(const Graph& program, const DeriveOptions& options = {}) {
+  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program, options);
+  EXPECT_TRUE(schedules.ok()) << schedules.status();
+  return schedules.ok() ? *std::move(schedules) : std::vector<Schedule>{};
+}
+
+Graph Workload(absl::string_view name, DType dtype = DType::kF32) {
+  absl::StatusOr<Graph> g = MakeWorkload(name, {.dtype = dtype});
+  EXPECT_TRUE(g.ok()) << g.status();
+  return *std::move(g);
+}
+
+std::vector<std::string> Descriptions(const std::vector<Schedule>& schedules) {
+  std::vector<std::string> words;
+  for (const Schedule& s : schedules) words.push_back(Describe(s));
+  return words;
+}
+
+TEST(Derive, Sgd) {
+  EXPECT_EQ(Descriptions(AllOf(Workload("sgd"))), (std::vector<std::string>{
+                                                      "AR; C",
+                                                      "RS; AG; C",
+                                                      "AR; fuse(C)",
+                                                      "RS; C; AG p",
+                                                      "RS; AG; fuse(C)",
+                                                      "fuse(RS, AG); C",
+                                                      "fuse(AR, C)",
+                                                      "RS; fuse(C); AG p",
+                                                      "fuse(RS, AG); fuse(C)",
+                                                      "fuse(RS, AG, C)",
+                                                      "fuse(RS, C); AG p",
+                                                      "RS; fuse(C, AG)",
+                                                      "fuse(RS, C, AG)",
+                                                  }));
+}
+
+TEST(Derive, Adam) {
+  const std::vector<std::string> words = Descriptions(AllOf(Workload("adam")));
+  EXPECT_EQ(words.size(), 28u);
+  const std::set<std::string> all(words.begin(), words.end());
+  for (const char* known : {
+           "AR; C",                         // as written
+           "AR; fuse(C)",                   // what a careful user writes
+           "fuse(AR, C)",                   // one-shot
+           "fuse(RS, AG); fuse(C)",         // two-shot, then the optimizer
+           "fuse(RS, AG, C)",               // two-shot, the optimizer as results arrive
+           "RS; fuse(C); AG p m v",         // computed on slices, states whole
+           "RS; fuse(C); AG p; slice m v",  // optimizer-state sharding
+           "fuse(RS, C, AG); slice m v",    // the same as one kernel
+           "fuse(RS, C); AG p; slice m v",  //
+           "RS; fuse(C, AG); slice m v",    //
+       }) {
+    EXPECT_TRUE(all.contains(known)) << known;
+  }
+}
+
+TEST(Derive, MixedPrecisionMaySliceTheMasterWeights) {
+  const std::vector<std::string> words = Descriptions(AllOf(Workload("adam", DType::kF16)));
+  EXPECT_EQ(words.size(), 48u);
+  EXPECT_EQ(words.back(), "fuse(RS, C, AG); slice w m v");
+}
+
+/// Properties that every derived schedule has.
+void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules) {
+  std::set<std::string> texts;
+  size_t last_length = 0;
+  int baselines = 0;
+  for (const Schedule& s : schedules) {
+    EXPECT_TRUE(texts.insert(Print(s)).second) << "twice: " << TraceText(s.trace);
+    EXPECT_TRUE(InferTypes(s.graph).ok()) << TraceText(s.trace);
+    EXPECT_EQ(Canonicalize(s.graph).graph, s.graph) << TraceText(s.trace);
+    const absl::StatusOr<Schedule> replayed = Replay(program, *ParseTrace(TraceText(s.trace)));
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_EQ(Print(*replayed), Print(s));
+    EXPECT_EQ(replayed->trace, s.trace);
+    bool fused = false;
+    for (const Transformation& t : s.trace) {
+      EXPECT_TRUE(!fused || std::holds_alternative<Fuse>(t)) << TraceText(s.trace);
+      fused |= std::holds_alternative<Fuse>(t);
+    }
+    EXPECT_GE(s.trace.size(), last_length) << "not simplest first";
+    last_length = s.trace.size();
+    baselines += IsBaseline(s);
+  }
+  EXPECT_TRUE(schedules[0].trace.empty());
+  EXPECT_GE(baselines, 1);
+}
+
+TEST(Derive, SchedulesOfWorkloadsReplayAndAreToldApartByTheirWords) {
+  for (const WorkloadInfo& workload : Workloads()) {
+    for (DType dtype : {DType::kF32, DType::kF16}) {
+      const Graph program = Workload(workload.name, dtype);
+      const std::vector<Schedule> schedules = AllOf(program);
+      CheckSchedules(program, schedules);
+      const std::vector<std::string> words = Descriptions(schedules);
+      EXPECT_EQ(std::set<std::string>(words.begin(), words.end()).size(), words.size()) << workload.name;
+    }
+  }
+}
+
+TEST(Derive, SchedulesOfRandomProgramsReplay) {
+  for (uint64_t seed = 0; seed < 6 && !testing::Test::HasFailure(); ++seed) {
+    const Graph program = RandomStep(seed, {.max_reductions = 2});
+    CheckSchedules(program, AllOf(program));
+  }
+}
+
+TEST(Derive, IsTheSameForBoundSizes) {
+  const Graph program = Workload("adam");
+  const absl::StatusOr<Graph> bound = BindSizes(program, {{"N", 1000}});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(Descriptions(AllOf(*bound)), Descriptions(AllOf(program)));
+}
+
+TEST(Derive, TheBaselineIsRecognised) {
+  std::vector<std::string> baselines, unfused;
+  for (const Schedule& s : AllOf(Workload("adam"))) {
+    if (IsBaseline(s)) baselines.push_back(Describe(s));
+    if (IsCommunicationUnfused(s)) unfused.push_back(Describe(s));
+  }
+  EXPECT_EQ(baselines, std::vector<std::string>{"AR; fuse(C)"});
+  EXPECT_EQ(unfused,
+            (std::vector<std::string>{"AR; C", "RS; AG; C", "AR; fuse(C)", "RS; C; AG p m v", "RS; AG; fuse(C)",
+                                      "RS; C; AG p v; slice m", "RS; C; AG p m; slice v", "RS; fuse(C); AG p m v",
+                                      "RS; C; AG p; slice m v", "RS; fuse(C); AG p v; slice m",
+                                      "RS; fuse(C); AG p m; slice v", "RS; fuse(C); AG p; slice m v"}));
+}
+
+TEST(Derive, AProgramWithoutComputationIsItsOwnBaseline) {
+  const std::vector<Schedule> schedules =
+      AllOf(ScheduleOf("input g : f32[N] local\noutput y = all_reduce(sum, g)\n").graph);
+  EXPECT_TRUE(IsBaseline(schedules[0]));
+  EXPECT_EQ(Descriptions(schedules), (std::vector<std::string>{"AR", "RS; AG y", "fuse(AR)", "fuse(RS, AG)"}));
+}
+
+TEST(Derive, SplitsMatricesOverEachDimension) {
+  std::set<std::string> words;
+  for (const Schedule& s : AllOf(ScheduleOf("input g : f32[A, B] local\nstate m : f32[A, B]\n"
+                                            "update(m, 0.5 * m + all_reduce(sum, g))\n")
+                                     .graph)) {
+    words.insert(Describe(s));
+  }
+  for (const char* dim : {"flat", "0", "1"}) {
+    EXPECT_TRUE(words.contains(absl::StrCat("fuse(RS[", dim, "], C); slice m"))) << dim;
+  }
+}
+
+TEST(Derive, FusesTwoReductionsIntoOneKernel) {
+  std::set<std::string> words;
+  for (const Schedule& s :
+       AllOf(ScheduleOf("input g : f32[N] local\ninput h : f32[N] local\nstate p : f32[N] replicated\n"
+                        "update(p, p - all_reduce(sum, g) * all_reduce(sum, h))\n")
+                 .graph)) {
+    words.insert(Describe(s));
+  }
+  for (const char* known : {"AR g h; fuse(C)", "fuse(AR g h, C)", "fuse(RS g h, AG, C)", "fuse(RS g h, C, AG)"}) {
+    EXPECT_TRUE(words.contains(known)) << known;
+  }
+}
+
+TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {
+  // The gradient's sum is not needed whole, but a local computation reads the new weights.
+  std::set<std::string> words;
+  for (const Schedule& s : AllOf(ScheduleOf("input g : f32[N] local\nstate p : f32[N] replicated\n"
+                                            "new = update(p, p - all_reduce(sum, g))\noutput y = g * new + g\n")
+                                     .graph)) {
+    words.insert(Describe(s));
+  }
+  EXPECT_TRUE(words.contains("fuse(RS, C, AG, C)"));
+}
+
+/// One gradient and momentum a layer.
+Graph Layers(int count) {
+  std::string program;
+  for (int i = 0; i < count; ++i) {
+    absl::StrAppend(&program, "input g", i, " : f32[", i + 5, "] local\nstate p", i, " : f32[", i + 5,
+                    "] replicated\nstate m", i, " : f32[", i + 5, "]\nm1_", i, " = update(m", i, ", 0.5 * m", i,
+                    " + all_reduce(sum, g", i, "))\nupdate(p", i, ", p", i, " - m1_", i, ")\n");
+  }
+  return ScheduleOf(program).graph;
+}
+
+TEST(Derive, MovesEverywhereAtOnceInLargePrograms) {
+  const Graph program = Layers(6);
+  const std::vector<Schedule> schedules = AllOf(program);
+  EXPECT_LE(schedules.size(), 512u);
+  CheckSchedules(program, schedules);
+  const auto sliced_in_kernels = std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) {
+    return s.kernels.size() == 6 && !IsCommunicationUnfused(s) &&
+           absl::EndsWith(Describe(s), "slice m0 m1 m2 m3 m4 m5");
+  });
+  EXPECT_NE(sliced_in_kernels, schedules.end());
+}
+
+TEST(Derive, SaysWhenThereAreTooMany) {
+  EXPECT_EQ(
+      Derive(Workload("adam"), {.max_schedules = 3}).status(),
+      absl::ResourceExhaustedError("derive adam: more than 3 schedules; raise max_schedules, or split the program"));
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,173 @@
+#include <cmath>
+#include <numeric>
+
+#include "coconet/interpreter.h"
+#include "coconet/schedule.h"
+#include "coconet/testing/random_step.h"
+#include "coconet/testing/simulator.h"
+#include "coconet/text.h"
+#include "coconet/workloads.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kRanks[] = {1, 2, 3, 4, 8};
+
+/// The interpreter and the simulator work in double; schedules only change the order of no sum.
+bool Same(double a, double b) { return a == b || std::fabs(a - b) <= 1e-12 * std::max(1.0, std::fabs(b)); }
+
+/// Results of a program by name, for each rank.
+using Results = std::map<std::string, std::vector<std::vector<double>>>;
+
+Results Interpreted(const Graph& g, int ranks, const ElementSource& source) {
+  Results results;
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks);
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status();
+  if (!interpreter.ok()) return results;
+  for (const std::string& result : interpreter->results()) {
+    std::vector<int64_t> indices(NumElements(interpreter->type(result).shape));
+    std::iota(indices.begin(), indices.end(), 0);
+    for (int rank = 0; rank < ranks; ++rank) {
+      results[result].push_back(interpreter->Evaluate(result, rank, indices, source)->value);
+    }
+  }
+  return results;
+}
+
+void ExpectSame(const Results& got, const Results& want, const Schedule& s, const std::string& what) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, ranks] : want) {
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      for (size_t i = 0; i < ranks[rank].size(); ++i) {
+        ASSERT_TRUE(Same(got.at(name)[rank][i], ranks[rank][i]))
+            << what << ", " << Describe(s) << " [" << TraceText(s.trace) << "]: " << name << "[" << i << "] on rank "
+            << rank << " of " << ranks.size() << " is " << got.at(name)[rank][i] << ", want " << ranks[rank][i];
+      }
+    }
+  }
+}
+
+/// Every schedule of `program` means what the program means: the transformed graph to the interpreter, and its kernels
+/// run element by element in an order drawn from the seed.
+void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks, uint64_t seed) {
+  const ElementSource source = RandomElements(seed);
+  const Results want = Interpreted(program, ranks, source);
+  uint64_t order = 1000 * seed;
+  for (const Schedule& s : schedules) {
+    const std::string what = absl::StrCat("seed ", seed);
+    // Kernels do not change the graph.
+    if (s.kernels.empty()) ExpectSame(Interpreted(s.graph, ranks, source), want, s, what + " interpreted");
+    ExpectSame(Simulate(s, ranks, source, ++order), want, s, what + " simulated");
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+std::vector<Schedule> AllOf(const Graph& program) {
+  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
+  EXPECT_TRUE(schedules.ok()) << schedules.status();
+  return *std::move(schedules);
+}
+
+TEST(Differential, EveryScheduleOfEveryWorkload) {
+  for (const WorkloadInfo& workload : Workloads()) {
+    for (DType dtype : {DType::kF32, DType::kF16}) {
+      for (int64_t n : {1, 67, 193}) {
+        const Graph program = *BindSizes(*MakeWorkload(workload.name, {.dtype = dtype}), {{"N", n}});
+        const std::vector<Schedule> schedules = AllOf(program);
+        for (int ranks : kRanks) {
+          // Several slices only where there are that many elements.
+          if (n < 193 && ranks == 3) continue;
+          CheckSchedules(program, schedules, ranks, static_cast<uint64_t>(n));
+          ASSERT_FALSE(HasFatalFailure()) << workload.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Differential, EveryScheduleOfRandomPrograms) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Graph program = RandomStep(seed, {.operations = 8, .max_reductions = 2});
+    CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+TEST(Differential, EveryScheduleOfLongerRandomVectorPrograms) {
+  for (uint64_t seed = 100; seed < 108; ++seed) {
+    const Graph program = RandomStep(seed, {.operations = 16, .max_reductions = 3, .matrices = false});
+    CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+// ---- The simulator notices kernels that a fusion would refuse -----------------------------------
+
+/// Whether some order of elements makes the schedule's results wrong.
+bool GoesWrong(const Schedule& s) {
+  const ElementSource source = RandomElements(1);
+  const Results want = Interpreted(s.graph, 3, source);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const Results got = Simulate(s, 3, source, seed);
+    for (const auto& [name, ranks] : want) {
+      for (size_t rank = 0; rank < ranks.size(); ++rank) {
+        for (size_t i = 0; i < ranks[rank].size(); ++i) {
+          if (!Same(got.at(name)[rank][i], ranks[rank][i])) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+Schedule Unchecked(const char* program, std::vector<std::vector<NodeId>> kernels) {
+  absl::StatusOr<Graph> g = Parse(absl::StrCat("coconet 1\n", program));
+  EXPECT_TRUE(g.ok()) << g.status();
+  return {Canonicalize(*g).graph, std::move(kernels), {}};
+}
+
+TEST(Simulator, SeesAPushOverAStateThatIsStillRead) {
+  const char* program = R"(input g : f32[200] local
+state p : f32[200] replicated
+x = all_gather(reduce_scatter(sum, g, 0))
+update(p, x)
+output y = p * x
+)";
+  EXPECT_TRUE(GoesWrong(Unchecked(program, {{2, 3, 4, 5, 6}})));
+  EXPECT_FALSE(GoesWrong(Unchecked(program, {})));
+}
+
+TEST(Simulator, SeesAReductionOfWhatTheKernelOverwrites) {
+  const char* program = R"(input g : f32[200] local
+state acc : f32[200] local
+update(acc, acc * g)
+output y = all_reduce(sum, acc)
+)";
+  EXPECT_TRUE(GoesWrong(Unchecked(program, {{2, 3, 4, 5}})));
+  EXPECT_FALSE(GoesWrong(Unchecked(program, {{2, 3}})));
+}
+
+TEST(Simulator, SeesAWholeStoreOfWhatSlicesRead) {
+  const char* program = R"(input g : f32[200] local
+state p : f32[200] replicated
+output y = all_gather(p * reduce_scatter(sum, g, 0))
+update(p, p * p)
+)";
+  EXPECT_TRUE(GoesWrong(Unchecked(program, {{2, 3, 4, 5, 6}})));
+  EXPECT_FALSE(GoesWrong(Unchecked(program, {{4, 5, 6}})));
+}
+
+TEST(Simulator, SeesASecondRound) {
+  const char* program = R"(input g : f32[200] local
+state s : f32[200] sliced(0)
+x = all_gather(reduce_scatter(sum, g, 0))
+update(s, s * x)
+output y = x
+)";
+  EXPECT_TRUE(GoesWrong(Unchecked(program, {{2, 3, 4, 5, 6}})));
+  EXPECT_FALSE(GoesWrong(Unchecked(program, {{2, 3, 6}})));
+}
+
+}  // namespace
+}  // namespace coconet

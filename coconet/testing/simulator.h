@@ -1,0 +1,27 @@
+#ifndef COCONET_TESTING_SIMULATOR_H_
+#define COCONET_TESTING_SIMULATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coconet/interpreter.h"
+#include "coconet/schedule.h"
+
+namespace coconet {
+
+/// Runs a bound schedule as its kernels would run, in double, on `ranks` ranks with memory of their own: updates
+/// overwrite their states in place, values between steps go through memory, slices that a rank does not hold are NaN
+/// there. Within a kernel the elements of both phases on all ranks run one by one in an order drawn from `seed`,
+/// constrained by nothing but the arrival of gathered elements. So a fusion or an order of steps that is not sound
+/// shows as a wrong result, sooner or later.
+///
+/// Results by name, as Interpreter::results: the elements that each rank ends up with; of Sliced ones every rank's
+/// entry is the whole, put together from the slices.
+std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule, int ranks,
+                                                                 const ElementSource& source, uint64_t seed);
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTING_SIMULATOR_H_
