@@ -1,6 +1,7 @@
 #ifndef COCONET_AUTOTUNE_SESSION_H_
 #define COCONET_AUTOTUNE_SESSION_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/record.h"
+#include "coconet/base/dtype.h"
 #include "coconet/graph.h"
 #include "runtime/rank.h"
 #include "runtime/world.h"
@@ -40,6 +42,9 @@ struct SessionOptions {
 };
 
 class BoundProgram;
+struct BoundRep;
+struct CompiledProgram;
+struct SessionState;
 
 /// Device memory handed out by the Session that peers can reach: bind it and nothing is copied.
 /// Movable; released (collectively) with the object. Elements beyond `elements` are padding.
@@ -53,9 +58,10 @@ class DeviceBuffer {
 
  private:
   friend class Session;
-  friend class BoundProgram;
+  friend class TunedProgram;
   DType dtype_{};
   int64_t elements_ = 0;
+  int64_t serial_ = 0;  // the how manieth of its Session: what ranks bind together they allocated together
   std::shared_ptr<Memory> memory_;
 };
 
@@ -65,11 +71,13 @@ struct Binding {
   const DeviceBuffer* buffer = nullptr;  // from Session::Allocate: used in place
   void* host = nullptr;                  // or any memory of `elements` elements: copied in and out at every Run, one warning
   int64_t elements = 0;
+  size_t element_bytes = 0;
 
-  Binding(absl::string_view n, const DeviceBuffer& b) : name(n), buffer(&b), elements(b.elements()) {}
+  Binding(absl::string_view n, const DeviceBuffer& b)
+      : name(n), buffer(&b), elements(b.elements()), element_bytes(SizeOf(b.dtype())) {}
   template <class T>
   Binding(absl::string_view n, absl::Span<T> memory)
-      : name(n), host(memory.data()), elements(static_cast<int64_t>(memory.size())) {}
+      : name(n), host(memory.data()), elements(static_cast<int64_t>(memory.size())), element_bytes(sizeof(T)) {}
 };
 
 /// A program with its chosen variant: what Session::Compile returns. Cheap to copy; immutable.
@@ -82,16 +90,18 @@ class TunedProgram {
   const std::vector<VariantResult>& variants() const;
 
   /// Collective. Inputs, outputs and states with a declared layout may be bound; what is not is owned by the Session, zero-filled.
-  /// States of layout Auto are always the Session's. Fails on all ranks when one rank's bindings are wrong:
-  /// InvalidArgument names the tensor, the elements wanted and found.
+  /// States of layout Auto are always the Session's. All ranks bind the same tensors; of a Sliced one, host memory holds the rank's
+  /// elements. Fails on all ranks when one rank's bindings are wrong: InvalidArgument names the tensor, the elements wanted and found.
   absl::StatusOr<BoundProgram> Bind(absl::Span<const Binding> bindings) const;
+
+  /// Collective. Memory for one tensor of this program, padded as it needs.
+  absl::StatusOr<DeviceBuffer> Allocate(absl::string_view tensor) const;
 
  private:
   friend class Session;
   std::shared_ptr<const TuningRecord> record_;
   bool from_cache_ = false;
-  struct Compiled;
-  std::shared_ptr<const Compiled> compiled_;
+  std::shared_ptr<const CompiledProgram> compiled_;
 };
 
 /// A scalar input's place; look it up once, set it every step.
@@ -125,9 +135,8 @@ class BoundProgram {
 
  private:
   friend class TunedProgram;
-  struct Rep;
-  explicit BoundProgram(std::unique_ptr<Rep> rep);
-  std::unique_ptr<Rep> rep_;
+  explicit BoundProgram(std::unique_ptr<BoundRep> rep);
+  std::unique_ptr<BoundRep> rep_;
 };
 
 /// One rank's entry to the library. Created by RunRanks; used by its rank's thread only.
@@ -135,6 +144,8 @@ class Session {
  public:
   Session(Rank& rank, SessionOptions options);
   ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   int rank() const;
   int world() const;
@@ -144,12 +155,12 @@ class Session {
   absl::StatusOr<TunedProgram> Compile(const Graph& program, const Sizes& sizes = {});
   absl::StatusOr<TunedProgram> Compile(const absl::StatusOr<Graph>& program, const Sizes& sizes = {});
 
-  /// Collective. Memory for a tensor of a tuned program, padded as it needs; `elements` is the tensor's global size.
+  /// Collective. Memory for a vector of `elements` elements, its global size, padded as tuned programs need it. For
+  /// tensors of more dimensions, whose padding depends on how they are sliced, see TunedProgram::Allocate.
   absl::StatusOr<DeviceBuffer> Allocate(DType dtype, int64_t elements);
 
  private:
-  struct Rep;
-  std::shared_ptr<Rep> rep_;
+  std::shared_ptr<SessionState> state_;
 };
 
 /// RunWorld with a Session a rank. `body` returns a Status.

@@ -1,0 +1,248 @@
+#include "autotune/rank_runner.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "autotune/wire.h"
+#include "coconet/base/env.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// A wait in a variant that hangs should not take a minute; one that only is slow must not be taken for hanging.
+constexpr double kWaitSeconds = 10;
+constexpr double kSlowestBytesPerSecond = 1e8;
+
+/// Without kernels.
+class EmptyModule final : public Module {
+ public:
+  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
+    return absl::NotFoundError(absl::StrCat("no kernel ", name, " in a plan without kernels"));
+  }
+};
+
+Failure NoMemory(const Plan& plan, absl::string_view why) {
+  return {Verdict::kTooLarge, absl::StrCat("needs ", BytesPerRank(plan) >> 20, " MiB a rank: ", why)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path) {
+  if (path.empty()) return std::make_unique<EmptyModule>();
+  return rank.Load(path);
+}
+
+absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const Graph& program,
+                                                               const std::vector<Variant>& variants, Options options) {
+  std::unique_ptr<RankRunner> runner(new RankRunner(rank, variants, std::move(options)));
+  RETURN_IF_ERROR(rank.exchange().Agree(runner->LowerAll(program)));
+  RETURN_IF_ERROR(runner->MakeArena());
+  RETURN_IF_ERROR(rank.exchange().Agree(runner->MakeReferences(program)));
+  return runner;
+}
+
+RankRunner::~RankRunner() = default;
+
+absl::Status RankRunner::LowerAll(const Graph& program) {
+  shrinks_ = !(Shrink(program) == program);
+  for (const Variant& v : variants_) {
+    Work& work = work_.emplace_back();
+    absl::StatusOr<Lowered> full = Lower(v.schedule, v.config, rank_.size());
+    if (!full.ok()) {
+      work.failure = Failure{Verdict::kLowerError, std::string(full.status().message())};
+      continue;
+    }
+    work.full = *std::move(full);
+    if (!shrinks_) continue;
+    Schedule small = v.schedule;
+    small.graph = Shrink(v.schedule.graph);
+    ASSIGN_OR_RETURN(work.small, Lower(small, v.config, rank_.size()));
+    work.small_graph = std::move(small.graph);
+  }
+  return absl::OkStatus();
+}
+
+/// One arena for all; while that does not fit, without those that need most.
+absl::Status RankRunner::MakeArena() {
+  while (true) {
+    std::vector<const Plan*> plans;
+    int64_t most = 0, least = INT64_MAX;
+    for (const Work& work : work_) {
+      if (work.failure.has_value()) continue;
+      plans.push_back(&work.full.plan);
+      if (shrinks_) plans.push_back(&work.small.plan);
+      most = std::max(most, BytesPerRank(work.full.plan));
+      least = std::min(least, BytesPerRank(work.full.plan));
+    }
+    absl::StatusOr<Arena> arena = Arena::Create(rank_, plans);
+    if (arena.ok()) {
+      arena_.emplace(*std::move(arena));
+      return absl::OkStatus();
+    }
+    if (!absl::IsResourceExhausted(arena.status()) || most <= least) return arena.status();
+    for (Work& work : work_) {
+      if (work.failure.has_value() || BytesPerRank(work.full.plan) <= least + (most - least) / 2) continue;
+      work.failure = NoMemory(work.full.plan, arena.status().message());
+    }
+  }
+}
+
+absl::Status RankRunner::MakeReferences(const Graph& program) {
+  ASSIGN_OR_RETURN(Reference full, Reference::Create(program, rank_.size(), rank_.rank(), options_.seed));
+  full_.push_back(std::move(full));
+  for (uint64_t seed : {options_.seed + 1, options_.seed + 2}) {
+    if (!shrinks_) break;
+    ASSIGN_OR_RETURN(Reference small, Reference::Create(Shrink(program), rank_.size(), rank_.rank(), seed));
+    small_.push_back(std::move(small));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Entrant> RankRunner::Entrants() const {
+  std::vector<Entrant> entrants;
+  for (size_t v = 0; v < variants_.size(); ++v) {
+    Entrant& e = entrants.emplace_back();
+    e.result = Describe(variants_[v]);
+    e.group = variants_[v].group;
+    e.result.protocol = work_[v].full.protocol;
+    e.result.bytes = work_[v].full.plan.bytes_per_rank * rank_.size();
+    if (!work_[v].failure.has_value()) continue;
+    e.result.verdict = work_[v].failure->verdict;
+    e.result.reason = work_[v].failure->reason;
+  }
+  return entrants;
+}
+
+absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(absl::Span<const int> variants,
+                                                                        const std::function<bool()>& stop) {
+  std::vector<std::string> sources;
+  std::map<std::string, size_t> index;
+  const auto add = [&](const std::string& source) {
+    if (!source.empty() && index.emplace(source, sources.size()).second) sources.push_back(source);
+  };
+  for (int v : variants) {
+    add(work_[v].full.source);
+    add(work_[v].small.source);
+  }
+  CompileWatch watch = options_.watch;
+  watch.stop = stop;
+  ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> binaries,
+                   CompileTogether(rank_, options_.compiler, sources, watch));
+  const auto path_of = [&](const std::string& source) -> absl::StatusOr<std::string> {
+    return source.empty() ? std::string() : binaries[index.at(source)];
+  };
+  std::vector<std::optional<Failure>> failures;
+  for (int v : variants) {
+    const absl::StatusOr<std::string> full = path_of(work_[v].full.source), small = path_of(work_[v].small.source);
+    failures.emplace_back();
+    if (full.ok() && small.ok()) {
+      work_[v].path = *full;
+      work_[v].small_path = *small;
+      continue;
+    }
+    const absl::Status& status = full.ok() ? small.status() : full.status();
+    // Without a compiler, or where compiling is forbidden, nothing can be tuned.
+    if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return status;
+    const bool its_fault = absl::IsInvalidArgument(status) || absl::IsDeadlineExceeded(status);
+    failures.back() = Failure{its_fault ? Verdict::kCompileError : Verdict::kNotMeasured, std::string(status.message())};
+  }
+  return failures;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const Graph& graph, const Module& module,
+                                                        Instance& instance) {
+  instance.plan = &plan;
+  instance.tensors = PlaceTensors(graph, plan);
+  instance.buffers = arena_->Place(plan);
+  const double wait_s = std::min(GetEnv().timeout_s, kWaitSeconds + static_cast<double>(plan.bytes_per_rank) / kSlowestBytesPerSecond);
+  absl::StatusOr<std::unique_ptr<BoundPlan>> bound = rank_.Bind(plan, module, instance.buffers, wait_s);
+  if (absl::Status all = rank_.exchange().Agree(bound.status()); !all.ok()) {
+    return Failure{absl::IsResourceExhausted(all) ? Verdict::kTooLarge : Verdict::kRunError, std::string(all.message())};
+  }
+  instance.bound = *std::move(bound);
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
+  std::unique_ptr<Module> other;  // where the small sizes make other kernels, or none
+  const Module* module = work.module.get();
+  if (work.small_path != work.path) {
+    absl::StatusOr<std::unique_ptr<Module>> loaded = LoadModule(rank_, work.small_path);
+    if (absl::Status all = rank_.exchange().Agree(loaded.status()); !all.ok()) return Failure{Verdict::kRunError, std::string(all.message())};
+    other = *std::move(loaded);
+    module = other.get();
+  }
+  Instance instance;
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, Bind(work.small.plan, work.small_graph, *module, instance));
+  for (Reference& reference : small_) {
+    if (failure.has_value()) break;
+    ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, reference));
+  }
+  if (failure.has_value()) failure->reason = absl::StrCat("at a small size: ", WithSeed(failure->reason));
+  return failure;
+}
+
+std::string RankRunner::WithSeed(const std::string& reason) const { return absl::StrCat(reason, " (COCONET_SEED=", options_.seed, ")"); }
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
+  Work& work = work_[variant];
+  absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, work.path);
+  if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok()) return Failure{Verdict::kRunError, std::string(all.message())};
+  work.module = *std::move(module);
+  std::optional<Failure> failure;
+  if (shrinks_) {
+    ASSIGN_OR_RETURN(failure, VerifySmall(work));
+  }
+  if (!failure.has_value()) {
+    ASSIGN_OR_RETURN(failure, Bind(work.full.plan, variants_[variant].schedule.graph, *work.module, work.instance));
+  }
+  if (failure.has_value()) Unload(variant);
+  return failure;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
+  Instance& instance = work_[variant].instance;
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank_, instance, full_[0]));
+  if (!failure.has_value()) {
+    ASSIGN_OR_RETURN(failure, VerifyRepeat(rank_, instance, full_[0]));
+  }
+  if (failure.has_value() && failure->verdict == Verdict::kWrongAnswer) failure->reason = WithSeed(failure->reason);
+  return failure;
+}
+
+absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up, int steps) {
+  BoundPlan& bound = *work_[variant].instance.bound;
+  RETURN_IF_ERROR(rank_.exchange().Barrier());
+  absl::Status status;
+  for (int i = 0; i < warm_up && status.ok(); ++i) status = bound.Run();
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < steps && status.ok(); ++i) status = bound.Run();
+  const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
+  Packer mine;
+  PackStatus(mine, status);
+  mine.Real(elapsed.count() / steps);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
+  Sample sample;
+  for (size_t r = 0; r < all.size(); ++r) {
+    Unpacker in(all[r]);
+    const absl::Status theirs = UnpackStatus(in);
+    sample.us = std::max(sample.us, in.Real());
+    RETURN_IF_ERROR(in.Done());
+    if (theirs.ok() || (sample.failure.has_value() && absl::IsAborted(theirs))) continue;
+    sample.failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", theirs.message())};
+  }
+  return sample;
+}
+
+void RankRunner::Unload(int variant) {
+  work_[variant].instance = {};
+  work_[variant].module = nullptr;
+}
+
+}  // namespace coconet

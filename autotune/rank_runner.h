@@ -1,0 +1,84 @@
+#ifndef COCONET_AUTOTUNE_RANK_RUNNER_H_
+#define COCONET_AUTOTUNE_RANK_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autotune/arena.h"
+#include "autotune/compile_pool.h"
+#include "autotune/reference.h"
+#include "autotune/tuner.h"
+#include "autotune/variants.h"
+#include "autotune/verifier.h"
+#include "jit/compiler.h"
+#include "jit/lower.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Kernels of a plan: loaded, or none (a plan of library calls has no binary).
+absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path);
+
+/// Runs variants of one program on the real ranks.
+class RankRunner final : public VariantRunner {
+ public:
+  struct Options {
+    uint64_t seed = 0;             // of the test data; equal on all ranks
+    Compiler* compiler = nullptr;  // rank 0's
+    CompileWatch watch;            // stop is the tuner's
+  };
+
+  /// Collective. Lowers all variants and allocates what they share. `program` is bound, and with `variants` equal on all ranks; they must
+  /// outlive the runner. ResourceExhausted when not even the smallest variant fits in memory.
+  static absl::StatusOr<std::unique_ptr<RankRunner>> Create(Rank& rank, const Graph& program,
+                                                            const std::vector<Variant>& variants, Options options);
+  ~RankRunner() override;
+
+  /// Words, sizes, and the verdict of those that do not lower or fit, for the tuner.
+  std::vector<Entrant> Entrants() const;
+
+  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(absl::Span<const int> variants,
+                                                              const std::function<bool()>& stop) override;
+  absl::StatusOr<std::optional<Failure>> Load(int variant) override;
+  absl::StatusOr<std::optional<Failure>> Verify(int variant) override;
+  absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) override;
+  void Unload(int variant) override;
+
+ private:
+  /// One variant on its way.
+  struct Work {
+    Lowered full, small;  // the same kernels at the program's sizes, and at small ones
+    Graph small_graph;
+    std::optional<Failure> failure;
+    std::string path, small_path;  // of the binary; "" without kernels
+    std::unique_ptr<Module> module;
+    Instance instance;
+  };
+
+  RankRunner(Rank& rank, const std::vector<Variant>& variants, Options options)
+      : rank_(rank), variants_(variants), options_(std::move(options)) {}
+
+  absl::Status LowerAll(const Graph& program);
+  absl::Status MakeArena();
+  absl::Status MakeReferences(const Graph& program);
+  /// Collective.
+  absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const Graph& graph, const Module& module, Instance& instance);
+  absl::StatusOr<std::optional<Failure>> VerifySmall(Work& work);
+  std::string WithSeed(const std::string& reason) const;
+
+  Rank& rank_;
+  const std::vector<Variant>& variants_;
+  const Options options_;
+  bool shrinks_ = false;  // there is a smaller size worth checking
+  std::vector<Work> work_;
+  std::optional<Arena> arena_;
+  std::vector<Reference> full_, small_;  // full: one; small: two seeds, or none
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_RANK_RUNNER_H_

@@ -1,0 +1,60 @@
+#ifndef COCONET_AUTOTUNE_SESSION_STATE_H_
+#define COCONET_AUTOTUNE_SESSION_STATE_H_
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autotune/session.h"
+#include "autotune/tensors.h"
+#include "autotune/tuning_cache.h"
+#include "coconet/schedule.h"
+#include "jit/compiler.h"
+#include "jit/lower.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// What a Session, its programs and their bindings share. One a rank; used by its thread.
+struct SessionState {
+  SessionState(Rank& r, SessionOptions o) : rank(r), options(std::move(o)) {}
+
+  Rank& rank;
+  SessionOptions options;
+
+  // From the first Compile on.
+  std::vector<Topology> topologies;       // of all ranks; empty before
+  std::unique_ptr<Compiler> compiler;     // rank 0's; other ranks make theirs where they cannot see its binaries
+  std::unique_ptr<TuningCache> cache;     // rank 0's
+
+  int64_t allocations = 0;
+  std::set<std::string> warned;
+  absl::Status poison;  // the first error after which nothing can go on
+
+  /// Once for each text, on rank 0.
+  void Warn(const std::string& text) {
+    if (rank.rank() == 0 && options.warn && warned.insert(text).second) options.warn(text);
+  }
+  absl::Status Poison(const absl::Status& status) {
+    if (poison.ok()) poison = status;
+    return status;
+  }
+};
+
+/// The chosen variant of a program, loaded.
+struct CompiledProgram {
+  std::shared_ptr<SessionState> session;
+  Graph program;  // bound, as the user wrote it
+  Schedule schedule;
+  Lowered lowered;
+  std::vector<PlacedTensor> tensors;
+  std::unique_ptr<Module> module;
+  std::vector<VariantResult> variants;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_SESSION_STATE_H_
