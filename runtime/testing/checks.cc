@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/host/budget.h"
 #include "runtime/testing/kernels.h"
 
 namespace coconet {
@@ -168,6 +169,11 @@ absl::Status CheckMemory(Rank& rank) {
   for (bool symmetric : {false, true}) {
     const absl::Status refused = rank.Allocate(std::numeric_limits<int64_t>::max() / 64, symmetric).status();
     if (!absl::IsResourceExhausted(refused)) return Wrong("128 PiB: have ", refused.ToString());
+  }
+  if (rank.size() > 1) {  // fits once, not twice
+    ASSIGN_OR_RETURN(const double left, rank.exchange().Max(static_cast<double>(AvailableBytes())));
+    const absl::Status refused = rank.Allocate(static_cast<int64_t>(left * 0.8), true).status();
+    if (!absl::IsResourceExhausted(refused)) return Wrong("most of the memory, each: have ", refused.ToString());
   }
   const absl::Status differ = rank.Allocate(rank.rank() == 0 ? 64 : 128, true).status();
   if (rank.size() > 1 && !absl::IsInvalidArgument(differ)) return Wrong("unlike sizes: have ", differ.ToString());
