@@ -32,7 +32,7 @@ std::vector<int> Race::NextRound() {
 std::string Race::ReasonToDrop(int runner, const Timing& best) const {
   const Timing t = timing(runner);
   for (const RaceOptions::Rule& rule : options_.rules) {
-    if (t.samples >= rule.samples && t.median_us > rule.factor * best.median_us) {
+    if (t.samples >= rule.samples && t.low_us > rule.factor * best.median_us && t.low_us >= rule.step_us) {
       return absl::StrFormat("%.1fx the best's time after %d sample%s", t.median_us / best.median_us, t.samples, t.samples == 1 ? "" : "s");
     }
   }
@@ -103,7 +103,7 @@ int Race::Winner() const {
   const auto as_fast = [&](int v) { return running_[v] && !samples_[v].empty() && Tied(timing(v), best, options_.tie); };
   if (as_fast(baseline_)) return baseline_;
   for (int v = 0; v < fastest; ++v) {
-    if (as_fast(v)) return v;
+    if (as_fast(v) && timing(v).median_us <= (1 + options_.noisy_tie) * best.median_us) return v;
   }
   return fastest;
 }

@@ -30,8 +30,11 @@ struct Outcome {
   std::vector<int> samples;
 };
 
-Outcome RunToTheEnd(std::vector<double> us, double noise, uint64_t seed, int baseline = 0) {
-  const int n = static_cast<int>(us.size());
+/// `ms`: long steps, for which all rules hold.
+Outcome RunToTheEnd(std::vector<double> ms, double noise, uint64_t seed, int baseline = 0) {
+  const int n = static_cast<int>(ms.size());
+  std::vector<double> us;
+  for (double t : ms) us.push_back(t * 1000);
   Course course(std::move(us), noise, seed);
   Race race(n, baseline, seed);
   for (int v = 0; v < n; ++v) race.Enter(v);
@@ -115,12 +118,24 @@ TEST(Race, NobodyWinsWithoutSamples) {
   EXPECT_EQ(race.Winner(), -1);
 }
 
+TEST(Race, QuickStepsAreNotJudgedByOneSample) {
+  Race race(2, 0, 1);
+  race.Enter(0);
+  race.Enter(1);
+  for (int i = 0; i < 20; ++i) {
+    race.Add(0, 10);
+    race.Add(1, i < 4 ? 400 : 9);  // without a core, at first
+    race.Drop();
+  }
+  EXPECT_EQ(race.Winner(), 1);
+}
+
 TEST(Race, DropSaysWhy) {
   Race race(2, 0, 1);
   race.Enter(0);
   race.Enter(1);
-  race.Add(0, 10);
-  race.Add(1, 42);
+  race.Add(0, 10000);
+  race.Add(1, 42000);
   const std::vector<Race::Dropped> dropped = race.Drop();
   ASSERT_EQ(dropped.size(), 1u);
   EXPECT_EQ(dropped[0].runner, 1);

@@ -22,9 +22,10 @@ constexpr double kSampleUs = 1000;      // below this the clock and the ranks' r
 constexpr double kWarmUpBelowUs = 10000;  // longer steps do not notice how they start
 constexpr int kMostSteps = 1 << 20;
 constexpr int kAttempts = 4;            // to find the number of steps
-constexpr double kHopeless = 3;         // of a first step: not even verified at its real size
+constexpr double kHopeless = 3;         // times the best's first step: not even verified at its real size, ...
+constexpr double kHopelessUs = 20000;   // ... when that is long enough to mean something
 constexpr double kWorthRefining = 1.6;  // of the plainest of a group; the numbers rarely gain as much
-constexpr int kRoughRounds = 3;
+constexpr int kRoughRounds = 4;
 
 std::string Milliseconds(double us) { return absl::StrFormat("%.4g ms", us / 1000); }
 
@@ -140,6 +141,8 @@ std::vector<int> Tuning::Scouts() const {
   for (int v = 0; v < size(); ++v) {
     if (Open(v) && groups.insert(entrants_[v].group).second) scouts.push_back(v);
   }
+  // What is transformed most is mostly fastest: seen first, it spares the slow ones the long checks.
+  std::reverse(scouts.begin(), scouts.end());
   return scouts;
 }
 
@@ -229,7 +232,7 @@ absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
   ASSIGN_OR_RETURN(VariantRunner::Sample first, runner_.Time(v, 0, 1));
   if (first.failure.has_value()) return first.failure;
   step_us_[v] = first.us;
-  if (v != baseline_ && first.us > kHopeless * best_first_us_) {
+  if (v != baseline_ && first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
     result(v).verdict = Verdict::kPruned;
     result(v).reason = absl::StrFormat("%.1fx the best's time in its first step", first.us / best_first_us_);
     result(v).timing = {first.us, first.us, first.us, 1};
