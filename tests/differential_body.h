@@ -1,0 +1,46 @@
+#ifndef COCONET_TESTS_DIFFERENTIAL_BODY_H_
+#define COCONET_TESTS_DIFFERENTIAL_BODY_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coconet/graph.h"
+#include "coconet/schedule.h"
+#include "jit/config.h"
+#include "jit/lower.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// A schedule and a config of a bound program, lowered.
+struct Variant {
+  Graph program;  // as written: what the interpreter evaluates
+  Schedule schedule;
+  Config config;
+  Lowered lowered;
+};
+absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule, const Config& config, int ranks);
+
+/// Everything that is needed to see a failure again: the program's text, the schedule's trace, the config.
+std::string Reproducer(const Variant& variant, int ranks, uint64_t seed);
+
+/// What was compared; of rank 0.
+struct Tally {
+  int64_t variants = 0;
+  int64_t elements = 0;      // compared
+  int64_t undetermined = 0;  // of which the interpreter's bound was infinite
+};
+
+/// Collective: the differential test of one variant on any world. Runs it `steps` times with data of `seed`, and
+/// compares every element of every result of every step on every rank with the interpreter, evaluated on the original
+/// program with the states that the step before left behind. Outputs, temporaries and padding are filled with NaNs before
+/// each step, canaries stand behind each buffer's end, inputs must come out unchanged, and replicas equal to the bit.
+///
+/// Internal, on all ranks, with the first difference; other errors are the runtime's.
+absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed, int steps, Tally& tally);
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_DIFFERENTIAL_BODY_H_

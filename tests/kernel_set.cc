@@ -1,0 +1,90 @@
+#include "tests/kernel_set.h"
+
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// Large enough that starting the compiler and reading the prelude does not count, small enough that all cores get some.
+constexpr size_t kKernelsAUnit = 40;
+constexpr absl::string_view kInclude = "#include \"coconet/kernel.h\"\n";
+
+class ModuleList final : public Module {
+ public:
+  explicit ModuleList(std::vector<std::unique_ptr<Module>> modules) : modules_(std::move(modules)) {}
+  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
+    for (const std::unique_ptr<Module>& module : modules_) {
+      if (absl::StatusOr<void*> symbol = module->Symbol(name); symbol.ok()) return symbol;
+    }
+    return absl::NotFoundError(absl::StrCat("no kernel ", name, " in ", modules_.size(), " modules"));
+  }
+
+ private:
+  std::vector<std::unique_ptr<Module>> modules_;
+};
+
+}  // namespace
+
+void KernelSet::Add(const Lowered& lowered) {
+  if (lowered.source.empty()) return;
+  absl::string_view text = lowered.source;
+  CC_CHECK(absl::ConsumePrefix(&text, kInclude));
+  constexpr absl::string_view kBegin = "\nnamespace k_";
+  for (absl::string_view kernel : absl::StrSplit(text, kBegin, absl::SkipEmpty())) {
+    const absl::string_view symbol = kernel.substr(0, kernel.find("_n {"));
+    CC_CHECK(symbol.size() == 16);
+    kernels_.emplace(absl::StrCat("k_", symbol), absl::StrCat(kBegin, kernel));
+  }
+}
+
+std::vector<std::string> KernelSet::Units(size_t kernels) const {
+  std::vector<std::string> units;
+  size_t in_unit = kernels;
+  for (const auto& [symbol, text] : kernels_) {
+    if (in_unit++ == kernels) {
+      units.emplace_back(kInclude);
+      in_unit = 1;
+    }
+    units.back().append(text);
+  }
+  return units;
+}
+
+absl::StatusOr<std::vector<std::string>> KernelSet::Compile(Compiler& compiler) const {
+  const std::vector<std::string> units = Units(kKernelsAUnit);
+  std::vector<absl::StatusOr<Binary>> binaries(units.size());
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+    threads.emplace_back([&] {
+      for (size_t unit = next++; unit < units.size(); unit = next++) binaries[unit] = compiler.Compile(units[unit]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::vector<std::string> paths;
+  for (const absl::StatusOr<Binary>& binary : binaries) {
+    RETURN_IF_ERROR(binary.status());
+    paths.push_back(binary->path);
+  }
+  return paths;
+}
+
+absl::StatusOr<std::unique_ptr<Module>> LoadAll(Rank& rank, const std::vector<std::string>& binaries) {
+  std::vector<std::unique_ptr<Module>> modules;
+  for (const std::string& path : binaries) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Module> module, rank.Load(path));
+    modules.push_back(std::move(module));
+  }
+  return std::make_unique<ModuleList>(std::move(modules));
+}
+
+}  // namespace coconet

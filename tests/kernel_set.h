@@ -1,0 +1,37 @@
+#ifndef COCONET_TESTS_KERNEL_SET_H_
+#define COCONET_TESTS_KERNEL_SET_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "jit/compiler.h"
+#include "jit/lower.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// The kernels of many variants, each once: compiled in a few calls of the compiler instead of one a variant.
+class KernelSet {
+ public:
+  void Add(const Lowered& lowered);
+  size_t size() const { return kernels_.size(); }
+  /// By symbol, the definition.
+  const std::map<std::string, std::string>& kernels() const { return kernels_; }
+  /// Translation units of at most `kernels` kernels each.
+  std::vector<std::string> Units(size_t kernels) const;
+  /// Paths of the binaries. Compiles on all cores.
+  absl::StatusOr<std::vector<std::string>> Compile(Compiler& compiler) const;
+
+ private:
+  std::map<std::string, std::string> kernels_;
+};
+
+/// Several binaries as one module.
+absl::StatusOr<std::unique_ptr<Module>> LoadAll(Rank& rank, const std::vector<std::string>& binaries);
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_KERNEL_SET_H_

@@ -1,0 +1,43 @@
+#include "tests/placement.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+namespace coconet {
+
+Placement::Placement(const TensorType& type, int ranks, int rank) : type_(type) {
+  int64_t elements = 1;
+  for (const Dim& dim : type.shape) elements *= dim.size;
+  if (!type.layout.sliced()) {
+    run_ = stride_ = row_ = elements;
+    return;
+  }
+  // Dimension `dim` of [outer, extent, inner]; all of it, as a vector, when flat.
+  int64_t extent = elements, inner = 1;
+  if (type.layout.dim != Layout::kFlat) {
+    extent = type.shape[type.layout.dim].size;
+    for (int d = 0; d < static_cast<int>(type.shape.size()); ++d) {
+      if (d < type.layout.dim) outer_ *= type.shape[d].size;
+      if (d > type.layout.dim) inner *= type.shape[d].size;
+    }
+  }
+  // The smallest part that is ceil(extent / ranks) or more and begins at a multiple of 64 elements on every rank.
+  int64_t per = (extent + ranks - 1) / ranks;
+  while (per * inner % 64 != 0) ++per;
+  const int64_t low = std::min(rank * per, extent), high = std::min((rank + 1) * per, extent);
+  run_ = (high - low) * inner;
+  stride_ = per * inner;
+  row_ = extent * inner;
+  begin_ = low * inner;
+}
+
+std::string Placement::Read(const void* buffer) const {
+  const size_t size = SizeOf(type_.dtype);
+  std::string bytes;
+  bytes.reserve(elements() * size);
+  for (int64_t o = 0; o < outer_; ++o) bytes.append(static_cast<const char*>(buffer) + o * stride_ * size, run_ * size);
+  return bytes;
+}
+
+}  // namespace coconet

@@ -1,0 +1,42 @@
+#ifndef COCONET_TESTS_PLACEMENT_H_
+#define COCONET_TESTS_PLACEMENT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "coconet/types.h"
+
+namespace coconet {
+
+/// Where the elements of a tensor lie in one rank's buffer, written a second time and in another way than the library does.
+class Placement {
+ public:
+  Placement(const TensorType& type, int ranks, int rank);
+
+  const TensorType& type() const { return type_; }
+  /// Elements of the tensor that this rank stores.
+  int64_t elements() const { return outer_ * run_; }
+
+  /// f(place in the rank's buffer, index in the global tensor), in the order of the global indices.
+  template <class F>
+  void ForEach(F f) const {
+    for (int64_t o = 0; o < outer_; ++o) {
+      for (int64_t k = 0; k < run_; ++k) f(o * stride_ + k, o * row_ + begin_ + k);
+    }
+  }
+
+  /// The rank's elements of `buffer`, without padding.
+  std::string Read(const void* buffer) const;
+
+ private:
+  TensorType type_;
+  int64_t outer_ = 1;   // runs
+  int64_t run_ = 0;     // contiguous elements in each
+  int64_t stride_ = 0;  // between runs in the buffer
+  int64_t row_ = 0;     // between runs in the tensor
+  int64_t begin_ = 0;   // of the first run in the tensor
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_PLACEMENT_H_

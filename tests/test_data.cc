@@ -1,0 +1,35 @@
+#include "tests/test_data.h"
+
+#include <cmath>
+#include <random>
+
+#include "coconet/base/env.h"
+
+namespace coconet {
+
+uint64_t Mix(uint64_t a, uint64_t b) {  // splitmix64
+  uint64_t x = a + 0x9e3779b97f4a7c15u * (b + 1);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank, int64_t index) {
+  if (name == "step") return step + 1;
+  for (char c : name) seed = Mix(seed, static_cast<unsigned char>(c));
+  const uint64_t bits = Mix(Mix(Mix(seed, static_cast<uint64_t>(step)), static_cast<uint64_t>(rank)), static_cast<uint64_t>(index));
+  double value = std::ldexp(static_cast<double>(bits >> 11), -52) - 1;
+  if (name == "v" || name == "lr" || dtype == DType::kU8) value = std::fabs(value);
+  if (dtype == DType::kBool) value = value < 0;
+  else if (!IsFloat(dtype)) value *= 9;
+  alignas(8) char held[8];
+  StoreElement(dtype, held, 0, value);
+  return LoadElement(dtype, held, 0);
+}
+
+uint64_t FreshSeed() {
+  static const uint64_t seed = GetEnv().seed.value_or(std::random_device()());
+  return seed;
+}
+
+}  // namespace coconet
