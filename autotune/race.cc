@@ -33,12 +33,12 @@ std::string Race::ReasonToDrop(int runner, const Timing& best) const {
   const Timing t = timing(runner);
   for (const RaceOptions::Rule& rule : options_.rules) {
     if (t.samples >= rule.samples && t.low_us > rule.factor * best.median_us && t.low_us >= rule.step_us) {
-      return absl::StrFormat("%.1fx the best's time after %d sample%s", t.median_us / best.median_us, t.samples, t.samples == 1 ? "" : "s");
+      return absl::StrFormat("%.1fx the best's time", t.median_us / best.median_us);
     }
   }
   const bool settled = t.samples >= options_.settled && best.samples >= options_.settled;
   if (settled && t.low_us > best.high_us && !Tied(t, best, options_.tie)) {
-    return absl::StrFormat("slower by %.1f %% after %d samples", (t.median_us / best.median_us - 1) * 100, t.samples);
+    return absl::StrFormat("slower by %.1f %%", (t.median_us / best.median_us - 1) * 100);
   }
   return "";
 }
@@ -61,8 +61,7 @@ std::vector<Race::Dropped> Race::Drop() {
   }
   std::sort(left.begin(), left.end());
   for (size_t i = options_.finalists; settled && i < left.size(); ++i) {
-    dropped.push_back({left[i].second, absl::StrFormat("not among the %d fastest after %d samples", options_.finalists,
-                                                       samples_[left[i].second].size())});
+    dropped.push_back({left[i].second, absl::StrFormat("not among the %d fastest", options_.finalists)});
   }
   for (const Dropped& d : dropped) running_[d.runner] = false;
   return dropped;

@@ -45,7 +45,7 @@ class Race {
 
   struct Dropped {
     int runner;
-    std::string reason;  // "3.2x the best's time after 1 sample"
+    std::string reason;  // "3.2x the best's time"
   };
   /// Who leaves after a round.
   std::vector<Dropped> Drop();

@@ -64,6 +64,11 @@ Session::~Session() { state_->cache = nullptr; }
 
 int Session::rank() const { return state_->rank.rank(); }
 int Session::world() const { return state_->rank.size(); }
+absl::string_view Session::library() const { return state_->rank.library().name(); }
+
+std::string Session::cache_file() const {
+  return state_->cache != nullptr && state_->cache->stores() ? state_->cache->file() : "";
+}
 
 absl::StatusOr<TunedProgram> Session::Compile(const Graph& program, const Sizes& sizes) {
   return Compile(absl::StatusOr<Graph>(program), sizes);

@@ -149,6 +149,10 @@ class Session {
 
   int rank() const;
   int world() const;
+  /// What library collectives are here, as tables show it: "mpi", "thread".
+  absl::string_view library() const;
+  /// On rank 0, after the first Compile: where records are kept; "" when they are not.
+  std::string cache_file() const;
 
   /// Collective. The tuned program for these sizes: from the cache, or measured now. All ranks must pass the same
   /// program and sizes: InvalidArgument on all ranks when they differ.

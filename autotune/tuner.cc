@@ -59,6 +59,7 @@ class Tuning {
   absl::Status MarkEarlierFailures();
   std::vector<int> Scouts() const;
   std::vector<int> Followers();
+  double Quickest(int v) const;
 
   bool ShouldStop() const { return Asked() != Stop::kNo; }
   Stop Asked() const;
@@ -146,6 +147,11 @@ std::vector<int> Tuning::Scouts() const {
   return scouts;
 }
 
+double Tuning::Quickest(int v) const {
+  const Timing timing = race_.timing(v);
+  return timing.samples > 0 ? timing.low_us : step_us_[v];
+}
+
 std::vector<int> Tuning::Followers() {
   const int fastest = race_.Fastest();
   std::map<int, int> scouts;
@@ -156,10 +162,11 @@ std::vector<int> Tuning::Followers() {
     const auto at = scouts.find(entrants_[v].group);
     const VariantResult* scout = at == scouts.end() ? nullptr : &result(at->second);
     const bool ran = scout != nullptr && fastest >= 0 && !IsFailure(scout->verdict);
-    const double ratio = ran ? step_us_[at->second] / race_.timing(fastest).median_us : 0;
+    // Its quickest sample: a slow moment must not cost a group its numbers.
+    const double ratio = ran ? Quickest(at->second) / race_.timing(fastest).median_us : 0;
     if (ran && ratio > kWorthRefining) {
       result(v).verdict = Verdict::kPruned;
-      result(v).reason = absl::StrFormat("its schedule is %.1fx slower with plain numbers", ratio);
+      result(v).reason = absl::StrFormat("schedule %.1fx slower, plain numbers", ratio);
     } else {
       followers.push_back(v);
     }
@@ -234,7 +241,7 @@ absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
   step_us_[v] = first.us;
   if (v != baseline_ && first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
     result(v).verdict = Verdict::kPruned;
-    result(v).reason = absl::StrFormat("%.1fx the best's time in its first step", first.us / best_first_us_);
+    result(v).reason = absl::StrFormat("%.1fx the best's first step", first.us / best_first_us_);
     result(v).timing = {first.us, first.us, first.us, 1};
     return std::nullopt;
   }

@@ -151,7 +151,7 @@ TEST_F(TunerTest, TheFastestIsStored) {
   EXPECT_EQ(runner_.verified[2], 2) << "again after the timing";
   EXPECT_EQ(runner_.verified[4], 0) << "hopeless from its first step: not verified at its real size";
   EXPECT_EQ(tuned->variants[4].verdict, Verdict::kPruned);
-  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("the best's time in its first step"));
+  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("the best's first step"));
   EXPECT_EQ(tuned->variants[0].verdict, Verdict::kMeasured);
 }
 
@@ -168,7 +168,7 @@ TEST_F(TunerTest, OnlyPromisingGroupsAreRefined) {
   EXPECT_EQ(tuned->best, 1);
   EXPECT_EQ(runner_.ever_loaded.count(3), 0u);
   EXPECT_EQ(tuned->variants[3].verdict, Verdict::kPruned);
-  EXPECT_THAT(tuned->variants[3].reason, HasSubstr("slower with plain numbers"));
+  EXPECT_THAT(tuned->variants[3].reason, HasSubstr("slower, plain numbers"));
   EXPECT_EQ(runner_.ever_loaded.count(5), 1u);
   EXPECT_EQ(tuned->variants[5].verdict, Verdict::kPruned);
 }

@@ -1,0 +1,216 @@
+#include "autotune/sweep_flags.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "coconet/base/nearest.h"
+#include "coconet/base/status.h"
+#include "coconet/text.h"
+#include "coconet/workloads.h"
+
+namespace coconet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostRanks = 1024;
+constexpr int64_t kDefaultN = 1 << 20;
+const std::vector<std::string>& KnownFlags() {
+  static const auto& flags =
+      *new std::vector<std::string>{"ranks", "dtype", "cache", "budget", "json", "order", "list", "help", "N"};
+  return flags;
+}
+
+absl::Status Bad(absl::string_view flag, absl::string_view want, absl::string_view have) {
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, ": want ", want, ", have '", have, "'"));
+}
+
+absl::Status SetDType(SweepFlags& flags, absl::string_view value) {
+  const std::optional<DType> dtype = ParseDType(value);
+  if (!dtype.has_value()) return Bad("dtype", "f32, f16 or bf16", value);
+  flags.dtype = *dtype;
+  return absl::OkStatus();
+}
+
+absl::Status SetSize(SweepFlags& flags, absl::string_view symbol, absl::string_view value) {
+  const absl::StatusOr<int64_t> size = ParseSize(value);
+  if (!size.ok()) {
+    // A misspelt flag comes here too.
+    const std::string hint = symbol == "N" ? "" : DidYouMean(symbol, KnownFlags());
+    if (hint.empty()) return Bad(symbol, size.status().message(), value);
+    return absl::InvalidArgumentError(absl::StrCat("unknown flag --", symbol, hint, "; see --help"));
+  }
+  flags.sizes[std::string(symbol)] = *size;
+  return absl::OkStatus();
+}
+
+absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_view value, const std::string& folder) {
+  if (name == "ranks") {
+    if (absl::SimpleAtoi(value, &flags.ranks) && flags.ranks >= 1 && flags.ranks <= kMostRanks) return absl::OkStatus();
+    return Bad(name, absl::StrCat("1 to ", kMostRanks), value);
+  }
+  if (name == "budget") {
+    if (absl::SimpleAtod(value, &flags.budget_s) && flags.budget_s >= 0 && std::isfinite(flags.budget_s)) return absl::OkStatus();
+    return Bad(name, "seconds", value);
+  }
+  if (name == "order") {
+    if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
+    flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
+    return absl::OkStatus();
+  }
+  if (name == "cache" || name == "json") {
+    if (value.empty()) return Bad(name, "a file", value);
+    (name == "cache" ? flags.cache : flags.json) = value == ":none:" ? std::string(value) : ResolvePath(value, folder);
+    return absl::OkStatus();
+  }
+  if (name == "dtype") return SetDType(flags, value);
+  return SetSize(flags, name, value);
+}
+
+absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::string& folder) {
+  if (!flags.program.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("want one workload or file, have '", flags.program, "' and '", name, "'"));
+  }
+  flags.is_file = absl::EndsWith(name, ".coco") || absl::StrContains(name, "/");
+  flags.program = flags.is_file ? ResolvePath(name, folder) : std::string(name);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Graph> ReadProgram(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::error_code error;
+  if (!in || fs::is_directory(file, error)) return absl::NotFoundError(absl::StrCat(file, ": cannot be read"));
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  absl::StatusOr<Graph> program = Parse(text);
+  if (!program.ok()) return WithContext(program.status(), file);
+  return program;
+}
+
+std::set<std::string> SymbolsOf(const Graph& program) {
+  std::set<std::string> symbols;
+  for (const Node& node : program.nodes) {
+    const auto* input = std::get_if<Input>(&node.op);
+    const auto* state = std::get_if<State>(&node.op);
+    if (input == nullptr && state == nullptr) continue;
+    for (const Dim& dim : (input != nullptr ? input->type : state->type).shape) {
+      if (!dim.bound()) symbols.insert(dim.symbol);
+    }
+  }
+  return symbols;
+}
+
+}  // namespace
+
+std::string SweepHelp() {
+  return R"(sweep: times every variant of a program on this machine, and keeps the fastest
+
+  sweep WORKLOAD|FILE.coco [--N=16Mi] [flags]
+
+  --N=SIZE        and so on for every symbol of the program; Ki Mi Gi are powers of 1024, k M G of 1000 (N: 1Mi)
+  --ranks=2       thread ranks of this process; under mpirun every process is a rank
+  --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
+  --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library collectives
+  --budget=60     seconds
+  --cache=FILE    the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else
+                  XDG_CACHE_HOME/coconet/tuning.db)
+  --json=FILE     all variants, for other programs
+  --list          the workloads
+
+Exit code: 0; 1 a failure of ours; 2 bad input; 130 interrupted (what was measured is kept).
+)";
+}
+
+absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args, const std::string& folder) {
+  SweepFlags flags;
+  bool has_dtype = false;
+  for (absl::string_view arg : args) {
+    if (arg == "--help" || arg == "-h") {
+      flags.help = true;
+    } else if (arg == "--list") {
+      flags.list = true;
+    } else if (absl::ConsumePrefix(&arg, "--")) {
+      const size_t equals = arg.find('=');
+      const absl::string_view name = arg.substr(0, equals);
+      if (equals == absl::string_view::npos) {
+        const std::string hint = DidYouMean(name, KnownFlags());
+        return absl::InvalidArgumentError(absl::StrCat("want --", name, "=VALUE, have --", name, hint, "; see --help"));
+      }
+      RETURN_IF_ERROR(SetFlag(flags, name, arg.substr(equals + 1), folder));
+      has_dtype = has_dtype || name == "dtype";
+    } else if (absl::StartsWith(arg, "-")) {
+      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg, "; see --help"));
+    } else {
+      RETURN_IF_ERROR(SetProgram(flags, arg, folder));
+    }
+  }
+  if (flags.help || flags.list) return flags;
+  if (flags.program.empty()) return absl::InvalidArgumentError("want a workload or a .coco file; see --list and --help");
+  if (flags.is_file && has_dtype) return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
+  return flags;
+}
+
+absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
+  const absl::StatusOr<Graph> program =
+      flags.is_file ? ReadProgram(flags.program) : MakeWorkload(flags.program, {.dtype = flags.dtype});
+  RETURN_IF_ERROR(program.status());
+  const std::set<std::string> symbols = SymbolsOf(*program);
+  for (const auto& [symbol, size] : flags.sizes) {
+    if (symbols.count(symbol) != 0) continue;
+    std::vector<std::string> known = KnownFlags();
+    known.insert(known.end(), symbols.begin(), symbols.end());
+    return absl::InvalidArgumentError(absl::StrCat("--", symbol, ": no flag, and no symbol of the program", DidYouMean(symbol, known),
+                                                   "; its symbols are ", symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
+  }
+  if (symbols.count("N") != 0) flags.sizes.emplace("N", kDefaultN);
+  for (const std::string& symbol : symbols) {
+    if (flags.sizes.count(symbol) != 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("want --", symbol, "=SIZE: a symbol of the program without a value"));
+  }
+  return program;
+}
+
+absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
+  const auto error = absl::InvalidArgumentError("a size such as 4096, 16Mi or 1G");
+  size_t digits = 0;
+  while (digits < text.size() && (absl::ascii_isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.')) ++digits;
+  const struct {
+    absl::string_view suffix;
+    double factor;
+  } kSuffixes[] = {{"", 1},     {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"k", 1e3},
+                   {"K", 1e3},  {"M", 1e6},     {"G", 1e9}};
+  for (const auto& [suffix, factor] : kSuffixes) {
+    if (text.substr(digits) != suffix) continue;
+    int64_t whole = 0;
+    if (factor == 1) return absl::SimpleAtoi(text.substr(0, digits), &whole) ? absl::StatusOr<int64_t>(whole) : error;
+    double number = 0;
+    if (!absl::SimpleAtod(text.substr(0, digits), &number)) return error;
+    const double size = number * factor;
+    if (size != std::floor(size) || size > 9e15) return error;
+    return static_cast<int64_t>(size);
+  }
+  return error;
+}
+
+std::string ResolvePath(absl::string_view path, const std::string& folder) {
+  return (fs::path(folder) / std::string(path)).lexically_normal();  // an absolute path stays what it is
+}
+
+std::string UserFolder() {
+  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY"); folder != nullptr && *folder != '\0') return folder;
+  std::error_code error;
+  return fs::current_path(error);
+}
+
+}  // namespace coconet

@@ -1,0 +1,160 @@
+#include "autotune/sweep_report.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "autotune/statistics.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr size_t kWidest = 140;
+
+enum Column : size_t { kSchedule, kProtocol, kVec, kChunk, kBlocks, kStream, kMedian, kSpread, kBandwidth, kSpeedup, kRemark, kColumns };
+using Row = std::array<std::string, kColumns>;
+constexpr bool kRight[kColumns] = {false, false, true, true, true, false, true, true, true, true, false};
+
+double Bandwidth(const TuningRecord& record, const VariantResult& v) {
+  return v.timing.median_us > 0 ? static_cast<double>(record.necessary_bytes) / v.timing.median_us / 1e3 : 0;
+}
+
+double Speedup(const TuningRecord& record, const VariantResult& v) {
+  return v.timing.median_us > 0 ? record.baseline.timing.median_us / v.timing.median_us : 0;
+}
+
+absl::string_view Streams(Streaming streaming) {
+  switch (streaming) {
+    case Streaming::kNone: return "";
+    case Streaming::kShared: return "shared";
+    case Streaming::kAll: return "all";
+  }
+  CC_CHECK(false);
+  return "";
+}
+
+std::string Remark(const TuningRecord& record, const VariantResult& v) {
+  const auto is = [&](const VariantResult& other) { return v.trace == other.trace && v.config == other.config; };
+  std::vector<std::string> words;
+  if (is(record.best)) words.push_back("best");
+  if (is(record.baseline)) words.push_back("baseline");
+  // What was dropped says by itself that it was slower.
+  if (v.verdict == Verdict::kPruned && !v.reason.empty()) {
+    words.push_back(v.reason);
+  } else if (v.verdict != Verdict::kMeasured) {
+    words.push_back(absl::StrCat(Name(v.verdict), v.reason.empty() ? "" : ": ", v.reason));
+  }
+  // Of a compiler's words the first line is enough here; JSON has them all.
+  const std::string remark = absl::StrJoin(words, ", ");
+  return remark.substr(0, remark.find('\n'));
+}
+
+Row RowOf(const TuningRecord& record, const VariantResult& v, absl::string_view library) {
+  Row row;
+  row[kSchedule] = v.schedule;
+  row[kProtocol] = absl::StrReplaceAll(v.protocol, {{"library", library}});
+  row[kVec] = absl::StrCat(v.config.vec);
+  row[kChunk] = absl::StrCat(v.config.chunk);
+  row[kBlocks] = absl::StrCat(v.config.blocks);
+  row[kStream] = std::string(Streams(v.config.streaming));
+  row[kRemark] = Remark(record, v);
+  if (v.timing.samples == 0) return row;
+  row[kMedian] = TimeText(v.timing.median_us);
+  row[kSpread] = v.timing.samples > 1 ? absl::StrFormat("%.1f%%", 100 * Noise(v.timing)) : "";
+  row[kBandwidth] = absl::StrFormat("%.1f", Bandwidth(record, v));
+  row[kSpeedup] = absl::StrFormat("%.2fx", Speedup(record, v));
+  return row;
+}
+
+std::string Quoted(absl::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string Json(const TuningRecord& record, const VariantResult& v) {
+  std::string out = absl::StrCat("{\"schedule\": ", Quoted(v.schedule), ", \"trace\": ", Quoted(v.trace), ", \"protocol\": ",
+                                 Quoted(v.protocol), ", \"config\": ", Quoted(Text(v.config)), ", \"verdict\": ",
+                                 Quoted(Name(v.verdict)), ", \"reason\": ", Quoted(v.reason), ", \"bytes\": ", v.bytes);
+  if (v.timing.samples > 0) {
+    absl::StrAppendFormat(&out, ", \"median_us\": %.6g, \"low_us\": %.6g, \"high_us\": %.6g, \"samples\": %d, \"gb_per_s\": %.4g, "
+                          "\"speedup\": %.4g", v.timing.median_us, v.timing.low_us, v.timing.high_us, v.timing.samples,
+                          Bandwidth(record, v), Speedup(record, v));
+  }
+  return out + "}";
+}
+
+}  // namespace
+
+std::string TimeText(double us) {
+  const std::pair<double, const char*> scaled = us < 1      ? std::pair(us * 1e3, "ns")
+                                                : us < 1e3  ? std::pair(us, "us")
+                                                : us < 1e6  ? std::pair(us / 1e3, "ms")
+                                                            : std::pair(us / 1e6, "s");
+  const int decimals = scaled.first < 9.995 ? 2 : scaled.first < 99.95 ? 1 : 0;
+  return absl::StrFormat("%.*f %s", decimals, scaled.first, scaled.second);
+}
+
+std::string AgeText(int64_t seconds) {
+  if (seconds < 0) return "in the future";
+  if (seconds < 120) return absl::StrCat(seconds, " s ago");
+  if (seconds < 2 * 3600) return absl::StrCat(seconds / 60, " min ago");
+  if (seconds < 48 * 3600) return absl::StrCat(seconds / 3600, " h ago");
+  return absl::StrCat(seconds / 86400, " days ago");
+}
+
+std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants, absl::string_view library) {
+  std::vector<const VariantResult*> order;
+  for (const VariantResult& v : variants) order.push_back(&v);
+  std::stable_sort(order.begin(), order.end(), [](const VariantResult* a, const VariantResult* b) {
+    if ((a->timing.samples == 0) != (b->timing.samples == 0)) return b->timing.samples == 0;
+    return a->timing.median_us < b->timing.median_us;
+  });
+  std::vector<Row> rows = {{"schedule", "protocol", "vec", "chunk", "blk", "stream", "median", "+-", "GB/s", "speedup", ""}};
+  for (const VariantResult* v : order) rows.push_back(RowOf(record, *v, library));
+  std::array<size_t, kColumns> width{};
+  for (const Row& row : rows) {
+    for (size_t c = 0; c < kColumns; ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (size_t c = 0; c < kColumns; ++c) {
+      const std::string pad(width[c] - row[c].size(), ' ');
+      absl::StrAppend(&line, c == 0 ? "" : "  ", kRight[c] ? pad : "", row[c], kRight[c] ? "" : pad);
+    }
+    if (line.size() > kWidest) {
+      const size_t end = line.find_last_not_of(' ') + 1;
+      line = end <= kWidest ? line.substr(0, end) : absl::StrCat(line.substr(0, kWidest - 3), "...");
+    }
+    absl::StrAppend(&text, line.substr(0, line.find_last_not_of(' ') + 1), "\n");
+  }
+  return text;
+}
+
+std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants, absl::string_view program, int ranks,
+                        bool from_cache) {
+  std::string out = absl::StrCat("{\"program\": ", Quoted(program), ", \"ranks\": ", ranks, ", \"from_cache\": ", from_cache ? "true" : "false",
+                                 ", \"complete\": ", record.complete ? "true" : "false", ", \"key\": ", Quoted(record.key),
+                                 ", \"created_s\": ", record.created_s, ", \"necessary_bytes\": ", record.necessary_bytes,
+                                 ",\n \"best\": ", Json(record, record.best), ",\n \"baseline\": ", Json(record, record.baseline),
+                                 ",\n \"runner_up\": ", Quoted(record.runner_up), ",\n \"variants\": [");
+  for (size_t i = 0; i < variants.size(); ++i) absl::StrAppend(&out, i == 0 ? "\n  " : ",\n  ", Json(record, variants[i]));
+  return out + "]}\n";
+}
+
+}  // namespace coconet
