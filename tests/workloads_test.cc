@@ -1,23 +1,20 @@
 // Every derived schedule of every workload, on 1 to 8 ranks, at sizes that are odd, tiny or empty, with configs drawn at
 // random, against the interpreter.
 
+#include "coconet/workloads.h"
+
 #include <iostream>
 #include <map>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/workloads.h"
 #include "gtest/gtest.h"
-#include "jit/compiler.h"
-#include "runtime/world.h"
-#include "tests/differential_body.h"
-#include "tests/kernel_set.h"
+#include "tests/random_config.h"
 #include "tests/test_data.h"
+#include "tests/variant_batch.h"
 
 namespace coconet {
 namespace {
@@ -47,96 +44,55 @@ std::vector<Workload> AllWorkloads() {
   return all;
 }
 
-template <class T, size_t N>
-T Pick(std::mt19937_64& random, const T (&choices)[N]) {
-  return choices[random() % N];
-}
-
-/// What is in a kernel's text: drawn once a world, so that variants share kernels.
-Config DrawCompiled(std::mt19937_64& random) {
-  Config config;
-  config.vec = Pick(random, {1, 4, 16, 32});
-  config.streaming = Pick(random, {Streaming::kNone, Streaming::kShared, Streaming::kAll});
-  return config;
-}
-
-/// The rest: small chunks, so that there are many, and many flags.
-Config DrawArguments(Protocol protocol, Config config, std::mt19937_64& random) {
-  config.protocol = protocol;
-  config.chunk = Pick<int64_t>(random, {64, 192, 4096});
-  config.blocks = Pick(random, {1, 1, 2, 3});
-  return config;
+/// Some collective is left to whoever the protocol names.
+bool LeavesCollectives(const Schedule& s) {
+  std::vector<bool> fused(s.graph.size());
+  for (const std::vector<NodeId>& kernel : s.kernels) {
+    for (NodeId id : kernel) fused[id] = true;
+  }
+  for (NodeId id = 0; id < s.graph.size(); ++id) {
+    const Graph& g = s.graph;
+    const bool collective = As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id);
+    if (collective && !fused[id]) return true;
+  }
+  return false;
 }
 
 class WorkloadsTest : public testing::TestWithParam<Workload> {
  protected:
-  /// All schedules of the workload, or some, at one size on one number of ranks, with both protocols.
-  absl::Status AddVariants(const Graph& program, absl::Span<const Schedule> schedules, const Size& size, int ranks,
-                           const Config& compiled, std::mt19937_64& random) {
-    for (const Schedule& schedule : schedules) {
-      if (random() % size.one_in != 0) continue;
-      for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
-        const Config config = DrawArguments(protocol, compiled, random);
-        ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, ranks));
-        const bool uses_library = absl::StrContains(variant.lowered.protocol, "library");
-        kernels_.Add(variant.lowered);
-        variants_[ranks].push_back(std::move(variant));
-        if (!uses_library) break;  // the protocol makes no difference
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status AddAllVariants(std::mt19937_64& random) {
+  absl::Status AddVariants(std::mt19937_64& random) {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(GetParam().name, {.dtype = GetParam().dtype}));
-    std::map<int, Config> compiled;
-    for (int ranks : kRanks) compiled[ranks] = DrawCompiled(random);
+    std::map<int, Config> compiled;  // so that the variants of a world share kernels
+    for (int ranks : kRanks) compiled[ranks] = DrawCompiledConfig(random);
     for (const Size& size : kSizes) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", size.n}}));
       ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
       for (int ranks : kRanks) {
-        RETURN_IF_ERROR(AddVariants(program, schedules, size, ranks, compiled[ranks], random));
+        for (const Schedule& schedule : schedules) {
+          if (random() % size.one_in != 0) continue;
+          Config config = DrawArguments(compiled[ranks], random);
+          config.protocol = Protocol::kGenerated;
+          RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+          if (!LeavesCollectives(schedule)) continue;
+          config.protocol = Protocol::kLibrary;
+          RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+        }
       }
     }
     return absl::OkStatus();
   }
 
-  /// Runs the variants of one world; the first failures, with what it takes to see them again.
-  std::string RunAll(int ranks, const std::vector<std::string>& binaries, uint64_t seed, Tally& tally) {
-    std::string failures;
-    int failed = 0;
-    const absl::Status world = RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
-      ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
-      for (const Variant& variant : variants_[ranks]) {
-        const absl::Status status = RunVariant(rank, *module, variant, seed, /*steps=*/2, tally);
-        if (status.ok()) continue;
-        if (rank.rank() == 0) absl::StrAppend(&failures, status.ToString(), "\n", Reproducer(variant, ranks, seed), "\n");
-        if (!absl::IsInternal(status) || ++failed > 2 * ranks) return status;
-      }
-      return absl::OkStatus();
-    });
-    return world.ok() || !failures.empty() ? failures : world.ToString();
-  }
-
-  KernelSet kernels_;
-  std::map<int, std::vector<Variant>> variants_;
+  VariantBatch batch_;
 };
 
 TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   const uint64_t seed = FreshSeed();
-  SCOPED_TRACE(absl::StrCat("COCONET_SEED=", seed));
   std::mt19937_64 random(seed);
-  const absl::Status added = AddAllVariants(random);
-  ASSERT_TRUE(added.ok()) << added;
-  absl::StatusOr<std::unique_ptr<Compiler>> compiler =
-      MakeHostCompiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast});
-  ASSERT_TRUE(compiler.ok()) << compiler.status();
-  const absl::StatusOr<std::vector<std::string>> binaries = kernels_.Compile(**compiler);
-  ASSERT_TRUE(binaries.ok()) << binaries.status();
-  Tally tally;
-  for (int ranks : kRanks) EXPECT_EQ(RunAll(ranks, *binaries, seed, tally), "");
-  std::cout << tally.variants << " variants, " << kernels_.size() << " kernels, " << tally.elements << " elements, "
-            << tally.undetermined << " of them undetermined\n";
+  const absl::Status added = AddVariants(random);
+  ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed;
+  EXPECT_EQ(batch_.Run(seed, /*steps=*/2), "");
+  const Tally& tally = batch_.tally();
+  std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
   EXPECT_EQ(tally.undetermined, 0);
 }
 

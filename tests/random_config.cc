@@ -1,0 +1,29 @@
+#include "tests/random_config.h"
+
+#include <cstddef>
+
+namespace coconet {
+namespace {
+
+template <class T, size_t N>
+T Pick(std::mt19937_64& random, const T (&choices)[N]) {
+  return choices[random() % N];
+}
+
+}  // namespace
+
+Config DrawCompiledConfig(std::mt19937_64& random) {
+  Config config;
+  config.vec = Pick(random, {1, 4, 16, 32});
+  config.streaming = Pick(random, {Streaming::kNone, Streaming::kShared, Streaming::kAll});
+  return config;
+}
+
+Config DrawArguments(const Config& compiled, std::mt19937_64& random) {
+  Config config = compiled;
+  config.chunk = Pick<int64_t>(random, {64, 192, 4096});
+  config.blocks = Pick(random, {1, 1, 2, 3});
+  return config;
+}
+
+}  // namespace coconet

@@ -1,0 +1,18 @@
+#ifndef COCONET_TESTS_RANDOM_CONFIG_H_
+#define COCONET_TESTS_RANDOM_CONFIG_H_
+
+#include <random>
+
+#include "jit/config.h"
+
+namespace coconet {
+
+/// What of a config is in the text of kernels: vector width and streaming stores. Configs that share it share kernels.
+Config DrawCompiledConfig(std::mt19937_64& random);
+
+/// The rest, but the protocol: small chunks, so that there are many of them and many flags, and some blocks.
+Config DrawArguments(const Config& compiled, std::mt19937_64& random);
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_RANDOM_CONFIG_H_

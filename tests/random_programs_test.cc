@@ -1,0 +1,122 @@
+// Random programs, with schedules and configs drawn at random, against the interpreter. A failure prints the program, as
+// it is and shrunk, and the seed that makes it again. More of them: --test_arg=--programs=10000.
+
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/testing/random_program.h"
+#include "coconet/testing/random_step.h"
+#include "coconet/text.h"
+#include "gtest/gtest.h"
+#include "tests/random_config.h"
+#include "tests/shrink.h"
+#include "tests/test_data.h"
+#include "tests/variant_batch.h"
+
+ABSL_FLAG(int, programs, 80, "how many programs of each kind");
+
+namespace coconet {
+namespace {
+
+constexpr int kRanks[] = {1, 2, 3, 4, 5, 8};
+constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 63, 64, 65, 130, 257};
+constexpr int kSchedules = 3;        // tried of each program
+constexpr int kProgramsABatch = 40;  // share ranks and kernels
+constexpr int kShrinkTries = 40;     // each compiles for a second or so
+
+/// What the programs of a batch have in common.
+struct Terms {
+  int ranks;
+  Config compiled;
+};
+Terms DrawTerms(std::mt19937_64& random) { return {kRanks[random() % std::size(kRanks)], DrawCompiledConfig(random)}; }
+
+/// Adds up to `limit` schedules of the program, the plainest among them.
+absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit, std::mt19937_64& random, VariantBatch& batch) {
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  for (size_t i = 0; i < std::min(limit, schedules.size()); ++i) {
+    const size_t at = schedules.size() <= limit ? i : i == 0 ? 0 : random() % schedules.size();
+    for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
+      Config config = DrawArguments(terms.compiled, random);
+      config.protocol = protocol;
+      RETURN_IF_ERROR(WithContext(batch.Add(program, schedules[at], config, terms.ranks), Print(program)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Some schedule of the program fails, as the first one did.
+bool Fails(const Graph& program, const Terms& terms, uint64_t seed) {
+  VariantBatch batch;
+  std::mt19937_64 random(seed);
+  return !AddSchedules(program, terms, /*limit=*/16, random, batch).ok() || !batch.Run(seed, /*steps=*/2).empty();
+}
+
+/// Runs programs made by `make`; returns what was compared.
+template <class Make>
+Tally RunPrograms(uint64_t seed, Make make) {
+  Tally all;
+  std::mt19937_64 random(seed);
+  const int programs = absl::GetFlag(FLAGS_programs);
+  for (int begin = 0; begin < programs; begin += kProgramsABatch) {
+    const Terms terms = DrawTerms(random);
+    VariantBatch batch;
+    std::vector<Graph> made;
+    for (int i = begin; i < std::min(programs, begin + kProgramsABatch); ++i) {
+      made.push_back(make(random));
+      const absl::Status added = AddSchedules(made.back(), terms, kSchedules, random, batch);
+      if (!added.ok()) ADD_FAILURE() << added << "\nCOCONET_SEED=" << seed;
+    }
+    const std::string failures = batch.Run(seed, /*steps=*/2);
+    all.variants += batch.tally().variants;
+    all.elements += batch.tally().elements;
+    all.undetermined += batch.tally().undetermined;
+    if (failures.empty()) continue;
+    ADD_FAILURE() << failures;
+    for (const Graph& program : made) {
+      if (!Fails(program, terms, seed)) continue;
+      const auto fails = [&](const Graph& smaller) { return Fails(smaller, terms, seed); };
+      ADD_FAILURE() << "shrunk:\n" << Print(Shrink(program, kShrinkTries, fails));
+      break;
+    }
+    break;
+  }
+  std::cout << all.variants << " variants, " << all.elements << " elements, " << all.undetermined << " of them undetermined\n";
+  return all;
+}
+
+TEST(RandomPrograms, OfEveryKindComputeWhatTheySay) {
+  const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) {
+    const Graph symbolic = RandomProgram(random());
+    const auto size = [&] { return kSizes[random() % std::size(kSizes)]; };
+    const Sizes both = {{"N", size()}, {"M", size() % 8}};
+    absl::StatusOr<Graph> program = BindSizes(symbolic, both);
+    if (!program.ok()) program = BindSizes(symbolic, {{"N", both.at("N")}});
+    CC_CHECK(program.ok());
+    return *program;
+  });
+  EXPECT_LT(tally.undetermined, tally.elements / 2) << "bounds that say nothing";
+}
+
+TEST(RandomPrograms, LikeTrainingStepsComputeWhatTheySay) {
+  const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) { return RandomStep(random()); });
+  EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
+}
+
+}  // namespace
+}  // namespace coconet
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  absl::ParseCommandLine(argc, argv);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,81 @@
+#include "tests/shrink.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "coconet/infer.h"
+
+namespace coconet {
+namespace {
+
+bool IsResult(const Graph& g, NodeId id) { return As<Update>(g, id) != nullptr || As<Output>(g, id) != nullptr; }
+bool IsDeclaration(const Graph& g, NodeId id) { return As<Input>(g, id) != nullptr || As<State>(g, id) != nullptr; }
+
+/// Declarations that nothing uses go, too.
+Graph WithoutUnused(const Graph& g) {
+  const std::vector<std::vector<NodeId>> users = Users(g);
+  return Rewrite(g, [&](Graph& out, NodeId id, std::vector<NodeId> inputs) -> NodeId {
+           if (IsDeclaration(g, id) && users[id].empty()) return -1;
+           return out.Add(g.nodes[id].op, std::move(inputs));
+         })
+      .graph;
+}
+
+/// Without node `dropped`, whose users take `instead` in its place; nothing when that is no program.
+std::optional<Graph> Without(const Graph& g, NodeId dropped, NodeId instead) {
+  Graph out{g.name, {}};
+  std::vector<NodeId> renamed;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (id == dropped) {
+      renamed.push_back(instead < 0 ? -1 : renamed[instead]);
+      continue;
+    }
+    std::vector<NodeId> inputs;
+    for (NodeId input : g.nodes[id].inputs) {
+      if (renamed[input] < 0) return std::nullopt;
+      inputs.push_back(renamed[input]);
+    }
+    renamed.push_back(out.Add(g.nodes[id].op, std::move(inputs)));
+  }
+  bool any_result = false;
+  for (NodeId id = 0; id < out.size(); ++id) any_result |= IsResult(out, id);
+  if (!any_result || !InferTypes(out).ok()) return std::nullopt;
+  return WithoutUnused(Canonicalize(out).graph);
+}
+
+/// Programs smaller by one step, the smallest first.
+std::vector<Graph> Smaller(const Graph& g) {
+  std::vector<Graph> smaller;
+  const auto add = [&](NodeId dropped, NodeId instead) {
+    std::optional<Graph> without = Without(g, dropped, instead);
+    if (without.has_value() && without->size() < g.size()) smaller.push_back(*std::move(without));
+  };
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (IsDeclaration(g, id)) continue;
+    if (As<Output>(g, id) != nullptr) add(id, -1);
+    for (NodeId input : g.nodes[id].inputs) add(id, input);
+  }
+  std::stable_sort(smaller.begin(), smaller.end(), [](const Graph& a, const Graph& b) { return a.size() < b.size(); });
+  return smaller;
+}
+
+}  // namespace
+
+Graph Shrink(const Graph& program, int tries, const std::function<bool(const Graph&)>& fails) {
+  Graph smallest = program;
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (const Graph& candidate : Smaller(smallest)) {
+      if (tries-- <= 0) return smallest;
+      if (!fails(candidate)) continue;
+      smallest = candidate;
+      progress = true;
+      break;
+    }
+  }
+  return smallest;
+}
+
+}  // namespace coconet

@@ -1,0 +1,16 @@
+#ifndef COCONET_TESTS_SHRINK_H_
+#define COCONET_TESTS_SHRINK_H_
+
+#include <functional>
+
+#include "coconet/graph.h"
+
+namespace coconet {
+
+/// A smaller program that still fails, by leaving out results and by replacing operations by one of their operands, as
+/// long as `fails` says so of what is left; at most `tries` programs are tried. `fails(program)` must be true.
+Graph Shrink(const Graph& program, int tries, const std::function<bool(const Graph&)>& fails);
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_SHRINK_H_

@@ -1,0 +1,42 @@
+#include "tests/shrink.h"
+
+#include "coconet/text.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+constexpr char kProgram[] = R"(coconet 1
+program p
+input g : f32[100] local
+input x : f32[100] replicated
+state s : f32[100] replicated
+a = all_reduce(sum, g) * x + 3
+update(s, exp(a) - s)
+output o = x * x
+)";
+
+TEST(Shrink, KeepsWhatMakesItFailAndNothingElse) {
+  const absl::StatusOr<Graph> program = Parse(kProgram);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto reduces = [](const Graph& g) {
+    for (NodeId id = 0; id < g.size(); ++id) {
+      if (As<AllReduce>(g, id) != nullptr) return true;
+    }
+    return false;
+  };
+  EXPECT_EQ(Print(Shrink(*program, 1000, reduces)),
+            "coconet 1\nprogram p\ninput g : f32[100] local\nstate s : f32[100] replicated\n"
+            "%2 = all_reduce(sum, g)\n%3 = update(s, %2)\n");
+}
+
+TEST(Shrink, StopsAfterItsTries) {
+  const absl::StatusOr<Graph> program = Parse(kProgram);
+  ASSERT_TRUE(program.ok()) << program.status();
+  int tried = 0;
+  Shrink(*program, 5, [&](const Graph&) { return ++tried > 5; });
+  EXPECT_EQ(tried, 5);
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,56 @@
+#include "tests/variant_batch.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "gtest/gtest.h"
+#include "jit/compiler.h"
+#include "runtime/world.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kShownFailures = 3;  // of one world
+
+}  // namespace
+
+absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, const Config& config, int ranks) {
+  if (!Validate(config, schedule, {.ranks = ranks}).ok()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, ranks));
+  kernels_.Add(variant.lowered);
+  variants_[ranks].push_back(std::move(variant));
+  return absl::OkStatus();
+}
+
+std::string VariantBatch::Run(uint64_t seed, int steps) {
+  absl::StatusOr<std::unique_ptr<Compiler>> compiler =
+      MakeHostCompiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast});
+  if (!compiler.ok()) return compiler.status().ToString();
+  const absl::StatusOr<std::vector<std::string>> binaries = kernels_.Compile(**compiler);
+  if (!binaries.ok()) return binaries.status().ToString();
+  std::string failures;
+  for (const auto& [ranks, unused] : variants_) failures += RunOn(ranks, *binaries, seed, steps);
+  return failures;
+}
+
+std::string VariantBatch::RunOn(int ranks, const std::vector<std::string>& binaries, uint64_t seed, int steps) {
+  std::string failures;  // written by rank 0
+  const absl::Status world = RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
+    int failed = 0;
+    for (const Variant& variant : variants_[ranks]) {
+      const absl::Status status = RunVariant(rank, *module, variant, seed, steps, tally_);
+      if (status.ok()) continue;
+      if (rank.rank() == 0) absl::StrAppend(&failures, status.ToString(), "\n", Reproducer(variant, ranks, seed), "\n");
+      const bool wrong_answer = absl::IsInternal(status);  // after anything else the world may not be usable
+      if (!wrong_answer || ++failed == kShownFailures) return status;
+    }
+    return absl::OkStatus();
+  });
+  return failures.empty() && !world.ok() ? world.ToString() : failures;
+}
+
+}  // namespace coconet

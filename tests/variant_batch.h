@@ -1,0 +1,38 @@
+#ifndef COCONET_TESTS_VARIANT_BATCH_H_
+#define COCONET_TESTS_VARIANT_BATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tests/differential_body.h"
+#include "tests/kernel_set.h"
+
+namespace coconet {
+
+/// Many variants on worlds of threads, with their kernels compiled together.
+class VariantBatch {
+ public:
+  /// The variant of one schedule and config, or of none when the config is not legal for it. Fails when lowering does.
+  absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config, int ranks);
+
+  /// Compiles, and runs every variant for `steps` steps. What went wrong, with all that it takes to see it again; ""
+  /// when nothing did.
+  std::string Run(uint64_t seed, int steps);
+
+  size_t kernels() const { return kernels_.size(); }
+  const Tally& tally() const { return tally_; }
+
+ private:
+  std::string RunOn(int ranks, const std::vector<std::string>& binaries, uint64_t seed, int steps);
+
+  KernelSet kernels_;
+  std::map<int, std::vector<Variant>> variants_;  // by number of ranks
+  Tally tally_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_VARIANT_BATCH_H_
