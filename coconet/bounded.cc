@@ -247,8 +247,10 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
     double sum = 0, magnitude = 0, spread = 0;
     double max = -kUndetermined, max_up = max, max_down = max;
     double min = kUndetermined, min_up = min, min_down = min;
+    bool comparable = true;  // else the greatest and the least depend on the order
     for (const Bounded* rank : ranks) {
       const double x = Operand(*rank).value(i), e = Operand(*rank).error(i);
+      comparable &= !std::isnan(x);
       sum += x;
       magnitude += std::fabs(x) + e;
       spread += e;
@@ -266,10 +268,12 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
       case ReduceKind::kMax:
         value = max;
         error = ErrorOf(max, std::max(max_up - max, max - max_down), 0, RoundingOf(dtype, 0));
+        if (!comparable) error = kUndetermined;
         break;
       case ReduceKind::kMin:
         value = min;
         error = ErrorOf(min, std::max(min_up - min, min - min_down), 0, RoundingOf(dtype, 0));
+        if (!comparable) error = kUndetermined;
         break;
     }
   }

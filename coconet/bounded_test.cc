@@ -161,5 +161,13 @@ TEST(BoundedReduce, MaxAndMinAreExact) {
   EXPECT_EQ(BoundedReduce(ReduceKind::kMin, DType::kF32, {&a, &b}).error[0], 0.25);
 }
 
+TEST(BoundedReduce, MaxAndMinWithANaNDependOnTheOrder) {
+  const Bounded number = Near(1, 0), nan = {{std::nan("")}, {kInfinity}, false};
+  for (ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin}) {
+    EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&number, &nan}).error[0], kInfinity);
+    EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&nan, &number}).error[0], kInfinity);
+  }
+}
+
 }  // namespace
 }  // namespace coconet
