@@ -2,10 +2,15 @@
 
 #include <dlfcn.h>
 
+#include <map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "jit/embedded_headers.h"
+#include "gtest/gtest.h"
 #include "jit/process.h"
 
 namespace coconet {
@@ -24,8 +29,10 @@ std::vector<std::string> FeatureLevels() { return {"native"}; }
 
 }  // namespace
 
-std::ostream& operator<<(std::ostream& out, const Toolchain& toolchain) {
-  return out << toolchain.cxx << " -march=" << toolchain.march;
+void PrintTo(const Toolchain& toolchain, std::ostream* out) {
+  for (char c : absl::StrCat(toolchain.cxx.substr(toolchain.cxx.rfind('/') + 1), "_", toolchain.march)) {
+    *out << (absl::ascii_isalnum(c) ? c : '_');
+  }
 }
 
 std::vector<Toolchain> Toolchains() {
@@ -75,9 +82,26 @@ absl::StatusOr<std::unique_ptr<DialectModule>> DialectModule::Compile(const Tool
   ASSIGN_OR_RETURN(std::unique_ptr<TempDir> folder, TempDir::Make());
   const std::string binary = absl::StrCat(folder->path(), "/dialect.so");
   Command command;
-  command.argv = {toolchain.cxx, "-x", "c++", "-std=c++20", "-O1", absl::StrCat("-march=", toolchain.march),
-                  "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-fno-exceptions", "-fno-rtti",
-                  "-fPIC", "-fvisibility=hidden", "-w", "-shared", "-o", binary, "-", "-lm"};
+  command.argv = {toolchain.cxx,
+                  "-x",
+                  "c++",
+                  "-std=c++20",
+                  "-O1",
+                  absl::StrCat("-march=", toolchain.march),
+                  "-fno-math-errno",
+                  "-fno-trapping-math",
+                  "-ffp-contract=off",
+                  "-fwrapv",
+                  "-fno-exceptions",
+                  "-fno-rtti",
+                  "-fPIC",
+                  "-fvisibility=hidden",
+                  "-w",
+                  "-shared",
+                  "-o",
+                  binary,
+                  "-",
+                  "-lm"};
   ASSIGN_OR_RETURN(command.input, ExpandIncludes(absl::StrCat("#include \"coconet/kernel.h\"\n", kernels),
                                                  DeviceHeaders(Dialect::kHost)));
   ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
@@ -108,6 +132,18 @@ void DialectModule::Run(const ElementwiseKernel& kernel, const std::vector<const
   words.push_back(reinterpret_cast<Word>(result.data()));
   words.push_back(static_cast<Word>(result.size()));
   Kernel(kernel.name)(words.data(), 0, 1);
+}
+
+const DialectModule& CompiledOnce(const Toolchain& toolchain, const std::string& kernels) {
+  static auto* modules = new std::map<std::pair<std::string, std::string>, std::unique_ptr<DialectModule>>();
+  std::unique_ptr<DialectModule>& module = (*modules)[{toolchain.cxx, toolchain.march}];
+  if (module == nullptr) {
+    absl::StatusOr<std::unique_ptr<DialectModule>> compiled = DialectModule::Compile(toolchain, kernels);
+    if (!compiled.ok()) ADD_FAILURE() << compiled.status();
+    CC_CHECK(compiled.ok());
+    module = *std::move(compiled);
+  }
+  return *module;
 }
 
 }  // namespace coconet

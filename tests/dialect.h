@@ -19,11 +19,13 @@ struct Toolchain {
   std::string cxx;    // a program's path
   std::string march;  // "native", "x86-64-v3", ...
 };
-std::ostream& operator<<(std::ostream& out, const Toolchain& toolchain);
 
 /// Every compiler of this machine with every feature level that this machine can run: so the parts of the host prelude
 /// that stand in for missing features are executed too.
 std::vector<Toolchain> Toolchains();
+
+/// "g++_x86_64_v3": names the instances of tests.
+void PrintTo(const Toolchain& toolchain, std::ostream* out);
 
 /// Values of one type, as kernels see them.
 class Column {
@@ -69,6 +71,10 @@ class DialectModule {
   std::unique_ptr<TempDir> folder_;
   void* handle_;
 };
+
+/// The kernels compiled by the toolchain, the first time that they are asked for. A test fails where they do not
+/// compile.
+const DialectModule& CompiledOnce(const Toolchain& toolchain, const std::string& kernels);
 
 }  // namespace coconet
 

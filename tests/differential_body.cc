@@ -76,7 +76,8 @@ class Buffers {
       const TensorType& type = tensor.placement.type();
       const int rank = type.layout.kind == Layout::Kind::kLocal ? rank_ : 0;
       tensor.placement.ForEach([&](int64_t place, int64_t index) {
-        StoreElement(type.dtype, own(tensor.buffer), place, TestValue(seed, tensor.name, type.dtype, step, rank, index));
+        StoreElement(type.dtype, own(tensor.buffer), place,
+                     TestValue(seed, tensor.name, type.dtype, step, rank, index));
       });
     };
     for (const Placed& input : inputs_) fill(input);
@@ -98,8 +99,8 @@ class Buffers {
       if (memory_[i] == nullptr) continue;
       for (int64_t k = 0; k < kCanaryBytes; ++k) {
         if (static_cast<unsigned char>(own(static_cast<int>(i))[bytes_[i] + k]) == kCanary) continue;
-        return absl::InternalError(absl::StrCat("buffer \"", variant_->lowered.plan.buffers[i].name, "\" of ", bytes_[i],
-                                                " bytes: byte ", k, " behind its end was written"));
+        return absl::InternalError(absl::StrCat("buffer \"", variant_->lowered.plan.buffers[i].name, "\" of ",
+                                                bytes_[i], " bytes: byte ", k, " behind its end was written"));
       }
     }
     return absl::OkStatus();
@@ -140,7 +141,8 @@ class Judge {
   }
 
   /// `stored[r]`: states, then outputs, as rank r stored them.
-  absl::Status Step(const std::vector<Placed>& tensors, int step, const std::vector<std::string>& stored, Tally& tally) {
+  absl::Status Step(const std::vector<Placed>& tensors, int step, const std::vector<std::string>& stored,
+                    Tally& tally) {
     Globals after;
     std::vector<size_t> at(ranks_);
     for (const Placed& tensor : tensors) {
@@ -167,7 +169,8 @@ class Judge {
     }
   }
 
-  absl::StatusOr<std::vector<std::vector<double>>> PutTogether(const Placed& tensor, const std::vector<std::string>& parts) const {
+  absl::StatusOr<std::vector<std::vector<double>>> PutTogether(const Placed& tensor,
+                                                               const std::vector<std::string>& parts) const {
     const TensorType& type = tensor.placement.type();
     const bool local = type.layout.kind == Layout::Kind::kLocal;
     std::vector<std::vector<double>> values(local ? ranks_ : 1, std::vector<double>(NumElements(type.shape)));
@@ -203,7 +206,8 @@ class Judge {
     return indices;
   }
 
-  absl::Status Compare(int step, const Placed& tensor, const std::vector<std::vector<double>>& have, Tally& tally) const {
+  absl::Status Compare(int step, const Placed& tensor, const std::vector<std::vector<double>>& have,
+                       Tally& tally) const {
     const ElementSource source = [&](const std::string& name, int rank, int64_t index) {
       const auto it = before_.find(name);
       if (it == before_.end()) return TestValue(seed_, name, dtypes_.at(name), step, rank, index);
@@ -222,12 +226,12 @@ class Judge {
         ++tally.elements;
         if (std::isinf(want.error[i])) ++tally.undetermined;
         const double value = have[rank][indices[i]];
-        const bool right = std::fabs(value - want.value[i]) <= want.error[i] || std::isinf(want.error[i]) ||
-                           value == want.value[i];
+        const bool right =
+            std::fabs(value - want.value[i]) <= want.error[i] || std::isinf(want.error[i]) || value == want.value[i];
         if (right) continue;
-        return absl::InternalError(absl::StrCat("\"", tensor.name, "\"[", indices[i], "] of ", Text(tensor.placement.type()),
-                                                " on rank ", rank, ": want ", want.value[i], " +- ", want.error[i],
-                                                ", have ", value));
+        return absl::InternalError(absl::StrCat("\"", tensor.name, "\"[", indices[i], "] of ",
+                                                Text(tensor.placement.type()), " on rank ", rank, ": want ",
+                                                want.value[i], " +- ", want.error[i], ", have ", value));
       }
     }
     return absl::OkStatus();
@@ -253,14 +257,16 @@ std::string Reproducer(const Variant& variant, int ranks, uint64_t seed) {
                       Print(variant.program));
 }
 
-absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed, int steps, Tally& tally) {
+absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed, int steps,
+                        Tally& tally) {
   absl::StatusOr<Buffers> buffers = Buffers::Allocate(rank, variant);
   RETURN_IF_ERROR(rank.exchange().Agree(buffers.status()));
   ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> plan,
                    rank.Bind(variant.lowered.plan, kernels, buffers->pointers(), /*timeout_s=*/30));
   std::vector<Placed> tensors = buffers->states();
   tensors.insert(tensors.end(), buffers->outputs().begin(), buffers->outputs().end());
-  // The steps follow each other as fast as they can: a rank that is ahead already changes what a slow one must be done with.
+  // The steps follow each other as fast as they can: a rank that is ahead already changes what a slow one must be done
+  // with.
   std::vector<std::string> stored(steps);
   absl::Status verdict;
   for (int step = 0; step < steps; ++step) {

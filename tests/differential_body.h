@@ -35,11 +35,13 @@ struct Tally {
 
 /// Collective: the differential test of one variant on any world. Runs it `steps` times with data of `seed`, and
 /// compares every element of every result of every step on every rank with the interpreter, evaluated on the original
-/// program with the states that the step before left behind. Outputs, temporaries and padding are filled with NaNs before
-/// each step, canaries stand behind each buffer's end, inputs must come out unchanged, and replicas equal to the bit.
+/// program with the states that the step before left behind. Outputs, temporaries and padding are filled with NaNs
+/// before each step, canaries stand behind each buffer's end, inputs must come out unchanged, and replicas equal to the
+/// bit.
 ///
 /// Internal, on all ranks, with the first difference; other errors are the runtime's.
-absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed, int steps, Tally& tally);
+absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed, int steps,
+                        Tally& tally);
 
 }  // namespace coconet
 

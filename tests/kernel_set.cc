@@ -14,7 +14,8 @@
 namespace coconet {
 namespace {
 
-/// Large enough that starting the compiler and reading the prelude does not count, small enough that all cores get some.
+/// Large enough that starting the compiler and reading the prelude does not count, small enough that all cores get
+/// some.
 constexpr size_t kKernelsAUnit = 40;
 constexpr absl::string_view kInclude = "#include \"coconet/kernel.h\"\n";
 

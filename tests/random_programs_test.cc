@@ -1,5 +1,5 @@
-// Random programs, with schedules and configs drawn at random, against the interpreter. A failure prints the program, as
-// it is and shrunk, and the seed that makes it again. More of them: --test_arg=--programs=10000.
+// Random programs, with schedules and configs drawn at random, against the interpreter. A failure prints the program,
+// as it is and shrunk, and the seed that makes it again. More of them: --test_arg=--programs=10000.
 
 #include <iostream>
 #include <iterator>
@@ -41,7 +41,8 @@ struct Terms {
 Terms DrawTerms(std::mt19937_64& random) { return {kRanks[random() % std::size(kRanks)], DrawCompiledConfig(random)}; }
 
 /// Adds up to `limit` schedules of the program, the plainest among them.
-absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit, std::mt19937_64& random, VariantBatch& batch) {
+absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit, std::mt19937_64& random,
+                          VariantBatch& batch) {
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   for (size_t i = 0; i < std::min(limit, schedules.size()); ++i) {
     const size_t at = schedules.size() <= limit ? i : i == 0 ? 0 : random() % schedules.size();
@@ -90,7 +91,8 @@ Tally RunPrograms(uint64_t seed, Make make) {
     }
     break;
   }
-  std::cout << all.variants << " variants, " << all.elements << " elements, " << all.undetermined << " of them undetermined\n";
+  std::cout << all.variants << " variants, " << all.elements << " elements, " << all.undetermined
+            << " of them undetermined\n";
   return all;
 }
 

@@ -16,10 +16,11 @@ bool IsDeclaration(const Graph& g, NodeId id) { return As<Input>(g, id) != nullp
 /// Declarations that nothing uses go, too.
 Graph WithoutUnused(const Graph& g) {
   const std::vector<std::vector<NodeId>> users = Users(g);
-  return Rewrite(g, [&](Graph& out, NodeId id, std::vector<NodeId> inputs) -> NodeId {
-           if (IsDeclaration(g, id) && users[id].empty()) return -1;
-           return out.Add(g.nodes[id].op, std::move(inputs));
-         })
+  return Rewrite(g,
+                 [&](Graph& out, NodeId id, std::vector<NodeId> inputs) -> NodeId {
+                   if (IsDeclaration(g, id) && users[id].empty()) return -1;
+                   return out.Add(g.nodes[id].op, std::move(inputs));
+                 })
       .graph;
 }
 

@@ -17,11 +17,14 @@ uint64_t Mix(uint64_t a, uint64_t b) {  // splitmix64
 double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank, int64_t index) {
   if (name == "step") return step + 1;
   for (char c : name) seed = Mix(seed, static_cast<unsigned char>(c));
-  const uint64_t bits = Mix(Mix(Mix(seed, static_cast<uint64_t>(step)), static_cast<uint64_t>(rank)), static_cast<uint64_t>(index));
+  const uint64_t bits =
+      Mix(Mix(Mix(seed, static_cast<uint64_t>(step)), static_cast<uint64_t>(rank)), static_cast<uint64_t>(index));
   double value = std::ldexp(static_cast<double>(bits >> 11), -52) - 1;
   if (name == "v" || name == "lr" || dtype == DType::kU8) value = std::fabs(value);
-  if (dtype == DType::kBool) value = value < 0;
-  else if (!IsFloat(dtype)) value *= 9;
+  if (dtype == DType::kBool)
+    value = value < 0;
+  else if (!IsFloat(dtype))
+    value *= 9;
   alignas(8) char held[8];
   StoreElement(dtype, held, 0, value);
   return LoadElement(dtype, held, 0);

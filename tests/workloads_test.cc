@@ -1,5 +1,5 @@
-// Every derived schedule of every workload, on 1 to 8 ranks, at sizes that are odd, tiny or empty, with configs drawn at
-// random, against the interpreter.
+// Every derived schedule of every workload, on 1 to 8 ranks, at sizes that are odd, tiny or empty, with configs drawn
+// at random, against the interpreter.
 
 #include "coconet/workloads.h"
 
@@ -96,9 +96,8 @@ TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   EXPECT_EQ(tally.undetermined, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()), [](const auto& info) {
-  return absl::StrCat(info.param.name, "_", Name(info.param.dtype));
-});
+INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()),
+                         [](const auto& info) { return absl::StrCat(info.param.name, "_", Name(info.param.dtype)); });
 
 }  // namespace
 }  // namespace coconet

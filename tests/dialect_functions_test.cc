@@ -1,0 +1,197 @@
+// The elementwise functions and casts of the host's kernel dialect, on every compiler and every level of machine
+// features that is here. What differs from the reference semantics of the language is a bug of the prelude or of a row
+// of the elementwise table.
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "coconet/op.h"
+#include "gtest/gtest.h"
+#include "tests/dialect.h"
+
+namespace coconet {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+constexpr int kCastLanes = 16;
+
+ElementwiseKernel CastKernel(DType from, DType to, int lanes) {
+  const absl::string_view type = to == DType::kBool ? "b8" : Name(to);
+  return {absl::StrCat("cast_", Name(from), "_", Name(to), "_", lanes),
+          {from},
+          to,
+          lanes,
+          absl::StrCat("CastTo<", type, ">(x)")};
+}
+
+ElementwiseKernel PointwiseKernel(Pw fn, DType dtype, int lanes) {
+  const PwInfo& info = Info(fn);
+  ElementwiseKernel kernel{absl::StrCat(info.name, "_", Name(dtype), "_", lanes), {}, dtype, lanes, ""};
+  kernel.operands.assign(info.arity, dtype);
+  if (fn == Pw::kSelect) kernel.operands[0] = DType::kBool;
+  if (info.result == PwResult::kBool) kernel.result = DType::kBool;
+  kernel.expression = absl::StrReplaceAll(info.kernel_expr, {{"$0", "x"}, {"$1", "y"}, {"$2", "z"}});
+  return kernel;
+}
+
+std::vector<int> LanesOf(DType dtype) {
+  if (dtype == DType::kF32) return {4, 16};
+  return {8};
+}
+
+std::vector<ElementwiseKernel> PointwiseKernels() {
+  std::vector<ElementwiseKernel> kernels;
+  for (int row = 0; row < static_cast<int>(AllPointwise().size()); ++row) {
+    const Pw fn = static_cast<Pw>(row);
+    for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI32, DType::kI64, DType::kU8}) {
+      if (Info(fn).float_only && !IsFloat(dtype)) continue;
+      for (int lanes : LanesOf(dtype)) kernels.push_back(PointwiseKernel(fn, dtype, lanes));
+    }
+  }
+  return kernels;
+}
+
+std::vector<ElementwiseKernel> CastKernels() {
+  std::vector<ElementwiseKernel> kernels;
+  for (DType from : kAllDTypes) {
+    for (DType to : kAllDTypes) {
+      kernels.push_back(CastKernel(from, to, kCastLanes));
+    }
+  }
+  return kernels;
+}
+
+class DialectFunctionsTest : public testing::TestWithParam<Toolchain> {
+ protected:
+  static const DialectModule& Module() {
+    std::string text;
+    for (const auto& kernels : {PointwiseKernels(), CastKernels()}) {
+      for (const ElementwiseKernel& kernel : kernels) text += KernelText(kernel);
+    }
+    return CompiledOnce(GetParam(), text);
+  }
+};
+
+std::vector<double> Interesting(DType dtype) {
+  if (!IsFloat(dtype)) {
+    std::vector<double> values = {0, 1, 2, 3, 7, 50, 100, 127};
+    if (dtype == DType::kU8) values.insert(values.end(), {128, 200, 255});
+    if (dtype != DType::kU8)
+      values.insert(values.end(), {-1, -2, -3, -7, -50, 46340, 65537, 2147483647.0, -2147483648.0});
+    return values;
+  }
+  std::vector<double> values = {0,   -0.0, 1,    -1,   0.5,   -0.5,      1.5,        2,    3,     -3,   7.25, 10, -10,
+                                100, -100, 1e-3, 1e-8, 65504, kInfinity, -kInfinity, kNaN, 1e-30, 1e30, -20,  88, -88};
+  values.push_back(MinSubnormal(dtype));
+  values.push_back(MaxFinite(dtype));
+  std::mt19937 random(7);
+  for (int i = 0; i < 20; ++i) values.push_back((static_cast<int>(random() % 20001) - 10000) / 1024.0);
+  return values;
+}
+
+struct Operands {
+  std::vector<Column> columns;
+  std::vector<const Column*> pointers() const {
+    std::vector<const Column*> out;
+    for (const Column& column : columns) out.push_back(&column);
+    return out;
+  }
+};
+
+/// All combinations of interesting values, repeated so that every one is seen by the packs and by the tail.
+Operands AllCombinations(const ElementwiseKernel& kernel) {
+  std::vector<std::vector<double>> columns(kernel.operands.size());
+  std::vector<std::vector<double>> choices;
+  for (DType dtype : kernel.operands)
+    choices.push_back(dtype == DType::kBool ? std::vector<double>{0, 1} : Interesting(dtype));
+  size_t combinations = 1;
+  for (const auto& c : choices) combinations *= c.size();
+  for (size_t n = 0; n < combinations; ++n) {
+    size_t rest = n;
+    for (size_t k = 0; k < choices.size(); ++k) {
+      columns[k].push_back(choices[k][rest % choices[k].size()]);
+      rest /= choices[k].size();
+    }
+  }
+  while (columns[0].size() % 64 != 63) {
+    for (auto& column : columns) column.push_back(column[column.size() % combinations]);
+  }
+  Operands operands;
+  for (size_t k = 0; k < choices.size(); ++k) operands.columns.emplace_back(kernel.operands[k], columns[k]);
+  return operands;
+}
+
+/// "" when `have` is a correct result of fn(args).
+std::string Wrong(Pw fn, DType dtype, const double* args, double have) {
+  const PwInfo& info = Info(fn);
+  const double want = EvalPointwise(fn, dtype, args);
+  double error = 0;
+  if (info.result == PwResult::kSame && IsFloat(dtype)) {
+    const bool narrow = UnitRoundoff(dtype) > UnitRoundoff(DType::kF32);
+    const double computed = UnitRoundoff(narrow ? DType::kF32 : dtype);
+    const double magnitude = info.magnitude == nullptr ? std::fabs(want) : info.magnitude(args);
+    error = magnitude * (info.ulps * computed + (narrow ? UnitRoundoff(dtype) : 0)) + info.ulps * MinSubnormal(dtype);
+    if (std::isnan(want)) return std::isnan(have) ? "" : "want NaN";
+    // Beyond the largest number everything is infinite, at its edge perhaps.
+    if (std::fabs(want) > MaxFinite(dtype) && std::isinf(have) && (want > 0) == (have > 0)) return "";
+    if (!std::isfinite(error)) return std::isinf(have) ? "" : "want infinity";
+  }
+  return std::fabs(have - want) <= error || have == want ? "" : absl::StrCat("want ", want, " +- ", error);
+}
+
+TEST_P(DialectFunctionsTest, ElementwiseFunctionsKeepTheirTablesBounds) {
+  for (const ElementwiseKernel& kernel : PointwiseKernels()) {
+    const Pw fn = *FindPointwise(kernel.name.substr(0, kernel.name.find('_')));
+    const DType dtype = kernel.operands.back();
+    const Operands operands = AllCombinations(kernel);
+    Column out(kernel.result, operands.columns[0].size());
+    Module().Run(kernel, operands.pointers(), out);
+    for (int64_t i = 0; i < out.size(); ++i) {
+      double args[3] = {};
+      for (size_t k = 0; k < operands.columns.size(); ++k) args[k] = operands.columns[k][i];
+      const double exact = Info(fn).eval(args);
+      if (!IsFloat(dtype) && std::isfinite(exact) && std::fabs(exact) > 0x1p53) continue;  // beyond what a double holds
+      const std::string wrong = Wrong(fn, dtype, args, out[i]);
+      ASSERT_EQ(wrong, "") << kernel.name << "(" << args[0] << ", " << args[1] << ", " << args[2] << ") = " << out[i];
+    }
+  }
+}
+
+/// What an integer type cannot hold has no defined value.
+bool Holds(DType dtype, double value) {
+  if (IsFloat(dtype) || dtype == DType::kBool) return true;
+  const double least = dtype == DType::kU8 ? 0 : -MaxFinite(dtype);
+  return std::trunc(value) >= least && std::trunc(value) <= MaxFinite(dtype) && std::fabs(value) <= 0x1p53;
+}
+
+TEST_P(DialectFunctionsTest, CastsLikeTheReference) {
+  for (DType from : kAllDTypes) {
+    std::vector<double> values = from == DType::kBool ? std::vector<double>{0, 1} : Interesting(from);
+    while (values.size() % 16 != 15) values.push_back(values[values.size() / 2]);
+    const Column in(from, values);
+    for (DType to : kAllDTypes) {
+      Column out(to, in.size());
+      Module().Run(CastKernel(from, to, kCastLanes), {&in}, out);
+      for (int64_t i = 0; i < in.size(); ++i) {
+        if (!Holds(to, in[i])) continue;
+        const Column want(to, std::vector<double>{in[i]});
+        const Column through_f32(to, std::vector<double>{static_cast<float>(in[i])});  // f16 and bf16 may round twice
+        const bool same = out[i] == want[0] || out[i] == through_f32[0] || (std::isnan(out[i]) && std::isnan(want[0]));
+        ASSERT_TRUE(same) << Name(to) << " of " << Name(from) << " " << in[i] << ": want " << want[0] << ", have "
+                          << out[i];
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, DialectFunctionsTest, testing::ValuesIn(Toolchains()), testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,220 @@
+// Reads every #include of the tree and holds it against the layers: who may see whom, which system headers a pure layer
+// does without, where each C library's header is included, and how long a file may be.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+/// Files whose path begins with `files` include, of this project and Abseil, only what begins with one of `sees`.
+struct Layer {
+  absl::string_view files;
+  std::vector<absl::string_view> sees;
+};
+
+/// The first row that fits counts.
+const std::vector<Layer>& Layers() {
+  static const auto* layers = new std::vector<Layer>{
+      {"coconet/base/", {"coconet/base/", "absl/"}},
+      {"coconet/", {"coconet/", "absl/"}},
+      // Text inside the library: kernels on another machine include nothing but each other.
+      {"jit/device/", {"elementwise.h", "kernel_abi.h", "prelude.h", "sync.h"}},
+      {"jit/", {"jit/", "coconet/", "runtime/plan.h", "runtime/kernel_abi.h", "third_party/cuda/paths.h", "absl/"}},
+      // Compiled by kernels' compilers, too.
+      {"runtime/kernel_abi.h", {}},
+      {"runtime/plan", {"runtime/plan.h", "coconet/base/", "absl/"}},
+      {"runtime/rank", {"runtime/plan.h", "runtime/rank.h", "coconet/base/", "absl/"}},
+      // The one place that knows the backends.
+      {"runtime/world.cc", {"runtime/", "coconet/base/", "absl/"}},
+      {"runtime/host/",
+       {"runtime/host/", "runtime/kernel_abi.h", "runtime/plan.h", "runtime/rank.h", "coconet/base/", "absl/"}},
+      {"runtime/mpi/mpi_checks.cc", {"runtime/", "coconet/base/", "absl/"}},
+      {"runtime/mpi/", {"runtime/mpi/", "runtime/host/", "runtime/plan.h", "runtime/rank.h", "coconet/base/", "absl/"}},
+      {"runtime/testing/", {"runtime/", "coconet/base/", "absl/"}},
+      {"runtime/",
+       {"runtime/kernel_abi.h", "runtime/plan.h", "runtime/rank.h", "runtime/world.h", "coconet/base/", "absl/"}},
+      {"autotune/",
+       {"autotune/", "jit/compiler.h", "jit/config.h", "jit/lower.h", "runtime/plan.h", "runtime/rank.h",
+        "runtime/world.h", "coconet/", "absl/"}},
+      // May see everything.
+      {"bench/", {""}},
+      {"examples/", {""}},
+      {"tests/", {""}},
+  };
+  return *layers;
+}
+
+bool IsTest(absl::string_view file) {
+  return absl::EndsWith(file, "_test.cc") || absl::StrContains(file, "/testing/") || absl::StartsWith(file, "tests/") ||
+         absl::StartsWith(file, "bench/") || absl::StartsWith(file, "examples/") ||
+         absl::EndsWith(file, "_checks.cc");  // a program that a test starts
+}
+
+/// Devices, files, clocks and threads: nothing for a layer of values and pure functions.
+constexpr absl::string_view kImpure[] = {
+    "chrono",  "condition_variable", "ctime", "dirent.h", "dlfcn.h",   "fcntl.h",  "filesystem", "fstream",
+    "future",  "iostream",           "mutex", "poll.h",   "pthread.h", "sched.h",  "semaphore",  "signal.h",
+    "spawn.h", "stop_token",         "sys/",  "thread",   "time.h",    "unistd.h",
+};
+
+/// Headers of libraries with a C interface.
+constexpr absl::string_view kLibraries[] = {"cuda.h", "mpi.h", "nccl.h", "nvrtc.h", "sqlite3.h", "sha256.h", "dlfcn.h"};
+const std::map<std::string, std::string>& FolderOfLibrary() {
+  static const auto* folders = new std::map<std::string, std::string>{
+      {"mpi.h", "runtime/mpi"},
+      {"sqlite3.h", "autotune"},
+      {"nvrtc.h", "jit"},
+      {"sha256.h", "coconet/base"},
+  };
+  return *folders;
+}
+
+/// Why `file` may not `#include "header"`; "" when it may.
+std::string QuotedRefusal(absl::string_view file, absl::string_view header) {
+  const bool testing = absl::StrContains(header, "/testing/") || absl::StartsWith(header, "gtest/") ||
+                       absl::StartsWith(header, "gmock/");
+  if (testing) return IsTest(file) ? "" : "only tests may";
+  const auto layer =
+      std::find_if(Layers().begin(), Layers().end(), [&](const Layer& l) { return absl::StartsWith(file, l.files); });
+  if (layer == Layers().end()) return "its folder is in no layer";
+  // A unit test sees what it tests, whatever the layer's outside is.
+  if (IsTest(file) && absl::StartsWith(header, file.substr(0, file.find('/') + 1))) return "";
+  for (absl::string_view seen : layer->sees) {
+    if (absl::StartsWith(header, seen)) return "";
+  }
+  return absl::StrCat(layer->files, " sees only ", absl::StrJoin(layer->sees, ", "));
+}
+
+std::string SystemRefusal(absl::string_view file, absl::string_view header) {
+  if (absl::StartsWith(file, "jit/device/") || file == "runtime/kernel_abi.h")
+    return "kernels include no system header";
+  const bool pure = absl::StartsWith(file, "coconet/") && !absl::StartsWith(file, "coconet/base/") && !IsTest(file);
+  for (absl::string_view impure : kImpure) {
+    const bool matches = header == impure || (absl::EndsWith(impure, "/") && absl::StartsWith(header, impure));
+    if (pure && matches) return "coconet/ knows no devices, files, clocks or threads";
+  }
+  const auto folder = FolderOfLibrary().find(std::string(header));
+  const bool elsewhere =
+      folder != FolderOfLibrary().end() && !absl::StartsWith(file, absl::StrCat(folder->second, "/"));
+  // The benchmark's baseline is what a user of MPI writes.
+  if (elsewhere && !absl::StartsWith(file, "bench/")) return absl::StrCat("only ", folder->second, "/ may");
+  return "";
+}
+
+struct Include {
+  std::string header;
+  bool system = false;
+};
+
+std::vector<Include> IncludesOf(const std::string& path) {
+  std::vector<Include> includes;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    absl::string_view rest = line;
+    if (!absl::ConsumePrefix(&rest, "#include ") || rest.size() < 2) continue;
+    const bool system = rest[0] == '<';
+    rest.remove_prefix(1);
+    includes.push_back({std::string(rest.substr(0, rest.find(system ? '>' : '"'))), system});
+  }
+  return includes;
+}
+
+/// The checkout: where this file's link leads to.
+std::filesystem::path Root() {
+  return std::filesystem::canonical("tests/layering_test.cc").parent_path().parent_path();
+}
+
+/// Paths of our sources, from the root, sorted.
+std::vector<std::string> Sources() {
+  std::vector<std::string> sources;
+  for (const char* folder : {"autotune", "bench", "coconet", "examples", "jit", "runtime", "tests"}) {
+    if (!std::filesystem::exists(Root() / folder)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(Root() / folder)) {
+      const std::string extension = entry.path().extension();
+      if (extension == ".cc" || extension == ".h") sources.push_back(entry.path().lexically_relative(Root()));
+    }
+  }
+  std::sort(sources.begin(), sources.end());
+  return sources;
+}
+
+int64_t Lines(const std::string& path) {
+  std::ifstream file(path);
+  return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+}
+
+TEST(Layering, IncludesFollowTheArrows) {
+  std::string refused;
+  size_t includes = 0;
+  for (const std::string& file : Sources()) {
+    for (const Include& include : IncludesOf(Root() / file)) {
+      ++includes;
+      const std::string why =
+          include.system ? SystemRefusal(file, include.header) : QuotedRefusal(file, include.header);
+      if (!why.empty()) absl::StrAppend(&refused, file, " includes ", include.header, ": ", why, "\n");
+    }
+  }
+  EXPECT_EQ(refused, "");
+  EXPECT_GT(includes, 1000u) << "the tree was not found under " << Root();
+}
+
+TEST(Layering, LibrariesHeadersAreIncludedFromOneFolder) {
+  for (absl::string_view library : kLibraries) {
+    std::set<std::string> folders;
+    for (const std::string& file : Sources()) {
+      if (IsTest(file)) continue;
+      for (const Include& include : IncludesOf(Root() / file)) {
+        if (include.system && include.header == library) folders.insert(file.substr(0, file.find('/')));
+      }
+    }
+    const size_t most = library == "dlfcn.h" ? 2 : 1;  // the runtime loads kernels, jit/ opens NVRTC
+    EXPECT_LE(folders.size(), most) << library << " is included from " << absl::StrJoin(folders, ", ");
+  }
+}
+
+TEST(Layering, RefusesWhatTheArrowsDoNotShow) {
+  EXPECT_NE(QuotedRefusal("coconet/graph.cc", "runtime/plan.h"), "");
+  EXPECT_NE(QuotedRefusal("coconet/base/env.cc", "coconet/graph.h"), "");
+  EXPECT_NE(QuotedRefusal("runtime/host/memory.cc", "coconet/graph.h"), "");
+  EXPECT_NE(QuotedRefusal("runtime/rank.h", "runtime/host/memory.h"), "");
+  EXPECT_NE(QuotedRefusal("runtime/host/memory.h", "runtime/mpi/mpi_world.h"), "");
+  EXPECT_NE(QuotedRefusal("jit/lower.cc", "runtime/rank.h"), "");
+  EXPECT_NE(QuotedRefusal("autotune/tuner.cc", "jit/emit.h"), "");
+  EXPECT_NE(QuotedRefusal("autotune/tuner.cc", "runtime/host/memory.h"), "");
+  EXPECT_NE(QuotedRefusal("autotune/tuner.cc", "coconet/testing/random_step.h"), "");
+  EXPECT_NE(QuotedRefusal("jit/device/sync.h", "absl/strings/str_cat.h"), "");
+  EXPECT_NE(SystemRefusal("coconet/graph.cc", "thread"), "");
+  EXPECT_NE(SystemRefusal("coconet/graph.cc", "sys/stat.h"), "");
+  EXPECT_NE(SystemRefusal("autotune/session.cc", "mpi.h"), "");
+  EXPECT_NE(SystemRefusal("jit/device/sync.h", "cstdint"), "");
+  EXPECT_EQ(QuotedRefusal("runtime/world.cc", "runtime/mpi/mpi_world.h"), "");
+  EXPECT_EQ(QuotedRefusal("jit/lower.cc", "coconet/schedule.h"), "");
+  EXPECT_EQ(SystemRefusal("runtime/mpi/mpi_world.cc", "mpi.h"), "");
+}
+
+TEST(Layering, FilesAreShort) {
+  std::string long_files;
+  for (const std::string& file : Sources()) {
+    // The device headers are the bodies of kernels.
+    const bool body = absl::EndsWith(file, ".cc") || absl::StartsWith(file, "jit/device/");
+    const int64_t lines = Lines(Root() / file), most = body ? 400 : 200;
+    if (lines > most) absl::StrAppend(&long_files, file, ": ", lines, " lines, want at most ", most, "\n");
+  }
+  EXPECT_EQ(long_files, "");
+}
+
+}  // namespace
+}  // namespace coconet
