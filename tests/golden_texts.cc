@@ -1,0 +1,82 @@
+#include "tests/golden_texts.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "coconet/base/status.h"
+#include "coconet/schedule.h"
+#include "coconet/text.h"
+#include "coconet/workloads.h"
+#include "jit/lower.h"
+
+namespace coconet {
+namespace {
+
+/// A variant that is shown in full.
+struct Shown {
+  absl::string_view schedule;  // as Describe writes it
+  absl::string_view config;
+};
+
+constexpr int kRanks = 2;
+
+constexpr Shown kAdam[] = {
+    {"AR; fuse(C)", "library vec=16 chunk=4096 blocks=1 stream=none"},
+    {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none"},
+    {"RS; fuse(C); AG p; slice m v", "library vec=16 chunk=4096 blocks=1 stream=none"},
+    {"fuse(RS, C, AG); slice m v", "generated vec=16 chunk=4096 blocks=2 stream=shared"},
+};
+
+constexpr absl::string_view kRowScaleProgram = R"(coconet 1
+program row_scale
+input g : bf16[6, 100] local
+input scale : f32[100] replicated
+input shift : f32[6, 1] replicated
+input lr : f32[] replicated
+state w : f32[6, 100] replicated
+state most : f32[6, 100]
+G = cast(f32, all_reduce(sum, g)) / world
+peak = update(most, max(most, abs(G)))
+update(w, w - lr * (G * scale + shift) / (peak + 1))
+)";
+constexpr Shown kRowScale[] = {
+    {"AR; fuse(C)", "generated vec=4 chunk=64 blocks=1 stream=none"},
+    {"fuse(RS[flat], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all"},
+    {"fuse(RS[1], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all"},
+};
+
+absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown) {
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  std::string text = absl::StrCat(Print(program), "\n==== schedules\n");
+  for (const Schedule& s : schedules) absl::StrAppend(&text, Describe(s), "\n    ", TraceText(s.trace), "\n");
+  for (const Shown& want : shown) {
+    const auto schedule = std::find_if(schedules.begin(), schedules.end(),
+                                       [&](const Schedule& s) { return Describe(s) == want.schedule; });
+    if (schedule == schedules.end()) {
+      return absl::NotFoundError(
+          absl::StrCat(program.name, ": no schedule \"", want.schedule, "\"; there are\n", text));
+    }
+    ASSIGN_OR_RETURN(const Config config, ParseConfig(want.config));
+    ASSIGN_OR_RETURN(const Lowered lowered, Lower(*schedule, config, kRanks));
+    absl::StrAppend(&text, "\n==== ", want.schedule, ", ", want.config, "\n", Print(*schedule), "\n", lowered.protocol,
+                    " ", Print(lowered.plan), "\n", lowered.source);
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts() {
+  std::vector<GoldenText> texts;
+  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("adam"));
+  ASSIGN_OR_RETURN(const Graph adam, BindSizes(symbolic, {{"N", 1000}}));
+  ASSIGN_OR_RETURN(std::string text, TextOf(adam, kAdam));
+  texts.push_back({"adam.txt", std::move(text)});
+  ASSIGN_OR_RETURN(const Graph row_scale, Parse(kRowScaleProgram));
+  ASSIGN_OR_RETURN(text, TextOf(Canonicalize(row_scale).graph, kRowScale));
+  texts.push_back({"row_scale.txt", std::move(text)});
+  return texts;
+}
+
+}  // namespace coconet
