@@ -101,6 +101,7 @@ absl::StatusOr<std::vector<CheckpointState>> ParseHeader(absl::string_view text)
   std::vector<CheckpointState> states;
   for (size_t i = 0; i + 1 < lines.size(); i += 2) {
     if (lines[i] == "end") return LayOutCheckpoint(std::move(states));
+    if (i + 2 >= lines.size()) break;
     ASSIGN_OR_RETURN(CheckpointState state, ParseState(lines[i], lines[i + 1]));
     states.push_back(std::move(state));
   }
@@ -201,6 +202,9 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path)
   absl::StatusOr<std::vector<CheckpointState>> states = ParseHeader(header);
   if (!states.ok()) return WithContext(states.status(), absl::StrCat("load ", path));
   reader.states_ = *std::move(states);
+  if (!reader.states_.empty() && info.st_size < reader.states_.back().offset + reader.states_.back().bytes()) {
+    return absl::DataLossError(absl::StrCat("load ", path, ": the file is cut off"));
+  }
   return reader;
 }
 

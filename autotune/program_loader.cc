@@ -40,6 +40,9 @@ class Loader {
 
  private:
   bool first() const { return rank_.rank() == 0; }
+  absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() const {
+    return MakeHostCompiler({.cache_dir = GetEnv().cache_dir, .optimize = state_->options.optimize});
+  }
 
   absl::Status SetUp();
   absl::Status AskCache();
@@ -84,7 +87,7 @@ absl::Status Loader::AskCache() {
   if (first()) {
     absl::Status status;
     if (state_->compiler == nullptr) {
-      absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeHostCompiler({.cache_dir = GetEnv().cache_dir});
+      absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompiler();
       status = compiler.status();
       if (compiler.ok()) state_->compiler = *std::move(compiler);
     }
@@ -144,7 +147,7 @@ absl::StatusOr<std::string> Loader::BinaryOf(const std::string& source) {
   RETURN_IF_ERROR(status);
   if (access(path.c_str(), R_OK) == 0) return path;
   if (state_->compiler == nullptr) {
-    ASSIGN_OR_RETURN(state_->compiler, MakeHostCompiler({.cache_dir = GetEnv().cache_dir}));
+    ASSIGN_OR_RETURN(state_->compiler, MakeCompiler());
   }
   ASSIGN_OR_RETURN(const Binary binary, state_->compiler->Compile(source));
   return binary.path;

@@ -14,6 +14,7 @@
 #include "autotune/record.h"
 #include "coconet/base/dtype.h"
 #include "coconet/graph.h"
+#include "jit/compiler.h"
 #include "runtime/rank.h"
 #include "runtime/world.h"
 
@@ -33,6 +34,7 @@ struct SessionOptions {
   Policy policy = Policy::kTune;
   SumOrder sum_order = SumOrder::kAny;
   double budget_s = 60;    // wall time of measuring one program; compiling and verifying included
+  Optimize optimize = Optimize::kFull;  // kFast: where only answers matter, as in tests; part of the key
   /// Called on rank 0's thread with short lines while tuning ("compiled 12 of 30", ...); may be empty.
   std::function<void(absl::string_view)> progress;
   /// Polled between measurements; true stops tuning early and keeps what was measured (Ctrl-C). May be empty.

@@ -1,0 +1,88 @@
+#include "autotune/key.h"
+
+#include <unistd.h>
+
+#include "absl/strings/str_split.h"
+#include "coconet/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class KeyTest : public ::testing::Test {
+ protected:
+  KeyTest() {
+    Topology t;
+    t.device = "AMD EPYC 9654 avx avx2 avx512f";
+    t.library = "mpi Open MPI 4.1.4";
+    t.ranks_per_node = 2;
+    t.cores = 8;
+    inputs_.program = &program_;
+    inputs_.topologies = {t, t};
+    inputs_.compiler = "gcc 12.2";
+  }
+  Graph program_ = *Parse("coconet 1\nprogram p\ninput g : f32[8] local\noutput s = all_reduce(sum, g)\n");
+  KeyInputs inputs_;
+};
+
+TEST_F(KeyTest, IsLinesOfFieldAndValue) {
+  EXPECT_EQ(KeyText(inputs_),
+            "key: 1\ngenerator: 1\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum order: any\n"
+            "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none\nranks: 2\nnodes: 1\n"
+            "ranks per node: 2\nlibrary: mpi Open MPI 4.1.4\ndevice from rank 0: AMD EPYC 9654 avx avx2 avx512f; 8 cores\n"
+            "program: coconet 1\nprogram: program p\nprogram: input g : f32[8] local\nprogram: %1 = all_reduce(sum, g)\n"
+            "program: output s = %1\n");
+}
+
+TEST_F(KeyTest, EveryFieldCounts) {
+  const std::string plain = KeyText(inputs_);
+  const auto differs = [&](auto edit) {
+    KeyInputs other = inputs_;
+    edit(other);
+    EXPECT_NE(KeyText(other), plain);
+  };
+  const Graph larger = *Parse("coconet 1\nprogram p\ninput g : f32[9] local\noutput s = all_reduce(sum, g)\n");
+  differs([&](KeyInputs& k) { k.program = &larger; });
+  differs([](KeyInputs& k) { k.sum_order = SumOrder::kRank; });
+  differs([](KeyInputs& k) { k.compiler = "gcc 13"; });
+  differs([](KeyInputs& k) { k.topologies.push_back(k.topologies[0]); });
+  differs([](KeyInputs& k) { k.topologies[1].device = "another"; });
+  differs([](KeyInputs& k) { k.topologies[1].cores = 4; });
+  for (auto field : {&Topology::nodes, &Topology::ranks_per_node}) differs([&](KeyInputs& k) { k.topologies[0].*field = 7; });
+  differs([](KeyInputs& k) { k.topologies[0].library = "thread 1"; });
+}
+
+TEST_F(KeyTest, ValuesStayOnTheirLine) {
+  inputs_.compiler = "gcc\nprogram: forged";
+  EXPECT_THAT(KeyText(inputs_), Not(HasSubstr("\nprogram: forged")));
+}
+
+TEST_F(KeyTest, SpaceIsWhatAllRanksHave) {
+  inputs_.topologies[1].device = "older avx avx2";
+  inputs_.topologies[1].cores = 4;
+  const ConfigSpace space = SpaceOf(inputs_.topologies, SumOrder::kRank);
+  EXPECT_EQ(space.ranks, 2);
+  EXPECT_EQ(space.cores, 4);
+  EXPECT_EQ(space.vector_bytes, 32);
+  EXPECT_FALSE(space.library);
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, SumOrder::kAny).library);
+}
+
+TEST_F(KeyTest, TopologiesCrossTheWire) {
+  const absl::StatusOr<Topology> back = DecodeTopology(Encode(inputs_.topologies[0]));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(back->device, inputs_.topologies[0].device);
+  EXPECT_EQ(back->library, inputs_.topologies[0].library);
+  EXPECT_EQ(back->nodes, 1);
+  EXPECT_EQ(back->ranks_per_node, 2);
+  EXPECT_EQ(back->cores, 8);
+  EXPECT_FALSE(DecodeTopology("x").ok());
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,94 @@
+#include "autotune/variants.h"
+
+#include <set>
+
+#include "coconet/text.h"
+#include "coconet/workloads.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "jit/lower.h"
+
+namespace coconet {
+namespace {
+
+Graph Bound(absl::string_view text, const Sizes& sizes) {
+  const absl::StatusOr<Graph> parsed = Parse(text);
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  const absl::StatusOr<Graph> bound = BindSizes(*parsed, sizes);
+  EXPECT_TRUE(bound.ok()) << bound.status();
+  return *bound;
+}
+
+Graph Adam(int64_t n) { return *BindSizes(*MakeWorkload("adam"), {{"N", n}}); }
+
+TEST(EnumerateVariants, AreDistinctAndHaveABaseline) {
+  const absl::StatusOr<VariantSet> set = EnumerateVariants(Adam(1 << 24), {.ranks = 2, .cores = 2});
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_GT(set->variants.size(), 50u);
+  std::set<std::string> seen;
+  for (const Variant& v : set->variants) EXPECT_TRUE(seen.insert(Print(v.schedule) + Text(v.config)).second);
+  const Variant& baseline = set->variants[set->baseline];
+  EXPECT_EQ(Describe(baseline).schedule, "AR; fuse(C)");
+  EXPECT_EQ(baseline.config.protocol, Protocol::kLibrary);
+  EXPECT_EQ(baseline.config.streaming, Streaming::kNone);
+}
+
+TEST(EnumerateVariants, GroupsShareScheduleAndProtocol) {
+  const absl::StatusOr<VariantSet> set = EnumerateVariants(Adam(1 << 24), {.ranks = 2, .cores = 2});
+  ASSERT_TRUE(set.ok());
+  for (size_t i = 1; i < set->variants.size(); ++i) {
+    const Variant &a = set->variants[i - 1], &b = set->variants[i];
+    const bool alike = Print(a.schedule) == Print(b.schedule) && a.config.protocol == b.config.protocol;
+    EXPECT_EQ(a.group == b.group, alike);
+  }
+}
+
+TEST(EnumerateVariants, SumsInRankOrderExcludeTheLibrary) {
+  const absl::StatusOr<VariantSet> set = EnumerateVariants(Adam(1000), {.ranks = 2, .library = false});
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(Describe(set->variants[set->baseline]).schedule, "AR; fuse(C)");
+  EXPECT_EQ(set->variants[set->baseline].config.protocol, Protocol::kGenerated);
+}
+
+TEST(DigestOf, NamesTheList) {
+  const ConfigSpace two{.ranks = 2}, three{.ranks = 3, .cores = 8};
+  EXPECT_EQ(DigestOf(*EnumerateVariants(Adam(1000), two)), DigestOf(*EnumerateVariants(Adam(1000), two)));
+  EXPECT_NE(DigestOf(*EnumerateVariants(Adam(1000), two)), DigestOf(*EnumerateVariants(Adam(1 << 24), three)));
+}
+
+TEST(Shrink, KeepsWhatEqualsAndWhatBroadcasts) {
+  const Graph g = Bound(
+      "coconet 1\nprogram p\ninput a : f32[B, N] local\ninput b : f32[1, N] replicated\nstate c : f32[N] replicated\n"
+      "output o = all_reduce(sum, a) * b + c\n",
+      {{"B", 2000}, {"N", 3000}});
+  const Graph small = Shrink(g);
+  const Shape a = std::get<Input>(small.nodes[0].op).type.shape, b = std::get<Input>(small.nodes[1].op).type.shape;
+  EXPECT_EQ(b[0].size, 1);
+  EXPECT_EQ(a[1].size, b[1].size);
+  EXPECT_EQ(std::get<State>(small.nodes[2].op).type.shape[0].size, a[1].size);
+  EXPECT_NE(a[0].size, a[1].size);
+  EXPECT_EQ(a[0].size % 2, 1);
+  EXPECT_EQ(a[1].size % 2, 1);
+  EXPECT_LE(a[0].size * a[1].size, 20000);
+  EXPECT_GE(a[0].size * a[1].size, 5000);
+}
+
+TEST(Shrink, LeavesTheTinyAlone) {
+  for (int64_t n : {0, 1, 2, 999}) EXPECT_TRUE(Shrink(Adam(n)) == Adam(n)) << n;
+  EXPECT_EQ(std::get<Input>(Shrink(Adam(1000)).nodes[0].op).type.shape[0].size, 999);
+}
+
+/// What makes the check at a small size worth something: the very same kernels.
+TEST(Shrink, GivesTheSameKernels) {
+  const Graph adam = Adam(1 << 24);
+  const absl::StatusOr<VariantSet> set = EnumerateVariants(adam, {.ranks = 2, .cores = 2});
+  ASSERT_TRUE(set.ok());
+  for (const Variant& v : set->variants) {
+    Schedule small = v.schedule;
+    small.graph = Shrink(v.schedule.graph);
+    EXPECT_EQ(Lower(v.schedule, v.config, 2)->source, Lower(small, v.config, 2)->source) << Describe(v).schedule;
+  }
+}
+
+}  // namespace
+}  // namespace coconet
