@@ -1,0 +1,180 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+struct Finished {
+  int code = 0;  // exit code, or -signal
+  std::string out, err;
+};
+
+/// Runs the commands as a user does, with caches of their own.
+class SweepTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::path(::testing::TempDir()) / absl::StrCat("sweep_test_", getpid());
+    fs::create_directories(root_ / "work");
+    setenv("COCONET_CACHE_DIR", (root_ / "cache").c_str(), 1);
+    setenv("BUILD_WORKING_DIRECTORY", (root_ / "work").c_str(), 1);
+  }
+  static void TearDownTestSuite() { fs::remove_all(root_); }
+
+  static pid_t Start(const std::string& command, std::vector<std::string> args) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    for (const auto& [fd, name] : {std::pair(STDOUT_FILENO, "out"), std::pair(STDERR_FILENO, "err")}) {
+      dup2(open((root_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), fd);
+    }
+    args.insert(args.begin(), absl::StrCat("autotune/", command));
+    std::vector<char*> argv;
+    for (std::string& arg : args) argv.push_back(arg.data());
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  static Finished Wait(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return {WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status), Contents("out"), Contents("err")};
+  }
+  static Finished Run(const std::string& command, std::vector<std::string> args) { return Wait(Start(command, std::move(args))); }
+  static Finished Sweep(std::vector<std::string> args) { return Run("sweep", std::move(args)); }
+  static std::string Contents(const std::string& name) {
+    std::ifstream in(root_ / name);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  }
+  static fs::path root_;
+};
+fs::path SweepTest::root_;
+
+TEST_F(SweepTest, TunesThenHits) {
+  const Finished first = Sweep({"sgd", "--N=2000", "--json=sgd.json"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("sgd N=2000 f32, 2 ranks (threads)"));
+  EXPECT_THAT(first.out, HasSubstr("AR; C "));
+  EXPECT_THAT(first.out, HasSubstr("baseline"));
+  EXPECT_THAT(first.out, HasSubstr("stored as "));
+  EXPECT_THAT(first.out, Not(HasSubstr("wrong answer")));
+  EXPECT_THAT(Contents("work/sgd.json"), HasSubstr("\"verdict\": \"measured\""));
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(first.out, '\n'))) EXPECT_LE(line.size(), 140u) << line;
+  const Finished second = Sweep({"sgd", "--N=2000"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("cache hit: tuned "));
+  EXPECT_THAT(second.out, HasSubstr("; 0 compiled"));
+  EXPECT_THAT(second.out, HasSubstr("ran it: "));
+  EXPECT_THAT(second.err, IsEmpty());
+
+  const Finished list = Run("cache", {"list"});
+  EXPECT_EQ(list.code, 0) << list.err;
+  EXPECT_THAT(list.out, HasSubstr("sgd f32[2000]"));
+  const Finished show = Run("cache", {"show", list.out.substr(0, 12)});
+  EXPECT_EQ(show.code, 0) << show.err;
+  EXPECT_THAT(show.out, HasSubstr("program: program sgd"));
+  EXPECT_THAT(show.out, HasSubstr("baseline"));
+  EXPECT_EQ(Run("cache", {"show", "fff"}).code, 2);
+  EXPECT_EQ(Run("cache", {"dance"}).err, "cache: want 'list' or 'show KEY'; see --help\n");
+}
+
+TEST_F(SweepTest, TunesAFile) {
+  std::ofstream(root_ / "work" / "my.coco") << "coconet 1\nprogram my\ninput g : f32[N] local\nstate w : f32[N]\n"
+                                               "update(w, w + all_reduce(max, g))\n";
+  const Finished finished = Sweep({"my.coco", "--N=100", "--ranks=3", "--cache=:none:"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("my.coco N=100, 3 ranks (threads)"));
+  EXPECT_THAT(finished.out, HasSubstr("not stored"));
+}
+
+TEST_F(SweepTest, BadInputIsOneLineAndExitCode2) {
+  std::ofstream(root_ / "work" / "bad.coco") << "coconet 1\nprogram bad\ninput g : f32[8] local\ninput h : f32[8] sliced(0)\noutput o = g + h\n";
+  const struct {
+    std::vector<std::string> args;
+    std::string words;
+  } cases[] = {
+      {{}, "want a workload or a .coco file"},
+      {{"adm"}, "did you mean 'adam'?"},
+      {{"adam", "--N=many"}, "--N: want a size"},
+      {{"adam", "--ranks=0"}, "--ranks: want 1 to 1024"},
+      {{"adam", "--what=1"}, "--what: no flag, and no symbol"},
+      {{"adam", "--dtype=i32"}, "i32"},
+      {{"nothere.coco"}, "nothere.coco: cannot be read"},
+      {{"bad.coco"}, "bad.coco: line 5"},
+      {{"adam", "--N=100Gi"}, "do not fit"},
+  };
+  for (const auto& [args, words] : cases) {
+    const Finished finished = Sweep(args);
+    EXPECT_EQ(finished.code, 2) << words;
+    EXPECT_THAT(finished.err, HasSubstr(words));
+    EXPECT_THAT(finished.err, HasSubstr("sweep: "));
+    EXPECT_THAT(finished.out, IsEmpty());
+  }
+}
+
+TEST_F(SweepTest, HelpAndListAreForReading) {
+  const Finished help = Sweep({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, HasSubstr("--ranks=2"));
+  EXPECT_THAT(Sweep({"--list"}).out, HasSubstr("adamw"));
+}
+
+TEST_F(SweepTest, AMissingCompilerIsSaid) {
+  setenv("COCONET_CXX", "/no/such/compiler", 1);
+  setenv("COCONET_CACHE_DIR", (root_ / "empty").c_str(), 1);
+  const Finished finished = Sweep({"sgd", "--N=100"});
+  unsetenv("COCONET_CXX");
+  setenv("COCONET_CACHE_DIR", (root_ / "cache").c_str(), 1);
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("/no/such/compiler"));
+  EXPECT_THAT(finished.err, HasSubstr("COCONET_CXX"));
+}
+
+TEST_F(SweepTest, AnUnwritableCacheIsAWarning) {
+  std::ofstream(root_ / "work" / "file") << "no folder";
+  const Finished finished = Sweep({"sgd", "--N=100", "--cache=file/tuning.db"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.err, HasSubstr("sweep: warning: tuning cache"));
+  EXPECT_THAT(finished.out, HasSubstr("not stored"));
+}
+
+TEST_F(SweepTest, CtrlCKeepsWhatWasMeasured) {
+  setenv("COCONET_CACHE_DIR", (root_ / "cold").c_str(), 1);
+  const pid_t child = Start("sweep", {"adam", "--N=4Mi", "--ranks=1"});
+  // The baseline is measured first, and said.
+  for (int i = 0; i < 600 && Contents("err").find("compiled ") == std::string::npos; ++i) absl::SleepFor(absl::Milliseconds(50));
+  for (int i = 0; i < 600 && Contents("err").find("checked ") == std::string::npos && i < 60; ++i) absl::SleepFor(absl::Milliseconds(50));
+  kill(child, SIGINT);
+  const absl::Time asked = absl::Now();
+  const Finished finished = Wait(child);
+  setenv("COCONET_CACHE_DIR", (root_ / "cache").c_str(), 1);
+  EXPECT_EQ(finished.code, 130) << finished.err;
+  EXPECT_LT(absl::Now() - asked, absl::Seconds(20));
+  if (finished.out.empty()) {
+    EXPECT_THAT(finished.err, HasSubstr("interrupted before anything was measured"));
+  } else {
+    EXPECT_THAT(finished.out, HasSubstr("not everything was measured, the next sweep goes on"));
+    EXPECT_THAT(finished.out, HasSubstr("stored as"));
+  }
+}
+
+}  // namespace
