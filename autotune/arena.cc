@@ -1,6 +1,7 @@
 #include "autotune/arena.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "coconet/base/status.h"
 
@@ -9,13 +10,61 @@ namespace {
 
 int64_t BytesOf(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
 
+constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
+
+/// A part of a larger memory, which it keeps.
+class MemoryPart final : public Memory {
+ public:
+  MemoryPart(std::shared_ptr<Memory> whole, const Rank& rank, int64_t offset, int64_t bytes)
+      : Memory(rank.rank(), bytes, whole->symmetric(), PeersOf(*whole, rank, offset)), whole_(std::move(whole)) {}
+
+ private:
+  static std::vector<void*> PeersOf(const Memory& whole, const Rank& rank, int64_t offset) {
+    std::vector<void*> peers(rank.size());
+    for (int r = 0; r < rank.size(); ++r) {
+      if (r == rank.rank() || whole.symmetric()) peers[r] = static_cast<char*>(whole.peer(r)) + offset;
+    }
+    return peers;
+  }
+  std::shared_ptr<Memory> whole_;
+};
+
+/// Where each need of one kind begins in an allocation for all of them; its size is `end`.
+struct Cut {
+  std::vector<int64_t> offsets;
+  int64_t end = 0;
+};
+
+Cut CutFor(absl::Span<const MemoryNeed> needs, bool symmetric) {
+  Cut cut;
+  for (const MemoryNeed& need : needs) {
+    const int64_t align = need.bytes >= kHugePage ? kHugePage : kLine;
+    if (need.symmetric == symmetric) cut.end = (cut.end + align - 1) / align * align;
+    cut.offsets.push_back(cut.end);
+    if (need.symmetric == symmetric) cut.end += std::max<int64_t>(need.bytes, 1);
+  }
+  return cut;
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Memory>> AllocateTogether(Rank& rank, int64_t bytes, bool symmetric) {
-  absl::StatusOr<std::unique_ptr<Memory>> memory = rank.Allocate(std::max<int64_t>(bytes, 1), symmetric);
-  if (symmetric) return memory;  // collective already
-  RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));
-  return memory;
+absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(Rank& rank, absl::Span<const MemoryNeed> needs) {
+  std::shared_ptr<Memory> whole[2];
+  const Cut cuts[2] = {CutFor(needs, false), CutFor(needs, true)};
+  // Local memory is each rank's own affair, so the ranks have to say whether they got it; symmetric memory comes to all or none.
+  for (const bool symmetric : {false, true}) {
+    if (cuts[symmetric].end == 0) continue;
+    absl::StatusOr<std::unique_ptr<Memory>> memory = rank.Allocate(cuts[symmetric].end, symmetric);
+    if (!symmetric) RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));
+    RETURN_IF_ERROR(memory.status());
+    whole[symmetric] = *std::move(memory);
+  }
+  std::vector<std::shared_ptr<Memory>> parts;
+  for (size_t i = 0; i < needs.size(); ++i) {
+    const bool symmetric = needs[i].symmetric;
+    parts.push_back(std::make_shared<MemoryPart>(whole[symmetric], rank, cuts[symmetric].offsets[i], needs[i].bytes));
+  }
+  return parts;
 }
 
 std::vector<Arena::Slot> Arena::SlotsOf(const Plan& plan) {
@@ -41,20 +90,21 @@ std::vector<Arena::Slot> Arena::SlotsOf(const Plan& plan) {
 }
 
 absl::StatusOr<Arena> Arena::Create(Rank& rank, absl::Span<const Plan* const> plans) {
-  std::map<Slot, Need> needs;
+  std::map<Slot, MemoryNeed> needs;
   for (const Plan* plan : plans) {
     const std::vector<Slot> slots = SlotsOf(*plan);
     for (size_t i = 0; i < slots.size(); ++i) {
       if (plan->buffers[i].role == BufferRole::kSync) continue;
-      Need& need = needs[slots[i]];
+      MemoryNeed& need = needs[slots[i]];
       need.bytes = std::max(need.bytes, BytesOf(plan->buffers[i]));
       need.symmetric = need.symmetric || plan->buffers[i].symmetric;
     }
   }
+  std::vector<MemoryNeed> list;
+  for (const auto& [slot, need] : needs) list.push_back(need);
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(rank, list));
   Arena arena;
-  for (const auto& [slot, need] : needs) {
-    ASSIGN_OR_RETURN(arena.memory_[slot], AllocateTogether(rank, need.bytes, need.symmetric));
-  }
+  for (const auto& [slot, need] : needs) arena.memory_[slot] = std::move(memory[arena.memory_.size()]);
   return arena;
 }
 

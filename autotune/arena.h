@@ -1,6 +1,7 @@
 #ifndef COCONET_AUTOTUNE_ARENA_H_
 #define COCONET_AUTOTUNE_ARENA_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +13,15 @@
 #include "runtime/rank.h"
 
 namespace coconet {
+
+struct MemoryNeed {
+  int64_t bytes = 0;
+  bool symmetric = false;
+};
+
+/// Collective; the ranks pass equal needs. Memory for each of them, cut from one allocation of each kind, since asking for memory costs
+/// much more than its size. On every rank or on none: ResourceExhausted of one rank is every rank's.
+absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(Rank& rank, absl::Span<const MemoryNeed> needs);
 
 /// Memory that all variants of one program share while they are tuned, so that trying one costs no allocation. A tensor has the
 /// same place in every variant, and so keeps numbers that make sense, whichever variant wrote them last (a NaN or a
@@ -25,19 +35,12 @@ class Arena {
   std::vector<Memory*> Place(const Plan& plan) const;
 
  private:
-  struct Need {
-    int64_t bytes = 0;
-    bool symmetric = false;
-  };
   /// A tensor by its name; the i-th largest temporary as its kind and i.
   using Slot = std::pair<std::string, int>;
   static std::vector<Slot> SlotsOf(const Plan& plan);
 
-  std::map<Slot, std::unique_ptr<Memory>> memory_;
+  std::map<Slot, std::shared_ptr<Memory>> memory_;
 };
-
-/// Collective. Memory on every rank or on none: an error of one rank is every rank's.
-absl::StatusOr<std::unique_ptr<Memory>> AllocateTogether(Rank& rank, int64_t bytes, bool symmetric);
 
 }  // namespace coconet
 

@@ -92,7 +92,9 @@ absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
   }
   const int64_t padded = SliceExtent(elements, world()).padded();
   DeviceBuffer buffer;
-  ASSIGN_OR_RETURN(buffer.memory_, AllocateTogether(state_->rank, padded * static_cast<int64_t>(SizeOf(dtype)), true));
+  const MemoryNeed need{padded * static_cast<int64_t>(SizeOf(dtype)), true};
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(state_->rank, {&need, 1}));
+  buffer.memory_ = memory[0];
   buffer.dtype_ = dtype;
   buffer.elements_ = elements;
   buffer.serial_ = ++state_->allocations;

@@ -97,6 +97,22 @@ absl::Status AgreeOnBackings(const CompiledProgram& program, const absl::StatusO
   return absl::OkStatus();
 }
 
+/// Collective. What is bound, and memory of the Session for everything else; by buffer.
+absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(Rank& rank, const Plan& plan, const std::vector<Backing>& backing) {
+  std::vector<std::shared_ptr<Memory>> memory;
+  std::vector<MemoryNeed> needs;
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    memory.push_back(backing[i].memory);
+    if (memory[i] != nullptr || plan.buffers[i].role == BufferRole::kSync) continue;
+    needs.push_back({BytesOf(plan.buffers[i]), plan.buffers[i].symmetric});
+    missing.push_back(i);
+  }
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> parts, AllocateTogether(rank, needs));
+  for (size_t k = 0; k < missing.size(); ++k) memory[missing[k]] = std::move(parts[k]);
+  return memory;
+}
+
 }  // namespace
 
 absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program, absl::string_view operation, absl::string_view name) {
@@ -119,7 +135,9 @@ absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) cons
   RETURN_IF_ERROR(session.rank.exchange().Agree(found.status()));
   const PlacedTensor& tensor = **found;
   DeviceBuffer buffer;
-  ASSIGN_OR_RETURN(buffer.memory_, AllocateTogether(session.rank, BytesOf(compiled_->lowered.plan.buffers[tensor.buffer]), true));
+  const MemoryNeed need{BytesOf(compiled_->lowered.plan.buffers[tensor.buffer]), true};
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(session.rank, {&need, 1}));
+  buffer.memory_ = memory[0];
   buffer.dtype_ = tensor.type.dtype;
   buffer.elements_ = NumElements(tensor.type.shape);
   buffer.serial_ = ++session.allocations;
@@ -145,11 +163,7 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
 
   auto rep = std::make_unique<BoundRep>();
   rep->compiled = compiled_;
-  for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    std::shared_ptr<Memory>& memory = rep->memory.emplace_back((*backing)[i].memory);
-    if (memory != nullptr || plan.buffers[i].role == BufferRole::kSync) continue;
-    ASSIGN_OR_RETURN(memory, AllocateTogether(session.rank, BytesOf(plan.buffers[i]), plan.buffers[i].symmetric));
-  }
+  ASSIGN_OR_RETURN(rep->memory, MemoryFor(session.rank, plan, *backing));
   for (const PlacedTensor& tensor : compiled_->tensors) {
     const Backing& b = (*backing)[tensor.buffer];
     if (b.binding == nullptr || b.memory != nullptr || b.binding->elements == 0) continue;
