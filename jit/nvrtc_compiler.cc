@@ -50,6 +50,7 @@ std::vector<std::string> Options(Version version, absl::string_view arch, Optimi
   std::vector<std::string> options = {
       absl::StrCat("--gpu-architecture=", arch), "--std=c++20",
       "--modify-stack-limit=false",  // else NVRTC raises the stack limit of the whole process
+      "--device-as-default-execution-space",  // lambdas within lambdas: nothing is compiled for the host
   };
   if (version >= Version{12, 4}) options.emplace_back("--minimal");   // no runtime's declarations: half of the time
   if (version >= Version{12, 9}) options.emplace_back("--no-cache");  // NVRTC's own; ours is enough

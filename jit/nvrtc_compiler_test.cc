@@ -235,11 +235,13 @@ TEST_F(FakeNvrtcTest, AFailedCompileIsBlamedByItsResult) {
 
 TEST_F(FakeNvrtcTest, OptionsFollowTheVersion) {
   ASSERT_TRUE(Compile().ok());
-  EXPECT_THAT(fake.options, ElementsAre("--gpu-architecture=sm_90a", "--std=c++20", "--modify-stack-limit=false"));
+  EXPECT_THAT(fake.options, ElementsAre("--gpu-architecture=sm_90a", "--std=c++20", "--modify-stack-limit=false",
+                                        "--device-as-default-execution-space"));
   fake.minor = 9;
   options_.optimize = Optimize::kFast;
   ASSERT_TRUE(Compile().ok());
   EXPECT_THAT(fake.options, ElementsAre("--gpu-architecture=sm_90a", "--std=c++20", "--modify-stack-limit=false",
+                                        "--device-as-default-execution-space",
                                         "--minimal", "--no-cache", "--ptxas-options=-O1"));
 }
 

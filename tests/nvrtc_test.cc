@@ -1,0 +1,148 @@
+// The kernels of every schedule of every workload through NVRTC, for each architecture. Needs no GPU.
+
+#include <elf.h>
+
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "coconet/base/status.h"
+#include "coconet/schedule.h"
+#include "coconet/workloads.h"
+#include "gtest/gtest.h"
+#include "jit/compiler.h"
+#include "tests/kernel_set.h"
+
+namespace coconet {
+namespace {
+
+/// A workload's type and world. Each architecture takes another one for each workload, which bounds the time.
+struct Case {
+  DType dtype;
+  int ranks;
+  Streaming streaming;
+};
+constexpr Case kCases[] = {
+    {DType::kF32, 2, Streaming::kNone},
+    {DType::kF16, 8, Streaming::kShared},
+    {DType::kBF16, 3, Streaming::kAll},
+};
+constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
+/// A called function (pow's slow path) may save some registers there; more is a spill in the loop.
+constexpr uint32_t kMostStackBytes = 64;
+constexpr absl::string_view kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
+
+absl::Status AddKernels(absl::string_view workload, const Case& c, KernelSet& kernels) {
+  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload, {.dtype = c.dtype}));
+  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", 1 << 20}}));
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  for (const Schedule& schedule : schedules) {
+    for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
+      ASSIGN_OR_RETURN(const Lowered lowered,
+                       Lower(schedule, {.protocol = protocol, .vec = kVec, .streaming = c.streaming}, c.ranks));
+      kernels.Add(lowered);
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// What a cubin says of its kernels.
+struct Cubin {
+  std::set<std::string> kernels;
+  std::map<std::string, uint32_t> stack_bytes;  // by symbol: spills, and arrays that are not in registers
+};
+
+Cubin ReadCubin(const std::string& path) {
+  constexpr unsigned char kFrameSize = 0x11;  // EIATTR_FRAME_SIZE: symbol, bytes
+  constexpr unsigned char kSized = 0x04;      // EIFMT_SVAL
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  const auto read = [&](auto& value, size_t at) {
+    CC_CHECK(at + sizeof value <= bytes.size());
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+  };
+  Elf64_Ehdr header;
+  read(header, 0);
+  CC_CHECK(std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0);
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  for (size_t i = 0; i < sections.size(); ++i) read(sections[i], header.e_shoff + i * header.e_shentsize);
+  const auto name = [&](const Elf64_Shdr& table, uint32_t offset) {
+    return std::string(bytes.data() + table.sh_offset + offset);
+  };
+  Cubin cubin;
+  std::vector<std::string> symbols;
+  for (const Elf64_Shdr& section : sections) {
+    absl::string_view kernel;
+    const std::string text = name(sections[header.e_shstrndx], section.sh_name);
+    kernel = text;
+    if (absl::ConsumePrefix(&kernel, ".text.")) cubin.kernels.emplace(kernel);
+    if (section.sh_type != SHT_SYMTAB) continue;
+    for (uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol;
+      read(symbol, section.sh_offset + at);
+      symbols.push_back(name(sections[section.sh_link], symbol.st_name));
+    }
+  }
+  for (const Elf64_Shdr& section : sections) {
+    if (name(sections[header.e_shstrndx], section.sh_name) != ".nv.info") continue;
+    for (uint64_t at = section.sh_offset; at < section.sh_offset + section.sh_size;) {
+      const unsigned char format = bytes[at], attribute = bytes[at + 1];
+      uint16_t size;
+      read(size, at + 2);
+      if (format == kSized && attribute == kFrameSize) {
+        uint32_t symbol, frame;
+        read(symbol, at + 4);
+        read(frame, at + 8);
+        cubin.stack_bytes[symbols[symbol]] = frame;
+      }
+      at += 4 + (format == kSized ? size : 0);
+    }
+  }
+  return cubin;
+}
+
+class NvrtcTest : public testing::TestWithParam<int> {};  // index of the architecture
+
+TEST_P(NvrtcTest, CompilesEveryKernelOfEveryWorkload) {
+  absl::StatusOr<std::unique_ptr<Compiler>> compiler =
+      MakeNvrtcCompiler(kArchitectures[GetParam()], {.cache_dir = absl::StrCat(testing::TempDir(), "/cache")});
+  if (absl::IsUnavailable(compiler.status())) GTEST_SKIP() << compiler.status().message();
+  ASSERT_TRUE(compiler.ok()) << compiler.status();
+  KernelSet kernels;
+  size_t next = GetParam();
+  for (const WorkloadInfo& workload : Workloads()) {
+    const absl::Status added = AddKernels(workload.name, kCases[next++ % std::size(kCases)], kernels);
+    ASSERT_TRUE(added.ok()) << added;
+  }
+  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(**compiler);
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  std::set<std::string> compiled;
+  std::string spilling;
+  for (const std::string& path : *binaries) {
+    const Cubin cubin = ReadCubin(path);
+    compiled.insert(cubin.kernels.begin(), cubin.kernels.end());
+    for (const std::string& kernel : cubin.kernels) {
+      ASSERT_EQ(cubin.stack_bytes.count(kernel), 1u) << kernel << ": the cubin does not say how much stack it takes";
+      const uint32_t bytes = cubin.stack_bytes.at(kernel);
+      if (bytes > kMostStackBytes) absl::StrAppend(&spilling, kernel, ": ", bytes, " bytes\n");
+    }
+  }
+  for (const auto& [symbol, text] : kernels.kernels()) EXPECT_EQ(compiled.count(symbol), 1u) << symbol << "\n" << text;
+  EXPECT_EQ(spilling, "") << "of " << compiled.size() << " kernels";
+  std::cout << compiled.size() << " kernels\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(, NvrtcTest, testing::Range(0, static_cast<int>(std::size(kArchitectures))),
+                         [](const auto& info) { return std::string(kArchitectures[info.param]); });
+
+}  // namespace
+}  // namespace coconet
