@@ -1,0 +1,38 @@
+#ifndef COCONET_BENCH_ARRAY_H_
+#define COCONET_BENCH_ARRAY_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace coconet::bench {
+
+/// Private memory as a careful user has it: huge pages where they can be had, every page present, zero-filled, aligned
+/// to a huge page when that large, else to a page.
+class Array {
+ public:
+  /// ResourceExhausted when there is not so much.
+  static absl::StatusOr<Array> Allocate(int64_t bytes);
+  Array() = default;
+  Array(Array&& other) noexcept { *this = std::move(other); }
+  Array& operator=(Array&& other) noexcept {
+    std::swap(base_, other.base_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Array();
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(base_);
+  }
+
+ private:
+  void* base_ = nullptr;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_ARRAY_H_

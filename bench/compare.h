@@ -1,0 +1,33 @@
+#ifndef COCONET_BENCH_COMPARE_H_
+#define COCONET_BENCH_COMPARE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autotune/session.h"
+#include "bench/finding.h"
+#include "bench/rounds.h"
+#include "runtime/rank.h"
+
+namespace coconet::bench {
+
+/// Who takes part.
+struct Sides {
+  bool ours = false;
+  bool baseline = false;  // needs MPI
+  std::string form;       // of the baseline, by name; empty: all
+  bool limit = false;     // where it says something: from kLimitFrom elements on
+};
+
+/// Below, a step is bound by the caches and by the waiting, not by the memory.
+inline constexpr int64_t kLimitFrom = int64_t{1} << 20;
+
+/// Collective. Times all sides of one cell in the same rounds, after a check that ours and the baseline's forms compute
+/// the same. The findings of ours come with facts: "variant", "threads" of a rank, "tuned" (here, or from the cache).
+absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options, const Cell& cell,
+                                             const Sides& sides, const RoundTerms& terms);
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_COMPARE_H_

@@ -1,0 +1,22 @@
+#ifndef COCONET_BENCH_DISPATCH_H_
+#define COCONET_BENCH_DISPATCH_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autotune/session.h"
+#include "bench/finding.h"
+#include "bench/rounds.h"
+#include "runtime/rank.h"
+
+namespace coconet::bench {
+
+/// In a world of 1: what a call of Run costs beside the work. Two findings of ours, "BoundPlan::Run" of a kernel that
+/// does nothing, and "BoundProgram::Run" of a program over one element; each with facts: "allocations" and "locks" of a
+/// thousand calls.
+absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOptions& options,
+                                                     const RoundTerms& terms);
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_DISPATCH_H_

@@ -1,0 +1,76 @@
+#include "bench/finding.h"
+
+#include <fstream>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "coconet/base/status.h"
+
+namespace coconet::bench {
+namespace {
+
+std::string OneLine(absl::string_view text) { return absl::StrReplaceAll(text, {{"\t", " "}, {"\n", " "}}); }
+
+std::string Line(const Finding& f) {
+  const Timing& t = f.timing;
+  return absl::StrCat(OneLine(f.side), "\t", Text(f.cell), "\t", OneLine(f.name), "\t", t.median_us, "\t", t.low_us,
+                      "\t", t.high_us, "\t", t.samples, "\t", f.steps, "\t", OneLine(f.detail), "\n");
+}
+
+std::optional<Finding> ParseLine(absl::string_view line) {
+  const std::vector<std::string> part = absl::StrSplit(line, '\t');
+  Finding f;
+  Timing& t = f.timing;
+  if (part.size() != 9 || !absl::SimpleAtod(part[3], &t.median_us) || !absl::SimpleAtod(part[4], &t.low_us) ||
+      !absl::SimpleAtod(part[5], &t.high_us) || !absl::SimpleAtoi(part[6], &t.samples) ||
+      !absl::SimpleAtoi(part[7], &f.steps)) {
+    return std::nullopt;
+  }
+  absl::StatusOr<Cell> cell = ParseCell(part[1]);
+  if (!cell.ok()) return std::nullopt;
+  f.cell = *cell;
+  f.side = part[0];
+  f.name = part[2];
+  f.detail = part[8];
+  return f;
+}
+
+}  // namespace
+
+std::string Text(const Cell& cell) { return absl::StrCat(Name(cell.dtype), ":", cell.n); }
+
+absl::StatusOr<Cell> ParseCell(absl::string_view text) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
+  Cell cell;
+  const std::optional<DType> dtype = ParseDType(parts.first);
+  if (!dtype || !absl::SimpleAtoi(parts.second, &cell.n) || cell.n < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("cell \"", text, "\": want dtype:elements, such as f32:1024"));
+  }
+  cell.dtype = *dtype;
+  return cell;
+}
+
+absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings) {
+  std::ofstream out(file);
+  for (const Finding& finding : findings) out << Line(finding);
+  out.flush();
+  return out ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("write ", file, ": cannot"));
+}
+
+absl::StatusOr<std::vector<Finding>> ReadFindings(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) return absl::NotFoundError(absl::StrCat("read ", file, ": cannot"));
+  std::vector<Finding> findings;
+  for (std::string line; std::getline(in, line);) {
+    std::optional<Finding> finding = ParseLine(line);
+    if (!finding) return absl::DataLossError(absl::StrCat("read ", file, ": what is \"", line, "\"?"));
+    findings.push_back(*std::move(finding));
+  }
+  return findings;
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,56 @@
+#ifndef COCONET_BENCH_KERNELS_H_
+#define COCONET_BENCH_KERNELS_H_
+
+#include <cstdint>
+
+namespace coconet::bench {
+
+/// One step of Adam, bias corrections folded in: c1 = lr / (1 - b1^t), c2 = 1 / (1 - b2^t).
+struct AdamStep {
+  float inverse_ranks, b1, one_minus_b1, b2, one_minus_b2, c1, c2, eps;
+};
+
+/// What a step of a fused program must move on one rank, as streams of `n` elements: it loads the gradients of all
+/// ranks, updates the states in place, and stores the weights to all ranks.
+struct LimitStreams {
+  static constexpr int kStates = 3;  // f32: m, v, and the weights or their master copy
+  static constexpr int kMaxRanks = 8;
+  int ranks = 0;
+  bool mixed = false;                  // gradients and weights are f16, and no weight is stored in place
+  const void* gradients[kMaxRanks]{};  // `ranks` of them
+  float* states[kStates]{};
+  float* fresh[kStates]{};     // other memory, for the form of the kernel that stores elsewhere than it loads from
+  void* weights[kMaxRanks]{};  // of f32 one less than ranks: the rank's own are states[2]
+  float zero = 0;              // the compiler must not know; values stay what they are
+};
+
+/// The loops that a careful user writes, and that find the memory's limit, compiled for one instruction set. All arrays
+/// are aligned to 64 bytes.
+struct Kernels {
+  const char* instruction_set;
+
+  /// Plain stores, or stores that bypass the caches.
+  using Adam = void (*)(const AdamStep& step, const float* sum, float* p, float* m, float* v, int64_t n);
+  Adam adam, adam_streaming;
+  /// Mixed precision, from a sum in f32 or in f16.
+  using AdamMixed = void (*)(const AdamStep& step, const float* sum, uint16_t* p, float* w, float* m, float* v,
+                             int64_t n);
+  AdamMixed adam_mixed;
+  using AdamHalf = void (*)(const AdamStep& step, const uint16_t* sum, uint16_t* p, float* w, float* m, float* v,
+                            int64_t n);
+  AdamHalf adam_half;
+  void (*widen)(const uint16_t* in, float* out, int64_t n);
+  void (*add_half)(const uint16_t* in, uint16_t* inout, int64_t n);  // inout += in, each sum rounded once
+
+  /// Stores: all plain; streaming to the weights of others; all streaming; all streaming and to other memory than is
+  /// loaded.
+  using Limit = void (*)(const LimitStreams& streams, int64_t n);
+  Limit limit_plain, limit_streaming_weights, limit_streaming, limit_fresh;
+};
+
+/// For the widest instruction set that this machine has.
+const Kernels& BestKernels();
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_KERNELS_H_

@@ -1,0 +1,32 @@
+#ifndef COCONET_BENCH_LAUNCH_H_
+#define COCONET_BENCH_LAUNCH_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/finding.h"
+
+namespace coconet::bench {
+
+/// An MCA parameter of Open MPI and its value.
+using MpiParameter = std::pair<std::string, std::string>;
+
+struct Launch {
+  int processes = 0;  // under mpirun; 0: one process, without it
+  std::vector<MpiParameter> parameters = {};
+  std::vector<std::string> arguments = {};    // "--worker=..." and what it needs
+  std::vector<std::string> environment = {};  // "NAME=value", over this process's environment
+  std::string scratch = {};                   // a folder for what it writes
+  double time_limit_s = 600;                  // under mpirun
+};
+
+/// Starts this program again, waits for it to end, and returns what its rank 0 found: it is told where to write by
+/// --out=FILE. The ranks may be more than the cores; they pin themselves. Unavailable when mpirun is not on PATH;
+/// Internal, with the end of what it printed, when it failed; Cancelled when Ctrl-C ended it.
+absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch);
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_LAUNCH_H_

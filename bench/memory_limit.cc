@@ -1,0 +1,60 @@
+#include "bench/memory_limit.h"
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/slices.h"
+#include "coconet/base/status.h"
+
+namespace coconet::bench {
+
+absl::StatusOr<std::unique_ptr<MemoryLimit>> MemoryLimit::Make(DType dtype, int64_t n, int ranks) {
+  if (ranks != 1 && ranks != 2 && ranks != 4 && ranks != 8) {
+    return absl::InvalidArgumentError(absl::StrCat("memory limit: want 1, 2, 4 or 8 ranks, have ", ranks));
+  }
+  auto limit = std::make_unique<MemoryLimit>();
+  limit->elements_ = SliceExtent(n, ranks).per;
+  LimitStreams& s = limit->streams_;
+  s.ranks = ranks;
+  s.mixed = dtype != DType::kF32;
+  const auto stream = [&](int64_t bytes_each) -> absl::StatusOr<void*> {
+    ASSIGN_OR_RETURN(Array array, Array::Allocate(limit->elements_ * bytes_each));
+    limit->arrays_.push_back(std::move(array));
+    return limit->arrays_.back().as<void>();
+  };
+  const int64_t narrow = s.mixed ? 2 : 4;
+  const int weights = s.mixed ? ranks : ranks - 1;
+  for (int r = 0; r < ranks; ++r) {
+    ASSIGN_OR_RETURN(s.gradients[r], stream(narrow));
+  }
+  for (int r = 0; r < weights; ++r) {
+    ASSIGN_OR_RETURN(s.weights[r], stream(narrow));
+  }
+  for (int i = 0; i < LimitStreams::kStates; ++i) {
+    ASSIGN_OR_RETURN(void* const state, stream(4));
+    ASSIGN_OR_RETURN(void* const fresh, stream(4));
+    s.states[i] = static_cast<float*>(state);
+    s.fresh[i] = static_cast<float*>(fresh);
+  }
+  return limit;
+}
+
+std::vector<Contender> MemoryLimit::contenders() const {
+  const auto loop = [this](Kernels::Limit kernel) {
+    return [this, kernel](int64_t steps) {
+      for (int64_t i = 0; i < steps; ++i) kernel(streams_, elements_);
+      return absl::OkStatus();
+    };
+  };
+  const Kernels& kernels = BestKernels();
+  return {{"plain stores", loop(kernels.limit_plain)},
+          {"streaming stores of the weights", loop(kernels.limit_streaming_weights)},
+          {"streaming stores", loop(kernels.limit_streaming)},
+          {"streaming stores elsewhere", loop(kernels.limit_fresh)}};
+}
+
+int64_t StepBytes(DType dtype, int64_t n, int ranks) {
+  const int64_t each = static_cast<int64_t>(SizeOf(dtype)) * ranks;  // of the gradients; of the weights as many
+  const int64_t in_place = dtype == DType::kF32 ? 4 : 0;             // f32 weights are their own master copy
+  return n / ranks * (2 * each + 2 * LimitStreams::kStates * 4 - in_place);
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,39 @@
+#ifndef COCONET_BENCH_MEMORY_LIMIT_H_
+#define COCONET_BENCH_MEMORY_LIMIT_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "bench/array.h"
+#include "bench/kernels.h"
+#include "bench/rounds.h"
+#include "coconet/base/dtype.h"
+
+namespace coconet::bench {
+
+/// The time that one rank's share of a fused step needs for its loads and stores alone: as many streams and bytes, in
+/// memory of this rank, with no waiting for others and next to no arithmetic. Run on all ranks at once it is what the
+/// machine's memory can do.
+class MemoryLimit {
+ public:
+  /// InvalidArgument for a number of ranks that has no kernel.
+  static absl::StatusOr<std::unique_ptr<MemoryLimit>> Make(DType dtype, int64_t n, int ranks);
+
+  /// The kernel with plain stores, and those with streaming ones; the limit is the fastest. They live as long as this
+  /// object.
+  std::vector<Contender> contenders() const;
+
+ private:
+  LimitStreams streams_;
+  int64_t elements_ = 0;  // of a stream
+  std::vector<Array> arrays_;
+};
+
+/// Reads and writes of a fused step: of one rank, in bytes.
+int64_t StepBytes(DType dtype, int64_t n, int ranks);
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_MEMORY_LIMIT_H_

@@ -1,0 +1,56 @@
+#include "bench/mpi.h"
+
+#include <mpi.h>
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "bench/kernels.h"
+#include "coconet/base/status.h"
+
+namespace coconet::bench {
+namespace {
+
+void AddHalf(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
+  BestKernels().add_half(static_cast<const uint16_t*>(in), static_cast<uint16_t*>(inout), *count);
+}
+
+MPI_Op HalfSum() {
+  static const MPI_Op op = [] {
+    MPI_Op made;
+    MPI_Op_create(&AddHalf, /*commute=*/1, &made);
+    return made;
+  }();
+  return op;
+}
+
+absl::Status AllReduceInPlace(void* data, int64_t elements, MPI_Datatype type, MPI_Op op) {
+  if (elements > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("MPI_Allreduce: want at most ", std::numeric_limits<int>::max(), " elements, have ", elements));
+  }
+  const int code = MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(elements), type, op, MPI_COMM_WORLD);
+  return code == MPI_SUCCESS ? absl::OkStatus() : absl::InternalError(absl::StrCat("MPI_Allreduce: error ", code));
+}
+
+}  // namespace
+
+absl::Status MpiAllReduce(float* data, int64_t elements) {
+  return AllReduceInPlace(data, elements, MPI_FLOAT, MPI_SUM);
+}
+
+absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements) {
+  return AllReduceInPlace(data, elements, MPI_UINT16_T, HalfSum());
+}
+
+std::string MpiVersion() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  // "Open MPI v4.1.4, package: ..., ident: ...": the rest names who built it.
+  const std::vector<std::string> parts = absl::StrSplit(absl::string_view(text, length), absl::MaxSplits(',', 1));
+  return parts[0];
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,23 @@
+#ifndef COCONET_BENCH_MPI_H_
+#define COCONET_BENCH_MPI_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace coconet::bench {
+
+/// Plain MPI, as a program without Coconet calls it. In a process that an MPI launcher started, after MPI_Init.
+
+/// Sums over all processes in place. InvalidArgument for more elements than MPI counts.
+absl::Status MpiAllReduce(float* data, int64_t elements);
+/// The same for f16, which MPI does not know: by an operator of ours, vectorised, which rounds each sum once.
+absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements);
+
+/// "Open MPI 4.1.4", or "" in a build without MPI.
+std::string MpiVersion();
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_MPI_H_

@@ -1,0 +1,67 @@
+#ifndef COCONET_BENCH_ROW_H_
+#define COCONET_BENCH_ROW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace coconet::bench {
+
+/// What a field of a row holds; std::nullptr_t for what was not or could not be measured.
+using Value = std::variant<std::nullptr_t, bool, int64_t, double, std::string>;
+
+/// What a field should reach.
+struct Bar {
+  enum class Side : uint8_t { kAtLeast, kAtMost };
+  std::string field;
+  Side side{};
+  double value = 0;
+};
+
+/// One line of a benchmark's result. Every benchmark writes the same form: "case", "ranks", "n", "dtype", "ours_us",
+/// "baseline_us", "ratio" (baseline over ours), "limit_us", "of_limit" (limit over ours), and what else it knows.
+class Row {
+ public:
+  /// Adds a field, or replaces it in its place. A number that is not finite becomes null.
+  Row& Set(absl::string_view name, Value value);
+  const Value& Get(absl::string_view name) const;  // null when there is none
+  /// 0 unless the field holds a number.
+  double Number(absl::string_view name) const;
+
+  /// Sets "bar" ("ratio >= 2.5, of_limit >= 0.88"), "met" (null without bars), and "missed" (the fields that miss
+  /// theirs, or have no value).
+  Row& SetBars(absl::Span<const Bar> bars);
+
+  absl::Span<const std::pair<std::string, Value>> fields() const { return fields_; }
+
+ private:
+  std::vector<std::pair<std::string, Value>> fields_;
+};
+
+/// An array of objects, one a line.
+std::string Json(absl::Span<const Row> rows);
+absl::Status WriteFile(const std::string& file, absl::string_view text);
+
+/// A column of a table: its title, and what a row shows in it.
+struct Column {
+  absl::string_view title;
+  std::string (*cell)(const Row& row);
+};
+std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns);
+std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> columns);
+
+/// "12.9 ms", "0.11 us"; "" for 0.
+std::string TimeText(double us);
+/// "16Mi", "1Ki", "1000".
+std::string CountText(int64_t count);
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_ROW_H_

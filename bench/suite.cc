@@ -1,0 +1,189 @@
+#include "bench/suite.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "autotune/statistics.h"
+#include "bench/machine.h"
+#include "bench/summary.h"
+#include "coconet/base/status.h"
+
+namespace coconet::bench {
+namespace {
+
+constexpr int64_t kKi = 1024, kMi = 1024 * kKi;
+constexpr double kSweepBudget = 60;  // seconds, as the sweep command has it
+using Task = WorkerOptions::Task;
+
+}  // namespace
+
+// The first sweep wants an empty cache; the others may find there what it left.
+constexpr Suite::CaseRow Suite::kCases[] = {
+    {"first_sweep", &Suite::FirstSweep}, {"dispatch", &Suite::Dispatch},    {"steps", &Suite::Steps},
+    {"warm_start", &Suite::WarmStart},   {"adam", &Suite::AdamInProcesses}, {"adam_threads", &Suite::AdamInThreads},
+};
+
+std::vector<std::string> Suite::Cases() {
+  std::vector<std::string> names;
+  for (const CaseRow& row : kCases) names.emplace_back(row.name);
+  return names;
+}
+
+absl::Status Suite::Run() {
+  for (const CaseRow& row : kCases) {
+    if (!options_.cases.empty() && !absl::c_linear_search(options_.cases, row.name)) continue;
+    RETURN_IF_ERROR((this->*row.run)());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Suite::FirstSweep() {
+  const Cell cell = {DType::kF32, options_.quick ? 64 * kKi : 16 * kMi};
+  constexpr int kRanks = 2;
+  Row row = NewRow("first_sweep", kRanks, "threads", cell);
+  const absl::StatusOr<std::vector<Finding>> found =
+      Worker({.task = Task::kTune,
+              .threads = kRanks,
+              .cells = {cell},
+              .budget_s = options_.quick ? options_.budget_s : kSweepBudget},
+             0);
+  if (!found.ok()) return Fail(std::move(row), found.status());
+  SetTime(row, "ours", FastestOf(*found, "ours")->timing);
+  row.Set("variants", CountOf(*found, "variants")).Set("compiler_runs", CountOf(*found, "compiler runs"));
+  row.Set("variant", FactOf(*found, "variant"));
+  Add(std::move(row));
+  return absl::OkStatus();
+}
+
+absl::Status Suite::Dispatch() {
+  const Cell cell = {DType::kF32, 1};
+  const Row any = NewRow("dispatch", 1, "threads", cell);
+  const absl::StatusOr<std::vector<Finding>> found = Worker(
+      {.task = Task::kDispatch, .threads = 1, .cells = {cell}, .seconds = Seconds(2), .budget_s = options_.budget_s},
+      0);
+  if (!found.ok()) return Fail(any, found.status());
+  for (const Finding& f : *found) {
+    if (f.side != "ours") continue;
+    Row row = any;
+    SetOurs(row, f);
+    row.Set("call", f.name);
+    row.Set("allocations", CountOf(*found, "allocations", f.name)).Set("locks", CountOf(*found, "locks", f.name));
+    Add(std::move(row));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Suite::Steps() {
+  const Cell cell = {DType::kF32, 64};
+  for (const int ranks : {2, 4}) {
+    Row row = NewRow("steps", ranks, "threads", cell);
+    const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kCompare,
+                                                               .threads = ranks,
+                                                               .cells = {cell},
+                                                               .sides = {.ours = true},
+                                                               .seconds = Seconds(1),
+                                                               .steps = 1000,
+                                                               .budget_s = options_.budget_s},
+                                                              0);
+    if (!found.ok()) {
+      RETURN_IF_ERROR(Fail(std::move(row), found.status()));
+      continue;
+    }
+    SetOurs(row, *FastestOf(*found, "ours"));
+    SetVariant(row, *found);
+    Add(std::move(row));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Suite::WarmStart() {
+  const Cell cell = {DType::kF32, kKi};
+  constexpr int kRanks = 2;
+  Row row = NewRow("warm_start", kRanks, "threads", cell);
+  // Tuned to the end, however long that takes: an unfinished search goes on at the next start.
+  const WorkerOptions worker = {.task = Task::kWarmStart, .threads = kRanks, .cells = {cell}, .budget_s = kSweepBudget};
+  absl::StatusOr<std::vector<Finding>> found = Worker(worker, 0);  // fills the cache
+  std::vector<double> times;
+  int64_t compiler_runs = 0;
+  for (int i = options_.quick ? 3 : 15; i > 0 && found.ok(); --i) {
+    found = Worker(worker, 0);
+    if (!found.ok()) break;
+    times.push_back(FastestOf(*found, "ours")->timing.median_us);
+    compiler_runs = std::max(compiler_runs, CountOf(*found, "compiler runs"));
+  }
+  if (!found.ok()) return Fail(std::move(row), found.status());
+  SetTime(row, "ours", Summarize(times));
+  row.Set("rounds", static_cast<int64_t>(times.size())).Set("compiler_runs", compiler_runs);
+  Add(std::move(row));
+  return absl::OkStatus();
+}
+
+absl::Status Suite::AdamInThreads() {
+  const std::vector<int64_t> sizes = options_.quick ? std::vector<int64_t>{kKi} : std::vector<int64_t>{kKi, 16 * kMi};
+  for (const int ranks : {2, 4}) {
+    for (const Cell& cell : Sized(DType::kF32, sizes)) {
+      Row row = NewRow("adam_threads", ranks, "threads", cell);
+      const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kCompare,
+                                                                 .threads = ranks,
+                                                                 .cells = {cell},
+                                                                 .sides = {.ours = true, .limit = true},
+                                                                 .seconds = Seconds(2),
+                                                                 .budget_s = options_.budget_s},
+                                                                0);
+      if (!found.ok()) {
+        RETURN_IF_ERROR(Fail(std::move(row), found.status()));
+        continue;
+      }
+      SetOurs(row, *FastestOf(*found, "ours"));
+      SetLimit(row, *found, cell);
+      SetVariant(row, *found);
+      Add(std::move(row));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Finding>> Suite::Worker(const WorkerOptions& options, int processes,
+                                                   const std::vector<MpiParameter>& parameters) {
+  const std::string fresh = absl::StrCat(options_.scratch, "/cache");
+  const bool use_fresh = options_.cache_dir.empty() || options.task == Task::kTune;
+  return RunWorker({.processes = processes,
+                    .parameters = parameters,
+                    .arguments = Arguments(options),
+                    .environment = {absl::StrCat("COCONET_CACHE_DIR=", use_fresh ? fresh : options_.cache_dir)},
+                    .scratch = options_.scratch});
+}
+
+std::vector<Cell> Suite::Sized(DType dtype, std::vector<int64_t> sizes) const {
+  std::vector<Cell> cells;
+  for (const int64_t n : options_.sizes.empty() ? sizes : options_.sizes) cells.push_back({dtype, n});
+  return cells;
+}
+
+Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind, const Cell& cell) const {
+  options_.progress(absl::StrCat(name, ": ", ranks, " ", kind, ", ", Name(cell.dtype), " ", CountText(cell.n)));
+  Row row;
+  row.Set("case", std::string(name)).Set("ranks", ranks).Set("n", cell.n).Set("dtype", std::string(Name(cell.dtype)));
+  for (const char* field : {"ours_us", "baseline_us", "ratio", "limit_us", "of_limit", "vs_default"})
+    row.Set(field, nullptr);
+  return row.Set("ranks_are", std::string(kind));
+}
+
+absl::Status Suite::Fail(Row row, const absl::Status& why) {
+  if (absl::IsCancelled(why)) return why;
+  options_.progress(absl::StrCat("failed: ", why.message()));
+  row.Set("error", std::string(why.message()));
+  Add(std::move(row));
+  return absl::OkStatus();
+}
+
+void Suite::Add(Row row) {
+  const Cell cell = {*ParseDType(std::get<std::string>(row.Get("dtype"))), std::get<int64_t>(row.Get("n"))};
+  row.SetBars(BarsFor(std::get<std::string>(row.Get("case")), static_cast<int>(row.Number("ranks")), cell));
+  AddMachine(row);
+  rows_.push_back(std::move(row));
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,25 @@
+#ifndef COCONET_BENCH_TRAINING_H_
+#define COCONET_BENCH_TRAINING_H_
+
+#include <cstdint>
+
+#include "coconet/base/dtype.h"
+#include "coconet/workloads.h"
+
+namespace coconet::bench {
+
+/// What both sides compute.
+inline const WorkloadOptions kAdam;  // the library's defaults
+inline constexpr double kLearningRate = 1e-3;
+
+/// Gradients of a rank: between 1/2 and 1, so that rounding cannot turn a step of Adam round.
+void FillGradient(DType dtype, void* gradient, int64_t n, int rank);
+/// Weights: about 1.
+void FillWeights(DType dtype, void* weights, int64_t n);
+
+/// The largest difference of two arrays' elements, in units of the type's roundoff.
+double LargestDifference(DType dtype, const void* a, const void* b, int64_t n);
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_TRAINING_H_
