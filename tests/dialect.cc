@@ -7,7 +7,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "jit/embedded_headers.h"
 #include "gtest/gtest.h"
@@ -15,8 +14,6 @@
 
 namespace coconet {
 namespace {
-
-absl::string_view KernelTypeName(DType dtype) { return dtype == DType::kBool ? "b8" : Name(dtype); }
 
 #if defined(__x86_64__)
 std::vector<std::string> FeatureLevels() {
@@ -47,34 +44,6 @@ std::vector<Toolchain> Toolchains() {
 
 Column::Column(DType dtype, const std::vector<double>& values) : dtype_(dtype), bytes_(values.size() * SizeOf(dtype)) {
   for (size_t i = 0; i < values.size(); ++i) StoreElement(dtype, bytes_.data(), static_cast<int64_t>(i), values[i]);
-}
-
-std::string KernelText(const ElementwiseKernel& kernel) {
-  constexpr absl::string_view kNames = "xyz";
-  std::string members, loads;
-  for (size_t i = 0; i < kernel.operands.size(); ++i) {
-    absl::StrAppend(&members, "const ", KernelTypeName(kernel.operands[i]), "* in", i, "; ");
-    absl::StrAppend(&loads, "[[maybe_unused]] const auto ", kNames.substr(i, 1), " = Load<V>(p.in", i, " + i); ");
-  }
-  return absl::StrReplaceAll(R"(
-namespace @name@_n {
-using namespace coconet;
-struct Params { @members@@result@* out; Index n; };
-CC_KERNEL(@name@) {
-  ForEach<@lanes@>(grid, 0, p.n, true, [&](auto lanes, Index i) {
-    constexpr int V = decltype(lanes)::kCount;
-    @loads@
-    Store<kCached>(p.out + i, @expression@);
-  });
-}
-}
-)",
-                             {{"@name@", kernel.name},
-                              {"@members@", members},
-                              {"@result@", KernelTypeName(kernel.result)},
-                              {"@lanes@", absl::StrCat(kernel.lanes)},
-                              {"@loads@", loads},
-                              {"@expression@", kernel.expression}});
 }
 
 absl::StatusOr<std::unique_ptr<DialectModule>> DialectModule::Compile(const Toolchain& toolchain,

@@ -11,6 +11,7 @@
 #include "coconet/base/dtype.h"
 #include "jit/temp_dir.h"
 #include "runtime/kernel_abi.h"
+#include "tests/dialect_kernels.h"
 
 namespace coconet {
 
@@ -43,16 +44,6 @@ class Column {
   DType dtype_;
   std::vector<char> bytes_;
 };
-
-/// out[i] = expression over x, y, z, what the kernel loads at i, in packs of `lanes`.
-struct ElementwiseKernel {
-  std::string name;
-  std::vector<DType> operands;
-  DType result{};
-  int lanes = 1;
-  std::string expression;
-};
-std::string KernelText(const ElementwiseKernel& kernel);
 
 /// Kernels in the dialect, compiled by one toolchain with the flags of the library's own host compiler, and loaded.
 class DialectModule {

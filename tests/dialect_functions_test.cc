@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "coconet/op.h"
 #include "gtest/gtest.h"
 #include "tests/dialect.h"
@@ -19,54 +18,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-constexpr int kCastLanes = 16;
-
-ElementwiseKernel CastKernel(DType from, DType to, int lanes) {
-  const absl::string_view type = to == DType::kBool ? "b8" : Name(to);
-  return {absl::StrCat("cast_", Name(from), "_", Name(to), "_", lanes),
-          {from},
-          to,
-          lanes,
-          absl::StrCat("CastTo<", type, ">(x)")};
-}
-
-ElementwiseKernel PointwiseKernel(Pw fn, DType dtype, int lanes) {
-  const PwInfo& info = Info(fn);
-  ElementwiseKernel kernel{absl::StrCat(info.name, "_", Name(dtype), "_", lanes), {}, dtype, lanes, ""};
-  kernel.operands.assign(info.arity, dtype);
-  if (fn == Pw::kSelect) kernel.operands[0] = DType::kBool;
-  if (info.result == PwResult::kBool) kernel.result = DType::kBool;
-  kernel.expression = absl::StrReplaceAll(info.kernel_expr, {{"$0", "x"}, {"$1", "y"}, {"$2", "z"}});
-  return kernel;
-}
-
-std::vector<int> LanesOf(DType dtype) {
-  if (dtype == DType::kF32) return {4, 16};
-  return {8};
-}
-
-std::vector<ElementwiseKernel> PointwiseKernels() {
-  std::vector<ElementwiseKernel> kernels;
-  for (int row = 0; row < static_cast<int>(AllPointwise().size()); ++row) {
-    const Pw fn = static_cast<Pw>(row);
-    for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI32, DType::kI64, DType::kU8}) {
-      if (Info(fn).float_only && !IsFloat(dtype)) continue;
-      for (int lanes : LanesOf(dtype)) kernels.push_back(PointwiseKernel(fn, dtype, lanes));
-    }
-  }
-  return kernels;
-}
-
-std::vector<ElementwiseKernel> CastKernels() {
-  std::vector<ElementwiseKernel> kernels;
-  for (DType from : kAllDTypes) {
-    for (DType to : kAllDTypes) {
-      kernels.push_back(CastKernel(from, to, kCastLanes));
-    }
-  }
-  return kernels;
-}
 
 class DialectFunctionsTest : public testing::TestWithParam<Toolchain> {
  protected:
@@ -178,7 +129,7 @@ TEST_P(DialectFunctionsTest, CastsLikeTheReference) {
     const Column in(from, values);
     for (DType to : kAllDTypes) {
       Column out(to, in.size());
-      Module().Run(CastKernel(from, to, kCastLanes), {&in}, out);
+      Module().Run(CastKernel(from, to), {&in}, out);
       for (int64_t i = 0; i < in.size(); ++i) {
         if (!Holds(to, in[i])) continue;
         const Column want(to, std::vector<double>{in[i]});

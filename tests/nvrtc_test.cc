@@ -2,24 +2,25 @@
 
 #include <elf.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
 #include "jit/compiler.h"
+#include "tests/dialect_kernels.h"
 #include "tests/kernel_set.h"
 
 namespace coconet {
@@ -110,20 +111,33 @@ Cubin ReadCubin(const std::string& path) {
   return cubin;
 }
 
-class NvrtcTest : public testing::TestWithParam<int> {};  // index of the architecture
+class NvrtcTest : public testing::Test {
+ protected:
+  /// Skips the test where there is no NVRTC.
+  void MakeCompiler(absl::string_view architecture) {
+    absl::StatusOr<std::unique_ptr<Compiler>> made =
+        MakeNvrtcCompiler(architecture, {.cache_dir = absl::StrCat(testing::TempDir(), "/cache")});
+    if (absl::IsUnavailable(made.status())) GTEST_SKIP() << made.status().message();
+    ASSERT_TRUE(made.ok()) << made.status();
+    compiler_ = *std::move(made);
+  }
 
-TEST_P(NvrtcTest, CompilesEveryKernelOfEveryWorkload) {
-  absl::StatusOr<std::unique_ptr<Compiler>> compiler =
-      MakeNvrtcCompiler(kArchitectures[GetParam()], {.cache_dir = absl::StrCat(testing::TempDir(), "/cache")});
-  if (absl::IsUnavailable(compiler.status())) GTEST_SKIP() << compiler.status().message();
-  ASSERT_TRUE(compiler.ok()) << compiler.status();
+  std::unique_ptr<Compiler> compiler_;
+};
+
+class NvrtcArchitectureTest : public NvrtcTest, public testing::WithParamInterface<int> {  // index of the architecture
+ protected:
+  void SetUp() override { MakeCompiler(kArchitectures[GetParam()]); }
+};
+
+TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
   KernelSet kernels;
   size_t next = GetParam();
   for (const WorkloadInfo& workload : Workloads()) {
     const absl::Status added = AddKernels(workload.name, kCases[next++ % std::size(kCases)], kernels);
     ASSERT_TRUE(added.ok()) << added;
   }
-  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(**compiler);
+  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
   ASSERT_TRUE(binaries.ok()) << binaries.status();
   std::set<std::string> compiled;
   std::string spilling;
@@ -141,7 +155,25 @@ TEST_P(NvrtcTest, CompilesEveryKernelOfEveryWorkload) {
   std::cout << compiled.size() << " kernels\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(, NvrtcTest, testing::Range(0, static_cast<int>(std::size(kArchitectures))),
+// The functions' text is the same for all architectures.
+TEST_F(NvrtcTest, CompilesEveryElementwiseFunctionOfEveryType) {
+  MakeCompiler("sm_90a");
+  if (compiler_ == nullptr) return;
+  std::string text = "#include \"coconet/kernel.h\"\n";
+  std::set<std::string> wanted;
+  for (const auto& kernels : {PointwiseKernels(), CastKernels()}) {
+    for (const ElementwiseKernel& kernel : kernels) {
+      text += KernelText(kernel);
+      wanted.insert(kernel.name);
+    }
+  }
+  const absl::StatusOr<Binary> binary = compiler_->Compile(text);
+  ASSERT_TRUE(binary.ok()) << binary.status();
+  const std::set<std::string> compiled = ReadCubin(binary->path).kernels;
+  EXPECT_TRUE(std::includes(compiled.begin(), compiled.end(), wanted.begin(), wanted.end()));
+}
+
+INSTANTIATE_TEST_SUITE_P(, NvrtcArchitectureTest, testing::Range(0, static_cast<int>(std::size(kArchitectures))),
                          [](const auto& info) { return std::string(kArchitectures[info.param]); });
 
 }  // namespace
