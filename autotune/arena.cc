@@ -51,7 +51,8 @@ Cut CutFor(absl::Span<const MemoryNeed> needs, bool symmetric) {
 absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(Rank& rank, absl::Span<const MemoryNeed> needs) {
   std::shared_ptr<Memory> whole[2];
   const Cut cuts[2] = {CutFor(needs, false), CutFor(needs, true)};
-  // Local memory is each rank's own affair, so the ranks have to say whether they got it; symmetric memory comes to all or none.
+  // Local memory is each rank's own affair, so the ranks have to say whether they got it; symmetric memory comes to all
+  // or none.
   for (const bool symmetric : {false, true}) {
     if (cuts[symmetric].end == 0) continue;
     absl::StatusOr<std::unique_ptr<Memory>> memory = rank.Allocate(cuts[symmetric].end, symmetric);
@@ -74,9 +75,14 @@ std::vector<Arena::Slot> Arena::SlotsOf(const Plan& plan) {
     switch (plan.buffers[i].role) {
       case BufferRole::kInput:
       case BufferRole::kState:
-      case BufferRole::kOutput: slots[i] = {plan.buffers[i].name, -1}; break;
-      case BufferRole::kTemp: temporaries.push_back(i); break;
-      case BufferRole::kSync: break;
+      case BufferRole::kOutput:
+        slots[i] = {plan.buffers[i].name, -1};
+        break;
+      case BufferRole::kTemp:
+        temporaries.push_back(i);
+        break;
+      case BufferRole::kSync:
+        break;
     }
   }
   std::stable_sort(temporaries.begin(), temporaries.end(),

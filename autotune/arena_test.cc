@@ -18,7 +18,8 @@ Plan PlanOf(std::vector<Buffer> buffers) {
 }
 
 TEST(AllocateTogether, PartsAreApartAlignedAndReachable) {
-  const MemoryNeed needs[] = {{100, false}, {7, true}, {int64_t{3} << 20, true}, {0, false}, {64, true}, {int64_t{2} << 20, false}};
+  const MemoryNeed needs[] = {{100, false}, {7, true},  {int64_t{3} << 20, true},
+                              {0, false},   {64, true}, {int64_t{2} << 20, false}};
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
     const auto parts = AllocateTogether(rank, needs);
     EXPECT_TRUE(parts.ok()) << parts.status();
@@ -47,10 +48,14 @@ TEST(AllocateTogether, PartsAreApartAlignedAndReachable) {
 }
 
 TEST(Arena, TensorsKeepTheirPlaceAndTemporariesShare) {
-  const Plan small = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false}, {"m", BufferRole::kState, DType::kF32, 10, false},
-                             {"t0", BufferRole::kTemp, DType::kF32, 100, false}, {"t1", BufferRole::kTemp, DType::kF32, 5, true}});
-  const Plan large = PlanOf({{"m", BufferRole::kState, DType::kF32, 20, true}, {"t0", BufferRole::kTemp, DType::kF32, 50, false},
-                             {"flags", BufferRole::kSync, DType::kI32, 64, true}, {"t1", BufferRole::kTemp, DType::kF32, 200, false},
+  const Plan small = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false},
+                             {"m", BufferRole::kState, DType::kF32, 10, false},
+                             {"t0", BufferRole::kTemp, DType::kF32, 100, false},
+                             {"t1", BufferRole::kTemp, DType::kF32, 5, true}});
+  const Plan large = PlanOf({{"m", BufferRole::kState, DType::kF32, 20, true},
+                             {"t0", BufferRole::kTemp, DType::kF32, 50, false},
+                             {"flags", BufferRole::kSync, DType::kI32, 64, true},
+                             {"t1", BufferRole::kTemp, DType::kF32, 200, false},
                              {"g", BufferRole::kInput, DType::kF32, 20, false}});
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
     const absl::StatusOr<Arena> arena = Arena::Create(rank, {&small, &large});

@@ -28,7 +28,8 @@ void ForEachRun(const PlacedTensor& tensor, const Part& part, char* storage, cha
 }
 
 /// The elements of rank `from` in [begin, begin + count) of its storage, which `piece` holds.
-absl::Status ShowPiece(const Part& from, int64_t size, int64_t begin, int64_t count, const char* piece, const SliceSink& sink) {
+absl::Status ShowPiece(const Part& from, int64_t size, int64_t begin, int64_t count, const char* piece,
+                       const SliceSink& sink) {
   const int64_t stride = std::max<int64_t>(from.storage_stride, 1);
   for (int64_t i = begin / stride; i < from.runs && i * stride < begin + count; ++i) {
     const int64_t first = std::max(i * stride, begin), last = std::min(i * stride + from.run, begin + count);
@@ -39,12 +40,13 @@ absl::Status ShowPiece(const Part& from, int64_t size, int64_t begin, int64_t co
   return absl::OkStatus();
 }
 
-absl::Status CheckElements(absl::string_view operation, const absl::StatusOr<const PlacedTensor*>& tensor, int64_t elements) {
+absl::Status CheckElements(absl::string_view operation, const absl::StatusOr<const PlacedTensor*>& tensor,
+                           int64_t elements) {
   RETURN_IF_ERROR(tensor.status());
   const int64_t want = NumElements((*tensor)->type.shape);
   if (elements == want) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(operation, " ", (*tensor)->name, " (", Text((*tensor)->type), "): want ", want, " elements, have ", elements));
+  return absl::InvalidArgumentError(absl::StrCat(operation, " ", (*tensor)->name, " (", Text((*tensor)->type),
+                                                 "): want ", want, " elements, have ", elements));
 }
 
 /// Collective. COCONET_DEBUG >= 2: inputs declared Replicated are equal on all ranks.
@@ -62,7 +64,8 @@ absl::Status CompareReplicas(const BoundRep& rep) {
     Unpacker first(all[0]), other(all[r]);
     for (const std::string& name : names) {
       if (first.Text() == other.Text()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("Run: input ", name, " is declared replicated, but ranks 0 and ", r, " pass different values"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("Run: input ", name, " is declared replicated, but ranks 0 and ", r, " pass different values"));
     }
   }
   return absl::OkStatus();
@@ -106,8 +109,8 @@ absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
     }
     return ScalarRef{rep_->Storage(tensor), tensor.type.dtype};
   }
-  return absl::NotFoundError(absl::StrCat("Scalar ", name, ": no such scalar; there ", names.empty() ? "are none" : "are ",
-                                          absl::StrJoin(names, ", ")));
+  return absl::NotFoundError(absl::StrCat("Scalar ", name, ": no such scalar; there ",
+                                          names.empty() ? "are none" : "are ", absl::StrJoin(names, ", ")));
 }
 
 absl::Status BoundProgram::Run() {
@@ -140,10 +143,11 @@ absl::Status BoundProgram::Read(absl::string_view name, void* out, int64_t eleme
     if (elements > 0) std::memcpy(out, rep_->Storage(**tensor), elements * size);
     return absl::OkStatus();
   }
-  return GatherSlices(rep_->rank(), (*tensor)->type, rep_->Storage(**tensor), [&](int64_t begin, int64_t count, const char* piece) {
-    std::memcpy(static_cast<char*>(out) + begin * size, piece, count * size);
-    return absl::OkStatus();
-  });
+  return GatherSlices(rep_->rank(), (*tensor)->type, rep_->Storage(**tensor),
+                      [&](int64_t begin, int64_t count, const char* piece) {
+                        std::memcpy(static_cast<char*>(out) + begin * size, piece, count * size);
+                        return absl::OkStatus();
+                      });
 }
 
 absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t elements) {

@@ -37,12 +37,14 @@ struct BoundRep {
 };
 
 /// A tensor of a program, or NotFound.
-absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program, absl::string_view operation, absl::string_view name);
+absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program, absl::string_view operation,
+                                               absl::string_view name);
 
 /// Elements [begin, begin + count) of a global tensor, on their way from the rank that holds them.
 using SliceSink = std::function<absl::Status(int64_t begin, int64_t count, const char* elements)>;
 
-/// Collective. Shows all elements of a Sliced tensor to every rank, piece by piece, so that nobody needs room for all of it.
+/// Collective. Shows all elements of a Sliced tensor to every rank, piece by piece, so that nobody needs room for all
+/// of it.
 absl::Status GatherSlices(Rank& rank, const TensorType& type, const char* storage, const SliceSink& sink);
 
 }  // namespace coconet

@@ -49,9 +49,10 @@ void PrintList(TuningCache& cache) {
   const int64_t now = absl::ToUnixSeconds(absl::Now());
   for (const TuningRecord& r : cache.List()) {
     const double speedup = r.best.timing.median_us > 0 ? r.baseline.timing.median_us / r.best.timing.median_us : 1;
-    std::printf("%s  %-26s %2s ranks  %-30s %9s  %.2fx the baseline  %s%s\n", r.key.substr(0, 12).c_str(), ProgramText(r.key_text).c_str(),
-                Field(r.key_text, "ranks").c_str(), r.best.schedule.c_str(), TimeText(r.best.timing.median_us).c_str(), speedup,
-                AgeText(now - r.created_s).c_str(), r.complete ? "" : ", incomplete");
+    std::printf("%s  %-26s %2s ranks  %-30s %9s  %.2fx the baseline  %s%s\n", r.key.substr(0, 12).c_str(),
+                ProgramText(r.key_text).c_str(), Field(r.key_text, "ranks").c_str(), r.best.schedule.c_str(),
+                TimeText(r.best.timing.median_us).c_str(), speedup, AgeText(now - r.created_s).c_str(),
+                r.complete ? "" : ", incomplete");
   }
 }
 

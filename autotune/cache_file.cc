@@ -27,10 +27,12 @@ namespace fs = std::filesystem;
 absl::Status MakeFolders(const fs::path& file) {
   std::vector<fs::path> missing;
   std::error_code error;
-  for (fs::path dir = file.parent_path(); !dir.empty() && !fs::exists(dir, error); dir = dir.parent_path()) missing.push_back(dir);
+  for (fs::path dir = file.parent_path(); !dir.empty() && !fs::exists(dir, error); dir = dir.parent_path())
+    missing.push_back(dir);
   for (auto dir = missing.rbegin(); dir != missing.rend(); ++dir) {
     if (mkdir(dir->c_str(), 0700) != 0 && errno != EEXIST) {
-      return absl::FailedPreconditionError(absl::StrCat("cannot make the folder ", dir->string(), ": ", std::strerror(errno)));
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot make the folder ", dir->string(), ": ", std::strerror(errno)));
     }
   }
   return absl::OkStatus();
@@ -129,7 +131,8 @@ absl::Status SetAside(const std::string& file, const std::string& aside) {
 
 }  // namespace
 
-FileLock::FileLock(const std::string& file) : fd_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
+FileLock::FileLock(const std::string& file)
+    : fd_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
 
 FileLock::~FileLock() {
   if (fd_ >= 0) close(fd_);
@@ -158,13 +161,15 @@ absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file, const std::func
   absl::StatusOr<Opened> opened = OpenChecked(file);
   if (absl::IsDataLoss(opened.status())) {
     if (!lock.TakeAlone()) {
-      return absl::DataLossError(absl::StrCat("is damaged (", opened.status().message(), ") and open in another process"));
+      return absl::DataLossError(
+          absl::StrCat("is damaged (", opened.status().message(), ") and open in another process"));
     }
     opened = OpenChecked(file);  // another process may have set it aside meanwhile
     if (absl::IsDataLoss(opened.status())) {
       const std::string aside = absl::StrCat(file, ".corrupt-", absl::ToUnixMillis(absl::Now()), "-", getpid());
       RETURN_IF_ERROR(SetAside(file, aside));
-      warn(absl::StrCat("tuning cache ", file, " was damaged (", opened.status().message(), "): moved to ", aside, ", a new one is begun"));
+      warn(absl::StrCat("tuning cache ", file, " was damaged (", opened.status().message(), "): moved to ", aside,
+                        ", a new one is begun"));
       opened = OpenChecked(file);
     }
     lock.Share();

@@ -91,7 +91,8 @@ absl::StatusOr<CheckpointState> ParseState(absl::string_view state, absl::string
   if (bracket == absl::string_view::npos || !dtype.has_value()) return absl::DataLossError("no type");
   s.type.dtype = *dtype;
   ASSIGN_OR_RETURN(s.type.shape, ParseShape(words[3].substr(bracket)));
-  if (!absl::ConsumePrefix(&digest, "digest ") || !absl::SimpleHexAtoi(digest, &s.digest)) return absl::DataLossError("no digest");
+  if (!absl::ConsumePrefix(&digest, "digest ") || !absl::SimpleHexAtoi(digest, &s.digest))
+    return absl::DataLossError("no digest");
   return s;
 }
 
@@ -134,17 +135,23 @@ std::vector<CheckpointState> LayOutCheckpoint(std::vector<CheckpointState> state
 
 uint64_t DigestOf(DType dtype, int64_t begin, int64_t count, const void* elements) {
   switch (SizeOf(dtype)) {
-    case 1: return Sum<uint8_t>(begin, count, elements);
-    case 2: return Sum<uint16_t>(begin, count, elements);
-    case 4: return Sum<uint32_t>(begin, count, elements);
-    case 8: return Sum<uint64_t>(begin, count, elements);
-    default: break;
+    case 1:
+      return Sum<uint8_t>(begin, count, elements);
+    case 2:
+      return Sum<uint16_t>(begin, count, elements);
+    case 4:
+      return Sum<uint32_t>(begin, count, elements);
+    case 8:
+      return Sum<uint64_t>(begin, count, elements);
+    default:
+      break;
   }
   CC_CHECK(false);
   return 0;
 }
 
-absl::StatusOr<CheckpointWriter> CheckpointWriter::Create(const std::string& path, std::vector<CheckpointState> states) {
+absl::StatusOr<CheckpointWriter> CheckpointWriter::Create(const std::string& path,
+                                                          std::vector<CheckpointState> states) {
   const std::string temporary = absl::StrCat(path, ".tmp-", getpid());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return FileError("save", temporary);
@@ -174,7 +181,8 @@ absl::Status CheckpointWriter::Commit() {
   const std::string header = Header(states_);
   RETURN_IF_ERROR(WriteAll(fd_, 0, header.data(), static_cast<int64_t>(header.size()), temporary_));
   // Its last state may be empty, and holes at its end are not there otherwise.
-  const int64_t end = states_.empty() ? static_cast<int64_t>(header.size()) : states_.back().offset + states_.back().bytes();
+  const int64_t end =
+      states_.empty() ? static_cast<int64_t>(header.size()) : states_.back().offset + states_.back().bytes();
   if (ftruncate(fd_, end) != 0 || fsync(fd_) != 0) return FileError("save", temporary_);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return FileError("save", path_);
   close(std::exchange(fd_, -1));
@@ -241,7 +249,8 @@ absl::Status CheckpointReader::CheckDigests() const {
       RETURN_IF_ERROR(Read(i, begin, count, piece.data()));
       digest += DigestOf(s.type.dtype, begin, count, piece.data());
     }
-    if (digest != s.digest) return absl::DataLossError(absl::StrCat("load ", path_, ": state ", s.name, " is not as it was saved"));
+    if (digest != s.digest)
+      return absl::DataLossError(absl::StrCat("load ", path_, ": state ", s.name, " is not as it was saved"));
   }
   return absl::OkStatus();
 }

@@ -20,8 +20,9 @@ namespace coconet {
 ///   ...
 ///   end
 ///
-/// then, from the next multiple of 4096 bytes on, the elements of each state, row major, each from a multiple of 4096 bytes on. Machine
-/// byte order. A digest does not depend on the order in which its elements are met, so that slices may be written as they come.
+/// then, from the next multiple of 4096 bytes on, the elements of each state, row major, each from a multiple of 4096
+/// bytes on. Machine byte order. A digest does not depend on the order in which its elements are met, so that slices
+/// may be written as they come.
 struct CheckpointState {
   std::string name;
   TensorType type;  // dtype and shape count

@@ -29,7 +29,9 @@ class CheckpointTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   std::vector<CheckpointState> States() const {
-    return {{"m", {DType::kF32, {30, 100}, Layout::Auto()}}, {"n", {DType::kI64, {9}, Layout::Auto()}}, {"e", {DType::kF16, {0}, Layout::Auto()}}};
+    return {{"m", {DType::kF32, {30, 100}, Layout::Auto()}},
+            {"n", {DType::kI64, {9}, Layout::Auto()}},
+            {"e", {DType::kF16, {0}, Layout::Auto()}}};
   }
   /// Slices in any order.
   void Save() {

@@ -50,7 +50,10 @@ absl::StatusOr<cpu_set_t> CoresOfAll(Rank& rank) {
 class Workers {
  public:
   Workers(Compiler* compiler, absl::Span<const std::string> sources, const cpu_set_t& cores)
-      : compiler_(compiler), sources_(sources), cores_(cores), binaries_(sources.size(), absl::CancelledError("not compiled")) {
+      : compiler_(compiler),
+        sources_(sources),
+        cores_(cores),
+        binaries_(sources.size(), absl::CancelledError("not compiled")) {
     const size_t count = std::min({static_cast<size_t>(CPU_COUNT(&cores)), sources.size(), kMostWorkers});
     for (size_t i = 0; i < count; ++i) threads_.emplace_back([this] { Work(); });
   }

@@ -52,7 +52,8 @@ TEST(CompileTogether, AllRanksGetTheSame) {
     };
     watch.warn = [&](absl::string_view note) { notes.emplace(note); };
     const std::vector<std::string> sources = {"a", "bad b", "c", "d"};
-    const auto binaries = CompileTogether(rank, first ? &compiler : nullptr, first ? sources : std::vector<std::string>(), watch);
+    const auto binaries =
+        CompileTogether(rank, first ? &compiler : nullptr, first ? sources : std::vector<std::string>(), watch);
     EXPECT_TRUE(binaries.ok()) << binaries.status();
     EXPECT_THAT(Results(*binaries), ::testing::ElementsAre("/bin/a", "no such thing: bad b", "/bin/c", "/bin/d"));
     EXPECT_EQ((*binaries)[1].status().code(), absl::StatusCode::kInvalidArgument);

@@ -19,23 +19,31 @@ absl::Status ToStatus(sqlite3* db, int code, absl::string_view call) {
   const std::string message = absl::StrCat(call, ": ", db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code));
   switch (code & 0xff) {
     case SQLITE_CORRUPT:
-    case SQLITE_NOTADB: return absl::DataLossError(message);
+    case SQLITE_NOTADB:
+      return absl::DataLossError(message);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-    case SQLITE_PROTOCOL: return absl::UnavailableError(message);
-    case SQLITE_FULL: return absl::ResourceExhaustedError(message);
+    case SQLITE_PROTOCOL:
+      return absl::UnavailableError(message);
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(message);
     case SQLITE_READONLY:
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
-    case SQLITE_AUTH: return absl::FailedPreconditionError(message);
-    default: return absl::InternalError(message);  // SQLite's codes are an open set
+    case SQLITE_AUTH:
+      return absl::FailedPreconditionError(message);
+    default:
+      return absl::InternalError(message);  // SQLite's codes are an open set
   }
 }
 
 }  // namespace
 
 Statement::Statement(Statement&& other) noexcept
-    : db_(other.db_), statement_(std::exchange(other.statement_, nullptr)), bound_(other.bound_), bind_error_(other.bind_error_) {}
+    : db_(other.db_),
+      statement_(std::exchange(other.statement_, nullptr)),
+      bound_(other.bound_),
+      bind_error_(other.bind_error_) {}
 
 Statement& Statement::operator=(Statement&& other) noexcept {
   std::swap(db_, other.db_);
@@ -48,8 +56,8 @@ Statement& Statement::operator=(Statement&& other) noexcept {
 Statement::~Statement() { sqlite3_finalize(statement_); }
 
 Statement& Statement::Bind(absl::string_view text) {
-  bind_error_ |= sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(), text.size(), SQLITE_TRANSIENT,
-                                     SQLITE_UTF8);
+  bind_error_ |= sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(), text.size(),
+                                     SQLITE_TRANSIENT, SQLITE_UTF8);
   return *this;
 }
 
@@ -107,7 +115,8 @@ absl::StatusOr<Database> Database::Open(const std::string& file, Access access) 
   sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, kLongestField);
   sqlite3_limit(raw, SQLITE_LIMIT_SQL_LENGTH, kLongestSql);
   sqlite3_limit(raw, SQLITE_LIMIT_ATTACHED, 0);
-  RETURN_IF_ERROR(db.Execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON; PRAGMA synchronous=NORMAL"));
+  RETURN_IF_ERROR(
+      db.Execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON; PRAGMA synchronous=NORMAL"));
   return db;
 }
 

@@ -17,7 +17,8 @@ constexpr int kKeyVersion = 1;
 /// Nothing that a machine says about itself may begin another field.
 std::string OneLine(absl::string_view text) {
   std::string line(text);
-  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return line;
 }
 
@@ -25,8 +26,10 @@ std::string DeviceText(const Topology& t) { return absl::StrCat(OneLine(t.device
 
 absl::string_view Name(SumOrder order) {
   switch (order) {
-    case SumOrder::kAny: return "any";
-    case SumOrder::kRank: return "rank";
+    case SumOrder::kAny:
+      return "any";
+    case SumOrder::kRank:
+      return "rank";
   }
   CC_CHECK(false);
   return "";
@@ -34,7 +37,9 @@ absl::string_view Name(SumOrder order) {
 
 int VectorBytes(absl::string_view device) {
   const std::vector<absl::string_view> words = absl::StrSplit(device, ' ');
-  const auto has = [&](absl::string_view feature) { return std::find(words.begin(), words.end(), feature) != words.end(); };
+  const auto has = [&](absl::string_view feature) {
+    return std::find(words.begin(), words.end(), feature) != words.end();
+  };
   if (has("avx512f")) return 64;
   if (has("avx")) return 32;
   return 16;  // SSE2, NEON
@@ -44,15 +49,17 @@ int VectorBytes(absl::string_view device) {
 
 std::string KeyText(const KeyInputs& inputs) {
   const Topology& first = inputs.topologies.front();
-  std::string text = absl::StrCat("key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion, "\nmeasurement: ", kMeasurementPolicy,
-                                  "\ncompiler: ", OneLine(inputs.compiler), "\nsum order: ", Name(inputs.sum_order),
-                                  "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
-                                  "\nranks: ", inputs.topologies.size(), "\nnodes: ", first.nodes, "\nranks per node: ",
-                                  first.ranks_per_node, "\nlibrary: ", OneLine(first.library), "\n");
+  std::string text =
+      absl::StrCat("key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion, "\nmeasurement: ", kMeasurementPolicy,
+                   "\ncompiler: ", OneLine(inputs.compiler), "\nsum order: ", Name(inputs.sum_order),
+                   "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
+                   "\nranks: ", inputs.topologies.size(), "\nnodes: ", first.nodes,
+                   "\nranks per node: ", first.ranks_per_node, "\nlibrary: ", OneLine(first.library), "\n");
   for (size_t r = 0; r < inputs.topologies.size(); ++r) {
     // A rank like the one before it needs no line.
     const std::string device = DeviceText(inputs.topologies[r]);
-    if (r == 0 || DeviceText(inputs.topologies[r - 1]) != device) absl::StrAppend(&text, "device from rank ", r, ": ", device, "\n");
+    if (r == 0 || DeviceText(inputs.topologies[r - 1]) != device)
+      absl::StrAppend(&text, "device from rank ", r, ": ", device, "\n");
   }
   for (absl::string_view line : absl::StrSplit(Print(*inputs.program), '\n', absl::SkipEmpty())) {
     absl::StrAppend(&text, "program: ", line, "\n");

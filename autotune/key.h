@@ -12,15 +12,16 @@
 
 namespace coconet {
 
-/// How variants are timed and chosen: part of every key, bumped when that changes (which winner is stored depends on it).
+/// How variants are timed and chosen: part of every key, bumped when that changes (which winner is stored depends on
+/// it).
 inline constexpr absl::string_view kMeasurementPolicy = "interleaved-max-median-1";
 
 /// What decides which variant is best, and whether a stored one may run.
 struct KeyInputs {
-  const Graph* program = nullptr;      // bound and canonical
+  const Graph* program = nullptr;  // bound and canonical
   SumOrder sum_order{};
-  std::vector<Topology> topologies;    // of every rank
-  std::string compiler;                // Compiler::identity
+  std::vector<Topology> topologies;  // of every rank
+  std::string compiler;              // Compiler::identity
 };
 
 /// Lines of `field: value`, the program last; the tuning key is its Fingerprint. Names no path, user or host.

@@ -31,12 +31,13 @@ class KeyTest : public ::testing::Test {
 };
 
 TEST_F(KeyTest, IsLinesOfFieldAndValue) {
-  EXPECT_EQ(KeyText(inputs_),
-            "key: 1\ngenerator: 1\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum order: any\n"
-            "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none\nranks: 2\nnodes: 1\n"
-            "ranks per node: 2\nlibrary: mpi Open MPI 4.1.4\ndevice from rank 0: AMD EPYC 9654 avx avx2 avx512f; 8 cores\n"
-            "program: coconet 1\nprogram: program p\nprogram: input g : f32[8] local\nprogram: %1 = all_reduce(sum, g)\n"
-            "program: output s = %1\n");
+  EXPECT_EQ(
+      KeyText(inputs_),
+      "key: 1\ngenerator: 1\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum order: any\n"
+      "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none\nranks: 2\nnodes: 1\n"
+      "ranks per node: 2\nlibrary: mpi Open MPI 4.1.4\ndevice from rank 0: AMD EPYC 9654 avx avx2 avx512f; 8 cores\n"
+      "program: coconet 1\nprogram: program p\nprogram: input g : f32[8] local\nprogram: %1 = all_reduce(sum, g)\n"
+      "program: output s = %1\n");
 }
 
 TEST_F(KeyTest, EveryFieldCounts) {
@@ -53,7 +54,8 @@ TEST_F(KeyTest, EveryFieldCounts) {
   differs([](KeyInputs& k) { k.topologies.push_back(k.topologies[0]); });
   differs([](KeyInputs& k) { k.topologies[1].device = "another"; });
   differs([](KeyInputs& k) { k.topologies[1].cores = 4; });
-  for (auto field : {&Topology::nodes, &Topology::ranks_per_node}) differs([&](KeyInputs& k) { k.topologies[0].*field = 7; });
+  for (auto field : {&Topology::nodes, &Topology::ranks_per_node})
+    differs([&](KeyInputs& k) { k.topologies[0].*field = 7; });
   differs([](KeyInputs& k) { k.topologies[0].library = "thread 1"; });
 }
 

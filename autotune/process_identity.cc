@@ -23,7 +23,8 @@ std::string Contents(const std::string& file) {
 std::string View() {
   char target[64] = {};
   const ssize_t length = readlink("/proc/self/ns/pid", target, sizeof(target) - 1);
-  return absl::StrCat(Contents("/proc/sys/kernel/random/boot_id"), "/", absl::string_view(target, length > 0 ? length : 0));
+  return absl::StrCat(Contents("/proc/sys/kernel/random/boot_id"), "/",
+                      absl::string_view(target, length > 0 ? length : 0));
 }
 
 /// Field 22 of /proc/<pid>/stat, in clock ticks since boot; "" when there is no such process.

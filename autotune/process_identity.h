@@ -7,7 +7,8 @@
 
 namespace coconet {
 
-/// Names this process for others: boot, pid namespace, pid and start time, so that a pid that was given out again is another process.
+/// Names this process for others: boot, pid namespace, pid and start time, so that a pid that was given out again is
+/// another process.
 std::string OwnProcess();
 
 enum class Life : uint8_t {

@@ -21,9 +21,7 @@
 namespace coconet {
 namespace {
 
-double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string CacheFileOf(const SessionOptions& options) {
   if (!options.cache_file.empty()) return options.cache_file;
@@ -153,7 +151,8 @@ absl::StatusOr<std::string> Loader::BinaryOf(const std::string& source) {
   return binary.path;
 }
 
-absl::StatusOr<LoadedProgram> Loader::Assemble(TuningRecord record, bool from_cache, std::vector<VariantResult> variants) {
+absl::StatusOr<LoadedProgram> Loader::Assemble(TuningRecord record, bool from_cache,
+                                               std::vector<VariantResult> variants) {
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->session = state_;
   compiled->program = program_;
@@ -178,7 +177,8 @@ absl::StatusOr<LoadedProgram> Loader::Assemble(TuningRecord record, bool from_ca
     RETURN_IF_ERROR(WithContext(UnpackStatus(in), absl::StrCat("rank ", r)));
     const std::string digest = in.Text();
     if (r == 0) same = digest;
-    if (digest != same) return absl::InternalError(absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
+    if (digest != same)
+      return absl::InternalError(absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
   }
   return LoadedProgram{std::move(record), from_cache, std::move(compiled)};
 }
@@ -196,8 +196,9 @@ absl::StatusOr<std::optional<Failure>> Loader::VerifyAgain(const TuningRecord& r
   Schedule schedule;
   RETURN_IF_ERROR(LowerRecord(record, schedule).status());
   const std::vector<Variant> one = {{std::move(schedule), record.best.config, 0}};
-  ASSIGN_OR_RETURN(const std::unique_ptr<RankRunner> runner,
-                   RankRunner::Create(rank_, program_, one, {.seed = seed, .compiler = state_->compiler.get(), .watch = {}}));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<RankRunner> runner,
+      RankRunner::Create(rank_, program_, one, {.seed = seed, .compiler = state_->compiler.get(), .watch = {}}));
   ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled, runner->Compile({0}, nullptr));
   if (compiled[0].has_value()) return compiled[0];
   ASSIGN_OR_RETURN(std::optional<Failure> failure, runner->Load(0));
@@ -213,7 +214,8 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   ASSIGN_OR_RETURN(const std::vector<std::string> digests, exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
   RETURN_IF_ERROR(set.status());
   for (size_t r = 1; r < digests.size(); ++r) {
-    if (digests[r] != digests[0]) return absl::InternalError(absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
+    if (digests[r] != digests[0])
+      return absl::InternalError(absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
   }
   const SessionOptions& user = state_->options;
   TunerOptions options;
@@ -241,9 +243,10 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
     tuned = Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
   }
   // What an earlier, interrupted tuning found is better than nothing, and than something slower.
-  const bool keep_known = known_.has_value() && (tuned.ok() ? !tuned->record.complete && known_->best.timing.median_us <
-                                                                  tuned->record.best.timing.median_us
-                                                            : absl::IsCancelled(tuned.status()));
+  const bool keep_known =
+      known_.has_value() &&
+      (tuned.ok() ? !tuned->record.complete && known_->best.timing.median_us < tuned->record.best.timing.median_us
+                  : absl::IsCancelled(tuned.status()));
   if (keep_known) return Assemble(*known_, true, {});
   RETURN_IF_ERROR(tuned.status());
   return Assemble(std::move(tuned->record), false, std::move(tuned->variants));
@@ -255,7 +258,8 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
   RETURN_IF_ERROR(AskCache());
   if (known_.has_value()) {
     if (absl::Status valid = CheckRecord(*known_); !valid.ok()) {
-      state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " does not hold (", valid.message(), ") and is ignored"));
+      state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " does not hold (", valid.message(),
+                                ") and is ignored"));
       known_.reset();
     }
   }
@@ -265,8 +269,8 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
     if (!GetEnv().verify && known_->origin == origin) return Assemble(*std::move(known_), true, {});
     ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAgain(*known_));
     if (!failure.has_value()) return Assemble(*std::move(known_), true, {});
-    state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ", Words(known_->best), ", fails here (",
-                              failure->reason, ") and is not used"));
+    state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ", Words(known_->best),
+                              ", fails here (", failure->reason, ") and is not used"));
     if (first()) {
       known_->best.verdict = failure->verdict;
       known_->best.reason = failure->reason;
@@ -275,7 +279,8 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
     known_.reset();
   }
   if (!may_tune) {
-    const std::string what = absl::StrCat("Compile ", program_.name, ": no record in the tuning cache for this program, these sizes and this machine");
+    const std::string what = absl::StrCat(
+        "Compile ", program_.name, ": no record in the tuning cache for this program, these sizes and this machine");
     if (state_->options.policy == Policy::kCacheOnly) return absl::NotFoundError(what);
     return absl::FailedPreconditionError(absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
   }

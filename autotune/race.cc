@@ -99,7 +99,9 @@ int Race::Winner() const {
   const int fastest = Fastest();
   if (fastest < 0) return -1;
   const Timing best = timing(fastest);
-  const auto as_fast = [&](int v) { return running_[v] && !samples_[v].empty() && Tied(timing(v), best, options_.tie); };
+  const auto as_fast = [&](int v) {
+    return running_[v] && !samples_[v].empty() && Tied(timing(v), best, options_.tie);
+  };
   if (as_fast(baseline_)) return baseline_;
   for (int v = 0; v < fastest; ++v) {
     if (as_fast(v) && timing(v).median_us <= (1 + options_.noisy_tie) * best.median_us) return v;

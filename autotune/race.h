@@ -10,33 +10,33 @@
 namespace coconet {
 
 struct RaceOptions {
-  /// A runner is dropped when, after so many samples, even the low end of its confidence interval (of few samples: the quickest) is so
-  /// many times the best one's median. Rules for few samples are for long steps: quick ones cost nothing, and a moment without
-  /// a core is many times their length.
+  /// A runner is dropped when, after so many samples, even the low end of its confidence interval (of few samples: the
+  /// quickest) is so many times the best one's median. Rules for few samples are for long steps: quick ones cost
+  /// nothing, and a moment without a core is many times their length.
   struct Rule {
     int samples;
     double factor;
     double step_us;  // at least this long
   };
   std::vector<Rule> rules = {{1, 3.0, 20000}, {3, 1.5, 5000}, {5, 2.0, 0}, {10, 1.15, 0}};
-  int settled = 10;      // samples from which confidence intervals decide, too
-  int finalists = 8;     // at most so many run on from there
-  int samples = 20;      // that a finalist has at least
-  int most_samples = 60;  // sampled up to here while only noise makes a tie
-  double tie = 0.02;     // medians this close are the same, whatever the intervals say
+  int settled = 10;         // samples from which confidence intervals decide, too
+  int finalists = 8;        // at most so many run on from there
+  int samples = 20;         // that a finalist has at least
+  int most_samples = 60;    // sampled up to here while only noise makes a tie
+  double tie = 0.02;        // medians this close are the same, whatever the intervals say
   double noisy_tie = 0.05;  // noise makes no more than this the same, but for the baseline
 };
 
-/// Who is fastest: decisions from samples, nothing else, so that ranks with the same samples decide the same. Runners are numbered in order of
-/// simplicity: of those that are as fast as the fastest, the simplest wins. The baseline runs to the end, and is
-/// beaten only by what is faster beyond the tie band, and beyond the noise.
+/// Who is fastest: decisions from samples, nothing else, so that ranks with the same samples decide the same. Runners
+/// are numbered in order of simplicity: of those that are as fast as the fastest, the simplest wins. The baseline runs
+/// to the end, and is beaten only by what is faster beyond the tie band, and beyond the noise.
 class Race {
  public:
   Race(int runners, int baseline, uint64_t seed, RaceOptions options = {});
 
-  void Enter(int runner);             // from now on it takes part
-  void Leave(int runner);             // it failed
-  void Add(int runner, double us);    // one sample
+  void Enter(int runner);           // from now on it takes part
+  void Leave(int runner);           // it failed
+  void Add(int runner, double us);  // one sample
   bool running(int runner) const { return running_[runner]; }
   Timing timing(int runner) const;
 

@@ -50,7 +50,8 @@ Outcome RunToTheEnd(std::vector<double> ms, double noise, uint64_t seed, int bas
 TEST(Race, TheFastestWins) {
   const Outcome o = RunToTheEnd({100, 90, 50, 70}, 0.01, 1);
   EXPECT_EQ(o.winner, 2);
-  EXPECT_THAT(o.samples, ElementsAre(20, 3, 20, 10)) << "the baseline and the finalists run on; 1.8x and 1.4x are dropped";
+  EXPECT_THAT(o.samples, ElementsAre(20, 3, 20, 10))
+      << "the baseline and the finalists run on; 1.8x and 1.4x are dropped";
 }
 
 TEST(Race, TheHopelessAreDroppedAtOnce) {

@@ -150,7 +150,8 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(absl::Sp
     // Without a compiler, or where compiling is forbidden, nothing can be tuned.
     if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return status;
     const bool its_fault = absl::IsInvalidArgument(status) || absl::IsDeadlineExceeded(status);
-    failures.back() = Failure{its_fault ? Verdict::kCompileError : Verdict::kNotMeasured, std::string(status.message())};
+    failures.back() =
+        Failure{its_fault ? Verdict::kCompileError : Verdict::kNotMeasured, std::string(status.message())};
   }
   return failures;
 }
@@ -160,10 +161,12 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
   instance.plan = &plan;
   instance.tensors = PlaceTensors(graph, plan);
   instance.buffers = arena_->Place(plan);
-  const double wait_s = std::min(GetEnv().timeout_s, kWaitSeconds + static_cast<double>(plan.bytes_per_rank) / kSlowestBytesPerSecond);
+  const double wait_s =
+      std::min(GetEnv().timeout_s, kWaitSeconds + static_cast<double>(plan.bytes_per_rank) / kSlowestBytesPerSecond);
   absl::StatusOr<std::unique_ptr<BoundPlan>> bound = rank_.Bind(plan, module, instance.buffers, wait_s);
   if (absl::Status all = rank_.exchange().Agree(bound.status()); !all.ok()) {
-    return Failure{absl::IsResourceExhausted(all) ? Verdict::kTooLarge : Verdict::kRunError, std::string(all.message())};
+    return Failure{absl::IsResourceExhausted(all) ? Verdict::kTooLarge : Verdict::kRunError,
+                   std::string(all.message())};
   }
   instance.bound = *std::move(bound);
   return std::nullopt;
@@ -174,7 +177,8 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
   const Module* module = work.module.get();
   if (work.small_path != work.path) {
     absl::StatusOr<std::unique_ptr<Module>> loaded = LoadModule(rank_, work.small_path);
-    if (absl::Status all = rank_.exchange().Agree(loaded.status()); !all.ok()) return Failure{Verdict::kRunError, std::string(all.message())};
+    if (absl::Status all = rank_.exchange().Agree(loaded.status()); !all.ok())
+      return Failure{Verdict::kRunError, std::string(all.message())};
     other = *std::move(loaded);
     module = other.get();
   }
@@ -188,12 +192,15 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
   return failure;
 }
 
-std::string RankRunner::WithSeed(const std::string& reason) const { return absl::StrCat(reason, " (COCONET_SEED=", options_.seed, ")"); }
+std::string RankRunner::WithSeed(const std::string& reason) const {
+  return absl::StrCat(reason, " (COCONET_SEED=", options_.seed, ")");
+}
 
 absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   Work& work = work_[variant];
   absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, work.path);
-  if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok()) return Failure{Verdict::kRunError, std::string(all.message())};
+  if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok())
+    return Failure{Verdict::kRunError, std::string(all.message())};
   work.module = *std::move(module);
   std::optional<Failure> failure;
   if (shrinks_) {

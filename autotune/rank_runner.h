@@ -32,8 +32,8 @@ class RankRunner final : public VariantRunner {
     CompileWatch watch;            // stop is the tuner's
   };
 
-  /// Collective. Lowers all variants and allocates what they share. `program` is bound, and with `variants` equal on all ranks; they must
-  /// outlive the runner. ResourceExhausted when not even the smallest variant fits in memory.
+  /// Collective. Lowers all variants and allocates what they share. `program` is bound, and with `variants` equal on
+  /// all ranks; they must outlive the runner. ResourceExhausted when not even the smallest variant fits in memory.
   static absl::StatusOr<std::unique_ptr<RankRunner>> Create(Rank& rank, const Graph& program,
                                                             const std::vector<Variant>& variants, Options options);
   ~RankRunner() override;
@@ -66,7 +66,8 @@ class RankRunner final : public VariantRunner {
   absl::Status MakeArena();
   absl::Status MakeReferences(const Graph& program);
   /// Collective.
-  absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const Graph& graph, const Module& module, Instance& instance);
+  absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const Graph& graph, const Module& module,
+                                              Instance& instance);
   absl::StatusOr<std::optional<Failure>> VerifySmall(Work& work);
   std::string WithSeed(const std::string& reason) const;
 

@@ -54,15 +54,24 @@ absl::StatusOr<VariantResult> UnpackVariant(Unpacker& in) {
 
 absl::string_view Name(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kMeasured: return "measured";
-    case Verdict::kPruned: return "pruned";
-    case Verdict::kNotMeasured: return "not measured";
-    case Verdict::kLowerError: return "not lowered";
-    case Verdict::kCompileError: return "compile error";
-    case Verdict::kRunError: return "run error";
-    case Verdict::kWrongAnswer: return "wrong answer";
-    case Verdict::kTooLarge: return "too large";
-    case Verdict::kQuarantined: return "quarantined";
+    case Verdict::kMeasured:
+      return "measured";
+    case Verdict::kPruned:
+      return "pruned";
+    case Verdict::kNotMeasured:
+      return "not measured";
+    case Verdict::kLowerError:
+      return "not lowered";
+    case Verdict::kCompileError:
+      return "compile error";
+    case Verdict::kRunError:
+      return "run error";
+    case Verdict::kWrongAnswer:
+      return "wrong answer";
+    case Verdict::kTooLarge:
+      return "too large";
+    case Verdict::kQuarantined:
+      return "quarantined";
   }
   CC_CHECK(false);
   return "";
@@ -80,7 +89,7 @@ bool IsFailure(Verdict verdict) {
     case Verdict::kMeasured:
     case Verdict::kPruned:
     case Verdict::kNotMeasured:
-    case Verdict::kTooLarge:  // another day there may be more memory
+    case Verdict::kTooLarge:    // another day there may be more memory
     case Verdict::kLowerError:  // pure and quick: said anew each time
       return false;
     case Verdict::kCompileError:

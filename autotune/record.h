@@ -15,19 +15,19 @@ namespace coconet {
 
 /// How a variant fared. Failure is a value, never a sentinel in a time.
 enum class Verdict : uint8_t {
-  kMeasured,      // verified and timed to the end
-  kPruned,        // verified, timed, dropped early: clearly slower than the best
-  kNotMeasured,   // verified, but the budget ended or the user interrupted
-  kLowerError,    // could not be lowered
+  kMeasured,     // verified and timed to the end
+  kPruned,       // verified, timed, dropped early: clearly slower than the best
+  kNotMeasured,  // verified, but the budget ended or the user interrupted
+  kLowerError,   // could not be lowered
   kCompileError,
-  kRunError,      // failed or timed out while running
-  kWrongAnswer,   // a bug of ours: reported, never dispatched
-  kTooLarge,      // does not fit in memory
-  kQuarantined,   // failed under the same key in an earlier run: not tried again
+  kRunError,     // failed or timed out while running
+  kWrongAnswer,  // a bug of ours: reported, never dispatched
+  kTooLarge,     // does not fit in memory
+  kQuarantined,  // failed under the same key in an earlier run: not tried again
 };
 inline constexpr Verdict kAllVerdicts[] = {
-    Verdict::kMeasured,  Verdict::kPruned,   Verdict::kNotMeasured, Verdict::kLowerError,  Verdict::kCompileError,
-    Verdict::kRunError,  Verdict::kWrongAnswer, Verdict::kTooLarge, Verdict::kQuarantined,
+    Verdict::kMeasured, Verdict::kPruned,      Verdict::kNotMeasured, Verdict::kLowerError,  Verdict::kCompileError,
+    Verdict::kRunError, Verdict::kWrongAnswer, Verdict::kTooLarge,    Verdict::kQuarantined,
 };
 absl::string_view Name(Verdict verdict);  // "measured", "wrong answer", ...
 std::optional<Verdict> ParseVerdict(absl::string_view name);
@@ -44,14 +44,14 @@ struct Timing {
 
 /// One variant of one program.
 struct VariantResult {
-  std::string trace;      // TraceText: replays from the program
-  std::string schedule;   // in words
-  std::string protocol;   // Lowered::protocol
+  std::string trace;     // TraceText: replays from the program
+  std::string schedule;  // in words
+  std::string protocol;  // Lowered::protocol
   Config config;
   Verdict verdict = Verdict::kNotMeasured;
-  std::string reason;     // why it was rejected; empty when measured
-  Timing timing;          // samples == 0: never timed
-  int64_t bytes = 0;      // Plan::bytes_per_rank * ranks
+  std::string reason;  // why it was rejected; empty when measured
+  Timing timing;       // samples == 0: never timed
+  int64_t bytes = 0;   // Plan::bytes_per_rank * ranks
   bool operator==(const VariantResult&) const = default;
 };
 
@@ -60,21 +60,21 @@ std::string Words(const VariantResult& variant);
 
 /// What the cache keeps of a tuned program, and what a hit replays: data only, validated on load.
 struct TuningRecord {
-  std::string key;        // Fingerprint(key_text)
-  std::string key_text;   // canonical: program, sizes, numerics, world, device, versions
+  std::string key;       // Fingerprint(key_text)
+  std::string key_text;  // canonical: program, sizes, numerics, world, device, versions
   VariantResult best;
-  VariantResult baseline;  // AllReduces as written, library, computations fused
-  std::string runner_up;   // schedule and config in words
+  VariantResult baseline;       // AllReduces as written, library, computations fused
+  std::string runner_up;        // schedule and config in words
   int64_t necessary_bytes = 0;  // smallest `bytes` of all variants: the numerator of effective GB/s
   int variants = 0;
-  bool complete = false;   // false: budget ended or interrupted; a later run may go on
-  int64_t created_s = 0;   // Unix time
-  std::string origin;      // which machine measured it (a digest); another one verifies again before it dispatches
+  bool complete = false;  // false: budget ended or interrupted; a later run may go on
+  int64_t created_s = 0;  // Unix time
+  std::string origin;     // which machine measured it (a digest); another one verifies again before it dispatches
   bool operator==(const TuningRecord&) const = default;
 };
 
-/// OK when every field makes sense on its own: times finite and positive, counts in range, the key that of its text. Whether trace
-/// and config fit a program is for Replay and Validate to say.
+/// OK when every field makes sense on its own: times finite and positive, counts in range, the key that of its text.
+/// Whether trace and config fit a program is for Replay and Validate to say.
 absl::Status Validate(const TuningRecord& record);
 
 /// Between ranks; not a storage format.

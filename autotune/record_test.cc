@@ -54,7 +54,8 @@ TEST(Record, ValidateRefusesWhatMakesNoSense) {
     return std::string(Validate(r).message());
   };
   EXPECT_EQ(message([](TuningRecord& r) { r.key_text += "x"; }), "the key is not that of its text");
-  EXPECT_EQ(message([](TuningRecord& r) { r.best.verdict = Verdict::kWrongAnswer; }), "best: want a measured variant, have 'wrong answer'");
+  EXPECT_EQ(message([](TuningRecord& r) { r.best.verdict = Verdict::kWrongAnswer; }),
+            "best: want a measured variant, have 'wrong answer'");
   EXPECT_EQ(message([](TuningRecord& r) { r.best.timing.median_us = std::numeric_limits<double>::quiet_NaN(); }),
             "best: want 0 <= low <= median <= high of samples, have 12.25, nan, 13 of 20");
   EXPECT_EQ(message([](TuningRecord& r) { r.baseline.timing.samples = 0; }),

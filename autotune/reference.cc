@@ -12,16 +12,16 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kEnds = 4096;      // elements at each end of a share that are always checked
+constexpr int64_t kEnds = 4096;        // elements at each end of a share that are always checked
 constexpr int64_t kSampleEvery = 100;  // 1 % of the rest
 
-/// Positions of a share of `count` elements, ascending.
-std::vector<int64_t> Positions(int64_t count, bool full, uint64_t seed) {
+/// Of a share of `count` elements its ends, and a sample of the rest; ascending.
+std::vector<int64_t> SamplePositions(int64_t count, uint64_t seed) {
   std::vector<int64_t> positions;
   uint64_t random = seed | 1;
   for (int64_t at = 0; at < count;) {
     positions.push_back(at);
-    if (full || at < kEnds || at >= count - kEnds) {
+    if (at < kEnds || at >= count - kEnds) {
       ++at;
       continue;
     }
@@ -60,26 +60,31 @@ absl::StatusOr<const Reference::Window*> Reference::WindowOf(const PlacedTensor&
   Window& window = at->second;
   if (!is_new) return &window;
   const Part share = ShareOf(tensor.type);
-  const bool full = NumElements(tensor.type.shape) <= kFullElements;
-  for (int64_t position : Positions(share.elements(), full, seed_)) window.indices.push_back(share.Global(position));
+  if (NumElements(tensor.type.shape) > kFullElements) window.positions = SamplePositions(share.elements(), seed_);
+  std::vector<int64_t> indices;  // of the global tensor
+  if (window.positions.empty()) {
+    for (int64_t at = 0; at < share.elements(); ++at) indices.push_back(share.Global(at));
+  } else {
+    for (int64_t at : window.positions) indices.push_back(share.Global(at));
+  }
   const auto source = [this](const std::string& name, int rank, int64_t index) { return data_.At(name, rank, index); };
-  ASSIGN_OR_RETURN(window.expected, interpreter_.Evaluate(tensor.name, rank_, window.indices, source));
+  ASSIGN_OR_RETURN(window.expected, interpreter_.Evaluate(tensor.name, rank_, indices, source));
   return &window;
 }
 
 absl::Status Reference::Check(const PlacedTensor& tensor, const void* storage) {
   ASSIGN_OR_RETURN(const Window* window, WindowOf(tensor));
-  const Part part = PartOf(tensor.type, ranks_, rank_);
+  const Part share = ShareOf(tensor.type);
   const bool sliced = tensor.type.layout.sliced();
-  const bool full = NumElements(tensor.type.shape) <= kFullElements;
-  // Of a sliced tensor the window's elements are in storage by their position in the part; of others by their index.
-  const std::vector<int64_t> positions = sliced ? Positions(part.elements(), full, seed_) : std::vector<int64_t>();
-  double worst = 1;
+  double worst = 1, worst_have = 0;
   size_t worst_at = 0, wrong = 0;
-  double worst_have = 0;
-  for (size_t i = 0; i < window->indices.size(); ++i) {
-    const int64_t stored = sliced ? part.Stored(positions[i]) : window->indices[i];
-    const double have = LoadElement(tensor.type.dtype, storage, stored);
+  const auto position_of = [&](size_t i) {
+    return window->positions.empty() ? static_cast<int64_t>(i) : window->positions[i];
+  };
+  for (size_t i = 0; i < window->expected.value.size(); ++i) {
+    const int64_t position = position_of(i);
+    const double have =
+        LoadElement(tensor.type.dtype, storage, sliced ? share.Stored(position) : share.Global(position));
     const double excess = Excess(have, window->expected.value[i], window->expected.error[i]);
     if (excess <= 1) continue;
     if (++wrong == 1 || excess > worst) {
@@ -89,9 +94,10 @@ absl::Status Reference::Check(const PlacedTensor& tensor, const void* storage) {
     }
   }
   if (wrong == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat("%s[%d]: want %.9g +- %.3g, have %.9g (%d of %d elements are wrong)", tensor.name,
-                                                    window->indices[worst_at], window->expected.value[worst_at],
-                                                    window->expected.error[worst_at], worst_have, wrong, window->indices.size()));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s[%d]: want %.9g +- %.3g, have %.9g (%d of %d elements are wrong)", tensor.name,
+                      share.Global(position_of(worst_at)), window->expected.value[worst_at],
+                      window->expected.error[worst_at], worst_have, wrong, window->expected.value.size()));
 }
 
 }  // namespace coconet

@@ -17,8 +17,8 @@ namespace coconet {
 
 /// What a program's results are on TestData, by the interpreter: of the elements that one rank answers for, each
 /// computed once however many variants are checked. A rank answers for what it holds of Local and Sliced results, and
-/// for its share of Replicated ones, which must be equal to the bit on all ranks (the verifier sees to that), so that the
-/// ranks divide the work and together check everything. All elements of tensors up to kFullElements; of larger ones
+/// for its share of Replicated ones, which must be equal to the bit on all ranks (the verifier sees to that), so that
+/// the ranks divide the work and together check everything. All elements of tensors up to kFullElements; of larger ones
 /// the ends of the share, where slices and tails meet, and a seeded 1 % of the rest.
 class Reference {
  public:
@@ -30,8 +30,8 @@ class Reference {
   const TestData& data() const { return data_; }
   const std::vector<std::string>& results() const { return interpreter_.results(); }
 
-  /// InvalidArgument names the worst element with its index, value, expected value and bound when `storage` does not hold the
-  /// result `tensor` of one step on data().
+  /// InvalidArgument names the worst element with its index, value, expected value and bound when `storage` does not
+  /// hold the result `tensor` of one step on data().
   absl::Status Check(const PlacedTensor& tensor, const void* storage);
 
  private:
@@ -39,10 +39,10 @@ class Reference {
       : interpreter_(std::move(interpreter)), data_(std::move(data)), ranks_(ranks), rank_(rank), seed_(seed) {}
 
   struct Window {
-    std::vector<int64_t> indices;  // global
+    std::vector<int64_t> positions;  // in the share, ascending; empty: all
     Expected expected;
   };
-  /// The elements of `tensor` that this rank answers for.
+  /// The elements that this rank answers for.
   Part ShareOf(const TensorType& type) const;
   absl::StatusOr<const Window*> WindowOf(const PlacedTensor& tensor);
 

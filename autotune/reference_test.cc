@@ -13,7 +13,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kSum[] = "coconet 1\nprogram p\ninput g : f32[N] local\nstate m : f32[N]\nupdate(m, m + all_reduce(sum, g))\noutput d = g + g\n";
+constexpr char kSum[] =
+    "coconet 1\nprogram p\ninput g : f32[N] local\nstate m : f32[N]\nupdate(m, m + all_reduce(sum, g))\noutput d = g + "
+    "g\n";
 
 Graph Program(int64_t n) { return *BindSizes(*Parse(kSum), {{"N", n}}); }
 
@@ -29,7 +31,9 @@ std::vector<float> Right(const TestData& data, int64_t n, int ranks, int rank, c
   return storage;
 }
 
-PlacedTensor Result(int64_t n, const Layout& layout) { return {"m", BufferRole::kState, {DType::kF32, {n}, layout}, 0, true}; }
+PlacedTensor Result(int64_t n, const Layout& layout) {
+  return {"m", BufferRole::kState, {DType::kF32, {n}, layout}, 0, true};
+}
 
 TEST(Reference, AcceptsWhatIsRightAndNothingElse) {
   for (const Layout& layout : {Layout::Replicated(), Layout::Sliced(0)}) {
@@ -60,7 +64,8 @@ TEST(Reference, NamesTheWorstElement) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("m[42]: want "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("(2 of 100 elements are wrong)"));
   storage[50] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(std::string(reference->Check(Result(100, Layout::Replicated()), storage.data()).message()), HasSubstr("m[50]: want "));
+  EXPECT_THAT(std::string(reference->Check(Result(100, Layout::Replicated()), storage.data()).message()),
+              HasSubstr("m[50]: want "));
 }
 
 TEST(Reference, ChecksLocalResultsOnEveryRank) {

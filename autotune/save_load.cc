@@ -11,12 +11,14 @@ namespace coconet {
 namespace {
 
 /// The states of a program as a checkpoint keeps them; `places` are theirs.
-absl::StatusOr<std::vector<CheckpointState>> StatesOf(const CompiledProgram& program, std::vector<const PlacedTensor*>& places) {
+absl::StatusOr<std::vector<CheckpointState>> StatesOf(const CompiledProgram& program,
+                                                      std::vector<const PlacedTensor*>& places) {
   std::vector<CheckpointState> states;
   for (const PlacedTensor& tensor : program.tensors) {
     if (tensor.role != BufferRole::kState) continue;
     if (tensor.type.layout.kind == Layout::Kind::kLocal) {
-      return absl::FailedPreconditionError(absl::StrCat("state ", tensor.name, " is local: each rank has values of its own, which a "
+      return absl::FailedPreconditionError(absl::StrCat("state ", tensor.name,
+                                                        " is local: each rank has values of its own, which a "
                                                         "checkpoint for any number of ranks cannot hold"));
     }
     places.push_back(&tensor);
@@ -26,16 +28,19 @@ absl::StatusOr<std::vector<CheckpointState>> StatesOf(const CompiledProgram& pro
 }
 
 /// Collective. Rank 0 has a writer, others none.
-absl::Status WriteStates(const BoundRep& rep, const std::vector<const PlacedTensor*>& places, CheckpointWriter* writer) {
+absl::Status WriteStates(const BoundRep& rep, const std::vector<const PlacedTensor*>& places,
+                         CheckpointWriter* writer) {
   for (size_t i = 0; i < places.size(); ++i) {
     const PlacedTensor& tensor = *places[i];
     absl::Status written;
     if (tensor.type.layout.sliced()) {
       // A full disk on rank 0 must not leave the others waiting in the middle of a gather.
-      RETURN_IF_ERROR(GatherSlices(rep.rank(), tensor.type, rep.Storage(tensor), [&](int64_t begin, int64_t count, const char* piece) {
-        if (writer != nullptr && written.ok()) written = writer->Write(i, begin, count, piece);
-        return absl::OkStatus();
-      }));
+      RETURN_IF_ERROR(GatherSlices(rep.rank(), tensor.type, rep.Storage(tensor),
+                                   [&](int64_t begin, int64_t count, const char* piece) {
+                                     if (writer != nullptr && written.ok())
+                                       written = writer->Write(i, begin, count, piece);
+                                     return absl::OkStatus();
+                                   }));
     } else if (writer != nullptr) {
       written = writer->Write(i, 0, NumElements(tensor.type.shape), rep.Storage(tensor));
     }
@@ -76,7 +81,8 @@ absl::Status BoundProgram::Load(const std::string& path) {
     const Part part = rep_->PartHere(tensor);
     const auto size = static_cast<int64_t>(SizeOf(tensor.type.dtype));
     for (int64_t run = 0; run < part.runs && part.run > 0 && good.ok(); ++run) {
-      good = reader->Read(i, part.begin + run * part.global_stride, part.run, rep_->Storage(tensor) + run * part.storage_stride * size);
+      good = reader->Read(i, part.begin + run * part.global_stride, part.run,
+                          rep_->Storage(tensor) + run * part.storage_stride * size);
     }
   }
   const absl::Status all = rep_->rank().exchange().Agree(good);

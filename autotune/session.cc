@@ -49,8 +49,9 @@ absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const absl::StatusOr<Graph>& pr
     RETURN_IF_ERROR(WithContext(status, absl::StrCat("rank ", r)));
     if (r == 0) first = text;
     if (text != first) {
-      return absl::InvalidArgumentError(absl::StrCat("Compile: want the same program and sizes on all ranks; that of rank ", r, " ",
-                                                     FirstDifference(text, first)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("Compile: want the same program and sizes on all ranks; that of rank ", r, " ",
+                       FirstDifference(text, first)));
     }
   }
   return mine;
@@ -58,7 +59,8 @@ absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const absl::StatusOr<Graph>& pr
 
 }  // namespace
 
-Session::Session(Rank& rank, SessionOptions options) : state_(std::make_shared<SessionState>(rank, std::move(options))) {}
+Session::Session(Rank& rank, SessionOptions options)
+    : state_(std::make_shared<SessionState>(rank, std::move(options))) {}
 
 Session::~Session() { state_->cache = nullptr; }
 

@@ -33,7 +33,7 @@ struct SessionOptions {
   std::string cache_file;  // tuning cache; empty: <cache dir>/tuning.db (base/env.h); ":none:": keep nothing
   Policy policy = Policy::kTune;
   SumOrder sum_order = SumOrder::kAny;
-  double budget_s = 60;    // wall time of measuring one program; compiling and verifying included
+  double budget_s = 60;                 // wall time of measuring one program; compiling and verifying included
   Optimize optimize = Optimize::kFull;  // kFast: where only answers matter, as in tests; part of the key
   /// Called on rank 0's thread with short lines while tuning ("compiled 12 of 30", ...); may be empty.
   std::function<void(absl::string_view)> progress;
@@ -55,7 +55,9 @@ class DeviceBuffer {
   DType dtype() const { return dtype_; }
   int64_t elements() const { return elements_; }
   template <class T>
-  absl::Span<T> span() const { return {static_cast<T*>(memory_->own()), static_cast<size_t>(elements_)}; }
+  absl::Span<T> span() const {
+    return {static_cast<T*>(memory_->own()), static_cast<size_t>(elements_)};
+  }
   void* data() const { return memory_->own(); }
 
  private:
@@ -71,7 +73,7 @@ class DeviceBuffer {
 struct Binding {
   std::string name;
   const DeviceBuffer* buffer = nullptr;  // from Session::Allocate: used in place
-  void* host = nullptr;                  // or any memory of `elements` elements: copied in and out at every Run, one warning
+  void* host = nullptr;  // or any memory of `elements` elements: copied in and out at every Run, one warning
   int64_t elements = 0;
   size_t element_bytes = 0;
 
@@ -91,9 +93,10 @@ class TunedProgram {
   /// Every variant tried, with times or the reason it was rejected; empty on a cache hit.
   const std::vector<VariantResult>& variants() const;
 
-  /// Collective. Inputs, outputs and states with a declared layout may be bound; what is not is owned by the Session, zero-filled.
-  /// States of layout Auto are always the Session's. All ranks bind the same tensors; of a Sliced one, host memory holds the rank's
-  /// elements. Fails on all ranks when one rank's bindings are wrong: InvalidArgument names the tensor, the elements wanted and found.
+  /// Collective. Inputs, outputs and states with a declared layout may be bound; what is not is owned by the Session,
+  /// zero-filled. States of layout Auto are always the Session's. All ranks bind the same tensors; of a Sliced one,
+  /// host memory holds the rank's elements. Fails on all ranks when one rank's bindings are wrong: InvalidArgument
+  /// names the tensor, the elements wanted and found.
   absl::StatusOr<BoundProgram> Bind(absl::Span<const Binding> bindings) const;
 
   /// Collective. Memory for one tensor of this program, padded as it needs.
@@ -126,12 +129,13 @@ class BoundProgram {
   /// After a timeout or a dead peer every call returns the first error, and states are undefined.
   absl::Status Run();
 
-  /// Collective. A tensor in canonical form: all elements of the global tensor, row major, whatever the schedule keeps where;
-  /// of a Local tensor this rank's values. `elements` must match. Works for every input, state and output.
+  /// Collective. A tensor in canonical form: all elements of the global tensor, row major, whatever the schedule keeps
+  /// where; of a Local tensor this rank's values. `elements` must match. Works for every input, state and output.
   absl::Status Read(absl::string_view name, void* out, int64_t elements) const;
   absl::Status Write(absl::string_view name, const void* in, int64_t elements);
-  /// Collective. All states, canonical, one file written by rank 0 (atomically) / read by all; independent of the schedule and of
-  /// the number of ranks. Local states are not part of a checkpoint: FailedPrecondition when there is one.
+  /// Collective. All states, canonical, one file written by rank 0 (atomically) / read by all; independent of the
+  /// schedule and of the number of ranks. Local states are not part of a checkpoint: FailedPrecondition when there is
+  /// one.
   absl::Status Save(const std::string& path) const;
   absl::Status Load(const std::string& path);
 

@@ -26,9 +26,9 @@ struct SessionState {
   SessionOptions options;
 
   // From the first Compile on.
-  std::vector<Topology> topologies;       // of all ranks; empty before
-  std::unique_ptr<Compiler> compiler;     // rank 0's; other ranks make theirs where they cannot see its binaries
-  std::unique_ptr<TuningCache> cache;     // rank 0's
+  std::vector<Topology> topologies;    // of all ranks; empty before
+  std::unique_ptr<Compiler> compiler;  // rank 0's; other ranks make theirs where they cannot see its binaries
+  std::unique_ptr<TuningCache> cache;  // rank 0's
 
   int64_t allocations = 0;
   std::set<std::string> warned;

@@ -1,127 +1,22 @@
 #include "autotune/session.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "autotune/reference.h"
-#include "autotune/tensors.h"
-#include "autotune/test_data.h"
-#include "autotune/tuning_cache.h"
+#include "autotune/session_fixture.h"
 #include "coconet/base/status.h"
 #include "coconet/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "jit/compiler.h"
 
 namespace coconet {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-/// Momentum: a state that the tuner may slice, one that it may not, a scalar. Few schedules, so quick to tune.
-constexpr absl::string_view kMomentum = R"(coconet 1
-program momentum
-input g : f32[N] local
-state p : f32[N] replicated
-state m : f32[N]
-input lr : f32[]
-m1 = update(m, 0.5 * m + all_reduce(sum, g))
-update(p, p - lr * m1)
-)";
-
-/// All tests share one folder of binaries and, unless they are about the cache, one cache, so that little is tuned.
-class SessionTest : public ::testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    root_ = fs::path(::testing::TempDir()) / absl::StrCat("session_test_", getpid());
-    setenv("COCONET_CACHE_DIR", root_.c_str(), 1);
-  }
-  static void TearDownTestSuite() { fs::remove_all(root_); }
-
-  SessionOptions Options() {
-    SessionOptions options;
-    options.cache_file = own_cache_ ? File("tuning.db") : std::string(root_ / "tuning.db");
-    options.optimize = Optimize::kFast;
-    options.warn = [this](absl::string_view text) { warnings_.emplace_back(text); };
-    return options;
-  }
-  std::string File(absl::string_view name) const {
-    return root_ / absl::StrCat(::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", std::string(name));
-  }
-  absl::Status Run(int ranks, const std::function<absl::Status(Session&, const TunedProgram&)>& body) {
-    return RunRanks(ranks, [&](Session& session) -> absl::Status {
-      ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(momentum_, {{"N", 1000}}));
-      return body(session, tuned);
-    }, Options());
-  }
-
-  static fs::path root_;
-  const absl::StatusOr<Graph> momentum_ = Parse(kMomentum);
-  bool own_cache_ = false;
-  std::vector<std::string> warnings_;
-};
-fs::path SessionTest::root_;
-
-/// Writes the test data, steps, and compares every state with the interpreter.
-absl::Status StepAndCheck(const TunedProgram& tuned, Session& session, uint64_t seed) {
-  const Graph& program = tuned.program();
-  ASSIGN_OR_RETURN(Reference reference, Reference::Create(program, session.world(), session.rank(), seed));
-  ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
-  std::vector<PlacedTensor> states;
-  for (const Node& node : program.nodes) {
-    const auto* input = std::get_if<Input>(&node.op);
-    const auto* state = std::get_if<State>(&node.op);
-    if (input == nullptr && state == nullptr) continue;
-    PlacedTensor tensor{input ? input->name : state->name, {}, input ? input->type : state->type, 0, false};
-    if (tensor.type.layout.kind != Layout::Kind::kLocal) tensor.type.layout = Layout::Replicated();
-    std::vector<char> data(NumElements(tensor.type.shape) * SizeOf(tensor.type.dtype));
-    reference.data().Fill(tensor.name, session.rank(), PartOf(tensor.type, session.world(), session.rank()), data.data());
-    RETURN_IF_ERROR(bound.Write(tensor.name, data.data(), NumElements(tensor.type.shape)));
-    if (state != nullptr) states.push_back(tensor);
-  }
-  RETURN_IF_ERROR(bound.Run());
-  for (const PlacedTensor& state : states) {
-    std::vector<char> data(NumElements(state.type.shape) * SizeOf(state.type.dtype));
-    RETURN_IF_ERROR(bound.Read(state.name, data.data(), NumElements(state.type.shape)));
-    RETURN_IF_ERROR(reference.Check(state, data.data()));
-  }
-  return absl::OkStatus();
-}
-
-TEST_F(SessionTest, TunesOnceAndThenHits) {
-  own_cache_ = true;
-  for (int ranks : {1, 2, 3}) {
-    const absl::Status first = Run(ranks, [](Session& session, const TunedProgram& tuned) {
-      EXPECT_FALSE(tuned.from_cache());
-      EXPECT_TRUE(tuned.record().complete);
-      EXPECT_EQ(tuned.variants().size(), static_cast<size_t>(tuned.record().variants));
-      for (const VariantResult& v : tuned.variants()) EXPECT_FALSE(IsFailure(v.verdict)) << Words(v) << ": " << v.reason;
-      return StepAndCheck(tuned, session, 5);
-    });
-    ASSERT_TRUE(first.ok()) << ranks << ": " << first;
-    const int64_t runs = CompilerRuns();
-    const absl::Status second = Run(ranks, [](Session& session, const TunedProgram& tuned) {
-      EXPECT_TRUE(tuned.from_cache());
-      EXPECT_TRUE(tuned.variants().empty());
-      return StepAndCheck(tuned, session, 6);
-    });
-    ASSERT_TRUE(second.ok()) << ranks << ": " << second;
-    EXPECT_EQ(CompilerRuns(), runs) << "a hit compiles nothing";
-  }
-  EXPECT_THAT(warnings_, IsEmpty());
-}
 
 TEST_F(SessionTest, BoundBuffersAreUsedInPlace) {
   const absl::Status status = Run(2, [](Session& session, const TunedProgram& tuned) -> absl::Status {
@@ -154,7 +49,8 @@ TEST_F(SessionTest, OtherMemoryIsCopiedAndSaid) {
   const absl::Status status = Run(2, [](Session& session, const TunedProgram& tuned) -> absl::Status {
     std::vector<float> g(1000, static_cast<float>(session.rank() + 1)), p(1000, 10);
     float lr = 1;
-    ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", absl::MakeSpan(g)}, {"p", absl::MakeSpan(p)}, {"lr", absl::MakeSpan(&lr, 1)}}));
+    ASSIGN_OR_RETURN(BoundProgram bound,
+                     tuned.Bind({{"g", absl::MakeSpan(g)}, {"p", absl::MakeSpan(p)}, {"lr", absl::MakeSpan(&lr, 1)}}));
     RETURN_IF_ERROR(bound.Run());
     EXPECT_THAT(p, ::testing::Each(7.f));
     lr = 2;
@@ -204,16 +100,19 @@ TEST_F(SessionTest, WrongBindingsAreRefusedOnAllRanks) {
   EXPECT_EQ(messages[0][5], "Bind g: bound twice");
   EXPECT_EQ(messages[0][6], "rank 1: Bind p (f32[1000] replicated): want 1000 elements, have 999");
   EXPECT_EQ(messages[1][6], "Bind p (f32[1000] replicated): want 1000 elements, have 999");
-  EXPECT_THAT(messages[1][7], HasSubstr("want the same tensors in buffers that the ranks allocated together; rank 0 has p=#1, rank 1 has p=#2"));
+  EXPECT_THAT(
+      messages[1][7],
+      HasSubstr(
+          "want the same tensors in buffers that the ranks allocated together; rank 0 has p=#1, rank 1 has p=#2"));
 }
 
 TEST_F(SessionTest, ChecksWhatIsReadAndWritten) {
   const absl::Status status = Run(2, [](Session&, const TunedProgram& tuned) -> absl::Status {
     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
     std::vector<float> data(1000);
-    EXPECT_THAT(std::string(bound.Read("q", data.data(), 1000).message()), HasSubstr("Read q: no such tensor; there are g, p, m, lr"));
-    EXPECT_THAT(std::string(bound.Write("m", data.data(), 999).message()),
-                HasSubstr("Write m (f32[1000] "));
+    EXPECT_THAT(std::string(bound.Read("q", data.data(), 1000).message()),
+                HasSubstr("Read q: no such tensor; there are g, p, m, lr"));
+    EXPECT_THAT(std::string(bound.Write("m", data.data(), 999).message()), HasSubstr("Write m (f32[1000] "));
     return bound.Run();
   });
   EXPECT_TRUE(status.ok()) << status;
@@ -262,125 +161,53 @@ TEST_F(SessionTest, CheckpointsMoveBetweenNumbersOfRanks) {
 
 TEST_F(SessionTest, RanksThatDisagreeAreToldOnAllRanks) {
   std::string messages[2];
-  const absl::Status status = RunRanks(2, [&](Session& session) {
-    const absl::StatusOr<TunedProgram> tuned = session.Compile(momentum_, {{"N", session.rank() == 0 ? 1000 : 1001}});
-    messages[session.rank()] = std::string(tuned.status().message());
-    EXPECT_EQ(tuned.status().code(), absl::StatusCode::kInvalidArgument);
-    return absl::OkStatus();
-  }, Options());
+  const absl::Status status = RunRanks(
+      2,
+      [&](Session& session) {
+        const absl::StatusOr<TunedProgram> tuned =
+            session.Compile(program_, {{"N", session.rank() == 0 ? 1000 : 1001}});
+        messages[session.rank()] = std::string(tuned.status().message());
+        EXPECT_EQ(tuned.status().code(), absl::StatusCode::kInvalidArgument);
+        return absl::OkStatus();
+      },
+      Options());
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(messages[0], messages[1]);
-  EXPECT_EQ(messages[0], "Compile: want the same program and sizes on all ranks; that of rank 1 has \"input g : f32[1001] local\" where "
-                         "rank 0 has \"input g : f32[1000] local\"");
+  EXPECT_EQ(
+      messages[0],
+      "Compile: want the same program and sizes on all ranks; that of rank 1 has \"input g : f32[1001] local\" where "
+      "rank 0 has \"input g : f32[1000] local\"");
 }
 
 TEST_F(SessionTest, BadProgramsAndSizesAreErrors) {
-  const absl::Status status = RunRanks(2, [&](Session& session) {
-    EXPECT_EQ(session.Compile(Parse("coconet 1\nprogram p\n"), {}).status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(session.Compile(momentum_, {}).status().message()), HasSubstr("N"));
-    EXPECT_EQ(session.Compile(momentum_, {{"M", 3}}).status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(session.Compile(momentum_, {{"N", -1}}).status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(session.Compile(momentum_, {{"N", int64_t{1} << 38}}).status().code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_EQ(session.Allocate(DType::kF32, -1).status().code(), absl::StatusCode::kInvalidArgument);
-    return absl::OkStatus();
-  }, Options());
+  const absl::Status status = RunRanks(
+      2,
+      [&](Session& session) {
+        EXPECT_EQ(session.Compile(Parse("coconet 1\nprogram p\n"), {}).status().code(),
+                  absl::StatusCode::kInvalidArgument);
+        EXPECT_THAT(std::string(session.Compile(program_, {}).status().message()), HasSubstr("N"));
+        EXPECT_EQ(session.Compile(program_, {{"M", 3}}).status().code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_EQ(session.Compile(program_, {{"N", -1}}).status().code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_EQ(session.Compile(program_, {{"N", int64_t{1} << 38}}).status().code(),
+                  absl::StatusCode::kResourceExhausted);
+        EXPECT_EQ(session.Allocate(DType::kF32, -1).status().code(), absl::StatusCode::kInvalidArgument);
+        return absl::OkStatus();
+      },
+      Options());
   EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_F(SessionTest, TinyTensorsWork) {
   for (int64_t n : {0, 1, 2}) {
-    const absl::Status status = RunRanks(3, [&](Session& session) -> absl::Status {
-      ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(momentum_, {{"N", n}}));
-      return StepAndCheck(tuned, session, 5);
-    }, Options());
+    const absl::Status status = RunRanks(
+        3,
+        [&](Session& session) -> absl::Status {
+          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", n}}));
+          return StepAndCheck(tuned, session, 5);
+        },
+        Options());
     EXPECT_TRUE(status.ok()) << n << ": " << status;
   }
-}
-
-TEST_F(SessionTest, CacheOnlyNeverTunes) {
-  own_cache_ = true;
-  SessionOptions options = Options();
-  options.policy = Policy::kCacheOnly;
-  const absl::Status status = RunRanks(2, [&](Session& session) { return session.Compile(momentum_, {{"N", 1000}}).status(); }, options);
-  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Compile momentum: no record in the tuning cache"));
-}
-
-TEST_F(SessionTest, AnInterruptedTuningGoesOnLater) {
-  own_cache_ = true;
-  SessionOptions hasty = Options();
-  hasty.budget_s = 0;
-  absl::Status status = RunRanks(2, [&](Session& session) -> absl::Status {
-    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(momentum_, {{"N", 1000}}));
-    EXPECT_FALSE(tuned.record().complete);
-    EXPECT_EQ(Words(tuned.record().best), Words(tuned.record().baseline)) << "all that a budget of nothing allows";
-    return StepAndCheck(tuned, session, 5);
-  }, hasty);
-  EXPECT_TRUE(status.ok()) << status;
-  hasty.policy = Policy::kCacheOnly;
-  status = RunRanks(2, [&](Session& session) -> absl::Status {
-    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(momentum_, {{"N", 1000}}));
-    EXPECT_TRUE(tuned.from_cache());
-    return absl::OkStatus();
-  }, hasty);
-  EXPECT_TRUE(status.ok()) << status;
-  status = Run(2, [](Session&, const TunedProgram& tuned) {
-    EXPECT_FALSE(tuned.from_cache());
-    EXPECT_TRUE(tuned.record().complete);
-    return absl::OkStatus();
-  });
-  EXPECT_TRUE(status.ok()) << status;
-}
-
-TEST_F(SessionTest, InterruptedBeforeAnythingIsCancelled) {
-  own_cache_ = true;
-  SessionOptions options = Options();
-  options.interrupted = [] { return true; };
-  const absl::Status status = RunRanks(2, [&](Session& session) { return session.Compile(momentum_, {{"N", 1000}}).status(); }, options);
-  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-}
-
-class TamperedRecordTest : public SessionTest {
- protected:
-  TamperedRecordTest() { own_cache_ = true; }
-
-  void Store(const std::function<void(TuningRecord&)>& edit) {
-    const std::unique_ptr<TuningCache> cache = TuningCache::Open(Options().cache_file, nullptr);
-    std::vector<TuningRecord> records = cache->List();
-    ASSERT_EQ(records.size(), 1u);
-    edit(records[0]);
-    cache->Store(records[0], {records[0].best, records[0].baseline});
-  }
-  bool Hits() {
-    bool hits = false;
-    const absl::Status status = Run(2, [&](Session& session, const TunedProgram& tuned) {
-      if (session.rank() == 0) hits = tuned.from_cache();
-      return StepAndCheck(tuned, session, 5);
-    });
-    EXPECT_TRUE(status.ok()) << status;
-    return hits;
-  }
-};
-
-TEST_F(TamperedRecordTest, WhatDoesNotHoldIsTunedAnew) {
-  EXPECT_FALSE(Hits());
-  for (const char* trace : {"split(%99, flat)", "dance(%1)"}) {
-    warnings_.clear();
-    Store([&](TuningRecord& r) { r.best.trace = r.baseline.trace = trace; });
-    EXPECT_FALSE(Hits()) << trace;
-    EXPECT_THAT(warnings_, ElementsAre(HasSubstr("the record of momentum does not hold")));
-  }
-  warnings_.clear();
-  Store([&](TuningRecord& r) { r.best.config.blocks = r.baseline.config.blocks = 1 << 20; });
-  EXPECT_FALSE(Hits());
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("blocks")));
-}
-
-TEST_F(TamperedRecordTest, WhatAnotherMachineMeasuredIsVerifiedFirst) {
-  EXPECT_FALSE(Hits());
-  Store([](TuningRecord& r) { r.origin = "another machine"; });
-  EXPECT_TRUE(Hits());
-  EXPECT_THAT(warnings_, IsEmpty());
 }
 
 }  // namespace

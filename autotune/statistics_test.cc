@@ -14,9 +14,12 @@ TEST(Median, IsTheMiddleWhateverTheOrder) {
   EXPECT_EQ(Median({}), 0);
 }
 
-// The ranks of the interval are tabulated, e.g. in Hahn & Meeker, Statistical Intervals: n = 6: 1..6, 10: 2..9, 20: 6..15, 100: 40..61.
+// The ranks of the interval are tabulated, e.g. in Hahn & Meeker, Statistical Intervals: n = 6: 1..6, 10: 2..9,
+// 20: 6..15, 100: 40..61.
 TEST(Summarize, TakesTheTabulatedOrderStatistics) {
-  const struct { int n, low, high; } rows[] = {{1, 1, 1}, {5, 1, 5}, {6, 1, 6}, {9, 2, 8}, {10, 2, 9}, {20, 6, 15}, {100, 40, 61}};
+  const struct {
+    int n, low, high;
+  } rows[] = {{1, 1, 1}, {5, 1, 5}, {6, 1, 6}, {9, 2, 8}, {10, 2, 9}, {20, 6, 15}, {100, 40, 61}};
   for (const auto& row : rows) {
     std::vector<double> samples;
     for (int i = row.n; i >= 1; --i) samples.push_back(i);

@@ -39,14 +39,18 @@ static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may 
 
 int ExitCode(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kOk: return 0;
-    case absl::StatusCode::kCancelled: return kInterrupted;
+    case absl::StatusCode::kOk:
+      return 0;
+    case absl::StatusCode::kCancelled:
+      return kInterrupted;
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kDataLoss:
-    case absl::StatusCode::kUnknown: return kOurFault;
-    default: return kBadInput;  // Abseil's codes are an open set
+    case absl::StatusCode::kUnknown:
+      return kOurFault;
+    default:
+      return kBadInput;  // Abseil's codes are an open set
   }
 }
 
@@ -55,14 +59,15 @@ void Complain(const absl::Status& status) {
   std::fprintf(stderr, "sweep: %s\n", line.c_str());
 }
 
-std::string SizesText(const SweepFlags& flags) {
-  return absl::StrJoin(flags.sizes, " ", absl::PairFormatter("="));
-}
+std::string SizesText(const SweepFlags& flags) { return absl::StrJoin(flags.sizes, " ", absl::PairFormatter("=")); }
 
 std::string Title(const SweepFlags& flags, const Session& session) {
   const std::string name = flags.is_file ? std::filesystem::path(flags.program).filename().string() : flags.program;
-  return absl::StrCat(name, " ", SizesText(flags), flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)), ", ", session.world(),
-                      session.world() == 1 ? " rank" : UnderMpi() ? " ranks (processes)" : " ranks (threads)",
+  return absl::StrCat(name, " ", SizesText(flags), flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)), ", ",
+                      session.world(),
+                      session.world() == 1 ? " rank"
+                      : UnderMpi()         ? " ranks (processes)"
+                                           : " ranks (threads)",
                       flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "");
 }
 
@@ -94,12 +99,16 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
     if (!(record.best == record.baseline)) shown.push_back(record.baseline);
   }
   std::printf("%s\n\n%s\n", Title(flags, session).c_str(), VariantTable(record, shown, session.library()).c_str());
-  const double speedup = record.best.timing.median_us > 0 ? record.baseline.timing.median_us / record.best.timing.median_us : 1;
+  const double speedup =
+      record.best.timing.median_us > 0 ? record.baseline.timing.median_us / record.best.timing.median_us : 1;
   std::printf("best: %s, %.2fx the baseline (%s)%s\n", TimeText(record.best.timing.median_us).c_str(), speedup,
               TimeText(record.baseline.timing.median_us).c_str(),
               record.complete ? "" : "; not everything was measured, the next sweep goes on");
-  const auto wrong = std::count_if(shown.begin(), shown.end(), [](const VariantResult& v) { return v.verdict == Verdict::kWrongAnswer; });
-  if (wrong > 0) std::printf("%d variants gave a wrong answer and were rejected: a bug of ours, please report it\n", static_cast<int>(wrong));
+  const auto wrong = std::count_if(shown.begin(), shown.end(),
+                                   [](const VariantResult& v) { return v.verdict == Verdict::kWrongAnswer; });
+  if (wrong > 0)
+    std::printf("%d variants gave a wrong answer and were rejected: a bug of ours, please report it\n",
+                static_cast<int>(wrong));
   const std::string file = session.cache_file();
   const std::string key = record.key.substr(0, 12);
   if (tuned.from_cache()) {
@@ -115,13 +124,14 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
 
 absl::Status WriteJson(const SweepFlags& flags, const Session& session, const TunedProgram& tuned) {
   std::ofstream out(flags.json);
-  out << VariantJson(tuned.record(), tuned.variants(), absl::StrCat(flags.program, " ", SizesText(flags)), session.world(),
-                     tuned.from_cache());
+  out << VariantJson(tuned.record(), tuned.variants(), absl::StrCat(flags.program, " ", SizesText(flags)),
+                     session.world(), tuned.from_cache());
   out.close();
   return out ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", flags.json));
 }
 
-absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program, ProgressLine& progress, Session& session) {
+absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program, ProgressLine& progress,
+                   Session& session) {
   absl::StatusOr<TunedProgram> tuned = session.Compile(program, flags.sizes);
   const bool first = session.rank() == 0;
   if (first) progress.Clear();
@@ -133,7 +143,9 @@ absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program
   }
   if (tuned->from_cache()) {
     ASSIGN_OR_RETURN(const double us, TimeSteps(*tuned));
-    if (first) std::printf("ran it: %s a step now, %s when tuned\n", TimeText(us).c_str(), TimeText(tuned->record().best.timing.median_us).c_str());
+    if (first)
+      std::printf("ran it: %s a step now, %s when tuned\n", TimeText(us).c_str(),
+                  TimeText(tuned->record().best.timing.median_us).c_str());
   }
   return json;
 }
@@ -172,6 +184,7 @@ int Main(const std::vector<std::string>& args) {
   action.sa_handler = [](int) { interrupted = true; };
   action.sa_flags = SA_RESETHAND | SA_RESTART;  // a second one ends the process
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);  // what mpirun makes of a Ctrl-C
 
   ProgressLine progress(isatty(STDERR_FILENO) != 0);
   SessionOptions options;
@@ -186,14 +199,18 @@ int Main(const std::vector<std::string>& args) {
   };
   std::atomic<bool> complained = false;
   const int ranks = flags->ranks > 0 ? flags->ranks : UnderMpi() ? 0 : kDefaultRanks;
-  const absl::Status status = RunRanks(ranks, [&](Session& session) {
-    if (flags->ranks > 0 && flags->ranks != session.world()) {
-      return absl::InvalidArgumentError(absl::StrCat("--ranks=", flags->ranks, ": mpirun started ", session.world(), " processes"));
-    }
-    const absl::Status swept = Sweep(*flags, program, progress, session);
-    if (!swept.ok() && session.rank() == 0 && !complained.exchange(true)) Complain(swept);
-    return swept;
-  }, options);
+  const absl::Status status = RunRanks(
+      ranks,
+      [&](Session& session) {
+        if (flags->ranks > 0 && flags->ranks != session.world()) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("--ranks=", flags->ranks, ": mpirun started ", session.world(), " processes"));
+        }
+        const absl::Status swept = Sweep(*flags, program, progress, session);
+        if (!swept.ok() && session.rank() == 0 && !complained.exchange(true)) Complain(swept);
+        return swept;
+      },
+      options);
   if (!status.ok() && !complained && !UnderMpi()) Complain(status);
   if (interrupted) return kInterrupted;
   return ExitCode(status);

@@ -62,7 +62,8 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
     return Bad(name, absl::StrCat("1 to ", kMostRanks), value);
   }
   if (name == "budget") {
-    if (absl::SimpleAtod(value, &flags.budget_s) && flags.budget_s >= 0 && std::isfinite(flags.budget_s)) return absl::OkStatus();
+    if (absl::SimpleAtod(value, &flags.budget_s) && flags.budget_s >= 0 && std::isfinite(flags.budget_s))
+      return absl::OkStatus();
     return Bad(name, "seconds", value);
   }
   if (name == "order") {
@@ -81,7 +82,8 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
 
 absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::string& folder) {
   if (!flags.program.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("want one workload or file, have '", flags.program, "' and '", name, "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("want one workload or file, have '", flags.program, "' and '", name, "'"));
   }
   flags.is_file = absl::EndsWith(name, ".coco") || absl::StrContains(name, "/");
   flags.program = flags.is_file ? ResolvePath(name, folder) : std::string(name);
@@ -156,8 +158,10 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
     }
   }
   if (flags.help || flags.list) return flags;
-  if (flags.program.empty()) return absl::InvalidArgumentError("want a workload or a .coco file; see --list and --help");
-  if (flags.is_file && has_dtype) return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
+  if (flags.program.empty())
+    return absl::InvalidArgumentError("want a workload or a .coco file; see --list and --help");
+  if (flags.is_file && has_dtype)
+    return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
   return flags;
 }
 
@@ -170,13 +174,15 @@ absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
     if (symbols.count(symbol) != 0) continue;
     std::vector<std::string> known = KnownFlags();
     known.insert(known.end(), symbols.begin(), symbols.end());
-    return absl::InvalidArgumentError(absl::StrCat("--", symbol, ": no flag, and no symbol of the program", DidYouMean(symbol, known),
-                                                   "; its symbols are ", symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
+    return absl::InvalidArgumentError(absl::StrCat("--", symbol, ": no flag, and no symbol of the program",
+                                                   DidYouMean(symbol, known), "; its symbols are ",
+                                                   symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
   }
   if (symbols.count("N") != 0) flags.sizes.emplace("N", kDefaultN);
   for (const std::string& symbol : symbols) {
     if (flags.sizes.count(symbol) != 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat("want --", symbol, "=SIZE: a symbol of the program without a value"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("want --", symbol, "=SIZE: a symbol of the program without a value"));
   }
   return program;
 }
@@ -184,12 +190,13 @@ absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
 absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
   const auto error = absl::InvalidArgumentError("a size such as 4096, 16Mi or 1G");
   size_t digits = 0;
-  while (digits < text.size() && (absl::ascii_isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.')) ++digits;
+  while (digits < text.size() && (absl::ascii_isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
+    ++digits;
   const struct {
     absl::string_view suffix;
     double factor;
-  } kSuffixes[] = {{"", 1},     {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"k", 1e3},
-                   {"K", 1e3},  {"M", 1e6},     {"G", 1e9}};
+  } kSuffixes[] = {{"", 1},    {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0},
+                   {"k", 1e3}, {"K", 1e3},     {"M", 1e6},        {"G", 1e9}};
   for (const auto& [suffix, factor] : kSuffixes) {
     if (text.substr(digits) != suffix) continue;
     int64_t whole = 0;

@@ -14,13 +14,13 @@ namespace coconet {
 
 /// The command line of `sweep`.
 struct SweepFlags {
-  std::string program;             // a workload's name, or a file's path, resolved
+  std::string program;  // a workload's name, or a file's path, resolved
   bool is_file = false;
-  DType dtype = DType::kF32;       // of workloads
-  Sizes sizes;                     // by symbol
-  int ranks = 0;                   // 0: not given
-  std::string cache;               // ""; the default place
-  std::string json;                // "": none
+  DType dtype = DType::kF32;  // of workloads
+  Sizes sizes;                // by symbol
+  int ranks = 0;              // 0: not given
+  std::string cache;          // ""; the default place
+  std::string json;           // "": none
   double budget_s = 60;
   SumOrder sum_order = SumOrder::kAny;
   bool list = false, help = false;
@@ -28,10 +28,12 @@ struct SweepFlags {
 
 std::string SweepHelp();
 
-/// `args` without the program's name. Relative paths are resolved against `folder`, where the user stands. InvalidArgument in one line.
+/// `args` without the program's name. Relative paths are resolved against `folder`, where the user stands.
+/// InvalidArgument in one line.
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args, const std::string& folder);
 
-/// The program the flags name. Checks that the sizes given are those of its symbols; `sizes` gets N = 1Mi where it is not given.
+/// The program the flags name. Checks that the sizes given are those of its symbols; `sizes` gets N = 1Mi where it is
+/// not given.
 absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags);
 
 /// "4096", "16Ki", "1.5Mi", "2k", "1G": powers of 1024 with an i, of 1000 without.

@@ -30,15 +30,16 @@ TEST(ParseSize, KnowsSuffixes) {
   EXPECT_EQ(*ParseSize("2k"), 2000);
   EXPECT_EQ(*ParseSize("3M"), 3000000);
   EXPECT_EQ(*ParseSize("1G"), 1000000000);
-  for (const char* bad : {"", "Mi", "-1", "1x", "1.5", "1.0001Ki", "1 Ki", "99999999999999999999", "9e9", "1e300G", "nan"}) {
+  for (const char* bad :
+       {"", "Mi", "-1", "1x", "1.5", "1.0001Ki", "1 Ki", "99999999999999999999", "9e9", "1e300G", "nan"}) {
     EXPECT_FALSE(ParseSize(bad).ok()) << bad;
   }
 }
 
 TEST(ParseSweepFlags, ReadsThemAll) {
   const absl::StatusOr<SweepFlags> flags =
-      ParseSweepFlags({"adam", "--N=16Mi", "--ranks=4", "--dtype=bf16", "--cache=c.db", "--json=/tmp/x.json", "--budget=2.5",
-                       "--order=rank", "--B=3"},
+      ParseSweepFlags({"adam", "--N=16Mi", "--ranks=4", "--dtype=bf16", "--cache=c.db", "--json=/tmp/x.json",
+                       "--budget=2.5", "--order=rank", "--B=3"},
                       "/home/me");
   ASSERT_TRUE(flags.ok()) << flags.status();
   EXPECT_EQ(flags->program, "adam");
@@ -104,8 +105,9 @@ TEST_F(LoadSweepProgramTest, BindsSymbols) {
 }
 
 TEST_F(LoadSweepProgramTest, SaysWhatIsWrongWithAFile) {
-  EXPECT_THAT(std::string(Load("coconet 1\nprogram p\ninput g : f32[3] local\noutput s = foo(g)\n", {}).status().message()),
-              HasSubstr("line 4"));
+  EXPECT_THAT(
+      std::string(Load("coconet 1\nprogram p\ninput g : f32[3] local\noutput s = foo(g)\n", {}).status().message()),
+      HasSubstr("line 4"));
   SweepFlags flags;
   flags.program = "/nowhere.coco";
   flags.is_file = true;

@@ -17,7 +17,20 @@ namespace {
 
 constexpr size_t kWidest = 140;
 
-enum Column : size_t { kSchedule, kProtocol, kVec, kChunk, kBlocks, kStream, kMedian, kSpread, kBandwidth, kSpeedup, kRemark, kColumns };
+enum Column : size_t {
+  kSchedule,
+  kProtocol,
+  kVec,
+  kChunk,
+  kBlocks,
+  kStream,
+  kMedian,
+  kSpread,
+  kBandwidth,
+  kSpeedup,
+  kRemark,
+  kColumns
+};
 using Row = std::array<std::string, kColumns>;
 constexpr bool kRight[kColumns] = {false, false, true, true, true, false, true, true, true, true, false};
 
@@ -31,9 +44,12 @@ double Speedup(const TuningRecord& record, const VariantResult& v) {
 
 absl::string_view Streams(Streaming streaming) {
   switch (streaming) {
-    case Streaming::kNone: return "";
-    case Streaming::kShared: return "shared";
-    case Streaming::kAll: return "all";
+    case Streaming::kNone:
+      return "";
+    case Streaming::kShared:
+      return "shared";
+    case Streaming::kAll:
+      return "all";
   }
   CC_CHECK(false);
   return "";
@@ -87,13 +103,17 @@ std::string Quoted(absl::string_view text) {
 }
 
 std::string Json(const TuningRecord& record, const VariantResult& v) {
-  std::string out = absl::StrCat("{\"schedule\": ", Quoted(v.schedule), ", \"trace\": ", Quoted(v.trace), ", \"protocol\": ",
-                                 Quoted(v.protocol), ", \"config\": ", Quoted(Text(v.config)), ", \"verdict\": ",
-                                 Quoted(Name(v.verdict)), ", \"reason\": ", Quoted(v.reason), ", \"bytes\": ", v.bytes);
+  std::string out = absl::StrCat("{\"schedule\": ", Quoted(v.schedule), ", \"trace\": ", Quoted(v.trace),
+                                 ", \"protocol\": ", Quoted(v.protocol), ", \"config\": ", Quoted(Text(v.config)),
+                                 ", \"verdict\": ", Quoted(Name(v.verdict)), ", \"reason\": ", Quoted(v.reason),
+                                 ", \"bytes\": ", v.bytes);
   if (v.timing.samples > 0) {
-    absl::StrAppendFormat(&out, ", \"median_us\": %.6g, \"low_us\": %.6g, \"high_us\": %.6g, \"samples\": %d, \"gb_per_s\": %.4g, "
-                          "\"speedup\": %.4g", v.timing.median_us, v.timing.low_us, v.timing.high_us, v.timing.samples,
-                          Bandwidth(record, v), Speedup(record, v));
+    absl::StrAppendFormat(
+        &out,
+        ", \"median_us\": %.6g, \"low_us\": %.6g, \"high_us\": %.6g, \"samples\": %d, \"gb_per_s\": %.4g, "
+        "\"speedup\": %.4g",
+        v.timing.median_us, v.timing.low_us, v.timing.high_us, v.timing.samples, Bandwidth(record, v),
+        Speedup(record, v));
   }
   return out + "}";
 }
@@ -101,10 +121,10 @@ std::string Json(const TuningRecord& record, const VariantResult& v) {
 }  // namespace
 
 std::string TimeText(double us) {
-  const std::pair<double, const char*> scaled = us < 1      ? std::pair(us * 1e3, "ns")
-                                                : us < 1e3  ? std::pair(us, "us")
-                                                : us < 1e6  ? std::pair(us / 1e3, "ms")
-                                                            : std::pair(us / 1e6, "s");
+  const std::pair<double, const char*> scaled = us < 1     ? std::pair(us * 1e3, "ns")
+                                                : us < 1e3 ? std::pair(us, "us")
+                                                : us < 1e6 ? std::pair(us / 1e3, "ms")
+                                                           : std::pair(us / 1e6, "s");
   const int decimals = scaled.first < 9.995 ? 2 : scaled.first < 99.95 ? 1 : 0;
   return absl::StrFormat("%.*f %s", decimals, scaled.first, scaled.second);
 }
@@ -117,14 +137,16 @@ std::string AgeText(int64_t seconds) {
   return absl::StrCat(seconds / 86400, " days ago");
 }
 
-std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants, absl::string_view library) {
+std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
+                         absl::string_view library) {
   std::vector<const VariantResult*> order;
   for (const VariantResult& v : variants) order.push_back(&v);
   std::stable_sort(order.begin(), order.end(), [](const VariantResult* a, const VariantResult* b) {
     if ((a->timing.samples == 0) != (b->timing.samples == 0)) return b->timing.samples == 0;
     return a->timing.median_us < b->timing.median_us;
   });
-  std::vector<Row> rows = {{"schedule", "protocol", "vec", "chunk", "blk", "stream", "median", "+-", "GB/s", "speedup", ""}};
+  std::vector<Row> rows = {
+      {"schedule", "protocol", "vec", "chunk", "blk", "stream", "median", "+-", "GB/s", "speedup", ""}};
   for (const VariantResult* v : order) rows.push_back(RowOf(record, *v, library));
   std::array<size_t, kColumns> width{};
   for (const Row& row : rows) {
@@ -146,14 +168,16 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
   return text;
 }
 
-std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants, absl::string_view program, int ranks,
-                        bool from_cache) {
-  std::string out = absl::StrCat("{\"program\": ", Quoted(program), ", \"ranks\": ", ranks, ", \"from_cache\": ", from_cache ? "true" : "false",
-                                 ", \"complete\": ", record.complete ? "true" : "false", ", \"key\": ", Quoted(record.key),
-                                 ", \"created_s\": ", record.created_s, ", \"necessary_bytes\": ", record.necessary_bytes,
-                                 ",\n \"best\": ", Json(record, record.best), ",\n \"baseline\": ", Json(record, record.baseline),
-                                 ",\n \"runner_up\": ", Quoted(record.runner_up), ",\n \"variants\": [");
-  for (size_t i = 0; i < variants.size(); ++i) absl::StrAppend(&out, i == 0 ? "\n  " : ",\n  ", Json(record, variants[i]));
+std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants, absl::string_view program,
+                        int ranks, bool from_cache) {
+  std::string out = absl::StrCat(
+      "{\"program\": ", Quoted(program), ", \"ranks\": ", ranks, ", \"from_cache\": ", from_cache ? "true" : "false",
+      ", \"complete\": ", record.complete ? "true" : "false", ", \"key\": ", Quoted(record.key),
+      ", \"created_s\": ", record.created_s, ", \"necessary_bytes\": ", record.necessary_bytes,
+      ",\n \"best\": ", Json(record, record.best), ",\n \"baseline\": ", Json(record, record.baseline),
+      ",\n \"runner_up\": ", Quoted(record.runner_up), ",\n \"variants\": [");
+  for (size_t i = 0; i < variants.size(); ++i)
+    absl::StrAppend(&out, i == 0 ? "\n  " : ",\n  ", Json(record, variants[i]));
   return out + "]}\n";
 }
 

@@ -58,7 +58,8 @@ TEST(VariantTable, SortsByTimeAndSaysWhy) {
             "fuse(RS, C, AG)  two-shot   16   4096    1  shared  12.5 ms  1.0%  32.0    4.00x  best\n"
             "AR; C            mpi        16   4096    1          50.0 ms  1.0%   8.0    1.00x  baseline\n"
             "RS; AG; C        mpi        16   4096    1           150 ms  1.0%   2.7    0.33x  12.0x the best's time\n"
-            "RS; C; AG        mpi        16   4096    1                                        wrong answer: rank 1: p[3]: want 1, have 2\n");
+            "RS; C; AG        mpi        16   4096    1                                        wrong answer: rank 1: "
+            "p[3]: want 1, have 2\n");
 }
 
 TEST(VariantTable, KeepsToItsWidth) {
@@ -75,7 +76,9 @@ TEST(VariantJson, EscapesAndKeepsEverything) {
   const VariantResult failed = Variant("RS", 0, Verdict::kCompileError, "say \"hi\"\n\\x");
   const std::string json = VariantJson(Record(best, best), {best, failed}, "adam N=4", 2, false);
   EXPECT_THAT(json, HasSubstr(R"("reason": "say \"hi\"\u000a\\x")"));
-  EXPECT_THAT(json, HasSubstr(R"("median_us": 50, "low_us": 49.5, "high_us": 50.5, "samples": 20, "gb_per_s": 8000, "speedup": 1})"));
+  EXPECT_THAT(
+      json,
+      HasSubstr(R"("median_us": 50, "low_us": 49.5, "high_us": 50.5, "samples": 20, "gb_per_s": 8000, "speedup": 1})"));
   EXPECT_THAT(json, HasSubstr(R"({"program": "adam N=4", "ranks": 2, "from_cache": false)"));
 }
 

@@ -59,7 +59,9 @@ class SweepTest : public ::testing::Test {
     waitpid(child, &status, 0);
     return {WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status), Contents("out"), Contents("err")};
   }
-  static Finished Run(const std::string& command, std::vector<std::string> args) { return Wait(Start(command, std::move(args))); }
+  static Finished Run(const std::string& command, std::vector<std::string> args) {
+    return Wait(Start(command, std::move(args)));
+  }
   static Finished Sweep(std::vector<std::string> args) { return Run("sweep", std::move(args)); }
   static std::string Contents(const std::string& name) {
     std::ifstream in(root_ / name);
@@ -78,7 +80,8 @@ TEST_F(SweepTest, TunesThenHits) {
   EXPECT_THAT(first.out, HasSubstr("stored as "));
   EXPECT_THAT(first.out, Not(HasSubstr("wrong answer")));
   EXPECT_THAT(Contents("work/sgd.json"), HasSubstr("\"verdict\": \"measured\""));
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(first.out, '\n'))) EXPECT_LE(line.size(), 140u) << line;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(first.out, '\n')))
+    EXPECT_LE(line.size(), 140u) << line;
   const Finished second = Sweep({"sgd", "--N=2000"});
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.out, HasSubstr("cache hit: tuned "));
@@ -107,7 +110,8 @@ TEST_F(SweepTest, TunesAFile) {
 }
 
 TEST_F(SweepTest, BadInputIsOneLineAndExitCode2) {
-  std::ofstream(root_ / "work" / "bad.coco") << "coconet 1\nprogram bad\ninput g : f32[8] local\ninput h : f32[8] sliced(0)\noutput o = g + h\n";
+  std::ofstream(root_ / "work" / "bad.coco")
+      << "coconet 1\nprogram bad\ninput g : f32[8] local\ninput h : f32[8] sliced(0)\noutput o = g + h\n";
   const struct {
     std::vector<std::string> args;
     std::string words;
@@ -161,8 +165,10 @@ TEST_F(SweepTest, CtrlCKeepsWhatWasMeasured) {
   setenv("COCONET_CACHE_DIR", (root_ / "cold").c_str(), 1);
   const pid_t child = Start("sweep", {"adam", "--N=4Mi", "--ranks=1"});
   // The baseline is measured first, and said.
-  for (int i = 0; i < 600 && Contents("err").find("compiled ") == std::string::npos; ++i) absl::SleepFor(absl::Milliseconds(50));
-  for (int i = 0; i < 600 && Contents("err").find("checked ") == std::string::npos && i < 60; ++i) absl::SleepFor(absl::Milliseconds(50));
+  for (int i = 0; i < 600 && Contents("err").find("compiled ") == std::string::npos; ++i)
+    absl::SleepFor(absl::Milliseconds(50));
+  for (int i = 0; i < 600 && Contents("err").find("checked ") == std::string::npos && i < 60; ++i)
+    absl::SleepFor(absl::Milliseconds(50));
   kill(child, SIGINT);
   const absl::Time asked = absl::Now();
   const Finished finished = Wait(child);

@@ -38,8 +38,11 @@ Part PartOf(const TensorType& type, int ranks, int rank) {
   if (!type.layout.sliced()) return {1, NumElements(type.shape), 0, 0, 0};
   const TensorSlicing s = SlicingOf(type.shape, type.layout.dim, ranks);
   const Range range = s.slicing.Of(rank);
-  return {.runs = s.outer, .run = range.size() * s.inner, .begin = range.begin * s.inner,
-          .global_stride = s.slicing.extent * s.inner, .storage_stride = s.slicing.per * s.inner};
+  return {.runs = s.outer,
+          .run = range.size() * s.inner,
+          .begin = range.begin * s.inner,
+          .global_stride = s.slicing.extent * s.inner,
+          .storage_stride = s.slicing.per * s.inner};
 }
 
 }  // namespace coconet

@@ -15,7 +15,7 @@ namespace coconet {
 struct PlacedTensor {
   std::string name;
   BufferRole role{};
-  TensorType type;       // as this schedule has it: a state of layout Auto is Replicated or Sliced here
+  TensorType type;  // as this schedule has it: a state of layout Auto is Replicated or Sliced here
   int buffer = -1;
   bool updated = false;  // a state that the step assigns
 };

@@ -24,7 +24,8 @@ TEST(PartOf, SlicesCoverEachElementOnce) {
   const struct {
     Shape shape;
     int dim;
-  } cases[] = {{{1000}, 0}, {{1000}, Layout::kFlat}, {{7, 130}, 1}, {{7, 130}, 0}, {{3, 200, 5}, 1}, {{3, 5}, Layout::kFlat}, {{0}, 0}, {{1}, 0}};
+  } cases[] = {{{1000}, 0},      {{1000}, Layout::kFlat}, {{7, 130}, 1}, {{7, 130}, 0},
+               {{3, 200, 5}, 1}, {{3, 5}, Layout::kFlat}, {{0}, 0},      {{1}, 0}};
   for (const auto& [shape, dim] : cases) {
     for (int ranks : {1, 2, 3, 8}) {
       const TensorType type = Type(shape, Layout::Sliced(dim));
@@ -53,8 +54,10 @@ TEST(PlaceTensors, KnowsLayoutsAndUpdates) {
   const NodeId u = g.Add(Update{}, {m, x});
   g.Add(Output{"o"}, {u});
   Plan plan;
-  plan.buffers = {{"o", BufferRole::kOutput, DType::kF32, 64, false}, {"q", BufferRole::kState, DType::kF32, 64, false},
-                  {"m", BufferRole::kState, DType::kF32, 64, false},  {"x", BufferRole::kInput, DType::kF32, 64, false},
+  plan.buffers = {{"o", BufferRole::kOutput, DType::kF32, 64, false},
+                  {"q", BufferRole::kState, DType::kF32, 64, false},
+                  {"m", BufferRole::kState, DType::kF32, 64, false},
+                  {"x", BufferRole::kInput, DType::kF32, 64, false},
                   {"t0", BufferRole::kTemp, DType::kF32, 64, false}};
   const std::vector<PlacedTensor> tensors = PlaceTensors(g, plan);
   ASSERT_EQ(tensors.size(), 4u);

@@ -22,11 +22,13 @@ uint64_t Mix(uint64_t x) {
 
 uint64_t SeedOf(uint64_t seed, const std::string& name) {
   uint64_t digest = 0;
-  for (char digit : Fingerprint(name).substr(0, 16)) digest = digest * 16 + (digit <= '9' ? digit - '0' : digit - 'a' + 10);
+  for (char digit : Fingerprint(name).substr(0, 16))
+    digest = digest * 16 + (digit <= '9' ? digit - '0' : digit - 'a' + 10);
   return Mix(seed ^ digest);
 }
 
-// Bits of a number from random bits: exponents of [0.5, 1) and [1, 2) differ in one bit only, so a mask and an or do it.
+// Bits of a number from random bits: exponents of [0.5, 1) and [1, 2) differ in one bit only, so a mask and an or do
+// it.
 uint32_t F32Bits(uint32_t random, bool is_signed) {
   return 0x3F000000 | (random & (is_signed ? 0x80FFFFFF : 0x00FFFFFF));
 }
@@ -48,20 +50,28 @@ void Write(const uint32_t* words, uint32_t mask, int64_t count, void* out, F mak
 }
 
 /// `count` elements of one block.
-void WriteBlock(DType dtype, bool is_signed, bool scalar, const uint32_t* words, uint32_t mask, int64_t count, void* out) {
+void WriteBlock(DType dtype, bool is_signed, bool scalar, const uint32_t* words, uint32_t mask, int64_t count,
+                void* out) {
   const auto f32 = [=](uint32_t w) { return F32Bits(w, is_signed); };
   const auto small = [=](uint32_t w) { return Small(w, is_signed); };
   switch (dtype) {
-    case DType::kF32: return Write<uint32_t>(words, mask, count, out, f32);
-    case DType::kF16: return Write<uint16_t>(words, mask, count, out, [=](uint32_t w) { return F16Bits(w, is_signed); });
-    case DType::kBF16: return Write<uint16_t>(words, mask, count, out, [=](uint32_t w) { return BF16Bits(w, is_signed); });
+    case DType::kF32:
+      return Write<uint32_t>(words, mask, count, out, f32);
+    case DType::kF16:
+      return Write<uint16_t>(words, mask, count, out, [=](uint32_t w) { return F16Bits(w, is_signed); });
+    case DType::kBF16:
+      return Write<uint16_t>(words, mask, count, out, [=](uint32_t w) { return BF16Bits(w, is_signed); });
     case DType::kF64:
       if (scalar) return Write<double>(words, mask, count, out, small);
       return Write<double>(words, mask, count, out, [=](uint32_t w) { return std::bit_cast<float>(f32(w)); });
-    case DType::kI32: return Write<int32_t>(words, mask, count, out, small);
-    case DType::kI64: return Write<int64_t>(words, mask, count, out, small);
-    case DType::kU8: return Write<uint8_t>(words, mask, count, out, [](uint32_t w) { return Small(w, false); });
-    case DType::kBool: return Write<uint8_t>(words, mask, count, out, [](uint32_t w) { return w & 1; });
+    case DType::kI32:
+      return Write<int32_t>(words, mask, count, out, small);
+    case DType::kI64:
+      return Write<int64_t>(words, mask, count, out, small);
+    case DType::kU8:
+      return Write<uint8_t>(words, mask, count, out, [](uint32_t w) { return Small(w, false); });
+    case DType::kBool:
+      return Write<uint8_t>(words, mask, count, out, [](uint32_t w) { return w & 1; });
   }
   CC_CHECK(false);
 }
@@ -78,7 +88,8 @@ TestData::TestData(const Graph& program, uint64_t seed) {
     const bool local = type.layout.kind == Layout::Kind::kLocal;
     streams_[name] = {type.dtype, type.shape.empty(), local && input != nullptr, local, SeedOf(seed, name)};
   }
-  for (int64_t i = 0; i < kBlock; ++i) table_.push_back(static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(i)) >> 16));
+  for (int64_t i = 0; i < kBlock; ++i)
+    table_.push_back(static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(i)) >> 16));
 }
 
 const TestData::Stream& TestData::StreamOf(const std::string& tensor) const {

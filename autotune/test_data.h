@@ -12,10 +12,11 @@
 
 namespace coconet {
 
-/// Data to check variants on: a pure function of (seed, tensor, rank, global index), so that every rank, layout and window sees
-/// the same program. Magnitudes are in [0.5, 2), where sums, products, quotients and roots are well conditioned; Local
-/// inputs have random signs, everything else is positive, as second moments, weights of a root, and learning rates
-/// must be. Scalars of f64 or integers count steps: small and at least 1. Every value is one of the tensor's dtype.
+/// Data to check variants on: a pure function of (seed, tensor, rank, global index), so that every rank, layout and
+/// window sees the same program. Magnitudes are in [0.5, 2), where sums, products, quotients and roots are well
+/// conditioned; Local inputs have random signs, everything else is positive, as second moments, weights of a root, and
+/// learning rates must be. Scalars of f64 or integers count steps: small and at least 1. Every value is one of the
+/// tensor's dtype.
 class TestData {
  public:
   /// For the inputs and states of `program`, which is bound.

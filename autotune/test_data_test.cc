@@ -19,7 +19,8 @@ Graph ProgramOf(DType dtype) {
   return g;
 }
 
-std::vector<char> Filled(const TestData& data, DType dtype, const std::string& tensor, int rank, const Layout& layout, int ranks) {
+std::vector<char> Filled(const TestData& data, DType dtype, const std::string& tensor, int rank, const Layout& layout,
+                         int ranks) {
   const TensorType type{dtype, {kN}, layout};
   std::vector<char> storage(2 * kN * SizeOf(dtype), '\x7f');
   data.Fill(tensor, rank, PartOf(type, ranks, rank), storage.data());

@@ -26,7 +26,8 @@ struct Backing {
 };
 
 absl::Status BadBinding(const PlacedTensor& tensor, absl::string_view want, absl::string_view have) {
-  return absl::InvalidArgumentError(absl::StrCat("Bind ", tensor.name, " (", Text(tensor.type), "): want ", want, ", have ", have));
+  return absl::InvalidArgumentError(
+      absl::StrCat("Bind ", tensor.name, " (", Text(tensor.type), "): want ", want, ", have ", have));
 }
 
 absl::Status CheckBinding(const CompiledProgram& program, const PlacedTensor& tensor, const Binding& b) {
@@ -34,18 +35,21 @@ absl::Status CheckBinding(const CompiledProgram& program, const PlacedTensor& te
   for (const Node& node : program.program.nodes) {
     const auto* state = std::get_if<State>(&node.op);
     if (state == nullptr || state->name != tensor.name || state->type.layout.kind != Layout::Kind::kAuto) continue;
-    return absl::InvalidArgumentError(absl::StrCat("Bind ", tensor.name, ": a state of layout auto is kept by the Session, which may "
+    return absl::InvalidArgumentError(absl::StrCat("Bind ", tensor.name,
+                                                   ": a state of layout auto is kept by the Session, which may "
                                                    "slice it; use Read and Write, or declare a layout"));
   }
   if (b.element_bytes != SizeOf(tensor.type.dtype)) {
-    return BadBinding(tensor, absl::StrCat("elements of ", SizeOf(tensor.type.dtype), " bytes"), absl::StrCat(b.element_bytes));
+    return BadBinding(tensor, absl::StrCat("elements of ", SizeOf(tensor.type.dtype), " bytes"),
+                      absl::StrCat(b.element_bytes));
   }
   // Host memory of a Sliced tensor holds this rank's elements; a DeviceBuffer is named by the global size.
   const bool part = b.buffer == nullptr && tensor.type.layout.sliced();
   const int64_t want = part ? PartOf(tensor.type, rank.size(), rank.rank()).elements() : NumElements(tensor.type.shape);
   if (b.elements != want) return BadBinding(tensor, absl::StrCat(want, " elements"), absl::StrCat(b.elements));
   if (b.buffer == nullptr) return absl::OkStatus();
-  if (b.buffer->dtype() != tensor.type.dtype) return BadBinding(tensor, Name(tensor.type.dtype), Name(b.buffer->dtype()));
+  if (b.buffer->dtype() != tensor.type.dtype)
+    return BadBinding(tensor, Name(tensor.type.dtype), Name(b.buffer->dtype()));
   if (b.buffer->data() == nullptr) return BadBinding(tensor, "a buffer of Allocate", "an empty one");
   return absl::OkStatus();
 }
@@ -57,11 +61,14 @@ absl::StatusOr<std::vector<Backing>> MatchBindings(const CompiledProgram& progra
   for (const Binding& b : bindings) {
     ASSIGN_OR_RETURN(const PlacedTensor* tensor, FindTensor(program, "Bind", b.name));
     RETURN_IF_ERROR(CheckBinding(program, *tensor, b));
-    if (backing[tensor->buffer].binding != nullptr) return absl::InvalidArgumentError(absl::StrCat("Bind ", b.name, ": bound twice"));
+    if (backing[tensor->buffer].binding != nullptr)
+      return absl::InvalidArgumentError(absl::StrCat("Bind ", b.name, ": bound twice"));
     const void* memory = b.buffer != nullptr ? b.buffer->data() : b.host;
-    if (b.elements > 0 && memory == nullptr) return absl::InvalidArgumentError(absl::StrCat("Bind ", b.name, ": want memory, have null"));
+    if (b.elements > 0 && memory == nullptr)
+      return absl::InvalidArgumentError(absl::StrCat("Bind ", b.name, ": want memory, have null"));
     if (b.elements > 0 && !used.insert(memory).second) {
-      return absl::InvalidArgumentError(absl::StrCat("Bind ", b.name, ": its memory is bound to another tensor already"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("Bind ", b.name, ": its memory is bound to another tensor already"));
     }
     backing[tensor->buffer].binding = &b;
   }
@@ -76,7 +83,8 @@ absl::Status AgreeOnBackings(const CompiledProgram& program, const absl::StatusO
   for (size_t i = 0; mine.ok() && i < mine->size(); ++i) {
     const Backing& b = (*mine)[i];
     if (b.memory != nullptr) absl::StrAppend(&devices, " ", b.binding->name, "=#", b.serial);
-    if (b.binding != nullptr && b.memory == nullptr) absl::StrAppend(&copied, copied.empty() ? "" : ", ", b.binding->name);
+    if (b.binding != nullptr && b.memory == nullptr)
+      absl::StrAppend(&copied, copied.empty() ? "" : ", ", b.binding->name);
   }
   message.Text(devices).Text(copied);
   ASSIGN_OR_RETURN(const std::vector<std::string> all, program.session->rank.exchange().AllGather(message.bytes()));
@@ -91,14 +99,16 @@ absl::Status AgreeOnBackings(const CompiledProgram& program, const absl::StatusO
     }
     if (r == 0) first = theirs;
     if (theirs == first) continue;
-    return absl::InvalidArgumentError(absl::StrCat("Bind: want the same tensors in buffers that the ranks allocated together; rank 0 has",
-                                                   first.empty() ? " none" : first, ", rank ", r, " has", theirs.empty() ? " none" : theirs));
+    return absl::InvalidArgumentError(
+        absl::StrCat("Bind: want the same tensors in buffers that the ranks allocated together; rank 0 has",
+                     first.empty() ? " none" : first, ", rank ", r, " has", theirs.empty() ? " none" : theirs));
   }
   return absl::OkStatus();
 }
 
 /// Collective. What is bound, and memory of the Session for everything else; by buffer.
-absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(Rank& rank, const Plan& plan, const std::vector<Backing>& backing) {
+absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(Rank& rank, const Plan& plan,
+                                                               const std::vector<Backing>& backing) {
   std::vector<std::shared_ptr<Memory>> memory;
   std::vector<MemoryNeed> needs;
   std::vector<size_t> missing;
@@ -115,14 +125,15 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(Rank& rank, const
 
 }  // namespace
 
-absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program, absl::string_view operation, absl::string_view name) {
+absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program, absl::string_view operation,
+                                               absl::string_view name) {
   std::vector<std::string> names;
   for (const PlacedTensor& tensor : program.tensors) {
     if (tensor.name == name) return &tensor;
     names.push_back(tensor.name);
   }
-  return absl::NotFoundError(absl::StrCat(operation, " ", name, ": no such tensor", DidYouMean(name, names), "; there are ",
-                                          absl::StrJoin(names, ", ")));
+  return absl::NotFoundError(absl::StrCat(operation, " ", name, ": no such tensor", DidYouMean(name, names),
+                                          "; there are ", absl::StrJoin(names, ", ")));
 }
 
 const Graph& TunedProgram::program() const { return compiled_->program; }
@@ -155,9 +166,9 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     b.memory = b.binding->buffer->memory_;
     b.serial = b.binding->buffer->serial_;
     if (b.memory->bytes() >= BytesOf(plan.buffers[i])) continue;
-    backing = absl::InvalidArgumentError(absl::StrCat("Bind ", b.binding->name, ": want a buffer of ", BytesOf(plan.buffers[i]),
-                                                      " bytes with padding, have ", b.memory->bytes(),
-                                                      "; allocate it with TunedProgram::Allocate"));
+    backing = absl::InvalidArgumentError(absl::StrCat("Bind ", b.binding->name, ": want a buffer of ",
+                                                      BytesOf(plan.buffers[i]), " bytes with padding, have ",
+                                                      b.memory->bytes(), "; allocate it with TunedProgram::Allocate"));
   }
   RETURN_IF_ERROR(AgreeOnBackings(*compiled_, backing));
 

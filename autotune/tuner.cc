@@ -18,7 +18,7 @@
 namespace coconet {
 namespace {
 
-constexpr double kSampleUs = 1000;      // below this the clock and the ranks' ragged start would show
+constexpr double kSampleUs = 1000;        // below this the clock and the ranks' ragged start would show
 constexpr double kWarmUpBelowUs = 10000;  // longer steps do not notice how they start
 constexpr int kMostSteps = 1 << 20;
 constexpr int kAttempts = 4;            // to find the number of steps
@@ -31,7 +31,8 @@ std::string Milliseconds(double us) { return absl::StrFormat("%.4g ms", us / 100
 
 class Tuning {
  public:
-  Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange, const TunerOptions& options)
+  Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
+         const TunerOptions& options)
       : entrants_(std::move(entrants)),
         baseline_(baseline),
         runner_(runner),
@@ -50,7 +51,8 @@ class Tuning {
   VariantResult& result(int v) { return entrants_[v].result; }
   /// Not yet tried, and nothing says that it need not be.
   bool Open(int v) const {
-    return entrants_[v].result.verdict == Verdict::kNotMeasured && entrants_[v].result.reason.empty() && !tried_.count(v);
+    return entrants_[v].result.verdict == Verdict::kNotMeasured && entrants_[v].result.reason.empty() &&
+           !tried_.count(v);
   }
   void Say(absl::string_view text) const {
     if (options_.progress) options_.progress(text);
@@ -177,7 +179,8 @@ std::vector<int> Tuning::Followers() {
 Tuning::Stop Tuning::Asked() const {
   if (options_.interrupted && options_.interrupted()) return Stop::kInterrupted;
   // Something must be measured, however small the budget.
-  if (race_.Fastest() >= 0 && options_.seconds && options_.seconds() - start_s_ > options_.budget_s) return Stop::kBudget;
+  if (race_.Fastest() >= 0 && options_.seconds && options_.seconds() - start_s_ > options_.budget_s)
+    return Stop::kBudget;
   return Stop::kNo;
 }
 
@@ -196,7 +199,8 @@ std::string Tuning::StopReason() const {
 absl::Status Tuning::Try(const std::vector<int>& variants) {
   ASSIGN_OR_RETURN(bool go_on, GoOn());
   if (!go_on || variants.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> failures, runner_.Compile(variants, [this] { return ShouldStop(); }));
+  ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> failures,
+                   runner_.Compile(variants, [this] { return ShouldStop(); }));
   for (size_t i = 0; i < variants.size(); ++i) {
     const int v = variants[i];
     if (failures[i].has_value()) {
@@ -252,7 +256,8 @@ absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
 
 absl::StatusOr<std::optional<Failure>> Tuning::TakeSample(int v) {
   for (int attempt = 0;; ++attempt) {
-    const int steps = static_cast<int>(std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
+    const int steps =
+        static_cast<int>(std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
     const int warm_up = step_us_[v] < kWarmUpBelowUs ? std::max(1, steps / 10) : 0;
     ASSIGN_OR_RETURN(const VariantRunner::Sample sample, runner_.Time(v, warm_up, steps));
     if (sample.failure.has_value()) return sample.failure;
@@ -280,8 +285,8 @@ absl::Status Tuning::Rounds(int most) {
     }
     const int fastest = race_.Fastest();
     if (fastest < 0) return absl::OkStatus();
-    Say(absl::StrFormat("measured round %d: best %s, %s", race_.timing(fastest).samples, Milliseconds(race_.timing(fastest).median_us),
-                        result(fastest).schedule));
+    Say(absl::StrFormat("measured round %d: best %s, %s", race_.timing(fastest).samples,
+                        Milliseconds(race_.timing(fastest).median_us), result(fastest).schedule));
   }
   return absl::OkStatus();
 }
@@ -307,8 +312,9 @@ absl::Status Tuning::VerifyWinner() {
   if (stop_ == Stop::kInterrupted) return absl::CancelledError("tuning was interrupted before anything was measured");
   for (const Entrant& e : entrants_) {
     if (e.result.reason.empty()) continue;
-    return absl::InternalError(absl::StrCat("none of the ", size(), " variants runs and gives the right answer; the first, ",
-                                            Words(e.result), ": ", Name(e.result.verdict), ": ", e.result.reason));
+    return absl::InternalError(absl::StrCat("none of the ", size(),
+                                            " variants runs and gives the right answer; the first, ", Words(e.result),
+                                            ": ", Name(e.result.verdict), ": ", e.result.reason));
   }
   return absl::InternalError("nothing was measured");
 }

@@ -18,8 +18,9 @@
 
 namespace coconet {
 
-/// Makes variants run: what the tuner needs done, by number. Every call but Unload is collective and gives all ranks the same
-/// answer; an error means that the ranks lost each other, or that nothing can go on. Faked in the tuner's tests.
+/// Makes variants run: what the tuner needs done, by number. Every call but Unload is collective and gives all ranks
+/// the same answer; an error means that the ranks lost each other, or that nothing can go on. Faked in the tuner's
+/// tests.
 class VariantRunner {
  public:
   virtual ~VariantRunner() = default;
@@ -50,7 +51,7 @@ struct Entrant {
 
 struct TunerOptions {
   double budget_s = 60;
-  uint64_t seed = 0;   // of the order of measuring; equal on all ranks
+  uint64_t seed = 0;  // of the order of measuring; equal on all ranks
   RaceOptions race;
   std::string key, key_text;
   // Rank 0's: others may leave them empty.
@@ -67,12 +68,13 @@ struct Tuned {
 };
 
 /// Finds the best of the entrants, which are in order of simplicity, and stores it. Collective: all ranks take the same
-/// decisions, since they only use what Exchange and runner gave to all. What fails is a value in `variants`, and the search goes on.
+/// decisions, since they only use what Exchange and runner gave to all. What fails is a value in `variants`, and the
+/// search goes on.
 ///
-/// Rough first, fine later: the plainest of each group is compiled, verified and sampled; groups far behind are not looked at
-/// further, the others bring all their variants; then they race. The winner is verified again. Within the budget: what was measured
-/// is used, and stored as incomplete, when time is up or the user interrupts.
-/// Cancelled: interrupted before anything was measured. Internal: no variant gives the right answer.
+/// Rough first, fine later: the plainest of each group is compiled, verified and sampled; groups far behind are not
+/// looked at further, the others bring all their variants; then they race. The winner is verified again. Within the
+/// budget: what was measured is used, and stored as incomplete, when time is up or the user interrupts. Cancelled:
+/// interrupted before anything was measured. Internal: no variant gives the right answer.
 absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
                            const TunerOptions& options);
 

@@ -70,7 +70,8 @@ class FakeRunner final : public VariantRunner {
     EXPECT_THAT(loaded, Contains(v));
     ++timed[v];
     now_s += us[v] * (warm_up + steps) / 1e6;
-    if (crashes_after.count(v) != 0 && timed[v] > crashes_after[v]) return Sample{0, Failure{Verdict::kRunError, "timed out"}};
+    if (crashes_after.count(v) != 0 && timed[v] > crashes_after[v])
+      return Sample{0, Failure{Verdict::kRunError, "timed out"}};
     const double cold = timed[v] == 1 ? 1.2 : 1;
     return Sample{us[v] * cold * (1 + std::abs(noise(random))), std::nullopt};
   }
@@ -185,8 +186,10 @@ TEST_F(TunerTest, FailuresAreValues) {
   std::vector<std::string> verdicts;
   for (const VariantResult& v : tuned->variants) verdicts.push_back(absl::StrCat(Name(v.verdict), ": ", v.reason));
   EXPECT_THAT(verdicts, ElementsAre("measured: ", "compile error: expected ';'", "wrong answer: p[2]: want 1, have 2",
-                                    "wrong answer: p[7]: want 1, have 2", "run error: timed out", "run error: timed out", "measured: "));
-  for (const char* kept : {"t1: compile error", "t2: wrong answer", "t3: wrong answer", "t4: run error", "t5: run error"}) {
+                                    "wrong answer: p[7]: want 1, have 2", "run error: timed out",
+                                    "run error: timed out", "measured: "));
+  for (const char* kept :
+       {"t1: compile error", "t2: wrong answer", "t3: wrong answer", "t4: run error", "t5: run error"}) {
     EXPECT_THAT(journal_.ended, Contains(kept));
   }
 }

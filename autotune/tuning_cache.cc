@@ -66,8 +66,8 @@ std::optional<TuningRecord> TuningCache::FindByKey(const std::string& key_prefix
   absl::StatusOr<std::optional<TuningRecord>> record = ReadRecord(rep_->file.db, key_prefix);
   if (record.ok()) return *std::move(record);
   if (absl::IsInvalidArgument(record.status())) {
-    warn_(absl::StrCat("tuning cache ", file_, ": the record ", key_prefix.substr(0, 12), " makes no sense (", record.status().message(),
-                       ") and is ignored"));
+    warn_(absl::StrCat("tuning cache ", file_, ": the record ", key_prefix.substr(0, 12), " makes no sense (",
+                       record.status().message(), ") and is ignored"));
   } else {
     GiveUp(record.status());
   }
@@ -92,7 +92,8 @@ std::vector<VariantResult> TuningCache::Variants(const std::string& key) {
   if (rep_ == nullptr) return {};
   absl::StatusOr<std::vector<VariantResult>> variants = ReadVariants(rep_->file.db, key);
   if (variants.ok()) return *std::move(variants);
-  warn_(absl::StrCat("tuning cache ", file_, ": the variants of ", key.substr(0, 12), ": ", variants.status().message()));
+  warn_(
+      absl::StrCat("tuning cache ", file_, ": the variants of ", key.substr(0, 12), ": ", variants.status().message()));
   return {};
 }
 

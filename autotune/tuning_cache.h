@@ -17,7 +17,8 @@ namespace coconet {
 class TuningJournal {
  public:
   virtual ~TuningJournal() = default;
-  /// Variants that failed under this key, and those that a process ran when it died: trace, config, verdict and reason are filled in.
+  /// Variants that failed under this key, and those that a process ran when it died: trace, config, verdict and reason
+  /// are filled in.
   virtual std::vector<VariantResult> Failures(const std::string& key) = 0;
   /// Before the first run of a variant, and after it with its verdict.
   virtual void Begin(const std::string& key, const VariantResult& variant) = 0;
@@ -28,8 +29,8 @@ class TuningJournal {
 };
 
 /// The SQLite file that remembers tuned programs. Opened by rank 0 only, after MPI_Init, used by its thread. Safe for
-/// many processes at once and under kill -9. Whatever goes wrong with it is said once to `warn`, and from then on it remembers
-/// nothing: no caller has to handle an error of the cache.
+/// many processes at once and under kill -9. Whatever goes wrong with it is said once to `warn`, and from then on it
+/// remembers nothing: no caller has to handle an error of the cache.
 class TuningCache final : public TuningJournal {
  public:
   using Warn = std::function<void(absl::string_view)>;

@@ -57,8 +57,9 @@ TuningRecord Record(absl::string_view program, const VariantResult& best, const 
 class TuningCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = fs::path(::testing::TempDir()) / absl::StrCat("tuning_cache_", getpid(), "_",
-                                                         ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    dir_ =
+        fs::path(::testing::TempDir()) /
+        absl::StrCat("tuning_cache_", getpid(), "_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(dir_);
     file_ = dir_ / "sub" / "tuning.db";
   }
@@ -145,7 +146,8 @@ TEST_F(TuningCacheTest, KeepsTheBetterRecord) {
 }
 
 TEST_F(TuningCacheTest, DamagedFilesAreSetAside) {
-  for (absl::string_view garbage : {"this is no database, though it is long enough to be looked at as one", "SQLite format 3"}) {
+  for (absl::string_view garbage :
+       {"this is no database, though it is long enough to be looked at as one", "SQLite format 3"}) {
     warnings_.clear();
     Open();
     Overwrite(garbage);
@@ -183,8 +185,10 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
   EXPECT_FALSE(cache->stores());
   cache->Store(record, {slow_, fast_});
   EXPECT_FALSE(cache->Find(record.key_text).has_value());
-  EXPECT_THAT(warnings_, ElementsAre(absl::StrCat("tuning cache ", file_.string(), " was written by a newer version (schema 99, this one "
-                                                  "knows 1); upgrade, or give another file: what is tuned is not kept")));
+  EXPECT_THAT(warnings_,
+              ElementsAre(absl::StrCat("tuning cache ", file_.string(),
+                                       " was written by a newer version (schema 99, this one "
+                                       "knows 1); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
 }
 
@@ -228,11 +232,13 @@ TEST_F(TuningCacheTest, AFullDiskIsSaidOnce) {
               const rlimit limit{96 << 10, 96 << 10};
               setrlimit(RLIMIT_FSIZE, &limit);
               std::vector<VariantResult> many = {slow_, fast_};
-              for (int i = 0; i < 2000; ++i) many.push_back(Variant(absl::StrCat("split(%", i, ", flat)", std::string(200, 'x')), 5));
+              for (int i = 0; i < 2000; ++i)
+                many.push_back(Variant(absl::StrCat("split(%", i, ", flat)", std::string(200, 'x')), 5));
               const TuningRecord other = Record("sgd", fast_, slow_);
               cache->Store(other, many);
               cache->Store(other, many);
-              const bool readable = cache->Find(record.key_text).has_value() && !cache->Find(other.key_text).has_value();
+              const bool readable =
+                  cache->Find(record.key_text).has_value() && !cache->Find(other.key_text).has_value();
               _exit(readable && !cache->stores() && warnings_.size() == 1 ? 0 : 1);
             }),
             0);

@@ -40,7 +40,13 @@ absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first) {
 }
 
 void BindVariant(Statement& statement, absl::string_view key, const VariantResult& v) {
-  statement.Bind(key).Bind(v.trace).Bind(Text(v.config)).Bind(v.schedule).Bind(v.protocol).Bind(Name(v.verdict)).Bind(v.reason);
+  statement.Bind(key)
+      .Bind(v.trace)
+      .Bind(Text(v.config))
+      .Bind(v.schedule)
+      .Bind(v.protocol)
+      .Bind(Name(v.verdict))
+      .Bind(v.reason);
   statement.Bind(v.timing.median_us).Bind(v.timing.low_us).Bind(v.timing.high_us).Bind(v.timing.samples).Bind(v.bytes);
 }
 
@@ -71,9 +77,10 @@ absl::Status DeleteKey(Database& db, absl::string_view key) {
 absl::Status WriteVariants(Database& db, absl::string_view key, absl::Span<const VariantResult> variants) {
   const int64_t now = Now();
   for (const VariantResult& v : variants) {
-    ASSIGN_OR_RETURN(Statement insert,
-                     db.Prepare("INSERT OR REPLACE INTO variant(key, trace, config, schedule, protocol, verdict, reason, median_us, "
-                                "low_us, high_us, samples, bytes, updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+    ASSIGN_OR_RETURN(
+        Statement insert,
+        db.Prepare("INSERT OR REPLACE INTO variant(key, trace, config, schedule, protocol, verdict, reason, median_us, "
+                   "low_us, high_us, samples, bytes, updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
     BindVariant(insert, key, v);
     RETURN_IF_ERROR(insert.Bind(now).Run());
   }
@@ -83,8 +90,9 @@ absl::Status WriteVariants(Database& db, absl::string_view key, absl::Span<const
 /// True when what is stored under the record's key is to stay.
 absl::StatusOr<bool> StoredIsBetter(Database& db, const TuningRecord& record) {
   if (record.complete) return false;
-  ASSIGN_OR_RETURN(Statement find, db.Prepare("SELECT d.complete, v.median_us FROM decision d JOIN variant v ON v.id = d.best "
-                                              "WHERE d.key = ?"));
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare("SELECT d.complete, v.median_us FROM decision d JOIN variant v ON v.id = d.best "
+                              "WHERE d.key = ?"));
   ASSIGN_OR_RETURN(const bool found, find.Bind(record.key).Step());
   return found && (find.Int(0) != 0 || find.Real(1) < record.best.timing.median_us);
 }
@@ -102,12 +110,17 @@ KeyHalves SplitKeyText(absl::string_view key_text) {
 absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix) {
   ASSIGN_OR_RETURN(
       Statement find,
-      db.Prepare("SELECT d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, d.created_s, d.origin, "
-                 "b.trace, b.config, b.schedule, b.protocol, b.verdict, b.reason, b.median_us, b.low_us, b.high_us, b.samples, b.bytes, "
-                 "l.trace, l.config, l.schedule, l.protocol, l.verdict, l.reason, l.median_us, l.low_us, l.high_us, l.samples, l.bytes "
-                 "FROM decision d JOIN env e ON e.id = d.env JOIN program p ON p.id = d.program "
-                 "JOIN variant b ON b.id = d.best JOIN variant l ON l.id = d.baseline "
-                 "WHERE d.key >= ?1 AND d.key < ?1 || 'g' ORDER BY d.created_s DESC, d.key LIMIT 1"));  // 'g': after the hex digits
+      db.Prepare(
+          "SELECT d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, d.created_s, "
+          "d.origin, "
+          "b.trace, b.config, b.schedule, b.protocol, b.verdict, b.reason, b.median_us, b.low_us, b.high_us, "
+          "b.samples, b.bytes, "
+          "l.trace, l.config, l.schedule, l.protocol, l.verdict, l.reason, l.median_us, l.low_us, l.high_us, "
+          "l.samples, l.bytes "
+          "FROM decision d JOIN env e ON e.id = d.env JOIN program p ON p.id = d.program "
+          "JOIN variant b ON b.id = d.best JOIN variant l ON l.id = d.baseline "
+          "WHERE d.key >= ?1 AND d.key < ?1 || 'g' ORDER BY d.created_s DESC, d.key LIMIT 1"));  // 'g': after the hex
+                                                                                                 // digits
   ASSIGN_OR_RETURN(const bool found, find.Bind(prefix).Step());
   if (!found) return std::nullopt;
   TuningRecord record;
@@ -150,7 +163,8 @@ absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::stri
 
 absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key) {
   ASSIGN_OR_RETURN(Statement find,
-                   db.Prepare(absl::StrCat("SELECT ", kVariantColumns, ", in_flight, updated_s FROM variant WHERE key = ? ORDER BY id")));
+                   db.Prepare(absl::StrCat("SELECT ", kVariantColumns,
+                                           ", in_flight, updated_s FROM variant WHERE key = ? ORDER BY id")));
   find.Bind(key);
   std::vector<VariantResult> failures;
   while (true) {
@@ -171,10 +185,12 @@ absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::stri
 }
 
 absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResult& variant) {
-  ASSIGN_OR_RETURN(Statement mark,
-                   db.Prepare("INSERT INTO variant(key, trace, config, schedule, protocol, verdict, reason, median_us, low_us, high_us, "
-                              "samples, bytes, in_flight, updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?13, ?14) "
-                              "ON CONFLICT(key, trace, config) DO UPDATE SET in_flight = ?13, updated_s = ?14"));
+  ASSIGN_OR_RETURN(
+      Statement mark,
+      db.Prepare(
+          "INSERT INTO variant(key, trace, config, schedule, protocol, verdict, reason, median_us, low_us, high_us, "
+          "samples, bytes, in_flight, updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?13, ?14) "
+          "ON CONFLICT(key, trace, config) DO UPDATE SET in_flight = ?13, updated_s = ?14"));
   BindVariant(mark, key, variant);
   return mark.Bind(OwnProcess()).Bind(Now()).Run();
 }
@@ -187,12 +203,14 @@ absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantRes
   }
   // A variant that a record dispatches has just failed: the record goes with it.
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
-  ASSIGN_OR_RETURN(Statement fail, db.Prepare("UPDATE variant SET in_flight = NULL, verdict = ?, reason = ?, updated_s = ? "
-                                              "WHERE key = ? AND trace = ? AND config = ?"));
+  ASSIGN_OR_RETURN(Statement fail,
+                   db.Prepare("UPDATE variant SET in_flight = NULL, verdict = ?, reason = ?, updated_s = ? "
+                              "WHERE key = ? AND trace = ? AND config = ?"));
   fail.Bind(Name(variant.verdict)).Bind(variant.reason).Bind(Now());
   RETURN_IF_ERROR(fail.Bind(key).Bind(variant.trace).Bind(Text(variant.config)).Run());
-  ASSIGN_OR_RETURN(Statement forget, db.Prepare("DELETE FROM decision WHERE best IN (SELECT id FROM variant WHERE key = ? AND "
-                                                "trace = ? AND config = ?)"));
+  ASSIGN_OR_RETURN(Statement forget,
+                   db.Prepare("DELETE FROM decision WHERE best IN (SELECT id FROM variant WHERE key = ? AND "
+                              "trace = ? AND config = ?)"));
   RETURN_IF_ERROR(forget.Bind(key).Bind(variant.trace).Bind(Text(variant.config)).Run());
   return transaction.Commit();
 }
@@ -208,12 +226,22 @@ absl::Status WriteRecord(Database& db, const TuningRecord& record, absl::Span<co
   ASSIGN_OR_RETURN(const int64_t program, Intern(db, "program", halves.program));
   ASSIGN_OR_RETURN(const int64_t best, VariantId(db, record.key, record.best));
   ASSIGN_OR_RETURN(const int64_t baseline, VariantId(db, record.key, record.baseline));
-  ASSIGN_OR_RETURN(Statement insert,
-                   db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, necessary_bytes, variants, "
-                              "complete, origin, created_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline).Bind(record.runner_up).Bind(record.necessary_bytes);
-  RETURN_IF_ERROR(insert.Bind(record.variants).Bind(static_cast<int64_t>(record.complete)).Bind(record.origin)
-                      .Bind(record.created_s).Run());
+  ASSIGN_OR_RETURN(
+      Statement insert,
+      db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, necessary_bytes, variants, "
+                 "complete, origin, created_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Bind(record.key)
+      .Bind(env)
+      .Bind(program)
+      .Bind(best)
+      .Bind(baseline)
+      .Bind(record.runner_up)
+      .Bind(record.necessary_bytes);
+  RETURN_IF_ERROR(insert.Bind(record.variants)
+                      .Bind(static_cast<int64_t>(record.complete))
+                      .Bind(record.origin)
+                      .Bind(record.created_s)
+                      .Run());
   return transaction.Commit();
 }
 

@@ -14,8 +14,8 @@
 
 namespace coconet {
 
-/// The rows of a tuning cache (cache_schema.h). Rows are data: what is read has been parsed and range-checked, and InvalidArgument
-/// says why a row makes no sense; other errors are the database's.
+/// The rows of a tuning cache (cache_schema.h). Rows are data: what is read has been parsed and range-checked, and
+/// InvalidArgument says why a row makes no sense; other errors are the database's.
 
 /// A key's text in its two halves, each kept once: the environment, and the program ("program: ..." lines, last).
 struct KeyHalves {
@@ -37,8 +37,8 @@ absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResu
 /// ... and what came of it.
 absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantResult& variant);
 
-/// Replaces what is known of the key in one transaction, unless what is there is better: complete, or as incomplete and faster.
-/// `best` and `baseline` of the record must be among `variants`.
+/// Replaces what is known of the key in one transaction, unless what is there is better: complete, or as incomplete and
+/// faster. `best` and `baseline` of the record must be among `variants`.
 absl::Status WriteRecord(Database& db, const TuningRecord& record, absl::Span<const VariantResult> variants);
 
 }  // namespace coconet

@@ -61,16 +61,17 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
     }
   }
   if (set.variants.empty() || set.baseline < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("tune ", program.name, ": none of its ", schedules.size(), " schedules can run on ", space.ranks,
-                     " ranks with sums in ", space.library ? "any" : "rank", " order"));
+    return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": none of its ", schedules.size(),
+                                                      " schedules can run on ", space.ranks, " ranks with sums in ",
+                                                      space.library ? "any" : "rank", " order"));
   }
   return set;
 }
 
 std::string DigestOf(const VariantSet& set) {
   std::string text = absl::StrCat("baseline ", set.baseline, "\n");
-  for (const Variant& v : set.variants) absl::StrAppend(&text, TraceText(v.schedule.trace), " | ", Text(v.config), "\n");
+  for (const Variant& v : set.variants)
+    absl::StrAppend(&text, TraceText(v.schedule.trace), " | ", Text(v.config), "\n");
   return Fingerprint(text);
 }
 

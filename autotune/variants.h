@@ -16,7 +16,8 @@ namespace coconet {
 struct Variant {
   Schedule schedule;
   Config config;
-  /// Variants of a group differ in their numbers only: the same schedule and protocol. The first of a group is its plainest.
+  /// Variants of a group differ in their numbers only: the same schedule and protocol. The first of a group is its
+  /// plainest.
   int group = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "autotune/verifier.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -32,16 +33,22 @@ void Prepare(const Rank& rank, Instance& instance, const TestData& data) {
   }
 }
 
+/// Four chains, since one would wait for its multiplications.
 uint64_t HashOf(const void* bytes, int64_t count) {
-  uint64_t hash = static_cast<uint64_t>(count);
+  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // no difference is lost by multiplying with it
+  uint64_t lanes[4] = {1, 2, 3, static_cast<uint64_t>(count)};
   const char* at = static_cast<const char*>(bytes);
-  for (; count > 0; at += 8, count -= 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, at, count < 8 ? count : 8);
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15;  // odd: no difference is lost
-    hash ^= hash >> 32;
+  for (; count > 0; at += sizeof(lanes), count -= sizeof(lanes)) {
+    uint64_t words[4] = {};
+    std::memcpy(words, at, std::min<int64_t>(count, sizeof(words)));
+    for (int i = 0; i < 4; ++i) {
+      lanes[i] = (lanes[i] ^ words[i]) * kOdd;
+      lanes[i] ^= lanes[i] >> 32;
+    }
   }
-  return hash;
+  uint64_t hash = 0;
+  for (uint64_t lane : lanes) hash = (hash ^ lane) * kOdd;
+  return hash ^ hash >> 32;
 }
 
 bool IsResult(const PlacedTensor& t) { return t.role == BufferRole::kOutput || t.updated; }
@@ -105,7 +112,8 @@ absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const Te
     if (t.role == BufferRole::kOutput || t.updated) continue;
     const Part part = PartOf(t.type, instance.plan->ranks, rank.rank());
     const int64_t at = data.FirstChange(t.name, rank.rank(), part, instance.buffers[t.buffer]->own());
-    if (at >= 0) return absl::InvalidArgumentError(absl::StrCat(t.name, "[", part.Global(at), "] was changed; it is only read"));
+    if (at >= 0)
+      return absl::InvalidArgumentError(absl::StrCat(t.name, "[", part.Global(at), "] was changed; it is only read"));
   }
   return absl::OkStatus();
 }

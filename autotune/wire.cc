@@ -35,13 +35,15 @@ std::string Unpacker::Text() { return std::string(Take(static_cast<size_t>(Int()
 
 int64_t Unpacker::Int() {
   int64_t value = 0;
-  if (const absl::string_view bytes = Take(sizeof(value)); !bytes.empty()) std::memcpy(&value, bytes.data(), sizeof(value));
+  if (const absl::string_view bytes = Take(sizeof(value)); !bytes.empty())
+    std::memcpy(&value, bytes.data(), sizeof(value));
   return value;
 }
 
 double Unpacker::Real() {
   double value = 0;
-  if (const absl::string_view bytes = Take(sizeof(value)); !bytes.empty()) std::memcpy(&value, bytes.data(), sizeof(value));
+  if (const absl::string_view bytes = Take(sizeof(value)); !bytes.empty())
+    std::memcpy(&value, bytes.data(), sizeof(value));
   return value;
 }
 
