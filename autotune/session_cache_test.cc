@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autotune/session.h"
-#include "autotune/session_fixture.h"
+#include "autotune/testing/session_fixture.h"
 #include "autotune/tuning_cache.h"
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "autotune/session_fixture.h"
+#include "autotune/testing/session_fixture.h"
 #include "coconet/base/status.h"
 #include "coconet/text.h"
 #include "gmock/gmock.h"

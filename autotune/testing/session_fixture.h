@@ -1,5 +1,5 @@
-#ifndef COCONET_AUTOTUNE_SESSION_FIXTURE_H_
-#define COCONET_AUTOTUNE_SESSION_FIXTURE_H_
+#ifndef COCONET_AUTOTUNE_TESTING_SESSION_FIXTURE_H_
+#define COCONET_AUTOTUNE_TESTING_SESSION_FIXTURE_H_
 
 #include <unistd.h>
 
@@ -103,4 +103,4 @@ inline absl::Status StepAndCheck(const TunedProgram& tuned, Session& session, ui
 
 }  // namespace coconet
 
-#endif  // COCONET_AUTOTUNE_SESSION_FIXTURE_H_
+#endif  // COCONET_AUTOTUNE_TESTING_SESSION_FIXTURE_H_
