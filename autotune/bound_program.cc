@@ -114,6 +114,7 @@ absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
 }
 
 absl::Status BoundProgram::Run() {
+  RETURN_IF_ERROR(rep_->session().poison);
   const absl::Status status = rep_->plain ? rep_->plan->Run() : RunWithCopies(*rep_);
   if (!status.ok()) return rep_->session().Poison(status);
   return status;

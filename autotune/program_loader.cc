@@ -247,6 +247,7 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
       known_.has_value() &&
       (tuned.ok() ? !tuned->record.complete && known_->best.timing.median_us < tuned->record.best.timing.median_us
                   : absl::IsCancelled(tuned.status()));
+  if (keep_known && tuned.ok()) return Assemble(*known_, false, std::move(tuned->variants));
   if (keep_known) return Assemble(*known_, true, {});
   RETURN_IF_ERROR(tuned.status());
   return Assemble(std::move(tuned->record), false, std::move(tuned->variants));

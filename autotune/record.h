@@ -67,7 +67,8 @@ struct TuningRecord {
   std::string runner_up;        // schedule and config in words
   int64_t necessary_bytes = 0;  // smallest `bytes` of all variants: the numerator of effective GB/s
   int variants = 0;
-  bool complete = false;  // false: budget ended or interrupted; a later run may go on
+  /// Every schedule was looked at. If not (interrupted, killed, or the budget ended before), a later run tunes again.
+  bool complete = false;
   int64_t created_s = 0;  // Unix time
   std::string origin;     // which machine measured it (a digest); another one verifies again before it dispatches
   bool operator==(const TuningRecord&) const = default;

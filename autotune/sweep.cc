@@ -103,7 +103,7 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
       record.best.timing.median_us > 0 ? record.baseline.timing.median_us / record.best.timing.median_us : 1;
   std::printf("best: %s, %.2fx the baseline (%s)%s\n", TimeText(record.best.timing.median_us).c_str(), speedup,
               TimeText(record.baseline.timing.median_us).c_str(),
-              record.complete ? "" : "; not everything was measured, the next sweep goes on");
+              record.complete ? "" : "; not every schedule was looked at, the next sweep tunes again");
   const auto wrong = std::count_if(shown.begin(), shown.end(),
                                    [](const VariantResult& v) { return v.verdict == Verdict::kWrongAnswer; });
   if (wrong > 0)

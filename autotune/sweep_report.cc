@@ -88,6 +88,29 @@ Row RowOf(const TuningRecord& record, const VariantResult& v, absl::string_view 
   return row;
 }
 
+std::string Cut(absl::string_view text, size_t width) {
+  if (text.size() <= width) return std::string(text);
+  return absl::StrCat(text.substr(0, width - 3), "...");
+}
+
+/// As wide as what is in them; where that is too wide together, the remarks give way first, and then the schedules.
+std::array<size_t, kColumns> WidthsFor(const std::vector<Row>& rows) {
+  std::array<size_t, kColumns> width{};
+  for (const Row& row : rows) {
+    for (size_t c = 0; c < kColumns; ++c) width[c] = std::max(width[c], row[c].size());
+  }
+  size_t all = 2 * (kColumns - 1);
+  for (size_t w : width) all += w;
+  const std::pair<Column, size_t> shrinking[] = {{kRemark, 24}, {kSchedule, 24}};  // and how narrow they may become
+  for (const auto& [column, least] : shrinking) {
+    const size_t room = width[column] > least ? width[column] - least : 0;
+    const size_t cut = std::min(room, all > kWidest ? all - kWidest : 0);
+    width[column] -= cut;
+    all -= cut;
+  }
+  return width;
+}
+
 std::string Quoted(absl::string_view text) {
   std::string out = "\"";
   for (char c : text) {
@@ -148,20 +171,14 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
   std::vector<Row> rows = {
       {"schedule", "protocol", "vec", "chunk", "blk", "stream", "median", "+-", "GB/s", "speedup", ""}};
   for (const VariantResult* v : order) rows.push_back(RowOf(record, *v, library));
-  std::array<size_t, kColumns> width{};
-  for (const Row& row : rows) {
-    for (size_t c = 0; c < kColumns; ++c) width[c] = std::max(width[c], row[c].size());
-  }
+  const std::array<size_t, kColumns> width = WidthsFor(rows);
   std::string text;
   for (const Row& row : rows) {
     std::string line;
     for (size_t c = 0; c < kColumns; ++c) {
-      const std::string pad(width[c] - row[c].size(), ' ');
-      absl::StrAppend(&line, c == 0 ? "" : "  ", kRight[c] ? pad : "", row[c], kRight[c] ? "" : pad);
-    }
-    if (line.size() > kWidest) {
-      const size_t end = line.find_last_not_of(' ') + 1;
-      line = end <= kWidest ? line.substr(0, end) : absl::StrCat(line.substr(0, kWidest - 3), "...");
+      const std::string cell = Cut(row[c], width[c]);
+      const std::string pad(width[c] - cell.size(), ' ');
+      absl::StrAppend(&line, c == 0 ? "" : "  ", kRight[c] ? pad : "", cell, kRight[c] ? "" : pad);
     }
     absl::StrAppend(&text, line.substr(0, line.find_last_not_of(' ') + 1), "\n");
   }

@@ -69,6 +69,12 @@ TEST(VariantTable, KeepsToItsWidth) {
     EXPECT_LE(line.size(), 140u);
     EXPECT_EQ(line.find("second"), absl::string_view::npos);
   }
+  // Numbers are never cut off.
+  const VariantResult wide = Variant(std::string(200, 's'), 50, Verdict::kMeasured, std::string(200, 'r'));
+  const std::string table = VariantTable(Record(best, best), {wide}, "mpi");
+  for (absl::string_view line : absl::StrSplit(table, '\n')) EXPECT_LE(line.size(), 140u);
+  EXPECT_THAT(table, HasSubstr("sss...  mpi        16   4096    1"));
+  EXPECT_THAT(table, HasSubstr("1.00x"));
 }
 
 TEST(VariantJson, EscapesAndKeepsEverything) {

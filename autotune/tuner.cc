@@ -92,6 +92,7 @@ class Tuning {
   std::vector<double> step_us_;  // the latest time of a step; 0: none yet
   const double start_s_;
   Stop stop_ = Stop::kNo;
+  bool rough_done_ = false;  // every schedule was looked at
   std::set<int> tried_, loaded_;
   double best_first_us_ = std::numeric_limits<double>::infinity();
   int verified_ = 0;
@@ -104,6 +105,7 @@ absl::StatusOr<Tuned> Tuning::Run() {
   RETURN_IF_ERROR(Try(Scouts()));
   RETURN_IF_ERROR(Rounds(kRoughRounds));
   RETURN_IF_ERROR(StoreBestSoFar());
+  rough_done_ = stop_ == Stop::kNo;
   RETURN_IF_ERROR(Try(Followers()));
   RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max()));
   return Finish();
@@ -351,7 +353,7 @@ TuningRecord Tuning::MakeRecord(int winner) {
     }
   }
   record.variants = size();
-  record.complete = stop_ == Stop::kNo;
+  record.complete = stop_ == Stop::kNo || (stop_ == Stop::kBudget && rough_done_);
   record.created_s = absl::ToUnixSeconds(absl::Now());
   record.origin = MachineDigest();
   return record;

@@ -243,6 +243,13 @@ TEST_F(TunerTest, TheBudgetEndsWithTheBestSoFar) {
   EXPECT_FALSE(journal_.stored.back().complete);
 }
 
+TEST_F(TunerTest, ABudgetThatSawEverySchedulesPlainestIsEnough) {
+  options_.budget_s = 3;
+  const absl::StatusOr<Tuned> tuned = Run({100000, 99000, 98000});
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_TRUE(tuned->record.complete);
+}
+
 TEST_F(TunerTest, ATinyBudgetStillMeasuresTheBaseline) {
   options_.budget_s = 0;
   const absl::StatusOr<Tuned> tuned = Run({100000, 50000});

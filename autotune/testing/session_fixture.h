@@ -35,7 +35,8 @@ inline constexpr absl::string_view kAccumulate = R"(coconet 1
 program accumulate
 input g : f32[N] local
 state w : f32[N]
-update(w, 0.5 * w + all_reduce(sum, g))
+input s : f32[]
+update(w, s * w + all_reduce(sum, g))
 )";
 
 /// All tests share one folder of binaries and, unless they are about the cache, one cache, so that little is tuned.
