@@ -223,6 +223,7 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   options.seed = seed;
   options.key = key_;
   options.key_text = key_text_;
+  if (user.optimize == Optimize::kFast) options.race.settled = options.race.samples = options.race.most_samples = 2;
   CompileWatch watch;
   if (first()) {
     options.seconds = Seconds;

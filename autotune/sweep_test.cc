@@ -178,7 +178,7 @@ TEST_F(SweepTest, CtrlCKeepsWhatWasMeasured) {
   if (finished.out.empty()) {
     EXPECT_THAT(finished.err, HasSubstr("interrupted before anything was measured"));
   } else {
-    EXPECT_THAT(finished.out, HasSubstr("not everything was measured, the next sweep goes on"));
+    EXPECT_THAT(finished.out, HasSubstr("not every schedule was looked at, the next sweep tunes again"));
     EXPECT_THAT(finished.out, HasSubstr("stored as"));
   }
 }
