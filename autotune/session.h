@@ -33,8 +33,9 @@ struct SessionOptions {
   std::string cache_file;  // tuning cache; empty: <cache dir>/tuning.db (base/env.h); ":none:": keep nothing
   Policy policy = Policy::kTune;
   SumOrder sum_order = SumOrder::kAny;
-  double budget_s = 60;                 // wall time of measuring one program; compiling and verifying included
-  Optimize optimize = Optimize::kFull;  // kFast: where only answers matter, as in tests; part of the key
+  double budget_s = 60;  // wall time of measuring one program; compiling and verifying included
+  /// kFast: where only answers matter, as in tests: quick compiles, few samples. Part of the key.
+  Optimize optimize = Optimize::kFull;
   /// Called on rank 0's thread with short lines while tuning ("compiled 12 of 30", ...); may be empty.
   std::function<void(absl::string_view)> progress;
   /// Polled between measurements; true stops tuning early and keeps what was measured (Ctrl-C). May be empty.
