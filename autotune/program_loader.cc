@@ -56,6 +56,7 @@ class Loader {
   const std::shared_ptr<SessionState>& state_;
   Rank& rank_;
   Exchange& exchange_;
+  const double start_s_ = Seconds();
   const Graph program_;
   ConfigSpace space_;
   std::string key_, key_text_;
@@ -227,6 +228,7 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   CompileWatch watch;
   if (first()) {
     options.seconds = Seconds;
+    options.start_s = start_s_;
     options.interrupted = user.interrupted;
     options.progress = user.progress;
     options.journal = state_->cache.get();

@@ -99,12 +99,14 @@ int Race::Winner() const {
   const int fastest = Fastest();
   if (fastest < 0) return -1;
   const Timing best = timing(fastest);
-  const auto as_fast = [&](int v) {
-    return running_[v] && !samples_[v].empty() && Tied(timing(v), best, options_.tie);
+  const auto as_fast = [&](int v, double most) {
+    if (!running_[v] || samples_[v].empty()) return false;
+    const Timing t = timing(v);
+    return Tied(t, best, options_.tie) && t.median_us <= (1 + most) * best.median_us;
   };
-  if (as_fast(baseline_)) return baseline_;
+  if (as_fast(baseline_, options_.noisy_baseline_tie)) return baseline_;
   for (int v = 0; v < fastest; ++v) {
-    if (as_fast(v) && timing(v).median_us <= (1 + options_.noisy_tie) * best.median_us) return v;
+    if (as_fast(v, options_.noisy_tie)) return v;
   }
   return fastest;
 }

@@ -19,12 +19,13 @@ struct RaceOptions {
     double step_us;  // at least this long
   };
   std::vector<Rule> rules = {{1, 3.0, 20000}, {3, 1.5, 5000}, {5, 2.0, 0}, {10, 1.15, 0}};
-  int settled = 10;         // samples from which confidence intervals decide, too
-  int finalists = 8;        // at most so many run on from there
-  int samples = 20;         // that a finalist has at least
-  int most_samples = 60;    // sampled up to here while only noise makes a tie
-  double tie = 0.02;        // medians this close are the same, whatever the intervals say
-  double noisy_tie = 0.05;  // noise makes no more than this the same, but for the baseline
+  int settled = 10;       // samples from which confidence intervals decide, too
+  int finalists = 8;      // at most so many run on from there
+  int samples = 20;       // that a finalist has at least
+  int most_samples = 60;  // sampled up to here while only noise makes a tie
+  double tie = 0.02;      // medians this close are the same, whatever the intervals say
+  // Noise makes no more than this the same: with few samples under load the intervals would swallow everything.
+  double noisy_tie = 0.05, noisy_baseline_tie = 0.2;
 };
 
 /// Who is fastest: decisions from samples, nothing else, so that ranks with the same samples decide the same. Runners

@@ -40,7 +40,8 @@ struct SessionOptions {
   std::function<void(absl::string_view)> progress;
   /// Polled between measurements; true stops tuning early and keeps what was measured (Ctrl-C). May be empty.
   std::function<bool()> interrupted;
-  /// Warnings ("g: not symmetric memory, copied at every run"), each once. May be empty.
+  /// Called on rank 0 with warnings ("g: not memory of Session::Allocate, copied at every step"), once each. May be
+  /// empty.
   std::function<void(absl::string_view)> warn;
 };
 

@@ -39,8 +39,7 @@ class Tuning {
         exchange_(exchange),
         options_(options),
         race_(static_cast<int>(entrants_.size()), baseline, options.seed, options.race),
-        step_us_(entrants_.size(), 0),
-        start_s_(options.seconds ? options.seconds() : 0) {}
+        step_us_(entrants_.size(), 0) {}
 
   absl::StatusOr<Tuned> Run();
 
@@ -90,7 +89,6 @@ class Tuning {
   const TunerOptions& options_;
   Race race_;
   std::vector<double> step_us_;  // the latest time of a step; 0: none yet
-  const double start_s_;
   Stop stop_ = Stop::kNo;
   bool rough_done_ = false;  // every schedule was looked at
   std::set<int> tried_, loaded_;
@@ -181,7 +179,7 @@ std::vector<int> Tuning::Followers() {
 Tuning::Stop Tuning::Asked() const {
   if (options_.interrupted && options_.interrupted()) return Stop::kInterrupted;
   // Something must be measured, however small the budget.
-  if (race_.Fastest() >= 0 && options_.seconds && options_.seconds() - start_s_ > options_.budget_s)
+  if (race_.Fastest() >= 0 && options_.seconds && options_.seconds() - options_.start_s > options_.budget_s)
     return Stop::kBudget;
   return Stop::kNo;
 }

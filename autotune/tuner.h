@@ -51,7 +51,8 @@ struct Entrant {
 
 struct TunerOptions {
   double budget_s = 60;
-  uint64_t seed = 0;  // of the order of measuring; equal on all ranks
+  double start_s = 0;  // when the budget began to run, by `seconds`
+  uint64_t seed = 0;   // of the order of measuring; equal on all ranks
   RaceOptions race;
   std::string key, key_text;
   // Rank 0's: others may leave them empty.
