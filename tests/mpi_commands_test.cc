@@ -74,7 +74,8 @@ TEST_P(MpiTest, SweepTunesOnceAndHitsTheSecondTime) {
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.out, HasSubstr("cache hit"));
   EXPECT_THAT(second.out, HasSubstr(" 0 compiled"));
-  EXPECT_THAT(second.err, IsEmpty());
+  // MPI may have something to say there; a tuner has nothing.
+  EXPECT_THAT(second.err, Not(testing::AnyOf(HasSubstr("variants"), HasSubstr("checked"), HasSubstr("warning"))));
 }
 
 TEST(Mpi, RanksThatDisagreeOnTheProgramAreTold) {
@@ -112,7 +113,8 @@ TEST(Mpi, ARankThatDiesEndsTheJobAndLeavesNothingBehind) {
   EXPECT_NE(ended.code, 0);
   EXPECT_NE(ended.code, kTookTooLong) << ended.err;
   EXPECT_THAT(job.Descendants("sweep"), IsEmpty());
-  for (pid_t rank : ranks) EXPECT_FALSE(IsRunning(rank)) << rank << " is still there";
+  // mpirun does not wait for what it has killed.
+  for (pid_t rank : ranks) EXPECT_TRUE(Eventually([rank] { return !IsRunning(rank); }, 10)) << rank << " is still there";
   for (const std::string& file : SharedMemoryFiles()) EXPECT_EQ(before.count(file), 1u) << "/dev/shm/" << file;
   // And the cache is as good as before.
   const Ended next =
