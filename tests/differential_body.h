@@ -11,6 +11,7 @@
 #include "jit/config.h"
 #include "jit/lower.h"
 #include "runtime/rank.h"
+#include "tests/judge.h"
 
 namespace coconet {
 
@@ -26,20 +27,13 @@ absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedu
 /// Everything that is needed to see a failure again: the program's text, the schedule's trace, the config.
 std::string Reproducer(const Variant& variant, int ranks, uint64_t seed);
 
-/// What was compared; of rank 0.
-struct Tally {
-  int64_t variants = 0;
-  int64_t elements = 0;      // compared
-  int64_t undetermined = 0;  // of which the interpreter's bound was infinite
-};
-
 /// Collective: the differential test of one variant on any world. Runs it `steps` times with data of `seed`, and
 /// compares every element of every result of every step on every rank with the interpreter, evaluated on the original
 /// program with the states that the step before left behind. Outputs, temporaries and padding are filled with NaNs
 /// before each step, canaries stand behind each buffer's end, inputs must come out unchanged, and replicas equal to the
 /// bit.
 ///
-/// Internal, on all ranks, with the first difference; other errors are the runtime's.
+/// Internal, on all ranks, with the first difference; other errors are the runtime's. Each rank has a tally of its own.
 absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed, int steps,
                         Tally& tally);
 

@@ -29,6 +29,12 @@ class Placement {
   /// The rank's elements of `buffer`, without padding.
   std::string Read(const void* buffer) const;
 
+  // Of sliced tensors:
+  /// The rank that holds an element.
+  int OwnerOf(int64_t index) const { return static_cast<int>(index % row_ / stride_); }
+  /// Where in what Read returns an element of this rank is.
+  int64_t Find(int64_t index) const { return index / row_ * run_ + index % row_ - begin_; }
+
  private:
   TensorType type_;
   int64_t outer_ = 1;   // runs

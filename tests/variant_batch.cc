@@ -38,11 +38,12 @@ std::string VariantBatch::Run(uint64_t seed, int steps) {
 
 std::string VariantBatch::RunOn(int ranks, const std::vector<std::string>& binaries, uint64_t seed, int steps) {
   std::string failures;  // written by rank 0
+  std::vector<Tally> tallies(ranks);
   const absl::Status world = RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
     int failed = 0;
     for (const Variant& variant : variants_[ranks]) {
-      const absl::Status status = RunVariant(rank, *module, variant, seed, steps, tally_);
+      const absl::Status status = RunVariant(rank, *module, variant, seed, steps, tallies[rank.rank()]);
       if (status.ok()) continue;
       if (rank.rank() == 0) absl::StrAppend(&failures, status.ToString(), "\n", Reproducer(variant, ranks, seed), "\n");
       const bool wrong_answer = absl::IsInternal(status);  // after anything else the world may not be usable
@@ -50,6 +51,7 @@ std::string VariantBatch::RunOn(int ranks, const std::vector<std::string>& binar
     }
     return absl::OkStatus();
   });
+  for (const Tally& tally : tallies) tally_ += tally;
   return failures.empty() && !world.ok() ? world.ToString() : failures;
 }
 

@@ -26,7 +26,7 @@ struct Size {
   int64_t n;
   unsigned one_in;
 };
-constexpr Size kSizes[] = {{0, 8}, {1, 8}, {7, 8}, {63, 8}, {64, 8}, {65, 8}, {1000, 4}, {4097, 1}, {70001, 24}};
+constexpr Size kSizes[] = {{0, 12}, {1, 12}, {7, 12}, {63, 12}, {64, 12}, {65, 12}, {1000, 6}, {4097, 1}, {70001, 24}};
 
 struct Workload {
   std::string name;

@@ -1,0 +1,123 @@
+#include "tests/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "tests/test_data.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kCompareAll = 1 << 11;  // elements
+constexpr int64_t kBlock = 64;            // neighbours that one rank judges
+
+}  // namespace
+
+Tally& Tally::operator+=(const Tally& other) {
+  variants += other.variants;
+  elements += other.elements;
+  undetermined += other.undetermined;
+  return *this;
+}
+
+absl::StatusOr<Judge> Judge::Create(const Graph& program, std::vector<Placed> results, int ranks, int rank,
+                                    uint64_t seed) {
+  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, ranks));
+  Judge judge(std::move(interpreter), std::move(results), ranks, rank, seed);
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (const auto* input = As<Input>(program, id)) judge.dtypes_[input->name] = input->type.dtype;
+    if (const auto* state = As<State>(program, id)) judge.dtypes_[state->name] = state->type.dtype;
+  }
+  return judge;
+}
+
+double Judge::Stored::At(int rank, int64_t index) const {
+  const TensorType& type = placements[0].type();
+  if (type.layout.sliced()) {
+    const int owner = placements[0].OwnerOf(index);
+    return LoadElement(type.dtype, parts[owner].data(), placements[owner].Find(index));
+  }
+  return LoadElement(type.dtype, parts[type.layout.kind == Layout::Kind::kLocal ? rank : 0].data(), index);
+}
+
+std::map<std::string, Judge::Stored> Judge::Split(const std::vector<std::string>& read) const {
+  std::map<std::string, Stored> split;
+  std::vector<size_t> at(ranks_);
+  for (const Placed& result : results_) {
+    Stored& stored = split[result.name];
+    for (int r = 0; r < ranks_; ++r) {
+      stored.placements.emplace_back(result.placement.type(), ranks_, r);
+      const size_t bytes = stored.placements[r].elements() * SizeOf(result.placement.type().dtype);
+      stored.parts.push_back(read[r].substr(at[r], bytes));
+      at[r] += bytes;
+    }
+  }
+  return split;
+}
+
+absl::Status Judge::Step(int step, const std::vector<std::string>& read, Tally& tally) {
+  std::map<std::string, Stored> after = Split(read);
+  for (const Placed& result : results_) {
+    const Stored& have = after.at(result.name);
+    const Layout& layout = result.placement.type().layout;
+    const bool replicated = layout.kind != Layout::Kind::kLocal && !layout.sliced();
+    if (replicated && have.parts[rank_] != have.parts[0]) {
+      return absl::InternalError(absl::StrCat("\"", result.name, "\": the replicas of ranks 0 and ", rank_, " differ"));
+    }
+    RETURN_IF_ERROR(Compare(step, result, have, tally));
+  }
+  before_ = std::move(after);
+  return absl::OkStatus();
+}
+
+/// This rank's share of all elements of small tensors, and of both ends of every slice and a tenth of the rest of
+/// large ones.
+std::vector<int64_t> Judge::Share(const TensorType& type) const {
+  const int64_t n = NumElements(type.shape), part = std::max<int64_t>((n + ranks_ - 1) / ranks_, 1);
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < n; ++i) {
+    if (i / kBlock % ranks_ != rank_) continue;
+    const int64_t within = i % part;
+    const bool edge = within < 2 * kSliceAlign || part - within < 2 * kSliceAlign;
+    if (n <= kCompareAll || edge || Mix(seed_, static_cast<uint64_t>(i)) % 10 == 0) indices.push_back(i);
+  }
+  return indices;
+}
+
+absl::Status Judge::Compare(int step, const Placed& result, const Stored& have, Tally& tally) const {
+  const ElementSource source = [&](const std::string& name, int rank, int64_t index) {
+    const auto it = before_.find(name);
+    return it == before_.end() ? TestValue(seed_, name, dtypes_.at(name), step, rank, index)
+                               : it->second.At(rank, index);
+  };
+  const TensorType& type = result.placement.type();
+  const std::vector<int64_t> indices = Share(type);
+  const std::vector<std::string>& updated = interpreter_.results();
+  const int versions = type.layout.kind == Layout::Kind::kLocal ? ranks_ : 1;
+  for (int rank = 0; rank < versions; ++rank) {
+    Expected want;
+    if (std::find(updated.begin(), updated.end(), result.name) != updated.end()) {
+      ASSIGN_OR_RETURN(want, interpreter_.Evaluate(result.name, rank, indices, source));
+    } else {  // a state that the program does not update
+      want.error.resize(indices.size());
+      for (int64_t index : indices) want.value.push_back(source(result.name, rank, index));
+    }
+    for (size_t i = 0; i < indices.size(); ++i) {
+      ++tally.elements;
+      if (std::isinf(want.error[i])) {
+        ++tally.undetermined;
+        continue;
+      }
+      const double value = have.At(rank, indices[i]);
+      if (std::fabs(value - want.value[i]) <= want.error[i] || value == want.value[i]) continue;
+      return absl::InternalError(absl::StrCat("\"", result.name, "\"[", indices[i], "] of ", Text(type), " on rank ",
+                                              rank, ": want ", want.value[i], " +- ", want.error[i], ", have ", value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace coconet

@@ -1,0 +1,61 @@
+#ifndef COCONET_TESTS_JUDGE_H_
+#define COCONET_TESTS_JUDGE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/graph.h"
+#include "coconet/interpreter.h"
+#include "tests/rank_memory.h"
+
+namespace coconet {
+
+/// What was compared.
+struct Tally {
+  int64_t variants = 0;
+  int64_t elements = 0;
+  int64_t undetermined = 0;  // elements of which the interpreter's bound was infinite
+
+  Tally& operator+=(const Tally& other);
+};
+
+/// Holds what all ranks ended up with against the interpreter, step by step. Each rank judges a share of the elements.
+class Judge {
+ public:
+  /// `program` as written; `results` of the schedule that runs, in the order of RankMemory::Read.
+  static absl::StatusOr<Judge> Create(const Graph& program, std::vector<Placed> results, int ranks, int rank,
+                                      uint64_t seed);
+
+  /// `read[r]`: what rank r's memory read after the step. Call for steps 0, 1, ...: the next one begins with the states
+  /// of this one. Internal with the first difference.
+  absl::Status Step(int step, const std::vector<std::string>& read, Tally& tally);
+
+ private:
+  /// A tensor as all ranks have it.
+  struct Stored {
+    std::vector<Placement> placements;  // by rank
+    std::vector<std::string> parts;
+    double At(int rank, int64_t index) const;
+  };
+
+  Judge(Interpreter interpreter, std::vector<Placed> results, int ranks, int rank, uint64_t seed)
+      : interpreter_(std::move(interpreter)), results_(std::move(results)), ranks_(ranks), rank_(rank), seed_(seed) {}
+  std::map<std::string, Stored> Split(const std::vector<std::string>& read) const;
+  std::vector<int64_t> Share(const TensorType& type) const;
+  absl::Status Compare(int step, const Placed& result, const Stored& have, Tally& tally) const;
+
+  Interpreter interpreter_;
+  std::vector<Placed> results_;
+  int ranks_;
+  int rank_;
+  uint64_t seed_;
+  std::map<std::string, DType> dtypes_;
+  std::map<std::string, Stored> before_;  // after the last step
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_JUDGE_H_

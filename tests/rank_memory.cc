@@ -1,0 +1,146 @@
+#include "tests/rank_memory.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/infer.h"
+#include "tests/test_data.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kCanaryBytes = 256;  // behind each buffer, and before the first
+constexpr int64_t kLine = 64;
+constexpr unsigned char kCanary = 0xC5;
+constexpr unsigned char kPoison = 0xFF;  // a NaN in every float type
+
+/// A part of an allocation.
+class Part final : public Memory {
+ public:
+  Part(int rank, int64_t bytes, bool symmetric, std::vector<void*> peers)
+      : Memory(rank, bytes, symmetric, std::move(peers)) {}
+};
+
+std::unique_ptr<Memory> Cut(const Memory& whole, int64_t begin, int64_t bytes, int rank, int ranks) {
+  std::vector<void*> peers;
+  for (int r = 0; r < ranks; ++r) {
+    char* base = static_cast<char*>(whole.peer(r));
+    peers.push_back(base == nullptr ? nullptr : base + begin);
+  }
+  return std::make_unique<Part>(rank, bytes, whole.symmetric(), std::move(peers));
+}
+
+}  // namespace
+
+absl::StatusOr<RankMemory> RankMemory::Allocate(Rank& rank, const Schedule& schedule, const Plan& plan) {
+  RankMemory memory(rank.rank(), plan);
+  RETURN_IF_ERROR(memory.AllocateBuffers(rank));
+  RETURN_IF_ERROR(memory.PlaceTensors(rank, schedule));
+  return memory;
+}
+
+int64_t RankMemory::BytesOf(size_t buffer) const {
+  return plan_->buffers[buffer].elements * static_cast<int64_t>(SizeOf(plan_->buffers[buffer].dtype));
+}
+
+absl::Status RankMemory::AllocateBuffers(Rank& rank) {
+  int64_t end[2] = {kCanaryBytes, kCanaryBytes};  // of the local and the symmetric allocation
+  std::vector<int64_t> begin;
+  for (size_t i = 0; i < plan_->buffers.size(); ++i) {
+    int64_t& at = end[plan_->buffers[i].symmetric];
+    begin.push_back(at);
+    if (plan_->buffers[i].role != BufferRole::kSync) at += (BytesOf(i) + kCanaryBytes + kLine - 1) / kLine * kLine;
+  }
+  ASSIGN_OR_RETURN(symmetric_, rank.Allocate(end[true], /*symmetric=*/true));
+  ASSIGN_OR_RETURN(local_, rank.Allocate(end[false], /*symmetric=*/false));
+  std::memset(symmetric_->own(), kCanary, symmetric_->bytes());
+  std::memset(local_->own(), kCanary, local_->bytes());
+  for (size_t i = 0; i < plan_->buffers.size(); ++i) {
+    const Buffer& buffer = plan_->buffers[i];
+    buffers_.emplace_back();
+    if (buffer.role == BufferRole::kSync) continue;
+    buffers_.back() = Cut(buffer.symmetric ? *symmetric_ : *local_, begin[i], BytesOf(i), rank.rank(), rank.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankMemory::PlaceTensors(Rank& rank, const Schedule& schedule) {
+  const Graph& g = schedule.graph;
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
+  std::vector<Placed> outputs;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const auto placed = [&](const std::string& name) {
+      return Placed{name, IndexOf(name), Placement(types[id], rank.size(), rank.rank())};
+    };
+    if (const auto* input = As<Input>(g, id)) inputs_.push_back(placed(input->name));
+    if (const auto* state = As<State>(g, id)) results_.push_back(placed(state->name));
+    if (const auto* output = As<Output>(g, id)) outputs.push_back(placed(output->name));
+  }
+  results_.insert(results_.end(), outputs.begin(), outputs.end());
+  return absl::OkStatus();
+}
+
+int RankMemory::IndexOf(const std::string& name) const {
+  for (size_t i = 0; i < plan_->buffers.size(); ++i) {
+    const BufferRole role = plan_->buffers[i].role;
+    const bool named = role != BufferRole::kTemp && role != BufferRole::kSync;
+    if (named && plan_->buffers[i].name == name) return static_cast<int>(i);
+  }
+  CC_CHECK(false);
+}
+
+std::vector<Memory*> RankMemory::buffers() const {
+  std::vector<Memory*> all;
+  for (const std::unique_ptr<Memory>& buffer : buffers_) all.push_back(buffer.get());
+  return all;
+}
+
+void RankMemory::Fill(uint64_t seed, int step) {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    const bool keeps = plan_->buffers[i].role == BufferRole::kState && step > 0;
+    if (buffers_[i] != nullptr && !keeps) std::memset(own(i), kPoison, BytesOf(i));
+  }
+  const auto fill = [&](const Placed& tensor) {
+    const TensorType& type = tensor.placement.type();
+    const int rank = type.layout.kind == Layout::Kind::kLocal ? rank_ : 0;
+    tensor.placement.ForEach([&](int64_t place, int64_t index) {
+      StoreElement(type.dtype, own(tensor.buffer), place, TestValue(seed, tensor.name, type.dtype, step, rank, index));
+    });
+  };
+  for (const Placed& input : inputs_) fill(input);
+  for (const Placed& result : results_) {
+    if (step == 0 && plan_->buffers[result.buffer].role == BufferRole::kState) fill(result);
+  }
+  inputs_before_.clear();
+  for (const Placed& input : inputs_) inputs_before_.emplace_back(own(input.buffer), BytesOf(input.buffer));
+}
+
+absl::Status RankMemory::CheckUntouched() const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Placed& input = inputs_[i];
+    if (std::memcmp(inputs_before_[i].data(), own(input.buffer), inputs_before_[i].size()) == 0) continue;
+    return absl::InternalError(absl::StrCat("input \"", input.name, "\" has changed"));
+  }
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (buffers_[i] == nullptr) continue;
+    const auto touched = [&](int64_t byte) { return static_cast<unsigned char>(own(i)[byte]) != kCanary; };
+    for (int64_t k = 0; k < kCanaryBytes; ++k) {
+      const bool before = touched(-1 - k), behind = touched(BytesOf(i) + k);
+      if (!before && !behind) continue;
+      return absl::InternalError(absl::StrCat("buffer \"", plan_->buffers[i].name, "\" of ", BytesOf(i),
+                                              " bytes: byte ", k, before ? " before its begin" : " behind its end",
+                                              " was written"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string RankMemory::Read() const {
+  std::string all;
+  for (const Placed& result : results_) all += result.placement.Read(own(result.buffer));
+  return all;
+}
+
+}  // namespace coconet

@@ -1,0 +1,59 @@
+#ifndef COCONET_TESTS_RANK_MEMORY_H_
+#define COCONET_TESTS_RANK_MEMORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/schedule.h"
+#include "runtime/rank.h"
+#include "tests/placement.h"
+
+namespace coconet {
+
+/// A tensor of a schedule on one rank.
+struct Placed {
+  std::string name;
+  int buffer = -1;  // of the plan
+  Placement placement;
+};
+
+/// One rank's memory for a lowered schedule, with canaries between the buffers.
+class RankMemory {
+ public:
+  /// Collective.
+  static absl::StatusOr<RankMemory> Allocate(Rank& rank, const Schedule& schedule, const Plan& plan);
+
+  /// For Bind.
+  std::vector<Memory*> buffers() const;
+  /// What a step may change: states, then outputs.
+  const std::vector<Placed>& results() const { return results_; }
+
+  /// Before a step: NaNs everywhere but in the inputs' own elements, and in states after the first step.
+  void Fill(uint64_t seed, int step);
+  /// After it: inputs are what they were, padding included, and nothing was written between the buffers.
+  absl::Status CheckUntouched() const;
+  /// The elements of results(), one after the other, without padding.
+  std::string Read() const;
+
+ private:
+  RankMemory(int rank, const Plan& plan) : rank_(rank), plan_(&plan) {}
+  absl::Status AllocateBuffers(Rank& rank);
+  absl::Status PlaceTensors(Rank& rank, const Schedule& schedule);
+  int IndexOf(const std::string& name) const;
+  char* own(size_t buffer) const { return static_cast<char*>(buffers_[buffer]->own()); }
+  int64_t BytesOf(size_t buffer) const;
+
+  int rank_;
+  const Plan* plan_;
+  std::unique_ptr<Memory> symmetric_, local_;     // what the buffers are cut from
+  std::vector<std::unique_ptr<Memory>> buffers_;  // null: flags and counters, which Bind allocates
+  std::vector<Placed> inputs_, results_;
+  std::vector<std::string> inputs_before_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_RANK_MEMORY_H_
