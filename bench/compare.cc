@@ -123,7 +123,8 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
                         .cell = cell,
                         .name = measured[i].name,
                         .timing = measured[i].timing,
-                        .steps = measured[i].steps});
+                        .steps = measured[i].steps,
+                        .preempted = measured[i].preempted});
   }
   if (field.ours != nullptr) {
     for (Finding& fact : Facts(cell, field.ours->program())) findings.push_back(std::move(fact));

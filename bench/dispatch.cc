@@ -72,7 +72,8 @@ absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOp
                         .cell = cell,
                         .name = contenders[i].name,
                         .timing = measured[i].timing,
-                        .steps = measured[i].steps});
+                        .steps = measured[i].steps,
+                        .preempted = measured[i].preempted});
     ASSIGN_OR_RETURN(const std::vector<Finding> calls, CountCalls(contenders[i], cell));
     findings.insert(findings.end(), calls.begin(), calls.end());
   }

@@ -18,16 +18,17 @@ std::string OneLine(absl::string_view text) { return absl::StrReplaceAll(text, {
 std::string Line(const Finding& f) {
   const Timing& t = f.timing;
   return absl::StrCat(OneLine(f.side), "\t", Text(f.cell), "\t", OneLine(f.name), "\t", t.median_us, "\t", t.low_us,
-                      "\t", t.high_us, "\t", t.samples, "\t", f.steps, "\t", OneLine(f.detail), "\n");
+                      "\t", t.high_us, "\t", t.samples, "\t", f.steps, "\t", f.preempted, "\t", OneLine(f.detail),
+                      "\n");
 }
 
 std::optional<Finding> ParseLine(absl::string_view line) {
   const std::vector<std::string> part = absl::StrSplit(line, '\t');
   Finding f;
   Timing& t = f.timing;
-  if (part.size() != 9 || !absl::SimpleAtod(part[3], &t.median_us) || !absl::SimpleAtod(part[4], &t.low_us) ||
+  if (part.size() != 10 || !absl::SimpleAtod(part[3], &t.median_us) || !absl::SimpleAtod(part[4], &t.low_us) ||
       !absl::SimpleAtod(part[5], &t.high_us) || !absl::SimpleAtoi(part[6], &t.samples) ||
-      !absl::SimpleAtoi(part[7], &f.steps)) {
+      !absl::SimpleAtoi(part[7], &f.steps) || !absl::SimpleAtoi(part[8], &f.preempted)) {
     return std::nullopt;
   }
   absl::StatusOr<Cell> cell = ParseCell(part[1]);
@@ -35,7 +36,7 @@ std::optional<Finding> ParseLine(absl::string_view line) {
   f.cell = *cell;
   f.side = part[0];
   f.name = part[2];
-  f.detail = part[8];
+  f.detail = part[9];
   return f;
 }
 

@@ -30,6 +30,7 @@ struct Finding {
   std::string name = {};  // which form of the baseline, which kernel of the limit
   Timing timing = {};     // of one step
   int64_t steps = 0;      // a sample
+  int preempted = 0;      // samples in which something else took a rank's core away
   std::string detail = {};
   bool operator==(const Finding&) const = default;
 };

@@ -14,7 +14,8 @@ TEST(Finding, SurvivesItsFile) {
        .cell = {DType::kF16, 1 << 24},
        .name = "a name",
        .timing = {.median_us = 12.25, .low_us = 12, .high_us = 13.5, .samples = 101},
-       .steps = 7},
+       .steps = 7,
+       .preempted = 3},
       {.side = "variant", .cell = {DType::kF32, 0}, .detail = "fuse(RS, C, AG) (two-shot)"}};
   ASSERT_TRUE(WriteFindings(file, findings).ok());
   const absl::StatusOr<std::vector<Finding>> read = ReadFindings(file);

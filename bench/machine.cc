@@ -75,4 +75,9 @@ void AddMachine(Row& row) {
       .Set("date", absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
 }
 
+double LoadAverage() {
+  double load = 0;
+  return getloadavg(&load, 1) == 1 ? load : 0;
+}
+
 }  // namespace coconet::bench

@@ -9,6 +9,9 @@ namespace coconet::bench {
 /// "compiler", "mpi", "vectors" (of the baseline's loops), "revision" (where a checkout is known) and "date".
 void AddMachine(Row& row);
 
+/// How many threads wanted to run in the last minute, on average: ours, when nothing else runs.
+double LoadAverage();
+
 }  // namespace coconet::bench
 
 #endif  // COCONET_BENCH_MACHINE_H_

@@ -1,5 +1,7 @@
 #include "bench/rounds.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -20,14 +22,25 @@ absl::Status Meet(Rank& rank) {
   return rank.exchange().Barrier();
 }
 
-/// This rank's time of so many steps, after one that is not timed.
-absl::StatusOr<double> TimeHere(Rank& rank, const Contender& contender, int64_t steps) {
+struct Sample {
+  double us = 0;
+  double preemptions = 0;  // of the calling thread
+};
+
+double PreemptionsSoFar() {
+  rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? static_cast<double>(usage.ru_nivcsw) : 0;
+}
+
+/// This rank's sample of so many steps, after one that is not timed.
+absl::StatusOr<Sample> SampleHere(Rank& rank, const Contender& contender, int64_t steps) {
   RETURN_IF_ERROR(contender.run(1));
+  const double before = PreemptionsSoFar();
   RETURN_IF_ERROR(Meet(rank));
   const auto start = std::chrono::steady_clock::now();
   RETURN_IF_ERROR(contender.run(steps));
   const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
-  return spent.count();
+  return Sample{.us = spent.count(), .preemptions = PreemptionsSoFar() - before};
 }
 
 struct Pace {
@@ -38,8 +51,8 @@ struct Pace {
 absl::StatusOr<Pace> FindPace(Rank& rank, const Contender& contender, const RoundTerms& terms) {
   Pace pace{.steps = std::max<int64_t>(terms.steps, 1)};
   for (;; pace.steps *= 2) {
-    ASSIGN_OR_RETURN(const double here, TimeHere(rank, contender, pace.steps));
-    ASSIGN_OR_RETURN(pace.sample_us, rank.exchange().Max(here));
+    ASSIGN_OR_RETURN(const Sample here, SampleHere(rank, contender, pace.steps));
+    ASSIGN_OR_RETURN(pace.sample_us, rank.exchange().Max(here.us));
     if (terms.steps > 0 || pace.sample_us >= terms.min_sample_us || pace.steps >= kMaxSteps) return pace;
   }
 }
@@ -76,20 +89,25 @@ absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank, absl::Span<con
   std::mt19937 random(20240229);  // any number, but the same on all ranks
   std::vector<size_t> order(contenders.size());
   std::iota(order.begin(), order.end(), 0);
-  std::vector<double> times(contenders.size() * rounds);
+  std::vector<double> times(contenders.size() * rounds), preemptions(times.size());
   for (int round = 0; round < rounds; ++round) {
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
     for (const size_t c : order) {
-      ASSIGN_OR_RETURN(times[c * rounds + round], TimeHere(rank, contenders[c], paces[c].steps));
+      ASSIGN_OR_RETURN(const Sample here, SampleHere(rank, contenders[c], paces[c].steps));
+      times[c * rounds + round] = here.us;
+      preemptions[c * rounds + round] = here.preemptions;
     }
   }
   ASSIGN_OR_RETURN(times, MaxOverRanks(rank, std::move(times)));
+  ASSIGN_OR_RETURN(preemptions, MaxOverRanks(rank, std::move(preemptions)));
 
   std::vector<Measured> measured;
   for (size_t c = 0; c < contenders.size(); ++c) {
     absl::Span<double> samples(&times[c * rounds], rounds);
     for (double& sample : samples) sample /= static_cast<double>(paces[c].steps);
-    measured.push_back({contenders[c].name, Summarize(samples), paces[c].steps});
+    const auto first = preemptions.begin() + static_cast<int64_t>(c) * rounds;
+    const auto preempted = std::count_if(first, first + rounds, [](double n) { return n > 0; });
+    measured.push_back({contenders[c].name, Summarize(samples), paces[c].steps, static_cast<int>(preempted)});
   }
   return measured;
 }

@@ -31,6 +31,7 @@ struct Measured {
   std::string name;
   Timing timing;      // of one step
   int64_t steps = 0;  // a sample
+  int preempted = 0;  // samples in which something else took a rank's core away
 };
 
 /// Collective. Times contenders in interleaved rounds: each round runs all of them once, in an order of its own that is

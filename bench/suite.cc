@@ -168,7 +168,7 @@ Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind, con
   row.Set("case", std::string(name)).Set("ranks", ranks).Set("n", cell.n).Set("dtype", std::string(Name(cell.dtype)));
   for (const char* field : {"ours_us", "baseline_us", "ratio", "limit_us", "of_limit", "vs_default"})
     row.Set(field, nullptr);
-  return row.Set("ranks_are", std::string(kind));
+  return row.Set("ranks_are", std::string(kind)).Set("load_before", LoadAverage());
 }
 
 absl::Status Suite::Fail(Row row, const absl::Status& why) {

@@ -104,6 +104,7 @@ absl::Status Suite::Final(int ranks, const Cell& cell, std::vector<Trial> trials
     baseline_us = baseline.timing.median_us;
     SetOurs(row, ours);
     SetTime(row, "baseline", baseline.timing);
+    row.Set("baseline_preempted", baseline.preempted);
     SetLimit(row, *found, cell);
     row.Set("ratio", ratio).Set("baseline_form", baseline.name).Set("mpi_setting", trial.setting.name);
     row.Set("mpi_parameters", absl::StrJoin(trial.setting.parameters, " ", absl::PairFormatter("=")));

@@ -34,7 +34,8 @@ void SetTime(Row& row, absl::string_view side, const Timing& timing) {
 
 void SetOurs(Row& row, const Finding& ours) {
   SetTime(row, "ours", ours.timing);
-  row.Set("rounds", ours.timing.samples).Set("steps_a_sample", ours.steps).Set("data", "warm: a sample follows a step");
+  row.Set("rounds", ours.timing.samples).Set("steps_a_sample", ours.steps).Set("preempted", ours.preempted);
+  row.Set("data", "warm: a sample follows a step");
 }
 
 void SetVariant(Row& row, absl::Span<const Finding> findings) {

@@ -1,6 +1,7 @@
 #include "jit/lower.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/env.h"
+#include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "jit/buffers.h"
 #include "jit/emit.h"
@@ -91,6 +93,24 @@ std::string ProtocolOf(const Units& u) {
   return words.empty() ? "-" : absl::StrJoin(words, "+");
 }
 
+/// What COCONET_DUMP and COCONET_DEBUG ask to see.
+void Show(const Schedule& schedule, const Config& config, const Lowered& lowered) {
+  const Env& env = GetEnv();
+  if (env.Dumps("schedule") || env.Dumps("plan")) {
+    const std::string text = absl::StrCat(Print(schedule), "# ", TraceText(schedule.trace), "\n# ", Text(config), "\n");
+    const std::string name = absl::StrCat(schedule.graph.name, "-", Fingerprint(text).substr(0, 12));
+    MaybeDump("schedule", name + ".schedule", text);
+    MaybeDump("plan", name + ".plan", Print(lowered.plan));
+  }
+  if (env.debug < 2) return;
+  std::string lines = absl::StrCat("coconet: lowered ", schedule.graph.name, ": ", Describe(schedule), "; ", Text(config), ": ",
+                                   lowered.plan.steps.size(), " steps\n");
+  if (env.debug >= 3) {
+    for (const Transformation& t : schedule.trace) absl::StrAppend(&lines, "coconet:   ", Text(t), "\n");
+  }
+  std::fputs(lines.c_str(), stderr);
+}
+
 }  // namespace
 
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, int ranks) {
@@ -118,6 +138,7 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, in
   lowered.plan.buffers = std::move(table.buffers);
   if (!kernels.empty()) lowered.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels);
   lowered.protocol = ProtocolOf(u);
+  Show(schedule, config, lowered);
   return lowered;
 }
 
