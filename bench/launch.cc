@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -23,10 +25,17 @@
 namespace coconet::bench {
 namespace {
 
+/// A copy of this program: the file it was started from may be built anew before all workers have run.
+absl::StatusOr<std::string> CopyOfSelf(const std::string& folder) {
+  const std::string copy = absl::StrCat(folder, "/worker");
+  std::error_code error;
+  if (!std::filesystem::exists(copy, error)) std::filesystem::copy_file("/proc/self/exe", copy, error);
+  if (error) return absl::UnavailableError(absl::StrCat("copy this program to ", copy, ": ", error.message()));
+  return copy;
+}
+
 absl::StatusOr<std::vector<std::string>> CommandLine(const Launch& launch, const std::string& out) {
-  char self[4096];
-  const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
-  if (length <= 0 || length == sizeof self) return absl::UnavailableError("/proc/self/exe: cannot be read");
+  ASSIGN_OR_RETURN(const std::string self, CopyOfSelf(launch.scratch));
   std::vector<std::string> line;
   if (launch.processes > 0) {
     line = {FindProgram("mpirun"),
@@ -40,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> CommandLine(const Launch& launch, const
     if (line[0].empty()) return absl::UnavailableError("mpirun: not on PATH; run setup.sh");
     for (const auto& [name, value] : launch.parameters) line.insert(line.end(), {"--mca", name, value});
   }
-  line.emplace_back(self, length);
+  line.push_back(self);
   line.insert(line.end(), launch.arguments.begin(), launch.arguments.end());
   line.push_back(absl::StrCat("--out=", out));
   return line;
