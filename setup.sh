@@ -10,6 +10,9 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 
+# A service or a container may start without HOME, which bazel and pip want too.
+export HOME="${HOME:-$(getent passwd "$EUID" | cut -d: -f6)}"
+
 readonly PACKAGES=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++
   libabsl-dev libbenchmark-dev libgmock-dev libgtest-dev libmd-dev libopenmpi-dev libsqlite3-dev openmpi-bin
