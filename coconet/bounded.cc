@@ -76,6 +76,7 @@ bool PoleWithin(Pw fn, const double* x, const double* e) {
 template <int kArity>
 double Spread(Pw fn, double (*eval)(const double*), const double* x, const double* e, double y) {
   if (PoleWithin(fn, x, e)) return kUndetermined;
+  if (std::any_of(e, e + kArity, [](double error) { return std::isinf(error); })) return kUndetermined;
   double spread = 0;
   for (unsigned signs = 0; signs < (1u << kArity); ++signs) {
     double corner[kArity];

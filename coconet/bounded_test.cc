@@ -55,6 +55,12 @@ TEST(BoundedPointwise, ARootNearZeroIsAsUncertainAsTheRootOfTheError) {
   EXPECT_NEAR(Unary(Pw::kSqrt, Near(1e-8, 3e-8)).error[0], 1e-4, 1e-9);
 }
 
+TEST(BoundedPointwise, WhatIsNotDeterminedMayBeNaNAndStaysSoWhereTheResultIsBounded) {
+  EXPECT_EQ(Unary(Pw::kTanh, Near(1, kInfinity)).error[0], kInfinity);
+  EXPECT_EQ(Unary(Pw::kSigmoid, Near(1, kInfinity)).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kMin, Near(1, kInfinity), Near(0, 0)).error[0], kInfinity);
+}
+
 TEST(BoundedPointwise, NearAPoleNothingIsDetermined) {
   EXPECT_EQ(Binary(Pw::kDiv, Near(1, 0), Near(1e-9, 1e-8)).error[0], kInfinity);
   EXPECT_EQ(Binary(Pw::kDiv, Near(1, 0), Near(0, 0)).error[0], kInfinity);

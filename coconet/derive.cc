@@ -78,35 +78,48 @@ Schedule Everywhere(Schedule s, const MoveKind& kind) {
   return s;
 }
 
-/// Schedules one step from `s`.
-std::vector<Schedule> Neighbours(const Schedule& s, const std::vector<MoveKind>& kinds, bool everywhere) {
-  std::vector<Schedule> neighbours;
-  for (const MoveKind& kind : kinds) {
-    if (everywhere) {
-      neighbours.push_back(Everywhere(s, kind));
+/// Which places a step of the derivation changes: one, giving every combination; or all that there are, where programs
+/// have many; or all, with the kinds of moves in one order only.
+enum class Scope : uint8_t { kOnePlace, kEverywhere, kEverywhereInOrder };
+
+/// A schedule, and from which kind of moves on it may be changed further.
+struct Derived {
+  Schedule schedule;
+  size_t first_kind = 0;
+};
+
+/// Schedules one step from `from`.
+std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>& kinds, Scope scope) {
+  std::vector<Derived> neighbours;
+  for (size_t k = from.first_kind; k < kinds.size(); ++k) {
+    if (scope != Scope::kOnePlace) {
+      neighbours.push_back(
+          {Everywhere(from.schedule, kinds[k]), scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
       continue;
     }
-    for (const Transformation& move : Moves(s, kind)) {
-      absl::StatusOr<Schedule> moved = Apply(s, move);
-      if (moved.ok()) neighbours.push_back(*std::move(moved));
+    for (const Transformation& move : Moves(from.schedule, kinds[k])) {
+      absl::StatusOr<Schedule> moved = Apply(from.schedule, move);
+      if (moved.ok()) neighbours.push_back({*std::move(moved)});
     }
   }
   return neighbours;
 }
 
 /// The closure of `plain`; nothing when it has more than `max_schedules`.
-std::optional<std::vector<Schedule>> Closure(const Schedule& plain, bool everywhere, int max_schedules) {
+std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope, int max_schedules) {
   const std::vector<MoveKind> kinds = MoveKindsOf(plain.graph);
   std::set<std::string> seen = {Print(plain)};
-  std::vector<Schedule> schedules = {plain};
+  std::vector<Derived> derived = {{plain}};
   // Breadth first finds the shortest trace of each first.
-  for (size_t next = 0; next < schedules.size(); ++next) {
-    for (Schedule& derived : Neighbours(schedules[next], kinds, everywhere)) {
-      if (!seen.insert(Print(derived)).second) continue;
-      if (static_cast<int>(schedules.size()) >= max_schedules) return std::nullopt;
-      schedules.push_back(std::move(derived));
+  for (size_t next = 0; next < derived.size(); ++next) {
+    for (Derived& found : Neighbours(derived[next], kinds, scope)) {
+      if (!seen.insert(Print(found.schedule)).second) continue;
+      if (static_cast<int>(derived.size()) >= max_schedules) return std::nullopt;
+      derived.push_back(std::move(found));
     }
   }
+  std::vector<Schedule> schedules;
+  for (Derived& d : derived) schedules.push_back(std::move(d.schedule));
   return schedules;
 }
 
@@ -118,8 +131,8 @@ bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
 
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options) {
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
-  for (bool everywhere : {false, true}) {
-    std::optional<std::vector<Schedule>> schedules = Closure(plain, everywhere, options.max_schedules);
+  for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
+    std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options.max_schedules);
     if (!schedules.has_value()) continue;
     std::stable_sort(schedules->begin(), schedules->end(),
                      [](const Schedule& a, const Schedule& b) { return a.trace.size() < b.trace.size(); });

@@ -203,6 +203,19 @@ TEST(Derive, MovesEverywhereAtOnceInLargePrograms) {
   EXPECT_NE(sliced_in_kernels, schedules.end());
 }
 
+TEST(Derive, TakesOneOrderOfMovesWhereAllAreTooMany) {
+  const Graph program = ScheduleOf(
+      "input g : f32[3, N] local\ninput h : f32[N] local\nstate p : f32[3, N] replicated\nstate m : f32[3, N]\n"
+      "state r : f32[N]\ns = all_reduce(sum, g)\nt = all_reduce(sum, h)\nr1 = update(r, 0.5 * r + t)\n"
+      "m1 = update(m, 0.5 * m + s + r1)\nu = all_reduce(sum, g * s)\nupdate(p, p - m1 * u)\n").graph;
+  const size_t everywhere = AllOf(program).size();
+  const absl::StatusOr<std::vector<Schedule>> fewer =
+      Derive(program, {.max_schedules = static_cast<int>(everywhere) - 1});
+  ASSERT_TRUE(fewer.ok()) << fewer.status();
+  EXPECT_LT(fewer->size(), everywhere);
+  CheckSchedules(program, *fewer);
+}
+
 TEST(Derive, SaysWhenThereAreTooMany) {
   EXPECT_EQ(
       Derive(Workload("adam"), {.max_schedules = 3}).status(),

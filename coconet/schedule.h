@@ -72,7 +72,8 @@ struct DeriveOptions {
 /// Every schedule reachable from the program by the transformations, deterministic order, simplest first, no
 /// duplicates (compared by canonical text). The first is the plain program. Graph transformations come
 /// before fusions in every trace. Where that makes more than max_schedules (every place doubles them), only the
-/// schedules that make each move wherever it can be made. ResourceExhausted when these are too many, too.
+/// schedules that make each move wherever it can be made, and where these are too many, too, those of them that make the
+/// kinds of moves in one order. ResourceExhausted when even these are more.
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options = {});
 
 /// No kernel contains a collective: communication is left to whole-tensor collectives.

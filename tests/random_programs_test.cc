@@ -30,7 +30,6 @@ namespace {
 constexpr int kRanks[] = {1, 2, 3, 4, 5, 8};
 constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 63, 64, 65, 130, 257};
 constexpr int kSchedules = 3;        // tried of each program
-constexpr int kMaxSchedules = 1 << 15;  // some have more places for moves than a user would wait for
 constexpr int kProgramsABatch = 40;  // share ranks and kernels
 constexpr int kShrinkTries = 40;     // each compiles for a second or so
 
@@ -44,7 +43,7 @@ Terms DrawTerms(std::mt19937_64& random) { return {kRanks[random() % std::size(k
 /// Adds up to `limit` schedules of the program, the plainest among them.
 absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit, std::mt19937_64& random,
                           VariantBatch& batch) {
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.max_schedules = kMaxSchedules}));
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   for (size_t i = 0; i < std::min(limit, schedules.size()); ++i) {
     const size_t at = schedules.size() <= limit ? i : i == 0 ? 0 : random() % schedules.size();
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
