@@ -16,7 +16,7 @@ namespace coconet::bench {
 struct Sides {
   bool ours = false;
   bool baseline = false;  // needs MPI
-  std::string form;       // of the baseline, by name; empty: all
+  std::string form = {};  // of the baseline, by name; empty: all
   bool limit = false;     // where it says something: from kLimitFrom elements on
 };
 

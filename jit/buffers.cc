@@ -84,7 +84,7 @@ std::vector<int> BufferTable::GatherTargets(const Units& u, NodeId gather) const
   return targets;
 }
 
-BufferTable AssignBuffers(const Units& u, int ranks) {
+BufferTable AssignBuffers(const Units& u, int ranks, bool pull) {
   const Graph& g = *u.graph;
   BufferTable table;
   table.of.assign(g.size(), -1);
@@ -110,7 +110,7 @@ BufferTable AssignBuffers(const Units& u, int ranks) {
   for (const Unit& unit : u.units) {
     if (unit.library) continue;
     for (NodeId id : unit.nodes) {
-      if (Is<AllReduce>(g, id) || Is<ReduceScatter>(g, id)) symmetric[u.Value(g.nodes[id].inputs[0])] = true;
+      if ((pull && Is<AllReduce>(g, id)) || Is<ReduceScatter>(g, id)) symmetric[u.Value(g.nodes[id].inputs[0])] = true;
       if (Is<AllGather>(g, id)) symmetric[id] = true;
     }
   }
@@ -126,8 +126,8 @@ BufferTable AssignBuffers(const Units& u, int ranks) {
   return table;
 }
 
-int AddSyncBuffer(BufferTable& table, std::string name, int64_t words, bool symmetric) {
-  table.buffers.push_back({std::move(name), BufferRole::kSync, DType::kI32, words, symmetric});
+int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements, bool symmetric) {
+  table.buffers.push_back({std::move(name), BufferRole::kSync, dtype, elements, symmetric});
   return static_cast<int>(table.buffers.size()) - 1;
 }
 

@@ -23,10 +23,11 @@ struct BufferTable {
 
 /// Inputs, states and outputs by declaration, then temporaries; temporaries whose lives do not overlap share a buffer.
 /// A tensor that is not sliced is padded so that every contiguous slicing of it fits.
-BufferTable AssignBuffers(const Units& u, int ranks);
+/// `pull`: kernels load the operands of AllReduces where they are, so these must be symmetric.
+BufferTable AssignBuffers(const Units& u, int ranks, bool pull);
 
-/// Adds a buffer of flags or counters (32-bit words) and returns its index.
-int AddSyncBuffer(BufferTable& table, std::string name, int64_t words, bool symmetric);
+/// Adds a buffer that a kernel step keeps for itself from step to step, zero before the first, and returns its index.
+int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements, bool symmetric);
 
 }  // namespace coconet
 

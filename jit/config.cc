@@ -16,10 +16,13 @@ namespace {
 
 constexpr absl::string_view kProtocols[] = {"library", "generated"};
 constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
+constexpr absl::string_view kOneShots[] = {"pull", "push"};
 constexpr int64_t kMaxChunk = int64_t{1} << 30;
 constexpr int kMaxBlocks = 1024;
 /// Below this working set everything stays in cache, where bypassing it only costs.
 constexpr int64_t kStreamingBytes = 4 << 20;
+/// Up to here an operand is copied in less time than a wait takes.
+constexpr int64_t kPushBytes = 256 << 10;
 /// Below this many elements a second thread costs more to wake than it saves.
 constexpr int64_t kBlocksElements = 1 << 14;
 
@@ -34,6 +37,8 @@ struct Traits {
   bool unfused_collective = false;
   bool library_possible = true;  // unfused slices are contiguous
   bool chunk_flags = false;      // a kernel computes on what it gathered
+  bool fused_all_reduce = false, unfused_all_reduce = false;
+  int64_t all_reduce_bytes = 0;  // of the largest
   int64_t bytes = 0;
   int64_t elements = 0;
 };
@@ -69,6 +74,11 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     const int64_t elements = NumElements(type.shape);
     t.elements = std::max(t.elements, elements);
     if (Is<Input>(s.graph, id) || Is<State>(s.graph, id)) t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
+    if (Is<AllReduce>(s.graph, id)) {
+      t.fused_all_reduce = t.fused_all_reduce || fused[id];
+      t.unfused_all_reduce = t.unfused_all_reduce || !fused[id];
+      t.all_reduce_bytes = std::max(t.all_reduce_bytes, elements * static_cast<int64_t>(SizeOf(type.dtype)));
+    }
     if (!Communicates(s.graph, id) || fused[id]) continue;
     t.unfused_collective = true;
     const TensorType& sliced = Is<AllGather>(s.graph, id) ? (*types)[s.graph.nodes[id].inputs[0]] : type;
@@ -83,7 +93,8 @@ Traits TraitsOf(const Schedule& s, int ranks) {
 
 std::string Text(const Config& c) {
   return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk, " blocks=", c.blocks,
-                      " stream=", kStreamings[static_cast<int>(c.streaming)]);
+                      " stream=", kStreamings[static_cast<int>(c.streaming)],
+                      " one-shot=", kOneShots[static_cast<int>(c.one_shot)]);
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -92,12 +103,12 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   std::vector<std::string> words = absl::StrSplit(text, ' ');
-  if (words.size() != 5) return error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S'");
+  if (words.size() != 6) return error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O'");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  const std::pair<absl::string_view, int> names[] = {{"vec", 1}, {"chunk", 2}, {"blocks", 3}, {"stream", 4}};
-  std::array<std::string, 4> values;
+  const std::pair<absl::string_view, int> names[] = {{"vec", 1}, {"chunk", 2}, {"blocks", 3}, {"stream", 4}, {"one-shot", 5}};
+  std::array<std::string, 5> values;
   for (const auto& [name, at] : names) {
     const std::vector<std::string> pair = absl::StrSplit(words[at], absl::MaxSplits('=', 1));
     if (pair.size() != 2 || pair[0] != name) return error(absl::StrCat("want ", name, "=... as word ", at + 1));
@@ -109,6 +120,9 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   const int streaming = Find(kStreamings, values[3]);
   if (streaming < 0) return error("unknown stream; there are none, shared, all");
   c.streaming = static_cast<Streaming>(streaming);
+  const int one_shot = Find(kOneShots, values[4]);
+  if (one_shot < 0) return error("unknown one-shot; there are pull, push");
+  c.one_shot = static_cast<OneShot>(one_shot);
   return c;
 }
 
@@ -134,10 +148,15 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   }
   std::vector<Config> configs;
   for (Protocol protocol : protocols) {
+    const bool all_reduces = t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated);
+    std::vector<OneShot> one_shots = {OneShot::kPull};
+    if (all_reduces && space.ranks > 1 && t.all_reduce_bytes <= kPushBytes) one_shots.push_back(OneShot::kPush);
     for (int64_t chunk : chunks) {
       for (int b : blocks) {
         for (Streaming streaming : streamings) {
-          configs.push_back({protocol, std::max(space.vector_bytes / 4, 1), chunk, b, streaming});
+          for (OneShot one_shot : one_shots) {
+            configs.push_back({protocol, std::max(space.vector_bytes / 4, 1), chunk, b, streaming, one_shot});
+          }
         }
       }
     }

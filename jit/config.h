@@ -17,6 +17,12 @@ enum class Protocol : uint8_t {
   kGenerated,  // our own kernels over symmetric memory: AllReduce one-shot, ReduceScatter and AllGather direct
 };
 
+/// How a kernel that reduces whole tensors (AllReduce, one-shot) gets the other ranks' operands.
+enum class OneShot : uint8_t {
+  kPull,  // loads them where they are: waits until all are there, and again until all have been read
+  kPush,  // each rank stores its operand on all others, in memory for two steps: one wait a step, and a copy more
+};
+
 /// Which stores bypass the cache (host: non-temporal).
 enum class Streaming : uint8_t {
   kNone,
@@ -24,13 +30,14 @@ enum class Streaming : uint8_t {
   kAll,     // all of them
 };
 
-/// The numbers that a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none" and parses back.
+/// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull" and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;          // elements a lane group handles at once; power of two, 1..64
   int64_t chunk = 4096;  // elements between flags, and between hand-overs to blocks; multiple of vec
   int blocks = 1;        // thread blocks a kernel; on the host threads a rank
   Streaming streaming = Streaming::kNone;
+  OneShot one_shot = OneShot::kPull;
   bool operator==(const Config&) const = default;
 };
 

@@ -21,37 +21,37 @@ Schedule Find(const Graph& program, absl::string_view words) {
 Graph Adam(int64_t n) { return BindSizes(MakeWorkload("adam").value(), {{"N", n}}).value(); }
 
 TEST(Config, PrintsAndParsesBack) {
-  const Config config{Protocol::kGenerated, 8, 32768, 3, Streaming::kShared};
-  EXPECT_EQ(Text(config), "generated vec=8 chunk=32768 blocks=3 stream=shared");
+  const Config config{Protocol::kGenerated, 8, 32768, 3, Streaming::kShared, OneShot::kPull};
+  EXPECT_EQ(Text(config), "generated vec=8 chunk=32768 blocks=3 stream=shared one-shot=pull");
   EXPECT_EQ(ParseConfig(Text(config)).value(), config);
 }
 
 TEST(Config, RefusesWhatItDoesNotPrint) {
   const auto words = [](absl::string_view text) { return std::string(ParseConfig(text).status().message()); };
-  EXPECT_EQ(words("mpi vec=8 chunk=64 blocks=1 stream=none"),
-            "config \"mpi vec=8 chunk=64 blocks=1 stream=none\": unknown protocol; there are library, generated");
-  EXPECT_EQ(words("library vec=x chunk=64 blocks=1 stream=none"),
-            "config \"library vec=x chunk=64 blocks=1 stream=none\": vec is no number");
-  EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none"),
-            "config \"library chunk=64 vec=8 blocks=1 stream=none\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S'");
-  EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none").ok());
+  EXPECT_EQ(words("mpi vec=8 chunk=64 blocks=1 stream=none one-shot=pull"),
+            "config \"mpi vec=8 chunk=64 blocks=1 stream=none one-shot=pull\": unknown protocol; there are library, generated");
+  EXPECT_EQ(words("library vec=x chunk=64 blocks=1 stream=none one-shot=pull"),
+            "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
+  EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
+            "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O'");
+  EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
 }
 
 TEST(Validate, RefusesNumbersOutOfRange) {
   const Schedule s = Find(Adam(1024), "AR; fuse(C)");
   const auto words = [&](Config config) { return std::string(Validate(config, s, {.ranks = 2}).message()); };
-  EXPECT_EQ(words({.vec = 12}), "config \"library vec=12 chunk=4096 blocks=1 stream=none\": want vec a power of two in 1..64");
+  EXPECT_EQ(words({.vec = 12}), "config \"library vec=12 chunk=4096 blocks=1 stream=none one-shot=pull\": want vec a power of two in 1..64");
   EXPECT_EQ(words({.vec = 16, .chunk = 8}),
-            "config \"library vec=16 chunk=8 blocks=1 stream=none\": want chunk a multiple of vec, at most 1073741824");
-  EXPECT_EQ(words({.blocks = 0}), "config \"library vec=16 chunk=4096 blocks=0 stream=none\": want blocks in 1..1024");
+            "config \"library vec=16 chunk=8 blocks=1 stream=none one-shot=pull\": want chunk a multiple of vec, at most 1073741824");
+  EXPECT_EQ(words({.blocks = 0}), "config \"library vec=16 chunk=4096 blocks=0 stream=none one-shot=pull\": want blocks in 1..1024");
   EXPECT_EQ(words({}), "");
 }
 
 TEST(Validate, RefusesALibraryThatSumsInAnyOrder) {
   const ConfigSpace in_order{.ranks = 2, .library = false};
   EXPECT_EQ(Validate({}, Find(Adam(1024), "AR; fuse(C)"), in_order).message(),
-            "config \"library vec=16 chunk=4096 blocks=1 stream=none\": library collectives do not sum in rank order");
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": library collectives do not sum in rank order");
   EXPECT_TRUE(Validate({}, Find(Adam(1024), "fuse(AR, C)"), in_order).ok());
 }
 
@@ -68,10 +68,25 @@ TEST(Configs, AreDistinctAndLegalForEverySchedule) {
   }
 }
 
+TEST(Configs, PushSmallOperandsToKernelsThatReduceThemWhole) {
+  const auto pushes = [](const Graph& program, const char* words, ConfigSpace space) {
+    for (const Config& config : Configs(Find(program, words), space)) {
+      if (config.one_shot == OneShot::kPush) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(pushes(Adam(1024), "fuse(AR, C)", {.ranks = 2}));
+  EXPECT_TRUE(pushes(Adam(1024), "AR; fuse(C)", {.ranks = 2}));  // generated
+  EXPECT_FALSE(pushes(Adam(1024), "fuse(AR, C)", {.ranks = 1}));
+  EXPECT_FALSE(pushes(Adam(1024), "fuse(RS, C, AG); slice m v", {.ranks = 2}));
+  EXPECT_FALSE(pushes(Adam(1 << 20), "fuse(AR, C)", {.ranks = 2}));
+}
+
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {
   const std::vector<Config> configs = Configs(Find(Adam(4096), "AR; fuse(C)"), {.ranks = 2, .library = false});
-  ASSERT_EQ(configs.size(), 1u);
+  ASSERT_EQ(configs.size(), 2u);  // by pull and by push
   EXPECT_EQ(configs[0].protocol, Protocol::kGenerated);
+  EXPECT_EQ(configs[1].protocol, Protocol::kGenerated);
 }
 
 TEST(Configs, StreamOnlyWhatDoesNotFitInCache) {

@@ -14,6 +14,8 @@
 namespace coconet {
 namespace {
 
+constexpr int64_t kPieceElements = 64;  // so that pieces begin at cache lines, in every type
+
 /// Builds the text of one kernel. Used once.
 class Emitter {
  public:
@@ -31,8 +33,11 @@ class Emitter {
   absl::Status EmitPush(NodeId gather);
   bool Streams(int buffer) const;
   bool Waits() const { return collective_ && ranks_ > 1; }
+  bool Pushes() const { return !pushed_.empty(); }
 
+  void AddPushes();
   std::string LoopText(const Phase& phase) const;
+  std::string PushText();
   std::string PhaseAText();
   std::string PhaseBText();
   void AddPlaceFields();
@@ -50,6 +55,13 @@ class Emitter {
   int slice_dim_ = Layout::kFlat;
   bool collective_ = false;  // loads from or stores to peers
   Phase a_{.domain = Phase::Domain::kSlice}, b_{.domain = Phase::Domain::kWhole};
+  struct Push {
+    NodeId operand;
+    std::string name;  // of the Pushed in the text
+    int buffer;        // the pieces
+    int64_t stride;    // elements of a piece
+  };
+  std::vector<Push> pushed_;
   Arguments args_;
   Expressions expressions_{u_, unit_, ranks_, shape_, table_, args_};
 };
@@ -114,6 +126,37 @@ absl::Status Emitter::EmitStores() {
   return absl::OkStatus();
 }
 
+/// One-shot by pushing: where the operands of the kernel's AllReduces go on all ranks.
+void Emitter::AddPushes() {
+  if (config_.one_shot != OneShot::kPush || !Waits()) return;
+  for (NodeId id : u_.units[unit_].nodes) {
+    if (!Is<AllReduce>(g_, id)) continue;
+    const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
+    const auto same = [&](const Push& push) { return push.operand == operand; };
+    if (std::any_of(pushed_.begin(), pushed_.end(), same)) continue;
+    const std::string name = absl::StrCat("pushed", pushed_.size());
+    const int64_t stride = (NumElements(type(operand).shape) + kPieceElements - 1) / kPieceElements * kPieceElements;
+    const int buffer = AddSyncBuffer(table_, absl::StrCat("pieces", step_, ".", pushed_.size()), type(operand).dtype,
+                                     2 * ranks_ * stride, true);
+    expressions_.LoadAllFrom(operand, name + ".from");
+    pushed_.push_back({operand, name, buffer, stride});
+    b_.bytes_per_element += ranks_ * static_cast<int64_t>(SizeOf(type(operand).dtype));
+  }
+}
+
+std::string Emitter::PushText() {
+  std::string text, stores;
+  for (const Push& push : pushed_) {
+    const DType dtype = type(push.operand).dtype;
+    const std::string own = args_.Own(table_.of[push.operand], dtype);
+    absl::StrAppend(&text, "  const auto ", push.name, " = MakePushed(sync, ", own, ", ",
+                    args_.Peers(push.buffer, dtype), ", ", args_.Integer(absl::StrCat(push.name, "_stride"), push.stride), ");\n");
+    absl::StrAppend(&stores, "      StoreOthers<V>(", push.name, ".to, rank, i, Load<V>(", own, " + i));\n");
+  }
+  return absl::StrCat(text, "  ForChunks(grid, Cut{1, p.n, p.n}, 0, p.chunk, [&](const Chunk& c) {\n",
+                      LoopText({.domain = Phase::Domain::kWhole, .stores = stores}), "    return true;\n  });\n");
+}
+
 std::string Emitter::LoopText(const Phase& phase) const {
   return absl::StrCat("    ForEach<kV>(grid, c.begin, c.end, p.packed != 0, [&](auto lanes, Index i) {\n",
                       "      constexpr int V = decltype(lanes)::kCount;\n", phase.values, phase.stores, "    });\n");
@@ -155,8 +198,8 @@ void Emitter::AddPlaceFields() {
   if (!Waits()) return;
   const int64_t chunks = b_.reads_gathered ? cut.outer * ((per + config_.chunk - 1) / config_.chunk) : 0;
   const int64_t row = FlagSlots::Row(config_.blocks, chunks);
-  const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), ranks_ * row, true);
-  const int epochs = AddSyncBuffer(table_, absl::StrCat("epochs", step_), config_.blocks, false);
+  const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, ranks_ * row, true);
+  const int epochs = AddSyncBuffer(table_, absl::StrCat("epochs", step_), DType::kI32, config_.blocks, false);
   args_.Member("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, flags, 0}});
   args_.Member("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
   args_.Member("Control* control", "control", {{Arg::Kind::kControl, -1, 0}});
@@ -165,16 +208,17 @@ void Emitter::AddPlaceFields() {
 }
 
 std::string Emitter::BodyText() {
+  const std::string push = Pushes() ? PushText() : "";  // before the arguments that it uses are written
   std::string body = absl::StrCat("  const int rank = int(p.rank);\n", args_.LocalsText(), expressions_.scalars());
   if (!a_.stores.empty() || b_.reads_gathered) absl::StrAppend(&body, "  const Cut cut{p.outer, p.row_elements, p.per};\n");
   const bool streams = config_.streaming != Streaming::kNone;
   if (Waits()) {
     absl::StrAppend(&body, "  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs, p.row, rank, int(p.step), ",
-                    streams ? "kStreamed" : "kCached", ");\n  if (!Enter(sync, grid)) return;\n");
+                    streams ? "kStreamed" : "kCached", ");\n", push, "  if (!Enter(sync, grid)) return;\n");
   }
   absl::StrAppend(&body, PhaseAText(), PhaseBText());
   if (Waits()) {
-    absl::StrAppend(&body, "  Exit(sync, grid);\n");
+    absl::StrAppend(&body, Pushes() ? "  Leave(sync, grid);\n" : "  Exit(sync, grid);\n");
   } else if (streams) {
     absl::StrAppend(&body, "  StreamFence();\n");
   }
@@ -183,6 +227,7 @@ std::string Emitter::BodyText() {
 
 absl::StatusOr<EmittedKernel> Emitter::Emit() {
   RETURN_IF_ERROR(FindShape());
+  AddPushes();
   RETURN_IF_ERROR(EmitStores());
   if (!b_.stores.empty() && !b_.reads_gathered) args_.Integer("n", NumElements(shape_));
   AddPlaceFields();

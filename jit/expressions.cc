@@ -145,8 +145,10 @@ absl::StatusOr<std::string> Expressions::EvalCollective(Phase& phase, NodeId id)
   const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
   if (InUnit(operand) || table_.of[operand] < 0) return misplaced("on a value that is not in memory");
   phase.bytes_per_element += ranks_ * size;
-  return Define(phase, id,
-                InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", args_.Peers(table_.of[operand], type(operand).dtype), ", i)")));
+  const auto source = sources_.find(operand);
+  const std::string from =
+      source != sources_.end() ? source->second : args_.Peers(table_.of[operand], type(operand).dtype);
+  return Define(phase, id, InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", from, ", i)")));
 }
 
 absl::StatusOr<std::string> Expressions::Eval(Phase& phase, NodeId id) {

@@ -35,6 +35,9 @@ class Expressions {
   /// do not allow it, which Fuse refuses.
   absl::StatusOr<std::string> Eval(Phase& phase, NodeId id);
 
+  /// From now on the kernel's AllReduces load the ranks' copies of `operand` from the array of pointers `from`.
+  void LoadAllFrom(NodeId operand, std::string from) { sources_[operand] = std::move(from); }
+
   bool InUnit(NodeId id) const { return u_.unit_of[id] == unit_; }
   /// Statements before the phases: what is computed once a launch.
   const std::string& scalars() const { return scalars_; }
@@ -61,6 +64,7 @@ class Expressions {
   std::string scalars_;
   std::map<NodeId, std::string> scalar_names_;
   std::map<NodeId, bool> depends_;  // DependsOnOwnCollective
+  std::map<NodeId, std::string> sources_;  // LoadAllFrom
   int named_ = 0;                   // values, scalars and maps named so far
 };
 

@@ -72,7 +72,7 @@ int64_t LibraryBytes(const CollectiveStep& step, int ranks) {
   return 0;
 }
 
-std::string ProtocolOf(const Units& u) {
+std::string ProtocolOf(const Units& u, OneShot one_shot) {
   const Graph& g = *u.graph;
   std::vector<std::string> words;
   const auto add = [&](const char* word) {
@@ -88,7 +88,7 @@ std::string ProtocolOf(const Units& u) {
     if (unit.library) add("library");
     else if (scatter && gather) add("two-shot");
     else if (scatter || gather) add("direct");
-    if (all_reduce && !unit.library) add("one-shot");
+    if (all_reduce && !unit.library) add(one_shot == OneShot::kPush ? "one-shot push" : "one-shot");
   }
   return words.empty() ? "-" : absl::StrJoin(words, "+");
 }
@@ -116,7 +116,7 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, int ranks) {
   RETURN_IF_ERROR(Validate(config, schedule, {.ranks = ranks}));
   ASSIGN_OR_RETURN(const Units u, CutIntoUnits(schedule, config.protocol == Protocol::kLibrary));
-  BufferTable table = AssignBuffers(u, ranks);
+  BufferTable table = AssignBuffers(u, ranks, config.one_shot == OneShot::kPull || ranks == 1);
   Lowered lowered;
   lowered.plan.ranks = ranks;
   std::set<std::string> emitted;
@@ -137,7 +137,7 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, in
   }
   lowered.plan.buffers = std::move(table.buffers);
   if (!kernels.empty()) lowered.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels);
-  lowered.protocol = ProtocolOf(u);
+  lowered.protocol = ProtocolOf(u, config.one_shot);
   Show(schedule, config, lowered);
   return lowered;
 }

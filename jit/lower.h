@@ -15,7 +15,8 @@ namespace coconet {
 struct Lowered {
   Plan plan;
   std::string source;
-  /// How collectives are done, for tables: "library", "one-shot", "two-shot", "direct", joined by "+"; "-" without any.
+  /// How collectives are done, for tables: "library", "one-shot", "one-shot push", "two-shot",
+  /// "direct", joined by "+"; "-" without any.
   std::string protocol;
 };
 
@@ -26,7 +27,7 @@ struct Lowered {
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, int ranks);
 
 /// Version of the code generator: part of every tuning key; bumped when the same schedule and config mean other code.
-inline constexpr int kGeneratorVersion = 1;
+inline constexpr int kGeneratorVersion = 2;
 
 }  // namespace coconet
 

@@ -106,7 +106,7 @@ TEST(Lower, PadsRowsOfInnerSlices) {
   EXPECT_EQ(Outline(lowered.plan), "g* p* t0 flags0* epochs0 flags1* epochs1 | kernel RS | kernel AG ");
   EXPECT_EQ(lowered.plan.buffers[2].elements, 3 * 64);  // of each row 64 elements, not 35
   EXPECT_EQ(Lower(s, {}, 2).status().message(),
-            "config \"library vec=16 chunk=4096 blocks=1 stream=none\": library collectives want contiguous slices");
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": library collectives want contiguous slices");
 }
 
 TEST(Lower, NeedsNoFlagsForOneRank) {

@@ -32,7 +32,8 @@ struct WaitFailure {
 /// One a rank and bound plan, in device memory that peers can write (they raise `abort`).
 struct Control {
   unsigned abort;                 // non-zero: give up at the next wait; 1 + the rank that gave up first
-  unsigned spins;                 // polls of a flag before `wait` is called; 0 when ranks outnumber cores
+  unsigned spins;                 // host: polls of a flag before `wait` is called, ...
+  const unsigned char* near;      // ... but none where near[peer]: it shares a core with this rank
   unsigned long long timeout_ns;  // how long one wait may take
   /// Host only: the waiting policy, in one place (runtime/host/wait.cc). Returns false after the deadline or abort,
   /// with `failure` filled in.

@@ -22,10 +22,11 @@ struct Shown {
 constexpr int kRanks = 2;
 
 constexpr Shown kAdam[] = {
-    {"AR; fuse(C)", "library vec=16 chunk=4096 blocks=1 stream=none"},
-    {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none"},
-    {"RS; fuse(C); AG p; slice m v", "library vec=16 chunk=4096 blocks=1 stream=none"},
-    {"fuse(RS, C, AG); slice m v", "generated vec=16 chunk=4096 blocks=2 stream=shared"},
+    {"AR; fuse(C)", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
+    {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
+    {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=push"},
+    {"RS; fuse(C); AG p; slice m v", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
+    {"fuse(RS, C, AG); slice m v", "generated vec=16 chunk=4096 blocks=2 stream=shared one-shot=pull"},
 };
 
 constexpr absl::string_view kRowScaleProgram = R"(coconet 1
@@ -41,9 +42,9 @@ peak = update(most, max(most, abs(G)))
 update(w, w - lr * (G * scale + shift) / (peak + 1))
 )";
 constexpr Shown kRowScale[] = {
-    {"AR; fuse(C)", "generated vec=4 chunk=64 blocks=1 stream=none"},
-    {"fuse(RS[flat], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all"},
-    {"fuse(RS[1], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all"},
+    {"AR; fuse(C)", "generated vec=4 chunk=64 blocks=1 stream=none one-shot=pull"},
+    {"fuse(RS[flat], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all one-shot=pull"},
+    {"fuse(RS[1], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all one-shot=pull"},
 };
 
 absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown) {

@@ -31,11 +31,12 @@ struct Case {
   DType dtype;
   int ranks;
   Streaming streaming;
+  OneShot one_shot;
 };
 constexpr Case kCases[] = {
-    {DType::kF32, 2, Streaming::kNone},
-    {DType::kF16, 8, Streaming::kShared},
-    {DType::kBF16, 3, Streaming::kAll},
+    {DType::kF32, 2, Streaming::kNone, OneShot::kPull},
+    {DType::kF16, 8, Streaming::kShared, OneShot::kPush},
+    {DType::kBF16, 3, Streaming::kAll, OneShot::kPull},
 };
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
 /// A called function (pow's slow path) may save some registers there; more is a spill in the loop.
@@ -48,8 +49,8 @@ absl::Status AddKernels(absl::string_view workload, const Case& c, KernelSet& ke
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   for (const Schedule& schedule : schedules) {
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
-      ASSIGN_OR_RETURN(const Lowered lowered,
-                       Lower(schedule, {.protocol = protocol, .vec = kVec, .streaming = c.streaming}, c.ranks));
+      const Config config = {.protocol = protocol, .vec = kVec, .streaming = c.streaming, .one_shot = c.one_shot};
+      ASSIGN_OR_RETURN(const Lowered lowered, Lower(schedule, config, c.ranks));
       kernels.Add(lowered);
     }
   }

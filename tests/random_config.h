@@ -7,7 +7,8 @@
 
 namespace coconet {
 
-/// What of a config is in the text of kernels: vector width and streaming stores. Configs that share it share kernels.
+/// What of a config is in the text of kernels: vector width, streaming stores, one-shot by pull or push. Configs that
+/// share it share kernels.
 Config DrawCompiledConfig(std::mt19937_64& random);
 
 /// The rest, but the protocol: small chunks, so that there are many of them and many flags, and some blocks.

@@ -28,9 +28,12 @@ struct Sync {
   template <class Slot>
   CC_DEVICE bool WaitAll(const Sync& s, const Grid& grid, Slot slot) {
     bool ok = true;
-    for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
-      if (r != s.rank)
-        ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot, s.epoch, r, s.step, int(slot));
+    // First for those who need this core to get here, so that nobody spins while they could run.
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
+        if (r != s.rank && SharesCore(s.control, r) == (pass == 0))
+          ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot, s.epoch, r, s.step, int(slot));
+    }
     return grid.SyncAnd(ok);
   }
 };
@@ -63,6 +66,12 @@ CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Ind
     ok = WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
   return grid.SyncAnd(ok);
 }
+/// What was pushed here in this step may be overwritten: when peers push again, two steps on, they have seen me enter the
+/// step between.
+template <int kRanks>
+CC_DEVICE void Leave(const Sync<kRanks>& s, const Grid& grid) {
+  if (grid.ThreadId() == 0) s.epochs[grid.BlockId()] = s.epoch;
+}
 /// I have read my peers' inputs and written their outputs; returns when they have read mine and written mine.
 template <int kRanks>
 CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
@@ -71,6 +80,23 @@ CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
   if (!Sync<kRanks>::WaitAll(s, grid, slot)) return false;
   if (grid.ThreadId() == 0) s.epochs[grid.BlockId()] = s.epoch;
   return true;
+}
+
+/// Where one step's operands are pushed to and read from: two halves, used in turn, of a piece of `stride` elements a rank.
+template <int kRanks, class T>
+struct Pushed {
+  T* from[kRanks];  // each rank's operand, as this rank reads it
+  T* to[kRanks];    // this rank's operand on each rank; not of use on its own
+};
+template <int kRanks, class T>
+CC_DEVICE Pushed<kRanks, T> MakePushed(const Sync<kRanks>& s, T* own, T* const (&pieces)[kRanks], Index stride) {
+  Pushed<kRanks, T> p;
+  const Index half = Index(s.epoch & 1) * kRanks;
+  CC_UNROLL for (int r = 0; r < kRanks; ++r) {
+    p.from[r] = r == s.rank ? own : pieces[s.rank] + (half + r) * stride;
+    p.to[r] = pieces[r] + (half + s.rank) * stride;
+  }
+  return p;
 }
 
 // ---- Loads from and stores to all ranks; sums go 0 + 1 + ... so that every rank gets the same bits ------
@@ -96,6 +122,11 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
   CC_UNROLL for (int r = 0; r < kRanks; ++r) Store<kStream>(peers[r] + i, x);
+}
+template <int V, int kRanks, class T>
+CC_DEVICE void StoreOthers(T* const (&peers)[kRanks], int rank, Index i, Pack<Compute<T>, V> x) {
+  CC_UNROLL for (int r = 0; r < kRanks; ++r)
+    if (r != rank) Store<kCached>(peers[r] + i, x);
 }
 
 }  // namespace coconet

@@ -17,7 +17,7 @@ void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
   __atomic_compare_exchange_n(&control.abort, &running, 1 + control.rank, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/// Control::wait. The caller has done the policy's spins.
+/// Control::wait. The caller has done the policy's spins, if any.
 bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int peer, int step, int slot) {
   HostControl& control = static_cast<HostControl&>(*kernels);
   const auto found = [&] { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); };
@@ -46,9 +46,10 @@ std::string FlagName(const Plan& plan, const WaitFailure& failure) {
 
 }  // namespace
 
-void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms) {
+void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms, const unsigned char* near) {
   new (&control) HostControl();
   control.spins = terms.spins;
+  control.near = near;
   control.timeout_ns = static_cast<unsigned long long>(terms.timeout_ns);
   control.wait = WaitInKernel;
   control.rank = rank;

@@ -20,8 +20,8 @@ struct HostControl : Control {
   const Board* board;
 };
 
-/// Prepares zero-filled memory for the kernels of one rank.
-void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms);
+/// Prepares zero-filled memory for the kernels of one rank. `near`, as in Control, must outlive its use.
+void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms, const unsigned char* near);
 
 /// This rank's library collective at `step` failed: its peers shall give up too.
 void GiveUp(HostControl& control, int step);

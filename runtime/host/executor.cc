@@ -5,7 +5,7 @@
 namespace coconet {
 
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
-  Open(*control_, parts_.rank, *parts_.board, parts_.terms);
+  Open(*control_, parts_.rank, *parts_.board, parts_.kernel_terms, parts_.near.data());
 }
 
 absl::Status Executor::Run() {

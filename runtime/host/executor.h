@@ -32,7 +32,9 @@ class Executor final : public BoundPlan {
     Plan plan;
     int rank = 0;
     const Board* board = nullptr;
-    WaitTerms terms;
+    WaitTerms terms;         // of the team
+    WaitTerms kernel_terms;  // of kernels, for ranks with a core of their own
+    std::vector<unsigned char> near = {};  // by rank: shares a core with this one
     Team* team = nullptr;
     Communicator* library = nullptr;
     std::unique_ptr<Memory> shared = nullptr;  // the control first, then symmetric sync buffers

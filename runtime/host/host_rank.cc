@@ -84,10 +84,13 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   const SyncLayout layout = LayoutOf(plan);
   const int blocks = MostBlocks(plan);
   const int threads = blocks * parts_.topology.ranks_per_node;
+  timeout_s = timeout_s > 0 ? timeout_s : parts_.timeout_s;
   Executor::Parts parts{.plan = plan,
                         .rank = rank(),
                         .board = &parts_.board,
-                        .terms = TermsFor(threads, parts_.topology.cores, timeout_s > 0 ? timeout_s : parts_.timeout_s),
+                        .terms = TermsFor(threads, parts_.topology.cores, timeout_s),
+                        .kernel_terms = TermsFor(1, 1, timeout_s),
+                        .near = Near(blocks),
                         .team = &team_,
                         .library = parts_.library.get()};
   absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(layout.local_bytes);
@@ -99,6 +102,24 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   auto plan_here = std::make_unique<Executor>(std::move(parts));
   RETURN_IF_ERROR(exchange().Agree(resolved));  // and no rank runs before all have opened their controls
   return plan_here;
+}
+
+std::vector<unsigned char> HostRank::Near(int blocks) const {
+  const int ranks = parts_.topology.ranks_per_node;
+  const bool crowded = blocks * ranks > parts_.topology.cores;
+  std::vector<unsigned char> near(size(), crowded);
+  if (!crowded || !parts_.pin || parts_.topology.nodes > 1) return near;
+  const auto cores_of = [&](int local_rank) {
+    std::vector<int> cores = CoresOfBlocks(parts_.cores, local_rank, ranks);
+    cores.resize(std::min<size_t>(cores.size(), blocks));
+    return cores;
+  };
+  const std::vector<int> mine = cores_of(parts_.local_rank);
+  for (int peer = 0; peer < size(); ++peer) {
+    const std::vector<int> theirs = cores_of(peer);
+    near[peer] = std::find_first_of(mine.begin(), mine.end(), theirs.begin(), theirs.end()) != mine.end();
+  }
+  return near;
 }
 
 absl::Status HostRank::CheckSame(absl::string_view what, const std::string& mine) {

@@ -48,6 +48,9 @@ class HostRank final : public Rank {
   /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line that differs.
   absl::Status CheckSame(absl::string_view what, const std::string& mine);
 
+  /// By rank: whether it may need this rank's cores to get further, with so many blocks a rank.
+  std::vector<unsigned char> Near(int blocks) const;
+
   Parts parts_;
   Team team_;
 };

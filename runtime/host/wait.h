@@ -8,7 +8,7 @@ namespace coconet {
 
 /// How a thread waits for a word that another thread or process writes: the one policy, of kernels, collectives,
 /// exchange and block teams. First polls with a CPU pause between them, for about 2 us, where every waiter has a
-/// core of its own, else none; then yields; after about 1 ms sleeps between polls.
+/// core of its own, else none (kernels: none for peers on the same core); then yields; after about 1 ms sleeps between polls.
 struct WaitTerms {
   unsigned spins = 0;      // polls before the first yield
   int64_t timeout_ns = 0;  // from the first yield on

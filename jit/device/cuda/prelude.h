@@ -188,6 +188,8 @@ CC_DEVICE unsigned long long NowNs() {
   return t;
 }
 
+CC_DEVICE constexpr bool SharesCore(const Control*, int) { return false; }  // resident blocks all run
+
 /// Waits until *flag has reached `epoch`. False after the deadline or an abort, with control->failure filled in.
 CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step, int slot) {
   unsigned found = LoadAcquire(flag);

@@ -295,9 +295,12 @@ CC_DEVICE void Pause() {
 #endif
 }
 
+/// Rank `peer` runs on this rank's core: it gets no further while this rank spins.
+CC_DEVICE bool SharesCore(const Control* control, int peer) { return control->near[peer] != 0; }
+
 /// Waits until *flag has reached `epoch`. False after the deadline or an abort, with control->failure filled in.
 CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step, int slot) {
-  const unsigned spins = control->spins;
+  const unsigned spins = SharesCore(control, peer) ? 0 : control->spins;
   for (unsigned n = 0; n <= spins; ++n) {
     if (static_cast<int>(LoadAcquire(flag) - epoch) >= 0) return true;
     Pause();
