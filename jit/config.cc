@@ -16,13 +16,13 @@ namespace {
 
 constexpr absl::string_view kProtocols[] = {"library", "generated"};
 constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
-constexpr absl::string_view kOneShots[] = {"pull", "push"};
+constexpr absl::string_view kOneShots[] = {"pull", "staged"};
 constexpr int64_t kMaxChunk = int64_t{1} << 30;
 constexpr int kMaxBlocks = 1024;
 /// Below this working set everything stays in cache, where bypassing it only costs.
 constexpr int64_t kStreamingBytes = 4 << 20;
 /// Up to here an operand is copied in less time than a wait takes.
-constexpr int64_t kPushBytes = 256 << 10;
+constexpr int64_t kStagedBytes = 256 << 10;
 /// Below this many elements a second thread costs more to wake than it saves.
 constexpr int64_t kBlocksElements = 1 << 14;
 
@@ -121,7 +121,7 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (streaming < 0) return error("unknown stream; there are none, shared, all");
   c.streaming = static_cast<Streaming>(streaming);
   const int one_shot = Find(kOneShots, values[4]);
-  if (one_shot < 0) return error("unknown one-shot; there are pull, push");
+  if (one_shot < 0) return error("unknown one-shot; there are pull, staged");
   c.one_shot = static_cast<OneShot>(one_shot);
   return c;
 }
@@ -150,7 +150,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   for (Protocol protocol : protocols) {
     const bool all_reduces = t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated);
     std::vector<OneShot> one_shots = {OneShot::kPull};
-    if (all_reduces && space.ranks > 1 && t.all_reduce_bytes <= kPushBytes) one_shots.push_back(OneShot::kPush);
+    if (all_reduces && space.ranks > 1 && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
     for (int64_t chunk : chunks) {
       for (int b : blocks) {
         for (Streaming streaming : streamings) {

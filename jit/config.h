@@ -19,8 +19,8 @@ enum class Protocol : uint8_t {
 
 /// How a kernel that reduces whole tensors (AllReduce, one-shot) gets the other ranks' operands.
 enum class OneShot : uint8_t {
-  kPull,  // loads them where they are: waits until all are there, and again until all have been read
-  kPush,  // each rank stores its operand on all others, in memory for two steps: one wait a step, and a copy more
+  kPull,    // loads them where they are: waits until all are there, and again until all have been read
+  kStaged,  // each rank copies its own to memory for two steps, and the others load it there: one wait a step
 };
 
 /// Which stores bypass the cache (host: non-temporal).

@@ -68,23 +68,23 @@ TEST(Configs, AreDistinctAndLegalForEverySchedule) {
   }
 }
 
-TEST(Configs, PushSmallOperandsToKernelsThatReduceThemWhole) {
-  const auto pushes = [](const Graph& program, const char* words, ConfigSpace space) {
+TEST(Configs, StageSmallOperandsOfKernelsThatReduceThemWhole) {
+  const auto stages = [](const Graph& program, const char* words, ConfigSpace space) {
     for (const Config& config : Configs(Find(program, words), space)) {
-      if (config.one_shot == OneShot::kPush) return true;
+      if (config.one_shot == OneShot::kStaged) return true;
     }
     return false;
   };
-  EXPECT_TRUE(pushes(Adam(1024), "fuse(AR, C)", {.ranks = 2}));
-  EXPECT_TRUE(pushes(Adam(1024), "AR; fuse(C)", {.ranks = 2}));  // generated
-  EXPECT_FALSE(pushes(Adam(1024), "fuse(AR, C)", {.ranks = 1}));
-  EXPECT_FALSE(pushes(Adam(1024), "fuse(RS, C, AG); slice m v", {.ranks = 2}));
-  EXPECT_FALSE(pushes(Adam(1 << 20), "fuse(AR, C)", {.ranks = 2}));
+  EXPECT_TRUE(stages(Adam(1024), "fuse(AR, C)", {.ranks = 2}));
+  EXPECT_TRUE(stages(Adam(1024), "AR; fuse(C)", {.ranks = 2}));  // generated
+  EXPECT_FALSE(stages(Adam(1024), "fuse(AR, C)", {.ranks = 1}));
+  EXPECT_FALSE(stages(Adam(1024), "fuse(RS, C, AG); slice m v", {.ranks = 2}));
+  EXPECT_FALSE(stages(Adam(1 << 20), "fuse(AR, C)", {.ranks = 2}));
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {
   const std::vector<Config> configs = Configs(Find(Adam(4096), "AR; fuse(C)"), {.ranks = 2, .library = false});
-  ASSERT_EQ(configs.size(), 2u);  // by pull and by push
+  ASSERT_EQ(configs.size(), 2u);  // by pull, and staged
   EXPECT_EQ(configs[0].protocol, Protocol::kGenerated);
   EXPECT_EQ(configs[1].protocol, Protocol::kGenerated);
 }

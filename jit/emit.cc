@@ -14,7 +14,7 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kPieceElements = 64;  // so that pieces begin at cache lines, in every type
+constexpr int64_t kStageElements = 64;  // so that halves begin at cache lines, in every type
 
 /// Builds the text of one kernel. Used once.
 class Emitter {
@@ -33,11 +33,11 @@ class Emitter {
   absl::Status EmitPush(NodeId gather);
   bool Streams(int buffer) const;
   bool Waits() const { return collective_ && ranks_ > 1; }
-  bool Pushes() const { return !pushed_.empty(); }
+  bool Stages() const { return !staged_.empty(); }
 
-  void AddPushes();
+  void AddStages();
   std::string LoopText(const Phase& phase) const;
-  std::string PushText();
+  std::string StageText();
   std::string PhaseAText();
   std::string PhaseBText();
   void AddPlaceFields();
@@ -55,13 +55,13 @@ class Emitter {
   int slice_dim_ = Layout::kFlat;
   bool collective_ = false;  // loads from or stores to peers
   Phase a_{.domain = Phase::Domain::kSlice}, b_{.domain = Phase::Domain::kWhole};
-  struct Push {
+  struct Stage {
     NodeId operand;
-    std::string name;  // of the Pushed in the text
-    int buffer;        // the pieces
-    int64_t stride;    // elements of a piece
+    std::string name;  // of the Staged in the text
+    int buffer;        // both halves
+    int64_t stride;    // elements of a half
   };
-  std::vector<Push> pushed_;
+  std::vector<Stage> staged_;
   Arguments args_;
   Expressions expressions_{u_, unit_, ranks_, shape_, table_, args_};
 };
@@ -126,32 +126,32 @@ absl::Status Emitter::EmitStores() {
   return absl::OkStatus();
 }
 
-/// One-shot by pushing: where the operands of the kernel's AllReduces go on all ranks.
-void Emitter::AddPushes() {
-  if (config_.one_shot != OneShot::kPush || !Waits()) return;
+/// Where the operands of the kernel's AllReduces are staged.
+void Emitter::AddStages() {
+  if (config_.one_shot != OneShot::kStaged || !Waits()) return;
   for (NodeId id : u_.units[unit_].nodes) {
     if (!Is<AllReduce>(g_, id)) continue;
     const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
-    const auto same = [&](const Push& push) { return push.operand == operand; };
-    if (std::any_of(pushed_.begin(), pushed_.end(), same)) continue;
-    const std::string name = absl::StrCat("pushed", pushed_.size());
-    const int64_t stride = (NumElements(type(operand).shape) + kPieceElements - 1) / kPieceElements * kPieceElements;
-    const int buffer = AddSyncBuffer(table_, absl::StrCat("pieces", step_, ".", pushed_.size()), type(operand).dtype,
-                                     2 * ranks_ * stride, true);
+    const auto same = [&](const Stage& stage) { return stage.operand == operand; };
+    if (std::any_of(staged_.begin(), staged_.end(), same)) continue;
+    const std::string name = absl::StrCat("staged", staged_.size());
+    const int64_t stride = (NumElements(type(operand).shape) + kStageElements - 1) / kStageElements * kStageElements;
+    const int buffer = AddSyncBuffer(table_, absl::StrCat("stages", step_, ".", staged_.size()), type(operand).dtype,
+                                     2 * stride, true);
     expressions_.LoadAllFrom(operand, name + ".from");
-    pushed_.push_back({operand, name, buffer, stride});
-    b_.bytes_per_element += ranks_ * static_cast<int64_t>(SizeOf(type(operand).dtype));
+    staged_.push_back({operand, name, buffer, stride});
+    b_.bytes_per_element += 2 * static_cast<int64_t>(SizeOf(type(operand).dtype));
   }
 }
 
-std::string Emitter::PushText() {
+std::string Emitter::StageText() {
   std::string text, stores;
-  for (const Push& push : pushed_) {
-    const DType dtype = type(push.operand).dtype;
-    const std::string own = args_.Own(table_.of[push.operand], dtype);
-    absl::StrAppend(&text, "  const auto ", push.name, " = MakePushed(sync, ", own, ", ",
-                    args_.Peers(push.buffer, dtype), ", ", args_.Integer(absl::StrCat(push.name, "_stride"), push.stride), ");\n");
-    absl::StrAppend(&stores, "      StoreOthers<V>(", push.name, ".to, rank, i, Load<V>(", own, " + i));\n");
+  for (const Stage& stage : staged_) {
+    const DType dtype = type(stage.operand).dtype;
+    const std::string own = args_.Own(table_.of[stage.operand], dtype);
+    absl::StrAppend(&text, "  const auto ", stage.name, " = MakeStaged(sync, ", own, ", ",
+                    args_.Peers(stage.buffer, dtype), ", ", args_.Integer(absl::StrCat(stage.name, "_stride"), stage.stride), ");\n");
+    absl::StrAppend(&stores, "      Store<kCached>(", stage.name, ".to + i, Load<V>(", own, " + i));\n");
   }
   return absl::StrCat(text, "  ForChunks(grid, Cut{1, p.n, p.n}, 0, p.chunk, [&](const Chunk& c) {\n",
                       LoopText({.domain = Phase::Domain::kWhole, .stores = stores}), "    return true;\n  });\n");
@@ -208,17 +208,17 @@ void Emitter::AddPlaceFields() {
 }
 
 std::string Emitter::BodyText() {
-  const std::string push = Pushes() ? PushText() : "";  // before the arguments that it uses are written
+  const std::string stage = Stages() ? StageText() : "";  // before the arguments that it uses are written
   std::string body = absl::StrCat("  const int rank = int(p.rank);\n", args_.LocalsText(), expressions_.scalars());
   if (!a_.stores.empty() || b_.reads_gathered) absl::StrAppend(&body, "  const Cut cut{p.outer, p.row_elements, p.per};\n");
   const bool streams = config_.streaming != Streaming::kNone;
   if (Waits()) {
     absl::StrAppend(&body, "  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs, p.row, rank, int(p.step), ",
-                    streams ? "kStreamed" : "kCached", ");\n", push, "  if (!Enter(sync, grid)) return;\n");
+                    streams ? "kStreamed" : "kCached", ");\n", stage, "  if (!Enter(sync, grid)) return;\n");
   }
   absl::StrAppend(&body, PhaseAText(), PhaseBText());
   if (Waits()) {
-    absl::StrAppend(&body, Pushes() ? "  Leave(sync, grid);\n" : "  Exit(sync, grid);\n");
+    absl::StrAppend(&body, Stages() ? "  Leave(sync, grid);\n" : "  Exit(sync, grid);\n");
   } else if (streams) {
     absl::StrAppend(&body, "  StreamFence();\n");
   }
@@ -227,7 +227,7 @@ std::string Emitter::BodyText() {
 
 absl::StatusOr<EmittedKernel> Emitter::Emit() {
   RETURN_IF_ERROR(FindShape());
-  AddPushes();
+  AddStages();
   RETURN_IF_ERROR(EmitStores());
   if (!b_.stores.empty() && !b_.reads_gathered) args_.Integer("n", NumElements(shape_));
   AddPlaceFields();

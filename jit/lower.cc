@@ -88,7 +88,7 @@ std::string ProtocolOf(const Units& u, OneShot one_shot) {
     if (unit.library) add("library");
     else if (scatter && gather) add("two-shot");
     else if (scatter || gather) add("direct");
-    if (all_reduce && !unit.library) add(one_shot == OneShot::kPush ? "one-shot push" : "one-shot");
+    if (all_reduce && !unit.library) add(one_shot == OneShot::kStaged ? "one-shot staged" : "one-shot");
   }
   return words.empty() ? "-" : absl::StrJoin(words, "+");
 }

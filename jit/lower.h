@@ -15,7 +15,7 @@ namespace coconet {
 struct Lowered {
   Plan plan;
   std::string source;
-  /// How collectives are done, for tables: "library", "one-shot", "one-shot push", "two-shot",
+  /// How collectives are done, for tables: "library", "one-shot", "one-shot staged", "two-shot",
   /// "direct", joined by "+"; "-" without any.
   std::string protocol;
 };

@@ -48,6 +48,17 @@ TEST(Lower, WritesACollectiveStraightIntoWhatItUpdates) {
   EXPECT_EQ(Lower(s, {.protocol = Protocol::kGenerated}, 2)->protocol, "one-shot");
 }
 
+TEST(Lower, StagesOperandsSoThatTheyNeedNotBeSymmetric) {
+  const Schedule s = Plain("input g : f32[100] local\nstate p : f32[100] replicated\nupdate(p, all_reduce(sum, g))\n");
+  const Config config = {.protocol = Protocol::kGenerated, .one_shot = OneShot::kStaged};
+  const Lowered two = *Lower(s, config, 2);
+  EXPECT_EQ(Outline(two.plan), "g p stages0.0* flags0* epochs0 | kernel AR ");
+  EXPECT_EQ(two.plan.buffers[2].elements, 2 * 128);  // two halves
+  EXPECT_EQ(two.protocol, "one-shot staged");
+  EXPECT_FALSE(absl::StrContains(two.source, "Exit("));
+  EXPECT_EQ(Outline(Lower(s, config, 1)->plan), "g* p | kernel AR ");  // nobody to stage for
+}
+
 TEST(Lower, ReadsAnOldStateBeforeItIsUpdated) {
   // `d` reads the value before the step and the value after it: the store must wait.
   const Schedule s = Plain(

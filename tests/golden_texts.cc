@@ -24,7 +24,7 @@ constexpr int kRanks = 2;
 constexpr Shown kAdam[] = {
     {"AR; fuse(C)", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
     {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
-    {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=push"},
+    {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=staged"},
     {"RS; fuse(C); AG p; slice m v", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
     {"fuse(RS, C, AG); slice m v", "generated vec=16 chunk=4096 blocks=2 stream=shared one-shot=pull"},
 };

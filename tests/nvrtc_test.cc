@@ -35,7 +35,7 @@ struct Case {
 };
 constexpr Case kCases[] = {
     {DType::kF32, 2, Streaming::kNone, OneShot::kPull},
-    {DType::kF16, 8, Streaming::kShared, OneShot::kPush},
+    {DType::kF16, 8, Streaming::kShared, OneShot::kStaged},
     {DType::kBF16, 3, Streaming::kAll, OneShot::kPull},
 };
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once

@@ -59,7 +59,7 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
 bool Fails(const Graph& program, const Terms& terms, uint64_t seed) {
   VariantBatch batch;
   std::mt19937_64 random(seed);
-  return !AddSchedules(program, terms, /*limit=*/16, random, batch).ok() || !batch.Run(seed, /*steps=*/2).empty();
+  return !AddSchedules(program, terms, /*limit=*/16, random, batch).ok() || !batch.Run(seed, /*steps=*/3).empty();
 }
 
 /// Runs programs made by `make`; returns what was compared.
@@ -77,7 +77,7 @@ Tally RunPrograms(uint64_t seed, Make make) {
       const absl::Status added = AddSchedules(made.back(), terms, kSchedules, random, batch);
       if (!added.ok()) ADD_FAILURE() << added << "\nCOCONET_SEED=" << seed;
     }
-    const std::string failures = batch.Run(seed, /*steps=*/2);
+    const std::string failures = batch.Run(seed, /*steps=*/3);
     all += batch.tally();
     if (failures.empty()) continue;
     ADD_FAILURE() << failures;

@@ -90,7 +90,7 @@ TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   std::mt19937_64 random(seed);
   const absl::Status added = AddVariants(random);
   ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed;
-  EXPECT_EQ(batch_.Run(seed, /*steps=*/2), "");
+  EXPECT_EQ(batch_.Run(seed, /*steps=*/3), "");
   const Tally& tally = batch_.tally();
   std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
   EXPECT_EQ(tally.undetermined, 0);

@@ -66,8 +66,8 @@ CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Ind
     ok = WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
   return grid.SyncAnd(ok);
 }
-/// What was pushed here in this step may be overwritten: when peers push again, two steps on, they have seen me enter the
-/// step between.
+/// What I staged in this step may be overwritten when I stage again in its half, two steps on: I have then seen my peers
+/// enter the step between, and so end this one.
 template <int kRanks>
 CC_DEVICE void Leave(const Sync<kRanks>& s, const Grid& grid) {
   if (grid.ThreadId() == 0) s.epochs[grid.BlockId()] = s.epoch;
@@ -82,21 +82,19 @@ CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
   return true;
 }
 
-/// Where one step's operands are pushed to and read from: two halves, used in turn, of a piece of `stride` elements a rank.
+/// One step's staged operands: each rank has two halves of `stride` elements, used in turn.
 template <int kRanks, class T>
-struct Pushed {
-  T* from[kRanks];  // each rank's operand, as this rank reads it
-  T* to[kRanks];    // this rank's operand on each rank; not of use on its own
+struct Staged {
+  T* from[kRanks];  // each rank's operand, as this rank loads it; its own where it is
+  T* to;            // where this rank stages its own
 };
 template <int kRanks, class T>
-CC_DEVICE Pushed<kRanks, T> MakePushed(const Sync<kRanks>& s, T* own, T* const (&pieces)[kRanks], Index stride) {
-  Pushed<kRanks, T> p;
-  const Index half = Index(s.epoch & 1) * kRanks;
-  CC_UNROLL for (int r = 0; r < kRanks; ++r) {
-    p.from[r] = r == s.rank ? own : pieces[s.rank] + (half + r) * stride;
-    p.to[r] = pieces[r] + (half + s.rank) * stride;
-  }
-  return p;
+CC_DEVICE Staged<kRanks, T> MakeStaged(const Sync<kRanks>& s, T* own, T* const (&stages)[kRanks], Index stride) {
+  const Index half = Index(s.epoch & 1) * stride;
+  Staged<kRanks, T> staged;
+  CC_UNROLL for (int r = 0; r < kRanks; ++r) staged.from[r] = r == s.rank ? own : stages[r] + half;
+  staged.to = stages[s.rank] + half;
+  return staged;
 }
 
 // ---- Loads from and stores to all ranks; sums go 0 + 1 + ... so that every rank gets the same bits ------
@@ -122,11 +120,6 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
   CC_UNROLL for (int r = 0; r < kRanks; ++r) Store<kStream>(peers[r] + i, x);
-}
-template <int V, int kRanks, class T>
-CC_DEVICE void StoreOthers(T* const (&peers)[kRanks], int rank, Index i, Pack<Compute<T>, V> x) {
-  CC_UNROLL for (int r = 0; r < kRanks; ++r)
-    if (r != rank) Store<kCached>(peers[r] + i, x);
 }
 
 }  // namespace coconet

@@ -44,6 +44,24 @@ std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, in
   return out;
 }
 
+std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank, int local_ranks, int blocks,
+                                        bool pin) {
+  const bool crowded = static_cast<int64_t>(blocks) * local_ranks > static_cast<int64_t>(cores.size());
+  std::vector<unsigned char> sharing(local_ranks, crowded);
+  if (!crowded || !pin) return sharing;
+  const auto cores_of = [&](int of) {
+    std::vector<int> cores_here = CoresOfBlocks(cores, of, local_ranks);
+    cores_here.resize(std::min<size_t>(cores_here.size(), blocks));
+    return cores_here;
+  };
+  const std::vector<int> mine = cores_of(local_rank);
+  for (int peer = 0; peer < local_ranks; ++peer) {
+    const std::vector<int> theirs = cores_of(peer);
+    sharing[peer] = std::find_first_of(mine.begin(), mine.end(), theirs.begin(), theirs.end()) != mine.end();
+  }
+  return sharing;
+}
+
 HostRank::HostRank(Parts parts)
     : parts_(std::move(parts)),
       team_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.local_rank, parts_.topology.ranks_per_node)
@@ -90,7 +108,8 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
                         .board = &parts_.board,
                         .terms = TermsFor(threads, parts_.topology.cores, timeout_s),
                         .kernel_terms = TermsFor(1, 1, timeout_s),
-                        .near = Near(blocks),
+                        .near = SharingCores(parts_.cores, parts_.local_rank, parts_.topology.ranks_per_node, blocks,
+                                             parts_.pin),
                         .team = &team_,
                         .library = parts_.library.get()};
   absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(layout.local_bytes);
@@ -102,24 +121,6 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   auto plan_here = std::make_unique<Executor>(std::move(parts));
   RETURN_IF_ERROR(exchange().Agree(resolved));  // and no rank runs before all have opened their controls
   return plan_here;
-}
-
-std::vector<unsigned char> HostRank::Near(int blocks) const {
-  const int ranks = parts_.topology.ranks_per_node;
-  const bool crowded = blocks * ranks > parts_.topology.cores;
-  std::vector<unsigned char> near(size(), crowded);
-  if (!crowded || !parts_.pin || parts_.topology.nodes > 1) return near;
-  const auto cores_of = [&](int local_rank) {
-    std::vector<int> cores = CoresOfBlocks(parts_.cores, local_rank, ranks);
-    cores.resize(std::min<size_t>(cores.size(), blocks));
-    return cores;
-  };
-  const std::vector<int> mine = cores_of(parts_.local_rank);
-  for (int peer = 0; peer < size(); ++peer) {
-    const std::vector<int> theirs = cores_of(peer);
-    near[peer] = std::find_first_of(mine.begin(), mine.end(), theirs.begin(), theirs.end()) != mine.end();
-  }
-  return near;
 }
 
 absl::Status HostRank::CheckSame(absl::string_view what, const std::string& mine) {

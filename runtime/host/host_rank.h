@@ -48,15 +48,17 @@ class HostRank final : public Rank {
   /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line that differs.
   absl::Status CheckSame(absl::string_view what, const std::string& mine);
 
-  /// By rank: whether it may need this rank's cores to get further, with so many blocks a rank.
-  std::vector<unsigned char> Near(int blocks) const;
-
   Parts parts_;
   Team team_;
 };
 
 /// Where block 0, 1, ... of a rank run: its own core first, then those that no rank has, then everybody's.
 std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, int local_ranks);
+
+/// By rank of the node: whether it may need a core of `local_rank`, each with so many blocks, to get further. Where threads are
+/// more than cores and not pinned, all may.
+std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank, int local_ranks, int blocks,
+                                        bool pin);
 
 }  // namespace coconet
 
