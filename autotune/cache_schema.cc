@@ -63,6 +63,8 @@ static_assert(std::size(kMigrations) == kCacheSchemaVersion);
 }  // namespace
 
 absl::Status CheckSchema(Database& db) {
+  // One moment of the file: another process may be making it.
+  ASSIGN_OR_RETURN(Transaction reading, Transaction::BeginRead(db));
   ASSIGN_OR_RETURN(const int64_t application, db.QueryInt("PRAGMA application_id"));
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
   ASSIGN_OR_RETURN(const int64_t objects, db.QueryInt("SELECT count(*) FROM sqlite_schema"));
@@ -80,7 +82,7 @@ absl::Status CheckSchema(Database& db) {
     return absl::FailedPreconditionError("holds views or triggers that we did not make; give another file");
   ASSIGN_OR_RETURN(const std::string check, db.QueryText("PRAGMA quick_check(1)"));
   if (check != "ok") return absl::DataLossError(absl::StrCat("quick_check: ", check));
-  return absl::OkStatus();
+  return reading.Commit();
 }
 
 absl::Status Migrate(Database& db) {

@@ -157,6 +157,11 @@ absl::StatusOr<Transaction> Transaction::Begin(Database& db) {
   return Transaction(&db);
 }
 
+absl::StatusOr<Transaction> Transaction::BeginRead(Database& db) {
+  RETURN_IF_ERROR(db.Execute("BEGIN"));
+  return Transaction(&db);
+}
+
 Transaction::~Transaction() {
   // An error inside may have rolled back already; then this one fails, and may.
   if (db_ != nullptr) db_->Execute("ROLLBACK").IgnoreError();

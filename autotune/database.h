@@ -79,6 +79,8 @@ class Database {
 class Transaction {
  public:
   static absl::StatusOr<Transaction> Begin(Database& db);
+  /// Its queries see one moment of the database; it does not write.
+  static absl::StatusOr<Transaction> BeginRead(Database& db);
   Transaction(Transaction&& other) noexcept : db_(other.db_) { other.db_ = nullptr; }
   Transaction& operator=(Transaction&&) = delete;
   ~Transaction();

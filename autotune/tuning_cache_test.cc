@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -342,6 +343,7 @@ TEST_F(TuningCacheTest, ManyProcessesBeginOneFile) {
         cache->End(record.key, fast_);
         cache->Store(record, {slow_, fast_});
       }
+      for (const std::string& warning : warnings_) std::cerr << warning << "\n";
       _exit(warnings_.empty() && cache->stores() ? 0 : 1);
     }
     children.push_back(child);

@@ -89,7 +89,7 @@ absl::Status Suite::Final(int ranks, const Cell& cell, std::vector<Trial> trials
         Worker({.task = Task::kCompare,
                 .cells = {cell},
                 .sides = {.ours = true, .baseline = true, .form = trial.form, .limit = true},
-                .seconds = Seconds(4),
+                .seconds = Seconds(cell.n >= kScreenedUpTo ? 12 : 4),
                 .budget_s = options_.budget_s},
                ranks, trial.setting.parameters);
     if (!found.ok()) return Fail(std::move(row), found.status());

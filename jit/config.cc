@@ -146,6 +146,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     if (!s.kernels.empty() && space.ranks > 1) streamings.push_back(Streaming::kShared);
     streamings.push_back(Streaming::kAll);
   }
+  const int vec = std::max(space.vector_bytes / 4, 1);
   std::vector<Config> configs;
   for (Protocol protocol : protocols) {
     const bool all_reduces = t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated);
@@ -155,7 +156,9 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
       for (int b : blocks) {
         for (Streaming streaming : streamings) {
           for (OneShot one_shot : one_shots) {
-            configs.push_back({protocol, std::max(space.vector_bytes / 4, 1), chunk, b, streaming, one_shot});
+            configs.push_back({protocol, vec, chunk, b, streaming, one_shot});
+            // Twice the loads in flight, where the memory is what a step waits for.
+            if (streaming != Streaming::kNone) configs.push_back({protocol, 2 * vec, chunk, b, streaming, one_shot});
           }
         }
       }

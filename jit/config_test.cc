@@ -93,7 +93,7 @@ TEST(Configs, StreamOnlyWhatDoesNotFitInCache) {
   for (const Config& config : Configs(Find(Adam(1024), "fuse(RS, C, AG); slice m v"), {.ranks = 2})) {
     EXPECT_EQ(config.streaming, Streaming::kNone);
   }
-  EXPECT_EQ(Configs(Find(Adam(16 << 20), "fuse(RS, C, AG); slice m v"), {.ranks = 2}).size(), 3u);
+  EXPECT_EQ(Configs(Find(Adam(16 << 20), "fuse(RS, C, AG); slice m v"), {.ranks = 2}).size(), 5u);  // both at two widths
 }
 
 TEST(Configs, UseCoresThatRanksLeave) {
