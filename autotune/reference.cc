@@ -46,6 +46,13 @@ absl::StatusOr<Reference> Reference::Create(const Graph& program, int ranks, int
   return Reference(std::move(interpreter), TestData(program, seed), ranks, rank, seed);
 }
 
+Reference::Reference(Interpreter interpreter, TestData data, int ranks, int rank, uint64_t seed)
+    : interpreter_(std::make_unique<Interpreter>(std::move(interpreter))), data_(std::make_unique<TestData>(std::move(data))),
+      ranks_(ranks), rank_(rank), seed_(seed) {
+  evaluator_ = std::make_unique<Evaluator>(
+      *interpreter_, [data = data_.get()](const std::string& name, int r, int64_t index) { return data->At(name, r, index); });
+}
+
 Part Reference::ShareOf(const TensorType& type) const {
   if (type.layout.kind != Layout::Kind::kReplicated) return PartOf(type, ranks_, rank_);
   TensorType share = type;
@@ -67,8 +74,7 @@ absl::StatusOr<const Reference::Window*> Reference::WindowOf(const PlacedTensor&
   } else {
     for (int64_t at : window.positions) indices.push_back(share.Global(at));
   }
-  const auto source = [this](const std::string& name, int rank, int64_t index) { return data_.At(name, rank, index); };
-  ASSIGN_OR_RETURN(window.expected, interpreter_.Evaluate(tensor.name, rank_, indices, source));
+  ASSIGN_OR_RETURN(window.expected, evaluator_->Evaluate(tensor.name, rank_, indices));
   return &window;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,16 +28,15 @@ class Reference {
   /// `program` as the user wrote it, bound.
   static absl::StatusOr<Reference> Create(const Graph& program, int ranks, int rank, uint64_t seed);
 
-  const TestData& data() const { return data_; }
-  const std::vector<std::string>& results() const { return interpreter_.results(); }
+  const TestData& data() const { return *data_; }
+  const std::vector<std::string>& results() const { return interpreter_->results(); }
 
   /// InvalidArgument names the worst element with its index, value, expected value and bound when `storage` does not
   /// hold the result `tensor` of one step on data().
   absl::Status Check(const PlacedTensor& tensor, const void* storage);
 
  private:
-  Reference(Interpreter interpreter, TestData data, int ranks, int rank, uint64_t seed)
-      : interpreter_(std::move(interpreter)), data_(std::move(data)), ranks_(ranks), rank_(rank), seed_(seed) {}
+  Reference(Interpreter interpreter, TestData data, int ranks, int rank, uint64_t seed);
 
   struct Window {
     std::vector<int64_t> positions;  // in the share, ascending; empty: all
@@ -46,8 +46,10 @@ class Reference {
   Part ShareOf(const TensorType& type) const;
   absl::StatusOr<const Window*> WindowOf(const PlacedTensor& tensor);
 
-  Interpreter interpreter_;
-  TestData data_;
+  // Where the evaluator finds them, wherever this is moved.
+  std::unique_ptr<const Interpreter> interpreter_;
+  std::unique_ptr<const TestData> data_;
+  std::unique_ptr<Evaluator> evaluator_;
   int ranks_, rank_;
   uint64_t seed_;
   std::map<std::pair<std::string, int>, Window> windows_;  // by result and sliced dimension

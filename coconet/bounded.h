@@ -1,6 +1,7 @@
 #ifndef COCONET_BOUNDED_H_
 #define COCONET_BOUNDED_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -30,6 +31,38 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a);
 
 /// Reduction of one value a rank, in any order, every partial result rounded to `dtype`.
 Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks);
+
+/// `a` where `keep`, times 1 / (1 - rate); else 0. As many entries in `keep` as elements.
+Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::vector<bool>& keep);
+
+/// A value and its bound.
+struct BoundedValue {
+  double value = 0, error = 0;
+};
+
+/// A Fold of one result, element by element, in any order. Sums are accumulated in double precision and rounded once.
+class BoundedFold {
+ public:
+  BoundedFold(FoldKind kind, DType dtype);
+  void Add(double value, double error);
+  /// `count`: elements of the whole mean, which the added ones may be a part of.
+  BoundedValue Finish(int64_t count) const;
+
+ private:
+  FoldKind kind_;
+  DType dtype_;
+  int64_t added_ = 0;
+  double sum_ = 0, magnitude_ = 0, spread_ = 0;
+  double extreme_, up_, down_;  // and what it becomes at the ends of the bounds
+  bool comparable_ = true;
+};
+
+/// A row or column of a matrix product's operand.
+struct BoundedLine {
+  std::vector<double> value, error;  // no errors: all 0
+};
+/// Their scalar product, accumulated in single precision in any order, rounded once to `dtype`.
+BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b);
 
 }  // namespace coconet
 

@@ -22,6 +22,8 @@ absl::StatusOr<Tensor> ParseCall(Words& words, const Values& values, Program& pr
 
 // Words that declarations have in common with calls.
 absl::StatusOr<DType> ParseDTypeWord(Words& words);
+/// "[N, 1024]"
+absl::StatusOr<Shape> ParseShape(Words& words);
 /// "flat" or a number.
 absl::StatusOr<int> ParseSlicedDim(Words& words);
 

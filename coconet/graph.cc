@@ -10,8 +10,9 @@
 namespace coconet {
 namespace {
 
-/// The shape that a declaration holds; null for other operations.
+/// The shape that an operation holds; null for most.
 Shape* DeclaredShape(Op& op) {
+  if (auto* reshape = std::get_if<Reshape>(&op)) return &reshape->shape;
   if (auto* input = std::get_if<Input>(&op)) return &input->type.shape;
   if (auto* state = std::get_if<State>(&op)) return &state->type.shape;
   return nullptr;

@@ -7,52 +7,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/infer_site.h"
 
 namespace coconet {
 namespace {
-
-/// One operation under inference: what the rules below look at, and how they complain.
-struct Site {
-  const Graph& g;
-  NodeId id;
-  const std::vector<TensorType>& types;
-
-  const std::vector<NodeId>& operands() const { return g.nodes[id].inputs; }
-  const TensorType& type(size_t i) const { return types[operands()[i]]; }
-
-  template <class... Parts>
-  absl::Status Error(const Parts&... parts) const {
-    return absl::InvalidArgumentError(absl::StrCat(NodeText(g, id), ": ", parts...));
-  }
-  /// "g, f32[N] local"
-  std::string Operand(size_t i) const { return absl::StrCat(ValueText(g, operands()[i]), " : ", Text(type(i))); }
-  /// "have a : f32[N] local and b : f16[N] local"
-  std::string HaveOperands() const {
-    std::string text = "have ";
-    for (size_t i = 0; i < operands().size(); ++i) {
-      absl::StrAppend(&text, i == 0 ? "" : i + 1 == operands().size() ? " and " : ", ", Operand(i));
-    }
-    return text;
-  }
-};
-
-/// A state whose layout is open is read as Replicated.
-Layout ReadLayout(const TensorType& type) {
-  return type.layout.kind == Layout::Kind::kAuto ? Layout::Replicated() : type.layout;
-}
-
-/// Sliced(flat) of a vector is written Sliced(0).
-TensorType Normalized(TensorType type) {
-  if (type.layout == Layout::Sliced(Layout::kFlat) && type.shape.size() == 1) type.layout.dim = 0;
-  return type;
-}
-
-absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape) {
-  const int rank = static_cast<int>(shape.size());
-  if (rank == 0) return site.Error("a scalar has no dimension to slice");
-  if (dim == Layout::kFlat || (dim >= 0 && dim < rank)) return absl::OkStatus();
-  return site.Error("want flat or a dimension from 0 to ", rank - 1, " of ", Text(shape), ", have ", dim);
-}
 
 absl::StatusOr<TensorType> Declared(const Site& site, const TensorType& type, bool is_state) {
   for (const Dim& dim : type.shape) {
@@ -120,21 +78,18 @@ absl::StatusOr<Shape> BroadcastShape(const Site& site) {
 }
 
 /// Operand i's slicing in terms of the result's dimensions. Every rank must hold the same part of the
-/// result as of the operand, so nothing may be broadcast at or after the sliced dimension.
+/// result as of the operand, so the sliced dimension itself may not be broadcast.
 absl::StatusOr<Layout> AlignedSlicing(const Site& site, size_t i, const Shape& result) {
   const TensorType& type = site.type(i);
   if (type.layout.dim == Layout::kFlat) {
     if (type.shape == result) return type.layout;
     return site.Error("an operand sliced flat cannot be broadcast to ", Text(result), ", ", site.HaveOperands());
   }
-  const int shift = static_cast<int>(result.size() - type.shape.size());
-  for (size_t d = type.layout.dim; d < type.shape.size(); ++d) {
-    if (type.shape[d] != result[shift + d]) {
-      return site.Error("a sliced dimension and those after it cannot be broadcast to ", Text(result), ", ",
-                        site.HaveOperands());
-    }
+  const int dim = type.layout.dim + static_cast<int>(result.size() - type.shape.size());
+  if (type.shape[type.layout.dim] != result[dim]) {
+    return site.Error("a sliced dimension cannot be broadcast to ", Text(result), ", ", site.HaveOperands());
   }
-  return Layout::Sliced(type.layout.dim + shift);
+  return Layout::Sliced(dim);
 }
 
 absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
@@ -175,7 +130,7 @@ absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op)
 }
 
 /// The operand's type, under another layout; what all collectives that reduce have in common.
-absl::StatusOr<TensorType> InferReduction(const Site& site, const Layout& layout) {
+absl::StatusOr<TensorType> InferAcrossRanks(const Site& site, const Layout& layout) {
   const TensorType& type = site.type(0);
   if (type.layout != Layout::Local()) return site.Error("want a local operand, ", site.HaveOperands());
   if (type.dtype == DType::kBool) return site.Error("want numbers, ", site.HaveOperands());
@@ -184,13 +139,45 @@ absl::StatusOr<TensorType> InferReduction(const Site& site, const Layout& layout
 
 absl::StatusOr<TensorType> InferReduceScatter(const Site& site, const ReduceScatter& op) {
   RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, site.type(0).shape));
-  return InferReduction(site, Layout::Sliced(op.dim));
+  return InferAcrossRanks(site, Layout::Sliced(op.dim));
 }
 
 absl::StatusOr<TensorType> InferAllGather(const Site& site) {
   const TensorType& type = site.type(0);
   if (!type.layout.sliced()) return site.Error("want a sliced operand, ", site.HaveOperands());
   return TensorType{type.dtype, type.shape, Layout::Replicated()};
+}
+
+absl::Status CheckRoot(const Site& site, int root) {
+  return root >= 0 ? absl::OkStatus() : site.Error("want the number of a rank as the root, have ", root);
+}
+
+absl::StatusOr<TensorType> InferBroadcast(const Site& site, const Broadcast& op) {
+  RETURN_IF_ERROR(CheckRoot(site, op.root));
+  const TensorType& type = site.type(0);
+  if (type.layout != Layout::Local()) return site.Error("want a local operand, ", site.HaveOperands());
+  return TensorType{type.dtype, type.shape, Layout::Replicated()};
+}
+
+absl::StatusOr<TensorType> InferReduceTo(const Site& site, const ReduceTo& op) {
+  RETURN_IF_ERROR(CheckRoot(site, op.root));
+  return InferAcrossRanks(site, Layout::Local());
+}
+
+absl::StatusOr<TensorType> InferAllToAll(const Site& site, const AllToAll& op) {
+  const TensorType& type = site.type(0);
+  if (!type.layout.sliced() || type.layout.dim == Layout::kFlat) {
+    return site.Error("want an operand sliced over a dimension, ", site.HaveOperands());
+  }
+  if (op.dim == Layout::kFlat) return site.Error("want a dimension to slice, have flat");
+  RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, type.shape));
+  if (op.dim == type.layout.dim) return site.Error("the operand is sliced so already, ", site.HaveOperands());
+  return TensorType{type.dtype, type.shape, Layout::Sliced(op.dim)};
+}
+
+absl::StatusOr<TensorType> InferSend(const Site& site, const Send& op) {
+  if (op.shift != 1 && op.shift != -1) return site.Error("want the next stage or the previous one, have a shift of ", op.shift);
+  return Read(site.type(0));
 }
 
 absl::StatusOr<TensorType> InferUpdate(const Site& site) {
@@ -209,11 +196,6 @@ absl::StatusOr<TensorType> InferUpdate(const Site& site) {
   return TensorType{value.dtype, value.shape, ReadLayout(value)};
 }
 
-TensorType Read(TensorType type) {
-  type.layout = ReadLayout(type);
-  return type;
-}
-
 size_t Arity(const Op& op) {
   return std::visit(Match{
                         [](const Input&) { return 0; },
@@ -222,9 +204,19 @@ size_t Arity(const Op& op) {
                         [](const WorldSize&) { return 0; },
                         [](const Pointwise& o) { return Info(o.fn).arity; },
                         [](const Cast&) { return 1; },
+                        [](const Fold&) { return 1; },
+                        [](const Dropout&) { return 2; },
+                        [](const MatMul&) { return 2; },
+                        [](const Transpose&) { return 1; },
+                        [](const Reshape&) { return 1; },
+                        [](const SubTensor&) { return 1; },
                         [](const AllReduce&) { return 1; },
                         [](const ReduceScatter&) { return 1; },
                         [](const AllGather&) { return 1; },
+                        [](const Broadcast&) { return 1; },
+                        [](const ReduceTo&) { return 1; },
+                        [](const AllToAll&) { return 1; },
+                        [](const Send&) { return 1; },
                         [](const Update&) { return 2; },
                         [](const Output&) { return 1; },
                     },
@@ -277,9 +269,19 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id, const std::vecto
           [&](const WorldSize& o) { return InferWorldSize(site, o); },
           [&](const Pointwise& o) { return InferPointwise(site, o); },
           [&](const Cast& o) -> Result { return TensorType{o.dtype, site.type(0).shape, ReadLayout(site.type(0))}; },
-          [&](const AllReduce&) { return InferReduction(site, Layout::Replicated()); },
+          [&](const Fold& o) { return InferFold(site, o); },
+          [&](const Dropout& o) { return InferDropout(site, o); },
+          [&](const MatMul& o) { return InferMatMul(site, o); },
+          [&](const Transpose& o) { return InferTranspose(site, o); },
+          [&](const Reshape& o) { return InferReshape(site, o); },
+          [&](const SubTensor& o) { return InferSubTensor(site, o); },
+          [&](const AllReduce&) { return InferAcrossRanks(site, Layout::Replicated()); },
           [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
           [&](const AllGather&) { return InferAllGather(site); },
+          [&](const Broadcast& o) { return InferBroadcast(site, o); },
+          [&](const ReduceTo& o) { return InferReduceTo(site, o); },
+          [&](const AllToAll& o) { return InferAllToAll(site, o); },
+          [&](const Send& o) { return InferSend(site, o); },
           [&](const Update&) { return InferUpdate(site); },
           [&](const Output&) -> Result { return Read(site.type(0)); },
       },

@@ -1,5 +1,6 @@
 #include "coconet/language.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,14 @@ using AllReduceOp = struct AllReduce;
 using ReduceScatterOp = struct ReduceScatter;
 using AllGatherOp = struct AllGather;
 using UpdateOp = struct Update;
+using DropoutOp = struct Dropout;
+using MatMulOp = struct MatMul;
+using TransposeOp = struct Transpose;
+using ReshapeOp = struct Reshape;
+using SubTensorOp = struct SubTensor;
+using BroadcastOp = struct Broadcast;
+using AllToAllOp = struct AllToAll;
+using SendOp = struct Send;
 
 constexpr absl::string_view kNumbersOnly =
     "a cast, collective or update was given plain numbers only; make a tensor of them with Constant";
@@ -69,6 +78,13 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
   }
   if (const auto* cast = std::get_if<Cast>(&op); cast != nullptr && !operands[0].is_node()) {
     return Typed(operands[0], cast->dtype);
+  }
+  if (auto* fold = std::get_if<Fold>(&op); fold != nullptr && operands[0].is_node()) {
+    std::sort(fold->dims.begin(), fold->dims.end());
+    if (fold->dims.size() == operands[0].type().shape.size()) fold->dims.clear();  // all: written as none
+  }
+  if (std::holds_alternative<DropoutOp>(op) && operands[1].kind_ == Tensor::Kind::kNumber) {
+    operands[1] = Constant(operands[1].number_, DType::kI64);
   }
   // Numbers become constants of the dtype of the first tensor among the operands that share one.
   size_t first = operands.size();
@@ -173,11 +189,59 @@ Tensor Select(Tensor condition, Tensor if_true, Tensor if_false) {
   return Elementwise(Pw::kSelect, {condition, if_true, if_false});
 }
 Tensor CastTo(DType dtype, Tensor a) { return Structured(Cast{dtype}, {a}); }
+Tensor Sum(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kSum, std::move(dims)}, {a}); }
+Tensor Mean(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMean, std::move(dims)}, {a}); }
+Tensor AMax(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMax, std::move(dims)}, {a}); }
+Tensor AMin(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMin, std::move(dims)}, {a}); }
+
+namespace {
+
+/// What all ranks' parts of `a` fold to.
+Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
+  const Tensor folded = Structured(Fold{kind, std::move(dims)}, {a});
+  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.sliced() && folded.type().layout == Layout::Local();
+  return partial ? AllReduce(AcrossRanks(kind), folded) : folded;
+}
+
+/// The last dimension; of a scalar or a mistake none, which the operation then refuses or ignores.
+std::vector<int> LastDim(const Tensor& a) {
+  if (a.id() < 0 || a.type().shape.empty()) return {};
+  return {static_cast<int>(a.type().shape.size()) - 1};
+}
+
+}  // namespace
+
+Tensor Norm(Tensor a) { return Sqrt(Whole(FoldKind::kSum, a * a, {})); }
+
+Tensor Softmax(Tensor a) {
+  const Tensor e = Exp(a - Whole(FoldKind::kMax, a, LastDim(a)));
+  return e / Whole(FoldKind::kSum, e, LastDim(e));
+}
+
+Tensor LayerNorm(Tensor a, Tensor epsilon) {
+  const Tensor centred = a - Whole(FoldKind::kMean, a, LastDim(a));
+  return centred * Rsqrt(Whole(FoldKind::kMean, centred * centred, LastDim(a)) + epsilon);
+}
+
+Tensor RmsNorm(Tensor a, Tensor epsilon) { return a * Rsqrt(Whole(FoldKind::kMean, a * a, LastDim(a)) + epsilon); }
+
+Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream) { return Structured(DropoutOp{rate, stream}, {a, seed}); }
+Tensor MatMul(Tensor a, Tensor b, bool transpose_a, bool transpose_b) {
+  return Structured(MatMulOp{transpose_a, transpose_b}, {a, b});
+}
+Tensor Transpose(Tensor a, std::vector<int> order) { return Structured(TransposeOp{std::move(order)}, {a}); }
+Tensor Reshape(Tensor a, Shape shape) { return Structured(ReshapeOp{std::move(shape)}, {a}); }
+Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) { return Structured(SubTensorOp{dim, begin, end}, {a}); }
+
 Tensor AllReduce(ReduceKind kind, Tensor local) { return Structured(AllReduceOp{kind}, {local}); }
 Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim) {
   return Structured(ReduceScatterOp{kind, dim}, {local});
 }
 Tensor AllGather(Tensor sliced) { return Structured(AllGatherOp{}, {sliced}); }
+Tensor Broadcast(Tensor local, int root) { return Structured(BroadcastOp{root}, {local}); }
+Tensor Reduce(ReduceKind kind, Tensor local, int root) { return Structured(ReduceTo{kind, root}, {local}); }
+Tensor AllToAll(Tensor sliced, int dim) { return Structured(AllToAllOp{dim}, {sliced}); }
+Tensor Send(Tensor a, int shift) { return Structured(SendOp{shift}, {a}); }
 Tensor Update(Tensor state, Tensor value) { return Structured(UpdateOp{}, {state, value}); }
 
 }  // namespace coconet

@@ -125,9 +125,35 @@ Tensor Gelu(Tensor a);
 Tensor Silu(Tensor a);
 Tensor Select(Tensor condition, Tensor if_true, Tensor if_false);
 Tensor CastTo(DType dtype, Tensor a);
+
+// Reductions over dimensions of each rank's own elements; the dimensions become 1. All of them (the default): a scalar. Of a
+// tensor sliced over one of them the result is Local, what this rank's part contributes: AllReduce it.
+Tensor Sum(Tensor a, std::vector<int> dims = {});
+Tensor Mean(Tensor a, std::vector<int> dims = {});
+Tensor AMax(Tensor a, std::vector<int> dims = {});
+Tensor AMin(Tensor a, std::vector<int> dims = {});
+// Composed of the above; with an AllReduce where slices make it necessary.
+Tensor Norm(Tensor a);                       // sqrt(sum of squares) of the whole tensor
+Tensor Softmax(Tensor a);                    // over the last dimension
+Tensor LayerNorm(Tensor a, Tensor epsilon);  // (a - mean) / sqrt(variance + epsilon) over the last dimension
+Tensor RmsNorm(Tensor a, Tensor epsilon);    // a / sqrt(mean of squares + epsilon) over the last dimension
+/// 0 with probability `rate`, else a / (1 - rate). Which elements are 0 depends on `seed`, an i64 scalar, on `stream`, and on the
+/// element's place in the global tensor only.
+Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream = 0);
+/// Of the last two dimensions; leading ones are equal, or one operand has none.
+Tensor MatMul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false);
+Tensor Transpose(Tensor a, std::vector<int> order);
+Tensor Reshape(Tensor a, Shape shape);
+Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end);
+
 Tensor AllReduce(ReduceKind kind, Tensor local);
 Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim = 0);
 Tensor AllGather(Tensor sliced);
+Tensor Broadcast(Tensor local, int root);
+Tensor Reduce(ReduceKind kind, Tensor local, int root);  // on rank `root`; 0 elsewhere
+Tensor AllToAll(Tensor sliced, int dim);                 // the same tensor, sliced over another dimension
+/// The value that the stage `shift` (1 or -1) before this one has; 0 in the first (last) stage.
+Tensor Send(Tensor a, int shift = 1);
 /// Assigns `value` to `state` in place at the end of the step, and yields it.
 Tensor Update(Tensor state, Tensor value);
 

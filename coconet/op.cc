@@ -15,6 +15,21 @@ std::string NumberText(double value) {
   return std::string(buffer, result.ptr);
 }
 
+absl::string_view Name(FoldKind kind) {
+  switch (kind) {
+    case FoldKind::kSum: return "sum";
+    case FoldKind::kMean: return "mean";
+    case FoldKind::kMax: return "amax";
+    case FoldKind::kMin: return "amin";
+  }
+  CC_CHECK(false);
+}
+
+ReduceKind AcrossRanks(FoldKind kind) {
+  if (kind == FoldKind::kMax) return ReduceKind::kMax;
+  return kind == FoldKind::kMin ? ReduceKind::kMin : ReduceKind::kSum;
+}
+
 std::string OpText(const Op& op) {
   return std::visit(Match{
                         [](const Input& o) { return absl::StrCat("input @", o.name); },
@@ -23,14 +38,32 @@ std::string OpText(const Op& op) {
                         [](const WorldSize&) { return std::string("world"); },
                         [](const Pointwise& o) { return std::string(Info(o.fn).name); },
                         [](const Cast&) { return std::string("cast"); },
+                        [](const Fold& o) { return std::string(Name(o.kind)); },
+                        [](const Dropout&) { return std::string("dropout"); },
+                        [](const MatMul&) { return std::string("matmul"); },
+                        [](const Transpose&) { return std::string("transpose"); },
+                        [](const Reshape&) { return std::string("reshape"); },
+                        [](const SubTensor&) { return std::string("slice"); },
                         [](const AllReduce&) { return std::string("all_reduce"); },
                         [](const ReduceScatter&) { return std::string("reduce_scatter"); },
                         [](const AllGather&) { return std::string("all_gather"); },
+                        [](const Broadcast&) { return std::string("broadcast"); },
+                        [](const ReduceTo&) { return std::string("reduce"); },
+                        [](const AllToAll&) { return std::string("all_to_all"); },
+                        [](const Send&) { return std::string("send"); },
                         [](const Update&) { return std::string("update"); },
                         [](const Output& o) { return absl::StrCat("output @", o.name); },
                     },
                     op);
 }
+
+namespace {
+std::vector<std::string> DimTexts(const std::vector<int>& dims) {
+  std::vector<std::string> texts;
+  for (int dim : dims) texts.push_back(absl::StrCat(dim));
+  return texts;
+}
+}  // namespace
 
 std::string OpText(const Op& op, absl::Span<const std::string> operands) {
   const auto call = [&](const std::vector<std::string>& before = {}, const std::vector<std::string>& after = {}) {
@@ -48,9 +81,28 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
           [&](const WorldSize& o) { return call({text(Name(o.dtype))}); },
           [&](const Pointwise&) { return call(); },
           [&](const Cast& o) { return call({text(Name(o.dtype))}); },
+          [&](const Fold& o) { return call({}, DimTexts(o.dims)); },
+          [&](const Dropout& o) {
+            std::vector<std::string> numbers = {NumberText(o.rate)};
+            if (o.stream != 0) numbers.push_back(absl::StrCat(o.stream));
+            return call({}, numbers);
+          },
+          [&](const MatMul& o) {
+            std::vector<std::string> words;
+            if (o.transpose_a) words.push_back("transpose_a");
+            if (o.transpose_b) words.push_back("transpose_b");
+            return call({}, words);
+          },
+          [&](const Transpose& o) { return call({}, DimTexts(o.order)); },
+          [&](const Reshape& o) { return call({}, {Text(o.shape)}); },
+          [&](const SubTensor& o) { return call({}, {absl::StrCat(o.dim), absl::StrCat(o.begin), absl::StrCat(o.end)}); },
           [&](const AllReduce& o) { return call({text(Name(o.kind))}); },
           [&](const ReduceScatter& o) { return call({text(Name(o.kind))}, {DimText(o.dim)}); },
           [&](const AllGather&) { return call(); },
+          [&](const Broadcast& o) { return call({}, {absl::StrCat(o.root)}); },
+          [&](const ReduceTo& o) { return call({text(Name(o.kind))}, {absl::StrCat(o.root)}); },
+          [&](const AllToAll& o) { return call({}, {DimText(o.dim)}); },
+          [&](const Send& o) { return call({}, {o.shift > 0 ? "next" : "previous"}); },
           [&](const Update&) { return call(); },
           [&](const Output& o) { return absl::StrCat("output ", o.name, " = ", absl::StrJoin(operands, ", ")); },
       },

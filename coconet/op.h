@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -56,14 +57,39 @@ struct Const         { double value = 0; DType dtype{};   bool operator==(const 
 struct WorldSize     { DType dtype{};                     bool operator==(const WorldSize&) const = default; };  // () scalar: number of ranks
 struct Pointwise     { Pw fn{};                           bool operator==(const Pointwise&) const = default; };  // (a, ...) NumPy broadcasting
 struct Cast          { DType dtype{};                     bool operator==(const Cast&) const = default; };       // (a)
+
+/// Reduction over dimensions of each rank's own elements: sum, arithmetic mean, greatest, least.
+enum class FoldKind : uint8_t { kSum, kMean, kMax, kMin };
+/// (a): the dimensions, ascending, become 1; all of them (none named): a scalar. Of a tensor sliced over one of them the result is
+/// Local, what the rank's part contributes: its sum, its sum over the whole count, its extremum.
+struct Fold          { FoldKind kind{}; std::vector<int> dims; bool operator==(const Fold&) const = default; };
+/// (a, seed): 0 with probability `rate`, else a / (1 - rate). Element i of the global tensor, row major, is kept when word i % 4 of
+/// Philox4x32-10 (Salmon et al., SC'11) is at least rate * 2^32, with the counter (i / 4, stream) and the key `seed`, an i64 scalar.
+struct Dropout       { double rate = 0; int64_t stream = 0; bool operator==(const Dropout&) const = default; };
+/// (a[..., m, k], b[..., k, n]): [..., m, n]; a transposed operand has its last two dimensions swapped. Leading dimensions are
+/// equal, or one operand has none.
+struct MatMul        { bool transpose_a = false, transpose_b = false; bool operator==(const MatMul&) const = default; };
+struct Transpose     { std::vector<int> order;            bool operator==(const Transpose&) const = default; };  // (a): dimension d is a's order[d]
+struct Reshape       { Shape shape;                       bool operator==(const Reshape&) const = default; };    // (a): the same elements, row major
+struct SubTensor     { int dim = 0; int64_t begin = 0, end = 0; bool operator==(const SubTensor&) const = default; };  // (a): [begin, end) of a dimension
+
 struct AllReduce     { ReduceKind kind{};                 bool operator==(const AllReduce&) const = default; };  // (Local) -> Replicated
 struct ReduceScatter { ReduceKind kind{}; int dim = 0;    bool operator==(const ReduceScatter&) const = default; };  // (Local) -> Sliced(dim)
 struct AllGather     {                                    bool operator==(const AllGather&) const = default; };  // (Sliced) -> Replicated
+struct Broadcast     { int root = 0;                      bool operator==(const Broadcast&) const = default; };  // (Local) -> Replicated: rank root's
+struct ReduceTo      { ReduceKind kind{}; int root = 0;   bool operator==(const ReduceTo&) const = default; };   // (Local) -> Local: on rank root, 0 elsewhere
+struct AllToAll      { int dim = 0;                       bool operator==(const AllToAll&) const = default; };   // (Sliced) -> Sliced(dim)
+struct Send          { int shift = 1;                     bool operator==(const Send&) const = default; };       // (a): the value of the stage `shift` before this one; 0 where there is none
 struct Update        {                                    bool operator==(const Update&) const = default; };     // (state, value): assigns in place, yields value
 struct Output        { std::string name;                  bool operator==(const Output&) const = default; };     // (a) yields nothing
 
-using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, AllReduce, ReduceScatter,
-                        AllGather, Update, Output>;
+using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Fold, Dropout, MatMul, Transpose, Reshape, SubTensor,
+                        AllReduce, ReduceScatter, AllGather, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+
+/// "sum", "mean", "amax", "amin": as in NumPy.
+absl::string_view Name(FoldKind kind);
+/// What reduces the contributions of several ranks: their sum, also for means.
+ReduceKind AcrossRanks(FoldKind kind);
 
 /// "all_reduce", "add", "input @g": for messages.
 std::string OpText(const Op& op);

@@ -31,7 +31,6 @@ class Parser {
   absl::Status Assignment();
   absl::StatusOr<Tensor> Value() { return ParseExpression(words_, values_, program()); }
   absl::Status Define(absl::string_view name, Tensor value);
-  absl::StatusOr<Shape> ParseShape();
   absl::StatusOr<Layout> ParseLayout(bool is_state, const Shape& shape);
   /// Made by the first statement after the name.
   Program& program() { return program_.has_value() ? *program_ : program_.emplace(name_); }
@@ -98,7 +97,7 @@ absl::Status Parser::Declaration(bool is_state) {
   ASSIGN_OR_RETURN(const std::string name, words_.Name(is_state ? "the state's name" : "the input's name"));
   RETURN_IF_ERROR(words_.Expect(":"));
   ASSIGN_OR_RETURN(const DType dtype, ParseDTypeWord(words_));
-  ASSIGN_OR_RETURN(const Shape shape, ParseShape());
+  ASSIGN_OR_RETURN(const Shape shape, ParseShape(words_));
   ASSIGN_OR_RETURN(const Layout layout, ParseLayout(is_state, shape));
   return Define(name, is_state ? program().State(name, dtype, shape, layout)
                                : program().Input(name, dtype, shape, layout));
@@ -126,25 +125,6 @@ absl::Status Parser::Define(absl::string_view name, Tensor value) {
   if (name == "world") return absl::InvalidArgumentError("'world' is the number of ranks and cannot be a name");
   if (values_.try_emplace(std::string(name), value).second) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the name '", name, "' is taken"));
-}
-
-absl::StatusOr<Shape> Parser::ParseShape() {
-  Shape shape;
-  RETURN_IF_ERROR(words_.Expect("["));
-  if (words_.Accept("]")) return shape;
-  do {
-    int64_t size = 0;
-    if (words_.Peek().kind == Token::Kind::kName) {
-      shape.push_back(Dim(std::string(words_.Take().text)));
-    } else if (words_.Peek().kind == Token::Kind::kNumber && absl::SimpleAtoi(words_.Peek().text, &size)) {
-      words_.Take();
-      shape.push_back(Dim(size));
-    } else {
-      return words_.Expected("a size");
-    }
-  } while (words_.Accept(","));
-  RETURN_IF_ERROR(words_.Expect("]"));
-  return shape;
 }
 
 absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {

@@ -75,7 +75,7 @@ TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks) {
   if (dim == Layout::kFlat) return {SliceExtent(NumElements(shape), ranks), 1, 1};
   CC_CHECK(dim >= 0 && dim < static_cast<int>(shape.size()));
   const int64_t inner = Product(shape, dim + 1, shape.size());
-  return {SliceExtent(shape[dim].size, ranks, inner), Product(shape, 0, dim), inner};
+  return {SliceExtent(shape[dim].size, ranks), Product(shape, 0, dim), inner};
 }
 
 }  // namespace coconet

@@ -43,8 +43,9 @@ std::tuple<int64_t, int64_t, int64_t> PerOuterInner(const Shape& shape, int dim,
 }
 
 TEST(Types, SlicingOfADimension) {
-  EXPECT_EQ(PerOuterInner({1000}, 0, 3), std::make_tuple(384, 1, 1));
-  EXPECT_EQ(PerOuterInner({10, 96}, 0, 4), std::make_tuple(4, 1, 96));  // two rows are three lines
+  EXPECT_EQ(PerOuterInner({1000}, 0, 3), std::make_tuple(336, 1, 1));
+  EXPECT_EQ(PerOuterInner({10, 96}, 0, 4), std::make_tuple(3, 1, 96));
+  EXPECT_EQ(PerOuterInner({10, 1}, 0, 4), std::make_tuple(3, 1, 1));  // the rows of all tensors with ten rows are cut alike
   EXPECT_EQ(PerOuterInner({10, 1000}, 1, 4), std::make_tuple(256, 10, 1));
   EXPECT_EQ(PerOuterInner({10, 100}, Layout::kFlat, 4), std::make_tuple(256, 1, 1));
   EXPECT_EQ(PerOuterInner({0}, 0, 2), std::make_tuple(0, 1, 1));

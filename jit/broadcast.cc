@@ -4,10 +4,10 @@
 
 namespace coconet {
 
-Broadcast BroadcastOf(const TensorType& operand, const Shape& space, int ranks) {
+StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks) {
   // Extents of the operand's storage, aligned from the right; a sliced one stores `per` of its dimension.
   const size_t lead = space.size() - operand.shape.size();
-  Broadcast b;
+  StoredMap b;
   std::vector<int64_t> stored(space.size(), 1);
   for (size_t k = 0; k < operand.shape.size(); ++k) stored[lead + k] = operand.shape[k].size;
   if (operand.layout.sliced()) {

@@ -188,8 +188,9 @@ void Emitter::AddPlaceFields() {
   const bool cuts = !a_.stores.empty() || b_.reads_gathered;
   const TensorSlicing cut = SlicingOf(shape_, slice_dim_, ranks_);
   const int64_t row_elements = cut.slicing.extent * cut.inner, per = cut.slicing.per * cut.inner;
-  // Packs of an unaligned row would straddle it.
-  args_.Integer("packed", !cuts || cut.outer == 1 || row_elements % config_.vec == 0);
+  // Packs begin at multiples of their size; those of an unaligned row or slice would straddle it.
+  const bool rows_fit = cut.outer == 1 || row_elements % config_.vec == 0, slices_fit = ranks_ == 1 || per % config_.vec == 0;
+  args_.Integer("packed", !cuts || (rows_fit && slices_fit));
   if (cuts) {
     args_.Integer("outer", cut.outer);
     args_.Integer("row_elements", row_elements);

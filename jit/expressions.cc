@@ -109,7 +109,7 @@ absl::StatusOr<std::string> Expressions::EvalLoad(Phase& phase, NodeId id) {
 }
 
 absl::StatusOr<std::string> Expressions::EvalBroadcast(Phase& phase, NodeId id, std::string base) {
-  const Broadcast map = BroadcastOf(type(id), shape_, ranks_);
+  const StoredMap map = StoredMapOf(type(id), shape_, ranks_);
   if (map.identity) return Define(phase, id, absl::StrCat("Load<V>(", base, " + i)"));
   std::vector<Arg> words;
   for (int64_t dim : map.dims) words.push_back({Arg::Kind::kInt, -1, dim});

@@ -27,7 +27,7 @@ struct Lowered {
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, int ranks);
 
 /// Version of the code generator: part of every tuning key; bumped when the same schedule and config mean other code.
-inline constexpr int kGeneratorVersion = 2;
+inline constexpr int kGeneratorVersion = 3;
 
 }  // namespace coconet
 

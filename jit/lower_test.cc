@@ -115,7 +115,7 @@ TEST(Lower, PadsRowsOfInnerSlices) {
                            "update(p, all_gather(reduce_scatter(sum, g, 1)))\n");
   const Lowered lowered = Lower(s, {.protocol = Protocol::kGenerated}, 2).value();
   EXPECT_EQ(Outline(lowered.plan), "g* p* t0 flags0* epochs0 flags1* epochs1 | kernel RS | kernel AG ");
-  EXPECT_EQ(lowered.plan.buffers[2].elements, 3 * 64);  // of each row 64 elements, not 35
+  EXPECT_EQ(lowered.plan.buffers[2].elements, 3 * 36);  // of each row 36 elements, not 35
   EXPECT_EQ(Lower(s, {}, 2).status().message(),
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": library collectives want contiguous slices");
 }

@@ -22,9 +22,11 @@ Placement::Placement(const TensorType& type, int ranks, int rank) : type_(type) 
       if (d > type.layout.dim) inner *= type.shape[d].size;
     }
   }
-  // The smallest part that is ceil(extent / ranks) or more and begins at a multiple of 64 elements on every rank.
-  int64_t per = (extent + ranks - 1) / ranks;
-  while (per * inner % 64 != 0) ++per;
+  // The smallest part that is ceil(extent / ranks) or more, and a multiple of the largest of 1, 2, 4 ... 64 that goes into
+  // it sixteen times.
+  int64_t per = (extent + ranks - 1) / ranks, multiple = 64;
+  while (multiple > 1 && per < 16 * multiple) multiple /= 2;
+  while (per % multiple != 0) ++per;
   const int64_t low = std::min(rank * per, extent), high = std::min((rank + 1) * per, extent);
   run_ = (high - low) * inner;
   stride_ = per * inner;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 
 namespace coconet {
 
@@ -14,12 +13,12 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// The one canonical way an extent is cut over ranks, under every schedule.
+/// The one canonical way an extent is cut over ranks, under every schedule and in tensors of every shape.
 ///
-/// `per = ceil(extent / ranks)`, rounded up so that a slice starts at a multiple of 64 elements when
-/// one index covers `inner` contiguous elements (inner = 1 for a vector or a flattened tensor). Rank
-/// i holds [min(i*per, extent), min((i+1)*per, extent)); storage is padded to ranks*per. Slices may
-/// be empty when there are more ranks than elements.
+/// `per = ceil(extent / ranks)`, rounded up to a multiple of the largest power of two, at most 64, that is no more than a
+/// sixteenth of it: so large slices start at cache lines, and small ones stay balanced. Rank i holds
+/// [min(i*per, extent), min((i+1)*per, extent)); storage is padded to ranks*per. Slices may be empty when there are
+/// more ranks than elements.
 struct Slicing {
   int64_t extent = 0;
   int64_t per = 0;
@@ -33,9 +32,10 @@ struct Slicing {
 
 inline constexpr int64_t kSliceAlign = 64;  // elements: whole cache lines for every dtype
 
-inline Slicing SliceExtent(int64_t extent, int ranks, int64_t inner = 1) {
-  const int64_t granule = kSliceAlign / std::gcd(kSliceAlign, std::max<int64_t>(inner, 1));
+inline Slicing SliceExtent(int64_t extent, int ranks) {
   const int64_t per = (extent + ranks - 1) / ranks;
+  int64_t granule = 1;
+  while (granule < kSliceAlign && 2 * granule <= per / 16) granule *= 2;
   return {extent, (per + granule - 1) / granule * granule, ranks};
 }
 

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <cmath>
+
+#include "coconet/base/status.h"
+#include "coconet/bounded.h"
+#include "coconet/rounding.h"
+
+namespace coconet {
+
+Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::vector<bool>& keep) {
+  const double scale = 1 / (1 - rate);
+  const Rounding rounding = RoundingOf(dtype, 2);  // the scale's own, and the product's
+  Bounded result{std::vector<double>(keep.size()), std::vector<double>(keep.size())};
+  for (size_t i = 0; i < keep.size(); ++i) {
+    if (!keep[i]) continue;
+    const size_t from = a.size() == 1 ? 0 : i;
+    result.value[i] = a.value[from] * scale;
+    result.error[i] = ErrorOf(result.value[i], a.error[from] * scale, std::fabs(result.value[i]), rounding);
+    result.exact &= result.error[i] == 0;
+  }
+  return result;
+}
+
+BoundedFold::BoundedFold(FoldKind kind, DType dtype) : kind_(kind), dtype_(dtype) {
+  const bool floats = IsFloat(dtype);
+  const double greatest = floats ? kUndetermined : MaxFinite(dtype);
+  const double least = floats ? -kUndetermined : dtype == DType::kU8 ? 0 : -MaxFinite(dtype) - 1;
+  extreme_ = up_ = down_ = kind == FoldKind::kMax ? least : greatest;
+}
+
+void BoundedFold::Add(double value, double error) {
+  ++added_;
+  if (kind_ == FoldKind::kSum || kind_ == FoldKind::kMean) {
+    sum_ += value;
+    magnitude_ += std::fabs(value) + error;
+    spread_ += error;
+    return;
+  }
+  comparable_ &= !std::isnan(value);
+  const auto pick = [&](double a, double b) { return kind_ == FoldKind::kMax ? std::max(a, b) : std::min(a, b); };
+  extreme_ = pick(extreme_, value);
+  up_ = pick(up_, value + error);
+  down_ = pick(down_, value - error);
+}
+
+BoundedValue BoundedFold::Finish(int64_t count) const {
+  if (kind_ == FoldKind::kMax || kind_ == FoldKind::kMin) {
+    if (!comparable_) return {extreme_, kUndetermined};
+    if (added_ == 0 || std::isinf(extreme_)) return {extreme_, extreme_ == up_ && extreme_ == down_ ? 0 : kUndetermined};
+    return {extreme_, ErrorOf(extreme_, std::max(std::fabs(up_ - extreme_), std::fabs(extreme_ - down_)), 0, RoundingOf(dtype_, 0))};
+  }
+  const double divisor = kind_ == FoldKind::kMean ? static_cast<double>(count) : 1;
+  const double value = sum_ / divisor;
+  Rounding rounding = RoundingOf(dtype_, 2);  // of the sum and of the quotient
+  if (magnitude_ > rounding.limit) return {value, kUndetermined};
+  const double accumulated = magnitude_ * static_cast<double>(added_) * UnitRoundoff(DType::kF64);
+  return {value, ErrorOf(value, (spread_ + (IsFloat(dtype_) ? accumulated : 0)) / divisor, std::fabs(value), rounding)};
+}
+
+BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b) {
+  CC_CHECK(a.value.size() == b.value.size());
+  const size_t size = a.value.size();
+  double sum = 0, magnitude = 0, spread = 0;
+  for (size_t i = 0; i < size; ++i) {
+    sum += a.value[i] * b.value[i];
+    magnitude += std::fabs(a.value[i] * b.value[i]);
+  }
+  for (size_t i = 0; i < a.error.size(); ++i) spread += a.error[i] * std::fabs(b.value[i]);
+  for (size_t i = 0; i < b.error.size(); ++i) spread += b.error[i] * (std::fabs(a.value[i]) + (a.error.empty() ? 0 : a.error[i]));
+  const double roundings = static_cast<double>(size) * UnitRoundoff(DType::kF32) + static_cast<double>(size) * UnitRoundoff(DType::kF64);
+  if (!(magnitude + spread <= MaxFinite(dtype))) return {sum, kUndetermined};
+  const double accumulated = (magnitude + spread) * roundings + static_cast<double>(size) * MinSubnormal(DType::kF32);
+  return {sum, ErrorOf(sum, spread + accumulated, std::fabs(sum), RoundingOf(dtype, 1))};
+}
+
+}  // namespace coconet
