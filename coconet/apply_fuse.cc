@@ -5,6 +5,7 @@
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
 #include "coconet/kernel_phases.h"
+#include "coconet/operand_index.h"
 #include "coconet/rewrites.h"
 #include "coconet/steps.h"
 
@@ -41,39 +42,75 @@ class Candidate {
   std::string Text(NodeId id) const { return NodeText(g_, id); }
   bool IsReduction(NodeId id) const { return As<AllReduce>(g_, id) || As<ReduceScatter>(g_, id); }
 
+  bool IsScalar(NodeId id) const { return types_[id].shape.empty(); }
+
   absl::Status CheckMember(NodeId id) const {
     const bool is_declared = g_.nodes[id].inputs.empty();
-    const bool is_scalar = !As<Output>(g_, id) && types_[id].shape.empty();
-    if (is_declared || (is_scalar && (As<Pointwise>(g_, id) || As<Cast>(g_, id)))) {
+    if (is_declared || (IsScalar(id) && (As<Pointwise>(g_, id) || As<Cast>(g_, id)))) {
       return Refuse(Text(id), " belongs to no kernel: every kernel loads or recomputes it where it needs it");
     }
-    if (types_[id].shape.empty()) return Refuse(Text(id), " is a scalar, want tensors only");
-    return absl::OkStatus();
+    if (!IsKernelWork(g_, id)) return Refuse(Text(id), " is a launch of its own, not work of a kernel");
+    if (IsView(g_.nodes[id].op) && inside_[g_.nodes[id].inputs[0]]) {
+      return Refuse(Text(id), " takes elements of other places of ", Text(g_.nodes[id].inputs[0]), ", want that in memory");
+    }
+    return IsScalar(id) ? CheckScalar(id) : absl::OkStatus();
   }
 
+  /// Scalars in a kernel are sums over its elements, or over all ranks' sums.
+  absl::Status CheckScalar(NodeId id) const {
+    if (FoldsAll(g_, types_, id)) return absl::OkStatus();
+    const NodeId operand = values_[g_.nodes[id].inputs.back()];
+    if (As<AllReduce>(g_, id) && inside_[operand] && FoldsAll(g_, types_, operand)) return absl::OkStatus();
+    return Refuse(Text(id), " is a scalar, want tensors only");
+  }
+
+  /// What the node says about the kernel's elements: a fold its operand's shape, others their own.
+  const Shape& ElementsOf(NodeId id) const { return types_[As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id].shape; }
+
   absl::Status CheckIterationSpace() const {
-    const NodeId first = fuse_.nodes[0];
+    const IterationSpace space = SpaceOf(g_, types_, fuse_.nodes);
     std::optional<NodeId> sliced;
     for (NodeId id : fuse_.nodes) {
-      if (types_[id].shape != types_[first].shape) {
-        return Refuse("want one shape, have ", Text(first), " of ", coconet::Text(types_[first].shape), " and ",
-                      Text(id), " of ", coconet::Text(types_[id].shape));
+      if (IsScalar(id) && !As<Fold>(g_, id)) continue;
+      const bool is_row = space.row_dims > 0 && types_[id].shape == space.rows() && !As<Fold>(g_, id) && !Communicates(g_, id);
+      if (ElementsOf(id) != space.shape && !is_row) {
+        const auto other = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(), [&](NodeId n) { return ElementsOf(n) == space.shape; });
+        const auto [a, b] = std::minmax(id, other == fuse_.nodes.end() ? fuse_.nodes[0] : *other);
+        return Refuse("want one shape, have ", Text(a), " of ", coconet::Text(ElementsOf(a)), " and ",
+                      Text(b), " of ", coconet::Text(ElementsOf(b)));
       }
-      if (!types_[id].layout.sliced()) continue;
-      if (sliced.has_value() && types_[id].layout != types_[*sliced].layout) {
+      RETURN_IF_ERROR(CheckFold(id, space));
+      const NodeId cut = FoldsAll(g_, types_, id) ? g_.nodes[id].inputs[0] : id;
+      if (!types_[cut].layout.sliced()) continue;
+      if (sliced.has_value() && types_[cut].layout != types_[*sliced].layout) {
         return Refuse("want one sliced dimension, have ", Text(*sliced), " ", coconet::Text(types_[*sliced].layout),
-                      " and ", Text(id), " ", coconet::Text(types_[id].layout));
+                      " and ", Text(cut), " ", coconet::Text(types_[cut].layout));
       }
-      sliced = id;
+      sliced = cut;
     }
-    return absl::OkStatus();
+    const int first_folded = static_cast<int>(space.shape.size()) - space.row_dims;
+    if (space.row_dims == 0 || !sliced.has_value()) return absl::OkStatus();
+    const int dim = types_[*sliced].layout.dim;
+    if (dim != Layout::kFlat && dim < first_folded) return absl::OkStatus();
+    return Refuse("the kernel folds rows, but those of ", Text(*sliced), " lie on several ranks");
+  }
+
+  /// Rows are folded one after the other, all alike.
+  absl::Status CheckFold(NodeId id, const IterationSpace& space) const {
+    const auto* fold = As<Fold>(g_, id);
+    if (fold == nullptr || FoldsAll(g_, types_, id)) return absl::OkStatus();
+    if (!FoldsRows(g_, types_, id)) {
+      return Refuse(Text(id), " folds dimensions that are not the last: want a kernel of its own");
+    }
+    if (static_cast<int>(fold->dims.size()) == space.row_dims) return absl::OkStatus();
+    return Refuse(Text(id), " folds ", fold->dims.size(), " dimensions, other folds of the kernel ", space.row_dims);
   }
 
   /// A kernel communicates in one way: each rank reduces everything for itself, or each rank its slice.
   absl::Status CheckRounds() const {
     std::optional<NodeId> all_reduce, on_slices;
     for (NodeId id : fuse_.nodes) {
-      if (As<AllReduce>(g_, id)) all_reduce = id;
+      if (As<AllReduce>(g_, id) && !IsScalar(id)) all_reduce = id;
       if (types_[id].layout.sliced() || As<AllGather>(g_, id)) on_slices = id;
     }
     if (!all_reduce.has_value() || !on_slices.has_value()) return absl::OkStatus();
@@ -82,7 +119,7 @@ class Candidate {
   }
 
   absl::Status CheckReductionOperand(NodeId id) const {
-    if (!IsReduction(id)) return absl::OkStatus();
+    if (!IsReduction(id) || IsScalar(id)) return absl::OkStatus();
     const NodeId operand = g_.nodes[id].inputs[0];
     if (inside_[operand] || inside_[values_[operand]]) {
       return Refuse(Text(id), " takes ", Text(operand),
@@ -111,26 +148,46 @@ class Candidate {
 
   absl::Status CheckPhases() const {
     const KernelPhases phases = PhasesOf(g_, types_, fuse_.nodes);
-    for (NodeId id : phases.on_slices) {
-      if (As<AllGather>(g_, id)) {
+    for (const KernelPhase& phase : phases.phases) {
+      if (!phase.on_slices) continue;
+      for (NodeId id : phase.evaluated) {
+        if (!As<AllGather>(g_, id)) continue;
         return Refuse(Text(id), " feeds computation on slices of the same kernel: that takes a second round");
       }
     }
-    const std::vector<NodeId> read_first = StatesRead(g_, phases.on_slices);
-    const std::vector<NodeId> read_last = StatesRead(g_, phases.on_whole);
+    if (phases.unready >= 0) {
+      return Refuse(Text(phases.unready), " is computed on slices, from a sum over whole tensors of the same kernel: that takes a second round");
+    }
     for (NodeId update : fuse_.nodes) {
-      if (!As<Update>(g_, update)) continue;
-      const NodeId state = g_.nodes[update].inputs[0];
-      const bool is_pushed = inside_[values_[update]] && As<AllGather>(g_, values_[update]);
-      if (is_pushed && std::binary_search(read_last.begin(), read_last.end(), state)) {
+      if (As<Update>(g_, update)) RETURN_IF_ERROR(CheckOldValue(update, phases));
+    }
+    return absl::OkStatus();
+  }
+
+  /// Nothing may read a state that is overwritten by then.
+  absl::Status CheckOldValue(NodeId update, const KernelPhases& phases) const {
+    const NodeId state = g_.nodes[update].inputs[0];
+    const bool is_pushed = inside_[values_[update]] && As<AllGather>(g_, values_[update]);
+    const bool is_whole = !is_pushed && !types_[update].layout.sliced();
+    const NodeId store = is_pushed ? values_[update] : update;
+    const auto holds = [](const std::vector<NodeId>& nodes, NodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); };
+    bool stored = false;
+    for (const KernelPhase& phase : phases.phases) {
+      const std::vector<NodeId> read = StatesRead(g_, phase.evaluated);
+      const bool reads = std::binary_search(read.begin(), read.end(), state);
+      if (reads && is_pushed && !phase.on_slices) {
         return Refuse(Text(update), " is stored as slices arrive, but ", ValueText(g_, state),
                       " before the step is still read for whole tensors");
       }
-      const bool is_whole = !is_pushed && !types_[update].layout.sliced();
-      if (is_whole && std::binary_search(read_first.begin(), read_first.end(), state)) {
+      if (reads && is_whole && phase.on_slices) {
         return Refuse(Text(update), " stores the whole tensor, but ", ValueText(g_, state),
                       " before the step is read on slices");
       }
+      if (reads && stored) {
+        return Refuse(Text(update), " is stored before a sum is complete, but ", ValueText(g_, state),
+                      " before the step is still read after that");
+      }
+      stored = stored || holds(phase.stores, store) || holds(phase.gathers, store);
     }
     return absl::OkStatus();
   }

@@ -15,6 +15,7 @@ struct Placement {
   std::optional<TensorType> slices;
   bool from_gather = false;        // is, or is computed from, the gather in question
   bool moved = false;              // computed on slices from now on
+  bool summed = false;             // a fold that takes slices from now on: what the ranks contribute is reduced over them
   std::vector<bool> takes_slices;  // by operand; empty where nothing changes
 };
 
@@ -32,7 +33,8 @@ class Region {
       } else if (As<Update>(g, id)) {
         placements_[id].slices = placements_[inputs[1]].slices;
         placements_[id].from_gather = placements_[inputs[1]].from_gather;
-      } else if (As<Pointwise>(g, id) || As<Cast>(g, id)) {
+      } else if (As<Pointwise>(g, id) || As<Cast>(g, id) || As<Fold>(g, id) || As<Dropout>(g, id) || As<MatMul>(g, id) ||
+                 As<Send>(g, id)) {
         PlaceComputation(id);
       }
     }
@@ -52,7 +54,14 @@ class Region {
     }
     if (!fed) return;
     const absl::StatusOr<TensorType> sliced = TypeWith(id, takes_slices);
-    if (!sliced.ok() || !sliced->layout.sliced()) return;
+    if (!sliced.ok()) return;
+    if (As<Fold>(g_, id) && sliced->shape.empty() && types_[id].layout.kind == Layout::Kind::kReplicated) {
+      empty_ = false;
+      placements_[id].takes_slices = std::move(takes_slices);
+      placements_[id].summed = true;
+      return;
+    }
+    if (!sliced->layout.sliced()) return;
     // An operation that is sliced already, because of a sliced state, just loses its need for the gather.
     const bool is_sliced = types_[id].layout.sliced();
     if (is_sliced && *sliced != types_[id]) return;
@@ -115,6 +124,10 @@ class Mover {
     const NodeId emitted = out_.Add(g_.nodes[id].op, inputs);
     if (placement.moved) {
       slices_[id] = emitted;
+      return;
+    }
+    if (placement.summed) {
+      whole_[id] = out_.Add(AllReduce{AcrossRanks(As<Fold>(g_, id)->kind)}, {emitted});
       return;
     }
     whole_[id] = emitted;

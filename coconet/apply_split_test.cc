@@ -57,9 +57,9 @@ output y = %5
 }
 
 TEST(Split, RefusesWhatIsNoAllReduce) {
-  EXPECT_EQ(Transformed(kSgd, "split(%3, flat)"), "split(%3, flat): want all_reduce, have %3 = sub(p, %2)");
+  EXPECT_EQ(Transformed(kSgd, "split(%3, flat)"), "split(%3, flat): want all_reduce, a fold or send, have %3 = sub(p, %2)");
   EXPECT_EQ(Transformed(kSgd, "split(%2, 0); split(%2, 0)"),
-            "split(%2, 0): want all_reduce, have %2 = reduce_scatter(sum, g, 0)");
+            "split(%2, 0): want all_reduce, a fold or send, have %2 = reduce_scatter(sum, g, 0)");
 }
 
 TEST(Split, RefusesADimensionThatIsNotThere) {

@@ -21,13 +21,20 @@ struct MoveKind {
   FuseKind fuse{};          // kFuse
 };
 
+/// What Split may take: reductions over ranks, folds of what all ranks have, and sends of it.
+bool Splits(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+  if (As<AllReduce>(g, id)) return !types[id].shape.empty();
+  const bool folds = As<Fold>(g, id) != nullptr && types[id].shape.empty();
+  return (folds || As<Send>(g, id)) && types[id].layout.kind == Layout::Kind::kReplicated && !types[g.nodes[id].inputs[0]].shape.empty();
+}
+
 /// Simple ones first. A split is flat, or over one dimension of tensors that have several.
 std::vector<MoveKind> MoveKindsOf(const Graph& program) {
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
   CC_CHECK(types.ok());
   size_t most_dims = 1;
   for (NodeId id = 0; id < program.size(); ++id) {
-    if (As<AllReduce>(program, id)) most_dims = std::max(most_dims, (*types)[id].shape.size());
+    if (Splits(program, *types, id)) most_dims = std::max(most_dims, (*types)[program.nodes[id].inputs[0]].shape.size());
   }
   std::vector<MoveKind> kinds = {{MoveKind::Kind::kSplit}};
   for (size_t dim = 0; dim < most_dims && most_dims > 1; ++dim) {
@@ -51,10 +58,10 @@ std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind) {
   CC_CHECK(types.ok());
   for (NodeId id = 0; id < s.graph.size(); ++id) {
     const auto* state = As<State>(s.graph, id);
-    const int rank = static_cast<int>((*types)[id].shape.size());
-    if (kind.kind == MoveKind::Kind::kSplit && As<AllReduce>(s.graph, id)) {
+    if (kind.kind == MoveKind::Kind::kSplit && Splits(s.graph, *types, id)) {
       // Flat, a vector is cut over its one dimension.
-      if (kind.dim == Layout::kFlat || (rank > 1 && kind.dim < rank)) moves.push_back(Split{id, kind.dim});
+      const int dims = static_cast<int>((*types)[s.graph.nodes[id].inputs[0]].shape.size());
+      if (kind.dim == Layout::kFlat || (dims > 1 && kind.dim < dims)) moves.push_back(Split{id, kind.dim});
     }
     if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph, id)) moves.push_back(Reorder{id});
     const bool is_open = state != nullptr && state->type.layout.kind == Layout::Kind::kAuto;

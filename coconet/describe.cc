@@ -12,7 +12,7 @@
 namespace coconet {
 namespace {
 
-enum class Part : uint8_t { kReduceScatter, kAllReduce, kCompute, kAllGather, kComputeAfterGather };
+enum class Part : uint8_t { kReduceScatter, kAllReduce, kCompute, kFold, kFoldSum, kComputeAfterFold, kAllGather, kComputeAfterGather, kOther };
 
 bool IsReduction(const Graph& g, NodeId id) { return As<AllReduce>(g, id) || As<ReduceScatter>(g, id); }
 
@@ -47,7 +47,7 @@ class Description {
     CC_CHECK(types.ok());
     types_ = *std::move(types);
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (IsReduction(g_, id)) ++reductions_;
+      if (IsReduction(g_, id) && !types_[id].shape.empty()) ++reductions_;
       if (As<AllGather>(g_, id)) ++gathers_;
     }
   }
@@ -59,7 +59,8 @@ class Description {
       const std::vector<NodeId>& nodes = steps_.nodes[step];
       if (nodes.size() == 1 && StoredCollective(g_, values_, nodes[0]) >= 0) continue;
       const bool is_kernel = nodes.size() > 1;
-      if (!run.empty() && (is_kernel || PartOf(run[0]) != PartOf(nodes[0]))) Flush(&run, &words);
+      const bool differs = !run.empty() && (PartOf(run[0]) != PartOf(nodes[0]) || PartOf(run[0]) == Part::kOther);
+      if (!run.empty() && (is_kernel || differs)) Flush(&run, &words);
       if (is_kernel) {
         words.push_back(absl::StrCat("fuse(", Kernel(nodes), ")"));
       } else {
@@ -75,6 +76,7 @@ class Description {
   Part PartOf(NodeId id) const {
     if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
     if (As<AllReduce>(g_, id)) return Part::kAllReduce;
+    if (!IsKernelWork(g_, id)) return Part::kOther;
     return As<AllGather>(g_, id) ? Part::kAllGather : Part::kCompute;
   }
 
@@ -87,7 +89,7 @@ class Description {
   std::string Words(Part part, const std::vector<NodeId>& nodes, bool name_gathers) const {
     std::string names;
     for (NodeId id : nodes) {
-      if (IsReduction(g_, id) && reductions_ > 1) absl::StrAppend(&names, " ", ValueText(g_, g_.nodes[id].inputs[0]));
+      if (IsReduction(g_, id) && reductions_ > 1 && !types_[id].shape.empty()) absl::StrAppend(&names, " ", ValueText(g_, g_.nodes[id].inputs[0]));
       if (As<AllGather>(g_, id) && name_gathers) absl::StrAppend(&names, Stored(id));
     }
     switch (part) {
@@ -98,24 +100,53 @@ class Description {
       case Part::kAllGather:
         return absl::StrCat("AG", names);
       case Part::kCompute:
+      case Part::kComputeAfterFold:
       case Part::kComputeAfterGather:
         return "C";
+      case Part::kFold:
+        return "fold";
+      case Part::kFoldSum:
+        return "AR";
+      case Part::kOther:
+        return Other(nodes[0]);
     }
     CC_CHECK(false);
+  }
+
+  /// "MM", "send p", "A2A": what is a launch alone.
+  std::string Other(NodeId id) const {
+    if (As<MatMul>(g_, id)) return "MM";
+    if (As<Send>(g_, id)) return absl::StrCat("send", types_[id].layout.sliced() ? " slices" : "");
+    if (As<AllToAll>(g_, id)) return "A2A";
+    return As<Broadcast>(g_, id) ? "broadcast" : "reduce";
+  }
+
+  /// Of the first phase that evaluates it.
+  Part PartInKernel(NodeId id, const KernelPhases& phases, bool has_gathers) const {
+    if (types_[id].shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
+    if (FoldsAll(g_, types_, id)) return Part::kFold;
+    const Part part = PartOf(id);
+    if (part != Part::kCompute) return part;
+    for (const KernelPhase& phase : phases.phases) {
+      if (!std::binary_search(phase.evaluated.begin(), phase.evaluated.end(), id)) continue;
+      if (phase.round > 0) return Part::kComputeAfterFold;
+      if (phase.on_slices) return Part::kCompute;
+      break;
+    }
+    return has_gathers ? Part::kComputeAfterGather : Part::kCompute;
   }
 
   std::string Kernel(const std::vector<NodeId>& nodes) const {
     const KernelPhases phases = PhasesOf(g_, types_, nodes);
     std::map<Part, std::vector<NodeId>> parts;
+    size_t gathers = 0;
+    for (NodeId id : nodes) gathers += As<AllGather>(g_, id) != nullptr;
     for (NodeId id : nodes) {
       const NodeId stored = StoredCollective(g_, values_, id);
       if (stored >= 0 && steps_.of[stored] == steps_.of[id]) continue;
-      const bool waits =
-          !phases.gathers.empty() && !std::binary_search(phases.on_slices.begin(), phases.on_slices.end(), id);
-      const Part part = PartOf(id);
-      parts[part == Part::kCompute && waits ? Part::kComputeAfterGather : part].push_back(id);
+      parts[PartInKernel(id, phases, gathers > 0)].push_back(id);
     }
-    const bool has_all = phases.gathers.size() == gathers_;
+    const bool has_all = gathers == gathers_;
     std::vector<std::string> words;
     for (const auto& [part, members] : parts) words.push_back(Words(part, members, !has_all));
     return absl::StrJoin(words, ", ");

@@ -36,6 +36,7 @@ const Expression::CallRule Expression::kCalls[] = {
     {"transpose", &Expression::TransposeCall},
     {"reshape", &Expression::ReshapeCall},
     {"slice", &Expression::SliceCall},
+    {"shard", &Expression::ShardCall},
     {"broadcast", &Expression::BroadcastCall},
     {"reduce", &Expression::ReduceCall},
     {"all_to_all", &Expression::AllToAllCall},
@@ -180,6 +181,13 @@ Result Expression::SliceCall() {
   RETURN_IF_ERROR(words_.Expect(","));
   ASSIGN_OR_RETURN(const int64_t end, Integer("where the range ends"));
   return SubTensor(operand, dim, begin, end);
+}
+
+Result Expression::ShardCall() {
+  ASSIGN_OR_RETURN(const Tensor operand, Comparison());
+  RETURN_IF_ERROR(words_.Expect(","));
+  ASSIGN_OR_RETURN(const int dim, ParseSlicedDim(words_));
+  return Shard(operand, dim);
 }
 
 Result Expression::BroadcastCall() {

@@ -49,6 +49,7 @@ class Expression {
   Result TransposeCall();
   Result ReshapeCall();
   Result SliceCall();
+  Result ShardCall();
   Result BroadcastCall();
   Result ReduceCall();
   Result AllToAllCall();

@@ -7,6 +7,7 @@
 
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/kernel_phases.h"
 #include "coconet/steps.h"
 
 namespace coconet {
@@ -24,6 +25,7 @@ class Moves {
     for (const auto& kernel : s.kernels) {
       for (NodeId id : kernel) grouped_[id] = true;
     }
+    FindElements();
   }
 
   std::vector<std::vector<NodeId>> Groups() const {
@@ -39,7 +41,7 @@ class Moves {
       if (!IsFree(id) || !IsComputation(id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
         NodeId other = values_[operand];
-        if (types_[other].shape != types_[id].shape) continue;
+        if (elements_[other] != elements_[id] || FoldsAll(g_, types_, other)) continue;
         if (Communicates(g_, other)) other = first_consumer.try_emplace({other, stage[id]}, id).first->second;
         const bool joins = IsFree(other) && IsComputation(other) && stage[other] == stage[id];
         if (!joins) continue;
@@ -83,12 +85,28 @@ class Moves {
   }
 
  private:
-  bool IsFree(NodeId id) const { return !grouped_[id] && !types_[id].shape.empty(); }
-  bool IsComputation(NodeId id) const {
-    return As<Pointwise>(g_, id) || As<Cast>(g_, id) || As<Update>(g_, id) || As<Output>(g_, id);
-  }
-  bool SameShape(NodeId id, const std::vector<NodeId>& nodes) const {
-    return types_[id].shape == types_[nodes[0]].shape;
+  bool IsFree(NodeId id) const { return !grouped_[id] && (!types_[id].shape.empty() || FoldsAll(g_, types_, id)); }
+  bool IsComputation(NodeId id) const { return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty(); }
+  bool SameShape(NodeId id, const std::vector<NodeId>& nodes) const { return elements_[id] == elements_[nodes[0]]; }
+
+  /// elements_[id]: the shape whose elements a kernel of the node runs over: of a fold its operand's, and of what is computed
+  /// from folded rows that of the rows.
+  void FindElements() {
+    std::vector<bool> of_rows(g_.nodes.size());
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      elements_.push_back(types_[id].shape);
+      if (As<Fold>(g_, id)) {
+        elements_[id] = types_[g_.nodes[id].inputs[0]].shape;
+        of_rows[id] = FoldsRows(g_, types_, id);
+        continue;
+      }
+      if (!As<Pointwise>(g_, id) && !As<Cast>(g_, id)) continue;
+      for (NodeId operand : g_.nodes[id].inputs) {
+        if (!of_rows[operand] || types_[operand].shape != types_[id].shape) continue;
+        elements_[id] = elements_[operand];
+        of_rows[id] = true;
+      }
+    }
   }
   /// A free AllGather right behind a free ReduceScatter.
   bool IsFreePair(NodeId gather) const {
@@ -140,6 +158,10 @@ class Moves {
         return WithGathers(core);
       case FuseKind::kConsumers:
         return WithConsumers(core, groups);
+      case FuseKind::kFoldSums:
+        return WithFoldSums(core);
+      case FuseKind::kAfterFolds:
+        return WithAfterFolds(core, groups);
       case FuseKind::kGroup:
       case FuseKind::kPair:
         break;
@@ -189,11 +211,45 @@ class Moves {
     return nodes;
   }
 
+  /// The AllReduces of the core's folds.
+  NodeSet WithFoldSums(const std::vector<NodeId>& core) const {
+    NodeSet nodes(core.begin(), core.end());
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (!As<AllReduce>(g_, id) || grouped_[id]) continue;
+      const NodeId operand = values_[g_.nodes[id].inputs[0]];
+      if (FoldsAll(g_, types_, operand) && nodes.contains(operand)) nodes.insert(id);
+    }
+    return nodes;
+  }
+
+  /// The core, the AllReduces of its folds, and the groups that take these, or the folds themselves.
+  NodeSet WithAfterFolds(const std::vector<NodeId>& core, const std::vector<std::vector<NodeId>>& groups) const {
+    const NodeSet with_sums = WithFoldSums(core);
+    std::vector<bool> follows(g_.nodes.size());  // computed from the folds, scalars in between
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (with_sums.contains(id)) follows[id] = FoldsAll(g_, types_, id) || types_[id].shape.empty();
+      if (with_sums.contains(id) || Communicates(g_, id)) continue;
+      for (NodeId operand : ValueOperands(g_, id)) {
+        const NodeId value = values_[operand];
+        follows[id] = follows[id] || (follows[value] && types_[value].shape.empty());
+      }
+    }
+    NodeSet nodes(core.begin(), core.end());
+    for (const auto& group : groups) {
+      if (with_sums.contains(group[0]) || !SameShape(group[0], core)) continue;
+      if (std::none_of(group.begin(), group.end(), [&](NodeId id) { return follows[id]; })) continue;
+      nodes.insert(group.begin(), group.end());
+    }
+    if (nodes.size() > core.size()) nodes.insert(with_sums.begin(), with_sums.end());
+    return nodes;
+  }
+
   const Schedule& s_;
   const Graph& g_;
   const std::vector<NodeId> values_;
   std::vector<bool> grouped_;
   std::vector<TensorType> types_;
+  std::vector<Shape> elements_;  // by node
 };
 
 }  // namespace

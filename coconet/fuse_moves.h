@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// Computations (Pointwise, Cast, Update, Output on tensors) in no kernel, in groups that one kernel may want to
-/// hold: of one shape, connected by values or by a collective that feeds them, and between the same collectives. Each
+/// Computations on tensors in no kernel, in groups that one kernel may want to hold: over the same elements, connected by values
+/// or by a collective that feeds them, and between the same collectives and folds to scalars. Each
 /// ascending, ordered by first node; groups of one included.
 std::vector<std::vector<NodeId>> ComputeGroups(const Schedule& s);
 
@@ -22,10 +22,12 @@ enum class FuseKind : uint8_t {
   kPairs,           // a core and all pairs that feed it
   kGathers,         // a core, all AllGathers that it feeds, and what stores their results
   kConsumers,       // a core and the groups that its AllGathers feed
+  kFoldSums,        // a core and the AllReduces of its folds
+  kAfterFolds,      // a core, the AllReduces of its folds, and the groups that take them
 };
 inline constexpr FuseKind kAllFuseKinds[] = {FuseKind::kGroup,      FuseKind::kPair,  FuseKind::kReduceScatters,
                                              FuseKind::kAllReduces, FuseKind::kPairs, FuseKind::kGathers,
-                                             FuseKind::kConsumers};
+                                             FuseKind::kConsumers,  FuseKind::kFoldSums, FuseKind::kAfterFolds};
 
 /// Every fusion of a kind, ordered by core; Apply may refuse some.
 std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind);

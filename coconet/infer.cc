@@ -148,6 +148,13 @@ absl::StatusOr<TensorType> InferAllGather(const Site& site) {
   return TensorType{type.dtype, type.shape, Layout::Replicated()};
 }
 
+absl::StatusOr<TensorType> InferShard(const Site& site, const Shard& op) {
+  const TensorType& type = site.type(0);
+  if (ReadLayout(type) != Layout::Replicated()) return site.Error("want a replicated operand, ", site.HaveOperands());
+  RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, type.shape));
+  return Normalized({type.dtype, type.shape, Layout::Sliced(op.dim)});
+}
+
 absl::Status CheckRoot(const Site& site, int root) {
   return root >= 0 ? absl::OkStatus() : site.Error("want the number of a rank as the root, have ", root);
 }
@@ -213,6 +220,7 @@ size_t Arity(const Op& op) {
                         [](const AllReduce&) { return 1; },
                         [](const ReduceScatter&) { return 1; },
                         [](const AllGather&) { return 1; },
+                        [](const Shard&) { return 1; },
                         [](const Broadcast&) { return 1; },
                         [](const ReduceTo&) { return 1; },
                         [](const AllToAll&) { return 1; },
@@ -278,6 +286,7 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id, const std::vecto
           [&](const AllReduce&) { return InferAcrossRanks(site, Layout::Replicated()); },
           [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
           [&](const AllGather&) { return InferAllGather(site); },
+          [&](const Shard& o) { return InferShard(site, o); },
           [&](const Broadcast& o) { return InferBroadcast(site, o); },
           [&](const ReduceTo& o) { return InferReduceTo(site, o); },
           [&](const AllToAll& o) { return InferAllToAll(site, o); },

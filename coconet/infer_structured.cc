@@ -32,6 +32,7 @@ TensorType Read(TensorType type) {
 absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op) {
   TensorType type = Read(site.type(0));
   const int rank = static_cast<int>(type.shape.size());
+  if (rank == 0) return site.Error("want a tensor, ", site.HaveOperands());
   if (type.dtype == DType::kBool) return site.Error("want numbers, ", site.HaveOperands());
   if (op.kind == FoldKind::kMean && !IsFloat(type.dtype)) return site.Error("want floats, ", site.HaveOperands(), "; use cast");
   for (size_t i = 0; i < op.dims.size(); ++i) {

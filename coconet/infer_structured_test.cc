@@ -134,6 +134,10 @@ TEST(InferCommunication, Layouts) {
   EXPECT_EQ(TypeOf("all_to_all(rows, 2)"), "f32[B, S, H] sliced(2)");
   EXPECT_EQ(TypeOf("send(rows, next)"), "f32[B, S, H] sliced(1)");
   EXPECT_EQ(TypeOf("send(rep, previous)"), "f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("shard(rep, 1)"), "f32[B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("shard(rep, flat)"), "f32[B, S, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("shard(vector, flat)"), "f32[H] sliced(0)");
+  EXPECT_EQ(TypeOf("shard(local, 1)"), "want a replicated operand, have local : f32[B, S, H] local");
   EXPECT_EQ(TypeOf("broadcast(rep, 0)"), "want a local operand, have rep : f32[B, S, H] replicated");
   EXPECT_EQ(TypeOf("all_to_all(rows, 1)"), "the operand is sliced so already, have rows : f32[B, S, H] sliced(1)");
   EXPECT_EQ(TypeOf("all_to_all(rep, 1)"), "want an operand sliced over a dimension, have rep : f32[B, S, H] replicated");

@@ -1,5 +1,7 @@
 #include "coconet/kernel_phases.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "coconet/steps.h"
@@ -7,39 +9,45 @@
 namespace coconet {
 namespace {
 
+constexpr int kNever = 1 << 20;
+
 class Phases {
  public:
   Phases(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel)
-      : g_(g), kernel_(kernel), values_(AssignedValues(g)), inside_(g.nodes.size()) {
+      : g_(g), types_(types), kernel_(kernel), values_(AssignedValues(g)), inside_(g.nodes.size()),
+        has_elements_(!SpaceOf(g, types, kernel).shape.empty()) {
     for (NodeId id : kernel) inside_[id] = true;
+    result_.stored_in.assign(g.nodes.size(), -1);
     FindKept();
-    std::set<NodeId> on_slices, on_whole;
-    for (NodeId id : kernel) {
-      if (As<AllGather>(g, id)) {
-        phases_.gathers.push_back(id);
-        Evaluate(g.nodes[id].inputs[0], &on_slices);
-      } else if (IsStore(id)) {
-        const bool sliced = types[id].layout.sliced();
-        (sliced ? phases_.slice_stores : phases_.whole_stores).push_back(id);
-        Evaluate(id, sliced ? &on_slices : &on_whole);
-      }
-    }
-    phases_.on_slices.assign(on_slices.begin(), on_slices.end());
-    phases_.on_whole.assign(on_whole.begin(), on_whole.end());
+    for (NodeId id : kernel) Place(id);
+    Number();
+    for (size_t p = 0; p < result_.phases.size(); ++p) Evaluate(static_cast<int>(p));
   }
 
-  KernelPhases Get() && { return std::move(phases_); }
+  KernelPhases Get() && { return std::move(result_); }
 
  private:
+  /// In a kernel of scalars only they are its elements.
+  bool IsScalar(NodeId id) const { return has_elements_ && types_[id].shape.empty(); }
+  /// A computation on scalars, which belongs to no step.
+  bool IsRecomputed(NodeId id) const { return types_[id].shape.empty() && (As<Pointwise>(g_, id) || As<Cast>(g_, id)); }
+
   /// Values that other steps take, and values that an update here keeps in its state.
   void FindKept() {
+    std::vector<NodeId> stack;
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (As<Update>(g_, id)) {
         if (inside_[id]) kept_by_update_.insert(values_[id]);
-        if (!inside_[id]) taken_outside_.insert(values_[id]);
-      } else if (!inside_[id]) {
-        for (NodeId operand : g_.nodes[id].inputs) taken_outside_.insert(values_[operand]);
+        if (!inside_[id]) stack.push_back(g_.nodes[id].inputs[1]);
+      } else if (!inside_[id] && !IsRecomputed(id)) {
+        stack.insert(stack.end(), g_.nodes[id].inputs.begin(), g_.nodes[id].inputs.end());
       }
+    }
+    while (!stack.empty()) {
+      const NodeId value = values_[stack.back()];
+      stack.pop_back();
+      if (!taken_outside_.insert(value).second || inside_[value] || !IsRecomputed(value)) continue;
+      stack.insert(stack.end(), g_.nodes[value].inputs.begin(), g_.nodes[value].inputs.end());
     }
   }
 
@@ -49,29 +57,129 @@ class Phases {
     return taken_outside_.contains(id) && !kept_by_update_.contains(id);
   }
 
-  /// Adds what must be evaluated for the value of `id`, up to what the phase loads.
-  void Evaluate(NodeId id, std::set<NodeId>* evaluated) const {
-    std::vector<NodeId> stack = {id};
-    while (!stack.empty()) {
-      const NodeId node = stack.back();
-      stack.pop_back();
-      if (!inside_[node] || !evaluated->insert(node).second) continue;
-      const bool is_load = As<ReduceScatter>(g_, node) || As<AllReduce>(g_, node) || As<AllGather>(g_, node);
-      if (is_load) continue;
-      const auto& inputs = g_.nodes[node].inputs;
-      stack.insert(stack.end(), inputs.begin() + (As<Update>(g_, node) ? 1 : 0), inputs.end());
+  bool OnSlices(NodeId id) const { return types_[id].layout.sliced(); }
+
+  /// Phases of a domain that must have ended before a value can be computed there.
+  int RoundOf(NodeId id, bool on_slices) {
+    id = values_[id];
+    const auto [at, is_new] = rounds_.try_emplace({id, on_slices}, kNever);
+    if (!is_new) return at->second;
+    int round = 0;
+    const auto& inputs = g_.nodes[id].inputs;
+    if (inside_[id] && As<AllGather>(g_, id)) {
+      round = on_slices ? kNever : 0;
+    } else if (inside_[id] && !IsScalar(id) && (As<ReduceScatter>(g_, id) || As<AllReduce>(g_, id))) {
+      round = 0;
+    } else if (inside_[id] && FoldsAll(g_, types_, id)) {
+      const bool folds_slices = OnSlices(inputs[0]);
+      round = folds_slices == on_slices ? RoundOf(inputs[0], on_slices) + 1 : on_slices ? kNever : 0;
+    } else if (inside_[id] || IsRecomputed(id)) {
+      for (NodeId input : inputs) round = std::max(round, RoundOf(input, on_slices));
+    }
+    round = std::min(round, kNever);
+    rounds_[{id, on_slices}] = round;
+    return round;
+  }
+
+  KernelPhase& PhaseAt(NodeId id, NodeId value, bool on_slices) {
+    const int round = RoundOf(value, on_slices);
+    if (round >= kNever) result_.unready = id;
+    KernelPhase& phase = by_order_[{!on_slices, round}];
+    phase.on_slices = on_slices;
+    phase.round = round;
+    return phase;
+  }
+
+  void Place(NodeId id) {
+    const NodeId value = As<Update>(g_, id) || As<Output>(g_, id) ? g_.nodes[id].inputs.back() : id;
+    if (IsScalar(value)) {
+      if (FoldsAll(g_, types_, id)) {
+        const NodeId operand = g_.nodes[id].inputs[0];
+        PhaseAt(id, operand, OnSlices(operand)).folds.push_back(id);
+      }
+      if (IsStore(id)) result_.scalars.push_back(id);
+    } else if (As<AllGather>(g_, id)) {
+      PhaseAt(id, g_.nodes[id].inputs[0], /*on_slices=*/true).gathers.push_back(id);
+    } else if (IsStore(id)) {
+      PhaseAt(id, value, OnSlices(id)).stores.push_back(id);
     }
   }
 
+  void Number() {
+    for (auto& [order, phase] : by_order_) {
+      const int number = static_cast<int>(result_.phases.size());
+      for (NodeId id : phase.stores) {
+        if (!As<Output>(g_, id)) result_.stored_in[values_[id]] = number;
+      }
+      result_.phases.push_back(std::move(phase));
+    }
+  }
+
+  /// Adds what must be evaluated in a phase, up to what it loads.
+  void Evaluate(int number) {
+    KernelPhase& phase = result_.phases[number];
+    std::set<NodeId> evaluated;
+    std::vector<NodeId> stack = phase.stores;
+    for (NodeId id : phase.gathers) stack.push_back(g_.nodes[id].inputs[0]);
+    for (NodeId id : phase.folds) stack.push_back(g_.nodes[id].inputs[0]);
+    while (!stack.empty()) {
+      const NodeId node = stack.back();
+      stack.pop_back();
+      const int stored = result_.stored_in[values_[node]];
+      const bool is_loaded = !inside_[node] || IsScalar(node) || (stored >= 0 && stored < number);
+      if (is_loaded || !evaluated.insert(node).second) continue;
+      if (As<ReduceScatter>(g_, node) || As<AllReduce>(g_, node) || As<AllGather>(g_, node)) continue;
+      const auto& inputs = g_.nodes[node].inputs;
+      stack.insert(stack.end(), inputs.begin() + (As<Update>(g_, node) ? 1 : 0), inputs.end());
+    }
+    phase.evaluated.assign(evaluated.begin(), evaluated.end());
+  }
+
   const Graph& g_;
+  const std::vector<TensorType>& types_;
   const std::vector<NodeId>& kernel_;
   const std::vector<NodeId> values_;
   std::vector<bool> inside_;
+  const bool has_elements_;
   std::set<NodeId> taken_outside_, kept_by_update_;
-  KernelPhases phases_;
+  std::map<std::pair<NodeId, bool>, int> rounds_;
+  std::map<std::pair<bool, int>, KernelPhase> by_order_;
+  KernelPhases result_;
 };
 
 }  // namespace
+
+Shape IterationSpace::rows() const {
+  Shape result = shape;
+  for (size_t d = shape.size() - row_dims; d < shape.size(); ++d) result[d] = 1;
+  return result;
+}
+
+bool FoldsAll(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+  return As<Fold>(g, id) != nullptr && types[id].shape.empty();
+}
+
+bool FoldsRows(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+  const auto* fold = As<Fold>(g, id);
+  return fold != nullptr && !fold->dims.empty() && !types[id].shape.empty() &&
+         fold->dims[0] + fold->dims.size() == types[id].shape.size();
+}
+
+IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel) {
+  IterationSpace space;
+  for (NodeId id : kernel) {
+    if (As<Fold>(g, id) != nullptr) {
+      space.shape = types[g.nodes[id].inputs[0]].shape;
+      if (FoldsRows(g, types, id)) space.row_dims = static_cast<int>(As<Fold>(g, id)->dims.size());
+    } else if (types[id].shape.size() > space.shape.size() ||
+               (types[id].shape.size() == space.shape.size() && IsBound(types[id].shape) && IsBound(space.shape) &&
+                NumElements(types[id].shape) > NumElements(space.shape))) {
+      space.shape = types[id].shape;
+    }
+    if (space.row_dims > 0) break;  // rows are folded in the whole space only
+  }
+  return space;
+}
 
 KernelPhases PhasesOf(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel) {
   return Phases(g, types, kernel).Get();

@@ -8,19 +8,46 @@
 
 namespace coconet {
 
-/// What one launch of a kernel does, in two phases:
+/// What the elements of a kernel are: those of its largest tensors, and where it folds rows also the rows, which are the
+/// elements of tensors whose last `row_dims` extents are 1 instead.
+struct IterationSpace {
+  Shape shape;
+  int row_dims = 0;
+  Shape rows() const;  // the shape of what there is one of a row
+};
+
+/// `kernel` of any nodes.
+IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel);
+
+/// A Fold whose result there is one of a row: over the last dimensions, not over all.
+bool FoldsRows(const Graph& g, const std::vector<TensorType>& types, NodeId id);
+/// A Fold to a scalar.
+bool FoldsAll(const Graph& g, const std::vector<TensorType>& types, NodeId id);
+
+/// One pass over a kernel's elements:
 ///   on slices: reduce the operands of its ReduceScatters over all ranks, compute, store, and push the operands of its
 ///              AllGathers to every rank, element by element of this rank's slice;
 ///   on whole:  compute and store element by element of the whole tensor, reading what the AllGathers brought (as
 ///              soon as that element has come) and reducing the operands of its AllReduces over all ranks.
-/// A stored value is computed from what its phase loads, so a member may be evaluated in both phases, or more often.
+/// Both add up the operands of folds to scalars. A stored value is computed from what its phase loads, so a member may be
+/// evaluated in several phases, or more often; values that an earlier phase stored are loaded.
+struct KernelPhase {
+  bool on_slices = false;
+  int round = 0;                   // folds to scalars, in this domain, that must be known
+  std::vector<NodeId> stores;      // updates, outputs, and values that other steps take and no update here keeps
+  std::vector<NodeId> gathers;
+  std::vector<NodeId> folds;       // to scalars
+  std::vector<NodeId> evaluated;   // members, ascending; collectives are loads
+};
+
+/// What one launch of a kernel does: its phases in their order, those on slices first. After a phase with folds all blocks, and all
+/// ranks where an AllReduce of the kernel takes them, wait for each other.
 /// An update that assigns an AllGather of the kernel is no store: the push goes into the state's memory.
 struct KernelPhases {
-  std::vector<NodeId> slice_stores;  // updates, outputs, and values that other steps take and no update here keeps
-  std::vector<NodeId> gathers;
-  std::vector<NodeId> whole_stores;  // as slice_stores
-  std::vector<NodeId> on_slices;     // members evaluated in the first phase, ascending; ReduceScatters are loads
-  std::vector<NodeId> on_whole;      // in the second; AllGathers and AllReduces are loads
+  std::vector<KernelPhase> phases;
+  std::vector<NodeId> scalars;  // members that are scalars and needed in memory: stored when the phases have ended
+  std::vector<int> stored_in;   // by node: the phase that stores its value into memory; -1: none
+  NodeId unready = -1;          // a member that needs a later phase's folds, or gathered elements, too early; -1: none
 };
 
 /// `kernel` ascending, `types` of all nodes. For any set of nodes that makes one iteration space, legal or not.

@@ -19,6 +19,7 @@ using MatMulOp = struct MatMul;
 using TransposeOp = struct Transpose;
 using ReshapeOp = struct Reshape;
 using SubTensorOp = struct SubTensor;
+using ShardOp = struct Shard;
 using BroadcastOp = struct Broadcast;
 using AllToAllOp = struct AllToAll;
 using SendOp = struct Send;
@@ -80,6 +81,7 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
     return Typed(operands[0], cast->dtype);
   }
   if (auto* fold = std::get_if<Fold>(&op); fold != nullptr && operands[0].is_node()) {
+    if (operands[0].type().shape.empty()) return operands[0];  // of one element
     std::sort(fold->dims.begin(), fold->dims.end());
     if (fold->dims.size() == operands[0].type().shape.size()) fold->dims.clear();  // all: written as none
   }
@@ -238,6 +240,7 @@ Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim) {
   return Structured(ReduceScatterOp{kind, dim}, {local});
 }
 Tensor AllGather(Tensor sliced) { return Structured(AllGatherOp{}, {sliced}); }
+Tensor Shard(Tensor replicated, int dim) { return Structured(ShardOp{dim}, {replicated}); }
 Tensor Broadcast(Tensor local, int root) { return Structured(BroadcastOp{root}, {local}); }
 Tensor Reduce(ReduceKind kind, Tensor local, int root) { return Structured(ReduceTo{kind, root}, {local}); }
 Tensor AllToAll(Tensor sliced, int dim) { return Structured(AllToAllOp{dim}, {sliced}); }

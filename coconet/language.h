@@ -149,6 +149,7 @@ Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end);
 Tensor AllReduce(ReduceKind kind, Tensor local);
 Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim = 0);
 Tensor AllGather(Tensor sliced);
+Tensor Shard(Tensor replicated, int dim = 0);            // each rank's part of what all have; nothing moves
 Tensor Broadcast(Tensor local, int root);
 Tensor Reduce(ReduceKind kind, Tensor local, int root);  // on rank `root`; 0 elsewhere
 Tensor AllToAll(Tensor sliced, int dim);                 // the same tensor, sliced over another dimension

@@ -76,6 +76,7 @@ struct SubTensor     { int dim = 0; int64_t begin = 0, end = 0; bool operator==(
 struct AllReduce     { ReduceKind kind{};                 bool operator==(const AllReduce&) const = default; };  // (Local) -> Replicated
 struct ReduceScatter { ReduceKind kind{}; int dim = 0;    bool operator==(const ReduceScatter&) const = default; };  // (Local) -> Sliced(dim)
 struct AllGather     {                                    bool operator==(const AllGather&) const = default; };  // (Sliced) -> Replicated
+struct Shard         { int dim = 0;                      bool operator==(const Shard&) const = default; };      // (Replicated) -> Sliced(dim): the own part, nothing moves
 struct Broadcast     { int root = 0;                      bool operator==(const Broadcast&) const = default; };  // (Local) -> Replicated: rank root's
 struct ReduceTo      { ReduceKind kind{}; int root = 0;   bool operator==(const ReduceTo&) const = default; };   // (Local) -> Local: on rank root, 0 elsewhere
 struct AllToAll      { int dim = 0;                       bool operator==(const AllToAll&) const = default; };   // (Sliced) -> Sliced(dim)
@@ -84,7 +85,7 @@ struct Update        {                                    bool operator==(const 
 struct Output        { std::string name;                  bool operator==(const Output&) const = default; };     // (a) yields nothing
 
 using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Fold, Dropout, MatMul, Transpose, Reshape, SubTensor,
-                        AllReduce, ReduceScatter, AllGather, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+                        AllReduce, ReduceScatter, AllGather, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 /// "sum", "mean", "amax", "amin": as in NumPy.
 absl::string_view Name(FoldKind kind);

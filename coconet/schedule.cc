@@ -23,7 +23,7 @@ std::string NodeList(const std::vector<NodeId>& nodes) {
 
 std::vector<NodeId> NamedNodes(const Transformation& t) {
   return std::visit(Match{
-                        [](const Split& s) { return std::vector<NodeId>{s.all_reduce}; },
+                        [](const Split& s) { return std::vector<NodeId>{s.node}; },
                         [](const Reorder& r) { return std::vector<NodeId>{r.all_gather}; },
                         [](const Slice& s) { return std::vector<NodeId>{s.state}; },
                         [](const Fuse& f) { return f.nodes; },
@@ -43,10 +43,12 @@ absl::Status CheckNodeIds(const Graph& g, const Transformation& t) {
 /// Slicing a vector flat is slicing its only dimension.
 Transformation Normalized(const Schedule& s, const Transformation& t) {
   const auto* split = std::get_if<Split>(&t);
-  if (split == nullptr || split->dim != Layout::kFlat || !As<AllReduce>(s.graph, split->all_reduce)) return t;
+  if (split == nullptr || split->dim != Layout::kFlat) return t;
+  const bool splits = As<AllReduce>(s.graph, split->node) || As<Fold>(s.graph, split->node) || As<Send>(s.graph, split->node);
+  if (!splits) return t;
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
   CC_CHECK(types.ok());
-  return (*types)[split->all_reduce].shape.size() == 1 ? Split{split->all_reduce, 0} : *split;
+  return (*types)[s.graph.nodes[split->node].inputs[0]].shape.size() == 1 ? Split{split->node, 0} : *split;
 }
 
 absl::StatusOr<Schedule> WithGraph(const Schedule& s, absl::StatusOr<Graph> graph) {
@@ -129,7 +131,7 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
 
 std::string Text(const Transformation& t) {
   return std::visit(Match{
-                        [](const Split& s) { return absl::StrCat("split(%", s.all_reduce, ", ", DimText(s.dim), ")"); },
+                        [](const Split& s) { return absl::StrCat("split(%", s.node, ", ", DimText(s.dim), ")"); },
                         [](const Reorder& r) { return absl::StrCat("reorder(%", r.all_gather, ")"); },
                         [](const Slice& s) { return absl::StrCat("slice(%", s.state, ")"); },
                         [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },

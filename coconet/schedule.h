@@ -14,13 +14,17 @@ namespace coconet {
 // ---- Transformations: data; applying one is a pure, total function ------------------------------
 // Node ids refer to the graph of the schedule they are applied to.
 
-/// y = all_reduce(x)   -->   t = reduce_scatter(x, dim); y = all_gather(t)
-struct Split { NodeId all_reduce = -1; int dim = Layout::kFlat; bool operator==(const Split&) const = default; };
+/// What all ranks do with the whole tensor, each does with its slice:
+///   y = all_reduce(x)           -->   t = reduce_scatter(x, dim); y = all_gather(t)
+///   y = sum(f(x)), a scalar     -->   y = all_reduce(sum, sum(f(shard(x, dim))))     x replicated, f elementwise; all folds
+///   y = send(x)                 -->   y = all_gather(send(shard(x, dim)))            x replicated
+struct Split { NodeId node = -1; int dim = Layout::kFlat; bool operator==(const Split&) const = default; };
 
 /// Moves all computation that can be done on slices from after an AllGather to before it:
 ///   y = all_gather(x); z = f(y, r)   -->   zs = f(x, r); z = all_gather(zs)
-/// for the maximal region of elementwise operations fed by the gather; one gather per value that leaves the
-/// region (an update of a Replicated state, an output, a use by anything else). A gather of a value
+///   y = all_gather(x); z = sum(y)    -->   z = all_reduce(sum, sum(x))
+/// for the maximal region of elementwise operations, folds, matrix products and sends fed by the gather; one gather per value that
+/// leaves the region (an update of a Replicated state, an output, a use by anything else). A gather of a value
 /// narrowed by a cast crosses the link narrow.
 struct Reorder { NodeId all_gather = -1; bool operator==(const Reorder&) const = default; };
 

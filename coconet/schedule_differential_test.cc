@@ -20,15 +20,15 @@ bool Same(double a, double b) { return a == b || std::fabs(a - b) <= 1e-12 * std
 /// Results of a program by name, for each rank.
 using Results = std::map<std::string, std::vector<std::vector<double>>>;
 
-Results Interpreted(const Graph& g, int ranks, const ElementSource& source) {
+Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int stages = 1) {
   Results results;
-  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks);
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks, stages);
   EXPECT_TRUE(interpreter.ok()) << interpreter.status();
   if (!interpreter.ok()) return results;
   for (const std::string& result : interpreter->results()) {
     std::vector<int64_t> indices(NumElements(interpreter->type(result).shape));
     std::iota(indices.begin(), indices.end(), 0);
-    for (int rank = 0; rank < ranks; ++rank) {
+    for (int rank = 0; rank < ranks * stages; ++rank) {
       results[result].push_back(interpreter->Evaluate(result, rank, indices, source)->value);
     }
   }
@@ -50,15 +50,15 @@ void ExpectSame(const Results& got, const Results& want, const Schedule& s, cons
 
 /// Every schedule of `program` means what the program means: the transformed graph to the interpreter, and its kernels
 /// run element by element in an order drawn from the seed.
-void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks, uint64_t seed) {
+void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks, uint64_t seed, int stages = 1) {
   const ElementSource source = RandomElements(seed);
-  const Results want = Interpreted(program, ranks, source);
+  const Results want = Interpreted(program, ranks, source, stages);
   uint64_t order = 1000 * seed;
   for (const Schedule& s : schedules) {
     const std::string what = absl::StrCat("seed ", seed);
     // Kernels do not change the graph.
-    if (s.kernels.empty()) ExpectSame(Interpreted(s.graph, ranks, source), want, s, what + " interpreted");
-    ExpectSame(Simulate(s, ranks, source, ++order), want, s, what + " simulated");
+    if (s.kernels.empty()) ExpectSame(Interpreted(s.graph, ranks, source, stages), want, s, what + " interpreted");
+    ExpectSame(Simulate(s, ranks, source, ++order, stages), want, s, what + " simulated");
     if (testing::Test::HasFatalFailure()) return;
   }
 }
@@ -99,6 +99,67 @@ TEST(Differential, EveryScheduleOfLongerRandomVectorPrograms) {
     const Graph program = RandomStep(seed, {.operations = 16, .max_reductions = 3, .matrices = false});
     CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
     ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+/// What the optimizers do not have: folds to scalars and of rows, dropout, products, views, sends.
+constexpr const char* kPrograms[] = {
+    R"(input g : f32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+G = all_reduce(sum, g) / world
+m1 = update(m, 0.9 * m + G)
+r = m1 + 0.01 * p
+update(p, p - norm(p) / norm(r) * r)
+)",
+    R"(input g : f32[N] local
+state p : f32[N]
+state count : f32[] replicated
+G = all_reduce(sum, g) / world
+size = norm(G)
+update(p, p - G * min(1 / (size + 1), 0.5))
+update(count, size)
+output most = amax(G)
+)",
+    R"(input g : f32[3, N] local
+input b : f32[N] replicated
+state r : f32[3, N] replicated
+x = all_reduce(sum, g) + b
+update(r, r + layer_norm(dropout(x, 7, 0.25), 1e-3))
+)",
+    R"(input x : f32[N, 6] sliced(1)
+input w : f32[6, 4] sliced(0)
+input b : f32[4] replicated
+y = all_reduce(sum, matmul(x, w)) + b
+output z = softmax(transpose(y, 1, 0) + 1)
+output u = y * slice(y, 0, 0, 1) + amax(y, 0)
+)",
+    R"(input g : f32[4, N] local
+input r : f32[4, N] replicated
+y = send(dropout(all_reduce(sum, g), 3, 0.5) + r, next)
+output z = 2 * y
+output mean = mean(y, 1)
+)",
+    R"(input x : f32[N, 4] sliced(0)
+output y = all_to_all(silu(x), 1)
+input g : f32[4, N] local
+output z = reduce(sum, g + broadcast(reshape(all_gather(x), [4, N]) - g, 0), 1)
+)",
+};
+
+TEST(Differential, EveryScheduleOfFoldsAndProducts) {
+  for (const char* text : kPrograms) {
+    for (int64_t n : {1, 5, 40}) {
+      const absl::StatusOr<Graph> parsed = Parse(absl::StrCat("coconet 1\n", text));
+      ASSERT_TRUE(parsed.ok()) << parsed.status() << text;
+      const absl::StatusOr<Graph> program = BindSizes(*parsed, {{"N", n}});
+      if (!program.ok()) continue;  // no such shape
+      const std::vector<Schedule> schedules = AllOf(*program);
+      for (int ranks : {2, 3}) {
+        CheckSchedules(*program, schedules, ranks, static_cast<uint64_t>(n), 2);
+        ASSERT_FALSE(HasFatalFailure()) << text;
+      }
+    }
   }
 }
 

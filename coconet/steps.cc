@@ -104,7 +104,12 @@ std::vector<std::vector<int>> Reversed(const std::vector<std::vector<int>>& edge
 }  // namespace
 
 bool Communicates(const Graph& g, NodeId id) {
-  return As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id);
+  return As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id) || As<Broadcast>(g, id) ||
+         As<ReduceTo>(g, id) || As<AllToAll>(g, id) || As<Send>(g, id);
+}
+
+bool IsKernelWork(const Graph& g, NodeId id) {
+  return !As<MatMul>(g, id) && !As<Broadcast>(g, id) && !As<ReduceTo>(g, id) && !As<AllToAll>(g, id) && !As<Send>(g, id);
 }
 
 std::vector<NodeId> ValueOperands(const Graph& g, NodeId id) {
@@ -120,10 +125,15 @@ std::vector<NodeId> AssignedValues(const Graph& g) {
 
 std::vector<int> Stages(const Graph& g) {
   const std::vector<NodeId> values = AssignedValues(g);
+  // What takes a fold to a scalar waits for all elements, as what takes a collective's result does.
+  const auto later = [&](NodeId value, NodeId id) {
+    const auto* fold = As<Fold>(g, value);
+    return Communicates(g, id) || (fold != nullptr && fold->dims.empty()) ? 1 : 0;
+  };
   std::vector<int> earliest(g.nodes.size(), 0);
   for (NodeId id = 0; id < g.size(); ++id) {
     for (NodeId operand : ValueOperands(g, id)) {
-      earliest[id] = std::max(earliest[id], earliest[values[operand]] + (Communicates(g, id) ? 1 : 0));
+      earliest[id] = std::max(earliest[id], earliest[values[operand]] + later(values[operand], id));
     }
   }
   constexpr int kUnused = std::numeric_limits<int>::max();
@@ -132,7 +142,7 @@ std::vector<int> Stages(const Graph& g) {
     if (stage[id] == kUnused) stage[id] = earliest[id];
     for (NodeId operand : ValueOperands(g, id)) {
       int& before = stage[values[operand]];
-      before = std::min(before, stage[id] - (Communicates(g, id) ? 1 : 0));
+      before = std::min(before, stage[id] - later(values[operand], id));
     }
   }
   return stage;

@@ -7,7 +7,11 @@
 
 namespace coconet {
 
+/// Moves data between ranks.
 bool Communicates(const Graph& g, NodeId id);
+
+/// Can be part of a generated kernel; the rest (matrix products, rooted and point-to-point communication) are launches alone.
+bool IsKernelWork(const Graph& g, NodeId id);
 
 /// Operands whose values a node takes: all; of an update its value, not its state.
 std::vector<NodeId> ValueOperands(const Graph& g, NodeId id);
@@ -15,7 +19,7 @@ std::vector<NodeId> ValueOperands(const Graph& g, NodeId id);
 /// By node: what a use of it means. A use of an update means the value that it assigns.
 std::vector<NodeId> AssignedValues(const Graph& g);
 
-/// By node: how many collectives lie before it on the longest path, itself included; as late as its users allow, so
+/// By node: how many collectives, itself included, and folds to scalars lie before it on the longest path; as late as its users allow, so
 /// that what only prepares a computation behind a collective counts as part of that.
 std::vector<int> Stages(const Graph& g);
 

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
 #include "coconet/kernel_phases.h"
+#include "coconet/operand_index.h"
+#include "coconet/philox.h"
 #include "coconet/steps.h"
 
 namespace coconet {
@@ -15,34 +19,31 @@ namespace {
 
 constexpr double kPoison = std::numeric_limits<double>::quiet_NaN();
 
-/// Index into a tensor of shape `to` that broadcasting pairs with `index` of a tensor of shape `from`.
-int64_t MapIndex(int64_t index, const Shape& from, const Shape& to) {
-  if (from == to) return index;
-  int64_t mapped = 0, stride = 1;
-  for (size_t k = 0; k < std::min(from.size(), to.size()); ++k) {
-    const int64_t extent = from[from.size() - 1 - k].size, have = to[to.size() - 1 - k].size;
-    if (have != 1) mapped += index % extent * stride;
-    stride *= have;
-    index /= extent;
-  }
-  return mapped;
-}
-
-/// The rank that holds an element of a sliced tensor.
+/// The rank of its stage that holds an element of a sliced tensor.
 int OwnerOf(int64_t index, const TensorType& type, int ranks) {
   const TensorSlicing slicing = SlicingOf(type.shape, type.layout.dim, ranks);
   const int64_t along = index / slicing.inner % std::max<int64_t>(slicing.slicing.extent, 1);
   return static_cast<int>(along / std::max<int64_t>(slicing.slicing.per, 1));
 }
 
+double Combined(ReduceKind kind, double a, double b) {
+  if (kind == ReduceKind::kSum) return a + b;
+  return kind == ReduceKind::kMax ? std::max(a, b) : std::min(a, b);
+}
+
+double FirstOf(FoldKind kind) {
+  if (AcrossRanks(kind) == ReduceKind::kSum) return 0;
+  return kind == FoldKind::kMax ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+}
+
 class Simulation {
  public:
-  Simulation(const Schedule& s, int ranks, const ElementSource& source, uint64_t seed)
-      : s_(s), g_(s.graph), ranks_(ranks), random_(seed), values_(AssignedValues(g_)), memory_(ranks) {
+  Simulation(const Schedule& s, int ranks, int stages, const ElementSource& source, uint64_t seed)
+      : s_(s), g_(s.graph), ranks_(ranks), world_(ranks * stages), random_(seed), values_(AssignedValues(g_)), memory_(world_) {
     absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
     CC_CHECK(types.ok());
     types_ = *std::move(types);
-    for (int rank = 0; rank < ranks; ++rank) Allocate(rank, source);
+    for (int rank = 0; rank < world_; ++rank) Allocate(rank, source);
   }
 
   void Run() {
@@ -50,11 +51,9 @@ class Simulation {
     FindHomes();
     for (const std::vector<NodeId>& nodes : ExecutionOrder(s_)) {
       step_ = steps_.of[nodes[0]];
-      if (nodes.size() == 1 && Communicates(g_, nodes[0])) {
-        RunCollective(nodes[0]);
-      } else {
-        RunKernel(nodes);
-      }
+      const bool alone = nodes.size() == 1 && (Communicates(g_, nodes[0]) || As<MatMul>(g_, nodes[0]) || As<Fold>(g_, nodes[0]));
+      for (int rank = 0; alone && rank < world_; ++rank) RunAlone(nodes[0], rank);
+      if (!alone) RunKernel(nodes);
     }
   }
 
@@ -65,10 +64,11 @@ class Simulation {
       if (output == nullptr && !As<Update>(g_, id)) continue;
       const NodeId home = Target(id);
       const std::string name = output != nullptr ? output->name : As<State>(g_, home)->name;
-      for (int rank = 0; rank < ranks_; ++rank) {
+      for (int rank = 0; rank < world_; ++rank) {
         std::vector<double> elements = memory_[rank][home];
         for (size_t i = 0; i < elements.size() && types_[id].layout.sliced(); ++i) {
-          elements[i] = memory_[OwnerOf(static_cast<int64_t>(i), types_[id], ranks_)][home][i];
+          const int owner = FirstOfStage(rank) + OwnerOf(static_cast<int64_t>(i), types_[id], ranks_);
+          elements[i] = memory_[owner][home][i];
         }
         results[name].push_back(std::move(elements));
       }
@@ -77,6 +77,11 @@ class Simulation {
   }
 
  private:
+  int FirstOfStage(int rank) const { return rank - rank % ranks_; }
+  bool Owns(int rank, int64_t index, const TensorType& type) const {
+    return !type.layout.sliced() || OwnerOf(index, type, ranks_) == rank % ranks_;
+  }
+
   void Allocate(int rank, const ElementSource& source) {
     memory_[rank].resize(g_.nodes.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
@@ -86,8 +91,8 @@ class Simulation {
       const auto* state = As<State>(g_, id);
       if (input == nullptr && state == nullptr) continue;
       for (int64_t i = 0; i < NumElements(type.shape); ++i) {
-        if (type.layout.sliced() && OwnerOf(i, type, ranks_) != rank) continue;
-        const int asked = type.layout.kind == Layout::Kind::kLocal ? rank : 0;
+        if (!Owns(rank, i, type)) continue;
+        const int asked = type.layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank);
         memory_[rank][id][i] = source(input != nullptr ? input->name : state->name, asked, i);
       }
     }
@@ -118,53 +123,88 @@ class Simulation {
 
   double& Cell(int rank, NodeId value, int64_t index) { return memory_[rank][homes_[value]][index]; }
 
-  double Reduced(NodeId reduction, int64_t index) {
-    const NodeId operand = values_[g_.nodes[reduction].inputs[0]];
-    const auto* all_reduce = As<AllReduce>(g_, reduction);
-    const ReduceKind kind = all_reduce != nullptr ? all_reduce->kind : As<ReduceScatter>(g_, reduction)->kind;
-    double result = Cell(0, operand, index);
-    for (int rank = 1; rank < ranks_; ++rank) {
-      const double more = Cell(rank, operand, index);
-      switch (kind) {
-        case ReduceKind::kSum:
-          result += more;
-          break;
-        case ReduceKind::kMax:
-          result = std::max(result, more);
-          break;
-        case ReduceKind::kMin:
-          result = std::min(result, more);
-          break;
-      }
-    }
+  double Reduced(ReduceKind kind, NodeId operand, int rank, int64_t index) {
+    const int first = FirstOfStage(rank);
+    double result = Cell(first, operand, index);
+    for (int r = first + 1; r < first + ranks_; ++r) result = Combined(kind, result, Cell(r, operand, index));
     return result;
   }
 
-  void RunCollective(NodeId id) {
-    const NodeId operand = values_[g_.nodes[id].inputs[0]];
-    const int64_t elements = NumElements(types_[id].shape);
-    for (int rank = 0; rank < ranks_; ++rank) {
-      for (int64_t i = 0; i < elements; ++i) {
-        if (As<AllGather>(g_, id)) {
-          Cell(rank, id, i) = Cell(OwnerOf(i, types_[operand], ranks_), operand, i);
-        } else if (!types_[id].layout.sliced() || OwnerOf(i, types_[id], ranks_) == rank) {
-          Cell(rank, id, i) = Reduced(id, i);
-        }
-      }
+  // ---- Launches of one operation -------------------------------------------------------------------
+
+  void RunAlone(NodeId id, int rank) {
+    for (int64_t i = 0; i < NumElements(types_[id].shape); ++i) {
+      if (Owns(rank, i, types_[id])) Cell(rank, id, i) = Alone(id, rank, i);
     }
   }
 
-  /// Values of the nodes that one element needs, each computed once from what is in memory now.
-  class Element {
+  double Alone(NodeId id, int rank, int64_t i) {
+    const NodeId operand = values_[g_.nodes[id].inputs[0]];
+    const int first = FirstOfStage(rank);
+    return std::visit(Match{
+                          [&](const AllReduce& o) { return Reduced(o.kind, operand, rank, i); },
+                          [&](const ReduceScatter& o) { return Reduced(o.kind, operand, rank, i); },
+                          [&](const ReduceTo& o) { return rank - first == o.root ? Reduced(o.kind, operand, rank, i) : 0.0; },
+                          [&](const Broadcast& o) { return Cell(first + o.root, operand, i); },
+                          [&](const Send& o) {
+                            const int from = rank - o.shift * ranks_;
+                            return from >= 0 && from < world_ ? Cell(from, operand, i) : 0.0;
+                          },
+                          [&](const MatMul& o) { return Product(o, id, rank, i); },
+                          [&](const Fold& o) { return Folded(o, id, rank, i); },
+                          [&](const auto&) { return Cell(first + OwnerOf(i, types_[operand], ranks_), operand, i); },
+                      },
+                      g_.nodes[id].op);
+  }
+
+  double Product(const MatMul& op, NodeId id, int rank, int64_t i) {
+    const NodeId a = values_[g_.nodes[id].inputs[0]], b = values_[g_.nodes[id].inputs[1]];
+    const Shape &sa = types_[a].shape, &sb = types_[b].shape, &shape = types_[id].shape;
+    const int64_t n = shape.back().size, m = shape[shape.size() - 2].size;
+    const int64_t k_size = op.transpose_a ? sa[sa.size() - 2].size : sa.back().size;
+    const int64_t matrix = i / (m * n);
+    double sum = 0;
+    for (int64_t k = 0; k < k_size; ++k) {
+      const int64_t at_a = (sa.size() > 2 ? matrix * m * k_size : 0) + (op.transpose_a ? k * m + i / n % m : i / n % m * k_size + k);
+      const int64_t at_b = (sb.size() > 2 ? matrix * n * k_size : 0) + (op.transpose_b ? i % n * k_size + k : k * n + i % n);
+      const bool contracts_slices = types_[id].layout.kind == Layout::Kind::kLocal;
+      if (contracts_slices && !(Owns(rank, at_a, types_[a]) && Owns(rank, at_b, types_[b]))) continue;
+      sum += Cell(rank, a, at_a) * Cell(rank, b, at_b);
+    }
+    return sum;
+  }
+
+  double Folded(const Fold& op, NodeId id, int rank, int64_t i) {
+    const NodeId operand = values_[g_.nodes[id].inputs[0]];
+    const Shape &from = types_[operand].shape, &to = types_[id].shape;
+    double result = FirstOf(op.kind);
+    for (int64_t at = 0; at < NumElements(from); ++at) {
+      const bool belongs = to.empty() || OperandMap(Pointwise{}, from, to).Of(at) == i;
+      if (belongs && Owns(rank, at, types_[operand])) result = Combined(AcrossRanks(op.kind), result, Cell(rank, operand, at));
+    }
+    return Mean(op, id, result);
+  }
+
+  double Mean(const Fold& op, NodeId id, double sum) const {
+    if (op.kind != FoldKind::kMean) return sum;
+    const int64_t results = NumElements(types_[id].shape);
+    return results == 0 ? 0 : sum / static_cast<double>(NumElements(types_[g_.nodes[id].inputs[0]].shape) / results);
+  }
+
+  // ---- Kernels -----------------------------------------------------------------------------------------
+
+  /// Values that a task needs, each computed once from what is in memory now.
+  class Computation {
    public:
-    Element(Simulation* simulation, int rank)
-        : sim_(*simulation), rank_(rank), known_(sim_.g_.nodes.size()), values_(sim_.g_.nodes.size()) {}
+    Computation(Simulation* simulation, int rank) : sim_(*simulation), rank_(rank) {}
 
     double Of(NodeId id, int64_t index) {
       id = sim_.values_[id];
-      if (!known_[id]) values_[id] = Compute(id, index);
-      known_[id] = true;
-      return values_[id];
+      const auto at = known_.find({id, index});
+      if (at != known_.end()) return at->second;
+      const double value = Compute(id, index);
+      known_[{id, index}] = value;
+      return value;
     }
 
    private:
@@ -174,98 +214,194 @@ class Simulation {
       if (As<WorldSize>(g, id)) return sim_.ranks_;
       const bool in_step = sim_.steps_.of[id] == sim_.step_;
       const bool recomputed = sim_.steps_.of[id] < 0 && !As<Input>(g, id) && !As<State>(g, id);
-      if (!in_step && !recomputed) return sim_.Cell(rank_, id, index);
-      if (As<AllGather>(g, id)) return sim_.Cell(rank_, id, index);
-      if (As<AllReduce>(g, id) || As<ReduceScatter>(g, id)) return sim_.Reduced(id, index);
+      if (const auto scalar = sim_.scalars_.find({rank_, id}); in_step && scalar != sim_.scalars_.end()) return scalar->second;
+      if ((!in_step && !recomputed) || As<AllGather>(g, id) || sim_.stored_.contains(id)) return sim_.Cell(rank_, id, index);
+      if (const auto* ar = As<AllReduce>(g, id)) return sim_.Reduced(ar->kind, sim_.values_[g.nodes[id].inputs[0]], rank_, index);
+      if (const auto* rs = As<ReduceScatter>(g, id)) return sim_.Reduced(rs->kind, sim_.values_[g.nodes[id].inputs[0]], rank_, index);
+      if (const auto* fold = As<Fold>(g, id)) return Row(*fold, id, index);
+      return Arithmetic(id, index);
+    }
+
+    double Row(const Fold& fold, NodeId id, int64_t row) {
+      const NodeId operand = g().nodes[id].inputs[0];
+      const int64_t length = NumElements(sim_.types_[operand].shape) / std::max<int64_t>(1, NumElements(sim_.types_[id].shape));
+      double result = FirstOf(fold.kind);
+      for (int64_t i = row * length; i < (row + 1) * length; ++i) result = Combined(AcrossRanks(fold.kind), result, Of(operand, i));
+      return sim_.Mean(fold, id, result);
+    }
+
+    double Arithmetic(NodeId id, int64_t index) {
       std::vector<double> args;
-      const auto& inputs = g.nodes[id].inputs;
+      const auto& inputs = g().nodes[id].inputs;
       for (NodeId input : inputs) {
-        args.push_back(Of(input, MapIndex(index, sim_.types_[id].shape, sim_.types_[input].shape)));
+        args.push_back(Of(input, OperandMap(g().nodes[id].op, sim_.types_[id].shape, sim_.types_[input].shape).Of(index)));
       }
-      if (const auto* pointwise = As<Pointwise>(g, id)) {
+      if (const auto* pointwise = As<Pointwise>(g(), id)) {
         return EvalPointwise(pointwise->fn, sim_.types_[inputs.back()].dtype, args.data());
       }
-      return args[0];  // a cast: the simulator does not round
+      if (const auto* dropout = As<Dropout>(g(), id)) {
+        const uint32_t word = DropoutWord(index, dropout->stream, static_cast<int64_t>(args[1]));
+        return word >= DropoutThreshold(dropout->rate) ? args[0] / (1 - dropout->rate) : 0;
+      }
+      return args[0];  // casts (the simulator does not round), views, shards
     }
+
+    const Graph& g() const { return sim_.g_; }
 
     Simulation& sim_;
     const int rank_;
-    std::vector<bool> known_;
-    std::vector<double> values_;
+    std::map<std::pair<NodeId, int64_t>, double> known_;
   };
 
+  /// A row of a kernel's elements, or one element, in one phase on one rank.
   struct Task {
-    bool on_slices;
+    const KernelPhase* phase;
     int rank;
-    int64_t index;
+    int64_t row;
   };
 
   void RunKernel(const std::vector<NodeId>& nodes) {
     const KernelPhases phases = PhasesOf(g_, types_, nodes);
-    std::vector<NodeId> sliced = phases.slice_stores;
-    sliced.insert(sliced.end(), phases.gathers.begin(), phases.gathers.end());
-    const bool waits = std::any_of(phases.on_whole.begin(), phases.on_whole.end(),
-                                   [&](NodeId id) { return As<AllGather>(g_, id) != nullptr; });
+    const IterationSpace space = SpaceOf(g_, types_, nodes);
+    row_length_ = 1;
+    for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d) row_length_ *= space.shape[d].size;
+    const int64_t rows = row_length_ == 0 ? 0 : NumElements(space.shape) / row_length_;
+    scalars_.clear();
+    stored_.clear();
     std::vector<Task> tasks;
-    const int64_t elements = NumElements(types_[nodes[0]].shape);
-    for (int64_t i = 0; i < elements; ++i) {
-      if (!sliced.empty()) {
-        const NodeId first = As<AllGather>(g_, sliced[0]) ? g_.nodes[sliced[0]].inputs[0] : sliced[0];
-        tasks.push_back({true, OwnerOf(i, types_[first], ranks_), i});
-      }
-      for (int rank = 0; rank < ranks_ && !phases.whole_stores.empty(); ++rank) tasks.push_back({false, rank, i});
-    }
-    std::shuffle(tasks.begin(), tasks.end(), random_);
-    std::vector<bool> arrived(elements, sliced.empty());
-    std::vector<Task> waiting;
-    for (const Task& task : tasks) {
-      if (task.on_slices) {
-        Store(task, phases.slice_stores, phases.gathers);
-        arrived[task.index] = true;
-      } else if (waits && !arrived[task.index]) {
-        waiting.push_back(task);
-      } else {
-        Store(task, phases.whole_stores, {});
+    for (size_t p = 0; p < phases.phases.size(); ++p) {
+      const KernelPhase& phase = phases.phases[p];
+      AddTasks(phase, nodes, rows, tasks);
+      if (phase.folds.empty() && p + 1 < phases.phases.size()) continue;
+      RunTasks(tasks, rows);
+      tasks.clear();
+      FinishFolds(nodes, phase);
+      for (NodeId id = 0; id < g_.size(); ++id) {
+        if (phases.stored_in[id] >= 0 && phases.stored_in[id] <= static_cast<int>(p)) stored_.insert(id);
       }
     }
-    for (const Task& task : waiting) Store(task, phases.whole_stores, {});
+    for (NodeId id : phases.scalars) {
+      const bool is_value = !As<Update>(g_, id) && !As<Output>(g_, id);
+      for (int rank = 0; rank < world_; ++rank) {
+        const double value = Computation(this, rank).Of(is_value ? id : g_.nodes[id].inputs.back(), 0);
+        (is_value ? Cell(rank, id, 0) : memory_[rank][Target(id)][0]) = value;
+      }
+    }
+    stored_.clear();
   }
 
-  /// All loads of an element, then all its stores.
-  void Store(const Task& task, const std::vector<NodeId>& stores, const std::vector<NodeId>& gathers) {
-    Element element(this, task.rank);
-    std::vector<std::pair<double*, double>> writes;
-    for (NodeId id : stores) {
-      const bool is_value = !As<Update>(g_, id) && !As<Output>(g_, id);
-      double* cell = is_value ? &Cell(task.rank, id, task.index) : &memory_[task.rank][Target(id)][task.index];
-      writes.emplace_back(cell, element.Of(is_value ? id : g_.nodes[id].inputs.back(), task.index));
+  void AddTasks(const KernelPhase& phase, const std::vector<NodeId>& nodes, int64_t rows, std::vector<Task>& tasks) {
+    NodeId cut = -1;  // a sliced value of the phase
+    for (NodeId id : phase.stores) cut = types_[id].layout.sliced() ? id : cut;
+    for (NodeId id : phase.gathers) cut = g_.nodes[id].inputs[0];
+    for (NodeId id : phase.folds) cut = types_[g_.nodes[id].inputs[0]].layout.sliced() ? g_.nodes[id].inputs[0] : cut;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int rank = 0; rank < world_; ++rank) {
+        // A row's values are cut as the row is.
+        const bool of_rows = cut >= 0 && NumElements(types_[cut].shape) == rows;
+        if (phase.on_slices && !Owns(rank, of_rows ? row : row * row_length_, types_[cut])) continue;
+        tasks.push_back({&phase, rank, row});
+      }
     }
-    for (NodeId id : gathers) {
-      const double value = element.Of(g_.nodes[id].inputs[0], task.index);
-      for (int rank = 0; rank < ranks_; ++rank) {
-        for (NodeId target : PushTargets(id)) writes.emplace_back(&memory_[rank][target][task.index], value);
+  }
+
+  void RunTasks(std::vector<Task>& tasks, int64_t rows) {
+    std::shuffle(tasks.begin(), tasks.end(), random_);
+    std::vector<int> missing(rows * (world_ / ranks_));  // tasks on slices, by stage and row, that have not run
+    for (const Task& task : tasks) missing[task.rank / ranks_ * rows + task.row] += task.phase->on_slices;
+    std::vector<Task> waiting;
+    for (const Task& task : tasks) {
+      int& left = missing[task.rank / ranks_ * rows + task.row];
+      const auto& evaluated = task.phase->evaluated;
+      const bool waits = !task.phase->on_slices && std::any_of(evaluated.begin(), evaluated.end(), [&](NodeId id) {
+        return As<AllGather>(g_, id) != nullptr;
+      });
+      if (waits && left > 0) {
+        waiting.push_back(task);
+        continue;
+      }
+      RunTask(task);
+      left -= task.phase->on_slices;
+    }
+    for (const Task& task : waiting) RunTask(task);
+  }
+
+  /// All loads of a row, then all its stores.
+  void RunTask(const Task& task) {
+    Computation computation(this, task.rank);
+    std::vector<std::pair<double*, double>> writes;
+    for (int64_t i = task.row * row_length_; i < (task.row + 1) * row_length_; ++i) {
+      for (NodeId id : task.phase->stores) {
+        const bool is_value = !As<Update>(g_, id) && !As<Output>(g_, id);
+        const bool of_rows = row_length_ != 1 && NumElements(types_[id].shape) * row_length_ == Elements(task);
+        if (of_rows && i != task.row * row_length_) continue;
+        const int64_t at = of_rows ? task.row : i;
+        double* cell = is_value ? &Cell(task.rank, id, at) : &memory_[task.rank][Target(id)][at];
+        writes.emplace_back(cell, computation.Of(is_value ? id : g_.nodes[id].inputs.back(), at));
+      }
+      for (NodeId id : task.phase->gathers) {
+        const double value = computation.Of(g_.nodes[id].inputs[0], i);
+        const int first = FirstOfStage(task.rank);
+        for (int rank = first; rank < first + ranks_; ++rank) {
+          for (NodeId target : PushTargets(id)) writes.emplace_back(&memory_[rank][target][i], value);
+        }
+      }
+      for (NodeId id : task.phase->folds) {
+        const auto [sum, is_new] = sums_.try_emplace({task.rank, id}, FirstOf(As<Fold>(g_, id)->kind));
+        sum->second = Combined(AcrossRanks(As<Fold>(g_, id)->kind), sum->second, computation.Of(g_.nodes[id].inputs[0], i));
       }
     }
     for (const auto& [cell, value] : writes) *cell = value;
   }
 
+  int64_t Elements(const Task& task) const {
+    int64_t most = 0;
+    for (NodeId id : task.phase->evaluated) most = std::max(most, NumElements(types_[id].shape));
+    return most;
+  }
+
+  /// All ranks have what the phase's folds add up to, and what AllReduces of the kernel make of it.
+  void FinishFolds(const std::vector<NodeId>& nodes, const KernelPhase& phase) {
+    for (NodeId id : phase.folds) {
+      const auto* fold = As<Fold>(g_, id);
+      for (int rank = 0; rank < world_; ++rank) {
+        const auto at = sums_.find({rank, id});
+        scalars_[{rank, id}] = Mean(*fold, id, at != sums_.end() ? at->second : FirstOf(fold->kind));
+      }
+      for (NodeId sum : nodes) {
+        const auto* all_reduce = As<AllReduce>(g_, sum);
+        if (all_reduce == nullptr || values_[g_.nodes[sum].inputs[0]] != id) continue;
+        for (int rank = 0; rank < world_; ++rank) {
+          const int first = FirstOfStage(rank);
+          double result = scalars_[{first, id}];
+          for (int r = first + 1; r < first + ranks_; ++r) result = Combined(all_reduce->kind, result, scalars_[{r, id}]);
+          scalars_[{rank, sum}] = result;
+        }
+      }
+    }
+    sums_.clear();
+  }
+
   const Schedule& s_;
   const Graph& g_;
-  const int ranks_;
+  const int ranks_, world_;
   std::mt19937_64 random_;
   const std::vector<NodeId> values_;
   std::vector<TensorType> types_;
-  std::vector<std::vector<std::vector<double>>> memory_;  // by rank, node, element
+  std::vector<std::vector<std::vector<double>>> memory_;  // by rank of the world, node, element
   Steps steps_;
   int step_ = -1;              // that runs
   std::vector<NodeId> homes_;  // by value: the node in whose memory it is kept
+  int64_t row_length_ = 1;     // of the kernel that runs
+  std::map<std::pair<int, NodeId>, double> sums_, scalars_;  // by rank: of folds that are not complete; known ones
+  std::set<NodeId> stored_;    // values that an earlier phase of the kernel stored
 };
 
 }  // namespace
 
-std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule, int ranks,
-                                                                 const ElementSource& source, uint64_t seed) {
-  Simulation simulation(schedule, ranks, source, seed);
+std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule, int ranks, const ElementSource& source,
+                                                                 uint64_t seed, int stages) {
+  Simulation simulation(schedule, ranks, stages, source, seed);
   simulation.Run();
   return simulation.Results();
 }
