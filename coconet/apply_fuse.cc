@@ -60,7 +60,11 @@ class Candidate {
   absl::Status CheckScalar(NodeId id) const {
     if (FoldsAll(g_, types_, id)) return absl::OkStatus();
     const NodeId operand = values_[g_.nodes[id].inputs.back()];
-    if (As<AllReduce>(g_, id) && inside_[operand] && FoldsAll(g_, types_, operand)) return absl::OkStatus();
+    const auto* all_reduce = As<AllReduce>(g_, id);
+    if (all_reduce != nullptr && inside_[operand] && FoldsAll(g_, types_, operand)) {
+      if (all_reduce->kind == AcrossRanks(As<Fold>(g_, operand)->kind)) return absl::OkStatus();
+      return Refuse(Text(id), " reduces otherwise than ", Text(operand), " folds: that takes a second round");
+    }
     return Refuse(Text(id), " is a scalar, want tensors only");
   }
 

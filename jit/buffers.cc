@@ -107,11 +107,13 @@ BufferTable AssignBuffers(const Units& u, int ranks, bool pull) {
   }
   // What peers load (operands of reductions) or store (results of gathers) in kernels.
   std::vector<bool> symmetric(g.size());
-  for (const Unit& unit : u.units) {
-    if (unit.library) continue;
-    for (NodeId id : unit.nodes) {
-      if ((pull && Is<AllReduce>(g, id)) || Is<ReduceScatter>(g, id)) symmetric[u.Value(g.nodes[id].inputs[0])] = true;
+  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
+    if (u.units[unit].library) continue;
+    for (NodeId id : u.units[unit].nodes) {
       if (Is<AllGather>(g, id)) symmetric[id] = true;
+      if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id))) continue;
+      const NodeId operand = u.Value(g.nodes[id].inputs[0]);
+      if (u.unit_of[operand] != unit) symmetric[operand] = true;  // sums of a kernel's own folds are in no buffer
     }
   }
   AssignTemporaries(u, ranks, table, symmetric);

@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
-#include "jit/broadcast.h"
+#include "coconet/operand_index.h"
+#include "coconet/philox.h"
 #include "jit/literal.h"
 
 namespace coconet {
@@ -47,14 +48,16 @@ std::string Expressions::InRange(NodeId id, std::string expression) const {
 }
 
 absl::StatusOr<std::string> Expressions::Arithmetic(NodeId id, const std::vector<std::string>& operands,
-                                                    absl::string_view lanes) {
+                                                    absl::string_view lanes, absl::string_view index) {
   if (const auto* c = As<Const>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(c->value, c->dtype), ")");
-  if (const auto* w = As<WorldSize>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(ranks_, w->dtype), ")");
+  if (const auto* w = As<WorldSize>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(k_.ranks, w->dtype), ")");
   if (const auto* cast = As<Cast>(g_, id)) {
     const bool narrow = cast->dtype == DType::kF16 || cast->dtype == DType::kBF16;
     if (narrow && OnlyStored(id)) return absl::StrCat("ConvertLanes<float>(", operands[0], ")");
     return absl::StrCat("CastTo<", KernelType(cast->dtype), ">(", operands[0], ")");
   }
+  if (Is<Dropout>(g_, id)) return DroppedText(id, operands, lanes, index);
+  if (Is<Shard>(g_, id)) return operands[0];
   const auto* fn = As<Pointwise>(g_, id);
   if (fn == nullptr) return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is not arithmetic"));
   std::vector<std::pair<std::string, std::string>> holes;
@@ -63,7 +66,14 @@ absl::StatusOr<std::string> Expressions::Arithmetic(NodeId id, const std::vector
   return Info(fn->fn).result == PwResult::kSame ? InRange(id, expression) : expression;
 }
 
-/// A value computed once a kernel, as a pack of one.
+std::string Expressions::DroppedText(NodeId id, const std::vector<std::string>& operands, absl::string_view lanes,
+                                     absl::string_view index) {
+  const auto& op = *As<Dropout>(g_, id);
+  return absl::StrCat("Dropped<", lanes, ">(", operands[0], ", ", index, ", Get(", operands[1], ", 0), ", op.stream, "ll, ",
+                      DropoutThreshold(op.rate), "u, ", Literal(1 / (1 - op.rate), type(id).dtype), ")");
+}
+
+/// Statements of a scalar go to the open section, once.
 absl::StatusOr<std::string> Expressions::Scalar(NodeId id) {
   id = u_.Value(id);
   if (const auto it = scalar_names_.find(id); it != scalar_names_.end()) return it->second;
@@ -74,100 +84,123 @@ absl::StatusOr<std::string> Expressions::Scalar(NodeId id) {
       ASSIGN_OR_RETURN(std::string operand, Scalar(input));
       operands.push_back(std::move(operand));
     }
-    ASSIGN_OR_RETURN(expression, Arithmetic(id, operands, "1"));
+    ASSIGN_OR_RETURN(expression, Arithmetic(id, operands, "1", "0"));
   } else {
-    CC_CHECK(table_.of[id] >= 0);
+    if (InUnit(id) || table_.of[id] < 0) {
+      return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is needed before it is known"));
+    }
     expression = absl::StrCat("Load<1>(", args_.Own(table_.of[id], type(id).dtype), ")");
   }
   const std::string name = absl::StrCat("s", named_++);
-  absl::StrAppend(&scalars_, "  const auto ", name, " = ", expression, ";\n");
+  absl::StrAppend(section_, "  const auto ", name, " = ", expression, ";\n");
   scalar_names_[id] = name;
   return name;
 }
 
-std::string Expressions::Define(Phase& phase, NodeId id, absl::string_view expression) {
+std::string Expressions::Define(Pass& pass, NodeId id, absl::string_view expression) {
   const std::string name = absl::StrCat("v", named_++);
-  absl::StrAppend(&phase.values, "      const auto ", name, " = ", expression, ";\n");
-  phase.names[id] = name;
+  absl::StrAppend(&pass.values, "      const auto ", name, " = ", expression, ";\n");
+  pass.names[id] = name;
   return name;
 }
 
-absl::StatusOr<std::string> Expressions::EvalLoad(Phase& phase, NodeId id) {
-  const int buffer = table_.of[id];
-  CC_CHECK(buffer >= 0);
-  const TensorType& t = type(id);
-  phase.bytes_per_element += static_cast<int64_t>(SizeOf(t.dtype));
-  const std::string base = args_.Own(buffer, t.dtype);
-  const bool sliced = t.layout.sliced();
-  if (sliced && phase.domain == Phase::Domain::kWhole) {
-    return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is sliced, and read over the whole tensor"));
-  }
-  if (t.shape == shape_) {
-    return Define(phase, id, absl::StrCat("Load<V>(", base, sliced ? " + (i - c.shift))" : " + i)"));
-  }
-  return EvalBroadcast(phase, id, base);
-}
-
-absl::StatusOr<std::string> Expressions::EvalBroadcast(Phase& phase, NodeId id, std::string base) {
-  const StoredMap map = StoredMapOf(type(id), shape_, ranks_);
-  if (map.identity) return Define(phase, id, absl::StrCat("Load<V>(", base, " + i)"));
+std::string Expressions::MapField(const StoredMap& map, bool sliced, std::string* base) {
   std::vector<Arg> words;
   for (int64_t dim : map.dims) words.push_back({Arg::Kind::kInt, -1, dim});
   for (int64_t stride : map.strides) words.push_back({Arg::Kind::kInt, -1, stride});
   const int number = named_++;
   const std::string name = absl::StrCat("map", number);
   const std::string field = args_.Member(absl::StrCat("BroadcastMap<", map.dims.size(), "> ", name), name, std::move(words));
-  if (type(id).layout.sliced()) {
-    base = absl::StrCat(base, " - rank * ", args_.Integer(absl::StrCat("skip", number), map.elements_a_rank));
-  }
-  return Define(phase, id, absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")"));
+  if (sliced) absl::StrAppend(base, " - rank * ", args_.Integer(absl::StrCat("skip", number), map.elements_a_rank));
+  if (map.offset != 0) absl::StrAppend(base, " + ", args_.Integer(absl::StrCat("begin", number), map.offset));
+  return field;
 }
 
-absl::StatusOr<std::string> Expressions::EvalCollective(Phase& phase, NodeId id) {
-  const int64_t size = static_cast<int64_t>(SizeOf(type(id).dtype));
+void Expressions::Count(Phase& phase, absl::string_view what, NodeId id, int copies) const {
+  if (phase.loaded.insert(std::string(what)).second) phase.bytes_per_element += copies * static_cast<int64_t>(SizeOf(type(id).dtype));
+}
+
+absl::StatusOr<std::string> Expressions::Load(Phase& phase, Pass& pass, NodeId id) {
+  const int buffer = table_.of[id];
+  CC_CHECK(buffer >= 0);
+  const TensorType& t = type(id);
+  const std::string base = args_.Own(buffer, t.dtype);
+  Count(phase, base, id);
+  const bool sliced = t.layout.sliced();
+  if (sliced && !phase.on_slices) {
+    return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is sliced, and read over the whole tensor"));
+  }
+  if (t.shape == k_.space.shape) {
+    return Define(pass, id, absl::StrCat("Load<V>(", base, sliced ? " + (i - c.shift))" : " + i)"));
+  }
+  return LoadMapped(pass, id, StoredMapOf(t, k_.space.shape, k_.ranks), base);
+}
+
+absl::StatusOr<std::string> Expressions::LoadMapped(Pass& pass, NodeId id, const StoredMap& map, std::string base) {
+  if (map.identity) return Define(pass, id, absl::StrCat("Load<V>(", base, " + i)"));
+  const NodeId stored = IsView(g_.nodes[id].op) && InUnit(id) ? g_.nodes[id].inputs[0] : id;
+  const std::string field = MapField(map, type(stored).layout.sliced(), &base);
+  return Define(pass, id, absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")"));
+}
+
+absl::StatusOr<std::string> Expressions::Collective(Phase& phase, Pass& pass, NodeId id) {
   const auto misplaced = [&](absl::string_view where) {
     return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is used ", where));
   };
   if (Is<AllGather>(g_, id)) {
-    if (phase.domain != Phase::Domain::kWhole) return misplaced("on slices, in the kernel that gathers it");
+    if (phase.on_slices) return misplaced("on slices, in the kernel that gathers it");
     phase.reads_gathered = true;
-    phase.bytes_per_element += size;
-    return Define(phase, id, absl::StrCat("Load<V>(", args_.Own(table_.GatherTargets(u_, id)[0], type(id).dtype), " + i)"));
+    Count(phase, NodeText(g_, id), id);
+    return Define(pass, id, absl::StrCat("Load<V>(", args_.Own(table_.GatherTargets(u_, id)[0], type(id).dtype), " + i)"));
   }
   ReduceKind kind{};
   if (const auto* rs = As<ReduceScatter>(g_, id)) {
-    if (phase.domain != Phase::Domain::kSlice) return misplaced("over the whole tensor");
+    if (!phase.on_slices) return misplaced("over the whole tensor");
     kind = rs->kind;
   } else {
-    if (phase.domain != Phase::Domain::kWhole) return misplaced("on slices");
+    if (phase.on_slices) return misplaced("on slices");
     kind = As<AllReduce>(g_, id)->kind;
   }
   const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
   if (InUnit(operand) || table_.of[operand] < 0) return misplaced("on a value that is not in memory");
-  phase.bytes_per_element += ranks_ * size;
+  Count(phase, NodeText(g_, id), id, k_.ranks);
   const auto source = sources_.find(operand);
   const std::string from =
       source != sources_.end() ? source->second : args_.Peers(table_.of[operand], type(operand).dtype);
-  return Define(phase, id, InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", from, ", i)")));
+  return Define(pass, id, InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", from, ", i)")));
 }
 
-absl::StatusOr<std::string> Expressions::Eval(Phase& phase, NodeId id) {
+absl::StatusOr<std::string> Expressions::Element(Phase& phase, Pass& pass, NodeId id) {
   id = u_.Value(id);
-  if (const auto it = phase.names.find(id); it != phase.names.end()) return it->second;
-  if (InUnit(id) && Communicates(g_, id)) return EvalCollective(phase, id);
-  if (type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id)) {
-    if (const auto* c = As<Const>(g_, id)) return Define(phase, id, absl::StrCat("Splat<V>(", Literal(c->value, c->dtype), ")"));
+  if (const auto it = pass.names.find(id); it != pass.names.end()) return it->second;
+  if (IsScalarValue(id) || (type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id))) {
+    if (const auto* c = As<Const>(g_, id)) return Define(pass, id, absl::StrCat("Splat<V>(", Literal(c->value, c->dtype), ")"));
     ASSIGN_OR_RETURN(const std::string scalar, Scalar(id));
-    return Define(phase, id, absl::StrCat("Splat<V>(Get(", scalar, ", 0))"));
+    return Define(pass, id, absl::StrCat("Splat<V>(Get(", scalar, ", 0))"));
   }
-  if (!InUnit(id) && !u_.IsScalar(id)) return EvalLoad(phase, id);
+  if (IsRow(id)) {
+    ASSIGN_OR_RETURN(const std::string row, Row(phase, id));
+    return Define(pass, id, absl::StrCat("Splat<V>(Get(", row, ", 0))"));
+  }
+  const int stored = k_.phases.stored_in[id];
+  if (stored >= 0 && stored < phase.number && table_.of[id] >= 0) return Load(phase, pass, id);
+  if (InUnit(id) && Communicates(g_, id)) return Collective(phase, pass, id);
+  if (!InUnit(id) && !u_.IsScalar(id)) return Load(phase, pass, id);
+  const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
+  if (IsView(g_.nodes[id].op)) {
+    const NodeId operand = u_.Value(inputs[0]);
+    CC_CHECK(table_.of[operand] >= 0);
+    Count(phase, NodeText(g_, id), id);
+    return LoadMapped(pass, id, ViewMapOf(g_.nodes[id].op, type(operand).shape, type(id).shape),
+                      args_.Own(table_.of[operand], type(operand).dtype));
+  }
   std::vector<std::string> operands;
-  for (NodeId input : g_.nodes[id].inputs) {
-    ASSIGN_OR_RETURN(std::string operand, Eval(phase, input));
+  for (NodeId input : inputs) {
+    ASSIGN_OR_RETURN(std::string operand, Element(phase, pass, input));
     operands.push_back(std::move(operand));
   }
-  ASSIGN_OR_RETURN(const std::string expression, Arithmetic(id, operands, "V"));
-  return Define(phase, id, expression);
+  ASSIGN_OR_RETURN(const std::string expression, Arithmetic(id, operands, "V", "i"));
+  return Define(pass, id, expression);
 }
 
 }  // namespace coconet

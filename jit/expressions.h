@@ -2,66 +2,111 @@
 #define COCONET_JIT_EXPRESSIONS_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "coconet/kernel_phases.h"
 #include "jit/arguments.h"
 #include "jit/buffers.h"
+#include "jit/stored_map.h"
 #include "jit/units.h"
 
 namespace coconet {
 
-/// The body of one phase's loop while it is being written. All loads come before all stores: an update may not be seen
+/// The body of one loop over elements while it is being written. All loads come before all stores: an update may not be seen
 /// by what reads the value before the step.
-struct Phase {
-  enum class Domain : uint8_t { kSlice, kWhole };
-  Domain domain{};
+struct Pass {
   std::string values{}, stores{};         // statements
   std::map<NodeId, std::string> names{};  // of values
-  bool reads_gathered = false;          // what an AllGather of the kernel brought
-  int64_t bytes_per_element = 0;        // loaded and stored
 };
 
-/// Writes the expressions of one kernel: values of nodes from loads, as packs of V elements at index i.
+/// The text of one phase of a kernel while it is being written: for each row (where the kernel folds rows) what is computed once a
+/// row, with the loops that fold it, then the loop over elements.
+struct Phase {
+  bool on_slices = false;
+  int number = 0;                             // in KernelPhases
+  std::string row_values{}, row_stores{};     // statements
+  std::map<NodeId, std::string> row_names{};
+  Pass elements{};
+  bool reads_gathered = false;                // what an AllGather of the kernel brought
+  int64_t bytes_per_element = 0;              // loaded and stored
+  std::set<std::string> loaded{};             // what bytes_per_element counts already
+};
+
+/// "SumOf", "MaxOf", "MinOf" of the dialect.
+absl::string_view FoldKindText(FoldKind kind);
+/// What folding nothing gives.
+double FirstOfFold(FoldKind kind, DType dtype);
+
+/// Writes the expressions of one kernel: values of nodes from loads, as packs of V elements at index i, as packs of one at row
+/// `row`, or, for scalars, of one a launch.
 class Expressions {
  public:
-  /// The kernel of unit `unit`, over elements of `shape`. All must outlive this.
-  Expressions(const Units& u, int unit, int ranks, const Shape& shape, const BufferTable& table, Arguments& args)
-      : u_(u), g_(*u.graph), unit_(unit), ranks_(ranks), shape_(shape), table_(table), args_(args) {}
+  struct Kernel {
+    const Units& units;
+    int unit;
+    int ranks;
+    const IterationSpace& space;
+    const KernelPhases& phases;
+    const BufferTable& table;
+  };
+  /// All must outlive this.
+  Expressions(const Kernel& kernel, Arguments& args)
+      : k_(kernel), u_(kernel.units), g_(*u_.graph), table_(kernel.table), args_(args) {}
 
-  /// The name of the value of `id` in `phase`, written there unless it is already. Internal when the kernel's phases
+  /// The name of the value of `id` in `pass` of `phase`, written there unless it is already. Internal when the kernel's phases
   /// do not allow it, which Fuse refuses.
-  absl::StatusOr<std::string> Eval(Phase& phase, NodeId id);
+  absl::StatusOr<std::string> Element(Phase& phase, Pass& pass, NodeId id);
+  /// The same of what there is one of a row.
+  absl::StatusOr<std::string> Row(Phase& phase, NodeId id);
+  /// The same of a scalar: a pack of one. Statements go to the section that is open.
+  absl::StatusOr<std::string> Scalar(NodeId id);
+  void OpenSection(std::string* text) { section_ = text; }
+  /// What a fold of the kernel to a scalar, or an AllReduce of it, is called.
+  void NameScalar(NodeId id, std::string name) { scalar_names_[id] = std::move(name); }
 
   /// From now on the kernel's AllReduces load the ranks' copies of `operand` from the array of pointers `from`.
   void LoadAllFrom(NodeId operand, std::string from) { sources_[operand] = std::move(from); }
 
-  bool InUnit(NodeId id) const { return u_.unit_of[id] == unit_; }
-  /// Statements before the phases: what is computed once a launch.
-  const std::string& scalars() const { return scalars_; }
+  /// Declares an accumulator for fold `id`: its name and the statement.
+  std::pair<std::string, std::string> Accumulator(NodeId id);
+  /// "Averaged<f32>(x, p.count3)", from a total of that fold: the value in the compute type.
+  std::string FromTotal(NodeId id, absl::string_view total);
+
+  bool InUnit(NodeId id) const { return u_.unit_of[id] == k_.unit; }
+  /// There is one of it a row.
+  bool IsRow(NodeId id) const;
+  /// The expression for the index, in its storage, of what there is one of a row.
+  std::string RowOffset(NodeId id);
 
  private:
   const TensorType& type(NodeId id) const { return u_.types[id]; }
-  absl::StatusOr<std::string> EvalLoad(Phase& phase, NodeId id);
-  absl::StatusOr<std::string> EvalBroadcast(Phase& phase, NodeId id, std::string base);
-  absl::StatusOr<std::string> EvalCollective(Phase& phase, NodeId id);
-  absl::StatusOr<std::string> Arithmetic(NodeId id, const std::vector<std::string>& operands, absl::string_view lanes);
-  absl::StatusOr<std::string> Scalar(NodeId id);
+  bool IsScalarValue(NodeId id) const { return type(id).shape.empty() && !k_.space.shape.empty(); }
+  /// Counts the bytes of an element that is loaded, once a phase.
+  void Count(Phase& phase, absl::string_view what, NodeId id, int copies = 1) const;
+  absl::StatusOr<std::string> Load(Phase& phase, Pass& pass, NodeId id);
+  absl::StatusOr<std::string> LoadMapped(Pass& pass, NodeId id, const StoredMap& map, std::string base);
+  absl::StatusOr<std::string> Collective(Phase& phase, Pass& pass, NodeId id);
+  absl::StatusOr<std::string> FoldRow(Phase& phase, NodeId id);
+  absl::StatusOr<std::string> Arithmetic(NodeId id, const std::vector<std::string>& operands, absl::string_view lanes,
+                                         absl::string_view index);
+  std::string DroppedText(NodeId id, const std::vector<std::string>& operands, absl::string_view lanes, absl::string_view index);
+  /// The map's argument, and its base moved to where the rank's storage begins.
+  std::string MapField(const StoredMap& map, bool sliced, std::string* base);
   std::string InRange(NodeId id, std::string expression) const;
-  std::string Define(Phase& phase, NodeId id, absl::string_view expression);
+  std::string Define(Pass& pass, NodeId id, absl::string_view expression);
   bool DependsOnOwnCollective(NodeId id);
   bool OnlyStored(NodeId id) const;
 
+  const Kernel k_;
   const Units& u_;
   const Graph& g_;
-  const int unit_;
-  const int ranks_;
-  const Shape& shape_;
   const BufferTable& table_;
   Arguments& args_;
-  std::string scalars_;
+  std::string* section_ = nullptr;
   std::map<NodeId, std::string> scalar_names_;
   std::map<NodeId, bool> depends_;  // DependsOnOwnCollective
   std::map<NodeId, std::string> sources_;  // LoadAllFrom

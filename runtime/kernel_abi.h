@@ -45,14 +45,16 @@ struct Control {
 /// `row` 32-bit words. A flag holds the epoch (1, 2, ...) in which it was last set, is never reset, and
 /// compares by wrap-around difference. In a row: one `enter` flag a block ("my inputs are ready, my
 /// outputs may be overwritten"), one `done` flag a block ("I have read your inputs and written your
-/// outputs"), one flag a chunk ("this chunk of my slice is on your side").
+/// outputs"), one flag a round of folds and block ("my part of the sums is on your side"), one flag a chunk ("this chunk
+/// of my slice is on your side").
 struct FlagSlots {
   static CC_ABI int Enter(int block) { return block; }
   static CC_ABI int Done(int blocks, int block) { return blocks + block; }
-  static CC_ABI int Chunk(int blocks, long long chunk) { return int(2 * blocks + chunk); }
+  static CC_ABI int Round(int blocks, int round, int block) { return (2 + round) * blocks + block; }
+  static CC_ABI int Chunk(int blocks, int rounds, long long chunk) { return int((2 + rounds) * blocks + chunk); }
   /// Row length in words: whole cache lines, so that two writers never share one.
-  static CC_ABI long long Row(int blocks, long long chunks) {
-    return (2 * blocks + chunks + 15) / 16 * 16;
+  static CC_ABI long long Row(int blocks, int rounds, long long chunks) {
+    return ((2 + rounds) * blocks + chunks + 15) / 16 * 16;
   }
 };
 

@@ -60,6 +60,12 @@ std::map<std::string, Judge::Stored> Judge::Split(const std::vector<std::string>
 
 absl::Status Judge::Step(int step, const std::vector<std::string>& read, Tally& tally) {
   std::map<std::string, Stored> after = Split(read);
+  const ElementSource source = [&](const std::string& name, int rank, int64_t index) {
+    const auto it = before_.find(name);
+    return it == before_.end() ? TestValue(seed_, name, dtypes_.at(name), step, rank, index)
+                               : it->second.At(rank, index);
+  };
+  Evaluator evaluator(interpreter_, source);
   for (const Placed& result : results_) {
     const Stored& have = after.at(result.name);
     const Layout& layout = result.placement.type().layout;
@@ -67,7 +73,7 @@ absl::Status Judge::Step(int step, const std::vector<std::string>& read, Tally& 
     if (replicated && have.parts[rank_] != have.parts[0]) {
       return absl::InternalError(absl::StrCat("\"", result.name, "\": the replicas of ranks 0 and ", rank_, " differ"));
     }
-    RETURN_IF_ERROR(Compare(step, result, have, tally));
+    RETURN_IF_ERROR(Compare(result, have, source, evaluator, tally));
   }
   before_ = std::move(after);
   return absl::OkStatus();
@@ -87,12 +93,8 @@ std::vector<int64_t> Judge::Share(const TensorType& type) const {
   return indices;
 }
 
-absl::Status Judge::Compare(int step, const Placed& result, const Stored& have, Tally& tally) const {
-  const ElementSource source = [&](const std::string& name, int rank, int64_t index) {
-    const auto it = before_.find(name);
-    return it == before_.end() ? TestValue(seed_, name, dtypes_.at(name), step, rank, index)
-                               : it->second.At(rank, index);
-  };
+absl::Status Judge::Compare(const Placed& result, const Stored& have, const ElementSource& source, Evaluator& evaluator,
+                            Tally& tally) const {
   const TensorType& type = result.placement.type();
   const std::vector<int64_t> indices = Share(type);
   const std::vector<std::string>& updated = interpreter_.results();
@@ -100,7 +102,7 @@ absl::Status Judge::Compare(int step, const Placed& result, const Stored& have, 
   for (int rank = 0; rank < versions; ++rank) {
     Expected want;
     if (std::find(updated.begin(), updated.end(), result.name) != updated.end()) {
-      ASSIGN_OR_RETURN(want, interpreter_.Evaluate(result.name, rank, indices, source));
+      ASSIGN_OR_RETURN(want, evaluator.Evaluate(result.name, rank, indices));
     } else {  // a state that the program does not update
       want.error.resize(indices.size());
       for (int64_t index : indices) want.value.push_back(source(result.name, rank, index));

@@ -45,7 +45,8 @@ class Judge {
       : interpreter_(std::move(interpreter)), results_(std::move(results)), ranks_(ranks), rank_(rank), seed_(seed) {}
   std::map<std::string, Stored> Split(const std::vector<std::string>& read) const;
   std::vector<int64_t> Share(const TensorType& type) const;
-  absl::Status Compare(int step, const Placed& result, const Stored& have, Tally& tally) const;
+  absl::Status Compare(const Placed& result, const Stored& have, const ElementSource& source, Evaluator& evaluator,
+                       Tally& tally) const;
 
   Interpreter interpreter_;
   std::vector<Placed> results_;

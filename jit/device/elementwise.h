@@ -168,6 +168,20 @@ struct BroadcastMap {
   }
 };
 
+template <int R>
+CC_DEVICE Index At(const BroadcastMap<R>& m, Index i) { return BroadcastMap<R>::Offset(m, i); }
+template <int R>
+CC_DEVICE Index CountOf(const BroadcastMap<R>& m) {
+  Index count = 1;
+  CC_UNROLL for (int k = 0; k < R; ++k) count *= m.dim[k];
+  return count;
+}
+/// How much of an extent cut into parts of `per` rank `rank` has.
+CC_DEVICE Index OwnPart(Index extent, Index per, int rank) {
+  const Index left = extent - rank * per;
+  return left < 0 ? 0 : left < per ? left : per;
+}
+
 /// `i` is a multiple of V.
 template <int V, class T, int R>
 CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const BroadcastMap<R>& m) {

@@ -8,4 +8,6 @@
 #include "elementwise.h"
 #include "sync.h"
 
+#include "folds.h"
+
 #endif  // COCONET_JIT_DEVICE_KERNEL_H_

@@ -15,6 +15,7 @@ struct Sync {
   Index row;               // words a flag row
   int rank;
   int step;
+  int rounds;              // of folds that the kernel waits for
   unsigned epoch;
   bool streaming;          // this kernel made streaming stores
 
@@ -40,8 +41,8 @@ struct Sync {
 
 template <int kRanks>
 CC_DEVICE Sync<kRanks> MakeSync(const Grid& grid, Control* control, unsigned* const* flags, unsigned* epochs, Index row,
-                                int rank, int step, bool streaming) {
-  return {control, flags, epochs, row, rank, step, epochs[grid.BlockId()] + 1, streaming};
+                                int rank, int step, int rounds, bool streaming) {
+  return {control, flags, epochs, row, rank, step, rounds, epochs[grid.BlockId()] + 1, streaming};
 }
 
 /// My inputs are ready and my outputs may be overwritten; returns when that holds on all ranks.
@@ -54,16 +55,34 @@ CC_DEVICE bool Enter(const Sync<kRanks>& s, const Grid& grid) {
 /// Chunk `id` of my slice is stored on all ranks.
 template <int kRanks>
 CC_DEVICE void Publish(const Sync<kRanks>& s, const Grid& grid, Index id) {
-  Sync<kRanks>::Signal(s, grid, FlagSlots::Chunk(grid.GridSize(), id));
+  Sync<kRanks>::Signal(s, grid, FlagSlots::Chunk(grid.GridSize(), s.rounds, id));
 }
 /// Returns when chunk `id` of `peer`'s slice is stored here.
 template <int kRanks>
 CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Index id) {
   if (peer == s.rank) return true;
-  const int slot = FlagSlots::Chunk(grid.GridSize(), id);
+  const int slot = FlagSlots::Chunk(grid.GridSize(), s.rounds, id);
   bool ok = true;
   if (grid.ThreadId() == 0)
     ok = WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
+  return grid.SyncAnd(ok);
+}
+/// What this block left before (folds.h) is there for all blocks of this rank, or of all ranks; returns when the same holds of theirs.
+template <int kRanks>
+CC_DEVICE bool Meet(const Sync<kRanks>& s, const Grid& grid, int round, bool all_ranks) {
+  const int slot = FlagSlots::Round(grid.GridSize(), round, 0);
+  grid.Sync();
+  for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
+    if (all_ranks || r == s.rank) StoreRelease(s.flags[r] + s.rank * s.row + slot + grid.BlockId(), s.epoch);
+  bool ok = true;
+  const int others = kRanks * grid.GridSize();
+  for (int pass = 0; pass < 2; ++pass) {  // as in WaitAll
+    for (int k = grid.ThreadId(); k < others; k += grid.BlockSize()) {
+      const int r = k / grid.GridSize(), block = k % grid.GridSize();
+      if ((!all_ranks && r != s.rank) || (SharesCore(s.control, r) && r != s.rank) != (pass == 0)) continue;
+      ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot + block, s.epoch, r, s.step, slot + block);
+    }
+  }
   return grid.SyncAnd(ok);
 }
 /// What I staged in this step may be overwritten when I stage again in its half, two steps on: I have then seen my peers

@@ -43,7 +43,7 @@ void SumKernel(const void* params, int block, int blocks) {
   unsigned* epochs = words.Own<unsigned>();
   Control* control = words.Own<Control>();
 
-  const int64_t row = FlagSlots::Row(blocks, 0);
+  const int64_t row = FlagSlots::Row(blocks, 0, 0);
   const unsigned epoch = epochs[block] + 1;
   const auto meet = [&](int slot) {
     for (int r = 0; r < ranks; ++r) __atomic_store_n(flags[r] + rank * row + slot, epoch, __ATOMIC_RELEASE);
@@ -74,7 +74,7 @@ absl::StatusOr<void*> HandWritten::Symbol(absl::string_view name) const {
 
 Plan OneShotSum(int ranks, int64_t count, int blocks) {
   using Kind = Arg::Kind;
-  const int64_t flags = ranks * FlagSlots::Row(blocks, 0);
+  const int64_t flags = ranks * FlagSlots::Row(blocks, 0, 0);
   return {.ranks = ranks,
           .buffers = {{"in", BufferRole::kInput, DType::kF32, count, true},
                       {"flags", BufferRole::kSync, DType::kI32, flags, true},

@@ -31,6 +31,24 @@ struct Grid {
   __device__ int BlockSize() const { return static_cast<int>(blockDim.x); }
   __device__ void Sync() const { __syncthreads(); }
   __device__ bool SyncAnd(bool ok) const { return __syncthreads_and(ok) != 0; }
+  /// Of all threads of the block, on each; always combined in the same order.
+  template <class T, class Combine>
+  __device__ T Total(T mine, Combine&& combine) const {
+    __shared__ T of_warp[32];
+    const int thread = ThreadId(), lane = thread % 32;
+    const unsigned warp_threads = BlockSize() - (thread - lane) < 32 ? BlockSize() - (thread - lane) : 32;
+    const unsigned mask = warp_threads == 32 ? 0xffffffffu : (1u << warp_threads) - 1;
+    for (int distance = 16; distance > 0; distance /= 2) {
+      const T other = __shfl_down_sync(mask, mine, distance);
+      if (lane + distance < static_cast<int>(warp_threads)) mine = combine(mine, other);
+    }
+    __syncthreads();  // whoever read the last total has it
+    if (lane == 0) of_warp[thread / 32] = mine;
+    __syncthreads();
+    T total = of_warp[0];
+    for (int w = 1; w < (BlockSize() + 31) / 32; ++w) total = combine(total, of_warp[w]);
+    return total;
+  }
 };
 
 // ---- Packs: V values that one thread handles at once ------------------------------------------------
@@ -68,6 +86,11 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
     CC_LANES(b.d[i] == 0 ? T(0) : b.d[i] == T(-1) ? T(T(0) - a.d[i]) : T(a.d[i] / b.d[i]));
   }
 }
+
+template <int V>
+CC_DEVICE Pack<unsigned, V> Xor(Pack<unsigned, V> a, Pack<unsigned, V> b) { Pack<unsigned, V> r; CC_LANES(a.d[i] ^ b.d[i]); }
+template <int V>
+CC_DEVICE Pack<unsigned, V> MulHigh(Pack<unsigned, V> a, unsigned b) { Pack<unsigned, V> r; CC_LANES(__umulhi(a.d[i], b)); }
 
 template <class To, class From, int V>
 CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) { Pack<To, V> r; CC_LANES(static_cast<To>(x.d[i])); }

@@ -31,6 +31,8 @@ struct Grid {
   static constexpr int BlockSize() { return 1; }
   static void Sync() {}
   static bool SyncAnd(bool ok) { return ok; }  // true when `ok` on all threads of the block
+  template <class T, class Combine>
+  static T Total(T mine, Combine&&) { return mine; }  // of all threads of the block, on each
 };
 
 // ---- Packs: V values that one thread handles at once ------------------------------------------------
@@ -79,6 +81,20 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
       Put<T, V>(r, i, y == 0 ? T(0) : y == T(-1) ? T(T(0) - x) : T(x / y));
     }
     return r;
+  }
+}
+
+template <int V>
+CC_DEVICE Pack<unsigned, V> Xor(Pack<unsigned, V> a, Pack<unsigned, V> b) { return {a.d ^ b.d}; }
+/// The high halves of the products.
+template <int V>
+CC_DEVICE Pack<unsigned, V> MulHigh(Pack<unsigned, V> a, unsigned b) {
+  if constexpr (V == 1) {
+    return {unsigned((static_cast<unsigned long long>(a.d) * b) >> 32)};
+  } else {
+    typedef unsigned long long Wide __attribute__((vector_size(8 * V)));
+    return {__builtin_convertvector((__builtin_convertvector(a.d, Wide) * static_cast<unsigned long long>(b)) >> 32,
+                                    typename VectorOf<unsigned, V>::Type)};
   }
 }
 

@@ -1,0 +1,139 @@
+// Every derived schedule of programs with folds, rows, dropout and views, on 1 to 8 ranks, at odd sizes, with
+// configs drawn at random, against the interpreter.
+
+#include <iostream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/text.h"
+#include "gtest/gtest.h"
+#include "tests/random_config.h"
+#include "tests/test_data.h"
+#include "tests/variant_batch.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kRanks[] = {1, 2, 3, 4, 8};
+
+struct Case {
+  const char* name;
+  const char* program;
+  std::vector<Sizes> sizes;
+};
+
+const Case kCases[] = {
+    {"lamb", R"(input g : f32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+state v : f32[N]
+input lr : f32[]
+G = all_reduce(sum, g) / world
+m1 = update(m, 0.9 * m + 0.1 * G)
+v1 = update(v, 0.999 * v + 0.001 * G * G)
+r = m1 / (sqrt(abs(v1)) + 1e-3) + 0.01 * p
+update(p, p - lr * norm(p) / (norm(r) + 1e-6) * r)
+)",
+     {{{"N", 1}}, {{"N", 65}}, {{"N", 4099}}}},
+    {"clip", R"(input g : f16[N] local
+state p : f16[N] replicated
+state w : f32[N]
+state count : f32[] replicated
+G = cast(f32, all_reduce(sum, g)) / world
+size = norm(G)
+w1 = update(w, w - G * min(1 / (size + 1), 0.5))
+update(p, cast(f16, w1))
+update(count, size)
+output most = amax(G)
+output least = amin(abs(G))
+)",
+     {{{"N", 3}}, {{"N", 500}}, {{"N", 33000}}}},
+    {"rows", R"(input g : f32[B, S, H] local
+input b : f32[H] replicated
+input scale : f32[S, 1] replicated
+state r : f32[B, S, H] replicated
+input seed : i64[]
+x = dropout(all_reduce(sum, g) + b, seed, 0.25)
+y = update(r, r + layer_norm(x, 1e-3) * scale)
+output z = softmax(y)
+output q = amax(y, 2) - mean(y, 2)
+)",
+     {{{"B", 1}, {"S", 3}, {"H", 1}}, {{"B", 2}, {"S", 5}, {"H", 48}}, {{"B", 3}, {"S", 2}, {"H", 37}}}},
+    {"columns", R"(input x : f32[B, S, H] replicated
+input u : f32[B, S, H] sliced(1)
+input n : i32[S, H] local
+output a = sum(x, 0)
+output b = amax(x, 1)
+output c = mean(x, 0, 2)
+output d = sum(u, 0)
+output e = all_reduce(sum, sum(u, 1))
+output f = all_gather(amin(u, 0, 2))
+output g = all_reduce(max, amax(n))
+output h = all_reduce(sum, sum(n, 0))
+)",
+     {{{"B", 1}, {"S", 2}, {"H", 3}}, {{"B", 3}, {"S", 7}, {"H", 64}}, {{"B", 4}, {"S", 33}, {"H", 20}}}},
+    {"views", R"(input x : f32[M, N] replicated
+input y : f32[N, M] local
+t = transpose(x, 1, 0)
+output a = t * y
+output b = all_reduce(sum, y + slice(t, 1, 0, 1))
+output c = reshape(x, [N, M]) - t
+output d = all_gather(shard(x, 1) * shard(x, 1))
+output e = norm(shard(t, flat))
+)",
+     {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 32}}, {{"M", 19}, {"N", 23}}}},
+    {"dropout", R"(input g : bf16[N] local
+input seed : i64[]
+state s : f32[N]
+x = dropout(all_reduce(sum, g), seed, 0.1)
+update(s, s + cast(f32, x) * dropout(s, seed + 1, 0.5, 77))
+)",
+     {{{"N", 1}}, {{"N", 4099}}}},
+};
+
+class OperationsTest : public testing::TestWithParam<Case> {
+ protected:
+  absl::Status AddVariants(std::mt19937_64& random) {
+    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
+    std::map<int, Config> compiled;  // so that the variants of a world share kernels
+    for (int ranks : kRanks) compiled[ranks] = DrawCompiledConfig(random);
+    for (const Sizes& sizes : GetParam().sizes) {
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+      const uint64_t one_in = 1 + schedules.size() / 16;
+      for (int ranks : kRanks) {
+        for (const Schedule& schedule : schedules) {
+          if (random() % one_in != 0) continue;
+          Config config = DrawArguments(compiled[ranks], random);
+          config.protocol = Protocol::kGenerated;
+          RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+          config.protocol = Protocol::kLibrary;
+          if (Validate(config, schedule, {.ranks = ranks}).ok()) RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  VariantBatch batch_;
+};
+
+TEST_P(OperationsTest, EveryScheduleComputesWhatTheProgramSays) {
+  const uint64_t seed = FreshSeed();
+  std::mt19937_64 random(seed);
+  const absl::Status added = AddVariants(random);
+  ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed;
+  EXPECT_EQ(batch_.Run(seed, /*steps=*/3), "");
+  const Tally& tally = batch_.tally();
+  std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
+  EXPECT_LT(tally.undetermined, tally.elements / 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(, OperationsTest, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace coconet
