@@ -95,8 +95,8 @@ struct GemmStep {
   };
   DType dtype{};
   int64_t batch = 1;
-  RankExtent m, n, k;
-  Matrix a, b, c;
+  RankExtent m = {}, n = {}, k = {};
+  Matrix a = {}, b = {}, c = {};
   bool transpose_a = false, transpose_b = false;  // stored as [k, m], [n, k]
   int threads = 1;
   std::string label;
