@@ -34,6 +34,10 @@ std::string Outline(const Plan& plan) {
                              [&](const CollectiveStep& c) {
                                return absl::StrCat("| library ", c.label, " ", plan.buffers[c.in].name, "->",
                                                    plan.buffers[c.out].name, " ");
+                             },
+                             [&](const GemmStep& g) {
+                               return absl::StrCat("| gemm ", g.label, " ", plan.buffers[g.a.buffer].name, " ",
+                                                   plan.buffers[g.b.buffer].name, "->", plan.buffers[g.c.buffer].name, " ");
                              }},
                        step);
   }

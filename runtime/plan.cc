@@ -1,5 +1,7 @@
 #include "runtime/plan.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -41,7 +43,16 @@ std::string Print(const Arg& arg) {
   CC_CHECK(false);
 }
 
-std::string Print(const Step& step) {
+std::string Print(const RankExtent& extent) {
+  return extent.per == 0 ? absl::StrCat(extent.total) : absl::StrCat(extent.total, "/", extent.per);
+}
+
+std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
+  return absl::StrCat("%", matrix.buffer, matrix.offset == 0 ? "" : absl::StrCat("+", matrix.offset), "(", matrix.ld,
+                      ", ", matrix.batch_stride, ")", transposed ? "^T" : "");
+}
+
+std::string PrintBody(const Step& step) {
   return std::visit(
       Match{[](const KernelStep& s) {
               const auto print = [](std::string* out, const Arg& arg) { absl::StrAppend(out, Print(arg)); };
@@ -51,11 +62,39 @@ std::string Print(const Step& step) {
             [](const CollectiveStep& s) {
               return absl::StrCat(Name(s.kind), Reduces(s.kind) ? absl::StrCat(" ", Name(s.reduce)) : "", " ",
                                   Name(s.dtype), "[", s.count, "] %", s.in, " -> %", s.out, " \"", s.label, "\"");
+            },
+            [](const GemmStep& s) {
+              return absl::StrCat("gemm ", Name(s.dtype), " ", s.batch, " x [", Print(s.m), ", ", Print(s.n), ", ",
+                                  Print(s.k), "] ", Print(s.a, s.transpose_a), " . ", Print(s.b, s.transpose_b), " -> ",
+                                  Print(s.c, false), s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads), " \"",
+                                  s.label, "\"");
             }},
       step);
 }
 
+/// What is not the default alone.
+std::string PrintOrder(const Step& step) {
+  const int lane = LaneOf(step);
+  const std::vector<int>& after = AfterOf(step);
+  return absl::StrCat(lane == 0 ? "" : absl::StrCat(" lane=", lane),
+                      after.empty() ? "" : absl::StrCat(" after=[", absl::StrJoin(after, ", "), "]"));
+}
+
 }  // namespace
+
+int64_t RankExtent::On(int rank) const {
+  if (per == 0) return total;
+  const int64_t begin = rank > total / per ? total : rank * per;  // the product cannot overflow
+  return std::min(per, total - begin);
+}
+
+int LaneOf(const Step& step) {
+  return std::visit([](const auto& s) { return s.lane; }, step);
+}
+
+const std::vector<int>& AfterOf(const Step& step) {
+  return std::visit([](const auto& s) -> const std::vector<int>& { return s.after; }, step);
+}
 
 std::string Print(const Plan& plan) {
   std::string out = absl::StrCat("plan ranks=", plan.ranks, " bytes=", plan.bytes_per_rank, "\n");
@@ -64,7 +103,9 @@ std::string Print(const Plan& plan) {
     absl::StrAppend(&out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[", b.elements, "]",
                     b.symmetric ? " symmetric" : "", "\n");
   }
-  for (size_t i = 0; i < plan.steps.size(); ++i) absl::StrAppend(&out, i, ": ", Print(plan.steps[i]), "\n");
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    absl::StrAppend(&out, i, ": ", PrintBody(plan.steps[i]), PrintOrder(plan.steps[i]), "\n");
+  }
   return out;
 }
 

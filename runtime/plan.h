@@ -38,13 +38,20 @@ struct Arg {
   bool operator==(const Arg&) const = default;
 };
 
-/// Launches kernel `symbol` with `blocks` blocks; on the host a block is one thread, block 0 the caller's.
+/// Every step says when it may begin. The steps of one lane run in order; those of different lanes run beside each
+/// other, except that a step begins only when all steps in `after` (indices of earlier ones) are done. Lane 0 is the
+/// caller's thread; lane 1 is for communication, a thread of its own that sleeps while there is nothing to do.
+inline constexpr int kLanes = 2;
+
+/// Launches kernel `symbol` with `blocks` blocks; on the host a block is one thread, block 0 its lane's.
 /// All blocks of a step that waits for peers are resident at once.
 struct KernelStep {
   std::string symbol;
   std::vector<Arg> args;
   int blocks = 1;
   std::string label;  // in words, for messages: "fuse(RS, C, AG)"
+  int lane = 0;
+  std::vector<int> after = {};
   bool operator==(const KernelStep&) const = default;
 };
 
@@ -60,10 +67,48 @@ struct CollectiveStep {
   int in = -1, out = -1;  // buffers
   int64_t count = 0;
   std::string label;
+  int lane = 0;
+  std::vector<int> after = {};
   bool operator==(const CollectiveStep&) const = default;
 };
 
-using Step = std::variant<KernelStep, CollectiveStep>;
+/// How far a dimension reaches on a rank of the plan: everywhere `total`, or, where it is sliced, what the rank has of
+/// it, which is less (or nothing) on the last ranks.
+struct RankExtent {
+  int64_t total = 0;
+  int64_t per = 0;  // sliced: rank r has clamp(total - r * per, 0, per). 0: not sliced
+  int64_t On(int rank) const;
+  int64_t Most() const { return per == 0 ? total : total < per ? total : per; }  // over all ranks
+  bool operator==(const RankExtent&) const = default;
+};
+
+/// c[batch, m, n] = op(a)[batch, m, k] . op(b)[batch, k, n], where op transposes the last two dimensions or does nothing.
+/// f32, f16 or bf16, all three alike, summed in f32 and rounded once; without k, zeros. Nothing of c's buffer but these
+/// elements is written. Each of the `threads` computes a part of c on a core of its own where the rank has as many.
+struct GemmStep {
+  struct Matrix {
+    int buffer = -1;
+    int64_t offset = 0;        // in elements, of the first one
+    int64_t ld = 0;            // elements from one row, as stored, to the next
+    int64_t batch_stride = 0;  // elements from one batch to the next; 0: the same in all, for a and b
+    bool operator==(const Matrix&) const = default;
+  };
+  DType dtype{};
+  int64_t batch = 1;
+  RankExtent m = {}, n = {}, k = {};
+  Matrix a = {}, b = {}, c = {};
+  bool transpose_a = false, transpose_b = false;  // stored as [k, m], [n, k]
+  int threads = 1;
+  std::string label;
+  int lane = 0;
+  std::vector<int> after = {};
+  bool operator==(const GemmStep&) const = default;
+};
+
+using Step = std::variant<KernelStep, CollectiveStep, GemmStep>;
+
+int LaneOf(const Step& step);
+const std::vector<int>& AfterOf(const Step& step);
 
 struct Plan {
   int ranks = 1;

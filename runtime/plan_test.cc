@@ -1,5 +1,6 @@
 #include "runtime/plan.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -35,6 +36,71 @@ TEST(Plan, PrintsOneLineABufferAndAStep) {
 }
 
 TEST(Plan, CountsTheBytesOfItsBuffers) { EXPECT_EQ(BytesPerRank(Example()), 100 * 4 + 64 * 2 + 128 * 4 + 32 * 4); }
+
+GemmStep ExampleGemm() {
+  return {.dtype = DType::kBF16,
+          .batch = 2,
+          .m = {512},
+          .n = {100, 64},
+          .k = {1000},
+          .a = {.buffer = 0, .offset = 8, .ld = 1000, .batch_stride = 512000},
+          .b = {.buffer = 1, .ld = 1000},
+          .c = {.buffer = 2, .ld = 64, .batch_stride = 32768},
+          .transpose_b = true,
+          .label = "MM"};
+}
+
+TEST(Plan, PrintsMatrixProducts) {
+  Plan plan{.buffers = {}, .steps = {ExampleGemm()}};
+  EXPECT_EQ(Print(plan),
+            "plan ranks=1 bytes=0\n"
+            "0: gemm bf16 2 x [512, 100/64, 1000] %0+8(1000, 512000) . %1(1000, 0)^T -> %2(64, 32768) \"MM\"\n");
+  std::get<GemmStep>(plan.steps[0]).threads = 2;
+  EXPECT_THAT(Print(plan), testing::HasSubstr("%2(64, 32768) threads=2 \"MM\"\n"));
+}
+
+TEST(Plan, PrintsLanesWhereTheyAreUsed) {
+  Plan plan{.buffers = {}, .steps = {ExampleGemm(), KernelStep{.symbol = "k", .args = {}, .label = "C"}}};
+  plan.steps.push_back(CollectiveStep{.kind = CollectiveStep::Kind::kAllReduce, .in = 0, .out = 0, .label = "AR"});
+  std::get<GemmStep>(plan.steps[0]).lane = 1;
+  std::get<KernelStep>(plan.steps[1]).after = {0};
+  std::get<CollectiveStep>(plan.steps[2]).lane = 1;
+  std::get<CollectiveStep>(plan.steps[2]).after = {0, 1};
+  EXPECT_THAT(Print(plan), testing::HasSubstr("\"MM\" lane=1\n"));
+  EXPECT_THAT(Print(plan), testing::HasSubstr("\"C\" after=[0]\n"));
+  EXPECT_THAT(Print(plan), testing::HasSubstr("\"AR\" lane=1 after=[0, 1]\n"));
+}
+
+TEST(Plan, DiffersByLaneAndOrder) {
+  const Step step = ExampleGemm();
+  GemmStep other = ExampleGemm();
+  other.lane = 1;
+  EXPECT_NE(step, Step(other));
+  EXPECT_EQ(LaneOf(other), 1);
+  other.lane = 0;
+  other.after = {0};
+  EXPECT_NE(step, Step(other));
+  EXPECT_EQ(AfterOf(other), std::vector<int>{0});
+}
+
+std::vector<int64_t> OnRanks(const RankExtent& extent, int ranks) {
+  std::vector<int64_t> out;
+  for (int rank = 0; rank < ranks; ++rank) out.push_back(extent.On(rank));
+  return out;
+}
+
+TEST(RankExtent, IsTheSameEverywhereOrASlice) {
+  EXPECT_EQ(OnRanks({100}, 3), (std::vector<int64_t>{100, 100, 100}));
+  EXPECT_EQ(OnRanks({100, 64}, 3), (std::vector<int64_t>{64, 36, 0}));
+  EXPECT_EQ(OnRanks({64, 64}, 3), (std::vector<int64_t>{64, 0, 0}));
+  EXPECT_EQ(OnRanks({10, 64}, 2), (std::vector<int64_t>{10, 0}));
+  EXPECT_EQ(OnRanks({0, 64}, 2), (std::vector<int64_t>{0, 0}));
+  constexpr int64_t kHuge = int64_t{1} << 62;
+  EXPECT_EQ(OnRanks({kHuge + 1, kHuge}, 5), (std::vector<int64_t>{kHuge, 1, 0, 0, 0}));
+  EXPECT_EQ((RankExtent{100, 64}.Most()), 64);
+  EXPECT_EQ((RankExtent{10, 64}.Most()), 10);
+  EXPECT_EQ((RankExtent{100}.Most()), 100);
+}
 
 }  // namespace
 }  // namespace coconet

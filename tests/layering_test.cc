@@ -71,10 +71,12 @@ constexpr absl::string_view kImpure[] = {
 };
 
 /// Headers of libraries with a C interface.
-constexpr absl::string_view kLibraries[] = {"cuda.h", "mpi.h", "nccl.h", "nvrtc.h", "sqlite3.h", "sha256.h", "dlfcn.h"};
+constexpr absl::string_view kLibraries[] = {"cuda.h",  "mpi.h",     "nccl.h",   "nvrtc.h",
+                                            "sqlite3.h", "sha256.h", "dlfcn.h", "oneapi/dnnl/dnnl.h"};
 const std::map<std::string, std::string>& FolderOfLibrary() {
   static const auto* folders = new std::map<std::string, std::string>{
       {"mpi.h", "runtime/mpi"},
+      {"oneapi/dnnl/dnnl.h", "runtime/host"},
       {"sqlite3.h", "autotune"},
       {"nvrtc.h", "jit"},
       {"sha256.h", "coconet/base"},
@@ -199,6 +201,7 @@ TEST(Layering, RefusesWhatTheArrowsDoNotShow) {
   EXPECT_NE(SystemRefusal("coconet/graph.cc", "thread"), "");
   EXPECT_NE(SystemRefusal("coconet/graph.cc", "sys/stat.h"), "");
   EXPECT_NE(SystemRefusal("autotune/session.cc", "mpi.h"), "");
+  EXPECT_NE(SystemRefusal("runtime/mpi/mpi_world.cc", "oneapi/dnnl/dnnl.h"), "");
   EXPECT_NE(SystemRefusal("jit/device/sync.h", "cstdint"), "");
   EXPECT_EQ(QuotedRefusal("runtime/world.cc", "runtime/mpi/mpi_world.h"), "");
   EXPECT_EQ(QuotedRefusal("jit/lower.cc", "coconet/schedule.h"), "");

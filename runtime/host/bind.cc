@@ -3,6 +3,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/host/gemm_problem.h"
+#include "runtime/host/lanes.h"
 
 namespace coconet {
 namespace {
@@ -68,6 +70,8 @@ absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
   return absl::OkStatus();
 }
 
+absl::Status CheckStep(const Plan& plan, const GemmStep& step) { return CheckGemm(step, plan.buffers); }
+
 bool Waits(const KernelStep& step) {
   return absl::c_any_of(step.args, [](const Arg& arg) { return arg.kind == Arg::Kind::kControl; });
 }
@@ -101,6 +105,28 @@ struct Addresses {
   }
 };
 
+/// Looks up what each step needs.
+struct CallMaker {
+  const Module& module;
+  const Addresses& addresses;
+  const Executor::Parts& parts;
+
+  absl::StatusOr<Call> Make(const KernelStep& step, const Word* params) const {
+    ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
+    return KernelCall{reinterpret_cast<HostKernel>(symbol), params, step.blocks, Waits(step), parts.teams[step.lane]};
+  }
+  absl::StatusOr<Call> Make(const CollectiveStep& step, const Word* /*params*/) const {
+    return CollectiveCall{step, addresses.Of(step.in, parts.rank), addresses.Of(step.out, parts.rank),
+                          parts.libraries[step.lane]};
+  }
+  absl::StatusOr<Call> Make(const GemmStep& step, const Word* /*params*/) const {
+    const auto own = [&](const GemmStep::Matrix& matrix) { return addresses.Of(matrix.buffer, parts.rank); };
+    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm,
+                     Gemm::Create(step, parts.rank, own(step.a), own(step.b), own(step.c)));
+    return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
+  }
+};
+
 }  // namespace
 
 absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, int ranks) {
@@ -112,7 +138,7 @@ absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, int r
   for (const Step& step : plan.steps) {
     RETURN_IF_ERROR(std::visit([&](const auto& s) { return CheckStep(plan, s); }, step));
   }
-  return absl::OkStatus();
+  return CheckLanes(plan);
 }
 
 SyncLayout LayoutOf(const Plan& plan) {
@@ -140,16 +166,11 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, co
       for (const Arg& arg : kernel->args) addresses.Append(arg, parts.params);
     }
   }
+  const CallMaker maker{module, addresses, parts};
   for (size_t i = 0; i < begins.size(); ++i) {
-    if (const auto* kernel = std::get_if<KernelStep>(&parts.plan.steps[i])) {
-      ASSIGN_OR_RETURN(void* symbol, module.Symbol(kernel->symbol));
-      parts.calls.push_back(KernelCall{reinterpret_cast<HostKernel>(symbol), parts.params.data() + begins[i],
-                                       kernel->blocks, Waits(*kernel)});
-    } else {
-      const auto& collective = std::get<CollectiveStep>(parts.plan.steps[i]);
-      parts.calls.push_back(CollectiveCall{collective, addresses.Of(collective.in, parts.rank),
-                                           addresses.Of(collective.out, parts.rank)});
-    }
+    const auto make = [&](const auto& step) { return maker.Make(step, parts.params.data() + begins[i]); };
+    ASSIGN_OR_RETURN(Call call, std::visit(make, parts.plan.steps[i]));
+    parts.calls.push_back(std::move(call));
   }
   return absl::OkStatus();
 }

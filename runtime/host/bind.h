@@ -22,7 +22,8 @@ struct SyncLayout {
 };
 SyncLayout LayoutOf(const Plan& plan);
 
-/// Fills in `parts.calls` and `parts.params` from the other parts. NotFound for a kernel that `module` lacks.
+/// Fills in `parts.calls` and `parts.params` from the other parts. NotFound for a kernel that `module` lacks;
+/// Unimplemented for a matrix product that the library lacks.
 absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout,
                      Executor::Parts& parts);
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/plan.h"
 
 namespace coconet {
 
@@ -16,7 +17,9 @@ struct Board::Notice {
   enum State : int { kHere, kFinished, kLeaving, kLeft };
   alignas(64) std::atomic<int> state;
   char why[1020];
-  alignas(64) std::atomic<unsigned> arrivals;
+  struct alignas(64) Counter {
+    std::atomic<unsigned> value;
+  } arrivals[kLanes];
 };
 
 int64_t Board::Bytes(int ranks) { return sizeof(Header) + ranks * sizeof(Notice); }
@@ -28,7 +31,7 @@ Board::Board(void* memory, int ranks)
   static_assert(std::atomic<int>::is_always_lock_free, "processes share it");
 }
 
-std::atomic<unsigned>& Board::arrivals(int rank) { return notices_[rank].arrivals; }
+std::atomic<unsigned>& Board::arrivals(int rank, int lane) { return notices_[rank].arrivals[lane].value; }
 
 void Board::Leave(int rank, const absl::Status& why) {
   Notice& notice = notices_[rank];

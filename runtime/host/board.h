@@ -21,8 +21,8 @@ class Board {
 
   int ranks() const { return ranks_; }
 
-  /// A counter of each rank's own, for rounds in which all must have come before any goes on.
-  std::atomic<unsigned>& arrivals(int rank);
+  /// A counter of each rank's own and for each lane, for rounds in which all must have come before any goes on.
+  std::atomic<unsigned>& arrivals(int rank, int lane);
 
   /// `rank` gives up; the first reason a rank has is the one that stays.
   void Leave(int rank, const absl::Status& why);

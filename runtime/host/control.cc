@@ -63,8 +63,9 @@ void GiveUp(HostControl& control, int step) {
 absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board, const Plan& plan) {
   const WaitFailure& failure = control.failure;
   const std::string where = StepName(plan, failure.step, rank);
+  const absl::Status left = board.Left();
   switch (control.end) {
-    case WaitEnd::kReady: return absl::AbortedError(absl::StrCat(where, " failed"));
+    case WaitEnd::kReady: return WithContext(left.ok() ? absl::AbortedError("failed") : left, where);
     case WaitEnd::kInVain: return absl::AbortedError(absl::StrCat(where, ": ", board.Gone(failure.peer).message()));
     case WaitEnd::kDeadline:
       return absl::DeadlineExceededError(absl::StrCat(

@@ -15,7 +15,7 @@ namespace coconet {
 /// `abort` and read why this rank gave up; only this rank's process follows the pointers.
 struct HostControl : Control {
   alignas(64) std::atomic<bool> claimed;  // somebody is writing `failure` and `end`
-  WaitEnd end;                            // how the wait that failed ended; kReady: not a wait, a collective failed
+  WaitEnd end;                            // how the wait that failed ended; kReady: not a wait, a step failed
   int rank;
   const Board* board;
 };
@@ -23,7 +23,7 @@ struct HostControl : Control {
 /// Prepares zero-filled memory for the kernels of one rank. `near`, as in Control, must outlive its use.
 void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms, const unsigned char* near);
 
-/// This rank's library collective at `step` failed: its peers shall give up too.
+/// `step` failed on this rank: its peers, and its other lane, shall give up too. Does nothing once a wait has.
 void GiveUp(HostControl& control, int step);
 
 /// Why `control`'s rank gave up: DeadlineExceeded, or Aborted. Requires that it did.

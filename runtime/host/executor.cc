@@ -1,5 +1,6 @@
 #include "runtime/host/executor.h"
 
+#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -12,39 +13,44 @@ absl::Status Executor::Run() {
   if (!first_error_.ok()) return first_error_;
   const int steps = static_cast<int>(parts_.calls.size());
   for (int step = 0; step < steps; ++step) {
-    first_error_ = std::visit([&](const auto& call) { return Execute(step, call); }, parts_.calls[step]);
+    first_error_ = Execute(step);
     if (first_error_.ok()) continue;
-    StopPeers();
+    StopOthers(step);
     return first_error_;
   }
   return absl::OkStatus();
 }
 
-absl::Status Executor::Execute(int step, const KernelCall& call) {
+absl::Status Executor::Execute(int step, const KernelCall& call) const {
   if (call.blocks == 1) {
     call.kernel(call.params, 0, 1);
   } else {
-    parts_.team->Run(call.kernel, call.params, call.blocks, parts_.terms);
+    call.team->Run(call.kernel, call.params, call.blocks, parts_.terms);
   }
   if (!call.waits || __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE) == 0) return absl::OkStatus();
   return GaveUp(step);
 }
 
-absl::Status Executor::Execute(int step, const CollectiveCall& call) {
+absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
   const CollectiveStep& s = call.step;
   const absl::Status status = [&] {
     switch (s.kind) {
       case CollectiveStep::Kind::kAllReduce:
-        return parts_.library->AllReduce(call.in, call.out, s.count, s.dtype, s.reduce);
+        return call.library->AllReduce(call.in, call.out, s.count, s.dtype, s.reduce);
       case CollectiveStep::Kind::kReduceScatter:
-        return parts_.library->ReduceScatter(call.in, call.out, s.count, s.dtype, s.reduce);
-      case CollectiveStep::Kind::kAllGather: return parts_.library->AllGather(call.in, call.out, s.count, s.dtype);
+        return call.library->ReduceScatter(call.in, call.out, s.count, s.dtype, s.reduce);
+      case CollectiveStep::Kind::kAllGather: return call.library->AllGather(call.in, call.out, s.count, s.dtype);
     }
     CC_CHECK(false);
   }();
-  if (status.ok()) return status;
-  GiveUp(*control_, step);
-  return WithContext(status, StepName(parts_.plan, step, parts_.rank));
+  return status.ok() ? status : WithContext(status, StepName(parts_.plan, step, parts_.rank));
+}
+
+absl::Status Executor::Execute(int step, const GemmCall& call) const {
+  call.team->Run(Gemm::Run, call.gemm.get(), call.threads, parts_.terms);
+  if (!call.gemm->failed()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(StepName(parts_.plan, step, parts_.rank),
+                                                   ": oneDNN failed; the machine may be out of memory"));
 }
 
 absl::Status Executor::GaveUp(int step) const {
@@ -55,7 +61,8 @@ absl::Status Executor::GaveUp(int step) const {
       absl::StrCat(StepName(parts_.plan, step, parts_.rank), ": rank ", first, " gave up: ", why.message()));
 }
 
-void Executor::StopPeers() {
+void Executor::StopOthers(int step) {
+  GiveUp(*control_, step);
   const unsigned first = __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE);
   for (int peer = 0; peer < parts_.plan.ranks; ++peer) {
     HostControl* theirs = ControlOf(peer);

@@ -1,11 +1,13 @@
 #ifndef COCONET_RUNTIME_HOST_EXECUTOR_H_
 #define COCONET_RUNTIME_HOST_EXECUTOR_H_
 
+#include <array>
 #include <memory>
 #include <variant>
 #include <vector>
 
 #include "runtime/host/control.h"
+#include "runtime/host/gemm.h"
 #include "runtime/host/team.h"
 #include "runtime/rank.h"
 
@@ -17,26 +19,33 @@ struct KernelCall {
   const Word* params;
   int blocks;
   bool waits;  // it may come back because a wait failed
+  Team* team;
 };
 struct CollectiveCall {
   CollectiveStep step;
   const void* in;
   void* out;
+  Communicator* library;
 };
-using Call = std::variant<KernelCall, CollectiveCall>;
+struct GemmCall {
+  std::unique_ptr<Gemm> gemm;
+  int threads;
+  Team* team;
+};
+using Call = std::variant<KernelCall, CollectiveCall, GemmCall>;
 
-/// A bound plan of the host backend: one loop over its calls.
-class Executor final : public BoundPlan {
+/// A bound plan of the host backend, all of one lane: one loop over its calls.
+class Executor : public BoundPlan {
  public:
   struct Parts {
     Plan plan;
     int rank = 0;
-    const Board* board = nullptr;
+    Board* board = nullptr;
     WaitTerms terms;         // of the team
     WaitTerms kernel_terms;  // of kernels, for ranks with a core of their own
     std::vector<unsigned char> near = {};  // by rank: shares a core with this one
-    Team* team = nullptr;
-    Communicator* library = nullptr;
+    std::array<Team*, kLanes> teams = {};  // by lane, as libraries
+    std::array<Communicator*, kLanes> libraries = {};
     std::unique_ptr<Memory> shared = nullptr;  // the control first, then symmetric sync buffers
     std::unique_ptr<Memory> local = nullptr;   // the other sync buffers
     std::vector<Call> calls = {};              // one a step
@@ -47,17 +56,25 @@ class Executor final : public BoundPlan {
 
   absl::Status Run() override;
 
+ protected:
+  absl::Status Execute(int step) const {
+    return std::visit([&](const auto& call) { return Execute(step, call); }, parts_.calls[step]);
+  }
+  /// `step` failed on this rank: its peers, and its other lane, shall give up too.
+  void StopOthers(int step);
+
+  Parts parts_;
+  absl::Status first_error_;
+
  private:
-  absl::Status Execute(int step, const KernelCall& call);
-  absl::Status Execute(int step, const CollectiveCall& call);
+  absl::Status Execute(int step, const KernelCall& call) const;
+  absl::Status Execute(int step, const CollectiveCall& call) const;
+  absl::Status Execute(int step, const GemmCall& call) const;
   HostControl* ControlOf(int rank) const { return static_cast<HostControl*>(parts_.shared->peer(rank)); }
   /// A wait in a kernel of `step` failed, here or on a peer.
   absl::Status GaveUp(int step) const;
-  void StopPeers();
 
-  Parts parts_;
   HostControl* control_;
-  absl::Status first_error_;
 };
 
 }  // namespace coconet

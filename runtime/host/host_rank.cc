@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "runtime/host/bind.h"
 #include "runtime/host/budget.h"
+#include "runtime/host/laned_executor.h"
 #include "runtime/host/module.h"
 
 namespace coconet {
@@ -24,10 +26,18 @@ std::pair<std::string, std::string> FirstDifference(absl::string_view a, absl::s
   return {};
 }
 
-int MostBlocks(const Plan& plan) {
-  int most = 1;
+/// Threads that a step keeps busy.
+int BlocksOf(const Step& step) {
+  return std::visit(Match{[](const KernelStep& s) { return s.blocks; }, [](const CollectiveStep&) { return 1; },
+                          [](const GemmStep& s) { return s.threads; }},
+                    step);
+}
+
+/// The most that a lane's steps need; 0 for a lane without steps.
+int MostBlocks(const Plan& plan, int lane) {
+  int most = 0;
   for (const Step& step : plan.steps) {
-    if (const auto* kernel = std::get_if<KernelStep>(&step)) most = std::max(most, kernel->blocks);
+    if (LaneOf(step) == lane) most = std::max(most, BlocksOf(step));
   }
   return most;
 }
@@ -64,8 +74,9 @@ std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local
 
 HostRank::HostRank(Parts parts)
     : parts_(std::move(parts)),
-      team_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.local_rank, parts_.topology.ranks_per_node)
-                       : std::vector<int>()) {}
+      cores_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.local_rank, parts_.topology.ranks_per_node)
+                        : std::vector<int>()),
+      teams_{Team(cores_), Team(cores_)} {}
 
 absl::StatusOr<std::unique_ptr<Memory>> HostRank::Allocate(int64_t bytes, bool symmetric) {
   return symmetric ? AllocateSymmetric(bytes) : AllocateLocal(bytes);
@@ -98,29 +109,53 @@ absl::StatusOr<std::unique_ptr<Module>> HostRank::Load(const std::string& path) 
 absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, const Module& module,
                                                           absl::Span<Memory* const> buffers, double timeout_s) {
   RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, size())));
+  RETURN_IF_ERROR(exchange().Agree(CheckLibraryLanes(plan)));
   RETURN_IF_ERROR(CheckSame("Bind", Print(plan)));
   const SyncLayout layout = LayoutOf(plan);
-  const int blocks = MostBlocks(plan);
-  const int threads = blocks * parts_.topology.ranks_per_node;
-  timeout_s = timeout_s > 0 ? timeout_s : parts_.timeout_s;
-  Executor::Parts parts{.plan = plan,
-                        .rank = rank(),
-                        .board = &parts_.board,
-                        .terms = TermsFor(threads, parts_.topology.cores, timeout_s),
-                        .kernel_terms = TermsFor(1, 1, timeout_s),
-                        .near = SharingCores(parts_.cores, parts_.local_rank, parts_.topology.ranks_per_node, blocks,
-                                             parts_.pin),
-                        .team = &team_,
-                        .library = parts_.library.get()};
+  Executor::Parts parts = PartsFor(plan, timeout_s > 0 ? timeout_s : parts_.timeout_s);
   absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(layout.local_bytes);
   RETURN_IF_ERROR(exchange().Agree(local.status()));
   parts.local = *std::move(local);
   ASSIGN_OR_RETURN(parts.shared, Allocate(layout.shared_bytes, layout.waits));
   const absl::Status resolved = Resolve(module, buffers, layout, parts);
-  team_.Grow(blocks);
-  auto plan_here = std::make_unique<Executor>(std::move(parts));
+  for (int lane = 0; lane < kLanes; ++lane) teams_[lane].Grow(MostBlocks(plan, lane));
+  std::unique_ptr<BoundPlan> plan_here = MakeExecutor(std::move(parts));
   RETURN_IF_ERROR(exchange().Agree(resolved));  // and no rank runs before all have opened their controls
   return plan_here;
+}
+
+Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
+  const int blocks = std::max(MostBlocks(plan, 0) + MostBlocks(plan, 1), 1);
+  const int ranks_here = parts_.topology.ranks_per_node;
+  return {.plan = plan,
+          .rank = rank(),
+          .board = &parts_.board,
+          .terms = TermsFor(blocks * ranks_here, parts_.topology.cores, timeout_s),
+          .kernel_terms = TermsFor(1, 1, timeout_s),
+          .near = SharingCores(parts_.cores, parts_.local_rank, ranks_here, blocks, parts_.pin),
+          .teams = {&teams_[0], &teams_[1]},
+          .libraries = {parts_.libraries[0].get(), parts_.libraries[1].get()}};
+}
+
+std::unique_ptr<BoundPlan> HostRank::MakeExecutor(Executor::Parts parts) {
+  if (!UsesLane(parts.plan, 1)) return std::make_unique<Executor>(std::move(parts));
+  if (lane_thread_ == nullptr) lane_thread_ = std::make_unique<LaneThread>(cores_);
+  return std::make_unique<LanedExecutor>(std::move(parts), lane_thread_.get());
+}
+
+absl::Status HostRank::CheckLibraryLanes(const Plan& plan) const {
+  const auto has_collectives = [&](int lane) {
+    return absl::c_any_of(plan.steps, [&](const Step& step) {
+      return LaneOf(step) == lane && std::holds_alternative<CollectiveStep>(step);
+    });
+  };
+  const LibraryThreads allowed = parts_.library_threads;
+  const bool at_once = has_collectives(0);
+  if (!has_collectives(1) || allowed == LibraryThreads::kAny) return absl::OkStatus();
+  if (allowed == LibraryThreads::kOneAtATime && !at_once) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "Bind: plan: want library collectives on ", allowed == LibraryThreads::kFirst ? "lane 0" : "one lane",
+      " only, have them on ", at_once ? "both lanes" : "lane 1", "; to allow that, start MPI with MPI_THREAD_MULTIPLE"));
 }
 
 absl::Status HostRank::CheckSame(absl::string_view what, const std::string& mine) {

@@ -1,16 +1,22 @@
 #ifndef COCONET_RUNTIME_HOST_HOST_RANK_H_
 #define COCONET_RUNTIME_HOST_HOST_RANK_H_
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/host/board.h"
+#include "runtime/host/executor.h"
+#include "runtime/host/lanes.h"
 #include "runtime/host/memory.h"
 #include "runtime/host/team.h"
 #include "runtime/rank.h"
 
 namespace coconet {
+
+/// Which threads of a process may be inside the library of collectives.
+enum class LibraryThreads : uint8_t { kFirst, kOneAtATime, kAny };
 
 /// A rank of the host backend. What worlds of threads and of processes do differently comes in as parts.
 class HostRank final : public Rank {
@@ -24,7 +30,8 @@ class HostRank final : public Rank {
     bool pin = true;
     double timeout_s = 60;
     std::unique_ptr<Exchange> exchange;
-    std::unique_ptr<Communicator> library;
+    std::array<std::unique_ptr<Communicator>, kLanes> libraries;  // by lane: collectives of two lanes never meet
+    LibraryThreads library_threads = LibraryThreads::kAny;
     std::unique_ptr<Sharing> sharing;
     Board board;
   };
@@ -34,7 +41,7 @@ class HostRank final : public Rank {
   int size() const override { return parts_.size; }
   const Topology& topology() const override { return parts_.topology; }
   Exchange& exchange() override { return *parts_.exchange; }
-  Communicator& library() override { return *parts_.library; }
+  Communicator& library() override { return *parts_.libraries[0]; }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
@@ -47,9 +54,16 @@ class HostRank final : public Rank {
   absl::StatusOr<std::unique_ptr<Memory>> AllocateSymmetric(int64_t bytes);
   /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line that differs.
   absl::Status CheckSame(absl::string_view what, const std::string& mine);
+  /// OK when the library may be called from the plan's lanes.
+  absl::Status CheckLibraryLanes(const Plan& plan) const;
+  /// What the plan runs on: terms of waiting, teams, libraries.
+  Executor::Parts PartsFor(const Plan& plan, double timeout_s);
+  std::unique_ptr<BoundPlan> MakeExecutor(Executor::Parts parts);
 
   Parts parts_;
-  Team team_;
+  std::vector<int> cores_;  // of this rank's blocks; empty: any
+  std::array<Team, kLanes> teams_;
+  std::unique_ptr<LaneThread> lane_thread_;  // from the first plan on that needs it
 };
 
 /// Where block 0, 1, ... of a rank run: its own core first, then those that no rank has, then everybody's.

@@ -1,5 +1,6 @@
 #include "runtime/host/thread_world.h"
 
+#include <array>
 #include <thread>
 
 #include "coconet/base/status.h"
@@ -25,7 +26,7 @@ struct ThreadWorld {
         board_memory(std::move(board_memory)),
         board(this->board_memory->base(), ranks),
         mailboxes(std::make_shared<Mailboxes>(ranks)),
-        desks(std::make_shared<Desks>(ranks)) {}
+        desks{std::make_shared<Desks>(ranks), std::make_shared<Desks>(ranks)} {}
 
   std::vector<int> cores;
   Topology topology;
@@ -34,7 +35,7 @@ struct ThreadWorld {
   std::shared_ptr<Region> board_memory;
   Board board;
   std::shared_ptr<Mailboxes> mailboxes;
-  std::shared_ptr<Desks> desks;
+  std::array<std::shared_ptr<Desks>, kLanes> desks;
 };
 
 absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const std::function<absl::Status(Rank&)>& body) {
@@ -42,6 +43,9 @@ absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const std::fu
   Board board = world.board;
   auto exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, board, world.terms);
   auto sharing = std::make_unique<ThreadSharing>(*exchange);
+  const auto library = [&](int lane) {
+    return std::make_unique<ThreadCommunicator>(rank, world.desks[lane], board, world.terms);
+  };
   HostRank endpoint({.rank = rank,
                      .size = board.ranks(),
                      .local_rank = rank,
@@ -50,7 +54,7 @@ absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const std::fu
                      .pin = pin,
                      .timeout_s = world.timeout_s,
                      .exchange = std::move(exchange),
-                     .library = std::make_unique<ThreadCommunicator>(rank, world.desks, board, world.terms),
+                     .libraries = {library(0), library(1)},
                      .sharing = std::move(sharing),
                      .board = board});
   const absl::Status status = body(endpoint);

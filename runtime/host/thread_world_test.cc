@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "runtime/host/cpu.h"
 #include "runtime/testing/checks.h"
+#include "runtime/testing/lane_checks.h"
 
 namespace coconet {
 namespace {
@@ -34,6 +35,9 @@ std::vector<Case> AllCases() {
     cases.push_back({"Collectives", CheckCollectives, ranks});
     cases.push_back({"Memory", CheckMemory, ranks});
     cases.push_back({"Plans", CheckPlans, ranks});
+    cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks});
+    cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks});
+    cases.push_back({"CollectivesOnBothLanes", CheckCollectivesOnBothLanes, ranks});
   }
   return cases;
 }
@@ -90,6 +94,27 @@ TEST(ThreadWorldFailure, EndsWaitsOfAllKindsAtOnce) {
   EXPECT_THAT(Outcomes(2, 60, [&](Rank& rank) { return LeaveOthersInAStep(rank, error); }),
               testing::ElementsAre("ABORTED: step 0 \"one-shot sum\" on rank 0: rank 1 left: DATA_LOSS: bad page",
                                    "DATA_LOSS: bad page"));
+}
+
+TEST(ThreadWorldFailure, EndsBothLanesAtOnce) {
+  const auto error = absl::DataLossError("bad page");
+  const std::vector<std::string> outcomes =
+      Outcomes(3, 60, [&](Rank& rank) { return LeaveOthersInBothLanes(rank, error); });
+  for (int rank : {0, 1}) {  // whichever lane saw it first
+    EXPECT_THAT(outcomes[rank], testing::StartsWith("ABORTED: step "));
+    EXPECT_THAT(outcomes[rank], testing::HasSubstr(absl::StrCat(" on rank ", rank)));
+    EXPECT_THAT(outcomes[rank], testing::HasSubstr("rank 2 left: DATA_LOSS: bad page"));
+  }
+}
+
+TEST(ThreadWorldFailure, OfOneLaneEndsTheOther) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> outcomes = Outcomes(2, 60, [](Rank& rank) { return OutwaitLaneZero(rank, 0.2); });
+  const std::string reason =
+      "DEADLINE_EXCEEDED: step 0 \"one-shot sum\" on rank 0: waited 0.2 s for rank 1, flag enter[0]: want epoch 1, "
+      "found 0; rank 1 may be dead or behind; COCONET_TIMEOUT sets the deadline";
+  EXPECT_THAT(outcomes, testing::ElementsAre(reason, "ABORTED: exchange on rank 1: rank 0 left: " + reason));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));  // the library's deadline is 60 s
 }
 
 TEST(ThreadWorldFailure, IsSaidOfARankThatReturnsTooEarly) {

@@ -63,4 +63,21 @@ bool Pauser::Pause(Phase phase) {
   CC_CHECK(false);
 }
 
+void SleepUntilReached(const std::atomic<unsigned>& flag, unsigned epoch, unsigned spins) {
+  for (unsigned polls = 0;; ++polls) {
+    const unsigned found = flag.load(std::memory_order_acquire);
+    if (Reached(found, epoch)) return;
+    if (polls < spins) {
+      CpuPause();
+    } else {
+      flag.wait(found, std::memory_order_acquire);
+    }
+  }
+}
+
+void Publish(std::atomic<unsigned>& flag, unsigned epoch) {
+  flag.store(epoch, std::memory_order_release);
+  flag.notify_all();
+}
+
 }  // namespace coconet

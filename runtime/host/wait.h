@@ -71,6 +71,11 @@ WaitEnd WaitUntil(const WaitTerms& terms, Ready ready, InVain in_vain) {
 /// Flags hold the number of the round that set them last; they are never reset, and wrap around.
 inline bool Reached(unsigned flag, unsigned epoch) { return static_cast<int>(flag - epoch) >= 0; }
 
+/// Between threads of one process, where who waits must not disturb those who compute on the same core: sleeps until
+/// Publish, having polled `spins` times. Without a deadline: for threads whose own waits have one.
+void SleepUntilReached(const std::atomic<unsigned>& flag, unsigned epoch, unsigned spins);
+void Publish(std::atomic<unsigned>& flag, unsigned epoch);
+
 }  // namespace coconet
 
 #endif  // COCONET_RUNTIME_HOST_WAIT_H_

@@ -11,6 +11,7 @@
 #include "coconet/base/status.h"
 #include "runtime/mpi/mpi_communicator.h"
 #include "runtime/testing/checks.h"
+#include "runtime/testing/lane_checks.h"
 #include "runtime/world.h"
 
 namespace coconet {
@@ -21,6 +22,8 @@ absl::Status CheckAll(Rank& rank) {
   RETURN_IF_ERROR(CheckCollectives(rank));
   RETURN_IF_ERROR(CheckMemory(rank));
   RETURN_IF_ERROR(CheckPlans(rank));
+  RETURN_IF_ERROR(CheckMatrixProducts(rank));
+  RETURN_IF_ERROR(CheckOrderOfLanes(rank));
   if (rank.size() == 1) return absl::OkStatus();
   RETURN_IF_ERROR(CheckBindErrors(rank));
   return CheckDeadline(rank, 0.2);
@@ -72,6 +75,8 @@ absl::Status LeaveLibrary(Rank& rank) {
   return rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum);
 }
 
+absl::Status LeaveLanes(Rank& rank) { return LeaveOthersInBothLanes(rank, absl::DataLossError("bad page")); }
+
 absl::Status LeaveStep(Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); }
 
 /// The last rank dies while the others wait for it.
@@ -111,10 +116,12 @@ struct Check {
 };
 constexpr Check kChecks[] = {
     {"all", CheckAll, 60},
+    {"lanes", CheckCollectivesOnBothLanes, 60},
     {"pieces", CheckPieces, 60},
     {"leave-exchange", LeaveExchange, 60},
     {"leave-library", LeaveLibrary, 60},
     {"leave-step", LeaveStep, 60},
+    {"leave-lanes", LeaveLanes, 60},
     {"die-exchange", DieOutsideExchange, 1},
     {"die-library", DieOutsideLibrary, 1},
     {"die-step", DieInStep, 1},

@@ -46,7 +46,8 @@ absl::Status BeginMpi(double timeout_s) {
     return absl::FailedPreconditionError("RunWorld: MPI was finalized already, and starts only once a process");
   }
   if (initialized) return absl::OkStatus();
-  RETURN_IF_MPI(Init_thread, nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  // For lanes that communicate at once. Where less is provided, Bind refuses those.
+  RETURN_IF_MPI(Init_thread, nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   RETURN_IF_MPI(Comm_dup, MPI_COMM_WORLD, &TheEnding().comm);
   RETURN_IF_MPI(Comm_set_errhandler, TheEnding().comm, MPI_ERRORS_RETURN);
   std::atexit(EndMpi);

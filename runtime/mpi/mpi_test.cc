@@ -72,6 +72,21 @@ TEST(MpiLibrary, CutsWhatMpiCannotCount) {
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
 }
 
+TEST(MpiLanes, CommunicateAtOnce) {
+  const Outcome outcome = RunMpi(Command(3, "lanes"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+}
+
+TEST(MpiLanes, DoNotWhereTheUserStartedMpiForOneThread) {
+  const Outcome outcome = RunMpi(Command(2, "own-lanes"));
+  EXPECT_THAT(outcome.lines,
+              Each(HasSubstr("INVALID_ARGUMENT: rank 0: Bind: plan: want library collectives on lane 0 only, have them on "
+                             "both lanes; to allow that, start MPI with MPI_THREAD_MULTIPLE")))
+      << outcome.output;
+  EXPECT_THAT(outcome.lines, SizeIs(2)) << outcome.output;
+}
+
 TEST(MpiLife, MayBeTheUsers) {
   const Outcome outcome = RunMpi(Command(2, "own-all"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
@@ -79,7 +94,7 @@ TEST(MpiLife, MayBeTheUsers) {
 }
 
 class MpiLeave : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(In, MpiLeave, testing::Values("exchange", "library", "step"));
+INSTANTIATE_TEST_SUITE_P(In, MpiLeave, testing::Values("exchange", "library", "step", "lanes"));
 
 TEST_P(MpiLeave, EndsTheOthersWaitsAtOnce) {
   const Outcome outcome = RunMpi(Command(3, absl::StrCat("leave-", GetParam())));

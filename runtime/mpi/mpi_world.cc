@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include <array>
+
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "runtime/host/cpu.h"
@@ -44,18 +46,18 @@ class OwnComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-/// The gate of a library between processes.
+/// The gate of a lane's library between processes.
 class Gate {
  public:
-  Gate(Board board, Exchange& exchange, int rank, const WaitTerms& terms, bool one_node)
-      : board_(board), exchange_(exchange), rank_(rank), terms_(terms), one_node_(one_node) {}
+  Gate(Board board, Exchange& exchange, int rank, int lane, const WaitTerms& terms, bool one_node)
+      : board_(board), exchange_(exchange), rank_(rank), lane_(lane), terms_(terms), one_node_(one_node) {}
 
   absl::Status operator()(absl::string_view what) {
     if (!one_node_) return exchange_.Barrier();
     RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
-    board_.arrivals(rank_).store(++calls_, std::memory_order_release);
+    board_.arrivals(rank_, lane_).store(++calls_, std::memory_order_release);
     for (int peer = 0; peer < board_.ranks(); ++peer) {
-      RETURN_IF_ERROR(AwaitPeer(board_, terms_, rank_, peer, board_.arrivals(peer), calls_, what));
+      RETURN_IF_ERROR(AwaitPeer(board_, terms_, rank_, peer, board_.arrivals(peer, lane_), calls_, what));
     }
     return absl::OkStatus();
   }
@@ -63,20 +65,28 @@ class Gate {
  private:
   Board board_;
   Exchange& exchange_;
-  int rank_;
+  int rank_, lane_;
   WaitTerms terms_;
   bool one_node_;
   unsigned calls_ = 0;
 };
 
-absl::Status RunOnComms(MPI_Comm exchange_comm, MPI_Comm library_comm, double timeout_s, bool pin,
-                        const std::function<absl::Status(Rank&)>& body) {
+/// What MPI was started for, by us or by the user.
+LibraryThreads ThreadsOfMpi() {
+  int provided = MPI_THREAD_SINGLE;
+  if (MPI_Query_thread(&provided) != MPI_SUCCESS) return LibraryThreads::kFirst;
+  if (provided == MPI_THREAD_MULTIPLE) return LibraryThreads::kAny;
+  return provided == MPI_THREAD_SERIALIZED ? LibraryThreads::kOneAtATime : LibraryThreads::kFirst;
+}
+
+absl::Status RunOnComms(MPI_Comm exchange_comm, const std::array<OwnComm, kLanes>& library_comms, double timeout_s,
+                        bool pin, const std::function<absl::Status(Rank&)>& body) {
   int rank = 0, size = 1;
   RETURN_IF_MPI(Comm_rank, exchange_comm, &rank);
   RETURN_IF_MPI(Comm_size, exchange_comm, &size);
   auto exchange_here = std::make_unique<MpiExchange>(exchange_comm, rank, size, TermsFor(size, 1, timeout_s));
   MpiExchange& exchange = *exchange_here;
-  ASSIGN_OR_RETURN(const Place place, FindPlace(library_comm, exchange, rank));
+  ASSIGN_OR_RETURN(const Place place, FindPlace(library_comms[0].get(), exchange, rank));
   const int cores = static_cast<int>(place.cores.size()), nodes = place.node_count();
   const WaitTerms terms = TermsFor(place.local_size, cores, timeout_s);
   exchange.SetTerms(terms);
@@ -86,7 +96,13 @@ absl::Status RunOnComms(MPI_Comm exchange_comm, MPI_Comm library_comm, double ti
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> boards, sharing->Share(Board::Bytes(size)));
   Board board(boards[place.node]->base(), size);
   exchange.Watch(board);
-  ASSIGN_OR_RETURN(std::unique_ptr<MpiOps> ops, MpiOps::Create());
+  std::array<std::unique_ptr<Communicator>, kLanes> libraries;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    ASSIGN_OR_RETURN(std::unique_ptr<MpiOps> ops, MpiOps::Create());
+    libraries[lane] = std::make_unique<MpiCommunicator>(library_comms[lane].get(), rank, size, std::move(ops),
+                                                        Gate(board, exchange, rank, lane, terms, nodes == 1),
+                                                        kElementsACall);
+  }
   const std::vector<int> before = AllowedCores();
   if (pin) RunOn({place.core});
   absl::Status status;
@@ -103,9 +119,8 @@ absl::Status RunOnComms(MPI_Comm exchange_comm, MPI_Comm library_comm, double ti
                        .pin = pin,
                        .timeout_s = timeout_s,
                        .exchange = std::move(exchange_here),
-                       .library = std::make_unique<MpiCommunicator>(library_comm, rank, size, std::move(ops),
-                                                                    Gate(board, exchange, rank, terms, nodes == 1),
-                                                                    kElementsACall),
+                       .libraries = std::move(libraries),
+                       .library_threads = ThreadsOfMpi(),
                        .sharing = std::move(sharing),
                        .board = board});
     status = body(endpoint);
@@ -124,9 +139,12 @@ absl::Status RunOnComms(MPI_Comm exchange_comm, MPI_Comm library_comm, double ti
 absl::Status RunMpiWorld(double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {
   RETURN_IF_ERROR(BeginMpi(timeout_s));
   ASSIGN_OR_RETURN(OwnComm exchange, OwnComm::Dup());
-  ASSIGN_OR_RETURN(OwnComm library, OwnComm::Dup());
-  RETURN_IF_ERROR(RunOnComms(exchange.get(), library.get(), timeout_s, pin, body));
-  library.Free();
+  std::array<OwnComm, kLanes> libraries;
+  for (OwnComm& library : libraries) {
+    ASSIGN_OR_RETURN(library, OwnComm::Dup());
+  }
+  RETURN_IF_ERROR(RunOnComms(exchange.get(), libraries, timeout_s, pin, body));
+  for (OwnComm& library : libraries) library.Free();
   exchange.Free();
   return absl::OkStatus();
 }

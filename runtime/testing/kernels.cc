@@ -62,12 +62,22 @@ void SumKernel(const void* params, int block, int blocks) {
   epochs[block] = epoch;
 }
 
+void AddUpKernel(const void* params, int /*block*/, int /*blocks*/) {
+  Words words(params);
+  int64_t* values = words.Own<int64_t>();
+  const int64_t to = words.Int(), count = words.Int();
+  int64_t sum = 1;
+  for (int64_t i = 0; i < count; ++i) sum += values[words.Int()];
+  values[to] = sum % 1009;
+}
+
 void NoKernel(const void* /*params*/, int /*block*/, int /*blocks*/) {}
 
 }  // namespace
 
 absl::StatusOr<void*> HandWritten::Symbol(absl::string_view name) const {
   if (name == "one_shot_sum") return reinterpret_cast<void*>(&SumKernel);
+  if (name == "add_up") return reinterpret_cast<void*>(&AddUpKernel);
   if (name == "nothing") return reinterpret_cast<void*>(&NoKernel);
   return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
 }
@@ -87,6 +97,14 @@ Plan OneShotSum(int ranks, int64_t count, int blocks) {
                                .blocks = blocks,
                                .label = "one-shot sum"}},
           .bytes_per_rank = (ranks + 1) * count * 4};
+}
+
+KernelStep AddUp(int values, int to, const std::vector<int>& of) {
+  using Kind = Arg::Kind;
+  KernelStep step{.symbol = "add_up", .args = {{Kind::kOwn, values}, {Kind::kInt, -1, to}}, .label = "add up"};
+  step.args.push_back({Kind::kInt, -1, static_cast<int64_t>(of.size())});
+  for (int index : of) step.args.push_back({Kind::kInt, -1, index});
+  return step;
 }
 
 }  // namespace coconet

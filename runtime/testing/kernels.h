@@ -2,6 +2,7 @@
 #define COCONET_RUNTIME_TESTING_KERNELS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/kernel_abi.h"
@@ -9,7 +10,7 @@
 
 namespace coconet {
 
-/// Kernels written by hand, and a module that holds them: "one_shot_sum" and "nothing".
+/// Kernels written by hand, and a module that holds them: "one_shot_sum", "add_up" and "nothing".
 class HandWritten final : public Module {
  public:
   absl::StatusOr<void*> Symbol(absl::string_view name) const override;
@@ -18,6 +19,10 @@ class HandWritten final : public Module {
 /// out = sum over ranks of in, f32[count]: one step of kernel "one_shot_sum" over buffers "in" (symmetric), "out",
 /// and the flags and epochs it needs.
 Plan OneShotSum(int ranks, int64_t count, int blocks);
+
+/// values[to] = 1 + the sum of values[of[0]], values[of[1]], ..., modulo 1009, in buffer `values` of i64; kernel "add_up".
+/// Without a lock: who runs it too early gets another sum.
+KernelStep AddUp(int values, int to, const std::vector<int>& of);
 
 }  // namespace coconet
 

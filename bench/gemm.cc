@@ -1,0 +1,121 @@
+#include "bench/gemm.h"
+
+#include <omp.h>
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+#include "bench/array.h"
+#include "coconet/base/status.h"
+
+namespace coconet::bench {
+namespace {
+
+using Tag = dnnl::memory::format_tag;
+using Tensor = dnnl::memory::desc;
+
+absl::StatusOr<dnnl::memory::data_type> TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return dnnl::memory::data_type::f32;
+    case DType::kF16: return dnnl::memory::data_type::f16;
+    case DType::kBF16: return dnnl::memory::data_type::bf16;
+    case DType::kF64:
+    case DType::kI32:
+    case DType::kI64:
+    case DType::kU8:
+    case DType::kBool: break;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("OneDnnGemm: want f32, f16 or bf16, have ", Name(dtype)));
+}
+
+/// What `call` throws becomes a status.
+template <class Call>
+absl::Status Try(Call call) {
+  try {
+    call();
+    return absl::OkStatus();
+  } catch (const dnnl::error& error) {
+    const std::string text = absl::StrCat("oneDNN: ", error.what());
+    return error.status == dnnl_unimplemented ? absl::UnimplementedError(text) : absl::InternalError(text);
+  }
+}
+
+void* Data(const void* data) { return const_cast<void*>(data); }
+
+class Gemm final : public OneDnnGemm {
+ public:
+  /// Throws dnnl::error.
+  Gemm(dnnl::memory::data_type type, const GemmSize& size, bool packed)
+      : plain_b_({size.k, size.n}, type, Tag::ab),
+        description_({Tensor({size.m, size.k}, type, Tag::ab),
+                      packed ? Tensor({size.k, size.n}, type, Tag::any) : plain_b_,
+                      Tensor({size.m, size.n}, type, Tag::ab)},
+                     OwnScratchpad(), engine_),
+        matmul_(description_),
+        packed_(description_.weights_desc() != plain_b_) {}
+
+  absl::Status Open() {
+    ASSIGN_OR_RETURN(scratch_, Array::Allocate(static_cast<int64_t>(description_.scratchpad_desc().get_size())));
+    if (packed_) {
+      ASSIGN_OR_RETURN(weights_, Array::Allocate(static_cast<int64_t>(description_.weights_desc().get_size())));
+    }
+    return Try([&] {
+      tensors_ = {{DNNL_ARG_SRC, {description_.src_desc(), engine_, nullptr}},
+                  {DNNL_ARG_WEIGHTS, {description_.weights_desc(), engine_, weights_.as<void>()}},
+                  {DNNL_ARG_DST, {description_.dst_desc(), engine_, nullptr}},
+                  {DNNL_ARG_SCRATCHPAD, {description_.scratchpad_desc(), engine_, scratch_.as<void>()}}};
+      plain_weights_ = dnnl::memory(plain_b_, engine_, nullptr);
+      if (packed_) pack_ = dnnl::reorder(plain_weights_, tensors_.at(DNNL_ARG_WEIGHTS));
+    });
+  }
+
+  absl::Status SetWeights(const void* b) override {
+    return Try([&] {
+      if (!packed_) return tensors_.at(DNNL_ARG_WEIGHTS).set_data_handle(Data(b));
+      plain_weights_.set_data_handle(Data(b));
+      pack_.execute(stream_, plain_weights_, tensors_.at(DNNL_ARG_WEIGHTS));
+      stream_.wait();
+    });
+  }
+
+  absl::Status Run(const void* a, void* c) override {
+    return Try([&] {
+      tensors_.at(DNNL_ARG_SRC).set_data_handle(Data(a));
+      tensors_.at(DNNL_ARG_DST).set_data_handle(c);
+      matmul_.execute(stream_, tensors_);
+      stream_.wait();
+    });
+  }
+
+ private:
+  static dnnl::primitive_attr OwnScratchpad() {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attributes;
+  }
+
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::stream stream_{engine_};
+  Tensor plain_b_;
+  dnnl::matmul::primitive_desc description_;
+  dnnl::matmul matmul_;
+  dnnl::reorder pack_;
+  bool packed_;
+  Array scratch_, weights_;
+  dnnl::memory plain_weights_;
+  std::unordered_map<int, dnnl::memory> tensors_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OneDnnGemm>> OneDnnGemm::Make(DType dtype, const GemmSize& size, Weights weights) {
+  ASSIGN_OR_RETURN(const dnnl::memory::data_type type, TypeOf(dtype));
+  omp_set_num_threads(1);
+  std::unique_ptr<Gemm> gemm;
+  RETURN_IF_ERROR(Try([&] { gemm = std::make_unique<Gemm>(type, size, weights == Weights::kPacked); }));
+  RETURN_IF_ERROR(gemm->Open());
+  return gemm;
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,35 @@
+#ifndef COCONET_BENCH_GEMM_H_
+#define COCONET_BENCH_GEMM_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "coconet/base/dtype.h"
+
+namespace coconet::bench {
+
+struct GemmSize {
+  int64_t m = 0, n = 0, k = 0;
+  double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+};
+
+/// c[m, n] = a[m, k] . b[k, n], row by row, by oneDNN as a careful user calls it: on one thread, prepared once, with the
+/// weights b as they lie, or rearranged as oneDNN likes them best.
+class OneDnnGemm {
+ public:
+  enum class Weights : uint8_t { kAsTheyLie, kPacked };
+  /// f32, f16 or bf16, as far as oneDNN has it: else Unimplemented. Makes one thread the calling thread's number for OpenMP.
+  static absl::StatusOr<std::unique_ptr<OneDnnGemm>> Make(DType dtype, const GemmSize& size, Weights weights);
+  virtual ~OneDnnGemm() = default;
+
+  /// Takes over new weights: with kPacked it rearranges them, else only remembers where they are.
+  virtual absl::Status SetWeights(const void* b) = 0;
+  /// Requires SetWeights.
+  virtual absl::Status Run(const void* a, void* c) = 0;
+};
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_GEMM_H_

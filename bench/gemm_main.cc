@@ -1,0 +1,68 @@
+// Prints how fast a rank multiplies matrices on one thread: a GemmStep beside oneDNN as a careful user calls it.
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_format.h"
+#include "bench/gemm_speed.h"
+#include "coconet/base/status.h"
+#include "runtime/world.h"
+
+ABSL_FLAG(int, ranks, 2, "threads of this process, each with matrices of its own");
+ABSL_FLAG(double, seconds, 3, "for each size and type");
+ABSL_FLAG(std::string, json, "", "file for the rows as JSON (default: none)");
+
+namespace coconet::bench {
+namespace {
+
+/// Of a rank of two, in the epilogues of attention and of an MLP (hidden size 1024), and across two nodes.
+constexpr GemmSize kSizes[] = {{.m = 512, .n = 512, .k = 1024},
+                               {.m = 512, .n = 1024, .k = 4096},
+                               {.m = 512, .n = 1024, .k = 512},
+                               {.m = 512, .n = 1024, .k = 2048}};
+
+std::vector<Column> Columns() {
+  static constexpr auto kSpeed = [](const Row& row, absl::string_view name) {
+    return absl::StrFormat("%.0f", row.Number(name));
+  };
+  return {{"dtype", [](const Row& row) { return std::get<std::string>(row.Get("dtype")); }},
+          {"m x k x n",
+           [](const Row& row) {
+             return absl::StrFormat("%.0fx%.0fx%.0f", row.Number("m"), row.Number("k"), row.Number("n"));
+           }},
+          {"ours GFLOP/s", [](const Row& row) { return kSpeed(row, "ours"); }},
+          {"oneDNN: plain", [](const Row& row) { return kSpeed(row, "plain"); }},
+          {"packed once", [](const Row& row) { return kSpeed(row, "packed"); }},
+          {"packed each step", [](const Row& row) { return kSpeed(row, "packing"); }}};
+}
+
+absl::Status RunAll() {
+  std::vector<Row> rows;
+  const RoundTerms terms{.seconds = absl::GetFlag(FLAGS_seconds)};
+  RETURN_IF_ERROR(RunWorld({.ranks = absl::GetFlag(FLAGS_ranks)}, [&](Rank& rank) -> absl::Status {
+    for (DType dtype : {DType::kF32, DType::kBF16}) {
+      for (const GemmSize& size : kSizes) {
+        ASSIGN_OR_RETURN(Row row, MeasureGemm(rank, dtype, size, terms));
+        if (rank.rank() == 0) rows.push_back(std::move(row));
+      }
+    }
+    return absl::OkStatus();
+  }));
+  absl::PrintF("%s", Table(rows, Columns()));
+  const std::string json = absl::GetFlag(FLAGS_json);
+  return json.empty() ? absl::OkStatus() : WriteFile(json, Json(rows));
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("measures matrix products; see bench/README.md\n\n  gemm [--ranks=2] [--json=FILE]");
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = coconet::bench::RunAll();
+  if (!status.ok()) absl::FPrintF(stderr, "gemm: %s\n", status.message());
+  return status.ok() ? 0 : 1;
+}

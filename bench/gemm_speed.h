@@ -1,0 +1,19 @@
+#ifndef COCONET_BENCH_GEMM_SPEED_H_
+#define COCONET_BENCH_GEMM_SPEED_H_
+
+#include "absl/status/statusor.h"
+#include "bench/gemm.h"
+#include "bench/rounds.h"
+#include "bench/row.h"
+#include "runtime/rank.h"
+
+namespace coconet::bench {
+
+/// Collective: each rank multiplies matrices of its own, by oneDNN in several ways and by a GemmStep, in the same rounds.
+/// Before, all must agree on the product. The row has GFLOP/s of each, of the slowest rank: "ours", "plain" (weights as
+/// they lie), "packed" (rearranged once, before), "packing" (rearranged in every step).
+absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size, const RoundTerms& terms);
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_GEMM_SPEED_H_

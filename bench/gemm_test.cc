@@ -1,0 +1,50 @@
+#include "bench/gemm.h"
+
+#include <vector>
+
+#include "bench/gemm_speed.h"
+#include "gtest/gtest.h"
+#include "runtime/world.h"
+
+namespace coconet::bench {
+namespace {
+
+TEST(OneDnnGemm, MultipliesWithTheWeightsItWasGivenLast) {
+  for (DType dtype : {DType::kF32, DType::kBF16}) {
+    for (auto weights : {OneDnnGemm::Weights::kAsTheyLie, OneDnnGemm::Weights::kPacked}) {
+      const GemmSize size{.m = 3, .n = 5, .k = 7};
+      const auto gemm = OneDnnGemm::Make(dtype, size, weights);
+      ASSERT_TRUE(gemm.ok()) << gemm.status();
+      std::vector<char> a(21 * 4), b(35 * 4), c(15 * 4);
+      for (int64_t i = 0; i < 21; ++i) StoreElement(dtype, a.data(), i, static_cast<double>(i / 7 + 1));
+      for (int value : {1, 2}) {
+        for (int64_t i = 0; i < 35; ++i) StoreElement(dtype, b.data(), i, static_cast<double>(i % 5 * value));
+        EXPECT_EQ((*gemm)->SetWeights(b.data()), absl::OkStatus());
+        EXPECT_EQ((*gemm)->Run(a.data(), c.data()), absl::OkStatus());
+        for (int64_t i = 0; i < 15; ++i) {
+          EXPECT_EQ(LoadElement(dtype, c.data(), i), static_cast<double>(7 * (i / 5 + 1) * (i % 5) * value));
+        }
+      }
+    }
+  }
+}
+
+TEST(OneDnnGemm, RefusesTypesThatAreNoneOfGemms) {
+  EXPECT_EQ(OneDnnGemm::Make(DType::kI32, {1, 1, 1}, OneDnnGemm::Weights::kPacked).status(),
+            absl::InvalidArgumentError("OneDnnGemm: want f32, f16 or bf16, have i32"));
+}
+
+TEST(MeasureGemm, HasASpeedForEachWay) {
+  const absl::Status status = RunWorld({.ranks = 2}, [](Rank& rank) -> absl::Status {
+    const absl::StatusOr<Row> row =
+        MeasureGemm(rank, DType::kF32, {.m = 17, .n = 33, .k = 65}, {.seconds = 0, .min_rounds = 2});
+    if (!row.ok()) return row.status();
+    for (const char* way : {"ours", "plain", "packed", "packing"}) EXPECT_GT(row->Number(way), 0) << way;
+    EXPECT_EQ(row->Number("k"), 65);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+}  // namespace
+}  // namespace coconet::bench

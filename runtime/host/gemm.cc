@@ -1,0 +1,76 @@
+#include "runtime/host/gemm.h"
+
+#include <cstring>
+
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+MatmulShape ShapeOf(const GemmProblem& p, DType dtype) {
+  return {.dtype = dtype,
+          .m = p.m,
+          .n = p.n,
+          .k = p.k,
+          .a = {p.a.row, p.a.col},
+          .b = {p.b.row, p.b.col},
+          .c = {p.c.row, p.c.col}};
+}
+
+absl::StatusOr<std::unique_ptr<Matmul>> MakeBest(const MatmulShape& shape) {
+  absl::StatusOr<std::unique_ptr<Matmul>> direct = MakeMatmul(shape);
+  const bool lacks = absl::IsUnimplemented(direct.status()) && shape.dtype != DType::kF32;
+  return lacks ? MakeWidenedMatmul(shape) : std::move(direct);
+}
+
+}  // namespace
+
+Gemm::Gemm(DType dtype, const void* a, const void* b, void* c)
+    : dtype_(dtype), a_(static_cast<const char*>(a)), b_(static_cast<const char*>(b)), c_(static_cast<char*>(c)) {}
+
+absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a, const void* b,
+                                                   void* c) {
+  std::unique_ptr<Gemm> gemm(new Gemm(step.dtype, a, b, c));
+  for (const GemmProblem& problem : Cut(ProblemOf(step, rank), step.threads)) {
+    Part part{problem, nullptr};
+    if (problem.m > 0 && problem.k > 0) {
+      absl::StatusOr<std::unique_ptr<Matmul>> matmul = MakeBest(ShapeOf(problem, step.dtype));
+      if (!matmul.ok()) return WithContext(matmul.status(), absl::StrCat("Bind: ", step.label));
+      part.matmul = *std::move(matmul);
+    }
+    gemm->parts_.push_back(std::move(part));
+  }
+  return gemm;
+}
+
+void Gemm::Run(const void* gemm, int block, int /*blocks*/) {
+  const Gemm& self = *static_cast<const Gemm*>(gemm);
+  if (!self.RunPart(self.parts_[block])) self.failed_.store(true, std::memory_order_relaxed);
+}
+
+bool Gemm::RunPart(const Part& part) const {
+  const GemmProblem& p = part.problem;
+  if (part.matmul == nullptr) {
+    FillWithZeros(p);
+    return true;
+  }
+  const int64_t element = static_cast<int64_t>(SizeOf(dtype_));
+  for (int64_t t = 0; t < p.batch; ++t) {
+    if (!part.matmul->Run(a_ + p.a.At(t, 0, 0).begin * element, b_ + p.b.At(t, 0, 0).begin * element,
+                          c_ + p.c.At(t, 0, 0).begin * element)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Gemm::FillWithZeros(const GemmProblem& problem) const {
+  const int64_t element = static_cast<int64_t>(SizeOf(dtype_));
+  for (int64_t t = 0; t < problem.batch; ++t) {
+    for (int64_t i = 0; i < problem.m; ++i) {
+      std::memset(c_ + problem.c.At(t, i, 0).begin * element, 0, problem.n * element);
+    }
+  }
+}
+
+}  // namespace coconet

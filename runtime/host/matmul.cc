@@ -1,0 +1,160 @@
+#include "runtime/host/matmul.h"
+
+#include <oneapi/dnnl/dnnl.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/host/scratch.h"
+
+namespace coconet {
+namespace {
+
+/// While it lives, oneDNN uses the calling thread alone, whatever OMP_NUM_THREADS and the user's settings for this
+/// thread say. Only the calling thread's setting changes, and comes back.
+class OneThread {
+ public:
+  OneThread() : threads_(omp_get_max_threads()) {
+    if (threads_ != 1) omp_set_num_threads(1);
+  }
+  ~OneThread() {
+    if (threads_ != 1) omp_set_num_threads(threads_);
+  }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int threads_;
+};
+
+template <auto Free>
+struct Deleter {
+  template <class T>
+  void operator()(T* handle) const { Free(handle); }
+};
+template <class T, auto Free>
+using Handle = std::unique_ptr<T, Deleter<Free>>;
+using Engine = Handle<dnnl_engine, dnnl_engine_destroy>;
+using Stream = Handle<dnnl_stream, dnnl_stream_destroy>;
+using Attributes = Handle<dnnl_primitive_attr, dnnl_primitive_attr_destroy>;
+using PostOps = Handle<dnnl_post_ops, dnnl_post_ops_destroy>;
+using Description = Handle<dnnl_primitive_desc, dnnl_primitive_desc_destroy>;
+using Primitive = Handle<dnnl_primitive, dnnl_primitive_destroy>;
+using Tensor = Handle<dnnl_memory, dnnl_memory_destroy>;
+
+absl::Status ToStatus(dnnl_status_t code, absl::string_view call) {
+  if (code == dnnl_success) return absl::OkStatus();
+  const std::string text = absl::StrCat("oneDNN's ", call, ": status ", static_cast<int>(code));
+  if (code == dnnl_unimplemented) return absl::UnimplementedError(text);
+  if (code == dnnl_out_of_memory) return absl::ResourceExhaustedError(text);
+  return absl::InternalError(text);
+}
+#define RETURN_IF_DNNL(call, ...) RETURN_IF_ERROR(ToStatus(dnnl_##call(__VA_ARGS__), #call))
+/// The same, of a call whose first argument is where it puts the handle that `owner` shall hold.
+#define MAKE_BY_DNNL(owner, call, ...)                                    \
+  do {                                                                    \
+    typename decltype(owner)::pointer handle = nullptr;                   \
+    RETURN_IF_DNNL(call, &handle __VA_OPT__(, ) __VA_ARGS__);             \
+    (owner).reset(handle);                                                \
+  } while (false)
+
+dnnl_data_type_t TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return dnnl_f32;
+    case DType::kF16: return dnnl_f16;
+    case DType::kBF16: return dnnl_bf16;
+    case DType::kF64:
+    case DType::kI32:
+    case DType::kI64:
+    case DType::kU8:
+    case DType::kBool: return dnnl_data_type_undef;
+  }
+  CC_CHECK(false);
+}
+
+absl::StatusOr<dnnl_memory_desc_t> MemoryOf(DType dtype, int64_t rows, int64_t cols, const MatrixStrides& strides) {
+  const dnnl_dims_t dims = {rows, cols}, steps = {strides.row, strides.col};
+  dnnl_memory_desc_t memory;
+  RETURN_IF_DNNL(memory_desc_init_by_strides, &memory, 2, dims, TypeOf(dtype), steps);
+  return memory;
+}
+
+absl::StatusOr<Attributes> AttributesOf(const MatmulShape& shape) {
+  Attributes attributes;
+  MAKE_BY_DNNL(attributes, primitive_attr_create);
+  RETURN_IF_DNNL(primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
+  // ONEDNN_DEFAULT_FPMATH_MODE would let f32 be computed in bf16.
+  RETURN_IF_DNNL(primitive_attr_set_fpmath_mode, attributes.get(), dnnl_fpmath_mode_strict);
+  if (!shape.accumulate) return attributes;
+  PostOps sum;
+  MAKE_BY_DNNL(sum, post_ops_create);
+  RETURN_IF_DNNL(post_ops_append_sum, sum.get(), 1.0f);
+  RETURN_IF_DNNL(primitive_attr_set_post_ops, attributes.get(), sum.get());
+  return attributes;
+}
+
+class DnnlMatmul final : public Matmul {
+ public:
+  absl::Status Open(const MatmulShape& shape) {
+    const OneThread one_thread;  // the primitive is made for as many threads as there are now
+    MAKE_BY_DNNL(engine_, engine_create, dnnl_cpu, 0);
+    MAKE_BY_DNNL(stream_, stream_create, engine_.get(), dnnl_stream_default_flags);
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t a, MemoryOf(shape.dtype, shape.m, shape.k, shape.a));
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t b, MemoryOf(shape.dtype, shape.k, shape.n, shape.b));
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t c, MemoryOf(shape.dtype, shape.m, shape.n, shape.c));
+    ASSIGN_OR_RETURN(const Attributes attributes, AttributesOf(shape));
+    dnnl_matmul_desc_t matmul;
+    RETURN_IF_DNNL(matmul_desc_init, &matmul, &a, &b, nullptr, &c);
+    Description description;
+    MAKE_BY_DNNL(description, primitive_desc_create, &matmul, attributes.get(), engine_.get(), nullptr);
+    const char* name = nullptr;
+    RETURN_IF_DNNL(primitive_desc_query, description.get(), dnnl_query_impl_info_str, 0, &name);
+    if (shape.dtype != DType::kF32 && absl::StartsWith(name, "ref")) {
+      return absl::UnimplementedError("oneDNN has only its reference");
+    }
+    MAKE_BY_DNNL(primitive_, primitive_create, description.get());
+    const dnnl_memory_desc_t& scratch = *dnnl_primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
+    scratch_ = Scratch<char>(static_cast<int64_t>(dnnl_memory_desc_get_size(&scratch)));
+    MAKE_BY_DNNL(a_, memory_create, &a, engine_.get(), nullptr);
+    MAKE_BY_DNNL(b_, memory_create, &b, engine_.get(), nullptr);
+    MAKE_BY_DNNL(c_, memory_create, &c, engine_.get(), nullptr);
+    MAKE_BY_DNNL(scratchpad_, memory_create, &scratch, engine_.get(), scratch_.data());
+    return absl::OkStatus();
+  }
+
+  bool Run(const void* a, const void* b, void* c) override {
+    const OneThread one_thread;
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a_.get()},
+                                         {DNNL_ARG_WEIGHTS, b_.get()},
+                                         {DNNL_ARG_DST, c_.get()},
+                                         {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
+    return Put(a_, a) && Put(b_, b) && Put(c_, c) &&
+           dnnl_primitive_execute(primitive_.get(), stream_.get(), std::size(arguments), arguments) == dnnl_success &&
+           dnnl_stream_wait(stream_.get()) == dnnl_success;
+  }
+
+ private:
+  static bool Put(const Tensor& tensor, const void* data) {
+    return dnnl_memory_set_data_handle(tensor.get(), const_cast<void*>(data)) == dnnl_success;
+  }
+
+  Engine engine_;
+  Stream stream_;
+  Primitive primitive_;
+  Scratch<char> scratch_;
+  Tensor a_, b_, c_, scratchpad_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape) {
+  auto matmul = std::make_unique<DnnlMatmul>();
+  RETURN_IF_ERROR(matmul->Open(shape));
+  return matmul;
+}
+
+}  // namespace coconet

@@ -1,0 +1,202 @@
+#include "runtime/testing/lane_checks.h"
+
+#include <random>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/testing/kernels.h"
+
+namespace coconet {
+namespace {
+
+template <class... Args>
+absl::Status Wrong(const Args&... args) {
+  return absl::InternalError(absl::StrCat(args...));
+}
+
+/// A plan bound to memory of its own.
+struct BoundToOwn {
+  std::vector<std::unique_ptr<Memory>> memory;  // by buffer; null for flags
+  std::unique_ptr<BoundPlan> plan;
+
+  template <class T>
+  T* Data(int buffer) const { return static_cast<T*>(memory[buffer]->own()); }
+};
+
+absl::StatusOr<BoundToOwn> BindToOwn(Rank& rank, const Plan& plan, double timeout_s = 0) {
+  BoundToOwn bound;
+  std::vector<Memory*> buffers;
+  for (const Buffer& b : plan.buffers) {
+    bound.memory.emplace_back();
+    if (b.role != BufferRole::kSync) {
+      const int64_t bytes = b.elements * static_cast<int64_t>(SizeOf(b.dtype));
+      ASSIGN_OR_RETURN(bound.memory.back(), rank.Allocate(bytes, b.symmetric));
+    }
+    buffers.push_back(bound.memory.back().get());
+  }
+  ASSIGN_OR_RETURN(bound.plan, rank.Bind(plan, HandWritten(), buffers, timeout_s));
+  return bound;
+}
+
+constexpr int64_t kSize = 100, kPer = 64;  // of a product of matrices, and of a slice of it
+
+/// x . w, of which each rank has some columns of x and rows of w; then the same again, times 2, on two threads.
+Plan ProductsOfSlices(int ranks) {
+  const GemmStep::Matrix x{.buffer = 0, .ld = kPer}, w{.buffer = 1, .offset = 8, .ld = kSize};
+  const GemmStep::Matrix part{.buffer = 2, .ld = kSize}, two{.buffer = 3, .ld = kSize}, twice{.buffer = 4, .ld = kSize};
+  GemmStep slices{.dtype = DType::kF32, .m = {kSize}, .n = {kSize}, .k = {kSize, kPer}, .label = "MM"};
+  slices.a = x, slices.b = w, slices.c = part;
+  GemmStep again{.dtype = DType::kF32, .m = {kSize}, .n = {kSize}, .k = {kSize}, .threads = 2, .label = "MM 2"};
+  again.a = part, again.b = two, again.c = twice;
+  const auto buffer = [](const char* name, int64_t elements) {
+    return Buffer{name, BufferRole::kTemp, DType::kF32, elements, false};
+  };
+  return {.ranks = ranks,
+          .buffers = {buffer("x", kSize * kPer), buffer("w", 8 + kPer * kSize), buffer("part", kSize * kSize),
+                      buffer("two", kSize * kSize), buffer("twice", kSize * kSize)},
+          .steps = {slices, again}};
+}
+
+struct OrderedPlan {
+  Plan plan;
+  std::vector<int64_t> want;  // what each step leaves behind, after its first value was put in
+};
+
+/// Steps that add up what others before them left, each waiting for those of the other lane that it needs.
+OrderedPlan RandomOrderedPlan(int ranks, int steps, unsigned seed) {
+  std::mt19937 random(seed);
+  OrderedPlan out;
+  out.plan.ranks = ranks;
+  out.plan.buffers = {{"values", BufferRole::kTemp, DType::kI64, steps + 1, false}};
+  out.want = {1};
+  int last[kLanes] = {-1, -1};
+  for (int i = 0; i < steps; ++i) {
+    const int lane = static_cast<int>(random() % kLanes);
+    std::vector<int> after, of = {0, last[lane] + 1};  // value i + 1 is step i's
+    for (unsigned needs = random() % 3; i > 0 && needs > 0; --needs) after.push_back(static_cast<int>(random() % i));
+    for (int before : after) of.push_back(before + 1);
+    KernelStep step = AddUp(0, i + 1, of);
+    step.lane = lane;
+    step.after = after;
+    int64_t sum = 1;
+    for (int value : of) sum += out.want[value];
+    out.want.push_back(sum % 1009);
+    out.plan.steps.emplace_back(std::move(step));
+    last[lane] = i;
+  }
+  return out;
+}
+
+CollectiveStep AllReduceOf(int buffer, int64_t count, int lane) {
+  return {.kind = CollectiveStep::Kind::kAllReduce,
+          .dtype = DType::kI32,
+          .in = buffer,
+          .out = buffer,
+          .count = count,
+          .label = "AR",
+          .lane = lane};
+}
+
+constexpr int64_t kCount = 700;
+constexpr int kCollectives = 40;
+/// How many elements the i-th collective of a lane has: they differ, so that collectives of two lanes never match.
+int64_t CountOf(int lane, int i) { return lane == 0 ? kCount - i : kCount / (i + 1); }
+
+/// What all collectives of a lane make of values that are 1 + the rank's number. Modulo 2^32.
+std::vector<uint32_t> AfterCollectives(const Rank& rank, int lane) {
+  const uint32_t size = rank.size();
+  std::vector<uint32_t> values(kCount, rank.rank() + 1);
+  for (int i = 0; i < kCollectives; ++i) {
+    // The counts fall: all elements of a collective were in the one before.
+    for (int64_t j = 0; j < CountOf(lane, i); ++j) values[j] = i == 0 ? size * (size + 1) / 2 : values[j] * size;
+  }
+  return values;
+}
+
+/// The sum of OneShotSum on lane 0, and a library collective on lane 1.
+Plan KernelBesideLibrary(int ranks) {
+  Plan plan = OneShotSum(ranks, 10, 1);
+  plan.buffers.push_back({"beside", BufferRole::kTemp, DType::kI32, 10, false});
+  plan.steps.emplace_back(AllReduceOf(4, 10, 1));
+  return plan;
+}
+
+}  // namespace
+
+absl::Status CheckMatrixProducts(Rank& rank) {
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, ProductsOfSlices(rank.size())));
+  for (int round = 1; round < 4; ++round) {
+    for (int64_t i = 0; i < kSize * kPer; ++i) bound.Data<float>(0)[i] = static_cast<float>(round);
+    for (int64_t i = 0; i < 8 + kPer * kSize; ++i) bound.Data<float>(1)[i] = i < 8 ? 1000 : 1;
+    for (int64_t i = 0; i < kSize; ++i) bound.Data<float>(3)[i * kSize + i] = 2;
+    RETURN_IF_ERROR(bound.plan->Run());
+    const float want = static_cast<float>(2 * round * RankExtent{kSize, kPer}.On(rank.rank()));
+    for (int64_t i = 0; i < kSize * kSize; ++i) {
+      const float have = bound.Data<float>(4)[i];
+      if (have != want) return Wrong("product on rank ", rank.rank(), ": want ", want, " at ", i, ", have ", have);
+    }
+  }
+  Plan bad = ProductsOfSlices(rank.size());
+  std::get<GemmStep>(bad.steps[1]).c.offset = 1;
+  const absl::Status refused = BindToOwn(rank, bad).status();
+  const absl::Status want =
+      absl::InvalidArgumentError("rank 0: Bind: MM 2: want 10001 elements in %4 for c, have 10000");
+  return refused == want ? absl::OkStatus() : Wrong("Bind: want ", want.ToString(), ", have ", refused.ToString());
+}
+
+absl::Status CheckOrderOfLanes(Rank& rank) {
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    const OrderedPlan ordered = RandomOrderedPlan(rank.size(), 300, seed);
+    ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, ordered.plan));
+    int64_t* values = bound.Data<int64_t>(0);
+    for (int run = 0; run < 50; ++run) {
+      std::fill(values, values + ordered.want.size(), -1000000);
+      values[0] = ordered.want[0];
+      RETURN_IF_ERROR(bound.plan->Run());
+      for (size_t i = 0; i < ordered.want.size(); ++i) {
+        if (values[i] == ordered.want[i]) continue;
+        return Wrong("seed ", seed, ", run ", run, ": step ", i - 1, " came too early or late: want ", ordered.want[i],
+                     ", have ", values[i]);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCollectivesOnBothLanes(Rank& rank) {
+  Plan plan = OneShotSum(rank.size(), 10, 1);
+  for (const char* name : {"x", "y"}) plan.buffers.push_back({name, BufferRole::kTemp, DType::kI32, kCount, false});
+  for (int i = 0; i < kCollectives; ++i) {
+    for (int lane : {0, 1}) plan.steps.emplace_back(AllReduceOf(4 + lane, CountOf(lane, i), lane));
+  }
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, plan));
+  for (int run = 0; run < 20; ++run) {
+    for (int64_t i = 0; i < kCount; ++i) bound.Data<int32_t>(4)[i] = bound.Data<int32_t>(5)[i] = rank.rank() + 1;
+    RETURN_IF_ERROR(bound.plan->Run());
+    for (int lane : {0, 1}) {
+      const std::vector<uint32_t> want = AfterCollectives(rank, lane);
+      for (int64_t i = 0; i < kCount; ++i) {
+        const uint32_t have = bound.Data<uint32_t>(4 + lane)[i];
+        if (have == want[i]) continue;
+        return Wrong("run ", run, ", lane ", lane, ", element ", i, ": want ", want[i], ", have ", have);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LeaveOthersInBothLanes(Rank& rank, const absl::Status& why) {
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, KernelBesideLibrary(rank.size())));
+  if (rank.rank() == rank.size() - 1) return why;
+  const absl::Status first = bound.plan->Run();
+  return bound.plan->Run() == first ? first : Wrong("the second Run differs from the first");
+}
+
+absl::Status OutwaitLaneZero(Rank& rank, double timeout_s) {
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, KernelBesideLibrary(rank.size()), timeout_s));
+  if (rank.rank() == rank.size() - 1) return rank.exchange().Barrier();
+  return bound.plan->Run();
+}
+
+}  // namespace coconet
