@@ -46,7 +46,8 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     for (NodeId id : u.units[unit].nodes) {
       for (NodeId read : u.Reads(id, unit)) add(read, unit);
-      if (Communicates(*u.graph, id) && (u.units[unit].library || Is<AllGather>(*u.graph, id))) add(id, unit);
+      const bool by_library = u.units[unit].library && !IsStore(*u.graph, id);
+      if (by_library || Is<AllGather>(*u.graph, id)) add(id, unit);
     }
   }
   return lives;

@@ -13,6 +13,7 @@
 #include "coconet/base/status.h"
 #include "jit/buffers.h"
 #include "jit/emit.h"
+#include "jit/gemms.h"
 #include "jit/units.h"
 
 namespace coconet {
@@ -72,6 +73,11 @@ int64_t LibraryBytes(const CollectiveStep& step, int ranks) {
   return 0;
 }
 
+int64_t GemmBytes(const GemmStep& s) {
+  const int64_t elements = s.m.Most() * s.k.Most() + s.k.Most() * s.n.Most() + s.m.Most() * s.n.Most();
+  return s.batch * elements * static_cast<int64_t>(SizeOf(s.dtype));
+}
+
 std::string ProtocolOf(const Units& u, OneShot one_shot) {
   const Graph& g = *u.graph;
   std::vector<std::string> words;
@@ -80,6 +86,7 @@ std::string ProtocolOf(const Units& u, OneShot one_shot) {
   };
   for (const Unit& unit : u.units) {
     bool all_reduce = false, scatter = false, gather = false;
+    if (std::any_of(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Is<MatMul>(g, id); })) continue;
     for (NodeId id : unit.nodes) {
       all_reduce = all_reduce || Is<AllReduce>(g, id);
       scatter = scatter || Is<ReduceScatter>(g, id);
@@ -122,7 +129,16 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, in
   std::set<std::string> emitted;
   std::string kernels;
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    if (u.units[unit].library) {
+    const Unit& current = u.units[unit];
+    const auto product = std::find_if(current.nodes.begin(), current.nodes.end(), [&](NodeId id) { return Is<MatMul>(schedule.graph, id); });
+    if (product != current.nodes.end()) {
+      for (GemmStep& gemm : GemmsOf(u, *product, table, ranks)) {
+        lowered.plan.bytes_per_rank += GemmBytes(gemm);
+        lowered.plan.steps.push_back(std::move(gemm));
+      }
+      continue;
+    }
+    if (current.library) {
       CollectiveStep step = LibraryStep(u, u.units[unit], table, ranks);
       lowered.plan.bytes_per_rank += LibraryBytes(step, ranks);
       lowered.plan.steps.push_back(std::move(step));

@@ -51,7 +51,7 @@ namespace {
 using Kernels = std::vector<std::vector<NodeId>>;
 
 /// Lets the unit that computes a value store it too, instead of a copy in a unit of its own. `kernels` grow by that.
-/// A library collective writes one buffer, so it takes one store.
+/// A library writes one buffer, so it takes one store.
 void Attach(const Graph& g, NodeId store, bool library, const Steps& steps, Kernels& kernels) {
   if (steps.nodes[steps.of[store]].size() != 1) return;
   const NodeId value = AssignedValues(g)[StoredOperand(g, store)];
@@ -62,7 +62,7 @@ void Attach(const Graph& g, NodeId store, bool library, const Steps& steps, Kern
                              [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
   if (kernel == kernels.end()) {
     kernel = kernels.insert(kernels.end(), nodes);
-  } else if (library && nodes.size() == 1 && Communicates(g, nodes[0])) {
+  } else if (nodes.size() == 1 && (!IsKernelWork(g, nodes[0]) || (library && Communicates(g, nodes[0])))) {
     return;
   }
   kernel->push_back(store);
@@ -117,9 +117,11 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library) {
   }
   for (int step : order) {
     const std::vector<NodeId>& nodes = steps.nodes[step];
-    const bool collective = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) { return Communicates(g, id) && !fused[id]; });
+    const bool by_library = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+      return !IsKernelWork(g, id) || (library && Communicates(g, id) && !fused[id]);
+    });
     for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
-    u.units.push_back({nodes, library && collective});
+    u.units.push_back({nodes, by_library});
   }
   return u;
 }

@@ -13,7 +13,7 @@ namespace coconet {
 /// One step of a plan before code: a kernel of some nodes, or one collective left to a library.
 struct Unit {
   std::vector<NodeId> nodes;  // ascending; Updates and Outputs stored by it included
-  bool library = false;       // one collective, and at most one store of its result
+  bool library = false;       // one collective or matrix product by a library, and at most one store of its result
 };
 
 /// A bound schedule cut into units, in execution order: producers before consumers, readers of a state's old value before its update.

@@ -86,6 +86,30 @@ output d = all_gather(shard(x, 1) * shard(x, 1))
 output e = norm(shard(t, flat))
 )",
      {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 32}}, {{"M", 19}, {"N", 23}}}},
+    {"epilogue", R"(input x : f32[B, S, K] sliced(2)
+input w : f32[K, H] sliced(0)
+input b : f32[H] replicated
+state r : f32[B, S, H] replicated
+input seed : i64[]
+update(r, r + dropout(all_reduce(sum, matmul(x, w)) + b, seed, 0.1))
+)",
+     {{{"B", 1}, {"S", 1}, {"K", 3}, {"H", 5}}, {{"B", 2}, {"S", 9}, {"K", 33}, {"H", 16}}, {{"B", 3}, {"S", 16}, {"K", 8}, {"H", 32}}}},
+    {"sequence_parallel", R"(input x : bf16[S, H] sliced(0)
+input w1 : bf16[H, F] sliced(1)
+input w2 : bf16[F, H] sliced(0)
+state y : bf16[S, H] sliced(0)
+h = gelu(matmul(all_gather(rms_norm(x, 1e-3)), w1))
+update(y, x + reduce_scatter(sum, matmul(h, w2), 0))
+)",
+     {{{"S", 5}, {"H", 8}, {"F", 12}}, {{"S", 32}, {"H", 17}, {"F", 64}}}},
+    {"heads", R"(input q : f16[A, S, D] sliced(0)
+input k : f16[A, S, D] sliced(0)
+input v : f16[A, S, D] sliced(0)
+p = softmax(matmul(q, k, transpose_b) * 0.25)
+output y = all_gather(matmul(p, v))
+output t = all_gather(matmul(v, k, transpose_a))
+)",
+     {{{"A", 1}, {"S", 3}, {"D", 4}}, {{"A", 5}, {"S", 7}, {"D", 16}}}},
     {"dropout", R"(input g : bf16[N] local
 input seed : i64[]
 state s : f32[N]

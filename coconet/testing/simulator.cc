@@ -13,28 +13,12 @@
 #include "coconet/operand_index.h"
 #include "coconet/philox.h"
 #include "coconet/steps.h"
+#include "coconet/testing/reductions.h"
 
 namespace coconet {
 namespace {
 
 constexpr double kPoison = std::numeric_limits<double>::quiet_NaN();
-
-/// The rank of its stage that holds an element of a sliced tensor.
-int OwnerOf(int64_t index, const TensorType& type, int ranks) {
-  const TensorSlicing slicing = SlicingOf(type.shape, type.layout.dim, ranks);
-  const int64_t along = index / slicing.inner % std::max<int64_t>(slicing.slicing.extent, 1);
-  return static_cast<int>(along / std::max<int64_t>(slicing.slicing.per, 1));
-}
-
-double Combined(ReduceKind kind, double a, double b) {
-  if (kind == ReduceKind::kSum) return a + b;
-  return kind == ReduceKind::kMax ? std::max(a, b) : std::min(a, b);
-}
-
-double FirstOf(FoldKind kind) {
-  if (AcrossRanks(kind) == ReduceKind::kSum) return 0;
-  return kind == FoldKind::kMax ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-}
 
 class Simulation {
  public:

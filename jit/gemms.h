@@ -1,0 +1,18 @@
+#ifndef COCONET_JIT_GEMMS_H_
+#define COCONET_JIT_GEMMS_H_
+
+#include <vector>
+
+#include "jit/buffers.h"
+#include "jit/units.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// The steps that compute matrix product `id` on each rank from what it has of the operands: one where leading dimensions fold into
+/// the rows or are a batch, more where they are sliced.
+std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_GEMMS_H_
