@@ -172,7 +172,11 @@ int Main(const std::vector<std::string>& args) {
     OnFirstRank([&] {
       if (flags->help) std::fputs(SweepHelp().c_str(), stdout);
       for (const WorkloadInfo& w : Workloads()) {
-        if (flags->list) std::printf("%-10s %s\n", std::string(w.name).c_str(), std::string(w.description).c_str());
+        if (!flags->list) continue;
+        std::printf("%-10s %s\n", std::string(w.name).c_str(), std::string(w.description).c_str());
+        std::vector<std::string> presets;
+        for (const SizePreset& preset : w.presets) presets.push_back(preset.name);
+        if (!w.optimizer) std::printf("%-10s   presets: %s\n", "", absl::StrJoin(presets, " ").c_str());
       }
     });
     return 0;

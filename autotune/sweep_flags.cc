@@ -29,7 +29,7 @@ constexpr int kMostRanks = 1024;
 constexpr int64_t kDefaultN = 1 << 20;
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags =
-      *new std::vector<std::string>{"ranks", "dtype", "cache", "budget", "json", "order", "list", "help", "N"};
+      *new std::vector<std::string>{"ranks", "dtype", "cache", "budget", "json", "order", "preset", "list", "help", "N"};
   return flags;
 }
 
@@ -77,6 +77,10 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
     return absl::OkStatus();
   }
   if (name == "dtype") return SetDType(flags, value);
+  if (name == "preset") {
+    flags.preset = std::string(value);
+    return absl::OkStatus();
+  }
   return SetSize(flags, name, value);
 }
 
@@ -113,6 +117,25 @@ std::set<std::string> SymbolsOf(const Graph& program) {
   return symbols;
 }
 
+/// Sizes that the flags leave open, from the workload's preset.
+absl::Status AddPreset(SweepFlags& flags) {
+  for (const WorkloadInfo& info : Workloads()) {
+    if (flags.is_file || info.name != flags.program) continue;
+    std::vector<std::string> known;
+    for (const SizePreset& preset : info.presets) {
+      if (flags.preset.empty() || preset.name == flags.preset) {
+        flags.sizes.insert(preset.sizes.begin(), preset.sizes.end());
+        return absl::OkStatus();
+      }
+      known.push_back(preset.name);
+    }
+    return absl::InvalidArgumentError(absl::StrCat("--preset: ", flags.program, " has no preset '", flags.preset, "'",
+                                                   DidYouMean(flags.preset, known), "; it has ", absl::StrJoin(known, ", ")));
+  }
+  if (flags.preset.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--preset is for workloads: a file has no presets");
+}
+
 }  // namespace
 
 std::string SweepHelp() {
@@ -121,6 +144,7 @@ std::string SweepHelp() {
   sweep WORKLOAD|FILE.coco [--N=16Mi] [flags]
 
   --N=SIZE        and so on for every symbol of the program; Ki Mi Gi are powers of 1024, k M G of 1000 (N: 1Mi)
+  --preset=NAME   sizes of a workload that are not given; --list names them
   --ranks=2       thread ranks of this process; under mpirun every process is a rank
   --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
   --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library collectives
@@ -178,6 +202,7 @@ absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
                                                    DidYouMean(symbol, known), "; its symbols are ",
                                                    symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
   }
+  RETURN_IF_ERROR(AddPreset(flags));
   if (symbols.count("N") != 0) flags.sizes.emplace("N", kDefaultN);
   for (const std::string& symbol : symbols) {
     if (flags.sizes.count(symbol) != 0) continue;

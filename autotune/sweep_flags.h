@@ -18,6 +18,7 @@ struct SweepFlags {
   bool is_file = false;
   DType dtype = DType::kF32;  // of workloads
   Sizes sizes;                // by symbol
+  std::string preset;         // of a workload's sizes; "": its first
   int ranks = 0;              // 0: not given
   std::string cache;          // ""; the default place
   std::string json;           // "": none
@@ -32,8 +33,8 @@ std::string SweepHelp();
 /// InvalidArgument in one line.
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args, const std::string& folder);
 
-/// The program the flags name. Checks that the sizes given are those of its symbols; `sizes` gets N = 1Mi where it is
-/// not given.
+/// The program the flags name. Checks that the sizes given are those of its symbols; `sizes` gets the preset's where they are
+/// not given, in a file N = 1Mi.
 absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags);
 
 /// "4096", "16Ki", "1.5Mi", "2k", "1G": powers of 1024 with an i, of 1000 without.

@@ -162,7 +162,7 @@ absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder) {
     return Refused(reorder, "no computation after ", NodeText(g, reorder.all_gather), " can be done on slices (",
                    Text(types[g.nodes[reorder.all_gather].inputs[0]]), ")");
   }
-  return Mover(g, region).Run();
+  return TakeSlicesAtHand(Mover(g, region).Run());
 }
 
 }  // namespace coconet

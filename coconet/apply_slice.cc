@@ -1,3 +1,8 @@
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
 #include "coconet/rewrites.h"
@@ -57,10 +62,17 @@ absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice) {
   sliced_type.layout = types[g.nodes[gather].inputs[0]].layout;
 
   // The gather reads what the state then holds, and is dropped when nothing needs it.
+  std::set<NodeId> on_slices;  // the state's slices, and what is computed from them: need no shard
   const Rewritten sliced = Rewrite(g, [&](Graph& out, NodeId id, std::vector<NodeId> inputs) -> NodeId {
-    if (id == slice.state) return out.Add(State{state->name, sliced_type});
+    if (id == slice.state) return *on_slices.insert(out.Add(State{state->name, sliced_type})).first;
     if (id == update) return inputs[1];
-    if (id != gather) return out.Add(g.nodes[id].op, std::move(inputs));
+    const bool of_slices = absl::c_any_of(inputs, [&](NodeId input) { return on_slices.contains(input); });
+    if (of_slices && As<Shard>(g, id)) return inputs[0];
+    if (id != gather) {
+      const NodeId added = out.Add(g.nodes[id].op, std::move(inputs));
+      if (of_slices && (As<Pointwise>(g, id) || As<Cast>(g, id) || As<Dropout>(g, id))) on_slices.insert(added);
+      return added;
+    }
     // In a canonical graph declarations, so the state too, come first and keep their numbers.
     const NodeId updated = out.Add(Update{}, {slice.state, inputs[0]});
     return out.Add(AllGather{}, {updated});

@@ -1,5 +1,5 @@
-#include <map>
-#include <optional>
+#include <utility>
+#include <vector>
 
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
@@ -7,41 +7,6 @@
 
 namespace coconet {
 namespace {
-
-/// Writes values anew on slices, next to the graph that is being rebuilt.
-class Sharder {
- public:
-  Sharder(const Graph& g, const std::vector<TensorType>& types, int dim) : g_(g), types_(types), dim_(dim) {}
-
-  /// The own part of `id`, whose operands are already in `out` as `renamed`: elementwise operations move to slices, with what they
-  /// are computed from.
-  NodeId Of(Graph& out, const std::vector<NodeId>& renamed, NodeId id, const Shape& shape) {
-    if (types_[id].shape != shape) return renamed[id];  // broadcasts into the slices
-    const auto [at, is_new] = known_.try_emplace(id);
-    if (!is_new) return at->second;
-    const Node& node = g_.nodes[id];
-    NodeId result = -1;
-    const bool is_elementwise = As<Pointwise>(g_, id) || As<Cast>(g_, id) || As<Dropout>(g_, id);
-    if (is_elementwise) {
-      std::vector<NodeId> inputs;
-      for (NodeId input : node.inputs) inputs.push_back(Of(out, renamed, input, shape));
-      result = out.Add(node.op, std::move(inputs));
-    } else if (As<AllGather>(g_, id) && types_[node.inputs[0]].layout.dim == SlicedDim(shape)) {
-      result = renamed[node.inputs[0]];
-    } else {
-      result = out.Add(Shard{dim_}, {renamed[id]});
-    }
-    return known_[id] = result;
-  }
-
- private:
-  int SlicedDim(const Shape& shape) const { return dim_ == Layout::kFlat && shape.size() == 1 ? 0 : dim_; }
-
-  const Graph& g_;
-  const std::vector<TensorType>& types_;
-  const int dim_;
-  std::map<NodeId, NodeId> known_;
-};
 
 absl::Status CheckDim(const Graph& g, const Split& split, const Shape& shape) {
   const int rank = static_cast<int>(shape.size());
@@ -56,9 +21,7 @@ bool IsReplicated(const TensorType& type) {
 
 /// A slice takes part in an elementwise operation only where it is not broadcast flat.
 absl::StatusOr<Graph> Checked(const Split& split, absl::StatusOr<Graph> graph) {
-  RETURN_IF_ERROR(graph.status());
-  const absl::Status types = InferTypes(*graph).status();
-  if (!types.ok()) return Refused(split, "slices do not fit: ", types.message());
+  if (!graph.ok()) return Refused(split, "slices do not fit: ", graph.status().message());
   return graph;
 }
 
@@ -81,7 +44,6 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
   if (fold != nullptr && !types[split.node].shape.empty()) {
     return Refused(split, NodeText(g, split.node), " has several results, want a fold of all dimensions");
   }
-  Sharder sharder(g, types, split.dim);
   std::vector<NodeId> renamed;
   Graph out{g.name, {}};
   for (NodeId id = 0; id < g.size(); ++id) {
@@ -93,11 +55,11 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
       const NodeId scattered = out.Add(ReduceScatter{all_reduce->kind, split.dim}, std::move(inputs));
       renamed.push_back(out.Add(AllGather{}, {scattered}));
     } else {
-      const NodeId part = out.Add(op, {sharder.Of(out, renamed, g.nodes[id].inputs[0], operand.shape)});
+      const NodeId part = out.Add(op, {out.Add(Shard{split.dim}, std::move(inputs))});
       renamed.push_back(is_send ? out.Add(AllGather{}, {part}) : out.Add(AllReduce{AcrossRanks(fold->kind)}, {part}));
     }
   }
-  return Checked(split, std::move(out));
+  return Checked(split, TakeSlicesAtHand(out));
 }
 
 }  // namespace coconet

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -49,6 +50,7 @@ class Description {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (IsReduction(g_, id) && !types_[id].shape.empty()) ++reductions_;
       if (As<AllGather>(g_, id)) ++gathers_;
+      folds_unsplit_ |= FoldsAll(g_, types_, id) && types_[id].layout == Layout::Replicated();
     }
   }
 
@@ -89,7 +91,11 @@ class Description {
   std::string Words(Part part, const std::vector<NodeId>& nodes, bool name_gathers) const {
     std::string names;
     for (NodeId id : nodes) {
-      if (IsReduction(g_, id) && reductions_ > 1 && !types_[id].shape.empty()) absl::StrAppend(&names, " ", ValueText(g_, g_.nodes[id].inputs[0]));
+      if (IsReduction(g_, id) && types_[id].shape.empty()) {
+        if (folds_unsplit_) absl::StrAppend(&names, " of ", DeclaredBelow(id));
+      } else if (IsReduction(g_, id) && reductions_ > 1) {
+        absl::StrAppend(&names, " ", ValueText(g_, g_.nodes[id].inputs[0]));
+      }
       if (As<AllGather>(g_, id) && name_gathers) absl::StrAppend(&names, Stored(id));
     }
     switch (part) {
@@ -106,7 +112,7 @@ class Description {
       case Part::kFold:
         return "fold";
       case Part::kFoldSum:
-        return "AR";
+        return absl::StrCat("AR", names);
       case Part::kOther:
         return Other(nodes[0]);
     }
@@ -116,7 +122,10 @@ class Description {
   /// "MM", "send p", "A2A": what is a launch alone.
   std::string Other(NodeId id) const {
     if (As<MatMul>(g_, id)) return "MM";
-    if (As<Send>(g_, id)) return absl::StrCat("send", types_[id].layout.sliced() ? " slices" : "");
+    if (As<Send>(g_, id) && types_[id].layout.sliced()) {
+      return types_[id].shape.size() == 1 ? "send slices" : absl::StrCat("send", SlicedDims({id}));
+    }
+    if (As<Send>(g_, id)) return "send";
     if (As<AllToAll>(g_, id)) return "A2A";
     return As<Broadcast>(g_, id) ? "broadcast" : "reduce";
   }
@@ -150,6 +159,20 @@ class Description {
     std::vector<std::string> words;
     for (const auto& [part, members] : parts) words.push_back(Words(part, members, !has_all));
     return absl::StrJoin(words, ", ");
+  }
+
+  /// Names of the tensors that a scalar is computed from: "p", "g m v p".
+  std::string DeclaredBelow(NodeId id) const {
+    std::set<NodeId> below = {id};
+    std::vector<std::string> names;
+    while (!below.empty()) {
+      const NodeId last = values_[*below.rbegin()];
+      below.erase(std::prev(below.end()));
+      below.insert(g_.nodes[last].inputs.begin(), g_.nodes[last].inputs.end());
+      if ((As<Input>(g_, last) || As<State>(g_, last)) && !types_[last].shape.empty()) names.push_back(ValueText(g_, last));
+    }
+    std::reverse(names.begin(), names.end());
+    return absl::StrJoin(names, " ");
   }
 
   /// Names of the states and outputs that a gather's value goes to: " p m".
@@ -189,6 +212,7 @@ class Description {
   std::vector<TensorType> types_;
   int reductions_ = 0;
   size_t gathers_ = 0;
+  bool folds_unsplit_ = false;  // sums of slices are told apart by what they are of
 };
 
 }  // namespace

@@ -49,6 +49,7 @@ class Moves {
         group[high] = low;
       }
     }
+    JoinFolds(stage, group, find);
     std::map<NodeId, std::vector<NodeId>> members;
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (IsFree(id) && IsComputation(id)) members[find(id)].push_back(id);
@@ -56,6 +57,30 @@ class Moves {
     std::vector<std::vector<NodeId>> groups;
     for (auto& [first, nodes] : members) groups.push_back(std::move(nodes));
     return groups;
+  }
+
+  /// What folds to a scalar goes with what else reads the same tensor in that stage: one loop over it serves both.
+  template <class Find>
+  void JoinFolds(const std::vector<int>& stage, std::vector<NodeId>& group, const Find& find) const {
+    std::set<NodeId> folding;
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (FoldsAll(g_, types_, id) && IsFree(id)) folding.insert(find(id));
+    }
+    std::map<std::pair<NodeId, int>, NodeId> readers;  // of a declared tensor, in a stage: a fold's group if there is one
+    for (bool of_folds : {true, false}) {
+      for (NodeId id = 0; id < g_.size(); ++id) {
+        if (!IsFree(id) || !IsComputation(id) || folding.contains(find(id)) != of_folds) continue;
+        for (NodeId operand : ValueOperands(g_, id)) {
+          if (!g_.nodes[operand].inputs.empty() || types_[operand].shape != elements_[id]) continue;
+          const auto [first, is_new] = readers.try_emplace({operand, stage[id]}, id);
+          if (is_new || elements_[first->second] != elements_[id] || !folding.contains(find(first->second))) continue;
+          const auto [low, high] = std::minmax({find(id), find(first->second)});
+          const bool folds = folding.contains(low) || folding.contains(high);
+          group[high] = low;
+          if (folds) folding.insert(low);
+        }
+      }
+    }
   }
 
   std::vector<Fuse> Of(FuseKind kind) const {

@@ -18,6 +18,10 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split);
 absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder);
 absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice);
 
+/// Replaces each Shard of a value, part of whose operands is gathered from slices cut alike, by computation on these slices. So what
+/// a schedule does with own parts does not depend on the order of its splits.
+absl::StatusOr<Graph> TakeSlicesAtHand(const Graph& g);
+
 /// The kernels after the fusion, ordered by first node.
 absl::StatusOr<std::vector<std::vector<NodeId>>> ApplyFuse(const Graph& g,
                                                            const std::vector<std::vector<NodeId>>& kernels,

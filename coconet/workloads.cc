@@ -9,6 +9,7 @@
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/language.h"
+#include "coconet/model_workloads.h"
 
 namespace coconet {
 namespace {
@@ -66,14 +67,16 @@ struct AdamStep {
   Tensor difference;
 };
 
-AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options) {
+/// `scale` is what the factor of the first moment is scaled by: the learning rate, or 1.
+AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options, std::optional<double> scale = std::nullopt) {
   const Tensor m = o.Moment("m"), v = o.Moment("v"), lr = o.LearningRate(), step = o.StepNumber();
   const Tensor g = o.MeanGradient();
   const Tensor m1 = Update(m, options.beta1 * m + (1 - options.beta1) * g);
   const Tensor v1 = Update(v, options.beta2 * v + (1 - options.beta2) * (g * g));
   const Tensor c1 = CastTo(DType::kF32, 1 / (1 - Pow(options.beta1, step)));
   const Tensor c2 = CastTo(DType::kF32, 1 / (1 - Pow(options.beta2, step)));
-  return {lr, lr * c1 * m1 / (Sqrt(v1 * c2) + options.eps)};
+  const Tensor factor = scale.has_value() ? *scale * c1 : lr * c1;
+  return {lr, factor * m1 / (Sqrt(v1 * c2) + options.eps)};
 }
 
 absl::StatusOr<Graph> Adam(Optimizer& o, const WorkloadOptions& options) {
@@ -86,23 +89,45 @@ absl::StatusOr<Graph> AdamW(Optimizer& o, const WorkloadOptions& options) {
   return o.Finish(o.weights() - (step.difference + decay));
 }
 
+/// The update in proportion to the weights' norm, per tensor (You et al., arXiv 1904.00962).
+absl::StatusOr<Graph> Lamb(Optimizer& o, const WorkloadOptions& options) {
+  const AdamStep step = StepOfAdam(o, options, 1);
+  const Tensor r = step.difference + options.weight_decay * o.weights();
+  const Tensor weights = Norm(o.weights()), update = Norm(r);
+  const Tensor ratio = Select(weights > 0, Select(update > 0, weights / update, 1), 1);
+  return o.Finish(o.weights() - step.lr * ratio * r);
+}
+
 struct WorkloadRow {
   WorkloadInfo info;
-  absl::StatusOr<Graph> (*make)(Optimizer&, const WorkloadOptions&);
+  absl::StatusOr<Graph> (*optimizer)(Optimizer&, const WorkloadOptions&) = nullptr;
+  absl::StatusOr<Graph> (*model)(DType) = nullptr;
 };
 
-constexpr WorkloadRow kWorkloads[] = {
-    {{"sgd", "p <- p - lr*G"}, Sgd},
-    {{"momentum", "SGD with momentum: m <- mu*m + G; p <- p - lr*m"}, Momentum},
-    {{"adam", "Adam, moments with bias correction"}, Adam},
-    {{"adamw", "Adam with decoupled weight decay"}, AdamW},
-};
+const std::vector<WorkloadRow>& Rows() {
+  const auto optimizer = [](absl::string_view name, absl::string_view description) {
+    return WorkloadInfo{name, description, true, {{"default", {{"N", int64_t{1} << 20}}}}};
+  };
+  static const std::vector<WorkloadRow> rows = {
+      {optimizer("sgd", "p <- p - lr*G"), Sgd},
+      {optimizer("momentum", "SGD with momentum: m <- mu*m + G; p <- p - lr*m"), Momentum},
+      {optimizer("adam", "Adam, moments with bias correction"), Adam},
+      {optimizer("adamw", "Adam with decoupled weight decay"), AdamW},
+      {optimizer("lamb", "LAMB: Adam's step scaled by norm(p) / norm(step)"), Lamb},
+      {{"attention", "y = dropout(sum over ranks of x.w + b) + r, x.w of the attention's output", false, AttentionSizes()}, nullptr, Epilogue},
+      {{"mlp", "the same of the MLP's second product, K = 4H", false, MlpSizes()}, nullptr, Epilogue},
+      {{"sequence", "sequence parallelism: gather, two products, scatter", false, SequenceSizes()}, nullptr, SequenceParallel},
+      {{"pipeline", "a pipeline boundary: dropout(sum over ranks of x + b) + r for the next stage", false, PipelineSizes()}, nullptr,
+       PipelineBoundary},
+  };
+  return rows;
+}
 
 }  // namespace
 
 std::vector<WorkloadInfo> Workloads() {
   std::vector<WorkloadInfo> infos;
-  for (const WorkloadRow& row : kWorkloads) infos.push_back(row.info);
+  for (const WorkloadRow& row : Rows()) infos.push_back(row.info);
   return infos;
 }
 
@@ -112,11 +137,18 @@ absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions
         "workload ", name, ": want dtype f32, or f16 or bf16 for mixed precision, have ", Name(options.dtype)));
   }
   std::vector<std::string> known;
-  for (const WorkloadRow& row : kWorkloads) {
+  for (const WorkloadRow& row : Rows()) {
     if (row.info.name == name) {
-      Optimizer optimizer(name, options);
-      ASSIGN_OR_RETURN(const Graph graph, row.make(optimizer, options));
-      return Canonicalize(graph).graph;
+      absl::StatusOr<Graph> graph = absl::UnknownError("");
+      if (row.model != nullptr) {
+        graph = row.model(options.dtype);
+      } else {
+        Optimizer optimizer(name, options);
+        graph = row.optimizer(optimizer, options);
+      }
+      RETURN_IF_ERROR(graph.status());
+      graph->name = std::string(name);
+      return Canonicalize(*graph).graph;
     }
     known.emplace_back(row.info.name);
   }

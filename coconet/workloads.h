@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// Data-parallel optimizers over one flat parameter vector of N elements. Names of tensors: input
+/// Data-parallel optimizers are over one flat parameter vector of N elements. Names of tensors: input
 /// `g` (Local gradient), state `p` (Replicated weights as the model reads them), states `m`, `v`
 /// (Auto), scalars `lr` (f32) and `step` (f64, 1 at the first step); each where the formula has it.
 struct WorkloadOptions {
@@ -20,15 +20,24 @@ struct WorkloadOptions {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0.9;
 };
 
-struct WorkloadInfo {
-  absl::string_view name;         // as `sweep` takes it
-  absl::string_view description;  // one line
+/// Sizes that were published, or that are handy.
+struct SizePreset {
+  std::string name;
+  Sizes sizes;  // of every symbol of the program
 };
 
-/// sgd, momentum, adam, adamw. The maths is in docs/language.md; bias correction is in f64.
+struct WorkloadInfo {
+  absl::string_view name;           // as `sweep` takes it
+  absl::string_view description;    // one line
+  bool optimizer = true;            // over one vector of N elements; else what surrounds a layer's collective
+  std::vector<SizePreset> presets;  // the first is the default
+};
+
+/// Optimizers: sgd, momentum, adam, adamw, lamb. Of model and pipeline parallelism: attention, mlp, sequence, pipeline. The maths is in
+/// docs/language.md; bias correction is in f64.
 std::vector<WorkloadInfo> Workloads();
 
-/// The program, canonical, of unbound size N. NotFound names the known workloads; InvalidArgument for a dtype that is
+/// The program, canonical, of unbound sizes. Those of models are all of the dtype. NotFound names the known workloads; InvalidArgument for a dtype that is
 /// not f32, f16 or bf16.
 absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions& options = {});
 

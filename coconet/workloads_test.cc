@@ -26,13 +26,14 @@ std::string Canonical(const std::string& text) {
 TEST(Workloads, AreListed) {
   std::vector<std::string> names;
   for (const WorkloadInfo& info : Workloads()) names.emplace_back(info.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "attention", "mlp", "sequence", "pipeline"}));
 }
 
 TEST(Workloads, UnknownOnesAreNotFound) {
   EXPECT_EQ(
       MakeWorkload("adan").status(),
-      absl::NotFoundError("unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, adam, adamw"));
+      absl::NotFoundError("unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, adam, adamw, lamb, "
+                          "attention, mlp, sequence, pipeline"));
   EXPECT_EQ(MakeWorkload("adam", {.dtype = DType::kF64}).status(),
             absl::InvalidArgumentError("workload adam: want dtype f32, or f16 or bf16 for mixed precision, have f64"));
 }
@@ -46,6 +47,49 @@ input lr : f32[]
 G = all_reduce(sum, g) * (1 / world(f32))
 update(p, p - lr * G)
 )"));
+}
+
+TEST(Workloads, Lamb) {
+  EXPECT_EQ(TextOf("lamb"), Canonical(R"(coconet 1
+program lamb
+input g : f32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+state v : f32[N]
+input lr : f32[]
+input step : f64[]
+G = all_reduce(sum, g) * (1 / world(f32))
+m1 = update(m, 0.9 * m + (1 - 0.9) * G)
+v1 = update(v, 0.999 * v + (1 - 0.999) * (G * G))
+c1 = cast(f32, 1 / (1 - pow(0.9, step)))
+c2 = cast(f32, 1 / (1 - pow(0.999, step)))
+r = 1 * c1 * m1 / (sqrt(v1 * c2) + 1e-8) + 0.01 * p
+a = sqrt(sum(p * p))
+b = sqrt(sum(r * r))
+update(p, p - lr * select(a > 0, select(b > 0, a / b, const(1, f32)), const(1, f32)) * r)
+)"));
+}
+
+TEST(Workloads, Attention) {
+  EXPECT_EQ(TextOf("attention", DType::kBF16), Canonical(R"(coconet 1
+program attention
+input x : bf16[B, S, K] sliced(2)
+input w : bf16[K, H] sliced(0)
+input b : bf16[H] replicated
+input r : bf16[B, S, H] replicated
+input seed : i64[]
+output y = dropout(all_reduce(sum, matmul(x, w)) + b, seed, 0.1) + r
+)"));
+}
+
+TEST(Workloads, PresetsNameEverySize) {
+  for (const WorkloadInfo& info : Workloads()) {
+    ASSERT_FALSE(info.presets.empty()) << info.name;
+    for (const SizePreset& preset : info.presets) {
+      const absl::StatusOr<Graph> bound = BindSizes(*MakeWorkload(info.name), preset.sizes);
+      EXPECT_TRUE(bound.ok()) << info.name << " " << preset.name << ": " << bound.status();
+    }
+  }
 }
 
 TEST(Workloads, Momentum) {
@@ -134,7 +178,8 @@ update(p, cast(f16, w1))
 TEST(Workloads, EachInfersInEachPrecision) {
   for (const WorkloadInfo& info : Workloads()) {
     for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-      absl::StatusOr<Graph> bound = BindSizes(MakeWorkload(info.name, {.dtype = dtype}).value(), {{"N", 1001}});
+      const Sizes sizes = info.optimizer ? Sizes{{"N", 1001}} : info.presets[0].sizes;
+      absl::StatusOr<Graph> bound = BindSizes(MakeWorkload(info.name, {.dtype = dtype}).value(), sizes);
       EXPECT_TRUE(bound.ok()) << info.name << " " << bound.status();
     }
   }

@@ -29,7 +29,7 @@ double FirstOfFold(FoldKind kind, DType dtype) {
 
 std::pair<std::string, std::string> Expressions::Accumulator(NodeId id) {
   const auto& fold = *As<Fold>(g_, id);
-  const std::string name = absl::StrCat("f", named_++);
+  const std::string name = absl::StrCat("acc", named_++);
   return {name, absl::StrCat("auto ", name, " = MakeAccumulator<", FoldKindText(fold.kind), ", kV>(",
                              Literal(FirstOfFold(fold.kind, type(id).dtype), type(id).dtype), ");\n")};
 }

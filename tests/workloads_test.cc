@@ -39,6 +39,7 @@ std::ostream& operator<<(std::ostream& out, const Workload& workload) {
 std::vector<Workload> AllWorkloads() {
   std::vector<Workload> all;
   for (const WorkloadInfo& info : Workloads()) {
+    if (!info.optimizer) continue;
     for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) all.push_back({std::string(info.name), dtype});
   }
   return all;
