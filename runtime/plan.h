@@ -18,7 +18,8 @@ enum class Group : uint8_t {
   kNode,    // those of one node of it
   kAcross,  // those with one place in its nodes, one a node
 };
-inline constexpr Group kAllGroups[] = {Group::kStage, Group::kNode, Group::kAcross};
+inline constexpr int kGroups = 3;
+inline constexpr Group kAllGroups[kGroups] = {Group::kStage, Group::kNode, Group::kAcross};
 
 enum class BufferRole : uint8_t { kInput, kState, kOutput, kTemp, kSync };
 
