@@ -35,6 +35,13 @@ absl::Status CheckAll(Rank& rank) {
   return CheckDeadline(rank, 0.2);
 }
 
+/// What MPI sees of a cluster of two nodes with two ranks each.
+absl::Status CheckTwoNodes(Rank& rank) {
+  const Mesh& mesh = rank.mesh();
+  if (rank.topology().nodes == 2 && rank.topology().ranks_per_node == 2) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
+}
+
 /// A rank whose library cuts everything into pieces, as for more elements than MPI can count.
 class InSmallPieces final : public Rank {
  public:
@@ -158,6 +165,8 @@ struct Check {
 };
 constexpr Check kChecks[] = {
     {"all", CheckAll, 60},
+    {"collectives", CheckCollectives, 60},
+    {"two-nodes", CheckTwoNodes, 60},
     {"lanes", CheckCollectivesOnBothLanes, 60},
     {"pieces", CheckPieces, 60},
     {"leave-exchange", LeaveExchange, 60},
@@ -191,6 +200,7 @@ int Run(const char* name, int stages, int nodes) {
     const WorldOptions options{.stages = stages, .nodes = nodes, .timeout_s = check.timeout_s};
     absl::Status status = RunWorld(options, body);
     if (status.ok()) status = RunWorld(options, body);  // a process may have several worlds
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     if (own) MPI_Finalize();
     return status.ok() ? 0 : 1;
   }
