@@ -14,7 +14,7 @@ cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 export HOME="${HOME:-$(getent passwd "$EUID" | cut -d: -f6)}"
 
 readonly PACKAGES=(
-  bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++
+  bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++ iproute2
   libabsl-dev libbenchmark-dev libdnnl-dev libgmock-dev libgtest-dev libmd-dev libopenmpi-dev libsqlite3-dev openmpi-bin
 )
 readonly PINS=third_party/cuda/requirements.txt

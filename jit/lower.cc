@@ -66,9 +66,13 @@ CollectiveStep LibraryStep(const Units& u, const Unit& unit, const BufferTable& 
 int64_t LibraryBytes(const CollectiveStep& step, int ranks) {
   const int64_t size = static_cast<int64_t>(SizeOf(step.dtype));
   switch (step.kind) {
-    case CollectiveStep::Kind::kAllReduce: return 2 * step.count * size;
+    case CollectiveStep::Kind::kAllReduce:
+    case CollectiveStep::Kind::kBroadcast:
+    case CollectiveStep::Kind::kReduce:
+    case CollectiveStep::Kind::kSend: return 2 * step.count * size;
     case CollectiveStep::Kind::kReduceScatter:
     case CollectiveStep::Kind::kAllGather: return (ranks + 1) * step.count * size;
+    case CollectiveStep::Kind::kAllToAll: return 2 * ranks * step.count * size;
   }
   return 0;
 }

@@ -22,7 +22,7 @@ using HostKernel = void (*)(const void* params, int block, int blocks);
 
 /// Where a wait gave up. Written once, by the waiter, before it raises `abort`.
 struct WaitFailure {
-  int peer;           // rank whose flag did not come
+  int peer;           // world rank whose flag did not come
   int step;           // index of the step in the plan
   int slot;           // slot in the flag row (FlagSlots)
   unsigned expected;  // epoch
@@ -31,17 +31,17 @@ struct WaitFailure {
 
 /// One a rank and bound plan, in device memory that peers can write (they raise `abort`).
 struct Control {
-  unsigned abort;                 // non-zero: give up at the next wait; 1 + the rank that gave up first
+  unsigned abort;                 // non-zero: give up at the next wait; 1 + the world rank that gave up first
   unsigned spins;                 // host: polls of a flag before `wait` is called, ...
   const unsigned char* near;      // ... but none where near[peer]: it shares a core with this rank
   unsigned long long timeout_ns;  // how long one wait may take
   /// Host only: the waiting policy, in one place (runtime/host/wait.cc). Returns false after the deadline or abort,
-  /// with `failure` filled in.
+  /// with `failure` filled in. `peer`: its number in the node.
   bool (*wait)(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot);
   WaitFailure failure;
 };
 
-/// Flags of one collective kernel step, on each rank: `ranks` rows (row s is written by rank s only) of
+/// Flags of one collective kernel step, on each rank: a row for each rank of the node (row s is written by rank s only) of
 /// `row` 32-bit words. A flag holds the epoch (1, 2, ...) in which it was last set, is never reset, and
 /// compares by wrap-around difference. In a row: one `enter` flag a block ("my inputs are ready, my
 /// outputs may be overwritten"), one `done` flag a block ("I have read your inputs and written your

@@ -26,11 +26,35 @@ absl::string_view Name(CollectiveStep::Kind kind) {
     case CollectiveStep::Kind::kAllReduce: return "all_reduce";
     case CollectiveStep::Kind::kReduceScatter: return "reduce_scatter";
     case CollectiveStep::Kind::kAllGather: return "all_gather";
+    case CollectiveStep::Kind::kBroadcast: return "broadcast";
+    case CollectiveStep::Kind::kReduce: return "reduce";
+    case CollectiveStep::Kind::kAllToAll: return "all_to_all";
+    case CollectiveStep::Kind::kSend: return "send";
   }
   CC_CHECK(false);
 }
 
-bool Reduces(CollectiveStep::Kind kind) { return kind != CollectiveStep::Kind::kAllGather; }
+absl::string_view Name(Group group) {
+  switch (group) {
+    case Group::kStage: return "stage";
+    case Group::kNode: return "node";
+    case Group::kAcross: return "across";
+  }
+  CC_CHECK(false);
+}
+
+/// What a collective is, with those of its fields that its kind uses and that are not the usual.
+std::string Words(const CollectiveStep& s) {
+  using Kind = CollectiveStep::Kind;
+  std::string words(Name(s.kind));
+  if (s.kind == Kind::kAllReduce || s.kind == Kind::kReduceScatter || s.kind == Kind::kReduce) {
+    absl::StrAppend(&words, " ", Name(s.reduce));
+  }
+  if (s.group != Group::kStage) absl::StrAppend(&words, " group=", Name(s.group));
+  if (s.kind == Kind::kBroadcast || s.kind == Kind::kReduce) absl::StrAppend(&words, " root=", s.root);
+  if (s.kind == Kind::kSend) absl::StrAppend(&words, " shift=", s.shift);
+  return words;
+}
 
 std::string Print(const Arg& arg) {
   switch (arg.kind) {
@@ -38,6 +62,7 @@ std::string Print(const Arg& arg) {
     case Arg::Kind::kOwn: return absl::StrCat("own %", arg.buffer);
     case Arg::Kind::kInt: return absl::StrCat("int ", arg.value);
     case Arg::Kind::kRank: return "rank";
+    case Arg::Kind::kNodeRank: return "node_rank";
     case Arg::Kind::kControl: return "control";
   }
   CC_CHECK(false);
@@ -60,8 +85,8 @@ std::string PrintBody(const Step& step) {
                                   absl::StrJoin(s.args, ", ", print), ") \"", s.label, "\"");
             },
             [](const CollectiveStep& s) {
-              return absl::StrCat(Name(s.kind), Reduces(s.kind) ? absl::StrCat(" ", Name(s.reduce)) : "", " ",
-                                  Name(s.dtype), "[", s.count, "] %", s.in, " -> %", s.out, " \"", s.label, "\"");
+              return absl::StrCat(Words(s), " ", Name(s.dtype), "[", s.count, "] %", s.in, " -> %", s.out, " \"",
+                                  s.label, "\"");
             },
             [](const GemmStep& s) {
               return absl::StrCat("gemm ", Name(s.dtype), " ", s.batch, " x [", Print(s.m), ", ", Print(s.n), ", ",
@@ -96,8 +121,20 @@ const std::vector<int>& AfterOf(const Step& step) {
   return std::visit([](const auto& s) -> const std::vector<int>& { return s.after; }, step);
 }
 
+int SizeOf(const Plan& plan, Group group) {
+  switch (group) {
+    case Group::kStage: return plan.ranks;
+    case Group::kNode: return plan.ranks / plan.nodes;
+    case Group::kAcross: return plan.nodes;
+  }
+  CC_CHECK(false);
+}
+
 std::string Print(const Plan& plan) {
-  std::string out = absl::StrCat("plan ranks=", plan.ranks, " bytes=", plan.bytes_per_rank, "\n");
+  std::string out = absl::StrCat("plan ranks=", plan.ranks);
+  if (plan.nodes != 1) absl::StrAppend(&out, " nodes=", plan.nodes);
+  if (plan.stages != 1) absl::StrAppend(&out, " stages=", plan.stages);
+  absl::StrAppend(&out, " bytes=", plan.bytes_per_rank, "\n");
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& b = plan.buffers[i];
     absl::StrAppend(&out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[", b.elements, "]",

@@ -12,6 +12,15 @@ namespace coconet {
 
 /// A lowered variant: data only, the same on every rank. One loop executes it (BoundPlan::Run).
 
+/// Which ranks do something together. All groups of a kind do the same at the same time.
+enum class Group : uint8_t {
+  kStage,   // all ranks of a stage
+  kNode,    // those of one node of it
+  kAcross,  // those with one place in its nodes, one a node
+};
+inline constexpr int kGroups = 3;
+inline constexpr Group kAllGroups[kGroups] = {Group::kStage, Group::kNode, Group::kAcross};
+
 enum class BufferRole : uint8_t { kInput, kState, kOutput, kTemp, kSync };
 
 struct Buffer {
@@ -23,14 +32,15 @@ struct Buffer {
   bool operator==(const Buffer&) const = default;
 };
 
-/// One argument of a kernel: one word, or one word a rank.
+/// One argument of a kernel: one word, or one word a rank of this node.
 struct Arg {
   enum class Kind : uint8_t {
-    kPeers,    // `ranks` words: the buffer's address on rank 0, 1, ... as this rank sees it
-    kOwn,      // the buffer's address on this rank
-    kInt,      // `value`
-    kRank,     // this rank's number
-    kControl,  // this rank's Control (kernel_abi.h)
+    kPeers,     // `ranks / nodes` words: the buffer's address on each rank of this node, as this rank sees it
+    kOwn,       // the buffer's address on this rank
+    kInt,       // `value`
+    kRank,      // this rank's number in the stage
+    kNodeRank,  // its index in kPeers: its number in the node
+    kControl,   // this rank's Control (kernel_abi.h)
   };
   Kind kind{};
   int buffer = -1;    // kPeers, kOwn
@@ -55,18 +65,28 @@ struct KernelStep {
   bool operator==(const KernelStep&) const = default;
 };
 
-/// A library collective over whole buffers (NCCL, MPI, or the `thread` communicator).
-/// AllReduce: `count` elements of `in` -> `out`. ReduceScatter: `in` has ranks*count elements, this
-/// rank's `count` go to `out`. AllGather: `count` elements of `in` -> ranks*count of `out`.
-/// `in` and `out` differ, or are equal for an AllReduce in place.
+/// A library collective over whole buffers (NCCL, MPI, or the `thread` communicator), between the n ranks of a group;
+/// `count` elements a rank, or a pair of ranks.
+///   kAllReduce      in[count] -> out[count]
+///   kReduceScatter  in[n * count] -> out[count], this rank's block of the reduction
+///   kAllGather      in[count] -> out[n * count]
+///   kBroadcast      the root's in[count] -> out[count]
+///   kReduce         in[count] -> out[count] of the root; the others' becomes zeros
+///   kAllToAll       in[n * count] -> out[n * count]: block i goes to rank i, and becomes its block of this rank's number
+///   kSend           in[count] -> out[count] at the same place of the stage `shift` after this one; what arrives at a stage
+///                   that none comes before is zeros
+/// `in` and `out` are different buffers, or one for kAllReduce and kBroadcast.
 struct CollectiveStep {
-  enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather };
+  enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce, kAllToAll, kSend };
   Kind kind{};
   ReduceKind reduce{};
   DType dtype{};
   int in = -1, out = -1;  // buffers
   int64_t count = 0;
   std::string label;
+  Group group = Group::kStage;  // kSend: always
+  int root = 0;                 // kBroadcast, kReduce: its number in the group
+  int shift = 1;                // kSend: 1 or -1
   int lane = 0;
   std::vector<int> after = {};
   bool operator==(const CollectiveStep&) const = default;
@@ -111,13 +131,18 @@ int LaneOf(const Step& step);
 const std::vector<int>& AfterOf(const Step& step);
 
 struct Plan {
-  int ranks = 1;
+  int ranks = 1;   // of a stage
+  int nodes = 1;   // of a stage, with `ranks / nodes` ranks each
+  int stages = 1;  // of the world; all execute this plan
   std::vector<Buffer> buffers;
   std::vector<Step> steps;
   /// Bytes that the kernels and collectives of one rank (the busiest) load and store at least.
   int64_t bytes_per_rank = 0;
   bool operator==(const Plan&) const = default;
 };
+
+/// How many ranks a group of the plan has.
+int SizeOf(const Plan& plan, Group group);
 
 /// One line a buffer and a step; for goldens, dumps and agreement checks.
 std::string Print(const Plan& plan);

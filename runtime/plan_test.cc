@@ -35,6 +35,35 @@ TEST(Plan, PrintsOneLineABufferAndAStep) {
             "2: all_gather f32[50] %0 -> %2 \"AG\"\n");
 }
 
+TEST(Plan, PrintsGroupsOfRanksWhereThereAreMoreThanOne) {
+  using Kind = CollectiveStep::Kind;
+  Plan plan{.ranks = 4, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 8};
+  const auto add = [&](Kind kind, Group group, int root, int shift) {
+    plan.steps.push_back(CollectiveStep{kind, ReduceKind::kSum, DType::kF16, 0, 1, 5, "x", group, root, shift});
+  };
+  add(Kind::kAllReduce, Group::kAcross, 0, 1);
+  add(Kind::kBroadcast, Group::kStage, 3, 1);
+  add(Kind::kReduce, Group::kNode, 1, 1);
+  add(Kind::kAllToAll, Group::kStage, 0, 1);
+  add(Kind::kSend, Group::kStage, 0, -1);
+  plan.steps.push_back(KernelStep{.symbol = "k", .args = {{Arg::Kind::kNodeRank}}, .blocks = 1, .label = "C"});
+  EXPECT_EQ(Print(plan),
+            "plan ranks=4 nodes=2 stages=3 bytes=8\n"
+            "0: all_reduce sum group=across f16[5] %0 -> %1 \"x\"\n"
+            "1: broadcast root=3 f16[5] %0 -> %1 \"x\"\n"
+            "2: reduce sum group=node root=1 f16[5] %0 -> %1 \"x\"\n"
+            "3: all_to_all f16[5] %0 -> %1 \"x\"\n"
+            "4: send shift=-1 f16[5] %0 -> %1 \"x\"\n"
+            "5: kernel k blocks=1 (node_rank) \"C\"\n");
+}
+
+TEST(Plan, KnowsTheSizesOfItsGroups) {
+  const Plan plan{.ranks = 6, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 0};
+  EXPECT_EQ(SizeOf(plan, Group::kStage), 6);
+  EXPECT_EQ(SizeOf(plan, Group::kNode), 3);
+  EXPECT_EQ(SizeOf(plan, Group::kAcross), 2);
+}
+
 TEST(Plan, CountsTheBytesOfItsBuffers) { EXPECT_EQ(BytesPerRank(Example()), 100 * 4 + 64 * 2 + 128 * 4 + 32 * 4); }
 
 GemmStep ExampleGemm() {

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "coconet/base/dtype.h"
+#include "runtime/mesh.h"
 #include "runtime/plan.h"
 
 namespace coconet {
@@ -34,7 +35,8 @@ class Exchange {
   absl::Status Agree(const absl::Status& mine);
 };
 
-/// Data plane, tier 1: library collectives on host or device memory. Blocking on the host backend.
+/// Data plane, tier 1: library collectives between the ranks of a group (CollectiveStep says what they do), on host or
+/// device memory. Blocking on the host backend; calls may come from any one thread at a time.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -42,6 +44,11 @@ class Communicator {
   virtual absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) = 0;
   virtual absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) = 0;
   virtual absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype) = 0;
+  virtual absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) = 0;
+  virtual absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int root) = 0;
+  virtual absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) = 0;
+  /// Between groups: to the rank at this place of the stage `shift` (1 or -1) after. Waits for those two neighbours only.
+  virtual absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) = 0;
 };
 
 /// Device memory. Zero-filled, aligned to 2 MiB when that large, else to 64 bytes.
@@ -49,7 +56,8 @@ class Memory {
  public:
   virtual ~Memory() = default;  // collective for symmetric memory: peers may still be using it
   void* own() const { return peers_[rank_]; }
-  /// As this rank addresses it. Symmetric memory only (for local memory: own() at own rank, null elsewhere).
+  /// The memory of world rank `rank`, as this rank addresses it; null on other nodes, and, unless symmetric, on all but
+  /// this rank.
   void* peer(int rank) const { return peers_[rank]; }
   int64_t bytes() const { return bytes_; }
   bool symmetric() const { return symmetric_; }
@@ -84,23 +92,26 @@ class BoundPlan {
 struct Topology {
   std::string device;       // "AMD EPYC 9654 avx512f avx512bw ..."; goes into keys
   std::string library;      // name and version of the library communicator, e.g. "mpi Open MPI 4.1.4"
-  int nodes = 1;
+  int nodes = 1;            // of the world; where stages cut a node, its parts
   int ranks_per_node = 1;
-  int cores = 1;            // that the ranks of this node may run on
+  int cores = 1;            // that the ranks of this machine may run on
 };
 
 /// One rank's endpoint of a world.
 class Rank {
  public:
   virtual ~Rank() = default;
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
+  virtual int rank() const = 0;  // in the world
+  virtual int size() const = 0;  // of the world
+  virtual const Mesh& mesh() const = 0;
+  int stage() const { return rank() / mesh().stage_size(); }
   virtual const Topology& topology() const = 0;
-  virtual Exchange& exchange() = 0;
-  virtual Communicator& library() = 0;
+  virtual Exchange& exchange() = 0;  // spans the world
+  virtual Communicator& library(Group group) = 0;
+  Communicator& library() { return library(Group::kStage); }
 
   /// ResourceExhausted, on all ranks, when it does not fit in what the machine has left; never a signal
-  /// later. Collective when `symmetric`.
+  /// later. Collective when `symmetric`: then the ranks of a node reach each other's.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) = 0;
 
   /// Loads a binary made for this backend: a shared object's path on the host.

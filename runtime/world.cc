@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/env.h"
 #include "runtime/host/thread_world.h"
+#include "runtime/mesh.h"
 #include "runtime/mpi/mpi_world.h"
 
 namespace coconet {
@@ -28,8 +29,9 @@ absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Sta
         absl::StrCat("RunWorld: want 1 to ", kMostThreadRanks, " ranks, have ", options.ranks));
   }
   const double timeout_s = options.timeout_s > 0 ? options.timeout_s : GetEnv().timeout_s;
-  if (UnderMpi()) return RunMpiWorld(timeout_s, options.pin, body);
-  return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, timeout_s, options.pin, body);
+  const WorldShape shape{.stages = options.stages, .nodes = options.nodes};
+  if (UnderMpi()) return RunMpiWorld(shape, timeout_s, options.pin, body);
+  return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);
 }
 
 }  // namespace coconet

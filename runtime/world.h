@@ -11,6 +11,11 @@ namespace coconet {
 struct WorldOptions {
   /// Thread ranks of one process. Ignored under mpirun, where each process is one rank (0 = take mpirun's, or 1).
   int ranks = 0;
+  /// Equal parts of the world, one after another; collectives span one of them.
+  int stages = 1;
+  /// Of the whole world; 0: as many as there are machines (threads: one). More than that: virtual ones, whose ranks do not
+  /// see the memory of other nodes.
+  int nodes = 0;
   /// Deadline of one wait for a peer, seconds; <= 0: COCONET_TIMEOUT.
   double timeout_s = 0;
   bool pin = true;  // rank i to the i-th core that this node's ranks may run on, modulo

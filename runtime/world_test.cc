@@ -38,6 +38,18 @@ TEST(RunWorld, RunsEachRankOnce) {
   EXPECT_EQ(ranks, 0x111);
 }
 
+TEST(RunWorld, HasStagesAndNodes) {
+  EXPECT_EQ(RunWorld({.ranks = 8, .stages = 2, .nodes = 4},
+                     [](Rank& rank) {
+                       EXPECT_EQ(rank.mesh(), (Mesh{.stages = 2, .nodes = 2, .ranks = 2}));
+                       EXPECT_EQ(rank.stage(), rank.rank() / 4);
+                       return absl::OkStatus();
+                     }),
+            absl::OkStatus());
+  EXPECT_EQ(RunWorld({.ranks = 3, .stages = 2}, [](Rank&) { return absl::OkStatus(); }),
+            absl::InvalidArgumentError("RunWorld: 3 ranks do not make 2 equal stages"));
+}
+
 TEST(RunWorld, WaitsAsLongAsItIsTold) {
   EXPECT_EQ(RunWorld({.ranks = 2, .timeout_s = 0.1},
                      [](Rank& rank) {

@@ -1,5 +1,7 @@
 #include "runtime/host/bind.h"
 
+#include <limits>
+
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -26,7 +28,9 @@ absl::Status Bad(absl::string_view what, absl::string_view want, absl::string_vi
 
 absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
   const std::string what = absl::StrCat("buffer \"", want.name, "\"");
-  if (want.elements < 0) return Bad(what, "no negative size", absl::StrCat(want.elements, " elements"));
+  if (want.elements < 0 || want.elements > std::numeric_limits<int64_t>::max() / 16) {
+    return Bad(what, "a size that memory can have", absl::StrCat(want.elements, " elements"));
+  }
   if (want.role == BufferRole::kSync) return absl::OkStatus();
   if (have == nullptr) return Bad(what, absl::StrCat(BytesOf(want), " bytes"), "none");
   if (have->bytes() < BytesOf(want)) {
@@ -52,25 +56,77 @@ absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
   return absl::OkStatus();
 }
 
-absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
-  const bool gathers = step.kind == CollectiveStep::Kind::kAllGather;
-  const bool scatters = step.kind == CollectiveStep::Kind::kReduceScatter;
-  const int64_t count_in = step.count * (scatters ? plan.ranks : 1);
-  const int64_t count_out = step.count * (gathers ? plan.ranks : 1);
-  for (const auto& [buffer, count] : {std::pair(step.in, count_in), std::pair(step.out, count_out)}) {
-    if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size())) {
-      return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
-    }
-    const int64_t bytes = count * static_cast<int64_t>(SizeOf(step.dtype));
-    if (count < 0 || BytesOf(plan.buffers[buffer]) < bytes) {
-      return Bad(step.label, absl::StrCat(bytes, " bytes in %", buffer), absl::StrCat(BytesOf(plan.buffers[buffer])));
-    }
+/// How many times `count` the buffers of a collective hold.
+struct Blocks {
+  int in = 1, out = 1;
+};
+Blocks BlocksOf(CollectiveStep::Kind kind, int group) {
+  switch (kind) {
+    case CollectiveStep::Kind::kReduceScatter: return {.in = group, .out = 1};
+    case CollectiveStep::Kind::kAllGather: return {.in = 1, .out = group};
+    case CollectiveStep::Kind::kAllToAll: return {.in = group, .out = group};
+    case CollectiveStep::Kind::kAllReduce:
+    case CollectiveStep::Kind::kBroadcast:
+    case CollectiveStep::Kind::kReduce:
+    case CollectiveStep::Kind::kSend: return {};
   }
-  if (step.in == step.out && (gathers || scatters)) return Bad(step.label, "two buffers", "one");
+  CC_CHECK(false);
+}
+
+/// `blocks` times `count` elements fit in `buffer`.
+absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buffer, int blocks) {
+  if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size())) {
+    return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
+  }
+  const int64_t have = BytesOf(plan.buffers[buffer]);
+  int64_t want = 0;
+  const bool overflows = __builtin_mul_overflow(step.count, static_cast<int64_t>(SizeOf(step.dtype)), &want) ||
+                         __builtin_mul_overflow(want, blocks, &want);
+  if (step.count < 0 || overflows) {
+    return Bad(step.label, absl::StrCat("a number of elements that %", buffer, " can hold"), absl::StrCat(step.count));
+  }
+  if (have < want) return Bad(step.label, absl::StrCat(want, " bytes in %", buffer), absl::StrCat(have));
+  return absl::OkStatus();
+}
+
+/// The fields that only some kinds use.
+absl::Status CheckRoute(const CollectiveStep& step, int group) {
+  if (step.kind == CollectiveStep::Kind::kSend) {
+    if (step.group != Group::kStage) return Bad(step.label, "a send between stages", "one between other groups");
+    if (step.shift != 1 && step.shift != -1) return Bad(step.label, "shift 1 or -1", absl::StrCat(step.shift));
+  }
+  if (step.root < 0 || step.root >= group) {
+    return Bad(step.label, absl::StrCat("a root of 0 to ", group - 1), absl::StrCat(step.root));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
+  const int group = SizeOf(plan, step.group);
+  const Blocks blocks = BlocksOf(step.kind, group);
+  RETURN_IF_ERROR(CheckOperand(plan, step, step.in, blocks.in));
+  RETURN_IF_ERROR(CheckOperand(plan, step, step.out, blocks.out));
+  RETURN_IF_ERROR(CheckRoute(step, group));
+  const bool in_place = step.kind == CollectiveStep::Kind::kAllReduce || step.kind == CollectiveStep::Kind::kBroadcast;
+  if (step.in == step.out && !in_place) return Bad(step.label, "two buffers", "one");
   return absl::OkStatus();
 }
 
 absl::Status CheckStep(const Plan& plan, const GemmStep& step) { return CheckGemm(step, plan.buffers); }
+
+/// The ranks, nodes and stages that a plan is for, in words.
+std::string ShapeText(int ranks, int nodes, int stages) {
+  std::string text = absl::StrCat(ranks, " ranks");
+  if (nodes != 1) absl::StrAppend(&text, " on ", nodes, " nodes");
+  if (stages != 1) absl::StrAppend(&text, " in each of ", stages, " stages");
+  return text;
+}
+
+absl::Status CheckShape(const Plan& plan, const Mesh& mesh) {
+  if (plan.ranks == mesh.stage_size() && plan.nodes == mesh.nodes && plan.stages == mesh.stages) return absl::OkStatus();
+  return Bad("plan", absl::StrCat("one for ", ShapeText(mesh.stage_size(), mesh.nodes, mesh.stages)),
+             ShapeText(plan.ranks, plan.nodes, plan.stages));
+}
 
 bool Waits(const KernelStep& step) {
   return absl::c_any_of(step.args, [](const Arg& arg) { return arg.kind == Arg::Kind::kControl; });
@@ -93,11 +149,12 @@ struct Addresses {
   void Append(const Arg& arg, std::vector<Word>& words) const {
     switch (arg.kind) {
       case Arg::Kind::kPeers:
-        for (int rank = 0; rank < parts.plan.ranks; ++rank) words.push_back(ToWord(Of(arg.buffer, rank)));
+        for (int i = 0; i < parts.node.size; ++i) words.push_back(ToWord(Of(arg.buffer, parts.node.Rank(i))));
         return;
       case Arg::Kind::kOwn: words.push_back(ToWord(Of(arg.buffer, parts.rank))); return;
       case Arg::Kind::kInt: words.push_back(static_cast<Word>(arg.value)); return;
-      case Arg::Kind::kRank: words.push_back(static_cast<Word>(parts.rank)); return;
+      case Arg::Kind::kRank: words.push_back(static_cast<Word>(parts.rank % parts.plan.ranks)); return;
+      case Arg::Kind::kNodeRank: words.push_back(static_cast<Word>(parts.node.Index(parts.rank))); return;
       case Arg::Kind::kControl:
         words.push_back(ToWord(static_cast<Control*>(static_cast<HostControl*>(parts.shared->own()))));
         return;
@@ -117,20 +174,20 @@ struct CallMaker {
   }
   absl::StatusOr<Call> Make(const CollectiveStep& step, const Word* /*params*/) const {
     return CollectiveCall{step, addresses.Of(step.in, parts.rank), addresses.Of(step.out, parts.rank),
-                          parts.libraries[step.lane]};
+                          parts.libraries[step.lane][static_cast<size_t>(step.group)]};
   }
   absl::StatusOr<Call> Make(const GemmStep& step, const Word* /*params*/) const {
     const auto own = [&](const GemmStep::Matrix& matrix) { return addresses.Of(matrix.buffer, parts.rank); };
     ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm,
-                     Gemm::Create(step, parts.rank, own(step.a), own(step.b), own(step.c)));
+                     Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b), own(step.c)));
     return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
   }
 };
 
 }  // namespace
 
-absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, int ranks) {
-  if (plan.ranks != ranks) return Bad("plan", absl::StrCat("one for ", ranks, " ranks"), absl::StrCat(plan.ranks));
+absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const Mesh& mesh) {
+  RETURN_IF_ERROR(CheckShape(plan, mesh));
   if (buffers.size() != plan.buffers.size()) {
     return Bad("plan", absl::StrCat(plan.buffers.size(), " buffers"), absl::StrCat(buffers.size()));
   }

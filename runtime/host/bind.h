@@ -5,13 +5,14 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/host/executor.h"
+#include "runtime/mesh.h"
 #include "runtime/plan.h"
 #include "runtime/rank.h"
 
 namespace coconet {
 
-/// OK when `plan` is well formed for a world of `ranks`, and `buffers` are what it asks for.
-absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, int ranks);
+/// OK when `plan` is well formed for a world of this mesh, and `buffers` are what it asks for.
+absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const Mesh& mesh);
 
 /// Where the flags and counters of a bound plan lie: behind the control in shared memory, or in local memory.
 struct SyncLayout {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/plan.h"
@@ -31,6 +32,12 @@ Board::Board(void* memory, int ranks)
   static_assert(std::atomic<int>::is_always_lock_free, "processes share it");
 }
 
+Board Board::Telling(std::function<void(const absl::Status&)> tell) const {
+  Board telling = *this;
+  telling.tell_ = std::move(tell);
+  return telling;
+}
+
 std::atomic<unsigned>& Board::arrivals(int rank, int lane) { return notices_[rank].arrivals[lane].value; }
 
 void Board::Leave(int rank, const absl::Status& why) {
@@ -44,6 +51,7 @@ void Board::Leave(int rank, const absl::Status& why) {
   notice.state.store(Notice::kLeft, std::memory_order_release);
   int none = 0;
   header_->first_left.compare_exchange_strong(none, 1 + rank);
+  if (tell_) tell_(why);
 }
 
 void Board::Finish(int rank) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -20,6 +21,9 @@ class Board {
   Board(void* memory, int ranks);
 
   int ranks() const { return ranks_; }
+
+  /// This view, which also calls `tell` when a rank leaves by it, or by a copy of it.
+  Board Telling(std::function<void(const absl::Status&)> tell) const;
 
   /// A counter of each rank's own and for each lane, for rounds in which all must have come before any goes on.
   std::atomic<unsigned>& arrivals(int rank, int lane);
@@ -45,6 +49,7 @@ class Board {
   Header* header_;
   Notice* notices_;  // by rank
   int ranks_;
+  std::function<void(const absl::Status&)> tell_;
 };
 
 /// OK while all ranks are here; else why `rank` cannot do `what`: "AllReduce on rank 1: rank 0 left: ...".

@@ -17,9 +17,10 @@ void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
   __atomic_compare_exchange_n(&control.abort, &running, 1 + control.rank, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/// Control::wait. The caller has done the policy's spins, if any.
-bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int peer, int step, int slot) {
+/// Control::wait. The caller has done the policy's spins, if any. `local_peer`: index in Arg::Kind::kPeers.
+bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int local_peer, int step, int slot) {
   HostControl& control = static_cast<HostControl&>(*kernels);
+  const int peer = control.first_of_node + local_peer;
   const auto found = [&] { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); };
   const WaitEnd end = WaitUntil(
       {.spins = 0, .timeout_ns = static_cast<int64_t>(control.timeout_ns)}, [&] { return Reached(found(), expected); },
@@ -46,13 +47,15 @@ std::string FlagName(const Plan& plan, const WaitFailure& failure) {
 
 }  // namespace
 
-void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms, const unsigned char* near) {
+void Open(HostControl& control, int rank, int first_of_node, const Board& board, const WaitTerms& terms,
+          const unsigned char* near) {
   new (&control) HostControl();
   control.spins = terms.spins;
   control.near = near;
   control.timeout_ns = static_cast<unsigned long long>(terms.timeout_ns);
   control.wait = WaitInKernel;
   control.rank = rank;
+  control.first_of_node = first_of_node;
   control.board = &board;
 }
 

@@ -17,11 +17,14 @@ struct HostControl : Control {
   alignas(64) std::atomic<bool> claimed;  // somebody is writing `failure` and `end`
   WaitEnd end;                            // how the wait that failed ended; kReady: not a wait, a step failed
   int rank;
+  int first_of_node;  // world rank of the peer that kernels call 0
   const Board* board;
 };
 
-/// Prepares zero-filled memory for the kernels of one rank. `near`, as in Control, must outlive its use.
-void Open(HostControl& control, int rank, const Board& board, const WaitTerms& terms, const unsigned char* near);
+/// Prepares zero-filled memory for the kernels of one rank, whose node begins with `first_of_node`. `near`, as in Control,
+/// must outlive its use.
+void Open(HostControl& control, int rank, int first_of_node, const Board& board, const WaitTerms& terms,
+          const unsigned char* near);
 
 /// `step` failed on this rank: its peers, and its other lane, shall give up too. Does nothing once a wait has.
 void GiveUp(HostControl& control, int step);

@@ -4,9 +4,28 @@
 #include "coconet/base/status.h"
 
 namespace coconet {
+namespace {
+
+absl::Status Communicate(const CollectiveCall& call) {
+  const CollectiveStep& s = call.step;
+  Communicator& library = *call.library;
+  switch (s.kind) {
+    case CollectiveStep::Kind::kAllReduce: return library.AllReduce(call.in, call.out, s.count, s.dtype, s.reduce);
+    case CollectiveStep::Kind::kReduceScatter:
+      return library.ReduceScatter(call.in, call.out, s.count, s.dtype, s.reduce);
+    case CollectiveStep::Kind::kAllGather: return library.AllGather(call.in, call.out, s.count, s.dtype);
+    case CollectiveStep::Kind::kBroadcast: return library.Broadcast(call.in, call.out, s.count, s.dtype, s.root);
+    case CollectiveStep::Kind::kReduce: return library.Reduce(call.in, call.out, s.count, s.dtype, s.reduce, s.root);
+    case CollectiveStep::Kind::kAllToAll: return library.AllToAll(call.in, call.out, s.count, s.dtype);
+    case CollectiveStep::Kind::kSend: return library.Send(call.in, call.out, s.count, s.dtype, s.shift);
+  }
+  CC_CHECK(false);
+}
+
+}  // namespace
 
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
-  Open(*control_, parts_.rank, *parts_.board, parts_.kernel_terms, parts_.near.data());
+  Open(*control_, parts_.rank, parts_.node.first, *parts_.board, parts_.kernel_terms, parts_.near.data());
 }
 
 absl::Status Executor::Run() {
@@ -32,17 +51,7 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
 }
 
 absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
-  const CollectiveStep& s = call.step;
-  const absl::Status status = [&] {
-    switch (s.kind) {
-      case CollectiveStep::Kind::kAllReduce:
-        return call.library->AllReduce(call.in, call.out, s.count, s.dtype, s.reduce);
-      case CollectiveStep::Kind::kReduceScatter:
-        return call.library->ReduceScatter(call.in, call.out, s.count, s.dtype, s.reduce);
-      case CollectiveStep::Kind::kAllGather: return call.library->AllGather(call.in, call.out, s.count, s.dtype);
-    }
-    CC_CHECK(false);
-  }();
+  const absl::Status status = Communicate(call);
   return status.ok() ? status : WithContext(status, StepName(parts_.plan, step, parts_.rank));
 }
 
@@ -64,9 +73,9 @@ absl::Status Executor::GaveUp(int step) const {
 void Executor::StopOthers(int step) {
   GiveUp(*control_, step);
   const unsigned first = __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE);
-  for (int peer = 0; peer < parts_.plan.ranks; ++peer) {
-    HostControl* theirs = ControlOf(peer);
-    if (theirs == nullptr) continue;  // on another node, or a plan without waits for peers
+  for (int peer = 0; peer < parts_.node.size; ++peer) {
+    HostControl* theirs = ControlOf(parts_.node.Rank(peer));
+    if (theirs == nullptr) continue;  // a plan without waits for peers
     unsigned running = 0;
     __atomic_compare_exchange_n(&theirs->abort, &running, first, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   }

@@ -25,7 +25,7 @@ struct CollectiveCall {
   CollectiveStep step;
   const void* in;
   void* out;
-  Communicator* library;
+  Communicator* library;  // of the step's lane and group
 };
 struct GemmCall {
   std::unique_ptr<Gemm> gemm;
@@ -39,13 +39,14 @@ class Executor : public BoundPlan {
  public:
   struct Parts {
     Plan plan;
-    int rank = 0;
+    int rank = 0;       // in the world
+    Members node = {};  // that share memory
     Board* board = nullptr;
     WaitTerms terms;         // of the team
     WaitTerms kernel_terms;  // of kernels, for ranks with a core of their own
-    std::vector<unsigned char> near = {};  // by rank: shares a core with this one
-    std::array<Team*, kLanes> teams = {};  // by lane, as libraries
-    std::array<Communicator*, kLanes> libraries = {};
+    std::vector<unsigned char> near = {};  // by rank of the node: shares a core with this one
+    std::array<Team*, kLanes> teams = {};  // by lane
+    std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
     std::unique_ptr<Memory> shared = nullptr;  // the control first, then symmetric sync buffers
     std::unique_ptr<Memory> local = nullptr;   // the other sync buffers
     std::vector<Call> calls = {};              // one a step

@@ -74,8 +74,7 @@ std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local
 
 HostRank::HostRank(Parts parts)
     : parts_(std::move(parts)),
-      cores_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.local_rank, parts_.topology.ranks_per_node)
-                        : std::vector<int>()),
+      cores_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.machine_rank, parts_.machine_ranks) : std::vector<int>()),
       teams_{Team(cores_), Team(cores_)} {}
 
 absl::StatusOr<std::unique_ptr<Memory>> HostRank::Allocate(int64_t bytes, bool symmetric) {
@@ -85,7 +84,7 @@ absl::StatusOr<std::unique_ptr<Memory>> HostRank::Allocate(int64_t bytes, bool s
 absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateLocal(int64_t bytes) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
   RETURN_IF_ERROR(CheckFits(1, bytes));
-  std::vector<std::shared_ptr<Region>> regions(parts_.size);
+  std::vector<std::shared_ptr<Region>> regions(size());
   ASSIGN_OR_RETURN(regions[parts_.rank], Region::Map(bytes, -1));
   RETURN_IF_ERROR(regions[parts_.rank]->Populate());
   return std::make_unique<HostMemory>(parts_.rank, bytes, false, std::move(regions));
@@ -94,12 +93,7 @@ absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateLocal(int64_t bytes) {
 absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateSymmetric(int64_t bytes) {
   RETURN_IF_ERROR(CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
-  if (parts_.topology.nodes > 1) {
-    return absl::UnimplementedError(absl::StrCat("Allocate: the ranks are on ", parts_.topology.nodes,
-                                                 " nodes, and symmetric memory does not span nodes yet; "
-                                                 "use library collectives, or ranks of one node"));
-  }
-  RETURN_IF_ERROR(exchange().Agree(CheckFits(parts_.size, bytes)));
+  RETURN_IF_ERROR(exchange().Agree(CheckFits(parts_.machine_ranks, bytes)));
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> regions, parts_.sharing->Share(bytes));
   return std::make_unique<HostMemory>(parts_.rank, bytes, true, std::move(regions));
 }
@@ -108,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Module>> HostRank::Load(const std::string& path) 
 
 absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, const Module& module,
                                                           absl::Span<Memory* const> buffers, double timeout_s) {
-  RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, size())));
+  RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, mesh())));
   RETURN_IF_ERROR(exchange().Agree(CheckLibraryLanes(plan)));
   RETURN_IF_ERROR(CheckSame("Bind", Print(plan)));
   const SyncLayout layout = LayoutOf(plan);
@@ -126,15 +120,18 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
 
 Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
   const int blocks = std::max(MostBlocks(plan, 0) + MostBlocks(plan, 1), 1);
-  const int ranks_here = parts_.topology.ranks_per_node;
-  return {.plan = plan,
-          .rank = rank(),
-          .board = &parts_.board,
-          .terms = TermsFor(blocks * ranks_here, parts_.topology.cores, timeout_s),
-          .kernel_terms = TermsFor(1, 1, timeout_s),
-          .near = SharingCores(parts_.cores, parts_.local_rank, ranks_here, blocks, parts_.pin),
-          .teams = {&teams_[0], &teams_[1]},
-          .libraries = {parts_.libraries[0].get(), parts_.libraries[1].get()}};
+  Executor::Parts parts{.plan = plan,
+                        .rank = rank(),
+                        .node = GroupOf(mesh(), Group::kNode, rank()),
+                        .board = &parts_.board,
+                        .terms = TermsFor(blocks * parts_.machine_ranks, parts_.topology.cores, timeout_s),
+                        .kernel_terms = TermsFor(1, 1, timeout_s),
+                        .near = Near(blocks),
+                        .teams = {&teams_[0], &teams_[1]}};
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int group = 0; group < kGroups; ++group) parts.libraries[lane][group] = parts_.libraries[lane][group].get();
+  }
+  return parts;
 }
 
 std::unique_ptr<BoundPlan> HostRank::MakeExecutor(Executor::Parts parts) {
@@ -156,6 +153,13 @@ absl::Status HostRank::CheckLibraryLanes(const Plan& plan) const {
   return absl::InvalidArgumentError(absl::StrCat(
       "Bind: plan: want library collectives on ", allowed == LibraryThreads::kFirst ? "lane 0" : "one lane",
       " only, have them on ", at_once ? "both lanes" : "lane 1", "; to allow that, start MPI with MPI_THREAD_MULTIPLE"));
+}
+
+std::vector<unsigned char> HostRank::Near(int blocks) const {
+  const std::vector<unsigned char> sharing =
+      SharingCores(parts_.cores, parts_.machine_rank, parts_.machine_ranks, blocks, parts_.pin);
+  const int first = parts_.machine_rank - parts_.rank % parts_.mesh.ranks;  // of this node, on the machine
+  return {sharing.begin() + first, sharing.begin() + first + parts_.mesh.ranks};
 }
 
 absl::Status HostRank::CheckSame(absl::string_view what, const std::string& mine) {

@@ -18,19 +18,23 @@ namespace coconet {
 /// Which threads of a process may be inside the library of collectives.
 enum class LibraryThreads : uint8_t { kFirst, kOneAtATime, kAny };
 
+/// By Group; one that serves two groups is there twice.
+using Libraries = std::array<std::shared_ptr<Communicator>, kGroups>;
+
 /// A rank of the host backend. What worlds of threads and of processes do differently comes in as parts.
 class HostRank final : public Rank {
  public:
   struct Parts {
     int rank = 0;
-    int size = 1;
-    int local_rank = 0;      // among the ranks of this node
+    Mesh mesh;
+    int machine_rank = 0;    // among the ranks on this machine, which are those of one or several nodes of the mesh
+    int machine_ranks = 1;
     Topology topology;
-    std::vector<int> cores;  // of this node, for all its ranks
+    std::vector<int> cores;  // of this machine, for all its ranks
     bool pin = true;
     double timeout_s = 60;
     std::unique_ptr<Exchange> exchange;
-    std::array<std::unique_ptr<Communicator>, kLanes> libraries;  // by lane: collectives of two lanes never meet
+    std::array<Libraries, kLanes> libraries;  // of two lanes, since their collectives must not meet
     LibraryThreads library_threads = LibraryThreads::kAny;
     std::unique_ptr<Sharing> sharing;
     Board board;
@@ -38,10 +42,11 @@ class HostRank final : public Rank {
   explicit HostRank(Parts parts);
 
   int rank() const override { return parts_.rank; }
-  int size() const override { return parts_.size; }
+  int size() const override { return parts_.mesh.size(); }
+  const Mesh& mesh() const override { return parts_.mesh; }
   const Topology& topology() const override { return parts_.topology; }
   Exchange& exchange() override { return *parts_.exchange; }
-  Communicator& library() override { return *parts_.libraries[0]; }
+  Communicator& library(Group group) override { return *parts_.libraries[0][static_cast<size_t>(group)]; }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
@@ -52,6 +57,8 @@ class HostRank final : public Rank {
  private:
   absl::StatusOr<std::unique_ptr<Memory>> AllocateLocal(int64_t bytes);
   absl::StatusOr<std::unique_ptr<Memory>> AllocateSymmetric(int64_t bytes);
+  /// By rank of this node: whether it shares a core with this rank, where each has so many blocks.
+  std::vector<unsigned char> Near(int blocks) const;
   /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line that differs.
   absl::Status CheckSame(absl::string_view what, const std::string& mine);
   /// OK when the library may be called from the plan's lanes.
@@ -69,7 +76,7 @@ class HostRank final : public Rank {
 /// Where block 0, 1, ... of a rank run: its own core first, then those that no rank has, then everybody's.
 std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, int local_ranks);
 
-/// By rank of the node: whether it may need a core of `local_rank`, each with so many blocks, to get further. Where threads are
+/// By rank of the machine: whether it may need a core of `local_rank`, each with so many blocks, to get further. Where threads are
 /// more than cores and not pinned, all may.
 std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank, int local_ranks, int blocks,
                                         bool pin);

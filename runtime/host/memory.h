@@ -56,8 +56,8 @@ class HostMemory final : public Memory {
 class Sharing {
  public:
   virtual ~Sharing() = default;
-  /// Collective; the ranks agree on `bytes` already. Returns all ranks' regions, each populated by its owner, or on
-  /// every rank the first error.
+  /// Collective; the ranks agree on `bytes` already. Returns, by world rank, the regions of this node's ranks, each
+  /// populated by its owner, and null for the others; or on every rank the first error.
   virtual absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) = 0;
 };
 

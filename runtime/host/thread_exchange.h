@@ -39,14 +39,15 @@ class ThreadExchange final : public Exchange {
   unsigned round_ = 0;
 };
 
-/// Threads see each other's memory as it is; the regions only need to be handed around.
+/// Threads see each other's memory as it is; the regions only need to be handed around, in a node.
 class ThreadSharing final : public Sharing {
  public:
-  explicit ThreadSharing(Exchange& exchange) : exchange_(exchange) {}
+  ThreadSharing(Exchange& exchange, const Members& node) : exchange_(exchange), node_(node) {}
   absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override;
 
  private:
   Exchange& exchange_;
+  Members node_;
 };
 
 }  // namespace coconet

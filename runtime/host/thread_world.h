@@ -4,12 +4,14 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "runtime/mesh.h"
 #include "runtime/rank.h"
 
 namespace coconet {
 
 /// Runs `body` on `ranks` threads of this process, each a rank; see RunWorld.
-absl::Status RunThreadWorld(int ranks, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body);
+absl::Status RunThreadWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
+                            const std::function<absl::Status(Rank&)>& body);
 
 }  // namespace coconet
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/host/cpu.h"
@@ -20,34 +21,44 @@ struct Case {
   const char* name;
   Check check;
   int ranks;
+  WorldShape shape = {};
 };
 
 class ThreadWorld : public testing::TestWithParam<Case> {};
 
 TEST_P(ThreadWorld, Does) {
-  EXPECT_EQ(RunThreadWorld(GetParam().ranks, kTimeout, true, GetParam().check), absl::OkStatus());
+  const Case& c = GetParam();
+  EXPECT_EQ(RunThreadWorld(c.ranks, c.shape, kTimeout, true, c.check), absl::OkStatus());
 }
 
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
-  for (int ranks : {1, 2, 3, 4, 8}) {
-    cases.push_back({"Exchange", CheckExchange, ranks});
-    cases.push_back({"Collectives", CheckCollectives, ranks});
-    cases.push_back({"Memory", CheckMemory, ranks});
-    cases.push_back({"Plans", CheckPlans, ranks});
-    cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks});
-    cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks});
-    cases.push_back({"CollectivesOnBothLanes", CheckCollectivesOnBothLanes, ranks});
-  }
+  const auto add = [&](int ranks, const WorldShape& shape) {
+    cases.push_back({"Exchange", CheckExchange, ranks, shape});
+    cases.push_back({"Collectives", CheckCollectives, ranks, shape});
+    cases.push_back({"LargeCollectives", CheckLargeCollectives, ranks, shape});
+    cases.push_back({"CollectiveSteps", CheckCollectiveSteps, ranks, shape});
+    cases.push_back({"Memory", CheckMemory, ranks, shape});
+    cases.push_back({"Plans", CheckPlans, ranks, shape});
+    cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks, shape});
+    cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, shape});
+    cases.push_back({"CollectivesOnBothLanes", CheckCollectivesOnBothLanes, ranks, shape});
+  };
+  for (int ranks : {1, 2, 3, 4, 8}) add(ranks, {});
+  add(4, {.stages = 1, .nodes = 2});
+  add(6, {.stages = 1, .nodes = 3});
+  add(6, {.stages = 3, .nodes = 0});
+  add(8, {.stages = 2, .nodes = 4});
   return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ThreadWorld, testing::ValuesIn(AllCases()), [](const auto& info) {
-  return info.param.name + std::to_string(info.param.ranks);
+  const Case& c = info.param;
+  return c.name + std::to_string(c.ranks) + "x" + std::to_string(c.shape.stages) + "x" + std::to_string(c.shape.nodes);
 });
 
 absl::Status OnThreads(int ranks, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
-  return RunThreadWorld(ranks, timeout_s, true, body);
+  return RunThreadWorld(ranks, {}, timeout_s, true, body);
 }
 
 // What every rank of a failing world returned from `body`.
@@ -68,6 +79,25 @@ int64_t EntriesOf(const char* folder) {
 TEST(ThreadWorldFailure, NamesStepFlagAndAbsentRankAtTheDeadline) {
   EXPECT_EQ(OnThreads(2, 60, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
   EXPECT_EQ(OnThreads(4, 60, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
+}
+
+TEST(ThreadWorldFailure, OfAKernelNamesTheRankInTheWorld) {
+  EXPECT_EQ(RunThreadWorld(4, {.nodes = 2}, 60, true, [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
+            absl::OkStatus());
+}
+
+TEST(ThreadWorldFailure, ReachesOtherNodesAndStages) {
+  for (Group group : kAllGroups) {
+    const absl::Status status = RunThreadWorld(8, {.stages = 2, .nodes = 4}, 60, true, [&](Rank& rank) {
+      if (rank.rank() == 7) return absl::DataLossError("bad page");
+      float x[2] = {}, y[2] = {};
+      while (true) {
+        RETURN_IF_ERROR(rank.library(group).AllReduce(x, y, 2, DType::kF32, ReduceKind::kSum));
+        RETURN_IF_ERROR(rank.library(group).Send(x, y, 2, DType::kF32, 1));
+      }
+    });
+    EXPECT_EQ(status, absl::DataLossError("bad page"));
+  }
 }
 
 TEST(ThreadWorldFailure, IsTheFirstErrorThatARankHadOfItsOwn) {
@@ -136,6 +166,7 @@ TEST(ThreadWorldFailure, ReachesTheRankThatComesAfterTheDeadline) {
 
 TEST(ThreadWorldFailure, OfBindingIsTheSameOnAllRanks) {
   EXPECT_EQ(OnThreads(3, 60, CheckBindErrors), absl::OkStatus());
+  EXPECT_EQ(RunThreadWorld(8, {.stages = 2, .nodes = 4}, 60, true, CheckBindErrors), absl::OkStatus());
 }
 
 TEST(ThreadWorldAfterwards, LeavesNothingBehind) {

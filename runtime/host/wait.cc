@@ -14,6 +14,8 @@ constexpr int64_t kSpinNs = 2000;          // some round trips between cores; lo
 constexpr int64_t kSleepAfterNs = 1000000; // idle for so long, a wait may cost 0.1 ms more
 constexpr int64_t kSleepNs = 50000;        // about the timer slack: shorter sleeps end no sooner
 constexpr unsigned kYieldsPerClockRead = 16;
+constexpr unsigned kWakefulPauses = 8;     // of a Dozer: none costs less than its poll, about 1 us
+constexpr int64_t kLongestDozeNs = 200000; // at 250 MB/s, 50 KB come meanwhile: less than is under way
 
 int64_t NowNs() {
   timespec now;
@@ -78,6 +80,17 @@ void SleepUntilReached(const std::atomic<unsigned>& flag, unsigned epoch, unsign
 void Publish(std::atomic<unsigned>& flag, unsigned epoch) {
   flag.store(epoch, std::memory_order_release);
   flag.notify_all();
+}
+
+bool Dozer::Pause() {
+  const unsigned pause = pauses_++;
+  if (pause < kWakefulPauses) return true;
+  const int64_t now = NowNs();
+  if (start_ns_ == 0) start_ns_ = now;
+  if (now - start_ns_ >= timeout_ns_) return false;
+  const timespec sleep{0, std::min<int64_t>(kSleepNs * (pause - kWakefulPauses + 1), kLongestDozeNs)};
+  nanosleep(&sleep, nullptr);
+  return true;
 }
 
 }  // namespace coconet

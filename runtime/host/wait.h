@@ -53,6 +53,23 @@ class Pauser {
   bool sleeping_ = false;
 };
 
+/// The course of one wait for the network, which takes from 50 us to seconds: some polls, then sleeps between polls, of
+/// 50 us first and 200 us later. A core that waits so has most of its time for others; polls without sleep take it whole,
+/// and yields hand it to them for a scheduler's slice each.
+class Dozer {
+ public:
+  explicit Dozer(int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
+  /// Pauses; false after the deadline.
+  bool Pause();
+  /// Something came: the wait begins anew.
+  void Reset() { *this = Dozer(timeout_ns_); }
+
+ private:
+  int64_t timeout_ns_;
+  int64_t start_ns_ = 0;
+  unsigned pauses_ = 0;
+};
+
 enum class WaitEnd : uint8_t { kReady, kInVain, kDeadline };
 
 /// Waits until `ready()`. `in_vain()`, which costs more than `ready()`, is asked from the first yield on, and ends

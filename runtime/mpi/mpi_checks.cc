@@ -1,11 +1,15 @@
-// One rank of the tests of MPI processes: mpi_test starts it through mpirun, with the name of a check.
+// One rank of the tests of MPI processes: mpi_test and the cluster's test start it through mpirun, with the name of a check,
+// and, where the world has more than one, how many stages and (0: as there are) nodes.
 
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -20,6 +24,8 @@ namespace {
 absl::Status CheckAll(Rank& rank) {
   RETURN_IF_ERROR(CheckExchange(rank));
   RETURN_IF_ERROR(CheckCollectives(rank));
+  RETURN_IF_ERROR(CheckLargeCollectives(rank));
+  RETURN_IF_ERROR(CheckCollectiveSteps(rank));
   RETURN_IF_ERROR(CheckMemory(rank));
   RETURN_IF_ERROR(CheckPlans(rank));
   RETURN_IF_ERROR(CheckMatrixProducts(rank));
@@ -29,18 +35,30 @@ absl::Status CheckAll(Rank& rank) {
   return CheckDeadline(rank, 0.2);
 }
 
+/// What MPI sees of a cluster of two nodes with two ranks each.
+absl::Status CheckTwoNodes(Rank& rank) {
+  const Mesh& mesh = rank.mesh();
+  if (rank.topology().nodes == 2 && rank.topology().ranks_per_node == 2) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
+}
+
 /// A rank whose library cuts everything into pieces, as for more elements than MPI can count.
 class InSmallPieces final : public Rank {
  public:
-  InSmallPieces(Rank& rank, std::unique_ptr<MpiOps> ops)
+  InSmallPieces(Rank& rank, std::unique_ptr<MpiOps> ops, Board board)
       : rank_(rank),
-        library_(MPI_COMM_WORLD, rank.rank(), rank.size(), std::move(ops),
-                 [](absl::string_view) { return absl::OkStatus(); }, /*limit=*/100) {}
+        library_(MPI_COMM_WORLD, GroupOf(rank.mesh(), Group::kStage, rank.rank()), std::move(ops),
+                 [](absl::string_view) { return absl::OkStatus(); }, /*limit=*/100,
+                 std::make_unique<MpiTraffic>(MPI_COMM_WORLD, 0, rank.rank(), 1, 60, board, [] {}), rank.rank(),
+                 Column(rank.mesh(), rank.rank())) {}
   int rank() const override { return rank_.rank(); }
   int size() const override { return rank_.size(); }
   const Topology& topology() const override { return rank_.topology(); }
   Exchange& exchange() override { return rank_.exchange(); }
-  Communicator& library() override { return library_; }
+  const Mesh& mesh() const override { return rank_.mesh(); }
+  Communicator& library(Group group) override {
+    return group == Group::kAcross ? rank_.library(group) : library_;
+  }
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override {
     return rank_.Allocate(bytes, symmetric);
   }
@@ -58,7 +76,8 @@ class InSmallPieces final : public Rank {
 
 absl::Status CheckPieces(Rank& rank) {
   ASSIGN_OR_RETURN(std::unique_ptr<MpiOps> ops, MpiOps::Create());
-  InSmallPieces pieces(rank, std::move(ops));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> nobody_left, rank.Allocate(Board::Bytes(rank.size()), false));
+  InSmallPieces pieces(rank, std::move(ops), Board(nobody_left->own(), rank.size()));
   return CheckCollectives(pieces);
 }
 
@@ -73,6 +92,13 @@ absl::Status LeaveLibrary(Rank& rank) {
   float x = 1;
   if (IsLast(rank)) return absl::DataLossError("bad page");
   return rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum);
+}
+
+/// A send to it, and from it, is in vain.
+absl::Status LeaveSend(Rank& rank) {
+  float x = 1, y = 0;
+  if (IsLast(rank)) return absl::DataLossError("bad page");
+  while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
 }
 
 absl::Status LeaveLanes(Rank& rank) { return LeaveOthersInBothLanes(rank, absl::DataLossError("bad page")); }
@@ -93,6 +119,29 @@ absl::Status DieOutsideLibrary(Rank& rank) {
     RETURN_IF_ERROR(rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum));
   }
   return absl::OkStatus();
+}
+
+/// In the midst of a large one, when all are at it.
+absl::Status DieInsideLibrary(Rank& rank) {
+  std::vector<float> x(size_t{4} << 20), y(x.size());
+  RETURN_IF_ERROR(rank.library().AllReduce(x.data(), y.data(), 1, DType::kF32, ReduceKind::kSum));
+  if (IsLast(rank)) {
+    std::thread([] {
+      usleep(20000);
+      raise(SIGKILL);
+    }).detach();
+  }
+  while (true) {
+    RETURN_IF_ERROR(rank.library().AllReduce(x.data(), y.data(), static_cast<int64_t>(x.size()), DType::kF32,
+                                             ReduceKind::kSum));
+  }
+}
+
+absl::Status DieOutsideSend(Rank& rank) {
+  float x = 1, y = 0;
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  if (IsLast(rank)) raise(SIGKILL);
+  while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
 }
 
 absl::Status DieInStep(Rank& rank) {
@@ -116,20 +165,25 @@ struct Check {
 };
 constexpr Check kChecks[] = {
     {"all", CheckAll, 60},
+    {"collectives", CheckCollectives, 60},
+    {"two-nodes", CheckTwoNodes, 60},
     {"lanes", CheckCollectivesOnBothLanes, 60},
     {"pieces", CheckPieces, 60},
     {"leave-exchange", LeaveExchange, 60},
     {"leave-library", LeaveLibrary, 60},
+    {"leave-send", LeaveSend, 60},
     {"leave-step", LeaveStep, 60},
     {"leave-lanes", LeaveLanes, 60},
     {"die-exchange", DieOutsideExchange, 1},
     {"die-library", DieOutsideLibrary, 1},
+    {"die-in-library", DieInsideLibrary, 1},
+    {"die-send", DieOutsideSend, 1},
     {"die-step", DieInStep, 1},
     {"hold", Hold, 60},
 };
 
 /// The first letters "own-" make this program start and end MPI itself, as a user's may.
-int Run(const char* name) {
+int Run(const char* name, int stages, int nodes) {
   constexpr char kOwn[] = "own-";
   const bool own = std::strncmp(name, kOwn, std::strlen(kOwn)) == 0;
   if (own) MPI_Init(nullptr, nullptr);
@@ -143,8 +197,10 @@ int Run(const char* name) {
       if (write(STDOUT_FILENO, line.data(), line.size()) < 0) return absl::InternalError("write");
       return status;
     };
-    absl::Status status = RunWorld({.timeout_s = check.timeout_s}, body);
-    if (status.ok()) status = RunWorld({.timeout_s = check.timeout_s}, body);  // a process may have several worlds
+    const WorldOptions options{.stages = stages, .nodes = nodes, .timeout_s = check.timeout_s};
+    absl::Status status = RunWorld(options, body);
+    if (status.ok()) status = RunWorld(options, body);  // a process may have several worlds
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     if (own) MPI_Finalize();
     return status.ok() ? 0 : 1;
   }
@@ -155,4 +211,7 @@ int Run(const char* name) {
 }  // namespace
 }  // namespace coconet
 
-int main(int argc, char** argv) { return argc == 2 ? coconet::Run(argv[1]) : 2; }
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  return coconet::Run(argv[1], argc > 2 ? std::atoi(argv[2]) : 1, argc > 3 ? std::atoi(argv[3]) : 0);
+}

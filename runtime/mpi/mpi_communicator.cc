@@ -96,9 +96,15 @@ MPI_Op MpiOps::Of(DType dtype, ReduceKind kind) const {
   return NativeOp(dtype, kind);
 }
 
-MpiCommunicator::MpiCommunicator(MPI_Comm comm, int rank, int size, std::unique_ptr<MpiOps> ops, Gate gate,
-                                 int64_t limit)
-    : comm_(comm), rank_(rank), size_(size), ops_(std::move(ops)), gate_(std::move(gate)), limit_(limit) {}
+MpiCommunicator::MpiCommunicator(MPI_Comm comm, const Members& group, std::unique_ptr<MpiOps> ops, Gate gate,
+                                 int64_t limit, std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column)
+    : MpiSender(std::move(traffic), rank, column),
+      comm_(comm),
+      rank_(group.Index(rank)),
+      size_(group.size),
+      ops_(std::move(ops)),
+      gate_(std::move(gate)),
+      limit_(limit) {}
 
 absl::Status MpiCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype));
@@ -151,6 +157,56 @@ absl::Status MpiCommunicator::AllGather(const void* in, void* out, int64_t count
   for (int root = 0; root < size_; ++root) {
     RETURN_IF_ERROR(InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
       RETURN_IF_MPI(Bcast, At(out, (root * count + begin) * element), n, TypeOf(dtype), root, comm_);
+      return absl::OkStatus();
+    }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MpiCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) {
+  const int64_t element = static_cast<int64_t>(SizeOf(dtype));
+  if (rank_ == root) CopyUnlessSame(out, in, count * element);
+  if (size_ == 1) return absl::OkStatus();
+  RETURN_IF_ERROR(gate_("Broadcast"));
+  return InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
+    RETURN_IF_MPI(Bcast, At(out, begin * element), n, TypeOf(dtype), root, comm_);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status MpiCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int root) {
+  const int64_t element = static_cast<int64_t>(SizeOf(dtype));
+  if (size_ == 1) {
+    CopyUnlessSame(out, in, count * element);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(gate_("Reduce"));
+  RETURN_IF_ERROR(InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
+    RETURN_IF_MPI(Reduce, At(in, begin * element), At(out, begin * element), n, TypeOf(dtype), ops_->Of(dtype, kind),
+                  root, comm_);
+    return absl::OkStatus();
+  }));
+  if (rank_ != root) std::memset(out, 0, count * element);
+  return absl::OkStatus();
+}
+
+absl::Status MpiCommunicator::AllToAll(const void* in, void* out, int64_t count, DType dtype) {
+  const int64_t element = static_cast<int64_t>(SizeOf(dtype));
+  if (size_ == 1) {
+    CopyUnlessSame(out, in, count * element);
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(gate_("AllToAll"));
+  if (count <= limit_ / size_) {
+    RETURN_IF_MPI(Alltoall, in, static_cast<int>(count), TypeOf(dtype), out, static_cast<int>(count), TypeOf(dtype),
+                  comm_);
+    return absl::OkStatus();
+  }
+  for (int step = 0; step < size_; ++step) {
+    const int to = (rank_ + step) % size_, from = (rank_ - step + size_) % size_;
+    RETURN_IF_ERROR(InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
+      RETURN_IF_MPI(Sendrecv, At(in, (to * count + begin) * element), n, TypeOf(dtype), to, 0,
+                    At(out, (from * count + begin) * element), n, TypeOf(dtype), from, 0, comm_, MPI_STATUS_IGNORE);
       return absl::OkStatus();
     }));
   }

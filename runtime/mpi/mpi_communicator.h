@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/mpi/mpi_sender.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -29,23 +30,27 @@ class MpiOps {
   MPI_Op half_[2][3] = {};  // [f16, bf16][kind]
 };
 
-/// The library tier between MPI processes. Uses `comm` alone, and does not own it.
-class MpiCommunicator final : public Communicator {
+/// The library tier between MPI processes of one machine: MPI's own collectives. Uses `comm`, whose ranks are the group's,
+/// alone, and does not own it.
+class MpiCommunicator final : public MpiSender {
  public:
   /// Waits, with a deadline, until all ranks have come: MPI's own collectives would wait for ever. The argument names
   /// the operation.
   using Gate = std::function<absl::Status(absl::string_view)>;
   /// `limit`: elements in one MPI call, over all ranks; MPI counts with ints.
-  MpiCommunicator(MPI_Comm comm, int rank, int size, std::unique_ptr<MpiOps> ops, Gate gate, int64_t limit);
+  MpiCommunicator(MPI_Comm comm, const Members& group, std::unique_ptr<MpiOps> ops, Gate gate, int64_t limit,
+                  std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column);
 
-  absl::string_view name() const override { return "mpi"; }
   absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
   absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
   absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype) override;
+  absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) override;
+  absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int root) override;
+  absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;
 
  private:
   MPI_Comm comm_;
-  int rank_;
+  int rank_;  // in the group
   int size_;
   std::unique_ptr<MpiOps> ops_;
   Gate gate_;

@@ -94,7 +94,10 @@ absl::Status MpiExchange::Await(Round& round) {
         status = ToStatus(MPI_Test(&round.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
         return done != 0 || !status.ok();
       },
-      [&] { return board_.has_value() && !board_->Left().ok(); });
+      [&] {
+        listen_();
+        return board_.has_value() && !board_->Left().ok();
+      });
   switch (end) {
     case WaitEnd::kReady: return status;
     case WaitEnd::kInVain: return board_->Left();

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,8 +22,11 @@ class MpiExchange final : public Exchange {
   MpiExchange(MPI_Comm comm, int rank, int size, WaitTerms terms)
       : comm_(comm), rank_(rank), size_(size), terms_(terms) {}
 
-  /// From now on a rank of this node that leaves ends waits at once.
-  void Watch(Board board) { board_ = board; }
+  /// From now on a rank that leaves ends waits at once. `listen` puts on the board what is heard from other nodes.
+  void Watch(Board board, std::function<void()> listen) {
+    board_ = std::move(board);
+    listen_ = std::move(listen);
+  }
   /// The policy is known when the ranks know each other.
   void SetTerms(const WaitTerms& terms) { terms_ = terms; }
 
@@ -46,6 +50,7 @@ class MpiExchange final : public Exchange {
   int size_;
   WaitTerms terms_;
   std::optional<Board> board_;
+  std::function<void()> listen_ = [] {};
   absl::Status first_error_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "coconet/base/status.h"
+#include "runtime/host/board.h"
 #include "runtime/host/wait.h"
 #include "runtime/mpi/mpi_status.h"
 
@@ -22,17 +23,23 @@ Ending& TheEnding() {
   return ending;
 }
 
-/// MPI_Finalize would wait for ever for a rank that died. Then this process ends without, and the launcher says so.
-void EndMpi() {
-  int finalized = 0, all_came = 0;
-  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+/// True when all processes have come before the deadline.
+bool AllCome(MPI_Comm comm, double timeout_s) {
   MPI_Request request;
-  if (MPI_Ibarrier(TheEnding().comm, &request) != MPI_SUCCESS) return;
-  const WaitTerms terms{.spins = 0, .timeout_ns = static_cast<int64_t>(TheEnding().timeout_s * 1e9)};
+  if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS) return false;
+  const WaitTerms terms{.spins = 0, .timeout_ns = static_cast<int64_t>(timeout_s * 1e9)};
+  int all_came = 0;
   WaitUntil(
       terms, [&] { return MPI_Test(&request, &all_came, MPI_STATUS_IGNORE) != MPI_SUCCESS || all_came; },
       [] { return false; });
-  if (all_came) MPI_Finalize();
+  return all_came != 0;
+}
+
+/// MPI_Finalize would wait for ever for a rank that died. Then this process ends without, and the launcher says so.
+void EndMpi() {
+  int finalized = 0;
+  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+  if (AllCome(TheEnding().comm, TheEnding().timeout_s)) MPI_Finalize();
 }
 
 }  // namespace
@@ -52,6 +59,12 @@ absl::Status BeginMpi(double timeout_s) {
   RETURN_IF_MPI(Comm_set_errhandler, TheEnding().comm, MPI_ERRORS_RETURN);
   std::atexit(EndMpi);
   return absl::OkStatus();
+}
+
+absl::Status MeetAll(double timeout_s) {
+  if (AllCome(MPI_COMM_WORLD, timeout_s)) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("RunWorld: waited ", timeout_s, " s for the other ranks; one ", kDeadlineAdvice));
 }
 
 }  // namespace coconet

@@ -15,7 +15,7 @@
 namespace coconet {
 namespace {
 
-absl::StatusOr<int> LowestRankOnNode(MPI_Comm comm, int rank) {
+absl::StatusOr<int> LowestRankOnMachine(MPI_Comm comm, int rank) {
   MPI_Comm node;
   RETURN_IF_MPI(Comm_split_type, comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
   int lowest = rank;
@@ -36,22 +36,16 @@ std::vector<int> ParseNumbers(absl::string_view text) {
 
 }  // namespace
 
-int Place::node_count() const {
-  int count = 0;
-  for (size_t rank = 0; rank < nodes.size(); ++rank) count += nodes[rank] == static_cast<int>(rank);
-  return count;
-}
-
 absl::StatusOr<Place> FindPlace(MPI_Comm comm, Exchange& exchange, int rank) {
   Place place;
-  ASSIGN_OR_RETURN(place.node, LowestRankOnNode(comm, rank));
+  ASSIGN_OR_RETURN(const int machine, LowestRankOnMachine(comm, rank));
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   exchange.AllGather(absl::StrCat(place.node, ":", absl::StrJoin(AllowedCores(), ","))));
+                   exchange.AllGather(absl::StrCat(machine, ":", absl::StrJoin(AllowedCores(), ","))));
   std::vector<std::vector<int>> masks;
   for (size_t peer = 0; peer < all.size(); ++peer) {
     const std::pair<std::string, std::string> fields = absl::StrSplit(all[peer], ':');
-    place.nodes.push_back(ParseNumbers(fields.first)[0]);
-    if (place.nodes.back() != place.node) continue;
+    place.machines.push_back(ParseNumbers(fields.first)[0]);
+    if (place.machines.back() != machine) continue;
     if (static_cast<int>(peer) == rank) place.local_rank = static_cast<int>(masks.size());
     masks.push_back(ParseNumbers(fields.second));
   }

@@ -24,9 +24,5 @@ TEST(CoresOfNode, AreTheRanksOwnThenTheOthers) {
   EXPECT_EQ(CoresOfNode({{0, 1}, {0, 1}, {0, 1}}, {0, 1, 0}), (Cores{0, 1}));
 }
 
-TEST(Place, CountsNodesByTheirLowestRanks) {
-  EXPECT_EQ((Place{.nodes = {0, 0, 2, 2, 4}}).node_count(), 3);
-}
-
 }  // namespace
 }  // namespace coconet

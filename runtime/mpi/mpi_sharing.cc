@@ -99,15 +99,16 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> MpiSharing::Share(int64_t b
   ASSIGN_OR_RETURN(const std::vector<std::string> offers,
                    exchange_.AllGather({reinterpret_cast<const char*>(&offer), sizeof offer}));
 
-  std::vector<std::shared_ptr<Region>> regions(nodes_.size());
+  std::vector<std::shared_ptr<Region>> regions(offers.size());
   regions[rank_] = own->region;
   absl::Status mapped;
-  for (size_t peer = 0; peer < regions.size() && mapped.ok(); ++peer) {
-    if (static_cast<int>(peer) == rank_ || nodes_[peer] != nodes_[rank_]) continue;
+  for (int i = 0; i < node_.size && mapped.ok(); ++i) {
+    const int peer = node_.Rank(i);
+    if (peer == rank_) continue;
     Offer theirs;
     CC_CHECK(offers[peer].size() == sizeof theirs);
     std::memcpy(&theirs, offers[peer].data(), sizeof theirs);
-    absl::StatusOr<std::shared_ptr<Region>> region = MapPeer(theirs, static_cast<int>(peer), bytes);
+    absl::StatusOr<std::shared_ptr<Region>> region = MapPeer(theirs, peer, bytes);
     mapped = region.status();
     if (region.ok()) regions[peer] = *std::move(region);
   }

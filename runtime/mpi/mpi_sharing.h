@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/host/memory.h"
+#include "runtime/mesh.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -15,16 +16,15 @@ namespace coconet {
 /// checks that both processes belong to one user.)
 class MpiSharing final : public Sharing {
  public:
-  /// `nodes`: each rank's node. Ranks on other nodes take part, and see nothing.
-  MpiSharing(Exchange& exchange, int rank, std::vector<int> nodes)
-      : exchange_(exchange), rank_(rank), nodes_(std::move(nodes)) {}
+  /// `node`: the ranks that see each other's. Those of other nodes take part.
+  MpiSharing(Exchange& exchange, int rank, const Members& node) : exchange_(exchange), rank_(rank), node_(node) {}
 
   absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override;
 
  private:
   Exchange& exchange_;
   int rank_;
-  std::vector<int> nodes_;
+  Members node_;
 };
 
 }  // namespace coconet

@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -66,6 +67,33 @@ TEST_P(Mpi, DoesWhatEveryWorldMust) {
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
 }
 
+/// What mpi_checks takes beside the name of a check.
+struct Shape {
+  int ranks, stages, nodes;
+};
+std::string Arguments(const Shape& shape) { return absl::StrCat(" ", shape.stages, " ", shape.nodes); }
+
+class MpiShapes : public testing::TestWithParam<Shape> {};
+INSTANTIATE_TEST_SUITE_P(Of, MpiShapes,
+                         testing::Values(Shape{4, 1, 2}, Shape{4, 1, 4}, Shape{4, 2, 2}, Shape{4, 2, 4}, Shape{3, 3, 0}),
+                         [](const auto& info) {
+                           const Shape& shape = info.param;
+                           return absl::StrCat(shape.ranks, "Ranks", shape.stages, "Stages", shape.nodes, "Nodes");
+                         });
+
+TEST_P(MpiShapes, DoWhatEveryWorldMust) {
+  const Outcome outcome = RunMpi(Command(GetParam().ranks, "all" + Arguments(GetParam())));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.lines, SizeIs(2 * GetParam().ranks)) << outcome.output;
+  EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+}
+
+TEST(MpiShapes, ThatTheRanksDoNotMakeAreRefused) {
+  const Outcome outcome = RunMpi(Command(3, "all" + Arguments({3, 2, 0})));
+  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("INVALID_ARGUMENT: RunWorld: 3 ranks do not make 2 equal stages"));
+}
+
 TEST(MpiLibrary, CutsWhatMpiCannotCount) {
   const Outcome outcome = RunMpi(Command(3, "pieces"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
@@ -106,6 +134,44 @@ TEST_P(MpiLeave, EndsTheOthersWaitsAtOnce) {
   }
   EXPECT_EQ(outcome.lines[2], "rank 2: DATA_LOSS: bad page");
   EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
+}
+
+/// Checks that fail, in worlds whose ranks share no memory.
+struct Apart {
+  const char* check;
+  Shape shape;
+};
+std::string Name(const testing::TestParamInfo<Apart>& info) {
+  return absl::StrReplaceAll(info.param.check, {{"-", "_"}});
+}
+
+class MpiLeaveApart : public testing::TestWithParam<Apart> {};
+INSTANTIATE_TEST_SUITE_P(In, MpiLeaveApart,
+                         testing::Values(Apart{"leave-exchange", {4, 1, 2}}, Apart{"leave-library", {4, 1, 2}},
+                                         Apart{"leave-send", {4, 2, 2}}),
+                         Name);
+
+TEST_P(MpiLeaveApart, EndsTheOthersWaitsAtOnce) {
+  const Outcome outcome = RunMpi(Command(4, GetParam().check + Arguments(GetParam().shape)));
+  EXPECT_NE(outcome.exit_code, 0);
+  ASSERT_THAT(outcome.lines, SizeIs(4)) << outcome.output;
+  for (int rank : {0, 1, 2}) EXPECT_THAT(outcome.lines[rank], EndsWith("rank 3 left: DATA_LOSS: bad page"));
+  EXPECT_EQ(outcome.lines[3], "rank 3: DATA_LOSS: bad page");
+  EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
+}
+
+class MpiDeathApart : public testing::TestWithParam<Apart> {};
+INSTANTIATE_TEST_SUITE_P(In, MpiDeathApart,
+                         testing::Values(Apart{"die-exchange", {4, 1, 2}}, Apart{"die-library", {4, 1, 2}},
+                                         Apart{"die-in-library", {4, 1, 2}}, Apart{"die-send", {4, 2, 2}}),
+                         Name);
+
+TEST_P(MpiDeathApart, IsAnErrorOfTheOthersAtTheDeadline) {
+  const Outcome outcome = RunMpi(Command(4, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
+  ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
+  EXPECT_THAT(outcome.lines, Contains(HasSubstr("DEADLINE_EXCEEDED: "))) << outcome.output;
+  for (const std::string& line : outcome.lines) EXPECT_THAT(line, HasSubstr("waited 1 s for ")) << outcome.output;
+  EXPECT_LT(outcome.seconds, 15);
 }
 
 class MpiDeath : public testing::TestWithParam<const char*> {};

@@ -2,7 +2,8 @@
 
 namespace coconet {
 
-absl::Status RunMpiWorld(double /*timeout_s*/, bool /*pin*/, const std::function<absl::Status(Rank&)>& /*body*/) {
+absl::Status RunMpiWorld(const WorldShape& /*shape*/, double /*timeout_s*/, bool /*pin*/,
+                         const std::function<absl::Status(Rank&)>& /*body*/) {
   return absl::UnavailableError(
       "RunWorld: this process was started by an MPI launcher, but this build has no MPI; install libopenmpi-dev and "
       "build again");

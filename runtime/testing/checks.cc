@@ -5,79 +5,13 @@
 #include <cstring>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/host/budget.h"
 #include "runtime/testing/kernels.h"
+#include "runtime/testing/values.h"
 
 namespace coconet {
 namespace {
-
-template <class... Args>
-absl::Status Wrong(const Args&... args) {
-  return absl::InternalError(absl::StrCat(args...));
-}
-
-/// What `rank` has at `index`: small, so that sums are exact in every type, and positive, so that they are in u8.
-double Value(int rank, int64_t index, DType dtype) {
-  if (dtype == DType::kBool) return (index + rank) % 3 == 0;
-  return static_cast<double>((index * 7 + rank * 5) % 11 + 1);
-}
-
-double Combined(int ranks, int64_t index, DType dtype, ReduceKind kind) {
-  double all = Value(0, index, dtype);
-  for (int rank = 1; rank < ranks; ++rank) {
-    const double next = Value(rank, index, dtype);
-    switch (kind) {
-      case ReduceKind::kSum: all += next; break;
-      case ReduceKind::kMax: all = std::max(all, next); break;
-      case ReduceKind::kMin: all = std::min(all, next); break;
-    }
-  }
-  return dtype == DType::kBool ? all != 0 : all;
-}
-
-std::vector<char> Values(int rank, int64_t begin, int64_t count, DType dtype) {
-  std::vector<char> data(count * SizeOf(dtype));
-  for (int64_t i = 0; i < count; ++i) StoreElement(dtype, data.data(), i, Value(rank, begin + i, dtype));
-  return data;
-}
-
-template <class Expected>
-absl::Status Compare(absl::string_view what, DType dtype, const std::vector<char>& have, int64_t count,
-                     Expected expected) {
-  for (int64_t i = 0; i < count; ++i) {
-    const double value = LoadElement(dtype, have.data(), i);
-    if (value == expected(i)) continue;
-    return Wrong(what, " of ", Name(dtype), "[", count, "]: want ", expected(i), " at ", i, ", have ", value);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckReductions(Rank& rank, DType dtype, ReduceKind kind, int64_t count) {
-  const int size = rank.size();
-  std::vector<char> out(count * SizeOf(dtype));
-  const auto all = [&](int64_t i) { return Combined(size, i, dtype, kind); };
-  std::vector<char> in = Values(rank.rank(), 0, count, dtype);
-  RETURN_IF_ERROR(rank.library().AllReduce(in.data(), out.data(), count, dtype, kind));
-  RETURN_IF_ERROR(Compare(absl::StrCat("AllReduce ", Name(kind)), dtype, out, count, all));
-  RETURN_IF_ERROR(rank.library().AllReduce(in.data(), in.data(), count, dtype, kind));
-  RETURN_IF_ERROR(Compare(absl::StrCat("AllReduce in place ", Name(kind)), dtype, in, count, all));
-
-  const std::vector<char> whole = Values(rank.rank(), 0, size * count, dtype);
-  RETURN_IF_ERROR(rank.library().ReduceScatter(whole.data(), out.data(), count, dtype, kind));
-  return Compare(absl::StrCat("ReduceScatter ", Name(kind)), dtype, out, count,
-                 [&](int64_t i) { return Combined(size, rank.rank() * count + i, dtype, kind); });
-}
-
-absl::Status CheckGather(Rank& rank, DType dtype, int64_t count) {
-  const int size = rank.size();
-  const std::vector<char> in = Values(rank.rank(), 0, count, dtype);
-  std::vector<char> out(size * count * SizeOf(dtype));
-  RETURN_IF_ERROR(rank.library().AllGather(in.data(), out.data(), count, dtype));
-  return Compare("AllGather", dtype, out, size * count,
-                 [&](int64_t i) { return Value(static_cast<int>(i / count), i % count, dtype); });
-}
 
 /// A plan of OneShotSum bound to memory of its own.
 struct Bound {
@@ -90,7 +24,8 @@ struct Bound {
     RETURN_IF_ERROR(plan->Run());
     for (int64_t i = 0; i < count; ++i) {
       float want = 0;
-      for (int r = 0; r < rank.size(); ++r) want += static_cast<float>(Value(r + round, i, DType::kF32));
+      const Members node = GroupOf(rank.mesh(), Group::kNode, rank.rank());
+      for (int r = 0; r < node.size; ++r) want += static_cast<float>(Value(node.Rank(r) + round, i, DType::kF32));
       const float have = static_cast<float*>(out->own())[i];
       if (have != want) return Wrong("round ", round, " element ", i, ": want ", want, ", have ", have);
     }
@@ -103,8 +38,57 @@ absl::StatusOr<Bound> BindSum(Rank& rank, int64_t count, int blocks, double time
   ASSIGN_OR_RETURN(bound.in, rank.Allocate(count * 4, true));
   ASSIGN_OR_RETURN(bound.out, rank.Allocate(count * 4, false));
   Memory* const buffers[] = {bound.in.get(), nullptr, bound.out.get(), nullptr};
-  ASSIGN_OR_RETURN(bound.plan, rank.Bind(OneShotSum(rank.size(), count, blocks), HandWritten(), buffers, timeout_s));
+  ASSIGN_OR_RETURN(bound.plan, rank.Bind(OneShotSum(rank.mesh(), count, blocks), HandWritten(), buffers, timeout_s));
   return bound;
+}
+
+absl::Status Want(const absl::Status& expected, const absl::Status& have) {
+  return have == expected ? absl::OkStatus() : Wrong("want ", expected.ToString(), ", have ", have.ToString());
+}
+
+/// Plans for other worlds than this one.
+absl::Status CheckShapeErrors(const Plan& good, const std::function<absl::Status(const Plan&)>& bind) {
+  const auto text = [](const Plan& p) {
+    return absl::StrCat(p.ranks, " ranks", p.nodes == 1 ? "" : absl::StrCat(" on ", p.nodes, " nodes"),
+                        p.stages == 1 ? "" : absl::StrCat(" in each of ", p.stages, " stages"));
+  };
+  for (int Plan::*field : {&Plan::ranks, &Plan::nodes, &Plan::stages}) {
+    Plan bad = good;
+    bad.*field += 1;
+    RETURN_IF_ERROR(Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: plan: want one for ", text(good),
+                                                                 ", have ", text(bad))),
+                         bind(bad)));
+  }
+  return absl::OkStatus();
+}
+
+/// Collectives that make no sense; `good` has 100 elements each in buffers 0 and 2.
+absl::Status CheckCollectiveErrors(const Plan& good, const std::function<absl::Status(const Plan&)>& bind) {
+  using Kind = CollectiveStep::Kind;
+  const int64_t huge = std::numeric_limits<int64_t>::max() / 4 + 1;
+  const int ranks = good.ranks;
+  const struct {
+    CollectiveStep step;
+    std::string words;
+  } kBad[] = {
+      {{Kind::kAllReduce, {}, DType::kF32, 0, 3, 100, "x"}, "400 bytes in %3, have 4"},
+      {{Kind::kAllReduce, {}, DType::kF32, 0, 4, 100, "x"}, "a buffer of the plan, have %4"},
+      {{Kind::kAllReduce, {}, DType::kF32, 0, 2, huge, "x"},
+       absl::StrCat("a number of elements that %0 can hold, have ", huge)},
+      {{Kind::kAllReduce, {}, DType::kF32, 0, 2, -1, "x"}, "a number of elements that %0 can hold, have -1"},
+      {{Kind::kAllToAll, {}, DType::kF64, 0, 2, 100, "x"}, absl::StrCat(ranks * 800, " bytes in %0, have 400")},
+      {{Kind::kReduce, {}, DType::kF32, 0, 0, 100, "x"}, "two buffers, have one"},
+      {{Kind::kBroadcast, {}, DType::kF32, 0, 2, 100, "x", Group::kStage, ranks},
+       absl::StrCat("a root of 0 to ", ranks - 1, ", have ", ranks)},
+      {{Kind::kSend, {}, DType::kF32, 0, 2, 100, "x", Group::kNode}, "a send between stages, have one between other groups"},
+      {{Kind::kSend, {}, DType::kF32, 0, 2, 100, "x", Group::kStage, 0, 2}, "shift 1 or -1, have 2"},
+  };
+  for (const auto& [step, words] : kBad) {
+    Plan bad = good;
+    bad.steps.push_back(step);
+    RETURN_IF_ERROR(Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
+  }
+  return absl::OkStatus();
 }
 
 double Seconds() {
@@ -136,16 +120,6 @@ absl::Status CheckExchange(Rank& rank) {
   return disagreed == want ? absl::OkStatus() : Wrong("Agree: want ", want.ToString(), ", have ", disagreed.ToString());
 }
 
-absl::Status CheckCollectives(Rank& rank) {
-  for (DType dtype : kAllDTypes) {
-    for (int64_t count : {0, 1, 3, 64, 257, 5003}) {
-      for (ReduceKind kind : kAllReduceKinds) RETURN_IF_ERROR(CheckReductions(rank, dtype, kind, count));
-      RETURN_IF_ERROR(CheckGather(rank, dtype, count));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckMemory(Rank& rank) {
   for (int64_t bytes : {int64_t{0}, int64_t{100}, int64_t{5} << 20}) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory, rank.Allocate(bytes, true));
@@ -156,14 +130,18 @@ absl::Status CheckMemory(Rank& rank) {
       if (own[i] != 0) return Wrong("not zero-filled at ", i);
     }
     RETURN_IF_ERROR(rank.exchange().Barrier());
-    // Everybody writes its number to its own place in everybody's memory.
-    const int size = rank.size();
-    for (int64_t i = rank.rank(); i < bytes; i += size) {
-      for (int peer = 0; peer < size; ++peer) static_cast<char*>(memory->peer(peer))[i] = 1 + rank.rank();
+    // Everybody writes its number to its own place in the memory of everybody on its node.
+    const Members node = GroupOf(rank.mesh(), Group::kNode, rank.rank());
+    for (int peer = 0; peer < rank.size(); ++peer) {
+      char* theirs = static_cast<char*>(memory->peer(peer));
+      const bool here = node.Rank(0) <= peer && peer <= node.Rank(node.size - 1);
+      if ((theirs != nullptr) != here) return Wrong("memory of rank ", peer, here ? " is not" : " is", " reached");
+      for (int64_t i = node.Index(rank.rank()); here && i < bytes; i += node.size) theirs[i] = 1 + rank.rank();
     }
     RETURN_IF_ERROR(rank.exchange().Barrier());
     for (int64_t i = 0; i < bytes; ++i) {
-      if (own[i] != 1 + i % size) return Wrong("byte ", i, ": want ", 1 + i % size, ", have ", int(own[i]));
+      const int want = 1 + node.Rank(i % node.size);
+      if (own[i] != want) return Wrong("byte ", i, ": want ", want, ", have ", int(own[i]));
     }
   }
   for (bool symmetric : {false, true}) {
@@ -198,6 +176,11 @@ absl::Status CheckDeadline(Rank& rank, double timeout_s) {
   const int absent = rank.size() - 1;
   RETURN_IF_ERROR(bound.RunAndCheck(rank, 10, 0));
   if (rank.rank() == absent) return rank.exchange().Barrier();
+  const int first_of_node = absent - absent % rank.mesh().ranks;
+  if (rank.rank() < first_of_node) {  // on another node, whose kernels do not wait for it
+    RETURN_IF_ERROR(bound.RunAndCheck(rank, 10, 1));
+    return rank.exchange().Barrier();
+  }
   const double start = Seconds();
   const absl::Status status = bound.plan->Run();
   const double waited = Seconds() - start;
@@ -207,7 +190,7 @@ absl::Status CheckDeadline(Rank& rank, double timeout_s) {
                    ", flag enter[0]: want epoch 2, found 1; rank ", absent,
                    " may be dead or behind; COCONET_TIMEOUT sets the deadline");
   bool named = status == absl::DeadlineExceededError(absl::StrCat(step, rank.rank(), reason));
-  for (int first = 0; first < absent; ++first) {  // whose deadline came first, and stopped this rank
+  for (int first = first_of_node; first < absent; ++first) {  // whose deadline came first, and stopped this rank
     named |= status == absl::AbortedError(absl::StrCat(step, rank.rank(), ": rank ", first, " gave up: ", step, first,
                                                        reason));
   }
@@ -235,26 +218,22 @@ absl::Status LeaveOthersInAStep(Rank& rank, const absl::Status& why) {
 absl::Status CheckBindErrors(Rank& rank) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Memory> shared, rank.Allocate(400, true));
   ASSIGN_OR_RETURN(const std::unique_ptr<Memory> local, rank.Allocate(400, false));
-  const Plan good = OneShotSum(rank.size(), 100, 1);
+  const Plan good = OneShotSum(rank.mesh(), 100, 1);
   const auto bind = [&](const Plan& plan, Memory* in, Memory* out) {
     Memory* const buffers[] = {in, nullptr, out, nullptr};
     return rank.Bind(plan, HandWritten(), buffers, 0).status();
   };
-  const auto want = [](const absl::Status& expected, const absl::Status& have) {
-    return have == expected ? absl::OkStatus() : Wrong("want ", expected.ToString(), ", have ", have.ToString());
-  };
   RETURN_IF_ERROR(bind(good, shared.get(), local.get()));
-  RETURN_IF_ERROR(want(absl::InvalidArgumentError(
+  RETURN_IF_ERROR(Want(absl::InvalidArgumentError(
                            "rank 0: Bind: buffer \"in\": want symmetric memory, have local memory"),
                        bind(good, local.get(), local.get())));
-  RETURN_IF_ERROR(want(absl::InvalidArgumentError("rank 0: Bind: buffer \"in\": want 404 bytes, have 400"),
-                       bind(OneShotSum(rank.size(), 101, 1), shared.get(), local.get())));
-  RETURN_IF_ERROR(want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: plan: want one for ", rank.size(),
-                                                               " ranks, have ", rank.size() + 1)),
-                       bind(OneShotSum(rank.size() + 1, 100, 1), shared.get(), local.get())));
+  RETURN_IF_ERROR(Want(absl::InvalidArgumentError("rank 0: Bind: buffer \"in\": want 404 bytes, have 400"),
+                       bind(OneShotSum(rank.mesh(), 101, 1), shared.get(), local.get())));
+  RETURN_IF_ERROR(CheckShapeErrors(good, [&](const Plan& plan) { return bind(plan, shared.get(), local.get()); }));
+  RETURN_IF_ERROR(CheckCollectiveErrors(good, [&](const Plan& plan) { return bind(plan, shared.get(), local.get()); }));
   // The last rank alone differs.
   const bool last = rank.rank() == rank.size() - 1;
-  RETURN_IF_ERROR(want(absl::InvalidArgumentError(
+  RETURN_IF_ERROR(Want(absl::InvalidArgumentError(
                            absl::StrCat("rank ", rank.size() - 1, ": Bind: buffer \"out\": want 400 bytes, have none")),
                        bind(good, shared.get(), last ? nullptr : local.get())));
   Plan other = good;
@@ -263,7 +242,7 @@ absl::Status CheckBindErrors(Rank& rank) {
   if (rank.size() > 1 && !absl::IsInvalidArgument(differ)) return Wrong("other plan: have ", differ.ToString());
   Plan missing = good;
   std::get<KernelStep>(missing.steps[0]).symbol = "missing";
-  return want(absl::NotFoundError("rank 0: no kernel \"missing\""), bind(missing, shared.get(), local.get()));
+  return Want(absl::NotFoundError("rank 0: no kernel \"missing\""), bind(missing, shared.get(), local.get()));
 }
 
 }  // namespace coconet

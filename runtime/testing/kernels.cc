@@ -82,16 +82,19 @@ absl::StatusOr<void*> HandWritten::Symbol(absl::string_view name) const {
   return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
 }
 
-Plan OneShotSum(int ranks, int64_t count, int blocks) {
+Plan OneShotSum(const Mesh& mesh, int64_t count, int blocks) {
   using Kind = Arg::Kind;
+  const int ranks = mesh.ranks;
   const int64_t flags = ranks * FlagSlots::Row(blocks, 0, 0);
-  return {.ranks = ranks,
+  return {.ranks = mesh.stage_size(),
+          .nodes = mesh.nodes,
+          .stages = mesh.stages,
           .buffers = {{"in", BufferRole::kInput, DType::kF32, count, true},
                       {"flags", BufferRole::kSync, DType::kI32, flags, true},
                       {"out", BufferRole::kOutput, DType::kF32, count, false},
                       {"epochs", BufferRole::kSync, DType::kI32, blocks, false}},
           .steps = {KernelStep{.symbol = "one_shot_sum",
-                               .args = {{Kind::kInt, -1, ranks}, {Kind::kInt, -1, count}, {Kind::kRank},
+                               .args = {{Kind::kInt, -1, ranks}, {Kind::kInt, -1, count}, {Kind::kNodeRank},
                                         {Kind::kPeers, 0}, {Kind::kPeers, 1}, {Kind::kOwn, 2}, {Kind::kOwn, 3},
                                         {Kind::kControl}},
                                .blocks = blocks,

@@ -16,9 +16,9 @@ class HandWritten final : public Module {
   absl::StatusOr<void*> Symbol(absl::string_view name) const override;
 };
 
-/// out = sum over ranks of in, f32[count]: one step of kernel "one_shot_sum" over buffers "in" (symmetric), "out",
+/// out = sum over the ranks of a node of in, f32[count]: one step of kernel "one_shot_sum" over buffers "in" (symmetric), "out",
 /// and the flags and epochs it needs.
-Plan OneShotSum(int ranks, int64_t count, int blocks);
+Plan OneShotSum(const Mesh& mesh, int64_t count, int blocks);
 
 /// values[to] = 1 + the sum of values[of[0]], values[of[1]], ..., modulo 1009, in buffer `values` of i64; kernel "add_up".
 /// Without a lock: who runs it too early gets another sum.

@@ -3,17 +3,14 @@
 #include <random>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/testing/kernels.h"
+#include "runtime/testing/values.h"
 
 namespace coconet {
 namespace {
 
-template <class... Args>
-absl::Status Wrong(const Args&... args) {
-  return absl::InternalError(absl::StrCat(args...));
-}
+int RankInStage(const Rank& rank) { return rank.rank() % rank.mesh().stage_size(); }
 
 /// A plan bound to memory of its own.
 struct BoundToOwn {
@@ -42,7 +39,7 @@ absl::StatusOr<BoundToOwn> BindToOwn(Rank& rank, const Plan& plan, double timeou
 constexpr int64_t kSize = 100, kPer = 64;  // of a product of matrices, and of a slice of it
 
 /// x . w, of which each rank has some columns of x and rows of w; then the same again, times 2, on two threads.
-Plan ProductsOfSlices(int ranks) {
+Plan ProductsOfSlices(const Mesh& mesh) {
   const GemmStep::Matrix x{.buffer = 0, .ld = kPer}, w{.buffer = 1, .offset = 8, .ld = kSize};
   const GemmStep::Matrix part{.buffer = 2, .ld = kSize}, two{.buffer = 3, .ld = kSize}, twice{.buffer = 4, .ld = kSize};
   GemmStep slices{.dtype = DType::kF32, .m = {kSize}, .n = {kSize}, .k = {kSize, kPer}, .label = "MM"};
@@ -52,7 +49,9 @@ Plan ProductsOfSlices(int ranks) {
   const auto buffer = [](const char* name, int64_t elements) {
     return Buffer{name, BufferRole::kTemp, DType::kF32, elements, false};
   };
-  return {.ranks = ranks,
+  return {.ranks = mesh.stage_size(),
+          .nodes = mesh.nodes,
+          .stages = mesh.stages,
           .buffers = {buffer("x", kSize * kPer), buffer("w", 8 + kPer * kSize), buffer("part", kSize * kSize),
                       buffer("two", kSize * kSize), buffer("twice", kSize * kSize)},
           .steps = {slices, again}};
@@ -64,10 +63,12 @@ struct OrderedPlan {
 };
 
 /// Steps that add up what others before them left, each waiting for those of the other lane that it needs.
-OrderedPlan RandomOrderedPlan(int ranks, int steps, unsigned seed) {
+OrderedPlan RandomOrderedPlan(const Mesh& mesh, int steps, unsigned seed) {
   std::mt19937 random(seed);
   OrderedPlan out;
-  out.plan.ranks = ranks;
+  out.plan.ranks = mesh.stage_size();
+  out.plan.nodes = mesh.nodes;
+  out.plan.stages = mesh.stages;
   out.plan.buffers = {{"values", BufferRole::kTemp, DType::kI64, steps + 1, false}};
   out.want = {1};
   int last[kLanes] = {-1, -1};
@@ -103,10 +104,10 @@ constexpr int kCollectives = 40;
 /// How many elements the i-th collective of a lane has: they differ, so that collectives of two lanes never match.
 int64_t CountOf(int lane, int i) { return lane == 0 ? kCount - i : kCount / (i + 1); }
 
-/// What all collectives of a lane make of values that are 1 + the rank's number. Modulo 2^32.
+/// What all collectives of a lane make of values that are 1 + the rank's number in the stage. Modulo 2^32.
 std::vector<uint32_t> AfterCollectives(const Rank& rank, int lane) {
-  const uint32_t size = rank.size();
-  std::vector<uint32_t> values(kCount, rank.rank() + 1);
+  const uint32_t size = rank.mesh().stage_size();
+  std::vector<uint32_t> values(kCount, RankInStage(rank) + 1);
   for (int i = 0; i < kCollectives; ++i) {
     // The counts fall: all elements of a collective were in the one before.
     for (int64_t j = 0; j < CountOf(lane, i); ++j) values[j] = i == 0 ? size * (size + 1) / 2 : values[j] * size;
@@ -115,8 +116,8 @@ std::vector<uint32_t> AfterCollectives(const Rank& rank, int lane) {
 }
 
 /// The sum of OneShotSum on lane 0, and a library collective on lane 1.
-Plan KernelBesideLibrary(int ranks) {
-  Plan plan = OneShotSum(ranks, 10, 1);
+Plan KernelBesideLibrary(const Mesh& mesh) {
+  Plan plan = OneShotSum(mesh, 10, 1);
   plan.buffers.push_back({"beside", BufferRole::kTemp, DType::kI32, 10, false});
   plan.steps.emplace_back(AllReduceOf(4, 10, 1));
   return plan;
@@ -125,19 +126,19 @@ Plan KernelBesideLibrary(int ranks) {
 }  // namespace
 
 absl::Status CheckMatrixProducts(Rank& rank) {
-  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, ProductsOfSlices(rank.size())));
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, ProductsOfSlices(rank.mesh())));
   for (int round = 1; round < 4; ++round) {
     for (int64_t i = 0; i < kSize * kPer; ++i) bound.Data<float>(0)[i] = static_cast<float>(round);
     for (int64_t i = 0; i < 8 + kPer * kSize; ++i) bound.Data<float>(1)[i] = i < 8 ? 1000 : 1;
     for (int64_t i = 0; i < kSize; ++i) bound.Data<float>(3)[i * kSize + i] = 2;
     RETURN_IF_ERROR(bound.plan->Run());
-    const float want = static_cast<float>(2 * round * RankExtent{kSize, kPer}.On(rank.rank()));
+    const float want = static_cast<float>(2 * round * RankExtent{kSize, kPer}.On(RankInStage(rank)));
     for (int64_t i = 0; i < kSize * kSize; ++i) {
       const float have = bound.Data<float>(4)[i];
       if (have != want) return Wrong("product on rank ", rank.rank(), ": want ", want, " at ", i, ", have ", have);
     }
   }
-  Plan bad = ProductsOfSlices(rank.size());
+  Plan bad = ProductsOfSlices(rank.mesh());
   std::get<GemmStep>(bad.steps[1]).c.offset = 1;
   const absl::Status refused = BindToOwn(rank, bad).status();
   const absl::Status want =
@@ -147,7 +148,7 @@ absl::Status CheckMatrixProducts(Rank& rank) {
 
 absl::Status CheckOrderOfLanes(Rank& rank) {
   for (unsigned seed = 1; seed <= 5; ++seed) {
-    const OrderedPlan ordered = RandomOrderedPlan(rank.size(), 300, seed);
+    const OrderedPlan ordered = RandomOrderedPlan(rank.mesh(), 300, seed);
     ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, ordered.plan));
     int64_t* values = bound.Data<int64_t>(0);
     for (int run = 0; run < 50; ++run) {
@@ -165,14 +166,14 @@ absl::Status CheckOrderOfLanes(Rank& rank) {
 }
 
 absl::Status CheckCollectivesOnBothLanes(Rank& rank) {
-  Plan plan = OneShotSum(rank.size(), 10, 1);
+  Plan plan = OneShotSum(rank.mesh(), 10, 1);
   for (const char* name : {"x", "y"}) plan.buffers.push_back({name, BufferRole::kTemp, DType::kI32, kCount, false});
   for (int i = 0; i < kCollectives; ++i) {
     for (int lane : {0, 1}) plan.steps.emplace_back(AllReduceOf(4 + lane, CountOf(lane, i), lane));
   }
   ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, plan));
   for (int run = 0; run < 20; ++run) {
-    for (int64_t i = 0; i < kCount; ++i) bound.Data<int32_t>(4)[i] = bound.Data<int32_t>(5)[i] = rank.rank() + 1;
+    for (int64_t i = 0; i < kCount; ++i) bound.Data<int32_t>(4)[i] = bound.Data<int32_t>(5)[i] = RankInStage(rank) + 1;
     RETURN_IF_ERROR(bound.plan->Run());
     for (int lane : {0, 1}) {
       const std::vector<uint32_t> want = AfterCollectives(rank, lane);
@@ -187,14 +188,14 @@ absl::Status CheckCollectivesOnBothLanes(Rank& rank) {
 }
 
 absl::Status LeaveOthersInBothLanes(Rank& rank, const absl::Status& why) {
-  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, KernelBesideLibrary(rank.size())));
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, KernelBesideLibrary(rank.mesh())));
   if (rank.rank() == rank.size() - 1) return why;
   const absl::Status first = bound.plan->Run();
   return bound.plan->Run() == first ? first : Wrong("the second Run differs from the first");
 }
 
 absl::Status OutwaitLaneZero(Rank& rank, double timeout_s) {
-  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, KernelBesideLibrary(rank.size()), timeout_s));
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, KernelBesideLibrary(rank.mesh()), timeout_s));
   if (rank.rank() == rank.size() - 1) return rank.exchange().Barrier();
   return bound.plan->Run();
 }

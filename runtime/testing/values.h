@@ -1,0 +1,33 @@
+#ifndef COCONET_RUNTIME_TESTING_VALUES_H_
+#define COCONET_RUNTIME_TESTING_VALUES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/dtype.h"
+
+namespace coconet {
+
+/// What a check returns of what went wrong.
+template <class... Args>
+absl::Status Wrong(const Args&... args) {
+  return absl::InternalError(absl::StrCat(args...));
+}
+
+/// What `rank` has at `index`: small, so that sums are exact in every type, and positive, so that they are in u8.
+inline double Value(int rank, int64_t index, DType dtype) {
+  if (dtype == DType::kBool) return (index + rank) % 3 == 0;
+  return static_cast<double>((index * 7 + rank * 5) % 11 + 1);
+}
+
+inline std::vector<char> Values(int rank, int64_t count, DType dtype) {
+  std::vector<char> data(count * SizeOf(dtype));
+  for (int64_t i = 0; i < count; ++i) StoreElement(dtype, data.data(), i, Value(rank, i, dtype));
+  return data;
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_TESTING_VALUES_H_
