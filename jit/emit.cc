@@ -21,8 +21,9 @@ constexpr int64_t kStageElements = 64;  // so that halves begin at cache lines, 
 /// Builds the text of one kernel. Used once.
 class Emitter {
  public:
-  Emitter(const Units& u, int unit, const Config& config, int ranks, int step, BufferTable& table)
-      : u_(u), g_(*u.graph), unit_(unit), config_(config), ranks_(ranks), step_(step), table_(table),
+  Emitter(const Units& u, int unit, const Config& config, const Target& target, int step, const Piece* piece,
+          BufferTable& table)
+      : u_(u), g_(*u.graph), unit_(unit), config_(config), target_(target), ranks_(target.ranks), step_(step), piece_(piece), table_(table),
         space_(SpaceOf(g_, u.types, u.units[unit].nodes)), phases_(PhasesOf(g_, u.types, u.units[unit].nodes)) {}
 
   absl::StatusOr<EmittedKernel> Emit();
@@ -57,8 +58,10 @@ class Emitter {
   const Graph& g_;
   const int unit_;
   const Config& config_;
+  const Target target_;
   const int ranks_;
   const int step_;
+  const Piece* const piece_;  // null: all
   BufferTable& table_;
   const IterationSpace space_;
   const KernelPhases phases_;
@@ -92,6 +95,10 @@ absl::Status Emitter::CheckSpace() {
     if (is_scalar || Is<Fold>(g_, id) || type(id).shape == space_.shape || expressions_.IsRow(id)) continue;
     return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " has shape ", Text(type(id).shape),
                                             " in a kernel over ", Text(space_.shape)));
+  }
+  if (piece_ != nullptr && piece_->slices) {
+    slice_dim_ = piece_->dim;
+    cuts_ = true;
   }
   for (size_t d = space_.shape.size() - space_.row_dims; d < space_.shape.size(); ++d) row_length_ *= space_.shape[d].size;
   for (size_t p = 0; p < phases_.phases.size(); ++p) {
@@ -204,18 +211,22 @@ std::string Emitter::LoopText(const Phase& phase) const {
 
 /// The loop over this block's chunks.
 std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) const {
+  const absl::string_view part = piece_ == nullptr ? "" : "part, ";
   if (phase.on_slices) {
     const bool publishes = reads_gathered_ && Waits() && phase.number == last_gathering_;
-    return absl::StrCat("  ForChunks(grid, cut, rank, p.chunk, [&](const Chunk& c) {\n", loop,
+    return absl::StrCat("  ForChunks(grid, cut, ", part, "rank, p.chunk, [&](const Chunk& c) {\n", loop,
                         publishes ? "    Publish(sync, grid, c.id);\n" : "", "    return true;\n  });\n");
   }
-  if (!phase.reads_gathered) {
-    return absl::StrCat("  ForChunks(grid, Cut{1, p.n, p.n}, 0, p.chunk, [&](const Chunk& c) {\n", loop,
+  const bool by_slices = piece_ != nullptr && piece_->slices;
+  if (!phase.reads_gathered && !by_slices) {
+    return absl::StrCat("  ForChunks(grid, Cut{1, p.n, p.n}, ", part, "0, p.chunk, [&](const Chunk& c) {\n", loop,
                         "    return true;\n  });\n");
   }
-  const absl::string_view wait = Waits() ? "      if (!AwaitChunk(sync, grid, from, c.id)) return false;\n" : "";
-  return absl::StrCat("  for (int k = 0; k < kRanks; ++k) {\n    const int from = (rank + k) % kRanks;\n",
-                      "    if (!ForChunks(grid, cut, from, p.chunk, [&](const Chunk& c) {\n", wait, loop,
+  const bool waits = phase.reads_gathered && Waits();
+  const absl::string_view wait = waits ? "      if (!AwaitChunk(sync, grid, from, c.id)) return false;\n" : "";
+  const absl::string_view slices = target_.nodes > 1 ? "int(p.slices)" : "kRanks";
+  return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n",
+                      "    if (!ForChunks(grid, cut, ", part, "from, p.chunk, [&](const Chunk& c) {\n", wait, loop,
                       "      return true;\n    })) return;\n  }\n");
 }
 
@@ -236,11 +247,11 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
   }
   const int64_t n = NumElements(space_.shape);
   const int64_t slice = planned.on_slices ? SlicingOf(space_.shape, slice_dim_, ranks_).slice_elements() : n;
-  bytes_ += phase.bytes_per_element * std::min(slice, n);
+  bytes_ += phase.bytes_per_element * std::min(slice, n) / (piece_ == nullptr ? 1 : piece_->of);
   const std::string loop = LoopText(phase);
   if (number == 0) std::swap(before, first_);
   if (loop.empty()) return before;
-  if (!phase.on_slices && !phase.reads_gathered) args_.Integer("n", n);
+  if (!phase.on_slices && !phase.reads_gathered && (piece_ == nullptr || !piece_->slices)) args_.Integer("n", n);
   return absl::StrCat(before, ChunksText(phase, loop), FoldText(planned, accumulators));
 }
 
@@ -263,7 +274,7 @@ std::string Emitter::FoldText(const KernelPhase& phase, const std::vector<std::s
       continue;
     }
     const DType word = IsFloat(type(id).dtype) ? DType::kF64 : DType::kI64;
-    const int buffer = AddSyncBuffer(table_, absl::StrCat("sums", step_, ".", f), word, 2 * ranks_ * config_.blocks, true);
+    const int buffer = AddSyncBuffer(table_, absl::StrCat("sums", step_, ".", f), word, 2 * target_.ranks_per_node() * config_.blocks, true);
     absl::StrAppend(&totals, "  const auto ", f, "_parts = MakePartials(sync, grid, ", args_.Peers(buffer, word), ");\n",
                     "  Leave(", f, "_parts, sync, grid, ", sums.empty() ? "false, " : "true, ", KernelType(word), "(", f, "_total));\n");
     const absl::string_view kind = FoldKindText(As<Fold>(g_, id)->kind);
@@ -300,7 +311,14 @@ void Emitter::AddPlaceFields() {
   // Packs begin at multiples of their size; those of an unaligned row or slice would straddle it.
   const bool rows_fit = (cut.outer == 1 || row_elements % config_.vec == 0) && (space_.row_dims == 0 || row_length_ % config_.vec == 0);
   const bool slices_fit = ranks_ == 1 || per % config_.vec == 0;
-  args_.Integer("packed", space_.row_dims > 0 ? rows_fit : !cuts_ || (rows_fit && slices_fit));
+  const int64_t part_begin = piece_ == nullptr ? 0 : piece_->begin * piece_->unit(space_.shape);
+  const bool fit = space_.row_dims > 0 ? rows_fit : !cuts_ || (rows_fit && slices_fit);
+  args_.Integer("packed", fit && (space_.row_dims > 0 || part_begin % config_.vec == 0));
+  if (piece_ != nullptr) {
+    args_.Integer("part_begin", part_begin);
+    args_.Integer("part_end", piece_->end * piece_->unit(space_.shape));
+    if (piece_->slices && target_.nodes > 1) args_.Integer("slices", ranks_);
+  }
   if (space_.row_dims > 0) args_.Integer("row_length", row_length_);
   if (cuts_) {
     args_.Integer("outer", cut.outer);
@@ -308,9 +326,10 @@ void Emitter::AddPlaceFields() {
     args_.Integer("per", per);
   }
   if (!Synchronizes()) return;
+  if (target_.nodes > 1) args_.Member("Index node_rank", "node_rank", {{Arg::Kind::kNodeRank, -1, 0}});
   const int64_t chunks = reads_gathered_ ? cut.outer * ((per + chunk - 1) / chunk) : 0;
   const int64_t row = FlagSlots::Row(config_.blocks, rounds_, chunks);
-  const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, ranks_ * row, true);
+  const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, target_.ranks_per_node() * row, true);
   const int epochs = AddSyncBuffer(table_, absl::StrCat("epochs", step_), DType::kI32, config_.blocks, false);
   args_.Member("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, flags, 0}});
   args_.Member("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
@@ -333,9 +352,10 @@ absl::StatusOr<std::string> Emitter::BodyText() {
   std::string body = absl::StrCat("  const int rank = int(p.rank);\n", args_.LocalsText());
   absl::StrAppend(&body, first_);
   if (cuts_) absl::StrAppend(&body, "  const Cut cut{p.outer, p.row_elements, p.per};\n");
+  if (piece_ != nullptr) absl::StrAppend(&body, "  const Part part{p.part_begin, p.part_end};\n");
   const bool streams = config_.streaming != Streaming::kNone;
   if (Synchronizes()) {
-    absl::StrAppend(&body, "  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs, p.row, rank, int(p.step), ",
+    absl::StrAppend(&body, "  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs, p.row, ", target_.nodes > 1 ? "int(p.node_rank)" : "rank", ", int(p.step), ",
                     rounds_, ", ", streams ? "kStreamed" : "kCached", ");\n", stage);
   }
   if (Waits()) absl::StrAppend(&body, "  if (!Enter(sync, grid)) return;\n");
@@ -352,7 +372,7 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   RETURN_IF_ERROR(CheckSpace());
   AddStages();
   ASSIGN_OR_RETURN(const std::string body, BodyText());
-  return FinishedKernel(ranks_, config_.vec, args_, body, bytes_);
+  return FinishedKernel(target_.ranks_per_node(), config_.vec, args_, body, bytes_);
 }
 
 }  // namespace
@@ -369,10 +389,10 @@ EmittedKernel FinishedKernel(int ranks, int vec, const Arguments& args, const st
   return kernel;
 }
 
-absl::StatusOr<EmittedKernel> EmitKernel(const Units& u, int unit, const Config& config, int ranks, int step,
-                                         BufferTable& table) {
-  if (IsStridedFold(u, unit)) return EmitStridedFold(u, unit, config, ranks, table);
-  return Emitter(u, unit, config, ranks, step, table).Emit();
+absl::StatusOr<EmittedKernel> EmitKernel(const Units& u, int unit, const Config& config, const Target& target, int step,
+                                         const Piece* piece, BufferTable& table) {
+  if (IsStridedFold(u, unit)) return EmitStridedFold(u, unit, config, target.ranks, table);
+  return Emitter(u, unit, config, target, step, piece, table).Emit();
 }
 
 }  // namespace coconet

@@ -7,6 +7,8 @@
 #include "absl/status/statusor.h"
 #include "jit/buffers.h"
 #include "jit/config.h"
+#include "jit/pieces.h"
+#include "jit/target.h"
 #include "jit/units.h"
 #include "runtime/plan.h"
 
@@ -26,8 +28,9 @@ struct EmittedKernel {
 /// the unit's ReduceScatters over all ranks, computes, stores Sliced results, and stores the unit's gathered values to all
 /// ranks. Phase B runs over whole tensors: it reduces the operands of AllReduces itself (one-shot), may read what the
 /// unit gathered, chunk by chunk as it arrives (two-shot), and stores the rest.
-absl::StatusOr<EmittedKernel> EmitKernel(const Units& u, int unit, const Config& config, int ranks, int step,
-                                         BufferTable& table);
+/// With `piece` it does only that part of an overlap's tensors.
+absl::StatusOr<EmittedKernel> EmitKernel(const Units& u, int unit, const Config& config, const Target& target, int step,
+                                         const Piece* piece, BufferTable& table);
 
 }  // namespace coconet
 

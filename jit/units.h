@@ -26,6 +26,12 @@ struct Units {
   std::vector<std::vector<NodeId>> users;
   std::vector<Unit> units;
   std::vector<int> unit_of;  // node -> index in units, -1: in none
+  /// The schedule's overlaps: units [first, last] one after the other, in the order of work.
+  struct Chain {
+    int first = 0, last = 0;
+    std::vector<NodeId> overlap;  // first nodes, as in the schedule
+  };
+  std::vector<Chain> chains;
 
   /// The node whose value `id` is: follows Updates, which yield their operand.
   NodeId Value(NodeId id) const;
