@@ -95,18 +95,30 @@ class Chain {
         return absl::StrCat(Text(nodes(at)[0]), " takes nothing that ", Text(nodes(at - 1)[0]), " makes");
       }
     }
-    std::set<int> after(place_.begin(), place_.end());  // the chain, and what must come after some of it
-    for (int step : order_) {
-      const bool follows = absl::c_any_of(steps_.after[step], [&](int before) { return after.count(before) > 0; });
-      if (!follows) continue;
-      after.insert(step);
-      if (place_.count(step) == 0) continue;
+    const std::set<int> after = After();
+    for (int step : chain_) {
       for (int before : steps_.after[step]) {
         if (after.count(before) == 0 || place_.count(before) > 0) continue;
         return absl::StrCat(Text(steps_.nodes[before][0]), " must run after some of the launches and before others");
       }
     }
     return "";
+  }
+
+  /// The chain, and what must come after some of it. What overlaps already runs as one.
+  std::set<int> After() const {
+    std::set<int> after(place_.begin(), place_.end());
+    for (size_t before = 0; before != after.size();) {
+      before = after.size();
+      for (int step : order_) {
+        if (absl::c_any_of(steps_.after[step], [&](int earlier) { return after.count(earlier) > 0; })) after.insert(step);
+      }
+      for (const std::vector<NodeId>& overlap : s_.overlaps) {
+        if (overlap == firsts_ || absl::c_none_of(overlap, [&](NodeId first) { return after.count(steps_.of[first]) > 0; })) continue;
+        for (NodeId first : overlap) after.insert(steps_.of[first]);
+      }
+    }
+    return after;
   }
 
   std::string CheckNode(NodeId id) {

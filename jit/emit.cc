@@ -307,7 +307,9 @@ void Emitter::AddPlaceFields() {
   const int64_t chunk = space_.row_dims > 0 ? rows * std::max<int64_t>(1, row_length_) : config_.chunk;
   args_.Integer("chunk", chunk);
   const TensorSlicing cut = SlicingOf(space_.shape, slice_dim_, ranks_);
-  const int64_t row_elements = cut.slicing.extent * cut.inner, per = cut.slicing.per * cut.inner;
+  const int64_t row_elements = cut.slicing.extent * cut.inner;
+  // A kernel without slices of its own takes those of the overlap, which may be of other columns.
+  const int64_t per = piece_ != nullptr && piece_->slices ? piece_->per * piece_->unit(space_.shape) : cut.slicing.per * cut.inner;
   // Packs begin at multiples of their size; those of an unaligned row or slice would straddle it.
   const bool rows_fit = (cut.outer == 1 || row_elements % config_.vec == 0) && (space_.row_dims == 0 || row_length_ % config_.vec == 0);
   const bool slices_fit = ranks_ == 1 || per % config_.vec == 0;

@@ -1,6 +1,7 @@
 #include "jit/units.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,25 +97,37 @@ Kernels AttachStores(const Schedule& s, bool library) {
   return kernels;
 }
 
-/// Puts the launches of an overlap one after the other: what must come before any of them first, then they, then the rest.
-void GatherChain(const Steps& steps, const std::vector<NodeId>& overlap, std::vector<int>& order) {
-  std::vector<int> chain;
-  for (NodeId first : overlap) chain.push_back(steps.of[first]);
-  std::vector<bool> needed(steps.nodes.size());
-  for (int step : chain) needed[step] = true;
-  for (auto step = order.rbegin(); step != order.rend(); ++step) {
-    if (!needed[*step]) continue;
-    for (int before : steps.after[*step]) needed[before] = true;
-  }
-  std::vector<int> gathered;
-  for (bool first : {true, false}) {
-    for (int step : order) {
-      const bool chained = std::find(chain.begin(), chain.end(), step) != chain.end();
-      if (!chained && needed[step] == first) gathered.push_back(step);
+/// `order` with the launches of each overlap one after the other: each overlap is one step of it.
+std::vector<int> WithChains(const Steps& steps, const std::vector<std::vector<NodeId>>& overlaps, const std::vector<int>& order) {
+  std::vector<int> merged_of(steps.nodes.size(), -1);
+  std::vector<std::vector<int>> members;
+  for (const std::vector<NodeId>& overlap : overlaps) {
+    std::vector<int>& chain = members.emplace_back();
+    for (NodeId first : overlap) {
+      chain.push_back(steps.of[first]);
+      merged_of[chain.back()] = static_cast<int>(members.size()) - 1;
     }
-    if (first) gathered.insert(gathered.end(), chain.begin(), chain.end());
   }
-  order = std::move(gathered);
+  for (int step : order) {
+    if (merged_of[step] >= 0) continue;
+    merged_of[step] = static_cast<int>(members.size());
+    members.push_back({step});
+  }
+  Steps merged;
+  std::vector<int> rank(members.size());
+  for (size_t i = 0; i < order.size(); ++i) rank[merged_of[order[i]]] = static_cast<int>(i);
+  for (const std::vector<int>& chain : members) {
+    std::set<int> after;
+    for (int step : chain) {
+      for (int before : steps.after[step]) after.insert(merged_of[before]);
+    }
+    after.erase(static_cast<int>(merged.nodes.size()));
+    merged.nodes.push_back(steps.nodes[chain[0]]);
+    merged.after.emplace_back(after.begin(), after.end());
+  }
+  std::vector<int> result;
+  for (int step : InOrder(merged, rank)) result.insert(result.end(), members[step].begin(), members[step].end());
+  return result;
 }
 
 }  // namespace
@@ -132,11 +145,11 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library) {
   }
   const Steps steps = FindSteps(g, AttachStores(schedule, library));
   std::vector<int> order = Order(steps);
+  if (order.size() == steps.nodes.size()) order = WithChains(steps, schedule.overlaps, order);
   if (order.size() != steps.nodes.size()) {
     return absl::FailedPreconditionError(
         absl::StrCat("lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));
   }
-  for (const std::vector<NodeId>& overlap : schedule.overlaps) GatherChain(steps, overlap, order);
   for (int step : order) {
     const std::vector<NodeId>& nodes = steps.nodes[step];
     const bool by_library = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {

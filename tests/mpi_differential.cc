@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<Variant>> DrawVariants(int ranks, uint64_t seed) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", n}}));
       ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
       for (const Schedule& schedule : schedules) {
-        Config config = DrawArguments(compiled, random);
+        Config config = DrawArguments(compiled, schedule, random);
         config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
         const bool drawn = random() % kOneIn == 0;
         if (!drawn || !Validate(config, schedule, {.ranks = ranks}).ok()) continue;

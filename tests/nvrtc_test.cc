@@ -49,7 +49,8 @@ absl::Status AddKernels(absl::string_view workload, const Case& c, KernelSet& ke
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   for (const Schedule& schedule : schedules) {
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
-      const Config config = {.protocol = protocol, .vec = kVec, .streaming = c.streaming, .one_shot = c.one_shot};
+      Config config = {.protocol = protocol, .vec = kVec, .streaming = c.streaming, .one_shot = c.one_shot};
+      if (!schedule.overlaps.empty()) config.pieces = 4, config.one_shot = OneShot::kPull;
       ASSIGN_OR_RETURN(const Lowered lowered, Lower(schedule, config, c.ranks));
       kernels.Add(lowered);
     }

@@ -197,13 +197,9 @@ class OperationsTest : public testing::TestWithParam<Case> {
       for (const Target& world : GetParam().worlds) {
         for (const Schedule& schedule : schedules) {
           if (random() % one_in != 0) continue;
-          Config config = DrawArguments(compiled[world], random);
+          Config config = DrawArguments(compiled[world], schedule, random);
           for (Protocol protocol : {Protocol::kGenerated, Protocol::kLibrary}) {
             config.protocol = protocol;
-            if (!schedule.overlaps.empty()) {
-              config.pieces = 2 + static_cast<int>(random() % 5);
-              config.one_shot = OneShot::kPull;
-            }
             RETURN_IF_ERROR(batch_.Add(program, schedule, config, world));  // unless it is not legal
           }
         }

@@ -20,10 +20,15 @@ Config DrawCompiledConfig(std::mt19937_64& random) {
   return config;
 }
 
-Config DrawArguments(const Config& compiled, std::mt19937_64& random) {
+Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19937_64& random) {
   Config config = compiled;
   config.chunk = Pick<int64_t>(random, {64, 192, 4096});
   config.blocks = Pick(random, {1, 1, 2, 3});
+  const int pieces = Pick(random, {2, 3, 6});
+  if (!schedule.overlaps.empty()) {
+    config.pieces = pieces;
+    config.one_shot = OneShot::kPull;
+  }
   return config;
 }
 

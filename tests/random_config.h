@@ -11,8 +11,9 @@ namespace coconet {
 /// share it share kernels.
 Config DrawCompiledConfig(std::mt19937_64& random);
 
-/// The rest, but the protocol: small chunks, so that there are many of them and many flags, and some blocks.
-Config DrawArguments(const Config& compiled, std::mt19937_64& random);
+/// The rest for a schedule, but the protocol: small chunks, so that there are many of them and many flags, some blocks, and some pieces
+/// where launches overlap.
+Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19937_64& random);
 
 }  // namespace coconet
 

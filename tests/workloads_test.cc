@@ -71,7 +71,7 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
       for (int ranks : kRanks) {
         for (const Schedule& schedule : schedules) {
           if (random() % size.one_in != 0) continue;
-          Config config = DrawArguments(compiled[ranks], random);
+          Config config = DrawArguments(compiled[ranks], schedule, random);
           config.protocol = Protocol::kGenerated;
           RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
           if (!LeavesCollectives(schedule)) continue;
