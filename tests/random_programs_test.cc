@@ -13,6 +13,7 @@
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/testing/random_model.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/testing/random_step.h"
 #include "coconet/text.h"
@@ -49,7 +50,8 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
       Config config = DrawArguments(terms.compiled, random);
       config.protocol = protocol;
-      RETURN_IF_ERROR(WithContext(batch.Add(program, schedules[at], config, terms.ranks), Print(program)));
+      RETURN_IF_ERROR(WithContext(batch.Add(program, schedules[at], config, terms.ranks),
+                                  absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace), "] of\n", Print(program))));
     }
   }
   return absl::OkStatus();
@@ -109,6 +111,14 @@ TEST(RandomPrograms, OfEveryKindComputeWhatTheySay) {
 
 TEST(RandomPrograms, LikeTrainingStepsComputeWhatTheySay) {
   const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) { return RandomStep(random()); });
+  EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
+}
+
+TEST(RandomPrograms, OfAllOperationsComputeWhatTheySay) {
+  const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) {
+    const uint64_t seed = random();
+    return RandomModel(seed, {.max_elements = seed % 4 == 0 ? 4000 : 300});
+  });
   EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
 }
 
