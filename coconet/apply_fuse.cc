@@ -180,7 +180,9 @@ class Candidate {
     const auto holds = [](const std::vector<NodeId>& nodes, NodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); };
     bool stored = false;
     for (const KernelPhase& phase : phases.phases) {
-      const std::vector<NodeId> read = StatesRead(g_, phase.evaluated);
+      std::vector<NodeId> readers = phase.evaluated;
+      readers.insert(readers.end(), phase.folds.begin(), phase.folds.end());
+      const std::vector<NodeId> read = StatesRead(g_, readers);
       const bool reads = std::binary_search(read.begin(), read.end(), state);
       if (reads && is_pushed && !phase.on_slices) {
         return Refuse(Text(update), " is stored as slices arrive, but ", ValueText(g_, state),

@@ -132,6 +132,18 @@ output y = p * x
       "whole tensors");
 }
 
+TEST(Fuse, RefusesToPushOverAStateThatIsStillSummed) {
+  const char* program = R"(input g : f32[N] local
+state p : f32[N] replicated
+update(p, all_reduce(sum, g))
+output y = sum(p)
+)";
+  EXPECT_EQ(
+      Kernels(program, "split(%2, 0); fuse(%2 %3 %4 %5)"),
+      "fuse(%2 %3 %4 %5): %4 = update(p, %3) is stored as slices arrive, but p before the step is still read for "
+      "whole tensors");
+}
+
 TEST(Fuse, RefusesToStoreAWholeStateThatIsReadOnSlices) {
   const char* program = R"(input g : f32[N] local
 state p : f32[N] replicated
