@@ -152,7 +152,8 @@ GemmProblem ProblemOf(const GemmStep& step, int rank) {
     p.a = ViewOf(step.a, step.transpose_a);
     p.b = ViewOf(step.b, step.transpose_b);
   }
-  const bool tall = p.b.batch == 0 && p.a.batch == p.m * p.a.row && p.c.batch == p.m * p.c.row;
+  // Not of transposed matrices, which are no one matrix unless k is 1, and then a column with a stride that is too small for it.
+  const bool tall = !step.transpose_a && p.b.batch == 0 && p.a.batch == p.m * p.a.row && p.c.batch == p.m * p.c.row;
   if (tall) {
     p.m *= std::exchange(p.batch, 1);
     p.a.batch = p.c.batch = 0;
