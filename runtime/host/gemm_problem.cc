@@ -56,8 +56,8 @@ absl::Status CheckMatrix(const GemmStep& step, const Stored& s, absl::Span<const
     return Bad(step, absl::StrCat("rows of ", name, " at least ", std::max<int64_t>(s.cols, 1), " apart"),
                absl::StrCat(matrix.ld));
   }
-  const absl::int128 end = matrix.offset + Span(s, step.batch);
-  if (end > buffer.elements) {
+  const absl::int128 span = Span(s, step.batch), end = matrix.offset + span;
+  if (span > 0 && end > buffer.elements) {  // nothing fits anywhere
     return Bad(step, absl::StrCat(Text(end), " elements in %", matrix.buffer, " for ", name),
                absl::StrCat(buffer.elements));
   }
