@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -157,6 +158,33 @@ TEST_F(SessionTest, CheckpointsMoveBetweenNumbersOfRanks) {
     return bound.Run();
   });
   EXPECT_TRUE(damaged.ok()) << damaged;
+}
+
+TEST_F(SessionTest, CheckpointsMoveBetweenLayoutsAndNumbersOfRanks) {
+  const std::string file = File("checkpoint");
+  constexpr int kElements = 13 * 29;
+  std::vector<float> before(kElements), read(kElements);
+  std::iota(before.begin(), before.end(), 1.0f);
+  double factor = 1;
+  for (const auto& [layout, ranks] : {std::pair{"sliced(0)", 3}, {"sliced(1)", 2}, {"replicated", 2}, {"sliced(flat)", 4}, {"auto", 1}}) {
+    program_ = Parse(absl::StrCat("coconet 1\nprogram halve\nstate m : f32[13, N] ", layout, "\nupdate(m, 0.5 * m)\n"));
+    const absl::Status status = RunRanks(
+        ranks,
+        [&](Session& session) -> absl::Status {
+          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 29}}));
+          ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+          RETURN_IF_ERROR(factor == 1 ? bound.Write("m", before.data(), kElements) : bound.Load(file));
+          RETURN_IF_ERROR(bound.Run());
+          std::vector<float> m(kElements);
+          RETURN_IF_ERROR(bound.Read("m", m.data(), kElements));
+          if (session.rank() == 0) read = std::move(m);
+          return bound.Save(file);
+        },
+        Options());
+    ASSERT_TRUE(status.ok()) << layout << " " << ranks << ": " << status;
+    factor /= 2;
+    for (int i = 0; i < kElements; ++i) ASSERT_EQ(read[i], factor * before[i]) << layout << " " << ranks << " at " << i;
+  }
 }
 
 TEST_F(SessionTest, RanksThatDisagreeAreToldOnAllRanks) {

@@ -84,7 +84,7 @@ class Candidate {
                       Text(b), " of ", coconet::Text(ElementsOf(b)));
       }
       RETURN_IF_ERROR(CheckFold(id, space));
-      const NodeId cut = FoldsAll(g_, types_, id) ? g_.nodes[id].inputs[0] : id;
+      const NodeId cut = As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
       if (!types_[cut].layout.sliced()) continue;
       if (sliced.has_value() && types_[cut].layout != types_[*sliced].layout) {
         return Refuse("want one sliced dimension, have ", Text(*sliced), " ", coconet::Text(types_[*sliced].layout),
@@ -103,8 +103,11 @@ class Candidate {
   absl::Status CheckFold(NodeId id, const IterationSpace& space) const {
     const auto* fold = As<Fold>(g_, id);
     if (fold == nullptr || FoldsAll(g_, types_, id)) return absl::OkStatus();
-    if (!FoldsRows(g_, types_, id)) {
+    if (!FoldsLastDims(g_, types_, id)) {
       return Refuse(Text(id), " folds dimensions that are not the last: want a kernel of its own");
+    }
+    if (!FoldsRows(g_, types_, id)) {
+      return Refuse(Text(id), " folds rows that are empty or lie on several ranks: want a kernel of its own");
     }
     if (static_cast<int>(fold->dims.size()) == space.row_dims) return absl::OkStatus();
     return Refuse(Text(id), " folds ", fold->dims.size(), " dimensions, other folds of the kernel ", space.row_dims);
@@ -177,7 +180,9 @@ class Candidate {
     const auto holds = [](const std::vector<NodeId>& nodes, NodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); };
     bool stored = false;
     for (const KernelPhase& phase : phases.phases) {
-      const std::vector<NodeId> read = StatesRead(g_, phase.evaluated);
+      std::vector<NodeId> readers = phase.evaluated;
+      readers.insert(readers.end(), phase.folds.begin(), phase.folds.end());
+      const std::vector<NodeId> read = StatesRead(g_, readers);
       const bool reads = std::binary_search(read.begin(), read.end(), state);
       if (reads && is_pushed && !phase.on_slices) {
         return Refuse(Text(update), " is stored as slices arrive, but ", ValueText(g_, state),

@@ -132,6 +132,18 @@ output y = p * x
       "whole tensors");
 }
 
+TEST(Fuse, RefusesToPushOverAStateThatIsStillSummed) {
+  const char* program = R"(input g : f32[N] local
+state p : f32[N] replicated
+update(p, all_reduce(sum, g))
+output y = sum(p)
+)";
+  EXPECT_EQ(
+      Kernels(program, "split(%2, 0); fuse(%2 %3 %4 %5)"),
+      "fuse(%2 %3 %4 %5): %4 = update(p, %3) is stored as slices arrive, but p before the step is still read for "
+      "whole tensors");
+}
+
 TEST(Fuse, RefusesToStoreAWholeStateThatIsReadOnSlices) {
   const char* program = R"(input g : f32[N] local
 state p : f32[N] replicated
@@ -141,6 +153,21 @@ update(p, p * p)
   EXPECT_EQ(
       Kernels(program, "split(%4, 0); reorder(%5); fuse(%2 %3 %4 %5 %6 %7)"),
       "fuse(%2 %3 %4 %5 %6 %7): %3 = update(p, %2) stores the whole tensor, but p before the step is read on slices");
+}
+
+TEST(Fuse, RefusesRowsThatLieOnSeveralRanks) {
+  const char* rows = R"(input x : f32[4, N] sliced(1)
+output y = x - amax(all_gather(x), 1)
+)";
+  EXPECT_EQ(Kernels(rows, "fuse(%2 %3)"), "fuse(%2 %3): the kernel folds rows, but those of %3 = sub(x, %2) lie on several ranks");
+  const char* parts = R"(state s : f32[4, N] sliced(1)
+output y = 2 * sum(s, 1)
+)";
+  EXPECT_EQ(Kernels(parts, "fuse(%2 %3)"), "fuse(%2 %3): %2 = sum(s, 1) folds rows that are empty or lie on several ranks: want a kernel of its own");
+  const char* empty = R"(input x : f32[4, 0] replicated
+output y = 2 * x + sum(x, 1)
+)";
+  EXPECT_EQ(Kernels(empty, "fuse(%2 %3 %4)"), "fuse(%2 %3 %4): %3 = sum(x, 1) folds rows that are empty or lie on several ranks: want a kernel of its own");
 }
 
 TEST(Fuse, RefusesACycleThroughAnotherOperation) {

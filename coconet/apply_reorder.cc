@@ -104,8 +104,8 @@ class Region {
 /// Writes the graph anew with the region before its gathers.
 class Mover {
  public:
-  Mover(const Graph& g, const Region& region)
-      : g_(g), region_(region), out_{g.name, {}}, whole_(g.nodes.size(), -1), slices_(g.nodes.size(), -1) {}
+  Mover(const Graph& g, const std::vector<TensorType>& types, const Region& region)
+      : g_(g), types_(types), region_(region), out_{g.name, {}}, whole_(g.nodes.size(), -1), slices_(g.nodes.size(), -1) {}
 
   Graph Run() {
     for (NodeId id = 0; id < g_.size(); ++id) Emit(id);
@@ -121,13 +121,13 @@ class Mover {
       const bool sliced = !placement.takes_slices.empty() && placement.takes_slices[i];
       inputs.push_back(sliced ? slices_[old_inputs[i]] : Whole(old_inputs[i]));
     }
+    if (placement.summed) {
+      whole_[id] = FoldOverRanks(out_, *As<Fold>(g_, id), inputs[0], types_[id].dtype);
+      return;
+    }
     const NodeId emitted = out_.Add(g_.nodes[id].op, inputs);
     if (placement.moved) {
       slices_[id] = emitted;
-      return;
-    }
-    if (placement.summed) {
-      whole_[id] = out_.Add(AllReduce{AcrossRanks(As<Fold>(g_, id)->kind)}, {emitted});
       return;
     }
     whole_[id] = emitted;
@@ -145,6 +145,7 @@ class Mover {
   }
 
   const Graph& g_;
+  const std::vector<TensorType>& types_;
   const Region& region_;
   Graph out_;
   std::vector<NodeId> whole_, slices_;  // by old id, -1: not there
@@ -162,7 +163,7 @@ absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder) {
     return Refused(reorder, "no computation after ", NodeText(g, reorder.all_gather), " can be done on slices (",
                    Text(types[g.nodes[reorder.all_gather].inputs[0]]), ")");
   }
-  return TakeSlicesAtHand(Mover(g, region).Run());
+  return TakeSlicesAtHand(Mover(g, types, region).Run());
 }
 
 }  // namespace coconet

@@ -18,6 +18,14 @@ NodeId UpdateOf(const Graph& g, NodeId state) {
   return -1;
 }
 
+/// Whether a node still yields what it did: all of it, or, where another takes it, slices of what all ranks had. What each rank has for
+/// itself from slices (a sum of its own) is something else, even where its type is the same further on.
+bool StaysWhole(const Graph& g, NodeId id, const Layout& now, const Layout& before) {
+  const auto read = [](const Layout& layout) { return layout == Layout::Auto() ? Layout::Replicated() : layout; };
+  if (read(now) == read(before)) return true;
+  return now.sliced() && read(before) == Layout::Replicated() && !As<Output>(g, id);
+}
+
 /// Computation on the state's old value is on slices from now on, as far as that leads: into operations on slices, or
 /// nowhere. Refuses at the first node that needs all of the state.
 absl::Status CheckUses(const Graph& g, const Slice& slice, const Rewritten& sliced) {
@@ -31,8 +39,7 @@ absl::Status CheckUses(const Graph& g, const Slice& slice, const Rewritten& slic
   for (NodeId id = 0; id < sliced.graph.size(); ++id) {
     absl::StatusOr<TensorType> type = InferNode(sliced.graph, id, types);
     const NodeId old = old_id[id];
-    const bool leaves = type.ok() && As<Output>(sliced.graph, id) && type->layout != types_before[old].layout;
-    if (!type.ok() || leaves) {
+    if (!type.ok() || (old >= 0 && !StaysWhole(sliced.graph, id, type->layout, types_before[old].layout))) {
       CC_CHECK(old >= 0);
       return Refused(slice, NodeText(g, old), " needs all of state ", ValueText(g, slice.state),
                      "; want only uses on slices: reorder first");

@@ -56,6 +56,18 @@ state m : f32[A, B] sliced(flat)
 )");
 }
 
+TEST(Slice, RefusesAStateWhoseRowsAreSummed) {
+  // The sum of a part would be local, and the product with a local operand is local, too: its type alone does not tell.
+  const char* program = R"(input x : f32[4] sliced(0)
+input w : f32[1, 4] local
+state s : f32[8, 4]
+update(s, all_gather(s * x))
+output y = matmul(sum(s, 1), w)
+)";
+  EXPECT_EQ(Transformed(program, "slice(%2)"),
+            "slice(%2): %6 = sum(s, 1) needs all of state s; want only uses on slices: reorder first");
+}
+
 TEST(Slice, RefusesWhatIsNoState) {
   EXPECT_EQ(Transformed(kMomentum, "slice(%0)"), "slice(%0): want a state, have input g : f32[N] local");
 }

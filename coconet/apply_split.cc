@@ -55,8 +55,8 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
       const NodeId scattered = out.Add(ReduceScatter{all_reduce->kind, split.dim}, std::move(inputs));
       renamed.push_back(out.Add(AllGather{}, {scattered}));
     } else {
-      const NodeId part = out.Add(op, {out.Add(Shard{split.dim}, std::move(inputs))});
-      renamed.push_back(is_send ? out.Add(AllGather{}, {part}) : out.Add(AllReduce{AcrossRanks(fold->kind)}, {part}));
+      const NodeId part = out.Add(Shard{split.dim}, std::move(inputs));
+      renamed.push_back(is_send ? out.Add(AllGather{}, {out.Add(op, {part})}) : FoldOverRanks(out, *fold, part, operand.dtype));
     }
   }
   return Checked(split, TakeSlicesAtHand(out));

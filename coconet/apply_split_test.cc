@@ -56,6 +56,21 @@ output y = %5
 )");
 }
 
+TEST(Split, SumsNarrowPartsInF32) {
+  EXPECT_EQ(Transformed("input x : bf16[N] replicated\noutput y = sum(x)\noutput z = amax(x)\n", "split(%1, 0); split(%7, 0)"),
+            R"(input x : bf16[N] replicated
+%1 = shard(x, 0)
+%2 = cast(f32, %1)
+%3 = sum(%2)
+%4 = all_reduce(sum, %3)
+%5 = cast(bf16, %4)
+output y = %5
+%7 = amax(%1)
+%8 = all_reduce(max, %7)
+output z = %8
+)");
+}
+
 TEST(Split, RefusesWhatIsNoAllReduce) {
   EXPECT_EQ(Transformed(kSgd, "split(%3, flat)"), "split(%3, flat): want all_reduce, a fold or send, have %3 = sub(p, %2)");
   EXPECT_EQ(Transformed(kSgd, "split(%2, 0); split(%2, 0)"),

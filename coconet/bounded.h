@@ -45,8 +45,9 @@ class BoundedFold {
  public:
   BoundedFold(FoldKind kind, DType dtype);
   void Add(double value, double error);
-  /// `count`: elements of the whole mean, which the added ones may be a part of.
-  BoundedValue Finish(int64_t count) const;
+  /// `count`: elements of the whole mean, which the added ones may be a part of. `parts`: of how many ranks, each of which may round its
+  /// own part, to f32 at least, before they are added up.
+  BoundedValue Finish(int64_t count, int parts = 1) const;
 
  private:
   FoldKind kind_;

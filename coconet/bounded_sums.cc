@@ -43,7 +43,7 @@ void BoundedFold::Add(double value, double error) {
   down_ = pick(down_, value - error);
 }
 
-BoundedValue BoundedFold::Finish(int64_t count) const {
+BoundedValue BoundedFold::Finish(int64_t count, int parts) const {
   if (kind_ == FoldKind::kMax || kind_ == FoldKind::kMin) {
     if (!comparable_) return {extreme_, kUndetermined};
     if (added_ == 0 || std::isinf(extreme_)) return {extreme_, extreme_ == up_ && extreme_ == down_ ? 0 : kUndetermined};
@@ -53,7 +53,8 @@ BoundedValue BoundedFold::Finish(int64_t count) const {
   const double value = sum_ / divisor;
   Rounding rounding = RoundingOf(dtype_, 2);  // of the sum and of the quotient
   if (magnitude_ > rounding.limit) return {value, kUndetermined};
-  const double accumulated = magnitude_ * static_cast<double>(added_) * UnitRoundoff(DType::kF64);
+  const double shared = parts == 1 ? 0 : parts * std::min(UnitRoundoff(dtype_), UnitRoundoff(DType::kF32));
+  const double accumulated = magnitude_ * (static_cast<double>(added_) * UnitRoundoff(DType::kF64) + shared);
   return {value, ErrorOf(value, (spread_ + (IsFloat(dtype_) ? accumulated : 0)) / divisor, std::fabs(value), rounding)};
 }
 

@@ -105,7 +105,9 @@ void Evaluation::FoldOutputs(NodeId id, int rank, const std::vector<int64_t>& ou
   }
   if (!block.empty()) flush();
   auto& known = cache_.folds[{id, rank}];
-  for (size_t o = 0; o < outputs.size(); ++o) known[outputs[o]] = folds[o].Finish(count);
+  const bool all_have_it = !from.layout.sliced() && from.layout != Layout::Local();
+  const int parts = all && all_have_it ? e_.ranks : 1;  // a schedule may give each rank a part of the sum
+  for (size_t o = 0; o < outputs.size(); ++o) known[outputs[o]] = folds[o].Finish(count, parts);
 }
 
 Bounded Evaluation::Product(NodeId id, const Part& part) {

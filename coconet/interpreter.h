@@ -35,8 +35,8 @@ struct EvaluationCache;
 /// `error` is a running first-order bound: every operation of dtype T adds its rounding
 /// (PwInfo::ulps * UnitRoundoff(T), f16 and bf16 results as if each were stored), the rounding of a sum
 /// over ranks in any order adds (ranks-1) roundings of the sum of magnitudes, and operand errors are carried
-/// through by evaluating the function at the operands' bounds. Sums over elements are accumulated in double precision, matrix
-/// products in single precision in any order. So ill-conditioned elements get an honest
+/// through by evaluating the function at the operands' bounds. Sums over elements are accumulated in double precision (those to a scalar
+/// by each rank over a part of its own, which it may round to single precision), matrix products in single precision in any order. So ill-conditioned elements get an honest
 /// tolerance, the others a tight one, and nothing has to be tuned by hand.
 class Interpreter {
  public:

@@ -159,10 +159,20 @@ bool FoldsAll(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
   return As<Fold>(g, id) != nullptr && types[id].shape.empty();
 }
 
-bool FoldsRows(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+bool FoldsLastDims(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
   const auto* fold = As<Fold>(g, id);
   return fold != nullptr && !fold->dims.empty() && !types[id].shape.empty() &&
          fold->dims[0] + fold->dims.size() == types[id].shape.size();
+}
+
+bool FoldsRows(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+  if (!FoldsLastDims(g, types, id)) return false;
+  const TensorType& operand = types[g.nodes[id].inputs[0]];
+  for (int dim : As<Fold>(g, id)->dims) {
+    const bool is_empty = operand.shape[dim].bound() && operand.shape[dim].size == 0;
+    if (is_empty || (operand.layout.sliced() && operand.layout.dim == dim)) return false;
+  }
+  return true;
 }
 
 IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel) {

@@ -19,7 +19,10 @@ struct IterationSpace {
 /// `kernel` of any nodes.
 IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel);
 
-/// A Fold whose result there is one of a row: over the last dimensions, not over all.
+/// A Fold over the last dimensions, not over all.
+bool FoldsLastDims(const Graph& g, const std::vector<TensorType>& types, NodeId id);
+/// One whose result there is one of a row, by one pass over elements of one rank: rows of no elements have none, and those that are cut
+/// lie on several ranks.
 bool FoldsRows(const Graph& g, const std::vector<TensorType>& types, NodeId id);
 /// A Fold to a scalar.
 bool FoldsAll(const Graph& g, const std::vector<TensorType>& types, NodeId id);

@@ -22,6 +22,10 @@ absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice);
 /// a schedule does with own parts does not depend on the order of its splits.
 absl::StatusOr<Graph> TakeSlicesAtHand(const Graph& g);
 
+/// Appends what all ranks' parts of a tensor fold to, `part` being a rank's: fold, then all-reduce. Parts of f16 and bf16 are summed in f32,
+/// since each would be rounded otherwise, at its own magnitude.
+NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype);
+
 /// The kernels after the fusion, ordered by first node.
 absl::StatusOr<std::vector<std::vector<NodeId>>> ApplyFuse(const Graph& g,
                                                            const std::vector<std::vector<NodeId>>& kernels,

@@ -14,6 +14,7 @@
 #include "coconet/chunks.h"
 #include "coconet/infer.h"
 #include "coconet/rewrites.h"
+#include "coconet/steps.h"
 #include "coconet/text.h"
 
 namespace coconet {
@@ -54,10 +55,26 @@ Transformation Normalized(const Schedule& s, const Transformation& t) {
   return (*types)[s.graph.nodes[split->node].inputs[0]].shape.size() == 1 ? Split{split->node, 0} : *split;
 }
 
-absl::StatusOr<Schedule> WithGraph(const Schedule& s, absl::StatusOr<Graph> graph) {
+/// States that exchange values, none of them computed, have no order to be stored in.
+absl::Status CheckHasOrder(const Graph& g) {
+  const Steps steps = FindSteps(g, {});
+  const std::vector<int> order = InOrder(steps, std::vector<int>(steps.nodes.size()));
+  if (order.size() == steps.nodes.size()) return absl::OkStatus();
+  std::vector<std::string> updates;
+  for (int step = 0; step < static_cast<int>(steps.nodes.size()); ++step) {
+    const NodeId id = steps.nodes[step][0];
+    if (As<Update>(g, id) && !StepsWithin(steps, step).empty()) updates.push_back(NodeText(g, id));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(absl::StrJoin(updates, ", "),
+                                                 ": each state takes another's value before the step, and none can be stored first; "
+                                                 "want one of the values computed"));
+}
+
+absl::StatusOr<Schedule> WithGraph(const Schedule& s, const Transformation& t, absl::StatusOr<Graph> graph) {
   if (!graph.ok()) return graph.status();
   Schedule out{Canonicalize(*graph).graph, {}, {}, s.trace};
   CC_CHECK(InferTypes(out.graph).ok());
+  if (const absl::Status order = CheckHasOrder(out.graph); !order.ok()) return Refused(t, order.message());
   return out;
 }
 
@@ -112,7 +129,9 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
 
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
   RETURN_IF_ERROR(InferTypes(program).status());
-  return Schedule{Canonicalize(program).graph, {}, {}, {}};
+  Schedule schedule{Canonicalize(program).graph, {}, {}, {}};
+  RETURN_IF_ERROR(WithContext(CheckHasOrder(schedule.graph), absl::StrCat("program ", program.name)));
+  return schedule;
 }
 
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transformation) {
@@ -125,9 +144,9 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
   }
   absl::StatusOr<Schedule> result =
       std::visit(Match{
-                     [&](const Split& split) { return WithGraph(s, ApplySplit(s.graph, split)); },
-                     [&](const Reorder& reorder) { return WithGraph(s, ApplyReorder(s.graph, reorder)); },
-                     [&](const Slice& slice) { return WithGraph(s, ApplySlice(s.graph, slice)); },
+                     [&](const Split& split) { return WithGraph(s, t, ApplySplit(s.graph, split)); },
+                     [&](const Reorder& reorder) { return WithGraph(s, t, ApplyReorder(s.graph, reorder)); },
+                     [&](const Slice& slice) { return WithGraph(s, t, ApplySlice(s.graph, slice)); },
                      [&](const Fuse& fuse) -> absl::StatusOr<Schedule> {
                        ASSIGN_OR_RETURN(auto kernels, ApplyFuse(s.graph, s.kernels, fuse));
                        return Schedule{s.graph, std::move(kernels), {}, s.trace};

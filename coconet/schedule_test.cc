@@ -87,6 +87,16 @@ output y = %3
 )");
 }
 
+TEST(InitialSchedule, RefusesStatesThatExchangeTheirValues) {
+  const absl::StatusOr<Graph> g = Parse("coconet 1\nprogram p\nstate a : f32[8]\nstate b : f32[8]\nupdate(a, b)\nupdate(b, a)\n");
+  ASSERT_TRUE(g.ok()) << g.status();
+  const absl::Status status = InitialSchedule(*g).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "program p: %2 = update(a, b), %3 = update(b, a): each state takes another's value before the step, and none can be stored "
+            "first; want one of the values computed");
+}
+
 TEST(InitialSchedule, RefusesAGraphThatDoesNotInfer) {
   Graph g;
   g.Add(AllReduce{ReduceKind::kSum}, {g.Add(Input{"x", {DType::kF32, {8}, Layout::Replicated()}})});

@@ -45,6 +45,14 @@ class Sharder {
 
 }  // namespace
 
+NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype) {
+  const ReduceKind across = AcrossRanks(fold.kind);
+  const bool widens = across == ReduceKind::kSum && (dtype == DType::kF16 || dtype == DType::kBF16);
+  if (widens) part = out.Add(Cast{DType::kF32}, {part});
+  const NodeId whole = out.Add(AllReduce{across}, {out.Add(fold, {part})});
+  return widens ? out.Add(Cast{dtype}, {whole}) : whole;
+}
+
 absl::StatusOr<Graph> TakeSlicesAtHand(const Graph& g) {
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
   std::map<int, Sharder> sharders;

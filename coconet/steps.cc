@@ -12,6 +12,27 @@
 namespace coconet {
 namespace {
 
+/// What is recomputed from `state`s before the step: whether the value takes, through recomputed nodes, that of another state than
+/// `state` that is updated, too.
+bool TakesAnother(const Graph& g, const std::vector<bool>& recomputed, NodeId value, NodeId state) {
+  std::set<NodeId> updated, seen;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (As<Update>(g, id)) updated.insert(g.nodes[id].inputs[0]);
+  }
+  const std::vector<NodeId> values = AssignedValues(g);
+  std::vector<NodeId> stack = {value};
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (id != state && updated.contains(id)) return true;
+    if (!recomputed[id]) continue;
+    for (NodeId input : g.nodes[id].inputs) {
+      if (seen.insert(values[input]).second) stack.push_back(values[input]);
+    }
+  }
+  return false;
+}
+
 /// By node: in no step.
 std::vector<bool> RecomputedNodes(const Graph& g) {
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(g);
@@ -26,7 +47,13 @@ std::vector<bool> RecomputedNodes(const Graph& g) {
     const NodeId operand = values[g.nodes[id].inputs[0]];
     recomputed[operand] = g.nodes[operand].inputs.empty();
   }
-  return recomputed;
+  // Two states may each take the other's value before the step: then both new values must be there before either is stored.
+  std::vector<bool> result = recomputed;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!As<Update>(g, id) || g.nodes[values[id]].inputs.empty() || !recomputed[values[id]]) continue;
+    if (TakesAnother(g, recomputed, values[id], g.nodes[id].inputs[0])) result[values[id]] = false;
+  }
+  return result;
 }
 
 /// What the steps read, followed through recomputed nodes and updates.

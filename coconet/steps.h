@@ -28,7 +28,8 @@ std::vector<int> Stages(const Graph& g);
 /// - every reader of a state's old value before the step that updates the state.
 ///
 /// Declarations, constants, the number of ranks and computations on scalars belong to no step: they are recomputed
-/// wherever they are needed. A scalar that a collective takes is a step, since the collective needs it in memory.
+/// wherever they are needed. A scalar that a collective takes is a step, since the collective needs it in memory; so is one that a
+/// state is updated with and that takes another updated state's value before the step, since that may take this one's.
 struct Steps {
   std::vector<std::vector<NodeId>> nodes;  // of each step, ascending; steps ordered by first node
   std::vector<int> of;                     // by node; -1: in no step

@@ -56,6 +56,18 @@ TEST(Steps, AnOldScalarStateIsReadWhereverItsComputationsAre) {
   EXPECT_EQ(steps.after, (After{{1}, {}, {1}}));
 }
 
+TEST(Steps, AScalarStateThatTakesAnotherIsComputedBeforeEitherIsStored) {
+  const Graph g = GraphOf(R"(state a : f32[] replicated
+state b : f32[] replicated
+update(a, a + b)
+update(b, a - b)
+)");
+  // %2 = add, %3 = update, %4 = sub, %5 = update.
+  const Steps steps = FindSteps(g, {});
+  EXPECT_EQ(steps.nodes, (Groups{{2}, {3}, {4}, {5}}));
+  EXPECT_EQ(steps.after, (After{{}, {0, 2}, {}, {0, 2}}));
+}
+
 TEST(Steps, OrderStopsAtACycle) {
   Steps steps;
   steps.nodes = {{0}, {1}, {2}, {3}};

@@ -1,5 +1,6 @@
 #include "jit/gemms.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace coconet {
@@ -59,7 +60,7 @@ bool FoldLead(Stack& s) {
 }
 
 GemmStep::Matrix MatrixOf(const Stack& s, int buffer, int64_t index, bool batched) {
-  return {buffer, s.lead.empty() ? 0 : index * s.matrix(), s.columns_stored, batched && !s.lead.empty() ? s.matrix() : 0};
+  return {buffer, s.lead.empty() ? 0 : index * s.matrix(), std::max<int64_t>(1, s.columns_stored), batched && !s.lead.empty() ? s.matrix() : 0};
 }
 
 /// Some rows of a product.

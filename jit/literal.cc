@@ -25,7 +25,7 @@ std::string IntegerLiteral(int64_t value, absl::string_view suffix) {
 
 }  // namespace
 
-absl::string_view KernelType(DType dtype) { return dtype == DType::kBool ? "b8" : Name(dtype); }
+absl::string_view KernelType(DType dtype) { return dtype == DType::kBool ? "boolean" : Name(dtype); }
 
 std::string Literal(double value, DType dtype) {
   switch (dtype) {

@@ -8,7 +8,7 @@
 
 namespace coconet {
 
-/// Name of the storage type in the kernel dialect: "f32", "bf16", "b8", ...
+/// Name of the storage type in the kernel dialect: "f32", "bf16", "boolean", ...
 absl::string_view KernelType(DType dtype);
 
 /// `value` as a literal of Compute<T>, exact after rounding to it: "0.899999976f", "1.0", "5ll".

@@ -15,6 +15,7 @@ constexpr int64_t kElements = 64;  // of a chunk a multiple, so that packs begin
 
 /// Rows or elements of a rank's slice of the tensor.
 absl::StatusOr<int64_t> PerSlice(const TensorType& type, bool rows, int ranks) {
+  if (rows && type.shape.back().size == 0) return absl::FailedPreconditionError(absl::StrCat("rows of ", Text(type), " are empty"));
   const TensorSlicing s = SlicingOf(type.shape, type.layout.dim, ranks);
   if (!s.contiguous()) return absl::FailedPreconditionError(absl::StrCat("slices of ", Text(type), " are not contiguous"));
   const int64_t unit = rows ? std::max<int64_t>(1, type.shape.back().size) : 1;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kCastLanes = 16;
 
-absl::string_view KernelTypeName(DType dtype) { return dtype == DType::kBool ? "b8" : Name(dtype); }
+absl::string_view KernelTypeName(DType dtype) { return dtype == DType::kBool ? "boolean" : Name(dtype); }
 
 std::vector<int> LanesOf(DType dtype) {
   if (dtype == DType::kF32) return {4, 16};

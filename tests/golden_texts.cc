@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule.h"
@@ -66,6 +67,19 @@ absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown>
   return text;
 }
 
+/// "--N=1048576", as `sweep` takes it.
+std::string SizesText(const Sizes& sizes) {
+  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) { absl::StrAppend(out, "--", size.first, "=", size.second); });
+}
+
+absl::StatusOr<GoldenText> FileOf(const WorkloadInfo& info, DType dtype) {
+  ASSIGN_OR_RETURN(const Graph program, MakeWorkload(info.name, {.dtype = dtype}));
+  const std::string suffix = dtype == DType::kF32 ? "" : absl::StrCat("_", Name(dtype));
+  const std::string file = absl::StrCat("coconet/programs/", info.name, suffix, ".coco");
+  return GoldenText{file, absl::StrCat("# The workload ", info.name, ", ", Name(dtype), ": ", info.description, ".\n# sweep ", file, " ",
+                                       SizesText(info.presets[0].sizes), "\n", Print(program))};
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts() {
@@ -73,10 +87,16 @@ absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts() {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("adam"));
   ASSIGN_OR_RETURN(const Graph adam, BindSizes(symbolic, {{"N", 1000}}));
   ASSIGN_OR_RETURN(std::string text, TextOf(adam, kAdam));
-  texts.push_back({"adam.txt", std::move(text)});
+  texts.push_back({"tests/goldens/adam.txt", std::move(text)});
   ASSIGN_OR_RETURN(const Graph row_scale, Parse(kRowScaleProgram));
   ASSIGN_OR_RETURN(text, TextOf(Canonicalize(row_scale).graph, kRowScale));
-  texts.push_back({"row_scale.txt", std::move(text)});
+  texts.push_back({"tests/goldens/row_scale.txt", std::move(text)});
+  for (const WorkloadInfo& info : Workloads()) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      ASSIGN_OR_RETURN(GoldenText file, FileOf(info, dtype));
+      texts.push_back(std::move(file));
+    }
+  }
   return texts;
 }
 

@@ -8,13 +8,14 @@
 
 namespace coconet {
 
-/// A program on its way: program → schedules → plan → kernel source.
+/// A committed file that the library makes.
 struct GoldenText {
-  std::string file;  // under tests/goldens
+  std::string file;  // in the checkout
   std::string text;
 };
 
-/// All of them, made by the library as it is now.
+/// Programs on their way, program → schedules → plan → kernel source (tests/goldens), and every workload as a program in the text form
+/// (coconet/programs), made by the library as it is now.
 absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts();
 
 }  // namespace coconet

@@ -1,9 +1,12 @@
-// What the library makes of two programs, step by step, against what was looked at and committed.
+// What the library makes of two programs, step by step, and its workloads as files, against what was looked at and committed.
 
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "coconet/text.h"
+#include "coconet/workloads.h"
 #include "gtest/gtest.h"
 #include "tests/golden_texts.h"
 
@@ -14,10 +17,23 @@ TEST(Goldens, AreWhatTheLibraryMakes) {
   const absl::StatusOr<std::vector<GoldenText>> texts = MakeGoldenTexts();
   ASSERT_TRUE(texts.ok()) << texts.status();
   for (const GoldenText& golden : *texts) {
-    std::ifstream file("tests/goldens/" + golden.file);
+    std::ifstream file(golden.file);
     const std::string committed((std::istreambuf_iterator<char>(file)), {});
     EXPECT_EQ(committed, golden.text) << golden.file
                                       << ": where the new text is meant, run bazel run //tests:update_goldens";
+  }
+}
+
+TEST(Goldens, FilesOfWorkloadsAreTheirPrograms) {
+  const absl::StatusOr<std::vector<GoldenText>> texts = MakeGoldenTexts();
+  ASSERT_TRUE(texts.ok()) << texts.status();
+  for (const WorkloadInfo& info : Workloads()) {
+    const std::string path = absl::StrCat("coconet/programs/", info.name, ".coco");
+    std::ifstream file(path);
+    const absl::StatusOr<Graph> read = Parse(std::string((std::istreambuf_iterator<char>(file)), {}));
+    ASSERT_TRUE(read.ok()) << path << ": " << read.status();
+    EXPECT_EQ(Print(Canonicalize(*read).graph), Print(*MakeWorkload(info.name))) << path;
+    for (const SizePreset& preset : info.presets) EXPECT_TRUE(BindSizes(*read, preset.sizes).ok()) << path << " " << preset.name;
   }
 }
 

@@ -182,6 +182,36 @@ m1 = update(m, 0.9 * m + G)
 update(w, cast(f16, cast(f32, w) - lr * m1 / (norm(m1) + 1)))
 )",
      {{{"N", 1}}, {{"N", 4099}}}, {{2, 2}, {4, 2}, {6, 3}, {4, 2, 2}}},
+    {"empty", R"(input x : f32[A, B] local
+input y : f32[A, C] replicated
+input z : i32[A, B] replicated
+state a : f32[] replicated
+state b : f32[] replicated
+output p = all_reduce(sum, matmul(x, y, transpose_a))
+output q = all_reduce(sum, matmul(matmul(x, y, transpose_a), y, transpose_b))
+output r = 2 * y + sum(y * y, 1)
+output s = sum(z, 1)
+update(a, a + 0.5 * b)
+update(b, b - 0.5 * a)
+)",
+     {{{"A", 3}, {"B", 0}, {"C", 2}}, {{"A", 0}, {"B", 4}, {"C", 3}}, {{"A", 4}, {"B", 3}, {"C", 0}}, {{"A", 5}, {"B", 3}, {"C", 2}}}},
+    {"ninth_buffer_is_bool", R"(input x0 : f32[N] local
+input x1 : f32[N] local
+input x2 : f32[N] replicated
+input x3 : f32[N] replicated
+state s0 : f32[N]
+state s1 : f32[N]
+state s2 : f32[N]
+state s3 : f32[N]
+state s4 : bool[N]
+s = all_reduce(sum, x0 * x1)
+update(s0, s * x2)
+update(s1, s * x3)
+update(s2, s + s2)
+update(s3, s - s3)
+update(s4, s > x2)
+)",
+     {{{"N", 70}}}},
 };
 
 class OperationsTest : public testing::TestWithParam<Case> {

@@ -13,6 +13,7 @@
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/testing/random_model.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/testing/random_step.h"
 #include "coconet/text.h"
@@ -27,7 +28,7 @@ ABSL_FLAG(int, programs, 80, "how many programs of each kind");
 namespace coconet {
 namespace {
 
-constexpr int kRanks[] = {1, 2, 3, 4, 5, 8};
+const Target kWorlds[] = {1, 2, 3, 4, 5, 8, {2, 2}, {4, 2}, {3, 1, 2}, {2, 2, 2}};  // ranks and nodes of a stage, stages
 constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 63, 64, 65, 130, 257};
 constexpr int kSchedules = 3;        // tried of each program
 constexpr int kProgramsABatch = 40;  // share ranks and kernels
@@ -35,10 +36,13 @@ constexpr int kShrinkTries = 40;     // each compiles for a second or so
 
 /// What the programs of a batch have in common.
 struct Terms {
-  int ranks;
+  Target world;
   Config compiled;
 };
-Terms DrawTerms(std::mt19937_64& random) { return {kRanks[random() % std::size(kRanks)], DrawCompiledConfig(random)}; }
+Terms DrawTerms(std::mt19937_64& random) {
+  const Target world = kWorlds[random() % std::size(kWorlds)];
+  return {world, DrawCompiledConfig(random)};
+}
 
 /// Adds up to `limit` schedules of the program, the plainest among them.
 absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit, std::mt19937_64& random,
@@ -49,7 +53,12 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
       Config config = DrawArguments(terms.compiled, random);
       config.protocol = protocol;
-      RETURN_IF_ERROR(WithContext(batch.Add(program, schedules[at], config, terms.ranks), Print(program)));
+      if (!schedules[at].overlaps.empty()) {
+        config.pieces = 2 + static_cast<int>(random() % 5);
+        config.one_shot = OneShot::kPull;
+      }
+      RETURN_IF_ERROR(WithContext(batch.Add(program, schedules[at], config, terms.world),
+                                  absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace), "] of\n", Print(program))));
     }
   }
   return absl::OkStatus();
@@ -109,6 +118,14 @@ TEST(RandomPrograms, OfEveryKindComputeWhatTheySay) {
 
 TEST(RandomPrograms, LikeTrainingStepsComputeWhatTheySay) {
   const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) { return RandomStep(random()); });
+  EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
+}
+
+TEST(RandomPrograms, OfAllOperationsComputeWhatTheySay) {
+  const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) {
+    const uint64_t seed = random();
+    return RandomModel(seed, {.max_elements = seed % 4 == 0 ? 4000 : 300, .rooted = true, .sends = true});
+  });
   EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,43 @@ std::optional<Graph> Without(const Graph& g, NodeId dropped, NodeId instead) {
   return WithoutUnused(Canonicalize(out).graph);
 }
 
+/// Every dimension of `extent` elements gets `smaller`; nothing when that is no program.
+std::optional<Graph> WithExtent(const Graph& g, int64_t extent, int64_t smaller) {
+  const auto shrink = [&](Shape& shape) {
+    for (Dim& dim : shape) {
+      if (dim == Dim(extent)) dim = smaller;
+    }
+  };
+  Graph out = g;
+  for (Node& node : out.nodes) {
+    if (auto* input = std::get_if<Input>(&node.op)) shrink(input->type.shape);
+    if (auto* state = std::get_if<State>(&node.op)) shrink(state->type.shape);
+    if (auto* reshape = std::get_if<Reshape>(&node.op)) shrink(reshape->shape);
+  }
+  if (!InferTypes(out).ok()) return std::nullopt;
+  return out;
+}
+
+/// Programs of smaller tensors, one extent at a time.
+std::vector<Graph> WithSmallerExtents(const Graph& g) {
+  std::set<int64_t> extents;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const auto add = [&](const Shape& shape) {
+      for (const Dim& dim : shape) extents.insert(dim.size);
+    };
+    if (const auto* input = As<Input>(g, id)) add(input->type.shape);
+    if (const auto* state = As<State>(g, id)) add(state->type.shape);
+  }
+  std::vector<Graph> smaller;
+  for (const int64_t extent : extents) {
+    for (const int64_t fewer : {int64_t{1}, extent / 2, extent - 1}) {
+      std::optional<Graph> with = fewer >= 1 && fewer < extent ? WithExtent(g, extent, fewer) : std::nullopt;
+      if (with.has_value()) smaller.push_back(*std::move(with));
+    }
+  }
+  return smaller;
+}
+
 /// Programs smaller by one step, the smallest first.
 std::vector<Graph> Smaller(const Graph& g) {
   std::vector<Graph> smaller;
@@ -59,6 +97,7 @@ std::vector<Graph> Smaller(const Graph& g) {
     for (NodeId input : g.nodes[id].inputs) add(id, input);
   }
   std::stable_sort(smaller.begin(), smaller.end(), [](const Graph& a, const Graph& b) { return a.size() < b.size(); });
+  for (Graph& with : WithSmallerExtents(g)) smaller.push_back(std::move(with));
   return smaller;
 }
 

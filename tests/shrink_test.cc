@@ -26,8 +26,16 @@ TEST(Shrink, KeepsWhatMakesItFailAndNothingElse) {
     return false;
   };
   EXPECT_EQ(Print(Shrink(*program, 1000, reduces)),
-            "coconet 1\nprogram p\ninput g : f32[100] local\nstate s : f32[100] replicated\n"
+            "coconet 1\nprogram p\ninput g : f32[1] local\nstate s : f32[1] replicated\n"
             "%2 = all_reduce(sum, g)\n%3 = update(s, %2)\n");
+}
+
+TEST(Shrink, MakesTensorsAsSmallAsTheFailureAllows) {
+  const absl::StatusOr<Graph> program = Parse("coconet 1\nprogram p\ninput x : f32[100, 30] replicated\noutput o = reshape(x, [30, 100])\n");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const auto is_wide = [](const Graph& g) { return NumElements(As<Input>(g, 0)->type.shape) > 40; };
+  EXPECT_EQ(Print(Shrink(*program, 1000, is_wide)),
+            "coconet 1\nprogram p\ninput x : f32[41, 1] replicated\noutput o = x\n");
 }
 
 TEST(Shrink, StopsAfterItsTries) {

@@ -1,4 +1,4 @@
-// Writes the golden texts into the folder named by the first argument.
+// Writes the golden texts into the checkout named by the first argument.
 
 #include <cstdio>
 #include <fstream>
@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::fprintf(stderr, "want one argument: the folder\n");
+    std::fprintf(stderr, "want one argument: the checkout\n");
     return 2;
   }
   const absl::StatusOr<std::vector<coconet::GoldenText>> texts = coconet::MakeGoldenTexts();

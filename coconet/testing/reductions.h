@@ -20,10 +20,13 @@ inline double Combined(ReduceKind kind, double a, double b) {
   return kind == ReduceKind::kMax ? std::max(a, b) : std::min(a, b);
 }
 
-/// What folding nothing gives.
-inline double FirstOf(FoldKind kind) {
+/// What folding nothing gives: of integers the least and the greatest there are.
+inline double FirstOf(FoldKind kind, DType dtype) {
   if (AcrossRanks(kind) == ReduceKind::kSum) return 0;
-  return kind == FoldKind::kMax ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+  const double infinity = std::numeric_limits<double>::infinity();
+  alignas(8) char held[8];
+  StoreElement(dtype, held, 0, kind == FoldKind::kMax ? -infinity : infinity);
+  return LoadElement(dtype, held, 0);
 }
 
 }  // namespace coconet

@@ -1,7 +1,6 @@
 #include "coconet/testing/simulator.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -14,21 +13,16 @@
 #include "coconet/philox.h"
 #include "coconet/steps.h"
 #include "coconet/testing/reductions.h"
+#include "coconet/testing/simulated_memory.h"
 
 namespace coconet {
 namespace {
 
-constexpr double kPoison = std::numeric_limits<double>::quiet_NaN();
-
 class Simulation {
  public:
-  Simulation(const Schedule& s, int ranks, int stages, const ElementSource& source, uint64_t seed)
-      : s_(s), g_(s.graph), ranks_(ranks), world_(ranks * stages), random_(seed), values_(AssignedValues(g_)), memory_(world_) {
-    absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
-    CC_CHECK(types.ok());
-    types_ = *std::move(types);
-    for (int rank = 0; rank < world_; ++rank) Allocate(rank, source);
-  }
+  Simulation(const Schedule& s, std::vector<TensorType> types, int ranks, int stages, const ElementSource& source, uint64_t seed)
+      : s_(s), g_(s.graph), types_(std::move(types)), ranks_(ranks), random_(seed), values_(AssignedValues(g_)),
+        memory_(g_, types_, ranks, stages, source), world_(memory_.world()) {}
 
   void Run() {
     steps_ = FindSteps(g_, s_.kernels);
@@ -48,39 +42,14 @@ class Simulation {
       if (output == nullptr && !As<Update>(g_, id)) continue;
       const NodeId home = Target(id);
       const std::string name = output != nullptr ? output->name : As<State>(g_, home)->name;
-      for (int rank = 0; rank < world_; ++rank) {
-        std::vector<double> elements = memory_[rank][home];
-        for (size_t i = 0; i < elements.size() && types_[id].layout.sliced(); ++i) {
-          const int owner = FirstOfStage(rank) + OwnerOf(static_cast<int64_t>(i), types_[id], ranks_);
-          elements[i] = memory_[owner][home][i];
-        }
-        results[name].push_back(std::move(elements));
-      }
+      for (int rank = 0; rank < world_; ++rank) results[name].push_back(memory_.Whole(rank, home, types_[id]));
     }
     return results;
   }
 
  private:
-  int FirstOfStage(int rank) const { return rank - rank % ranks_; }
-  bool Owns(int rank, int64_t index, const TensorType& type) const {
-    return !type.layout.sliced() || OwnerOf(index, type, ranks_) == rank % ranks_;
-  }
-
-  void Allocate(int rank, const ElementSource& source) {
-    memory_[rank].resize(g_.nodes.size());
-    for (NodeId id = 0; id < g_.size(); ++id) {
-      const TensorType& type = types_[id];
-      memory_[rank][id].assign(NumElements(type.shape), kPoison);
-      const auto* input = As<Input>(g_, id);
-      const auto* state = As<State>(g_, id);
-      if (input == nullptr && state == nullptr) continue;
-      for (int64_t i = 0; i < NumElements(type.shape); ++i) {
-        if (!Owns(rank, i, type)) continue;
-        const int asked = type.layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank);
-        memory_[rank][id][i] = source(input != nullptr ? input->name : state->name, asked, i);
-      }
-    }
-  }
+  int FirstOfStage(int rank) const { return memory_.FirstOfStage(rank); }
+  bool Owns(int rank, int64_t index, const TensorType& type) const { return memory_.Owns(rank, index, type); }
 
   /// Where an update or output stores.
   NodeId Target(NodeId store) const { return As<Update>(g_, store) ? g_.nodes[store].inputs[0] : store; }
@@ -105,7 +74,7 @@ class Simulation {
     return targets;
   }
 
-  double& Cell(int rank, NodeId value, int64_t index) { return memory_[rank][homes_[value]][index]; }
+  double& Cell(int rank, NodeId value, int64_t index) { return memory_.At(rank, homes_[value], index); }
 
   double Reduced(ReduceKind kind, NodeId operand, int rank, int64_t index) {
     const int first = FirstOfStage(rank);
@@ -161,7 +130,7 @@ class Simulation {
   double Folded(const Fold& op, NodeId id, int rank, int64_t i) {
     const NodeId operand = values_[g_.nodes[id].inputs[0]];
     const Shape &from = types_[operand].shape, &to = types_[id].shape;
-    double result = FirstOf(op.kind);
+    double result = FirstOf(op.kind, types_[id].dtype);
     for (int64_t at = 0; at < NumElements(from); ++at) {
       const bool belongs = to.empty() || OperandMap(Pointwise{}, from, to).Of(at) == i;
       if (belongs && Owns(rank, at, types_[operand])) result = Combined(AcrossRanks(op.kind), result, Cell(rank, operand, at));
@@ -209,7 +178,7 @@ class Simulation {
     double Row(const Fold& fold, NodeId id, int64_t row) {
       const NodeId operand = g().nodes[id].inputs[0];
       const int64_t length = NumElements(sim_.types_[operand].shape) / std::max<int64_t>(1, NumElements(sim_.types_[id].shape));
-      double result = FirstOf(fold.kind);
+      double result = FirstOf(fold.kind, sim_.types_[id].dtype);
       for (int64_t i = row * length; i < (row + 1) * length; ++i) result = Combined(AcrossRanks(fold.kind), result, Of(operand, i));
       return sim_.Mean(fold, id, result);
     }
@@ -227,7 +196,16 @@ class Simulation {
         const uint32_t word = DropoutWord(index, dropout->stream, static_cast<int64_t>(args[1]));
         return word >= DropoutThreshold(dropout->rate) ? args[0] / (1 - dropout->rate) : 0;
       }
-      return args[0];  // casts (the simulator does not round), views, shards
+      if (const auto* cast = As<Cast>(g(), id)) return Converted(cast->dtype, args[0]);
+      return args[0];  // views, shards
+    }
+
+    /// Floats are not rounded.
+    static double Converted(DType dtype, double value) {
+      if (IsFloat(dtype)) return value;
+      alignas(8) char held[8];
+      StoreElement(dtype, held, 0, value);
+      return LoadElement(dtype, held, 0);
     }
 
     const Graph& g() const { return sim_.g_; }
@@ -249,15 +227,15 @@ class Simulation {
     const IterationSpace space = SpaceOf(g_, types_, nodes);
     row_length_ = 1;
     for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d) row_length_ *= space.shape[d].size;
-    const int64_t rows = row_length_ == 0 ? 0 : NumElements(space.shape) / row_length_;
+    rows_ = NumElements(space.rows());
     scalars_.clear();
     stored_.clear();
     std::vector<Task> tasks;
     for (size_t p = 0; p < phases.phases.size(); ++p) {
       const KernelPhase& phase = phases.phases[p];
-      AddTasks(phase, rows, tasks);
+      AddTasks(phase, tasks);
       if (phase.folds.empty() && p + 1 < phases.phases.size()) continue;
-      RunTasks(tasks, rows);
+      RunTasks(tasks);
       tasks.clear();
       FinishFolds(nodes, phase);
       for (NodeId id = 0; id < g_.size(); ++id) {
@@ -268,34 +246,34 @@ class Simulation {
       const bool is_value = !As<Update>(g_, id) && !As<Output>(g_, id);
       for (int rank = 0; rank < world_; ++rank) {
         const double value = Computation(this, rank).Of(is_value ? id : g_.nodes[id].inputs.back(), 0);
-        (is_value ? Cell(rank, id, 0) : memory_[rank][Target(id)][0]) = value;
+        (is_value ? Cell(rank, id, 0) : memory_.At(rank, Target(id), 0)) = value;
       }
     }
     stored_.clear();
   }
 
-  void AddTasks(const KernelPhase& phase, int64_t rows, std::vector<Task>& tasks) {
+  void AddTasks(const KernelPhase& phase, std::vector<Task>& tasks) {
     NodeId cut = -1;  // a sliced value of the phase
     for (NodeId id : phase.stores) cut = types_[id].layout.sliced() ? id : cut;
     for (NodeId id : phase.gathers) cut = g_.nodes[id].inputs[0];
     for (NodeId id : phase.folds) cut = types_[g_.nodes[id].inputs[0]].layout.sliced() ? g_.nodes[id].inputs[0] : cut;
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = 0; row < rows_; ++row) {
       for (int rank = 0; rank < world_; ++rank) {
         // A row's values are cut as the row is.
-        const bool of_rows = cut >= 0 && NumElements(types_[cut].shape) == rows;
+        const bool of_rows = cut >= 0 && NumElements(types_[cut].shape) == rows_;
         if (phase.on_slices && !Owns(rank, of_rows ? row : row * row_length_, types_[cut])) continue;
         tasks.push_back({&phase, rank, row});
       }
     }
   }
 
-  void RunTasks(std::vector<Task>& tasks, int64_t rows) {
+  void RunTasks(std::vector<Task>& tasks) {
     std::shuffle(tasks.begin(), tasks.end(), random_);
-    std::vector<int> missing(rows * (world_ / ranks_));  // tasks on slices, by stage and row, that have not run
-    for (const Task& task : tasks) missing[task.rank / ranks_ * rows + task.row] += task.phase->on_slices;
+    std::vector<int> missing(rows_ * (world_ / ranks_));  // tasks on slices, by stage and row, that have not run
+    for (const Task& task : tasks) missing[task.rank / ranks_ * rows_ + task.row] += task.phase->on_slices;
     std::vector<Task> waiting;
     for (const Task& task : tasks) {
-      int& left = missing[task.rank / ranks_ * rows + task.row];
+      int& left = missing[task.rank / ranks_ * rows_ + task.row];
       const auto& evaluated = task.phase->evaluated;
       const bool waits = !task.phase->on_slices && std::any_of(evaluated.begin(), evaluated.end(), [&](NodeId id) {
         return As<AllGather>(g_, id) != nullptr;
@@ -314,34 +292,29 @@ class Simulation {
   void RunTask(const Task& task) {
     Computation computation(this, task.rank);
     std::vector<std::pair<double*, double>> writes;
-    for (int64_t i = task.row * row_length_; i < (task.row + 1) * row_length_; ++i) {
-      for (NodeId id : task.phase->stores) {
-        const bool is_value = !As<Update>(g_, id) && !As<Output>(g_, id);
-        const bool of_rows = row_length_ != 1 && NumElements(types_[id].shape) * row_length_ == Elements(task);
-        if (of_rows && i != task.row * row_length_) continue;
-        const int64_t at = of_rows ? task.row : i;
-        double* cell = is_value ? &Cell(task.rank, id, at) : &memory_[task.rank][Target(id)][at];
+    const int64_t begin = task.row * row_length_;
+    for (NodeId id : task.phase->stores) {
+      const bool is_value = !As<Update>(g_, id) && !As<Output>(g_, id);
+      const bool of_rows = row_length_ != 1 && NumElements(types_[id].shape) == rows_;
+      for (int64_t at = of_rows ? task.row : begin; at < (of_rows ? task.row + 1 : begin + row_length_); ++at) {
+        double* cell = is_value ? &Cell(task.rank, id, at) : &memory_.At(task.rank, Target(id), at);
         writes.emplace_back(cell, computation.Of(is_value ? id : g_.nodes[id].inputs.back(), at));
       }
+    }
+    for (int64_t i = begin; i < begin + row_length_; ++i) {
       for (NodeId id : task.phase->gathers) {
         const double value = computation.Of(g_.nodes[id].inputs[0], i);
         const int first = FirstOfStage(task.rank);
         for (int rank = first; rank < first + ranks_; ++rank) {
-          for (NodeId target : PushTargets(id)) writes.emplace_back(&memory_[rank][target][i], value);
+          for (NodeId target : PushTargets(id)) writes.emplace_back(&memory_.At(rank, target, i), value);
         }
       }
       for (NodeId id : task.phase->folds) {
-        const auto [sum, is_new] = sums_.try_emplace({task.rank, id}, FirstOf(As<Fold>(g_, id)->kind));
+        const auto [sum, is_new] = sums_.try_emplace({task.rank, id}, FirstOf(As<Fold>(g_, id)->kind, types_[id].dtype));
         sum->second = Combined(AcrossRanks(As<Fold>(g_, id)->kind), sum->second, computation.Of(g_.nodes[id].inputs[0], i));
       }
     }
     for (const auto& [cell, value] : writes) *cell = value;
-  }
-
-  int64_t Elements(const Task& task) const {
-    int64_t most = 0;
-    for (NodeId id : task.phase->evaluated) most = std::max(most, NumElements(types_[id].shape));
-    return most;
   }
 
   /// All ranks have what the phase's folds add up to, and what AllReduces of the kernel make of it.
@@ -350,7 +323,7 @@ class Simulation {
       const auto* fold = As<Fold>(g_, id);
       for (int rank = 0; rank < world_; ++rank) {
         const auto at = sums_.find({rank, id});
-        scalars_[{rank, id}] = Mean(*fold, id, at != sums_.end() ? at->second : FirstOf(fold->kind));
+        scalars_[{rank, id}] = Mean(*fold, id, at != sums_.end() ? at->second : FirstOf(fold->kind, types_[id].dtype));
       }
       for (NodeId sum : nodes) {
         const auto* all_reduce = As<AllReduce>(g_, sum);
@@ -368,15 +341,16 @@ class Simulation {
 
   const Schedule& s_;
   const Graph& g_;
-  const int ranks_, world_;
+  const std::vector<TensorType> types_;
+  const int ranks_;
   std::mt19937_64 random_;
   const std::vector<NodeId> values_;
-  std::vector<TensorType> types_;
-  std::vector<std::vector<std::vector<double>>> memory_;  // by rank of the world, node, element
+  SimulatedMemory memory_;
+  const int world_;
   Steps steps_;
   int step_ = -1;              // that runs
   std::vector<NodeId> homes_;  // by value: the node in whose memory it is kept
-  int64_t row_length_ = 1;     // of the kernel that runs
+  int64_t row_length_ = 1, rows_ = 0;  // of the kernel that runs
   std::map<std::pair<int, NodeId>, double> sums_, scalars_;  // by rank: of folds that are not complete; known ones
   std::set<NodeId> stored_;    // values that an earlier phase of the kernel stored
 };
@@ -385,7 +359,9 @@ class Simulation {
 
 std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule, int ranks, const ElementSource& source,
                                                                  uint64_t seed, int stages) {
-  Simulation simulation(schedule, ranks, stages, source, seed);
+  absl::StatusOr<std::vector<TensorType>> types = InferTypes(schedule.graph);
+  CC_CHECK(types.ok());
+  Simulation simulation(schedule, *std::move(types), ranks, stages, source, seed);
   simulation.Run();
   return simulation.Results();
 }

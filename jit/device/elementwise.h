@@ -9,7 +9,7 @@ namespace coconet {
 
 struct f16 { unsigned short bits; };
 struct bf16 { unsigned short bits; };
-struct b8 { unsigned char byte; };  // bool: 0 or 1
+struct boolean { unsigned char byte; };  // bool: 0 or 1
 using u8 = unsigned char;
 using i32 = int;
 using i64 = long long;
@@ -20,7 +20,7 @@ template <class T> struct ComputeOf { using Type = T; };
 template <> struct ComputeOf<f16> { using Type = float; };
 template <> struct ComputeOf<bf16> { using Type = float; };
 template <> struct ComputeOf<u8> { using Type = int; };
-template <> struct ComputeOf<b8> { using Type = int; };
+template <> struct ComputeOf<boolean> { using Type = int; };
 template <class T>
 using Compute = typename ComputeOf<T>::Type;
 
@@ -33,7 +33,7 @@ template <int V, class T>
 CC_DEVICE Pack<Compute<T>, V> Load(const T* p) {
   if constexpr (kSame<T, f16>) return FromF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(p)));
   else if constexpr (kSame<T, bf16>) return FromBF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(p)));
-  else if constexpr (kSame<T, b8>) return ConvertLanes<int>(LoadLanes<V>(reinterpret_cast<const unsigned char*>(p)));
+  else if constexpr (kSame<T, boolean>) return ConvertLanes<int>(LoadLanes<V>(reinterpret_cast<const unsigned char*>(p)));
   else if constexpr (kSame<T, u8>) return ConvertLanes<int>(LoadLanes<V>(p));
   else return LoadLanes<V>(p);
 }
@@ -51,7 +51,7 @@ template <bool kStream, int V, class T>
 CC_DEVICE void Store(T* p, Pack<Compute<T>, V> x) {
   if constexpr (kSame<T, f16>) StoreRaw<kStream>(reinterpret_cast<unsigned short*>(p), ToF16(x));
   else if constexpr (kSame<T, bf16>) StoreRaw<kStream>(reinterpret_cast<unsigned short*>(p), ToBF16(x));
-  else if constexpr (kSame<T, b8>) StoreRaw<kStream>(reinterpret_cast<unsigned char*>(p), ConvertLanes<unsigned char>(x));
+  else if constexpr (kSame<T, boolean>) StoreRaw<kStream>(reinterpret_cast<unsigned char*>(p), ConvertLanes<unsigned char>(x));
   else if constexpr (kSame<T, u8>) StoreRaw<kStream>(p, ConvertLanes<unsigned char>(x));
   else StoreRaw<kStream>(p, x);
 }
@@ -82,7 +82,7 @@ CC_DEVICE Pack<Compute<To>, V> CastTo(Pack<From, V> x) {
     return FromF16(ToF16(ConvertLanes<float>(x)));
   } else if constexpr (kSame<To, bf16>) {
     return FromBF16(ToBF16(ConvertLanes<float>(x)));
-  } else if constexpr (kSame<To, b8>) {
+  } else if constexpr (kSame<To, boolean>) {
     return NotEqualTo(x, Splat<V>(From(0)));
   } else if constexpr (kInteger<To>) {
     Pack<Compute<To>, V> r;

@@ -56,8 +56,8 @@ absl::Status CheckMatrix(const GemmStep& step, const Stored& s, absl::Span<const
     return Bad(step, absl::StrCat("rows of ", name, " at least ", std::max<int64_t>(s.cols, 1), " apart"),
                absl::StrCat(matrix.ld));
   }
-  const absl::int128 end = matrix.offset + Span(s, step.batch);
-  if (end > buffer.elements) {
+  const absl::int128 span = Span(s, step.batch), end = matrix.offset + span;
+  if (span > 0 && end > buffer.elements) {  // nothing fits anywhere
     return Bad(step, absl::StrCat(Text(end), " elements in %", matrix.buffer, " for ", name),
                absl::StrCat(buffer.elements));
   }
@@ -152,7 +152,8 @@ GemmProblem ProblemOf(const GemmStep& step, int rank) {
     p.a = ViewOf(step.a, step.transpose_a);
     p.b = ViewOf(step.b, step.transpose_b);
   }
-  const bool tall = p.b.batch == 0 && p.a.batch == p.m * p.a.row && p.c.batch == p.m * p.c.row;
+  // Not of transposed matrices, which are no one matrix unless k is 1, and then a column with a stride that is too small for it.
+  const bool tall = !step.transpose_a && p.b.batch == 0 && p.a.batch == p.m * p.a.row && p.c.batch == p.m * p.c.row;
   if (tall) {
     p.m *= std::exchange(p.batch, 1);
     p.a.batch = p.c.batch = 0;

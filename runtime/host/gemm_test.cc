@@ -142,6 +142,14 @@ TEST_P(GemmOf, OddSizesAndTransposes) {
   }
 }
 
+TEST_P(GemmOf, BatchesOfTransposedColumnsTimesOneMatrix) {
+  for (int64_t k : {1, 2}) {
+    GemmStep step = Dense(GetParam(), 31, 2, 1, k, /*transpose_a=*/true);
+    step.b.batch_stride = 0;
+    ExpectRight(step);
+  }
+}
+
 TEST_P(GemmOf, BatchesStridesOffsetsAndThreads) {
   std::mt19937 random(kSeed);
   const auto up_to = [&](int64_t most) { return static_cast<int64_t>(random() % (most + 1)); };

@@ -1,0 +1,57 @@
+// Prints how many schedules are derived of each workload, and how long that takes.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_format.h"
+#include "bench/derivation.h"
+#include "coconet/base/status.h"
+
+ABSL_FLAG(int, rounds, 7, "derivations of each program");
+ABSL_FLAG(std::string, json, "", "file for the rows as JSON (default: none)");
+ABSL_FLAG(std::string, markdown, "", "file for the table as Markdown (default: none)");
+
+namespace coconet::bench {
+namespace {
+
+constexpr double kMostMicroseconds = 1e6;
+
+std::vector<Column> Columns() {
+  return {{"workload", [](const Row& row) { return std::get<std::string>(row.Get("case")); }},
+          {"dtype", [](const Row& row) { return std::get<std::string>(row.Get("dtype")); }},
+          {"schedules", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("schedules")); }},
+          {"graphs", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("graphs")); }},
+          {"time", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
+          {"+-", [](const Row& row) { return absl::StrFormat("%.1f%%", 100 * row.Number("spread")); }},
+          {"within 1 s", [](const Row& row) { return std::string(std::get<bool>(row.Get("met")) ? "yes" : "NO"); }}};
+}
+
+absl::Status RunAll() {
+  std::vector<Row> rows;
+  for (const WorkloadInfo& workload : Workloads()) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      ASSIGN_OR_RETURN(Row row, MeasureDerivation(workload, dtype, std::max(1, absl::GetFlag(FLAGS_rounds))));
+      const Bar bars[] = {{"ours_us", Bar::Side::kAtMost, kMostMicroseconds}};
+      rows.push_back(std::move(row.SetBars(bars)));
+    }
+  }
+  absl::PrintF("%s", Table(rows, Columns()));
+  const std::string json = absl::GetFlag(FLAGS_json), markdown = absl::GetFlag(FLAGS_markdown);
+  if (!json.empty()) RETURN_IF_ERROR(WriteFile(json, Json(rows)));
+  return markdown.empty() ? absl::OkStatus() : WriteFile(markdown, MarkdownTable(rows, Columns()));
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  absl::SetProgramUsageMessage("counts and times the derivation of schedules; see bench/README.md\n\n  schedules [--rounds=7] [--json=FILE]");
+  absl::ParseCommandLine(argc, argv);
+  const absl::Status status = coconet::bench::RunAll();
+  if (!status.ok()) absl::FPrintF(stderr, "schedules: %s\n", status.message());
+  return status.ok() ? 0 : 1;
+}

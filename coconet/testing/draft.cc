@@ -1,0 +1,123 @@
+#include "coconet/testing/draft.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/infer.h"
+
+namespace coconet {
+namespace {
+
+constexpr double kEpsilon = 0.125;  // of norms of rows
+
+/// Beyond it a dtype does not hold a value, or arithmetic on doubles, which the reference does, would not be exact.
+double Largest(DType dtype) {
+  if (dtype == DType::kF16) return 60000;
+  return IsFloat(dtype) ? 1e30 : std::exp2(40);
+}
+
+double BoundOfData(DType dtype) { return IsFloat(dtype) || dtype == DType::kBool ? 1 : 9; }
+
+}  // namespace
+
+Drafted Draft::Add(Op op, const std::vector<Drafted>& operands, double bound) {
+  std::vector<NodeId> inputs;
+  for (const Drafted& operand : operands) {
+    if (!operand.there()) return {};
+    inputs.push_back(operand.id);
+  }
+  const NodeId id = graph_.Add(std::move(op), std::move(inputs));
+  absl::StatusOr<TensorType> type = InferNode(graph_, id, types_);
+  if (!type.ok() || bound > Largest(type->dtype)) {
+    graph_.nodes.pop_back();
+    return {};
+  }
+  types_.push_back(*std::move(type));
+  return {id, bound};
+}
+
+void Draft::Pop() {
+  if (As<Input>(graph_, size() - 1) != nullptr) --inputs_;
+  graph_.nodes.pop_back();
+  types_.pop_back();
+}
+
+Drafted Draft::NewInput(DType dtype, Shape shape, Layout layout) {
+  return Add(Input{absl::StrCat("x", inputs_++), {dtype, std::move(shape), layout}}, {}, BoundOfData(dtype));
+}
+
+Drafted Draft::NewState(DType dtype, Shape shape, Layout layout) {
+  const std::string name = absl::StrCat("s", states_.size());
+  const Drafted state = Add(State{name, {dtype, std::move(shape), layout}}, {}, BoundOfData(dtype));
+  if (state.there()) states_.push_back(state);
+  return state;
+}
+
+Drafted Draft::Number(double value, DType dtype) { return Add(Const{value, dtype}, {}, std::fabs(value)); }
+
+Drafted Draft::Cast(DType dtype, Drafted a) {
+  if (!a.there() || type(a).dtype == dtype) return a;
+  const double bound = dtype == DType::kBool ? 1 : dtype == DType::kU8 ? std::min(a.bound, 255.0) : a.bound;
+  return Add(coconet::Cast{dtype}, {a}, bound);
+}
+
+Drafted Draft::Plus(Drafted a, double number) {
+  if (!a.there()) return a;
+  return Apply(Pw::kAdd, {a, Number(number, type(a).dtype)}, a.bound + std::fabs(number));
+}
+
+Drafted Draft::Times(Drafted a, double number) {
+  if (!a.there()) return a;
+  return Apply(Pw::kMul, {a, Number(number, type(a).dtype)}, a.bound * std::fabs(number));
+}
+
+Drafted Draft::Apply(Pw fn, const std::vector<Drafted>& operands, double bound) { return Add(Pointwise{fn}, operands, bound); }
+
+int64_t Draft::Folded(Drafted a, const std::vector<int>& dims) const {
+  const Shape& shape = type(a).shape;
+  if (dims.empty()) return NumElements(shape);
+  int64_t count = 1;
+  for (int dim : dims) count *= shape[dim].size;
+  return count;
+}
+
+Drafted Draft::Whole(FoldKind kind, Drafted a, std::vector<int> dims) {
+  if (!a.there() || type(a).shape.empty()) return {};
+  if (dims.size() == type(a).shape.size()) dims.clear();
+  const double bound = kind == FoldKind::kSum ? a.bound * static_cast<double>(Folded(a, dims)) : a.bound;
+  const Drafted folded = Add(Fold{kind, std::move(dims)}, {a}, bound);
+  const bool is_part = folded.there() && type(a).layout.sliced() && type(folded).layout == Layout::Local();
+  return is_part ? Add(AllReduce{AcrossRanks(kind)}, {folded}, bound) : folded;
+}
+
+std::vector<int> Draft::LastDim(Drafted a) const { return {static_cast<int>(type(a).shape.size()) - 1}; }
+
+Drafted Draft::Norm(Drafted a) {
+  const Drafted sum = Whole(FoldKind::kSum, Apply(Pw::kMul, {a, a}, a.bound * a.bound), {});
+  return Apply(Pw::kSqrt, {sum}, std::sqrt(sum.bound));
+}
+
+Drafted Draft::Softmax(Drafted a) {
+  if (!a.there() || type(a).shape.empty()) return {};
+  const Drafted shifted = Apply(Pw::kSub, {a, Whole(FoldKind::kMax, a, LastDim(a))}, 2 * a.bound);
+  const Drafted e = Apply(Pw::kExp, {shifted}, 1);
+  return Apply(Pw::kDiv, {e, Whole(FoldKind::kSum, e, LastDim(a))}, 1);
+}
+
+Drafted Draft::LayerNorm(Drafted a) {
+  if (!a.there() || type(a).shape.empty()) return {};
+  const Drafted centred = Apply(Pw::kSub, {a, Whole(FoldKind::kMean, a, LastDim(a))}, 2 * a.bound);
+  return RmsNorm(centred);
+}
+
+Drafted Draft::RmsNorm(Drafted a) {
+  if (!a.there() || type(a).shape.empty()) return {};
+  const Drafted square = Apply(Pw::kMul, {a, a}, a.bound * a.bound);
+  const double largest = 1 / std::sqrt(kEpsilon);
+  const Drafted scale = Apply(Pw::kRsqrt, {Plus(Whole(FoldKind::kMean, square, LastDim(a)), kEpsilon)}, largest);
+  return Apply(Pw::kMul, {a, scale}, a.bound * largest);
+}
+
+}  // namespace coconet

@@ -1,0 +1,65 @@
+#ifndef COCONET_TESTING_DRAFT_H_
+#define COCONET_TESTING_DRAFT_H_
+
+#include <vector>
+
+#include "coconet/graph.h"
+
+namespace coconet {
+
+/// A node of a draft, and what the magnitude of its elements does not exceed. Not there where an operation did not fit: whatever is
+/// computed from that is not there either.
+struct Drafted {
+  NodeId id = -1;
+  double bound = 0;
+  bool there() const { return id >= 0; }
+};
+
+/// A program in the making, of values that stay small: what is added infers, or is not added.
+class Draft {
+ public:
+  explicit Draft(std::string name) { graph_.name = std::move(name); }
+
+  const Graph& graph() const { return graph_; }
+  const TensorType& type(Drafted v) const { return types_[v.id]; }
+  NodeId size() const { return graph_.size(); }
+
+  /// Not there when an operand is not, the node does not infer, or the bound is beyond the dtype.
+  Drafted Add(Op op, const std::vector<Drafted>& operands, double bound);
+  /// Drops the youngest node. Requires that nothing uses it.
+  void Pop();
+
+  /// An input within [-1, 1], integers within [-9, 9]; one for each call.
+  Drafted NewInput(DType dtype, Shape shape, Layout layout);
+  Drafted NewState(DType dtype, Shape shape, Layout layout);
+  /// Node of a state; the first has number 0.
+  const std::vector<Drafted>& states() const { return states_; }
+
+  Drafted Number(double value, DType dtype);
+  Drafted Cast(DType dtype, Drafted a);
+  /// a + number, a * number: of a's dtype.
+  Drafted Plus(Drafted a, double number);
+  Drafted Times(Drafted a, double number);
+  Drafted Apply(Pw fn, const std::vector<Drafted>& operands, double bound);
+
+  /// Of rows or the whole tensor, over all ranks: with an AllReduce where each rank folds its part.
+  Drafted Whole(FoldKind kind, Drafted a, std::vector<int> dims);
+  Drafted Norm(Drafted a);
+  Drafted Softmax(Drafted a);
+  Drafted LayerNorm(Drafted a);
+  Drafted RmsNorm(Drafted a);
+  /// Elements that one result is folded from.
+  int64_t Folded(Drafted a, const std::vector<int>& dims) const;
+
+ private:
+  std::vector<int> LastDim(Drafted a) const;
+
+  Graph graph_;
+  std::vector<TensorType> types_;
+  std::vector<Drafted> states_;
+  int inputs_ = 0;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTING_DRAFT_H_

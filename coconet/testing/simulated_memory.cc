@@ -1,0 +1,52 @@
+#include "coconet/testing/simulated_memory.h"
+
+#include <limits>
+
+#include "coconet/base/status.h"
+#include "coconet/testing/reductions.h"
+
+namespace coconet {
+namespace {
+
+constexpr double kPoison = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+SimulatedMemory::SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int stages, const ElementSource& source)
+    : ranks_(ranks), elements_(ranks * stages) {
+  for (int rank = 0; rank < world(); ++rank) {
+    elements_[rank].resize(g.nodes.size());
+    for (NodeId id = 0; id < g.size(); ++id) {
+      const TensorType& type = types[id];
+      elements_[rank][id].assign(NumElements(type.shape), kPoison);
+      const auto* input = As<Input>(g, id);
+      const auto* state = As<State>(g, id);
+      if (input == nullptr && state == nullptr) continue;
+      for (int64_t i = 0; i < NumElements(type.shape); ++i) {
+        if (!Owns(rank, i, type)) continue;
+        const int asked = type.layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank);
+        At(rank, id, i) = source(input != nullptr ? input->name : state->name, asked, i);
+      }
+    }
+  }
+}
+
+bool SimulatedMemory::Owns(int rank, int64_t index, const TensorType& type) const {
+  return !type.layout.sliced() || OwnerOf(index, type, ranks_) == rank % ranks_;
+}
+
+double& SimulatedMemory::At(int rank, NodeId node, int64_t index) {
+  CC_CHECK(index >= 0 && index < static_cast<int64_t>(elements_[rank][node].size()));
+  return elements_[rank][node][index];
+}
+
+std::vector<double> SimulatedMemory::Whole(int rank, NodeId node, const TensorType& type) const {
+  std::vector<double> whole = elements_[rank][node];
+  for (size_t i = 0; i < whole.size() && type.layout.sliced(); ++i) {
+    const int owner = FirstOfStage(rank) + OwnerOf(static_cast<int64_t>(i), type, ranks_);
+    whole[i] = elements_[owner][node][i];
+  }
+  return whole;
+}
+
+}  // namespace coconet

@@ -1,0 +1,34 @@
+#ifndef COCONET_TESTING_SIMULATED_MEMORY_H_
+#define COCONET_TESTING_SIMULATED_MEMORY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "coconet/graph.h"
+#include "coconet/interpreter.h"
+
+namespace coconet {
+
+/// Memory of the ranks of some stages, with a place for every element of every node. Inputs and states hold what each rank has; all
+/// the rest is NaN.
+class SimulatedMemory {
+ public:
+  SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int stages, const ElementSource& source);
+
+  int world() const { return static_cast<int>(elements_.size()); }
+  int FirstOfStage(int rank) const { return rank - rank % ranks_; }
+  /// Whether an element is of the rank's slice, or the tensor not sliced.
+  bool Owns(int rank, int64_t index, const TensorType& type) const;
+
+  double& At(int rank, NodeId node, int64_t index);
+  /// All elements as the rank has them; of a sliced `type` put together from the ranks of its stage.
+  std::vector<double> Whole(int rank, NodeId node, const TensorType& type) const;
+
+ private:
+  const int ranks_;
+  std::vector<std::vector<std::vector<double>>> elements_;  // by rank of the world, node, element
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTING_SIMULATED_MEMORY_H_
