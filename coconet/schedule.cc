@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/lists.h"
 #include "coconet/rewrites.h"
 #include "coconet/text.h"
 
@@ -105,7 +106,7 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
 
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
   RETURN_IF_ERROR(InferTypes(program).status());
-  return Schedule{Canonicalize(program).graph, {}, {}};
+  return Schedule{Canonicalize(TotalBeforeRanks(program)).graph, {}, {}};
 }
 
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transformation) {

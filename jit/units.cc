@@ -20,7 +20,7 @@ NodeId Units::Value(NodeId id) const {
 
 bool Units::IsScalar(NodeId id) const {
   if (Is<Const>(*graph, id) || Is<WorldSize>(*graph, id)) return true;
-  if (!Is<Pointwise>(*graph, id) && !Is<Cast>(*graph, id)) return false;
+  if (!IsComputation(graph->nodes[id].op)) return false;
   return types[id].shape.empty() && unit_of[id] < 0;
 }
 
