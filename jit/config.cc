@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/lists.h"
 #include "jit/units.h"
 
 namespace coconet {
@@ -59,7 +60,28 @@ bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel, const std:
   return false;
 }
 
+Traits TraitsOf(const Schedule& s, int ranks);
+
+/// Of all tensors of a list together.
+Traits TraitsOfList(const Schedule& s, int ranks) {
+  const TensorKinds kinds = KindsOf(s.graph);
+  Traits all;
+  for (size_t k = 0; k < kinds.first.size(); ++k) {
+    const Traits t = TraitsOf({ProgramOf(s.graph, kinds.first[k]), s.kernels, s.trace}, ranks);
+    all.unfused_collective = t.unfused_collective;
+    all.library_possible = all.library_possible && t.library_possible;
+    all.chunk_flags = t.chunk_flags;
+    all.fused_all_reduce = t.fused_all_reduce;
+    all.unfused_all_reduce = t.unfused_all_reduce;
+    all.all_reduce_bytes += kinds.count[k] * t.all_reduce_bytes;
+    all.bytes += kinds.count[k] * t.bytes;
+    all.elements += kinds.count[k] * t.elements;
+  }
+  return all;
+}
+
 Traits TraitsOf(const Schedule& s, int ranks) {
+  if (!s.graph.lists.empty()) return TraitsOfList(s, ranks);
   Traits t;
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
   CC_CHECK(types.ok());

@@ -14,12 +14,10 @@
 #include "jit/buffers.h"
 #include "jit/emit.h"
 #include "jit/gemms.h"
+#include "jit/lower_steps.h"
 #include "jit/units.h"
 
 namespace coconet {
-namespace {
-
-/// In words, e.g. "fuse(RS, C, AG)", "C", "AR".
 std::string LabelOf(const Graph& g, const Unit& unit) {
   std::vector<std::string> parts;
   bool computes = false;
@@ -104,6 +102,13 @@ std::string ProtocolOf(const Units& u, OneShot one_shot) {
   return words.empty() ? "-" : absl::StrJoin(words, "+");
 }
 
+NodeId ProductOf(const Graph& g, const Unit& unit) {
+  const auto product = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Is<MatMul>(g, id); });
+  return product == unit.nodes.end() ? -1 : *product;
+}
+
+namespace {
+
 /// What COCONET_DUMP and COCONET_DEBUG ask to see.
 void Show(const Schedule& schedule, const Config& config, const Lowered& lowered) {
   const Env& env = GetEnv();
@@ -126,6 +131,11 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
 
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, int ranks) {
   RETURN_IF_ERROR(Validate(config, schedule, {.ranks = ranks}));
+  if (!schedule.graph.lists.empty()) {
+    ASSIGN_OR_RETURN(Lowered list, LowerList(schedule, config, ranks));
+    Show(schedule, config, list);
+    return list;
+  }
   ASSIGN_OR_RETURN(const Units u, CutIntoUnits(schedule, config.protocol == Protocol::kLibrary));
   BufferTable table = AssignBuffers(u, ranks, config.one_shot == OneShot::kPull || ranks == 1);
   Lowered lowered;
@@ -134,9 +144,8 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, in
   std::string kernels;
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     const Unit& current = u.units[unit];
-    const auto product = std::find_if(current.nodes.begin(), current.nodes.end(), [&](NodeId id) { return Is<MatMul>(schedule.graph, id); });
-    if (product != current.nodes.end()) {
-      for (GemmStep& gemm : GemmsOf(u, *product, table, ranks)) {
+    if (const NodeId product = ProductOf(schedule.graph, current); product >= 0) {
+      for (GemmStep& gemm : GemmsOf(u, product, table, ranks)) {
         lowered.plan.bytes_per_rank += GemmBytes(gemm);
         lowered.plan.steps.push_back(std::move(gemm));
       }
@@ -149,7 +158,7 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, in
       continue;
     }
     const int step = static_cast<int>(lowered.plan.steps.size());
-    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel(u, unit, config, ranks, step, table));
+    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({u, unit, step}, config, ranks, table));
     lowered.plan.bytes_per_rank += kernel.bytes;
     lowered.plan.steps.push_back(
         KernelStep{kernel.symbol, std::move(kernel.args), config.blocks, LabelOf(schedule.graph, u.units[unit])});
