@@ -9,6 +9,7 @@
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/language.h"
+#include "coconet/model_shapes.h"
 #include "coconet/model_workloads.h"
 
 namespace coconet {
@@ -106,7 +107,9 @@ struct WorkloadRow {
 
 const std::vector<WorkloadRow>& Rows() {
   const auto optimizer = [](absl::string_view name, absl::string_view description) {
-    return WorkloadInfo{name, description, true, {{"default", {{"N", int64_t{1} << 20}}}}};
+    WorkloadInfo info{name, description, true, {{"default", {{"N", int64_t{1} << 20}}}}};
+    for (const std::string& model : ModelNames()) info.presets.push_back({model, {{"N", *ModelSizes(model)}}});
+    return info;
   };
   static const std::vector<WorkloadRow> rows = {
       {optimizer("sgd", "p <- p - lr*G"), Sgd},

@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// Data-parallel optimizers are over one flat parameter vector of N elements. Names of tensors: input
+/// Data-parallel optimizers are over one flat parameter vector of N elements, or, where N is bound to a list, over as many. Names of tensors: input
 /// `g` (Local gradient), state `p` (Replicated weights as the model reads them), states `m`, `v`
 /// (Auto), scalars `lr` (f32) and `step` (f64, 1 at the first step); each where the formula has it.
 struct WorkloadOptions {
