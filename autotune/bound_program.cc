@@ -61,11 +61,12 @@ absl::Status CompareReplicas(const BoundRep& rep) {
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rep.rank().exchange().AllGather(message.bytes()));
   for (size_t r = 1; r < all.size(); ++r) {
-    Unpacker first(all[0]), other(all[r]);
+    const size_t root = r - r % rep.rank().stage_size();
+    Unpacker first(all[root]), other(all[r]);
     for (const std::string& name : names) {
       if (first.Text() == other.Text()) continue;
       return absl::InvalidArgumentError(
-          absl::StrCat("Run: input ", name, " is declared replicated, but ranks 0 and ", r, " pass different values"));
+          absl::StrCat("Run: input ", name, " is declared replicated, but ranks ", root, " and ", r, " pass different values"));
     }
   }
   return absl::OkStatus();
@@ -122,14 +123,14 @@ absl::Status BoundProgram::Run() {
 
 absl::Status GatherSlices(Rank& rank, const TensorType& type, const char* storage, const SliceSink& sink) {
   const auto size = static_cast<int64_t>(SizeOf(type.dtype));
-  const int64_t stored = SlicingOf(type.shape, type.layout.dim, rank.size()).slice_elements();
+  const int64_t stored = SlicingOf(type.shape, type.layout.dim, rank.stage_size()).slice_elements();
   const int64_t piece = std::min(kPiece, stored);
-  std::vector<char> all(piece * size * rank.size());
+  std::vector<char> all(piece * size * rank.stage_size());
   for (int64_t begin = 0; begin < stored; begin += piece) {
     const int64_t count = std::min(piece, stored - begin);
-    RETURN_IF_ERROR(rank.library().AllGather(storage + begin * size, all.data(), count, type.dtype));
-    for (int r = 0; r < rank.size(); ++r) {
-      RETURN_IF_ERROR(ShowPiece(PartOf(type, rank.size(), r), size, begin, count, all.data() + r * count * size, sink));
+    RETURN_IF_ERROR(rank.library().AllGather(storage + begin * size, all.data(), count, type.dtype, count));
+    for (int r = 0; r < rank.stage_size(); ++r) {
+      RETURN_IF_ERROR(ShowPiece(PartOf(type, rank.stage_size(), r), size, begin, count, all.data() + r * count * size, sink));
     }
   }
   return absl::OkStatus();

@@ -31,7 +31,7 @@ struct BoundRep {
   SessionState& session() const { return *compiled->session; }
   Rank& rank() const { return compiled->session->rank; }
   char* Storage(const PlacedTensor& tensor) const { return static_cast<char*>(memory[tensor.buffer]->own()); }
-  Part PartHere(const PlacedTensor& tensor) const { return PartOf(tensor.type, rank().size(), rank().rank()); }
+  Part PartHere(const PlacedTensor& tensor) const { return PartOf(tensor.type, rank().stage_size(), rank().stage_rank()); }
   /// NotFound names the tensors that there are.
   absl::StatusOr<const PlacedTensor*> Find(absl::string_view operation, absl::string_view name) const;
 };

@@ -53,8 +53,8 @@ std::string KeyText(const KeyInputs& inputs) {
       absl::StrCat("key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion, "\nmeasurement: ", kMeasurementPolicy,
                    "\ncompiler: ", OneLine(inputs.compiler), "\nsum order: ", Name(inputs.sum_order),
                    "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
-                   "\nranks: ", inputs.topologies.size(), "\nnodes: ", first.nodes,
-                   "\nranks per node: ", first.ranks_per_node, "\nlibrary: ", OneLine(first.library), "\n");
+                   "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages, "\nnodes: ", inputs.mesh.nodes, "\nranks per node: ", inputs.mesh.ranks,
+                   "\nlibrary: ", OneLine(first.library), "\n");
   for (size_t r = 0; r < inputs.topologies.size(); ++r) {
     // A rank like the one before it needs no line.
     const std::string device = DeviceText(inputs.topologies[r]);
@@ -67,9 +67,10 @@ std::string KeyText(const KeyInputs& inputs) {
   return text;
 }
 
-ConfigSpace SpaceOf(const std::vector<Topology>& topologies, SumOrder sum_order) {
+ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, SumOrder sum_order) {
   ConfigSpace space;
-  space.ranks = static_cast<int>(topologies.size());
+  space.ranks = mesh.stage_size();
+  space.nodes = mesh.nodes;
   space.cores = topologies.front().cores;
   for (const Topology& t : topologies) {
     space.cores = std::min(space.cores, t.cores);

@@ -20,6 +20,7 @@ inline constexpr absl::string_view kMeasurementPolicy = "interleaved-max-median-
 struct KeyInputs {
   const Graph* program = nullptr;  // bound and canonical
   SumOrder sum_order{};
+  Mesh mesh;
   std::vector<Topology> topologies;  // of every rank
   std::string compiler;              // Compiler::identity
 };
@@ -28,7 +29,7 @@ struct KeyInputs {
 std::string KeyText(const KeyInputs& inputs);
 
 /// What the topologies allow: the fewest cores and the narrowest vectors of all ranks.
-ConfigSpace SpaceOf(const std::vector<Topology>& topologies, SumOrder sum_order);
+ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, SumOrder sum_order);
 
 /// Between ranks.
 std::string Encode(const Topology& topology);

@@ -24,6 +24,7 @@ class KeyTest : public ::testing::Test {
     t.cores = 8;
     inputs_.program = &program_;
     inputs_.topologies = {t, t};
+    inputs_.mesh = {.ranks = 2};
     inputs_.compiler = "gcc 12.2";
   }
   Graph program_ = *Parse("coconet 1\nprogram p\ninput g : f32[8] local\noutput s = all_reduce(sum, g)\n");
@@ -34,7 +35,7 @@ TEST_F(KeyTest, IsLinesOfFieldAndValue) {
   EXPECT_EQ(
       KeyText(inputs_),
       "key: 1\ngenerator: 3\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum order: any\n"
-      "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none\nranks: 2\nnodes: 1\n"
+      "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none\nranks: 2\nstages: 1\nnodes: 1\n"
       "ranks per node: 2\nlibrary: mpi Open MPI 4.1.4\ndevice from rank 0: AMD EPYC 9654 avx avx2 avx512f; 8 cores\n"
       "program: coconet 1\nprogram: program p\nprogram: input g : f32[8] local\nprogram: %1 = all_reduce(sum, g)\n"
       "program: output s = %1\n");
@@ -54,8 +55,7 @@ TEST_F(KeyTest, EveryFieldCounts) {
   differs([](KeyInputs& k) { k.topologies.push_back(k.topologies[0]); });
   differs([](KeyInputs& k) { k.topologies[1].device = "another"; });
   differs([](KeyInputs& k) { k.topologies[1].cores = 4; });
-  for (auto field : {&Topology::nodes, &Topology::ranks_per_node})
-    differs([&](KeyInputs& k) { k.topologies[0].*field = 7; });
+  for (auto field : {&Mesh::stages, &Mesh::nodes, &Mesh::ranks}) differs([&](KeyInputs& k) { k.mesh.*field = 7; });
   differs([](KeyInputs& k) { k.topologies[0].library = "thread 1"; });
 }
 
@@ -67,12 +67,12 @@ TEST_F(KeyTest, ValuesStayOnTheirLine) {
 TEST_F(KeyTest, SpaceIsWhatAllRanksHave) {
   inputs_.topologies[1].device = "older avx avx2";
   inputs_.topologies[1].cores = 4;
-  const ConfigSpace space = SpaceOf(inputs_.topologies, SumOrder::kRank);
+  const ConfigSpace space = SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kRank);
   EXPECT_EQ(space.ranks, 2);
   EXPECT_EQ(space.cores, 4);
   EXPECT_EQ(space.vector_bytes, 32);
   EXPECT_FALSE(space.library);
-  EXPECT_TRUE(SpaceOf(inputs_.topologies, SumOrder::kAny).library);
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).library);
 }
 
 TEST_F(KeyTest, TopologiesCrossTheWire) {

@@ -93,7 +93,7 @@ absl::Status Loader::AskCache() {
     }
     PackStatus(message, status);
     if (status.ok()) {
-      key_text_ = KeyText({&program_, state_->options.sum_order, state_->topologies, state_->compiler->identity()});
+      key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies, state_->compiler->identity()});
       known_ = state_->cache->Find(key_text_);
     }
     message.Text(key_text_).Text(known_.has_value() ? Encode(*known_) : "");
@@ -116,7 +116,7 @@ absl::StatusOr<Lowered> Loader::LowerRecord(const TuningRecord& record, Schedule
   ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(record.best.trace));
   ASSIGN_OR_RETURN(schedule, Replay(program_, trace));
   RETURN_IF_ERROR(Validate(record.best.config, schedule, space_));
-  return Lower(schedule, record.best.config, rank_.size());
+  return Lower(schedule, record.best.config, TargetOf(rank_));
 }
 
 absl::Status Loader::CheckRecord(const TuningRecord& record) {
@@ -259,7 +259,7 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
 
 absl::StatusOr<LoadedProgram> Loader::Load() {
   RETURN_IF_ERROR(SetUp());
-  space_ = SpaceOf(state_->topologies, state_->options.sum_order);
+  space_ = SpaceOf(state_->topologies, rank_.mesh(), state_->options.sum_order);
   RETURN_IF_ERROR(AskCache());
   if (known_.has_value()) {
     if (absl::Status valid = CheckRecord(*known_); !valid.ok()) {

@@ -34,6 +34,8 @@ Failure NoMemory(const Plan& plan, absl::string_view why) {
 
 }  // namespace
 
+Target TargetOf(const Rank& rank) { return {rank.stage_size(), rank.mesh().nodes, rank.mesh().stages}; }
+
 absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path) {
   if (path.empty()) return std::make_unique<EmptyModule>();
   return rank.Load(path);
@@ -54,7 +56,7 @@ absl::Status RankRunner::LowerAll(const Graph& program) {
   shrinks_ = !(Shrink(program) == program);
   for (const Variant& v : variants_) {
     Work& work = work_.emplace_back();
-    absl::StatusOr<Lowered> full = Lower(v.schedule, v.config, rank_.size());
+    absl::StatusOr<Lowered> full = Lower(v.schedule, v.config, TargetOf(rank_));
     if (!full.ok()) {
       work.failure = Failure{Verdict::kLowerError, std::string(full.status().message())};
       continue;
@@ -63,7 +65,7 @@ absl::Status RankRunner::LowerAll(const Graph& program) {
     if (!shrinks_) continue;
     Schedule small = v.schedule;
     small.graph = Shrink(v.schedule.graph);
-    ASSIGN_OR_RETURN(work.small, Lower(small, v.config, rank_.size()));
+    ASSIGN_OR_RETURN(work.small, Lower(small, v.config, TargetOf(rank_)));
     work.small_graph = std::move(small.graph);
   }
   return absl::OkStatus();
@@ -95,11 +97,11 @@ absl::Status RankRunner::MakeArena() {
 }
 
 absl::Status RankRunner::MakeReferences(const Graph& program) {
-  ASSIGN_OR_RETURN(Reference full, Reference::Create(Expand(program), rank_.size(), rank_.rank(), options_.seed));
+  ASSIGN_OR_RETURN(Reference full, Reference::Create(Expand(program), rank_.mesh(), rank_.rank(), options_.seed));
   full_.push_back(std::move(full));
   for (uint64_t seed : {options_.seed + 1, options_.seed + 2}) {
     if (!shrinks_) break;
-    ASSIGN_OR_RETURN(Reference small, Reference::Create(Expand(Shrink(program)), rank_.size(), rank_.rank(), seed));
+    ASSIGN_OR_RETURN(Reference small, Reference::Create(Expand(Shrink(program)), rank_.mesh(), rank_.rank(), seed));
     small_.push_back(std::move(small));
   }
   return absl::OkStatus();

@@ -20,6 +20,9 @@
 
 namespace coconet {
 
+/// What plans for the rank's world are lowered for.
+Target TargetOf(const Rank& rank);
+
 /// Kernels of a plan: loaded, or none (a plan of library calls has no binary).
 absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path);
 

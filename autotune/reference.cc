@@ -43,14 +43,14 @@ double Excess(double have, double want, double error) {
 
 }  // namespace
 
-absl::StatusOr<Reference> Reference::Create(const Graph& program, int ranks, int rank, uint64_t seed) {
-  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, ranks));
-  return Reference(std::move(interpreter), TestData(program, seed), ranks, rank, seed);
+absl::StatusOr<Reference> Reference::Create(const Graph& program, const Mesh& mesh, int rank, uint64_t seed) {
+  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(), mesh.stages));
+  return Reference(std::move(interpreter), TestData(program, seed, mesh.stage_size()), mesh, rank, seed);
 }
 
-Reference::Reference(Interpreter interpreter, TestData data, int ranks, int rank, uint64_t seed)
+Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, int rank, uint64_t seed)
     : interpreter_(std::make_unique<Interpreter>(std::move(interpreter))), data_(std::make_unique<TestData>(std::move(data))),
-      ranks_(ranks), rank_(rank), seed_(seed) {
+      stage_size_(mesh.stage_size()), rank_(rank), seed_(seed) {
   const std::vector<std::string>& names = interpreter_->results();
   const auto results = std::max<int64_t>(1, static_cast<int64_t>(names.size()));
   int64_t elements = 0;
@@ -62,10 +62,10 @@ Reference::Reference(Interpreter interpreter, TestData data, int ranks, int rank
 }
 
 Part Reference::ShareOf(const TensorType& type) const {
-  if (type.layout.kind != Layout::Kind::kReplicated) return PartOf(type, ranks_, rank_);
+  if (type.layout.kind != Layout::Kind::kReplicated) return PartOf(type, stage_size_, rank_ % stage_size_);
   TensorType share = type;
   if (!type.shape.empty()) share.layout = Layout::Sliced(Layout::kFlat);
-  return PartOf(share, ranks_, rank_);
+  return PartOf(share, stage_size_, rank_ % stage_size_);
 }
 
 absl::StatusOr<const Reference::Window*> Reference::WindowOf(const PlacedTensor& tensor) {

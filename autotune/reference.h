@@ -13,6 +13,7 @@
 #include "autotune/test_data.h"
 #include "coconet/graph.h"
 #include "coconet/interpreter.h"
+#include "runtime/rank.h"
 
 namespace coconet {
 
@@ -27,7 +28,7 @@ class Reference {
   static constexpr int64_t kFullElements = int64_t{1} << 22;
 
   /// `program` as the user wrote it, bound.
-  static absl::StatusOr<Reference> Create(const Graph& program, int ranks, int rank, uint64_t seed);
+  static absl::StatusOr<Reference> Create(const Graph& program, const Mesh& mesh, int rank, uint64_t seed);
 
   const TestData& data() const { return *data_; }
   const std::vector<std::string>& results() const { return interpreter_->results(); }
@@ -37,7 +38,7 @@ class Reference {
   absl::Status Check(const PlacedTensor& tensor, const void* storage);
 
  private:
-  Reference(Interpreter interpreter, TestData data, int ranks, int rank, uint64_t seed);
+  Reference(Interpreter interpreter, TestData data, const Mesh& mesh, int rank, uint64_t seed);
 
   struct Window {
     std::vector<int64_t> positions;  // in the share, ascending; empty: all
@@ -51,7 +52,7 @@ class Reference {
   std::unique_ptr<const Interpreter> interpreter_;
   std::unique_ptr<const TestData> data_;
   std::unique_ptr<Evaluator> evaluator_;
-  int ranks_, rank_;
+  const int stage_size_, rank_;
   uint64_t seed_;
   int64_t full_elements_ = kFullElements, ends_ = 0;
   std::map<std::pair<std::string, int>, Window> windows_;  // by result and sliced dimension

@@ -40,7 +40,7 @@ TEST(Reference, AcceptsWhatIsRightAndNothingElse) {
     constexpr int64_t kN = 1000;
     int caught = 0;
     for (int rank = 0; rank < 3; ++rank) {
-      absl::StatusOr<Reference> reference = Reference::Create(Program(kN), 3, rank, 11);
+      absl::StatusOr<Reference> reference = Reference::Create(Program(kN), {.ranks = 3}, rank, 11);
       ASSERT_TRUE(reference.ok());
       std::vector<float> storage = Right(reference->data(), kN, 3, rank, layout);
       EXPECT_TRUE(reference->Check(Result(kN, layout), storage.data()).ok());
@@ -56,7 +56,7 @@ TEST(Reference, AcceptsWhatIsRightAndNothingElse) {
 }
 
 TEST(Reference, NamesTheWorstElement) {
-  absl::StatusOr<Reference> reference = Reference::Create(Program(100), 1, 0, 11);
+  absl::StatusOr<Reference> reference = Reference::Create(Program(100), {.ranks = 1}, 0, 11);
   std::vector<float> storage = Right(reference->data(), 100, 1, 0, Layout::Replicated());
   storage[7] += 0.01f;
   storage[42] += 1;
@@ -69,7 +69,7 @@ TEST(Reference, NamesTheWorstElement) {
 }
 
 TEST(Reference, ChecksLocalResultsOnEveryRank) {
-  absl::StatusOr<Reference> reference = Reference::Create(Program(100), 2, 1, 11);
+  absl::StatusOr<Reference> reference = Reference::Create(Program(100), {.ranks = 2}, 1, 11);
   const PlacedTensor d{"d", BufferRole::kOutput, {DType::kF32, {100}, Layout::Local()}, 0, false};
   std::vector<float> storage(100);
   for (int i = 0; i < 100; ++i) storage[i] = static_cast<float>(2 * reference->data().At("g", 1, i));
@@ -80,7 +80,7 @@ TEST(Reference, ChecksLocalResultsOnEveryRank) {
 
 TEST(Reference, LargeTensorsAreSampledWithTheirEdges) {
   constexpr int64_t kN = Reference::kFullElements + 1000;
-  absl::StatusOr<Reference> reference = Reference::Create(Program(kN), 2, 1, 11);
+  absl::StatusOr<Reference> reference = Reference::Create(Program(kN), {.ranks = 2}, 1, 11);
   const PlacedTensor m = Result(kN, Layout::Sliced(0));
   std::vector<float> storage = Right(reference->data(), kN, 2, 1, Layout::Sliced(0));
   EXPECT_TRUE(reference->Check(m, storage.data()).ok());

@@ -27,7 +27,12 @@ absl::StatusOr<std::vector<CheckpointState>> StatesOf(const CompiledProgram& pro
   return states;
 }
 
-/// Collective. Rank 0 has a writer, others none.
+/// With several stages each has a file of its own.
+std::string FileOf(const Rank& rank, const std::string& path) {
+  return rank.mesh().stages == 1 ? path : absl::StrCat(path, ".stage", rank.stage());
+}
+
+/// Collective. The first rank of a stage has a writer, others none.
 absl::Status WriteStates(const BoundRep& rep, const std::vector<const PlacedTensor*>& places,
                          CheckpointWriter* writer) {
   for (size_t i = 0; i < places.size(); ++i) {
@@ -56,11 +61,11 @@ absl::Status BoundProgram::Save(const std::string& path) const {
   std::vector<const PlacedTensor*> places;
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
   if (!states.ok()) return WithContext(states.status(), "save");
-  if (rep_->rank().rank() != 0) {
+  if (rep_->rank().stage_rank() != 0) {
     RETURN_IF_ERROR(rep_->rank().exchange().Agree(absl::OkStatus()));
     return WriteStates(*rep_, places, nullptr);
   }
-  absl::StatusOr<CheckpointWriter> writer = CheckpointWriter::Create(path, *std::move(states));
+  absl::StatusOr<CheckpointWriter> writer = CheckpointWriter::Create(FileOf(rep_->rank(), path), *std::move(states));
   RETURN_IF_ERROR(rep_->rank().exchange().Agree(writer.status()));
   return WriteStates(*rep_, places, &*writer);
 }
@@ -71,10 +76,10 @@ absl::Status BoundProgram::Load(const std::string& path) {
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
   if (!states.ok()) return WithContext(states.status(), "load");
   // Nothing is changed before every rank has seen that the file is whole and fits.
-  const absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(path);
+  const absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(FileOf(rep_->rank(), path));
   absl::Status good = reader.status();
   if (good.ok()) good = reader->CheckStates(*states);
-  if (good.ok() && rep_->rank().rank() == 0) good = reader->CheckDigests();
+  if (good.ok() && rep_->rank().stage_rank() == 0) good = reader->CheckDigests();
   RETURN_IF_ERROR(rep_->rank().exchange().Agree(good));
   for (size_t i = 0; i < places.size() && good.ok(); ++i) {
     const PlacedTensor& tensor = *places[i];

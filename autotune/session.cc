@@ -66,6 +66,9 @@ Session::~Session() { state_->cache = nullptr; }
 
 int Session::rank() const { return state_->rank.rank(); }
 int Session::world() const { return state_->rank.size(); }
+int Session::stage() const { return state_->rank.stage(); }
+int Session::stages() const { return state_->rank.mesh().stages; }
+int Session::nodes() const { return state_->rank.mesh().nodes; }
 absl::string_view Session::library() const { return state_->rank.library().name(); }
 
 std::string Session::cache_file() const {
@@ -92,7 +95,7 @@ absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
   if (elements < 0 || elements > kMaxElements) {
     return absl::InvalidArgumentError(absl::StrCat("Allocate: want 0 to ", kMaxElements, " elements, have ", elements));
   }
-  const int64_t padded = SliceExtent(elements, world()).padded();
+  const int64_t padded = SliceExtent(elements, state_->rank.stage_size()).padded();
   DeviceBuffer buffer;
   const MemoryNeed need{padded * static_cast<int64_t>(SizeOf(dtype)), true};
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(state_->rank, {&need, 1}));
@@ -103,11 +106,15 @@ absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
   return buffer;
 }
 
-absl::Status RunRanks(int ranks, const std::function<absl::Status(Session&)>& body, const SessionOptions& options) {
-  return RunWorld({.ranks = ranks}, [&](Rank& rank) {
+absl::Status RunRanks(const WorldOptions& world, const std::function<absl::Status(Session&)>& body, const SessionOptions& options) {
+  return RunWorld(world, [&](Rank& rank) {
     Session session(rank, options);
     return body(session);
   });
+}
+
+absl::Status RunRanks(int ranks, const std::function<absl::Status(Session&)>& body, const SessionOptions& options) {
+  return RunRanks(WorldOptions{.ranks = ranks}, body, options);
 }
 
 }  // namespace coconet

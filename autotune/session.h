@@ -136,7 +136,7 @@ class BoundProgram {
   absl::Status Read(absl::string_view name, void* out, int64_t elements) const;
   absl::Status Write(absl::string_view name, const void* in, int64_t elements);
   /// Collective. All states, canonical, one file written by rank 0 (atomically) / read by all; independent of the
-  /// schedule and of the number of ranks. Local states are not part of a checkpoint: FailedPrecondition when there is
+  /// schedule and of the number of ranks. With several stages one a stage: `path`.stage0, ... Local states are not part of a checkpoint: FailedPrecondition when there is
   /// one.
   absl::Status Save(const std::string& path) const;
   absl::Status Load(const std::string& path);
@@ -156,7 +156,10 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   int rank() const;
-  int world() const;
+  int world() const;   // ranks of all stages
+  int stage() const;   // pipeline stage that this rank is in
+  int stages() const;
+  int nodes() const;   // of a stage
   /// What library collectives are here, as tables show it: "mpi", "thread".
   absl::string_view library() const;
   /// On rank 0, after the first Compile: where records are kept; "" when they are not.
@@ -176,7 +179,9 @@ class Session {
   std::shared_ptr<SessionState> state_;
 };
 
-/// RunWorld with a Session a rank. `body` returns a Status.
+/// RunWorld with a Session a rank. `body` returns a Status. The ranks of each stage have tensors of their own: what is replicated is so
+/// over a stage, and Send passes values on to the next.
+absl::Status RunRanks(const WorldOptions& world, const std::function<absl::Status(Session&)>& body, const SessionOptions& options = {});
 absl::Status RunRanks(int ranks, const std::function<absl::Status(Session&)>& body, const SessionOptions& options = {});
 
 }  // namespace coconet

@@ -29,7 +29,7 @@ constexpr int kMostRanks = 1024;
 constexpr int64_t kDefaultN = 1 << 20;
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags =
-      *new std::vector<std::string>{"ranks", "dtype", "cache", "budget", "json", "order", "preset", "list", "help", "N"};
+      *new std::vector<std::string>{"ranks", "stages", "nodes", "dtype", "cache", "budget", "json", "order", "preset", "list", "help", "N"};
   return flags;
 }
 
@@ -58,8 +58,9 @@ absl::Status SetSize(SweepFlags& flags, absl::string_view symbol, absl::string_v
 }
 
 absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_view value, const std::string& folder) {
-  if (name == "ranks") {
-    if (absl::SimpleAtoi(value, &flags.ranks) && flags.ranks >= 1 && flags.ranks <= kMostRanks) return absl::OkStatus();
+  if (name == "ranks" || name == "stages" || name == "nodes") {
+    int& count = name == "ranks" ? flags.ranks : name == "stages" ? flags.stages : flags.nodes;
+    if (absl::SimpleAtoi(value, &count) && count >= 1 && count <= kMostRanks) return absl::OkStatus();
     return Bad(name, absl::StrCat("1 to ", kMostRanks), value);
   }
   if (name == "budget") {
@@ -149,6 +150,8 @@ std::string SweepHelp() {
                   --N=@FILE: one a line
   --preset=NAME   sizes of a workload that are not given; --list names them
   --ranks=2       thread ranks of this process; under mpirun every process is a rank
+  --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send passes values to the next
+  --nodes=1       nodes: ranks of different ones share no memory; real ones under mpirun, else simulated
   --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
   --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library collectives
   --budget=60     seconds

@@ -19,7 +19,9 @@ struct SweepFlags {
   DType dtype = DType::kF32;  // of workloads
   Sizes sizes;                // by symbol
   std::string preset;         // of a workload's sizes; "": its first
-  int ranks = 0;              // 0: not given
+  int ranks = 0;              // of all stages; 0: not given
+  int stages = 1;
+  int nodes = 0;              // of all stages; 0: as many as there are
   std::string cache;          // ""; the default place
   std::string json;           // "": none
   double budget_s = 60;

@@ -78,7 +78,7 @@ void WriteBlock(DType dtype, bool is_signed, bool scalar, const uint32_t* words,
 
 }  // namespace
 
-TestData::TestData(const Graph& program, uint64_t seed) {
+TestData::TestData(const Graph& program, uint64_t seed, int stage_size) : stage_size_(stage_size) {
   for (const Node& node : program.nodes) {
     const auto* input = std::get_if<Input>(&node.op);
     const auto* state = std::get_if<State>(&node.op);
@@ -99,7 +99,7 @@ const TestData::Stream& TestData::StreamOf(const std::string& tensor) const {
 }
 
 void TestData::Generate(const Stream& s, int rank, int64_t begin, int64_t count, void* out) const {
-  const uint64_t seed = s.seed + (s.local ? static_cast<uint64_t>(rank) << 40 : 0);
+  const uint64_t seed = s.seed + (static_cast<uint64_t>(s.local ? rank : rank / stage_size_) << 40);
   char* to = static_cast<char*>(out);
   while (count > 0) {
     const int64_t first = begin % kBlock;

@@ -19,10 +19,10 @@ namespace coconet {
 /// tensor's dtype.
 class TestData {
  public:
-  /// For the inputs and states of `program`, which is bound.
-  TestData(const Graph& program, uint64_t seed);
+  /// For the inputs and states of `program`, which is bound. Each stage of so many ranks has values of its own.
+  TestData(const Graph& program, uint64_t seed, int stage_size);
 
-  /// Element `index` of the global tensor, on `rank` for a Local one (any rank for others). The tensor must be one.
+  /// Element `index` of the global tensor, on `rank` for a Local one (any rank of the stage for others). The tensor must be one.
   double At(const std::string& tensor, int rank, int64_t index) const;
 
   /// Writes what `rank` holds of `tensor` (part = PartOf(...)) to its storage. Padding is left alone.
@@ -40,6 +40,7 @@ class TestData {
   /// Elements [begin, begin + count) of the global tensor.
   void Generate(const Stream& stream, int rank, int64_t begin, int64_t count, void* out) const;
 
+  const int stage_size_;
   std::map<std::string, Stream> streams_;
   std::vector<uint32_t> table_;  // random words; element i of a block of them is xored with the block's own word
 };

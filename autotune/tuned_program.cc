@@ -45,7 +45,7 @@ absl::Status CheckBinding(const CompiledProgram& program, const PlacedTensor& te
   }
   // Host memory of a Sliced tensor holds this rank's elements; a DeviceBuffer is named by the global size.
   const bool part = b.buffer == nullptr && tensor.type.layout.sliced();
-  const int64_t want = part ? PartOf(tensor.type, rank.size(), rank.rank()).elements() : NumElements(tensor.type.shape);
+  const int64_t want = part ? PartOf(tensor.type, rank.stage_size(), rank.stage_rank()).elements() : NumElements(tensor.type.shape);
   if (b.elements != want) return BadBinding(tensor, absl::StrCat(want, " elements"), absl::StrCat(b.elements));
   if (b.buffer == nullptr) return absl::OkStatus();
   if (b.buffer->dtype() != tensor.type.dtype)

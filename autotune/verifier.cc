@@ -25,7 +25,7 @@ void Prepare(const Rank& rank, Instance& instance, const TestData& data) {
   }
   for (const PlacedTensor& t : instance.tensors) {
     if (t.role == BufferRole::kOutput) continue;
-    const Part part = PartOf(t.type, plan.ranks, rank.rank());
+    const Part part = PartOf(t.type, plan.ranks, rank.stage_rank());
     const int64_t data_bytes = part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
     char* storage = static_cast<char*>(instance.buffers[t.buffer]->own());
     std::memset(storage + data_bytes, kPoison, BytesOf(plan.buffers[t.buffer]) - data_bytes);
@@ -79,11 +79,12 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instan
     if (!status.ok()) return Failure{Verdict::kWrongAnswer, absl::StrCat("rank ", r, ": ", status.message())};
   }
   for (size_t r = 1; r < held.size(); ++r) {
-    if (held[r] == held[0]) continue;
-    Unpacker first(held[0]), other(held[r]);
+    const size_t root = r - r % rank.stage_size();
+    if (held[r] == held[root]) continue;
+    Unpacker first(held[root]), other(held[r]);
     std::string name = first.Text();
     for (other.Text(); first.Int() == other.Int(); other.Text()) name = first.Text();
-    return Failure{Verdict::kWrongAnswer, absl::StrCat(name, ": the replicas of ranks 0 and ", r, " differ")};
+    return Failure{Verdict::kWrongAnswer, absl::StrCat(name, ": the replicas of ranks ", root, " and ", r, " differ")};
   }
   return std::nullopt;
 }
@@ -110,7 +111,7 @@ absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
 absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const TestData& data) {
   for (const PlacedTensor& t : instance.tensors) {
     if (t.role == BufferRole::kOutput || t.updated) continue;
-    const Part part = PartOf(t.type, instance.plan->ranks, rank.rank());
+    const Part part = PartOf(t.type, instance.plan->ranks, rank.stage_rank());
     const int64_t at = data.FirstChange(t.name, rank.rank(), part, instance.buffers[t.buffer]->own());
     if (at >= 0)
       return absl::InvalidArgumentError(absl::StrCat(t.name, "[", part.Global(at), "] was changed; it is only read"));

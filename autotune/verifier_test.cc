@@ -75,7 +75,7 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
           bug(rank.rank(), ++step, at[0], at[1], at[2], at[3]);
           return rank.rank() == 1 ? status : absl::OkStatus();
         });
-        ASSIGN_OR_RETURN(Reference reference, Reference::Create(program, kRanks, rank.rank(), 21));
+        ASSIGN_OR_RETURN(Reference reference, Reference::Create(program, {.ranks = kRanks}, rank.rank(), 21));
         ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank, instance, reference));
         if (!failure.has_value()) {
           ASSIGN_OR_RETURN(failure, VerifyRepeat(rank, instance, reference));

@@ -3,8 +3,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/chunks.h"
 #include "coconet/fuse_moves.h"
 #include "coconet/infer.h"
 #include "coconet/schedule.h"
@@ -134,15 +136,82 @@ bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
   return std::any_of(kernel.begin(), kernel.end(), [&](NodeId id) { return Communicates(g, id); });
 }
 
+/// Something communicates, something else computes, and computation that could be one kernel is.
+bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches) {
+  bool communicates = false, computes = false;
+  for (const std::vector<NodeId>& launch : launches) {
+    const bool moves = HasCollective(s.graph, launch), only = absl::c_all_of(launch, [&](NodeId id) { return Communicates(s.graph, id); });
+    communicates |= moves;
+    computes |= !only;
+  }
+  return communicates && computes;
+}
+
+/// The longest chains of launches that can work chunk by chunk and communicate.
+std::vector<Overlap> OverlapMoves(const Schedule& s) {
+  std::set<NodeId> taken;  // first nodes of launches in a chain, and what should be in a kernel first
+  for (const std::vector<NodeId>& group : ComputeGroups(s)) {
+    if (group.size() > 1) taken.insert(group.begin(), group.end());
+  }
+  std::vector<std::vector<NodeId>> launches = ExecutionOrder(s);
+  for (const std::vector<NodeId>& launch : launches) {
+    // A store goes with what makes the value.
+    if (launch.size() == 1 && (As<Update>(s.graph, launch[0]) || As<Output>(s.graph, launch[0]))) taken.insert(launch[0]);
+  }
+  const ChunkFinder chunks(s);
+  std::vector<Overlap> moves;
+  for (size_t start = 0; start < launches.size(); ++start) {
+    if (taken.count(launches[start][0]) > 0) continue;
+    std::vector<NodeId> chain = {launches[start][0]};
+    std::vector<std::vector<NodeId>> chained = {launches[start]};
+    for (size_t next = start + 1; next < launches.size(); ++next) {
+      if (taken.count(launches[next][0]) > 0) continue;
+      chain.push_back(launches[next][0]);
+      chained.push_back(launches[next]);
+      if (chunks.Of(chain).refusal.empty()) continue;
+      chain.pop_back();
+      chained.pop_back();
+    }
+    if (chain.size() < 2 || !IsWorthOverlapping(s, chained)) continue;
+    taken.insert(chain.begin(), chain.end());
+    moves.push_back(Overlap{chain});
+  }
+  return moves;
+}
+
+/// The schedules, and those that overlap more; nothing when these are more than `max_schedules`. Overlaps of one schedule are disjoint, so
+/// that any of them go with any others.
+std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedules, Scope scope, int max_schedules) {
+  for (size_t base = 0, bases = schedules.size(); base < bases; ++base) {
+    std::vector<Schedule> overlapped = {schedules[base]};
+    for (const Overlap& move : OverlapMoves(schedules[base])) {
+      for (size_t i = 0, count = overlapped.size(); i < count; ++i) {
+        absl::StatusOr<Schedule> more = Apply(overlapped[i], move);
+        CC_CHECK(more.ok());
+        if (scope == Scope::kOnePlace) overlapped.push_back(*std::move(more));
+        else overlapped[i] = *std::move(more);
+      }
+    }
+    for (Schedule& s : overlapped) {
+      if (s.overlaps.empty()) continue;
+      if (static_cast<int>(schedules.size()) >= max_schedules) return std::nullopt;
+      schedules.push_back(std::move(s));
+    }
+  }
+  return schedules;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options) {
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
   for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
     std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options.max_schedules);
+    if (schedules.has_value()) schedules = WithOverlaps(*std::move(schedules), scope, options.max_schedules);
     if (!schedules.has_value()) continue;
-    std::stable_sort(schedules->begin(), schedules->end(),
-                     [](const Schedule& a, const Schedule& b) { return a.trace.size() < b.trace.size(); });
+    std::stable_sort(schedules->begin(), schedules->end(), [](const Schedule& a, const Schedule& b) {
+      return std::pair(a.overlaps.size(), a.trace.size()) < std::pair(b.overlaps.size(), b.trace.size());
+    });
     return *std::move(schedules);
   }
   return absl::ResourceExhaustedError(absl::StrCat("derive ", program.name, ": more than ", options.max_schedules,

@@ -29,6 +29,11 @@ Graph Workload(absl::string_view name, DType dtype = DType::kF32) {
   return *std::move(g);
 }
 
+std::vector<Schedule> WithoutOverlaps(std::vector<Schedule> schedules) {
+  schedules.erase(std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) { return !s.overlaps.empty(); }), schedules.end());
+  return schedules;
+}
+
 std::vector<std::string> Descriptions(const std::vector<Schedule>& schedules) {
   std::vector<std::string> words;
   for (const Schedule& s : schedules) words.push_back(Describe(s));
@@ -36,7 +41,7 @@ std::vector<std::string> Descriptions(const std::vector<Schedule>& schedules) {
 }
 
 TEST(Derive, Sgd) {
-  EXPECT_EQ(Descriptions(AllOf(Workload("sgd"))), (std::vector<std::string>{
+  EXPECT_EQ(Descriptions(WithoutOverlaps(AllOf(Workload("sgd")))), (std::vector<std::string>{
                                                       "AR; C",
                                                       "RS; AG; C",
                                                       "AR; fuse(C)",
@@ -61,12 +66,12 @@ TEST(Derive, AdamAsDocumented) {
   const std::string documented = text.str();
   const size_t begin = documented.find("AR; C\n");
   ASSERT_NE(begin, std::string::npos);
-  EXPECT_EQ(absl::StrCat(absl::StrJoin(Descriptions(AllOf(Workload("adam"))), "\n"), "\n"),
+  EXPECT_EQ(absl::StrCat(absl::StrJoin(Descriptions(WithoutOverlaps(AllOf(Workload("adam")))), "\n"), "\n"),
             documented.substr(begin, documented.find("```", begin) - begin));
 }
 
 TEST(Derive, MixedPrecisionMaySliceTheMasterWeights) {
-  const std::vector<std::string> words = Descriptions(AllOf(Workload("adam", DType::kF16)));
+  const std::vector<std::string> words = Descriptions(WithoutOverlaps(AllOf(Workload("adam", DType::kF16))));
   EXPECT_EQ(words.size(), 48u);
   EXPECT_EQ(words.back(), "fuse(RS, C, AG); slice w m v");
 }
@@ -74,7 +79,7 @@ TEST(Derive, MixedPrecisionMaySliceTheMasterWeights) {
 /// Properties that every derived schedule has.
 void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules) {
   std::set<std::string> texts;
-  size_t last_length = 0;
+  std::pair<size_t, size_t> last_length;
   int baselines = 0;
   for (const Schedule& s : schedules) {
     EXPECT_TRUE(texts.insert(Print(s)).second) << "twice: " << TraceText(s.trace);
@@ -84,13 +89,12 @@ void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules
     ASSERT_TRUE(replayed.ok()) << replayed.status();
     EXPECT_EQ(Print(*replayed), Print(s));
     EXPECT_EQ(replayed->trace, s.trace);
-    bool fused = false;
-    for (const Transformation& t : s.trace) {
-      EXPECT_TRUE(!fused || std::holds_alternative<Fuse>(t)) << TraceText(s.trace);
-      fused |= std::holds_alternative<Fuse>(t);
-    }
-    EXPECT_GE(s.trace.size(), last_length) << "not simplest first";
-    last_length = s.trace.size();
+    const auto phase = [](const Transformation& t) { return std::holds_alternative<Overlap>(t) ? 2 : std::holds_alternative<Fuse>(t) ? 1 : 0; };
+    EXPECT_TRUE(std::is_sorted(s.trace.begin(), s.trace.end(), [&](const auto& a, const auto& b) { return phase(a) < phase(b); }))
+        << TraceText(s.trace);
+    const std::pair<size_t, size_t> length(s.overlaps.size(), s.trace.size());
+    EXPECT_GE(length, last_length) << "not simplest first";
+    last_length = length;
     baselines += IsBaseline(s);
   }
   EXPECT_TRUE(schedules[0].trace.empty());
@@ -127,7 +131,7 @@ TEST(Derive, IsTheSameForBoundSizes) {
 
 TEST(Derive, TheBaselineIsRecognised) {
   std::vector<std::string> baselines, unfused;
-  for (const Schedule& s : AllOf(Workload("adam"))) {
+  for (const Schedule& s : WithoutOverlaps(AllOf(Workload("adam")))) {
     if (IsBaseline(s)) baselines.push_back(Describe(s));
     if (IsCommunicationUnfused(s)) unfused.push_back(Describe(s));
   }
@@ -182,6 +186,19 @@ TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {
   EXPECT_TRUE(words.contains("fuse(RS, C, AG, C)"));
 }
 
+TEST(Derive, OverlapsProductsAndSends) {
+  const auto finds = [](absl::string_view workload, const std::vector<std::string>& wanted) {
+    const std::vector<std::string> words = Descriptions(AllOf(Workload(workload)));
+    for (const std::string& want : wanted) {
+      EXPECT_EQ(std::count(words.begin(), words.end(), want), 1) << workload << ": " << want;
+    }
+  };
+  finds("attention", {"ol(MM, AR, fuse(C))", "ol(MM, fuse(AR, C))", "ol(MM, RS[1], fuse(C), AG y)", "ol(MM, fuse(RS[flat], C, AG))"});
+  finds("sequence", {"ol(fuse(C), AG, MM); C; ol(MM, fuse(RS[1], C))"});
+  finds("pipeline", {"ol(RS[1], fuse(C), send[1], AG y)", "ol(fuse(RS[1], C), send[1], AG y)", "ol(AR, fuse(C), send)"});
+  finds("adam", {"ol(RS, fuse(C), AG p); slice m v"});
+}
+
 /// One gradient and momentum a layer.
 Graph Layers(int count) {
   std::string program;
@@ -196,7 +213,7 @@ Graph Layers(int count) {
 TEST(Derive, MovesEverywhereAtOnceInLargePrograms) {
   const Graph program = Layers(6);
   const std::vector<Schedule> schedules = AllOf(program);
-  EXPECT_LE(schedules.size(), 512u);
+  EXPECT_LE(schedules.size(), 1024u);
   CheckSchedules(program, schedules);
   const auto sliced_in_kernels = std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) {
     return s.kernels.size() == 6 && !IsCommunicationUnfused(s) &&

@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
@@ -43,7 +44,7 @@ std::vector<int> StepRanks(const Graph& g, const Steps& steps) {
 /// A schedule in words.
 class Description {
  public:
-  explicit Description(const Schedule& s) : g_(s.graph), values_(AssignedValues(g_)), steps_(FindSteps(g_, s.kernels)) {
+  explicit Description(const Schedule& s) : g_(s.graph), overlaps_(s.overlaps), values_(AssignedValues(g_)), steps_(FindSteps(g_, s.kernels)) {
     absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
     CC_CHECK(types.ok());
     types_ = *std::move(types);
@@ -60,6 +61,11 @@ class Description {
     for (int step : InOrder(steps_, StepRanks(g_, steps_))) {
       const std::vector<NodeId>& nodes = steps_.nodes[step];
       if (nodes.size() == 1 && StoredCollective(g_, values_, nodes[0]) >= 0) continue;
+      if (const std::vector<NodeId>* chain = OverlapOf(nodes[0]); chain != nullptr) {
+        Flush(&run, &words);
+        if (chain->front() == nodes[0]) words.push_back(Overlapped(*chain));
+        continue;
+      }
       const bool is_kernel = nodes.size() > 1;
       const bool differs = !run.empty() && (PartOf(run[0]) != PartOf(nodes[0]) || PartOf(run[0]) == Part::kOther);
       if (!run.empty() && (is_kernel || differs)) Flush(&run, &words);
@@ -75,6 +81,23 @@ class Description {
   }
 
  private:
+  /// The overlap that has the launch of that first node; null for none.
+  const std::vector<NodeId>* OverlapOf(NodeId first) const {
+    for (const std::vector<NodeId>& chain : overlaps_) {
+      if (absl::c_linear_search(chain, first)) return &chain;
+    }
+    return nullptr;
+  }
+
+  std::string Overlapped(const std::vector<NodeId>& chain) const {
+    std::vector<std::string> words;
+    for (NodeId first : chain) {
+      const std::vector<NodeId>& nodes = steps_.nodes[steps_.of[first]];
+      words.push_back(nodes.size() > 1 ? absl::StrCat("fuse(", Kernel(nodes), ")") : Words(PartOf(first), nodes, /*name_gathers=*/true));
+    }
+    return absl::StrCat("ol(", absl::StrJoin(words, ", "), ")");
+  }
+
   Part PartOf(NodeId id) const {
     if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
     if (As<AllReduce>(g_, id)) return Part::kAllReduce;
@@ -207,6 +230,7 @@ class Description {
   }
 
   const Graph& g_;
+  const std::vector<std::vector<NodeId>>& overlaps_;
   const std::vector<NodeId> values_;
   const Steps steps_;
   std::vector<TensorType> types_;

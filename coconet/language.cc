@@ -229,6 +229,13 @@ Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
   return partial ? AllReduce(AcrossRanks(kind), folded) : folded;
 }
 
+/// f(a), calculated in f32 where `a` is narrower: squares of f16 overflow soon.
+template <class F>
+Tensor InF32(Tensor a, F f) {
+  const bool narrow = a.id() >= 0 && (a.type().dtype == DType::kF16 || a.type().dtype == DType::kBF16);
+  return narrow ? CastTo(a.type().dtype, f(CastTo(DType::kF32, a))) : f(a);
+}
+
 /// The last dimension; of a scalar or a mistake none, which the operation then refuses or ignores.
 std::vector<int> LastDim(const Tensor& a) {
   if (a.id() < 0 || a.type().shape.empty()) return {};
@@ -237,19 +244,27 @@ std::vector<int> LastDim(const Tensor& a) {
 
 }  // namespace
 
-Tensor Norm(Tensor a) { return Sqrt(Whole(FoldKind::kSum, a * a, {})); }
+Tensor Norm(Tensor a) {
+  return InF32(a, [](Tensor x) { return Sqrt(Whole(FoldKind::kSum, x * x, {})); });
+}
 
 Tensor Softmax(Tensor a) {
-  const Tensor e = Exp(a - Whole(FoldKind::kMax, a, LastDim(a)));
-  return e / Whole(FoldKind::kSum, e, LastDim(e));
+  return InF32(a, [](Tensor x) {
+    const Tensor e = Exp(x - Whole(FoldKind::kMax, x, LastDim(x)));
+    return e / Whole(FoldKind::kSum, e, LastDim(e));
+  });
 }
 
 Tensor LayerNorm(Tensor a, Tensor epsilon) {
-  const Tensor centred = a - Whole(FoldKind::kMean, a, LastDim(a));
-  return centred * Rsqrt(Whole(FoldKind::kMean, centred * centred, LastDim(a)) + epsilon);
+  return InF32(a, [&](Tensor x) {
+    const Tensor centred = x - Whole(FoldKind::kMean, x, LastDim(x));
+    return centred * Rsqrt(Whole(FoldKind::kMean, centred * centred, LastDim(x)) + epsilon);
+  });
 }
 
-Tensor RmsNorm(Tensor a, Tensor epsilon) { return a * Rsqrt(Whole(FoldKind::kMean, a * a, LastDim(a)) + epsilon); }
+Tensor RmsNorm(Tensor a, Tensor epsilon) {
+  return InF32(a, [&](Tensor x) { return x * Rsqrt(Whole(FoldKind::kMean, x * x, LastDim(x)) + epsilon); });
+}
 
 Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream) { return Structured(DropoutOp{rate, stream}, {a, seed}); }
 Tensor MatMul(Tensor a, Tensor b, bool transpose_a, bool transpose_b) {

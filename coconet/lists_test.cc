@@ -1,5 +1,6 @@
 #include "coconet/lists.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -131,10 +132,10 @@ TEST(Lists, ShareOneCollectiveATotal) {
   EXPECT_TRUE(absl::StrContains(text, "= all_reduce(sum, %1)\n")) << "a maximum of sums is not a sum of maxima:\n" << text;
 }
 
-TEST(Lists, HaveTheSchedulesOfOneTensor) {
-  const Graph symbolic = *Parse(kClip);
+TEST(Lists, HaveTheSchedulesOfOneTensorWithoutOverlaps) {
   const std::vector<Schedule> of_list = *Derive(Bound(kClip, {{"N", {3, 0, 1024}}}));
-  const std::vector<Schedule> of_one = *Derive(Bound(kClip, {{"N", 1024}}));
+  std::vector<Schedule> of_one = *Derive(Bound(kClip, {{"N", 1024}}));
+  of_one.erase(std::remove_if(of_one.begin(), of_one.end(), [](const Schedule& s) { return !s.overlaps.empty(); }), of_one.end());
   ASSERT_EQ(of_list.size(), of_one.size());
   for (size_t i = 0; i < of_list.size(); ++i) {
     EXPECT_EQ(TraceText(of_list[i].trace), TraceText(of_one[i].trace));

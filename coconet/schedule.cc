@@ -1,5 +1,6 @@
 #include "coconet/schedule.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
+#include "coconet/chunks.h"
 #include "coconet/infer.h"
 #include "coconet/lists.h"
 #include "coconet/rewrites.h"
@@ -28,6 +30,7 @@ std::vector<NodeId> NamedNodes(const Transformation& t) {
                         [](const Reorder& r) { return std::vector<NodeId>{r.all_gather}; },
                         [](const Slice& s) { return std::vector<NodeId>{s.state}; },
                         [](const Fuse& f) { return f.nodes; },
+                        [](const Overlap& o) { return o.nodes; },
                     },
                     t);
 }
@@ -54,7 +57,7 @@ Transformation Normalized(const Schedule& s, const Transformation& t) {
 
 absl::StatusOr<Schedule> WithGraph(const Schedule& s, absl::StatusOr<Graph> graph) {
   if (!graph.ok()) return graph.status();
-  Schedule out{Canonicalize(*graph).graph, {}, s.trace};
+  Schedule out{Canonicalize(*graph).graph, {}, {}, s.trace};
   CC_CHECK(InferTypes(out.graph).ok());
   return out;
 }
@@ -76,13 +79,13 @@ absl::StatusOr<Transformation> ParseSplit(absl::string_view arguments) {
   return Split{all_reduce, dim};
 }
 
-absl::StatusOr<Transformation> ParseFuse(absl::string_view arguments) {
-  Fuse fuse;
+absl::StatusOr<std::vector<NodeId>> ParseNodeIds(absl::string_view arguments) {
+  std::vector<NodeId> nodes;
   for (absl::string_view word : absl::StrSplit(arguments, ' ', absl::SkipWhitespace())) {
     ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(word));
-    fuse.nodes.push_back(id);
+    nodes.push_back(id);
   }
-  return fuse;
+  return nodes;
 }
 
 absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
@@ -93,9 +96,13 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
   const absl::string_view name = text.substr(0, open);
   const absl::string_view arguments = absl::StripAsciiWhitespace(text.substr(open + 1, text.size() - open - 2));
   if (name == "split") return ParseSplit(arguments);
-  if (name == "fuse") return ParseFuse(arguments);
+  if (name == "fuse" || name == "overlap") {
+    ASSIGN_OR_RETURN(std::vector<NodeId> nodes, ParseNodeIds(arguments));
+    if (name == "fuse") return Fuse{std::move(nodes)};
+    return Overlap{std::move(nodes)};
+  }
   if (name != "reorder" && name != "slice") {
-    return absl::InvalidArgumentError("want split, reorder, slice or fuse");
+    return absl::InvalidArgumentError("want split, reorder, slice, fuse or overlap");
   }
   ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(arguments));
   if (name == "reorder") return Reorder{id};
@@ -106,13 +113,15 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
 
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
   RETURN_IF_ERROR(InferTypes(program).status());
-  return Schedule{Canonicalize(TotalBeforeRanks(program)).graph, {}, {}};
+  return Schedule{Canonicalize(TotalBeforeRanks(program)).graph, {}, {}, {}};
 }
 
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transformation) {
   RETURN_IF_ERROR(CheckNodeIds(s.graph, transformation));
   const Transformation t = Normalized(s, transformation);
-  if (!s.kernels.empty() && !std::holds_alternative<Fuse>(t)) {
+  const bool overlaps = std::holds_alternative<Overlap>(t);
+  if (!s.overlaps.empty() && !overlaps) return Refused(t, "there are overlaps already, and their launches would change: overlap last");
+  if (!s.kernels.empty() && !std::holds_alternative<Fuse>(t) && !overlaps) {
     return Refused(t, "there are kernels already, and their nodes would change: fuse last");
   }
   absl::StatusOr<Schedule> result =
@@ -122,7 +131,14 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
                      [&](const Slice& slice) { return WithGraph(s, ApplySlice(s.graph, slice)); },
                      [&](const Fuse& fuse) -> absl::StatusOr<Schedule> {
                        ASSIGN_OR_RETURN(auto kernels, ApplyFuse(s.graph, s.kernels, fuse));
-                       return Schedule{s.graph, std::move(kernels), s.trace};
+                       return Schedule{s.graph, std::move(kernels), {}, s.trace};
+                     },
+                     [&](const Overlap& overlap) -> absl::StatusOr<Schedule> {
+                       if (const Chunks chunks = ChunksOf(s, overlap.nodes); !chunks.refusal.empty()) return Refused(t, chunks.refusal);
+                       Schedule out = s;
+                       out.overlaps.push_back(overlap.nodes);
+                       std::sort(out.overlaps.begin(), out.overlaps.end());
+                       return out;
                      },
                  },
                  t);
@@ -136,6 +152,7 @@ std::string Text(const Transformation& t) {
                         [](const Reorder& r) { return absl::StrCat("reorder(%", r.all_gather, ")"); },
                         [](const Slice& s) { return absl::StrCat("slice(%", s.state, ")"); },
                         [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },
+                        [](const Overlap& o) { return absl::StrCat("overlap(", NodeList(o.nodes), ")"); },
                     },
                     t);
 }
@@ -167,6 +184,7 @@ absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transfor
 std::string Print(const Schedule& s) {
   std::string text = Print(s.graph);
   for (const std::vector<NodeId>& kernel : s.kernels) absl::StrAppend(&text, "kernel ", NodeList(kernel), "\n");
+  for (const std::vector<NodeId>& overlap : s.overlaps) absl::StrAppend(&text, "overlap ", NodeList(overlap), "\n");
   return text;
 }
 

@@ -35,13 +35,18 @@ struct Slice { NodeId state = -1; bool operator==(const Slice&) const = default;
 /// The nodes become one kernel. Node ids ascending; kernels that are already there are named whole, or not at all.
 struct Fuse { std::vector<NodeId> nodes; bool operator==(const Fuse&) const = default; };
 
-using Transformation = std::variant<Split, Reorder, Slice, Fuse>;
+/// The launches that begin with these nodes, each of which takes what the one before it makes, run chunk by chunk, so that each works on
+/// a chunk while the one before it makes the next, and communication goes on beside computation.
+struct Overlap { std::vector<NodeId> nodes; bool operator==(const Overlap&) const = default; };
+
+using Transformation = std::variant<Split, Reorder, Slice, Fuse, Overlap>;
 
 /// A program and what was done to it. `kernels` partitions some of the nodes: disjoint, each ascending,
 /// ordered by first node; other operations are kernels or library calls of their own.
 struct Schedule {
   Graph graph;
   std::vector<std::vector<NodeId>> kernels;
+  std::vector<std::vector<NodeId>> overlaps;  // first nodes of the launches of each, in the order of work; disjoint
   std::vector<Transformation> trace;  // replays from the bare program; not part of the identity
 };
 
@@ -52,13 +57,13 @@ absl::StatusOr<Schedule> InitialSchedule(const Graph& program);
 /// InvalidArgument for a stale node id). The result is canonical and infers. Conditions: docs/schedules.md.
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& t);
 
-/// "split(%4, flat)", "reorder(%6)", "slice(%1)", "fuse(%2 %5 %6)": prints and parses back.
+/// "split(%4, flat)", "reorder(%6)", "slice(%1)", "fuse(%2 %5 %6)", "overlap(%2 %5)": prints and parses back.
 std::string Text(const Transformation& t);
 std::string TraceText(const std::vector<Transformation>& trace);  // joined by "; "
 absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text);
 absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transformation>& trace);
 
-/// Canonical text: Print(graph) and one "kernel %a %b ..." line a kernel. Equal text = equal schedule.
+/// Canonical text: Print(graph) and one "kernel %a %b ..." line a kernel, "overlap %a %b ..." an overlap. Equal text = equal schedule.
 std::string Print(const Schedule& s);
 
 /// In words, in execution order, e.g. "AR; C", "RS; fuse(C); AG p; slice m v", "fuse(RS, C, AG)".
@@ -70,12 +75,13 @@ std::string Describe(const Schedule& s);
 std::vector<std::vector<NodeId>> ExecutionOrder(const Schedule& s);
 
 struct DeriveOptions {
-  int max_schedules = 512;
+  int max_schedules = 1024;
 };
 
-/// Every schedule reachable from the program by the transformations, deterministic order, simplest first, no
+/// Every schedule reachable from the program by the transformations, deterministic order, simplest first (those that overlap nothing before those
+/// that do), no
 /// duplicates (compared by canonical text). The first is the plain program. Graph transformations come
-/// before fusions in every trace. Where that makes more than max_schedules (every place doubles them), only the
+/// before fusions, and these before overlaps, in every trace. Where that makes more than max_schedules (every place doubles them), only the
 /// schedules that make each move wherever it can be made, and where these are too many, too, those of them that make the
 /// kinds of moves in one order. ResourceExhausted when even these are more.
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options = {});

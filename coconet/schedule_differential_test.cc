@@ -189,7 +189,7 @@ bool GoesWrong(const Schedule& s) {
 Schedule Unchecked(const char* program, std::vector<std::vector<NodeId>> kernels) {
   absl::StatusOr<Graph> g = Parse(absl::StrCat("coconet 1\n", program));
   EXPECT_TRUE(g.ok()) << g.status();
-  return {Canonicalize(*g).graph, std::move(kernels), {}};
+  return {Canonicalize(*g).graph, std::move(kernels), {}, {}};
 }
 
 TEST(Simulator, SeesAPushOverAStateThatIsStillRead) {

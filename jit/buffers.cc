@@ -36,13 +36,27 @@ struct Life {
   int first = 0, last = 0;  // units
 };
 
+/// All units of an overlap run at once.
+int FirstWith(const Units& u, int unit) {
+  for (const Units::Chain& chain : u.chains) {
+    if (unit >= chain.first && unit <= chain.last) return chain.first;
+  }
+  return unit;
+}
+int LastWith(const Units& u, int unit) {
+  for (const Units::Chain& chain : u.chains) {
+    if (unit >= chain.first && unit <= chain.last) return chain.last;
+  }
+  return unit;
+}
+
 /// Values that need a temporary, with the units between which they live.
 std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
   std::map<NodeId, Life> lives;
   const auto add = [&](NodeId value, int reader) {
     if (table.of[value] >= 0 || u.unit_of[value] < 0) return;
-    Life& life = lives.try_emplace(value, Life{u.unit_of[value], u.unit_of[value]}).first->second;
-    life.last = std::max(life.last, reader);
+    Life& life = lives.try_emplace(value, Life{FirstWith(u, u.unit_of[value]), u.unit_of[value]}).first->second;
+    life.last = std::max(life.last, LastWith(u, reader));
   };
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     for (NodeId id : u.units[unit].nodes) {

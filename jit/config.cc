@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
+#include "coconet/chunks.h"
 #include "coconet/infer.h"
 #include "coconet/lists.h"
+#include "jit/pieces.h"
 #include "jit/units.h"
 
 namespace coconet {
@@ -20,6 +22,7 @@ constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
 constexpr absl::string_view kOneShots[] = {"pull", "staged"};
 constexpr int64_t kMaxChunk = int64_t{1} << 30;
 constexpr int kMaxBlocks = 1024;
+constexpr int kMaxPieces = 256;
 /// Below this working set everything stays in cache, where bypassing it only costs.
 constexpr int64_t kStreamingBytes = 4 << 20;
 /// Up to here an operand is copied in less time than a wait takes.
@@ -35,10 +38,12 @@ int Find(const absl::string_view (&names)[N], absl::string_view name) {
 
 /// What of a schedule its configs depend on.
 struct Traits {
-  bool unfused_collective = false;
+  bool unfused_collective = false;  // that a library or a kernel can do
+  bool fused_collective = false;
   bool library_possible = true;  // unfused slices are contiguous
   bool chunk_flags = false;      // a kernel computes on what it gathered
   bool fused_all_reduce = false, unfused_all_reduce = false;
+  bool sends = false;
   int64_t all_reduce_bytes = 0;  // of the largest
   int64_t bytes = 0;
   int64_t elements = 0;
@@ -66,17 +71,19 @@ Traits TraitsOf(const Schedule& s, int ranks);
 Traits TraitsOfList(const Schedule& s, int ranks) {
   const TensorKinds kinds = KindsOf(s.graph);
   Traits all;
+  int64_t all_reduce_bytes = 0, bytes = 0, elements = 0;
+  bool library_possible = true;
   for (size_t k = 0; k < kinds.first.size(); ++k) {
-    const Traits t = TraitsOf({ProgramOf(s.graph, kinds.first[k]), s.kernels, s.trace}, ranks);
-    all.unfused_collective = t.unfused_collective;
-    all.library_possible = all.library_possible && t.library_possible;
-    all.chunk_flags = t.chunk_flags;
-    all.fused_all_reduce = t.fused_all_reduce;
-    all.unfused_all_reduce = t.unfused_all_reduce;
-    all.all_reduce_bytes += kinds.count[k] * t.all_reduce_bytes;
-    all.bytes += kinds.count[k] * t.bytes;
-    all.elements += kinds.count[k] * t.elements;
+    all = TraitsOf({ProgramOf(s.graph, kinds.first[k]), s.kernels, s.overlaps, s.trace}, ranks);
+    library_possible = library_possible && all.library_possible;
+    all_reduce_bytes += kinds.count[k] * all.all_reduce_bytes;
+    bytes += kinds.count[k] * all.bytes;
+    elements += kinds.count[k] * all.elements;
   }
+  all.library_possible = library_possible;
+  all.all_reduce_bytes = all_reduce_bytes;
+  all.bytes = bytes;
+  all.elements = elements;
   return all;
 }
 
@@ -101,7 +108,9 @@ Traits TraitsOf(const Schedule& s, int ranks) {
       t.unfused_all_reduce = t.unfused_all_reduce || !fused[id];
       t.all_reduce_bytes = std::max(t.all_reduce_bytes, elements * static_cast<int64_t>(SizeOf(type.dtype)));
     }
-    if (!Communicates(s.graph, id) || fused[id]) continue;
+    t.sends = t.sends || Is<Send>(s.graph, id);
+    t.fused_collective = t.fused_collective || (Communicates(s.graph, id) && fused[id]);
+    if (!Communicates(s.graph, id) || fused[id] || !IsKernelWork(s.graph, id)) continue;
     t.unfused_collective = true;
     const TensorType& sliced = Is<AllGather>(s.graph, id) ? (*types)[s.graph.nodes[id].inputs[0]] : type;
     if (sliced.layout.sliced()) {
@@ -116,7 +125,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
 std::string Text(const Config& c) {
   return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk, " blocks=", c.blocks,
                       " stream=", kStreamings[static_cast<int>(c.streaming)],
-                      " one-shot=", kOneShots[static_cast<int>(c.one_shot)]);
+                      " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces));
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -125,13 +134,16 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   std::vector<std::string> words = absl::StrSplit(text, ' ');
-  if (words.size() != 6) return error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O'");
+  if (words.size() != 6 && words.size() != 7) {
+    return error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', and pieces=P where these are not 1");
+  }
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  const std::pair<absl::string_view, int> names[] = {{"vec", 1}, {"chunk", 2}, {"blocks", 3}, {"stream", 4}, {"one-shot", 5}};
-  std::array<std::string, 5> values;
+  const std::pair<absl::string_view, int> names[] = {{"vec", 1}, {"chunk", 2}, {"blocks", 3}, {"stream", 4}, {"one-shot", 5}, {"pieces", 6}};
+  std::array<std::string, 6> values;
   for (const auto& [name, at] : names) {
+    if (at >= static_cast<int>(words.size())) continue;
     const std::vector<std::string> pair = absl::StrSplit(words[at], absl::MaxSplits('=', 1));
     if (pair.size() != 2 || pair[0] != name) return error(absl::StrCat("want ", name, "=... as word ", at + 1));
     values[at - 1] = pair[1];
@@ -145,13 +157,36 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   const int one_shot = Find(kOneShots, values[4]);
   if (one_shot < 0) return error("unknown one-shot; there are pull, staged");
   c.one_shot = static_cast<OneShot>(one_shot);
+  if (words.size() == 7 && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2)) return error("pieces is no number above 1");
   return c;
+}
+
+/// Numbers of pieces worth trying: 1 where the schedule overlaps nothing; none where nothing would run beside anything else: kernels and
+/// products share the rank's core, so a collective of a library must go out of the node, or pieces of a product stay in its cache.
+std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpace& space) {
+  if (s.overlaps.empty()) return {1};
+  const bool library = space.nodes > 1 || t.sends;
+  std::vector<int> counts;
+  for (int count : {2, 4, 8, 16}) {
+    size_t most = 0;
+    for (const std::vector<NodeId>& overlap : s.overlaps) {
+      const absl::StatusOr<std::vector<Piece>> pieces = PiecesOf(s, overlap, space.ranks, count);
+      const bool pays = library || ChunksOf(s, overlap).space.has_product;
+      if (!pieces.ok() || !pays) return {};
+      most = std::max(most, pieces->size());
+    }
+    if (static_cast<int>(most) > count / 2) counts.push_back(count);
+  }
+  return counts;
 }
 
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   const Traits t = TraitsOf(s, space.ranks);
   std::vector<Protocol> protocols;
-  if (!t.unfused_collective) {
+  if (space.nodes > 1) {
+    if (t.fused_collective || !t.library_possible || (t.unfused_collective && !space.library)) return {};
+    protocols = {Protocol::kLibrary};
+  } else if (!t.unfused_collective) {
     protocols = {Protocol::kLibrary};
   } else {
     if (space.library && t.library_possible) protocols.push_back(Protocol::kLibrary);
@@ -161,26 +196,29 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   if (t.chunk_flags && t.elements / space.ranks > 4096) chunks.push_back(32768);
   if (t.chunk_flags && t.elements / space.ranks > 32768) chunks.push_back(262144);
   std::vector<int> blocks = {1};
-  const int spare = space.cores / std::max(space.ranks, 1);
+  const int spare = space.cores / std::max(space.ranks / space.nodes, 1);
   if (spare > 1 && t.elements >= kBlocksElements) blocks.push_back(spare);
   std::vector<Streaming> streamings = {Streaming::kNone};
   if (t.bytes * space.ranks >= kStreamingBytes) {
-    if (!s.kernels.empty() && space.ranks > 1) streamings.push_back(Streaming::kShared);
+    if (!s.kernels.empty() && space.ranks > space.nodes) streamings.push_back(Streaming::kShared);
     streamings.push_back(Streaming::kAll);
   }
   const int vec = std::max(space.vector_bytes / 4, 1);
+  const std::vector<int> pieces = PieceCounts(s, t, space);
   std::vector<Config> configs;
   for (Protocol protocol : protocols) {
     const bool all_reduces = t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated);
     std::vector<OneShot> one_shots = {OneShot::kPull};
-    if (all_reduces && space.ranks > 1 && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
+    if (all_reduces && s.overlaps.empty() && space.ranks > 1 && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
     for (int64_t chunk : chunks) {
       for (int b : blocks) {
         for (Streaming streaming : streamings) {
           for (OneShot one_shot : one_shots) {
-            configs.push_back({protocol, vec, chunk, b, streaming, one_shot});
-            // Twice the loads in flight, where the memory is what a step waits for.
-            if (streaming != Streaming::kNone) configs.push_back({protocol, 2 * vec, chunk, b, streaming, one_shot});
+            for (int count : pieces) {
+              configs.push_back({protocol, vec, chunk, b, streaming, one_shot, count});
+              // Twice the loads in flight, where the memory is what a step waits for.
+              if (streaming != Streaming::kNone) configs.push_back({protocol, 2 * vec, chunk, b, streaming, one_shot, count});
+            }
           }
         }
       }
@@ -198,7 +236,17 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(absl::StrCat("want chunk a multiple of vec, at most ", kMaxChunk));
   }
   if (c.blocks < 1 || c.blocks > kMaxBlocks) return error(absl::StrCat("want blocks in 1..", kMaxBlocks));
+  if (c.pieces < 1 || c.pieces > kMaxPieces || (c.pieces == 1) != s.overlaps.empty()) {
+    return error(absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
+  }
+  if (!s.overlaps.empty() && c.one_shot == OneShot::kStaged) return error("an overlap has no staged one-shot");
+  for (const std::vector<NodeId>& overlap : s.overlaps) {
+    if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status(); !fit.ok()) return error(fit.message());
+  }
   const Traits t = TraitsOf(s, space.ranks);
+  if (space.nodes > 1 && (t.fused_collective || (c.protocol == Protocol::kGenerated && t.unfused_collective))) {
+    return error("kernels do not reach the ranks of other nodes");
+  }
   if (c.protocol == Protocol::kLibrary && t.unfused_collective) {
     if (!space.library) return error("library collectives do not sum in rank order");
     if (!t.library_possible) return error("library collectives want contiguous slices");

@@ -30,7 +30,8 @@ enum class Streaming : uint8_t {
   kAll,     // all of them
 };
 
-/// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull" and parses back.
+/// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull", with "pieces=4" behind where these
+/// are not 1, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;          // elements a lane group handles at once; power of two, 1..64
@@ -38,6 +39,7 @@ struct Config {
   int blocks = 1;        // thread blocks a kernel; on the host threads a rank
   Streaming streaming = Streaming::kNone;
   OneShot one_shot = OneShot::kPull;
+  int pieces = 1;        // that each overlap of the schedule is cut into; 1: none overlaps
   bool operator==(const Config&) const = default;
 };
 
@@ -46,7 +48,8 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text);
 
 /// What bounds the configs worth trying.
 struct ConfigSpace {
-  int ranks = 1;
+  int ranks = 1;           // of a stage
+  int nodes = 1;           // of a stage: kernels reach the ranks of one
   int cores = 1;           // of one node, shared by its ranks
   int vector_bytes = 64;   // widest vector of the machine
   bool library = true;     // false: the numerics class demands summation in rank order

@@ -34,7 +34,7 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
   EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
             "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O'");
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', and pieces=P where these are not 1");
   EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
 }
 
@@ -64,7 +64,7 @@ TEST(Configs, AreDistinctAndLegalForEverySchedule) {
       EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
       EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
     }
-    EXPECT_FALSE(seen.empty()) << Describe(s);
+    EXPECT_EQ(seen.empty(), !s.overlaps.empty()) << Describe(s);  // in one node nothing runs beside anything else
   }
 }
 

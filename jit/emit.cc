@@ -25,6 +25,10 @@ absl::Status Emitter::CheckSpace() {
     return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " has shape ", Text(type(id).shape),
                                             " in a kernel over ", Text(space_.shape)));
   }
+  if (piece_ != nullptr && piece_->slices) {
+    slice_dim_ = piece_->dim;
+    cuts_ = true;
+  }
   for (size_t d = space_.shape.size() - space_.row_dims; d < space_.shape.size(); ++d) row_length_ *= space_.shape[d].size;
   for (size_t p = 0; p < phases_.phases.size(); ++p) {
     const KernelPhase& phase = phases_.phases[p];
@@ -146,19 +150,24 @@ std::string Emitter::LoopText(const Phase& phase) const {
 
 /// The loop over this block's chunks.
 std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) const {
-  const std::string loops = over_tensors_ ? "ForListChunks(grid, cut, " : "ForChunks(grid, cut, ";
+  const auto loops = [&](absl::string_view cut) {
+    return absl::StrCat(over_tensors_ ? "ForListChunks(grid, " : "ForChunks(grid, ", cut, ", ", piece_ == nullptr ? "" : "part, ");
+  };
   const std::string chunks = absl::StrCat(", ", args_.At("chunk"), over_tensors_ ? ", first" : "", ", [&](const Chunk& c) {\n");
   if (phase.on_slices) {
     const bool publishes = reads_gathered_ && Waits() && phase.number == last_gathering_;
-    return absl::StrCat("  ", loops, "rank", chunks, loop, publishes ? "    Publish(sync, grid, c.id);\n" : "", "    return true;\n  });\n");
+    return absl::StrCat("  ", loops("cut"), "rank", chunks, loop, publishes ? "    Publish(sync, grid, c.id);\n" : "",
+                        "    return true;\n  });\n");
   }
-  if (!phase.reads_gathered) {
-    const std::string whole = over_tensors_ ? loops : absl::StrReplaceAll(loops, {{"cut", "Cut{1, p.n, p.n}"}});
-    return absl::StrCat("  ", whole, "0", chunks, loop, "    return true;\n  });\n");
+  const bool by_slices = piece_ != nullptr && piece_->slices;
+  if (!phase.reads_gathered && !by_slices) {
+    return absl::StrCat("  ", loops(over_tensors_ ? "cut" : "Cut{1, p.n, p.n}"), "0", chunks, loop, "    return true;\n  });\n");
   }
-  const absl::string_view wait = Waits() ? "      if (!AwaitChunk(sync, grid, from, c.id)) return false;\n" : "";
-  return absl::StrCat("  for (int k = 0; k < kRanks; ++k) {\n    const int from = (rank + k) % kRanks;\n",
-                      "    if (!", loops, "from", chunks, wait, loop, "      return true;\n    })) return;\n  }\n");
+  const bool waits = phase.reads_gathered && Waits();
+  const absl::string_view wait = waits ? "      if (!AwaitChunk(sync, grid, from, c.id)) return false;\n" : "";
+  const absl::string_view slices = target_.nodes > 1 ? "int(p.slices)" : "kRanks";
+  return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n", "    if (!", loops("cut"),
+                      "from", chunks, wait, loop, "      return true;\n    })) return;\n  }\n");
 }
 
 /// `work` of each tensor: `locals` first, and how its elements are cut.
@@ -188,11 +197,11 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
   }
   const int64_t n = NumElements(space_.shape);
   const int64_t slice = planned.on_slices ? SlicingOf(space_.shape, slice_dim_, ranks_).slice_elements() : n;
-  bytes_ += phase.bytes_per_element * std::min(slice, n);
+  bytes_ += phase.bytes_per_element * std::min(slice, n) / (piece_ == nullptr ? 1 : piece_->of);
   const std::string loop = LoopText(phase);
   if (number == 0) std::swap(before, first_);
   if (loop.empty()) return before;
-  if (!phase.on_slices && !phase.reads_gathered) args_.Integer("n", n);
+  if (!phase.on_slices && !phase.reads_gathered && (piece_ == nullptr || !piece_->slices)) args_.Integer("n", n);
   const std::string locals = std::move(tensor_scalars_);
   const Round round = FoldText(planned, accumulators);
   const std::string chunks = ChunksText(phase, loop);
@@ -219,9 +228,11 @@ absl::StatusOr<std::string> Emitter::BodyText() {
   std::string body = absl::StrCat("  const int rank = int(p.rank);\n", args_.LocalsText());
   absl::StrAppend(&body, first_);
   if (cuts_ && !over_tensors_) absl::StrAppend(&body, "  const Cut cut{p.outer, p.row_elements, p.per};\n");
+  if (piece_ != nullptr) absl::StrAppend(&body, "  const Part part{p.part_begin, p.part_end};\n");
   const bool streams = config_.streaming != Streaming::kNone;
   if (Synchronizes()) {
-    absl::StrAppend(&body, "  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs, p.row, rank, int(p.step), ",
+    absl::StrAppend(&body, "  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs, p.row, ",
+                    target_.nodes > 1 ? "int(p.node_rank)" : "rank", ", int(p.step), ",
                     rounds_, ", ", streams ? "kStreamed" : "kCached", ");\n", first_round, stage);
   }
   if (Waits()) absl::StrAppend(&body, "  if (!Enter(sync, grid)) return;\n");
@@ -238,7 +249,7 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   RETURN_IF_ERROR(CheckSpace());
   AddStages();
   ASSIGN_OR_RETURN(const std::string body, BodyText());
-  EmittedKernel kernel = FinishedKernel(ranks_, config_.vec, args_, body, bytes_);
+  EmittedKernel kernel = FinishedKernel(target_.ranks_per_node(), config_.vec, args_, body, bytes_);
   kernel.chunks = chunks_;
   kernel.totals = expressions_.has_totals();
   return kernel;
@@ -257,9 +268,9 @@ EmittedKernel FinishedKernel(int ranks, int vec, const Arguments& args, const st
   return kernel;
 }
 
-absl::StatusOr<EmittedKernel> EmitKernel(const KernelPlace& at, const Config& config, int ranks, BufferTable& table) {
-  if (IsStridedFold(at.units, at.unit)) return EmitStridedFold(at.units, at.unit, config, ranks, table);
-  return Emitter(at, config, ranks, table).Emit();
+absl::StatusOr<EmittedKernel> EmitKernel(const KernelPlace& at, const Config& config, const Target& target, BufferTable& table) {
+  if (IsStridedFold(at.units, at.unit)) return EmitStridedFold(at.units, at.unit, config, target.ranks, table);
+  return Emitter(at, config, target, table).Emit();
 }
 
 }  // namespace coconet

@@ -7,6 +7,8 @@
 #include "absl/status/statusor.h"
 #include "jit/buffers.h"
 #include "jit/config.h"
+#include "jit/pieces.h"
+#include "jit/target.h"
 #include "jit/units.h"
 #include "runtime/plan.h"
 
@@ -28,6 +30,7 @@ struct KernelPlace {
   const Units& units;
   int unit;
   int step;
+  const Piece* piece = nullptr;  // of an overlap's tensors; null: all
   int tensors = 0;          // of a list, in the kernel's table
   int64_t list_chunks = 0;  // with flags, of all of them
 };
@@ -41,7 +44,7 @@ struct KernelPlace {
 ///
 /// Of a unit that each tensor of a list has, the kernel works on all of them: `units` are those of one tensor, whose text all share
 /// that differ from it in size only, and `tensor_args` its row of the table.
-absl::StatusOr<EmittedKernel> EmitKernel(const KernelPlace& at, const Config& config, int ranks, BufferTable& table);
+absl::StatusOr<EmittedKernel> EmitKernel(const KernelPlace& at, const Config& config, const Target& target, BufferTable& table);
 
 }  // namespace coconet
 

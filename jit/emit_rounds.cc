@@ -64,7 +64,7 @@ void Emitter::MeetText(NodeId fold, const std::string& accumulator, Round* round
   const std::string& f = accumulator;
   const DType word = IsFloat(type(fold).dtype) ? DType::kF64 : DType::kI64;
   const int64_t tensors = over_tensors_ ? tensors_ : 1;
-  const int buffer = AddSyncBuffer(table_, absl::StrCat("sums", step_, ".", f), word, 2 * ranks_ * config_.blocks * tensors, true);
+  const int buffer = AddSyncBuffer(table_, absl::StrCat("sums", step_, ".", f), word, 2 * target_.ranks_per_node() * config_.blocks * tensors, true);
   absl::StrAppend(over_tensors_ ? &round->inside : &round->after, "  const auto ", f, "_total = Total(grid, ", f, ");\n");
   absl::StrAppend(over_tensors_ ? &round->before : &round->after, "  const auto ", f, "_parts = MakePartials(sync, grid, ",
                   args_.Peers(buffer, word), over_tensors_ ? ", p.tensors" : "", ");\n");
@@ -108,7 +108,14 @@ void Emitter::AddPlaceFields() {
   // Packs begin at multiples of their size; those of an unaligned row or slice would straddle it.
   const bool rows_fit = (cut.outer == 1 || row_elements % config_.vec == 0) && (space_.row_dims == 0 || row_length_ % config_.vec == 0);
   const bool slices_fit = ranks_ == 1 || per % config_.vec == 0;
-  args_.Integer("packed", space_.row_dims > 0 ? rows_fit : !cuts_ || (rows_fit && slices_fit));
+  const int64_t part_begin = piece_ == nullptr ? 0 : piece_->begin * piece_->unit(space_.shape);
+  const bool fit = space_.row_dims > 0 ? rows_fit : !cuts_ || (rows_fit && slices_fit);
+  args_.Integer("packed", fit && (space_.row_dims > 0 || part_begin % config_.vec == 0));
+  if (piece_ != nullptr) {
+    args_.Integer("part_begin", part_begin);
+    args_.Integer("part_end", piece_->end * piece_->unit(space_.shape));
+    if (piece_->slices && target_.nodes > 1) args_.Integer("slices", ranks_);
+  }
   if (space_.row_dims > 0) args_.Integer("row_length", row_length_);
   if (cuts_) {
     args_.Integer("outer", cut.outer);
@@ -116,9 +123,10 @@ void Emitter::AddPlaceFields() {
     args_.Integer("per", per);
   }
   if (!Synchronizes()) return;
+  if (target_.nodes > 1) args_.LaunchMember("Index node_rank", "node_rank", {{Arg::Kind::kNodeRank, -1, 0}});
   chunks_ = reads_gathered_ ? cut.outer * ((per + chunk - 1) / chunk) : 0;
   const int64_t row = FlagSlots::Row(config_.blocks, rounds_, over_tensors_ ? list_chunks_ : chunks_);
-  const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, ranks_ * row, true);
+  const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, target_.ranks_per_node() * row, true);
   const int epochs = AddSyncBuffer(table_, absl::StrCat("epochs", step_), DType::kI32, config_.blocks, false);
   args_.LaunchMember("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, flags, 0}});
   args_.LaunchMember("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});

@@ -18,8 +18,9 @@ namespace coconet {
 /// the kernel of one tensor has; ranks and blocks meet once for all of them.
 class Emitter {
  public:
-  Emitter(const KernelPlace& at, const Config& config, int ranks, BufferTable& table)
-      : u_(at.units), g_(*u_.graph), unit_(at.unit), config_(config), ranks_(ranks), step_(at.step), tensors_(at.tensors), list_chunks_(at.list_chunks),
+  Emitter(const KernelPlace& at, const Config& config, const Target& target, BufferTable& table)
+      : u_(at.units), g_(*u_.graph), unit_(at.unit), config_(config), target_(target), ranks_(target.ranks), step_(at.step),
+        piece_(at.piece), tensors_(at.tensors), list_chunks_(at.list_chunks),
         table_(table), space_(SpaceOf(g_, u_.types, u_.units[unit_].nodes)), phases_(PhasesOf(g_, u_.types, u_.units[unit_].nodes)),
         over_tensors_(absl::c_any_of(u_.units[unit_].nodes, [&](NodeId id) { return u_.each[id]; })) {}
 
@@ -69,8 +70,10 @@ class Emitter {
   const Graph& g_;
   const int unit_;
   const Config& config_;
+  const Target target_;
   const int ranks_;
   const int step_;
+  const Piece* const piece_;    // null: all
   const int tensors_;           // in the table
   const int64_t list_chunks_;
   BufferTable& table_;

@@ -62,9 +62,21 @@ GemmStep::Matrix MatrixOf(const Stack& s, int buffer, int64_t index, bool batche
   return {buffer, s.lead.empty() ? 0 : index * s.matrix(), s.columns_stored, batched && !s.lead.empty() ? s.matrix() : 0};
 }
 
+/// Some rows of a product.
+std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& ranges) {
+  std::vector<GemmStep> gemms;
+  for (const Range& rows : ranges) {
+    GemmStep& part = gemms.emplace_back(all);
+    part.m = {rows.size(), 0};
+    part.a.offset += rows.begin * (all.transpose_a ? 1 : all.a.ld);
+    part.c.offset += rows.begin * all.c.ld;
+  }
+  return gemms;
+}
+
 }  // namespace
 
-std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks) {
+std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks, const Piece* piece) {
   const Graph& g = *u.graph;
   const auto& op = *As<MatMul>(g, id);
   const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
@@ -79,6 +91,12 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   step.transpose_a = op.transpose_a;
   step.transpose_b = op.transpose_b;
   step.label = "MM";
+  if (piece != nullptr) {
+    step.a = MatrixOf(a, table.of[in[0]], 0, false);
+    step.b = MatrixOf(b, table.of[in[1]], 0, false);
+    step.c = MatrixOf(c, table.of[id], 0, false);
+    return RowsOf(step, piece->Whole(ranks));
+  }
   // Matrices before and at a sliced leading dimension one by one, those after it as a batch.
   const size_t cut = static_cast<size_t>(c.sliced_lead + 1);
   const int64_t steps = Product(c.lead_stored, 0, cut);

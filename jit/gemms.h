@@ -4,14 +4,15 @@
 #include <vector>
 
 #include "jit/buffers.h"
+#include "jit/pieces.h"
 #include "jit/units.h"
 #include "runtime/plan.h"
 
 namespace coconet {
 
 /// The steps that compute matrix product `id` on each rank from what it has of the operands: one where leading dimensions fold into
-/// the rows or are a batch, more where they are sliced.
-std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks);
+/// the rows or are a batch, more where they are sliced. With `piece` only these rows.
+std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks, const Piece* piece);
 
 }  // namespace coconet
 

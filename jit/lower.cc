@@ -1,11 +1,13 @@
 #include "jit/lower.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/env.h"
@@ -14,6 +16,7 @@
 #include "jit/buffers.h"
 #include "jit/emit.h"
 #include "jit/gemms.h"
+#include "jit/library_call.h"
 #include "jit/lower_steps.h"
 #include "jit/units.h"
 
@@ -27,6 +30,10 @@ std::string LabelOf(const Graph& g, const Unit& unit) {
   for (NodeId id : unit.nodes) {
     if (Is<ReduceScatter>(g, id)) add("RS");
     if (Is<AllReduce>(g, id)) add("AR");
+    if (Is<Broadcast>(g, id)) add("broadcast");
+    if (Is<ReduceTo>(g, id)) add("reduce");
+    if (Is<AllToAll>(g, id)) add("A2A");
+    if (Is<Send>(g, id)) add("send");
     if (!Communicates(g, id) && (!IsStore(g, id) || unit.nodes.size() == 1)) computes = true;
   }
   if (computes) add("C");
@@ -34,31 +41,6 @@ std::string LabelOf(const Graph& g, const Unit& unit) {
     if (Is<AllGather>(g, id)) add("AG");
   }
   return parts.size() == 1 ? parts[0] : absl::StrCat("fuse(", absl::StrJoin(parts, ", "), ")");
-}
-
-CollectiveStep LibraryStep(const Units& u, const Unit& unit, const BufferTable& table, int ranks) {
-  const Graph& g = *u.graph;
-  const auto collective = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Communicates(g, id); });
-  CC_CHECK(collective != unit.nodes.end());
-  const NodeId id = *collective;
-  const NodeId operand = u.Value(g.nodes[id].inputs[0]);
-  CollectiveStep step;
-  step.dtype = u.types[id].dtype;
-  step.in = table.of[operand];
-  step.out = table.of[id];
-  step.label = LabelOf(g, unit);
-  if (const auto* ar = As<AllReduce>(g, id)) {
-    step.kind = CollectiveStep::Kind::kAllReduce;
-    step.reduce = ar->kind;
-    step.count = NumElements(u.types[id].shape);
-    return step;
-  }
-  const bool scatter = Is<ReduceScatter>(g, id);
-  const TensorType& sliced = u.types[scatter ? id : operand];
-  step.kind = scatter ? CollectiveStep::Kind::kReduceScatter : CollectiveStep::Kind::kAllGather;
-  if (scatter) step.reduce = As<ReduceScatter>(g, id)->kind;
-  step.count = SlicingOf(sliced.shape, sliced.layout.dim, ranks).slice_elements();
-  return step;
 }
 
 int64_t LibraryBytes(const CollectiveStep& step, int ranks) {
@@ -109,6 +91,40 @@ NodeId ProductOf(const Graph& g, const Unit& unit) {
 
 namespace {
 
+/// One Lower on its way.
+class Lowering {
+ public:
+  Lowering(const Schedule& schedule, const Config& config, const Target& target)
+      : schedule_(schedule), config_(config), target_(target) {}
+
+  absl::StatusOr<Lowered> Run();
+
+ private:
+  /// All of a unit, or one piece of it.
+  absl::Status AddUnit(int unit, const Piece* piece);
+  absl::Status AddChain(const Units::Chain& chain);
+  template <class AnyStep>
+  void Add(AnyStep step, int64_t bytes) {
+    lowered_.plan.bytes_per_rank += bytes;
+    step.lane = lane_;
+    step.after = after_;
+    lowered_.plan.steps.emplace_back(std::move(step));
+  }
+  void AddKernel(EmittedKernel kernel, int blocks, std::string label);
+
+  const Schedule& schedule_;
+  const Config& config_;
+  const Target target_;
+  Units u_;
+  BufferTable table_;
+  Lowered lowered_;
+  std::set<std::string> emitted_;
+  std::string kernels_;
+  int lane_ = 0;            // of the steps that are added
+  std::vector<int> after_;  // what these wait for
+  int last_beside_ = -1;    // the last step on lane 1
+};
+
 /// What COCONET_DUMP and COCONET_DEBUG ask to see.
 void Show(const Schedule& schedule, const Config& config, const Lowered& lowered) {
   const Env& env = GetEnv();
@@ -127,47 +143,94 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
   std::fputs(lines.c_str(), stderr);
 }
 
+void Lowering::AddKernel(EmittedKernel kernel, int blocks, std::string label) {
+  if (emitted_.insert(kernel.symbol).second) absl::StrAppend(&kernels_, "\n", kernel.text);
+  Add(KernelStep{std::move(kernel.symbol), std::move(kernel.args), blocks, std::move(label)}, kernel.bytes);
+}
+
+absl::Status Lowering::AddUnit(int number, const Piece* piece) {
+  const Unit& unit = u_.units[number];
+  const Graph& g = schedule_.graph;
+  const std::string label = LabelOf(g, unit);
+  if (const NodeId product = ProductOf(g, unit); product >= 0) {
+    for (GemmStep& gemm : GemmsOf(u_, product, table_, target_.ranks, piece)) {
+      const int64_t bytes = GemmBytes(gemm);
+      Add(std::move(gemm), bytes);
+    }
+  } else if (unit.library) {
+    LibraryCall call = LibraryCallOf(u_, unit, config_, target_.ranks, piece, table_);
+    if (call.before.has_value()) AddKernel(*std::move(call.before), 1, absl::StrCat("pack ", label));
+    for (CollectiveStep& step : call.steps) {
+      step.label = label;
+      const int64_t bytes = LibraryBytes(step, target_.ranks);
+      Add(std::move(step), bytes);
+    }
+    if (call.after.has_value()) AddKernel(*std::move(call.after), 1, absl::StrCat("unpack ", label));
+  } else {
+    const int step = static_cast<int>(lowered_.plan.steps.size());
+    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({u_, number, step, piece}, config_, target_, table_));
+    AddKernel(std::move(kernel), config_.blocks, label);
+  }
+  return absl::OkStatus();
+}
+
+/// Piece k of a launch comes when piece k + 1 of the launch before it has begun. Collectives of a library are on a lane of their own;
+/// steps wait for those of the other lane that the same piece needs.
+absl::Status Lowering::AddChain(const Units::Chain& chain) {
+  ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(schedule_, chain.overlap, target_.ranks, config_.pieces));
+  const int count = static_cast<int>(pieces.size()), units = chain.last - chain.first + 1;
+  const auto last_step = [&] { return static_cast<int>(lowered_.plan.steps.size()) - 1; };
+  const int before = last_step();
+  std::vector<std::array<int, kLanes>> last(count);  // step of each piece on each lane
+  for (auto& lanes : last) lanes = {before, last_beside_};
+  for (int time = 0; time < count + units - 1; ++time) {
+    for (int unit = 0; unit < units; ++unit) {
+      const int k = time - unit;
+      if (k < 0 || k >= count) continue;
+      const bool gemm = absl::c_any_of(u_.units[chain.first + unit].nodes, [&](NodeId id) { return Is<MatMul>(schedule_.graph, id); });
+      lane_ = u_.units[chain.first + unit].library && !gemm ? 1 : 0;
+      const int other = last[k][1 - lane_];
+      after_ = other >= 0 ? std::vector<int>{other} : std::vector<int>{};
+      const int steps = last_step();
+      RETURN_IF_ERROR(AddUnit(chain.first + unit, &pieces[k]));
+      if (last_step() == steps) continue;  // nothing of the piece there
+      last[k][lane_] = last_step();
+      if (lane_ == 1) last_beside_ = last_step();
+    }
+  }
+  lane_ = 0;
+  after_ = last_beside_ >= 0 ? std::vector<int>{last_beside_} : std::vector<int>{};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Lowered> Lowering::Run() {
+  ASSIGN_OR_RETURN(u_, CutIntoUnits(schedule_, config_.protocol == Protocol::kLibrary));
+  table_ = AssignBuffers(u_, target_.ranks, config_.one_shot == OneShot::kPull || target_.ranks == 1);
+  lowered_.plan.ranks = target_.ranks;
+  lowered_.plan.nodes = target_.nodes;
+  lowered_.plan.stages = target_.stages;
+  for (int unit = 0; unit < static_cast<int>(u_.units.size()); ++unit) {
+    const auto chain = absl::c_find_if(u_.chains, [&](const Units::Chain& c) { return c.first == unit; });
+    if (chain != u_.chains.end()) {
+      RETURN_IF_ERROR(AddChain(*chain));
+      unit = chain->last;
+      continue;
+    }
+    RETURN_IF_ERROR(AddUnit(unit, nullptr));
+    after_.clear();
+  }
+  lowered_.plan.buffers = std::move(table_.buffers);
+  if (!kernels_.empty()) lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
+  lowered_.protocol = ProtocolOf(u_, config_.one_shot);
+  return std::move(lowered_);
+}
+
 }  // namespace
 
-absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, int ranks) {
-  RETURN_IF_ERROR(Validate(config, schedule, {.ranks = ranks}));
-  if (!schedule.graph.lists.empty()) {
-    ASSIGN_OR_RETURN(Lowered list, LowerList(schedule, config, ranks));
-    Show(schedule, config, list);
-    return list;
-  }
-  ASSIGN_OR_RETURN(const Units u, CutIntoUnits(schedule, config.protocol == Protocol::kLibrary));
-  BufferTable table = AssignBuffers(u, ranks, config.one_shot == OneShot::kPull || ranks == 1);
-  Lowered lowered;
-  lowered.plan.ranks = ranks;
-  std::set<std::string> emitted;
-  std::string kernels;
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    const Unit& current = u.units[unit];
-    if (const NodeId product = ProductOf(schedule.graph, current); product >= 0) {
-      for (GemmStep& gemm : GemmsOf(u, product, table, ranks)) {
-        lowered.plan.bytes_per_rank += GemmBytes(gemm);
-        lowered.plan.steps.push_back(std::move(gemm));
-      }
-      continue;
-    }
-    if (current.library) {
-      CollectiveStep step = LibraryStep(u, u.units[unit], table, ranks);
-      lowered.plan.bytes_per_rank += LibraryBytes(step, ranks);
-      lowered.plan.steps.push_back(std::move(step));
-      continue;
-    }
-    const int step = static_cast<int>(lowered.plan.steps.size());
-    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({u, unit, step}, config, ranks, table));
-    lowered.plan.bytes_per_rank += kernel.bytes;
-    lowered.plan.steps.push_back(
-        KernelStep{kernel.symbol, std::move(kernel.args), config.blocks, LabelOf(schedule.graph, u.units[unit])});
-    if (emitted.insert(kernel.symbol).second) absl::StrAppend(&kernels, "\n", kernel.text);
-  }
-  lowered.plan.buffers = std::move(table.buffers);
-  if (!kernels.empty()) lowered.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels);
-  lowered.protocol = ProtocolOf(u, config.one_shot);
-  Show(schedule, config, lowered);
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target) {
+  RETURN_IF_ERROR(Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}));
+  absl::StatusOr<Lowered> lowered = schedule.graph.lists.empty() ? Lowering(schedule, config, target).Run() : LowerList(schedule, config, target);
+  if (lowered.ok()) Show(schedule, config, *lowered);
   return lowered;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "coconet/schedule.h"
 #include "jit/config.h"
+#include "jit/target.h"
 #include "runtime/plan.h"
 
 namespace coconet {
@@ -20,11 +21,11 @@ struct Lowered {
   std::string protocol;
 };
 
-/// Lowers a schedule of a bound program for `ranks` ranks: every input, state and output of the program becomes a
+/// Lowers a schedule of a bound program for the target's ranks: every input, state and output of the program becomes a
 /// buffer of its name and role; kernels run in dependency order with readers of an old state before its update; temporaries with disjoint
 /// lifetimes share buffers. Sizes are arguments of the kernels, not part of the source, so one binary serves all sizes.
 /// Output is a function of the arguments only. InvalidArgument when `config` is not legal for the schedule.
-absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, int ranks);
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
 
 /// Version of the code generator: part of every tuning key; bumped when the same schedule and config mean other code.
 inline constexpr int kGeneratorVersion = 3;

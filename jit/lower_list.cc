@@ -12,6 +12,7 @@
 #include "coconet/lists.h"
 #include "jit/emit.h"
 #include "jit/gemms.h"
+#include "jit/library_call.h"
 #include "jit/lower_steps.h"
 
 namespace coconet {
@@ -34,12 +35,14 @@ struct Draft {
 
 class ListLowering {
  public:
-  ListLowering(const Schedule& schedule, const Config& config, int ranks)
-      : schedule_(schedule), config_(config), ranks_(ranks), tensors_(TensorCount(schedule.graph)), kinds_of_(KindsOf(schedule.graph)) {}
+  ListLowering(const Schedule& schedule, const Config& config, const Target& target)
+      : schedule_(schedule), config_(config), target_(target), ranks_(target.ranks), tensors_(TensorCount(schedule.graph)), kinds_of_(KindsOf(schedule.graph)) {}
 
   absl::StatusOr<Lowered> Run() {
     RETURN_IF_ERROR(MakeKinds());
-    lowered_.plan.ranks = ranks_;
+    lowered_.plan.ranks = target_.ranks;
+    lowered_.plan.nodes = target_.nodes;
+    lowered_.plan.stages = target_.stages;
     for (int unit = 0; unit < static_cast<int>(kinds_[0]->units.units.size()); ++unit) RETURN_IF_ERROR(LowerUnit(unit));
     PlaceBuffers();
     for (Draft& draft : drafts_) lowered_.plan.steps.push_back(Placed(std::move(draft)));
@@ -51,7 +54,7 @@ class ListLowering {
  private:
   absl::Status MakeKinds();
   absl::Status LowerUnit(int unit);
-  void AddLibraryStep(int unit, int tensor);
+  void AddLibraryCalls(int unit, bool of_tensors);
   void AddGemms(int unit, NodeId product, int tensor);
   absl::Status AddKernels(int unit, bool of_tensors);
   absl::Status AddKernel(int unit, const std::vector<int>& kinds, int64_t chunks);
@@ -68,6 +71,7 @@ class ListLowering {
 
   const Schedule& schedule_;
   const Config& config_;
+  const Target target_;
   const int ranks_;
   const int tensors_;
   const TensorKinds kinds_of_;
@@ -84,7 +88,7 @@ absl::Status ListLowering::MakeKinds() {
   const std::vector<bool> each = EachNodes(schedule_.graph);
   for (size_t k = 0; k < kinds_of_.first.size(); ++k) {
     auto kind = std::make_unique<Kind>();
-    kind->schedule = {ProgramOf(schedule_.graph, kinds_of_.first[k]), schedule_.kernels, schedule_.trace};
+    kind->schedule = {ProgramOf(schedule_.graph, kinds_of_.first[k]), schedule_.kernels, schedule_.overlaps, schedule_.trace};
     kind->tensors = kinds_of_.count[k];
     ASSIGN_OR_RETURN(kind->units, CutIntoUnits(kind->schedule, config_.protocol == Protocol::kLibrary, tensors_, each));
     kind->table = AssignBuffers(kind->units, ranks_, config_.one_shot == OneShot::kPull || ranks_ == 1);
@@ -99,25 +103,41 @@ absl::Status ListLowering::LowerUnit(int unit) {
   const bool of_tensors = absl::c_any_of(nodes.nodes, [&](NodeId id) { return u.each[id]; });
   const NodeId product = ProductOf(*u.graph, nodes);
   if (product < 0 && !nodes.library) return AddKernels(unit, of_tensors);
-  for (int tensor = 0; tensor < (of_tensors ? tensors_ : 1); ++tensor) {
-    if (product >= 0) AddGemms(unit, product, tensor);
-    if (product < 0) AddLibraryStep(unit, tensor);
-  }
+  if (product < 0) AddLibraryCalls(unit, of_tensors);
+  for (int tensor = 0; product >= 0 && tensor < (of_tensors ? tensors_ : 1); ++tensor) AddGemms(unit, product, tensor);
   return absl::OkStatus();
 }
 
-void ListLowering::AddLibraryStep(int unit, int tensor) {
-  const Kind& kind = KindOf(tensor);
-  CollectiveStep step = LibraryStep(kind.units, kind.units.units[unit], kind.table, ranks_);
-  if (step.count == 0) return;  // an empty tensor
-  lowered_.plan.bytes_per_rank += LibraryBytes(step, ranks_);
-  drafts_.push_back({std::move(step), tensor});
+/// A call of each tensor; those of one kind differ in their buffers only.
+void ListLowering::AddLibraryCalls(int unit, bool of_tensors) {
+  const std::string label = LabelOf(schedule_.graph, kinds_[0]->units.units[unit]);
+  std::vector<LibraryCall> calls;
+  for (const auto& kind : kinds_) {
+    calls.push_back(LibraryCallOf(kind->units, kind->units.units[unit], config_, ranks_, nullptr, kind->table));
+    if (!of_tensors) break;
+  }
+  const auto add_kernel = [&](const EmittedKernel& kernel, absl::string_view what, int tensor) {
+    AddKernelSource(kernel);
+    lowered_.plan.bytes_per_rank += kernel.bytes;
+    drafts_.push_back({KernelStep{kernel.symbol, kernel.args, 1, absl::StrCat(what, " ", label)}, tensor});
+  };
+  for (int tensor = 0; tensor < (of_tensors ? tensors_ : 1); ++tensor) {
+    const LibraryCall& call = calls[kinds_of_.of[tensor]];
+    if (absl::c_all_of(call.steps, [](const CollectiveStep& step) { return step.count == 0; })) continue;  // an empty tensor
+    if (call.before.has_value()) add_kernel(*call.before, "pack", tensor);
+    for (CollectiveStep step : call.steps) {
+      step.label = label;
+      lowered_.plan.bytes_per_rank += LibraryBytes(step, ranks_);
+      drafts_.push_back({std::move(step), tensor});
+    }
+    if (call.after.has_value()) add_kernel(*call.after, "unpack", tensor);
+  }
 }
 
 void ListLowering::AddGemms(int unit, NodeId product, int tensor) {
   const Kind& kind = KindOf(tensor);
   CC_CHECK(kind.units.unit_of[product] == unit);
-  for (GemmStep& gemm : GemmsOf(kind.units, product, kind.table, ranks_)) {
+  for (GemmStep& gemm : GemmsOf(kind.units, product, kind.table, ranks_, nullptr)) {
     lowered_.plan.bytes_per_rank += GemmBytes(gemm);
     drafts_.push_back({std::move(gemm), tensor});
   }
@@ -131,8 +151,8 @@ absl::Status ListLowering::AddKernels(int unit, bool of_tensors) {
   bool totals = false;
   for (size_t k = 0; k < kinds_.size(); ++k) {
     BufferTable scratch = kinds_[k]->table;
-    const KernelPlace at{kinds_[k]->units, unit, static_cast<int>(drafts_.size()), tensors_};
-    ASSIGN_OR_RETURN(const EmittedKernel kernel, EmitKernel(at, config_, ranks_, scratch));
+    const KernelPlace at{kinds_[k]->units, unit, static_cast<int>(drafts_.size()), nullptr, tensors_};
+    ASSIGN_OR_RETURN(const EmittedKernel kernel, EmitKernel(at, config_, target_, scratch));
     totals = totals || kernel.totals;
     chunks += kernel.chunks * kinds_[k]->tensors;
     if (!kinds_of_text.contains(kernel.symbol)) texts.push_back(kernel.symbol);
@@ -151,8 +171,8 @@ absl::Status ListLowering::AddKernels(int unit, bool of_tensors) {
 absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& kinds, int64_t chunks) {
   std::map<int, EmittedKernel> kernels;  // by kind
   for (int k : kinds) {
-    const KernelPlace at{kinds_[k]->units, unit, static_cast<int>(drafts_.size()), Tensors(kinds), chunks};
-    ASSIGN_OR_RETURN(kernels[k], EmitKernel(at, config_, ranks_, kinds_[k]->table));
+    const KernelPlace at{kinds_[k]->units, unit, static_cast<int>(drafts_.size()), nullptr, Tensors(kinds), chunks};
+    ASSIGN_OR_RETURN(kernels[k], EmitKernel(at, config_, target_, kinds_[k]->table));
   }
   const EmittedKernel& first = kernels[kinds[0]];
   AddKernelSource(first);
@@ -238,8 +258,8 @@ Step ListLowering::Placed(Draft draft) const {
 
 }  // namespace
 
-absl::StatusOr<Lowered> LowerList(const Schedule& schedule, const Config& config, int ranks) {
-  return ListLowering(schedule, config, ranks).Run();
+absl::StatusOr<Lowered> LowerList(const Schedule& schedule, const Config& config, const Target& target) {
+  return ListLowering(schedule, config, target).Run();
 }
 
 }  // namespace coconet

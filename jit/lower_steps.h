@@ -15,8 +15,7 @@ namespace coconet {
 /// In words, e.g. "fuse(RS, C, AG)", "C", "AR".
 std::string LabelOf(const Graph& g, const Unit& unit);
 
-/// The step of a unit that a library does, and the bytes it moves.
-CollectiveStep LibraryStep(const Units& u, const Unit& unit, const BufferTable& table, int ranks);
+/// The bytes that steps of libraries move.
 int64_t LibraryBytes(const CollectiveStep& step, int ranks);
 int64_t GemmBytes(const GemmStep& step);
 
@@ -29,7 +28,7 @@ NodeId ProductOf(const Graph& g, const Unit& unit);
 /// Lower of a schedule whose graph has lists: the kernels of one tensor, with a loop over a table of all; library collectives and matrix
 /// products once a tensor. FailedPrecondition when tensors of some sizes need another kernel (an extent that is 1 is
 /// broadcast), and it must add something up over all.
-absl::StatusOr<Lowered> LowerList(const Schedule& schedule, const Config& config, int ranks);
+absl::StatusOr<Lowered> LowerList(const Schedule& schedule, const Config& config, const Target& target);
 
 }  // namespace coconet
 

@@ -96,6 +96,27 @@ Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, bool libr
   return kernels;
 }
 
+/// Puts the launches of an overlap one after the other: what must come before any of them first, then they, then the rest.
+void GatherChain(const Steps& steps, const std::vector<NodeId>& overlap, std::vector<int>& order) {
+  std::vector<int> chain;
+  for (NodeId first : overlap) chain.push_back(steps.of[first]);
+  std::vector<bool> needed(steps.nodes.size());
+  for (int step : chain) needed[step] = true;
+  for (auto step = order.rbegin(); step != order.rend(); ++step) {
+    if (!needed[*step]) continue;
+    for (int before : steps.after[*step]) needed[before] = true;
+  }
+  std::vector<int> gathered;
+  for (bool first : {true, false}) {
+    for (int step : order) {
+      const bool chained = std::find(chain.begin(), chain.end(), step) != chain.end();
+      if (!chained && needed[step] == first) gathered.push_back(step);
+    }
+    if (first) gathered.insert(gathered.end(), chain.begin(), chain.end());
+  }
+  order = std::move(gathered);
+}
+
 }  // namespace
 
 absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int tensors, std::vector<bool> each) {
@@ -113,11 +134,12 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int t
     for (NodeId id : kernel) fused[id] = true;
   }
   const Steps steps = FindSteps(g, AttachStores(schedule, u.each, library));
-  const std::vector<int> order = Order(steps);
+  std::vector<int> order = Order(steps);
   if (order.size() != steps.nodes.size()) {
     return absl::FailedPreconditionError(
         absl::StrCat("lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));
   }
+  for (const std::vector<NodeId>& overlap : schedule.overlaps) GatherChain(steps, overlap, order);
   for (int step : order) {
     const std::vector<NodeId>& nodes = steps.nodes[step];
     const bool by_library = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
@@ -126,6 +148,10 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int t
     for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
     u.units.push_back({nodes, by_library});
   }
+  for (const std::vector<NodeId>& overlap : schedule.overlaps) {
+    u.chains.push_back({u.unit_of[overlap.front()], u.unit_of[overlap.back()], overlap});
+  }
+  std::sort(u.chains.begin(), u.chains.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return u;
 }
 

@@ -28,6 +28,12 @@ struct Units {
   std::vector<int> unit_of;  // node -> index in units, -1: in none
   int tensors = 0;           // of a list; the graph is then that of one of them
   std::vector<bool> each;    // by node: each tensor has one; all false without a list
+  /// The schedule's overlaps: units [first, last] one after the other, in the order of work.
+  struct Chain {
+    int first = 0, last = 0;
+    std::vector<NodeId> overlap;  // first nodes, as in the schedule
+  };
+  std::vector<Chain> chains;
 
   /// The node whose value `id` is: follows Updates, which yield their operand.
   NodeId Value(NodeId id) const;

@@ -90,7 +90,11 @@ std::string PrintBody(const Step& step) {
               return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks, " (", Print(s.args), ") \"", s.label, "\"", rows);
             },
             [](const CollectiveStep& s) {
-              return absl::StrCat(Words(s), " ", Name(s.dtype), "[", s.count, "] %", s.in, " -> %", s.out, " \"",
+              const auto place = [](int buffer, int64_t offset) {
+                return absl::StrCat("%", buffer, offset == 0 ? "" : absl::StrCat("+", offset));
+              };
+              return absl::StrCat(Words(s), " ", Name(s.dtype), "[", s.count, "] ", place(s.in, s.in_offset), " -> ",
+                                  place(s.out, s.out_offset), s.stride == 0 ? "" : absl::StrCat(" stride=", s.stride), " \"",
                                   s.label, "\"");
             },
             [](const GemmStep& s) {

@@ -90,8 +90,11 @@ struct CollectiveStep {
   Group group = Group::kStage;  // kSend: always
   int root = 0;                 // kBroadcast, kReduce: its number in the group
   int shift = 1;                // kSend: 1 or -1
+  int64_t in_offset = 0, out_offset = 0;  // elements before the first
+  int64_t stride = 0;           // of the n blocks that kReduceScatter takes, or kAllGather makes: from one to the next; 0: `count`
   int lane = 0;
   std::vector<int> after = {};
+  int64_t Stride() const { return stride == 0 ? count : stride; }
   bool operator==(const CollectiveStep&) const = default;
 };
 

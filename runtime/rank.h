@@ -42,8 +42,10 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual absl::string_view name() const = 0;  // "mpi", "thread", "nccl": as tables show it
   virtual absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) = 0;
-  virtual absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) = 0;
-  virtual absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype) = 0;
+  /// `stride`, at least `count`: elements from one block of `in` to the next.
+  virtual absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int64_t stride) = 0;
+  /// `stride`: the same of `out`, where nothing else is written.
+  virtual absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) = 0;
   virtual absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) = 0;
   virtual absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int root) = 0;
   virtual absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) = 0;
@@ -105,6 +107,8 @@ class Rank {
   virtual int size() const = 0;  // of the world
   virtual const Mesh& mesh() const = 0;
   int stage() const { return rank() / mesh().stage_size(); }
+  int stage_size() const { return mesh().stage_size(); }
+  int stage_rank() const { return rank() % mesh().stage_size(); }  // its number in the stage
   virtual const Topology& topology() const = 0;
   virtual Exchange& exchange() = 0;  // spans the world
   virtual Communicator& library(Group group) = 0;

@@ -17,14 +17,15 @@ constexpr double kTimeoutSeconds = 60;
 
 }  // namespace
 
-absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule, const Config& config, int ranks) {
-  ASSIGN_OR_RETURN(Lowered lowered, Lower(schedule, config, ranks));
+absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule, const Config& config, const Target& target) {
+  ASSIGN_OR_RETURN(Lowered lowered, Lower(schedule, config, target));
   return Variant{program, schedule, config, std::move(lowered)};
 }
 
-std::string Reproducer(const Variant& variant, int ranks, uint64_t seed) {
+std::string Reproducer(const Variant& variant, uint64_t seed) {
   return absl::StrCat("schedule: ", Describe(variant.schedule), "\ntrace: ", TraceText(variant.schedule.trace),
-                      "\nconfig: ", Text(variant.config), "\nranks: ", ranks, "  COCONET_SEED=", seed, "\n",
+                      "\nconfig: ", Text(variant.config), "\nranks: ", variant.lowered.plan.ranks, ", nodes: ", variant.lowered.plan.nodes, ", stages: ", variant.lowered.plan.stages,
+                      "  COCONET_SEED=", seed, "\n",
                       Print(variant.program));
 }
 
@@ -44,7 +45,7 @@ absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& varian
     read.push_back(memory->Read());
     if (verdict.ok()) verdict = WithContext(memory->CheckUntouched(), absl::StrCat("step ", step));
   }
-  absl::StatusOr<Judge> judge = Judge::Create(Expand(variant.program), memory->results(), rank.size(), rank.rank(), seed);
+  absl::StatusOr<Judge> judge = Judge::Create(Expand(variant.program), memory->results(), rank.mesh(), rank.rank(), seed);
   CC_CHECK(judge.ok());
   for (int step = 0; step < steps; ++step) {
     ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(read[step]));

@@ -22,10 +22,10 @@ struct Variant {
   Config config;
   Lowered lowered;
 };
-absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule, const Config& config, int ranks);
+absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule, const Config& config, const Target& target);
 
 /// Everything that is needed to see a failure again: the program's text, the schedule's trace, the config.
-std::string Reproducer(const Variant& variant, int ranks, uint64_t seed);
+std::string Reproducer(const Variant& variant, uint64_t seed);
 
 /// Collective: the differential test of one variant on any world. Runs it `steps` times with data of `seed`, and
 /// compares every element of every result of every step on every rank with the interpreter, evaluated on the original

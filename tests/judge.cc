@@ -23,10 +23,10 @@ Tally& Tally::operator+=(const Tally& other) {
   return *this;
 }
 
-absl::StatusOr<Judge> Judge::Create(const Graph& program, std::vector<Placed> results, int ranks, int rank,
+absl::StatusOr<Judge> Judge::Create(const Graph& program, std::vector<Placed> results, const Mesh& mesh, int rank,
                                     uint64_t seed) {
-  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, ranks));
-  Judge judge(std::move(interpreter), std::move(results), ranks, rank, seed);
+  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(), mesh.stages));
+  Judge judge(std::move(interpreter), std::move(results), mesh, rank, seed);
   for (NodeId id = 0; id < program.size(); ++id) {
     if (const auto* input = As<Input>(program, id)) judge.dtypes_[input->name] = input->type.dtype;
     if (const auto* state = As<State>(program, id)) judge.dtypes_[state->name] = state->type.dtype;
@@ -37,19 +37,20 @@ absl::StatusOr<Judge> Judge::Create(const Graph& program, std::vector<Placed> re
 double Judge::Stored::At(int rank, int64_t index) const {
   const TensorType& type = placements[0].type();
   if (type.layout.sliced()) {
-    const int owner = placements[0].OwnerOf(index);
+    const int owner = FirstOf(rank) + placements[0].OwnerOf(index);
     return LoadElement(type.dtype, parts[owner].data(), placements[owner].Find(index));
   }
-  return LoadElement(type.dtype, parts[type.layout.kind == Layout::Kind::kLocal ? rank : 0].data(), index);
+  return LoadElement(type.dtype, parts[type.layout.kind == Layout::Kind::kLocal ? rank : FirstOf(rank)].data(), index);
 }
 
 std::map<std::string, Judge::Stored> Judge::Split(const std::vector<std::string>& read) const {
   std::map<std::string, Stored> split;
-  std::vector<size_t> at(ranks_);
+  std::vector<size_t> at(world_);
   for (const Placed& result : results_) {
     Stored& stored = split[result.name];
-    for (int r = 0; r < ranks_; ++r) {
-      stored.placements.emplace_back(result.placement.type(), ranks_, r);
+    stored.stage_size = ranks_;
+    for (int r = 0; r < world_; ++r) {
+      stored.placements.emplace_back(result.placement.type(), ranks_, r % ranks_);
       const size_t bytes = stored.placements[r].elements() * SizeOf(result.placement.type().dtype);
       stored.parts.push_back(read[r].substr(at[r], bytes));
       at[r] += bytes;
@@ -70,8 +71,8 @@ absl::Status Judge::Step(int step, const std::vector<std::string>& read, Tally& 
     const Stored& have = after.at(result.name);
     const Layout& layout = result.placement.type().layout;
     const bool replicated = layout.kind != Layout::Kind::kLocal && !layout.sliced();
-    if (replicated && have.parts[rank_] != have.parts[0]) {
-      return absl::InternalError(absl::StrCat("\"", result.name, "\": the replicas of ranks 0 and ", rank_, " differ"));
+    if (replicated && have.parts[rank_] != have.parts[first_]) {
+      return absl::InternalError(absl::StrCat("\"", result.name, "\": the replicas of ranks ", first_, " and ", rank_, " differ"));
     }
     RETURN_IF_ERROR(Compare(result, have, source, evaluator, tally));
   }
@@ -85,7 +86,7 @@ std::vector<int64_t> Judge::Share(const TensorType& type) const {
   const int64_t n = NumElements(type.shape), part = std::max<int64_t>((n + ranks_ - 1) / ranks_, 1);
   std::vector<int64_t> indices;
   for (int64_t i = 0; i < n; ++i) {
-    if (i / kBlock % ranks_ != rank_) continue;
+    if (i / kBlock % ranks_ != rank_ - first_) continue;
     const int64_t within = i % part;
     const bool edge = within < 2 * kSliceAlign || part - within < 2 * kSliceAlign;
     if (n <= kCompareAll || edge || Mix(seed_, static_cast<uint64_t>(i)) % 10 == 0) indices.push_back(i);
@@ -99,7 +100,7 @@ absl::Status Judge::Compare(const Placed& result, const Stored& have, const Elem
   const std::vector<int64_t> indices = Share(type);
   const std::vector<std::string>& updated = interpreter_.results();
   const int versions = type.layout.kind == Layout::Kind::kLocal ? ranks_ : 1;
-  for (int rank = 0; rank < versions; ++rank) {
+  for (int rank = first_; rank < first_ + versions; ++rank) {
     Expected want;
     if (std::find(updated.begin(), updated.end(), result.name) != updated.end()) {
       ASSIGN_OR_RETURN(want, evaluator.Evaluate(result.name, rank, indices));

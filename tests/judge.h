@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "coconet/graph.h"
 #include "coconet/interpreter.h"
+#include "runtime/mesh.h"
 #include "tests/rank_memory.h"
 
 namespace coconet {
@@ -26,7 +27,7 @@ struct Tally {
 class Judge {
  public:
   /// `program` as written; `results` of the schedule that runs, in the order of RankMemory::Read.
-  static absl::StatusOr<Judge> Create(const Graph& program, std::vector<Placed> results, int ranks, int rank,
+  static absl::StatusOr<Judge> Create(const Graph& program, std::vector<Placed> results, const Mesh& mesh, int rank,
                                       uint64_t seed);
 
   /// `read[r]`: what rank r's memory read after the step. Call for steps 0, 1, ...: the next one begins with the states
@@ -36,13 +37,16 @@ class Judge {
  private:
   /// A tensor as all ranks have it.
   struct Stored {
-    std::vector<Placement> placements;  // by rank
+    std::vector<Placement> placements;  // by rank of the world
     std::vector<std::string> parts;
     double At(int rank, int64_t index) const;
+    int FirstOf(int rank) const { return rank - rank % stage_size; }
+    int stage_size = 1;
   };
 
-  Judge(Interpreter interpreter, std::vector<Placed> results, int ranks, int rank, uint64_t seed)
-      : interpreter_(std::move(interpreter)), results_(std::move(results)), ranks_(ranks), rank_(rank), seed_(seed) {}
+  Judge(Interpreter interpreter, std::vector<Placed> results, const Mesh& mesh, int rank, uint64_t seed)
+      : interpreter_(std::move(interpreter)), results_(std::move(results)), world_(mesh.size()), ranks_(mesh.stage_size()),
+        first_(rank - rank % ranks_), rank_(rank), seed_(seed) {}
   std::map<std::string, Stored> Split(const std::vector<std::string>& read) const;
   std::vector<int64_t> Share(const TensorType& type) const;
   absl::Status Compare(const Placed& result, const Stored& have, const ElementSource& source, Evaluator& evaluator,
@@ -50,7 +54,8 @@ class Judge {
 
   Interpreter interpreter_;
   std::vector<Placed> results_;
-  int ranks_;
+  int world_;
+  int ranks_, first_;  // of its stage
   int rank_;
   uint64_t seed_;
   std::map<std::string, DType> dtypes_;

@@ -72,7 +72,7 @@ absl::Status Body(Rank& rank, const std::string& folder, uint64_t seed) {
   Tally tally;
   for (const Variant& variant : variants) {
     RETURN_IF_ERROR(WithContext(RunVariant(rank, *module, variant, seed, /*steps=*/2, tally),
-                                Reproducer(variant, rank.size(), seed)));
+                                Reproducer(variant, seed)));
   }
   if (rank.rank() == 0)
     std::printf("%d variants on %d %s ranks\n", static_cast<int>(tally.variants), rank.size(),

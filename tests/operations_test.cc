@@ -18,12 +18,11 @@
 namespace coconet {
 namespace {
 
-constexpr int kRanks[] = {1, 2, 3, 4, 8};
-
 struct Case {
   const char* name;
   const char* program;
   std::vector<Sizes> sizes;
+  std::vector<Target> worlds = {1, 2, 3, 4, 8};
 };
 
 const Case kCases[] = {
@@ -117,26 +116,96 @@ x = dropout(all_reduce(sum, g), seed, 0.1)
 update(s, s + cast(f32, x) * dropout(s, seed + 1, 0.5, 77))
 )",
      {{{"N", 1}}, {{"N", 4099}}}},
+    {"rooted", R"(input g : f16[N] local
+state s : f32[N] local
+state top : bf16[N] replicated
+x = reduce(sum, g, 0)
+y = broadcast(x / 2, 0)
+update(s, s + cast(f32, reduce(max, y * g, 0)))
+update(top, cast(bf16, broadcast(g, 0)) + top)
+output total = norm(y)
+)",
+     {{{"N", 1}}, {{"N", 1025}}}, {1, 2, 3, 8, {4, 2}, {2, 1, 3}, {4, 2, 2}}},
+    {"exchange", R"(input x : f16[A, S, D] sliced(0)
+input w : f16[D, S] replicated
+state y : f16[A, S, D] sliced(1)
+h = all_to_all(gelu(x), 2)
+z = all_to_all(h * 2, 1)
+update(y, z + y)
+output p = matmul(all_to_all(all_to_all(x, 1), 0), w)
+output q = all_gather(all_to_all(z, 0))
+)",
+     {{{"A", 1}, {"S", 2}, {"D", 3}}, {{"A", 5}, {"S", 33}, {"D", 32}}}, {1, 2, 3, 4, 8, {4, 2}, {3, 3}, {2, 1, 2}}},
+    {"pipeline", R"(input x : bf16[B, S, H] local
+input b : bf16[H] replicated
+state r : bf16[B, S, H] replicated
+input seed : i64[]
+y = dropout(all_reduce(sum, x) + b, seed, 0.1) + r
+update(r, send(y, next))
+output back = send(norm(r), previous)
+)",
+     {{{"B", 1}, {"S", 3}, {"H", 5}}, {{"B", 2}, {"S", 33}, {"H", 64}}},
+     {1, {1, 1, 2}, {2, 1, 2}, {3, 1, 3}, {2, 2, 2}, {4, 2, 2}}},
+    {"overlap", R"(input x : f32[S, K] sliced(1)
+input w : f32[K, H] sliced(0)
+input b : f32[H] replicated
+state r : f32[S, H] replicated
+input seed : i64[]
+z = all_reduce(sum, matmul(x, w))
+update(r, rms_norm(dropout(z + b, seed, 0.1) + r, 1e-3))
+)",
+     {{{"S", 3}, {"K", 5}, {"H", 7}}, {{"S", 97}, {"K", 33}, {"H", 64}}, {{"S", 256}, {"K", 16}, {"H", 32}}},
+     {1, 2, 3, 4, 8, {2, 2}, {4, 2}, {3, 3}}},
+    {"overlap_gather", R"(input x : bf16[B, S, H] sliced(1)
+input w1 : bf16[H, F] sliced(1)
+input w2 : bf16[F, H] sliced(0)
+state y : bf16[B, S, H] sliced(1)
+h = gelu(matmul(all_gather(rms_norm(x, 1e-3)), w1))
+update(y, x + reduce_scatter(sum, matmul(h, w2), 1))
+)",
+     {{{"B", 1}, {"S", 5}, {"H", 8}, {"F", 12}}, {{"B", 1}, {"S", 96}, {"H", 17}, {"F", 64}}},
+     {1, 2, 3, 4, {2, 2}, {4, 2}}},
+    {"overlap_send", R"(input x : bf16[S, H] local
+input b : bf16[H] replicated
+state r : bf16[S, H] replicated
+y = silu(all_reduce(sum, x) + b) + r
+update(r, send(y, next))
+)",
+     {{{"S", 3}, {"H", 5}}, {{"S", 129}, {"H", 64}}},
+     {{1, 1, 2}, {2, 1, 2}, {3, 1, 3}, {2, 2, 2}, {4, 2, 2}}},
+    {"nodes", R"(input g : f16[N] local
+state w : f16[N] replicated
+state m : f32[N]
+input lr : f32[]
+G = cast(f32, all_reduce(sum, g)) / world
+m1 = update(m, 0.9 * m + G)
+update(w, cast(f16, cast(f32, w) - lr * m1 / (norm(m1) + 1)))
+)",
+     {{{"N", 1}}, {{"N", 4099}}}, {{2, 2}, {4, 2}, {6, 3}, {4, 2, 2}}},
 };
 
 class OperationsTest : public testing::TestWithParam<Case> {
  protected:
   absl::Status AddVariants(std::mt19937_64& random) {
     ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
-    std::map<int, Config> compiled;  // so that the variants of a world share kernels
-    for (int ranks : kRanks) compiled[ranks] = DrawCompiledConfig(random);
+    std::map<Target, Config> compiled;  // so that the variants of a world share kernels
+    for (const Target& world : GetParam().worlds) compiled[world] = DrawCompiledConfig(random);
     for (const Sizes& sizes : GetParam().sizes) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
       ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
       const uint64_t one_in = 1 + schedules.size() / 16;
-      for (int ranks : kRanks) {
+      for (const Target& world : GetParam().worlds) {
         for (const Schedule& schedule : schedules) {
           if (random() % one_in != 0) continue;
-          Config config = DrawArguments(compiled[ranks], random);
-          config.protocol = Protocol::kGenerated;
-          RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
-          config.protocol = Protocol::kLibrary;
-          if (Validate(config, schedule, {.ranks = ranks}).ok()) RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+          Config config = DrawArguments(compiled[world], random);
+          for (Protocol protocol : {Protocol::kGenerated, Protocol::kLibrary}) {
+            config.protocol = protocol;
+            if (!schedule.overlaps.empty()) {
+              config.pieces = 2 + static_cast<int>(random() % 5);
+              config.one_shot = OneShot::kPull;
+            }
+            RETURN_IF_ERROR(batch_.Add(program, schedule, config, world));  // unless it is not legal
+          }
         }
       }
     }

@@ -36,7 +36,7 @@ std::unique_ptr<Memory> Cut(const Memory& whole, int64_t begin, int64_t bytes, i
 }  // namespace
 
 absl::StatusOr<RankMemory> RankMemory::Allocate(Rank& rank, const Schedule& schedule, const Plan& plan) {
-  RankMemory memory(rank.rank(), plan);
+  RankMemory memory(rank, plan);
   RETURN_IF_ERROR(memory.AllocateBuffers(rank));
   RETURN_IF_ERROR(memory.PlaceTensors(rank, schedule));
   return memory;
@@ -73,7 +73,7 @@ absl::Status RankMemory::PlaceTensors(Rank& rank, const Schedule& schedule) {
   std::vector<Placed> outputs;
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto placed = [&](const std::string& name) {
-      return Placed{name, IndexOf(name), Placement(types[id], rank.size(), rank.rank())};
+      return Placed{name, IndexOf(name), Placement(types[id], rank.mesh().stage_size(), rank.rank() - first_)};
     };
     if (const auto* input = As<Input>(g, id)) inputs_.push_back(placed(input->name));
     if (const auto* state = As<State>(g, id)) results_.push_back(placed(state->name));
@@ -105,7 +105,7 @@ void RankMemory::Fill(uint64_t seed, int step) {
   }
   const auto fill = [&](const Placed& tensor) {
     const TensorType& type = tensor.placement.type();
-    const int rank = type.layout.kind == Layout::Kind::kLocal ? rank_ : 0;
+    const int rank = type.layout.kind == Layout::Kind::kLocal ? rank_ : first_;
     tensor.placement.ForEach([&](int64_t place, int64_t index) {
       StoreElement(type.dtype, own(tensor.buffer), place, TestValue(seed, tensor.name, type.dtype, step, rank, index));
     });

@@ -39,7 +39,8 @@ class RankMemory {
   std::string Read() const;
 
  private:
-  RankMemory(int rank, const Plan& plan) : rank_(rank), plan_(&plan) {}
+  RankMemory(const Rank& rank, const Plan& plan)
+      : rank_(rank.rank()), first_(rank.stage() * rank.mesh().stage_size()), plan_(&plan) {}
   absl::Status AllocateBuffers(Rank& rank);
   absl::Status PlaceTensors(Rank& rank, const Schedule& schedule);
   int IndexOf(const std::string& name) const;
@@ -47,6 +48,7 @@ class RankMemory {
   int64_t BytesOf(size_t buffer) const;
 
   int rank_;
+  int first_;  // rank of its stage
   const Plan* plan_;
   std::unique_ptr<Memory> symmetric_, local_;     // what the buffers are cut from
   std::vector<std::unique_ptr<Memory>> buffers_;  // null: flags and counters, which Bind allocates

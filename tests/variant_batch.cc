@@ -17,11 +17,11 @@ constexpr int kShownFailures = 3;  // of one world
 
 }  // namespace
 
-absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, const Config& config, int ranks) {
-  if (!Validate(config, schedule, {.ranks = ranks}).ok()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, ranks));
+absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, const Config& config, const Target& target) {
+  if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}).ok()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, target));
   kernels_.Add(variant.lowered);
-  variants_[ranks].push_back(std::move(variant));
+  variants_[target].push_back(std::move(variant));
   return absl::OkStatus();
 }
 
@@ -32,20 +32,20 @@ std::string VariantBatch::Run(uint64_t seed, int steps) {
   const absl::StatusOr<std::vector<std::string>> binaries = kernels_.Compile(**compiler);
   if (!binaries.ok()) return binaries.status().ToString();
   std::string failures;
-  for (const auto& [ranks, unused] : variants_) failures += RunOn(ranks, *binaries, seed, steps);
+  for (const auto& [target, unused] : variants_) failures += RunOn(target, *binaries, seed, steps);
   return failures;
 }
 
-std::string VariantBatch::RunOn(int ranks, const std::vector<std::string>& binaries, uint64_t seed, int steps) {
+std::string VariantBatch::RunOn(const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps) {
   std::string failures;  // written by rank 0
-  std::vector<Tally> tallies(ranks);
-  const absl::Status world = RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
+  std::vector<Tally> tallies(target.world());
+  const absl::Status world = RunWorld({.ranks = target.world(), .stages = target.stages, .nodes = target.nodes * target.stages}, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
     int failed = 0;
-    for (const Variant& variant : variants_[ranks]) {
+    for (const Variant& variant : variants_[target]) {
       const absl::Status status = RunVariant(rank, *module, variant, seed, steps, tallies[rank.rank()]);
       if (status.ok()) continue;
-      if (rank.rank() == 0) absl::StrAppend(&failures, status.ToString(), "\n", Reproducer(variant, ranks, seed), "\n");
+      if (rank.rank() == 0) absl::StrAppend(&failures, status.ToString(), "\n", Reproducer(variant, seed), "\n");
       const bool wrong_answer = absl::IsInternal(status);  // after anything else the world may not be usable
       if (!wrong_answer || ++failed == kShownFailures) return status;
     }

@@ -16,7 +16,7 @@ namespace coconet {
 class VariantBatch {
  public:
   /// The variant of one schedule and config, or of none when the config is not legal for it. Fails when lowering does.
-  absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config, int ranks);
+  absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config, const Target& target);
 
   /// Compiles, and runs every variant for `steps` steps. What went wrong, with all that it takes to see it again; ""
   /// when nothing did.
@@ -26,10 +26,10 @@ class VariantBatch {
   const Tally& tally() const { return tally_; }
 
  private:
-  std::string RunOn(int ranks, const std::vector<std::string>& binaries, uint64_t seed, int steps);
+  std::string RunOn(const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps);
 
   KernelSet kernels_;
-  std::map<int, std::vector<Variant>> variants_;  // by number of ranks
+  std::map<Target, std::vector<Variant>> variants_;  // by world
   Tally tally_;
 };
 

@@ -78,7 +78,7 @@ class SessionTest : public ::testing::Test {
 /// Writes the test data, steps, and compares every state with the interpreter.
 inline absl::Status StepAndCheck(const TunedProgram& tuned, Session& session, uint64_t seed) {
   const Graph& program = tuned.program();
-  ASSIGN_OR_RETURN(Reference reference, Reference::Create(program, session.world(), session.rank(), seed));
+  ASSIGN_OR_RETURN(Reference reference, Reference::Create(program, {.ranks = session.world()}, session.rank(), seed));
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
   std::vector<PlacedTensor> states;
   for (const Node& node : program.nodes) {

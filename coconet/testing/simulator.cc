@@ -255,7 +255,7 @@ class Simulation {
     std::vector<Task> tasks;
     for (size_t p = 0; p < phases.phases.size(); ++p) {
       const KernelPhase& phase = phases.phases[p];
-      AddTasks(phase, nodes, rows, tasks);
+      AddTasks(phase, rows, tasks);
       if (phase.folds.empty() && p + 1 < phases.phases.size()) continue;
       RunTasks(tasks, rows);
       tasks.clear();
@@ -274,7 +274,7 @@ class Simulation {
     stored_.clear();
   }
 
-  void AddTasks(const KernelPhase& phase, const std::vector<NodeId>& nodes, int64_t rows, std::vector<Task>& tasks) {
+  void AddTasks(const KernelPhase& phase, int64_t rows, std::vector<Task>& tasks) {
     NodeId cut = -1;  // a sliced value of the phase
     for (NodeId id : phase.stores) cut = types_[id].layout.sliced() ? id : cut;
     for (NodeId id : phase.gathers) cut = g_.nodes[id].inputs[0];

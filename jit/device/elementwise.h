@@ -226,6 +226,11 @@ struct Chunk {
   Index begin, end, shift, id;
 };
 
+/// Elements [begin, end) of every slice.
+struct Part {
+  Index begin, end;
+};
+
 /// f(chunk) -> bool, for each chunk of `rank`'s slice that belongs to this block; stops when f returns false. A chunk
 /// belongs to the same block number on every rank.
 template <class F>
@@ -240,6 +245,17 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk
     if (begin >= end) continue;
     const Index base = o * cut.row;
     if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;
+  }
+  return true;
+}
+/// The same for a part of a slice, of contiguous ones (outer is 1).
+template <class F>
+CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int rank, Index chunk, F&& f) {
+  const auto within = [&](Index i) { return i < cut.row ? i : cut.row; };
+  const Index slice = within(rank * cut.per), low = within(rank * cut.per + part.begin), high = within(rank * cut.per + part.end);
+  for (Index id = grid.BlockId(); id * chunk < part.end - part.begin; id += grid.GridSize()) {
+    const Index begin = low + id * chunk, end = begin + chunk < high ? begin + chunk : high;
+    if (begin < end && !f(Chunk{begin, end, slice, id})) return false;
   }
   return true;
 }

@@ -8,6 +8,7 @@
 #include "elementwise.h"
 #include "sync.h"
 
+#include "blocks.h"
 #include "folds.h"
 
 #endif  // COCONET_JIT_DEVICE_KERNEL_H_

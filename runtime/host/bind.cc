@@ -92,16 +92,17 @@ Blocks BlocksOf(CollectiveStep::Kind kind, int group) {
   CC_CHECK(false);
 }
 
-/// `blocks` times `count` elements fit in `buffer`.
-absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buffer, int blocks) {
+/// `blocks` times `count` elements, the step's stride apart, fit in `buffer` behind `offset`.
+absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buffer, int64_t offset, int blocks) {
   if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size())) {
     return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
   }
   const int64_t have = BytesOf(plan.buffers[buffer]);
   int64_t want = 0;
-  const bool overflows = __builtin_mul_overflow(step.count, static_cast<int64_t>(SizeOf(step.dtype)), &want) ||
-                         __builtin_mul_overflow(want, blocks, &want);
-  if (step.count < 0 || overflows) {
+  const bool overflows = __builtin_mul_overflow(step.Stride(), int64_t{blocks - 1}, &want) ||
+                         __builtin_add_overflow(want, step.count, &want) || __builtin_add_overflow(want, offset, &want) ||
+                         __builtin_mul_overflow(want, static_cast<int64_t>(SizeOf(step.dtype)), &want);
+  if (step.count < 0 || offset < 0 || step.Stride() < step.count || overflows) {
     return Bad(step.label, absl::StrCat("a number of elements that %", buffer, " can hold"), absl::StrCat(step.count));
   }
   if (have < want) return Bad(step.label, absl::StrCat(want, " bytes in %", buffer), absl::StrCat(have));
@@ -123,8 +124,8 @@ absl::Status CheckRoute(const CollectiveStep& step, int group) {
 absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
   const int group = SizeOf(plan, step.group);
   const Blocks blocks = BlocksOf(step.kind, group);
-  RETURN_IF_ERROR(CheckOperand(plan, step, step.in, blocks.in));
-  RETURN_IF_ERROR(CheckOperand(plan, step, step.out, blocks.out));
+  RETURN_IF_ERROR(CheckOperand(plan, step, step.in, step.in_offset, blocks.in));
+  RETURN_IF_ERROR(CheckOperand(plan, step, step.out, step.out_offset, blocks.out));
   RETURN_IF_ERROR(CheckRoute(step, group));
   const bool in_place = step.kind == CollectiveStep::Kind::kAllReduce || step.kind == CollectiveStep::Kind::kBroadcast;
   if (step.in == step.out && !in_place) return Bad(step.label, "two buffers", "one");
@@ -201,7 +202,9 @@ struct CallMaker {
     return KernelCall{reinterpret_cast<HostKernel>(symbol), params, step.blocks, Waits(step), parts.teams[step.lane]};
   }
   absl::StatusOr<Call> Make(const CollectiveStep& step, const Word* /*params*/) const {
-    return CollectiveCall{step, addresses.Of(step.in, parts.rank), addresses.Of(step.out, parts.rank),
+    const int64_t element = static_cast<int64_t>(SizeOf(step.dtype));
+    return CollectiveCall{step, addresses.Of(step.in, parts.rank) + step.in_offset * element,
+                          addresses.Of(step.out, parts.rank) + step.out_offset * element,
                           parts.libraries[step.lane][static_cast<size_t>(step.group)]};
   }
   absl::StatusOr<Call> Make(const GemmStep& step, const Word* /*params*/) const {

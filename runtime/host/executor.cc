@@ -12,8 +12,8 @@ absl::Status Communicate(const CollectiveCall& call) {
   switch (s.kind) {
     case CollectiveStep::Kind::kAllReduce: return library.AllReduce(call.in, call.out, s.count, s.dtype, s.reduce);
     case CollectiveStep::Kind::kReduceScatter:
-      return library.ReduceScatter(call.in, call.out, s.count, s.dtype, s.reduce);
-    case CollectiveStep::Kind::kAllGather: return library.AllGather(call.in, call.out, s.count, s.dtype);
+      return library.ReduceScatter(call.in, call.out, s.count, s.dtype, s.reduce, s.Stride());
+    case CollectiveStep::Kind::kAllGather: return library.AllGather(call.in, call.out, s.count, s.dtype, s.Stride());
     case CollectiveStep::Kind::kBroadcast: return library.Broadcast(call.in, call.out, s.count, s.dtype, s.root);
     case CollectiveStep::Kind::kReduce: return library.Reduce(call.in, call.out, s.count, s.dtype, s.reduce, s.root);
     case CollectiveStep::Kind::kAllToAll: return library.AllToAll(call.in, call.out, s.count, s.dtype);

@@ -48,26 +48,26 @@ absl::Status ThreadCommunicator::AllReduce(const void* in, void* out, int64_t co
 }
 
 absl::Status ThreadCommunicator::ReduceScatter(const void* in, void* out, int64_t count, DType dtype,
-                                               ReduceKind kind) {
-  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
+                                               ReduceKind kind, int64_t stride) {
+  const int64_t element = static_cast<int64_t>(SizeOf(dtype)), bytes = count * element;
   if (size_ == 1) {
     CopyUnlessSame(out, in, bytes);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(Begin(in, out, "ReduceScatter"));
-  for (const void*& theirs : ins_) theirs = At(theirs, index_ * bytes);
+  for (const void*& theirs : ins_) theirs = At(theirs, index_ * stride * element);
   ReduceInto({out}, ins_, count, dtype, kind);
   return End("ReduceScatter");
 }
 
-absl::Status ThreadCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype) {
-  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
+absl::Status ThreadCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) {
+  const int64_t element = static_cast<int64_t>(SizeOf(dtype)), bytes = count * element;
   if (size_ == 1) {
     CopyUnlessSame(out, in, bytes);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(Begin(in, out, "AllGather"));
-  for (void* theirs : outs_) std::memcpy(At(theirs, index_ * bytes), in, bytes);
+  for (void* theirs : outs_) std::memcpy(At(theirs, index_ * stride * element), in, bytes);
   return End("AllGather");
 }
 

@@ -35,8 +35,9 @@ class ThreadCommunicator final : public Communicator {
 
   absl::string_view name() const override { return "thread"; }
   absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
-  absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
-  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype) override;
+  absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
+                             int64_t stride) override;
+  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) override;
   absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) override;
   absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int root) override;
   absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;

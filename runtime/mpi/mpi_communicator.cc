@@ -120,20 +120,21 @@ absl::Status MpiCommunicator::AllReduce(const void* in, void* out, int64_t count
   });
 }
 
-absl::Status MpiCommunicator::ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) {
+absl::Status MpiCommunicator::ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
+                                            int64_t stride) {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype));
   if (size_ == 1) {
     CopyUnlessSame(out, in, count * element);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(gate_("ReduceScatter"));
-  if (count <= limit_ / size_) {
+  if (count == stride && count <= limit_ / size_) {
     RETURN_IF_MPI(Reduce_scatter_block, in, out, static_cast<int>(count), TypeOf(dtype), ops_->Of(dtype, kind), comm_);
     return absl::OkStatus();
   }
   for (int root = 0; root < size_; ++root) {
     RETURN_IF_ERROR(InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
-      RETURN_IF_MPI(Reduce, At(in, (root * count + begin) * element), At(out, begin * element), n, TypeOf(dtype),
+      RETURN_IF_MPI(Reduce, At(in, (root * stride + begin) * element), At(out, begin * element), n, TypeOf(dtype),
                     ops_->Of(dtype, kind), root, comm_);
       return absl::OkStatus();
     }));
@@ -141,22 +142,22 @@ absl::Status MpiCommunicator::ReduceScatter(const void* in, void* out, int64_t c
   return absl::OkStatus();
 }
 
-absl::Status MpiCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype) {
+absl::Status MpiCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype));
   if (size_ == 1) {
     CopyUnlessSame(out, in, count * element);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(gate_("AllGather"));
-  if (count <= limit_ / size_) {
+  if (count == stride && count <= limit_ / size_) {
     RETURN_IF_MPI(Allgather, in, static_cast<int>(count), TypeOf(dtype), out, static_cast<int>(count), TypeOf(dtype),
                   comm_);
     return absl::OkStatus();
   }
-  std::memcpy(At(out, rank_ * count * element), in, count * element);
+  std::memcpy(At(out, rank_ * stride * element), in, count * element);
   for (int root = 0; root < size_; ++root) {
     RETURN_IF_ERROR(InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
-      RETURN_IF_MPI(Bcast, At(out, (root * count + begin) * element), n, TypeOf(dtype), root, comm_);
+      RETURN_IF_MPI(Bcast, At(out, (root * stride + begin) * element), n, TypeOf(dtype), root, comm_);
       return absl::OkStatus();
     }));
   }

@@ -17,8 +17,8 @@ void CopyUnlessSame(char* out, const char* in, int64_t bytes) {
   if (out != in) std::memcpy(out, in, bytes);
 }
 
-/// Block `index` of many of `count` elements.
-Range Block(int64_t count, int index) { return {index * count, (index + 1) * count}; }
+/// Block `index` of many of `count` elements, `stride` from each other.
+Range Block(int64_t count, int64_t stride, int index) { return {index * stride, index * stride + count}; }
 
 }  // namespace
 
@@ -39,25 +39,24 @@ absl::Status MpiSpanningCommunicator::AllReduce(const void* in, void* out, int64
 }
 
 absl::Status MpiSpanningCommunicator::ReduceScatter(const void* in, void* out, int64_t count, DType dtype,
-                                                    ReduceKind kind) {
+                                                    ReduceKind kind, int64_t stride) {
   const Call call{"ReduceScatter", count, dtype, kind};
   const int nodes = across_.members.size, ranks = local_.members.size;
-  const auto block = [&](int index) { return Block(count, index); };
-  if (ranks == 1) return ReduceParts(call, across_, Bytes(in), block, Bytes(out));
+  if (ranks == 1) return ReduceParts(call, across_, Bytes(in), [&](int node) { return Block(count, stride, node); }, Bytes(out));
   const int64_t bytes = count * call.element;
   if (static_cast<int64_t>(blocks_.size()) < nodes * bytes) blocks_.resize(nodes * bytes);
   for (int node = 0; node < nodes; ++node) {
-    const auto of_node = [&](int local) { return Block(count, node * ranks + local); };
+    const auto of_node = [&](int local) { return Block(count, stride, node * ranks + local); };
     RETURN_IF_ERROR(ReduceParts(call, local_, Bytes(in), of_node, blocks_.data() + node * bytes));
   }
-  return ReduceParts(call, across_, blocks_.data(), block, Bytes(out));
+  return ReduceParts(call, across_, blocks_.data(), [&](int node) { return Block(count, count, node); }, Bytes(out));
 }
 
-absl::Status MpiSpanningCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype) {
+absl::Status MpiSpanningCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) {
   const Call call{"AllGather", count, dtype};
   const int nodes = across_.members.size, ranks = local_.members.size;
-  std::memcpy(Bytes(out) + Block(count, group_.index).begin * call.element, in, count * call.element);
-  const auto of_node = [&](int node, int local) { return Block(count, node * ranks + local); };
+  std::memcpy(Bytes(out) + Block(count, stride, group_.index).begin * call.element, in, count * call.element);
+  const auto of_node = [&](int node, int local) { return Block(count, stride, node * ranks + local); };
   RETURN_IF_ERROR(GatherParts(call, across_, Bytes(out), [&](int node) { return of_node(node, local_.index); }));
   for (int node = 0; node < nodes; ++node) {
     RETURN_IF_ERROR(GatherParts(call, local_, Bytes(out), [&](int local) { return of_node(node, local); }));

@@ -20,8 +20,9 @@ class MpiSpanningCommunicator final : public MpiSender {
   MpiSpanningCommunicator(const Mesh& mesh, Group group, int rank, std::unique_ptr<MpiTraffic> traffic);
 
   absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
-  absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
-  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype) override;
+  absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
+                             int64_t stride) override;
+  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) override;
   absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) override;
   absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int root) override;
   absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;

@@ -24,10 +24,12 @@ struct Site {
   int index = group.Index(rank.rank());
 
   int64_t CountIn() const {
-    return step.count * (step.kind == Kind::kReduceScatter || step.kind == Kind::kAllToAll ? group.size : 1);
+    if (step.kind == Kind::kReduceScatter) return step.Stride() * group.size;
+    return step.count * (step.kind == Kind::kAllToAll ? group.size : 1);
   }
   int64_t CountOut() const {
-    return step.count * (step.kind == Kind::kAllGather || step.kind == Kind::kAllToAll ? group.size : 1);
+    if (step.kind == Kind::kAllGather) return step.Stride() * group.size;
+    return step.count * (step.kind == Kind::kAllToAll ? group.size : 1);
   }
   std::string Words() const {
     constexpr const char* kKinds[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce", "AllToAll",
@@ -35,8 +37,10 @@ struct Site {
     constexpr const char* kGroups[] = {"stage", "node", "across"};
     return absl::StrCat(kKinds[static_cast<int>(step.kind)], " ", Name(step.reduce), " ", Name(step.dtype), "[",
                         step.count, "] of a ", kGroups[static_cast<int>(step.group)], ", root ", step.root, ", shift ",
-                        step.shift, step.in == step.out ? ", in place" : "");
+                        step.shift, step.stride == 0 ? "" : absl::StrCat(", stride ", step.stride), step.in == step.out ? ", in place" : "");
   }
+  /// Nothing is written between the blocks.
+  bool IsGap(int64_t i) const { return step.kind == Kind::kAllGather && i % step.Stride() >= step.count; }
   double Reduced(int64_t i) const;
   double Sent(int64_t i) const;
   double Expected(int64_t i) const;
@@ -62,11 +66,12 @@ double Site::Sent(int64_t i) const {
 }
 
 double Site::Expected(int64_t i) const {
-  const int block = static_cast<int>(i / std::max<int64_t>(step.count, 1));
+  const int64_t stride = step.kind == Kind::kAllGather ? step.Stride() : step.count;
+  const int block = static_cast<int>(i / std::max<int64_t>(stride, 1));
   switch (step.kind) {
     case Kind::kAllReduce: return Reduced(i);
-    case Kind::kReduceScatter: return Reduced(index * step.count + i);
-    case Kind::kAllGather: return Value(group.Rank(block), i % step.count, step.dtype);
+    case Kind::kReduceScatter: return Reduced(index * step.Stride() + i);
+    case Kind::kAllGather: return Value(group.Rank(block), i % stride, step.dtype);
     case Kind::kBroadcast: return Value(group.Rank(step.root), i, step.dtype);
     case Kind::kReduce: return index == step.root ? Reduced(i) : 0;
     case Kind::kAllToAll: return Value(group.Rank(block), index * step.count + i % step.count, step.dtype);
@@ -78,8 +83,8 @@ double Site::Expected(int64_t i) const {
 absl::Status Call(Communicator& library, const CollectiveStep& s, const void* in, void* out) {
   switch (s.kind) {
     case Kind::kAllReduce: return library.AllReduce(in, out, s.count, s.dtype, s.reduce);
-    case Kind::kReduceScatter: return library.ReduceScatter(in, out, s.count, s.dtype, s.reduce);
-    case Kind::kAllGather: return library.AllGather(in, out, s.count, s.dtype);
+    case Kind::kReduceScatter: return library.ReduceScatter(in, out, s.count, s.dtype, s.reduce, s.Stride());
+    case Kind::kAllGather: return library.AllGather(in, out, s.count, s.dtype, s.Stride());
     case Kind::kBroadcast: return library.Broadcast(in, out, s.count, s.dtype, s.root);
     case Kind::kReduce: return library.Reduce(in, out, s.count, s.dtype, s.reduce, s.root);
     case Kind::kAllToAll: return library.AllToAll(in, out, s.count, s.dtype);
@@ -91,6 +96,11 @@ absl::Status Call(Communicator& library, const CollectiveStep& s, const void* in
 absl::Status Compare(const Site& site, const char* have) {
   const DType dtype = site.step.dtype;
   for (int64_t i = 0; i < site.CountOut(); ++i) {
+    if (site.IsGap(i)) {
+      const char* element = have + i * static_cast<int64_t>(SizeOf(dtype));
+      if (element[0] != kPoison) return Wrong(site.Words(), ": wrote between its blocks, at ", i);
+      continue;
+    }
     const double value = LoadElement(dtype, have, i), want = site.Expected(i);
     if (value != want) return Wrong(site.Words(), ": want ", want, " at ", i, ", have ", value);
   }
@@ -118,6 +128,10 @@ std::vector<CollectiveStep> Ways(const Mesh& mesh, Kind kind, DType dtype, int64
   std::vector<CollectiveStep> ways;
   const auto add = [&](Group group, ReduceKind reduce, int root, int shift) {
     ways.push_back({kind, reduce, dtype, 0, 1, count, "a collective", group, root, shift});
+    if (kind == Kind::kReduceScatter || kind == Kind::kAllGather) {
+      ways.push_back(ways.back());
+      ways.back().stride = count + 3;
+    }
     if (MayBeInPlace(kind)) ways.push_back({kind, reduce, dtype, 0, 0, count, "in place", group, root, shift});
   };
   if (kind == Kind::kSend) {
@@ -146,27 +160,31 @@ absl::Status CheckAllWays(Rank& rank, DType dtype, int64_t count) {
   return absl::OkStatus();
 }
 
-/// As the only step of a plan.
-absl::Status CheckStep(Rank& rank, const CollectiveStep& step) {
+/// As the only step of a plan, on the middle of buffers.
+absl::Status CheckStep(Rank& rank, const CollectiveStep& asked) {
+  CollectiveStep step = asked;
+  step.in_offset = 5;
+  step.out_offset = step.in == step.out ? 5 : 7;
   const Site site{rank, step};
   const Mesh& mesh = rank.mesh();
   const Plan plan{.ranks = mesh.stage_size(),
                   .nodes = mesh.nodes,
                   .stages = mesh.stages,
-                  .buffers = {{"in", BufferRole::kInput, step.dtype, site.CountIn(), false},
-                              {"out", BufferRole::kOutput, step.dtype, site.CountOut(), false}},
+                  .buffers = {{"in", BufferRole::kInput, step.dtype, site.CountIn() + step.in_offset, false},
+                              {"out", BufferRole::kOutput, step.dtype, site.CountOut() + step.out_offset, false}},
                   .steps = {step},
                   .bytes_per_rank = 0};
   const int64_t element = static_cast<int64_t>(SizeOf(step.dtype));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> in, rank.Allocate(site.CountIn() * element, false));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> out, rank.Allocate(site.CountOut() * element, false));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> in, rank.Allocate((site.CountIn() + step.in_offset) * element, false));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> out, rank.Allocate((site.CountOut() + step.out_offset) * element, false));
   Memory* const buffers[] = {in.get(), out.get()};
   ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, rank.Bind(plan, HandWritten(), buffers, 0));
   for (int round = 0; round < 2; ++round) {
     const std::vector<char> values = Values(rank.rank(), site.CountIn(), step.dtype);
-    std::copy(values.begin(), values.end(), static_cast<char*>(in->own()));
+    std::fill_n(static_cast<char*>(out->own()), out->bytes(), kPoison);
+    std::copy(values.begin(), values.end(), static_cast<char*>(in->own()) + step.in_offset * element);
     RETURN_IF_ERROR(bound->Run());
-    RETURN_IF_ERROR(Compare(site, static_cast<const char*>((step.in == step.out ? in : out)->own())));
+    RETURN_IF_ERROR(Compare(site, static_cast<const char*>((step.in == step.out ? in : out)->own()) + step.out_offset * element));
   }
   return absl::OkStatus();
 }

@@ -1,0 +1,22 @@
+#ifndef COCONET_JIT_TARGET_H_
+#define COCONET_JIT_TARGET_H_
+
+#include <compare>
+
+namespace coconet {
+
+/// The ranks that a plan is for.
+struct Target {
+  int ranks = 1;   // of a stage: those that collectives span
+  int nodes = 1;   // of a stage, with `ranks / nodes` ranks each: only these reach each other's memory
+  int stages = 1;  // of the world; all run the same program, and send to each other
+
+  Target(int ranks, int nodes = 1, int stages = 1) : ranks(ranks), nodes(nodes), stages(stages) {}  // NOLINT: 4 reads as four ranks
+  int ranks_per_node() const { return ranks / nodes; }
+  int world() const { return ranks * stages; }
+  auto operator<=>(const Target&) const = default;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_TARGET_H_
