@@ -51,7 +51,9 @@ absl::Status AddKernels(absl::string_view workload, const Case& c, const BoundSi
   for (size_t i = schedules.size() - 1; i < schedules.size(); i -= one_in) {  // the most transformed ones first
     const Schedule& schedule = schedules[i];
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
-      const Config config = {.protocol = protocol, .vec = kVec, .streaming = c.streaming, .one_shot = c.one_shot};
+      Config config = {.protocol = protocol, .vec = kVec, .streaming = c.streaming, .one_shot = c.one_shot};
+      if (!schedule.overlaps.empty()) config.pieces = 2;
+      if (!Validate(config, schedule, {.ranks = c.ranks}).ok()) continue;
       ASSIGN_OR_RETURN(const Lowered lowered, Lower(schedule, config, c.ranks));
       kernels.Add(lowered);
     }
