@@ -17,6 +17,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "coconet/lists.h"
 
 namespace coconet {
 namespace {
@@ -156,9 +157,9 @@ absl::StatusOr<LoadedProgram> Loader::Assemble(TuningRecord record, bool from_ca
                                                std::vector<VariantResult> variants) {
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->session = state_;
-  compiled->program = program_;
+  compiled->program = Expand(program_);
   ASSIGN_OR_RETURN(compiled->lowered, LowerRecord(record, compiled->schedule));
-  compiled->tensors = PlaceTensors(compiled->schedule.graph, compiled->lowered.plan);
+  compiled->tensors = PlaceTensors(Expand(compiled->schedule.graph), compiled->lowered.plan);
   compiled->variants = std::move(variants);
   const absl::StatusOr<std::string> path = BinaryOf(compiled->lowered.source);
   absl::Status mine = path.status();

@@ -11,6 +11,7 @@
 #include "autotune/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
+#include "coconet/lists.h"
 
 namespace coconet {
 namespace {
@@ -96,11 +97,11 @@ absl::Status RankRunner::MakeArena() {
 }
 
 absl::Status RankRunner::MakeReferences(const Graph& program) {
-  ASSIGN_OR_RETURN(Reference full, Reference::Create(program, rank_.mesh(), rank_.rank(), options_.seed));
+  ASSIGN_OR_RETURN(Reference full, Reference::Create(Expand(program), rank_.mesh(), rank_.rank(), options_.seed));
   full_.push_back(std::move(full));
   for (uint64_t seed : {options_.seed + 1, options_.seed + 2}) {
     if (!shrinks_) break;
-    ASSIGN_OR_RETURN(Reference small, Reference::Create(Shrink(program), rank_.mesh(), rank_.rank(), seed));
+    ASSIGN_OR_RETURN(Reference small, Reference::Create(Expand(Shrink(program)), rank_.mesh(), rank_.rank(), seed));
     small_.push_back(std::move(small));
   }
   return absl::OkStatus();
@@ -161,7 +162,7 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(absl::Sp
 absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const Graph& graph, const Module& module,
                                                         Instance& instance) {
   instance.plan = &plan;
-  instance.tensors = PlaceTensors(graph, plan);
+  instance.tensors = PlaceTensors(Expand(graph), plan);
   instance.buffers = arena_->Place(plan);
   const double wait_s =
       std::min(GetEnv().timeout_s, kWaitSeconds + static_cast<double>(plan.bytes_per_rank) / kSlowestBytesPerSecond);

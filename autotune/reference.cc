@@ -12,21 +12,23 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kEnds = 4096;        // elements at each end of a share that are always checked
+constexpr int64_t kEnds = 4096;        // elements at each end of a share that are always checked, ...
+constexpr int64_t kFewestEnds = 128;   // ... and of one of very many
+constexpr int64_t kFullResults = 8;    // times kFullElements: of all results together
 constexpr int64_t kSampleEvery = 100;  // 1 % of the rest
 
 /// Of a share of `count` elements its ends, and a sample of the rest; ascending.
-std::vector<int64_t> SamplePositions(int64_t count, uint64_t seed) {
+std::vector<int64_t> SamplePositions(int64_t count, int64_t ends, uint64_t seed) {
   std::vector<int64_t> positions;
   uint64_t random = seed | 1;
   for (int64_t at = 0; at < count;) {
     positions.push_back(at);
-    if (at < kEnds || at >= count - kEnds) {
+    if (at < ends || at >= count - ends) {
       ++at;
       continue;
     }
     random = random * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX generator
-    at = std::min(at + 1 + static_cast<int64_t>((random >> 33) % (2 * kSampleEvery - 1)), count - kEnds);
+    at = std::min(at + 1 + static_cast<int64_t>((random >> 33) % (2 * kSampleEvery - 1)), count - ends);
   }
   return positions;
 }
@@ -49,6 +51,12 @@ absl::StatusOr<Reference> Reference::Create(const Graph& program, const Mesh& me
 Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, int rank, uint64_t seed)
     : interpreter_(std::make_unique<Interpreter>(std::move(interpreter))), data_(std::make_unique<TestData>(std::move(data))),
       stage_size_(mesh.stage_size()), rank_(rank), seed_(seed) {
+  const std::vector<std::string>& names = interpreter_->results();
+  const auto results = std::max<int64_t>(1, static_cast<int64_t>(names.size()));
+  int64_t elements = 0;
+  for (const std::string& name : names) elements += NumElements(interpreter_->type(name).shape);
+  if (elements > kFullResults * kFullElements && results > kFullResults) full_elements_ = kFullElements / results;
+  ends_ = std::clamp(kFullElements / (kFullResults * results), kFewestEnds, kEnds);
   evaluator_ = std::make_unique<Evaluator>(
       *interpreter_, [data = data_.get()](const std::string& name, int r, int64_t index) { return data->At(name, r, index); });
 }
@@ -67,7 +75,7 @@ absl::StatusOr<const Reference::Window*> Reference::WindowOf(const PlacedTensor&
   Window& window = at->second;
   if (!is_new) return &window;
   const Part share = ShareOf(tensor.type);
-  if (NumElements(tensor.type.shape) > kFullElements) window.positions = SamplePositions(share.elements(), seed_);
+  if (NumElements(tensor.type.shape) > full_elements_) window.positions = SamplePositions(share.elements(), ends_, seed_);
   std::vector<int64_t> indices;  // of the global tensor
   if (window.positions.empty()) {
     for (int64_t at = 0; at < share.elements(); ++at) indices.push_back(share.Global(at));

@@ -20,8 +20,9 @@ namespace coconet {
 /// What a program's results are on TestData, by the interpreter: of the elements that one rank answers for, each
 /// computed once however many variants are checked. A rank answers for what it holds of Local and Sliced results, and
 /// for its share of Replicated ones, which must be equal to the bit on all ranks (the verifier sees to that), so that
-/// the ranks divide the work and together check everything. All elements of tensors up to kFullElements; of larger ones
-/// the ends of the share, where slices and tails meet, and a seeded 1 % of the rest.
+/// the ranks divide the work and together check everything. All elements of tensors up to kFullElements, or, where the results are
+/// many and together more than some times that, of small ones; of larger ones the ends of the share, where slices and tails
+/// meet, and a seeded 1 % of the rest.
 class Reference {
  public:
   static constexpr int64_t kFullElements = int64_t{1} << 22;
@@ -53,6 +54,7 @@ class Reference {
   std::unique_ptr<Evaluator> evaluator_;
   const int stage_size_, rank_;
   uint64_t seed_;
+  int64_t full_elements_ = kFullElements, ends_ = 0;
   std::map<std::pair<std::string, int>, Window> windows_;  // by result and sliced dimension
 };
 

@@ -166,7 +166,8 @@ class Session {
   std::string cache_file() const;
 
   /// Collective. The tuned program for these sizes: from the cache, or measured now. All ranks must pass the same
-  /// program and sizes: InvalidArgument on all ranks when they differ.
+  /// program and sizes: InvalidArgument on all ranks when they differ. With a list of sizes, {{"N", {1024, 4096}}}, the program runs
+  /// on that many tensors, whose names then are "p.0", "p.1", ... (coconet/lists.h).
   absl::StatusOr<TunedProgram> Compile(const Graph& program, const Sizes& sizes = {});
   absl::StatusOr<TunedProgram> Compile(const absl::StatusOr<Graph>& program, const Sizes& sizes = {});
 

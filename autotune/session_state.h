@@ -47,7 +47,7 @@ struct SessionState {
 /// The chosen variant of a program, loaded.
 struct CompiledProgram {
   std::shared_ptr<SessionState> session;
-  Graph program;  // bound, as the user wrote it
+  Graph program;  // bound, as the user wrote it; of a list written out
   Schedule schedule;
   Lowered lowered;
   std::vector<PlacedTensor> tensors;

@@ -59,11 +59,9 @@ void Complain(const absl::Status& status) {
   std::fprintf(stderr, "sweep: %s\n", line.c_str());
 }
 
-std::string SizesText(const SweepFlags& flags) { return absl::StrJoin(flags.sizes, " ", absl::PairFormatter("=")); }
-
 std::string Title(const SweepFlags& flags, const Session& session) {
   const std::string name = flags.is_file ? std::filesystem::path(flags.program).filename().string() : flags.program;
-  return absl::StrCat(name, " ", SizesText(flags), flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)), ", ",
+  return absl::StrCat(name, " ", SizesText(flags.sizes), flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)), ", ",
                       session.world(),
                       session.world() == 1 ? " rank"
                       : UnderMpi()         ? " ranks (processes)"
@@ -126,7 +124,7 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
 
 absl::Status WriteJson(const SweepFlags& flags, const Session& session, const TunedProgram& tuned) {
   std::ofstream out(flags.json);
-  out << VariantJson(tuned.record(), tuned.variants(), absl::StrCat(flags.program, " ", SizesText(flags)),
+  out << VariantJson(tuned.record(), tuned.variants(), absl::StrCat(flags.program, " ", SizesText(flags.sizes)),
                      session.world(), tuned.from_cache());
   out.close();
   return out ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", flags.json));
@@ -178,7 +176,7 @@ int Main(const std::vector<std::string>& args) {
         std::printf("%-10s %s\n", std::string(w.name).c_str(), std::string(w.description).c_str());
         std::vector<std::string> presets;
         for (const SizePreset& preset : w.presets) presets.push_back(preset.name);
-        if (!w.optimizer) std::printf("%-10s   presets: %s\n", "", absl::StrJoin(presets, " ").c_str());
+        std::printf("%-10s   presets: %s\n", "", absl::StrJoin(presets, " ").c_str());
       }
     });
     return 0;

@@ -44,15 +44,16 @@ absl::Status SetDType(SweepFlags& flags, absl::string_view value) {
   return absl::OkStatus();
 }
 
-absl::Status SetSize(SweepFlags& flags, absl::string_view symbol, absl::string_view value) {
-  const absl::StatusOr<int64_t> size = ParseSize(value);
+absl::Status SetSize(SweepFlags& flags, absl::string_view symbol, absl::string_view value, const std::string& folder) {
+  const absl::StatusOr<BoundSize> size = ParseSizes(value, folder);
   if (!size.ok()) {
+    if (absl::IsNotFound(size.status())) return absl::InvalidArgumentError(absl::StrCat("--", symbol, ": ", size.status().message()));
     // A misspelt flag comes here too.
     const std::string hint = symbol == "N" ? "" : DidYouMean(symbol, KnownFlags());
     if (hint.empty()) return Bad(symbol, size.status().message(), value);
     return absl::InvalidArgumentError(absl::StrCat("unknown flag --", symbol, hint, "; see --help"));
   }
-  flags.sizes[std::string(symbol)] = *size;
+  flags.sizes.insert_or_assign(std::string(symbol), *size);
   return absl::OkStatus();
 }
 
@@ -82,7 +83,7 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
     flags.preset = std::string(value);
     return absl::OkStatus();
   }
-  return SetSize(flags, name, value);
+  return SetSize(flags, name, value, folder);
 }
 
 absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::string& folder) {
@@ -145,6 +146,8 @@ std::string SweepHelp() {
   sweep WORKLOAD|FILE.coco [--N=16Mi] [flags]
 
   --N=SIZE        and so on for every symbol of the program; Ki Mi Gi are powers of 1024, k M G of 1000 (N: 1Mi)
+  --N=1024,3x5    a list: the program runs on that many tensors; --N=@bert-large, --N=@gpt2: those of the model;
+                  --N=@FILE: one a line
   --preset=NAME   sizes of a workload that are not given; --list names them
   --ranks=2       thread ranks of this process; under mpirun every process is a rank
   --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send passes values to the next
@@ -213,29 +216,6 @@ absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
         absl::StrCat("want --", symbol, "=SIZE: a symbol of the program without a value"));
   }
   return program;
-}
-
-absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
-  const auto error = absl::InvalidArgumentError("a size such as 4096, 16Mi or 1G");
-  size_t digits = 0;
-  while (digits < text.size() && (absl::ascii_isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
-    ++digits;
-  const struct {
-    absl::string_view suffix;
-    double factor;
-  } kSuffixes[] = {{"", 1},    {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0},
-                   {"k", 1e3}, {"K", 1e3},     {"M", 1e6},        {"G", 1e9}};
-  for (const auto& [suffix, factor] : kSuffixes) {
-    if (text.substr(digits) != suffix) continue;
-    int64_t whole = 0;
-    if (factor == 1) return absl::SimpleAtoi(text.substr(0, digits), &whole) ? absl::StatusOr<int64_t>(whole) : error;
-    double number = 0;
-    if (!absl::SimpleAtod(text.substr(0, digits), &number)) return error;
-    const double size = number * factor;
-    if (size != std::floor(size) || size > 9e15) return error;
-    return static_cast<int64_t>(size);
-  }
-  return error;
 }
 
 std::string ResolvePath(absl::string_view path, const std::string& folder) {

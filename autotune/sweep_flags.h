@@ -39,6 +39,12 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
 /// not given, in a file N = 1Mi.
 absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags);
 
+/// A size, or a list: "1024,3x5,1Mi", "@bert-large" (model_shapes.h), "@file" with one size a line. NotFound where a list cannot be read.
+absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& folder);
+
+/// "N=1024", "N=3,15", "N=(396 tensors, 335707968)".
+std::string SizesText(const Sizes& sizes);
+
 /// "4096", "16Ki", "1.5Mi", "2k", "1G": powers of 1024 with an i, of 1000 without.
 absl::StatusOr<int64_t> ParseSize(absl::string_view text);
 

@@ -36,6 +36,30 @@ TEST(ParseSize, KnowsSuffixes) {
   }
 }
 
+TEST(ParseSizes, KnowsLists) {
+  EXPECT_EQ(*ParseSizes("1Ki", "/"), BoundSize(1024));
+  EXPECT_EQ(*ParseSizes("1024,3x5,1Ki", "/"), (BoundSize{1024, 15, 1024}));
+  EXPECT_EQ(*ParseSizes("2x3x4", "/"), (BoundSize{24}));
+  EXPECT_EQ(ParseSizes("@bert-large", "/")->sizes.size(), 396u);
+  for (const char* bad : {"", "1,", ",1", "1,x", "3x", "1 2"}) EXPECT_FALSE(ParseSizes(bad, "/").ok()) << bad;
+  EXPECT_EQ(Message({"adam", "--N=@gpt9"}), "--N: 'gpt9' is no list of a model (bert-large, gpt2) and no file to read");
+}
+
+TEST(ParseSizes, ReadsFiles) {
+  const std::string folder = ::testing::TempDir();
+  std::ofstream(folder + "/sizes.txt") << "1024  # a bias\n\n3x5\n";
+  EXPECT_EQ(*ParseSizes("@sizes.txt", folder), (BoundSize{1024, 15}));
+  std::ofstream(folder + "/sizes.txt") << "1024\nmany\n";
+  EXPECT_EQ(ParseSizes("@sizes.txt", folder).status().message(), "line 2 of sizes.txt: want a size such as 4096, 16Mi or 1G, have 'many'");
+  std::ofstream(folder + "/sizes.txt") << "# none\n";
+  EXPECT_EQ(ParseSizes("@sizes.txt", folder).status().message(), "file sizes.txt names no size");
+}
+
+TEST(SizesText, IsShort) {
+  EXPECT_EQ(SizesText({{"B", 3}, {"N", {1, 2}}}), "B=3 N=1,2");
+  EXPECT_EQ(SizesText({{"N", *ParseSizes("@bert-large", "/")}}), "N=(396 tensors, 335707968)");
+}
+
 TEST(ParseSweepFlags, ReadsThemAll) {
   const absl::StatusOr<SweepFlags> flags =
       ParseSweepFlags({"adam", "--N=16Mi", "--ranks=4", "--dtype=bf16", "--cache=c.db", "--json=/tmp/x.json",

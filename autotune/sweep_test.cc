@@ -72,6 +72,17 @@ class SweepTest : public ::testing::Test {
 };
 fs::path SweepTest::root_;
 
+TEST_F(SweepTest, TunesListsOfTensors) {
+  std::ofstream(root_ / "work" / "sizes.txt") << "100\n3x5\n1\n";
+  const Finished first = Sweep({"sgd", "--N=@sizes.txt"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, HasSubstr("sgd N=100,15,1 f32, 2 ranks (threads)"));
+  EXPECT_THAT(first.out, Not(HasSubstr("wrong answer")));
+  const Finished second = Sweep({"sgd", "--N=100,3x5,1"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_THAT(second.out, HasSubstr("cache hit: tuned "));
+}
+
 TEST_F(SweepTest, TunesThenHits) {
   const Finished first = Sweep({"sgd", "--N=2000", "--json=sgd.json"});
   ASSERT_EQ(first.code, 0) << first.err;
@@ -83,7 +94,9 @@ TEST_F(SweepTest, TunesThenHits) {
   EXPECT_THAT(Contents("work/sgd.json"), HasSubstr("\"verdict\": \"measured\""));
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(first.out, '\n'))) {
     // A path may be as long as it likes.
-    if (!absl::StartsWith(line, "stored as ")) EXPECT_LE(line.size(), 140u) << line;
+    if (!absl::StartsWith(line, "stored as ")) {
+      EXPECT_LE(line.size(), 140u) << line;
+    }
   }
   const Finished second = Sweep({"sgd", "--N=2000"});
   ASSERT_EQ(second.code, 0) << second.err;

@@ -127,11 +127,11 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(Rank& rank, const
 
 absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program, absl::string_view operation,
                                                absl::string_view name) {
-  std::vector<std::string> names;
   for (const PlacedTensor& tensor : program.tensors) {
     if (tensor.name == name) return &tensor;
-    names.push_back(tensor.name);
   }
+  std::vector<std::string> names;
+  for (const PlacedTensor& tensor : program.tensors) names.push_back(tensor.name);
   return absl::NotFoundError(absl::StrCat(operation, " ", name, ": no such tensor", DidYouMean(name, names),
                                           "; there are ", absl::StrJoin(names, ", ")));
 }

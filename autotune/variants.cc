@@ -9,12 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "coconet/lists.h"
 
 namespace coconet {
 namespace {
 
 /// Elements of the largest tensor of a shrunk program, about: more than two chunks a rank for a few ranks.
 constexpr int64_t kSmallElements = 10007;
+/// Tensors of a shrunk list, about.
+constexpr size_t kSmallTensors = 8;
 
 const TensorType* DeclaredType(const Op& op) {
   if (const auto* input = std::get_if<Input>(&op)) return &input->type;
@@ -41,6 +44,15 @@ std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_
     taken.insert(size);
   }
   return small;
+}
+
+/// Of a list of many tensors one of each size, up to a few, and one that is not alone of its size.
+std::vector<int64_t> FewOf(const std::vector<int64_t>& sizes, const TensorKinds& kinds) {
+  if (sizes.size() <= kSmallTensors) return sizes;
+  std::vector<int64_t> few;
+  for (size_t k = 0; k < kinds.first.size() && k < kSmallTensors; ++k) few.push_back(sizes[kinds.first[k]]);
+  few.push_back(sizes[kinds.first[0]]);
+  return few;
 }
 
 }  // namespace
@@ -90,14 +102,25 @@ Graph Shrink(const Graph& program) {
     const TensorType* type = DeclaredType(node.op);
     if (type == nullptr) continue;
     dims = std::max(dims, type->shape.size());
-    for (const Dim& dim : type->shape) extents.insert(dim.size);
+    for (const Dim& dim : type->shape) {
+      if (dim.bound()) extents.insert(dim.size);
+    }
+  }
+  Graph out = program;
+  for (auto& [symbol, sizes] : out.lists) {
+    sizes = FewOf(sizes, KindsOf(program));
+    extents.insert(sizes.begin(), sizes.end());
   }
   const auto cap = static_cast<int64_t>(std::pow(static_cast<double>(kSmallElements), 1.0 / static_cast<double>(dims)));
   const std::map<int64_t, int64_t> small = SmallExtents(extents, cap);
   const auto shrink = [&](TensorType& type) {
-    for (Dim& dim : type.shape) dim.size = small.at(dim.size);
+    for (Dim& dim : type.shape) {
+      if (dim.bound()) dim.size = small.at(dim.size);
+    }
   };
-  Graph out = program;
+  for (auto& [symbol, sizes] : out.lists) {
+    for (int64_t& size : sizes) size = small.at(size);
+  }
   for (Node& node : out.nodes) {
     if (auto* input = std::get_if<Input>(&node.op)) shrink(input->type);
     if (auto* state = std::get_if<State>(&node.op)) shrink(state->type);

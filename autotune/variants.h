@@ -38,7 +38,7 @@ std::string DigestOf(const VariantSet& set);
 VariantResult Describe(const Variant& variant);
 
 /// The same program with every large extent small and odd, so that all elements can be checked and tails are
-/// not multiples of anything: equal extents stay equal, and 0 and 1 what they are. Sizes are arguments of kernels, so
+/// not multiples of anything: equal extents stay equal, and 0 and 1 what they are; of a list a few tensors. Sizes are arguments of kernels, so
 /// these are the same kernels.
 Graph Shrink(const Graph& program);
 

@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "coconet/lists.h"
 #include "coconet/text.h"
 #include "coconet/workloads.h"
 #include "gmock/gmock.h"
@@ -78,15 +79,25 @@ TEST(Shrink, LeavesTheTinyAlone) {
   EXPECT_EQ(std::get<Input>(Shrink(Adam(1000)).nodes[0].op).type.shape[0].size, 999);
 }
 
+TEST(Shrink, TakesAFewTensorsOfAList) {
+  std::vector<int64_t> sizes(50, 1 << 20);
+  sizes[3] = 1;
+  sizes[7] = 12345;
+  const Graph small = Shrink(*BindSizes(*MakeWorkload("adam"), {{"N", sizes}}));
+  EXPECT_THAT(small.lists.at("N"), testing::ElementsAre(10005, 1, 10007, 10005));
+  EXPECT_TRUE(CheckLists(small).ok());
+}
+
 /// What makes the check at a small size worth something: the very same kernels.
 TEST(Shrink, GivesTheSameKernels) {
-  const Graph adam = Adam(1 << 24);
-  const absl::StatusOr<VariantSet> set = EnumerateVariants(adam, {.ranks = 2, .cores = 2});
-  ASSERT_TRUE(set.ok());
-  for (const Variant& v : set->variants) {
-    Schedule small = v.schedule;
-    small.graph = Shrink(v.schedule.graph);
-    EXPECT_EQ(Lower(v.schedule, v.config, 2)->source, Lower(small, v.config, 2)->source) << Describe(v).schedule;
+  for (const Graph& adam : {Adam(1 << 24), *BindSizes(*MakeWorkload("adam"), {{"N", {1 << 24, 1000, 1 << 20}}})}) {
+    const absl::StatusOr<VariantSet> set = EnumerateVariants(adam, {.ranks = 2, .cores = 2});
+    ASSERT_TRUE(set.ok());
+    for (const Variant& v : set->variants) {
+      Schedule small = v.schedule;
+      small.graph = Shrink(v.schedule.graph);
+      EXPECT_EQ(Lower(v.schedule, v.config, 2)->source, Lower(small, v.config, 2)->source) << Describe(v).schedule;
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,14 @@
 namespace coconet::bench {
 namespace {
 
+std::string SizeText(const BoundSize& size) {
+  if (!size.is_list) return CountText(size.sizes[0]);
+  const int64_t elements = std::accumulate(size.sizes.begin(), size.sizes.end(), int64_t{0});
+  return absl::StrCat(size.sizes.size(), " tensors, ", CountText(elements));
+}
+
 std::string SizesText(const Sizes& sizes) {
-  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) { absl::StrAppend(out, size.first, "=", CountText(size.second)); });
+  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) { absl::StrAppend(out, size.first, "=", SizeText(size.second)); });
 }
 
 }  // namespace

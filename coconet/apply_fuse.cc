@@ -5,6 +5,7 @@
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
 #include "coconet/kernel_phases.h"
+#include "coconet/lists.h"
 #include "coconet/operand_index.h"
 #include "coconet/rewrites.h"
 #include "coconet/steps.h"
@@ -18,12 +19,13 @@ using Kernels = std::vector<std::vector<NodeId>>;
 class Candidate {
  public:
   Candidate(const Graph& g, std::vector<TensorType> types, const Fuse& fuse)
-      : g_(g), types_(std::move(types)), fuse_(fuse), values_(AssignedValues(g)), inside_(g.nodes.size()) {
+      : g_(g), types_(std::move(types)), fuse_(fuse), values_(AssignedValues(g)), each_(EachNodes(g)), inside_(g.nodes.size()) {
     for (NodeId id : fuse.nodes) inside_[id] = true;
   }
 
   absl::Status Check() const {
     for (NodeId id : fuse_.nodes) RETURN_IF_ERROR(CheckMember(id));
+    RETURN_IF_ERROR(CheckTensors());
     RETURN_IF_ERROR(CheckIterationSpace());
     RETURN_IF_ERROR(CheckRounds());
     for (NodeId id : fuse_.nodes) {
@@ -46,7 +48,7 @@ class Candidate {
 
   absl::Status CheckMember(NodeId id) const {
     const bool is_declared = g_.nodes[id].inputs.empty();
-    if (is_declared || (IsScalar(id) && (As<Pointwise>(g_, id) || As<Cast>(g_, id)))) {
+    if (is_declared || (IsScalar(id) && IsComputation(g_.nodes[id].op))) {
       return Refuse(Text(id), " belongs to no kernel: every kernel loads or recomputes it where it needs it");
     }
     if (!IsKernelWork(g_, id)) return Refuse(Text(id), " is a launch of its own, not work of a kernel");
@@ -59,17 +61,28 @@ class Candidate {
   /// Scalars in a kernel are sums over its elements, or over all ranks' sums.
   absl::Status CheckScalar(NodeId id) const {
     if (FoldsAll(g_, types_, id)) return absl::OkStatus();
-    const NodeId operand = values_[g_.nodes[id].inputs.back()];
-    const auto* all_reduce = As<AllReduce>(g_, id);
-    if (all_reduce != nullptr && inside_[operand] && FoldsAll(g_, types_, operand)) {
-      if (all_reduce->kind == AcrossRanks(As<Fold>(g_, operand)->kind)) return absl::OkStatus();
-      return Refuse(Text(id), " reduces otherwise than ", Text(operand), " folds: that takes a second round");
+    const NodeId fold = FoldBelow(g_, types_, id);
+    if (fold >= 0 && inside_[fold]) {
+      if (As<AllReduce>(g_, id)->kind == AcrossRanks(As<Fold>(g_, fold)->kind)) return absl::OkStatus();
+      return Refuse(Text(id), " reduces otherwise than ", Text(fold), " folds: that takes a second round");
     }
     return Refuse(Text(id), " is a scalar, want tensors only");
   }
 
   /// What the node says about the kernel's elements: a fold its operand's shape, others their own.
   const Shape& ElementsOf(NodeId id) const { return types_[As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id].shape; }
+
+  /// A kernel works on what tensors share, or on each tensor.
+  absl::Status CheckTensors() const {
+    const auto elements = [&](NodeId id) { return !IsScalar(id) || As<Fold>(g_, id); };
+    const auto first = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(), elements);
+    for (NodeId id : fuse_.nodes) {
+      if (!elements(id) || each_[id] == each_[*first]) continue;
+      return Refuse("there is ", Text(id), each_[id] ? " of each tensor, and " : " of all tensors, and ", Text(*first),
+                    each_[*first] ? " of each" : " of all", ": want one of the two in a kernel");
+    }
+    return absl::OkStatus();
+  }
 
   absl::Status CheckIterationSpace() const {
     const IterationSpace space = SpaceOf(g_, types_, fuse_.nodes);
@@ -205,6 +218,7 @@ class Candidate {
   const std::vector<TensorType> types_;
   const Fuse& fuse_;
   const std::vector<NodeId> values_;
+  const std::vector<bool> each_;
   std::vector<bool> inside_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/lists.h"
 #include "coconet/rewrites.h"
 
 namespace coconet {
@@ -105,7 +106,7 @@ class Region {
 class Mover {
  public:
   Mover(const Graph& g, const std::vector<TensorType>& types, const Region& region)
-      : g_(g), types_(types), region_(region), out_{g.name, {}}, whole_(g.nodes.size(), -1), slices_(g.nodes.size(), -1) {}
+      : g_(g), types_(types), region_(region), out_{g.name, {}, g.lists}, whole_(g.nodes.size(), -1), slices_(g.nodes.size(), -1) {}
 
   Graph Run() {
     for (NodeId id = 0; id < g_.size(); ++id) Emit(id);
@@ -163,7 +164,8 @@ absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder) {
     return Refused(reorder, "no computation after ", NodeText(g, reorder.all_gather), " can be done on slices (",
                    Text(types[g.nodes[reorder.all_gather].inputs[0]]), ")");
   }
-  return TakeSlicesAtHand(Mover(g, types, region).Run());
+  ASSIGN_OR_RETURN(const Graph moved, TakeSlicesAtHand(Mover(g, types, region).Run()));
+  return TotalBeforeRanks(moved);
 }
 
 }  // namespace coconet

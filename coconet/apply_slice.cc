@@ -71,7 +71,7 @@ absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice) {
   // The gather reads what the state then holds, and is dropped when nothing needs it.
   std::set<NodeId> on_slices;  // the state's slices, and what is computed from them: need no shard
   const Rewritten sliced = Rewrite(g, [&](Graph& out, NodeId id, std::vector<NodeId> inputs) -> NodeId {
-    if (id == slice.state) return *on_slices.insert(out.Add(State{state->name, sliced_type})).first;
+    if (id == slice.state) return *on_slices.insert(out.Add(State{state->name, sliced_type, state->each})).first;
     if (id == update) return inputs[1];
     const bool of_slices = absl::c_any_of(inputs, [&](NodeId input) { return on_slices.contains(input); });
     if (of_slices && As<Shard>(g, id)) return inputs[0];

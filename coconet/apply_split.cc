@@ -3,6 +3,7 @@
 
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/lists.h"
 #include "coconet/rewrites.h"
 
 namespace coconet {
@@ -22,7 +23,7 @@ bool IsReplicated(const TensorType& type) {
 /// A slice takes part in an elementwise operation only where it is not broadcast flat.
 absl::StatusOr<Graph> Checked(const Split& split, absl::StatusOr<Graph> graph) {
   if (!graph.ok()) return Refused(split, "slices do not fit: ", graph.status().message());
-  return graph;
+  return TotalBeforeRanks(*graph);
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
     return Refused(split, NodeText(g, split.node), " has several results, want a fold of all dimensions");
   }
   std::vector<NodeId> renamed;
-  Graph out{g.name, {}};
+  Graph out{g.name, {}, g.lists};
   for (NodeId id = 0; id < g.size(); ++id) {
     std::vector<NodeId> inputs;
     for (NodeId input : g.nodes[id].inputs) inputs.push_back(renamed[input]);

@@ -28,7 +28,7 @@ std::vector<NodeId> Roots(const Graph& g) {
 }  // namespace
 
 Rewritten Canonicalize(const Graph& g) {
-  Rewritten r{{g.name, {}}, std::vector<NodeId>(g.nodes.size(), -1)};
+  Rewritten r{{g.name, {}, g.lists}, std::vector<NodeId>(g.nodes.size(), -1)};
   std::map<std::string, NodeId> emitted;  // by text of the operation
   for (NodeId root : Roots(g)) {
     // Operands before their users, depth first; the stack is explicit since graphs may be deep.

@@ -222,6 +222,9 @@ class Chain {
 ChunkFinder::ChunkFinder(const Schedule& s) : facts_(std::make_unique<const Facts>(s)) {}
 ChunkFinder::~ChunkFinder() = default;
 
-Chunks ChunkFinder::Of(const std::vector<NodeId>& chain) const { return Chain(*facts_, chain).Check(); }
+Chunks ChunkFinder::Of(const std::vector<NodeId>& chain) const {
+  if (!facts_->s.graph.lists.empty()) return {{}, "the program is over a list of tensors, whose launches are cut as they are"};
+  return Chain(*facts_, chain).Check();
+}
 
 }  // namespace coconet

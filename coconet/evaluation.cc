@@ -12,13 +12,24 @@ const Bounded& Evaluation::Of(NodeId result, int rank, absl::Span<const int64_t>
   lists_.emplace_back(indices.begin(), indices.end());
   Want(result, 0, rank);
   // Users come after their operands: one walk back finds what is needed, one walk forth computes it.
-  for (NodeId id = result; id >= 0; --id) {
-    for (const auto& [part, unused] : values_[id]) WantOperands(id, part);
+  for (auto node = values_.rbegin(); node != values_.rend(); ++node) {
+    const NodeId id = node->first;
+    for (const auto& [part, unused] : node->second) {
+      if (!IsKept(id) || !cache_.scalars.contains({id, part.second})) WantOperands(id, part);
+    }
   }
-  for (NodeId id = 0; id <= result; ++id) {
-    for (auto& [part, value] : values_[id]) value = Compute(id, part);
+  for (auto& [id, parts] : values_) {
+    for (auto& [part, value] : parts) value = IsKept(id) ? Kept(id, part) : Compute(id, part);
   }
   return Get(result, 0, rank);
+}
+
+Bounded Evaluation::Kept(NodeId id, const Part& part) {
+  const auto known = cache_.scalars.find({id, part.second});
+  if (known != cache_.scalars.end()) return known->second;
+  Bounded value = Compute(id, part);
+  if (value.size() == 1) cache_.scalars.emplace(std::pair(id, part.second), value);
+  return value;
 }
 
 void Evaluation::WantOperands(NodeId id, const Part& part) {

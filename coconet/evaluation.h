@@ -25,6 +25,7 @@ struct Evaluated {
 /// What is costly, and asked for again and again: results of folds, and rows and columns of matrix products' operands. By node and rank.
 struct EvaluationCache {
   std::map<std::pair<NodeId, int>, std::unordered_map<int64_t, BoundedValue>> folds;
+  std::map<std::pair<NodeId, int>, Bounded> scalars;  // computed ones
   struct Lines {
     std::unordered_map<int64_t, BoundedLine> rows, columns;
   };
@@ -36,7 +37,7 @@ struct EvaluationCache {
 /// of elements that is asked of it and, where it is Local, every rank. Used once.
 class Evaluation {
  public:
-  Evaluation(const Evaluated& e, EvaluationCache& cache) : e_(e), cache_(cache), values_(e.graph.nodes.size()) {}
+  Evaluation(const Evaluated& e, EvaluationCache& cache) : e_(e), cache_(cache) {}
 
   /// `rank` of the world.
   const Bounded& Of(NodeId result, int rank, absl::Span<const int64_t> indices);
@@ -51,10 +52,13 @@ class Evaluation {
     return {list, type(id).layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank)};
   }
   void Want(NodeId id, int list, int rank) { values_[id].try_emplace(PartOf(id, list, rank)); }
-  const Bounded& Get(NodeId id, int list, int rank) const { return values_[id].at(PartOf(id, list, rank)); }
+  const Bounded& Get(NodeId id, int list, int rank) const { return values_.at(id).at(PartOf(id, list, rank)); }
+  /// A scalar that is computed, whatever from: known after the first time.
+  bool IsKept(NodeId id) const { return type(id).shape.empty() && IsComputation(e_.graph.nodes[id].op); }
 
   void WantOperands(NodeId id, const Part& part);
   Bounded Compute(NodeId id, const Part& part);
+  Bounded Kept(NodeId id, const Part& part);
   Bounded AcrossRanks(ReduceKind kind, NodeId operand, const Part& part) const;
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
@@ -74,7 +78,7 @@ class Evaluation {
   const Evaluated& e_;
   EvaluationCache& cache_;
   std::vector<std::vector<int64_t>> lists_;      // 0: what was asked for
-  std::vector<std::map<Part, Bounded>> values_;  // by node; a key is there as soon as it is wanted
+  std::map<NodeId, std::map<Part, Bounded>> values_;  // of what is wanted
 };
 
 }  // namespace coconet

@@ -27,6 +27,7 @@ const Expression::CallRule Expression::kCalls[] = {
     {"mean", &Expression::MeanCall},
     {"amax", &Expression::AMaxCall},
     {"amin", &Expression::AMinCall},
+    {"total", &Expression::TotalCall},
     {"norm", &Expression::NormCall},
     {"softmax", &Expression::SoftmaxCall},
     {"layer_norm", &Expression::LayerNormCall},
@@ -106,6 +107,17 @@ Result Expression::FoldCall(FoldKind kind) {
   ASSIGN_OR_RETURN(const Tensor operand, Comparison());
   ASSIGN_OR_RETURN(std::vector<int> dims, Dims(operand));
   return program_.Add(Fold{kind, std::move(dims)}, {operand});
+}
+
+/// The kind may be left out: a sum.
+Result Expression::TotalCall() {
+  ReduceKind kind = ReduceKind::kSum;
+  if (words_.Peek(1).Is(",")) {
+    ASSIGN_OR_RETURN(kind, Kind());
+    RETURN_IF_ERROR(words_.Expect(","));
+  }
+  ASSIGN_OR_RETURN(const Tensor operand, Comparison());
+  return Total(operand, kind);
 }
 
 Result Expression::NormCall() {

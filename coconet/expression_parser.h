@@ -40,6 +40,7 @@ class Expression {
   Result MeanCall() { return FoldCall(FoldKind::kMean); }
   Result AMaxCall() { return FoldCall(FoldKind::kMax); }
   Result AMinCall() { return FoldCall(FoldKind::kMin); }
+  Result TotalCall();
   Result NormCall();
   Result SoftmaxCall();
   Result LayerNormCall();

@@ -8,6 +8,7 @@
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
 #include "coconet/kernel_phases.h"
+#include "coconet/lists.h"
 #include "coconet/steps.h"
 
 namespace coconet {
@@ -38,12 +39,12 @@ class Moves {
     };
     std::map<std::pair<NodeId, int>, NodeId> first_consumer;  // of a collective, in a stage
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (!IsFree(id) || !IsComputation(id)) continue;
+      if (!IsFree(id) || !Computes(id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
         NodeId other = values_[operand];
         if (elements_[other] != elements_[id] || FoldsAll(g_, types_, other)) continue;
         if (Communicates(g_, other)) other = first_consumer.try_emplace({other, stage[id]}, id).first->second;
-        const bool joins = IsFree(other) && IsComputation(other) && stage[other] == stage[id];
+        const bool joins = IsFree(other) && Computes(other) && stage[other] == stage[id];
         if (!joins) continue;
         const auto [low, high] = std::minmax({find(id), find(other)});
         group[high] = low;
@@ -52,7 +53,7 @@ class Moves {
     JoinFolds(stage, group, find);
     std::map<NodeId, std::vector<NodeId>> members;
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (IsFree(id) && IsComputation(id)) members[find(id)].push_back(id);
+      if (IsFree(id) && Computes(id)) members[find(id)].push_back(id);
     }
     std::vector<std::vector<NodeId>> groups;
     for (auto& [first, nodes] : members) groups.push_back(std::move(nodes));
@@ -69,9 +70,9 @@ class Moves {
     std::map<std::pair<NodeId, int>, NodeId> readers;  // of a declared tensor, in a stage: a fold's group if there is one
     for (bool of_folds : {true, false}) {
       for (NodeId id = 0; id < g_.size(); ++id) {
-        if (!IsFree(id) || !IsComputation(id) || folding.contains(find(id)) != of_folds) continue;
+        if (!IsFree(id) || !Computes(id) || folding.contains(find(id)) != of_folds) continue;
         for (NodeId operand : ValueOperands(g_, id)) {
-          if (!g_.nodes[operand].inputs.empty() || types_[operand].shape != elements_[id]) continue;
+          if (!g_.nodes[operand].inputs.empty() || types_[operand].shape != elements_[id].first) continue;
           const auto [first, is_new] = readers.try_emplace({operand, stage[id]}, id);
           if (is_new || elements_[first->second] != elements_[id] || !folding.contains(find(first->second))) continue;
           const auto [low, high] = std::minmax({find(id), find(first->second)});
@@ -111,17 +112,18 @@ class Moves {
 
  private:
   bool IsFree(NodeId id) const { return !grouped_[id] && (!types_[id].shape.empty() || FoldsAll(g_, types_, id)); }
-  bool IsComputation(NodeId id) const { return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty(); }
+  bool Computes(NodeId id) const { return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty(); }
   bool SameShape(NodeId id, const std::vector<NodeId>& nodes) const { return elements_[id] == elements_[nodes[0]]; }
 
   /// elements_[id]: the shape whose elements a kernel of the node runs over: of a fold its operand's, and of what is computed
   /// from folded rows that of the rows.
   void FindElements() {
+    const std::vector<bool> each = EachNodes(g_);
     std::vector<bool> of_rows(g_.nodes.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
-      elements_.push_back(types_[id].shape);
+      elements_.push_back({types_[id].shape, each[id]});
       if (As<Fold>(g_, id)) {
-        elements_[id] = types_[g_.nodes[id].inputs[0]].shape;
+        elements_[id] = {types_[g_.nodes[id].inputs[0]].shape, each[id]};
         of_rows[id] = FoldsRows(g_, types_, id);
         continue;
       }
@@ -241,8 +243,7 @@ class Moves {
     NodeSet nodes(core.begin(), core.end());
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!As<AllReduce>(g_, id) || grouped_[id]) continue;
-      const NodeId operand = values_[g_.nodes[id].inputs[0]];
-      if (FoldsAll(g_, types_, operand) && nodes.contains(operand)) nodes.insert(id);
+      if (const NodeId fold = FoldBelow(g_, types_, id); fold >= 0 && nodes.contains(fold)) nodes.insert(id);
     }
     return nodes;
   }
@@ -274,7 +275,7 @@ class Moves {
   const std::vector<NodeId> values_;
   std::vector<bool> grouped_;
   std::vector<TensorType> types_;
-  std::vector<Shape> elements_;  // by node
+  std::vector<std::pair<Shape, bool>> elements_;  // by node: their shape, and whether each tensor has them
 };
 
 }  // namespace

@@ -6,24 +6,42 @@
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/lists.h"
 
 namespace coconet {
 namespace {
-
-/// The shape that an operation holds; null for most.
-Shape* DeclaredShape(Op& op) {
-  if (auto* reshape = std::get_if<Reshape>(&op)) return &reshape->shape;
-  if (auto* input = std::get_if<Input>(&op)) return &input->type.shape;
-  if (auto* state = std::get_if<State>(&op)) return &state->type.shape;
-  return nullptr;
-}
 
 std::string KnownSymbols(const std::set<std::string>& symbols) {
   if (symbols.empty()) return "the program has no symbols";
   return absl::StrCat("the program's symbols are ", absl::StrJoin(symbols, ", "));
 }
 
+/// `sizes` are those of the program's symbols that have no list yet.
+absl::Status CheckGiven(const Graph& g, const std::set<std::string>& symbols, const Sizes& sizes) {
+  for (const std::string& symbol : symbols) {
+    if (sizes.contains(symbol) != g.lists.contains(symbol)) continue;
+    const absl::string_view what = sizes.contains(symbol) ? "the program has a list of them" : "no value is given";
+    return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": ", what));
+  }
+  for (const auto& [symbol, size] : sizes) {
+    if (!symbols.contains(symbol)) {
+      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": ", KnownSymbols(symbols)));
+    }
+    if (!size.is_list && size.sizes[0] < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": want 0 or more, have ", size.sizes[0]));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+Shape* DeclaredShape(Op& op) {
+  if (auto* reshape = std::get_if<Reshape>(&op)) return &reshape->shape;
+  if (auto* input = std::get_if<Input>(&op)) return &input->type.shape;
+  if (auto* state = std::get_if<State>(&op)) return &state->type.shape;
+  return nullptr;
+}
 
 std::vector<std::vector<NodeId>> Users(const Graph& g) {
   std::vector<std::vector<NodeId>> users(g.nodes.size());
@@ -59,23 +77,15 @@ absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
     for (Dim& dim : *shape) {
       if (dim.bound()) continue;
       symbols.insert(dim.symbol);
-      if (auto size = sizes.find(dim.symbol); size != sizes.end()) dim = Dim(size->second);
+      if (auto size = sizes.find(dim.symbol); size != sizes.end() && !size->second.is_list) dim = Dim(size->second.sizes[0]);
     }
   }
-  for (const std::string& symbol : symbols) {
-    if (!sizes.contains(symbol)) {
-      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": no value is given"));
-    }
-  }
+  RETURN_IF_ERROR(CheckGiven(g, symbols, sizes));
   for (const auto& [symbol, size] : sizes) {
-    if (!symbols.contains(symbol)) {
-      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": ", KnownSymbols(symbols)));
-    }
-    if (size < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": want 0 or more, have ", size));
-    }
+    if (size.is_list) bound.lists[symbol] = size.sizes;
   }
   RETURN_IF_ERROR(InferTypes(bound).status());  // sizes of declared and of computed tensors
+  RETURN_IF_ERROR(CheckLists(bound));
   return bound;
 }
 

@@ -19,12 +19,13 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-/// A program: operations in topological (storage) order. A value: nodes are never edited, passes
+/// A program: operations in topological (storage) order. With `lists` it stands for as many tensors as these have sizes (lists.h). A value: nodes are never edited, passes
 /// build a new graph. Invariant: nodes[i].inputs are all < i. Names of inputs, states and outputs
 /// are unique; a state is updated at most once.
 struct Graph {
   std::string name;
   std::vector<Node> nodes;
+  SizeLists lists = {};  // of symbols; one length
 
   NodeId Add(Op op, std::vector<NodeId> inputs = {}) {
     nodes.push_back({std::move(op), std::move(inputs)});
@@ -38,6 +39,9 @@ template <class T>
 const T* As(const Graph& g, NodeId id) {
   return std::get_if<T>(&g.nodes[id].op);
 }
+
+/// The shape that an operation holds; null for most.
+Shape* DeclaredShape(Op& op);
 
 /// users[id] = nodes that take id as an input, ascending.
 std::vector<std::vector<NodeId>> Users(const Graph& g);
@@ -56,7 +60,7 @@ struct Rewritten {
 /// Rebuilds `g` node by node. Emit(out, old_id, inputs already renamed) -> new id in `out`.
 template <class Emit>
 Rewritten Rewrite(const Graph& g, Emit emit) {
-  Rewritten r{{g.name, {}}, {}};
+  Rewritten r{{g.name, {}, g.lists}, {}};
   for (NodeId id = 0; id < g.size(); ++id) {
     std::vector<NodeId> inputs;
     for (NodeId i : g.nodes[id].inputs) inputs.push_back(r.renamed[i]);
@@ -71,8 +75,9 @@ Rewritten Rewrite(const Graph& g, Emit emit) {
 /// order of other nodes or by duplicates print the same text.
 Rewritten Canonicalize(const Graph& g);
 
-/// Replaces symbols by numbers. Fails when a symbol of the program has no value, a given name is not a
-/// symbol of the program, a size is negative, or the number of elements of a tensor overflows.
+/// Replaces symbols by numbers, or notes the lists that they are bound to. Fails when a symbol of the program has no value, a given
+/// name is not a symbol of the program or has a list already, a size is negative, the number of elements of a tensor overflows, or
+/// CheckLists does.
 absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes);
 
 }  // namespace coconet

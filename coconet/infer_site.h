@@ -49,6 +49,7 @@ absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
 
 // The rules of operations that do not work element by element (infer_structured.cc).
 absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op);
+absl::StatusOr<TensorType> InferTotal(const Site& site);
 absl::StatusOr<TensorType> InferDropout(const Site& site, const Dropout& op);
 absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op);
 absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op);

@@ -54,6 +54,13 @@ absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op) {
   return type;
 }
 
+absl::StatusOr<TensorType> InferTotal(const Site& site) {
+  const TensorType& type = site.type(0);
+  if (!type.shape.empty()) return site.Error("want a scalar, ", site.HaveOperands(), "; fold the tensor first");
+  if (type.dtype == DType::kBool) return site.Error("want a number, ", site.HaveOperands(), "; use cast");
+  return Read(type);
+}
+
 absl::StatusOr<TensorType> InferDropout(const Site& site, const Dropout& op) {
   if (!IsFloat(site.type(0).dtype)) return site.Error("want floats, ", site.HaveOperands(), "; use cast");
   if (!(op.rate >= 0 && op.rate < 1)) return site.Error("want a rate from 0 to below 1, have ", NumberText(op.rate));

@@ -30,7 +30,7 @@ class Phases {
   /// In a kernel of scalars only they are its elements.
   bool IsScalar(NodeId id) const { return has_elements_ && types_[id].shape.empty(); }
   /// A computation on scalars, which belongs to no step.
-  bool IsRecomputed(NodeId id) const { return types_[id].shape.empty() && (As<Pointwise>(g_, id) || As<Cast>(g_, id)); }
+  bool IsRecomputed(NodeId id) const { return types_[id].shape.empty() && coconet::IsComputation(g_.nodes[id].op); }
 
   /// Values that other steps take, and values that an update here keeps in its state.
   void FindKept() {
@@ -157,6 +157,20 @@ Shape IterationSpace::rows() const {
 
 bool FoldsAll(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
   return As<Fold>(g, id) != nullptr && types[id].shape.empty();
+}
+
+NodeId FoldBelow(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+  const auto* all_reduce = As<AllReduce>(g, id);
+  if (all_reduce == nullptr) return -1;
+  const auto value = [&](NodeId node) {
+    while (As<Update>(g, node)) node = g.nodes[node].inputs[1];
+    return node;
+  };
+  NodeId operand = value(g.nodes[id].inputs[0]);
+  if (const auto* total = As<Total>(g, operand); total != nullptr && total->kind == all_reduce->kind) {
+    operand = value(g.nodes[operand].inputs[0]);
+  }
+  return FoldsAll(g, types, operand) ? operand : -1;
 }
 
 bool FoldsLastDims(const Graph& g, const std::vector<TensorType>& types, NodeId id) {

@@ -27,6 +27,9 @@ bool FoldsRows(const Graph& g, const std::vector<TensorType>& types, NodeId id);
 /// A Fold to a scalar.
 bool FoldsAll(const Graph& g, const std::vector<TensorType>& types, NodeId id);
 
+/// The fold to a scalar that AllReduce `id` sums up over ranks as it folds, over all tensors too where a Total is between them; -1: none.
+NodeId FoldBelow(const Graph& g, const std::vector<TensorType>& types, NodeId id);
+
 /// One pass over a kernel's elements:
 ///   on slices: reduce the operands of its ReduceScatters over all ranks, compute, store, and push the operands of its
 ///              AllGathers to every rank, element by element of this rank's slice;

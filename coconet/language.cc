@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/lists.h"
 
 namespace coconet {
 namespace {
@@ -14,6 +15,7 @@ using AllReduceOp = struct AllReduce;
 using ReduceScatterOp = struct ReduceScatter;
 using AllGatherOp = struct AllGather;
 using UpdateOp = struct Update;
+using TotalOp = struct Total;
 using DropoutOp = struct Dropout;
 using MatMulOp = struct MatMul;
 using TransposeOp = struct Transpose;
@@ -53,6 +55,24 @@ Tensor Program::State(absl::string_view name, DType dtype, Shape shape, Layout l
 
 Tensor Program::Scalar(absl::string_view name, DType dtype) { return Input(name, dtype, {}, Layout::Replicated()); }
 
+Tensor Program::Each(Tensor declared) {
+  if (!status_.ok()) return Tensor(Tensor::Kind::kMistake, this, -1);
+  Op* op = declared.is_node() && declared.program_ == this ? &graph_.nodes[declared.id_].op : nullptr;
+  if (auto* input = op == nullptr ? nullptr : std::get_if<coconet::Input>(op)) {
+    input->each = true;
+  } else if (auto* state = op == nullptr ? nullptr : std::get_if<coconet::State>(op)) {
+    state->each = true;
+  } else {
+    return Mistake("each: want an input or a state of this program");
+  }
+  return declared;
+}
+
+void Program::Sizes(absl::string_view symbol, std::vector<int64_t> sizes) {
+  if (graph_.lists.try_emplace(std::string(symbol), std::move(sizes)).second) return;
+  Mistake(absl::StrCat("sizes of ", symbol, ": given twice"));
+}
+
 Tensor Program::Constant(double value, DType dtype) { return AddNode(Const{value, dtype}); }
 
 Tensor Program::world(std::optional<DType> dtype) {
@@ -65,7 +85,9 @@ void Program::Output(absl::string_view name, Tensor value) { Add(coconet::Output
 absl::StatusOr<Graph> Program::graph() const {
   RETURN_IF_ERROR(status_);
   for (NodeId id = 0; id < graph_.size(); ++id) {
-    if (As<UpdateOp>(graph_, id) || As<coconet::Output>(graph_, id)) return graph_;
+    if (!As<UpdateOp>(graph_, id) && !As<coconet::Output>(graph_, id)) continue;
+    RETURN_IF_ERROR(CheckLists(graph_));
+    return graph_;
   }
   return absl::InvalidArgumentError("the program updates no state and has no output");
 }
@@ -195,6 +217,8 @@ Tensor Sum(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::k
 Tensor Mean(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMean, std::move(dims)}, {a}); }
 Tensor AMax(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMax, std::move(dims)}, {a}); }
 Tensor AMin(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMin, std::move(dims)}, {a}); }
+
+Tensor Total(Tensor a, ReduceKind kind) { return Structured(TotalOp{kind}, {a}); }
 
 namespace {
 

@@ -67,6 +67,10 @@ class Program {
   Tensor State(absl::string_view name, DType dtype, Shape shape, Layout layout = Layout::Auto());
   /// A replicated 0-dimensional input, read at every run (learning rate, step number).
   Tensor Scalar(absl::string_view name, DType dtype = DType::kF32);
+  /// `declared`, an input or state just declared, is there once a tensor of a list, whatever its shape (lists.h).
+  Tensor Each(Tensor declared);
+  /// `symbol` is bound to a list of sizes, one a tensor.
+  void Sizes(absl::string_view symbol, std::vector<int64_t> sizes);
   Tensor Constant(double value, DType dtype);
   /// Number of ranks; without `dtype` it takes that of the operand it meets.
   Tensor world(std::optional<DType> dtype = std::nullopt);
@@ -132,6 +136,8 @@ Tensor Sum(Tensor a, std::vector<int> dims = {});
 Tensor Mean(Tensor a, std::vector<int> dims = {});
 Tensor AMax(Tensor a, std::vector<int> dims = {});
 Tensor AMin(Tensor a, std::vector<int> dims = {});
+/// Over the tensors of a list, of a scalar that each has; of a single tensor the scalar itself.
+Tensor Total(Tensor a, ReduceKind kind = ReduceKind::kSum);
 // Composed of the above; with an AllReduce where slices make it necessary.
 Tensor Norm(Tensor a);                       // sqrt(sum of squares) of the whole tensor
 Tensor Softmax(Tensor a);                    // over the last dimension

@@ -30,6 +30,10 @@ ReduceKind AcrossRanks(FoldKind kind) {
   return kind == FoldKind::kMin ? ReduceKind::kMin : ReduceKind::kSum;
 }
 
+bool IsComputation(const Op& op) {
+  return std::holds_alternative<Pointwise>(op) || std::holds_alternative<Cast>(op) || std::holds_alternative<Total>(op);
+}
+
 std::string OpText(const Op& op) {
   return std::visit(Match{
                         [](const Input& o) { return absl::StrCat("input @", o.name); },
@@ -39,6 +43,7 @@ std::string OpText(const Op& op) {
                         [](const Pointwise& o) { return std::string(Info(o.fn).name); },
                         [](const Cast&) { return std::string("cast"); },
                         [](const Fold& o) { return std::string(Name(o.kind)); },
+                        [](const Total&) { return std::string("total"); },
                         [](const Dropout&) { return std::string("dropout"); },
                         [](const MatMul&) { return std::string("matmul"); },
                         [](const Transpose&) { return std::string("transpose"); },
@@ -76,13 +81,14 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
   const auto text = [](absl::string_view view) { return std::string(view); };
   return std::visit(
       Match{
-          [&](const Input& o) { return absl::StrCat("input ", o.name, " : ", Text(o.type)); },
-          [&](const State& o) { return absl::StrCat("state ", o.name, " : ", Text(o.type)); },
+          [&](const Input& o) { return absl::StrCat("input ", o.name, " : ", Text(o.type), o.each ? " each" : ""); },
+          [&](const State& o) { return absl::StrCat("state ", o.name, " : ", Text(o.type), o.each ? " each" : ""); },
           [&](const Const& o) { return call({NumberText(o.value), text(Name(o.dtype))}); },
           [&](const WorldSize& o) { return call({text(Name(o.dtype))}); },
           [&](const Pointwise&) { return call(); },
           [&](const Cast& o) { return call({text(Name(o.dtype))}); },
           [&](const Fold& o) { return call({}, DimTexts(o.dims)); },
+          [&](const Total& o) { return call({text(Name(o.kind))}); },
           [&](const Dropout& o) {
             std::vector<std::string> numbers = {NumberText(o.rate)};
             if (o.stream != 0) numbers.push_back(absl::StrCat(o.stream));

@@ -51,8 +51,10 @@ double EvalPointwise(Pw fn, DType operands, const double* args);
 // ---- Operations -------------------------------------------------------------------------------
 // Inputs of each are in the comment; types are inferred (infer.h).
 
-struct Input         { std::string name; TensorType type; bool operator==(const Input&) const = default; };      // ()
-struct State         { std::string name; TensorType type; bool operator==(const State&) const = default; };      // () yields the value before the step
+// `each`: there is one a tensor of a list, though the shape mentions no symbol that is bound to a list (lists.h).
+
+struct Input         { std::string name; TensorType type; bool each = false; bool operator==(const Input&) const = default; };  // ()
+struct State         { std::string name; TensorType type; bool each = false; bool operator==(const State&) const = default; };  // () yields the value before the step
 struct Const         { double value = 0; DType dtype{};   bool operator==(const Const&) const = default; };      // () scalar
 struct WorldSize     { DType dtype{};                     bool operator==(const WorldSize&) const = default; };  // () scalar: number of ranks
 struct Pointwise     { Pw fn{};                           bool operator==(const Pointwise&) const = default; };  // (a, ...) NumPy broadcasting
@@ -63,6 +65,8 @@ enum class FoldKind : uint8_t { kSum, kMean, kMax, kMin };
 /// (a): the dimensions, ascending, become 1; all of them (none named): a scalar. Of a tensor sliced over one of them the result is
 /// Local, what the rank's part contributes: its sum, its sum over the whole count, its extremum.
 struct Fold          { FoldKind kind{}; std::vector<int> dims; bool operator==(const Fold&) const = default; };
+/// (a), a scalar of which there is one a tensor of a list: their sum, greatest or least; of a single tensor the scalar itself.
+struct Total         { ReduceKind kind{};                 bool operator==(const Total&) const = default; };
 /// (a, seed): 0 with probability `rate`, else a / (1 - rate). Element i of the global tensor, row major, is kept when word i % 4 of
 /// Philox4x32-10 (Salmon et al., SC'11) is at least rate * 2^32, with the counter (i / 4, stream) and the key `seed`, an i64 scalar.
 struct Dropout       { double rate = 0; int64_t stream = 0; bool operator==(const Dropout&) const = default; };
@@ -84,13 +88,16 @@ struct Send          { int shift = 1;                     bool operator==(const 
 struct Update        {                                    bool operator==(const Update&) const = default; };     // (state, value): assigns in place, yields value
 struct Output        { std::string name;                  bool operator==(const Output&) const = default; };     // (a) yields nothing
 
-using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Fold, Dropout, MatMul, Transpose, Reshape, SubTensor,
+using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Fold, Total, Dropout, MatMul, Transpose, Reshape, SubTensor,
                         AllReduce, ReduceScatter, AllGather, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 /// "sum", "mean", "amax", "amin": as in NumPy.
 absl::string_view Name(FoldKind kind);
 /// What reduces the contributions of several ranks: their sum, also for means.
 ReduceKind AcrossRanks(FoldKind kind);
+
+/// What computes values from those of the same place; of scalars, every kernel that needs the result recomputes it.
+bool IsComputation(const Op& op);
 
 /// "all_reduce", "add", "input @g": for messages.
 std::string OpText(const Op& op);

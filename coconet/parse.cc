@@ -26,6 +26,7 @@ class Parser {
   absl::Status Version();
   absl::Status Statement();
   absl::Status ProgramName();
+  absl::Status SizeList();
   absl::Status Declaration(bool is_state);
   absl::Status OutputOf();
   absl::Status Assignment();
@@ -61,13 +62,14 @@ absl::StatusOr<Graph> Parser::Finish() const {
 absl::Status Parser::Statement() {
   if (words_.Peek(1).Is("=")) return Assignment();
   if (words_.Accept("program")) return ProgramName();
+  if (words_.Accept("sizes")) return SizeList();
   if (words_.Accept("input")) return Declaration(/*is_state=*/false);
   if (words_.Accept("state")) return Declaration(/*is_state=*/true);
   if (words_.Accept("output")) return OutputOf();
   if (words_.Peek().Is("update") && words_.Peek(1).Is("(")) {
     return ParseCall(words_, values_, program()).status();
   }
-  return words_.Expected("program, input, state, output, update(...) or <name> =");
+  return words_.Expected("program, sizes, input, state, output, update(...) or <name> =");
 }
 
 absl::Status Parser::Version() {
@@ -93,14 +95,31 @@ absl::Status Parser::ProgramName() {
   return absl::OkStatus();
 }
 
+absl::Status Parser::SizeList() {
+  ASSIGN_OR_RETURN(const std::string symbol, words_.Name("the symbol's name"));
+  RETURN_IF_ERROR(words_.Expect("="));
+  std::vector<int64_t> sizes;
+  do {
+    int64_t size = 0;
+    if (words_.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words_.Peek().text, &size)) {
+      return words_.Expected("the size of a tensor");
+    }
+    words_.Take();
+    sizes.push_back(size);
+  } while (words_.Accept(","));
+  program().Sizes(symbol, std::move(sizes));
+  return absl::OkStatus();
+}
+
 absl::Status Parser::Declaration(bool is_state) {
   ASSIGN_OR_RETURN(const std::string name, words_.Name(is_state ? "the state's name" : "the input's name"));
   RETURN_IF_ERROR(words_.Expect(":"));
   ASSIGN_OR_RETURN(const DType dtype, ParseDTypeWord(words_));
   ASSIGN_OR_RETURN(const Shape shape, ParseShape(words_));
   ASSIGN_OR_RETURN(const Layout layout, ParseLayout(is_state, shape));
-  return Define(name, is_state ? program().State(name, dtype, shape, layout)
-                               : program().Input(name, dtype, shape, layout));
+  Tensor declared = is_state ? program().State(name, dtype, shape, layout) : program().Input(name, dtype, shape, layout);
+  if (words_.Accept("each")) declared = program().Each(declared);
+  return Define(name, declared);
 }
 
 absl::Status Parser::OutputOf() {
@@ -128,8 +147,9 @@ absl::Status Parser::Define(absl::string_view name, Tensor value) {
 }
 
 absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
-  if (words_.Peek().kind == Token::Kind::kEnd && is_state) return Layout::Auto();
-  if (words_.Peek().kind == Token::Kind::kEnd && shape.empty()) return Layout::Replicated();
+  const bool open = words_.Peek().kind == Token::Kind::kEnd || words_.Peek().Is("each");
+  if (open && is_state) return Layout::Auto();
+  if (open && shape.empty()) return Layout::Replicated();
   if (words_.Accept("local")) return Layout::Local();
   if (words_.Accept("replicated")) return Layout::Replicated();
   if (words_.Accept("auto")) return Layout::Auto();

@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "coconet/text.h"
 
 namespace coconet {
@@ -6,6 +7,7 @@ namespace coconet {
 std::string Print(const Graph& g) {
   std::string text = "coconet 1\n";
   if (!g.name.empty()) absl::StrAppend(&text, "program ", g.name, "\n");
+  for (const auto& [symbol, sizes] : g.lists) absl::StrAppend(&text, "sizes ", symbol, " = ", absl::StrJoin(sizes, ", "), "\n");
   for (NodeId id = 0; id < g.size(); ++id) absl::StrAppend(&text, NodeText(g, id), "\n");
   return text;
 }

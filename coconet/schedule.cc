@@ -13,6 +13,7 @@
 #include "coconet/base/status.h"
 #include "coconet/chunks.h"
 #include "coconet/infer.h"
+#include "coconet/lists.h"
 #include "coconet/rewrites.h"
 #include "coconet/steps.h"
 #include "coconet/text.h"
@@ -129,7 +130,7 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
 
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
   RETURN_IF_ERROR(InferTypes(program).status());
-  Schedule schedule{Canonicalize(program).graph, {}, {}, {}};
+  Schedule schedule{Canonicalize(TotalBeforeRanks(program)).graph, {}, {}, {}};
   RETURN_IF_ERROR(WithContext(CheckHasOrder(schedule.graph), absl::StrCat("program ", program.name)));
   return schedule;
 }

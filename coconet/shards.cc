@@ -57,7 +57,7 @@ absl::StatusOr<Graph> TakeSlicesAtHand(const Graph& g) {
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
   std::map<int, Sharder> sharders;
   std::vector<NodeId> renamed;
-  Graph out{g.name, {}};
+  Graph out{g.name, {}, g.lists};
   for (NodeId id = 0; id < g.size(); ++id) {
     const NodeId operand = g.nodes[id].inputs.empty() ? -1 : g.nodes[id].inputs[0];
     if (const auto* shard = As<Shard>(g, id)) {

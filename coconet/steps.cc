@@ -8,6 +8,7 @@
 
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/kernel_phases.h"
 
 namespace coconet {
 namespace {
@@ -33,17 +34,28 @@ bool TakesAnother(const Graph& g, const std::vector<bool>& recomputed, NodeId va
   return false;
 }
 
+/// By node: its index in `kernels`, -1: in none.
+std::vector<int> KernelOf(const Graph& g, const std::vector<std::vector<NodeId>>& kernels) {
+  std::vector<int> kernel(g.nodes.size(), -1);
+  for (size_t k = 0; k < kernels.size(); ++k) {
+    for (NodeId id : kernels[k]) kernel[id] = static_cast<int>(k);
+  }
+  return kernel;
+}
+
 /// By node: in no step.
-std::vector<bool> RecomputedNodes(const Graph& g) {
+std::vector<bool> RecomputedNodes(const Graph& g, const std::vector<int>& kernel) {
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(g);
   CC_CHECK(types.ok());
   const std::vector<NodeId> values = AssignedValues(g);
   std::vector<bool> recomputed(g.nodes.size());
   for (NodeId id = 0; id < g.size(); ++id) {
     const bool is_source = g.nodes[id].inputs.empty();
-    const bool is_computation = As<Pointwise>(g, id) || As<Cast>(g, id);
+    const bool is_computation = IsComputation(g.nodes[id].op);
     recomputed[id] = is_source || (is_computation && (*types)[id].shape.empty());
     if (!Communicates(g, id)) continue;
+    const NodeId fold = FoldBelow(g, *types, id);
+    if (fold >= 0 && kernel[id] >= 0 && kernel[fold] == kernel[id]) continue;  // what it sums up is in no memory
     const NodeId operand = values[g.nodes[id].inputs[0]];
     recomputed[operand] = g.nodes[operand].inputs.empty();
   }
@@ -178,13 +190,10 @@ std::vector<int> Stages(const Graph& g) {
 Steps FindSteps(const Graph& g, const std::vector<std::vector<NodeId>>& kernels) {
   Steps steps;
   steps.nodes = kernels;
-  std::vector<bool> grouped(g.nodes.size());
-  for (const auto& kernel : kernels) {
-    for (NodeId id : kernel) grouped[id] = true;
-  }
-  const std::vector<bool> recomputed = RecomputedNodes(g);
+  const std::vector<int> kernel = KernelOf(g, kernels);
+  const std::vector<bool> recomputed = RecomputedNodes(g, kernel);
   for (NodeId id = 0; id < g.size(); ++id) {
-    if (!grouped[id] && !recomputed[id]) steps.nodes.push_back({id});
+    if (kernel[id] < 0 && !recomputed[id]) steps.nodes.push_back({id});
   }
   std::sort(steps.nodes.begin(), steps.nodes.end());
   steps.of.assign(g.nodes.size(), -1);

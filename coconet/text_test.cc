@@ -156,9 +156,9 @@ TEST(Parse, ProgramsDoSomething) {
 TEST(Parse, StatementsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("program late"), "line 5: the program's name comes once, before all other statements");
   EXPECT_EQ(ErrorOfLine("x + lr"),
-            "line 5: expected program, input, state, output, update(...) or <name> =, found 'x'");
+            "line 5: expected program, sizes, input, state, output, update(...) or <name> =, found 'x'");
   EXPECT_EQ(ErrorOfLine("update"),
-            "line 5: expected program, input, state, output, update(...) or <name> =, found 'update'");
+            "line 5: expected program, sizes, input, state, output, update(...) or <name> =, found 'update'");
   EXPECT_EQ(ErrorOfLine("update(m, x) + x"), "line 5: expected end of line, found '+'");
   EXPECT_EQ(ErrorOfLine("input"), "line 5: expected the input's name, found end of line");
   EXPECT_EQ(ErrorOfLine("state 3 : f32[]"), "line 5: expected the state's name, found '3'");
@@ -209,7 +209,7 @@ TEST(Parse, UnknownWordsGetSuggestions) {
   EXPECT_EQ(ErrorOfLine("z = %7"), "line 5: unknown name '%7'");
   EXPECT_EQ(ErrorOfLine("z = sqroot(x)"),
             "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, world, cast, all_reduce, "
-            "reduce_scatter, all_gather, sum, mean, amax, amin, norm, softmax, layer_norm, rms_norm, dropout, matmul, "
+            "reduce_scatter, all_gather, sum, mean, amax, amin, total, norm, softmax, layer_norm, rms_norm, dropout, matmul, "
             "transpose, reshape, slice, shard, broadcast, reduce, all_to_all, send, update, add, sub, mul, div, neg, abs, min, max, pow, sqrt, rsqrt, exp, log, "
             "tanh, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, select");
 }

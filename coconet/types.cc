@@ -25,6 +25,8 @@ std::string Text(const Shape& shape) {
                       "]");
 }
 
+std::string Text(const BoundSize& size) { return absl::StrJoin(size.sizes, ","); }
+
 std::string Text(const Layout& layout) {
   switch (layout.kind) {
     case Layout::Kind::kLocal: return "local";

@@ -3,8 +3,10 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,8 +30,22 @@ struct Dim {
 };
 using Shape = std::vector<Dim>;
 
-/// Values for symbols, e.g. {{"N", 1 << 24}}.
-using Sizes = std::map<std::string, int64_t>;
+/// What a symbol is bound to: one size, or a list of them, one a tensor. The program then runs on each tensor (lists.h).
+struct BoundSize {
+  std::vector<int64_t> sizes;
+  bool is_list = false;
+
+  template <std::integral T>
+  BoundSize(T n) : sizes{static_cast<int64_t>(n)} {}                                            // NOLINT: {{"N", 1024}}
+  BoundSize(std::initializer_list<int64_t> list) : sizes(list), is_list(true) {}                // NOLINT: {{"N", {1024, 4096}}}
+  BoundSize(std::vector<int64_t> list) : sizes(std::move(list)), is_list(true) {}               // NOLINT
+  bool operator==(const BoundSize&) const = default;
+};
+
+/// Values for symbols, e.g. {{"N", 1 << 24}}, {{"N", {1024, 4096}}}.
+using Sizes = std::map<std::string, BoundSize>;
+/// The lists that symbols are bound to.
+using SizeLists = std::map<std::string, std::vector<int64_t>>;
 
 /// How a tensor lies over the ranks.
 struct Layout {
@@ -64,6 +80,7 @@ std::string Text(const Dim& dim);            // "N", "1024"
 std::string Text(const Shape& shape);        // "[N, 1024]"; a scalar prints as "[]"
 std::string Text(const Layout& layout);      // "local", "replicated", "sliced(0)", "sliced(flat)", "auto"
 std::string Text(const TensorType& type);    // "f32[N] sliced(0)"
+std::string Text(const BoundSize& size);     // "1024", "1024,4096"
 std::string DimText(int dim);                // of a slicing: "0", "flat"
 
 bool IsBound(const Shape& shape);

@@ -1,5 +1,6 @@
 #include "coconet/workloads.h"
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/language.h"
+#include "coconet/model_shapes.h"
 #include "coconet/model_workloads.h"
 
 namespace coconet {
@@ -27,6 +29,12 @@ class Optimizer {
   Tensor Moment(absl::string_view name) { return program_.State(name, DType::kF32, {"N"}); }
   Tensor LearningRate() { return program_.Scalar("lr"); }
   Tensor StepNumber() { return program_.Scalar("step", DType::kF64); }
+
+  /// A state of the whole program, whatever the tensors.
+  Tensor SharedState(absl::string_view name) { return program_.State(name, DType::kF32, {}, Layout::Replicated()); }
+  Tensor Number(double value) { return program_.Constant(value, DType::kF32); }
+  /// A scalar of each tensor of a list.
+  Tensor ScalarOfTensor(absl::string_view name) { return program_.Each(program_.Scalar(name)); }
 
   /// Mean over the ranks, in f32: cast after the reduction, so that the narrow type crosses the link.
   Tensor MeanGradient() {
@@ -65,18 +73,32 @@ absl::StatusOr<Graph> Momentum(Optimizer& o, const WorkloadOptions& options) {
 struct AdamStep {
   Tensor lr;
   Tensor difference;
+  std::optional<Tensor> keep;  // whether the step is made; nothing: always
 };
 
+/// The gradient that a step is made with, of the mean over the ranks, and whether it is made: nothing, always.
+struct UsedGradient {
+  Tensor g;
+  std::optional<Tensor> keep = std::nullopt;
+};
+using GradientRule = UsedGradient (*)(Optimizer& o, const WorkloadOptions& options, Tensor mean);
+
+UsedGradient AsItIs(Optimizer&, const WorkloadOptions&, Tensor mean) { return {mean}; }
+
+/// `value`, or in a step that is not made what was there before.
+Tensor Kept(const UsedGradient& used, Tensor value, Tensor before) { return used.keep.has_value() ? Select(*used.keep, value, before) : value; }
+
 /// `scale` is what the factor of the first moment is scaled by: the learning rate, or 1.
-AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options, std::optional<double> scale = std::nullopt) {
+AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options, std::optional<double> scale = std::nullopt, GradientRule rule = AsItIs) {
   const Tensor m = o.Moment("m"), v = o.Moment("v"), lr = o.LearningRate(), step = o.StepNumber();
-  const Tensor g = o.MeanGradient();
-  const Tensor m1 = Update(m, options.beta1 * m + (1 - options.beta1) * g);
-  const Tensor v1 = Update(v, options.beta2 * v + (1 - options.beta2) * (g * g));
+  const UsedGradient used = rule(o, options, o.MeanGradient());
+  const Tensor g = used.g;
+  const Tensor m1 = Update(m, Kept(used, options.beta1 * m + (1 - options.beta1) * g, m));
+  const Tensor v1 = Update(v, Kept(used, options.beta2 * v + (1 - options.beta2) * (g * g), v));
   const Tensor c1 = CastTo(DType::kF32, 1 / (1 - Pow(options.beta1, step)));
   const Tensor c2 = CastTo(DType::kF32, 1 / (1 - Pow(options.beta2, step)));
   const Tensor factor = scale.has_value() ? *scale * c1 : lr * c1;
-  return {lr, factor * m1 / (Sqrt(v1 * c2) + options.eps)};
+  return {lr, factor * m1 / (Sqrt(v1 * c2) + options.eps), used.keep};
 }
 
 absl::StatusOr<Graph> Adam(Optimizer& o, const WorkloadOptions& options) {
@@ -98,6 +120,43 @@ absl::StatusOr<Graph> Lamb(Optimizer& o, const WorkloadOptions& options) {
   return o.Finish(o.weights() - step.lr * ratio * r);
 }
 
+/// Gradients scaled down to a norm of at most `max_norm`, taken over all tensors.
+UsedGradient Clipped(Optimizer&, const WorkloadOptions& options, Tensor mean) {
+  const Tensor norm = Sqrt(Total(Sum(mean * mean)));
+  return {mean * Min(options.max_norm / (norm + 1e-6), 1)};
+}
+
+absl::StatusOr<Graph> Clip(Optimizer& o, const WorkloadOptions& options) {
+  const AdamStep step = StepOfAdam(o, options, std::nullopt, Clipped);
+  const Tensor decay = step.lr * options.weight_decay * o.weights();
+  return o.Finish(o.weights() - (step.difference + decay));
+}
+
+/// AdamW with a decay of each tensor: 0 for those of the groups without.
+absl::StatusOr<Graph> Groups(Optimizer& o, const WorkloadOptions& options) {
+  const Tensor decay = o.ScalarOfTensor("wd");
+  const AdamStep step = StepOfAdam(o, options);
+  return o.Finish(o.weights() - (step.difference + step.lr * decay * o.weights()));
+}
+
+/// Gradients of a loss that was multiplied by `scale`. No tensor is changed in a step where any gradient on any rank is infinite or
+/// no number: their sum over the ranks then is, too. The scale is halved after such a step, and doubled after many others.
+UsedGradient Unscaled(Optimizer& o, const WorkloadOptions& options, Tensor mean) {
+  const Tensor scale = o.SharedState("scale"), good = o.SharedState("good");
+  const Tensor bad = Total(AMax(Select(Abs(mean) < std::numeric_limits<double>::infinity(), o.Number(0), 1)), ReduceKind::kMax);
+  const Tensor keep = bad < 0.5;
+  const Tensor more = good + 1;
+  const Tensor grows = more >= options.growth_steps;
+  Update(scale, Select(keep, Select(grows, 2 * scale, scale), 0.5 * scale));
+  Update(good, Select(keep, Select(grows, o.Number(0), more), 0));
+  return {mean / scale, keep};
+}
+
+absl::StatusOr<Graph> LossScale(Optimizer& o, const WorkloadOptions& options) {
+  const AdamStep step = StepOfAdam(o, options, std::nullopt, Unscaled);
+  return o.Finish(Select(*step.keep, o.weights() - step.difference, o.weights()));
+}
+
 struct WorkloadRow {
   WorkloadInfo info;
   absl::StatusOr<Graph> (*optimizer)(Optimizer&, const WorkloadOptions&) = nullptr;
@@ -106,7 +165,9 @@ struct WorkloadRow {
 
 const std::vector<WorkloadRow>& Rows() {
   const auto optimizer = [](absl::string_view name, absl::string_view description) {
-    return WorkloadInfo{name, description, true, {{"default", {{"N", int64_t{1} << 20}}}}};
+    WorkloadInfo info{name, description, true, {{"default", {{"N", int64_t{1} << 20}}}}};
+    for (const std::string& model : ModelNames()) info.presets.push_back({model, {{"N", *ModelSizes(model)}}});
+    return info;
   };
   static const std::vector<WorkloadRow> rows = {
       {optimizer("sgd", "p <- p - lr*G"), Sgd},
@@ -114,6 +175,9 @@ const std::vector<WorkloadRow>& Rows() {
       {optimizer("adam", "Adam, moments with bias correction"), Adam},
       {optimizer("adamw", "Adam with decoupled weight decay"), AdamW},
       {optimizer("lamb", "LAMB: Adam's step scaled by norm(p) / norm(step)"), Lamb},
+      {optimizer("clip", "AdamW with the gradients' norm over all tensors clipped"), Clip},
+      {optimizer("groups", "AdamW with a weight decay of each tensor, wd"), Groups},
+      {optimizer("loss_scale", "Adam of a scaled loss; no tensor changes where any gradient is inf or nan"), LossScale},
       {{"attention", "y = dropout(sum over ranks of x.w + b) + r, x.w of the attention's output", false, AttentionSizes()}, nullptr, Epilogue},
       {{"mlp", "the same of the MLP's second product, K = 4H", false, MlpSizes()}, nullptr, Epilogue},
       {{"sequence", "sequence parallelism: gather, two products, scatter", false, SequenceSizes()}, nullptr, SequenceParallel},

@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// Data-parallel optimizers are over one flat parameter vector of N elements. Names of tensors: input
+/// Data-parallel optimizers are over one flat parameter vector of N elements, or, where N is bound to a list, over as many. Names of tensors: input
 /// `g` (Local gradient), state `p` (Replicated weights as the model reads them), states `m`, `v`
 /// (Auto), scalars `lr` (f32) and `step` (f64, 1 at the first step); each where the formula has it.
 struct WorkloadOptions {
@@ -18,6 +18,8 @@ struct WorkloadOptions {
   /// copy `w` (Auto) is updated; `p` is w rounded.
   DType dtype = DType::kF32;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01, momentum = 0.9;
+  double max_norm = 1;          // clip: of the gradients of all tensors
+  double growth_steps = 2000;   // loss_scale: good steps after which the scale doubles
 };
 
 /// Sizes that were published, or that are handy.
@@ -33,7 +35,7 @@ struct WorkloadInfo {
   std::vector<SizePreset> presets;  // the first is the default
 };
 
-/// Optimizers: sgd, momentum, adam, adamw, lamb. Of model and pipeline parallelism: attention, mlp, sequence, pipeline. The maths is in
+/// Optimizers: sgd, momentum, adam, adamw, lamb, clip, groups, loss_scale. Of model and pipeline parallelism: attention, mlp, sequence, pipeline. The maths is in
 /// docs/language.md; bias correction is in f64.
 std::vector<WorkloadInfo> Workloads();
 

@@ -1,9 +1,15 @@
 #include "coconet/workloads.h"
 
+#include <limits>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "coconet/infer.h"
+#include "coconet/interpreter.h"
+#include "coconet/lists.h"
+#include "coconet/model_shapes.h"
 #include "coconet/text.h"
 #include "gtest/gtest.h"
 
@@ -26,14 +32,14 @@ std::string Canonical(const std::string& text) {
 TEST(Workloads, AreListed) {
   std::vector<std::string> names;
   for (const WorkloadInfo& info : Workloads()) names.emplace_back(info.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "attention", "mlp", "sequence", "pipeline"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip", "groups", "loss_scale", "attention", "mlp", "sequence", "pipeline"}));
 }
 
 TEST(Workloads, UnknownOnesAreNotFound) {
   EXPECT_EQ(
       MakeWorkload("adan").status(),
       absl::NotFoundError("unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, adam, adamw, lamb, "
-                          "attention, mlp, sequence, pipeline"));
+                          "clip, groups, loss_scale, attention, mlp, sequence, pipeline"));
   EXPECT_EQ(MakeWorkload("adam", {.dtype = DType::kF64}).status(),
             absl::InvalidArgumentError("workload adam: want dtype f32, or f16 or bf16 for mixed precision, have f64"));
 }
@@ -68,6 +74,58 @@ a = sqrt(sum(p * p))
 b = sqrt(sum(r * r))
 update(p, p - lr * select(a > 0, select(b > 0, a / b, const(1, f32)), const(1, f32)) * r)
 )"));
+}
+
+TEST(Workloads, Clip) {
+  EXPECT_EQ(TextOf("clip"), Canonical(R"(coconet 1
+program clip
+input g : f32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+state v : f32[N]
+input lr : f32[]
+input step : f64[]
+G = all_reduce(sum, g) * (1 / world(f32))
+C = G * min(1 / (sqrt(total(sum(G * G))) + 1e-6), 1)
+m1 = update(m, 0.9 * m + (1 - 0.9) * C)
+v1 = update(v, 0.999 * v + (1 - 0.999) * (C * C))
+c1 = cast(f32, 1 / (1 - pow(0.9, step)))
+c2 = cast(f32, 1 / (1 - pow(0.999, step)))
+update(p, p - (lr * c1 * m1 / (sqrt(v1 * c2) + 1e-8) + lr * 0.01 * p))
+)"));
+}
+
+TEST(Workloads, GroupsHaveADecayOfEachTensor) {
+  const std::string text = TextOf("groups");
+  EXPECT_NE(text.find("input wd : f32[] replicated each\n"), std::string::npos) << text;
+}
+
+TEST(Workloads, LossScaleSkipsTheStepOfAllTensors) {
+  const Graph program = Expand(BindSizes(MakeWorkload("loss_scale").value(), {{"N", {3, 2}}}).value());
+  const Interpreter interpreter = Interpreter::Create(program, 2).value();
+  for (const double bad : {0.5, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    const auto source = [&](const std::string& name, int rank, int64_t index) {
+      if (name == "scale") return 8.0;
+      if (name == "step" || name == "good") return 1.0;
+      return name == "g.1" && rank == 1 && index == 0 ? bad : 0.25;
+    };
+    const bool skips = bad != 0.5;
+    for (const char* state : {"p.0", "p.1", "m.0", "m.1", "v.0"}) {
+      EXPECT_EQ(interpreter.Evaluate(state, 0, {1}, source)->value[0] == 0.25, skips) << state << " with " << bad;
+    }
+    EXPECT_EQ(interpreter.Evaluate("scale", 0, {0}, source)->value[0], skips ? 4 : 8);
+    EXPECT_EQ(interpreter.Evaluate("good", 0, {0}, source)->value[0], skips ? 0 : 2);
+  }
+}
+
+TEST(ModelSizes, AreThePublishedOnes) {
+  const auto total = [](const std::vector<int64_t>& sizes) { return std::accumulate(sizes.begin(), sizes.end(), int64_t{0}); };
+  EXPECT_EQ(ModelSizes("bert-large")->size(), 396u);
+  EXPECT_EQ(total(*ModelSizes("bert-large")), 335'707'968);
+  EXPECT_EQ(ModelSizes("gpt2")->size(), 148u);
+  EXPECT_EQ(total(*ModelSizes("gpt2")), 124'439'808);
+  EXPECT_EQ(ModelSizes("gpt9"), std::nullopt);
+  for (const std::string& name : ModelNames()) EXPECT_TRUE(ModelSizes(name).has_value()) << name;
 }
 
 TEST(Workloads, Attention) {

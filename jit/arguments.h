@@ -13,32 +13,57 @@ namespace coconet {
 
 /// The arguments of one kernel while it is being written: names for the text, words for the plan. Names count
 /// in order of first use, so that kernels that differ only in which buffers they work on have one text.
+///
+/// A kernel over the tensors of a list has a table with a row of words a tensor besides, `Each`, which its text sees as `e`.
 class Arguments {
  public:
+  Arguments() = default;
+  /// `each`: by buffer, whether each tensor has one; must outlive this. `over_tensors`: the kernel's elements are those of tensors, so
+  /// its numbers differ from tensor to tensor.
+  Arguments(const std::vector<bool>& each, bool over_tensors) : each_(&each), over_tensors_(over_tensors) {}
+
   /// This rank's copy of a buffer: a local pointer, e.g. "own2".
   std::string Own(int buffer, DType dtype);
-  /// The table of all ranks' copies, e.g. "p.b2".
+  /// The table of all ranks' copies, e.g. "p.b2", "e.b2".
   std::string Peers(int buffer, DType dtype);
-  /// A named integer, "p.<name>"; once a name.
+  /// A named integer of the elements, "p.<name>", "e.<name>"; once a name.
   std::string Integer(absl::string_view name, int64_t value);
-  /// A member of any other type whose words are `words`, "p.<name>"; once a name.
+  /// A member of any other type whose words are `words`, "p.<name>", "e.<name>"; once a name.
   std::string Member(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);
+  /// The same of the launch: always "p.<name>".
+  std::string LaunchInteger(absl::string_view name, int64_t value);
+  std::string LaunchMember(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);
+  /// "e." or "p.": what Integer(name) is called.
+  std::string At(absl::string_view name) const;
+  /// The begin of a loop or function of the tensor `t`: what names of its words stand for, at the end.
+  static absl::string_view TensorLocals() { return "@tensor@"; }
 
-  std::string StructText() const;  // "struct Params {...};"
-  std::string LocalsText() const;  // "  f32* const own2 = p.b2[rank];" ...
+  std::string StructText() const;    // "struct Params {...};"
+  std::string LocalsText() const;    // "  f32* const own2 = p.b2[rank];" ...
+  /// `body` with the locals of tensors in their places.
+  std::string WithTensorLocals(absl::string_view body) const;
   std::vector<Arg> Words() const;
+  std::vector<Arg> TensorWords() const;  // of a row of the table
 
  private:
   struct Pointer {
     int buffer;
     DType dtype;
-    bool own = false, peers = false;
+    bool each = false, own = false, peers = false;
   };
   struct Field {
     std::string name, declaration;
     std::vector<Arg> words;
+    bool each = false;
   };
   size_t Slot(int buffer, DType dtype);
+  std::string Add(Field field);
+  std::string MembersText(bool each) const;
+  std::string PointersText(bool each) const;
+  std::vector<Arg> WordsOf(bool each) const;
+
+  const std::vector<bool>* each_ = nullptr;
+  bool over_tensors_ = false;
 
   std::vector<Pointer> pointers_;
   std::vector<Field> fields_;

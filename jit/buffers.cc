@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/kernel_phases.h"
 
 namespace coconet {
 namespace {
@@ -26,7 +27,7 @@ int64_t StoredElements(const TensorType& type, int ranks) {
 /// The store of `unit` that writes `value`, lowest id first; -1: none.
 NodeId StoreOf(const Units& u, int unit, NodeId value) {
   for (NodeId id : u.units[unit].nodes) {
-    if (IsStore(*u.graph, id) && u.Value(StoredOperand(*u.graph, id)) == value) return id;
+    if (IsStore(*u.graph, id) && u.Value(StoredOperand(*u.graph, id)) == value && u.each[id] == u.each[value]) return id;
   }
   return -1;
 }
@@ -68,19 +69,21 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
 }
 
 void AssignTemporaries(const Units& u, int ranks, BufferTable& table, const std::vector<bool>& symmetric) {
-  using Kind = std::tuple<DType, int64_t, bool>;
+  using Kind = std::tuple<DType, int64_t, bool, bool>;
   std::map<Kind, std::vector<std::pair<int, int>>> pool;  // buffer, last unit that uses it
   std::vector<std::pair<Life, NodeId>> by_birth;
   for (const auto& [value, life] : Temporaries(u, table)) by_birth.push_back({life, value});
   std::stable_sort(by_birth.begin(), by_birth.end(), [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
-  int count = 0;
+  int count[2] = {0, 0};
   for (const auto& [life, value] : by_birth) {
-    const Kind kind{u.types[value].dtype, StoredElements(u.types[value], ranks), symmetric[value]};
+    const bool each = u.each[value];
+    const Kind kind{u.types[value].dtype, StoredElements(u.types[value], ranks), symmetric[value], each};
     std::vector<std::pair<int, int>>& free = pool[kind];
     auto it = std::find_if(free.begin(), free.end(), [&](const auto& b) { return b.second < life.first; });
     if (it == free.end()) {
       table.buffers.push_back(
-          {absl::StrCat("t", count++), BufferRole::kTemp, std::get<0>(kind), std::get<1>(kind), std::get<2>(kind)});
+          {absl::StrCat(each ? "e" : "t", count[each]++), BufferRole::kTemp, std::get<0>(kind), std::get<1>(kind), std::get<2>(kind)});
+      table.each.push_back(each);
       it = free.insert(free.end(), {static_cast<int>(table.buffers.size()) - 1, 0});
     }
     it->second = life.last;
@@ -106,6 +109,7 @@ BufferTable AssignBuffers(const Units& u, int ranks, bool pull) {
   table.target.assign(g.size(), -1);
   const auto declare = [&](NodeId id, const std::string& name, BufferRole role) {
     table.buffers.push_back({name, role, u.types[id].dtype, StoredElements(u.types[id], ranks), false});
+    table.each.push_back(u.each[id]);
     return static_cast<int>(table.buffers.size()) - 1;
   };
   for (NodeId id = 0; id < g.size(); ++id) {
@@ -127,8 +131,9 @@ BufferTable AssignBuffers(const Units& u, int ranks, bool pull) {
     for (NodeId id : u.units[unit].nodes) {
       if (Is<AllGather>(g, id)) symmetric[id] = true;
       if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id))) continue;
-      const NodeId operand = u.Value(g.nodes[id].inputs[0]);
-      if (u.unit_of[operand] != unit) symmetric[operand] = true;  // sums of a kernel's own folds are in no buffer
+      const NodeId operand = u.Value(g.nodes[id].inputs[0]), fold = FoldBelow(g, u.types, id);
+      const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
+      if (u.unit_of[operand] != unit && !of_own_fold) symmetric[operand] = true;  // sums of a kernel's own folds are in no buffer
     }
   }
   AssignTemporaries(u, ranks, table, symmetric);
@@ -143,7 +148,8 @@ BufferTable AssignBuffers(const Units& u, int ranks, bool pull) {
   return table;
 }
 
-int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements, bool symmetric) {
+int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements, bool symmetric, bool each) {
+  table.each.push_back(each);
   table.buffers.push_back({std::move(name), BufferRole::kSync, dtype, elements, symmetric});
   return static_cast<int>(table.buffers.size()) - 1;
 }

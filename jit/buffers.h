@@ -11,6 +11,7 @@ namespace coconet {
 /// Which buffer holds which value.
 struct BufferTable {
   std::vector<Buffer> buffers;
+  std::vector<bool> each;  // by buffer: each tensor of a list has one
   /// node -> buffer that holds its value for readers in other units (an input's, a state's, the target of a store
   /// made where the value is computed, a temporary); -1: in no buffer.
   std::vector<int> of;
@@ -27,7 +28,7 @@ struct BufferTable {
 BufferTable AssignBuffers(const Units& u, int ranks, bool pull);
 
 /// Adds a buffer that a kernel step keeps for itself from step to step, zero before the first, and returns its index.
-int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements, bool symmetric);
+int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements, bool symmetric, bool each = false);
 
 }  // namespace coconet
 

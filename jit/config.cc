@@ -10,6 +10,7 @@
 #include "coconet/base/status.h"
 #include "coconet/chunks.h"
 #include "coconet/infer.h"
+#include "coconet/lists.h"
 #include "jit/pieces.h"
 #include "jit/units.h"
 
@@ -64,7 +65,30 @@ bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel, const std:
   return false;
 }
 
+Traits TraitsOf(const Schedule& s, int ranks);
+
+/// Of all tensors of a list together.
+Traits TraitsOfList(const Schedule& s, int ranks) {
+  const TensorKinds kinds = KindsOf(s.graph);
+  Traits all;
+  int64_t all_reduce_bytes = 0, bytes = 0, elements = 0;
+  bool library_possible = true;
+  for (size_t k = 0; k < kinds.first.size(); ++k) {
+    all = TraitsOf({ProgramOf(s.graph, kinds.first[k]), s.kernels, s.overlaps, s.trace}, ranks);
+    library_possible = library_possible && all.library_possible;
+    all_reduce_bytes += kinds.count[k] * all.all_reduce_bytes;
+    bytes += kinds.count[k] * all.bytes;
+    elements += kinds.count[k] * all.elements;
+  }
+  all.library_possible = library_possible;
+  all.all_reduce_bytes = all_reduce_bytes;
+  all.bytes = bytes;
+  all.elements = elements;
+  return all;
+}
+
 Traits TraitsOf(const Schedule& s, int ranks) {
+  if (!s.graph.lists.empty()) return TraitsOfList(s, ranks);
   Traits t;
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
   CC_CHECK(types.ok());

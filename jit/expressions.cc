@@ -57,7 +57,7 @@ absl::StatusOr<std::string> Expressions::Arithmetic(NodeId id, const std::vector
     return absl::StrCat("CastTo<", KernelType(cast->dtype), ">(", operands[0], ")");
   }
   if (Is<Dropout>(g_, id)) return DroppedText(id, operands, lanes, index);
-  if (Is<Shard>(g_, id)) return operands[0];
+  if (Is<Shard>(g_, id) || Is<Total>(g_, id)) return operands[0];
   const auto* fn = As<Pointwise>(g_, id);
   if (fn == nullptr) return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is not arithmetic"));
   std::vector<std::pair<std::string, std::string>> holes;
@@ -71,30 +71,6 @@ std::string Expressions::DroppedText(NodeId id, const std::vector<std::string>& 
   const auto& op = *As<Dropout>(g_, id);
   return absl::StrCat("Dropped<", lanes, ">(", operands[0], ", ", index, ", Get(", operands[1], ", 0), ", op.stream, "ll, ",
                       DropoutThreshold(op.rate), "u, ", Literal(1 / (1 - op.rate), type(id).dtype), ")");
-}
-
-/// Statements of a scalar go to the open section, once.
-absl::StatusOr<std::string> Expressions::Scalar(NodeId id) {
-  id = u_.Value(id);
-  if (const auto it = scalar_names_.find(id); it != scalar_names_.end()) return it->second;
-  std::string expression;
-  if (u_.IsScalar(id)) {
-    std::vector<std::string> operands;
-    for (NodeId input : g_.nodes[id].inputs) {
-      ASSIGN_OR_RETURN(std::string operand, Scalar(input));
-      operands.push_back(std::move(operand));
-    }
-    ASSIGN_OR_RETURN(expression, Arithmetic(id, operands, "1", "0"));
-  } else {
-    if (InUnit(id) || table_.of[id] < 0) {
-      return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is needed before it is known"));
-    }
-    expression = absl::StrCat("Load<1>(", args_.Own(table_.of[id], type(id).dtype), ")");
-  }
-  const std::string name = absl::StrCat("s", named_++);
-  absl::StrAppend(section_, "  const auto ", name, " = ", expression, ";\n");
-  scalar_names_[id] = name;
-  return name;
 }
 
 std::string Expressions::Define(Pass& pass, NodeId id, absl::string_view expression) {
@@ -173,7 +149,7 @@ absl::StatusOr<std::string> Expressions::Collective(Phase& phase, Pass& pass, No
 absl::StatusOr<std::string> Expressions::Element(Phase& phase, Pass& pass, NodeId id) {
   id = u_.Value(id);
   if (const auto it = pass.names.find(id); it != pass.names.end()) return it->second;
-  if (IsScalarValue(id) || (type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id))) {
+  if (IsScalarValue(id) || (Is<Total>(g_, id) && u_.tensors > 0) || (type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id))) {
     if (const auto* c = As<Const>(g_, id)) return Define(pass, id, absl::StrCat("Splat<V>(", Literal(c->value, c->dtype), ")"));
     ASSIGN_OR_RETURN(const std::string scalar, Scalar(id));
     return Define(pass, id, absl::StrCat("Splat<V>(Get(", scalar, ", 0))"));

@@ -65,8 +65,19 @@ class Expressions {
   /// The same of a scalar: a pack of one. Statements go to the section that is open.
   absl::StatusOr<std::string> Scalar(NodeId id);
   void OpenSection(std::string* text) { section_ = text; }
+  /// Where the statements of scalars go of which each tensor of a list has one: in the scope of tensor `t`.
+  void OpenTensorSection(std::string* text) {
+    tensor_section_ = text;
+    tensor_names_.clear();
+  }
   /// What a fold of the kernel to a scalar, or an AllReduce of it, is called.
   void NameScalar(NodeId id, std::string name) { scalar_names_[id] = std::move(name); }
+  /// What computes it for tensor `t`, wherever it is needed from now on.
+  void GiveTensorScalar(NodeId id, std::string expression) { tensor_sources_[id] = std::move(expression); }
+  /// AllReduce `sum` adds up what `expression` gives for tensor `t`.
+  void GiveTotal(NodeId sum, std::string expression) { totals_[sum] = std::move(expression); }
+  /// Some scalar so far added up something of all tensors.
+  bool has_totals() const { return has_totals_; }
 
   /// From now on the kernel's AllReduces load the ranks' copies of `operand` from the array of pointers `from`.
   void LoadAllFrom(NodeId operand, std::string from) { sources_[operand] = std::move(from); }
@@ -87,6 +98,10 @@ class Expressions {
   bool IsScalarValue(NodeId id) const { return type(id).shape.empty() && !k_.space.shape.empty(); }
   /// Counts the bytes of an element that is loaded, once a phase.
   void Count(Phase& phase, absl::string_view what, NodeId id, int copies = 1) const;
+  absl::StatusOr<std::string> ScalarText(NodeId id);
+  absl::StatusOr<std::string> TotalText(NodeId id);
+  std::string TotalOf(ReduceKind kind, DType dtype, absl::string_view statements, absl::string_view result);
+  bool IsTensorScalar(NodeId id) const { return u_.tensors > 0 && u_.each[id]; }
   absl::StatusOr<std::string> Load(Phase& phase, Pass& pass, NodeId id);
   absl::StatusOr<std::string> LoadMapped(Pass& pass, NodeId id, const StoredMap& map, std::string base);
   absl::StatusOr<std::string> Collective(Phase& phase, Pass& pass, NodeId id);
@@ -108,6 +123,10 @@ class Expressions {
   Arguments& args_;
   std::string* section_ = nullptr;
   std::map<NodeId, std::string> scalar_names_;
+  std::string* tensor_section_ = nullptr;
+  std::map<NodeId, std::string> tensor_names_, tensor_sources_;
+  std::map<NodeId, std::string> totals_;  // GiveTotal
+  bool has_totals_ = false;
   std::map<NodeId, bool> depends_;  // DependsOnOwnCollective
   std::map<NodeId, std::string> sources_;  // LoadAllFrom
   int named_ = 0;                   // values, scalars and maps named so far

@@ -61,8 +61,9 @@ absl::StatusOr<std::string> Expressions::FoldRow(Phase& phase, NodeId id) {
   Pass pass;
   ASSIGN_OR_RETURN(const std::string element, Element(phase, pass, g_.nodes[id].inputs[0]));
   const auto [name, declaration] = Accumulator(id);
+  const std::string length = args_.At("row_length");
   absl::StrAppend(&phase.row_values, "    ", declaration,
-                  "    ForEach<kV>(grid, r * p.row_length, (r + 1) * p.row_length, p.packed != 0, [&](auto lanes, Index i) {\n",
+                  "    ForEach<kV>(grid, r * ", length, ", (r + 1) * ", length, ", ", args_.At("packed"), " != 0, [&](auto lanes, Index i) {\n",
                   "      constexpr int V = decltype(lanes)::kCount;\n", pass.values, "      Accumulate(", name, ", ", element,
                   ");\n    });\n");
   return FromTotal(id, absl::StrCat("Total(grid, ", name, ")"));

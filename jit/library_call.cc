@@ -64,6 +64,7 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
   }
   const auto add = [&](absl::string_view name) {
     table.buffers.push_back({absl::StrCat(name, id), BufferRole::kTemp, type.dtype, std::max<int64_t>(1, ranks * block), false});
+    table.each.push_back(u.each[id]);
     return static_cast<int>(table.buffers.size()) - 1;
   };
   CollectiveStep step;

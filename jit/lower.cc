@@ -17,12 +17,10 @@
 #include "jit/emit.h"
 #include "jit/gemms.h"
 #include "jit/library_call.h"
+#include "jit/lower_steps.h"
 #include "jit/units.h"
 
 namespace coconet {
-namespace {
-
-/// In words, e.g. "fuse(RS, C, AG)", "C", "AR".
 std::string LabelOf(const Graph& g, const Unit& unit) {
   std::vector<std::string> parts;
   bool computes = false;
@@ -86,6 +84,13 @@ std::string ProtocolOf(const Units& u, OneShot one_shot) {
   return words.empty() ? "-" : absl::StrJoin(words, "+");
 }
 
+NodeId ProductOf(const Graph& g, const Unit& unit) {
+  const auto product = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Is<MatMul>(g, id); });
+  return product == unit.nodes.end() ? -1 : *product;
+}
+
+namespace {
+
 /// One Lower on its way.
 class Lowering {
  public:
@@ -147,9 +152,8 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
   const Unit& unit = u_.units[number];
   const Graph& g = schedule_.graph;
   const std::string label = LabelOf(g, unit);
-  const auto product = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Is<MatMul>(g, id); });
-  if (product != unit.nodes.end()) {
-    for (GemmStep& gemm : GemmsOf(u_, *product, table_, target_.ranks, piece)) {
+  if (const NodeId product = ProductOf(g, unit); product >= 0) {
+    for (GemmStep& gemm : GemmsOf(u_, product, table_, target_.ranks, piece)) {
       const int64_t bytes = GemmBytes(gemm);
       Add(std::move(gemm), bytes);
     }
@@ -164,7 +168,7 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
     if (call.after.has_value()) AddKernel(*std::move(call.after), 1, absl::StrCat("unpack ", label));
   } else {
     const int step = static_cast<int>(lowered_.plan.steps.size());
-    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel(u_, number, config_, target_, step, piece, table_));
+    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({u_, number, step, piece}, config_, target_, table_));
     AddKernel(std::move(kernel), config_.blocks, label);
   }
   return absl::OkStatus();
@@ -200,7 +204,6 @@ absl::Status Lowering::AddChain(const Units::Chain& chain) {
 }
 
 absl::StatusOr<Lowered> Lowering::Run() {
-  RETURN_IF_ERROR(Validate(config_, schedule_, {.ranks = target_.ranks, .nodes = target_.nodes}));
   ASSIGN_OR_RETURN(u_, CutIntoUnits(schedule_, config_.protocol == Protocol::kLibrary));
   table_ = AssignBuffers(u_, target_.ranks, config_.one_shot == OneShot::kPull || target_.ranks == 1);
   lowered_.plan.ranks = target_.ranks;
@@ -219,14 +222,16 @@ absl::StatusOr<Lowered> Lowering::Run() {
   lowered_.plan.buffers = std::move(table_.buffers);
   if (!kernels_.empty()) lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
   lowered_.protocol = ProtocolOf(u_, config_.one_shot);
-  Show(schedule_, config_, lowered_);
   return std::move(lowered_);
 }
 
 }  // namespace
 
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target) {
-  return Lowering(schedule, config, target).Run();
+  RETURN_IF_ERROR(Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}));
+  absl::StatusOr<Lowered> lowered = schedule.graph.lists.empty() ? Lowering(schedule, config, target).Run() : LowerList(schedule, config, target);
+  if (lowered.ok()) Show(schedule, config, *lowered);
+  return lowered;
 }
 
 }  // namespace coconet

@@ -21,7 +21,7 @@ NodeId Units::Value(NodeId id) const {
 
 bool Units::IsScalar(NodeId id) const {
   if (Is<Const>(*graph, id) || Is<WorldSize>(*graph, id)) return true;
-  if (!Is<Pointwise>(*graph, id) && !Is<Cast>(*graph, id)) return false;
+  if (!IsComputation(graph->nodes[id].op)) return false;
   return types[id].shape.empty() && unit_of[id] < 0;
 }
 
@@ -53,11 +53,11 @@ using Kernels = std::vector<std::vector<NodeId>>;
 
 /// Lets the unit that computes a value store it too, instead of a copy in a unit of its own. `kernels` grow by that.
 /// A library writes one buffer, so it takes one store.
-void Attach(const Graph& g, NodeId store, bool library, const Steps& steps, Kernels& kernels) {
+void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, bool library, const Steps& steps, Kernels& kernels) {
   if (steps.nodes[steps.of[store]].size() != 1) return;
   const NodeId value = AssignedValues(g)[StoredOperand(g, store)];
   const int producer = steps.of[value];
-  if (producer < 0) return;
+  if (producer < 0 || each[store] != each[value]) return;
   const std::vector<NodeId>& nodes = steps.nodes[producer];
   auto kernel = std::find_if(kernels.begin(), kernels.end(),
                              [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
@@ -74,14 +74,14 @@ void Attach(const Graph& g, NodeId store, bool library, const Steps& steps, Kern
 std::vector<int> Order(const Steps& steps) { return InOrder(steps, std::vector<int>(steps.nodes.size(), 0)); }
 
 /// The schedule's kernels, with stores attached to what computes their values as long as no cycle arises.
-Kernels AttachStores(const Schedule& s, bool library) {
+Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, bool library) {
   const Steps bare = FindSteps(s.graph, s.kernels);
   Kernels all = s.kernels;
   std::vector<NodeId> stores;
   for (NodeId id = 0; id < s.graph.size(); ++id) {
     if (!IsStore(s.graph, id)) continue;
     stores.push_back(id);
-    Attach(s.graph, id, library, bare, all);
+    Attach(s.graph, each, id, library, bare, all);
   }
   const auto runs = [&](const Kernels& kernels) {
     const Steps steps = FindSteps(s.graph, kernels);
@@ -91,7 +91,7 @@ Kernels AttachStores(const Schedule& s, bool library) {
   Kernels kernels = s.kernels;
   for (NodeId store : stores) {
     Kernels more = kernels;
-    Attach(s.graph, store, library, bare, more);
+    Attach(s.graph, each, store, library, bare, more);
     if (runs(more)) kernels = std::move(more);
   }
   return kernels;
@@ -132,18 +132,21 @@ std::vector<int> WithChains(const Steps& steps, const std::vector<std::vector<No
 
 }  // namespace
 
-absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library) {
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int tensors, std::vector<bool> each) {
   const Graph& g = schedule.graph;
   Units u;
   u.graph = &g;
   ASSIGN_OR_RETURN(u.types, InferTypes(g));
   u.users = Users(g);
   u.unit_of.assign(g.size(), -1);
+  u.tensors = tensors;
+  u.each = std::move(each);
+  u.each.resize(g.size());
   std::vector<bool> fused(g.size());
   for (const std::vector<NodeId>& kernel : schedule.kernels) {
     for (NodeId id : kernel) fused[id] = true;
   }
-  const Steps steps = FindSteps(g, AttachStores(schedule, library));
+  const Steps steps = FindSteps(g, AttachStores(schedule, u.each, library));
   std::vector<int> order = Order(steps);
   if (order.size() == steps.nodes.size()) order = WithChains(steps, schedule.overlaps, order);
   if (order.size() != steps.nodes.size()) {

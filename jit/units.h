@@ -26,6 +26,8 @@ struct Units {
   std::vector<std::vector<NodeId>> users;
   std::vector<Unit> units;
   std::vector<int> unit_of;  // node -> index in units, -1: in none
+  int tensors = 0;           // of a list; the graph is then that of one of them
+  std::vector<bool> each;    // by node: each tensor has one; all false without a list
   /// The schedule's overlaps: units [first, last] one after the other, in the order of work.
   struct Chain {
     int first = 0, last = 0;
@@ -44,7 +46,8 @@ struct Units {
 /// `library`: ungrouped collectives are left to the library; otherwise they are kernels. Requires a bound,
 /// canonical schedule that infers. `schedule` must outlive the result. FailedPrecondition when the kernels depend on each
 /// other in a cycle.
-absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library);
+/// `tensors` and `each` as in Units.
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int tensors = 0, std::vector<bool> each = {});
 
 template <class T>
 bool Is(const Graph& g, NodeId id) {

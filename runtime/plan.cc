@@ -64,8 +64,13 @@ std::string Print(const Arg& arg) {
     case Arg::Kind::kRank: return "rank";
     case Arg::Kind::kNodeRank: return "node_rank";
     case Arg::Kind::kControl: return "control";
+    case Arg::Kind::kTable: return "table";
   }
   CC_CHECK(false);
+}
+
+std::string Print(const std::vector<Arg>& args) {
+  return absl::StrJoin(args, ", ", [](std::string* out, const Arg& arg) { absl::StrAppend(out, Print(arg)); });
 }
 
 std::string Print(const RankExtent& extent) {
@@ -80,9 +85,9 @@ std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
 std::string PrintBody(const Step& step) {
   return std::visit(
       Match{[](const KernelStep& s) {
-              const auto print = [](std::string* out, const Arg& arg) { absl::StrAppend(out, Print(arg)); };
-              return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks, " (",
-                                  absl::StrJoin(s.args, ", ", print), ") \"", s.label, "\"");
+              std::string rows;
+              for (const std::vector<Arg>& tensor : s.tensors) absl::StrAppend(&rows, "\n   tensor (", Print(tensor), ")");
+              return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks, " (", Print(s.args), ") \"", s.label, "\"", rows);
             },
             [](const CollectiveStep& s) {
               const auto place = [](int buffer, int64_t offset) {

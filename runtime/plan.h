@@ -41,6 +41,7 @@ struct Arg {
     kRank,      // this rank's number in the stage
     kNodeRank,  // its index in kPeers: its number in the node
     kControl,   // this rank's Control (kernel_abi.h)
+    kTable,     // the address of the step's table (KernelStep::tensors)
   };
   Kind kind{};
   int buffer = -1;    // kPeers, kOwn
@@ -62,6 +63,8 @@ struct KernelStep {
   std::string label;  // in words, for messages: "fuse(RS, C, AG)"
   int lane = 0;
   std::vector<int> after = {};
+  /// A row of words a tensor, all of one length, one after the other in memory: what a kernel over many tensors is told of each.
+  std::vector<std::vector<Arg>> tensors = {};
   bool operator==(const KernelStep&) const = default;
 };
 

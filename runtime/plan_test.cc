@@ -35,6 +35,21 @@ TEST(Plan, PrintsOneLineABufferAndAStep) {
             "2: all_gather f32[50] %0 -> %2 \"AG\"\n");
 }
 
+TEST(Plan, PrintsARowATensor) {
+  using Kind = Arg::Kind;
+  const Plan plan{.buffers = {{"p.0", BufferRole::kState, DType::kF32, 3, false}, {"p.1", BufferRole::kState, DType::kF32, 5, false}},
+                  .steps = {KernelStep{.symbol = "k_1", .args = {{Kind::kTable}, {Kind::kInt, -1, 2}}, .label = "C",
+                                       .tensors = {{{Kind::kOwn, 0}, {Kind::kInt, -1, 3}}, {{Kind::kOwn, 1}, {Kind::kInt, -1, 5}}}}},
+                  .bytes_per_rank = 32};
+  EXPECT_EQ(Print(plan),
+            "plan ranks=1 bytes=32\n"
+            "%0 = state \"p.0\" f32[3]\n"
+            "%1 = state \"p.1\" f32[5]\n"
+            "0: kernel k_1 blocks=1 (table, int 2) \"C\"\n"
+            "   tensor (own %0, int 3)\n"
+            "   tensor (own %1, int 5)\n");
+}
+
 TEST(Plan, PrintsGroupsOfRanksWhereThereAreMoreThanOne) {
   using Kind = CollectiveStep::Kind;
   Plan plan{.ranks = 4, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 8};

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/lists.h"
 #include "coconet/text.h"
 #include "tests/rank_memory.h"
 
@@ -44,7 +45,7 @@ absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& varian
     read.push_back(memory->Read());
     if (verdict.ok()) verdict = WithContext(memory->CheckUntouched(), absl::StrCat("step ", step));
   }
-  absl::StatusOr<Judge> judge = Judge::Create(variant.program, memory->results(), rank.mesh(), rank.rank(), seed);
+  absl::StatusOr<Judge> judge = Judge::Create(Expand(variant.program), memory->results(), rank.mesh(), rank.rank(), seed);
   CC_CHECK(judge.ok());
   for (int step = 0; step < steps; ++step) {
     ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(read[step]));

@@ -48,6 +48,21 @@ constexpr Shown kRowScale[] = {
     {"fuse(RS[1], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all one-shot=pull"},
 };
 
+constexpr absl::string_view kClipProgram = R"(coconet 1
+program clip
+sizes N = 1000, 3, 1000
+input g : f32[N] local
+state p : f32[N] replicated
+input lr : f32[]
+input wd : f32[] each
+G = all_reduce(sum, g) / world
+update(p, p - lr * (G / sqrt(1 + total(sum(G * G))) + wd * p))
+)";
+constexpr Shown kClip[] = {
+    {"AR; fuse(C, fold); fuse(C)", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
+    {"fuse(RS, C, fold, AR, C, AG)", "generated vec=16 chunk=64 blocks=2 stream=none one-shot=pull"},
+};
+
 absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown) {
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   std::string text = absl::StrCat(Print(program), "\n==== schedules\n");
@@ -69,7 +84,7 @@ absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown>
 
 /// "--N=1048576", as `sweep` takes it.
 std::string SizesText(const Sizes& sizes) {
-  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) { absl::StrAppend(out, "--", size.first, "=", size.second); });
+  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) { absl::StrAppend(out, "--", size.first, "=", Text(size.second)); });
 }
 
 absl::StatusOr<GoldenText> FileOf(const WorkloadInfo& info, DType dtype) {
@@ -91,6 +106,9 @@ absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts() {
   ASSIGN_OR_RETURN(const Graph row_scale, Parse(kRowScaleProgram));
   ASSIGN_OR_RETURN(text, TextOf(Canonicalize(row_scale).graph, kRowScale));
   texts.push_back({"tests/goldens/row_scale.txt", std::move(text)});
+  ASSIGN_OR_RETURN(const Graph clip, Parse(kClipProgram));
+  ASSIGN_OR_RETURN(text, TextOf(Canonicalize(clip).graph, kClip));
+  texts.push_back({"tests/goldens/clip_list.txt", std::move(text)});
   for (const WorkloadInfo& info : Workloads()) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       ASSIGN_OR_RETURN(GoldenText file, FileOf(info, dtype));

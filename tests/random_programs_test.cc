@@ -51,12 +51,8 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
   for (size_t i = 0; i < std::min(limit, schedules.size()); ++i) {
     const size_t at = schedules.size() <= limit ? i : i == 0 ? 0 : random() % schedules.size();
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
-      Config config = DrawArguments(terms.compiled, random);
+      Config config = DrawArguments(terms.compiled, schedules[at], random);
       config.protocol = protocol;
-      if (!schedules[at].overlaps.empty()) {
-        config.pieces = 2 + static_cast<int>(random() % 5);
-        config.one_shot = OneShot::kPull;
-      }
       RETURN_IF_ERROR(WithContext(batch.Add(program, schedules[at], config, terms.world),
                                   absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace), "] of\n", Print(program))));
     }

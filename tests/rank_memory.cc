@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/lists.h"
 #include "tests/test_data.h"
 
 namespace coconet {
@@ -67,7 +68,7 @@ absl::Status RankMemory::AllocateBuffers(Rank& rank) {
 }
 
 absl::Status RankMemory::PlaceTensors(Rank& rank, const Schedule& schedule) {
-  const Graph& g = schedule.graph;
+  const Graph g = Expand(schedule.graph);
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
   std::vector<Placed> outputs;
   for (NodeId id = 0; id < g.size(); ++id) {

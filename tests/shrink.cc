@@ -27,7 +27,7 @@ Graph WithoutUnused(const Graph& g) {
 
 /// Without node `dropped`, whose users take `instead` in its place; nothing when that is no program.
 std::optional<Graph> Without(const Graph& g, NodeId dropped, NodeId instead) {
-  Graph out{g.name, {}};
+  Graph out{g.name, {}, g.lists};
   std::vector<NodeId> renamed;
   for (NodeId id = 0; id < g.size(); ++id) {
     if (id == dropped) {

@@ -15,12 +15,13 @@ uint64_t Mix(uint64_t a, uint64_t b) {  // splitmix64
 }
 
 double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank, int64_t index) {
-  if (name == "step") return step + 1;
+  const std::string base = name.substr(0, name.find('.'));  // of tensors of a list, too
+  if (base == "step") return step + 1;
   for (char c : name) seed = Mix(seed, static_cast<unsigned char>(c));
   const uint64_t bits =
       Mix(Mix(Mix(seed, static_cast<uint64_t>(step)), static_cast<uint64_t>(rank)), static_cast<uint64_t>(index));
   double value = std::ldexp(static_cast<double>(bits >> 11), -52) - 1;
-  if (name == "v" || name == "lr" || dtype == DType::kU8) value = std::fabs(value);
+  if (base == "v" || base == "lr" || dtype == DType::kU8) value = std::fabs(value);
   if (dtype == DType::kBool)
     value = value < 0;
   else if (!IsFloat(dtype))

@@ -9,12 +9,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
 #include "tests/random_config.h"
 #include "tests/test_data.h"
 #include "tests/variant_batch.h"
+
+ABSL_FLAG(bool, every_schedule, false, "try every schedule with overlap at every number of ranks, not at one of them");
 
 namespace coconet {
 namespace {
@@ -27,6 +32,13 @@ struct Size {
   unsigned one_in;
 };
 constexpr Size kSizes[] = {{0, 12}, {1, 12}, {7, 12}, {63, 12}, {64, 12}, {65, 12}, {1000, 6}, {4097, 1}, {70001, 24}};
+
+/// Of workloads that add a few operations to another one: of their schedules one in so many of what is tried of others'.
+constexpr unsigned kOneInOfVariations = 10;
+constexpr absl::string_view kVariations[] = {"clip", "groups", "loss_scale"};
+
+/// What of the schedules with overlap is tried at each number of ranks: one in so many, others at each, so that every schedule is tried.
+constexpr unsigned kOverlapsOneIn = std::size(kRanks);
 
 struct Workload {
   std::string name;
@@ -61,16 +73,25 @@ bool LeavesCollectives(const Schedule& s) {
 
 class WorkloadsTest : public testing::TestWithParam<Workload> {
  protected:
+  /// Whether the schedule, the `index`th, is tried at the `at`th of kRanks.
+  static bool IsTried(const Schedule& schedule, size_t index, size_t at, unsigned one_in, std::mt19937_64& random) {
+    if (random() % one_in != 0) return false;
+    return schedule.overlaps.empty() || absl::GetFlag(FLAGS_every_schedule) || (index + at) % kOverlapsOneIn == 0;
+  }
+
   absl::Status AddVariants(std::mt19937_64& random) {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(GetParam().name, {.dtype = GetParam().dtype}));
     std::map<int, Config> compiled;  // so that the variants of a world share kernels
     for (int ranks : kRanks) compiled[ranks] = DrawCompiledConfig(random);
+    const unsigned one_in = absl::c_linear_search(kVariations, GetParam().name) ? kOneInOfVariations : 1;
     for (const Size& size : kSizes) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", size.n}}));
       ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
-      for (int ranks : kRanks) {
-        for (const Schedule& schedule : schedules) {
-          if (random() % size.one_in != 0) continue;
+      for (size_t at = 0; at < std::size(kRanks); ++at) {
+        const int ranks = kRanks[at];
+        for (size_t i = 0; i < schedules.size(); ++i) {
+          const Schedule& schedule = schedules[i];
+          if (!IsTried(schedule, i, at, size.one_in * one_in, random)) continue;
           Config config = DrawArguments(compiled[ranks], schedule, random);
           config.protocol = Protocol::kGenerated;
           RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
@@ -94,7 +115,9 @@ TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   EXPECT_EQ(batch_.Run(seed, /*steps=*/3), "");
   const Tally& tally = batch_.tally();
   std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
-  EXPECT_EQ(tally.undetermined, 0);
+  // A clipped gradient's error may reach a second moment's root of 0.
+  const bool clipped = GetParam().name == "clip";
+  EXPECT_LE(tally.undetermined, clipped ? tally.elements / 10000 : 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()),
@@ -102,3 +125,9 @@ INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()),
 
 }  // namespace
 }  // namespace coconet
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  absl::ParseCommandLine(argc, argv);
+  return RUN_ALL_TESTS();
+}

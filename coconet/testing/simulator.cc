@@ -327,7 +327,7 @@ class Simulation {
       }
       for (NodeId sum : nodes) {
         const auto* all_reduce = As<AllReduce>(g_, sum);
-        if (all_reduce == nullptr || values_[g_.nodes[sum].inputs[0]] != id) continue;
+        if (all_reduce == nullptr || FoldBelow(g_, types_, sum) != id) continue;
         for (int rank = 0; rank < world_; ++rank) {
           const int first = FirstOfStage(rank);
           double result = scalars_[{first, id}];

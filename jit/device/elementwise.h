@@ -260,6 +260,28 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int
   return true;
 }
 
+/// How many chunks a rank's slice of a tensor has.
+CC_DEVICE Index CountChunks(const Cut& cut, Index chunk) { return cut.outer * ((cut.per + chunk - 1) / chunk); }
+
+/// ForChunks of one tensor of a list, whose chunks are numbered from `first` on: blocks take turns over the chunks of all tensors.
+template <class F>
+CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first, F&& f) {
+  const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
+  const Index high = low + cut.per < cut.row ? low + cut.per : cut.row;
+  const Index in_row = (cut.per + chunk - 1) / chunk;
+  const Index turn = first % grid.GridSize();
+  const Index begin_id = grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - turn + grid.GridSize();
+  for (Index id = begin_id; id < cut.outer * in_row; id += grid.GridSize()) {
+    const Index o = cut.outer == 1 ? 0 : id / in_row;
+    const Index begin = low + (id - o * in_row) * chunk;
+    const Index end = begin + chunk < high ? begin + chunk : high;
+    if (begin >= end) continue;
+    const Index base = o * cut.row;
+    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, first + id})) return false;
+  }
+  return true;
+}
+
 }  // namespace coconet
 
 #endif  // COCONET_JIT_DEVICE_ELEMENTWISE_H_

@@ -63,32 +63,42 @@ CC_DEVICE Pack<T, 1> Averaged(W total, Index count) { return Splat<1>(T(total / 
 // ---- Between blocks and ranks ------------------------------------------------------------------------
 
 /// Where the blocks of all ranks leave their partial results of one fold: on each rank two halves, used in turn, of one word a
-/// block of a rank. A half is written again two steps later, when every rank has been seen to have read it.
+/// tensor, for each block of a rank. A half is written again two steps later, when every rank has been seen to have read it.
 template <int kRanks, class P>
 struct Partials {
   P* const* on;  // [rank]
-  Index half;
+  Index half, tensors;
 };
 template <int kRanks, class P>
-CC_DEVICE Partials<kRanks, P> MakePartials(const Sync<kRanks>& s, const Grid& grid, P* const* on) {
-  return {on, Index(s.epoch & 1) * kRanks * grid.GridSize()};
+CC_DEVICE Partials<kRanks, P> MakePartials(const Sync<kRanks>& s, const Grid& grid, P* const* on, Index tensors = 1) {
+  return {on, Index(s.epoch & 1) * kRanks * grid.GridSize() * tensors, tensors};
 }
-/// This block's part, for all ranks or for this one only; Meet makes it visible.
+/// This block's part of a tensor, for all ranks or for this one only; Meet makes it visible.
 template <int kRanks, class P>
-CC_DEVICE void Leave(const Partials<kRanks, P>& to, const Sync<kRanks>& s, const Grid& grid, bool for_all, P part) {
-  const Index at = to.half + Index(s.rank) * grid.GridSize() + grid.BlockId();
+CC_DEVICE void Leave(const Partials<kRanks, P>& to, const Sync<kRanks>& s, const Grid& grid, bool for_all, P part, Index tensor = 0) {
+  const Index at = to.half + (Index(s.rank) * grid.GridSize() + grid.BlockId()) * to.tensors + tensor;
   for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
     if (for_all || r == s.rank) to.on[r][at] = part;
 }
-/// What the blocks of this rank, or of all ranks, left; always in the same order.
+/// What the blocks of this rank, or of all ranks, left of a tensor; always in the same order.
 template <class Kind, int kRanks, class P>
-CC_DEVICE P Gathered(const Partials<kRanks, P>& from, const Sync<kRanks>& s, const Grid& grid, bool of_all) {
-  const P* parts = from.on[s.rank] + from.half;
+CC_DEVICE P Gathered(const Partials<kRanks, P>& from, const Sync<kRanks>& s, const Grid& grid, bool of_all, Index tensor = 0) {
+  const P* parts = from.on[s.rank] + from.half + tensor;
   const Index begin = of_all ? 0 : Index(s.rank) * grid.GridSize();
   const Index end = of_all ? Index(kRanks) * grid.GridSize() : begin + grid.GridSize();
-  Pack<P, 1> total = Splat<1>(parts[begin]);
-  for (Index i = begin + 1; i < end; ++i) total = Kind::Combine(total, Splat<1>(parts[i]));
+  Pack<P, 1> total = Splat<1>(parts[begin * from.tensors]);
+  for (Index i = begin + 1; i < end; ++i) total = Kind::Combine(total, Splat<1>(parts[i * from.tensors]));
   return Get(total, 0);
+}
+
+/// What of(tensor), packs of one, add up to over all tensors, from `first` on; on every thread of the block, in the same order
+/// wherever blocks are of one size.
+template <class Kind, class T, class F>
+CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
+  using W = Wide<Kind, T>;
+  Pack<W, 1> total = Splat<1>(W(first));
+  for (Index t = grid.ThreadId(); t < tensors; t += grid.BlockSize()) total = Kind::Combine(total, ConvertLanes<W>(of(t)));
+  return Splat<1>(T(grid.Total(Get(total, 0), [](auto x, auto y) { return Get(Kind::Combine(Splat<1>(x), Splat<1>(y)), 0); })));
 }
 
 // ---- Dropout --------------------------------------------------------------------------------------------

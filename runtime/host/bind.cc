@@ -40,11 +40,8 @@ absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
   return absl::OkStatus();
 }
 
-absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
-  if (step.blocks < 1 || step.blocks > kMostBlocks) {
-    return Bad(step.label, absl::StrCat("1 to ", kMostBlocks, " blocks"), absl::StrCat(step.blocks));
-  }
-  for (const Arg& arg : step.args) {
+absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vector<Arg>& words) {
+  for (const Arg& arg : words) {
     if (arg.kind != Arg::Kind::kPeers && arg.kind != Arg::Kind::kOwn) continue;
     if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size())) {
       return Bad(step.label, "a buffer of the plan", absl::StrCat("%", arg.buffer));
@@ -53,6 +50,28 @@ absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
       return Bad(step.label, "peers of symmetric buffers only", absl::StrCat("%", arg.buffer));
     }
   }
+  return absl::OkStatus();
+}
+
+/// Rows of one form, without tables in them.
+absl::Status CheckTable(const KernelStep& step) {
+  const auto is_table = [](const Arg& arg) { return arg.kind == Arg::Kind::kTable; };
+  if (absl::c_any_of(step.args, is_table) && step.tensors.empty()) return Bad(step.label, "rows of its table", "none");
+  for (const std::vector<Arg>& row : step.tensors) {
+    const auto alike = [](const Arg& a, const Arg& b) { return a.kind == b.kind; };
+    if (!absl::c_equal(row, step.tensors[0], alike)) return Bad(step.label, "rows of one form in its table", "others");
+    if (absl::c_any_of(row, is_table)) return Bad(step.label, "a table without tables", "one in a row");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
+  if (step.blocks < 1 || step.blocks > kMostBlocks) {
+    return Bad(step.label, absl::StrCat("1 to ", kMostBlocks, " blocks"), absl::StrCat(step.blocks));
+  }
+  RETURN_IF_ERROR(CheckTable(step));
+  RETURN_IF_ERROR(CheckWords(plan, step, step.args));
+  for (const std::vector<Arg>& tensor : step.tensors) RETURN_IF_ERROR(CheckWords(plan, step, tensor));
   return absl::OkStatus();
 }
 
@@ -147,7 +166,8 @@ struct Addresses {
     const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
     return static_cast<char*>(memory.peer(rank)) + layout.offsets[buffer];
   }
-  void Append(const Arg& arg, std::vector<Word>& words) const {
+  /// `table`: of the step.
+  void Append(const Arg& arg, const Word* table, std::vector<Word>& words) const {
     switch (arg.kind) {
       case Arg::Kind::kPeers:
         for (int i = 0; i < parts.node.size; ++i) words.push_back(ToWord(Of(arg.buffer, parts.node.Rank(i))));
@@ -159,9 +179,17 @@ struct Addresses {
       case Arg::Kind::kControl:
         words.push_back(ToWord(static_cast<Control*>(static_cast<HostControl*>(parts.shared->own()))));
         return;
+      case Arg::Kind::kTable: words.push_back(ToWord(table)); return;
     }
   }
 };
+
+/// How many words the arguments, or a row of the table, take.
+size_t WordsOf(const std::vector<Arg>& args, int node_size) {
+  size_t words = 0;
+  for (const Arg& arg : args) words += arg.kind == Arg::Kind::kPeers ? static_cast<size_t>(node_size) : 1;
+  return words;
+}
 
 /// Looks up what each step needs.
 struct CallMaker {
@@ -219,13 +247,26 @@ SyncLayout LayoutOf(const Plan& plan) {
 absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout,
                      Executor::Parts& parts) {
   const Addresses addresses{parts, buffers, layout};
-  std::vector<size_t> begins;  // of each step's words, until they stay where they are
+  size_t words = 0;
+  for (const Step& step : parts.plan.steps) {
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    if (kernel == nullptr) continue;
+    words += WordsOf(kernel->args, parts.node.size);
+    if (!kernel->tensors.empty()) words += kernel->tensors.size() * WordsOf(kernel->tensors[0], parts.node.size);
+  }
+  parts.params.reserve(words);  // so that they stay where they are
+  std::vector<size_t> begins;   // of each step's words
   for (const Step& step : parts.plan.steps) {
     begins.push_back(parts.params.size());
-    if (const auto* kernel = std::get_if<KernelStep>(&step)) {
-      for (const Arg& arg : kernel->args) addresses.Append(arg, parts.params);
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    if (kernel == nullptr) continue;
+    const Word* table = parts.params.data() + begins.back() + WordsOf(kernel->args, parts.node.size);
+    for (const Arg& arg : kernel->args) addresses.Append(arg, table, parts.params);
+    for (const std::vector<Arg>& tensor : kernel->tensors) {
+      for (const Arg& arg : tensor) addresses.Append(arg, nullptr, parts.params);
     }
   }
+  CC_CHECK(parts.params.size() == words);
   const CallMaker maker{module, addresses, parts};
   for (size_t i = 0; i < begins.size(); ++i) {
     const auto make = [&](const auto& step) { return maker.Make(step, parts.params.data() + begins[i]); };

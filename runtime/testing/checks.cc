@@ -63,6 +63,24 @@ absl::Status CheckShapeErrors(const Plan& good, const std::function<absl::Status
 }
 
 /// Collectives that make no sense; `good` has 100 elements each in buffers 0 and 2.
+absl::Status CheckTableErrors(const Plan& good, const std::function<absl::Status(const Plan&)>& bind) {
+  const Arg own{Arg::Kind::kOwn, 0, 0}, number{Arg::Kind::kInt, -1, 1}, table{Arg::Kind::kTable, -1, 0}, none{Arg::Kind::kOwn, 9, 0};
+  const struct {
+    std::vector<std::vector<Arg>> rows;
+    absl::string_view words;
+  } kBad[] = {{{}, "rows of its table, have none"},
+              {{{own, number}, {own}}, "rows of one form in its table, have others"},
+              {{{own}, {number}}, "rows of one form in its table, have others"},
+              {{{own, table}}, "a table without tables, have one in a row"},
+              {{{own}, {none}}, "a buffer of the plan, have %9"}};
+  for (const auto& [rows, words] : kBad) {
+    Plan bad = good;
+    bad.steps.push_back(KernelStep{.symbol = "k", .args = {table}, .label = "x", .tensors = rows});
+    RETURN_IF_ERROR(Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCollectiveErrors(const Plan& good, const std::function<absl::Status(const Plan&)>& bind) {
   using Kind = CollectiveStep::Kind;
   const int64_t huge = std::numeric_limits<int64_t>::max() / 4 + 1;
@@ -88,7 +106,7 @@ absl::Status CheckCollectiveErrors(const Plan& good, const std::function<absl::S
     bad.steps.push_back(step);
     RETURN_IF_ERROR(Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
   }
-  return absl::OkStatus();
+  return CheckTableErrors(good, bind);
 }
 
 double Seconds() {

@@ -1,0 +1,155 @@
+// Every derived schedule of programs over lists of tensors, on 1 to 8 ranks, at odd lists, with configs drawn at random, against
+// the interpreter on the program written out.
+
+#include <iostream>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/lists.h"
+#include "coconet/text.h"
+#include "gtest/gtest.h"
+#include "tests/random_config.h"
+#include "tests/test_data.h"
+#include "tests/variant_batch.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kRanks[] = {1, 2, 3, 4, 8};
+
+struct Case {
+  const char* name;
+  const char* program;
+  std::vector<Sizes> sizes;
+};
+
+/// Many tensors of few elements, some of equal sizes.
+std::vector<int64_t> Tiny(int tensors) {
+  std::vector<int64_t> sizes;
+  for (int t = 0; t < tensors; ++t) sizes.push_back(t * 7 % 12);
+  return sizes;
+}
+
+const Case kCases[] = {
+    {"adam", R"(input g : f32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+input lr : f32[]
+G = all_reduce(sum, g) / world
+m1 = update(m, 0.9 * m + 0.1 * G)
+update(p, p - lr * m1 / (abs(m1) + 1e-3))
+)",
+     {{{"N", {1, 0, 7, 64, 1000, 64}}}, {{"N", {4099}}}, {{"N", Tiny(100)}}}},
+    {"lamb", R"(input g : f16[N] local
+state p : f16[N] replicated
+state w : f32[N]
+state m : f32[N]
+input lr : f32[]
+input wd : f32[] each
+G = cast(f32, all_reduce(sum, g)) / world
+m1 = update(m, 0.9 * m + 0.1 * G)
+r = m1 + wd * w
+w1 = update(w, w - lr * norm(w) / (norm(r) + 1e-3) * r)
+update(p, cast(f16, w1))
+)",
+     {{{"N", {1, 0, 7, 64, 1000, 64}}}, {{"N", {513}}}, {{"N", Tiny(20)}}}},
+    {"clip", R"(input g : bf16[N] local
+state p : f32[N] replicated
+state m : f32[N]
+state count : f32[] replicated
+state most : f32[] replicated each
+input lr : f32[]
+G = cast(f32, all_reduce(sum, g)) / world
+size = sqrt(total(sum(G * G)))
+m1 = update(m, m + G * min(1 / (size + 1), 0.5))
+update(p, p - lr * m1)
+update(count, count + size)
+update(most, amax(G) * count)
+output least = total(min, amin(abs(G)))
+)",
+     {{{"N", {1, 7, 64, 1000, 64}}}, {{"N", {513}}}, {{"N", {3, 5, 3, 5, 3, 3, 3, 9, 1, 2}}}}},
+    {"totals", R"(input a : f32[N] local
+input b : i32[N] local
+state s : f64[] replicated each
+output x = all_reduce(sum, total(sum(a)))
+output y = total(max, all_reduce(sum, sum(a)) * 2)
+output z = all_reduce(max, total(max, amax(b)))
+output q = all_reduce(sum, total(sum(b)))
+update(s, s + total(s) / 2)
+)",
+     {{{"N", {1, 7, 64, 1000, 64}}}, {{"N", {2}}}}},
+    {"rows", R"(input x : f32[N, 16] local
+input b : f32[16] replicated
+input scale : f32[N, 1] replicated
+input bias : f32[16] replicated each
+state r : f32[N, 16] replicated
+y = all_reduce(sum, x) * scale + b
+update(r, r + softmax(y) - bias)
+output size = norm(y)
+)",
+     {{{"N", {2, 7, 64, 3, 64}}}, {{"N", {1, 5}}}}},
+    {"products", R"(input x : f32[N, 8] replicated
+input w : f32[8, 12] replicated
+input v : f32[8, 12] replicated each
+output y = matmul(x, w) + 1
+output z = matmul(x, v)
+output u = w * 2
+)",
+     {{{"N", {2, 7, 5}}}}},
+    {"two", R"(input a : f32[N] local
+input b : f32[M, N] local
+state p : f32[N] replicated
+state q : f32[M, N]
+update(p, p - all_reduce(sum, a) / world)
+update(q, q * 0.5 + all_reduce(sum, b))
+output c = mean(b, 0)
+)",
+     {{{"N", {2, 7, 5, 65}}, {"M", {3, 1, 4, 2}}}, {{"N", {2, 7}}, {"M", 3}}}},
+};
+
+class ListProgramsTest : public testing::TestWithParam<Case> {
+ protected:
+  absl::Status AddVariants(std::mt19937_64& random) {
+    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
+    std::map<int, Config> compiled;  // so that the variants of a world share kernels
+    for (int ranks : kRanks) compiled[ranks] = DrawCompiledConfig(random);
+    for (const Sizes& sizes : GetParam().sizes) {
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+      const uint64_t one_in = 1 + schedules.size() / 16;
+      for (int ranks : kRanks) {
+        for (const Schedule& schedule : schedules) {
+          if (random() % one_in != 0) continue;
+          Config config = DrawArguments(compiled[ranks], schedule, random);
+          config.protocol = Protocol::kGenerated;
+          RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+          config.protocol = Protocol::kLibrary;
+          if (Validate(config, schedule, {.ranks = ranks}).ok()) RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  VariantBatch batch_;
+};
+
+TEST_P(ListProgramsTest, EveryScheduleComputesWhatTheProgramSays) {
+  const uint64_t seed = FreshSeed();
+  std::mt19937_64 random(seed);
+  const absl::Status added = AddVariants(random);
+  ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed;
+  EXPECT_EQ(batch_.Run(seed, /*steps=*/3), "");
+  const Tally& tally = batch_.tally();
+  std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
+  EXPECT_LT(tally.undetermined, tally.elements / 100);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ListProgramsTest, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace coconet
