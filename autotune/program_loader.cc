@@ -25,6 +25,7 @@ namespace {
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string CacheFileOf(const SessionOptions& options) {
+  if (options.admits) return ":none:";
   if (!options.cache_file.empty()) return options.cache_file;
   return GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
 }
@@ -212,7 +213,7 @@ absl::StatusOr<std::optional<Failure>> Loader::VerifyAgain(const TuningRecord& r
 
 absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
-  const absl::StatusOr<VariantSet> set = EnumerateVariants(program_, space_);
+  const absl::StatusOr<VariantSet> set = EnumerateVariants(program_, space_, state_->options.admits);
   ASSIGN_OR_RETURN(const std::vector<std::string> digests, exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
   RETURN_IF_ERROR(set.status());
   for (size_t r = 1; r < digests.size(); ++r) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/wire.h"
 #include "coconet/base/env.h"
@@ -52,8 +53,27 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
 
 RankRunner::~RankRunner() = default;
 
+absl::Status RankRunner::LowerSmall(const Variant& v, Work& work) {
+  absl::Status first;
+  for (size_t at = 0; at < small_.size(); ++at) {
+    Schedule small = v.schedule;
+    small.graph = Shrink(v.schedule.graph, small_[at].multiple);
+    absl::StatusOr<Lowered> lowered = Lower(small, v.config, TargetOf(rank_));
+    if (lowered.ok()) {
+      work.small = *std::move(lowered);
+      work.small_graph = std::move(small.graph);
+      work.small_at = at;
+      return absl::OkStatus();
+    }
+    if (first.ok()) first = WithContext(lowered.status(), "at a small size");
+  }
+  return first;
+}
+
 absl::Status RankRunner::LowerAll(const Graph& program) {
   shrinks_ = !(Shrink(program) == program);
+  small_.push_back({.multiple = 1, .references = {}});
+  if (rank_.stage_size() > 1) small_.push_back({.multiple = rank_.stage_size(), .references = {}});
   for (const Variant& v : variants_) {
     Work& work = work_.emplace_back();
     absl::StatusOr<Lowered> full = Lower(v.schedule, v.config, TargetOf(rank_));
@@ -63,10 +83,7 @@ absl::Status RankRunner::LowerAll(const Graph& program) {
     }
     work.full = *std::move(full);
     if (!shrinks_) continue;
-    Schedule small = v.schedule;
-    small.graph = Shrink(v.schedule.graph);
-    ASSIGN_OR_RETURN(work.small, Lower(small, v.config, TargetOf(rank_)));
-    work.small_graph = std::move(small.graph);
+    if (const absl::Status lowered = LowerSmall(v, work); !lowered.ok()) work.failure = Failure{Verdict::kLowerError, std::string(lowered.message())};
   }
   return absl::OkStatus();
 }
@@ -99,10 +116,14 @@ absl::Status RankRunner::MakeArena() {
 absl::Status RankRunner::MakeReferences(const Graph& program) {
   ASSIGN_OR_RETURN(Reference full, Reference::Create(Expand(program), rank_.mesh(), rank_.rank(), options_.seed));
   full_.push_back(std::move(full));
-  for (uint64_t seed : {options_.seed + 1, options_.seed + 2}) {
-    if (!shrinks_) break;
-    ASSIGN_OR_RETURN(Reference small, Reference::Create(Expand(Shrink(program)), rank_.mesh(), rank_.rank(), seed));
-    small_.push_back(std::move(small));
+  for (size_t at = 0; at < small_.size(); ++at) {
+    const auto checked_here = [&](const Work& work) { return !work.failure.has_value() && work.small_at == at; };
+    if (!shrinks_ || !absl::c_any_of(work_, checked_here)) continue;
+    const Graph small = Expand(Shrink(program, small_[at].multiple));
+    for (uint64_t seed : {options_.seed + 1, options_.seed + 2}) {
+      ASSIGN_OR_RETURN(Reference reference, Reference::Create(small, rank_.mesh(), rank_.rank(), seed));
+      small_[at].references.push_back(std::move(reference));
+    }
   }
   return absl::OkStatus();
 }
@@ -187,7 +208,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
   }
   Instance instance;
   ASSIGN_OR_RETURN(std::optional<Failure> failure, Bind(work.small.plan, work.small_graph, *module, instance));
-  for (Reference& reference : small_) {
+  for (Reference& reference : small_[work.small_at].references) {
     if (failure.has_value()) break;
     ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, reference));
   }

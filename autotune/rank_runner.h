@@ -52,10 +52,16 @@ class RankRunner final : public VariantRunner {
   void Unload(int variant) override;
 
  private:
+  /// Small sizes that variants are checked at.
+  struct SmallSizes {
+    int multiple = 1;  // of extents; see Shrink
+    std::vector<Reference> references;  // of two seeds; none: no variant is checked at these
+  };
   /// One variant on its way.
   struct Work {
     Lowered full, small;  // the same kernels at the program's sizes, and at small ones
     Graph small_graph;
+    size_t small_at = 0;  // index of the small sizes
     std::optional<Failure> failure;
     std::string path, small_path;  // of the binary; "" without kernels
     std::unique_ptr<Module> module;
@@ -66,6 +72,8 @@ class RankRunner final : public VariantRunner {
       : rank_(rank), variants_(variants), options_(std::move(options)) {}
 
   absl::Status LowerAll(const Graph& program);
+  /// At the first small sizes that it can be lowered at: odd ones, or those whose slices end where rows do.
+  absl::Status LowerSmall(const Variant& v, Work& work);
   absl::Status MakeArena();
   absl::Status MakeReferences(const Graph& program);
   /// Collective.
@@ -80,7 +88,8 @@ class RankRunner final : public VariantRunner {
   bool shrinks_ = false;  // there is a smaller size worth checking
   std::vector<Work> work_;
   std::optional<Arena> arena_;
-  std::vector<Reference> full_, small_;  // full: one; small: two seeds, or none
+  std::vector<Reference> full_;  // one
+  std::vector<SmallSizes> small_;
 };
 
 }  // namespace coconet

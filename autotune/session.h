@@ -14,6 +14,7 @@
 #include "autotune/record.h"
 #include "coconet/base/dtype.h"
 #include "coconet/graph.h"
+#include "coconet/schedule.h"
 #include "jit/compiler.h"
 #include "runtime/rank.h"
 #include "runtime/world.h"
@@ -34,6 +35,9 @@ struct SessionOptions {
   Policy policy = Policy::kTune;
   SumOrder sum_order = SumOrder::kAny;
   double budget_s = 60;  // wall time of measuring one program; compiling and verifying included
+  /// Which schedules are tried, the same ones on all ranks; empty: all. Else records are neither looked up nor kept: the best of some
+  /// schedules is not the program's best.
+  std::function<bool(const Schedule&)> admits;
   /// kFast: where only answers matter, as in tests: quick compiles, few samples. Part of the key.
   Optimize optimize = Optimize::kFull;
   /// Called on rank 0's thread with short lines while tuning ("compiled 12 of 30", ...); may be empty.

@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -23,6 +25,7 @@
 #include "autotune/sweep_flags.h"
 #include "autotune/sweep_report.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule.h"
 #include "coconet/workloads.h"
 #include "jit/compiler.h"
 #include "runtime/world.h"
@@ -195,6 +198,11 @@ int Main(const std::vector<std::string>& args) {
   options.cache_file = flags->cache;
   options.sum_order = flags->sum_order;
   options.budget_s = flags->budget_s;
+  if (!flags->only.empty()) {
+    options.admits = [&](const Schedule& schedule) {
+      return absl::c_any_of(flags->only, [&](const std::string& words) { return absl::StrContains(Describe(schedule), words); });
+    };
+  }
   options.progress = [&](absl::string_view text) { progress.Show(text); };
   options.interrupted = [] { return interrupted.load(); };
   options.warn = [&](absl::string_view text) {

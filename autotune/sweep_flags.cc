@@ -29,7 +29,7 @@ constexpr int kMostRanks = 1024;
 constexpr int64_t kDefaultN = 1 << 20;
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags =
-      *new std::vector<std::string>{"ranks", "stages", "nodes", "dtype", "cache", "budget", "json", "order", "preset", "list", "help", "N"};
+      *new std::vector<std::string>{"ranks", "stages", "nodes", "dtype", "cache", "budget", "json", "only", "order", "preset", "list", "help", "N"};
   return flags;
 }
 
@@ -71,6 +71,11 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
   if (name == "order") {
     if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
     flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
+    return absl::OkStatus();
+  }
+  if (name == "only") {
+    if (value.empty()) return Bad(name, "words of a schedule, as the table shows them", value);
+    flags.only.emplace_back(value);
     return absl::OkStatus();
   }
   if (name == "cache" || name == "json") {
@@ -155,6 +160,8 @@ std::string SweepHelp() {
   --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
   --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library collectives
   --budget=60     seconds
+  --only=WORDS    only schedules with these words, as the table shows them: --only="fuse(RS"; may be given several
+                  times; what wins among some is not kept
   --cache=FILE    the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else
                   XDG_CACHE_HOME/coconet/tuning.db)
   --json=FILE     all variants, for other programs

@@ -25,6 +25,7 @@ struct SweepFlags {
   std::string cache;          // ""; the default place
   std::string json;           // "": none
   double budget_s = 60;
+  std::vector<std::string> only;  // words of which a schedule must have one; empty: any schedule
   SumOrder sum_order = SumOrder::kAny;
   bool list = false, help = false;
 };

@@ -25,8 +25,9 @@ const TensorType* DeclaredType(const Op& op) {
   return nullptr;
 }
 
-/// Small extents for large ones. Extents of up to `cap` only become odd.
-std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap) {
+/// Small extents for large ones: odd multiples of `ranks`, about `cap`. Extents of up to `cap` only become odd, and stay what they are where
+/// no multiple is left.
+std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap, int64_t ranks) {
   std::map<int64_t, int64_t> small;
   std::set<int64_t> taken = {0, 1};
   for (int64_t extent : extents) {
@@ -37,9 +38,9 @@ std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_
   }
   for (int64_t extent : extents) {
     if (extent <= 2) continue;
-    int64_t size = std::min((extent - 1) | 1, cap | 1);
-    while (size > 2 && taken.count(size) != 0) size -= 2;
-    if (size <= 2) size = extent;  // so many different ones that no small odd number is left
+    int64_t parts = std::min(((extent - 1) / ranks) | 1, cap | 1);
+    while (parts > 0 && (parts * ranks <= 2 || parts * ranks > extent || taken.count(parts * ranks) != 0)) parts -= 2;
+    const int64_t size = parts > 0 ? parts * ranks : extent;  // so many different ones that no small number is left
     small[extent] = size;
     taken.insert(size);
   }
@@ -57,11 +58,13 @@ std::vector<int64_t> FewOf(const std::vector<int64_t>& sizes, const TensorKinds&
 
 }  // namespace
 
-absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space) {
+absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
+                                             const std::function<bool(const Schedule&)>& admits) {
   ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(program));
   VariantSet set;
   int group = -1;
   for (const Schedule& schedule : schedules) {
+    if (admits && !admits(schedule)) continue;
     const bool baseline = IsBaseline(schedule);
     const Config* previous = nullptr;
     const std::vector<Config> configs = Configs(schedule, space);
@@ -72,9 +75,10 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
       set.variants.push_back({schedule, config, group});
     }
   }
+  if (admits && set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
   if (set.variants.empty() || set.baseline < 0) {
     return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": none of its ", schedules.size(),
-                                                      " schedules can run on ", space.ranks, " ranks with sums in ",
+                                                      " schedules", admits ? ", or of those that are wanted," : "", " can run on ", space.ranks, " ranks with sums in ",
                                                       space.library ? "any" : "rank", " order"));
   }
   return set;
@@ -95,7 +99,7 @@ VariantResult Describe(const Variant& variant) {
   return result;
 }
 
-Graph Shrink(const Graph& program) {
+Graph Shrink(const Graph& program, int ranks) {
   std::set<int64_t> extents;
   size_t dims = 1;
   for (const Node& node : program.nodes) {
@@ -112,7 +116,7 @@ Graph Shrink(const Graph& program) {
     extents.insert(sizes.begin(), sizes.end());
   }
   const auto cap = static_cast<int64_t>(std::pow(static_cast<double>(kSmallElements), 1.0 / static_cast<double>(dims)));
-  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap);
+  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap, ranks);
   const auto shrink = [&](TensorType& type) {
     for (Dim& dim : type.shape) {
       if (dim.bound()) dim.size = small.at(dim.size);

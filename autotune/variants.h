@@ -1,6 +1,7 @@
 #ifndef COCONET_AUTOTUNE_VARIANTS_H_
 #define COCONET_AUTOTUNE_VARIANTS_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,10 @@ struct VariantSet {
   int baseline = -1;
 };
 
-/// `program` is bound. A pure function of its arguments. FailedPrecondition when nothing is possible, which says why.
-absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space);
+/// `program` is bound. A pure function of its arguments. Of the schedules that `admits` admits, empty: of all; then the baseline may be
+/// another one, the plainest of them. FailedPrecondition when nothing is possible, which says why.
+absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
+                                             const std::function<bool(const Schedule&)>& admits = nullptr);
 
 /// Names the list, so that ranks can see that theirs are the same.
 std::string DigestOf(const VariantSet& set);
@@ -39,8 +42,8 @@ VariantResult Describe(const Variant& variant);
 
 /// The same program with every large extent small and odd, so that all elements can be checked and tails are
 /// not multiples of anything: equal extents stay equal, and 0 and 1 what they are; of a list a few tensors. Sizes are arguments of kernels, so
-/// these are the same kernels.
-Graph Shrink(const Graph& program);
+/// these are the same kernels. With `ranks`, extents are odd multiples of that: for what is only possible when slices end where rows do.
+Graph Shrink(const Graph& program, int ranks = 1);
 
 }  // namespace coconet
 

@@ -79,6 +79,15 @@ TEST(Shrink, LeavesTheTinyAlone) {
   EXPECT_EQ(std::get<Input>(Shrink(Adam(1000)).nodes[0].op).type.shape[0].size, 999);
 }
 
+TEST(Shrink, CanTakeMultiples) {
+  const Graph g = Bound("coconet 1\nprogram p\ninput a : f32[B, N] local\noutput o = all_reduce(sum, a)\n", {{"B", 2000}, {"N", 7}});
+  const Shape a = std::get<Input>(Shrink(g, 3).nodes[0].op).type.shape;
+  EXPECT_EQ(a[0].size % 6, 3);
+  EXPECT_LE(a[0].size, 310);
+  EXPECT_EQ(a[1].size, 3);
+  EXPECT_TRUE(Shrink(Adam(5), 8) == Adam(5));
+}
+
 TEST(Shrink, TakesAFewTensorsOfAList) {
   std::vector<int64_t> sizes(50, 1 << 20);
   sizes[3] = 1;

@@ -46,11 +46,11 @@ void* Data(const void* data) { return const_cast<void*>(data); }
 class Gemm final : public OneDnnGemm {
  public:
   /// Throws dnnl::error.
-  Gemm(dnnl::memory::data_type type, const GemmSize& size, bool packed)
+  Gemm(dnnl::memory::data_type type, dnnl::memory::data_type result, const GemmSize& size, bool packed)
       : plain_b_({size.k, size.n}, type, Tag::ab),
         description_({Tensor({size.m, size.k}, type, Tag::ab),
                       packed ? Tensor({size.k, size.n}, type, Tag::any) : plain_b_,
-                      Tensor({size.m, size.n}, type, Tag::ab)},
+                      Tensor({size.m, size.n}, result, Tag::ab)},
                      OwnScratchpad(), engine_),
         matmul_(description_),
         packed_(description_.weights_desc() != plain_b_) {}
@@ -109,11 +109,13 @@ class Gemm final : public OneDnnGemm {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OneDnnGemm>> OneDnnGemm::Make(DType dtype, const GemmSize& size, Weights weights) {
+absl::StatusOr<std::unique_ptr<OneDnnGemm>> OneDnnGemm::Make(DType dtype, const GemmSize& size, Weights weights,
+                                                             std::optional<DType> result) {
   ASSIGN_OR_RETURN(const dnnl::memory::data_type type, TypeOf(dtype));
+  ASSIGN_OR_RETURN(const dnnl::memory::data_type result_type, TypeOf(result.value_or(dtype)));
   omp_set_num_threads(1);
   std::unique_ptr<Gemm> gemm;
-  RETURN_IF_ERROR(Try([&] { gemm = std::make_unique<Gemm>(type, size, weights == Weights::kPacked); }));
+  RETURN_IF_ERROR(Try([&] { gemm = std::make_unique<Gemm>(type, result_type, size, weights == Weights::kPacked); }));
   RETURN_IF_ERROR(gemm->Open());
   return gemm;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +21,10 @@ struct GemmSize {
 class OneDnnGemm {
  public:
   enum class Weights : uint8_t { kAsTheyLie, kPacked };
-  /// f32, f16 or bf16, as far as oneDNN has it: else Unimplemented. Makes one thread the calling thread's number for OpenMP.
-  static absl::StatusOr<std::unique_ptr<OneDnnGemm>> Make(DType dtype, const GemmSize& size, Weights weights);
+  /// a and b are f32, f16 or bf16, and c of the same type or of `result`, as far as oneDNN has it: else Unimplemented. Makes one thread the
+  /// calling thread's number for OpenMP.
+  static absl::StatusOr<std::unique_ptr<OneDnnGemm>> Make(DType dtype, const GemmSize& size, Weights weights,
+                                                          std::optional<DType> result = std::nullopt);
   virtual ~OneDnnGemm() = default;
 
   /// Takes over new weights: with kPacked it rearranges them, else only remembers where they are.

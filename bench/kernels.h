@@ -24,6 +24,18 @@ struct LimitStreams {
   float zero = 0;              // the compiler must not know; values stay what they are
 };
 
+/// What follows a product's sum over ranks: y = dropout(z + b) + r, where the element is kept when its random word is at least the threshold.
+/// z is f32, or of y's type; b, r and y are f32 or bf16.
+constexpr int kEpilogueColumns = 64;  // rows are a multiple of this long
+struct EpilogueLoop {
+  const void *z, *b, *r;
+  void* y;
+  int64_t rows, columns;
+  uint64_t stream, seed;  // of the random words
+  uint32_t threshold;
+  float scale;
+};
+
 /// The loops that a careful user writes, and that find the memory's limit, compiled for one instruction set. All arrays
 /// are aligned to 64 bytes.
 struct Kernels {
@@ -41,6 +53,10 @@ struct Kernels {
   AdamHalf adam_half;
   void (*widen)(const uint16_t* in, float* out, int64_t n);
   void (*add_half)(const uint16_t* in, uint16_t* inout, int64_t n);  // inout += in, each sum rounded once
+
+  using EpilogueFunction = void (*)(const EpilogueLoop& loop);
+  EpilogueFunction epilogue_f32, epilogue_bf16, epilogue_bf16_from_f32;
+  void (*add_bf16)(const uint16_t* in, uint16_t* inout, int64_t n);  // inout += in, each sum rounded once
 
   /// Stores: all plain; streaming to the weights of others; all streaming; all streaming and to other memory than is
   /// loaded.

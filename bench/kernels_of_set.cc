@@ -1,4 +1,5 @@
 // Compiled once an instruction set, with COCONET_KERNELS naming the table to define.
+#include "bench/epilogue_loops.h"
 #include "bench/instruction_sets.h"
 #include "bench/lanes.h"
 
@@ -161,6 +162,10 @@ const Kernels COCONET_KERNELS = {
     .adam_half = AdamFromF16,
     .widen = WidenAll,
     .add_half = AddHalf,
+    .epilogue_f32 = Epilogue<float, float>,
+    .epilogue_bf16 = Epilogue<uint16_t, uint16_t>,
+    .epilogue_bf16_from_f32 = Epilogue<float, uint16_t>,
+    .add_bf16 = AddBf16,
     .limit_plain = Limit<Stores::kPlain>,
     .limit_streaming_weights = Limit<Stores::kStreamingWeights>,
     .limit_streaming = Limit<Stores::kStreaming>,

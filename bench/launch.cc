@@ -36,8 +36,8 @@ absl::StatusOr<std::string> CopyOfSelf(const std::string& folder) {
 
 absl::StatusOr<std::vector<std::string>> CommandLine(const Launch& launch, const std::string& out) {
   ASSIGN_OR_RETURN(const std::string self, CopyOfSelf(launch.scratch));
-  std::vector<std::string> line;
-  if (launch.processes > 0) {
+  std::vector<std::string> line = launch.launcher;
+  if (line.empty() && launch.processes > 0) {
     line = {FindProgram("mpirun"),
             "-n",
             absl::StrCat(launch.processes),
@@ -132,6 +132,8 @@ absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch) {
       (WIFEXITED(status) && WEXITSTATUS(status) == kInterrupted)) {
     return absl::CancelledError("interrupted");
   }
+  constexpr int kCannot = 77;
+  if (!launch.launcher.empty() && WIFEXITED(status) && WEXITSTATUS(status) == kCannot) return absl::UnavailableError(TailOf(log));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     return absl::InternalError(absl::StrCat(
         "worker: ", WIFEXITED(status) ? absl::StrCat("exit code ", WEXITSTATUS(status)) : strsignal(WTERMSIG(status)),

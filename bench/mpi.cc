@@ -16,13 +16,14 @@ void AddHalf(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
   BestKernels().add_half(static_cast<const uint16_t*>(in), static_cast<uint16_t*>(inout), *count);
 }
 
-MPI_Op HalfSum() {
-  static const MPI_Op op = [] {
-    MPI_Op made;
-    MPI_Op_create(&AddHalf, /*commute=*/1, &made);
-    return made;
-  }();
-  return op;
+void AddBf16(void* in, void* inout, int* count, MPI_Datatype* /*type*/) {
+  BestKernels().add_bf16(static_cast<const uint16_t*>(in), static_cast<uint16_t*>(inout), *count);
+}
+
+MPI_Op MakeSum(MPI_User_function* add) {
+  MPI_Op made;
+  MPI_Op_create(add, /*commute=*/1, &made);
+  return made;
 }
 
 absl::Status AllReduceInPlace(void* data, int64_t elements, MPI_Datatype type, MPI_Op op) {
@@ -41,7 +42,13 @@ absl::Status MpiAllReduce(float* data, int64_t elements) {
 }
 
 absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements) {
-  return AllReduceInPlace(data, elements, MPI_UINT16_T, HalfSum());
+  static const MPI_Op sum = MakeSum(&AddHalf);
+  return AllReduceInPlace(data, elements, MPI_UINT16_T, sum);
+}
+
+absl::Status MpiAllReduceBf16(uint16_t* data, int64_t elements) {
+  static const MPI_Op sum = MakeSum(&AddBf16);
+  return AllReduceInPlace(data, elements, MPI_UINT16_T, sum);
 }
 
 std::string MpiVersion() {

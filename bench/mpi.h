@@ -15,6 +15,9 @@ absl::Status MpiAllReduce(float* data, int64_t elements);
 /// The same for f16, which MPI does not know: by an operator of ours, vectorised, which rounds each sum once.
 absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements);
 
+/// And for bf16.
+absl::Status MpiAllReduceBf16(uint16_t* data, int64_t elements);
+
 /// "Open MPI 4.1.4", or "" in a build without MPI.
 std::string MpiVersion();
 

@@ -6,8 +6,6 @@
 namespace coconet {
 namespace {
 
-constexpr double kDropout = 0.1;
-
 /// Sizes of one model for several batches, and a small one first. `k` of each H.
 std::vector<SizePreset> ProductSizes(int64_t k_of_h) {
   std::vector<SizePreset> presets = {{"small", {{"B", 1}, {"S", 512}, {"H", 1024}, {"K", 1024 * k_of_h}}}};
@@ -51,7 +49,7 @@ absl::StatusOr<Graph> Epilogue(DType dtype) {
   const Tensor r = program.Input("r", dtype, {"B", "S", "H"}, Layout::Replicated());
   const Tensor seed = program.Scalar("seed", DType::kI64);
   const Tensor z = AllReduce(ReduceKind::kSum, MatMul(x, w));
-  program.Output("y", Dropout(z + b, kDropout, seed) + r);
+  program.Output("y", Dropout(z + b, kEpilogueDropout, seed) + r);
   return program.graph();
 }
 
@@ -71,7 +69,7 @@ absl::StatusOr<Graph> PipelineBoundary(DType dtype) {
   const Tensor b = program.Input("b", dtype, {"H"}, Layout::Replicated());
   const Tensor r = program.Input("r", dtype, {"B", "S", "H"}, Layout::Replicated());
   const Tensor seed = program.Scalar("seed", DType::kI64);
-  program.Output("y", Send(Dropout(AllReduce(ReduceKind::kSum, x) + b, kDropout, seed) + r));
+  program.Output("y", Send(Dropout(AllReduce(ReduceKind::kSum, x) + b, kEpilogueDropout, seed) + r));
   return program.graph();
 }
 

@@ -42,7 +42,7 @@ int AddSchedules(const Graph& program, int ranks, std::mt19937_64& random, Wante
   for (const Schedule& schedule : schedules) {
     if (!wanted(schedule)) continue;
     ++added;
-    Config config = DrawArguments(compiled, random);
+    Config config = DrawArguments(compiled, schedule, random);
     config.protocol = Protocol::kGenerated;
     EXPECT_TRUE(batch.Add(program, schedule, config, ranks).ok());
   }

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/infer.h"
 #include "coconet/testing/random_model.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/testing/random_step.h"
@@ -108,6 +110,38 @@ TEST(RandomPrograms, OfEveryKindComputeWhatTheySay) {
     if (!program.ok()) program = BindSizes(symbolic, {{"N", both.at("N")}});
     CC_CHECK(program.ok());
     return *program;
+  });
+  EXPECT_LT(tally.undetermined, tally.elements / 2) << "bounds that say nothing";
+}
+
+/// The program with an output more: the sum of a replicated tensor over all tensors of the list.
+Graph WithTotal(Graph g, std::mt19937_64& random) {
+  const std::vector<TensorType> types = InferTypes(g).value();
+  std::vector<NodeId> candidates;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const TensorType& type = types[id];
+    const bool is_value = !As<Output>(g, id) && !As<Update>(g, id);
+    if (is_value && type.dtype == DType::kF32 && !type.shape.empty() && type.layout.kind == Layout::Kind::kReplicated) candidates.push_back(id);
+  }
+  if (candidates.empty()) return g;
+  const NodeId summed = candidates[random() % candidates.size()];
+  std::vector<int> dims(types[summed].shape.size());
+  std::iota(dims.begin(), dims.end(), 0);
+  g.nodes.push_back({Fold{FoldKind::kSum, dims}, {summed}});
+  g.nodes.push_back({Total{ReduceKind::kSum}, {g.size() - 1}});
+  g.nodes.push_back({Output{"total"}, {g.size() - 1}});
+  return g;
+}
+
+TEST(RandomPrograms, OverListsOfTensorsComputeWhatTheySay) {
+  const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) {
+    const Graph symbolic = RandomProgram(random());
+    std::vector<int64_t> sizes(1 + random() % 4);
+    for (int64_t& size : sizes) size = kSizes[random() % std::size(kSizes)];
+    absl::StatusOr<Graph> program = BindSizes(symbolic, {{"N", sizes}, {"M", int64_t(random() % 8)}});
+    if (!program.ok()) program = BindSizes(symbolic, {{"N", sizes}});
+    CC_CHECK(program.ok());
+    return Canonicalize(WithTotal(*program, random)).graph;
   });
   EXPECT_LT(tally.undetermined, tally.elements / 2) << "bounds that say nothing";
 }

@@ -1,0 +1,57 @@
+#ifndef COCONET_BENCH_EPILOGUE_BASELINE_H_
+#define COCONET_BENCH_EPILOGUE_BASELINE_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "bench/array.h"
+#include "bench/gemm.h"
+#include "coconet/base/dtype.h"
+
+namespace coconet::bench {
+
+/// y = dropout(sum over ranks of x . w + b) + r: x [tokens, k], w [k, columns], of which each rank has k / ranks.
+struct EpilogueSize {
+  DType dtype = DType::kF32;
+  int64_t tokens = 0, k = 0, columns = 0;
+};
+
+/// In what the products are summed over the ranks; the faster one counts.
+enum class EpilogueForm : uint8_t {
+  kOwn,   // the type of the product
+  kInF32  // of bf16: oneDNN stores its product in f32
+};
+absl::string_view Name(EpilogueForm form);
+std::vector<EpilogueForm> EpilogueFormsFor(DType dtype);
+
+/// A step of it as a careful user writes it today, on every process: oneDNN on one thread with weights that it rearranged once,
+/// MPI_Allreduce in place, one vectorised loop. Inputs are what NumberAt gives for "x", "w", "b" and "r".
+class EpilogueBaseline {
+ public:
+  /// InvalidArgument for a type without forms, and for columns that are no multiple of kEpilogueColumns.
+  static absl::StatusOr<std::unique_ptr<EpilogueBaseline>> Make(EpilogueForm form, const EpilogueSize& size, int rank, int ranks);
+
+  absl::Status Run(int64_t steps);
+  /// The product alone.
+  absl::Status RunProduct(int64_t steps);
+  /// The loop alone.
+  absl::Status RunLoop(int64_t steps);
+  std::vector<float> Result() const;
+
+ private:
+  EpilogueBaseline(EpilogueForm form, const EpilogueSize& size) : form_(form), size_(size) {}
+  absl::Status AllReduce();
+  int64_t elements() const { return size_.tokens * size_.columns; }
+
+  EpilogueForm form_;
+  EpilogueSize size_;
+  Array x_, w_, b_, r_, z_, y_;
+  std::unique_ptr<OneDnnGemm> product_;
+};
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_EPILOGUE_BASELINE_H_

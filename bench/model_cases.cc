@@ -1,0 +1,224 @@
+#include "bench/model_cases.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/array.h"
+#include "bench/epilogue_baseline.h"
+#include "bench/mpi.h"
+#include "bench/tuned_contender.h"
+#include "coconet/base/status.h"
+#include "coconet/language.h"
+#include "coconet/workloads.h"
+
+namespace coconet::bench {
+namespace {
+
+using Admits = std::function<bool(const Schedule&)>;
+
+/// Who takes part, by side.
+struct Field {
+  std::vector<std::pair<std::string, std::unique_ptr<TunedContender>>> ours;
+  std::vector<std::pair<std::string, Contender>> contenders;  // side; the name is the form
+  std::vector<Finding> facts;
+};
+
+int64_t SizeOf(const Sizes& sizes, const std::string& symbol) { return sizes.at(symbol).sizes[0]; }
+
+SessionOptions OptionsOf(const ModelCase& c) {
+  SessionOptions options;
+  options.budget_s = c.budget_s;
+  return options;
+}
+
+/// Tunes among some of the schedules.
+absl::Status AddOurs(Rank& rank, const ModelCase& c, const std::string& side, const Graph& program, const Admits& admits, Field& field) {
+  SessionOptions options = OptionsOf(c);
+  options.admits = admits;
+  ASSIGN_OR_RETURN(std::unique_ptr<TunedContender> made, TunedContender::Make(rank, options, program));
+  const VariantResult& best = made->program().record().best;
+  field.facts.push_back({.side = "variant", .name = side, .detail = Words(best)});
+  field.facts.push_back({.side = "threads", .name = side, .detail = absl::StrCat(best.config.blocks)});
+  field.contenders.push_back({side, {"", [it = made.get()](int64_t steps) { return it->Run(steps); }}});
+  field.ours.push_back({side, std::move(made)});
+  return absl::OkStatus();
+}
+
+/// Both within some roundings of the largest value: sums in another order, rounded to the type on the way.
+absl::Status Agree(DType dtype, absl::string_view what, const std::vector<float>& a, const std::vector<float>& b) {
+  constexpr double kRoundings = 16;
+  double largest = 0, off = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(b[i])));
+    off = std::max(off, std::abs(static_cast<double>(a[i]) - b[i]));
+  }
+  if (a.size() == b.size() && off <= kRoundings * UnitRoundoff(dtype) * largest && largest > 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(what, ": results differ by ", off, ", of values up to ", largest, "; want at most ", kRoundings, " roundings"));
+}
+
+/// All of ours compute the same.
+absl::Status CheckOurs(const ModelCase& c, const Field& field, absl::string_view output) {
+  std::vector<float> first;
+  for (const auto& [side, ours] : field.ours) {
+    RETURN_IF_ERROR(ours->Run(1));
+    ASSIGN_OR_RETURN(std::vector<float> here, ours->Read(output));
+    if (first.empty()) {
+      first = std::move(here);
+    } else {
+      RETURN_IF_ERROR(Agree(c.dtype, side, here, first));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const ModelCase& c, Field& field) {
+  std::vector<Contender> contenders;
+  for (const auto& [side, contender] : field.contenders) contenders.push_back(contender);
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, {.seconds = c.seconds}));
+  std::vector<Finding> findings = std::move(field.facts);
+  for (size_t i = 0; i < measured.size(); ++i) {
+    findings.push_back({.side = field.contenders[i].first,
+                        .name = measured[i].name,
+                        .timing = measured[i].timing,
+                        .steps = measured[i].steps,
+                        .preempted = measured[i].preempted});
+  }
+  return findings;
+}
+
+absl::StatusOr<Graph> Workload(const char* name, const ModelCase& c) {
+  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = c.dtype}));
+  return BindSizes(symbolic, c.sizes);
+}
+
+// ---- A product and its epilogue, beside oneDNN and MPI ------------------------------------------------
+
+/// What must move besides the product, with each rank doing its slice: sums of all ranks and the residual in, the result out to all.
+int64_t RestBytes(const EpilogueSize& size, int ranks) {
+  const int64_t slice = size.tokens * size.columns / ranks * static_cast<int64_t>(coconet::SizeOf(size.dtype));
+  return slice * (2 * ranks + 1);
+}
+
+absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
+  ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
+  const EpilogueSize size = {c.dtype, SizeOf(c.sizes, "B") * SizeOf(c.sizes, "S"), SizeOf(c.sizes, "K"), SizeOf(c.sizes, "H")};
+  Field field;
+  RETURN_IF_ERROR(AddOurs(rank, c, "ours", program, nullptr, field));
+  RETURN_IF_ERROR(field.ours[0].second->Run(1));
+  ASSIGN_OR_RETURN(const std::vector<float> ours, field.ours[0].second->Read("y"));
+  std::vector<std::unique_ptr<EpilogueBaseline>> baselines;
+  absl::Status alike;
+  for (const EpilogueForm form : EpilogueFormsFor(c.dtype)) {
+    ASSIGN_OR_RETURN(baselines.emplace_back(), EpilogueBaseline::Make(form, size, rank.rank(), rank.size()));
+    EpilogueBaseline* const it = baselines.back().get();
+    const std::string name(Name(form));
+    RETURN_IF_ERROR(it->Run(1));
+    alike.Update(Agree(c.dtype, absl::StrCat("baseline, ", name), it->Result(), ours));
+    field.contenders.push_back({"baseline", {name, [it](int64_t steps) { return it->Run(steps); }}});
+    field.contenders.push_back({"product", {name, [it](int64_t steps) { return it->RunProduct(steps); }}});
+  }
+  RETURN_IF_ERROR(rank.exchange().Agree(alike));
+  const int64_t bytes = RestBytes(size, rank.size()) / 2;
+  ASSIGN_OR_RETURN(const Array from, Array::Allocate(bytes));
+  ASSIGN_OR_RETURN(const Array to, Array::Allocate(bytes));
+  field.contenders.push_back({"rest", {"memcpy", [&](int64_t steps) {
+                                         for (int64_t i = 0; i < steps; ++i) std::memcpy(to.as<char>(), from.as<char>(), static_cast<size_t>(bytes));
+                                         return absl::OkStatus();
+                                       }}});
+  return Measure(rank, c, field);
+}
+
+// ---- Across nodes -----------------------------------------------------------------------------------
+
+/// y = dropout(x . w + b) + r of a rank's own, no rank waiting for another.
+absl::StatusOr<Graph> ComputationOf(const ModelCase& c, int ranks) {
+  Program program("computation");
+  const Tensor x = program.Input("x", c.dtype, {"B", "S", "K"}, Layout::Local());
+  const Tensor w = program.Input("w", c.dtype, {"K", "H"}, Layout::Local());
+  const Tensor b = program.Input("b", c.dtype, {"H"}, Layout::Replicated());
+  const Tensor r = program.Input("r", c.dtype, {"B", "S", "H"}, Layout::Replicated());
+  program.Output("y", Dropout(MatMul(x, w) + b, 0.1, program.Scalar("seed", DType::kI64)) + r);
+  ASSIGN_OR_RETURN(const Graph symbolic, program.graph());
+  Sizes sizes = c.sizes;
+  sizes.insert_or_assign("K", SizeOf(c.sizes, "K") / ranks);
+  return BindSizes(symbolic, sizes);
+}
+
+absl::StatusOr<Graph> CommunicationOf(const ModelCase& c) {
+  Program program("communication");
+  program.Output("y", AllReduce(ReduceKind::kSum, program.Input("z", c.dtype, {"B", "S", "H"}, Layout::Local())));
+  ASSIGN_OR_RETURN(const Graph symbolic, program.graph());
+  return BindSizes(symbolic, {{"B", c.sizes.at("B")}, {"S", c.sizes.at("S")}, {"H", c.sizes.at("H")}});
+}
+
+/// Processor time of this process over wall time while it runs.
+absl::StatusOr<double> CoresOf(const Contender& contender) {
+  const auto processor = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  };
+  const double before = processor();
+  const auto start = std::chrono::steady_clock::now();
+  RETURN_IF_ERROR(contender.run(20));
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  return (processor() - before) / wall.count();
+}
+
+absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
+  ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
+  Field field;
+  RETURN_IF_ERROR(AddOurs(rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps.empty(); }, field));
+  RETURN_IF_ERROR(AddOurs(rank, c, "sequential", program, [](const Schedule& s) { return s.overlaps.empty(); }, field));
+  RETURN_IF_ERROR(CheckOurs(c, field, "y"));
+  ASSIGN_OR_RETURN(const Graph computation, ComputationOf(c, rank.size()));
+  RETURN_IF_ERROR(AddOurs(rank, c, "computation", computation, nullptr, field));
+  ASSIGN_OR_RETURN(const Graph communication, CommunicationOf(c));
+  RETURN_IF_ERROR(AddOurs(rank, c, "communication", communication, nullptr, field));
+  for (const auto& [side, contender] : field.contenders) {
+    ASSIGN_OR_RETURN(const double cores, CoresOf(contender));
+    field.facts.push_back({.side = "cores", .name = side, .detail = absl::StrFormat("%.2f", cores)});
+  }
+  return Measure(rank, c, field);
+}
+
+// ---- The boundary of two stages -----------------------------------------------------------------------
+
+absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
+  ASSIGN_OR_RETURN(const Graph program, Workload("pipeline", c));
+  const auto has = [](const Schedule& s, absl::string_view words) { return absl::StrContains(Describe(s), words); };
+  Field field;
+  RETURN_IF_ERROR(AddOurs(rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps.empty(); }, field));
+  RETURN_IF_ERROR(AddOurs(
+      rank, c, "sequential", program,
+      [&](const Schedule& s) { return s.overlaps.empty() && has(s, "AR; ") && absl::EndsWith(Describe(s), "; send"); }, field));
+  RETURN_IF_ERROR(AddOurs(
+      rank, c, "slices", program,
+      [&](const Schedule& s) { return s.overlaps.empty() && absl::StartsWith(Describe(s), "RS[") && has(s, "; send["); }, field));
+  RETURN_IF_ERROR(CheckOurs(c, field, "y"));
+  return Measure(rank, c, field);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c) {
+  switch (c.kind) {
+    case ModelCase::Kind::kEpilogue: return Epilogue(rank, c);
+    case ModelCase::Kind::kAcross: return Across(rank, c);
+    case ModelCase::Kind::kPipeline: return Pipeline(rank, c);
+  }
+  return absl::InternalError("no kind");
+}
+
+}  // namespace coconet::bench

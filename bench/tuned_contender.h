@@ -1,0 +1,44 @@
+#ifndef COCONET_BENCH_TUNED_CONTENDER_H_
+#define COCONET_BENCH_TUNED_CONTENDER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "autotune/session.h"
+#include "coconet/graph.h"
+#include "runtime/rank.h"
+
+namespace coconet::bench {
+
+/// The number that element `index` of a tensor has here: between -1 and 1, by the tensor's name, the element, and what is Local also by rank.
+double NumberAt(absl::string_view tensor, int64_t index, int rank);
+
+/// A program as Coconet runs it, tuned, on memory of the Session that NumberAt fills. Scalars are 1.
+class TunedContender {
+ public:
+  /// Collective. `program` is bound. `options.admits` may choose among its schedules.
+  static absl::StatusOr<std::unique_ptr<TunedContender>> Make(Rank& rank, const SessionOptions& options, const Graph& program);
+
+  absl::Status Run(int64_t steps);
+
+  /// Collective: all elements of an output.
+  absl::StatusOr<std::vector<float>> Read(absl::string_view output) const;
+  const TunedProgram& program() const { return program_; }
+
+ private:
+  TunedContender(std::unique_ptr<Session> session, TunedProgram program, BoundProgram bound)
+      : session_(std::move(session)), program_(std::move(program)), bound_(std::move(bound)) {}
+  absl::Status Fill();
+
+  std::unique_ptr<Session> session_;
+  TunedProgram program_;
+  BoundProgram bound_;  // goes before its Session
+};
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_TUNED_CONTENDER_H_
