@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/wire.h"
 #include "coconet/base/env.h"
+#include "coconet/base/slices.h"
 #include "coconet/base/status.h"
 #include "coconet/lists.h"
 
@@ -73,7 +75,7 @@ absl::Status RankRunner::LowerSmall(const Variant& v, Work& work) {
 absl::Status RankRunner::LowerAll(const Graph& program) {
   shrinks_ = !(Shrink(program) == program);
   small_.push_back({.multiple = 1, .references = {}});
-  if (rank_.stage_size() > 1) small_.push_back({.multiple = rank_.stage_size(), .references = {}});
+  if (rank_.stage_size() > 1) small_.push_back({.multiple = std::lcm(int64_t{rank_.stage_size()}, kSliceAlign), .references = {}});
   for (const Variant& v : variants_) {
     Work& work = work_.emplace_back();
     absl::StatusOr<Lowered> full = Lower(v.schedule, v.config, TargetOf(rank_));

@@ -54,7 +54,7 @@ class RankRunner final : public VariantRunner {
  private:
   /// Small sizes that variants are checked at.
   struct SmallSizes {
-    int multiple = 1;  // of extents; see Shrink
+    int64_t multiple = 1;  // of extents; see Shrink
     std::vector<Reference> references;  // of two seeds; none: no variant is checked at these
   };
   /// One variant on its way.
@@ -72,7 +72,7 @@ class RankRunner final : public VariantRunner {
       : rank_(rank), variants_(variants), options_(std::move(options)) {}
 
   absl::Status LowerAll(const Graph& program);
-  /// At the first small sizes that it can be lowered at: odd ones, or those whose slices end where rows do.
+  /// At the first small sizes that it can be lowered at: odd ones, or those whose slices of any kind end where rows do.
   absl::Status LowerSmall(const Variant& v, Work& work);
   absl::Status MakeArena();
   absl::Status MakeReferences(const Graph& program);

@@ -25,9 +25,9 @@ const TensorType* DeclaredType(const Op& op) {
   return nullptr;
 }
 
-/// Small extents for large ones: odd multiples of `ranks`, about `cap`. Extents of up to `cap` only become odd, and stay what they are where
-/// no multiple is left.
-std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap, int64_t ranks) {
+/// Small extents for large ones: different odd multiples of `multiple`, up to `cap` or, where these do not suffice, a little above.
+/// Extents without such a multiple stay what they are.
+std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap, int64_t multiple) {
   std::map<int64_t, int64_t> small;
   std::set<int64_t> taken = {0, 1};
   for (int64_t extent : extents) {
@@ -38,11 +38,17 @@ std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_
   }
   for (int64_t extent : extents) {
     if (extent <= 2) continue;
-    int64_t parts = std::min(((extent - 1) / ranks) | 1, cap | 1);
-    while (parts > 0 && (parts * ranks <= 2 || parts * ranks > extent || taken.count(parts * ranks) != 0)) parts -= 2;
-    const int64_t size = parts > 0 ? parts * ranks : extent;  // so many different ones that no small number is left
-    small[extent] = size;
-    taken.insert(size);
+    const auto is_free = [&](int64_t parts) {
+      return parts > 0 && parts * multiple > 2 && parts * multiple <= extent && taken.count(parts * multiple) == 0;
+    };
+    const int64_t most = std::min(((extent - 1) / multiple) | 1, (cap / multiple) | 1);
+    int64_t parts = most;
+    while (parts > 0 && !is_free(parts)) parts -= 2;
+    for (int64_t more = most; parts < 0 && more * multiple <= extent; more += 2) {
+      if (is_free(more)) parts = more;
+    }
+    small[extent] = parts > 0 ? parts * multiple : extent;
+    taken.insert(small[extent]);
   }
   return small;
 }
@@ -99,7 +105,7 @@ VariantResult Describe(const Variant& variant) {
   return result;
 }
 
-Graph Shrink(const Graph& program, int ranks) {
+Graph Shrink(const Graph& program, int64_t multiple) {
   std::set<int64_t> extents;
   size_t dims = 1;
   for (const Node& node : program.nodes) {
@@ -116,7 +122,7 @@ Graph Shrink(const Graph& program, int ranks) {
     extents.insert(sizes.begin(), sizes.end());
   }
   const auto cap = static_cast<int64_t>(std::pow(static_cast<double>(kSmallElements), 1.0 / static_cast<double>(dims)));
-  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap, ranks);
+  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap, multiple);
   const auto shrink = [&](TensorType& type) {
     for (Dim& dim : type.shape) {
       if (dim.bound()) dim.size = small.at(dim.size);

@@ -42,8 +42,8 @@ VariantResult Describe(const Variant& variant);
 
 /// The same program with every large extent small and odd, so that all elements can be checked and tails are
 /// not multiples of anything: equal extents stay equal, and 0 and 1 what they are; of a list a few tensors. Sizes are arguments of kernels, so
-/// these are the same kernels. With `ranks`, extents are odd multiples of that: for what is only possible when slices end where rows do.
-Graph Shrink(const Graph& program, int ranks = 1);
+/// these are the same kernels. With `multiple`, extents are odd multiples of that where there is room.
+Graph Shrink(const Graph& program, int64_t multiple = 1);
 
 }  // namespace coconet
 

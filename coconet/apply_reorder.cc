@@ -34,8 +34,7 @@ class Region {
       } else if (As<Update>(g, id)) {
         placements_[id].slices = placements_[inputs[1]].slices;
         placements_[id].from_gather = placements_[inputs[1]].from_gather;
-      } else if (As<Pointwise>(g, id) || As<Cast>(g, id) || As<Fold>(g, id) || As<Dropout>(g, id) || As<MatMul>(g, id) ||
-                 As<Send>(g, id)) {
+      } else if (IsElementwise(g.nodes[id].op) || As<Fold>(g, id) || As<MatMul>(g, id) || As<Send>(g, id)) {
         PlaceComputation(id);
       }
     }

@@ -77,7 +77,7 @@ absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice) {
     if (of_slices && As<Shard>(g, id)) return inputs[0];
     if (id != gather) {
       const NodeId added = out.Add(g.nodes[id].op, std::move(inputs));
-      if (of_slices && (As<Pointwise>(g, id) || As<Cast>(g, id) || As<Dropout>(g, id))) on_slices.insert(added);
+      if (of_slices && IsElementwise(g.nodes[id].op)) on_slices.insert(added);
       return added;
     }
     // In a canonical graph declarations, so the state too, come first and keep their numbers.

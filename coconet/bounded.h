@@ -35,6 +35,9 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
 /// `a` where `keep`, times 1 / (1 - rate); else 0. As many entries in `keep` as elements.
 Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::vector<bool>& keep);
 
+/// f32 rounded to bf16 by a random word each. The bound is 0 where all that `a` may be is rounded to the same number.
+Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& words);
+
 /// A value and its bound.
 struct BoundedValue {
   double value = 0, error = 0;

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/base/casts.h"
 #include "coconet/base/status.h"
 #include "coconet/bounded.h"
+#include "coconet/philox.h"
 #include "coconet/rounding.h"
 
 namespace coconet {
@@ -17,6 +19,23 @@ Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::ve
     result.value[i] = a.value[from] * scale;
     result.error[i] = ErrorOf(result.value[i], a.error[from] * scale, std::fabs(result.value[i]), rounding);
     result.exact &= result.error[i] == 0;
+  }
+  return result;
+}
+
+Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& words) {
+  const auto rounded = [](double value, uint32_t word) -> double {
+    return absl::bit_cast<float>(RoundedByWord(absl::bit_cast<uint32_t>(static_cast<float>(value)), word));
+  };
+  Bounded result{std::vector<double>(words.size()), std::vector<double>(words.size())};
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t from = a.size() == 1 ? 0 : i;
+    const double value = a.value[from], error = a.error[from];
+    result.value[i] = rounded(value, words[i]);
+    const double low = rounded(value - error, words[i]), high = rounded(value + error, words[i]);
+    if (low == result.value[i] && high == result.value[i]) continue;
+    result.error[i] = std::isfinite(low) && std::isfinite(high) ? std::max(result.value[i] - low, high - result.value[i]) : kUndetermined;
+    result.exact = false;
   }
   return result;
 }

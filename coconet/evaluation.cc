@@ -78,6 +78,7 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
                         [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
                         [&](const Fold&) { return Folded(id, part); },
                         [&](const Dropout&) { return Dropped(id, part); },
+                        [&](const StochasticRound& op) { return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream)); },
                         [&](const MatMul&) { return Product(id, part); },
                         [&](const AllReduce& op) { return AcrossRanks(op.kind, inputs[0], part); },
                         [&](const ReduceScatter& op) { return AcrossRanks(op.kind, inputs[0], part); },
@@ -100,16 +101,19 @@ Bounded Evaluation::AcrossRanks(ReduceKind kind, NodeId operand, const Part& par
   return BoundedReduce(kind, type(operand).dtype, parts);
 }
 
+std::vector<uint32_t> Evaluation::WordsOf(NodeId id, const Part& part, int64_t stream) {
+  const Bounded& seed = Get(e_.graph.nodes[id].inputs[1], MapList(id, part.first, 1), part.second);
+  std::vector<uint32_t> words;
+  for (int64_t index : lists_[part.first]) words.push_back(RandomWord(index, stream, static_cast<int64_t>(seed.value[0])));
+  return words;
+}
+
 Bounded Evaluation::Dropped(NodeId id, const Part& part) {
   const auto& op = std::get<Dropout>(e_.graph.nodes[id].op);
-  const auto& inputs = e_.graph.nodes[id].inputs;
-  const Bounded& seed = Get(inputs[1], MapList(id, part.first, 1), part.second);
   const uint32_t threshold = DropoutThreshold(op.rate);
   std::vector<bool> keep;
-  for (int64_t index : lists_[part.first]) {
-    keep.push_back(DropoutWord(index, op.stream, static_cast<int64_t>(seed.value[0])) >= threshold);
-  }
-  return BoundedDropout(type(id).dtype, op.rate, Get(inputs[0], part.first, part.second), keep);
+  for (const uint32_t word : WordsOf(id, part, op.stream)) keep.push_back(word >= threshold);
+  return BoundedDropout(type(id).dtype, op.rate, Get(e_.graph.nodes[id].inputs[0], part.first, part.second), keep);
 }
 
 Bounded Evaluation::Received(NodeId id, const Part& part) const {

@@ -60,6 +60,8 @@ class Evaluation {
   Bounded Compute(NodeId id, const Part& part);
   Bounded Kept(NodeId id, const Part& part);
   Bounded AcrossRanks(ReduceKind kind, NodeId operand, const Part& part) const;
+  /// What an operation that draws at random draws for each element; its second operand is the seed.
+  std::vector<uint32_t> WordsOf(NodeId id, const Part& part, int64_t stream);
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
   Bounded Read(const std::string& name, const Part& part) const;

@@ -142,13 +142,31 @@ TEST(Evaluation, DropoutIsPhilox) {
   const Expected y = AllOf(in + "replicated\noutput y = dropout(x + 20, 42, 0.1)\n", 2);
   int dropped = 0;
   for (int64_t i = 0; i < 30000; ++i) {
-    const bool keep = DropoutWord(i, 0, 42) >= 429496730;  // 0.1 * 2^32, rounded up
+    const bool keep = RandomWord(i, 0, 42) >= 429496730;  // 0.1 * 2^32, rounded up
     EXPECT_NEAR(y.value[i], keep ? (Input("x", 0, i) + 20) / 0.9 : 0, 1e-9);
     dropped += !keep;
   }
   EXPECT_NEAR(dropped, 3000, 5 * std::sqrt(2700));
   EXPECT_EQ(AllOf(in + "sliced(0)\ninput seed : i64[]\noutput y = all_gather(dropout(x + 20, seed, 0.1))\n", 3).value, y.value);
   EXPECT_NE(AllOf(in + "replicated\noutput y = dropout(x + 20, 42, 0.1, 1)\n", 1).value, y.value);
+}
+
+TEST(Evaluation, StochasticRoundingHasTheMeanOfWhatItRounds) {
+  // 1 + 3/8 of the distance to the next bf16 number, 1 + 2^-7; and numbers that bf16 has.
+  const std::string in = "input x : f32[100000] replicated\n";
+  const double next = 1 + 0x1p-7, third = 1 + 0x3p-10;
+  const Expected y = AllOf(in + "output y = round_stochastic(x * 0 + 1.0029296875, 42)\n", 1);
+  double sum = 0;
+  for (int64_t i = 0; i < 100000; ++i) {
+    const bool up = (RandomWord(i, 0, 42) >> 16) + 0x6000 >= 0x10000;
+    EXPECT_EQ(y.value[i], up ? next : 1) << i;
+    sum += y.value[i];
+  }
+  EXPECT_NEAR(sum / 100000, third, 5 * 0x1p-7 * std::sqrt(0.375 * 0.625 / 100000));
+  const Expected exact = AllOf(in + "output y = round_stochastic(x * 0 - 1.5, 42, 7)\n", 1);
+  for (const double value : exact.value) EXPECT_EQ(value, -1.5);
+  EXPECT_EQ(RoundedByWord(0x7f800000, 0xffffffff), 0x7f800000u);  // infinity
+  EXPECT_EQ(RoundedByWord(0x7f800001, 0) >> 16, 0x7fc0u);         // NaN stays one
 }
 
 TEST(Evaluation, DropoutThresholdsStayInRange) {

@@ -33,6 +33,7 @@ const Expression::CallRule Expression::kCalls[] = {
     {"layer_norm", &Expression::LayerNormCall},
     {"rms_norm", &Expression::RmsNormCall},
     {"dropout", &Expression::DropoutCall},
+    {"round_stochastic", &Expression::RoundStochasticCall},
     {"matmul", &Expression::MatMulCall},
     {"transpose", &Expression::TransposeCall},
     {"reshape", &Expression::ReshapeCall},
@@ -156,6 +157,17 @@ Result Expression::DropoutCall() {
     ASSIGN_OR_RETURN(stream, Integer("the number of a stream"));
   }
   return Dropout(operand, rate, seed, stream);
+}
+
+Result Expression::RoundStochasticCall() {
+  ASSIGN_OR_RETURN(const Tensor operand, Comparison());
+  RETURN_IF_ERROR(words_.Expect(","));
+  ASSIGN_OR_RETURN(const Tensor seed, Comparison());
+  int64_t stream = 0;
+  if (words_.Accept(",")) {
+    ASSIGN_OR_RETURN(stream, Integer("the number of a stream"));
+  }
+  return RoundStochastic(operand, seed, stream);
 }
 
 Result Expression::MatMulCall() {

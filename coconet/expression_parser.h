@@ -46,6 +46,7 @@ class Expression {
   Result LayerNormCall();
   Result RmsNormCall();
   Result DropoutCall();
+  Result RoundStochasticCall();
   Result MatMulCall();
   Result TransposeCall();
   Result ReshapeCall();

@@ -51,6 +51,7 @@ absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
 absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op);
 absl::StatusOr<TensorType> InferTotal(const Site& site);
 absl::StatusOr<TensorType> InferDropout(const Site& site, const Dropout& op);
+absl::StatusOr<TensorType> InferStochasticRound(const Site& site, const StochasticRound& op);
 absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op);
 absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op);
 absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op);

@@ -61,15 +61,33 @@ absl::StatusOr<TensorType> InferTotal(const Site& site) {
   return Read(type);
 }
 
-absl::StatusOr<TensorType> InferDropout(const Site& site, const Dropout& op) {
-  if (!IsFloat(site.type(0).dtype)) return site.Error("want floats, ", site.HaveOperands(), "; use cast");
-  if (!(op.rate >= 0 && op.rate < 1)) return site.Error("want a rate from 0 to below 1, have ", NumberText(op.rate));
-  if (op.stream < 0) return site.Error("want a stream of 0 or more, have ", op.stream);
+namespace {
+
+/// What draws random words.
+absl::Status CheckDraws(const Site& site, int64_t stream) {
+  if (stream < 0) return site.Error("want a stream of 0 or more, have ", stream);
   const TensorType& seed = site.type(1);
   if (seed.dtype != DType::kI64 || !seed.shape.empty() || ReadLayout(seed) != Layout::Replicated()) {
     return site.Error("want an i64[] replicated as the seed, have ", site.Operand(1));
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> InferDropout(const Site& site, const Dropout& op) {
+  if (!IsFloat(site.type(0).dtype)) return site.Error("want floats, ", site.HaveOperands(), "; use cast");
+  if (!(op.rate >= 0 && op.rate < 1)) return site.Error("want a rate from 0 to below 1, have ", NumberText(op.rate));
+  RETURN_IF_ERROR(CheckDraws(site, op.stream));
   return Read(site.type(0));
+}
+
+absl::StatusOr<TensorType> InferStochasticRound(const Site& site, const StochasticRound& op) {
+  if (site.type(0).dtype != DType::kF32) return site.Error("want f32, ", site.HaveOperands(), "; use cast");
+  RETURN_IF_ERROR(CheckDraws(site, op.stream));
+  TensorType type = Read(site.type(0));
+  type.dtype = DType::kBF16;
+  return type;
 }
 
 namespace {

@@ -88,6 +88,13 @@ TEST(InferDropout, KeepsTheType) {
   EXPECT_EQ(TypeOf("dropout(rep, lr, 0.1)"), "want an i64[] replicated as the seed, have lr : f32[] replicated");
 }
 
+TEST(InferStochasticRound, IsOfF32) {
+  EXPECT_EQ(TypeOf("round_stochastic(cols, seed)"), "bf16[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("round_stochastic(rep, 7, 3)"), "bf16[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("round_stochastic(half, seed)"), "want f32, have half : f16[S, H] replicated and seed : i64[] replicated; use cast");
+  EXPECT_EQ(TypeOf("round_stochastic(rep, lr)"), "want an i64[] replicated as the seed, have lr : f32[] replicated");
+}
+
 TEST(InferMatMul, ShapesAndTransposes) {
   EXPECT_EQ(TypeOf("matmul(rep, w)"), "f32[B, S, K] replicated");
   EXPECT_EQ(TypeOf("matmul(rep, w.t, transpose_b)"), "f32[B, S, K] replicated");

@@ -107,7 +107,7 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
     std::sort(fold->dims.begin(), fold->dims.end());
     if (fold->dims.size() == operands[0].type().shape.size()) fold->dims.clear();  // all: written as none
   }
-  if (std::holds_alternative<DropoutOp>(op) && operands[1].kind_ == Tensor::Kind::kNumber) {
+  if ((std::holds_alternative<DropoutOp>(op) || std::holds_alternative<StochasticRound>(op)) && operands[1].kind_ == Tensor::Kind::kNumber) {
     operands[1] = Constant(operands[1].number_, DType::kI64);
   }
   // Numbers become constants of the dtype of the first tensor among the operands that share one.
@@ -266,6 +266,7 @@ Tensor RmsNorm(Tensor a, Tensor epsilon) {
   return InF32(a, [&](Tensor x) { return x * Rsqrt(Whole(FoldKind::kMean, x * x, LastDim(x)) + epsilon); });
 }
 
+Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream) { return Structured(StochasticRound{stream}, {a, seed}); }
 Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream) { return Structured(DropoutOp{rate, stream}, {a, seed}); }
 Tensor MatMul(Tensor a, Tensor b, bool transpose_a, bool transpose_b) {
   return Structured(MatMulOp{transpose_a, transpose_b}, {a, b});

@@ -146,6 +146,9 @@ Tensor RmsNorm(Tensor a, Tensor epsilon);    // a / sqrt(mean of squares + epsil
 /// 0 with probability `rate`, else a / (1 - rate). Which elements are 0 depends on `seed`, an i64 scalar, on `stream`, and on the
 /// element's place in the global tensor only.
 Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream = 0);
+/// f32 to one of the two bf16 numbers around it, at random, so that the mean is `a`: what keeps small steps of bf16 weights from being lost. Drawn as
+/// Dropout draws; take another stream.
+Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream = 0);
 /// Of the last two dimensions; leading ones are equal, or one operand has none.
 Tensor MatMul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false);
 Tensor Transpose(Tensor a, std::vector<int> order);

@@ -30,6 +30,11 @@ ReduceKind AcrossRanks(FoldKind kind) {
   return kind == FoldKind::kMin ? ReduceKind::kMin : ReduceKind::kSum;
 }
 
+bool IsElementwise(const Op& op) {
+  return std::holds_alternative<Pointwise>(op) || std::holds_alternative<Cast>(op) || std::holds_alternative<Dropout>(op) ||
+         std::holds_alternative<StochasticRound>(op);
+}
+
 bool IsComputation(const Op& op) {
   return std::holds_alternative<Pointwise>(op) || std::holds_alternative<Cast>(op) || std::holds_alternative<Total>(op);
 }
@@ -45,6 +50,7 @@ std::string OpText(const Op& op) {
                         [](const Fold& o) { return std::string(Name(o.kind)); },
                         [](const Total&) { return std::string("total"); },
                         [](const Dropout&) { return std::string("dropout"); },
+                        [](const StochasticRound&) { return std::string("round_stochastic"); },
                         [](const MatMul&) { return std::string("matmul"); },
                         [](const Transpose&) { return std::string("transpose"); },
                         [](const Reshape&) { return std::string("reshape"); },
@@ -94,6 +100,7 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
             if (o.stream != 0) numbers.push_back(absl::StrCat(o.stream));
             return call({}, numbers);
           },
+          [&](const StochasticRound& o) { return o.stream == 0 ? call() : call({}, {absl::StrCat(o.stream)}); },
           [&](const MatMul& o) {
             std::vector<std::string> words;
             if (o.transpose_a) words.push_back("transpose_a");

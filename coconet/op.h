@@ -70,6 +70,9 @@ struct Total         { ReduceKind kind{};                 bool operator==(const 
 /// (a, seed): 0 with probability `rate`, else a / (1 - rate). Element i of the global tensor, row major, is kept when word i % 4 of
 /// Philox4x32-10 (Salmon et al., SC'11) is at least rate * 2^32, with the counter (i / 4, stream) and the key `seed`, an i64 scalar.
 struct Dropout       { double rate = 0; int64_t stream = 0; bool operator==(const Dropout&) const = default; };
+/// (a, seed), a in f32: one of the two bf16 numbers around a, so that the mean over seeds is a. Rounded up, away from 0, when the 16 bits of a that
+/// bf16 lacks, plus the upper 16 of the element's word, carry; the word is Dropout's. Infinities and NaN stay.
+struct StochasticRound { int64_t stream = 0;              bool operator==(const StochasticRound&) const = default; };
 /// (a[..., m, k], b[..., k, n]): [..., m, n]; a transposed operand has its last two dimensions swapped. Leading dimensions are
 /// equal, or one operand has none.
 struct MatMul        { bool transpose_a = false, transpose_b = false; bool operator==(const MatMul&) const = default; };
@@ -88,7 +91,7 @@ struct Send          { int shift = 1;                     bool operator==(const 
 struct Update        {                                    bool operator==(const Update&) const = default; };     // (state, value): assigns in place, yields value
 struct Output        { std::string name;                  bool operator==(const Output&) const = default; };     // (a) yields nothing
 
-using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Fold, Total, Dropout, MatMul, Transpose, Reshape, SubTensor,
+using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Fold, Total, Dropout, StochasticRound, MatMul, Transpose, Reshape, SubTensor,
                         AllReduce, ReduceScatter, AllGather, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 /// "sum", "mean", "amax", "amin": as in NumPy.
@@ -96,6 +99,8 @@ absl::string_view Name(FoldKind kind);
 /// What reduces the contributions of several ranks: their sum, also for means.
 ReduceKind AcrossRanks(FoldKind kind);
 
+/// What computes each element from those of the same place, however the tensor is cut.
+bool IsElementwise(const Op& op);
 /// What computes values from those of the same place; of scalars, every kernel that needs the result recomputes it.
 bool IsComputation(const Op& op);
 

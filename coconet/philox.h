@@ -20,12 +20,18 @@ inline std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter, uint64_t 
   return counter;
 }
 
-/// The word that decides whether Dropout keeps element `index` of a tensor (op.h).
-inline uint32_t DropoutWord(int64_t index, int64_t stream, int64_t seed) {
+/// The word that Dropout and StochasticRound draw for element `index` of a tensor (op.h).
+inline uint32_t RandomWord(int64_t index, int64_t stream, int64_t seed) {
   const uint64_t block = static_cast<uint64_t>(index) / 4, lane = static_cast<uint64_t>(index) % 4;
   const auto half = [](uint64_t word, int which) { return static_cast<uint32_t>(word >> (32 * which)); };
   const uint64_t s = static_cast<uint64_t>(stream);
   return Philox({half(block, 0), half(block, 1), half(s, 0), half(s, 1)}, static_cast<uint64_t>(seed))[lane];
+}
+
+/// `bits` of an f32 number rounded to bf16 by a word, as StochasticRound does it: the upper half is the result.
+inline uint32_t RoundedByWord(uint32_t bits, uint32_t word) {
+  const bool is_finite = (bits & 0x7f800000) != 0x7f800000;
+  return (is_finite ? bits + (word >> 16) : (bits & 0x7fffff) != 0 ? bits | 0x400000 : bits) & 0xffff0000;
 }
 
 /// Words from this one on keep their element: rate * 2^32, rounded up. `rate` is in [0, 1).

@@ -23,7 +23,7 @@ class Sharder {
     const auto& inputs = g_.nodes[id].inputs;
     if (As<Update>(g_, id)) return known_[id] = Of(out, renamed, inputs[1], shape);
     if (As<AllGather>(g_, id)) return known_[id] = types_[inputs[0]].layout.dim == SlicedDim(shape) ? renamed[inputs[0]] : -1;
-    if (!As<Pointwise>(g_, id) && !As<Cast>(g_, id) && !As<Dropout>(g_, id)) return -1;
+    if (!IsElementwise(g_.nodes[id].op)) return -1;
     std::vector<NodeId> operands;
     bool has_slices = false;
     for (NodeId input : inputs) {

@@ -16,15 +16,24 @@
 namespace coconet {
 namespace {
 
+/// How an optimizer keeps its weights.
+enum class Weights : uint8_t {
+  kMaster,      // in f32, and a copy in the gradient's type where that is another
+  kStochastic,  // in bf16 alone, rounded at random
+};
+
 /// What every data-parallel optimizer has: the gradient, and the weights to step from.
 class Optimizer {
  public:
-  Optimizer(absl::string_view name, const WorkloadOptions& options)
+  Optimizer(absl::string_view name, const WorkloadOptions& options, Weights weights)
       : mixed_(options.dtype != DType::kF32),
+        kind_(weights),
         program_(name),
         gradient_(program_.Input("g", options.dtype, {"N"}, Layout::Local())),
-        weights_(program_.State("p", options.dtype, {"N"}, Layout::Replicated())),
-        master_(mixed_ ? program_.State("w", DType::kF32, {"N"}) : weights_) {}
+        weights_(program_.State("p", weights == Weights::kStochastic ? DType::kBF16 : options.dtype, {"N"}, Layout::Replicated())),
+        master_(weights == Weights::kStochastic ? CastTo(DType::kF32, weights_)
+                : mixed_                        ? program_.State("w", DType::kF32, {"N"})
+                                                : weights_) {}
 
   Tensor Moment(absl::string_view name) { return program_.State(name, DType::kF32, {"N"}); }
   Tensor LearningRate() { return program_.Scalar("lr"); }
@@ -46,6 +55,10 @@ class Optimizer {
   Tensor weights() const { return master_; }
 
   absl::StatusOr<Graph> Finish(Tensor new_weights) {
+    if (kind_ == Weights::kStochastic) {
+      Update(weights_, RoundStochastic(new_weights, program_.Scalar("seed", DType::kI64)));
+      return program_.graph();
+    }
     if (mixed_) new_weights = CastTo(weights_.type().dtype, Update(master_, new_weights));
     Update(weights_, new_weights);
     return program_.graph();
@@ -53,6 +66,7 @@ class Optimizer {
 
  private:
   const bool mixed_;
+  const Weights kind_;
   Program program_;
   const Tensor gradient_, weights_, master_;
 };
@@ -161,6 +175,7 @@ struct WorkloadRow {
   WorkloadInfo info;
   absl::StatusOr<Graph> (*optimizer)(Optimizer&, const WorkloadOptions&) = nullptr;
   absl::StatusOr<Graph> (*model)(DType) = nullptr;
+  Weights weights = Weights::kMaster;
 };
 
 const std::vector<WorkloadRow>& Rows() {
@@ -178,6 +193,7 @@ const std::vector<WorkloadRow>& Rows() {
       {optimizer("clip", "AdamW with the gradients' norm over all tensors clipped"), Clip},
       {optimizer("groups", "AdamW with a weight decay of each tensor, wd"), Groups},
       {optimizer("loss_scale", "Adam of a scaled loss; no tensor changes where any gradient is inf or nan"), LossScale},
+      {optimizer("stochastic", "AdamW of bf16 weights without a copy in f32, rounded at random by a seed"), AdamW, nullptr, Weights::kStochastic},
       {{"attention", "y = dropout(sum over ranks of x.w + b) + r, x.w of the attention's output", false, AttentionSizes()}, nullptr, Epilogue},
       {{"mlp", "the same of the MLP's second product, K = 4H", false, MlpSizes()}, nullptr, Epilogue},
       {{"sequence", "sequence parallelism: gather, two products, scatter", false, SequenceSizes()}, nullptr, SequenceParallel},
@@ -207,7 +223,7 @@ absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions
       if (row.model != nullptr) {
         graph = row.model(options.dtype);
       } else {
-        Optimizer optimizer(name, options);
+        Optimizer optimizer(name, options, row.weights);
         graph = row.optimizer(optimizer, options);
       }
       RETURN_IF_ERROR(graph.status());

@@ -35,7 +35,7 @@ struct WorkloadInfo {
   std::vector<SizePreset> presets;  // the first is the default
 };
 
-/// Optimizers: sgd, momentum, adam, adamw, lamb, clip, groups, loss_scale. Of model and pipeline parallelism: attention, mlp, sequence, pipeline. The maths is in
+/// Optimizers: sgd, momentum, adam, adamw, lamb, clip, groups, loss_scale, stochastic. Of model and pipeline parallelism: attention, mlp, sequence, pipeline. The maths is in
 /// docs/language.md; bias correction is in f64.
 std::vector<WorkloadInfo> Workloads();
 

@@ -32,14 +32,14 @@ std::string Canonical(const std::string& text) {
 TEST(Workloads, AreListed) {
   std::vector<std::string> names;
   for (const WorkloadInfo& info : Workloads()) names.emplace_back(info.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip", "groups", "loss_scale", "attention", "mlp", "sequence", "pipeline"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip", "groups", "loss_scale", "stochastic", "attention", "mlp", "sequence", "pipeline"}));
 }
 
 TEST(Workloads, UnknownOnesAreNotFound) {
   EXPECT_EQ(
       MakeWorkload("adan").status(),
       absl::NotFoundError("unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, adam, adamw, lamb, "
-                          "clip, groups, loss_scale, attention, mlp, sequence, pipeline"));
+                          "clip, groups, loss_scale, stochastic, attention, mlp, sequence, pipeline"));
   EXPECT_EQ(MakeWorkload("adam", {.dtype = DType::kF64}).status(),
             absl::InvalidArgumentError("workload adam: want dtype f32, or f16 or bf16 for mixed precision, have f64"));
 }

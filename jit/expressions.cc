@@ -57,6 +57,9 @@ absl::StatusOr<std::string> Expressions::Arithmetic(NodeId id, const std::vector
     return absl::StrCat("CastTo<", KernelType(cast->dtype), ">(", operands[0], ")");
   }
   if (Is<Dropout>(g_, id)) return DroppedText(id, operands, lanes, index);
+  if (const auto* round = As<StochasticRound>(g_, id)) {
+    return absl::StrCat("RoundedByWords<", lanes, ">(", operands[0], ", ", index, ", Get(", operands[1], ", 0), ", round->stream, "ll)");
+  }
   if (Is<Shard>(g_, id) || Is<Total>(g_, id)) return operands[0];
   const auto* fn = As<Pointwise>(g_, id);
   if (fn == nullptr) return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is not arithmetic"));

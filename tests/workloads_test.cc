@@ -14,6 +14,7 @@
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/steps.h"
 #include "gtest/gtest.h"
 #include "tests/random_config.h"
 #include "tests/test_data.h"
@@ -27,32 +28,47 @@ namespace {
 constexpr int kRanks[] = {1, 2, 3, 4, 8};
 
 /// Sizes, and at which of them one schedule in how many is tried.
-struct Size {
-  int64_t n;
+struct Tried {
+  Sizes sizes;
   unsigned one_in;
 };
-constexpr Size kSizes[] = {{0, 12}, {1, 12}, {7, 12}, {63, 12}, {64, 12}, {65, 12}, {1000, 6}, {4097, 1}, {70001, 24}};
+
+/// Of optimizers; of models, of which a program uses some.
+std::vector<Tried> SizesOf(const WorkloadInfo& info) {
+  if (info.optimizer) {
+    return {{{{"N", 0}}, 12}, {{{"N", 1}}, 12}, {{{"N", 7}}, 12}, {{{"N", 63}}, 12}, {{{"N", 64}}, 12}, {{{"N", 65}}, 12},
+            {{{"N", 1000}}, 6}, {{{"N", 4097}}, 1}, {{{"N", 70001}}, 24}};
+  }
+  const std::vector<Tried> all = {{{{"B", 1}, {"S", 3}, {"H", 5}, {"K", 7}}, 4},
+                                  {{{"B", 2}, {"S", 33}, {"H", 64}, {"K", 20}}, 1},
+                                  {{{"B", 1}, {"S", 128}, {"H", 37}, {"K", 24}}, 2}};
+  std::vector<Tried> used;
+  for (const Tried& tried : all) {
+    Tried& mine = used.emplace_back(Tried{{}, tried.one_in});
+    for (const auto& [symbol, unused] : info.presets[0].sizes) mine.sizes.insert_or_assign(symbol, tried.sizes.at(symbol));
+  }
+  return used;
+}
 
 /// Of workloads that add a few operations to another one: of their schedules one in so many of what is tried of others'.
 constexpr unsigned kOneInOfVariations = 10;
-constexpr absl::string_view kVariations[] = {"clip", "groups", "loss_scale"};
+constexpr absl::string_view kVariations[] = {"clip", "groups", "loss_scale", "stochastic"};
 
 /// Where there are more schedules, each is tried at one number of ranks, others at each.
 constexpr size_t kManySchedules = 60;
 
 struct Workload {
-  std::string name;
+  WorkloadInfo info;
   DType dtype;
 };
 std::ostream& operator<<(std::ostream& out, const Workload& workload) {
-  return out << workload.name << " " << Name(workload.dtype);
+  return out << workload.info.name << " " << Name(workload.dtype);
 }
 
 std::vector<Workload> AllWorkloads() {
   std::vector<Workload> all;
   for (const WorkloadInfo& info : Workloads()) {
-    if (!info.optimizer) continue;
-    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) all.push_back({std::string(info.name), dtype});
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) all.push_back({info, dtype});
   }
   return all;
 }
@@ -65,8 +81,7 @@ bool LeavesCollectives(const Schedule& s) {
   }
   for (NodeId id = 0; id < s.graph.size(); ++id) {
     const Graph& g = s.graph;
-    const bool collective = As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id);
-    if (collective && !fused[id]) return true;
+    if (Communicates(g, id) && !fused[id]) return true;
   }
   return false;
 }
@@ -80,24 +95,25 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
   }
 
   absl::Status AddVariants(std::mt19937_64& random) {
-    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(GetParam().name, {.dtype = GetParam().dtype}));
+    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(GetParam().info.name, {.dtype = GetParam().dtype}));
     std::map<int, Config> compiled;  // so that the variants of a world share kernels
     for (int ranks : kRanks) compiled[ranks] = DrawCompiledConfig(random);
-    const unsigned one_in = absl::c_linear_search(kVariations, GetParam().name) ? kOneInOfVariations : 1;
-    for (const Size& size : kSizes) {
-      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", size.n}}));
+    const unsigned one_in = absl::c_linear_search(kVariations, GetParam().info.name) ? kOneInOfVariations : 1;
+    const int stages = GetParam().info.name == "pipeline" ? 2 : 1;
+    for (const Tried& tried : SizesOf(GetParam().info)) {
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, tried.sizes));
       ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
       for (size_t at = 0; at < std::size(kRanks); ++at) {
         const int ranks = kRanks[at];
         for (size_t i = 0; i < schedules.size(); ++i) {
           const Schedule& schedule = schedules[i];
-          if (!IsTried(i, schedules.size(), at, size.one_in * one_in, random)) continue;
+          if (!IsTried(i, schedules.size(), at, tried.one_in * one_in, random)) continue;
           Config config = DrawArguments(compiled[ranks], schedule, random);
           config.protocol = Protocol::kGenerated;
-          RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+          RETURN_IF_ERROR(batch_.Add(program, schedule, config, {ranks, 1, stages}));
           if (!LeavesCollectives(schedule)) continue;
           config.protocol = Protocol::kLibrary;
-          RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
+          RETURN_IF_ERROR(batch_.Add(program, schedule, config, {ranks, 1, stages}));
         }
       }
     }
@@ -116,12 +132,14 @@ TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   const Tally& tally = batch_.tally();
   std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
   // A clipped gradient's error may reach a second moment's root of 0.
-  const bool clipped = GetParam().name == "clip";
-  EXPECT_LE(tally.undetermined, clipped ? tally.elements / 10000 : 0);
+  const bool clipped = GetParam().info.name == "clip";
+  // Of sums in 16 bits that pass through a nonlinear function the bounds are wide.
+  const bool optimizer = GetParam().info.optimizer;
+  EXPECT_LE(tally.undetermined, clipped ? tally.elements / 10000 : optimizer ? 0 : tally.elements / 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()),
-                         [](const auto& info) { return absl::StrCat(info.param.name, "_", Name(info.param.dtype)); });
+                         [](const auto& info) { return absl::StrCat(info.param.info.name, "_", Name(info.param.dtype)); });
 
 }  // namespace
 }  // namespace coconet

@@ -106,7 +106,7 @@ class Generator : private ValuePool {
         {30, &Generator::Combined}, {6, &Generator::OfOne},     {5, &Generator::Chosen},   {6, &Generator::CastOf},
         {10, &Generator::Folded},   {6, &Generator::Normalized}, {10, &Generator::Product}, {6, &Generator::Viewed},
         {6, &Generator::Dropped},   {4, &Generator::Sharded},    {16, &Generator::Reduced}, {6, &Generator::Gathered},
-        {4, &Generator::Rooted},    {4, &Generator::Sent},
+        {4, &Generator::Rooted},    {4, &Generator::Sent},      {3, &Generator::RoundedAtRandom},
     };
     int total = 0;
     for (const Row& row : kRows) total += row.weight;
@@ -307,6 +307,11 @@ class Generator : private ValuePool {
     const double rate = Pick({0.0, 0.1, 0.25, 0.5, 0.9});
     const Drafted seed = Chance(80) ? seed_ : draft_.Plus(seed_, 1);
     return draft_.Add(Dropout{rate, Below(3)}, {a, seed}, a.bound / (1 - rate));
+  }
+
+  Drafted RoundedAtRandom() {
+    const Drafted a = draft_.Cast(DType::kF32, Floats(Any()));
+    return draft_.Add(StochasticRound{Below(3)}, {a, seed_}, 1.01 * a.bound);
   }
 
   Drafted Sharded() {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/base/casts.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
 #include "coconet/kernel_phases.h"
@@ -193,8 +194,12 @@ class Simulation {
         return EvalPointwise(pointwise->fn, sim_.types_[inputs.back()].dtype, args.data());
       }
       if (const auto* dropout = As<Dropout>(g(), id)) {
-        const uint32_t word = DropoutWord(index, dropout->stream, static_cast<int64_t>(args[1]));
+        const uint32_t word = RandomWord(index, dropout->stream, static_cast<int64_t>(args[1]));
         return word >= DropoutThreshold(dropout->rate) ? args[0] / (1 - dropout->rate) : 0;
+      }
+      if (const auto* round = As<StochasticRound>(g(), id)) {
+        const uint32_t word = RandomWord(index, round->stream, static_cast<int64_t>(args[1]));
+        return absl::bit_cast<float>(RoundedByWord(absl::bit_cast<uint32_t>(static_cast<float>(args[0])), word));
       }
       if (const auto* cast = As<Cast>(g(), id)) return Converted(cast->dtype, args[0]);
       return args[0];  // views, shards

@@ -101,7 +101,7 @@ CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
   return Splat<1>(T(grid.Total(Get(total, 0), [](auto x, auto y) { return Get(Kind::Combine(Splat<1>(x), Splat<1>(y)), 0); })));
 }
 
-// ---- Dropout --------------------------------------------------------------------------------------------
+// ---- Random words ---------------------------------------------------------------------------------------
 
 /// Philox4x32-10 (coconet/philox.h) of V counters: word `k` of each in w[k].
 template <int V>
@@ -122,10 +122,9 @@ CC_DEVICE PhiloxWords<V> Philox(Pack<unsigned, V> low, Pack<unsigned, V> high, u
   return c;
 }
 
-/// x * scale where the element's word is at least `threshold`, else 0. `i`: index of the first lane's element in the global
-/// tensor, a multiple of 4 unless there is one lane.
-template <int V, class T>
-CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsigned threshold, T scale) {
+/// A word for each of V elements. `i`: index of the first one in the global tensor, a multiple of 4 unless there is one lane.
+template <int V>
+CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
   constexpr int kCounters = V >= 4 ? V / 4 : 1;
   Pack<unsigned, kCounters> low, high;
   const unsigned long long block = static_cast<unsigned long long>(i) / 4;
@@ -136,12 +135,26 @@ CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsign
   const PhiloxWords<kCounters> words =
       Philox<kCounters>(low, high, unsigned(stream), unsigned(static_cast<unsigned long long>(stream) >> 32), unsigned(seed),
                         unsigned(static_cast<unsigned long long>(seed) >> 32));
+  Pack<unsigned, V> r;
+  CC_UNROLL for (int lane = 0; lane < V; ++lane) Put<unsigned, V>(r, lane, Get(words.w[int((i + lane) % 4)], lane / 4));
+  return r;
+}
+
+/// x * scale where the element's word is at least `threshold`, else 0.
+template <int V, class T>
+CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsigned threshold, T scale) {
+  const Pack<unsigned, V> words = RandomWords<V>(i, seed, stream);
   Pack<T, V> r = x * Splat<V>(scale);
   CC_UNROLL for (int lane = 0; lane < V; ++lane) {
-    const int word = int((i + lane) % 4);
-    if (Get(words.w[word], lane / 4) < threshold) Put<T, V>(r, lane, T(0));
+    if (Get(words, lane) < threshold) Put<T, V>(r, lane, T(0));
   }
   return r;
+}
+
+/// x rounded to bf16 by each element's word.
+template <int V>
+CC_DEVICE Pack<float, V> RoundedByWords(Pack<float, V> x, Index i, i64 seed, i64 stream) {
+  return FromBF16(ToBF16ByWord(x, RandomWords<V>(i, seed, stream)));
 }
 
 }  // namespace coconet

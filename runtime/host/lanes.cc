@@ -46,6 +46,7 @@ bool UsesLane(const Plan& plan, int lane) {
 LaneThread::LaneThread(std::vector<int> cores)
     : thread_([this, cores = std::move(cores)] {
         if (!cores.empty()) RunOn(cores);
+        BecomePrompt();
         Loop();
       }) {}
 

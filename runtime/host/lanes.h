@@ -27,7 +27,7 @@ absl::Status CheckLanes(const Plan& plan);
 LaneOrder OrderOf(const Plan& plan);
 bool UsesLane(const Plan& plan, int lane);
 
-/// The thread of a rank's lane 1. It sleeps whenever it has nothing to do.
+/// The thread of a rank's lane 1, which communicates. It sleeps whenever it has nothing to do, and is prompt when there is (wait.h).
 class LaneThread {
  public:
   /// The thread runs on any of `cores`; empty: wherever the system likes.

@@ -17,6 +17,15 @@ constexpr unsigned kYieldsPerClockRead = 16;
 constexpr unsigned kWakefulPauses = 8;     // of a Dozer: none costs less than its poll, about 1 us
 constexpr int64_t kLongestDozeNs = 200000; // at 250 MB/s, 50 KB come meanwhile: less than is under way
 
+constexpr int64_t kPromptSleepNs = 20000;  // of a prompt thread in place of a yield
+
+thread_local bool is_prompt = false;
+
+void Sleep(int64_t ns) {
+  const timespec sleep{0, ns};
+  nanosleep(&sleep, nullptr);
+}
+
 int64_t NowNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -54,12 +63,14 @@ Pauser::Phase Pauser::NextSlow() {
 bool Pauser::Pause(Phase phase) {
   switch (phase) {
     case Phase::kSpin: CpuPause(); return true;
-    case Phase::kYield: sched_yield(); return true;
-    case Phase::kSleep: {
-      const timespec sleep{0, kSleepNs};
-      nanosleep(&sleep, nullptr);
+    case Phase::kYield:
+      if (is_prompt) {
+        Sleep(kPromptSleepNs);
+      } else {
+        sched_yield();
+      }
       return true;
-    }
+    case Phase::kSleep: Sleep(kSleepNs); return true;
     case Phase::kDeadline: return false;
   }
   CC_CHECK(false);
@@ -88,9 +99,13 @@ bool Dozer::Pause() {
   const int64_t now = NowNs();
   if (start_ns_ == 0) start_ns_ = now;
   if (now - start_ns_ >= timeout_ns_) return false;
-  const timespec sleep{0, std::min<int64_t>(kSleepNs * (pause - kWakefulPauses + 1), kLongestDozeNs)};
-  nanosleep(&sleep, nullptr);
+  Sleep(std::min<int64_t>(kSleepNs * (pause - kWakefulPauses + 1), kLongestDozeNs));
   return true;
+}
+
+void BecomePrompt() {
+  const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_RR)};
+  is_prompt = sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) == 0;
 }
 
 }  // namespace coconet

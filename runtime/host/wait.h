@@ -88,6 +88,11 @@ WaitEnd WaitUntil(const WaitTerms& terms, Ready ready, InVain in_vain) {
 /// Flags hold the number of the round that set them last; they are never reset, and wrap around.
 inline bool Reached(unsigned flag, unsigned epoch) { return static_cast<int>(flag - epoch) >= 0; }
 
+/// The calling thread from now on runs as soon as it wakes up, before threads that compute on the same core: at the lowest of the real-time
+/// priorities, where the system permits that; else nothing changes. Its waits sleep where others yield, so that nobody waits for whom it keeps from
+/// running. Threads that it makes are as all others.
+void BecomePrompt();
+
 /// Between threads of one process, where who waits must not disturb those who compute on the same core: sleeps until
 /// Publish, having polled `spins` times. Without a deadline: for threads whose own waits have one.
 void SleepUntilReached(const std::atomic<unsigned>& flag, unsigned epoch, unsigned spins);

@@ -183,6 +183,17 @@ CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
   return r;
 }
 template <int V>
+CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, V> words) {
+  const Pack<unsigned short, V> nearest = ToBF16(x);  // of what is not finite
+  Pack<unsigned short, V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) {
+    const unsigned bits = __float_as_uint(x.d[i]);
+    const unsigned short drawn = static_cast<unsigned short>((bits + (words.d[i] >> 16)) >> 16);
+    r.d[i] = (bits & 0x7f800000u) == 0x7f800000u ? nearest.d[i] : drawn;
+  }
+  return r;
+}
+template <int V>
 CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
   Pack<float, V> r;
   CC_UNROLL for (int i = 0; i < V; ++i) asm("cvt.f32.f16 %0, %1;" : "=f"(r.d[i]) : "h"(x.d[i]));

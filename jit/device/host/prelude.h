@@ -228,6 +228,16 @@ CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
   const U result = (bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
   return ConvertLanes<unsigned short>(Pack<unsigned, V>{result});
 }
+/// Rounded up, away from 0, where the lower half and the word's upper half carry; what is not finite stays.
+template <int V>
+CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, V> words) {
+  using U = typename VectorOf<unsigned, V>::Type;
+  const U bits = __builtin_bit_cast(U, x.d);
+  const U drawn = (bits + (words.d >> 16)) >> 16;
+  const U nearest = ConvertLanes<unsigned>(ToBF16(x)).d;
+  const U result = (bits & 0x7f800000u) == 0x7f800000u ? nearest : drawn;
+  return ConvertLanes<unsigned short>(Pack<unsigned, V>{result});
+}
 template <int V>
 CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
 #if defined(__AVX512F__) && !defined(__clang__)
