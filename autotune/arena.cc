@@ -8,7 +8,7 @@
 namespace coconet {
 namespace {
 
-int64_t BytesOf(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
+int64_t SizeOfBuffer(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
 
 constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
 
@@ -86,7 +86,7 @@ std::vector<Arena::Slot> Arena::SlotsOf(const Plan& plan) {
     }
   }
   std::stable_sort(temporaries.begin(), temporaries.end(),
-                   [&](int a, int b) { return BytesOf(plan.buffers[a]) > BytesOf(plan.buffers[b]); });
+                   [&](int a, int b) { return SizeOfBuffer(plan.buffers[a]) > SizeOfBuffer(plan.buffers[b]); });
   int used[2] = {0, 0};
   for (int i : temporaries) {
     const bool symmetric = plan.buffers[i].symmetric;
@@ -95,17 +95,31 @@ std::vector<Arena::Slot> Arena::SlotsOf(const Plan& plan) {
   return slots;
 }
 
-absl::StatusOr<Arena> Arena::Create(Rank& rank, absl::Span<const Plan* const> plans) {
-  std::map<Slot, MemoryNeed> needs;
-  for (const Plan* plan : plans) {
-    const std::vector<Slot> slots = SlotsOf(*plan);
-    for (size_t i = 0; i < slots.size(); ++i) {
-      if (plan->buffers[i].role == BufferRole::kSync) continue;
-      MemoryNeed& need = needs[slots[i]];
-      need.bytes = std::max(need.bytes, BytesOf(plan->buffers[i]));
-      need.symmetric = need.symmetric || plan->buffers[i].symmetric;
-    }
+void Arena::Include(const Plan& plan, Needs& needs) {
+  Needs own;
+  const std::vector<Slot> slots = SlotsOf(plan);
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const Buffer& buffer = plan.buffers[i];
+    if (buffer.role != BufferRole::kSync) own.emplace(slots[i], MemoryNeed{SizeOfBuffer(buffer), buffer.symmetric});
   }
+  Include(own, needs);
+}
+
+void Arena::Include(const Needs& more, Needs& needs) {
+  for (const auto& [slot, theirs] : more) {
+    MemoryNeed& need = needs[slot];
+    need.bytes = std::max(need.bytes, theirs.bytes);
+    need.symmetric = need.symmetric || theirs.symmetric;
+  }
+}
+
+int64_t Arena::BytesOf(const Needs& needs) {
+  int64_t bytes = 0;
+  for (const auto& [slot, need] : needs) bytes += need.bytes;
+  return bytes;
+}
+
+absl::StatusOr<Arena> Arena::Create(Rank& rank, const Needs& needs) {
   std::vector<MemoryNeed> list;
   for (const auto& [slot, need] : needs) list.push_back(need);
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(rank, list));

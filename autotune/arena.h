@@ -28,15 +28,21 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(Rank& rank
 /// or a denormal where none belongs would cost time); temporaries share places by size.
 class Arena {
  public:
-  /// Collective; the ranks pass equal plans. ResourceExhausted, on all ranks, when it does not fit.
-  static absl::StatusOr<Arena> Create(Rank& rank, absl::Span<const Plan* const> plans);
+  /// A tensor by its name; the i-th largest temporary as its kind and i.
+  using Slot = std::pair<std::string, int>;
+  using Needs = std::map<Slot, MemoryNeed>;
+  /// What `needs` and the plan, or what both, can share.
+  static void Include(const Plan& plan, Needs& needs);
+  static void Include(const Needs& more, Needs& needs);
+  static int64_t BytesOf(const Needs& needs);
 
-  /// Memory for each buffer of one of the plans; null for sync buffers, which a binding makes itself.
+  /// Collective; the ranks pass equal needs. ResourceExhausted, on all ranks, when it does not fit.
+  static absl::StatusOr<Arena> Create(Rank& rank, const Needs& needs);
+
+  /// Memory for each buffer of a plan that the needs include; null for sync buffers, which a binding makes itself.
   std::vector<Memory*> Place(const Plan& plan) const;
 
  private:
-  /// A tensor by its name; the i-th largest temporary as its kind and i.
-  using Slot = std::pair<std::string, int>;
   static std::vector<Slot> SlotsOf(const Plan& plan);
 
   std::map<Slot, std::shared_ptr<Memory>> memory_;

@@ -58,7 +58,10 @@ TEST(Arena, TensorsKeepTheirPlaceAndTemporariesShare) {
                              {"t1", BufferRole::kTemp, DType::kF32, 200, false},
                              {"g", BufferRole::kInput, DType::kF32, 20, false}});
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
-    const absl::StatusOr<Arena> arena = Arena::Create(rank, {&small, &large});
+    Arena::Needs needs;
+    Arena::Include(small, needs);
+    Arena::Include(large, needs);
+    const absl::StatusOr<Arena> arena = Arena::Create(rank, needs);
     EXPECT_TRUE(arena.ok()) << arena.status();
     const std::vector<Memory*> a = arena->Place(small), b = arena->Place(large);
     EXPECT_EQ(a[0], b[4]) << "g";
@@ -77,7 +80,10 @@ TEST(Arena, TensorsKeepTheirPlaceAndTemporariesShare) {
 TEST(Arena, TooMuchIsAnErrorOnAllRanks) {
   const Plan huge = PlanOf({{"g", BufferRole::kInput, DType::kF64, int64_t{1} << 40, false}});
   const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
-    EXPECT_EQ(Arena::Create(rank, {&huge}).status().code(), absl::StatusCode::kResourceExhausted);
+    Arena::Needs needs;
+    Arena::Include(huge, needs);
+    EXPECT_EQ(Arena::BytesOf(needs), int64_t{1} << 43);
+    EXPECT_EQ(Arena::Create(rank, needs).status().code(), absl::StatusCode::kResourceExhausted);
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;

@@ -10,6 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/spot_checks.h"
 #include "autotune/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
@@ -31,9 +32,13 @@ class EmptyModule final : public Module {
   }
 };
 
-Failure NoMemory(const Plan& plan, absl::string_view why) {
-  return {Verdict::kTooLarge, absl::StrCat("needs ", BytesPerRank(plan) >> 20, " MiB a rank: ", why)};
+Failure NoMemory(int64_t need, absl::string_view why) {
+  return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB a rank: ", why)};
 }
+
+/// All variants together should not need more than so many times what the thriftiest does: what needs much more memory also moves more. Small
+/// programs may.
+constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
 
 }  // namespace
 
@@ -47,24 +52,35 @@ absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string
 absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const Graph& program,
                                                                const std::vector<Variant>& variants, Options options) {
   std::unique_ptr<RankRunner> runner(new RankRunner(rank, variants, std::move(options)));
-  RETURN_IF_ERROR(rank.exchange().Agree(runner->LowerAll(program)));
-  RETURN_IF_ERROR(runner->MakeArena());
+  runner->shrinks_ = !(Shrink(program) == program);
+  runner->small_.push_back({.multiple = 1, .references = {}});
+  if (rank.stage_size() > 1) runner->small_.push_back({.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign), .references = {}});
+  absl::StatusOr<std::map<int64_t, Arena::Needs>> needs = runner->LowerAll();
+  RETURN_IF_ERROR(rank.exchange().Agree(needs.status()));
+  RETURN_IF_ERROR(runner->MakeArena(*std::move(needs)));
   RETURN_IF_ERROR(rank.exchange().Agree(runner->MakeReferences(program)));
   return runner;
 }
 
 RankRunner::~RankRunner() = default;
 
-absl::Status RankRunner::LowerSmall(const Variant& v, Work& work) {
+absl::StatusOr<std::unique_ptr<const RankRunner::Plans>> RankRunner::LowerBoth(const Variant& variant) const {
+  auto plans = std::make_unique<Plans>();
+  ASSIGN_OR_RETURN(plans->full, Lower(variant.schedule, variant.config, TargetOf(rank_)));
+  if (shrinks_) RETURN_IF_ERROR(LowerSmall(variant, *plans));
+  return plans;
+}
+
+absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const {
   absl::Status first;
   for (size_t at = 0; at < small_.size(); ++at) {
-    Schedule small = v.schedule;
-    small.graph = Shrink(v.schedule.graph, small_[at].multiple);
-    absl::StatusOr<Lowered> lowered = Lower(small, v.config, TargetOf(rank_));
+    Schedule small = variant.schedule;
+    small.graph = Shrink(variant.schedule.graph, small_[at].multiple);
+    absl::StatusOr<Lowered> lowered = Lower(small, variant.config, TargetOf(rank_));
     if (lowered.ok()) {
-      work.small = *std::move(lowered);
-      work.small_graph = std::move(small.graph);
-      work.small_at = at;
+      plans.small = *std::move(lowered);
+      plans.small_graph = std::move(small.graph);
+      plans.small_at = at;
       return absl::OkStatus();
     }
     if (first.ok()) first = WithContext(lowered.status(), "at a small size");
@@ -72,51 +88,51 @@ absl::Status RankRunner::LowerSmall(const Variant& v, Work& work) {
   return first;
 }
 
-absl::Status RankRunner::LowerAll(const Graph& program) {
-  shrinks_ = !(Shrink(program) == program);
-  small_.push_back({.multiple = 1, .references = {}});
-  if (rank_.stage_size() > 1) small_.push_back({.multiple = std::lcm(int64_t{rank_.stage_size()}, kSliceAlign), .references = {}});
+absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
+  std::map<int64_t, Arena::Needs> needs;
   for (const Variant& v : variants_) {
     Work& work = work_.emplace_back();
-    absl::StatusOr<Lowered> full = Lower(v.schedule, v.config, TargetOf(rank_));
-    if (!full.ok()) {
-      work.failure = Failure{Verdict::kLowerError, std::string(full.status().message())};
+    const absl::StatusOr<std::unique_ptr<const Plans>> plans = LowerBoth(v);
+    if (!plans.ok()) {
+      work.failure = Failure{Verdict::kLowerError, std::string(plans.status().message())};
       continue;
     }
-    work.full = *std::move(full);
-    if (!shrinks_) continue;
-    if (const absl::Status lowered = LowerSmall(v, work); !lowered.ok()) work.failure = Failure{Verdict::kLowerError, std::string(lowered.message())};
+    const Lowered& full = (*plans)->full;
+    work.protocol = full.protocol;
+    work.traffic = full.plan.bytes_per_rank;
+    work.need = BytesPerRank(full.plan);
+    work.small_at = (*plans)->small_at;
+    Arena::Include(full.plan, needs[work.need]);
+    if (shrinks_) Arena::Include((*plans)->small.plan, needs[work.need]);
   }
-  return absl::OkStatus();
+  return needs;
 }
 
-/// One arena for all; while that does not fit, without those that need most.
-absl::Status RankRunner::MakeArena() {
+/// One arena for all; while that is much or does not fit, without those that need most.
+absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
   while (true) {
-    std::vector<const Plan*> plans;
-    int64_t most = 0, least = INT64_MAX;
-    for (const Work& work : work_) {
-      if (work.failure.has_value()) continue;
-      plans.push_back(&work.full.plan);
-      if (shrinks_) plans.push_back(&work.small.plan);
-      most = std::max(most, BytesPerRank(work.full.plan));
-      least = std::min(least, BytesPerRank(work.full.plan));
-    }
-    absl::StatusOr<Arena> arena = Arena::Create(rank_, plans);
+    Arena::Needs together;
+    for (const auto& [need, theirs] : needs) Arena::Include(theirs, together);
+    const int64_t least = needs.empty() ? 0 : needs.begin()->first, most = needs.empty() ? 0 : needs.rbegin()->first;
+    const bool much = most > least && Arena::BytesOf(together) > std::max(kMostOfLeast * least, kSmallNeed);
+    absl::StatusOr<Arena> arena = much ? absl::ResourceExhaustedError(absl::StrCat("others need ", least >> 20, " MiB"))
+                                       : Arena::Create(rank_, together);
     if (arena.ok()) {
       arena_.emplace(*std::move(arena));
       return absl::OkStatus();
     }
     if (!absl::IsResourceExhausted(arena.status()) || most <= least) return arena.status();
+    const int64_t kept = least + (most - least) / 2;
+    needs.erase(needs.upper_bound(kept), needs.end());
     for (Work& work : work_) {
-      if (work.failure.has_value() || BytesPerRank(work.full.plan) <= least + (most - least) / 2) continue;
-      work.failure = NoMemory(work.full.plan, arena.status().message());
+      if (!work.failure.has_value() && work.need > kept) work.failure = NoMemory(work.need, arena.status().message());
     }
   }
 }
 
 absl::Status RankRunner::MakeReferences(const Graph& program) {
   ASSIGN_OR_RETURN(Reference full, Reference::Create(Expand(program), rank_.mesh(), rank_.rank(), options_.seed));
+  full.Skip(NotSpotChecked(program, options_.seed));
   full_.push_back(std::move(full));
   for (size_t at = 0; at < small_.size(); ++at) {
     const auto checked_here = [&](const Work& work) { return !work.failure.has_value() && work.small_at == at; };
@@ -136,8 +152,8 @@ std::vector<Entrant> RankRunner::Entrants() const {
     Entrant& e = entrants.emplace_back();
     e.result = Describe(variants_[v]);
     e.group = variants_[v].group;
-    e.result.protocol = work_[v].full.protocol;
-    e.result.bytes = work_[v].full.plan.bytes_per_rank * rank_.size();
+    e.result.protocol = work_[v].protocol;
+    e.result.bytes = work_[v].traffic * rank_.size();
     if (!work_[v].failure.has_value()) continue;
     e.result.verdict = work_[v].failure->verdict;
     e.result.reason = work_[v].failure->reason;
@@ -148,24 +164,27 @@ std::vector<Entrant> RankRunner::Entrants() const {
 absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(absl::Span<const int> variants,
                                                                         const std::function<bool()>& stop) {
   std::vector<std::string> sources;
-  std::map<std::string, size_t> index;
+  std::map<std::string, int> index = {{"", -1}};  // -1: no kernels
   const auto add = [&](const std::string& source) {
-    if (!source.empty() && index.emplace(source, sources.size()).second) sources.push_back(source);
+    const auto [at, is_new] = index.emplace(source, static_cast<int>(sources.size()));
+    if (is_new) sources.push_back(source);
+    return at->second;
   };
+  std::vector<std::pair<int, int>> needed;  // by variant: its sources
   for (int v : variants) {
-    add(work_[v].full.source);
-    add(work_[v].small.source);
+    ASSIGN_OR_RETURN(const std::unique_ptr<const Plans> plans, LowerBoth(variants_[v]));
+    const int full = add(plans->full.source);
+    needed.emplace_back(full, add(plans->small.source));
   }
   CompileWatch watch = options_.watch;
   watch.stop = stop;
   ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> binaries,
                    CompileTogether(rank_, options_.compiler, sources, watch));
-  const auto path_of = [&](const std::string& source) -> absl::StatusOr<std::string> {
-    return source.empty() ? std::string() : binaries[index.at(source)];
-  };
+  const auto path_of = [&](int source) -> absl::StatusOr<std::string> { return source < 0 ? std::string() : binaries[source]; };
   std::vector<std::optional<Failure>> failures;
-  for (int v : variants) {
-    const absl::StatusOr<std::string> full = path_of(work_[v].full.source), small = path_of(work_[v].small.source);
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const int v = variants[i];
+    const absl::StatusOr<std::string> full = path_of(needed[i].first), small = path_of(needed[i].second);
     failures.emplace_back();
     if (full.ok() && small.ok()) {
       work_[v].path = *full;
@@ -209,7 +228,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
     module = other.get();
   }
   Instance instance;
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, Bind(work.small.plan, work.small_graph, *module, instance));
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, Bind(work.plans->small.plan, work.plans->small_graph, *module, instance));
   for (Reference& reference : small_[work.small_at].references) {
     if (failure.has_value()) break;
     ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, reference));
@@ -228,12 +247,13 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok())
     return Failure{Verdict::kRunError, std::string(all.message())};
   work.module = *std::move(module);
+  ASSIGN_OR_RETURN(work.plans, LowerBoth(variants_[variant]));
   std::optional<Failure> failure;
   if (shrinks_) {
     ASSIGN_OR_RETURN(failure, VerifySmall(work));
   }
   if (!failure.has_value()) {
-    ASSIGN_OR_RETURN(failure, Bind(work.full.plan, variants_[variant].schedule.graph, *work.module, work.instance));
+    ASSIGN_OR_RETURN(failure, Bind(work.plans->full.plan, variants_[variant].schedule.graph, *work.module, work.instance));
   }
   if (failure.has_value()) Unload(variant);
   return failure;
@@ -276,6 +296,7 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
 void RankRunner::Unload(int variant) {
   work_[variant].instance = {};
   work_[variant].module = nullptr;
+  work_[variant].plans = nullptr;
 }
 
 }  // namespace coconet

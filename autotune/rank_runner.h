@@ -2,6 +2,7 @@
 #define COCONET_AUTOTUNE_RANK_RUNNER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,13 +58,21 @@ class RankRunner final : public VariantRunner {
     int64_t multiple = 1;  // of extents; see Shrink
     std::vector<Reference> references;  // of two seeds; none: no variant is checked at these
   };
-  /// One variant on its way.
-  struct Work {
-    Lowered full, small;  // the same kernels at the program's sizes, and at small ones
+  /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones.
+  struct Plans {
+    Lowered full, small;
     Graph small_graph;
     size_t small_at = 0;  // index of the small sizes
+  };
+  /// One variant on its way. Plans of many tensors are large and variants many, so only what is loaded keeps them.
+  struct Work {
+    std::string protocol;
+    int64_t traffic = 0;  // bytes that a step of one rank moves
+    int64_t need = 0;     // bytes of memory a rank
+    size_t small_at = 0;
     std::optional<Failure> failure;
     std::string path, small_path;  // of the binary; "" without kernels
+    std::unique_ptr<const Plans> plans;
     std::unique_ptr<Module> module;
     Instance instance;
   };
@@ -71,10 +80,12 @@ class RankRunner final : public VariantRunner {
   RankRunner(Rank& rank, const std::vector<Variant>& variants, Options options)
       : rank_(rank), variants_(variants), options_(std::move(options)) {}
 
-  absl::Status LowerAll(const Graph& program);
+  absl::StatusOr<std::unique_ptr<const Plans>> LowerBoth(const Variant& variant) const;
   /// At the first small sizes that it can be lowered at: odd ones, or those whose slices of any kind end where rows do.
-  absl::Status LowerSmall(const Variant& v, Work& work);
-  absl::Status MakeArena();
+  absl::Status LowerSmall(const Variant& variant, Plans& plans) const;
+  /// By need of the variants: what memory they share.
+  absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
+  absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   absl::Status MakeReferences(const Graph& program);
   /// Collective.
   absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const Graph& graph, const Module& module,

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -29,6 +31,9 @@ class Reference {
 
   /// `program` as the user wrote it, bound.
   static absl::StatusOr<Reference> Create(const Graph& program, const Mesh& mesh, int rank, uint64_t seed);
+
+  /// Results that Check takes as they are; their replicas are compared nevertheless.
+  void Skip(std::set<std::string> results) { skipped_ = std::move(results); }
 
   const TestData& data() const { return *data_; }
   const std::vector<std::string>& results() const { return interpreter_->results(); }
@@ -55,6 +60,7 @@ class Reference {
   const int stage_size_, rank_;
   uint64_t seed_;
   int64_t full_elements_ = kFullElements, ends_ = 0;
+  std::set<std::string> skipped_;
   std::map<std::pair<std::string, int>, Window> windows_;  // by result and sliced dimension
 };
 

@@ -2,10 +2,10 @@
 #define COCONET_AUTOTUNE_TEST_DATA_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "autotune/tensors.h"
 #include "coconet/graph.h"
 #include "coconet/types.h"
@@ -41,7 +41,7 @@ class TestData {
   void Generate(const Stream& stream, int rank, int64_t begin, int64_t count, void* out) const;
 
   const int stage_size_;
-  std::map<std::string, Stream> streams_;
+  absl::flat_hash_map<std::string, Stream> streams_;
   std::vector<uint32_t> table_;  // random words; element i of a block of them is xored with the block's own word
 };
 

@@ -158,7 +158,7 @@ std::vector<int> Tuning::Followers() {
   const int fastest = race_.Fastest();
   std::map<int, int> scouts;
   for (int v : tried_) scouts.emplace(entrants_[v].group, v);
-  std::vector<int> followers;
+  std::vector<std::pair<double, int>> by_scout;  // the quickest's first: what the budget leaves out matters least
   for (int v = 0; v < size(); ++v) {
     if (!Open(v)) continue;
     const auto at = scouts.find(entrants_[v].group);
@@ -170,9 +170,12 @@ std::vector<int> Tuning::Followers() {
       result(v).verdict = Verdict::kPruned;
       result(v).reason = absl::StrFormat("schedule %.1fx slower, plain numbers", ratio);
     } else {
-      followers.push_back(v);
+      by_scout.emplace_back(ratio, v);
     }
   }
+  std::sort(by_scout.begin(), by_scout.end());
+  std::vector<int> followers;
+  for (const auto& [unused, v] : by_scout) followers.push_back(v);
   return followers;
 }
 
