@@ -1,6 +1,6 @@
 #include "bench/adam_baseline.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "bench/mpi.h"
 #include "bench/training.h"
@@ -10,19 +10,6 @@ namespace coconet::bench {
 namespace {
 
 bool IsMixed(BaselineForm form) { return form == BaselineForm::kWidened || form == BaselineForm::kHalf; }
-
-AdamStep StepNumber(int64_t t, int ranks) {
-  const double b1 = kAdam.beta1, b2 = kAdam.beta2;
-  const auto step = static_cast<double>(t);
-  return {.inverse_ranks = static_cast<float>(1.0 / ranks),
-          .b1 = static_cast<float>(b1),
-          .one_minus_b1 = static_cast<float>(1 - b1),
-          .b2 = static_cast<float>(b2),
-          .one_minus_b2 = static_cast<float>(1 - b2),
-          .c1 = static_cast<float>(kLearningRate / (1 - std::pow(b1, step))),
-          .c2 = static_cast<float>(1 / (1 - std::pow(b2, step))),
-          .eps = static_cast<float>(kAdam.eps)};
-}
 
 }  // namespace
 
@@ -62,10 +49,21 @@ absl::StatusOr<std::unique_ptr<AdamBaseline>> AdamBaseline::Make(BaselineForm fo
   return made;
 }
 
+void AdamBaseline::Begin(int rank) {
+  const DType dtype = IsMixed(form_) ? DType::kF16 : DType::kF32;
+  FillGradient(dtype, gradient_.as<void>(), n_, rank);
+  FillWeights(dtype, weights_.as<void>(), n_);
+  for (int64_t i = 0; IsMixed(form_) && i < n_; ++i) {
+    master_.as<float>()[i] = static_cast<float>(LoadElement(dtype, weights_.as<void>(), i));
+  }
+  for (const Array* moment : {&m_, &v_}) std::fill_n(moment->as<float>(), n_, 0.0f);
+  step_ = 0;
+}
+
 absl::Status AdamBaseline::Run(int64_t steps) {
   for (int64_t i = 0; i < steps; ++i) {
     RETURN_IF_ERROR(Reduce());
-    Update(StepNumber(++step_, ranks_));
+    Update(AdamStepNumber(++step_, ranks_, kLearningRate));
   }
   return absl::OkStatus();
 }
@@ -93,9 +91,9 @@ void AdamBaseline::Update(const AdamStep& step) {
     case BaselineForm::kStreaming:
       return kernels.adam_streaming(step, gradient_.as<float>(), weights_.as<float>(), m, v, n_);
     case BaselineForm::kWidened:
-      return kernels.adam_mixed(step, wide_.as<float>(), weights_.as<uint16_t>(), master(), m, v, n_);
+      return kernels.adam_mixed(step, wide_.as<float>(), weights_.as<uint16_t>(), master_.as<float>(), m, v, n_);
     case BaselineForm::kHalf:
-      return kernels.adam_half(step, gradient_.as<uint16_t>(), weights_.as<uint16_t>(), master(), m, v, n_);
+      return kernels.adam_half(step, gradient_.as<uint16_t>(), weights_.as<uint16_t>(), master_.as<float>(), m, v, n_);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "bench/array.h"
+#include "bench/baseline.h"
 #include "bench/kernels.h"
 #include "coconet/base/dtype.h"
 
@@ -25,18 +26,16 @@ absl::string_view Name(BaselineForm form);  // in words
 /// Empty for a type that the baseline does not know.
 std::vector<BaselineForm> FormsFor(DType dtype);
 
-/// A step of data-parallel Adam as a careful user writes it today: MPI_Allreduce of the gradient in place, then one
-/// vectorised loop over the whole tensor, on every process.
-class AdamBaseline {
+/// A step of data-parallel Adam over one tensor: MPI_Allreduce of the gradient in place, then one vectorised loop over the
+/// whole tensor. The gradient is reduced in place, so after Begin it grows from step to step until it overflows, which costs
+/// the processor nothing (what would cost are denormals, and there are none).
+class AdamBaseline final : public Baseline {
  public:
   static absl::StatusOr<std::unique_ptr<AdamBaseline>> Make(BaselineForm form, int64_t n, int ranks);
 
-  absl::Status Run(int64_t steps);
-
-  /// Gradient and weights: f32, or f16 in the mixed forms, where the weights have an f32 master copy.
-  void* gradient() const { return gradient_.as<void>(); }
-  void* weights() const { return weights_.as<void>(); }
-  float* master() const { return master_.as<float>(); }  // null in f32
+  void Begin(int rank) override;
+  absl::Status Run(int64_t steps) override;
+  std::vector<const void*> weights() const override { return {weights_.as<void>()}; }
 
  private:
   AdamBaseline(BaselineForm form, int64_t n, int ranks) : form_(form), n_(n), ranks_(ranks) {}
@@ -47,8 +46,8 @@ class AdamBaseline {
   int64_t n_;
   int ranks_;
   int64_t step_ = 0;
-  Array gradient_, weights_, m_, v_;
-  Array master_, wide_;  // mixed forms
+  Array gradient_, weights_, m_, v_;  // gradient and weights: f32, or f16 in the mixed forms
+  Array master_, wide_;               // mixed forms
 };
 
 }  // namespace coconet::bench

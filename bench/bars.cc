@@ -20,9 +20,16 @@ std::vector<Bar> AdamBars(int ranks, const Cell& cell) {
   return {};
 }
 
+std::vector<Bar> ListBars(absl::string_view name) {
+  if (name == "lamb") return {AtLeast("ratio", 2.2), AtLeast("vs_default", 3)};
+  if (name == "lamb_flat") return {AtLeast("vs_flat", 0.95)};
+  return {};
+}
+
 }  // namespace
 
 std::vector<Bar> BarsFor(absl::string_view name, int ranks, const Cell& cell) {
+  if (cell.list == "@bert-large" && ranks == 2) return ListBars(name);
   if (name == "adam") return AdamBars(ranks, cell);
   if (name == "dispatch") return {AtMost("ours_us", 0.3), AtMost("allocations", 0), AtMost("locks", 0)};
   if (name == "steps" && ranks == 2) return {AtMost("ours_us", 1)};

@@ -1,14 +1,16 @@
 #include "bench/compare.h"
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "bench/adam_baseline.h"
+#include "bench/baseline.h"
 #include "bench/memory_limit.h"
 #include "bench/training.h"
-#include "bench/tuned_adam.h"
+#include "bench/tuned_step.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {
@@ -17,66 +19,83 @@ namespace {
 /// Everything that takes part, in memory at once.
 struct Field {
   std::unique_ptr<Session> session;
-  std::unique_ptr<TunedAdam> ours;
-  std::vector<std::pair<BaselineForm, std::unique_ptr<AdamBaseline>>> baselines;
+  std::unique_ptr<TunedStep> ours, flat;
+  std::vector<NamedBaseline> baselines;
   std::unique_ptr<MemoryLimit> limit;
 };
 
+/// What the baseline uses of ours; nothing where it has its own.
+std::optional<StepTensors> SharedBy(const Cell& cell, const TunedStep* ours) {
+  if (cell.list.empty() || ours == nullptr) return std::nullopt;
+  StepTensors shared;
+  for (const DeviceBuffer& gradient : ours->gradients()) shared.gradients.push_back(static_cast<float*>(gradient.data()));
+  for (const DeviceBuffer& weights : ours->weights()) shared.weights.push_back(static_cast<float*>(weights.data()));
+  return shared;
+}
+
 absl::StatusOr<Field> Line(Rank& rank, const SessionOptions& options, const Cell& cell, const Sides& sides) {
   Field field;
+  if (sides.ours || sides.flat) field.session = std::make_unique<Session>(rank, options);
+  if (sides.flat) {
+    ASSIGN_OR_RETURN(field.flat, TunedStep::Make(*field.session, Flat(cell)));
+  }
   if (sides.ours) {
-    field.session = std::make_unique<Session>(rank, options);
-    ASSIGN_OR_RETURN(field.ours, TunedAdam::Make(*field.session, cell.dtype, cell.n));
+    ASSIGN_OR_RETURN(field.ours, TunedStep::Make(*field.session, cell));
   }
   if (sides.baseline) {
-    for (const BaselineForm form : FormsFor(cell.dtype)) {
-      if (!sides.form.empty() && sides.form != Name(form)) continue;
-      ASSIGN_OR_RETURN(std::unique_ptr<AdamBaseline> made, AdamBaseline::Make(form, cell.n, rank.size()));
-      field.baselines.emplace_back(form, std::move(made));
-    }
+    const std::optional<StepTensors> shared = SharedBy(cell, field.ours.get());
+    ASSIGN_OR_RETURN(field.baselines, MakeBaselines(cell, sides.form, rank.size(), shared.has_value() ? &*shared : nullptr));
   }
   if (sides.limit && cell.n >= kLimitFrom) {
-    ASSIGN_OR_RETURN(field.limit, MemoryLimit::Make(cell.dtype, cell.n, rank.size()));
+    ASSIGN_OR_RETURN(field.limit, MemoryLimit::Make(cell, rank.size()));
   }
   return field;
 }
 
-/// Same start for all. The baseline reduces its gradient in place, so this is for the check only: later it grows until
-/// it overflows, which costs the processor nothing (what would cost are denormals, and there are none).
-absl::Status Begin(Rank& rank, const Cell& cell, const Field& field) {
-  if (field.ours != nullptr) {
-    FillGradient(cell.dtype, field.ours->gradient(), cell.n, rank.rank());
-    RETURN_IF_ERROR(field.ours->SetWeights());
+/// Weights to compare: all of a small tensor, some of a large one.
+std::vector<std::vector<double>> SamplesOf(const Cell& cell, absl::Span<const void* const> weights) {
+  constexpr int64_t kMost = int64_t{1} << 16;
+  const std::vector<int64_t> sizes = TensorSizes(cell);
+  std::vector<std::vector<double>> samples(sizes.size());
+  for (size_t t = 0; t < sizes.size(); ++t) {
+    const int64_t stride = (sizes[t] / kMost) | 1;  // odd: it meets all places in a vector
+    for (int64_t i = 0; i < sizes[t]; i += stride) samples[t].push_back(LoadElement(cell.dtype, weights[t], i));
   }
-  for (const auto& [form, baseline] : field.baselines) {
-    FillGradient(cell.dtype, baseline->gradient(), cell.n, rank.rank());
-    FillWeights(cell.dtype, baseline->weights(), cell.n);
-    if (float* const master = baseline->master(); master != nullptr) {
-      for (int64_t i = 0; i < cell.n; ++i) {
-        master[i] = static_cast<float>(LoadElement(cell.dtype, baseline->weights(), i));
-      }
-    }
+  return samples;
+}
+
+absl::Status CheckWeights(const Cell& cell, absl::string_view form, const std::vector<std::vector<double>>& ours,
+                          const std::vector<std::vector<double>>& theirs) {
+  // A step is a handful of roundings; the orders of the sums and contraction differ.
+  constexpr double kRoundings = 4;
+  for (size_t t = 0; t < ours.size(); ++t) {
+    const double off = LargestDifference(cell.dtype, ours[t], theirs[t]);
+    if (off <= kRoundings) continue;
+    return absl::InternalError(absl::StrCat(Text(cell), ": after one step our weights of tensor ", t, " differ from those of \"", form,
+                                            "\" by ", off, " roundings; want at most ", kRoundings));
   }
   return absl::OkStatus();
 }
 
+/// Makes a step of each side from the same start, one side after the other: they may share memory.
 absl::Status CheckAlike(Rank& rank, const Cell& cell, const Field& field) {
-  RETURN_IF_ERROR(Begin(rank, cell, field));
-  absl::Status alike;
-  if (field.ours != nullptr) {
-    RETURN_IF_ERROR(field.ours->Run(1));
+  std::vector<std::vector<double>> ours;
+  if (field.flat != nullptr) {
+    RETURN_IF_ERROR(field.flat->Begin(rank.rank()));
   }
+  if (field.ours != nullptr) {
+    RETURN_IF_ERROR(field.ours->Begin(rank.rank()));
+    RETURN_IF_ERROR(field.ours->Run(1));
+    std::vector<const void*> weights;
+    for (const DeviceBuffer& buffer : field.ours->weights()) weights.push_back(buffer.data());
+    ours = SamplesOf(cell, weights);
+    RETURN_IF_ERROR(rank.exchange().Barrier());  // the baseline writes to our memory, and so to where others may still store
+  }
+  absl::Status alike;
   for (const auto& [form, baseline] : field.baselines) {
+    baseline->Begin(rank.rank());
     RETURN_IF_ERROR(baseline->Run(1));
-    if (field.ours == nullptr) continue;
-    // A step of Adam is a handful of roundings; the orders of the sums and contraction differ.
-    constexpr double kRoundings = 4;
-    const double off = LargestDifference(cell.dtype, field.ours->weights(), baseline->weights(), cell.n);
-    if (off > kRoundings) {
-      alike.Update(
-          absl::InternalError(absl::StrCat(Text(cell), ": after one step our weights differ from those of \"",
-                                           Name(form), "\" by ", off, " roundings; want at most ", kRoundings)));
-    }
+    if (field.ours != nullptr) alike.Update(CheckWeights(cell, form, ours, SamplesOf(cell, baseline->weights())));
   }
   return rank.exchange().Agree(alike);
 }
@@ -86,8 +105,11 @@ std::vector<std::pair<absl::string_view, Contender>> Contenders(const Field& fie
   if (field.ours != nullptr) {
     all.push_back({"ours", {"", [&ours = *field.ours](int64_t steps) { return ours.Run(steps); }}});
   }
+  if (field.flat != nullptr) {
+    all.push_back({"flat", {"", [&flat = *field.flat](int64_t steps) { return flat.Run(steps); }}});
+  }
   for (const auto& [form, baseline] : field.baselines) {
-    all.push_back({"baseline", {std::string(Name(form)), [&it = *baseline](int64_t steps) { return it.Run(steps); }}});
+    all.push_back({"baseline", {form, [&it = *baseline](int64_t steps) { return it.Run(steps); }}});
   }
   if (field.limit != nullptr) {
     for (Contender& contender : field.limit->contenders()) all.push_back({"limit", std::move(contender)});
@@ -128,6 +150,9 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
   }
   if (field.ours != nullptr) {
     for (Finding& fact : Facts(cell, field.ours->program())) findings.push_back(std::move(fact));
+  }
+  if (field.flat != nullptr) {
+    findings.push_back({.side = "flat variant", .cell = cell, .detail = Words(field.flat->program().record().best)});
   }
   return findings;
 }

@@ -15,6 +15,7 @@ namespace coconet::bench {
 /// Who takes part.
 struct Sides {
   bool ours = false;
+  bool flat = false;      // ours over one tensor of as many elements
   bool baseline = false;  // needs MPI
   std::string form = {};  // of the baseline, by name; empty: all
   bool limit = false;     // where it says something: from kLimitFrom elements on
@@ -24,7 +25,9 @@ struct Sides {
 inline constexpr int64_t kLimitFrom = int64_t{1} << 20;
 
 /// Collective. Times all sides of one cell in the same rounds, after a check that ours and the baseline's forms compute
-/// the same. The findings of ours come with facts: "variant", "threads" of a rank, "tuned" (here, or from the cache).
+/// the same. The findings of ours come with facts: "variant", "threads" of a rank, "tuned" (here, or from the cache), and
+/// "flat variant". Over a list of tensors the baseline uses the gradients and weights of ours, when both take part: nobody
+/// has so much memory twice.
 absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options, const Cell& cell,
                                              const Sides& sides, const RoundTerms& terms);
 

@@ -1,62 +1,21 @@
 // The benchmark runs to its end and writes the form that other programs read. What it measured is no concern of a test.
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "autotune/database.h"
-#include "coconet/base/status.h"
+#include "bench/benchmark_run.h"
 #include "gtest/gtest.h"
-#include "jit/process.h"
 
 namespace coconet::bench {
 namespace {
 
-absl::StatusOr<Finished> RunBenchmark(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "bench/data_parallel");
-  return RunProcess({.argv = arguments,
-                     .input = {},
-                     .environment = {"BUILD_WORKING_DIRECTORY=" + testing::TempDir()},
-                     .time_limit_s = 280});
-}
-
-/// Asks SQLite about JSON: a reader that is not ours.
-class JsonReader {
- public:
-  explicit JsonReader(std::string json) : json_(std::move(json)) {}
-  /// First column of the answer; `sql` sees the JSON as ?1.
-  int64_t Ask(const std::string& sql) const {
-    const absl::StatusOr<int64_t> answer = TryAsk(sql);
-    EXPECT_TRUE(answer.ok()) << sql << ": " << answer.status() << "\n" << json_;
-    return answer.value_or(-1);
-  }
-
- private:
-  absl::StatusOr<int64_t> TryAsk(const std::string& sql) const {
-    ASSIGN_OR_RETURN(Database db, Database::Open(testing::TempDir() + "/json.db", Access::kReadWrite));
-    ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
-    statement.Bind(json_);
-    ASSIGN_OR_RETURN(const bool found, statement.Step());
-    return found ? statement.Int(0) : -1;
-  }
-
-  std::string json_;
-};
-
-std::string Read(const std::string& file) {
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
 TEST(DataParallel, WritesRowsOfTheAgreedForm) {
   const absl::StatusOr<Finished> run =
-      RunBenchmark({"--quick", "--case=dispatch,adam", "--N=257", "--budget=1", "--json=rows.json"});
+      RunBenchmark("data_parallel", {"--quick", "--case=dispatch,adam", "--N=257", "--budget=1", "--json=rows.json"});
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->code, 0) << run->output;
 
-  const JsonReader json(Read(testing::TempDir() + "/rows.json"));
+  const JsonReader json = JsonReader::OfFile("rows.json");
   ASSERT_EQ(json.Ask("SELECT json_valid(?1)"), 1);
   EXPECT_EQ(json.Ask("SELECT json_array_length(?1)"), 5) << run->output;  // two of dispatch, three of adam
   for (const char* type : {"text $.case", "integer $.ranks", "integer $.n", "text $.dtype", "real $.ours_us",
@@ -76,7 +35,7 @@ TEST(DataParallel, WritesRowsOfTheAgreedForm) {
 }
 
 TEST(DataParallel, NamesWhatItDoesNotKnow) {
-  const absl::StatusOr<Finished> run = RunBenchmark({"--case=adem"});
+  const absl::StatusOr<Finished> run = RunBenchmark("data_parallel", {"--case=adem"});
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->code, 2);
   EXPECT_EQ(run->output,
@@ -86,7 +45,7 @@ TEST(DataParallel, NamesWhatItDoesNotKnow) {
 
 TEST(DataParallel, WantsASize) {
   for (const char* size : {"0", "16Pi", ""}) {
-    const absl::StatusOr<Finished> run = RunBenchmark({absl::StrCat("--N=64,", size)});
+    const absl::StatusOr<Finished> run = RunBenchmark("data_parallel", {absl::StrCat("--N=64,", size)});
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_EQ(run->code, 2);
     EXPECT_EQ(run->output, absl::StrCat("data_parallel: --N: want a size such as 4096 or 16Mi, have \"", size, "\"\n"));

@@ -42,19 +42,6 @@ std::optional<Finding> ParseLine(absl::string_view line) {
 
 }  // namespace
 
-std::string Text(const Cell& cell) { return absl::StrCat(Name(cell.dtype), ":", cell.n); }
-
-absl::StatusOr<Cell> ParseCell(absl::string_view text) {
-  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
-  Cell cell;
-  const std::optional<DType> dtype = ParseDType(parts.first);
-  if (!dtype || !absl::SimpleAtoi(parts.second, &cell.n) || cell.n < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("cell \"", text, "\": want dtype:elements, such as f32:1024"));
-  }
-  cell.dtype = *dtype;
-  return cell;
-}
-
 absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings) {
   std::ofstream out(file);
   for (const Finding& finding : findings) out << Line(finding);

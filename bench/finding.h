@@ -10,18 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "autotune/record.h"
-#include "coconet/base/dtype.h"
+#include "bench/cell.h"
 
 namespace coconet::bench {
-
-/// A size to measure at: "f32:1024".
-struct Cell {
-  DType dtype = DType::kF32;
-  int64_t n = 0;
-  bool operator==(const Cell&) const = default;
-};
-std::string Text(const Cell& cell);
-absl::StatusOr<Cell> ParseCell(absl::string_view text);
 
 /// What a worker tells the program that started it: a time, or a fact (`detail` alone).
 struct Finding {

@@ -39,14 +39,5 @@ TEST(Finding, IsNotReadFromWhatIsNoFinding) {
   EXPECT_EQ(ReadFindings(file + "-absent").status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST(Cell, ParsesWhatItPrints) {
-  const Cell cell = {DType::kBF16, 12};
-  EXPECT_EQ(Text(cell), "bf16:12");
-  EXPECT_EQ(*ParseCell("bf16:12"), cell);
-  EXPECT_FALSE(ParseCell("bf16").ok());
-  EXPECT_FALSE(ParseCell("f33:1").ok());
-  EXPECT_FALSE(ParseCell("f32:-1").ok());
-}
-
 }  // namespace
 }  // namespace coconet::bench

@@ -10,12 +10,23 @@ struct AdamStep {
   float inverse_ranks, b1, one_minus_b1, b2, one_minus_b2, c1, c2, eps;
 };
 
+/// One step of LAMB: Adam's with c1 = 1 / (1 - b1^t), plus `decay` times the weights.
+struct LambStep {
+  AdamStep adam;
+  float decay;
+};
+/// Squares of the norms of a tensor's weights and of its step's direction.
+struct LambSquares {
+  double weights, direction;
+};
+
 /// What a step of a fused program must move on one rank, as streams of `n` elements: it loads the gradients of all
 /// ranks, updates the states in place, and stores the weights to all ranks.
 struct LimitStreams {
   static constexpr int kStates = 3;  // f32: m, v, and the weights or their master copy
   static constexpr int kMaxRanks = 8;
   int ranks = 0;
+  bool twice = false;                  // LAMB of f32: states are loaded again, once norms are known, and weights are stored then
   bool mixed = false;                  // gradients and weights are f16, and no weight is stored in place
   const void* gradients[kMaxRanks]{};  // `ranks` of them
   float* states[kStates]{};
@@ -52,6 +63,13 @@ struct Kernels {
                             int64_t n);
   AdamHalf adam_half;
   void (*widen)(const uint16_t* in, float* out, int64_t n);
+  /// LAMB's first pass over a tensor: moments and norms; `store`: the direction replaces the sum. Its second pass: p -= scale * direction, as
+  /// stored or from the moments, with plain or with streaming stores.
+  using LambMoments = LambSquares (*)(const LambStep& step, float* sum, const float* p, float* m, float* v, int64_t n);
+  LambMoments lamb_moments, lamb_moments_store;
+  using LambApply = void (*)(const LambStep& step, float scale, const float* stored, float* p, const float* m, const float* v, int64_t n);
+  LambApply lamb_apply, lamb_apply_streaming, lamb_apply_stored, lamb_apply_stored_streaming;
+  void (*copy_streaming)(const float* from, float* to, int64_t n);
   void (*add_half)(const uint16_t* in, uint16_t* inout, int64_t n);  // inout += in, each sum rounded once
 
   using EpilogueFunction = void (*)(const EpilogueLoop& loop);

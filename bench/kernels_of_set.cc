@@ -1,6 +1,7 @@
 // Compiled once an instruction set, with COCONET_KERNELS naming the table to define.
 #include "bench/epilogue_loops.h"
 #include "bench/instruction_sets.h"
+#include "bench/lamb_loops.h"
 #include "bench/lanes.h"
 
 namespace coconet::bench {
@@ -133,9 +134,30 @@ void Move(const LimitStreams& streams, int64_t n) {
   StreamingFence();
 }
 
+/// The two passes of LAMB: of states[2], the weights, nothing is stored in the first.
+template <Stores kStores, int kRanks>
+void MoveTwice(const LimitStreams& streams, int64_t n) {
+  constexpr bool kToWeights = kStores != Stores::kPlain, kToStates = kStores == Stores::kStreaming;
+  const LimitStreams s = streams;
+  for (int64_t i = 0; i + kLanes <= n; i += kLanes) {
+    Lanes sum = Load<Lanes>(s.states[2] + i);
+    for (int r = 0; r < kRanks; ++r) sum += Load<Lanes>(static_cast<const float*>(s.gradients[r]) + i);
+    for (int k = 0; k < 2; ++k) StoreBy<kToStates>(s.states[k] + i, Load<Lanes>(s.states[k] + i) + sum * s.zero);
+  }
+  StreamingFence();
+  for (int64_t i = 0; i + kLanes <= n; i += kLanes) {
+    const Lanes w = Load<Lanes>(s.states[2] + i) + (Load<Lanes>(s.states[0] + i) + Load<Lanes>(s.states[1] + i)) * s.zero;
+    StoreBy<kToStates>(s.states[2] + i, w);
+    for (int r = 0; r + 1 < kRanks; ++r) StoreBy<kToWeights>(static_cast<float*>(s.weights[r]) + i, w);
+  }
+  StreamingFence();
+}
+
 template <Stores kStores, int kRanks>
 void MoveAs(const LimitStreams& s, int64_t n) {
-  if (s.mixed)
+  if (s.twice)
+    MoveTwice<kStores, kRanks>(s, n);
+  else if (s.mixed)
     Move<kStores, kRanks, Halves, kRanks>(s, n);
   else
     Move<kStores, kRanks, Lanes, kRanks - 1>(s, n);
@@ -161,6 +183,13 @@ const Kernels COCONET_KERNELS = {
     .adam_mixed = AdamFromF32,
     .adam_half = AdamFromF16,
     .widen = WidenAll,
+    .lamb_moments = LambMoments<false>,
+    .lamb_moments_store = LambMoments<true>,
+    .lamb_apply = LambApply<false, false>,
+    .lamb_apply_streaming = LambApply<false, true>,
+    .lamb_apply_stored = LambApply<true, false>,
+    .lamb_apply_stored_streaming = LambApply<true, true>,
+    .copy_streaming = CopyStreaming,
     .add_half = AddHalf,
     .epilogue_f32 = Epilogue<float, float>,
     .epilogue_bf16 = Epilogue<uint16_t, uint16_t>,

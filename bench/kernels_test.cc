@@ -59,6 +59,50 @@ TEST_P(KernelsTest, StepAsAdamDoes) {
   }
 }
 
+TEST_P(KernelsTest, StepAsLambDoes) {
+  const LambStep step = {.adam = kStep, .decay = 0.25f};
+  constexpr float kScale = 0.125f;
+  const Kernels& k = *GetParam();
+  const struct {
+    Kernels::LambMoments moments;
+    Kernels::LambApply apply;
+  } forms[] = {{k.lamb_moments, k.lamb_apply},
+               {k.lamb_moments, k.lamb_apply_streaming},
+               {k.lamb_moments_store, k.lamb_apply_stored},
+               {k.lamb_moments_store, k.lamb_apply_stored_streaming}};
+  for (const auto& form : forms) {
+    Aligned<float> g, w, m, v;
+    for (int i = 0; i < kN; ++i) {
+      g.data[i] = Gradient(i);
+      w.data[i] = 1 + static_cast<float>(i % 5);
+    }
+    const LambSquares squares = form.moments(step, g.data, w.data, m.data, v.data, kN);
+    form.apply(step, kScale, g.data, w.data, m.data, v.data, kN);
+    double weights = 0, direction = 0;
+    for (int i = 0; i < kN; ++i) {
+      const double before = 1 + i % 5;
+      const State adam = After(kStep, Gradient(i), {0, 0, 0});  // of no weight, what Adam subtracts
+      const double r = 0.25 * before - adam.w;
+      weights += before * before;
+      direction += r * r;
+      EXPECT_NEAR(w.data[i], before - kScale * r, 1e-6) << i;
+      EXPECT_NEAR(m.data[i], adam.m, 1e-6) << i;
+      EXPECT_NEAR(v.data[i], adam.v, 1e-6) << i;
+    }
+    EXPECT_NEAR(squares.weights, weights, 1e-4);
+    EXPECT_NEAR(squares.direction, direction, 1e-4);
+    EXPECT_EQ(w.data[kN], 0);
+  }
+}
+
+TEST_P(KernelsTest, CopyPastTheCaches) {
+  Aligned<float> from, to;
+  for (int i = 0; i < kN; ++i) from.data[i] = Gradient(i);
+  GetParam()->copy_streaming(from.data, to.data, kN);
+  for (int i = 0; i < kN; ++i) EXPECT_EQ(to.data[i], Gradient(i)) << i;
+  EXPECT_EQ(to.data[kN], 0);
+}
+
 TEST_P(KernelsTest, StepInMixedPrecision) {
   Aligned<uint16_t> half, from_wide, from_half;
   Aligned<float> wide, w1, m1, v1, w2, m2, v2;
@@ -119,6 +163,28 @@ TEST_P(KernelsTest, MoveWhatAStepMoves) {
         for (int k = 0; k < 3; ++k) EXPECT_EQ(states[k].data[kWhole - 1], k + 1);
       }
       EXPECT_EQ(fresh[2].data[kWhole - 1], 3);
+    }
+  }
+}
+
+TEST_P(KernelsTest, MoveWhatAStepOfLambMoves) {
+  constexpr int kWhole = 128;
+  for (const int ranks : {1, 2, 4, 8}) {
+    std::vector<Aligned<float>> gradients(ranks), weights(ranks), states(3);
+    LimitStreams s = {.ranks = ranks, .twice = true};
+    for (int r = 0; r < ranks; ++r) {
+      s.gradients[r] = gradients[r].data;
+      s.weights[r] = weights[r].data;
+    }
+    for (int k = 0; k < 3; ++k) {
+      for (float& x : states[k].data) x = static_cast<float>(k + 1);
+      s.states[k] = states[k].data;
+    }
+    for (const Kernels::Limit limit : {GetParam()->limit_plain, GetParam()->limit_streaming_weights, GetParam()->limit_streaming}) {
+      for (auto& w : weights) w = {};
+      limit(s, kWhole);
+      for (int r = 0; r < ranks; ++r) EXPECT_EQ(weights[r].data[kWhole - 1], r + 1 < ranks ? 3 : 0) << "rank " << r << " of " << ranks;
+      for (int k = 0; k < 3; ++k) EXPECT_EQ(states[k].data[kWhole - 1], k + 1);
     }
   }
 }

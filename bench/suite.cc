@@ -21,18 +21,24 @@ using Task = WorkerOptions::Task;
 
 // The first sweep wants an empty cache; the others may find there what it left.
 constexpr Suite::CaseRow Suite::kCases[] = {
-    {"first_sweep", &Suite::FirstSweep}, {"dispatch", &Suite::Dispatch},    {"steps", &Suite::Steps},
-    {"warm_start", &Suite::WarmStart},   {"adam", &Suite::AdamInProcesses}, {"adam_threads", &Suite::AdamInThreads},
+    {Topic::kDataParallel, "first_sweep", &Suite::FirstSweep}, {Topic::kDataParallel, "dispatch", &Suite::Dispatch},
+    {Topic::kDataParallel, "steps", &Suite::Steps},            {Topic::kDataParallel, "warm_start", &Suite::WarmStart},
+    {Topic::kDataParallel, "adam", &Suite::AdamInProcesses},   {Topic::kDataParallel, "adam_threads", &Suite::AdamInThreads},
+    {Topic::kLists, "lamb", &Suite::LambOverLists},            {Topic::kLists, "lamb_flat", &Suite::LambAgainstFlat},
+    {Topic::kLists, "adam_flat", &Suite::AdamAgainstFlat},
 };
 
-std::vector<std::string> Suite::Cases() {
+std::vector<std::string> Suite::Cases(Topic topic) {
   std::vector<std::string> names;
-  for (const CaseRow& row : kCases) names.emplace_back(row.name);
+  for (const CaseRow& row : kCases) {
+    if (row.topic == topic) names.emplace_back(row.name);
+  }
   return names;
 }
 
 absl::Status Suite::Run() {
   for (const CaseRow& row : kCases) {
+    if (row.topic != options_.topic) continue;
     if (!options_.cases.empty() && !absl::c_linear_search(options_.cases, row.name)) continue;
     RETURN_IF_ERROR((this->*row.run)());
   }
@@ -148,12 +154,13 @@ absl::Status Suite::AdamInThreads() {
 absl::StatusOr<std::vector<Finding>> Suite::Worker(const WorkerOptions& options, int processes,
                                                    const std::vector<MpiParameter>& parameters) {
   const std::string fresh = absl::StrCat(options_.scratch, "/cache");
-  const bool use_fresh = options_.cache_dir.empty() || options.task == Task::kTune;
+  const bool use_fresh = options_.cache_dir.empty() || (options.task == Task::kTune && options_.topic == Topic::kDataParallel);
   return RunWorker({.processes = processes,
                     .parameters = parameters,
                     .arguments = Arguments(options),
                     .environment = {absl::StrCat("COCONET_CACHE_DIR=", use_fresh ? fresh : options_.cache_dir)},
-                    .scratch = options_.scratch});
+                    .scratch = options_.scratch,
+                    .time_limit_s = 600 + 3 * options_.budget_s});
 }
 
 std::vector<Cell> Suite::Sized(DType dtype, std::vector<int64_t> sizes) const {
@@ -162,10 +169,20 @@ std::vector<Cell> Suite::Sized(DType dtype, std::vector<int64_t> sizes) const {
   return cells;
 }
 
+absl::StatusOr<std::vector<Cell>> Suite::Listed(absl::string_view workload, const std::vector<std::string>& lists) const {
+  std::vector<Cell> cells;
+  for (const std::string& list : options_.lists.empty() ? lists : options_.lists) {
+    ASSIGN_OR_RETURN(cells.emplace_back(), ListCell(workload, DType::kF32, list));
+  }
+  return cells;
+}
+
 Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind, const Cell& cell) const {
-  options_.progress(absl::StrCat(name, ": ", ranks, " ", kind, ", ", Name(cell.dtype), " ", CountText(cell.n)));
+  options_.progress(absl::StrCat(name, ": ", ranks, " ", kind, ", ", Name(cell.dtype), " ",
+                                 cell.list.empty() ? CountText(cell.n) : cell.list));
   Row row;
   row.Set("case", std::string(name)).Set("ranks", ranks).Set("n", cell.n).Set("dtype", std::string(Name(cell.dtype)));
+  row.Set("list", cell.list).Set("tensors", static_cast<int64_t>(TensorSizes(cell).size()));
   for (const char* field : {"ours_us", "baseline_us", "ratio", "limit_us", "of_limit", "vs_default"})
     row.Set(field, nullptr);
   return row.Set("ranks_are", std::string(kind)).Set("load_before", LoadAverage());
@@ -180,7 +197,8 @@ absl::Status Suite::Fail(Row row, const absl::Status& why) {
 }
 
 void Suite::Add(Row row) {
-  const Cell cell = {*ParseDType(std::get<std::string>(row.Get("dtype"))), std::get<int64_t>(row.Get("n"))};
+  const Cell cell = {*ParseDType(std::get<std::string>(row.Get("dtype"))), std::get<int64_t>(row.Get("n")), "",
+                     std::get<std::string>(row.Get("list"))};
   row.SetBars(BarsFor(std::get<std::string>(row.Get("case")), static_cast<int>(row.Number("ranks")), cell));
   AddMachine(row);
   rows_.push_back(std::move(row));

@@ -25,6 +25,24 @@ int Cores() {
   return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 }
 
+/// What a cell's MPI settings are tried with: itself, or a smaller one.
+absl::StatusOr<Cell> StandIn(const Cell& cell) {
+  if (cell.n <= kScreenedUpTo) return cell;
+  if (cell.list.empty()) return Cell{cell.dtype, kScreenedUpTo, cell.workload};
+  return ListCell(cell.workload, cell.dtype, absl::StrCat(cell.list, "/", (cell.n + kScreenedUpTo - 1) / kScreenedUpTo));
+}
+
+/// Of the rounds of one launch; a step over a model takes some tenths.
+double SecondsFor(const Cell& cell) { return !cell.list.empty() ? 40 : cell.n >= kScreenedUpTo ? 12 : 4; }
+
+/// Which form of the baseline runs: what was fastest under this setting; over a list, of which more is in the caches of its stand-in, what was
+/// fastest under the defaults.
+std::string FormFor(const Cell& cell, const std::string& screened, const Row& row) {
+  if (cell.list.empty()) return screened;
+  const std::string* known = std::get_if<std::string>(&row.Get("default_form"));
+  return known == nullptr ? "" : *known;  // "": all
+}
+
 }  // namespace
 
 absl::Status Suite::AdamInProcesses() {
@@ -43,7 +61,7 @@ absl::Status Suite::AdamInProcesses() {
     const std::vector<Cell> cells = Sized(group.dtype, group.sizes);
     const absl::StatusOr<std::vector<std::vector<Trial>>> trials = Screen(group.ranks, cells);
     for (size_t i = 0; i < cells.size(); ++i) {
-      RETURN_IF_ERROR(trials.ok() ? Final(group.ranks, cells[i], (*trials)[i])
+      RETURN_IF_ERROR(trials.ok() ? Final("adam", group.ranks, cells[i], (*trials)[i])
                                   : Fail(NewRow("adam", group.ranks, "processes", cells[i]), trials.status()));
     }
   }
@@ -52,7 +70,9 @@ absl::Status Suite::AdamInProcesses() {
 
 absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks, absl::Span<const Cell> cells) {
   std::vector<Cell> stand_ins;  // each cell's own, or the one that stands for it
-  for (const Cell& cell : cells) stand_ins.push_back({cell.dtype, std::min(cell.n, kScreenedUpTo)});
+  for (const Cell& cell : cells) {
+    ASSIGN_OR_RETURN(stand_ins.emplace_back(), StandIn(cell));
+  }
   std::vector<Cell> once = stand_ins;
   once.erase(std::unique(once.begin(), once.end()), once.end());
 
@@ -74,8 +94,8 @@ absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks, 
   return trials;
 }
 
-absl::Status Suite::Final(int ranks, const Cell& cell, std::vector<Trial> trials) {
-  Row row = NewRow("adam", ranks, "processes", cell);
+absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell, std::vector<Trial> trials) {
+  Row row = NewRow(name, ranks, "processes", cell);
   row.Set("mpi_settings_tried", absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
             absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.us));
           }));
@@ -84,19 +104,21 @@ absl::Status Suite::Final(int ranks, const Cell& cell, std::vector<Trial> trials
   trials.resize(std::min<size_t>(trials.size(), cell.n > kScreenedUpTo ? 2 : 3));
   double baseline_us = 0;
   for (const Trial& trial : trials) {
+    const std::string form = FormFor(cell, trial.form, row);
     // Ours takes part in each launch, so that every ratio is of times from the same rounds.
     const absl::StatusOr<std::vector<Finding>> found =
         Worker({.task = Task::kCompare,
                 .cells = {cell},
-                .sides = {.ours = true, .baseline = true, .form = trial.form, .limit = true},
-                .seconds = Seconds(cell.n >= kScreenedUpTo ? 12 : 4),
-                .budget_s = options_.budget_s},
+                .sides = {.ours = true, .baseline = true, .form = form, .limit = true},
+                .seconds = Seconds(SecondsFor(cell)),
+                .budget_s = options_.budget_s,
+                .tuned = !cell.list.empty()},  // by Tune
                ranks, trial.setting.parameters);
     if (!found.ok()) return Fail(std::move(row), found.status());
     const Finding &ours = *FastestOf(*found, "ours"), &baseline = *FastestOf(*found, "baseline");
     const double ratio = baseline.timing.median_us / ours.timing.median_us;
     if (trial.setting.parameters.empty()) {
-      row.Set("vs_default", ratio).Set("default_us", baseline.timing.median_us);
+      row.Set("vs_default", ratio).Set("default_us", baseline.timing.median_us).Set("default_form", baseline.name);
       row.Set("ours_beside_default_us", ours.timing.median_us);
       SetVariant(row, *found);  // later launches find it in the cache
     }

@@ -51,7 +51,7 @@ void SetLimit(Row& row, absl::Span<const Finding> findings, const Cell& cell) {
   SetTime(row, "limit", limit->timing);
   row.Set("of_limit", limit->timing.median_us / ours_us)
       .Set("limit_kernel", limit->name)
-      .Set("gb_s", static_cast<double>(StepBytes(cell.dtype, cell.n, ranks)) * ranks / ours_us / 1e3);
+      .Set("gb_s", static_cast<double>(StepBytes(cell, ranks)) * ranks / ours_us / 1e3);
 }
 
 }  // namespace coconet::bench

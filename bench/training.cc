@@ -21,6 +21,19 @@ void Repeat(DType dtype, void* data, int64_t n, const std::vector<double>& value
 
 }  // namespace
 
+AdamStep AdamStepNumber(int64_t t, int ranks, double learning_rate) {
+  const double b1 = kAdam.beta1, b2 = kAdam.beta2;
+  const auto step = static_cast<double>(t);
+  return {.inverse_ranks = static_cast<float>(1.0 / ranks),
+          .b1 = static_cast<float>(b1),
+          .one_minus_b1 = static_cast<float>(1 - b1),
+          .b2 = static_cast<float>(b2),
+          .one_minus_b2 = static_cast<float>(1 - b2),
+          .c1 = static_cast<float>(learning_rate / (1 - std::pow(b1, step))),
+          .c2 = static_cast<float>(1 / (1 - std::pow(b2, step))),
+          .eps = static_cast<float>(kAdam.eps)};
+}
+
 void FillGradient(DType dtype, void* gradient, int64_t n, int rank) {
   std::vector<double> values(61);
   for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5 + static_cast<double>((i * 7 + rank * 29) % 61) / 122;
@@ -33,12 +46,12 @@ void FillWeights(DType dtype, void* weights, int64_t n) {
   Repeat(dtype, weights, n, values);
 }
 
-double LargestDifference(DType dtype, const void* a, const void* b, int64_t n) {
+double LargestDifference(DType dtype, absl::Span<const double> a, absl::Span<const double> b) {
   double largest = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const double x = LoadElement(dtype, a, i), y = LoadElement(dtype, b, i);
-    const double scale = std::max({std::abs(x), std::abs(y), MinSubnormal(dtype)});
-    largest = std::max(largest, std::isnan(x - y) ? INFINITY : std::abs(x - y) / scale / UnitRoundoff(dtype));
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double scale = std::max({std::abs(a[i]), std::abs(b[i]), MinSubnormal(dtype)});
+    const double off = std::abs(a[i] - b[i]) / scale / UnitRoundoff(dtype);
+    largest = std::isnan(off) ? INFINITY : std::max(largest, off);
   }
   return largest;
 }

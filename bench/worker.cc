@@ -8,7 +8,7 @@
 #include "autotune/session.h"
 #include "bench/dispatch.h"
 #include "bench/training.h"
-#include "bench/tuned_adam.h"
+#include "bench/tuned_step.h"
 #include "coconet/base/status.h"
 #include "jit/compiler.h"
 #include "runtime/world.h"
@@ -36,8 +36,8 @@ Finding CompilerRunsSoFar(const Cell& cell) {
 absl::StatusOr<std::vector<Finding>> FirstStep(Rank& rank, const SessionOptions& options, const Cell& cell,
                                                Clock::time_point start) {
   Session session(rank, options);
-  ASSIGN_OR_RETURN(const std::unique_ptr<TunedAdam> adam, TunedAdam::Make(session, cell.dtype, cell.n));
-  RETURN_IF_ERROR(adam->Run(1));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TunedStep> step, TunedStep::Make(session, cell));
+  RETURN_IF_ERROR(step->Run(1));
   ASSIGN_OR_RETURN(Finding finding, Once(rank, cell, start));
   return std::vector<Finding>{std::move(finding), CompilerRunsSoFar(cell)};
 }
@@ -45,9 +45,9 @@ absl::StatusOr<std::vector<Finding>> FirstStep(Rank& rank, const SessionOptions&
 absl::StatusOr<std::vector<Finding>> TuneOnce(Rank& rank, const SessionOptions& options, const Cell& cell,
                                               Clock::time_point start) {
   Session session(rank, options);
-  WorkloadOptions adam = kAdam;
-  adam.dtype = cell.dtype;
-  ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(MakeWorkload("adam", adam), {{"N", cell.n}}));
+  WorkloadOptions workload = kAdam;
+  workload.dtype = cell.dtype;
+  ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(MakeWorkload(cell.workload, workload), SizesOf(cell)));
   ASSIGN_OR_RETURN(Finding finding, Once(rank, cell, start));
   Finding variants = {.side = "variants", .cell = cell, .detail = absl::StrCat(tuned.variants().size())};
   Finding best = {.side = "variant", .cell = cell, .detail = Words(tuned.record().best)};
@@ -58,6 +58,7 @@ absl::StatusOr<std::vector<Finding>> WorkOn(Rank& rank, const WorkerOptions& opt
                                             Clock::time_point start) {
   SessionOptions session;
   session.budget_s = options.budget_s;
+  if (options.tuned) session.policy = Policy::kCacheOnly;
   const RoundTerms terms = {.seconds = options.seconds, .min_rounds = options.min_rounds, .steps = options.steps};
   switch (options.task) {
     case WorkerOptions::Task::kCompare:

@@ -30,6 +30,7 @@ struct WorkerOptions {
   int min_rounds = 7;
   int64_t steps = 0;  // a sample; 0: as RoundTerms has it
   double budget_s = 60;
+  bool tuned = false;  // takes what the cache has, also what a budget ended
   std::string out = {};
 };
 

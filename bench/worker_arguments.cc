@@ -20,7 +20,7 @@ constexpr std::pair<absl::string_view, WorkerOptions::Task> kTasks[] = {
 };
 
 constexpr std::pair<absl::string_view, bool Sides::*> kSides[] = {
-    {"ours", &Sides::ours}, {"baseline", &Sides::baseline}, {"limit", &Sides::limit}};
+    {"ours", &Sides::ours}, {"flat", &Sides::flat}, {"baseline", &Sides::baseline}, {"limit", &Sides::limit}};
 
 /// False when the argument makes no sense.
 bool Read(absl::string_view name, absl::string_view value, WorkerOptions& options) {
@@ -54,6 +54,7 @@ bool Read(absl::string_view name, absl::string_view value, WorkerOptions& option
          (name == "--seconds" && absl::SimpleAtod(value, &options.seconds)) ||
          (name == "--min-rounds" && absl::SimpleAtoi(value, &options.min_rounds)) ||
          (name == "--steps" && absl::SimpleAtoi(value, &options.steps)) ||
+         (name == "--tuned" && absl::SimpleAtob(value, &options.tuned)) ||
          (name == "--budget" && absl::SimpleAtod(value, &options.budget_s));
 }
 
@@ -78,6 +79,7 @@ std::vector<std::string> Arguments(const WorkerOptions& options) {
           absl::StrCat("--seconds=", options.seconds),
           absl::StrCat("--min-rounds=", options.min_rounds),
           absl::StrCat("--steps=", options.steps),
+          absl::StrCat("--tuned=", options.tuned ? "true" : "false"),
           absl::StrCat("--budget=", options.budget_s)};
 }
 

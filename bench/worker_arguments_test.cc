@@ -14,8 +14,8 @@ TEST(WorkerArguments, ComeBackAsTheyWere) {
   const WorkerOptions options = {
       .task = WorkerOptions::Task::kTune,
       .threads = 4,
-      .cells = {{DType::kF32, 1024}, {DType::kF16, 77}},
-      .sides = {.ours = true, .baseline = true, .form = "MPI_Allreduce, Adam loop", .limit = true},
+      .cells = {{DType::kF32, 1024}, {DType::kF16, 77}, *ListCell("lamb", DType::kF32, "@gpt2/64")},
+      .sides = {.ours = true, .flat = true, .baseline = true, .form = "MPI_Allreduce, Adam loop", .limit = true},
       .seconds = 0.25,
       .min_rounds = 3,
       .steps = 1000,

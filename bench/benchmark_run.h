@@ -1,0 +1,34 @@
+#ifndef COCONET_BENCH_BENCHMARK_RUN_H_
+#define COCONET_BENCH_BENCHMARK_RUN_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "jit/process.h"
+
+namespace coconet::bench {
+
+/// For tests: runs bench/`program`, which stands in the test's temporary folder.
+absl::StatusOr<Finished> RunBenchmark(const std::string& program, std::vector<std::string> arguments);
+
+/// Asks SQLite about JSON: a reader that is not ours.
+class JsonReader {
+ public:
+  explicit JsonReader(std::string json) : json_(std::move(json)) {}
+  /// Of a file in the test's temporary folder.
+  static JsonReader OfFile(const std::string& name);
+  /// First column of the answer; `sql` sees the JSON as ?1. -1, and a failed test, when there is none.
+  int64_t Ask(const std::string& sql) const;
+
+ private:
+  absl::StatusOr<int64_t> TryAsk(const std::string& sql) const;
+
+  std::string json_;
+};
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_BENCHMARK_RUN_H_

@@ -1,0 +1,39 @@
+#ifndef COCONET_BENCH_CELL_H_
+#define COCONET_BENCH_CELL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "coconet/base/dtype.h"
+#include "coconet/graph.h"
+
+namespace coconet::bench {
+
+/// What to measure: "adam:f32:1024", or, over the tensors of a model, "lamb:f32:@bert-large"; of "lamb:f32:@bert-large/64" each
+/// tensor has a 64th of its elements.
+struct Cell {
+  DType dtype = DType::kF32;
+  int64_t n = 0;                  // elements of all tensors
+  std::string workload = "adam";  // as MakeWorkload knows it
+  std::string list = {};          // "@bert-large/64"; "": one tensor
+  bool operator==(const Cell&) const = default;
+};
+std::string Text(const Cell& cell);
+absl::StatusOr<Cell> ParseCell(absl::string_view text);
+
+/// Over the tensors of a list, "@bert-large/64". InvalidArgument where there is no such.
+absl::StatusOr<Cell> ListCell(absl::string_view workload, DType dtype, absl::string_view list);
+/// The same elements as one tensor.
+Cell Flat(Cell cell);
+
+/// Elements of each tensor; of a cell without a list there is one.
+std::vector<int64_t> TensorSizes(const Cell& cell);
+/// What the workload's N is bound to.
+Sizes SizesOf(const Cell& cell);
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_CELL_H_

@@ -1,0 +1,66 @@
+#ifndef COCONET_BENCH_SCATTERED_BASELINE_H_
+#define COCONET_BENCH_SCATTERED_BASELINE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "bench/array.h"
+#include "bench/baseline.h"
+#include "bench/cell.h"
+#include "bench/kernels.h"
+
+namespace coconet::bench {
+
+/// How a step over scattered tensors is written.
+struct ScatteredForm {
+  bool lamb = false;       // else Adam
+  bool stored = false;     // LAMB: the first pass stores the step's direction; else the second makes it again
+  bool streaming = false;  // stores that bypass the caches: of the flat gradients, and of the weights (Adam: of all)
+};
+std::string Name(const ScatteredForm& form);  // in words
+/// Empty unless the cell is LAMB or Adam, in f32.
+std::vector<ScatteredForm> ScatteredFormsFor(const Cell& cell);
+
+/// What a step over many tensors works on.
+struct ScatteredMemory {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> offsets;  // in the flat arrays, aligned as the kernels want it
+  int64_t end = 0;               // of the flat arrays
+  StepTensors tensors;
+  Array own;  // of `tensors`, when nobody shares them
+  Array flat, m, v;
+
+  static absl::StatusOr<std::shared_ptr<const ScatteredMemory>> Make(const Cell& cell, const StepTensors* shared);
+};
+
+/// A step over many tensors: the gradients are copied into one flat array, MPI_Allreduce sums it in place, and vectorised
+/// loops over one tensor after the other update flat moments and scattered weights straight from it, so that nothing is
+/// copied back.
+class ScatteredBaseline final : public Baseline {
+ public:
+  ScatteredBaseline(const ScatteredForm& form, std::shared_ptr<const ScatteredMemory> memory, int ranks)
+      : form_(form), memory_(std::move(memory)), ranks_(ranks) {}
+
+  void Begin(int rank) override;
+  absl::Status Run(int64_t steps) override;
+  std::vector<const void*> weights() const override;
+
+ private:
+  void Flatten();
+  void Update(const AdamStep& step);
+  void UpdateLamb(const AdamStep& step, size_t tensor);
+
+  const ScatteredForm form_;
+  const std::shared_ptr<const ScatteredMemory> memory_;
+  const int ranks_;
+  int64_t step_ = 0;
+};
+
+}  // namespace coconet::bench
+
+#endif  // COCONET_BENCH_SCATTERED_BASELINE_H_
