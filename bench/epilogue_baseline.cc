@@ -37,7 +37,8 @@ std::vector<EpilogueForm> EpilogueFormsFor(DType dtype) {
   return {};
 }
 
-absl::StatusOr<std::unique_ptr<EpilogueBaseline>> EpilogueBaseline::Make(EpilogueForm form, const EpilogueSize& size, int rank, int ranks) {
+absl::StatusOr<std::unique_ptr<EpilogueBaseline>> EpilogueBaseline::Make(EpilogueForm form, OneDnnGemm::Weights weights, const EpilogueSize& size,
+                                                                         int rank, int ranks) {
   if (EpilogueFormsFor(size.dtype).empty() || size.columns % kEpilogueColumns != 0 || size.k % ranks != 0) {
     return absl::InvalidArgumentError(absl::StrCat("epilogue baseline: want f32 or bf16, columns in ", kEpilogueColumns, "s and k in slices of ", ranks,
                                                    " ranks, have ", Name(size.dtype), ", ", size.columns, " and ", size.k));
@@ -51,8 +52,7 @@ absl::StatusOr<std::unique_ptr<EpilogueBaseline>> EpilogueBaseline::Make(Epilogu
   ASSIGN_OR_RETURN(made->r_, Filled("r", t, {.rows = size.tokens, .columns = size.columns, .width = size.columns}));
   ASSIGN_OR_RETURN(made->z_, Array::Allocate(made->elements() * static_cast<int64_t>(SizeOf(SumType(form, t)))));
   ASSIGN_OR_RETURN(made->y_, Array::Allocate(made->elements() * static_cast<int64_t>(SizeOf(t))));
-  ASSIGN_OR_RETURN(made->product_, OneDnnGemm::Make(t, {.m = size.tokens, .n = size.columns, .k = k}, OneDnnGemm::Weights::kPacked,
-                                                    SumType(form, t)));
+  ASSIGN_OR_RETURN(made->product_, OneDnnGemm::Make(t, {.m = size.tokens, .n = size.columns, .k = k}, weights, SumType(form, t)));
   RETURN_IF_ERROR(made->product_->SetWeights(made->w_.as<void>()));
   return made;
 }

@@ -27,12 +27,13 @@ enum class EpilogueForm : uint8_t {
 absl::string_view Name(EpilogueForm form);
 std::vector<EpilogueForm> EpilogueFormsFor(DType dtype);
 
-/// A step of it as a careful user writes it today, on every process: oneDNN on one thread with weights that it rearranged once,
-/// MPI_Allreduce in place, one vectorised loop. Inputs are what NumberAt gives for "x", "w", "b" and "r".
+/// A step of it as a careful user writes it today, on every process: oneDNN on one thread with weights as they lie, since a training step may have
+/// changed them, or rearranged once, for weights that stay what they are; MPI_Allreduce in place; one vectorised loop. Inputs are what NumberAt gives for "x", "w", "b" and "r".
 class EpilogueBaseline {
  public:
   /// InvalidArgument for a type without forms, and for columns that are no multiple of kEpilogueColumns.
-  static absl::StatusOr<std::unique_ptr<EpilogueBaseline>> Make(EpilogueForm form, const EpilogueSize& size, int rank, int ranks);
+  static absl::StatusOr<std::unique_ptr<EpilogueBaseline>> Make(EpilogueForm form, OneDnnGemm::Weights weights, const EpilogueSize& size,
+                                                                 int rank, int ranks);
 
   absl::Status Run(int64_t steps);
   /// The product alone.

@@ -121,14 +121,17 @@ absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const std::vector<float> ours, field.ours[0].second->Read("y"));
   std::vector<std::unique_ptr<EpilogueBaseline>> baselines;
   absl::Status alike;
-  for (const EpilogueForm form : EpilogueFormsFor(c.dtype)) {
-    ASSIGN_OR_RETURN(baselines.emplace_back(), EpilogueBaseline::Make(form, size, rank.rank(), rank.size()));
-    EpilogueBaseline* const it = baselines.back().get();
-    const std::string name(Name(form));
-    RETURN_IF_ERROR(it->Run(1));
-    alike.Update(Agree(c.dtype, absl::StrCat("baseline, ", name), it->Result(), ours));
-    field.contenders.push_back({"baseline", {name, [it](int64_t steps) { return it->Run(steps); }}});
-    field.contenders.push_back({"product", {name, [it](int64_t steps) { return it->RunProduct(steps); }}});
+  using Weights = OneDnnGemm::Weights;
+  for (const auto& [weights, suffix] : {std::pair{Weights::kAsTheyLie, ""}, std::pair{Weights::kPacked, "_packed"}}) {
+    for (const EpilogueForm form : EpilogueFormsFor(c.dtype)) {
+      ASSIGN_OR_RETURN(baselines.emplace_back(), EpilogueBaseline::Make(form, weights, size, rank.rank(), rank.size()));
+      EpilogueBaseline* const it = baselines.back().get();
+      const std::string name(Name(form));
+      RETURN_IF_ERROR(it->Run(1));
+      alike.Update(Agree(c.dtype, absl::StrCat("baseline, ", name), it->Result(), ours));
+      field.contenders.push_back({absl::StrCat("baseline", suffix), {name, [it](int64_t steps) { return it->Run(steps); }}});
+      field.contenders.push_back({absl::StrCat("product", suffix), {name, [it](int64_t steps) { return it->RunProduct(steps); }}});
+    }
   }
   RETURN_IF_ERROR(rank.exchange().Agree(alike));
   const int64_t bytes = RestBytes(size, rank.size()) / 2;

@@ -30,7 +30,7 @@ struct ModelCase {
   double budget_s = 20; // of tuning one contender
 };
 
-/// Collective. Findings of sides: of kEpilogue "ours", "baseline", "product" (oneDNN alone), "rest" (loads and stores of what else must move);
+/// Collective. Findings of sides: of kEpilogue "ours", "baseline", "product" (oneDNN alone), both also "_packed" (weights rearranged once, before), "rest" (loads and stores of what else must move);
 /// of kAcross "overlapped", "sequential", "computation", "communication", and facts "cores" of the last; of kPipeline "overlapped", "sequential" (AR; C;
 /// send), "slices" (RS; C; send; AG). Facts "variant" by side.
 absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c);

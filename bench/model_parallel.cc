@@ -92,6 +92,7 @@ absl::Status MeasureCase(const EpilogueCase& c, const std::string& scratch, Row&
     best_us = baseline_us;
     SetSides(row, found);
     row.Set("ratio", baseline_us / ours_us).Set("mpi_setting", trial.setting.name);
+    row.Set("vs_packed", row.Number("baseline_packed_us") / ours_us);
     row.Set("of_limit", (row.Number("product_us") + row.Number("rest_us")) / ours_us);
   }
   if (!absl::GetFlag(FLAGS_quick)) row.SetBars({c.bar});
@@ -118,6 +119,7 @@ std::vector<Column> Columns() {
           {"baseline", [](const Row& row) { return TimeText(row.Number("baseline_us")); }},
           {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
           {"vs default", [](const Row& row) { return RatioOf(row, "vs_default"); }},
+          {"vs packed", [](const Row& row) { return RatioOf(row, "vs_packed"); }},
           {"product", [](const Row& row) { return TimeText(row.Number("product_us")); }},
           {"rest", [](const Row& row) { return TimeText(row.Number("rest_us")); }},
           {"of limit", [](const Row& row) { return RatioOf(row, "of_limit"); }},

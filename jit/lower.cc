@@ -184,7 +184,8 @@ absl::Status Lowering::AddChain(const Units::Chain& chain) {
   std::vector<std::array<int, kLanes>> last(count);  // step of each piece on each lane
   for (auto& lanes : last) lanes = {before, last_beside_};
   for (int time = 0; time < count + units - 1; ++time) {
-    for (int unit = 0; unit < units; ++unit) {
+    // Of one time the last launches first: what they wait for is done, and the collectives behind them get something to move.
+    for (int unit = units - 1; unit >= 0; --unit) {
       const int k = time - unit;
       if (k < 0 || k >= count) continue;
       const bool gemm = absl::c_any_of(u_.units[chain.first + unit].nodes, [&](NodeId id) { return Is<MatMul>(schedule_.graph, id); });

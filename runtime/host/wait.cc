@@ -15,7 +15,7 @@ constexpr int64_t kSleepAfterNs = 1000000; // idle for so long, a wait may cost 
 constexpr int64_t kSleepNs = 50000;        // about the timer slack: shorter sleeps end no sooner
 constexpr unsigned kYieldsPerClockRead = 16;
 constexpr unsigned kWakefulPauses = 8;     // of a Dozer: none costs less than its poll, about 1 us
-constexpr int64_t kLongestDozeNs = 200000; // at 250 MB/s, 50 KB come meanwhile: less than is under way
+constexpr int64_t kLongestDozeNs = 100000; // at 250 MB/s, 25 KB come meanwhile: less than is under way
 
 constexpr int64_t kPromptSleepNs = 20000;  // of a prompt thread in place of a yield
 
@@ -101,6 +101,17 @@ bool Dozer::Pause() {
   if (now - start_ns_ >= timeout_ns_) return false;
   Sleep(std::min<int64_t>(kSleepNs * (pause - kWakefulPauses + 1), kLongestDozeNs));
   return true;
+}
+
+Unhurried::Unhurried() : was_prompt_(is_prompt) {
+  if (!was_prompt_) return;
+  const sched_param none{.sched_priority = 0};
+  sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
+  is_prompt = false;
+}
+
+Unhurried::~Unhurried() {
+  if (was_prompt_) BecomePrompt();
 }
 
 void BecomePrompt() {

@@ -54,7 +54,7 @@ class Pauser {
 };
 
 /// The course of one wait for the network, which takes from 50 us to seconds: some polls, then sleeps between polls, of
-/// 50 us first and 200 us later. A core that waits so has most of its time for others; polls without sleep take it whole,
+/// 50 us first and 100 us later. A core that waits so has most of its time for others; polls without sleep take it whole,
 /// and yields hand it to them for a scheduler's slice each.
 class Dozer {
  public:
@@ -92,6 +92,18 @@ inline bool Reached(unsigned flag, unsigned epoch) { return static_cast<int>(fla
 /// priorities, where the system permits that; else nothing changes. Its waits sleep where others yield, so that nobody waits for whom it keeps from
 /// running. Threads that it makes are as all others.
 void BecomePrompt();
+
+/// While it lives, a prompt thread is as all others: for calls of libraries that may wait by spinning. Of other threads nothing changes.
+class Unhurried {
+ public:
+  Unhurried();
+  ~Unhurried();
+  Unhurried(const Unhurried&) = delete;
+  Unhurried& operator=(const Unhurried&) = delete;
+
+ private:
+  const bool was_prompt_;
+};
 
 /// Between threads of one process, where who waits must not disturb those who compute on the same core: sleeps until
 /// Publish, having polled `spins` times. Without a deadline: for threads whose own waits have one.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "coconet/base/status.h"
+#include "runtime/host/wait.h"
 #include "runtime/host/reduce.h"
 #include "runtime/mpi/mpi_status.h"
 
@@ -113,6 +114,7 @@ absl::Status MpiCommunicator::AllReduce(const void* in, void* out, int64_t count
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(gate_("AllReduce"));
+  const Unhurried unhurried;
   return InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
     RETURN_IF_MPI(Allreduce, in == out ? MPI_IN_PLACE : At(in, begin * element), At(out, begin * element), n,
                   TypeOf(dtype), ops_->Of(dtype, kind), comm_);
@@ -128,6 +130,7 @@ absl::Status MpiCommunicator::ReduceScatter(const void* in, void* out, int64_t c
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(gate_("ReduceScatter"));
+  const Unhurried unhurried;
   if (count == stride && count <= limit_ / size_) {
     RETURN_IF_MPI(Reduce_scatter_block, in, out, static_cast<int>(count), TypeOf(dtype), ops_->Of(dtype, kind), comm_);
     return absl::OkStatus();
@@ -149,6 +152,7 @@ absl::Status MpiCommunicator::AllGather(const void* in, void* out, int64_t count
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(gate_("AllGather"));
+  const Unhurried unhurried;
   if (count == stride && count <= limit_ / size_) {
     RETURN_IF_MPI(Allgather, in, static_cast<int>(count), TypeOf(dtype), out, static_cast<int>(count), TypeOf(dtype),
                   comm_);
@@ -169,6 +173,7 @@ absl::Status MpiCommunicator::Broadcast(const void* in, void* out, int64_t count
   if (rank_ == root) CopyUnlessSame(out, in, count * element);
   if (size_ == 1) return absl::OkStatus();
   RETURN_IF_ERROR(gate_("Broadcast"));
+  const Unhurried unhurried;
   return InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
     RETURN_IF_MPI(Bcast, At(out, begin * element), n, TypeOf(dtype), root, comm_);
     return absl::OkStatus();
@@ -182,6 +187,7 @@ absl::Status MpiCommunicator::Reduce(const void* in, void* out, int64_t count, D
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(gate_("Reduce"));
+  const Unhurried unhurried;
   RETURN_IF_ERROR(InPieces(count, limit_, [&](int64_t begin, int n) -> absl::Status {
     RETURN_IF_MPI(Reduce, At(in, begin * element), At(out, begin * element), n, TypeOf(dtype), ops_->Of(dtype, kind),
                   root, comm_);
@@ -198,6 +204,7 @@ absl::Status MpiCommunicator::AllToAll(const void* in, void* out, int64_t count,
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(gate_("AllToAll"));
+  const Unhurried unhurried;
   if (count <= limit_ / size_) {
     RETURN_IF_MPI(Alltoall, in, static_cast<int>(count), TypeOf(dtype), out, static_cast<int>(count), TypeOf(dtype),
                   comm_);

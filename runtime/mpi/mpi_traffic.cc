@@ -11,8 +11,8 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kWindow = 4;                      // messages of a stream under way at once
-constexpr int64_t kMostBytes = int64_t{256} << 10;  // of a message; smaller ones take more of the processor
+constexpr int64_t kWindow = 16;                     // messages of a stream under way at once
+constexpr int64_t kMostBytes = int64_t{60} << 10;   // of a message: what Open MPI sends over TCP without asking first
 constexpr int64_t kLeastBytes = int64_t{16} << 10;
 constexpr int64_t kBytesUnderWay = int64_t{8} << 20;  // one way, for all streams of a rank
 
