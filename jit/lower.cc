@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -111,6 +112,11 @@ class Lowering {
     lowered_.plan.steps.emplace_back(std::move(step));
   }
   void AddKernel(EmittedKernel kernel, int blocks, std::string label);
+  /// The step of the product's first piece; -1: it is the one that will be added now.
+  int FirstPieceOf(NodeId product) {
+    const auto [first, is_new] = first_piece_.try_emplace(product, static_cast<int>(lowered_.plan.steps.size()));
+    return is_new ? -1 : first->second;
+  }
 
   const Schedule& schedule_;
   const Config& config_;
@@ -123,6 +129,7 @@ class Lowering {
   int lane_ = 0;            // of the steps that are added
   std::vector<int> after_;  // what these wait for
   int last_beside_ = -1;    // the last step on lane 1
+  std::map<NodeId, int> first_piece_;  // of products in overlaps: their first step
 };
 
 /// What COCONET_DUMP and COCONET_DEBUG ask to see.
@@ -154,6 +161,8 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
   const std::string label = LabelOf(g, unit);
   if (const NodeId product = ProductOf(g, unit); product >= 0) {
     for (GemmStep& gemm : GemmsOf(u_, product, table_, target_.ranks, piece)) {
+      // Pieces are of rows: each takes all of b, which no launch of the chain writes.
+      if (piece != nullptr) gemm.weights_of = FirstPieceOf(product);
       const int64_t bytes = GemmBytes(gemm);
       Add(std::move(gemm), bytes);
     }

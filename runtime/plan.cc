@@ -100,7 +100,8 @@ std::string PrintBody(const Step& step) {
             [](const GemmStep& s) {
               return absl::StrCat("gemm ", Name(s.dtype), " ", s.batch, " x [", Print(s.m), ", ", Print(s.n), ", ",
                                   Print(s.k), "] ", Print(s.a, s.transpose_a), " . ", Print(s.b, s.transpose_b), " -> ",
-                                  Print(s.c, false), s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads), " \"",
+                                  Print(s.c, false), s.weights_of < 0 ? "" : absl::StrCat(" weights of step ", s.weights_of),
+                                  s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads), " \"",
                                   s.label, "\"");
             }},
       step);

@@ -124,6 +124,8 @@ struct GemmStep {
   RankExtent m = {}, n = {}, k = {};
   Matrix a = {}, b = {}, c = {};
   bool transpose_a = false, transpose_b = false;  // stored as [k, m], [n, k]
+  /// An earlier step with the same b, which nothing has written since: how that one rearranged b need not be done again. -1: none.
+  int weights_of = -1;
   int threads = 1;
   std::string label;
   int lane = 0;

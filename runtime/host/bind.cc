@@ -132,7 +132,15 @@ absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
   return absl::OkStatus();
 }
 
-absl::Status CheckStep(const Plan& plan, const GemmStep& step) { return CheckGemm(step, plan.buffers); }
+absl::Status CheckStep(const Plan& plan, const GemmStep& step) {
+  RETURN_IF_ERROR(CheckGemm(step, plan.buffers));
+  if (step.weights_of < 0) return absl::OkStatus();
+  const GemmStep* first = step.weights_of < static_cast<int>(plan.steps.size()) ? std::get_if<GemmStep>(&plan.steps[step.weights_of]) : nullptr;
+  if (first != nullptr && first->b == step.b && first->transpose_b == step.transpose_b && first->lane == step.lane && first->weights_of < 0) {
+    return absl::OkStatus();
+  }
+  return Bad(step.label, "weights_of an earlier product of the same b on the same lane", absl::StrCat("step ", step.weights_of));
+}
 
 /// The ranks, nodes and stages that a plan is for, in words.
 std::string ShapeText(int ranks, int nodes, int stages) {
@@ -209,8 +217,14 @@ struct CallMaker {
   }
   absl::StatusOr<Call> Make(const GemmStep& step, const Word* /*params*/) const {
     const auto own = [&](const GemmStep::Matrix& matrix) { return addresses.Of(matrix.buffer, parts.rank); };
-    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm,
-                     Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b), own(step.c)));
+    const int number = static_cast<int>(parts.calls.size());
+    const bool shares = absl::c_any_of(parts.plan.steps, [&](const Step& other) {
+      const auto* gemm = std::get_if<GemmStep>(&other);
+      return gemm != nullptr && gemm->weights_of == number;
+    });
+    const Gemm* first = step.weights_of < 0 ? nullptr : std::get<GemmCall>(parts.calls[step.weights_of]).gemm.get();
+    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm, Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b), own(step.c),
+                                                              {.shares = shares, .first = first}));
     return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
   }
 };

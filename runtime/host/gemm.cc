@@ -28,15 +28,44 @@ absl::StatusOr<std::unique_ptr<Matmul>> MakeBest(const MatmulShape& shape) {
 Gemm::Gemm(DType dtype, const void* a, const void* b, void* c)
     : dtype_(dtype), a_(static_cast<const char*>(a)), b_(static_cast<const char*>(b)), c_(static_cast<char*>(c)) {}
 
-absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a, const void* b,
-                                                   void* c) {
+/// The weights of the first product that has the same b, null where it has none.
+std::shared_ptr<MatmulWeights> Gemm::WeightsFor(const GemmProblem& problem) const {
+  for (const Part& part : parts_) {
+    const GemmProblem& p = part.problem;
+    if (part.weights != nullptr && p.b == problem.b && p.n == problem.n && p.k == problem.k) return part.weights;
+  }
+  return nullptr;
+}
+
+absl::Status Gemm::MakeMatmul(Part& part, const Weights& weights) {
+  const MatmulShape shape = ShapeOf(part.problem, dtype_);
+  if (part.problem.batch == 1) {
+    if (weights.first != nullptr) {
+      part.weights = weights.first->WeightsFor(part.problem);
+    } else if (weights.shares) {
+      if (absl::StatusOr<std::shared_ptr<MatmulWeights>> made = MakeMatmulWeights(shape); made.ok()) part.weights = *std::move(made);
+      part.packs = part.weights != nullptr;
+    }
+  }
+  if (part.weights != nullptr) {
+    absl::StatusOr<std::unique_ptr<Matmul>> matmul = coconet::MakeMatmul(shape, part.weights.get());
+    if (matmul.ok()) {
+      part.matmul = *std::move(matmul);
+      return absl::OkStatus();
+    }
+    if (!part.packs) part.weights = nullptr;  // others may use them all the same
+  }
+  ASSIGN_OR_RETURN(part.matmul, MakeBest(shape));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a, const void* b, void* c,
+                                                   const Weights& weights) {
   std::unique_ptr<Gemm> gemm(new Gemm(step.dtype, a, b, c));
   for (const GemmProblem& problem : Cut(ProblemOf(step, rank), step.threads)) {
     Part part{problem, nullptr};
     if (problem.m > 0 && problem.k > 0) {
-      absl::StatusOr<std::unique_ptr<Matmul>> matmul = MakeBest(ShapeOf(problem, step.dtype));
-      if (!matmul.ok()) return WithContext(matmul.status(), absl::StrCat("Bind: ", step.label));
-      part.matmul = *std::move(matmul);
+      RETURN_IF_ERROR(WithContext(gemm->MakeMatmul(part, weights), absl::StrCat("Bind: ", step.label)));
     }
     gemm->parts_.push_back(std::move(part));
   }
@@ -55,6 +84,7 @@ bool Gemm::RunPart(const Part& part) const {
     return true;
   }
   const int64_t element = static_cast<int64_t>(SizeOf(dtype_));
+  if (part.packs && !part.weights->Pack(b_ + p.b.At(0, 0, 0).begin * element)) return false;
   for (int64_t t = 0; t < p.batch; ++t) {
     if (!part.matmul->Run(a_ + p.a.At(t, 0, 0).begin * element, b_ + p.b.At(t, 0, 0).begin * element,
                           c_ + p.c.At(t, 0, 0).begin * element)) {

@@ -45,7 +45,7 @@ class Operands {
   }
 
   absl::Status Run(const GemmStep& step, int rank) {
-    absl::StatusOr<std::unique_ptr<Gemm>> gemm = Gemm::Create(step, rank, a_.data(), b_.data(), c_.data());
+    absl::StatusOr<std::unique_ptr<Gemm>> gemm = Gemm::Create(step, rank, a_.data(), b_.data(), c_.data(), {});
     if (!gemm.ok()) return gemm.status();
     std::vector<std::thread> threads;
     for (int block = 1; block < step.threads; ++block) {
@@ -200,13 +200,43 @@ TEST_P(GemmOf, NothingIsZerosOrNothing) {
 TEST_P(GemmOf, RunsAgainWithNewValues) {
   const GemmStep step = Dense(GetParam(), 1, 20, 30, 40);
   std::vector<char> a(20 * 40 * 4), b(40 * 30 * 4), c(20 * 30 * 4);
-  auto gemm = Gemm::Create(step, 0, a.data(), b.data(), c.data());
+  auto gemm = Gemm::Create(step, 0, a.data(), b.data(), c.data(), {});
   ASSERT_TRUE(gemm.ok()) << gemm.status();
   for (int value : {1, 2}) {
     for (int64_t i = 0; i < 20 * 40; ++i) StoreElement(GetParam(), a.data(), i, value);
     for (int64_t i = 0; i < 40 * 30; ++i) StoreElement(GetParam(), b.data(), i, 1);
     Gemm::Run(gemm->get(), 0, 1);
     EXPECT_EQ(LoadElement(GetParam(), c.data(), 599), 40 * value);
+  }
+}
+
+TEST_P(GemmOf, PiecesShareWhatTheFirstOneRearranges) {
+  constexpr int64_t kRows = 70, kColumns = 96, kInner = 128;
+  const GemmStep whole = Dense(GetParam(), 1, kRows, kColumns, kInner);
+  std::vector<char> a(kRows * kInner * 4), b(kInner * kColumns * 4), c(kRows * kColumns * 4);
+  for (int threads : {1, 2}) {
+    std::vector<std::unique_ptr<Gemm>> pieces;
+    for (const auto& [begin, end] : {std::pair{0, 32}, std::pair{32, 33}, std::pair{33, 70}}) {
+      GemmStep piece = whole;
+      piece.threads = threads;
+      piece.m = {end - begin, 0};
+      piece.a.offset = begin * whole.a.ld;
+      piece.c.offset = begin * whole.c.ld;
+      auto made = Gemm::Create(piece, 0, a.data(), b.data(), c.data(), {.shares = pieces.empty(), .first = pieces.empty() ? nullptr : pieces[0].get()});
+      ASSERT_TRUE(made.ok()) << made.status();
+      pieces.push_back(*std::move(made));
+    }
+    for (int value : {1, 3}) {  // other weights at each step
+      for (int64_t i = 0; i < kRows * kInner; ++i) StoreElement(GetParam(), a.data(), i, i / kInner % 5);
+      for (int64_t i = 0; i < kInner * kColumns; ++i) StoreElement(GetParam(), b.data(), i, i % kColumns == 7 ? value : 0.5);
+      for (const auto& piece : pieces) {
+        for (int block = 0; block < threads; ++block) Gemm::Run(piece.get(), block, threads);
+      }
+      for (int64_t i = 0; i < kRows * kColumns; ++i) {
+        const double want = static_cast<double>(i / kColumns % 5 * kInner) * (i % kColumns == 7 ? value : 0.5);
+        ASSERT_EQ(LoadElement(GetParam(), c.data(), i), want) << i << " of value " << value << ", " << threads << " threads";
+      }
+    }
   }
 }
 

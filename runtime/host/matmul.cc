@@ -97,25 +97,81 @@ absl::StatusOr<Attributes> AttributesOf(const MatmulShape& shape) {
   return attributes;
 }
 
-class DnnlMatmul final : public Matmul {
+/// A product of this shape with b lying as described: what oneDNN has for it.
+absl::StatusOr<Description> DescriptionOf(const MatmulShape& shape, const dnnl_memory_desc_t& b, dnnl_engine_t engine) {
+  ASSIGN_OR_RETURN(const dnnl_memory_desc_t a, MemoryOf(shape.dtype, shape.m, shape.k, shape.a));
+  ASSIGN_OR_RETURN(const dnnl_memory_desc_t c, MemoryOf(shape.dtype, shape.m, shape.n, shape.c));
+  ASSIGN_OR_RETURN(const Attributes attributes, AttributesOf(shape));
+  dnnl_matmul_desc_t matmul;
+  RETURN_IF_DNNL(matmul_desc_init, &matmul, &a, &b, nullptr, &c);
+  Description description;
+  MAKE_BY_DNNL(description, primitive_desc_create, &matmul, attributes.get(), engine, nullptr);
+  const char* name = nullptr;
+  RETURN_IF_DNNL(primitive_desc_query, description.get(), dnnl_query_impl_info_str, 0, &name);
+  if (absl::StartsWith(name, "ref") && shape.dtype != DType::kF32) return absl::UnimplementedError("oneDNN has only its reference");
+  return description;
+}
+
+class DnnlWeights final : public MatmulWeights {
  public:
   absl::Status Open(const MatmulShape& shape) {
+    const OneThread one_thread;
+    MAKE_BY_DNNL(engine_, engine_create, dnnl_cpu, 0);
+    MAKE_BY_DNNL(stream_, stream_create, engine_.get(), dnnl_stream_default_flags);
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t plain, MemoryOf(shape.dtype, shape.k, shape.n, shape.b));
+    dnnl_memory_desc_t any;
+    const dnnl_dims_t dims = {shape.k, shape.n};
+    RETURN_IF_DNNL(memory_desc_init_by_tag, &any, 2, dims, TypeOf(shape.dtype), dnnl_format_tag_any);
+    ASSIGN_OR_RETURN(const Description product, DescriptionOf(shape, any, engine_.get()));
+    packed_ = *dnnl_primitive_desc_query_md(product.get(), dnnl_query_weights_md, 0);
+    if (dnnl_memory_desc_equal(&packed_, &plain) != 0) return absl::UnimplementedError("oneDNN rearranges nothing");
+    Attributes attributes;
+    MAKE_BY_DNNL(attributes, primitive_attr_create);
+    RETURN_IF_DNNL(primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
+    Description reorder;
+    MAKE_BY_DNNL(reorder, reorder_primitive_desc_create, &plain, engine_.get(), &packed_, engine_.get(), attributes.get());
+    MAKE_BY_DNNL(reorder_, primitive_create, reorder.get());
+    const dnnl_memory_desc_t& scratch = *dnnl_primitive_desc_query_md(reorder.get(), dnnl_query_scratchpad_md, 0);
+    scratch_ = Scratch<char>(static_cast<int64_t>(dnnl_memory_desc_get_size(&scratch)));
+    data_ = Scratch<char>(static_cast<int64_t>(dnnl_memory_desc_get_size(&packed_)));
+    MAKE_BY_DNNL(from_, memory_create, &plain, engine_.get(), nullptr);
+    MAKE_BY_DNNL(to_, memory_create, &packed_, engine_.get(), data_.data());
+    MAKE_BY_DNNL(scratchpad_, memory_create, &scratch, engine_.get(), scratch_.data());
+    return absl::OkStatus();
+  }
+
+  bool Pack(const void* b) override {
+    const OneThread one_thread;
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from_.get()}, {DNNL_ARG_TO, to_.get()}, {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
+    return dnnl_memory_set_data_handle(from_.get(), const_cast<void*>(b)) == dnnl_success &&
+           dnnl_primitive_execute(reorder_.get(), stream_.get(), std::size(arguments), arguments) == dnnl_success &&
+           dnnl_stream_wait(stream_.get()) == dnnl_success;
+  }
+
+  const dnnl_memory_desc_t& packed() const { return packed_; }
+  void* data() const { return data_.data(); }
+
+ private:
+  Engine engine_;
+  Stream stream_;
+  Primitive reorder_;
+  dnnl_memory_desc_t packed_{};
+  Scratch<char> scratch_, data_;
+  Tensor from_, to_, scratchpad_;
+};
+
+class DnnlMatmul final : public Matmul {
+ public:
+  absl::Status Open(const MatmulShape& shape, const DnnlWeights* weights) {
     const OneThread one_thread;  // the primitive is made for as many threads as there are now
     MAKE_BY_DNNL(engine_, engine_create, dnnl_cpu, 0);
     MAKE_BY_DNNL(stream_, stream_create, engine_.get(), dnnl_stream_default_flags);
     ASSIGN_OR_RETURN(const dnnl_memory_desc_t a, MemoryOf(shape.dtype, shape.m, shape.k, shape.a));
-    ASSIGN_OR_RETURN(const dnnl_memory_desc_t b, MemoryOf(shape.dtype, shape.k, shape.n, shape.b));
+    ASSIGN_OR_RETURN(dnnl_memory_desc_t b, MemoryOf(shape.dtype, shape.k, shape.n, shape.b));
     ASSIGN_OR_RETURN(const dnnl_memory_desc_t c, MemoryOf(shape.dtype, shape.m, shape.n, shape.c));
-    ASSIGN_OR_RETURN(const Attributes attributes, AttributesOf(shape));
-    dnnl_matmul_desc_t matmul;
-    RETURN_IF_DNNL(matmul_desc_init, &matmul, &a, &b, nullptr, &c);
-    Description description;
-    MAKE_BY_DNNL(description, primitive_desc_create, &matmul, attributes.get(), engine_.get(), nullptr);
-    const char* name = nullptr;
-    RETURN_IF_DNNL(primitive_desc_query, description.get(), dnnl_query_impl_info_str, 0, &name);
-    if (shape.dtype != DType::kF32 && absl::StartsWith(name, "ref")) {
-      return absl::UnimplementedError("oneDNN has only its reference");
-    }
+    if (weights != nullptr) b = weights->packed();
+    weights_ = weights == nullptr ? nullptr : weights->data();
+    ASSIGN_OR_RETURN(const Description description, DescriptionOf(shape, b, engine_.get()));
     MAKE_BY_DNNL(primitive_, primitive_create, description.get());
     const dnnl_memory_desc_t& scratch = *dnnl_primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
     scratch_ = Scratch<char>(static_cast<int64_t>(dnnl_memory_desc_get_size(&scratch)));
@@ -132,7 +188,7 @@ class DnnlMatmul final : public Matmul {
                                          {DNNL_ARG_WEIGHTS, b_.get()},
                                          {DNNL_ARG_DST, c_.get()},
                                          {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
-    return Put(a_, a) && Put(b_, b) && Put(c_, c) &&
+    return Put(a_, a) && Put(b_, weights_ != nullptr ? weights_ : b) && Put(c_, c) &&
            dnnl_primitive_execute(primitive_.get(), stream_.get(), std::size(arguments), arguments) == dnnl_success &&
            dnnl_stream_wait(stream_.get()) == dnnl_success;
   }
@@ -147,13 +203,20 @@ class DnnlMatmul final : public Matmul {
   Primitive primitive_;
   Scratch<char> scratch_;
   Tensor a_, b_, c_, scratchpad_;
+  const void* weights_ = nullptr;  // rearranged; null: Run's b
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape) {
+absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulShape& shape) {
+  auto weights = std::make_shared<DnnlWeights>();
+  RETURN_IF_ERROR(weights->Open(shape));
+  return weights;
+}
+
+absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape, const MatmulWeights* weights) {
   auto matmul = std::make_unique<DnnlMatmul>();
-  RETURN_IF_ERROR(matmul->Open(shape));
+  RETURN_IF_ERROR(matmul->Open(shape, static_cast<const DnnlWeights*>(weights)));
   return matmul;
 }
 

@@ -30,8 +30,20 @@ class Matmul {
   virtual bool Run(const void* a, const void* b, void* c) = 0;
 };
 
-/// By oneDNN as it is: Unimplemented where it has nothing fast for the CPU and the type.
-absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape);
+/// A matrix b as the library likes it best, for several products. Used by one thread at a time.
+class MatmulWeights {
+ public:
+  virtual ~MatmulWeights() = default;
+  /// Rearranges b. Allocates nothing of ours. False when the library failed.
+  virtual bool Pack(const void* b) = 0;
+};
+
+/// Rearranged for products of this shape, and of others with the same b. Unimplemented where b is best as it lies.
+absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulShape& shape);
+
+/// By oneDNN as it is: Unimplemented where it has nothing fast for the CPU and the type. With `weights`, of MakeMatmulWeights, that
+/// outlive it, it takes these in place of the b of Run, and is also Unimplemented where oneDNN cannot.
+absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape, const MatmulWeights* weights = nullptr);
 
 /// f16 or bf16 by way of f32, block by block, for CPUs on which oneDNN lacks the type.
 absl::StatusOr<std::unique_ptr<Matmul>> MakeWidenedMatmul(const MatmulShape& shape);
