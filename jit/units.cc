@@ -73,30 +73,6 @@ void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, bool li
 /// By first node where dependencies leave a choice; shorter than the list of steps when there is a cycle.
 std::vector<int> Order(const Steps& steps) { return InOrder(steps, std::vector<int>(steps.nodes.size(), 0)); }
 
-/// The schedule's kernels, with stores attached to what computes their values as long as no cycle arises.
-Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, bool library) {
-  const Steps bare = FindSteps(s.graph, s.kernels);
-  Kernels all = s.kernels;
-  std::vector<NodeId> stores;
-  for (NodeId id = 0; id < s.graph.size(); ++id) {
-    if (!IsStore(s.graph, id)) continue;
-    stores.push_back(id);
-    Attach(s.graph, each, id, library, bare, all);
-  }
-  const auto runs = [&](const Kernels& kernels) {
-    const Steps steps = FindSteps(s.graph, kernels);
-    return Order(steps).size() == steps.nodes.size();
-  };
-  if (runs(all)) return all;
-  Kernels kernels = s.kernels;
-  for (NodeId store : stores) {
-    Kernels more = kernels;
-    Attach(s.graph, each, store, library, bare, more);
-    if (runs(more)) kernels = std::move(more);
-  }
-  return kernels;
-}
-
 /// `order` with the launches of each overlap one after the other: each overlap is one step of it.
 std::vector<int> WithChains(const Steps& steps, const std::vector<std::vector<NodeId>>& overlaps, const std::vector<int>& order) {
   std::vector<int> merged_of(steps.nodes.size(), -1);
@@ -130,6 +106,36 @@ std::vector<int> WithChains(const Steps& steps, const std::vector<std::vector<No
   return result;
 }
 
+/// The order that the steps run in; shorter than their list when there is none.
+std::vector<int> OrderOf(const Steps& steps, const std::vector<std::vector<NodeId>>& overlaps) {
+  const std::vector<int> order = Order(steps);
+  return order.size() == steps.nodes.size() ? WithChains(steps, overlaps, order) : order;
+}
+
+/// The schedule's kernels, with stores attached to what computes their values as long as no cycle arises.
+Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, bool library) {
+  const Steps bare = FindSteps(s.graph, s.kernels);
+  Kernels all = s.kernels;
+  std::vector<NodeId> stores;
+  for (NodeId id = 0; id < s.graph.size(); ++id) {
+    if (!IsStore(s.graph, id)) continue;
+    stores.push_back(id);
+    Attach(s.graph, each, id, library, bare, all);
+  }
+  const auto runs = [&](const Kernels& kernels) {
+    const Steps steps = FindSteps(s.graph, kernels);
+    return OrderOf(steps, s.overlaps).size() == steps.nodes.size();
+  };
+  if (runs(all)) return all;
+  Kernels kernels = s.kernels;
+  for (NodeId store : stores) {
+    Kernels more = kernels;
+    Attach(s.graph, each, store, library, bare, more);
+    if (runs(more)) kernels = std::move(more);
+  }
+  return kernels;
+}
+
 }  // namespace
 
 absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int tensors, std::vector<bool> each) {
@@ -147,8 +153,7 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int t
     for (NodeId id : kernel) fused[id] = true;
   }
   const Steps steps = FindSteps(g, AttachStores(schedule, u.each, library));
-  std::vector<int> order = Order(steps);
-  if (order.size() == steps.nodes.size()) order = WithChains(steps, schedule.overlaps, order);
+  const std::vector<int> order = OrderOf(steps, schedule.overlaps);
   if (order.size() != steps.nodes.size()) {
     return absl::FailedPreconditionError(
         absl::StrCat("lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));

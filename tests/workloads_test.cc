@@ -131,11 +131,11 @@ TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   EXPECT_EQ(batch_.Run(seed, /*steps=*/3), "");
   const Tally& tally = batch_.tally();
   std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
-  // A clipped gradient's error may reach a second moment's root of 0.
-  const bool clipped = GetParam().info.name == "clip";
+  // A clipped gradient's error may reach a second moment's root of 0. In LAMB so may that of a sum in 16 bits, and through the norm all of the tensor.
+  const bool clipped = GetParam().info.name == "clip", narrow_norm = GetParam().info.name == "lamb" && GetParam().dtype != DType::kF32;
   // Of sums in 16 bits that pass through a nonlinear function the bounds are wide.
   const bool optimizer = GetParam().info.optimizer;
-  EXPECT_LE(tally.undetermined, clipped ? tally.elements / 10000 : optimizer ? 0 : tally.elements / 100);
+  EXPECT_LE(tally.undetermined, clipped ? tally.elements / 10000 : narrow_norm ? tally.elements / 10 : optimizer ? 0 : tally.elements / 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()),
