@@ -11,11 +11,10 @@
 #include "bench/launch.h"
 #include "bench/model_cases.h"
 #include "bench/model_table.h"
+#include "bench/user.h"
 #include "coconet/base/status.h"
 
-ABSL_FLAG(bool, quick, false, "small sizes, few rounds: does it work? (the times say little)");
 ABSL_FLAG(std::string, rate, "2gbit", "of each node's link, each way, as tc(8) writes it");
-ABSL_FLAG(double, budget, 40, "seconds of tuning one program");
 
 namespace coconet::bench {
 namespace {
@@ -30,7 +29,7 @@ struct ClusterCase {
 };
 
 std::vector<ClusterCase> Cases() {
-  const bool quick = absl::GetFlag(FLAGS_quick);
+  const bool quick = IsQuick();
   const int64_t tokens = quick ? 64 : 512, wide = quick ? 256 : 2048, hidden = quick ? 128 : 1024;
   const Sizes product = {{"B", 1}, {"S", tokens}, {"H", hidden}, {"K", wide}}, boundary = {{"B", 1}, {"S", 4 * tokens}, {"H", hidden}};
   std::vector<ClusterCase> cases = {
@@ -39,7 +38,7 @@ std::vector<ClusterCase> Cases() {
       {"pipeline", {.kind = ModelCase::Kind::kPipeline, .sizes = boundary}, 2, true},
   };
   for (ClusterCase& c : cases) {
-    c.what.budget_s = quick ? std::min(absl::GetFlag(FLAGS_budget), 5.0) : absl::GetFlag(FLAGS_budget);
+    c.what.budget_s = TuningBudget(/*usual=*/40, /*quick=*/5);
     c.what.seconds = quick ? 1 : 12;
   }
   return cases;
@@ -66,7 +65,7 @@ void SetRatios(const ClusterCase& c, Row& row) {
     row.Set("vs_slices", row.Number("slices_us") / overlapped);
     bars = {{"ratio", Bar::Side::kAtLeast, 1.8}, {"vs_slices", Bar::Side::kAtLeast, 1.1}};
   }
-  if (c.has_bars && !absl::GetFlag(FLAGS_quick)) row.SetBars(bars);
+  if (c.has_bars && !IsQuick()) row.SetBars(bars);
 }
 
 absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
@@ -99,11 +98,8 @@ std::vector<Column> Columns() {
           {"its cores", [](const Row& row) { return RatioOf(row, "communication_cores"); }},
           {"hidden", [](const Row& row) { return RatioOf(row, "hidden"); }},
           {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
-          {"met", [](const Row& row) { return MetOf(row); }},
-          {"variant", [](const Row& row) {
-             const std::string error = TextOf(row, "error");
-             return error.empty() ? TextOf(row, "overlapped_variant") : absl::StrCat("FAILED: ", error.substr(0, error.find('\n')));
-           }}};
+          {"met", MetOf},
+          {"variant", [](const Row& row) { return TextOrError(row, "overlapped_variant"); }}};
 }
 
 }  // namespace

@@ -136,42 +136,12 @@ TEST_P(KernelsTest, AddHalvesWithOneRounding) {
   EXPECT_EQ(b.data[kN], 0);
 }
 
-TEST_P(KernelsTest, MoveWhatAStepMoves) {
-  constexpr int kWhole = 128;
-  for (const bool mixed : {false, true}) {
-    for (const int ranks : {1, 2, 4, 8}) {
-      std::vector<Aligned<float>> gradients(ranks), weights(ranks), states(3), fresh(3);
-      LimitStreams s = {.ranks = ranks, .mixed = mixed};
-      for (int r = 0; r < ranks; ++r) {
-        s.gradients[r] = gradients[r].data;
-        s.weights[r] = weights[r].data;
-      }
-      for (int k = 0; k < 3; ++k) {
-        for (float& x : states[k].data) x = static_cast<float>(k + 1);
-        s.states[k] = states[k].data;
-        s.fresh[k] = fresh[k].data;
-      }
-      for (const Kernels::Limit limit : {GetParam()->limit_plain, GetParam()->limit_streaming_weights,
-                                         GetParam()->limit_streaming, GetParam()->limit_fresh}) {
-        for (auto& w : weights) w = {};
-        limit(s, kWhole);
-        const int stored = mixed ? ranks : ranks - 1;
-        for (int r = 0; r < ranks; ++r) {
-          const double last = LoadElement(mixed ? DType::kF16 : DType::kF32, weights[r].data, kWhole - 1);
-          EXPECT_EQ(last, r < stored ? 3 : 0) << "rank " << r << " of " << ranks;
-        }
-        for (int k = 0; k < 3; ++k) EXPECT_EQ(states[k].data[kWhole - 1], k + 1);
-      }
-      EXPECT_EQ(fresh[2].data[kWhole - 1], 3);
-    }
-  }
-}
+// The streams of a step on `ranks` ranks: states hold 1, 2, 3, everything else 0.
+struct StepStreams {
+  static constexpr int kWhole = 128;
 
-TEST_P(KernelsTest, MoveWhatAStepOfLambMoves) {
-  constexpr int kWhole = 128;
-  for (const int ranks : {1, 2, 4, 8}) {
-    std::vector<Aligned<float>> gradients(ranks), weights(ranks), states(3);
-    LimitStreams s = {.ranks = ranks, .twice = true};
+  explicit StepStreams(int ranks) : gradients(ranks), weights(ranks), states(3), fresh(3) {
+    s.ranks = ranks;
     for (int r = 0; r < ranks; ++r) {
       s.gradients[r] = gradients[r].data;
       s.weights[r] = weights[r].data;
@@ -179,12 +149,46 @@ TEST_P(KernelsTest, MoveWhatAStepOfLambMoves) {
     for (int k = 0; k < 3; ++k) {
       for (float& x : states[k].data) x = static_cast<float>(k + 1);
       s.states[k] = states[k].data;
+      s.fresh[k] = fresh[k].data;
     }
+  }
+
+  // Runs `limit` and expects the first `stored` ranks' weights written to their end, the others' not, the states kept.
+  void ExpectMoves(Kernels::Limit limit, int stored) {
+    for (auto& w : weights) w = {};
+    limit(s, kWhole);
+    for (int r = 0; r < s.ranks; ++r) {
+      const double last = LoadElement(s.mixed ? DType::kF16 : DType::kF32, weights[r].data, kWhole - 1);
+      EXPECT_EQ(last, r < stored ? 3 : 0) << "rank " << r << " of " << s.ranks;
+    }
+    for (int k = 0; k < 3; ++k) EXPECT_EQ(states[k].data[kWhole - 1], k + 1);
+  }
+
+  std::vector<Aligned<float>> gradients, weights, states, fresh;
+  LimitStreams s = {};
+};
+
+TEST_P(KernelsTest, MoveWhatAStepMoves) {
+  for (const bool mixed : {false, true}) {
+    for (const int ranks : {1, 2, 4, 8}) {
+      StepStreams streams(ranks);
+      streams.s.mixed = mixed;
+      for (const Kernels::Limit limit : {GetParam()->limit_plain, GetParam()->limit_streaming_weights,
+                                         GetParam()->limit_streaming, GetParam()->limit_fresh}) {
+        streams.ExpectMoves(limit, mixed ? ranks : ranks - 1);
+      }
+      EXPECT_EQ(streams.fresh[2].data[StepStreams::kWhole - 1], 3);
+    }
+  }
+}
+
+// A step of LAMB reads twice what it updates, and stores the same.
+TEST_P(KernelsTest, MoveWhatAStepOfLambMoves) {
+  for (const int ranks : {1, 2, 4, 8}) {
+    StepStreams streams(ranks);
+    streams.s.twice = true;
     for (const Kernels::Limit limit : {GetParam()->limit_plain, GetParam()->limit_streaming_weights, GetParam()->limit_streaming}) {
-      for (auto& w : weights) w = {};
-      limit(s, kWhole);
-      for (int r = 0; r < ranks; ++r) EXPECT_EQ(weights[r].data[kWhole - 1], r + 1 < ranks ? 3 : 0) << "rank " << r << " of " << ranks;
-      for (int k = 0; k < 3; ++k) EXPECT_EQ(states[k].data[kWhole - 1], k + 1);
+      streams.ExpectMoves(limit, ranks - 1);
     }
   }
 }

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -14,10 +13,9 @@
 #include "bench/model_table.h"
 #include "bench/mpi_settings.h"
 #include "bench/summary.h"
+#include "bench/user.h"
 #include "coconet/base/status.h"
 
-ABSL_FLAG(bool, quick, false, "small sizes, few rounds: does it work? (the times say little)");
-ABSL_FLAG(double, budget, 40, "seconds of tuning one program");
 
 namespace coconet::bench {
 namespace {
@@ -31,7 +29,7 @@ struct EpilogueCase {
 };
 
 std::vector<EpilogueCase> Cases() {
-  const bool quick = absl::GetFlag(FLAGS_quick);
+  const bool quick = IsQuick();
   const auto sizes = [&](int64_t k_of_h) {
     const int64_t hidden = quick ? 128 : 1024;
     return Sizes{{"B", 1}, {"S", quick ? 64 : 512}, {"H", hidden}, {"K", k_of_h * hidden}};
@@ -45,14 +43,14 @@ std::vector<EpilogueCase> Cases() {
   };
   for (EpilogueCase& c : cases) {
     c.what.kind = ModelCase::Kind::kEpilogue;
-    c.what.budget_s = quick ? std::min(absl::GetFlag(FLAGS_budget), 5.0) : absl::GetFlag(FLAGS_budget);
+    c.what.budget_s = TuningBudget(/*usual=*/40, /*quick=*/5);
   }
   return cases;
 }
 
 /// In a launch with this setting of MPI. What ours was tuned to in the first launch later ones find in the cache.
 absl::StatusOr<std::vector<Finding>> Measure(ModelCase c, const MpiSetting& setting, double seconds, const std::string& scratch) {
-  c.seconds = absl::GetFlag(FLAGS_quick) ? seconds / 10 : seconds;
+  c.seconds = IsQuick() ? seconds / 10 : seconds;
   return RunWorker({.processes = kRanks,
                     .parameters = setting.parameters,
                     .arguments = Arguments(c),
@@ -68,7 +66,7 @@ struct Trial {
 /// The defaults, and the two settings that look best.
 absl::StatusOr<std::vector<Trial>> Screen(const EpilogueCase& c, const std::string& scratch, Row& row) {
   std::vector<Trial> trials;
-  for (const MpiSetting& setting : MpiSettings(/*crowded=*/false, absl::GetFlag(FLAGS_quick))) {
+  for (const MpiSetting& setting : MpiSettings(/*crowded=*/false, IsQuick())) {
     const absl::StatusOr<std::vector<Finding>> found = Measure(c.what, setting, 0.6, scratch);
     if (!found.ok() && (trials.empty() || absl::IsCancelled(found.status()))) return found.status();  // the defaults come first
     if (found.ok()) trials.push_back({setting, FastestOf(*found, "baseline")->timing.median_us});
@@ -95,7 +93,7 @@ absl::Status MeasureCase(const EpilogueCase& c, const std::string& scratch, Row&
     row.Set("vs_packed", row.Number("baseline_packed_us") / ours_us);
     row.Set("of_limit", (row.Number("product_us") + row.Number("rest_us")) / ours_us);
   }
-  if (!absl::GetFlag(FLAGS_quick)) row.SetBars({c.bar});
+  if (!IsQuick()) row.SetBars({c.bar});
   return absl::OkStatus();
 }
 
@@ -124,11 +122,8 @@ std::vector<Column> Columns() {
           {"rest", [](const Row& row) { return TimeText(row.Number("rest_us")); }},
           {"of limit", [](const Row& row) { return RatioOf(row, "of_limit"); }},
           {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
-          {"met", [](const Row& row) { return MetOf(row); }},
-          {"variant", [](const Row& row) {
-             const std::string error = TextOf(row, "error");
-             return error.empty() ? TextOf(row, "ours_variant") : absl::StrCat("FAILED: ", error.substr(0, error.find('\n')));
-           }}};
+          {"met", MetOf},
+          {"variant", [](const Row& row) { return TextOrError(row, "ours_variant"); }}};
 }
 
 }  // namespace

@@ -20,17 +20,9 @@ Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks, absl::str
 void SetSides(Row& row, absl::Span<const Finding> findings);
 void SetError(Row& row, const absl::Status& status);
 
-/// Prints the table, and writes --json and --markdown where they are given. Internal when a row has an error.
-absl::Status ShowModelRows(absl::Span<const Row> rows, absl::Span<const Column> columns, const std::string& json, const std::string& markdown);
-
 /// The `main` of a benchmark of these cases: a worker's, or the user's, which `measure` fills rows for.
 int ModelMain(int argc, char** argv, absl::string_view name, absl::Span<const Column> columns,
               const std::function<absl::Status(const std::string& scratch, std::vector<Row>& rows)>& measure);
-
-// Columns.
-std::string TextOf(const Row& row, absl::string_view field);
-std::string RatioOf(const Row& row, absl::string_view field);
-std::string MetOf(const Row& row);
 
 }  // namespace coconet::bench
 

@@ -179,8 +179,8 @@ struct WorkloadRow {
 };
 
 const std::vector<WorkloadRow>& Rows() {
-  const auto optimizer = [](absl::string_view name, absl::string_view description) {
-    WorkloadInfo info{name, description, true, {{"default", {{"N", int64_t{1} << 20}}}}};
+  const auto optimizer = [](absl::string_view name, absl::string_view description, absl::string_view varies = "") {
+    WorkloadInfo info{name, description, true, {{"default", {{"N", int64_t{1} << 20}}}}, varies};
     for (const std::string& model : ModelNames()) info.presets.push_back({model, {{"N", *ModelSizes(model)}}});
     return info;
   };
@@ -190,14 +190,14 @@ const std::vector<WorkloadRow>& Rows() {
       {optimizer("adam", "Adam, moments with bias correction"), Adam},
       {optimizer("adamw", "Adam with decoupled weight decay"), AdamW},
       {optimizer("lamb", "LAMB: Adam's step scaled by norm(p) / norm(step)"), Lamb},
-      {optimizer("clip", "AdamW with the gradients' norm over all tensors clipped"), Clip},
-      {optimizer("groups", "AdamW with a weight decay of each tensor, wd"), Groups},
-      {optimizer("loss_scale", "Adam of a scaled loss; no tensor changes where any gradient is inf or nan"), LossScale},
-      {optimizer("stochastic", "AdamW of bf16 weights without a copy in f32, rounded at random by a seed"), AdamW, nullptr, Weights::kStochastic},
-      {{"attention", "y = dropout(sum over ranks of x.w + b) + r, x.w of the attention's output", false, AttentionSizes()}, nullptr, Epilogue},
-      {{"mlp", "the same of the MLP's second product, K = 4H", false, MlpSizes()}, nullptr, Epilogue},
-      {{"sequence", "sequence parallelism: gather, two products, scatter", false, SequenceSizes()}, nullptr, SequenceParallel},
-      {{"pipeline", "a pipeline boundary: dropout(sum over ranks of x + b) + r for the next stage", false, PipelineSizes()}, nullptr,
+      {optimizer("clip", "AdamW with the gradients' norm over all tensors clipped", "adamw"), Clip},
+      {optimizer("groups", "AdamW with a weight decay of each tensor, wd", "adamw"), Groups},
+      {optimizer("loss_scale", "Adam of a scaled loss; no tensor changes where any gradient is inf or nan", "adam"), LossScale},
+      {optimizer("stochastic", "AdamW of bf16 weights without a copy in f32, rounded at random by a seed", "adamw"), AdamW, nullptr, Weights::kStochastic},
+      {{"attention", "y = dropout(sum over ranks of x.w + b) + r, x.w of the attention's output", false, AttentionSizes(), ""}, nullptr, Epilogue},
+      {{"mlp", "the same of the MLP's second product, K = 4H", false, MlpSizes(), ""}, nullptr, Epilogue},
+      {{"sequence", "sequence parallelism: gather, two products, scatter", false, SequenceSizes(), ""}, nullptr, SequenceParallel},
+      {{"pipeline", "a pipeline boundary: dropout(sum over ranks of x + b) + r for the next stage", false, PipelineSizes(), ""}, nullptr,
        PipelineBoundary},
   };
   return rows;

@@ -33,6 +33,7 @@ struct WorkloadInfo {
   absl::string_view description;    // one line
   bool optimizer = true;            // over one vector of N elements; else what surrounds a layer's collective
   std::vector<SizePreset> presets;  // the first is the default
+  absl::string_view varies = "";    // another workload, with a few operations less and nearly the same schedules; "": none
 };
 
 /// Optimizers: sgd, momentum, adam, adamw, lamb, clip, groups, loss_scale, stochastic. Of model and pipeline parallelism: attention, mlp, sequence, pipeline. The maths is in

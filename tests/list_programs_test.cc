@@ -1,8 +1,7 @@
 // Every derived schedule of programs over lists of tensors, on 1 to 8 ranks, at odd lists, with configs drawn at random, against
 // the interpreter on the program written out.
 
-#include <iostream>
-#include <map>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,8 +11,7 @@
 #include "coconet/lists.h"
 #include "coconet/text.h"
 #include "gtest/gtest.h"
-#include "tests/random_config.h"
-#include "tests/test_data.h"
+#include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
 
 namespace coconet {
@@ -111,41 +109,18 @@ output c = mean(b, 0)
      {{{"N", {2, 7, 5, 65}}, {"M", {3, 1, 4, 2}}}, {{"N", {2, 7}}, {"M", 3}}}},
 };
 
-class ListProgramsTest : public testing::TestWithParam<Case> {
- protected:
-  absl::Status AddVariants(std::mt19937_64& random) {
-    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
-    std::map<int, Config> compiled;  // so that the variants of a world share kernels
-    for (int ranks : kRanks) compiled[ranks] = DrawCompiledConfig(random);
-    for (const Sizes& sizes : GetParam().sizes) {
-      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
-      const uint64_t one_in = 1 + schedules.size() / 16;
-      for (int ranks : kRanks) {
-        for (const Schedule& schedule : schedules) {
-          if (random() % one_in != 0) continue;
-          Config config = DrawArguments(compiled[ranks], schedule, random);
-          config.protocol = Protocol::kGenerated;
-          RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
-          config.protocol = Protocol::kLibrary;
-          if (Validate(config, schedule, {.ranks = ranks}).ok()) RETURN_IF_ERROR(batch_.Add(program, schedule, config, ranks));
-        }
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  VariantBatch batch_;
-};
+class ListProgramsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(ListProgramsTest, EveryScheduleComputesWhatTheProgramSays) {
-  const uint64_t seed = FreshSeed();
-  std::mt19937_64 random(seed);
-  const absl::Status added = AddVariants(random);
-  ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed;
-  EXPECT_EQ(batch_.Run(seed, /*steps=*/3), "");
-  const Tally& tally = batch_.tally();
-  std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
+  const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
+    ScheduleSampler sampler({std::begin(kRanks), std::end(kRanks)}, random, batch);
+    for (const Sizes& sizes : GetParam().sizes) {
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+      RETURN_IF_ERROR(sampler.AddSome(program));
+    }
+    return absl::OkStatus();
+  });
   EXPECT_LT(tally.undetermined, tally.elements / 100);
 }
 

@@ -152,9 +152,7 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
   size_t next = architecture;
   for (const WorkloadInfo& workload : Workloads()) {
     const Case& c = kCases[next++ % std::size(kCases)];
-    // The others are the optimizers' before them, with a few operations more.
-    const bool few_new_kernels = workload.name == "clip" || workload.name == "groups" || workload.name == "loss_scale" ||
-                               workload.name == "stochastic";
+    const bool few_new_kernels = !workload.varies.empty();
     const Sizes sizes = workload.optimizer ? Sizes{{"N", 1 << 20}} : workload.presets[0].sizes;
     absl::Status added = AddKernels(workload, c, sizes, {architecture, few_new_kernels ? 24u : kArchitectureCount}, kernels);
     if (workload.optimizer) added.Update(AddKernels(workload, c, {{"N", {1 << 20, 1000}}}, {architecture, 24}, kernels));

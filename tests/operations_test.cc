@@ -1,8 +1,6 @@
 // Every derived schedule of programs with folds, rows, dropout and views, on 1 to 8 ranks, at odd sizes, with
 // configs drawn at random, against the interpreter.
 
-#include <iostream>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,8 +9,7 @@
 #include "coconet/base/status.h"
 #include "coconet/text.h"
 #include "gtest/gtest.h"
-#include "tests/random_config.h"
-#include "tests/test_data.h"
+#include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
 
 namespace coconet {
@@ -214,41 +211,18 @@ update(s4, s > x2)
      {{{"N", 70}}}},
 };
 
-class OperationsTest : public testing::TestWithParam<Case> {
- protected:
-  absl::Status AddVariants(std::mt19937_64& random) {
-    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
-    std::map<Target, Config> compiled;  // so that the variants of a world share kernels
-    for (const Target& world : GetParam().worlds) compiled[world] = DrawCompiledConfig(random);
-    for (const Sizes& sizes : GetParam().sizes) {
-      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
-      const uint64_t one_in = 1 + schedules.size() / 16;
-      for (const Target& world : GetParam().worlds) {
-        for (const Schedule& schedule : schedules) {
-          if (random() % one_in != 0) continue;
-          Config config = DrawArguments(compiled[world], schedule, random);
-          for (Protocol protocol : {Protocol::kGenerated, Protocol::kLibrary}) {
-            config.protocol = protocol;
-            RETURN_IF_ERROR(batch_.Add(program, schedule, config, world));  // unless it is not legal
-          }
-        }
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  VariantBatch batch_;
-};
+class OperationsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(OperationsTest, EveryScheduleComputesWhatTheProgramSays) {
-  const uint64_t seed = FreshSeed();
-  std::mt19937_64 random(seed);
-  const absl::Status added = AddVariants(random);
-  ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed;
-  EXPECT_EQ(batch_.Run(seed, /*steps=*/3), "");
-  const Tally& tally = batch_.tally();
-  std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
+  const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
+    ScheduleSampler sampler(GetParam().worlds, random, batch);
+    for (const Sizes& sizes : GetParam().sizes) {
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+      RETURN_IF_ERROR(sampler.AddSome(program));
+    }
+    return absl::OkStatus();
+  });
   EXPECT_LT(tally.undetermined, tally.elements / 100);
 }
 

@@ -3,8 +3,8 @@
 
 #include "coconet/workloads.h"
 
-#include <iostream>
-#include <map>
+#include <iterator>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,10 +14,8 @@
 #include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/steps.h"
 #include "gtest/gtest.h"
-#include "tests/random_config.h"
-#include "tests/test_data.h"
+#include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
 
 ABSL_FLAG(bool, every_schedule, false, "of workloads with very many schedules, too, try every schedule at every number of ranks");
@@ -50,9 +48,8 @@ std::vector<Tried> SizesOf(const WorkloadInfo& info) {
   return used;
 }
 
-/// Of workloads that add a few operations to another one: of their schedules one in so many of what is tried of others'.
+/// Of workloads that vary another one: of their schedules one in so many of what is tried of others'.
 constexpr unsigned kOneInOfVariations = 10;
-constexpr absl::string_view kVariations[] = {"clip", "groups", "loss_scale", "stochastic"};
 
 /// Where there are more schedules, each is tried at one number of ranks, others at each.
 constexpr size_t kManySchedules = 60;
@@ -73,64 +70,34 @@ std::vector<Workload> AllWorkloads() {
   return all;
 }
 
-/// Some collective is left to whoever the protocol names.
-bool LeavesCollectives(const Schedule& s) {
-  std::vector<bool> fused(s.graph.size());
-  for (const std::vector<NodeId>& kernel : s.kernels) {
-    for (NodeId id : kernel) fused[id] = true;
-  }
-  for (NodeId id = 0; id < s.graph.size(); ++id) {
-    const Graph& g = s.graph;
-    if (Communicates(g, id) && !fused[id]) return true;
-  }
-  return false;
-}
-
 class WorkloadsTest : public testing::TestWithParam<Workload> {
  protected:
-  /// Whether the `index`th of so many schedules is tried at the `at`th of kRanks.
-  static bool IsTried(size_t index, size_t schedules, size_t at, unsigned one_in, std::mt19937_64& random) {
-    if (random() % one_in != 0) return false;
-    return schedules <= kManySchedules || absl::GetFlag(FLAGS_every_schedule) || (index + at) % std::size(kRanks) == 0;
+  /// On all numbers of ranks; where something is sent, of two stages.
+  static std::vector<Target> WorldsOf(const Graph& program) {
+    const bool sends = absl::c_any_of(program.nodes, [](const Node& node) { return std::holds_alternative<Send>(node.op); });
+    std::vector<Target> worlds;
+    for (int ranks : kRanks) worlds.push_back({ranks, /*nodes=*/1, /*stages=*/sends ? 2 : 1});
+    return worlds;
   }
 
-  absl::Status AddVariants(std::mt19937_64& random) {
+  static absl::Status AddVariants(std::mt19937_64& random, VariantBatch& batch) {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(GetParam().info.name, {.dtype = GetParam().dtype}));
-    std::map<int, Config> compiled;  // so that the variants of a world share kernels
-    for (int ranks : kRanks) compiled[ranks] = DrawCompiledConfig(random);
-    const unsigned one_in = absl::c_linear_search(kVariations, GetParam().info.name) ? kOneInOfVariations : 1;
-    const int stages = GetParam().info.name == "pipeline" ? 2 : 1;
+    ScheduleSampler sampler(WorldsOf(symbolic), random, batch);
     for (const Tried& tried : SizesOf(GetParam().info)) {
+      const unsigned one_in = tried.one_in * (GetParam().info.varies.empty() ? 1 : kOneInOfVariations);
+      const auto tries = [&](size_t index, size_t count, size_t world) {
+        if (random() % one_in != 0) return false;
+        return count <= kManySchedules || absl::GetFlag(FLAGS_every_schedule) || (index + world) % std::size(kRanks) == 0;
+      };
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, tried.sizes));
-      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
-      for (size_t at = 0; at < std::size(kRanks); ++at) {
-        const int ranks = kRanks[at];
-        for (size_t i = 0; i < schedules.size(); ++i) {
-          const Schedule& schedule = schedules[i];
-          if (!IsTried(i, schedules.size(), at, tried.one_in * one_in, random)) continue;
-          Config config = DrawArguments(compiled[ranks], schedule, random);
-          config.protocol = Protocol::kGenerated;
-          RETURN_IF_ERROR(batch_.Add(program, schedule, config, {ranks, 1, stages}));
-          if (!LeavesCollectives(schedule)) continue;
-          config.protocol = Protocol::kLibrary;
-          RETURN_IF_ERROR(batch_.Add(program, schedule, config, {ranks, 1, stages}));
-        }
-      }
+      RETURN_IF_ERROR(sampler.Add(program, tries));
     }
     return absl::OkStatus();
   }
-
-  VariantBatch batch_;
 };
 
 TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
-  const uint64_t seed = FreshSeed();
-  std::mt19937_64 random(seed);
-  const absl::Status added = AddVariants(random);
-  ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed;
-  EXPECT_EQ(batch_.Run(seed, /*steps=*/3), "");
-  const Tally& tally = batch_.tally();
-  std::cout << tally.variants << " variants, " << batch_.kernels() << " kernels, " << tally.elements << " elements\n";
+  const Tally tally = RunBatch(AddVariants);
   // A clipped gradient's error may reach a second moment's root of 0. In LAMB so may that of a sum in 16 bits, and through the norm all of the tensor.
   const bool clipped = GetParam().info.name == "clip", narrow_norm = GetParam().info.name == "lamb" && GetParam().dtype != DType::kF32;
   // Of sums in 16 bits that pass through a nonlinear function the bounds are wide.

@@ -1,0 +1,67 @@
+#include "tests/schedule_sampler.h"
+
+#include <iostream>
+#include <utility>
+
+#include "coconet/base/status.h"
+#include "coconet/schedule.h"
+#include "coconet/steps.h"
+#include "gtest/gtest.h"
+#include "tests/random_config.h"
+#include "tests/test_data.h"
+
+namespace coconet {
+namespace {
+
+/// Some collective is left to whoever the protocol names.
+bool LeavesCollectives(const Schedule& s) {
+  std::vector<bool> fused(s.graph.size());
+  for (const std::vector<NodeId>& kernel : s.kernels) {
+    for (NodeId id : kernel) fused[id] = true;
+  }
+  for (NodeId id = 0; id < s.graph.size(); ++id) {
+    if (Communicates(s.graph, id) && !fused[id]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch)
+    : worlds_(std::move(worlds)), random_(random), batch_(batch) {
+  for (const Target& world : worlds_) compiled_[world] = DrawCompiledConfig(random_);
+}
+
+absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  for (size_t world = 0; world < worlds_.size(); ++world) {
+    for (size_t i = 0; i < schedules.size(); ++i) {
+      if (!tries(i, schedules.size(), world)) continue;
+      Config config = DrawArguments(compiled_.at(worlds_[world]), schedules[i], random_);
+      config.protocol = Protocol::kGenerated;
+      RETURN_IF_ERROR(batch_.Add(program, schedules[i], config, worlds_[world]));
+      if (!LeavesCollectives(schedules[i])) continue;
+      config.protocol = Protocol::kLibrary;
+      RETURN_IF_ERROR(batch_.Add(program, schedules[i], config, worlds_[world]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScheduleSampler::AddSome(const Graph& program) {
+  constexpr size_t kSome = 16;
+  return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random_() % (1 + count / kSome) == 0; });
+}
+
+Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill) {
+  const uint64_t seed = FreshSeed();
+  std::mt19937_64 random(seed);
+  VariantBatch batch;
+  if (const absl::Status filled = fill(random, batch); !filled.ok()) ADD_FAILURE() << filled << "\nCOCONET_SEED=" << seed;
+  EXPECT_EQ(batch.Run(seed, /*steps=*/3), "");
+  const Tally& tally = batch.tally();
+  std::cout << tally.variants << " variants, " << batch.kernels() << " kernels, " << tally.elements << " elements, COCONET_SEED=" << seed << "\n";
+  return tally;
+}
+
+}  // namespace coconet

@@ -1,0 +1,43 @@
+#ifndef COCONET_TESTS_SCHEDULE_SAMPLER_H_
+#define COCONET_TESTS_SCHEDULE_SAMPLER_H_
+
+#include <functional>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "coconet/graph.h"
+#include "jit/config.h"
+#include "jit/target.h"
+#include "tests/judge.h"
+#include "tests/variant_batch.h"
+
+namespace coconet {
+
+/// Adds schedules of programs to a batch: on each world, with numbers drawn at random, by kernels and, where a collective is left to whoever the protocol
+/// names, by the library. All that is added on a world shares what of a config is in the text of kernels, and so kernels.
+class ScheduleSampler {
+ public:
+  ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch);
+
+  /// Whether the `index`th of `count` schedules is tried in the `world`th world.
+  using Tries = std::function<bool(size_t index, size_t count, size_t world)>;
+  /// `program` is bound.
+  absl::Status Add(const Graph& program, const Tries& tries);
+  /// About sixteen in each world, or all when there are no more.
+  absl::Status AddSome(const Graph& program);
+
+ private:
+  const std::vector<Target> worlds_;
+  std::map<Target, Config> compiled_;
+  std::mt19937_64& random_;
+  VariantBatch& batch_;
+};
+
+/// Runs what `fill` adds, drawing from a fresh seed, for three steps, and prints how much that was. What fails is a failure of the test, with the seed.
+Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill);
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_SCHEDULE_SAMPLER_H_
