@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,25 +30,43 @@ m1 = update(m, 0.5 * m + all_reduce(sum, g))
 update(p, p - lr * (m1 / sqrt(1 + total(sum(m1 * m1))) + wd * p))
 )";
 
+constexpr absl::string_view kDecay = R"(coconet 1
+program decay
+input g : f32[N] local
+state p : f32[N] replicated
+input lr : f32[]
+input wd : f32[] each
+update(p, p - lr * (all_reduce(sum, g) + wd * p))
+)";
+
 class SessionListTest : public SessionTest {
  protected:
   SessionListTest() { program_ = Parse(kClip); }
 
-  absl::Status RunList(int ranks, const Sizes& sizes, const std::function<absl::Status(Session&, const TunedProgram&)>& body) {
+  absl::Status RunList(int ranks, const Sizes& sizes, const SessionOptions& options,
+                       const std::function<absl::Status(Session&, const TunedProgram&)>& body) {
     return RunRanks(
         ranks,
         [&](Session& session) -> absl::Status {
           ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, sizes));
           return body(session, tuned);
         },
-        Options());
+        options);
+  }
+
+  /// Only the schedule of these words.
+  SessionOptions Only(const std::string& words) {
+    SessionOptions options = Options();
+    options.admits = [words](const Schedule& s) { return Describe(s) == words; };
+    return options;
   }
 };
 
 TEST_F(SessionListTest, TunesOnceAList) {
+  program_ = Parse(kDecay);
   std::set<std::string> keys;
   const auto compile = [&](const Sizes& sizes, bool hit) {
-    const absl::Status status = RunList(2, sizes, [&](Session& session, const TunedProgram& tuned) {
+    const absl::Status status = RunList(2, sizes, Options(), [&](Session& session, const TunedProgram& tuned) {
       EXPECT_EQ(tuned.from_cache(), hit);
       if (session.rank() == 0) keys.insert(tuned.record().key);
       return StepAndCheck(tuned, session, 7);
@@ -61,7 +80,7 @@ TEST_F(SessionListTest, TunesOnceAList) {
 }
 
 TEST_F(SessionListTest, TensorsHaveNamesOfTheirOwn) {
-  const absl::Status status = RunList(2, {{"N", {3, 5}}}, [&](Session&, const TunedProgram& tuned) -> absl::Status {
+  const absl::Status status = RunList(2, {{"N", {3, 5}}}, Only("RS; fuse(C, fold, AR, C, AG); slice m"), [&](Session&, const TunedProgram& tuned) -> absl::Status {
     ASSIGN_OR_RETURN(DeviceBuffer g0, tuned.Allocate("g.0"));
     ASSIGN_OR_RETURN(DeviceBuffer g1, tuned.Allocate("g.1"));
     std::vector<float> p1(5, 1.0f);
@@ -84,11 +103,11 @@ TEST_F(SessionListTest, TensorsHaveNamesOfTheirOwn) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(SessionListTest, CheckpointsAreReadByOtherNumbersOfRanks) {
+TEST_F(SessionListTest, CheckpointsAreReadByOtherSchedulesAndNumbersOfRanks) {
   const std::string file = File("states");
   const std::vector<int64_t> sizes = {70, 1, 1000};
   const auto value = [](size_t t, int64_t i) { return static_cast<float>(1000 * t) + static_cast<float>(i); };
-  const absl::Status saved = RunList(3, {{"N", sizes}}, [&](Session&, const TunedProgram& tuned) -> absl::Status {
+  const absl::Status saved = RunList(3, {{"N", sizes}}, Only("RS; fuse(C, fold, AR, C, AG); slice m"), [&](Session&, const TunedProgram& tuned) -> absl::Status {
     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
     for (size_t t = 0; t < sizes.size(); ++t) {
       std::vector<float> m;
@@ -98,8 +117,9 @@ TEST_F(SessionListTest, CheckpointsAreReadByOtherNumbersOfRanks) {
     return bound.Save(file);
   });
   ASSERT_TRUE(saved.ok()) << saved;
-  for (int ranks : {1, 2}) {
-    const absl::Status loaded = RunList(ranks, {{"N", sizes}}, [&](Session&, const TunedProgram& tuned) -> absl::Status {
+  const std::pair<int, std::string> readers[] = {{1, "AR; fuse(C, fold, C)"}, {2, "RS; fuse(C, fold); C; AR; fuse(C, AG); slice m"}};
+  for (const auto& [ranks, schedule] : readers) {
+    const absl::Status loaded = RunList(ranks, {{"N", sizes}}, Only(schedule), [&](Session&, const TunedProgram& tuned) -> absl::Status {
       ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
       RETURN_IF_ERROR(bound.Load(file));
       for (size_t t = 0; t < sizes.size(); ++t) {

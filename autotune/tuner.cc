@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/process_identity.h"
+#include "autotune/tuning.h"
 #include "autotune/wire.h"
 #include "coconet/base/status.h"
 
@@ -24,88 +25,45 @@ constexpr int kMostSteps = 1 << 20;
 constexpr int kAttempts = 4;            // to find the number of steps
 constexpr double kHopeless = 3;         // times the best's first step: not even verified at its real size, ...
 constexpr double kHopelessUs = 20000;   // ... when that is long enough to mean something
-constexpr double kWorthRefining = 1.6;  // of the plainest of a group; the numbers rarely gain as much
 constexpr int kRoughRounds = 4;
+constexpr double kLookShare = 0.5;  // of the budget, at most, to look at schedules; the rest is for the best of them, ...
+constexpr double kTryShare = 0.75;  // ... up to here with other numbers, and then to measure
 
 std::string Milliseconds(double us) { return absl::StrFormat("%.4g ms", us / 1000); }
 
-class Tuning {
- public:
-  Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
-         const TunerOptions& options)
-      : entrants_(std::move(entrants)),
-        baseline_(baseline),
-        runner_(runner),
-        exchange_(exchange),
-        options_(options),
-        race_(static_cast<int>(entrants_.size()), baseline, options.seed, options.race),
-        step_us_(entrants_.size(), 0) {}
+std::vector<const VariantResult*> ResultsOf(const std::vector<Entrant>& entrants) {
+  std::vector<const VariantResult*> results;
+  for (const Entrant& e : entrants) results.push_back(&e.result);
+  return results;
+}
 
-  absl::StatusOr<Tuned> Run();
+}  // namespace
 
- private:
-  enum class Stop : uint8_t { kNo, kBudget, kInterrupted };
-
-  int size() const { return static_cast<int>(entrants_.size()); }
-  VariantResult& result(int v) { return entrants_[v].result; }
-  /// Not yet tried, and nothing says that it need not be.
-  bool Open(int v) const {
-    return entrants_[v].result.verdict == Verdict::kNotMeasured && entrants_[v].result.reason.empty() &&
-           !tried_.count(v);
-  }
-  void Say(absl::string_view text) const {
-    if (options_.progress) options_.progress(text);
-  }
-
-  absl::Status MarkEarlierFailures();
-  std::vector<int> Scouts() const;
-  std::vector<int> Followers();
-  double Quickest(int v) const;
-
-  bool ShouldStop() const { return Asked() != Stop::kNo; }
-  Stop Asked() const;
-  /// Collective: whether to go on. Once the answer is no it stays no.
-  absl::StatusOr<bool> GoOn();
-  std::string StopReason() const;
-
-  absl::Status Try(const std::vector<int>& variants);
-  /// Loads, verifies, and takes the first sample.
-  absl::Status Screen(int v);
-  absl::StatusOr<std::optional<Failure>> FirstRuns(int v);
-  absl::Status Rounds(int most);
-  absl::StatusOr<std::optional<Failure>> TakeSample(int v);
-  void Fail(int v, const Failure& failure);
-
-  absl::Status VerifyWinner();
-  absl::StatusOr<Tuned> Finish();
-  TuningRecord MakeRecord(int winner);
-  void FillTimings();
-  absl::Status StoreBestSoFar();
-
-  std::vector<Entrant> entrants_;
-  int baseline_;
-  VariantRunner& runner_;
-  Exchange& exchange_;
-  const TunerOptions& options_;
-  Race race_;
-  std::vector<double> step_us_;  // the latest time of a step; 0: none yet
-  Stop stop_ = Stop::kNo;
-  bool rough_done_ = false;  // every schedule was looked at
-  std::set<int> tried_, loaded_;
-  double best_first_us_ = std::numeric_limits<double>::infinity();
-  int verified_ = 0;
-};
+Tuning::Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange, const TunerOptions& options)
+    : entrants_(std::move(entrants)),
+      baseline_(baseline),
+      runner_(runner),
+      exchange_(exchange),
+      options_(options),
+      race_(static_cast<int>(entrants_.size()), baseline, options.seed, options.race),
+      forecast_(ResultsOf(entrants_)),
+      step_us_(entrants_.size(), 0) {}
 
 absl::StatusOr<Tuned> Tuning::Run() {
   RETURN_IF_ERROR(MarkEarlierFailures());
   // The baseline first: from then on there is something to dispatch, and the budget holds.
   if (Open(baseline_)) RETURN_IF_ERROR(Try({baseline_}));
-  RETURN_IF_ERROR(Try(Scouts()));
+  RETURN_IF_ERROR(Explore(Of::kScouts, kLookShare));
   RETURN_IF_ERROR(Rounds(kRoughRounds));
   RETURN_IF_ERROR(StoreBestSoFar());
-  rough_done_ = stop_ == Stop::kNo;
-  RETURN_IF_ERROR(Try(Followers()));
+  RETURN_IF_ERROR(Explore(Of::kAll, kTryShare));
   RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max()));
+  while (AnyOpen()) {  // measuring left time for more
+    ASSIGN_OR_RETURN(const bool go_on, GoOn());
+    if (!go_on) break;
+    RETURN_IF_ERROR(Explore(Of::kAll, 1));
+    RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max()));
+  }
   return Finish();
 }
 
@@ -135,48 +93,6 @@ absl::Status Tuning::MarkEarlierFailures() {
     e.result.reason = at->second;
   }
   return absl::OkStatus();
-}
-
-std::vector<int> Tuning::Scouts() const {
-  std::set<int> groups;
-  for (int v : tried_) groups.insert(entrants_[v].group);
-  std::vector<int> scouts;
-  for (int v = 0; v < size(); ++v) {
-    if (Open(v) && groups.insert(entrants_[v].group).second) scouts.push_back(v);
-  }
-  // What is transformed most is mostly fastest: seen first, it spares the slow ones the long checks.
-  std::reverse(scouts.begin(), scouts.end());
-  return scouts;
-}
-
-double Tuning::Quickest(int v) const {
-  const Timing timing = race_.timing(v);
-  return timing.samples > 0 ? timing.low_us : step_us_[v];
-}
-
-std::vector<int> Tuning::Followers() {
-  const int fastest = race_.Fastest();
-  std::map<int, int> scouts;
-  for (int v : tried_) scouts.emplace(entrants_[v].group, v);
-  std::vector<std::pair<double, int>> by_scout;  // the quickest's first: what the budget leaves out matters least
-  for (int v = 0; v < size(); ++v) {
-    if (!Open(v)) continue;
-    const auto at = scouts.find(entrants_[v].group);
-    const VariantResult* scout = at == scouts.end() ? nullptr : &result(at->second);
-    const bool ran = scout != nullptr && fastest >= 0 && !IsFailure(scout->verdict);
-    // Its quickest sample: a slow moment must not cost a group its numbers.
-    const double ratio = ran ? Quickest(at->second) / race_.timing(fastest).median_us : 0;
-    if (ran && ratio > kWorthRefining) {
-      result(v).verdict = Verdict::kPruned;
-      result(v).reason = absl::StrFormat("schedule %.1fx slower, plain numbers", ratio);
-    } else {
-      by_scout.emplace_back(ratio, v);
-    }
-  }
-  std::sort(by_scout.begin(), by_scout.end());
-  std::vector<int> followers;
-  for (const auto& [unused, v] : by_scout) followers.push_back(v);
-  return followers;
 }
 
 Tuning::Stop Tuning::Asked() const {
@@ -214,7 +130,7 @@ absl::Status Tuning::Try(const std::vector<int>& variants) {
     if (!go_on) return absl::OkStatus();
     RETURN_IF_ERROR(Screen(v));
     ++verified_;
-    Say(absl::StrCat("checked ", verified_, " of ", verified_ + variants.size() - i - 1, ": ", result(v).schedule, ": ",
+    Say(absl::StrCat("checked ", verified_, " of ", verified_ + std::max(open_, i + 1) - i - 1, ": ", result(v).schedule, ": ",
                      result(v).reason.empty() ? Milliseconds(step_us_[v]) : result(v).reason));
   }
   return absl::OkStatus();
@@ -246,6 +162,7 @@ absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
   ASSIGN_OR_RETURN(VariantRunner::Sample first, runner_.Time(v, 0, 1));
   if (first.failure.has_value()) return first.failure;
   step_us_[v] = first.us;
+  forecast_.Add(v, first.us);
   if (v != baseline_ && first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
     result(v).verdict = Verdict::kPruned;
     result(v).reason = absl::StrFormat("%.1fx the best's first step", first.us / best_first_us_);
@@ -265,6 +182,7 @@ absl::StatusOr<std::optional<Failure>> Tuning::TakeSample(int v) {
     ASSIGN_OR_RETURN(const VariantRunner::Sample sample, runner_.Time(v, warm_up, steps));
     if (sample.failure.has_value()) return sample.failure;
     step_us_[v] = sample.us;
+    forecast_.Add(v, sample.us);
     // The last estimate was of a cold step, or of a slow moment: the sample is too short to count.
     if (sample.us * steps < kSampleUs / 2 && attempt < kAttempts) continue;
     race_.Add(v, sample.us);
@@ -336,6 +254,7 @@ void Tuning::FillTimings() {
 }
 
 TuningRecord Tuning::MakeRecord(int winner) {
+  const bool saw_all = Scouts().empty();
   FillTimings();
   // Without the baseline (it failed), the simplest that ran stands in for it.
   int baseline = baseline_;
@@ -354,7 +273,7 @@ TuningRecord Tuning::MakeRecord(int winner) {
     }
   }
   record.variants = size();
-  record.complete = stop_ == Stop::kNo || (stop_ == Stop::kBudget && rough_done_);
+  record.complete = stop_ == Stop::kNo || (stop_ == Stop::kBudget && saw_all);
   record.created_s = absl::ToUnixSeconds(absl::Now());
   record.origin = MachineDigest();
   return record;
@@ -386,8 +305,6 @@ absl::StatusOr<Tuned> Tuning::Finish() {
   if (options_.journal != nullptr) options_.journal->Store(tuned.record, tuned.variants);
   return tuned;
 }
-
-}  // namespace
 
 absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
                            const TunerOptions& options) {

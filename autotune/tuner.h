@@ -73,8 +73,9 @@ struct Tuned {
 /// search goes on.
 ///
 /// Rough first, fine later: the plainest of each group is compiled, verified and sampled; groups far behind are not
-/// looked at further, the others bring all their variants; then they race. The winner is verified again. Within the
-/// budget: what was measured is used, and stored as incomplete, when time is up or the user interrupts. Cancelled:
+/// looked at further, the others bring all their variants; then they race. What is tried first is what the times of those before it
+/// promise (Forecast), so a budget too small for all is spent on what matters, half of it at most on looking at groups. The winner
+/// is verified again. Within the budget: what was measured is used, and stored as incomplete, when time is up or the user interrupts. Cancelled:
 /// interrupted before anything was measured. Internal: no variant gives the right answer.
 absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
                            const TunerOptions& options);

@@ -111,13 +111,13 @@ class FakeJournal final : public TuningJournal {
 class TunerTest : public ::testing::Test {
  protected:
   /// Variants t0, t1, ... with these times; each of a group of its own unless `per_group` says otherwise.
-  absl::StatusOr<Tuned> Run(std::vector<double> us, int per_group = 1, int baseline = 0) {
+  absl::StatusOr<Tuned> Run(std::vector<double> us, int per_group = 1, int baseline = 0, std::vector<std::string> schedules = {}) {
     runner_.us = us;
     std::vector<Entrant> entrants;
     for (size_t i = 0; i < us.size(); ++i) {
       Entrant e;
       e.result.trace = absl::StrCat("t", i);
-      e.result.schedule = absl::StrCat("S", i);
+      e.result.schedule = schedules.empty() ? absl::StrCat("S", i) : schedules[i];
       e.result.protocol = "library";
       e.result.bytes = 1000 - static_cast<int>(i);
       e.group = static_cast<int>(i) / per_group;
@@ -248,6 +248,41 @@ TEST_F(TunerTest, ABudgetThatSawEverySchedulesPlainestIsEnough) {
   const absl::StatusOr<Tuned> tuned = Run({100000, 99000, 98000});
   ASSERT_TRUE(tuned.ok());
   EXPECT_TRUE(tuned->record.complete);
+}
+
+TEST_F(TunerTest, ASmallBudgetIsSpentOnWhatThePastPromises) {
+  std::vector<std::string> schedules;
+  std::vector<double> us;
+  for (int first = 0; first < 12; ++first) {
+    for (int second = 0; second < 12; ++second) {
+      schedules.push_back(absl::StrCat("RS[", first, "]; AG ", second));
+      us.push_back(20000 * (1 + (first * 5 + 7) % 12) * (1 + (second * 7 + 3) % 12));
+    }
+  }
+  options_.budget_s = 60;  // compiling all takes a quarter of that, running all minutes
+  const absl::StatusOr<Tuned> tuned = Run(us, /*per_group=*/1, /*baseline=*/0, schedules);
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, std::min_element(us.begin(), us.end()) - us.begin());
+  EXPECT_GE(tuned->record.best.timing.samples, 4);
+}
+
+TEST_F(TunerTest, HalfOfTheBudgetIsForTheBestOfWhatWasSeen) {
+  options_.budget_s = 10;
+  const absl::StatusOr<Tuned> tuned = Run(std::vector<double>(100, 100000));
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_FALSE(tuned->record.complete);
+  EXPECT_GE(tuned->record.best.timing.samples, 2);
+}
+
+TEST_F(TunerTest, WhatMeasuringLeavesOfTheBudgetIsForTheRest) {
+  options_.budget_s = 10;
+  std::vector<double> us(60, 60000);  // looking at all takes more than half
+  us[0] = 10000;
+  const absl::StatusOr<Tuned> tuned = Run(us);
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(tuned->best, 0);
+  EXPECT_TRUE(tuned->record.complete);
+  EXPECT_EQ(runner_.ever_loaded.size(), 60u);
 }
 
 TEST_F(TunerTest, ATinyBudgetStillMeasuresTheBaseline) {

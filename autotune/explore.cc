@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "autotune/tuning.h"
+#include "autotune/wire.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr size_t kBatch = 8;  // variants tried between two forecasts
+constexpr double kWorthRefining = 1.6;  // of the plainest of a group; the numbers rarely gain as much
+
+}  // namespace
+
+std::vector<int> Tuning::Scouts() const {
+  std::set<int> groups;
+  for (int v : tried_) groups.insert(entrants_[v].group);
+  std::vector<int> scouts;
+  for (int v = 0; v < size(); ++v) {
+    if (Open(v) && groups.insert(entrants_[v].group).second) scouts.push_back(v);
+  }
+  return scouts;
+}
+
+double Tuning::Quickest(int v) const {
+  const Timing timing = race_.timing(v);
+  return timing.samples > 0 ? timing.low_us : step_us_[v];
+}
+
+std::vector<int> Tuning::Followers() {
+  const int fastest = race_.Fastest();
+  std::map<int, int> scouts;
+  for (int v : tried_) scouts.emplace(entrants_[v].group, v);
+  std::vector<int> followers;
+  for (int v = 0; v < size(); ++v) {
+    if (!Open(v)) continue;
+    const auto at = scouts.find(entrants_[v].group);
+    const VariantResult* scout = at == scouts.end() ? nullptr : &result(at->second);
+    const bool ran = scout != nullptr && fastest >= 0 && !IsFailure(scout->verdict);
+    // Its quickest sample: a slow moment must not cost a group its numbers.
+    const double ratio = ran ? Quickest(at->second) / race_.timing(fastest).median_us : 0;
+    if (ran && ratio > kWorthRefining) {
+      result(v).verdict = Verdict::kPruned;
+      result(v).reason = absl::StrFormat("schedule %.1fx slower, plain numbers", ratio);
+    } else {
+      followers.push_back(v);
+    }
+  }
+  return followers;
+}
+
+bool Tuning::AnyOpen() const {
+  for (int v = 0; v < size(); ++v) {
+    if (Open(v)) return true;
+  }
+  return false;
+}
+
+absl::Status Tuning::Explore(Of which, double share) {
+  while (true) {
+    ASSIGN_OR_RETURN(const std::vector<int> batch, NextBatch(which == Of::kScouts ? Scouts() : Followers(), share));
+    if (batch.empty()) return absl::OkStatus();
+    RETURN_IF_ERROR(Try(batch));
+  }
+}
+
+/// Rank 0 decides: its clock, and its logarithms.
+absl::StatusOr<std::vector<int>> Tuning::NextBatch(std::vector<int> open, double share) {
+  open_ = open.size();
+  const bool spent = options_.seconds && options_.seconds() - options_.start_s > share * options_.budget_s;
+  std::vector<int> chosen;
+  if (stop_ == Stop::kNo && !(spent && race_.Fastest() >= 0)) chosen = forecast_.MostPromising(std::move(open));
+  chosen.resize(std::min(chosen.size(), kBatch));
+  Packer mine;
+  mine.Int(static_cast<int64_t>(chosen.size()));
+  for (int v : chosen) mine.Int(v);
+  ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(mine.bytes()));
+  Unpacker in(all);
+  std::vector<int> batch;
+  for (int64_t left = in.Int(); left > 0; --left) batch.push_back(static_cast<int>(in.Int()));
+  RETURN_IF_ERROR(in.Done());
+  return batch;
+}
+
+}  // namespace coconet
