@@ -12,13 +12,14 @@
 #include "bench/training.h"
 #include "bench/tuned_step.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule.h"
 
 namespace coconet::bench {
 namespace {
 
 /// Everything that takes part, in memory at once.
 struct Field {
-  std::unique_ptr<Session> session;
+  std::unique_ptr<Session> session, flat_session;
   std::unique_ptr<TunedStep> ours, flat;
   std::vector<NamedBaseline> baselines;
   std::unique_ptr<MemoryLimit> limit;
@@ -33,12 +34,21 @@ std::optional<StepTensors> SharedBy(const Cell& cell, const TunedStep* ours) {
   return shared;
 }
 
+/// Ours over one flat tensor, by the schedule that is best for the list: only its numbers are tuned.
+absl::Status LineFlat(Rank& rank, const SessionOptions& options, const Cell& cell, Field& field) {
+  ASSIGN_OR_RETURN(const TunedProgram list, TunedStep::Compile(*field.session, cell));
+  SessionOptions same = options;
+  same.policy = Policy::kTune;
+  same.admits = [schedule = list.record().best.schedule](const Schedule& s) { return Describe(s) == schedule; };
+  field.flat_session = std::make_unique<Session>(rank, same);
+  ASSIGN_OR_RETURN(field.flat, TunedStep::Make(*field.flat_session, Flat(cell)));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Field> Line(Rank& rank, const SessionOptions& options, const Cell& cell, const Sides& sides) {
   Field field;
   if (sides.ours || sides.flat) field.session = std::make_unique<Session>(rank, options);
-  if (sides.flat) {
-    ASSIGN_OR_RETURN(field.flat, TunedStep::Make(*field.session, Flat(cell)));
-  }
+  if (sides.flat) RETURN_IF_ERROR(LineFlat(rank, options, cell, field));  // tunes: before there is other memory
   if (sides.ours) {
     ASSIGN_OR_RETURN(field.ours, TunedStep::Make(*field.session, cell));
   }

@@ -15,7 +15,7 @@ namespace coconet::bench {
 /// Who takes part.
 struct Sides {
   bool ours = false;
-  bool flat = false;      // ours over one tensor of as many elements
+  bool flat = false;      // ours over one tensor of as many elements, by the same schedule
   bool baseline = false;  // needs MPI
   std::string form = {};  // of the baseline, by name; empty: all
   bool limit = false;     // where it says something: from kLimitFrom elements on

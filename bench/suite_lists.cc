@@ -52,13 +52,14 @@ absl::Status Suite::AgainstFlat(absl::string_view name, absl::string_view worklo
   ASSIGN_OR_RETURN(const std::vector<Cell> cells, Listed(workload, lists));
   for (const Cell& cell : cells) {
     Row row = NewRow(name, kRanks, "processes", cell);
-    const absl::Status ready = Tune(kRanks, {cell, Flat(cell)});
+    const absl::Status ready = Tune(kRanks, {cell});
     absl::StatusOr<std::vector<Finding>> found = std::vector<Finding>();
     if (ready.ok()) {
       found = Worker({.task = Task::kCompare,
                       .cells = {cell},
                       .sides = {.ours = true, .flat = true, .limit = true},
                       .seconds = Seconds(kSeconds),
+                      .budget_s = options_.budget_s,
                       .tuned = true},
                      kRanks);
     }

@@ -7,10 +7,14 @@
 
 namespace coconet::bench {
 
-absl::StatusOr<std::unique_ptr<TunedStep>> TunedStep::Make(Session& session, const Cell& cell) {
+absl::StatusOr<TunedProgram> TunedStep::Compile(Session& session, const Cell& cell) {
   WorkloadOptions options = kAdam;
   options.dtype = cell.dtype;
-  ASSIGN_OR_RETURN(TunedProgram program, session.Compile(MakeWorkload(cell.workload, options), SizesOf(cell)));
+  return session.Compile(MakeWorkload(cell.workload, options), SizesOf(cell));
+}
+
+absl::StatusOr<std::unique_ptr<TunedStep>> TunedStep::Make(Session& session, const Cell& cell) {
+  ASSIGN_OR_RETURN(TunedProgram program, Compile(session, cell));
   std::unique_ptr<TunedStep> made(new TunedStep(cell, std::move(program)));
   RETURN_IF_ERROR(made->Allocate(session));
   RETURN_IF_ERROR(made->Bind());

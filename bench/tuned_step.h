@@ -18,6 +18,8 @@ namespace coconet::bench {
 class TunedStep {
  public:
   /// Collective; tunes when the cache does not know the program.
+  static absl::StatusOr<TunedProgram> Compile(Session& session, const Cell& cell);
+  /// The same, and gets memory.
   static absl::StatusOr<std::unique_ptr<TunedStep>> Make(Session& session, const Cell& cell);
 
   /// As a training loop does it: the step number is set before each step.

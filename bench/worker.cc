@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "autotune/session.h"
 #include "bench/dispatch.h"
-#include "bench/training.h"
 #include "bench/tuned_step.h"
 #include "coconet/base/status.h"
 #include "jit/compiler.h"
@@ -45,9 +44,7 @@ absl::StatusOr<std::vector<Finding>> FirstStep(Rank& rank, const SessionOptions&
 absl::StatusOr<std::vector<Finding>> TuneOnce(Rank& rank, const SessionOptions& options, const Cell& cell,
                                               Clock::time_point start) {
   Session session(rank, options);
-  WorkloadOptions workload = kAdam;
-  workload.dtype = cell.dtype;
-  ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(MakeWorkload(cell.workload, workload), SizesOf(cell)));
+  ASSIGN_OR_RETURN(const TunedProgram tuned, TunedStep::Compile(session, cell));
   ASSIGN_OR_RETURN(Finding finding, Once(rank, cell, start));
   Finding variants = {.side = "variants", .cell = cell, .detail = absl::StrCat(tuned.variants().size())};
   Finding best = {.side = "variant", .cell = cell, .detail = Words(tuned.record().best)};
