@@ -87,9 +87,15 @@ absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& 
     return BoundSize(std::move(sizes));
   }
   std::vector<int64_t> sizes;
+  int number = 0;
   for (absl::string_view part : absl::StrSplit(text, ',')) {
-    ASSIGN_OR_RETURN(const int64_t size, ParseExtents(part));
-    sizes.push_back(size);
+    ++number;
+    const absl::StatusOr<int64_t> size = ParseExtents(part);
+    if (!size.ok()) {
+      const std::string where = absl::StrContains(text, ",") ? absl::StrCat(" as number ", number) : "";
+      return absl::InvalidArgumentError(absl::StrCat(size.status().message(), where));
+    }
+    sizes.push_back(*size);
   }
   const bool is_list = absl::StrContains(text, ",") || absl::StrContains(text, "x");
   return is_list ? BoundSize(std::move(sizes)) : BoundSize(sizes[0]);

@@ -69,8 +69,10 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
   ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(program));
   VariantSet set;
   int group = -1;
+  size_t admitted = 0;
   for (const Schedule& schedule : schedules) {
     if (admits && !admits(schedule)) continue;
+    ++admitted;
     const bool baseline = IsBaseline(schedule);
     const Config* previous = nullptr;
     const std::vector<Config> configs = Configs(schedule, space);
@@ -82,10 +84,14 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
     }
   }
   if (admits && set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
+  if (admitted == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("tune ", program.name, ": none of its ", schedules.size(), " schedules is wanted (SessionOptions::admits, --only); the first is \"",
+                                                   Describe(schedules.front()), "\", the last \"", Describe(schedules.back()), "\""));
+  }
   if (set.variants.empty() || set.baseline < 0) {
-    return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": none of its ", schedules.size(),
-                                                      " schedules", admits ? ", or of those that are wanted," : "", " can run on ", space.ranks, " ranks with sums in ",
-                                                      space.library ? "any" : "rank", " order"));
+    return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": none of ", admitted, " schedules",
+                                                      admitted < schedules.size() ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "",
+                                                      " can run on ", space.ranks, " ranks with sums in ", space.library ? "any" : "rank", " order"));
   }
   return set;
 }

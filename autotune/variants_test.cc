@@ -44,6 +44,14 @@ TEST(EnumerateVariants, GroupsShareScheduleAndProtocol) {
   }
 }
 
+TEST(EnumerateVariants, SaysWhyNoneIsLeft) {
+  const auto message = [](const ConfigSpace& space, const std::string& words) {
+    return std::string(EnumerateVariants(Adam(1000), space, [&](const Schedule& s) { return Describe(s) == words; }).status().message());
+  };
+  EXPECT_THAT(message({.ranks = 2}, "fused"), testing::HasSubstr(" schedules is wanted (SessionOptions::admits, --only); the first is \"AR; C\", the last \""));
+  EXPECT_THAT(message({.ranks = 2, .nodes = 2}, "fuse(AR, C)"), testing::StartsWith("tune adam: none of 1 schedules that are wanted, of "));
+}
+
 TEST(EnumerateVariants, SumsInRankOrderExcludeTheLibrary) {
   const absl::StatusOr<VariantSet> set = EnumerateVariants(Adam(1000), {.ranks = 2, .library = false});
   ASSERT_TRUE(set.ok()) << set.status();
