@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/worthwhile.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/lists.h"
@@ -62,17 +63,21 @@ std::vector<int64_t> FewOf(const std::vector<int64_t>& sizes, const TensorKinds&
   return few;
 }
 
+std::vector<Schedule> Those(std::vector<Schedule> schedules, const std::function<bool(const Schedule&)>& admits) {
+  if (admits) schedules.erase(std::remove_if(schedules.begin(), schedules.end(), [&](const Schedule& s) { return !admits(s); }), schedules.end());
+  return schedules;
+}
+
 }  // namespace
 
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const std::function<bool(const Schedule&)>& admits) {
-  ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(program));
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  std::vector<Schedule> wanted = Those(Worthwhile(schedules, space.ranks), admits);
+  if (wanted.empty()) wanted = Those(schedules, admits);
   VariantSet set;
   int group = -1;
-  size_t admitted = 0;
-  for (const Schedule& schedule : schedules) {
-    if (admits && !admits(schedule)) continue;
-    ++admitted;
+  for (const Schedule& schedule : wanted) {
     const bool baseline = IsBaseline(schedule);
     const Config* previous = nullptr;
     const std::vector<Config> configs = Configs(schedule, space);
@@ -84,13 +89,13 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
     }
   }
   if (admits && set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
-  if (admitted == 0) {
+  if (wanted.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("tune ", program.name, ": none of its ", schedules.size(), " schedules is wanted (SessionOptions::admits, --only); the first is \"",
                                                    Describe(schedules.front()), "\", the last \"", Describe(schedules.back()), "\""));
   }
   if (set.variants.empty() || set.baseline < 0) {
-    return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": none of ", admitted, " schedules",
-                                                      admitted < schedules.size() ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "",
+    return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": none of ", wanted.size(), " schedules",
+                                                      admits ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "",
                                                       " can run on ", space.ranks, " ranks with sums in ", space.library ? "any" : "rank", " order"));
   }
   return set;

@@ -22,7 +22,7 @@ struct Variant {
   int group = 0;
 };
 
-/// Everything to try for a program, simplest first: every schedule with every config.
+/// Everything to try for a program, simplest first: every schedule that its sizes leave worthwhile (worthwhile.h), with every config.
 struct VariantSet {
   std::vector<Variant> variants;
   /// The AllReduces as written, computations fused, plainest config: what a careful user has without us.
