@@ -4,13 +4,16 @@
 #include <array>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "coconet/chunks.h"
 #include "coconet/infer.h"
+#include "coconet/kernel_phases.h"
 #include "coconet/lists.h"
+#include "coconet/steps.h"
 #include "jit/pieces.h"
 #include "jit/units.h"
 
@@ -23,6 +26,8 @@ constexpr absl::string_view kOneShots[] = {"pull", "staged"};
 constexpr int64_t kMaxChunk = int64_t{1} << 30;
 constexpr int kMaxBlocks = 1024;
 constexpr int kMaxPieces = 256;
+/// Elements a rank: with a handful of tensors each, what a core's own cache holds, and its part of a shared one.
+constexpr int64_t kBatches[] = {int64_t{1} << 16, int64_t{1} << 19};
 /// Below this working set everything stays in cache, where bypassing it only costs.
 constexpr int64_t kStreamingBytes = 4 << 20;
 /// Up to here an operand is copied in less time than a wait takes.
@@ -44,6 +49,7 @@ struct Traits {
   bool chunk_flags = false;      // a kernel computes on what it gathered
   bool fused_all_reduce = false, unfused_all_reduce = false;
   bool sends = false;
+  bool folds_and_uses = false;  // a kernel of each tensor of a list folds it and goes on with the result
   int64_t all_reduce_bytes = 0;  // of the largest
   int64_t bytes = 0;
   int64_t elements = 0;
@@ -67,6 +73,23 @@ bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel, const std:
 
 Traits TraitsOf(const Schedule& s, int ranks);
 
+/// A kernel's nodes take what is added up over all tensors, computed in it.
+bool TotalsUp(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel) {
+  std::vector<NodeId> pending = kernel;
+  std::vector<bool> seen(g.size());
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    for (NodeId input : g.nodes[id].inputs) {
+      if (Is<Total>(g, input)) return true;
+      if (seen[input] || !types[input].shape.empty() || Communicates(g, input)) continue;
+      seen[input] = true;
+      pending.push_back(input);
+    }
+  }
+  return false;
+}
+
 /// Of all tensors of a list together.
 Traits TraitsOfList(const Schedule& s, int ranks) {
   const TensorKinds kinds = KindsOf(s.graph);
@@ -80,6 +103,7 @@ Traits TraitsOfList(const Schedule& s, int ranks) {
     bytes += kinds.count[k] * all.bytes;
     elements += kinds.count[k] * all.elements;
   }
+  all.folds_and_uses = WorksInBatches(s);
   all.library_possible = library_possible;
   all.all_reduce_bytes = all_reduce_bytes;
   all.bytes = bytes;
@@ -122,10 +146,21 @@ Traits TraitsOf(const Schedule& s, int ranks) {
 
 }  // namespace
 
+bool WorksInBatches(const Schedule& s) {
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
+  CC_CHECK(types.ok());
+  const std::vector<bool> each = EachNodes(s.graph);
+  return absl::c_any_of(s.kernels, [&](const std::vector<NodeId>& kernel) {
+    const bool folds = absl::c_any_of(kernel, [&](NodeId id) { return each[id] && FoldsAll(s.graph, *types, id); });
+    return folds && PhasesOf(s.graph, *types, kernel).phases.size() > 1 && !TotalsUp(s.graph, *types, kernel);
+  });
+}
+
 std::string Text(const Config& c) {
   return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk, " blocks=", c.blocks,
                       " stream=", kStreamings[static_cast<int>(c.streaming)],
-                      " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces));
+                      " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
+                      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch));
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -133,21 +168,24 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
     return absl::InvalidArgumentError(absl::StrCat("config \"", text, "\": ", what));
   };
   Config c;
-  std::vector<std::string> words = absl::StrSplit(text, ' ');
-  if (words.size() != 6 && words.size() != 7) {
-    return error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', and pieces=P where these are not 1");
-  }
+  const std::vector<std::string> words = absl::StrSplit(text, ' ');
+  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  const std::pair<absl::string_view, int> names[] = {{"vec", 1}, {"chunk", 2}, {"blocks", 3}, {"stream", 4}, {"one-shot", 5}, {"pieces", 6}};
-  std::array<std::string, 6> values;
-  for (const auto& [name, at] : names) {
-    if (at >= static_cast<int>(words.size())) continue;
-    const std::vector<std::string> pair = absl::StrSplit(words[at], absl::MaxSplits('=', 1));
-    if (pair.size() != 2 || pair[0] != name) return error(absl::StrCat("want ", name, "=... as word ", at + 1));
-    values[at - 1] = pair[1];
+  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch"};
+  constexpr size_t kAlways = 5;
+  std::array<std::string, std::size(kNames)> values;
+  size_t word = 1;
+  for (size_t at = 0; at < std::size(kNames); ++at) {
+    const std::vector<std::string> pair = word < words.size() ? absl::StrSplit(words[word], absl::MaxSplits('=', 1)) : std::vector<std::string>();
+    const bool named = pair.size() == 2 && pair[0] == kNames[at];
+    if (!named && at < kAlways) return word < words.size() ? error(absl::StrCat("want ", kNames[at], "=... as word ", word + 1)) : want;
+    if (!named) continue;
+    values[at] = pair[1];
+    ++word;
   }
+  if (word != words.size()) return want;
   if (!absl::SimpleAtoi(values[0], &c.vec)) return error("vec is no number");
   if (!absl::SimpleAtoi(values[1], &c.chunk)) return error("chunk is no number");
   if (!absl::SimpleAtoi(values[2], &c.blocks)) return error("blocks is no number");
@@ -157,7 +195,8 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   const int one_shot = Find(kOneShots, values[4]);
   if (one_shot < 0) return error("unknown one-shot; there are pull, staged");
   c.one_shot = static_cast<OneShot>(one_shot);
-  if (words.size() == 7 && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2)) return error("pieces is no number above 1");
+  if (!values[5].empty() && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2)) return error("pieces is no number above 1");
+  if (!values[6].empty() && (!absl::SimpleAtoi(values[6], &c.batch) || c.batch < 1)) return error("batch is no number above 0");
   return c;
 }
 
@@ -205,6 +244,10 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   }
   const int vec = std::max(space.vector_bytes / 4, 1);
   const std::vector<int> pieces = PieceCounts(s, t, space);
+  std::vector<int64_t> batches = {0};
+  for (int64_t batch : kBatches) {
+    if (t.folds_and_uses && t.elements / space.ranks > 2 * batch) batches.push_back(batch);
+  }
   std::vector<Config> configs;
   for (Protocol protocol : protocols) {
     const bool all_reduces = t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated);
@@ -215,9 +258,11 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
         for (Streaming streaming : streamings) {
           for (OneShot one_shot : one_shots) {
             for (int count : pieces) {
-              configs.push_back({protocol, vec, chunk, b, streaming, one_shot, count});
-              // Twice the loads in flight, where the memory is what a step waits for.
-              if (streaming != Streaming::kNone) configs.push_back({protocol, 2 * vec, chunk, b, streaming, one_shot, count});
+              for (int64_t batch : batches) {
+                configs.push_back({protocol, vec, chunk, b, streaming, one_shot, count, batch});
+                // Twice the loads in flight, where the memory is what a step waits for.
+                if (streaming != Streaming::kNone) configs.push_back({protocol, 2 * vec, chunk, b, streaming, one_shot, count, batch});
+              }
             }
           }
         }
@@ -239,11 +284,13 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   if (c.pieces < 1 || c.pieces > kMaxPieces || (c.pieces == 1) != s.overlaps.empty()) {
     return error(absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
   }
+  if (c.batch < 0) return error("want batch 0, or so many elements");
   if (!s.overlaps.empty() && c.one_shot == OneShot::kStaged) return error("an overlap has no staged one-shot");
   for (const std::vector<NodeId>& overlap : s.overlaps) {
     if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status(); !fit.ok()) return error(fit.message());
   }
   const Traits t = TraitsOf(s, space.ranks);
+  if (c.batch > 0 && !t.folds_and_uses) return error("want batch=0 where no kernel sums up each tensor of a list and goes on with the sums");
   if (space.nodes > 1 && (t.fused_collective || (c.protocol == Protocol::kGenerated && t.unfused_collective))) {
     return error("kernels do not reach the ranks of other nodes");
   }

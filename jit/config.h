@@ -31,7 +31,7 @@ enum class Streaming : uint8_t {
 };
 
 /// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull", with "pieces=4" behind where these
-/// are not 1, and parses back.
+/// are not 1 and "batch=131072" where that is not 0, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;          // elements a lane group handles at once; power of two, 1..64
@@ -40,6 +40,9 @@ struct Config {
   Streaming streaming = Streaming::kNone;
   OneShot one_shot = OneShot::kPull;
   int pieces = 1;        // that each overlap of the schedule is cut into; 1: none overlaps
+  /// Of a list's tensors: a kernel that sums up and then uses the sums takes so many of a rank's elements at a time, whole tensors or one, so that it finds
+  /// them still in its cache when it reads them again. 0: all of them.
+  int64_t batch = 0;
   bool operator==(const Config&) const = default;
 };
 
@@ -58,6 +61,9 @@ struct ConfigSpace {
 /// Every config that makes a distinct legal variant of `s`, deterministic, the plainest first. Never empty, except
 /// when the schedule needs what `space` excludes.
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
+
+/// Whether `batch` says something: a kernel of each tensor of a list folds it and goes over it again, and adds nothing up over tensors.
+bool WorksInBatches(const Schedule& s);
 
 /// OK when `config` is legal for `s` (range checks in 64 bits included): rows of a cache are checked with it.
 absl::Status Validate(const Config& config, const Schedule& s, const ConfigSpace& space);

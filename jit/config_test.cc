@@ -2,7 +2,10 @@
 
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
 
@@ -24,6 +27,10 @@ TEST(Config, PrintsAndParsesBack) {
   const Config config{Protocol::kGenerated, 8, 32768, 3, Streaming::kShared, OneShot::kPull};
   EXPECT_EQ(Text(config), "generated vec=8 chunk=32768 blocks=3 stream=shared one-shot=pull");
   EXPECT_EQ(ParseConfig(Text(config)).value(), config);
+  const Config more{.pieces = 4, .batch = 1000};
+  EXPECT_EQ(Text(more), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=4 batch=1000");
+  EXPECT_EQ(ParseConfig(Text(more)).value(), more);
+  EXPECT_EQ(ParseConfig(Text(Config{.batch = 7})).value(), Config{.batch = 7});
 }
 
 TEST(Config, RefusesWhatItDoesNotPrint) {
@@ -34,7 +41,10 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
   EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
             "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', and pieces=P where these are not 1");
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0");
+  for (const char* end : {"batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "pieces=2 pieces=2", "more"}) {
+    EXPECT_FALSE(ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end)).ok()) << end;
+  }
   EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
 }
 
@@ -53,6 +63,33 @@ TEST(Validate, RefusesALibraryThatSumsInAnyOrder) {
   EXPECT_EQ(Validate({}, Find(Adam(1024), "AR; fuse(C)"), in_order).message(),
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": library collectives do not sum in rank order");
   EXPECT_TRUE(Validate({}, Find(Adam(1024), "fuse(AR, C)"), in_order).ok());
+}
+
+Graph Listed(absl::string_view workload, std::vector<int64_t> sizes) {
+  return BindSizes(MakeWorkload(workload).value(), {{"N", std::move(sizes)}}).value();
+}
+
+TEST(Validate, RefusesBatchesOfWhatNeedsAllTensors) {
+  const ConfigSpace space{.ranks = 2};
+  const Config batches{.batch = 100};
+  const std::string fused = "fuse(RS, C, fold, AR, C, AG); slice m v";
+  EXPECT_TRUE(Validate(batches, Find(Listed("lamb", {100, 7}), fused), space).ok());
+  for (const Schedule& s : {Find(Listed("clip", {100, 7}), fused), Find(Listed("adam", {100, 7}), "fuse(RS, C, AG); slice m v"), Find(Adam(107), "AR; fuse(C)")}) {
+    EXPECT_EQ(Validate(batches, s, space).message(),
+              "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull batch=100\": want batch=0 where no kernel sums up each tensor of a "
+              "list and goes on with the sums");
+  }
+}
+
+TEST(Configs, TryBatchesOfListsThatDoNotFitInCache) {
+  const auto batches = [](const Graph& program) {
+    std::set<int64_t> tried;
+    for (const Config& config : Configs(Find(program, "fuse(RS, C, fold, AR, C, AG); slice m v"), {.ranks = 2})) tried.insert(config.batch);
+    return tried.size();
+  };
+  EXPECT_EQ(batches(Listed("lamb", {1 << 22, 1 << 20})), 3u);
+  EXPECT_EQ(batches(Listed("lamb", {1000, 10})), 1u);
+  EXPECT_EQ(batches(Listed("clip", {1 << 22, 1 << 20})), 1u);
 }
 
 TEST(Configs, AreDistinctAndLegalForEverySchedule) {

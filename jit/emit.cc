@@ -252,6 +252,7 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   EmittedKernel kernel = FinishedKernel(target_.ranks_per_node(), config_.vec, args_, body, bytes_);
   kernel.chunks = chunks_;
   kernel.totals = expressions_.has_totals();
+  kernel.rounds = rounds_ > 0;
   return kernel;
 }
 

@@ -23,6 +23,7 @@ struct EmittedKernel {
   int64_t bytes = 0;    // that rank 0 loads and stores; of one tensor
   int64_t chunks = 0;   // with flags; of one tensor
   bool totals = false;  // it adds something up over all tensors
+  bool rounds = false;  // it sums up, waits for the sums, and goes on
 };
 
 /// What a kernel is of: unit `unit` of `units`, step `step` of the plan.

@@ -57,7 +57,9 @@ class ListLowering {
   void AddLibraryCalls(int unit, bool of_tensors);
   void AddGemms(int unit, NodeId product, int tensor);
   absl::Status AddKernels(int unit, bool of_tensors);
-  absl::Status AddKernel(int unit, const std::vector<int>& kinds, int64_t chunks);
+  /// The tensors of the kinds, in groups of one launch each.
+  std::vector<std::vector<int>> Batches(int unit, const std::vector<int>& kinds, bool splits) const;
+  absl::Status AddKernel(int unit, const std::vector<int>& tensors, const std::vector<int64_t>& chunks_of_kind);
   void AddKernelSource(const EmittedKernel& kernel);
   void PlaceBuffers();
   int PlaceOf(int buffer, int tensor) const;
@@ -65,9 +67,6 @@ class ListLowering {
   Step Placed(Draft draft) const;
 
   Kind& KindOf(int tensor) { return *kinds_[kinds_of_.of[tensor]]; }
-  int Tensors(const std::vector<int>& kinds) const {
-    return std::accumulate(kinds.begin(), kinds.end(), 0, [&](int sum, int kind) { return sum + kinds_[kind]->tensors; });
-  }
 
   const Schedule& schedule_;
   const Config& config_;
@@ -147,14 +146,15 @@ void ListLowering::AddGemms(int unit, NodeId product, int tensor) {
 absl::Status ListLowering::AddKernels(int unit, bool of_tensors) {
   std::map<std::string, std::vector<int>> kinds_of_text;
   std::vector<std::string> texts;
-  int64_t chunks = 0;
-  bool totals = false;
+  std::vector<int64_t> chunks(kinds_.size());
+  bool totals = false, rounds = false;
   for (size_t k = 0; k < kinds_.size(); ++k) {
     BufferTable scratch = kinds_[k]->table;
     const KernelPlace at{kinds_[k]->units, unit, static_cast<int>(drafts_.size()), nullptr, tensors_};
     ASSIGN_OR_RETURN(const EmittedKernel kernel, EmitKernel(at, config_, target_, scratch));
     totals = totals || kernel.totals;
-    chunks += kernel.chunks * kinds_[k]->tensors;
+    rounds = rounds || kernel.rounds;
+    chunks[k] = kernel.chunks;
     if (!kinds_of_text.contains(kernel.symbol)) texts.push_back(kernel.symbol);
     kinds_of_text[kernel.symbol].push_back(static_cast<int>(k));
     if (!of_tensors && kernel.tensor_args.empty()) break;  // it is of no tensor
@@ -164,30 +164,60 @@ absl::Status ListLowering::AddKernels(int unit, bool of_tensors) {
                                                       kinds_of_.first[kinds_of_text[texts[1]][0]],
                                                       " needs another kernel than tensor 0, and one must add something up over all"));
   }
-  for (const std::string& text : texts) RETURN_IF_ERROR(AddKernel(unit, kinds_of_text[text], chunks));
+  for (const std::string& text : texts) {
+    for (const std::vector<int>& tensors : Batches(unit, kinds_of_text[text], of_tensors && rounds && !totals)) {
+      RETURN_IF_ERROR(AddKernel(unit, tensors, chunks));
+    }
+  }
   return absl::OkStatus();
 }
 
-absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& kinds, int64_t chunks) {
-  std::map<int, EmittedKernel> kernels;  // by kind
+std::vector<std::vector<int>> ListLowering::Batches(int unit, const std::vector<int>& kinds, bool splits) const {
+  std::vector<int64_t> elements(kinds_.size());  // of a rank
   for (int k : kinds) {
-    const KernelPlace at{kinds_[k]->units, unit, static_cast<int>(drafts_.size()), nullptr, Tensors(kinds), chunks};
-    ASSIGN_OR_RETURN(kernels[k], EmitKernel(at, config_, target_, kinds_[k]->table));
+    const Units& u = kinds_[k]->units;
+    for (NodeId id : u.units[unit].nodes) elements[k] = std::max(elements[k], NumElements(u.types[id].shape) / ranks_);
   }
-  const EmittedKernel& first = kernels[kinds[0]];
-  AddKernelSource(first);
-  const std::string label = LabelOf(schedule_.graph, kinds_[0]->units.units[unit]);
-  const bool of_tensors = absl::c_any_of(kinds_[0]->units.units[unit].nodes, [&](NodeId id) { return kinds_[0]->units.each[id]; });
-  Draft all{KernelStep{first.symbol, first.args, config_.blocks, label}, kinds_of_.first[kinds[0]]};
+  std::vector<std::vector<int>> batches;
+  int64_t in_batch = 0;
   for (int tensor = 0; tensor < tensors_; ++tensor) {
-    const auto kernel = kernels.find(kinds_of_.of[tensor]);
-    if (kernel == kernels.end()) continue;
-    if (of_tensors) lowered_.plan.bytes_per_rank += kernel->second.bytes;
+    const int kind = kinds_of_.of[tensor];
+    if (!absl::c_linear_search(kinds, kind)) continue;
+    const bool full = splits && config_.batch > 0 && in_batch + elements[kind] > config_.batch;
+    if (batches.empty() || full) {
+      batches.emplace_back();
+      in_batch = 0;
+    }
+    batches.back().push_back(tensor);
+    in_batch += elements[kind];
+  }
+  return batches;
+}
+
+absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& tensors, const std::vector<int64_t>& chunks_of_kind) {
+  int64_t chunks = 0;
+  for (int tensor : tensors) chunks += chunks_of_kind[kinds_of_.of[tensor]];
+  std::map<int, EmittedKernel> kernels;  // by kind
+  for (int tensor : tensors) {
+    const int kind = kinds_of_.of[tensor];
+    if (kernels.contains(kind)) continue;
+    const KernelPlace at{kinds_[kind]->units, unit, static_cast<int>(drafts_.size()), nullptr, static_cast<int>(tensors.size()), chunks};
+    ASSIGN_OR_RETURN(kernels[kind], EmitKernel(at, config_, target_, kinds_[kind]->table));
+  }
+  const EmittedKernel first = kernels[kinds_of_.of[tensors[0]]];
+  AddKernelSource(first);
+  const Units& units = kinds_[0]->units;
+  const std::string label = LabelOf(schedule_.graph, units.units[unit]);
+  const bool of_tensors = absl::c_any_of(units.units[unit].nodes, [&](NodeId id) { return units.each[id]; });
+  Draft all{KernelStep{first.symbol, first.args, config_.blocks, label}, tensors[0]};
+  for (int tensor : tensors) {
+    const EmittedKernel& kernel = kernels[kinds_of_.of[tensor]];
+    if (of_tensors) lowered_.plan.bytes_per_rank += kernel.bytes;
     if (!first.tensor_args.empty()) {
       all.rows.push_back(tensor);
-      std::get<KernelStep>(all.step).tensors.push_back(kernel->second.tensor_args);
+      std::get<KernelStep>(all.step).tensors.push_back(kernel.tensor_args);
     } else if (of_tensors) {
-      drafts_.push_back({KernelStep{first.symbol, kernel->second.args, config_.blocks, label}, tensor});  // a kernel without a table
+      drafts_.push_back({KernelStep{first.symbol, kernel.args, config_.blocks, label}, tensor});  // a kernel without a table
     }
   }
   if (!of_tensors) lowered_.plan.bytes_per_rank += first.bytes;

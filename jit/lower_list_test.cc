@@ -59,6 +59,15 @@ TEST(LowerList, MakesOneKernelOfAllTensorsOfAModel) {
   EXPECT_LT(metadata, data / 100);
 }
 
+TEST(LowerList, WorksInBatchesOfWholeTensors) {
+  const Graph lamb = BindSizes(MakeWorkload("lamb").value(), {{"N", {100, 60, 1000, 0, 40, 40, 40}}}).value();
+  const Schedule fused = Find(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v");
+  const Lowered lowered = Lower(fused, {.batch = 80}, 2).value();  // elements of a rank
+  const std::string kernel = "kernel fuse(AR, RS, C, AG) of ";
+  EXPECT_EQ(Outline(lowered.plan), absl::StrCat(kernel, "2; ", kernel, "1; ", kernel, "4; "));
+  EXPECT_EQ(lowered.source, Lower(fused, {}, 2)->source) << "one kernel serves batches of all sizes";
+}
+
 TEST(LowerList, HasLibraryCollectivesOfEachTensor) {
   const Graph g = Bound("input g : f32[N] local\nstate p : f32[N] replicated\nupdate(p, p + all_reduce(sum, g))\n", {{"N", {100, 0, 7}}});
   EXPECT_EQ(Outline(Lower(Find(g, "AR; C"), {}, 2)->plan), "AR of 100; AR of 7; kernel C of 3; ") << "an empty tensor needs none";

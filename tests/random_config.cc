@@ -29,6 +29,8 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
     config.pieces = pieces;
     config.one_shot = OneShot::kPull;
   }
+  const int64_t batch = Pick<int64_t>(random, {0, 1, 100, 3000});
+  if (WorksInBatches(schedule)) config.batch = batch;
   return config;
 }
 
