@@ -117,24 +117,27 @@ Traits TraitsOf(const Schedule& s, int ranks) {
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
   CC_CHECK(types.ok());
   const std::vector<std::vector<NodeId>> users = Users(s.graph);
-  std::vector<bool> fused(s.graph.size());
-  for (const std::vector<NodeId>& kernel : s.kernels) {
-    for (NodeId id : kernel) fused[id] = true;
-    t.chunk_flags = t.chunk_flags || UsesOwnGather(s.graph, kernel, users);
+  std::vector<int> kernel_of(s.graph.size(), -1);
+  for (size_t k = 0; k < s.kernels.size(); ++k) {
+    for (NodeId id : s.kernels[k]) kernel_of[id] = static_cast<int>(k);
+    t.chunk_flags = t.chunk_flags || UsesOwnGather(s.graph, s.kernels[k], users);
   }
   for (NodeId id = 0; id < s.graph.size(); ++id) {
+    const bool fused = kernel_of[id] >= 0;
     const TensorType& type = (*types)[id];
     const int64_t elements = NumElements(type.shape);
     t.elements = std::max(t.elements, elements);
     if (Is<Input>(s.graph, id) || Is<State>(s.graph, id)) t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
-    if (Is<AllReduce>(s.graph, id)) {
-      t.fused_all_reduce = t.fused_all_reduce || fused[id];
-      t.unfused_all_reduce = t.unfused_all_reduce || !fused[id];
+    const NodeId fold = FoldBelow(s.graph, *types, id);
+    const bool adds_own_fold = fused && fold >= 0 && kernel_of[fold] == kernel_of[id];  // as it meets the other ranks
+    if (Is<AllReduce>(s.graph, id) && !adds_own_fold) {
+      t.fused_all_reduce = t.fused_all_reduce || fused;
+      t.unfused_all_reduce = t.unfused_all_reduce || !fused;
       t.all_reduce_bytes = std::max(t.all_reduce_bytes, elements * static_cast<int64_t>(SizeOf(type.dtype)));
     }
     t.sends = t.sends || Is<Send>(s.graph, id);
-    t.fused_collective = t.fused_collective || (Communicates(s.graph, id) && fused[id]);
-    if (!Communicates(s.graph, id) || fused[id] || !IsKernelWork(s.graph, id)) continue;
+    t.fused_collective = t.fused_collective || (Communicates(s.graph, id) && fused);
+    if (!Communicates(s.graph, id) || fused || !IsKernelWork(s.graph, id)) continue;
     t.unfused_collective = true;
     const TensorType& sliced = Is<AllGather>(s.graph, id) ? (*types)[s.graph.nodes[id].inputs[0]] : type;
     if (sliced.layout.sliced()) {

@@ -117,6 +117,8 @@ TEST(Configs, StageSmallOperandsOfKernelsThatReduceThemWhole) {
   EXPECT_FALSE(stages(Adam(1024), "fuse(AR, C)", {.ranks = 1}));
   EXPECT_FALSE(stages(Adam(1024), "fuse(RS, C, AG); slice m v", {.ranks = 2}));
   EXPECT_FALSE(stages(Adam(1 << 20), "fuse(AR, C)", {.ranks = 2}));
+  const Graph lamb = BindSizes(MakeWorkload("lamb").value(), {{"N", 1024}}).value();
+  EXPECT_FALSE(stages(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v", {.ranks = 2})) << "sums of its own folds are in no operand";
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {
