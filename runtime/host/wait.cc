@@ -103,17 +103,6 @@ bool Dozer::Pause() {
   return true;
 }
 
-Unhurried::Unhurried() : was_prompt_(is_prompt) {
-  if (!was_prompt_) return;
-  const sched_param none{.sched_priority = 0};
-  sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);
-  is_prompt = false;
-}
-
-Unhurried::~Unhurried() {
-  if (was_prompt_) BecomePrompt();
-}
-
 void BecomePrompt() {
   const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_RR)};
   is_prompt = sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest) == 0;

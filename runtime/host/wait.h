@@ -93,18 +93,6 @@ inline bool Reached(unsigned flag, unsigned epoch) { return static_cast<int>(fla
 /// running. Threads that it makes are as all others.
 void BecomePrompt();
 
-/// While it lives, a prompt thread is as all others: for calls of libraries that may wait by spinning. Of other threads nothing changes.
-class Unhurried {
- public:
-  Unhurried();
-  ~Unhurried();
-  Unhurried(const Unhurried&) = delete;
-  Unhurried& operator=(const Unhurried&) = delete;
-
- private:
-  const bool was_prompt_;
-};
-
 /// Between threads of one process, where who waits must not disturb those who compute on the same core: sleeps until
 /// Publish, having polled `spins` times. Without a deadline: for threads whose own waits have one.
 void SleepUntilReached(const std::atomic<unsigned>& flag, unsigned epoch, unsigned spins);

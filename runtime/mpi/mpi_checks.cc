@@ -13,7 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/mpi/mpi_communicator.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
 #include "runtime/world.h"
@@ -40,45 +39,6 @@ absl::Status CheckTwoNodes(Rank& rank) {
   const Mesh& mesh = rank.mesh();
   if (rank.topology().nodes == 2 && rank.topology().ranks_per_node == 2) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
-}
-
-/// A rank whose library cuts everything into pieces, as for more elements than MPI can count.
-class InSmallPieces final : public Rank {
- public:
-  InSmallPieces(Rank& rank, std::unique_ptr<MpiOps> ops, Board board)
-      : rank_(rank),
-        library_(MPI_COMM_WORLD, GroupOf(rank.mesh(), Group::kStage, rank.rank()), std::move(ops),
-                 [](absl::string_view) { return absl::OkStatus(); }, /*limit=*/100,
-                 std::make_unique<MpiTraffic>(MPI_COMM_WORLD, 0, rank.rank(), 1, 60, board, [] {}), rank.rank(),
-                 Column(rank.mesh(), rank.rank())) {}
-  int rank() const override { return rank_.rank(); }
-  int size() const override { return rank_.size(); }
-  const Topology& topology() const override { return rank_.topology(); }
-  Exchange& exchange() override { return rank_.exchange(); }
-  const Mesh& mesh() const override { return rank_.mesh(); }
-  Communicator& library(Group group) override {
-    return group == Group::kAcross ? rank_.library(group) : library_;
-  }
-  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override {
-    return rank_.Allocate(bytes, symmetric);
-  }
-  absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override { return rank_.Load(path); }
-  absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
-                                                  absl::Span<Memory* const> buffers, double timeout_s) override {
-    return rank_.Bind(plan, module, buffers, timeout_s);
-  }
-  void Leave(const absl::Status& why) override { rank_.Leave(why); }
-
- private:
-  Rank& rank_;
-  MpiCommunicator library_;
-};
-
-absl::Status CheckPieces(Rank& rank) {
-  ASSIGN_OR_RETURN(std::unique_ptr<MpiOps> ops, MpiOps::Create());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> nobody_left, rank.Allocate(Board::Bytes(rank.size()), false));
-  InSmallPieces pieces(rank, std::move(ops), Board(nobody_left->own(), rank.size()));
-  return CheckCollectives(pieces);
 }
 
 bool IsLast(const Rank& rank) { return rank.rank() == rank.size() - 1; }
@@ -168,7 +128,6 @@ constexpr Check kChecks[] = {
     {"collectives", CheckCollectives, 60},
     {"two-nodes", CheckTwoNodes, 60},
     {"lanes", CheckCollectivesOnBothLanes, 60},
-    {"pieces", CheckPieces, 60},
     {"leave-exchange", LeaveExchange, 60},
     {"leave-library", LeaveLibrary, 60},
     {"leave-send", LeaveSend, 60},

@@ -5,11 +5,13 @@
 
 #include <array>
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "runtime/host/board.h"
 #include "runtime/host/host_rank.h"
+#include "runtime/host/memory.h"
 #include "runtime/host/wait.h"
 #include "runtime/mesh.h"
 
@@ -19,13 +21,10 @@ namespace coconet {
 struct MpiComms {
   MPI_Comm exchange = MPI_COMM_NULL;  // and farewells
   MPI_Comm traffic = MPI_COMM_NULL;   // point-to-point messages of all libraries, which have a tag each
-  std::array<MPI_Comm, kLanes> nodes = {MPI_COMM_NULL, MPI_COMM_NULL};  // by lane: of the ranks on this rank's node
 };
 
 /// Collective: those of all ranks.
 absl::Status DuplicateWorld(MpiComms& comms);
-/// Collective, after that: those of this rank's node.
-absl::Status SplitByNode(const Mesh& mesh, int rank, MpiComms& comms);
 /// Collective; not after a failure, when the peers may not come.
 void Free(MpiComms& comms);
 
@@ -37,10 +36,13 @@ struct LibrarySite {
   double timeout_s;
   WaitTerms terms;  // for ranks of this node
   const Board& board;
+  const std::vector<std::shared_ptr<Region>>& stages;  // StageBytes of each rank of the node, by world rank
   std::function<void()> listen;  // puts on the board what is heard from other nodes
 };
+/// What a rank shares with its node for that.
+int64_t StageBytes(const Mesh& mesh);
 /// By lane. A stage on one node is that node, and then nothing is across.
-absl::StatusOr<std::array<Libraries, kLanes>> MakeLibraries(const LibrarySite& site);
+std::array<Libraries, kLanes> MakeLibraries(const LibrarySite& site);
 
 }  // namespace coconet
 

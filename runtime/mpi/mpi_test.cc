@@ -94,12 +94,6 @@ TEST(MpiShapes, ThatTheRanksDoNotMakeAreRefused) {
   EXPECT_THAT(outcome.output, HasSubstr("INVALID_ARGUMENT: RunWorld: 3 ranks do not make 2 equal stages"));
 }
 
-TEST(MpiLibrary, CutsWhatMpiCannotCount) {
-  const Outcome outcome = RunMpi(Command(3, "pieces"));
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
-}
-
 TEST(MpiLanes, CommunicateAtOnce) {
   const Outcome outcome = RunMpi(Command(3, "lanes"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;

@@ -67,7 +67,6 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   const Members node = GroupOf(mesh, Group::kNode, rank);
   const WaitTerms terms = TermsFor(place.local_size, static_cast<int>(place.cores.size()), timeout_s);
   exchange.SetTerms(terms);
-  RETURN_IF_ERROR(SplitByNode(mesh, rank, comms));
 
   auto sharing = std::make_unique<MpiSharing>(exchange, rank, node);
   // One board a node, in the memory of its lowest rank; the others' share is idle.
@@ -77,7 +76,8 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   Board board = heard.Telling([&](const absl::Status& why) { farewells.Tell(why); });
   const auto listen = [&farewells, heard]() mutable { farewells.Listen(heard); };
   exchange.Watch(board, listen);
-  ASSIGN_OR_RETURN(auto libraries, MakeLibraries({comms, mesh, rank, timeout_s, terms, board, listen}));
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> stages, sharing->Share(StageBytes(mesh)));
+  auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, stages, listen});
   const std::vector<int> before = AllowedCores();
   if (pin) RunOn({place.core});
   absl::Status status;
