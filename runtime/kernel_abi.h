@@ -24,7 +24,7 @@ using HostKernel = void (*)(const void* params, int block, int blocks);
 struct WaitFailure {
   int peer;           // world rank whose flag did not come
   int step;           // index of the step in the plan
-  int slot;           // slot in the flag row (FlagSlots)
+  int slot;           // slot in the flag row (FlagSlots) of a kernel without rounds; of a round's flag, ~slot
   unsigned expected;  // epoch
   unsigned found;
 };

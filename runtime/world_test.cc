@@ -56,7 +56,7 @@ TEST(RunWorld, WaitsAsLongAsItIsTold) {
                        if (rank.rank() == 1) usleep(300000);
                        return rank.exchange().Barrier();
                      }),
-            absl::DeadlineExceededError("exchange on rank 0: waited 0.1 s for rank 1; it may be dead or behind; "
+            absl::DeadlineExceededError("exchange on rank 0: waited 0.1 s for rank 1; rank 1 may be dead or behind; "
                                         "COCONET_TIMEOUT sets the deadline"));
 }
 

@@ -64,7 +64,7 @@ CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Ind
   const int slot = FlagSlots::Chunk(grid.GridSize(), s.rounds, id);
   bool ok = true;
   if (grid.ThreadId() == 0)
-    ok = WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
+    ok = WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, FlagSlots::Chunk(grid.GridSize(), 0, id));
   return grid.SyncAnd(ok);
 }
 /// What this block left before (folds.h) is there for all blocks of this rank, or of all ranks; returns when the same holds of theirs.
@@ -80,7 +80,7 @@ CC_DEVICE bool Meet(const Sync<kRanks>& s, const Grid& grid, int round, bool all
     for (int k = grid.ThreadId(); k < others; k += grid.BlockSize()) {
       const int r = k / grid.GridSize(), block = k % grid.GridSize();
       if ((!all_ranks && r != s.rank) || (SharesCore(s.control, r) && r != s.rank) != (pass == 0)) continue;
-      ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot + block, s.epoch, r, s.step, slot + block);
+      ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot + block, s.epoch, r, s.step, ~(slot + block));
     }
   }
   return grid.SyncAnd(ok);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/plan.h"
 
 namespace coconet {
 
@@ -18,9 +17,8 @@ struct Board::Notice {
   enum State : int { kHere, kFinished, kLeaving, kLeft };
   alignas(64) std::atomic<int> state;
   char why[1020];
-  struct alignas(64) Counter {
-    std::atomic<unsigned> value;
-  } arrivals[kLanes];
+  alignas(64) std::atomic<unsigned> arrivals;
+  std::atomic<int> awaited;  // 1 + the rank; 0: none
 };
 
 int64_t Board::Bytes(int ranks) { return sizeof(Header) + ranks * sizeof(Notice); }
@@ -38,7 +36,19 @@ Board Board::Telling(std::function<void(const absl::Status&)> tell) const {
   return telling;
 }
 
-std::atomic<unsigned>& Board::arrivals(int rank, int lane) { return notices_[rank].arrivals[lane].value; }
+std::atomic<unsigned>& Board::arrivals(int rank) { return notices_[rank].arrivals; }
+
+void Board::NoteWait(int rank, int peer) { notices_[rank].awaited.store(1 + peer, std::memory_order_relaxed); }
+
+int Board::Suspect(int rank, int peer) const {
+  int suspect = peer;
+  for (int hops = 0; hops < ranks_; ++hops) {
+    const int next = notices_[suspect].awaited.load(std::memory_order_relaxed) - 1;
+    if (next < 0 || next == rank || next == suspect) break;
+    suspect = next;
+  }
+  return suspect;
+}
 
 void Board::Leave(int rank, const absl::Status& why) {
   Notice& notice = notices_[rank];
@@ -86,21 +96,30 @@ absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what) 
 
 absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer, const std::atomic<unsigned>& flag,
                        unsigned epoch, absl::string_view what) {
-  const WaitEnd end = WaitUntil(
-      terms, [&] { return Reached(flag.load(std::memory_order_acquire), epoch); }, [&] { return board.InVain(peer); });
+  const auto in_vain = [&] {
+    board.NoteWait(rank, peer);
+    return board.InVain(peer);
+  };
+  const WaitEnd end = WaitUntil(terms, [&] { return Reached(flag.load(std::memory_order_acquire), epoch); }, in_vain);
+  board.NoteWait(rank, -1);
   if (end == WaitEnd::kReady) return absl::OkStatus();
   const std::string where = absl::StrCat(what, " on rank ", rank, ": ");
   const absl::Status failure =
       end == WaitEnd::kInVain
           ? absl::AbortedError(absl::StrCat(where, board.Gone(peer).message()))
           : absl::DeadlineExceededError(
-                absl::StrCat(where, WaitedFor(terms.timeout_ns, peer), "; it ", kDeadlineAdvice));
+                absl::StrCat(where, WaitedFor(terms.timeout_ns, peer), MayBeDead(peer, board.Suspect(rank, peer))));
   board.Leave(rank, failure);
   return failure;
 }
 
 std::string WaitedFor(int64_t timeout_ns, int peer) {
   return absl::StrCat("waited ", timeout_ns * 1e-9, " s for rank ", peer);
+}
+
+std::string MayBeDead(int peer, int suspect) {
+  return absl::StrCat(suspect == peer ? "" : absl::StrCat("; rank ", peer, " waits for rank ", suspect), "; rank ", suspect, " ",
+                      kDeadlineAdvice);
 }
 
 }  // namespace coconet

@@ -25,8 +25,14 @@ class Board {
   /// This view, which also calls `tell` when a rank leaves by it, or by a copy of it.
   Board Telling(std::function<void(const absl::Status&)> tell) const;
 
-  /// A counter of each rank's own and for each lane, for rounds in which all must have come before any goes on.
-  std::atomic<unsigned>& arrivals(int rank, int lane);
+  /// A counter of each rank's own: how often it has come to something that all do together.
+  std::atomic<unsigned>& arrivals(int rank);
+
+  /// `rank` waits for `peer`, or, for -1, no more; said again and again, since one of its threads may say so of one peer while another waits
+  /// for the next.
+  void NoteWait(int rank, int peer);
+  /// For whom `rank`, which waits for `peer`, waits in truth: `peer`, unless that waits for somebody, too, and so on.
+  int Suspect(int rank, int peer) const;
 
   /// `rank` gives up; the first reason a rank has is the one that stays.
   void Leave(int rank, const absl::Status& why);
@@ -62,6 +68,8 @@ absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
 
 /// "waited 60 s for rank 0"
 std::string WaitedFor(int64_t timeout_ns, int peer);
+/// After that: "; rank 0 may be dead or behind ...", of a suspect that the peer waits for, too: "; rank 0 waits for rank 1; rank 1 may ...".
+std::string MayBeDead(int peer, int suspect);
 inline constexpr absl::string_view kDeadlineAdvice = "may be dead or behind; COCONET_TIMEOUT sets the deadline";
 
 }  // namespace coconet

@@ -13,6 +13,7 @@ void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
   if (control.claimed.exchange(true)) return;
   control.failure = failure;
   control.end = end;
+  control.suspect = end == WaitEnd::kDeadline ? control.board->Suspect(control.rank, failure.peer) : failure.peer;
   unsigned running = 0;
   __atomic_compare_exchange_n(&control.abort, &running, 1 + control.rank, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
@@ -22,9 +23,13 @@ bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int
   HostControl& control = static_cast<HostControl&>(*kernels);
   const int peer = control.first_of_node + local_peer;
   const auto found = [&] { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); };
-  const WaitEnd end = WaitUntil(
-      {.spins = 0, .timeout_ns = static_cast<int64_t>(control.timeout_ns)}, [&] { return Reached(found(), expected); },
-      [&] { return __atomic_load_n(&control.abort, __ATOMIC_ACQUIRE) != 0 || control.board->InVain(peer); });
+  const auto in_vain = [&] {
+    control.board->NoteWait(control.rank, peer);
+    return __atomic_load_n(&control.abort, __ATOMIC_ACQUIRE) != 0 || control.board->InVain(peer);
+  };
+  const WaitEnd end = WaitUntil({.spins = 0, .timeout_ns = static_cast<int64_t>(control.timeout_ns)},
+                                [&] { return Reached(found(), expected); }, in_vain);
+  control.board->NoteWait(control.rank, -1);
   if (end == WaitEnd::kReady) return true;
   Record(control, end, {.peer = peer, .step = step, .slot = slot, .expected = expected, .found = found()});
   return false;
@@ -35,11 +40,15 @@ const KernelStep* KernelAt(const Plan& plan, int step) {
   return std::get_if<KernelStep>(&plan.steps[step]);
 }
 
-/// The slot as FlagSlots lays it out: "enter[0]".
+/// The flag as FlagSlots has it: "enter[0]".
 std::string FlagName(const Plan& plan, const WaitFailure& failure) {
   const KernelStep* kernel = KernelAt(plan, failure.step);
   if (kernel == nullptr) return absl::StrCat("slot ", failure.slot);
   const int blocks = kernel->blocks;
+  if (failure.slot < 0) {
+    const int slot = ~failure.slot - FlagSlots::Round(blocks, 0, 0);
+    return absl::StrCat("round ", slot / blocks, "[", slot % blocks, "]");
+  }
   if (failure.slot < blocks) return absl::StrCat("enter[", failure.slot, "]");
   if (failure.slot < 2 * blocks) return absl::StrCat("done[", failure.slot - blocks, "]");
   return absl::StrCat("chunk[", failure.slot - 2 * blocks, "]");
@@ -47,7 +56,7 @@ std::string FlagName(const Plan& plan, const WaitFailure& failure) {
 
 }  // namespace
 
-void Open(HostControl& control, int rank, int first_of_node, const Board& board, const WaitTerms& terms,
+void Open(HostControl& control, int rank, int first_of_node, Board& board, const WaitTerms& terms,
           const unsigned char* near) {
   new (&control) HostControl();
   control.spins = terms.spins;
@@ -67,16 +76,13 @@ absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board,
   const WaitFailure& failure = control.failure;
   const std::string where = StepName(plan, failure.step, rank);
   const absl::Status left = board.Left();
-  switch (control.end) {
-    case WaitEnd::kReady: return WithContext(left.ok() ? absl::AbortedError("failed") : left, where);
-    case WaitEnd::kInVain: return absl::AbortedError(absl::StrCat(where, ": ", board.Gone(failure.peer).message()));
-    case WaitEnd::kDeadline:
-      return absl::DeadlineExceededError(absl::StrCat(
-          where, ": ", WaitedFor(static_cast<int64_t>(control.timeout_ns), failure.peer), ", flag ",
-          FlagName(plan, failure), ": want epoch ", failure.expected, ", found ", failure.found, "; rank ",
-          failure.peer, " ", kDeadlineAdvice));
+  if (control.end == WaitEnd::kReady) return WithContext(left.ok() ? absl::AbortedError("failed") : left, where);
+  const std::string flag = absl::StrCat(", flag ", FlagName(plan, failure), ": want epoch ", failure.expected, ", found ", failure.found);
+  if (control.end == WaitEnd::kInVain) {
+    return absl::AbortedError(absl::StrCat(where, ": waited for rank ", failure.peer, flag, "; ", board.Gone(failure.peer).message()));
   }
-  CC_CHECK(false);
+  return absl::DeadlineExceededError(absl::StrCat(where, ": ", WaitedFor(static_cast<int64_t>(control.timeout_ns), failure.peer), flag,
+                                                  MayBeDead(failure.peer, control.suspect)));
 }
 
 std::string StepName(const Plan& plan, int step, int rank) {

@@ -16,14 +16,15 @@ namespace coconet {
 struct HostControl : Control {
   alignas(64) std::atomic<bool> claimed;  // somebody is writing `failure` and `end`
   WaitEnd end;                            // how the wait that failed ended; kReady: not a wait, a step failed
+  int suspect;                            // world rank that the wait's peer waited for, if for any, else the peer
   int rank;
   int first_of_node;  // world rank of the peer that kernels call 0
-  const Board* board;
+  Board* board;
 };
 
 /// Prepares zero-filled memory for the kernels of one rank, whose node begins with `first_of_node`. `near`, as in Control,
 /// must outlive its use.
-void Open(HostControl& control, int rank, int first_of_node, const Board& board, const WaitTerms& terms,
+void Open(HostControl& control, int rank, int first_of_node, Board& board, const WaitTerms& terms,
           const unsigned char* near);
 
 /// `step` failed on this rank: its peers, and its other lane, shall give up too. Does nothing once a wait has.

@@ -122,7 +122,8 @@ TEST(ThreadWorldFailure, EndsWaitsOfAllKindsAtOnce) {
               testing::ElementsAre("ABORTED: AllReduce on rank 0: rank 1 left: DATA_LOSS: bad page",
                                    "DATA_LOSS: bad page"));
   EXPECT_THAT(Outcomes(2, 60, [&](Rank& rank) { return LeaveOthersInAStep(rank, error); }),
-              testing::ElementsAre("ABORTED: step 0 \"one-shot sum\" on rank 0: rank 1 left: DATA_LOSS: bad page",
+              testing::ElementsAre("ABORTED: step 0 \"one-shot sum\" on rank 0: waited for rank 1, flag enter[0]: want epoch 1, found 0; "
+                                   "rank 1 left: DATA_LOSS: bad page",
                                    "DATA_LOSS: bad page"));
 }
 
@@ -159,7 +160,7 @@ TEST(ThreadWorldFailure, ReachesTheRankThatComesAfterTheDeadline) {
     return rank.exchange().Barrier();
   });
   const std::string reason =
-      "exchange on rank 0: waited 0.2 s for rank 1; it may be dead or behind; COCONET_TIMEOUT sets the deadline";
+      "exchange on rank 0: waited 0.2 s for rank 1; rank 1 may be dead or behind; COCONET_TIMEOUT sets the deadline";
   EXPECT_THAT(outcomes, testing::ElementsAre("DEADLINE_EXCEEDED: " + reason,
                                              "ABORTED: exchange on rank 1: rank 0 left: DEADLINE_EXCEEDED: " + reason));
 }

@@ -41,6 +41,8 @@ absl::Status CheckTwoNodes(Rank& rank) {
   return absl::InternalError(absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
 }
 
+constexpr unsigned kSleepSeconds = 4;  // the deadline is 1
+
 bool IsLast(const Rank& rank) { return rank.rank() == rank.size() - 1; }
 
 /// The last rank returns an error while the others wait for it in the exchange.
@@ -110,6 +112,24 @@ absl::Status DieInStep(Rank& rank) {
   });
 }
 
+/// The last rank comes long after the deadline.
+absl::Status SleepOutsideExchange(Rank& rank) {
+  if (IsLast(rank)) sleep(kSleepSeconds);
+  return rank.exchange().Barrier();
+}
+
+absl::Status SleepOutsideLibrary(Rank& rank) {
+  float x = 1;
+  if (IsLast(rank)) sleep(kSleepSeconds);
+  return rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum);
+}
+
+absl::Status SleepOutsideSend(Rank& rank) {
+  float x = 1, y = 0;
+  if (IsLast(rank)) sleep(kSleepSeconds);
+  while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
+}
+
 /// Holds shared memory until it is killed, and says which process does.
 absl::Status Hold(Rank& rank) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory, rank.Allocate(int64_t{8} << 20, true));
@@ -133,11 +153,14 @@ constexpr Check kChecks[] = {
     {"leave-send", LeaveSend, 60},
     {"leave-step", LeaveStep, 60},
     {"leave-lanes", LeaveLanes, 60},
-    {"die-exchange", DieOutsideExchange, 1},
-    {"die-library", DieOutsideLibrary, 1},
-    {"die-in-library", DieInsideLibrary, 1},
-    {"die-send", DieOutsideSend, 1},
-    {"die-step", DieInStep, 1},
+    {"die-exchange", DieOutsideExchange, 60},
+    {"die-library", DieOutsideLibrary, 60},
+    {"die-in-library", DieInsideLibrary, 60},
+    {"die-send", DieOutsideSend, 60},
+    {"die-step", DieInStep, 60},
+    {"sleep-exchange", SleepOutsideExchange, 1},
+    {"sleep-library", SleepOutsideLibrary, 1},
+    {"sleep-send", SleepOutsideSend, 1},
     {"hold", Hold, 60},
 };
 

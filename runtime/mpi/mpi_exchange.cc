@@ -20,11 +20,16 @@ struct Envelope {
   char text[kRoom];
 };
 
+WaitTerms LongerBy(const WaitTerms& terms) { return {.spins = 0, .timeout_ns = terms.timeout_ns / kGrace}; }
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> MpiExchange::AllGather(absl::string_view mine) {
   RETURN_IF_ERROR(first_error_);
-  if (board_.has_value()) RETURN_IF_ERROR(CheckAllHere(*board_, rank_, "exchange"));
+  if (board_.has_value()) {
+    RETURN_IF_ERROR(CheckAllHere(*board_, rank_, "exchange"));
+    board_->arrivals(rank_).fetch_add(1, std::memory_order_release);
+  }
   auto round = std::make_unique<Round>();
   absl::StatusOr<std::vector<std::string>> all = Gather(mine, *round);
   if (all.ok()) return all;
@@ -88,24 +93,33 @@ absl::Status MpiExchange::GatherLetters(absl::string_view mine, const std::vecto
 absl::Status MpiExchange::Await(Round& round) {
   absl::Status status;
   int done = 0;
-  const WaitEnd end = WaitUntil(
-      terms_,
-      [&] {
-        status = ToStatus(MPI_Test(&round.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        return done != 0 || !status.ok();
-      },
-      [&] {
-        listen_();
-        return board_.has_value() && !board_->Left().ok();
-      });
-  switch (end) {
-    case WaitEnd::kReady: return status;
-    case WaitEnd::kInVain: return board_->Left();
-    case WaitEnd::kDeadline:
-      return absl::DeadlineExceededError(
-          absl::StrCat("waited ", terms_.timeout_ns * 1e-9, " s for the other ranks; one ", kDeadlineAdvice));
+  const auto ready = [&] {
+    status = ToStatus(MPI_Test(&round.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    return done != 0 || !status.ok();
+  };
+  const auto in_vain = [&] {
+    listen_();
+    return board_.has_value() && !board_->Left().ok();
+  };
+  WaitEnd end = WaitUntil(terms_, ready, in_vain);
+  // Who waits on another node for the same rank knows better which it is, and may tell.
+  if (end == WaitEnd::kDeadline && AbsentHere() < 0) end = WaitUntil(LongerBy(terms_), ready, in_vain);
+  if (end == WaitEnd::kReady) return status;
+  if (end == WaitEnd::kInVain) return board_->Left();
+  if (const int absent = AbsentHere(); absent >= 0) {
+    return absl::DeadlineExceededError(absl::StrCat(WaitedFor(terms_.timeout_ns, absent), MayBeDead(absent, absent)));
   }
-  CC_CHECK(false);
+  return absl::DeadlineExceededError(
+      absl::StrCat("waited ", terms_.timeout_ns * 1e-9, " s for ranks of other nodes; one ", kDeadlineAdvice));
+}
+
+int MpiExchange::AbsentHere() {
+  if (!board_.has_value()) return -1;
+  const unsigned mine = board_->arrivals(rank_).load(std::memory_order_acquire);
+  for (int i = 0; i < node_.size; ++i) {
+    if (!Reached(board_->arrivals(node_.Rank(i)).load(std::memory_order_acquire), mine)) return node_.Rank(i);
+  }
+  return -1;
 }
 
 }  // namespace coconet

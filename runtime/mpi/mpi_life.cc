@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
@@ -60,6 +61,8 @@ absl::Status BeginMpi(double timeout_s) {
   std::atexit(EndMpi);
   return absl::OkStatus();
 }
+
+void HastenEnd(double timeout_s) { TheEnding().timeout_s = std::min(TheEnding().timeout_s, timeout_s); }
 
 absl::Status MeetAll(double timeout_s) {
   if (AllCome(MPI_COMM_WORLD, timeout_s)) return absl::OkStatus();

@@ -1,5 +1,7 @@
 #include "runtime/mpi/mpi_place.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -40,12 +42,14 @@ absl::StatusOr<Place> FindPlace(MPI_Comm comm, Exchange& exchange, int rank) {
   Place place;
   ASSIGN_OR_RETURN(const int machine, LowestRankOnMachine(comm, rank));
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   exchange.AllGather(absl::StrCat(machine, ":", absl::StrJoin(AllowedCores(), ","))));
+                   exchange.AllGather(absl::StrCat(machine, ",", getpid(), ":", absl::StrJoin(AllowedCores(), ","))));
   std::vector<std::vector<int>> masks;
   for (size_t peer = 0; peer < all.size(); ++peer) {
     const std::pair<std::string, std::string> fields = absl::StrSplit(all[peer], ':');
-    place.machines.push_back(ParseNumbers(fields.first)[0]);
-    if (place.machines.back() != machine) continue;
+    const std::vector<int> who = ParseNumbers(fields.first);
+    place.machines.push_back(who[0]);
+    place.pids.push_back(who[0] == machine && static_cast<int>(peer) != rank ? who[1] : 0);
+    if (who[0] != machine) continue;
     if (static_cast<int>(peer) == rank) place.local_rank = static_cast<int>(masks.size());
     masks.push_back(ParseNumbers(fields.second));
   }

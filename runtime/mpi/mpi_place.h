@@ -2,6 +2,7 @@
 #define COCONET_RUNTIME_MPI_MPI_PLACE_H_
 
 #include <mpi.h>
+#include <sys/types.h>
 
 #include <vector>
 
@@ -15,6 +16,7 @@ struct Place {
   int local_rank = 0;              // among the ranks of this machine
   int local_size = 1;
   std::vector<int> machines = {};  // of each rank: the lowest rank on its machine
+  std::vector<pid_t> pids = {};    // of each rank: its process, 0 on other machines and for this rank
   std::vector<int> cores = {};     // that the ranks of this machine may run on; first those that they have as their own
   int core = 0;                    // this rank's own
 };

@@ -154,38 +154,62 @@ TEST_P(MpiLeaveApart, EndsTheOthersWaitsAtOnce) {
   EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
 }
 
-class MpiDeathApart : public testing::TestWithParam<Apart> {};
-INSTANTIATE_TEST_SUITE_P(In, MpiDeathApart,
-                         testing::Values(Apart{"die-exchange", {4, 1, 2}}, Apart{"die-library", {4, 1, 2}},
-                                         Apart{"die-in-library", {4, 1, 2}}, Apart{"die-send", {4, 2, 2}}),
-                         Name);
-
-TEST_P(MpiDeathApart, IsAnErrorOfTheOthersAtTheDeadline) {
-  const Outcome outcome = RunMpi(Command(4, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
-  ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
-  EXPECT_THAT(outcome.lines, Contains(HasSubstr("DEADLINE_EXCEEDED: "))) << outcome.output;
-  for (const std::string& line : outcome.lines) EXPECT_THAT(line, HasSubstr("waited 1 s for ")) << outcome.output;
-  EXPECT_LT(outcome.seconds, 15);
+/// A rank that dies, or comes too late, in worlds of all shapes.
+class MpiFault : public testing::TestWithParam<Apart> {};
+std::string FaultName(const testing::TestParamInfo<Apart>& info) {
+  const Shape& shape = info.param.shape;
+  return absl::StrCat(Name(info), "_", shape.ranks, "x", shape.stages, "x", shape.nodes);
 }
 
-class MpiDeath : public testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(In, MpiDeath, testing::Values("exchange", "library", "step"));
-
-TEST_P(MpiDeath, IsAnErrorOfTheOthersAtTheDeadline) {
-  const Outcome outcome = RunMpi(Command(3, absl::StrCat("die-", GetParam()), "--enable-recovery"));
-  ASSERT_THAT(outcome.lines, SizeIs(2)) << outcome.output;  // of the survivors
-  EXPECT_THAT(outcome.lines, Contains(HasSubstr("DEADLINE_EXCEEDED: "))) << outcome.output;
-  for (const std::string& line : outcome.lines) EXPECT_THAT(line, HasSubstr("waited 1 s for ")) << outcome.output;
-  EXPECT_LT(outcome.seconds, 15);
+std::vector<Apart> Faults(absl::string_view kind) {
+  static auto& names = *new std::vector<std::string>();  // that the parameters point to
+  names.reserve(100);
+  const auto check = [&](absl::string_view of) { return names.emplace_back(absl::StrCat(kind, "-", of)).c_str(); };
+  std::vector<Apart> faults;
+  for (const Shape& shape : {Shape{3, 1, 0}, Shape{4, 1, 2}, Shape{4, 1, 4}}) {
+    for (const char* of : {"exchange", "library"}) faults.push_back({check(of), shape});
+  }
+  faults.push_back({check("send"), {4, 2, 2}});
+  return faults;
 }
 
-TEST(MpiDeath, InAStepNamesTheDeadRankAndItsFlag) {
+class MpiDeath : public MpiFault {};
+INSTANTIATE_TEST_SUITE_P(In, MpiDeath, testing::ValuesIn(Faults("die")), FaultName);
+INSTANTIATE_TEST_SUITE_P(InMidst, MpiDeath,
+                         testing::Values(Apart{"die-in-library", {3, 1, 0}}, Apart{"die-in-library", {4, 1, 2}}, Apart{"die-step", {3, 1, 0}}),
+                         FaultName);
+
+TEST_P(MpiDeath, IsAnErrorOfTheOthersAtOnceWhichNamesTheDead) {
+  const int dead = GetParam().shape.ranks - 1;
+  const Outcome outcome = RunMpi(Command(dead + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
+  ASSERT_THAT(outcome.lines, SizeIs(dead)) << outcome.output;  // of the survivors
+  const std::string reason = absl::StrCat("rank ", dead, " left: UNAVAILABLE: its process ended");
+  EXPECT_THAT(outcome.lines, Each(HasSubstr(reason))) << outcome.output;
+  EXPECT_LT(outcome.seconds, 40);  // the deadline is 60 s
+}
+
+TEST(MpiDeathInAStep, NamesTheDeadRankAndItsFlag) {
   const Outcome outcome = RunMpi(Command(2, "die-step", "--enable-recovery"));
   EXPECT_THAT(outcome.lines,
-              testing::ElementsAre("rank 0: DEADLINE_EXCEEDED: step 0 \"one-shot sum\" on rank 0: waited 1 s for rank "
-                                   "1, flag enter[0]: want epoch 51, found 50; rank 1 may be dead or behind; "
-                                   "COCONET_TIMEOUT sets the deadline"))
+              testing::ElementsAre("rank 0: ABORTED: step 0 \"one-shot sum\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
+                                   "found 50; rank 1 left: UNAVAILABLE: its process ended"))
       << outcome.output;
+}
+
+class MpiSleep : public MpiFault {};
+INSTANTIATE_TEST_SUITE_P(In, MpiSleep, testing::ValuesIn(Faults("sleep")), FaultName);
+
+TEST_P(MpiSleep, BeyondTheDeadlineIsAnErrorOfAllWhichNamesTheSleeper) {
+  const int late = GetParam().shape.ranks - 1;
+  const Outcome outcome = RunMpi(Command(late + 1, GetParam().check + Arguments(GetParam().shape)));
+  ASSERT_THAT(outcome.lines, SizeIs(late + 1)) << outcome.output;
+  EXPECT_THAT(outcome.lines[late], HasSubstr("ABORTED: ")) << outcome.output;
+  const std::vector<std::string> others(outcome.lines.begin(), outcome.lines.begin() + late);
+  const bool apart = std::string(GetParam().check) == "sleep-exchange" && GetParam().shape.nodes == GetParam().shape.ranks;
+  EXPECT_THAT(others, Contains(HasSubstr("DEADLINE_EXCEEDED: "))) << outcome.output;
+  EXPECT_THAT(others, Each(HasSubstr(apart ? "waited 1 s for ranks of other nodes" : absl::StrCat("waited 1 s for rank ", late))))
+      << outcome.output;
+  EXPECT_LT(outcome.seconds, 30);
 }
 
 /// Processes that map or hold our shared memory.
@@ -201,7 +225,7 @@ std::vector<std::string> HoldersOfOurMemory() {
   return holders;
 }
 
-TEST(MpiDeath, OfAllLeavesNoMemoryBehind) {
+TEST(MpiDeathOfAll, LeavesNoMemoryBehind) {
   FILE* pipe = popen(Command(2, "hold").c_str(), "r");
   std::vector<std::string> pids;
   std::array<char, 256> line;

@@ -143,7 +143,7 @@ absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Ta
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
   Course course(*this, streams);
-  Dozer dozer(timeout_ns_);
+  Dozer dozer(timeout_ns_ + timeout_ns_ / kGrace);
   while (!course.done()) {
     bool moved = false;
     if (absl::Status status = course.Advance(take, moved); !status.ok()) return Failed(what, status);
@@ -154,8 +154,8 @@ absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Ta
     listen_();
     if (absl::Status left = board_.Left(); !left.ok()) return Failed(what, left);
     if (dozer.Pause()) continue;
-    return Failed(what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(timeout_ns_, course.PeerAwaited()), "; it ",
-                                                                 kDeadlineAdvice)));
+    const int peer = course.PeerAwaited();
+    return Failed(what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(timeout_ns_, peer), MayBeDead(peer, peer))));
   }
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include "coconet/base/status.h"
 #include "runtime/host/cpu.h"
 #include "runtime/host/host_rank.h"
+#include "runtime/mpi/death_watch.h"
 #include "runtime/mpi/mpi_exchange.h"
 #include "runtime/mpi/mpi_farewells.h"
 #include "runtime/mpi/mpi_libraries.h"
@@ -19,6 +20,8 @@
 
 namespace coconet {
 namespace {
+
+constexpr double kEndAfterFailureSeconds = 5;  // ranks that fail together end about together
 
 /// "mpi Open MPI v4.1.4"
 std::string LibraryName() {
@@ -73,9 +76,10 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> boards, sharing->Share(Board::Bytes(size)));
   const MpiFarewells farewells(comms.exchange, rank, size, node);
   Board heard(boards[node.first]->base(), size);
+  const DeathWatch watch(heard, place.pids);
   Board board = heard.Telling([&](const absl::Status& why) { farewells.Tell(why); });
   const auto listen = [&farewells, heard]() mutable { farewells.Listen(heard); };
-  exchange.Watch(board, listen);
+  exchange.Watch(board, node, listen);
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> stages, sharing->Share(StageBytes(mesh)));
   auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, stages, listen});
   const std::vector<int> before = AllowedCores();
@@ -102,6 +106,7 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
     board.Finish(rank);
   } else {
     board.Leave(rank, status);
+    HastenEnd(watch.SawDeath() ? 0 : kEndAfterFailureSeconds);
   }
   return status;
 }
