@@ -40,10 +40,12 @@ std::atomic<unsigned>& Board::arrivals(int rank) { return notices_[rank].arrival
 
 void Board::NoteWait(int rank, int peer) { notices_[rank].awaited.store(1 + peer, std::memory_order_relaxed); }
 
+int Board::Awaited(int rank) const { return notices_[rank].awaited.load(std::memory_order_relaxed) - 1; }
+
 int Board::Suspect(int rank, int peer) const {
   int suspect = peer;
   for (int hops = 0; hops < ranks_; ++hops) {
-    const int next = notices_[suspect].awaited.load(std::memory_order_relaxed) - 1;
+    const int next = Awaited(suspect);
     if (next < 0 || next == rank || next == suspect) break;
     suspect = next;
   }

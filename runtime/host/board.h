@@ -31,6 +31,7 @@ class Board {
   /// `rank` waits for `peer`, or, for -1, no more; said again and again, since one of its threads may say so of one peer while another waits
   /// for the next.
   void NoteWait(int rank, int peer);
+  int Awaited(int rank) const;  // what that was last; -1: nobody
   /// For whom `rank`, which waits for `peer`, waits in truth: `peer`, unless that waits for somebody, too, and so on.
   int Suspect(int rank, int peer) const;
 

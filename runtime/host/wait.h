@@ -14,8 +14,8 @@ struct WaitTerms {
   int64_t timeout_ns = 0;  // from the first yield on
 };
 
-/// Who waits for ranks of other nodes waits for one part in so many longer than the deadline: by then a rank that waits for the
-/// dead one directly has said which it is.
+/// Who has waited for a rank of another node until the deadline says so, and then waits one part in so many longer: by then it has heard
+/// whether that rank waits, too, and for whom.
 inline constexpr int64_t kGrace = 4;
 
 /// `waiters`: threads on this node that may wait at once, one a rank and block.

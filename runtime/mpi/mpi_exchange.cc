@@ -20,7 +20,7 @@ struct Envelope {
   char text[kRoom];
 };
 
-WaitTerms LongerBy(const WaitTerms& terms) { return {.spins = 0, .timeout_ns = terms.timeout_ns / kGrace}; }
+WaitTerms GraceOf(const WaitTerms& terms) { return {.spins = 0, .timeout_ns = terms.timeout_ns / kGrace}; }
 
 }  // namespace
 
@@ -98,19 +98,21 @@ absl::Status MpiExchange::Await(Round& round) {
     return done != 0 || !status.ok();
   };
   const auto in_vain = [&] {
-    listen_();
+    hearsay_.listen();
     return board_.has_value() && !board_->Left().ok();
   };
   WaitEnd end = WaitUntil(terms_, ready, in_vain);
-  // Who waits on another node for the same rank knows better which it is, and may tell.
-  if (end == WaitEnd::kDeadline && AbsentHere() < 0) end = WaitUntil(LongerBy(terms_), ready, in_vain);
+  if (end == WaitEnd::kDeadline && AbsentHere() < 0) {
+    hearsay_.note(rank_);  // waits, for whomever; by the end of this grace all who wait have said so
+    end = WaitUntil(GraceOf(terms_), ready, in_vain);
+    if (end == WaitEnd::kReady) hearsay_.note(-1);
+  }
   if (end == WaitEnd::kReady) return status;
   if (end == WaitEnd::kInVain) return board_->Left();
-  if (const int absent = AbsentHere(); absent >= 0) {
-    return absl::DeadlineExceededError(absl::StrCat(WaitedFor(terms_.timeout_ns, absent), MayBeDead(absent, absent)));
-  }
+  const int absent = AbsentHere() >= 0 ? AbsentHere() : AbsentElsewhere();
+  if (absent >= 0) return absl::DeadlineExceededError(absl::StrCat(WaitedFor(terms_.timeout_ns, absent), MayBeDead(absent, absent)));
   return absl::DeadlineExceededError(
-      absl::StrCat("waited ", terms_.timeout_ns * 1e-9, " s for ranks of other nodes; one ", kDeadlineAdvice));
+      absl::StrCat("waited ", terms_.timeout_ns * 1e-9, " s for the other ranks; one ", kDeadlineAdvice));
 }
 
 int MpiExchange::AbsentHere() {
@@ -118,6 +120,14 @@ int MpiExchange::AbsentHere() {
   const unsigned mine = board_->arrivals(rank_).load(std::memory_order_acquire);
   for (int i = 0; i < node_.size; ++i) {
     if (!Reached(board_->arrivals(node_.Rank(i)).load(std::memory_order_acquire), mine)) return node_.Rank(i);
+  }
+  return -1;
+}
+
+int MpiExchange::AbsentElsewhere() {
+  for (int peer = 0; board_.has_value() && peer < size_; ++peer) {
+    const bool here = node_.first <= peer && peer < node_.first + node_.size;
+    if (!here && board_->Awaited(peer) < 0) return peer;
   }
   return -1;
 }

@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "runtime/host/board.h"
 #include "runtime/host/wait.h"
 #include "runtime/mesh.h"
+#include "runtime/mpi/mpi_farewells.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -23,12 +23,11 @@ class MpiExchange final : public Exchange {
   MpiExchange(MPI_Comm comm, int rank, int size, WaitTerms terms)
       : comm_(comm), rank_(rank), size_(size), terms_(terms) {}
 
-  /// From now on a rank that leaves ends waits at once. `node`: the ranks that read this board; `listen` puts on it what is
-  /// heard from others.
-  void Watch(Board board, const Members& node, std::function<void()> listen) {
+  /// From now on a rank that leaves ends waits at once. `node`: the ranks that read this board.
+  void Watch(Board board, const Members& node, const Hearsay& hearsay) {
     board_ = std::move(board);
     node_ = node;
-    listen_ = std::move(listen);
+    hearsay_ = hearsay;
   }
   /// The policy is known when the ranks know each other.
   void SetTerms(const WaitTerms& terms) { terms_ = terms; }
@@ -47,7 +46,8 @@ class MpiExchange final : public Exchange {
   absl::StatusOr<std::vector<int64_t>> GatherEnvelopes(absl::string_view mine, Round& round);
   absl::Status GatherLetters(absl::string_view mine, const std::vector<int64_t>& sizes, Round& round);
   absl::Status Await(Round& round);
-  int AbsentHere();  // a rank of this node that has not come yet; -1: none
+  int AbsentHere();       // a rank of this node that has not come yet; -1: none
+  int AbsentElsewhere();  // a rank of another node that has not said it waits, too; -1: none
 
   MPI_Comm comm_;
   int rank_;
@@ -55,7 +55,7 @@ class MpiExchange final : public Exchange {
   WaitTerms terms_;
   std::optional<Board> board_;
   Members node_;
-  std::function<void()> listen_ = [] {};
+  Hearsay hearsay_;
   absl::Status first_error_;
 };
 

@@ -21,7 +21,7 @@ absl::Status Duplicate(MPI_Comm comm, MPI_Comm& copy) {
 std::unique_ptr<MpiTraffic> TrafficOf(const LibrarySite& site, int lane, Group group) {
   const int tag = lane * kGroups + static_cast<int>(group);
   const int most = std::max(1, GroupOf(site.mesh, group, site.rank).size - 1);
-  return std::make_unique<MpiTraffic>(site.comms.traffic, tag, site.rank, most, site.timeout_s, site.board, site.listen);
+  return std::make_unique<MpiTraffic>(site.comms.traffic, tag, site.rank, most, site.timeout_s, site.board, site.hearsay);
 }
 
 std::shared_ptr<Communicator> NodeLibrary(const LibrarySite& site, int lane, Group group) {

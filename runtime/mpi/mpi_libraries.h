@@ -4,7 +4,6 @@
 #include <mpi.h>
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "runtime/host/memory.h"
 #include "runtime/host/wait.h"
 #include "runtime/mesh.h"
+#include "runtime/mpi/mpi_farewells.h"
 
 namespace coconet {
 
@@ -37,7 +37,7 @@ struct LibrarySite {
   WaitTerms terms;  // for ranks of this node
   const Board& board;
   const std::vector<std::shared_ptr<Region>>& stages;  // StageBytes of each rank of the node, by world rank
-  std::function<void()> listen;  // puts on the board what is heard from other nodes
+  const Hearsay& hearsay;
 };
 /// What a rank shares with its node for that.
 int64_t StageBytes(const Mesh& mesh);

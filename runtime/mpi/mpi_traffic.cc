@@ -128,13 +128,13 @@ int MpiTraffic::Course::PeerAwaited() const {
 }
 
 MpiTraffic::MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board,
-                       std::function<void()> listen)
+                       Hearsay hearsay)
     : comm_(comm),
       tag_(tag),
       rank_(rank),
       timeout_ns_(static_cast<int64_t>(timeout_s * 1e9)),
       board_(std::move(board)),
-      listen_(std::move(listen)),
+      hearsay_(std::move(hearsay)),
       depot_(std::make_unique<Depot>(most)) {}
 
 MpiTraffic::~MpiTraffic() = default;
@@ -143,19 +143,31 @@ absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Ta
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
   Course course(*this, streams);
-  Dozer dozer(timeout_ns_ + timeout_ns_ / kGrace);
+  Dozer dozer(timeout_ns_);
+  bool noted = false;
+  const auto note = [&](int peer) {
+    noted = peer >= 0;
+    board_.NoteWait(rank_, peer);
+    hearsay_.note(peer);
+  };
   while (!course.done()) {
     bool moved = false;
     if (absl::Status status = course.Advance(take, moved); !status.ok()) return Failed(what, status);
     if (moved) {
-      dozer.Reset();
+      if (noted) note(-1);
+      dozer = Dozer(timeout_ns_);
       continue;
     }
-    listen_();
+    hearsay_.listen();
     if (absl::Status left = board_.Left(); !left.ok()) return Failed(what, left);
     if (dozer.Pause()) continue;
     const int peer = course.PeerAwaited();
-    return Failed(what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(timeout_ns_, peer), MayBeDead(peer, peer))));
+    if (noted) {
+      const std::string suspect = MayBeDead(peer, board_.Suspect(rank_, peer));
+      return Failed(what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(timeout_ns_, peer), suspect)));
+    }
+    note(peer);
+    dozer = Dozer(timeout_ns_ / kGrace);
   }
   return absl::OkStatus();
 }

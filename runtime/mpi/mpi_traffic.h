@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "runtime/host/board.h"
+#include "runtime/mpi/mpi_farewells.h"
 
 namespace coconet {
 
@@ -48,8 +49,8 @@ struct Streams {
 class MpiTraffic {
  public:
   /// Uses messages of `comm` with `tag`, alone. `most`: the largest width. A rank that leaves, which `board` says,
-  /// ends waits at once; `listen` puts on the board what is heard from elsewhere.
-  MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board, std::function<void()> listen);
+  /// ends waits at once.
+  MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board, Hearsay hearsay);
   ~MpiTraffic();
   MpiTraffic(const MpiTraffic&) = delete;
   MpiTraffic& operator=(const MpiTraffic&) = delete;
@@ -59,7 +60,7 @@ class MpiTraffic {
   using Take = absl::FunctionRef<void(int64_t begin, absl::Span<const absl::Span<const char>> pieces)>;
 
   /// Returns when all has been sent and taken. `what` names the operation. DeadlineExceeded when a peer does nothing for
-  /// the timeout, Aborted when a rank has left; then this rank leaves, and every later call fails.
+  /// the timeout and a quarter, Aborted when a rank has left; then this rank leaves, and every later call fails.
   absl::Status Move(absl::string_view what, const Streams& streams, Take take);
 
  private:
@@ -72,7 +73,7 @@ class MpiTraffic {
   int rank_;
   int64_t timeout_ns_;
   Board board_;
-  std::function<void()> listen_;
+  Hearsay hearsay_;
   std::unique_ptr<Depot> depot_;
   absl::Status first_error_;
 };

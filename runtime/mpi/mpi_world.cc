@@ -78,10 +78,11 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   Board heard(boards[node.first]->base(), size);
   const DeathWatch watch(heard, place.pids);
   Board board = heard.Telling([&](const absl::Status& why) { farewells.Tell(why); });
-  const auto listen = [&farewells, heard]() mutable { farewells.Listen(heard); };
-  exchange.Watch(board, node, listen);
+  const Hearsay hearsay{.listen = [&farewells, heard]() mutable { farewells.Listen(heard); },
+                        .note = [&farewells](int peer) { farewells.Note(peer); }};
+  exchange.Watch(board, node, hearsay);
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> stages, sharing->Share(StageBytes(mesh)));
-  auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, stages, listen});
+  auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, stages, hearsay});
   const std::vector<int> before = AllowedCores();
   if (pin) RunOn({place.core});
   absl::Status status;

@@ -1,0 +1,54 @@
+// A rank that fails in the midst of generated programs, on threads: every kind of program, world and fault.
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "jit/compiler.h"
+#include "runtime/world.h"
+#include "tests/faults.h"
+#include "tests/kernel_set.h"
+#include "tests/test_data.h"
+
+namespace coconet {
+namespace {
+
+class Faults : public testing::TestWithParam<FaultProgram> {};
+INSTANTIATE_TEST_SUITE_P(In, Faults, testing::ValuesIn(FaultPrograms()), [](const auto& info) { return info.param.name; });
+
+/// The world's deadline, for what libraries wait: as short as that of the plan where only a deadline can tell.
+double WorldTimeout(Fault fault) { return fault == Fault::kSleeps || fault == Fault::kSkips ? 2 : 120; }
+
+TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
+  const FaultProgram& program = GetParam();
+  const uint64_t seed = FreshSeed();
+  const std::vector<Variant> variants = FaultVariants(program, seed).value();
+  KernelSet kernels;
+  for (const Variant& variant : variants) kernels.Add(variant.lowered);
+  const auto compiler = MakeHostCompiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast}).value();
+  const std::vector<std::string> binaries = kernels.Compile(*compiler).value();
+  const Target& target = program.target;
+  for (const Variant& variant : variants) {
+    for (Fault fault : {Fault::kReturns, Fault::kLeaves, Fault::kSleeps, Fault::kSkips}) {
+      if (!MustBeNoticed(fault, variant)) continue;
+      const bool waits = fault == Fault::kSleeps || fault == Fault::kSkips;
+      if (waits && &variant != &variants.back()) continue;  // each takes seconds
+      std::vector<std::string> wrong(target.world());
+      const WorldOptions options{.ranks = target.world(), .stages = target.stages, .nodes = target.nodes * target.stages, .timeout_s = WorldTimeout(fault)};
+      const absl::Status status = RunWorld(options, [&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
+        return RunIntoFault(rank, *module, variant, fault, seed, wrong[rank.rank()]);
+      });
+      EXPECT_FALSE(status.ok());
+      EXPECT_THAT(wrong, testing::Each("")) << "A rank " << Name(fault) << "\n" << Reproducer(variant, seed);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coconet
