@@ -46,10 +46,11 @@ int Board::Suspect(int rank, int peer) const {
   int suspect = peer;
   for (int hops = 0; hops < ranks_; ++hops) {
     const int next = Awaited(suspect);
-    if (next < 0 || next == rank || next == suspect) break;
+    if (next < 0 || next == suspect) return suspect;
+    if (next == rank) break;
     suspect = next;
   }
-  return suspect;
+  return peer;  // they wait in a circle, which somebody outside of it, or that peer, has caused
 }
 
 void Board::Leave(int rank, const absl::Status& why) {

@@ -32,7 +32,8 @@ class Board {
   /// for the next.
   void NoteWait(int rank, int peer);
   int Awaited(int rank) const;  // what that was last; -1: nobody
-  /// For whom `rank`, which waits for `peer`, waits in truth: `peer`, unless that waits for somebody, too, and so on.
+  /// For whom `rank`, which waits for `peer`, waits in truth: `peer`, unless that waits for somebody, too, and so on; `peer` where that
+  /// goes in a circle.
   int Suspect(int rank, int peer) const;
 
   /// `rank` gives up; the first reason a rank has is the one that stays.
