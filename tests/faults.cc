@@ -84,7 +84,6 @@ struct Plotter {
     after = static_cast<int>(random() % kMostRuns);
     delay_us = static_cast<int>(random() % kMostMicroseconds);
   }
-  bool at_deadline() const { return fault == Fault::kSleeps || fault == Fault::kSkips; }
   /// Before run `run` of the victim: whether its body shall return, and what.
   bool Strikes(int run, absl::Status& status) const {
     if (run != after) return false;
@@ -174,6 +173,17 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
   return variants;
 }
 
+double TimeoutOf(Fault fault, const Target& target) {
+  switch (fault) {
+    case Fault::kSleeps:
+    case Fault::kSkips: return kTimeout;
+    case Fault::kReturns: return target.nodes * target.stages > 1 ? kTimeout : kLongTimeout;  // success is not told to other nodes
+    case Fault::kLeaves:
+    case Fault::kDies: return kLongTimeout;
+  }
+  CC_CHECK(false);
+}
+
 bool MustBeNoticed(Fault fault, const Variant& variant) {
   const Plan& plan = variant.lowered.plan;
   const bool waits = absl::c_any_of(plan.steps, [](const Step& step) { return Waits(step); });
@@ -187,7 +197,7 @@ absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& vari
   const Module& module = victim && fault == Fault::kSkips ? skipped : kernels;
   ASSIGN_OR_RETURN(RankMemory memory, RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan));
   ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> plan,
-                   rank.Bind(variant.lowered.plan, module, memory.buffers(), plot.at_deadline() ? kTimeout : kLongTimeout));
+                   rank.Bind(variant.lowered.plan, module, memory.buffers(), /*timeout_s=*/0));
   absl::Status status;
   std::string first;
   const double start = Seconds();

@@ -37,6 +37,9 @@ std::vector<FaultProgram> FaultPrograms();
 /// Of a program, the plain schedule, and one each that overlaps and that has the most in one kernel; with configs drawn at random.
 absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, uint64_t seed);
 
+/// The deadline to run with: short where only a deadline can tell the others, else too long for a test.
+double TimeoutOf(Fault fault, const Target& target);
+
 /// Whether the fault, made by one rank of such a variant, is one that the others must notice.
 bool MustBeNoticed(Fault fault, const Variant& variant);
 

@@ -21,9 +21,6 @@ namespace {
 class Faults : public testing::TestWithParam<FaultProgram> {};
 INSTANTIATE_TEST_SUITE_P(In, Faults, testing::ValuesIn(FaultPrograms()), [](const auto& info) { return info.param.name; });
 
-/// The world's deadline, for what libraries wait: as short as that of the plan where only a deadline can tell.
-double WorldTimeout(Fault fault) { return fault == Fault::kSleeps || fault == Fault::kSkips ? 2 : 120; }
-
 TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
   const FaultProgram& program = GetParam();
   const uint64_t seed = FreshSeed();
@@ -39,7 +36,7 @@ TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
       const bool waits = fault == Fault::kSleeps || fault == Fault::kSkips;
       if (waits && &variant != &variants.back()) continue;  // each takes seconds
       std::vector<std::string> wrong(target.world());
-      const WorldOptions options{.ranks = target.world(), .stages = target.stages, .nodes = target.nodes * target.stages, .timeout_s = WorldTimeout(fault)};
+      const WorldOptions options{.ranks = target.world(), .stages = target.stages, .nodes = target.nodes * target.stages, .timeout_s = TimeoutOf(fault, target)};
       const absl::Status status = RunWorld(options, [&](Rank& rank) -> absl::Status {
         ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
         return RunIntoFault(rank, *module, variant, fault, seed, wrong[rank.rank()]);

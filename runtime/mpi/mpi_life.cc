@@ -36,11 +36,15 @@ bool AllCome(MPI_Comm comm, double timeout_s) {
   return all_came != 0;
 }
 
-/// MPI_Finalize would wait for ever for a rank that died. Then this process ends without, and the launcher says so.
+constexpr double kSecondRoundSeconds = 5;  // all are on their way there
+
+/// MPI_Finalize would wait for ever for a rank that died, or that has given up waiting here. Then this process ends without, and the launcher
+/// says so. Two rounds: who gives up in the first comes to none of the second, so that nobody who comes late finalizes alone.
 void EndMpi() {
   int finalized = 0;
   if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
-  if (AllCome(TheEnding().comm, TheEnding().timeout_s)) MPI_Finalize();
+  const MPI_Comm comm = TheEnding().comm;
+  if (AllCome(comm, TheEnding().timeout_s) && AllCome(comm, kSecondRoundSeconds)) MPI_Finalize();
 }
 
 }  // namespace
