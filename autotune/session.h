@@ -164,7 +164,7 @@ class Session {
   int stage() const;   // pipeline stage that this rank is in
   int stages() const;
   int nodes() const;   // of a stage
-  /// What library collectives are here, as tables show it: "mpi", "thread".
+  /// What library collectives are here, as tables show it: "thread", "shm", "mpi".
   absl::string_view library() const;
   /// On rank 0, after the first Compile: where records are kept; "" when they are not.
   std::string cache_file() const;

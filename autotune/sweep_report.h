@@ -18,7 +18,7 @@ std::string AgeText(int64_t seconds);
 
 /// A line a variant, the fastest first, those without a time last: schedule, protocol, numbers, median, spread,
 /// effective GB/s, speedup over the baseline; which is the best and which the baseline, or why it was rejected. At most
-/// 140 columns. `library` is what library collectives are here ("mpi", "thread").
+/// 140 columns. `library` is what library collectives are here ("thread", "shm", "mpi").
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
                          absl::string_view library);
 

@@ -28,7 +28,7 @@ struct Lowered {
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
 
 /// Version of the code generator: part of every tuning key; bumped when the same schedule and config mean other code.
-inline constexpr int kGeneratorVersion = 3;
+inline constexpr int kGeneratorVersion = 4;
 
 }  // namespace coconet
 

@@ -40,7 +40,7 @@ class Exchange {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual absl::string_view name() const = 0;  // "mpi", "thread", "nccl": as tables show it
+  virtual absl::string_view name() const = 0;  // "thread", "shm" (processes of a node), "mpi" (of several), "nccl": as tables show it
   virtual absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) = 0;
   /// `stride`, at least `count`: elements from one block of `in` to the next.
   virtual absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int64_t stride) = 0;

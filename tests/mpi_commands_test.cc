@@ -63,7 +63,7 @@ TEST_P(MpiTest, VariantsComputeWhatTheProgramSays) {
   const Ended ended = RunCommand(
       Mpirun(GetParam(), {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed)}));
   EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
-  EXPECT_THAT(ended.out, HasSubstr(absl::StrCat(" variants on ", GetParam(), " mpi ranks")));
+  EXPECT_THAT(ended.out, HasSubstr(absl::StrCat(" variants on ", GetParam(), " shm ranks")));
   EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
 }
 

@@ -68,6 +68,7 @@ class MpiNodeCommunicator final : public MpiSender {
   MpiNodeCommunicator(const Members& group, std::unique_ptr<Stage> stage, std::unique_ptr<MpiTraffic> traffic, int rank,
                       const Members& column);
 
+  absl::string_view name() const override { return "shm"; }
   absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
   absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
                              int64_t stride) override;

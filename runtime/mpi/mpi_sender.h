@@ -12,7 +12,6 @@ namespace coconet {
 /// What the libraries between MPI processes have in common: sends from stage to stage, wherever the stages are.
 class MpiSender : public Communicator {
  public:
-  absl::string_view name() const override { return "mpi"; }
   absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) override;
 
  protected:

@@ -19,6 +19,7 @@ class MpiSpanningCommunicator final : public MpiSender {
   /// `group`: kStage or kAcross.
   MpiSpanningCommunicator(const Mesh& mesh, Group group, int rank, std::unique_ptr<MpiTraffic> traffic);
 
+  absl::string_view name() const override { return "mpi"; }
   absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
   absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
                              int64_t stride) override;
