@@ -44,7 +44,7 @@ double Excess(double have, double want, double error) {
 }  // namespace
 
 absl::StatusOr<Reference> Reference::Create(const Graph& program, const Mesh& mesh, int rank, uint64_t seed) {
-  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(), mesh.stages));
+  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(), mesh.stages, mesh.nodes));
   return Reference(std::move(interpreter), TestData(program, seed, mesh.stage_size()), mesh, rank, seed);
 }
 

@@ -128,8 +128,12 @@ class Candidate {
 
   /// A kernel communicates in one way: each rank reduces everything for itself, or each rank its slice.
   absl::Status CheckRounds() const {
-    std::optional<NodeId> all_reduce, on_slices;
+    std::optional<NodeId> all_reduce, on_slices, spans;
     for (NodeId id : fuse_.nodes) {
+      if (Communicates(g_, id) && spans.has_value() && SpanOf(g_.nodes[id].op) != SpanOf(g_.nodes[*spans].op)) {
+        return Refuse(Text(*spans), " and ", Text(id), " are between different ranks: want one of the two in a kernel");
+      }
+      if (Communicates(g_, id)) spans = id;
       if (As<AllReduce>(g_, id) && !IsScalar(id)) all_reduce = id;
       if (types_[id].layout.sliced() || As<AllGather>(g_, id)) on_slices = id;
     }

@@ -104,8 +104,8 @@ class Region {
 /// Writes the graph anew with the region before its gathers.
 class Mover {
  public:
-  Mover(const Graph& g, const std::vector<TensorType>& types, const Region& region)
-      : g_(g), types_(types), region_(region), out_{g.name, {}, g.lists}, whole_(g.nodes.size(), -1), slices_(g.nodes.size(), -1) {}
+  Mover(const Graph& g, const std::vector<TensorType>& types, const Region& region, NodeId gather)
+      : g_(g), types_(types), region_(region), gather_(*As<AllGather>(g, gather)), out_{g.name, {}, g.lists}, whole_(g.nodes.size(), -1), slices_(g.nodes.size(), -1) {}
 
   Graph Run() {
     for (NodeId id = 0; id < g_.size(); ++id) Emit(id);
@@ -140,13 +140,14 @@ class Mover {
 
   /// The value on every rank; moved values are gathered where something needs that.
   NodeId Whole(NodeId id) {
-    if (whole_[id] < 0) whole_[id] = out_.Add(AllGather{}, {slices_[id]});
+    if (whole_[id] < 0) whole_[id] = out_.Add(gather_, {slices_[id]});
     return whole_[id];
   }
 
   const Graph& g_;
   const std::vector<TensorType>& types_;
   const Region& region_;
+  const AllGather gather_;  // of what moves
   Graph out_;
   std::vector<NodeId> whole_, slices_;  // by old id, -1: not there
 };
@@ -163,7 +164,7 @@ absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder) {
     return Refused(reorder, "no computation after ", NodeText(g, reorder.all_gather), " can be done on slices (",
                    Text(types[g.nodes[reorder.all_gather].inputs[0]]), ")");
   }
-  ASSIGN_OR_RETURN(const Graph moved, TakeSlicesAtHand(Mover(g, types, region).Run()));
+  ASSIGN_OR_RETURN(const Graph moved, TakeSlicesAtHand(Mover(g, types, region, reorder.all_gather).Run()));
   return TotalBeforeRanks(moved);
 }
 

@@ -67,6 +67,9 @@ absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice) {
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
   TensorType sliced_type = state->type;
   sliced_type.layout = types[g.nodes[gather].inputs[0]].layout;
+  if (sliced_type.layout.by_place()) {
+    return Refused(slice, NodeText(g, gather), " gathers ", Text(sliced_type), ", but a state keeps each rank's own part: slice before split_by_node");
+  }
 
   // The gather reads what the state then holds, and is dropped when nothing needs it.
   std::set<NodeId> on_slices;  // the state's slices, and what is computed from them: need no shard
@@ -82,7 +85,7 @@ absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice) {
     }
     // In a canonical graph declarations, so the state too, come first and keep their numbers.
     const NodeId updated = out.Add(Update{}, {slice.state, inputs[0]});
-    return out.Add(AllGather{}, {updated});
+    return out.Add(g.nodes[gather].op, {updated});
   });
   RETURN_IF_ERROR(CheckUses(g, slice, sliced));
   return sliced.graph;

@@ -30,7 +30,7 @@ absl::StatusOr<Graph> Checked(const Split& split, absl::StatusOr<Graph> graph) {
 
 absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
   const Op& op = g.nodes[split.node].op;
-  const auto* all_reduce = std::get_if<AllReduce>(&op);
+  const auto* all_reduce = SpanOf(op) == Span::kAll ? std::get_if<AllReduce>(&op) : nullptr;
   const auto* fold = std::get_if<Fold>(&op);
   const bool is_send = std::holds_alternative<Send>(op);
   if (all_reduce == nullptr && fold == nullptr && !is_send) {

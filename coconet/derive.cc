@@ -17,45 +17,105 @@ namespace {
 
 /// What a step of the derivation does: to one place, or, in large programs, wherever it can.
 struct MoveKind {
-  enum class Kind : uint8_t { kSplit, kReorder, kSlice, kFuse };
+  /// kReduceByNode: SplitByNode of the AllReduces; kSlicesByNode: of what scatters and gathers.
+  enum class Kind : uint8_t { kSplit, kReduceByNode, kReorder, kSlice, kSlicesByNode, kFuse };
   Kind kind{};
-  int dim = Layout::kFlat;  // kSplit
+  int dim = Layout::kFlat;  // kSplit, kReduceByNode
   FuseKind fuse{};          // kFuse
+  bool by_node() const { return kind == Kind::kReduceByNode || kind == Kind::kSlicesByNode; }
 };
 
 /// What Split may take: reductions over ranks, folds of what all ranks have, and sends of it.
 bool Splits(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
-  if (As<AllReduce>(g, id)) return !types[id].shape.empty();
+  if (As<AllReduce>(g, id)) return !types[id].shape.empty() && SpanOf(g.nodes[id].op) == Span::kAll;
   const bool folds = As<Fold>(g, id) != nullptr && types[id].shape.empty();
   return (folds || As<Send>(g, id)) && types[id].layout.kind == Layout::Kind::kReplicated && !types[g.nodes[id].inputs[0]].shape.empty();
 }
 
 /// Simple ones first. A split is flat, or over one dimension of tensors that have several.
-std::vector<MoveKind> MoveKindsOf(const Graph& program) {
+std::vector<MoveKind> MoveKindsOf(const Graph& program, bool by_node) {
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
   CC_CHECK(types.ok());
   size_t most_dims = 1;
   for (NodeId id = 0; id < program.size(); ++id) {
     if (Splits(program, *types, id)) most_dims = std::max(most_dims, (*types)[program.nodes[id].inputs[0]].shape.size());
   }
-  std::vector<MoveKind> kinds = {{MoveKind::Kind::kSplit}};
-  for (size_t dim = 0; dim < most_dims && most_dims > 1; ++dim) {
-    kinds.push_back({MoveKind::Kind::kSplit, static_cast<int>(dim)});
-  }
+  std::vector<MoveKind> kinds;
+  const auto add_splits = [&](MoveKind::Kind kind) {
+    kinds.push_back({kind});
+    for (size_t dim = 0; dim < most_dims && most_dims > 1; ++dim) kinds.push_back({kind, static_cast<int>(dim)});
+  };
+  add_splits(MoveKind::Kind::kSplit);
+  if (by_node) add_splits(MoveKind::Kind::kReduceByNode);
   kinds.push_back({MoveKind::Kind::kReorder});
   kinds.push_back({MoveKind::Kind::kSlice});
+  if (by_node) kinds.push_back({MoveKind::Kind::kSlicesByNode});
   for (FuseKind fuse : kAllFuseKinds) kinds.push_back({MoveKind::Kind::kFuse, Layout::kFlat, fuse});
   return kinds;
 }
 
-/// The moves of a kind that the operations' kinds allow; Apply may refuse some. Graphs change before kernels are made.
-std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind) {
-  std::vector<Transformation> moves;
-  if (kind.kind == MoveKind::Kind::kFuse) {
-    for (Fuse& fuse : FuseMoves(s, kind.fuse)) moves.push_back(std::move(fuse));
-    return moves;
+/// Which spans of ranks a graph's collectives on tensors have.
+struct Spans {
+  bool slices = false;         // over all ranks, what scatters or gathers
+  bool slices_across = false;  // the same across nodes
+  bool by_node = false;        // some are not over all ranks
+};
+Spans SpansOf(const Graph& g) {
+  Spans spans;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Span span = SpanOf(g.nodes[id].op);
+    const bool slices = As<ReduceScatter>(g, id) || As<AllGather>(g, id);
+    spans.slices |= slices && span == Span::kAll;
+    spans.slices_across |= slices && span == Span::kAcross;
+    spans.by_node |= span != Span::kAll;
   }
-  if (!s.kernels.empty()) return moves;
+  return spans;
+}
+
+/// A graph is split by node after all else that concerns slices of ranks; only parts of places are then still moved to.
+bool Fits(const Spans& spans, MoveKind::Kind kind) {
+  switch (kind) {
+    case MoveKind::Kind::kReduceByNode: return !spans.slices;
+    case MoveKind::Kind::kReorder: return !spans.slices_across;
+    case MoveKind::Kind::kSplit:
+    case MoveKind::Kind::kSlice: return !spans.by_node;
+    case MoveKind::Kind::kSlicesByNode:
+    case MoveKind::Kind::kFuse: return true;
+  }
+  CC_CHECK(false);
+}
+
+/// Kernels in worlds of several nodes do not reach all ranks.
+bool ReachesAllRanks(const Graph& g, const Fuse& fuse) {
+  return absl::c_any_of(fuse.nodes, [&](NodeId id) { return Communicates(g, id) && SpanOf(g.nodes[id].op) == Span::kAll; });
+}
+
+std::vector<Transformation> FusionsOf(const Schedule& s, FuseKind kind, bool by_node) {
+  std::vector<Transformation> moves;
+  for (Fuse& fuse : FuseMoves(s, kind)) {
+    if (!by_node || !ReachesAllRanks(s.graph, fuse)) moves.push_back(std::move(fuse));
+  }
+  return moves;
+}
+
+/// SplitByNode of a collective, where the kind of moves asks for it.
+std::optional<Transformation> ByNode(const Graph& g, const std::vector<TensorType>& types, NodeId id, const MoveKind& kind) {
+  if (!kind.by_node() || types[id].shape.empty() || SpanOf(g.nodes[id].op) != Span::kAll) return std::nullopt;
+  if (kind.kind == MoveKind::Kind::kSlicesByNode) {
+    if (As<ReduceScatter>(g, id)) return SplitByNode{id, types[id].layout.dim};
+    if (As<AllGather>(g, id)) return SplitByNode{id, types[g.nodes[id].inputs[0]].layout.dim};
+    return std::nullopt;
+  }
+  const int dims = static_cast<int>(types[id].shape.size());
+  if (!As<AllReduce>(g, id) || (kind.dim != Layout::kFlat && (dims == 1 || kind.dim >= dims))) return std::nullopt;
+  return SplitByNode{id, kind.dim};
+}
+
+/// The moves of a kind that the operations' kinds allow; Apply may refuse some. Graphs change before kernels are made.
+std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool by_node) {
+  std::vector<Transformation> moves;
+  if (kind.kind == MoveKind::Kind::kFuse) return FusionsOf(s, kind.fuse, by_node);
+  if (!s.kernels.empty() || !Fits(SpansOf(s.graph), kind.kind)) return moves;
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
   CC_CHECK(types.ok());
   for (NodeId id = 0; id < s.graph.size(); ++id) {
@@ -65,6 +125,7 @@ std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind) {
       const int dims = static_cast<int>((*types)[s.graph.nodes[id].inputs[0]].shape.size());
       if (kind.dim == Layout::kFlat || (dims > 1 && kind.dim < dims)) moves.push_back(Split{id, kind.dim});
     }
+    if (std::optional<Transformation> split = ByNode(s.graph, *types, id, kind)) moves.push_back(*std::move(split));
     if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph, id)) moves.push_back(Reorder{id});
     const bool is_open = state != nullptr && state->type.layout.kind == Layout::Kind::kAuto;
     if (kind.kind == MoveKind::Kind::kSlice && is_open) moves.push_back(Slice{id});
@@ -73,10 +134,10 @@ std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind) {
 }
 
 /// Makes every move of the kind, one after the other, until none is left.
-Schedule Everywhere(Schedule s, const MoveKind& kind) {
+Schedule Everywhere(Schedule s, const MoveKind& kind, bool by_node) {
   for (bool changed = true; changed;) {
     changed = false;
-    for (const Transformation& move : Moves(s, kind)) {
+    for (const Transformation& move : Moves(s, kind, by_node)) {
       absl::StatusOr<Schedule> moved = Apply(s, move);
       if (!moved.ok()) continue;
       s = *std::move(moved);
@@ -97,16 +158,17 @@ struct Derived {
   size_t first_kind = 0;
 };
 
-/// Schedules one step from `from`.
-std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>& kinds, Scope scope) {
+/// Schedules one step from `from`. Splits by node are made wherever they can be in every scope, those of AllReduces first of all.
+std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>& kinds, Scope scope, bool by_node) {
   std::vector<Derived> neighbours;
   for (size_t k = from.first_kind; k < kinds.size(); ++k) {
-    if (scope != Scope::kOnePlace) {
+    if (kinds[k].kind == MoveKind::Kind::kReduceByNode && !from.schedule.trace.empty()) continue;
+    if (scope != Scope::kOnePlace || kinds[k].by_node()) {
       neighbours.push_back(
-          {Everywhere(from.schedule, kinds[k]), scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
+          {Everywhere(from.schedule, kinds[k], by_node), scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
       continue;
     }
-    for (const Transformation& move : Moves(from.schedule, kinds[k])) {
+    for (const Transformation& move : Moves(from.schedule, kinds[k], by_node)) {
       absl::StatusOr<Schedule> moved = Apply(from.schedule, move);
       if (moved.ok()) neighbours.push_back({*std::move(moved)});
     }
@@ -115,15 +177,15 @@ std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>
 }
 
 /// The closure of `plain`; nothing when it has more than `max_schedules`.
-std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope, int max_schedules) {
-  const std::vector<MoveKind> kinds = MoveKindsOf(plain.graph);
+std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope, const DeriveOptions& options) {
+  const std::vector<MoveKind> kinds = MoveKindsOf(plain.graph, options.by_node);
   std::set<std::string> seen = {Print(plain)};
   std::vector<Derived> derived = {{plain}};
   // Breadth first finds the shortest trace of each first.
   for (size_t next = 0; next < derived.size(); ++next) {
-    for (Derived& found : Neighbours(derived[next], kinds, scope)) {
+    for (Derived& found : Neighbours(derived[next], kinds, scope, options.by_node)) {
       if (!seen.insert(Print(found.schedule)).second) continue;
-      if (static_cast<int>(derived.size()) >= max_schedules) return std::nullopt;
+      if (static_cast<int>(derived.size()) >= options.max_schedules) return std::nullopt;
       derived.push_back(std::move(found));
     }
   }
@@ -140,7 +202,9 @@ bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
 bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches) {
   bool communicates = false, computes = false;
   for (const std::vector<NodeId>& launch : launches) {
-    const bool moves = HasCollective(s.graph, launch), only = absl::c_all_of(launch, [&](NodeId id) { return Communicates(s.graph, id); });
+    const bool moves = HasCollective(s.graph, launch), only = absl::c_all_of(launch, [&](NodeId id) {
+      return Communicates(s.graph, id) && SpanOf(s.graph.nodes[id].op) != Span::kNode;  // loads and stores within a node
+    });
     communicates |= moves;
     computes |= !only;
   }
@@ -206,7 +270,7 @@ std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedule
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options) {
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
   for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
-    std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options.max_schedules);
+    std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options);
     if (schedules.has_value()) schedules = WithOverlaps(*std::move(schedules), scope, options.max_schedules);
     if (!schedules.has_value()) continue;
     std::stable_sort(schedules->begin(), schedules->end(), [](const Schedule& a, const Schedule& b) {

@@ -49,7 +49,7 @@ class Description {
     CC_CHECK(types.ok());
     types_ = *std::move(types);
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (IsReduction(g_, id) && !types_[id].shape.empty()) ++reductions_;
+      if (IsReduction(g_, id) && !types_[id].shape.empty() && SpanOf(g_.nodes[id].op) != Span::kAcross) ++reductions_;
       if (As<AllGather>(g_, id)) ++gathers_;
       folds_unsplit_ |= FoldsAll(g_, types_, id) && types_[id].layout == Layout::Replicated();
     }
@@ -67,7 +67,8 @@ class Description {
         continue;
       }
       const bool is_kernel = nodes.size() > 1;
-      const bool differs = !run.empty() && (PartOf(run[0]) != PartOf(nodes[0]) || PartOf(run[0]) == Part::kOther);
+      const bool differs = !run.empty() && (PartOf(run[0]) != PartOf(nodes[0]) || SpanOf(g_.nodes[run[0]].op) != SpanOf(g_.nodes[nodes[0]].op) ||
+                                            PartOf(run[0]) == Part::kOther);
       if (!run.empty() && (is_kernel || differs)) Flush(&run, &words);
       if (is_kernel) {
         words.push_back(absl::StrCat("fuse(", Kernel(nodes), ")"));
@@ -101,8 +102,8 @@ class Description {
   Part PartOf(NodeId id) const {
     if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
     if (As<AllReduce>(g_, id)) return Part::kAllReduce;
-    if (!IsKernelWork(g_, id)) return Part::kOther;
-    return As<AllGather>(g_, id) ? Part::kAllGather : Part::kCompute;
+    if (As<AllGather>(g_, id)) return Part::kAllGather;
+    return IsKernelWork(g_, id) ? Part::kCompute : Part::kOther;
   }
 
   void Flush(std::vector<NodeId>* run, std::vector<std::string>* words) const {
@@ -112,8 +113,10 @@ class Description {
 
   /// "RS", "AR g h" where the program has several, "AG p".
   std::string Words(Part part, const std::vector<NodeId>& nodes, bool name_gathers) const {
-    std::string names;
+    std::string names, span;
     for (NodeId id : nodes) {
+      if (SpanOf(g_.nodes[id].op) != Span::kAll) span = absl::StrCat("(", Name(SpanOf(g_.nodes[id].op)), ")");
+      if (SpanOf(g_.nodes[id].op) == Span::kAcross) continue;  // what it takes was named when it was reduced within nodes
       if (IsReduction(g_, id) && types_[id].shape.empty()) {
         if (folds_unsplit_) absl::StrAppend(&names, " of ", DeclaredBelow(id));
       } else if (IsReduction(g_, id) && reductions_ > 1) {
@@ -123,11 +126,11 @@ class Description {
     }
     switch (part) {
       case Part::kReduceScatter:
-        return absl::StrCat("RS", SlicedDims(nodes), names);
+        return absl::StrCat("RS", span, SlicedDims(nodes), names);
       case Part::kAllReduce:
-        return absl::StrCat("AR", names);
+        return absl::StrCat("AR", span, names);
       case Part::kAllGather:
-        return absl::StrCat("AG", names);
+        return absl::StrCat("AG", span, names);
       case Part::kCompute:
       case Part::kComputeAfterFold:
       case Part::kComputeAfterGather:

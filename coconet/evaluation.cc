@@ -24,6 +24,23 @@ const Bounded& Evaluation::Of(NodeId result, int rank, absl::Span<const int64_t>
   return Get(result, 0, rank);
 }
 
+Evaluation::Part Evaluation::PartOf(NodeId id, int list, int rank) const {
+  const Layout& layout = type(id).layout;
+  if (layout.kind == Layout::Kind::kLocal) return {list, rank};
+  const bool of_node = layout.parts == Layout::Parts::kPartialPlace;
+  return {list, of_node ? rank - rank % (e_.ranks / e_.nodes) : FirstOfStage(rank)};
+}
+
+std::vector<int> Evaluation::Contributors(const Op& op, int rank) const {
+  const int first = FirstOfStage(rank), of_node = e_.ranks / e_.nodes;
+  std::vector<int> ranks;
+  for (int r = first; r < first + e_.ranks; ++r) {
+    const bool same_node = r / of_node == rank / of_node, same_place = r % of_node == rank % of_node;
+    if (SpanOf(op) == Span::kAll || (SpanOf(op) == Span::kNode ? same_node : same_place)) ranks.push_back(r);
+  }
+  return ranks;
+}
+
 Bounded Evaluation::Kept(NodeId id, const Part& part) {
   const auto known = cache_.scalars.find({id, part.second});
   if (known != cache_.scalars.end()) return known->second;
@@ -39,16 +56,19 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
   const auto want_of = [&, list = list](int from, int to) {
     for (int r = from; r < to; ++r) Want(inputs[0], list, r);
   };
+  const auto want_contributions = [&, list = list, rank = rank] {
+    for (int r : Contributors(e_.graph.nodes[id].op, rank)) Want(inputs[0], list, r);
+  };
   const auto want_all = [&, rank = rank](size_t from) {
     for (size_t i = from; i < inputs.size(); ++i) Want(inputs[i], MapList(id, part.first, i), rank);
   };
   std::visit(Match{
                  [&](const Fold&) {},   // evaluated by itself, block by block
                  [&](const MatMul&) {},        // line by line
-                 [&](const AllReduce&) { want_of(first, first + e_.ranks); },
-                 [&](const ReduceScatter&) { want_of(first, first + e_.ranks); },
+                 [&](const AllReduce&) { want_contributions(); },
+                 [&](const ReduceScatter&) { want_contributions(); },
                  [&](const ReduceTo& o) {
-                   if (part.second - first == o.root) want_of(first, first + e_.ranks);
+                   if (part.second - first == o.root) want_contributions();
                  },
                  [&](const Broadcast& o) { want_of(first + o.root, first + o.root + 1); },
                  [&](const Send& o) {
@@ -80,11 +100,11 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
                         [&](const Dropout&) { return Dropped(id, part); },
                         [&](const StochasticRound& op) { return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream)); },
                         [&](const MatMul&) { return Product(id, part); },
-                        [&](const AllReduce& op) { return AcrossRanks(op.kind, inputs[0], part); },
-                        [&](const ReduceScatter& op) { return AcrossRanks(op.kind, inputs[0], part); },
+                        [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
+                        [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
                         [&](const ReduceTo& op) {
                           if (part.second - FirstOfStage(part.second) != op.root) return BoundedScalar(0, dtype);
-                          return AcrossRanks(op.kind, inputs[0], part);
+                          return AcrossRanks(op.kind, id, part);
                         },
                         [&](const Broadcast& op) { return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root); },
                         [&](const Send&) { return Received(id, part); },
@@ -94,10 +114,10 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
                     e_.graph.nodes[id].op);
 }
 
-Bounded Evaluation::AcrossRanks(ReduceKind kind, NodeId operand, const Part& part) const {
+Bounded Evaluation::AcrossRanks(ReduceKind kind, NodeId reduction, const Part& part) const {
   std::vector<const Bounded*> parts;
-  const int first = FirstOfStage(part.second);
-  for (int rank = first; rank < first + e_.ranks; ++rank) parts.push_back(&Get(operand, part.first, rank));
+  const NodeId operand = e_.graph.nodes[reduction].inputs[0];
+  for (int rank : Contributors(e_.graph.nodes[reduction].op, part.second)) parts.push_back(&Get(operand, part.first, rank));
   return BoundedReduce(kind, type(operand).dtype, parts);
 }
 

@@ -18,6 +18,7 @@ struct Evaluated {
   const Graph& graph;
   const std::vector<TensorType>& types;
   int ranks;   // of a stage
+  int nodes;   // of a stage
   int stages;
   const ElementSource& source;
 };
@@ -43,14 +44,14 @@ class Evaluation {
   const Bounded& Of(NodeId result, int rank, absl::Span<const int64_t> indices);
 
  private:
-  /// Some elements of a node: an entry of lists_, and the rank: of a value that the ranks of a stage share its first one.
+  /// Some elements of a node: an entry of lists_, and the rank: of a value that the ranks of a stage (or of a node of it) share its first one.
   using Part = std::pair<int, int>;
 
   const TensorType& type(NodeId id) const { return e_.types[id]; }
   int FirstOfStage(int rank) const { return rank - rank % e_.ranks; }
-  Part PartOf(NodeId id, int list, int rank) const {
-    return {list, type(id).layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank)};
-  }
+  Part PartOf(NodeId id, int list, int rank) const;
+  /// Those whose operands a reduction gives this rank.
+  std::vector<int> Contributors(const Op& op, int rank) const;
   void Want(NodeId id, int list, int rank) { values_[id].try_emplace(PartOf(id, list, rank)); }
   const Bounded& Get(NodeId id, int list, int rank) const { return values_.at(id).at(PartOf(id, list, rank)); }
   /// A scalar that is computed, whatever from: known after the first time.
@@ -59,7 +60,7 @@ class Evaluation {
   void WantOperands(NodeId id, const Part& part);
   Bounded Compute(NodeId id, const Part& part);
   Bounded Kept(NodeId id, const Part& part);
-  Bounded AcrossRanks(ReduceKind kind, NodeId operand, const Part& part) const;
+  Bounded AcrossRanks(ReduceKind kind, NodeId reduction, const Part& part) const;
   /// What an operation that draws at random draws for each element; its second operand is the seed.
   std::vector<uint32_t> WordsOf(NodeId id, const Part& part, int64_t stream);
   Bounded Dropped(NodeId id, const Part& part);

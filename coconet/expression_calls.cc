@@ -87,7 +87,8 @@ Result Expression::AllReduceCall() {
   ASSIGN_OR_RETURN(const ReduceKind kind, Kind());
   RETURN_IF_ERROR(words_.Expect(","));
   ASSIGN_OR_RETURN(const Tensor operand, Comparison());
-  return program_.Add(Op{std::in_place_type<struct AllReduce>, kind}, {operand});
+  ASSIGN_OR_RETURN(const Span span, OptionalSpan());
+  return program_.Add(Op{std::in_place_type<struct AllReduce>, kind, span}, {operand});
 }
 
 Result Expression::ReduceScatterCall() {
@@ -96,12 +97,14 @@ Result Expression::ReduceScatterCall() {
   ASSIGN_OR_RETURN(const Tensor operand, Comparison());
   RETURN_IF_ERROR(words_.Expect(","));
   ASSIGN_OR_RETURN(const int dim, ParseSlicedDim(words_));
-  return program_.Add(Op{std::in_place_type<struct ReduceScatter>, kind, dim}, {operand});
+  ASSIGN_OR_RETURN(const Span span, OptionalSpan());
+  return program_.Add(Op{std::in_place_type<struct ReduceScatter>, kind, dim, span}, {operand});
 }
 
 Result Expression::AllGatherCall() {
   ASSIGN_OR_RETURN(const Tensor operand, Comparison());
-  return program_.Add(Op{std::in_place_type<struct AllGather>}, {operand});
+  ASSIGN_OR_RETURN(const Span span, OptionalSpan());
+  return program_.Add(Op{std::in_place_type<struct AllGather>, span}, {operand});
 }
 
 Result Expression::FoldCall(FoldKind kind) {
@@ -264,6 +267,14 @@ Result Expression::PointwiseCall(Pw fn) {
                                                    info.arity == 1 ? "" : "s", ", have ", operands.size()));
   }
   return Elementwise(fn, std::move(operands));
+}
+
+absl::StatusOr<Span> Expression::OptionalSpan() {
+  if (!words_.Accept(",")) return Span::kAll;
+  for (const Span span : {Span::kNode, Span::kAcross}) {
+    if (words_.Accept(coconet::Name(span))) return span;
+  }
+  return words_.Expected("node or across");
 }
 
 absl::StatusOr<ReduceKind> Expression::Kind() {

@@ -59,6 +59,7 @@ class Expression {
   Result UpdateCall();
   Result PointwiseCall(Pw fn);
   absl::StatusOr<ReduceKind> Kind();
+  absl::StatusOr<Span> OptionalSpan();
   absl::StatusOr<int64_t> Integer(absl::string_view what);
   /// ", " and a dimension of `operand`, by number or by the name of its extent, again and again.
   absl::StatusOr<std::vector<int>> Dims(const Tensor& operand);

@@ -21,6 +21,7 @@ absl::StatusOr<TensorType> Declared(const Site& site, const TensorType& type, bo
   if (type.layout.kind == Layout::Kind::kAuto && !is_state) {
     return site.Error("layout auto is for states; want local, replicated or sliced");
   }
+  if (type.layout.by_place()) return site.Error("parts of a place are for values between collectives; want sliced");
   return Normalized(type);
 }
 
@@ -89,7 +90,7 @@ absl::StatusOr<Layout> AlignedSlicing(const Site& site, size_t i, const Shape& r
   if (type.shape[type.layout.dim] != result[dim]) {
     return site.Error("a sliced dimension cannot be broadcast to ", Text(result), ", ", site.HaveOperands());
   }
-  return Layout::Sliced(dim);
+  return Layout::Sliced(dim, type.layout.parts);
 }
 
 absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
@@ -103,7 +104,7 @@ absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
       case Layout::Kind::kSliced: {
         ASSIGN_OR_RETURN(const Layout aligned, AlignedSlicing(site, i, result));
         if (sliced.has_value() && *sliced != aligned) {
-          return site.Error("operands are sliced over different dimensions, ", site.HaveOperands());
+          return site.Error("operands are sliced over different ", sliced->dim != aligned.dim ? "dimensions" : "ranks", ", ", site.HaveOperands());
         }
         sliced = aligned;
         break;
@@ -129,7 +130,7 @@ absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op)
   return TensorType{dtype, std::move(shape), layout};
 }
 
-/// The operand's type, under another layout; what all collectives that reduce have in common.
+/// The operand's type, under another layout; what all collectives that reduce each rank's own values have in common.
 absl::StatusOr<TensorType> InferAcrossRanks(const Site& site, const Layout& layout) {
   const TensorType& type = site.type(0);
   if (type.layout != Layout::Local()) return site.Error("want a local operand, ", site.HaveOperands());
@@ -137,15 +138,41 @@ absl::StatusOr<TensorType> InferAcrossRanks(const Site& site, const Layout& layo
   return Normalized({type.dtype, type.shape, layout});
 }
 
-absl::StatusOr<TensorType> InferReduceScatter(const Site& site, const ReduceScatter& op) {
-  RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, site.type(0).shape));
-  return InferAcrossRanks(site, Layout::Sliced(op.dim));
+/// What reduces across nodes takes what a reduce_scatter within each of them left.
+absl::StatusOr<TensorType> InferAcrossNodes(const Site& site, Layout::Parts parts) {
+  TensorType type = site.type(0);
+  if (type.layout.parts != Layout::Parts::kPartialPlace) {
+    return site.Error("want what reduce_scatter(..., node) gives, ", site.HaveOperands());
+  }
+  type.layout.parts = parts;
+  return type;
 }
 
-absl::StatusOr<TensorType> InferAllGather(const Site& site) {
-  const TensorType& type = site.type(0);
-  if (!type.layout.sliced()) return site.Error("want a sliced operand, ", site.HaveOperands());
-  return TensorType{type.dtype, type.shape, Layout::Replicated()};
+absl::StatusOr<TensorType> InferAllReduce(const Site& site, const AllReduce& op) {
+  if (op.span == Span::kNode) return site.Error("an all_reduce within nodes gives nothing that other operations take; want all ranks, or across");
+  if (op.span == Span::kAcross) return InferAcrossNodes(site, Layout::Parts::kPlace);
+  return InferAcrossRanks(site, Layout::Replicated());
+}
+
+absl::StatusOr<TensorType> InferReduceScatter(const Site& site, const ReduceScatter& op) {
+  RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, site.type(0).shape));
+  if (op.span != Span::kAcross) {
+    return InferAcrossRanks(site, Layout::Sliced(op.dim, op.span == Span::kNode ? Layout::Parts::kPartialPlace : Layout::Parts::kOwn));
+  }
+  ASSIGN_OR_RETURN(TensorType type, InferAcrossNodes(site, Layout::Parts::kOwn));
+  const Layout wanted = Normalized({type.dtype, type.shape, Layout::Sliced(op.dim)}).layout;
+  if (type.layout != wanted) return site.Error("want an operand sliced over the same dimension, ", site.HaveOperands());
+  return type;
+}
+
+absl::StatusOr<TensorType> InferAllGather(const Site& site, const AllGather& op) {
+  TensorType type = site.type(0);
+  const bool of_place = op.span == Span::kNode;
+  if (!type.layout.sliced() || type.layout.parts != (of_place ? Layout::Parts::kPlace : Layout::Parts::kOwn)) {
+    return site.Error("want a sliced operand", of_place ? " with the parts of a place" : type.layout.sliced() ? " with each rank's own part" : "", ", ", site.HaveOperands());
+  }
+  type.layout = op.span == Span::kAcross ? Layout::Sliced(type.layout.dim, Layout::Parts::kPlace) : Layout::Replicated();
+  return type;
 }
 
 absl::StatusOr<TensorType> InferShard(const Site& site, const Shard& op) {
@@ -173,7 +200,7 @@ absl::StatusOr<TensorType> InferReduceTo(const Site& site, const ReduceTo& op) {
 
 absl::StatusOr<TensorType> InferAllToAll(const Site& site, const AllToAll& op) {
   const TensorType& type = site.type(0);
-  if (!type.layout.sliced() || type.layout.dim == Layout::kFlat) {
+  if (!type.layout.sliced() || type.layout.dim == Layout::kFlat || type.layout.by_place()) {
     return site.Error("want an operand sliced over a dimension, ", site.HaveOperands());
   }
   if (op.dim == Layout::kFlat) return site.Error("want a dimension to slice, have flat");
@@ -184,6 +211,12 @@ absl::StatusOr<TensorType> InferAllToAll(const Site& site, const AllToAll& op) {
 
 absl::StatusOr<TensorType> InferSend(const Site& site, const Send& op) {
   if (op.shift != 1 && op.shift != -1) return site.Error("want the next stage or the previous one, have a shift of ", op.shift);
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+  return Read(site.type(0));
+}
+
+absl::StatusOr<TensorType> InferOutput(const Site& site) {
+  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   return Read(site.type(0));
 }
 
@@ -287,16 +320,16 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id, const std::vecto
           [&](const Transpose& o) { return InferTranspose(site, o); },
           [&](const Reshape& o) { return InferReshape(site, o); },
           [&](const SubTensor& o) { return InferSubTensor(site, o); },
-          [&](const AllReduce&) { return InferAcrossRanks(site, Layout::Replicated()); },
+          [&](const AllReduce& o) { return InferAllReduce(site, o); },
           [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
-          [&](const AllGather&) { return InferAllGather(site); },
+          [&](const AllGather& o) { return InferAllGather(site, o); },
           [&](const Shard& o) { return InferShard(site, o); },
           [&](const Broadcast& o) { return InferBroadcast(site, o); },
           [&](const ReduceTo& o) { return InferReduceTo(site, o); },
           [&](const AllToAll& o) { return InferAllToAll(site, o); },
           [&](const Send& o) { return InferSend(site, o); },
           [&](const Update&) { return InferUpdate(site); },
-          [&](const Output&) -> Result { return Read(site.type(0)); },
+          [&](const Output&) { return InferOutput(site); },
       },
       g.nodes[id].op);
 }

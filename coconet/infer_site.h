@@ -44,6 +44,9 @@ TensorType Read(TensorType type);
 /// Sliced(flat) of a vector is written Sliced(0).
 TensorType Normalized(TensorType type);
 
+/// Operand i is not sliced by place: several ranks would have the same part of it, or each node another contribution to it.
+absl::Status CheckNotByPlace(const Site& site, size_t i);
+
 /// A tensor of `shape` can be sliced over `dim`.
 absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
 

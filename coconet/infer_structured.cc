@@ -17,6 +17,11 @@ TensorType Normalized(TensorType type) {
   return type;
 }
 
+absl::Status CheckNotByPlace(const Site& site, size_t i) {
+  if (!site.type(i).layout.by_place()) return absl::OkStatus();
+  return site.Error("parts of a place are for elementwise operations and collectives within or across nodes, have ", site.Operand(i));
+}
+
 absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape) {
   const int rank = static_cast<int>(shape.size());
   if (rank == 0) return site.Error("a scalar has no dimension to slice");
@@ -28,6 +33,16 @@ TensorType Read(TensorType type) {
   type.layout = ReadLayout(type);
   return type;
 }
+
+namespace {
+
+/// The last dimensions are folded, and are not known to be empty.
+bool HasRows(const Fold& op, const Shape& shape) {
+  if (op.dims.empty() || op.dims[0] + op.dims.size() != shape.size()) return false;
+  return std::none_of(op.dims.begin(), op.dims.end(), [&](int dim) { return shape[dim] == Dim(0); });
+}
+
+}  // namespace
 
 absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op) {
   TensorType type = Read(site.type(0));
@@ -42,11 +57,14 @@ absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op) {
     }
   }
   const bool all = op.dims.empty() || static_cast<int>(op.dims.size()) == rank;
+  // The parts of a place are folded row by row only; a sum of all their elements would be in a sum over ranks once a node.
+  if (type.layout.by_place() && !HasRows(op, type.shape)) RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   if (type.layout.sliced()) {
     const bool folds_slices = std::find(op.dims.begin(), op.dims.end(), type.layout.dim) != op.dims.end();
     if (!all && type.layout.dim == Layout::kFlat) {
       return site.Error("rows of an operand sliced flat lie on several ranks, ", site.HaveOperands());
     }
+    if ((all || folds_slices) && type.layout.by_place()) RETURN_IF_ERROR(CheckNotByPlace(site, 0));
     if (all || folds_slices) type.layout = Layout::Local();
   }
   for (int dim : op.dims) type.shape[dim] = 1;
@@ -109,6 +127,7 @@ absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
   if (transposed) std::swap(f.rows, f.columns);
   f.local = type.layout == Layout::Local();
   if (!type.layout.sliced()) return f;
+  RETURN_IF_ERROR(CheckNotByPlace(site, i));
   if (type.layout.dim == Layout::kFlat) return site.Error("an operand sliced flat has no whole rows, ", site.HaveOperands());
   f.sliced = true;
   f.lead_dim = type.layout.dim;

@@ -26,13 +26,17 @@ absl::Status CheckRoot(const Graph& g, NodeId id, int ranks) {
 
 }  // namespace
 
-absl::StatusOr<Interpreter> Interpreter::Create(Graph graph, int ranks, int stages) {
+absl::StatusOr<Interpreter> Interpreter::Create(Graph graph, int ranks, int stages, int nodes) {
   if (ranks < 1) return absl::InvalidArgumentError(absl::StrCat("interpret: want 1 or more ranks, have ", ranks));
   if (stages < 1) return absl::InvalidArgumentError(absl::StrCat("interpret: want 1 or more stages, have ", stages));
+  if (nodes < 1 || ranks % nodes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("interpret: want nodes that have equally many of ", ranks, " ranks, have ", nodes));
+  }
   Interpreter interpreter;
   ASSIGN_OR_RETURN(interpreter.types_, InferTypes(graph));
   interpreter.ranks_ = ranks;
   interpreter.stages_ = stages;
+  interpreter.nodes_ = nodes;
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (!IsBound(interpreter.types_[id].shape)) {
       return absl::InvalidArgumentError(absl::StrCat("interpret ", NodeText(graph, id), ": shape ",
@@ -86,7 +90,7 @@ absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank
           absl::StrCat("evaluate ", result, ": want an index below ", elements, ", have ", index));
     }
   }
-  const Evaluated evaluated{in.graph_, in.types_, in.ranks_, in.stages_, source_};
+  const Evaluated evaluated{in.graph_, in.types_, in.ranks_, in.nodes_, in.stages_, source_};
   Expected expected;
   expected.value.reserve(indices.size());
   expected.error.reserve(indices.size());

@@ -30,7 +30,8 @@ struct EvaluationCache;
 
 /// Reference semantics of a bound program (no symbols) over `ranks` ranks: plain real arithmetic in double,
 /// any schedule of the graph included (ReduceScatter, AllGather, Sliced states). With `stages`, the world is so many
-/// groups of `ranks` ranks in a line, each of which runs the program on values of its own; Send passes some on.
+/// groups of `ranks` ranks in a line, each of which runs the program on values of its own; Send passes some on. Those of a group lie on
+/// `nodes` nodes, one after the other and as many on each; that matters to collectives within and across nodes only.
 ///
 /// `error` is a running first-order bound: every operation of dtype T adds its rounding
 /// (PwInfo::ulps * UnitRoundoff(T), f16 and bf16 results as if each were stored), the rounding of a sum
@@ -40,8 +41,9 @@ struct EvaluationCache;
 /// tolerance, the others a tight one, and nothing has to be tuned by hand.
 class Interpreter {
  public:
-  /// Fails with InvalidArgument when the graph does not infer or is not bound, or names a rank that is not there.
-  static absl::StatusOr<Interpreter> Create(Graph graph, int ranks, int stages = 1);
+  /// Fails with InvalidArgument when the graph does not infer or is not bound, it names a rank that is not there, or the ranks
+  /// do not make so many equal nodes.
+  static absl::StatusOr<Interpreter> Create(Graph graph, int ranks, int stages = 1, int nodes = 1);
 
   /// Result names: every updated state and every output, in graph order.
   const std::vector<std::string>& results() const { return results_; }
@@ -56,7 +58,7 @@ class Interpreter {
   Interpreter() = default;
   Graph graph_;
   std::vector<TensorType> types_;
-  int ranks_ = 1, stages_ = 1;
+  int ranks_ = 1, nodes_ = 1, stages_ = 1;
   std::vector<std::string> results_;
   std::map<std::string, NodeId> result_node_;
 };

@@ -275,11 +275,11 @@ Tensor Transpose(Tensor a, std::vector<int> order) { return Structured(Transpose
 Tensor Reshape(Tensor a, Shape shape) { return Structured(ReshapeOp{std::move(shape)}, {a}); }
 Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) { return Structured(SubTensorOp{dim, begin, end}, {a}); }
 
-Tensor AllReduce(ReduceKind kind, Tensor local) { return Structured(AllReduceOp{kind}, {local}); }
-Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim) {
-  return Structured(ReduceScatterOp{kind, dim}, {local});
+Tensor AllReduce(ReduceKind kind, Tensor local, Span span) { return Structured(AllReduceOp{kind, span}, {local}); }
+Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim, Span span) {
+  return Structured(ReduceScatterOp{kind, dim, span}, {local});
 }
-Tensor AllGather(Tensor sliced) { return Structured(AllGatherOp{}, {sliced}); }
+Tensor AllGather(Tensor sliced, Span span) { return Structured(AllGatherOp{span}, {sliced}); }
 Tensor Shard(Tensor replicated, int dim) { return Structured(ShardOp{dim}, {replicated}); }
 Tensor Broadcast(Tensor local, int root) { return Structured(BroadcastOp{root}, {local}); }
 Tensor Reduce(ReduceKind kind, Tensor local, int root) { return Structured(ReduceTo{kind, root}, {local}); }

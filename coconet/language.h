@@ -155,9 +155,9 @@ Tensor Transpose(Tensor a, std::vector<int> order);
 Tensor Reshape(Tensor a, Shape shape);
 Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end);
 
-Tensor AllReduce(ReduceKind kind, Tensor local);
-Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim = 0);
-Tensor AllGather(Tensor sliced);
+Tensor AllReduce(ReduceKind kind, Tensor local, Span span = Span::kAll);
+Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim = 0, Span span = Span::kAll);
+Tensor AllGather(Tensor sliced, Span span = Span::kAll);
 Tensor Shard(Tensor replicated, int dim = 0);            // each rank's part of what all have; nothing moves
 Tensor Broadcast(Tensor local, int root);
 Tensor Reduce(ReduceKind kind, Tensor local, int root);  // on rank `root`; 0 elsewhere

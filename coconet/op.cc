@@ -15,6 +15,22 @@ std::string NumberText(double value) {
   return std::string(buffer, result.ptr);
 }
 
+absl::string_view Name(Span span) {
+  switch (span) {
+    case Span::kAll: return "all";
+    case Span::kNode: return "node";
+    case Span::kAcross: return "across";
+  }
+  CC_CHECK(false);
+}
+
+Span SpanOf(const Op& op) {
+  if (const auto* all_reduce = std::get_if<AllReduce>(&op)) return all_reduce->span;
+  if (const auto* scatter = std::get_if<ReduceScatter>(&op)) return scatter->span;
+  const auto* gather = std::get_if<AllGather>(&op);
+  return gather != nullptr ? gather->span : Span::kAll;
+}
+
 absl::string_view Name(FoldKind kind) {
   switch (kind) {
     case FoldKind::kSum: return "sum";
@@ -85,6 +101,10 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
     return absl::StrCat(OpText(op), "(", absl::StrJoin(arguments, ", "), ")");
   };
   const auto text = [](absl::string_view view) { return std::string(view); };
+  const auto spanned = [&](std::vector<std::string> after, Span span) {
+    if (span != Span::kAll) after.push_back(text(Name(span)));
+    return after;
+  };
   return std::visit(
       Match{
           [&](const Input& o) { return absl::StrCat("input ", o.name, " : ", Text(o.type), o.each ? " each" : ""); },
@@ -110,9 +130,9 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
           [&](const Transpose& o) { return call({}, DimTexts(o.order)); },
           [&](const Reshape& o) { return call({}, {Text(o.shape)}); },
           [&](const SubTensor& o) { return call({}, {absl::StrCat(o.dim), absl::StrCat(o.begin), absl::StrCat(o.end)}); },
-          [&](const AllReduce& o) { return call({text(Name(o.kind))}); },
-          [&](const ReduceScatter& o) { return call({text(Name(o.kind))}, {DimText(o.dim)}); },
-          [&](const AllGather&) { return call(); },
+          [&](const AllReduce& o) { return call({text(Name(o.kind))}, spanned({}, o.span)); },
+          [&](const ReduceScatter& o) { return call({text(Name(o.kind))}, spanned({DimText(o.dim)}, o.span)); },
+          [&](const AllGather& o) { return call({}, spanned({}, o.span)); },
           [&](const Shard& o) { return call({}, {DimText(o.dim)}); },
           [&](const Broadcast& o) { return call({}, {absl::StrCat(o.root)}); },
           [&](const ReduceTo& o) { return call({text(Name(o.kind))}, {absl::StrCat(o.root)}); },

@@ -80,9 +80,13 @@ struct Transpose     { std::vector<int> order;            bool operator==(const 
 struct Reshape       { Shape shape;                       bool operator==(const Reshape&) const = default; };    // (a): the same elements, row major
 struct SubTensor     { int dim = 0; int64_t begin = 0, end = 0; bool operator==(const SubTensor&) const = default; };  // (a): [begin, end) of a dimension
 
-struct AllReduce     { ReduceKind kind{};                 bool operator==(const AllReduce&) const = default; };  // (Local) -> Replicated
-struct ReduceScatter { ReduceKind kind{}; int dim = 0;    bool operator==(const ReduceScatter&) const = default; };  // (Local) -> Sliced(dim)
-struct AllGather     {                                    bool operator==(const AllGather&) const = default; };  // (Sliced) -> Replicated
+/// Which ranks a collective spans: all of a stage; those of each node; or those with one place in each node, one a node. What reduces or gathers
+/// in two steps gives what one step over all ranks does (Layout::Parts): reduce_scatter(node), reduce_scatter(across); all_gather(across),
+/// all_gather(node). Across nodes all_reduce takes what reduce_scatter(node) gives, and gives what all_gather(node) takes.
+enum class Span : uint8_t { kAll, kNode, kAcross };
+struct AllReduce     { ReduceKind kind{}; Span span{};    bool operator==(const AllReduce&) const = default; };  // (Local) -> Replicated; not kNode
+struct ReduceScatter { ReduceKind kind{}; int dim = 0; Span span{}; bool operator==(const ReduceScatter&) const = default; };  // (Local) -> Sliced(dim)
+struct AllGather     { Span span{};                       bool operator==(const AllGather&) const = default; };  // (Sliced) -> Replicated
 struct Shard         { int dim = 0;                      bool operator==(const Shard&) const = default; };      // (Replicated) -> Sliced(dim): the own part, nothing moves
 struct Broadcast     { int root = 0;                      bool operator==(const Broadcast&) const = default; };  // (Local) -> Replicated: rank root's
 struct ReduceTo      { ReduceKind kind{}; int root = 0;   bool operator==(const ReduceTo&) const = default; };   // (Local) -> Local: on rank root, 0 elsewhere
@@ -93,6 +97,11 @@ struct Output        { std::string name;                  bool operator==(const 
 
 using Op = std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Fold, Total, Dropout, StochasticRound, MatMul, Transpose, Reshape, SubTensor,
                         AllReduce, ReduceScatter, AllGather, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+
+/// "all", "node", "across".
+absl::string_view Name(Span span);
+/// Of an AllReduce, ReduceScatter or AllGather; kAll of others.
+Span SpanOf(const Op& op);
 
 /// "sum", "mean", "amax", "amin": as in NumPy.
 absl::string_view Name(FoldKind kind);

@@ -15,6 +15,7 @@ namespace coconet {
 // Results infer, but are not yet canonical.
 
 absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split);
+absl::StatusOr<Graph> ApplySplitByNode(const Graph& g, const SplitByNode& split);
 absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder);
 absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice);
 

@@ -28,6 +28,7 @@ std::string NodeList(const std::vector<NodeId>& nodes) {
 std::vector<NodeId> NamedNodes(const Transformation& t) {
   return std::visit(Match{
                         [](const Split& s) { return std::vector<NodeId>{s.node}; },
+                        [](const SplitByNode& s) { return std::vector<NodeId>{s.node}; },
                         [](const Reorder& r) { return std::vector<NodeId>{r.all_gather}; },
                         [](const Slice& s) { return std::vector<NodeId>{s.state}; },
                         [](const Fuse& f) { return f.nodes; },
@@ -46,14 +47,18 @@ absl::Status CheckNodeIds(const Graph& g, const Transformation& t) {
 }
 
 /// Slicing a vector flat is slicing its only dimension.
-Transformation Normalized(const Schedule& s, const Transformation& t) {
-  const auto* split = std::get_if<Split>(&t);
-  if (split == nullptr || split->dim != Layout::kFlat) return t;
-  const bool splits = As<AllReduce>(s.graph, split->node) || As<Fold>(s.graph, split->node) || As<Send>(s.graph, split->node);
-  if (!splits) return t;
+Transformation Normalized(const Schedule& s, Transformation t) {
+  auto* split = std::get_if<Split>(&t);
+  auto* by_node = std::get_if<SplitByNode>(&t);
+  if (split == nullptr && by_node == nullptr) return t;
+  int& dim = split != nullptr ? split->dim : by_node->dim;
+  const std::vector<NodeId>& inputs = s.graph.nodes[NamedNodes(t)[0]].inputs;
+  const bool splits = As<Fold>(s.graph, NamedNodes(t)[0]) || Communicates(s.graph, NamedNodes(t)[0]);
+  if (dim != Layout::kFlat || !splits) return t;
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
   CC_CHECK(types.ok());
-  return (*types)[s.graph.nodes[split->node].inputs[0]].shape.size() == 1 ? Split{split->node, 0} : *split;
+  if ((*types)[inputs[0]].shape.size() == 1) dim = 0;
+  return t;
 }
 
 /// States that exchange values, none of them computed, have no order to be stored in.
@@ -85,15 +90,16 @@ absl::StatusOr<NodeId> ParseNodeId(absl::string_view word) {
   return absl::InvalidArgumentError("want the number of a node, as in %4");
 }
 
+template <class AnySplit>
 absl::StatusOr<Transformation> ParseSplit(absl::string_view arguments) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(arguments, absl::MaxSplits(',', 1));
-  ASSIGN_OR_RETURN(const NodeId all_reduce, ParseNodeId(absl::StripAsciiWhitespace(parts.first)));
+  ASSIGN_OR_RETURN(const NodeId node, ParseNodeId(absl::StripAsciiWhitespace(parts.first)));
   const absl::string_view dim_text = absl::StripAsciiWhitespace(parts.second);
   int dim = Layout::kFlat;
   if (dim_text != "flat" && !(absl::SimpleAtoi(dim_text, &dim) && dim >= 0)) {
     return absl::InvalidArgumentError("want flat or the number of a dimension after the comma");
   }
-  return Split{all_reduce, dim};
+  return AnySplit{node, dim};
 }
 
 absl::StatusOr<std::vector<NodeId>> ParseNodeIds(absl::string_view arguments) {
@@ -112,14 +118,15 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
   }
   const absl::string_view name = text.substr(0, open);
   const absl::string_view arguments = absl::StripAsciiWhitespace(text.substr(open + 1, text.size() - open - 2));
-  if (name == "split") return ParseSplit(arguments);
+  if (name == "split") return ParseSplit<Split>(arguments);
+  if (name == "split_by_node") return ParseSplit<SplitByNode>(arguments);
   if (name == "fuse" || name == "overlap") {
     ASSIGN_OR_RETURN(std::vector<NodeId> nodes, ParseNodeIds(arguments));
     if (name == "fuse") return Fuse{std::move(nodes)};
     return Overlap{std::move(nodes)};
   }
   if (name != "reorder" && name != "slice") {
-    return absl::InvalidArgumentError("want split, reorder, slice, fuse or overlap");
+    return absl::InvalidArgumentError("want split, split_by_node, reorder, slice, fuse or overlap");
   }
   ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(arguments));
   if (name == "reorder") return Reorder{id};
@@ -146,6 +153,7 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
   absl::StatusOr<Schedule> result =
       std::visit(Match{
                      [&](const Split& split) { return WithGraph(s, t, ApplySplit(s.graph, split)); },
+                     [&](const SplitByNode& split) { return WithGraph(s, t, ApplySplitByNode(s.graph, split)); },
                      [&](const Reorder& reorder) { return WithGraph(s, t, ApplyReorder(s.graph, reorder)); },
                      [&](const Slice& slice) { return WithGraph(s, t, ApplySlice(s.graph, slice)); },
                      [&](const Fuse& fuse) -> absl::StatusOr<Schedule> {
@@ -168,6 +176,7 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
 std::string Text(const Transformation& t) {
   return std::visit(Match{
                         [](const Split& s) { return absl::StrCat("split(%", s.node, ", ", DimText(s.dim), ")"); },
+                        [](const SplitByNode& s) { return absl::StrCat("split_by_node(%", s.node, ", ", DimText(s.dim), ")"); },
                         [](const Reorder& r) { return absl::StrCat("reorder(%", r.all_gather, ")"); },
                         [](const Slice& s) { return absl::StrCat("slice(%", s.state, ")"); },
                         [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },

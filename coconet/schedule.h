@@ -20,6 +20,12 @@ namespace coconet {
 ///   y = send(x)                 -->   y = all_gather(send(shard(x, dim)))            x replicated
 struct Split { NodeId node = -1; int dim = Layout::kFlat; bool operator==(const Split&) const = default; };
 
+/// Within nodes, across them, within nodes, where that is faster than over all ranks alike:
+///   y = all_reduce(x)           -->   t = reduce_scatter(x, dim, node); u = all_reduce(t, across); y = all_gather(u, node)
+///   y = reduce_scatter(x, dim)  -->   y = reduce_scatter(reduce_scatter(x, dim, node), dim, across)
+///   y = all_gather(x)           -->   y = all_gather(all_gather(x, across), node)       x sliced over dim
+struct SplitByNode { NodeId node = -1; int dim = Layout::kFlat; bool operator==(const SplitByNode&) const = default; };
+
 /// Moves all computation that can be done on slices from after an AllGather to before it:
 ///   y = all_gather(x); z = f(y, r)   -->   zs = f(x, r); z = all_gather(zs)
 ///   y = all_gather(x); z = sum(y)    -->   z = all_reduce(sum, sum(x))
@@ -39,7 +45,7 @@ struct Fuse { std::vector<NodeId> nodes; bool operator==(const Fuse&) const = de
 /// a chunk while the one before it makes the next, and communication goes on beside computation.
 struct Overlap { std::vector<NodeId> nodes; bool operator==(const Overlap&) const = default; };
 
-using Transformation = std::variant<Split, Reorder, Slice, Fuse, Overlap>;
+using Transformation = std::variant<Split, SplitByNode, Reorder, Slice, Fuse, Overlap>;
 
 /// A program and what was done to it. `kernels` partitions some of the nodes: disjoint, each ascending,
 /// ordered by first node; other operations are kernels or library calls of their own.
@@ -57,7 +63,7 @@ absl::StatusOr<Schedule> InitialSchedule(const Graph& program);
 /// InvalidArgument for a stale node id). The result is canonical and infers. Conditions: docs/schedules.md.
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& t);
 
-/// "split(%4, flat)", "reorder(%6)", "slice(%1)", "fuse(%2 %5 %6)", "overlap(%2 %5)": prints and parses back.
+/// "split(%4, flat)", "split_by_node(%4, 0)", "reorder(%6)", "slice(%1)", "fuse(%2 %5 %6)", "overlap(%2 %5)": prints and parses back.
 std::string Text(const Transformation& t);
 std::string TraceText(const std::vector<Transformation>& trace);  // joined by "; "
 absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text);
@@ -76,6 +82,9 @@ std::vector<std::vector<NodeId>> ExecutionOrder(const Schedule& s);
 
 struct DeriveOptions {
   int max_schedules = 1024;
+  /// For worlds of several nodes with several ranks each: collectives are split by node, too, all of a program alike; and kernels hold no
+  /// collective over all ranks, as they do not reach those of other nodes.
+  bool by_node = false;
 };
 
 /// Every schedule reachable from the program by the transformations, deterministic order, simplest first (those that overlap nothing before those

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "coconet/interpreter.h"
 #include "coconet/schedule.h"
 #include "coconet/testing/random_step.h"
@@ -20,9 +21,9 @@ bool Same(double a, double b) { return a == b || std::fabs(a - b) <= 1e-12 * std
 /// Results of a program by name, for each rank.
 using Results = std::map<std::string, std::vector<std::vector<double>>>;
 
-Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int stages = 1) {
+Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int stages = 1, int nodes = 1) {
   Results results;
-  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks, stages);
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks, stages, nodes);
   EXPECT_TRUE(interpreter.ok()) << interpreter.status();
   if (!interpreter.ok()) return results;
   for (const std::string& result : interpreter->results()) {
@@ -50,21 +51,21 @@ void ExpectSame(const Results& got, const Results& want, const Schedule& s, cons
 
 /// Every schedule of `program` means what the program means: the transformed graph to the interpreter, and its kernels
 /// run element by element in an order drawn from the seed.
-void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks, uint64_t seed, int stages = 1) {
+void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks, uint64_t seed, int stages = 1, int nodes = 1) {
   const ElementSource source = RandomElements(seed);
   const Results want = Interpreted(program, ranks, source, stages);
   uint64_t order = 1000 * seed;
   for (const Schedule& s : schedules) {
     const std::string what = absl::StrCat("seed ", seed);
     // Kernels do not change the graph.
-    if (s.kernels.empty()) ExpectSame(Interpreted(s.graph, ranks, source, stages), want, s, what + " interpreted");
-    ExpectSame(Simulate(s, ranks, source, ++order, stages), want, s, what + " simulated");
+    if (s.kernels.empty()) ExpectSame(Interpreted(s.graph, ranks, source, stages, nodes), want, s, what + " interpreted");
+    ExpectSame(Simulate(s, ranks, source, ++order, stages, nodes), want, s, what + " simulated");
     if (testing::Test::HasFatalFailure()) return;
   }
 }
 
-std::vector<Schedule> AllOf(const Graph& program) {
-  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program);
+std::vector<Schedule> AllOf(const Graph& program, bool by_node = false) {
+  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program, {.by_node = by_node});
   EXPECT_TRUE(schedules.ok()) << schedules.status();
   return *std::move(schedules);
 }
@@ -162,6 +163,50 @@ TEST(Differential, EveryScheduleOfFoldsAndProducts) {
         ASSERT_FALSE(HasFatalFailure()) << text;
       }
     }
+  }
+}
+
+/// Ranks and nodes of worlds of several nodes.
+constexpr std::pair<int, int> kMeshes[] = {{4, 2}, {6, 2}, {6, 3}, {8, 2}, {8, 4}};
+
+/// About `count` of the schedules of a program that are split by node.
+std::vector<Schedule> SomeOf(const Graph& program, size_t count) {
+  const std::vector<Schedule> all = AllOf(program, /*by_node=*/true);
+  std::vector<Schedule> split;
+  for (const Schedule& s : all) {
+    if (absl::c_any_of(s.trace, [](const Transformation& t) { return std::holds_alternative<SplitByNode>(t); })) split.push_back(s);
+  }
+  std::vector<Schedule> some;
+  for (size_t i = 0; i < split.size(); i += 1 + split.size() / count) some.push_back(split[i]);
+  return some;
+}
+
+TEST(Differential, SchedulesByNodeOfEveryOptimizer) {
+  for (const WorkloadInfo& workload : Workloads()) {
+    if (!workload.optimizer || !workload.varies.empty()) continue;
+    const Graph program = *BindSizes(*MakeWorkload(workload.name, {}), {{"N", 193}});
+    const std::vector<Schedule> schedules = SomeOf(program, 40);
+    for (const auto& [ranks, nodes] : kMeshes) {
+      CheckSchedules(program, schedules, ranks, static_cast<uint64_t>(ranks), 1, nodes);
+      ASSERT_FALSE(HasFatalFailure()) << workload.name;
+    }
+  }
+}
+
+TEST(Differential, SchedulesByNodeOfRandomPrograms) {
+  for (uint64_t seed = 200; seed < 208; ++seed) {
+    const Graph program = RandomStep(seed, {.operations = 8, .max_reductions = 2});
+    const auto [ranks, nodes] = kMeshes[seed % std::size(kMeshes)];
+    CheckSchedules(program, SomeOf(program, 20), ranks, seed, 1, nodes);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+TEST(Differential, SchedulesByNodeOfFoldsAndProducts) {
+  for (const char* text : kPrograms) {
+    const Graph program = *BindSizes(*Parse(absl::StrCat("coconet 1\n", text)), {{"N", 40}});
+    CheckSchedules(program, SomeOf(program, 20), 6, 40, 2, 3);
+    ASSERT_FALSE(HasFatalFailure()) << text;
   }
 }
 

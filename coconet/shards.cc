@@ -22,7 +22,7 @@ class Sharder {
     if (!is_new) return at->second;
     const auto& inputs = g_.nodes[id].inputs;
     if (As<Update>(g_, id)) return known_[id] = Of(out, renamed, inputs[1], shape);
-    if (As<AllGather>(g_, id)) return known_[id] = types_[inputs[0]].layout.dim == SlicedDim(shape) ? renamed[inputs[0]] : -1;
+    if (As<AllGather>(g_, id)) return known_[id] = types_[inputs[0]].layout == Layout::Sliced(SlicedDim(shape)) ? renamed[inputs[0]] : -1;
     if (!IsElementwise(g_.nodes[id].op)) return -1;
     std::vector<NodeId> operands;
     bool has_slices = false;

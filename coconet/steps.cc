@@ -148,7 +148,8 @@ bool Communicates(const Graph& g, NodeId id) {
 }
 
 bool IsKernelWork(const Graph& g, NodeId id) {
-  return !As<MatMul>(g, id) && !As<Broadcast>(g, id) && !As<ReduceTo>(g, id) && !As<AllToAll>(g, id) && !As<Send>(g, id);
+  return !As<MatMul>(g, id) && !As<Broadcast>(g, id) && !As<ReduceTo>(g, id) && !As<AllToAll>(g, id) && !As<Send>(g, id) &&
+         SpanOf(g.nodes[id].op) != Span::kAcross;
 }
 
 std::vector<NodeId> ValueOperands(const Graph& g, NodeId id) {

@@ -31,7 +31,10 @@ std::string Text(const Layout& layout) {
   switch (layout.kind) {
     case Layout::Kind::kLocal: return "local";
     case Layout::Kind::kReplicated: return "replicated";
-    case Layout::Kind::kSliced: return absl::StrCat("sliced(", DimText(layout.dim), ")");
+    case Layout::Kind::kSliced: {
+      const char* parts = layout.parts == Layout::Parts::kPlace ? ", place" : layout.by_place() ? ", partial" : "";
+      return absl::StrCat("sliced(", DimText(layout.dim), parts, ")");
+    }
     case Layout::Kind::kAuto: return "auto";
   }
   CC_CHECK(false);

@@ -56,15 +56,25 @@ struct Layout {
     kAuto,        // states only: Replicated, unless a schedule slices it
   };
   static constexpr int kFlat = -1;  // dim: all dimensions merged into one (row-major)
+  /// kSliced: which parts a rank holds. Those of a place are the parts of all ranks that have this rank's number in their node: one a
+  /// node, one after the other in memory.
+  enum class Parts : uint8_t {
+    kOwn,           // its own
+    kPlace,         // those of its place: the same on all nodes
+    kPartialPlace,  // the same parts, and of each what this node contributes, before that is reduced across nodes
+  };
 
   Kind kind = Kind::kReplicated;
   int dim = 0;  // kSliced only; else 0
+  Parts parts = Parts::kOwn;  // kSliced only; else kOwn
 
   static Layout Local() { return {Kind::kLocal}; }
   static Layout Replicated() { return {Kind::kReplicated}; }
-  static Layout Sliced(int dim) { return {Kind::kSliced, dim}; }
+  static Layout Sliced(int dim, Parts parts = Parts::kOwn) { return {Kind::kSliced, dim, parts}; }
   static Layout Auto() { return {Kind::kAuto}; }
   bool sliced() const { return kind == Kind::kSliced; }
+  /// A rank holds the parts of its place, more than its own where there are several nodes. Only between collectives of one step.
+  bool by_place() const { return parts != Parts::kOwn; }
   bool operator==(const Layout&) const = default;
 };
 
@@ -78,7 +88,7 @@ struct TensorType {
 
 std::string Text(const Dim& dim);            // "N", "1024"
 std::string Text(const Shape& shape);        // "[N, 1024]"; a scalar prints as "[]"
-std::string Text(const Layout& layout);      // "local", "replicated", "sliced(0)", "sliced(flat)", "auto"
+std::string Text(const Layout& layout);      // "local", "replicated", "sliced(0)", "sliced(flat)", "sliced(0, place)", "sliced(0, partial)", "auto"
 std::string Text(const TensorType& type);    // "f32[N] sliced(0)"
 std::string Text(const BoundSize& size);     // "1024", "1024,4096"
 std::string DimText(int dim);                // of a slicing: "0", "flat"

@@ -25,7 +25,7 @@ Tally& Tally::operator+=(const Tally& other) {
 
 absl::StatusOr<Judge> Judge::Create(const Graph& program, std::vector<Placed> results, const Mesh& mesh, int rank,
                                     uint64_t seed) {
-  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(), mesh.stages));
+  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(), mesh.stages, mesh.nodes));
   Judge judge(std::move(interpreter), std::move(results), mesh, rank, seed);
   for (NodeId id = 0; id < program.size(); ++id) {
     if (const auto* input = As<Input>(program, id)) judge.dtypes_[input->name] = input->type.dtype;

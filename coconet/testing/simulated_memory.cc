@@ -12,8 +12,8 @@ constexpr double kPoison = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-SimulatedMemory::SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int stages, const ElementSource& source)
-    : ranks_(ranks), elements_(ranks * stages) {
+SimulatedMemory::SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int nodes, int stages, const ElementSource& source)
+    : ranks_(ranks), of_node_(ranks / nodes), elements_(ranks * stages) {
   for (int rank = 0; rank < world(); ++rank) {
     elements_[rank].resize(g.nodes.size());
     for (NodeId id = 0; id < g.size(); ++id) {
@@ -32,7 +32,9 @@ SimulatedMemory::SimulatedMemory(const Graph& g, const std::vector<TensorType>& 
 }
 
 bool SimulatedMemory::Owns(int rank, int64_t index, const TensorType& type) const {
-  return !type.layout.sliced() || OwnerOf(index, type, ranks_) == rank % ranks_;
+  if (!type.layout.sliced()) return true;
+  const int owner = OwnerOf(index, type, ranks_);
+  return type.layout.by_place() ? owner % of_node_ == rank % of_node_ : owner == rank % ranks_;
 }
 
 double& SimulatedMemory::At(int rank, NodeId node, int64_t index) {

@@ -13,11 +13,11 @@ namespace coconet {
 /// the rest is NaN.
 class SimulatedMemory {
  public:
-  SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int stages, const ElementSource& source);
+  SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int nodes, int stages, const ElementSource& source);
 
   int world() const { return static_cast<int>(elements_.size()); }
   int FirstOfStage(int rank) const { return rank - rank % ranks_; }
-  /// Whether an element is of the rank's slice, or the tensor not sliced.
+  /// Whether an element is of the rank's slice (or of those of its place), or the tensor not sliced.
   bool Owns(int rank, int64_t index, const TensorType& type) const;
 
   double& At(int rank, NodeId node, int64_t index);
@@ -25,7 +25,7 @@ class SimulatedMemory {
   std::vector<double> Whole(int rank, NodeId node, const TensorType& type) const;
 
  private:
-  const int ranks_;
+  const int ranks_, of_node_;
   std::vector<std::vector<std::vector<double>>> elements_;  // by rank of the world, node, element
 };
 

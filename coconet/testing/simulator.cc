@@ -21,9 +21,9 @@ namespace {
 
 class Simulation {
  public:
-  Simulation(const Schedule& s, std::vector<TensorType> types, int ranks, int stages, const ElementSource& source, uint64_t seed)
-      : s_(s), g_(s.graph), types_(std::move(types)), ranks_(ranks), random_(seed), values_(AssignedValues(g_)),
-        memory_(g_, types_, ranks, stages, source), world_(memory_.world()) {}
+  Simulation(const Schedule& s, std::vector<TensorType> types, int ranks, int nodes, int stages, const ElementSource& source, uint64_t seed)
+      : s_(s), g_(s.graph), types_(std::move(types)), ranks_(ranks), of_node_(ranks / nodes), random_(seed), values_(AssignedValues(g_)),
+        memory_(g_, types_, ranks, nodes, stages, source), world_(memory_.world()) {}
 
   void Run() {
     steps_ = FindSteps(g_, s_.kernels);
@@ -77,10 +77,21 @@ class Simulation {
 
   double& Cell(int rank, NodeId value, int64_t index) { return memory_.At(rank, homes_[value], index); }
 
-  double Reduced(ReduceKind kind, NodeId operand, int rank, int64_t index) {
-    const int first = FirstOfStage(rank);
-    double result = Cell(first, operand, index);
-    for (int r = first + 1; r < first + ranks_; ++r) result = Combined(kind, result, Cell(r, operand, index));
+  /// The ranks that a collective spans: first, first + stride, ...
+  struct Members {
+    int first, stride, count;
+  };
+  Members MembersOf(Span span, int rank) const {
+    if (span == Span::kNode) return {rank - rank % of_node_, 1, of_node_};
+    if (span == Span::kAcross) return {FirstOfStage(rank) + rank % of_node_, of_node_, ranks_ / of_node_};
+    return {FirstOfStage(rank), 1, ranks_};
+  }
+
+  double Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index) {
+    const NodeId operand = values_[g_.nodes[reduction].inputs[0]];
+    const Members members = MembersOf(SpanOf(g_.nodes[reduction].op), rank);
+    double result = Cell(members.first, operand, index);
+    for (int i = 1; i < members.count; ++i) result = Combined(kind, result, Cell(members.first + i * members.stride, operand, index));
     return result;
   }
 
@@ -96,9 +107,13 @@ class Simulation {
     const NodeId operand = values_[g_.nodes[id].inputs[0]];
     const int first = FirstOfStage(rank);
     return std::visit(Match{
-                          [&](const AllReduce& o) { return Reduced(o.kind, operand, rank, i); },
-                          [&](const ReduceScatter& o) { return Reduced(o.kind, operand, rank, i); },
-                          [&](const ReduceTo& o) { return rank - first == o.root ? Reduced(o.kind, operand, rank, i) : 0.0; },
+                          [&](const AllReduce& o) { return Reduced(o.kind, id, rank, i); },
+                          [&](const ReduceScatter& o) { return Reduced(o.kind, id, rank, i); },
+                          [&](const AllGather& o) {
+                            const int owner = OwnerOf(i, types_[operand], ranks_);  // of a place's parts: whoever of this node is at that place
+                            return Cell(o.span == Span::kNode ? rank - rank % of_node_ + owner % of_node_ : first + owner, operand, i);
+                          },
+                          [&](const ReduceTo& o) { return rank - first == o.root ? Reduced(o.kind, id, rank, i) : 0.0; },
                           [&](const Broadcast& o) { return Cell(first + o.root, operand, i); },
                           [&](const Send& o) {
                             const int from = rank - o.shift * ranks_;
@@ -170,8 +185,8 @@ class Simulation {
       const bool recomputed = sim_.steps_.of[id] < 0 && !As<Input>(g, id) && !As<State>(g, id);
       if (const auto scalar = sim_.scalars_.find({rank_, id}); in_step && scalar != sim_.scalars_.end()) return scalar->second;
       if ((!in_step && !recomputed) || As<AllGather>(g, id) || sim_.stored_.contains(id)) return sim_.Cell(rank_, id, index);
-      if (const auto* ar = As<AllReduce>(g, id)) return sim_.Reduced(ar->kind, sim_.values_[g.nodes[id].inputs[0]], rank_, index);
-      if (const auto* rs = As<ReduceScatter>(g, id)) return sim_.Reduced(rs->kind, sim_.values_[g.nodes[id].inputs[0]], rank_, index);
+      if (const auto* ar = As<AllReduce>(g, id)) return sim_.Reduced(ar->kind, id, rank_, index);
+      if (const auto* rs = As<ReduceScatter>(g, id)) return sim_.Reduced(rs->kind, id, rank_, index);
       if (const auto* fold = As<Fold>(g, id)) return Row(*fold, id, index);
       return Arithmetic(id, index);
     }
@@ -235,6 +250,8 @@ class Simulation {
     rows_ = NumElements(space.rows());
     scalars_.clear();
     stored_.clear();
+    reached_ = ranks_;
+    for (NodeId id : nodes) reached_ = SpanOf(g_.nodes[id].op) == Span::kNode ? of_node_ : reached_;
     std::vector<Task> tasks;
     for (size_t p = 0; p < phases.phases.size(); ++p) {
       const KernelPhase& phase = phases.phases[p];
@@ -274,11 +291,11 @@ class Simulation {
 
   void RunTasks(std::vector<Task>& tasks) {
     std::shuffle(tasks.begin(), tasks.end(), random_);
-    std::vector<int> missing(rows_ * (world_ / ranks_));  // tasks on slices, by stage and row, that have not run
-    for (const Task& task : tasks) missing[task.rank / ranks_ * rows_ + task.row] += task.phase->on_slices;
+    std::vector<int> missing(rows_ * (world_ / reached_));  // tasks on slices, by stage (or node) and row, that have not run
+    for (const Task& task : tasks) missing[task.rank / reached_ * rows_ + task.row] += task.phase->on_slices;
     std::vector<Task> waiting;
     for (const Task& task : tasks) {
-      int& left = missing[task.rank / ranks_ * rows_ + task.row];
+      int& left = missing[task.rank / reached_ * rows_ + task.row];
       const auto& evaluated = task.phase->evaluated;
       const bool waits = !task.phase->on_slices && std::any_of(evaluated.begin(), evaluated.end(), [&](NodeId id) {
         return As<AllGather>(g_, id) != nullptr;
@@ -309,8 +326,8 @@ class Simulation {
     for (int64_t i = begin; i < begin + row_length_; ++i) {
       for (NodeId id : task.phase->gathers) {
         const double value = computation.Of(g_.nodes[id].inputs[0], i);
-        const int first = FirstOfStage(task.rank);
-        for (int rank = first; rank < first + ranks_; ++rank) {
+        const int first = task.rank - task.rank % reached_;
+        for (int rank = first; rank < first + reached_; ++rank) {
           for (NodeId target : PushTargets(id)) writes.emplace_back(&memory_.At(rank, target, i), value);
         }
       }
@@ -347,7 +364,7 @@ class Simulation {
   const Schedule& s_;
   const Graph& g_;
   const std::vector<TensorType> types_;
-  const int ranks_;
+  const int ranks_, of_node_;
   std::mt19937_64 random_;
   const std::vector<NodeId> values_;
   SimulatedMemory memory_;
@@ -356,6 +373,7 @@ class Simulation {
   int step_ = -1;              // that runs
   std::vector<NodeId> homes_;  // by value: the node in whose memory it is kept
   int64_t row_length_ = 1, rows_ = 0;  // of the kernel that runs
+  int reached_ = 1;  // ranks that gather from each other in it
   std::map<std::pair<int, NodeId>, double> sums_, scalars_;  // by rank: of folds that are not complete; known ones
   std::set<NodeId> stored_;    // values that an earlier phase of the kernel stored
 };
@@ -363,10 +381,10 @@ class Simulation {
 }  // namespace
 
 std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule, int ranks, const ElementSource& source,
-                                                                 uint64_t seed, int stages) {
+                                                                 uint64_t seed, int stages, int nodes) {
   absl::StatusOr<std::vector<TensorType>> types = InferTypes(schedule.graph);
   CC_CHECK(types.ok());
-  Simulation simulation(schedule, *std::move(types), ranks, stages, source, seed);
+  Simulation simulation(schedule, *std::move(types), ranks, nodes, stages, source, seed);
   simulation.Run();
   return simulation.Results();
 }

@@ -18,10 +18,10 @@ namespace coconet {
 /// shows as a wrong result, sooner or later.
 ///
 /// Results by name, as Interpreter::results: the elements that each rank ends up with; of Sliced ones every rank's
-/// entry is the whole, put together from the slices. Ranks of all stages, as in Interpreter.
+/// entry is the whole, put together from the slices. Ranks of all stages, on nodes, as in Interpreter.
 std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule, int ranks,
                                                                  const ElementSource& source, uint64_t seed,
-                                                                 int stages = 1);
+                                                                 int stages = 1, int nodes = 1);
 
 }  // namespace coconet
 
