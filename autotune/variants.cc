@@ -72,7 +72,8 @@ std::vector<Schedule> Those(std::vector<Schedule> schedules, const std::function
 
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const std::function<bool(const Schedule&)>& admits) {
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  const bool by_node = space.nodes > 1 && space.ranks > space.nodes;
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
   std::vector<Schedule> wanted = Those(Worthwhile(schedules, space.ranks), admits);
   if (wanted.empty()) wanted = Those(schedules, admits);
   VariantSet set;

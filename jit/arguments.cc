@@ -76,7 +76,7 @@ std::string Arguments::PointersText(bool each) const {
   for (size_t i = 0; i < pointers_.size(); ++i) {
     if (!pointers_[i].own || pointers_[i].each != each) continue;
     absl::StrAppend(&text, each ? "    " : "  ", KernelType(pointers_[i].dtype), "* const own", i, each ? " = e.b" : " = p.b", i,
-                    pointers_[i].peers ? "[rank];\n" : ";\n");
+                    pointers_[i].peers ? absl::StrCat("[", own_index_, "];\n") : ";\n");
   }
   return text;
 }

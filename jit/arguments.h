@@ -22,6 +22,9 @@ class Arguments {
   /// its numbers differ from tensor to tensor.
   Arguments(const std::vector<bool>& each, bool over_tensors) : each_(&each), over_tensors_(over_tensors) {}
 
+  /// What the text calls this rank's index among the ranks that it reaches; "rank" unless said.
+  void CallOwnIndex(std::string name) { own_index_ = std::move(name); }
+
   /// This rank's copy of a buffer: a local pointer, e.g. "own2".
   std::string Own(int buffer, DType dtype);
   /// The table of all ranks' copies, e.g. "p.b2", "e.b2".
@@ -64,6 +67,7 @@ class Arguments {
 
   const std::vector<bool>* each_ = nullptr;
   bool over_tensors_ = false;
+  std::string own_index_ = "rank";
 
   std::vector<Pointer> pointers_;
   std::vector<Field> fields_;

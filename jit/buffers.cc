@@ -13,9 +13,10 @@
 namespace coconet {
 namespace {
 
-int64_t StoredElements(const TensorType& type, int ranks) {
+int64_t StoredElements(const TensorType& type, const Target& target) {
+  const int ranks = target.ranks, parts = type.layout.by_place() ? target.nodes : 1;
   if (type.shape.empty()) return 1;
-  if (type.layout.sliced()) return std::max<int64_t>(1, SlicingOf(type.shape, type.layout.dim, ranks).slice_elements());
+  if (type.layout.sliced()) return std::max<int64_t>(1, parts * SlicingOf(type.shape, type.layout.dim, ranks).slice_elements());
   int64_t elements = SlicingOf(type.shape, Layout::kFlat, ranks).padded_elements();
   for (int dim = 0; dim < static_cast<int>(type.shape.size()); ++dim) {
     const TensorSlicing slicing = SlicingOf(type.shape, dim, ranks);
@@ -68,7 +69,7 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
   return lives;
 }
 
-void AssignTemporaries(const Units& u, int ranks, BufferTable& table, const std::vector<bool>& symmetric) {
+void AssignTemporaries(const Units& u, const Target& target, BufferTable& table, const std::vector<bool>& symmetric) {
   using Kind = std::tuple<DType, int64_t, bool, bool>;
   std::map<Kind, std::vector<std::pair<int, int>>> pool;  // buffer, last unit that uses it
   std::vector<std::pair<Life, NodeId>> by_birth;
@@ -77,7 +78,7 @@ void AssignTemporaries(const Units& u, int ranks, BufferTable& table, const std:
   int count[2] = {0, 0};
   for (const auto& [life, value] : by_birth) {
     const bool each = u.each[value];
-    const Kind kind{u.types[value].dtype, StoredElements(u.types[value], ranks), symmetric[value], each};
+    const Kind kind{u.types[value].dtype, StoredElements(u.types[value], target), symmetric[value], each};
     std::vector<std::pair<int, int>>& free = pool[kind];
     auto it = std::find_if(free.begin(), free.end(), [&](const auto& b) { return b.second < life.first; });
     if (it == free.end()) {
@@ -102,13 +103,13 @@ std::vector<int> BufferTable::GatherTargets(const Units& u, NodeId gather) const
   return targets;
 }
 
-BufferTable AssignBuffers(const Units& u, int ranks, bool pull) {
+BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
   const Graph& g = *u.graph;
   BufferTable table;
   table.of.assign(g.size(), -1);
   table.target.assign(g.size(), -1);
   const auto declare = [&](NodeId id, const std::string& name, BufferRole role) {
-    table.buffers.push_back({name, role, u.types[id].dtype, StoredElements(u.types[id], ranks), false});
+    table.buffers.push_back({name, role, u.types[id].dtype, StoredElements(u.types[id], target), false});
     table.each.push_back(u.each[id]);
     return static_cast<int>(table.buffers.size()) - 1;
   };
@@ -136,7 +137,7 @@ BufferTable AssignBuffers(const Units& u, int ranks, bool pull) {
       if (u.unit_of[operand] != unit && !of_own_fold) symmetric[operand] = true;  // sums of a kernel's own folds are in no buffer
     }
   }
-  AssignTemporaries(u, ranks, table, symmetric);
+  AssignTemporaries(u, target, table, symmetric);
   for (NodeId id = 0; id < g.size(); ++id) {
     if (!symmetric[id]) continue;
     if (Is<AllGather>(g, id)) {

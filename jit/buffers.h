@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "jit/target.h"
 #include "jit/units.h"
 #include "runtime/plan.h"
 
@@ -25,7 +26,7 @@ struct BufferTable {
 /// Inputs, states and outputs by declaration, then temporaries; temporaries whose lives do not overlap share a buffer.
 /// A tensor that is not sliced is padded so that every contiguous slicing of it fits.
 /// `pull`: kernels load the operands of AllReduces where they are, so these must be symmetric.
-BufferTable AssignBuffers(const Units& u, int ranks, bool pull);
+BufferTable AssignBuffers(const Units& u, const Target& target, bool pull);
 
 /// Adds a buffer that a kernel step keeps for itself from step to step, zero before the first, and returns its index.
 int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements, bool symmetric, bool each = false);

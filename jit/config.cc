@@ -15,7 +15,6 @@
 #include "coconet/lists.h"
 #include "coconet/steps.h"
 #include "jit/pieces.h"
-#include "jit/units.h"
 
 namespace coconet {
 namespace {
@@ -44,8 +43,11 @@ int Find(const absl::string_view (&names)[N], absl::string_view name) {
 /// What of a schedule its configs depend on.
 struct Traits {
   bool unfused_collective = false;  // that a library or a kernel can do
-  bool fused_collective = false;
+  bool unfused_over_all = false, unfused_in_node = false;  // of these, over all ranks, and within nodes
+  bool fused_over_all = false;
+  bool by_node = false, across = false;  // some are not over all ranks, or are across nodes
   bool library_possible = true;  // unfused slices are contiguous
+  bool over_all_possible = true;  // those of collectives over all ranks
   bool chunk_flags = false;      // a kernel computes on what it gathered
   bool fused_all_reduce = false, unfused_all_reduce = false;
   bool sends = false;
@@ -95,16 +97,18 @@ Traits TraitsOfList(const Schedule& s, int ranks) {
   const TensorKinds kinds = KindsOf(s.graph);
   Traits all;
   int64_t all_reduce_bytes = 0, bytes = 0, elements = 0;
-  bool library_possible = true;
+  bool library_possible = true, over_all_possible = true;
   for (size_t k = 0; k < kinds.first.size(); ++k) {
     all = TraitsOf({ProgramOf(s.graph, kinds.first[k]), s.kernels, s.overlaps, s.trace}, ranks);
     library_possible = library_possible && all.library_possible;
+    over_all_possible = over_all_possible && all.over_all_possible;
     all_reduce_bytes += kinds.count[k] * all.all_reduce_bytes;
     bytes += kinds.count[k] * all.bytes;
     elements += kinds.count[k] * all.elements;
   }
   all.folds_and_uses = WorksInBatches(s);
   all.library_possible = library_possible;
+  all.over_all_possible = over_all_possible;
   all.all_reduce_bytes = all_reduce_bytes;
   all.bytes = bytes;
   all.elements = elements;
@@ -128,23 +132,51 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     const int64_t elements = NumElements(type.shape);
     t.elements = std::max(t.elements, elements);
     if (Is<Input>(s.graph, id) || Is<State>(s.graph, id)) t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
+    const Span span = SpanOf(s.graph.nodes[id].op);
+    t.by_node = t.by_node || span != Span::kAll;
+    t.across = t.across || span == Span::kAcross;
     const NodeId fold = FoldBelow(s.graph, *types, id);
     const bool adds_own_fold = fused && fold >= 0 && kernel_of[fold] == kernel_of[id];  // as it meets the other ranks
-    if (Is<AllReduce>(s.graph, id) && !adds_own_fold) {
+    if (Is<AllReduce>(s.graph, id) && span == Span::kAll && !adds_own_fold) {
       t.fused_all_reduce = t.fused_all_reduce || fused;
       t.unfused_all_reduce = t.unfused_all_reduce || !fused;
       t.all_reduce_bytes = std::max(t.all_reduce_bytes, elements * static_cast<int64_t>(SizeOf(type.dtype)));
     }
     t.sends = t.sends || Is<Send>(s.graph, id);
-    t.fused_collective = t.fused_collective || (Communicates(s.graph, id) && fused);
+    t.fused_over_all = t.fused_over_all || (Communicates(s.graph, id) && fused && span == Span::kAll);
     if (!Communicates(s.graph, id) || fused || !IsKernelWork(s.graph, id)) continue;
     t.unfused_collective = true;
+    (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
     const TensorType& sliced = Is<AllGather>(s.graph, id) ? (*types)[s.graph.nodes[id].inputs[0]] : type;
     if (sliced.layout.sliced()) {
-      t.library_possible = t.library_possible && SlicingOf(sliced.shape, sliced.layout.dim, ranks).contiguous();
+      const bool contiguous = SlicingOf(sliced.shape, sliced.layout.dim, ranks).contiguous();
+      t.library_possible = t.library_possible && contiguous;
+      t.over_all_possible = t.over_all_possible && (contiguous || span == Span::kNode);
     }
   }
   return t;
+}
+
+/// Why a schedule's collectives cannot be done so on the ranks of `space`; "" where they can.
+absl::string_view WhyNot(Protocol protocol, const Traits& t, const ConfigSpace& space) {
+  const LibraryDoes library = LeftToLibrary(protocol, space.nodes);
+  if (t.by_node && space.nodes == 1) return "collectives are split by node, and there is one node";
+  const bool generates_none = protocol == Protocol::kGenerated && t.unfused_over_all && !t.unfused_in_node;
+  if (space.nodes > 1 && (t.fused_over_all || generates_none)) return "kernels do not reach the ranks of other nodes";
+  const bool calls = library == LibraryDoes::kAll ? t.unfused_collective : library == LibraryDoes::kOverAllRanks && t.unfused_over_all;
+  if ((calls || t.across) && !space.library) return "library collectives do not sum in rank order";
+  const bool contiguous = library == LibraryDoes::kAll ? t.library_possible : t.over_all_possible;
+  return calls && !contiguous ? "library collectives want contiguous slices" : "";
+}
+
+/// Those that make variants of their own, the library first.
+std::vector<Protocol> ProtocolsOf(const Traits& t, const ConfigSpace& space) {
+  std::vector<Protocol> protocols;
+  for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
+    const bool differs = protocol == Protocol::kLibrary || t.unfused_collective;
+    if (differs && WhyNot(protocol, t, space).empty()) protocols.push_back(protocol);
+  }
+  return protocols;
 }
 
 }  // namespace
@@ -157,6 +189,11 @@ bool WorksInBatches(const Schedule& s) {
     const bool folds = absl::c_any_of(kernel, [&](NodeId id) { return each[id] && FoldsAll(s.graph, *types, id); });
     return folds && PhasesOf(s.graph, *types, kernel).phases.size() > 1 && !TotalsUp(s.graph, *types, kernel);
   });
+}
+
+LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
+  if (protocol == Protocol::kLibrary) return LibraryDoes::kAll;
+  return nodes > 1 ? LibraryDoes::kOverAllRanks : LibraryDoes::kNone;
 }
 
 std::string Text(const Config& c) {
@@ -224,16 +261,7 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
 
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   const Traits t = TraitsOf(s, space.ranks);
-  std::vector<Protocol> protocols;
-  if (space.nodes > 1) {
-    if (t.fused_collective || !t.library_possible || (t.unfused_collective && !space.library)) return {};
-    protocols = {Protocol::kLibrary};
-  } else if (!t.unfused_collective) {
-    protocols = {Protocol::kLibrary};
-  } else {
-    if (space.library && t.library_possible) protocols.push_back(Protocol::kLibrary);
-    protocols.push_back(Protocol::kGenerated);
-  }
+  const std::vector<Protocol> protocols = ProtocolsOf(t, space);
   std::vector<int64_t> chunks = {4096};
   if (t.chunk_flags && t.elements / space.ranks > 4096) chunks.push_back(32768);
   if (t.chunk_flags && t.elements / space.ranks > 32768) chunks.push_back(262144);
@@ -253,7 +281,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   }
   std::vector<Config> configs;
   for (Protocol protocol : protocols) {
-    const bool all_reduces = t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated);
+    const bool all_reduces = space.nodes == 1 && (t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated));
     std::vector<OneShot> one_shots = {OneShot::kPull};
     if (all_reduces && s.overlaps.empty() && space.ranks > 1 && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
     for (int64_t chunk : chunks) {
@@ -294,14 +322,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   }
   const Traits t = TraitsOf(s, space.ranks);
   if (c.batch > 0 && !t.folds_and_uses) return error("want batch=0 where no kernel sums up each tensor of a list and goes on with the sums");
-  if (space.nodes > 1 && (t.fused_collective || (c.protocol == Protocol::kGenerated && t.unfused_collective))) {
-    return error("kernels do not reach the ranks of other nodes");
-  }
-  if (c.protocol == Protocol::kLibrary && t.unfused_collective) {
-    if (!space.library) return error("library collectives do not sum in rank order");
-    if (!t.library_possible) return error("library collectives want contiguous slices");
-  }
-  return absl::OkStatus();
+  const absl::string_view why = WhyNot(c.protocol, t, space);
+  return why.empty() ? absl::OkStatus() : error(why);
 }
 
 }  // namespace coconet

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coconet/schedule.h"
+#include "jit/units.h"
 
 namespace coconet {
 
@@ -45,6 +46,9 @@ struct Config {
   int64_t batch = 0;
   bool operator==(const Config&) const = default;
 };
+
+/// What `protocol` leaves to a library on the ranks of so many nodes.
+LibraryDoes LeftToLibrary(Protocol protocol, int nodes);
 
 std::string Text(const Config& config);
 absl::StatusOr<Config> ParseConfig(absl::string_view text);

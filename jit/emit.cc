@@ -21,6 +21,7 @@ absl::Status Emitter::CheckSpace() {
     if (Communicates(g_, id) && (!is_scalar || space_.shape.empty())) collective_ = true;
     const NodeId sliced = Is<AllGather>(g_, id) || Is<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
     if (type(sliced).layout.sliced()) slice_dim_ = type(sliced).layout.dim;
+    by_place_ = by_place_ || type(sliced).layout.by_place();
     if (is_scalar || Is<Fold>(g_, id) || type(id).shape == space_.shape || expressions_.IsRow(id)) continue;
     return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " has shape ", Text(type(id).shape),
                                             " in a kernel over ", Text(space_.shape)));
@@ -126,7 +127,7 @@ absl::Status Emitter::EmitStore(Phase& phase, NodeId id) {
 absl::Status Emitter::EmitPush(Phase& phase, NodeId gather) {
   ASSIGN_OR_RETURN(const std::string name, expressions_.Element(phase, phase.elements, g_.nodes[gather].inputs[0]));
   for (int buffer : table_.GatherTargets(u_, gather)) {
-    phase.bytes_per_element += ranks_ * static_cast<int64_t>(SizeOf(type(gather).dtype));
+    phase.bytes_per_element += target_.ranks_per_node() * static_cast<int64_t>(SizeOf(type(gather).dtype));
     absl::StrAppend(&phase.elements.stores, "      StorePeers<", Streams(buffer) ? "kStreamed" : "kCached", ">(",
                     args_.Peers(buffer, type(gather).dtype), ", i, ", name, ");\n");
   }
@@ -148,26 +149,32 @@ std::string Emitter::LoopText(const Phase& phase) const {
                       phase.row_stores, "    }\n");
 }
 
+std::string Emitter::ForChunksText(absl::string_view cut, absl::string_view slice, absl::string_view node) const {
+  const std::string chunk = args_.At("chunk");
+  const std::string text = absl::StrCat(over_tensors_ ? "ForListChunks(grid, " : "ForChunks(grid, ", cut, ", ", piece_ == nullptr ? "" : "part, ",
+                                        slice, ", ", chunk, over_tensors_ ? ", first" : "", ", [&](const Chunk& ");
+  if (!by_place_ || node.empty()) return absl::StrCat(text, "c) {\n");
+  return absl::StrCat(text, "in_slice) {\n    const Chunk c = OfNode(in_slice, cut, ", chunk, ", ", node, ");\n");
+}
+
 /// The loop over this block's chunks.
 std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) const {
-  const auto loops = [&](absl::string_view cut) {
-    return absl::StrCat(over_tensors_ ? "ForListChunks(grid, " : "ForChunks(grid, ", cut, ", ", piece_ == nullptr ? "" : "part, ");
-  };
-  const std::string chunks = absl::StrCat(", ", args_.At("chunk"), over_tensors_ ? ", first" : "", ", [&](const Chunk& c) {\n");
   if (phase.on_slices) {
     const bool publishes = reads_gathered_ && Waits() && phase.number == last_gathering_;
-    return absl::StrCat("  ", loops("cut"), "rank", chunks, loop, publishes ? "    Publish(sync, grid, c.id);\n" : "",
-                        "    return true;\n  });\n");
+    const std::string chunks = absl::StrCat("  ", ForChunksText("cut", by_place_ ? "slice" : "rank", "node"), loop,
+                                            publishes ? "    Publish(sync, grid, c.id);\n" : "", "    return true;\n  });\n");
+    if (!by_place_) return chunks;
+    return absl::StrCat("  for (int node = 0; node < p.nodes; ++node) {\n    const int slice = node * kRanks + place;\n", chunks, "  }\n");
   }
   const bool by_slices = piece_ != nullptr && piece_->slices;
   if (!phase.reads_gathered && !by_slices) {
-    return absl::StrCat("  ", loops(over_tensors_ ? "cut" : "Cut{1, p.n, p.n}"), "0", chunks, loop, "    return true;\n  });\n");
+    return absl::StrCat("  ", ForChunksText(over_tensors_ ? "cut" : "Cut{1, p.n, p.n}", "0", ""), loop, "    return true;\n  });\n");
   }
   const bool waits = phase.reads_gathered && Waits();
-  const absl::string_view wait = waits ? "      if (!AwaitChunk(sync, grid, from, c.id)) return false;\n" : "";
+  const std::string wait = absl::StrCat("      if (!AwaitChunk(sync, grid, from", by_place_ ? " % kRanks" : "", ", c.id)) return false;\n");
   const absl::string_view slices = target_.nodes > 1 ? "int(p.slices)" : "kRanks";
-  return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n", "    if (!", loops("cut"),
-                      "from", chunks, wait, loop, "      return true;\n    })) return;\n  }\n");
+  return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n", "    if (!",
+                      ForChunksText("cut", "from", "from / kRanks"), waits ? wait : "", loop, "      return true;\n    })) return;\n  }\n");
 }
 
 /// `work` of each tensor: `locals` first, and how its elements are cut.
@@ -175,7 +182,7 @@ std::string Emitter::OverTensors(const Phase& phase, absl::string_view locals, a
   const bool cut = phase.on_slices || phase.reads_gathered;
   return absl::StrCat("  for (Index t = 0, first = 0; t < p.tensors; ++t) {\n", Arguments::TensorLocals(),
                       cut ? "    const Cut cut{e.outer, e.row_elements, e.per};\n" : "    const Cut cut{1, e.n, e.n};\n", locals, work,
-                      "    first += CountChunks(cut, e.chunk);\n  }\n");
+                      "    first += CountChunks(cut, e.chunk)", cut && by_place_ ? " * p.nodes" : "", ";\n  }\n");
 }
 
 absl::StatusOr<std::string> Emitter::PhaseText(int number) {
@@ -196,7 +203,8 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
     accumulators.push_back(std::move(accumulator));
   }
   const int64_t n = NumElements(space_.shape);
-  const int64_t slice = planned.on_slices ? SlicingOf(space_.shape, slice_dim_, ranks_).slice_elements() : n;
+  const int64_t parts = by_place_ ? target_.nodes : 1;
+  const int64_t slice = planned.on_slices ? parts * SlicingOf(space_.shape, slice_dim_, ranks_).slice_elements() : n;
   bytes_ += phase.bytes_per_element * std::min(slice, n) / (piece_ == nullptr ? 1 : piece_->of);
   const std::string loop = LoopText(phase);
   if (number == 0) std::swap(before, first_);
@@ -225,8 +233,9 @@ absl::StatusOr<std::string> Emitter::BodyText() {
     args_.LaunchInteger("tensors", tensors_);
     args_.LaunchMember("const Each* each", "each", {{Arg::Kind::kTable, -1, 0}});
   }
-  std::string body = absl::StrCat("  const int rank = int(p.rank);\n", args_.LocalsText());
-  absl::StrAppend(&body, first_);
+  std::string body = "  const int rank = int(p.rank);\n";
+  if (NeedsPlace()) absl::StrAppend(&body, "  const int place = int(p.node_rank);\n");
+  absl::StrAppend(&body, args_.LocalsText(), first_);
   if (cuts_ && !over_tensors_) absl::StrAppend(&body, "  const Cut cut{p.outer, p.row_elements, p.per};\n");
   if (piece_ != nullptr) absl::StrAppend(&body, "  const Part part{p.part_begin, p.part_end};\n");
   const bool streams = config_.streaming != Streaming::kNone;
@@ -247,6 +256,7 @@ absl::StatusOr<std::string> Emitter::BodyText() {
 
 absl::StatusOr<EmittedKernel> Emitter::Emit() {
   RETURN_IF_ERROR(CheckSpace());
+  if (NeedsPlace()) args_.CallOwnIndex("place");
   AddStages();
   ASSIGN_OR_RETURN(const std::string body, BodyText());
   EmittedKernel kernel = FinishedKernel(target_.ranks_per_node(), config_.vec, args_, body, bytes_);

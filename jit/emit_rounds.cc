@@ -116,8 +116,11 @@ void Emitter::AddPlaceFields() {
   if (piece_ != nullptr) {
     args_.Integer("part_begin", part_begin);
     args_.Integer("part_end", piece_->end * piece_->unit(space_.shape));
-    if (piece_->slices && target_.nodes > 1) args_.Integer("slices", ranks_);
   }
+  const bool by_slices = reads_gathered_ || (piece_ != nullptr && piece_->slices);
+  if (by_slices && target_.nodes > 1) args_.LaunchInteger("slices", ranks_);
+  if (by_place_) args_.LaunchInteger("nodes", target_.nodes);
+  if (target_.nodes > 1 && (NeedsPlace() || Synchronizes())) args_.LaunchMember("Index node_rank", "node_rank", {{Arg::Kind::kNodeRank, -1, 0}});
   if (space_.row_dims > 0) args_.Integer("row_length", row_length_);
   if (cuts_) {
     args_.Integer("outer", cut.outer);
@@ -125,8 +128,7 @@ void Emitter::AddPlaceFields() {
     args_.Integer("per", per);
   }
   if (!Synchronizes()) return;
-  if (target_.nodes > 1) args_.LaunchMember("Index node_rank", "node_rank", {{Arg::Kind::kNodeRank, -1, 0}});
-  chunks_ = reads_gathered_ ? cut.outer * ((per + chunk - 1) / chunk) : 0;
+  chunks_ = reads_gathered_ ? (by_place_ ? target_.nodes : 1) * cut.outer * ((per + chunk - 1) / chunk) : 0;
   const int64_t row = FlagSlots::Row(config_.blocks, rounds_, over_tensors_ ? list_chunks_ : chunks_);
   const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, target_.ranks_per_node() * row, true);
   const int epochs = AddSyncBuffer(table_, absl::StrCat("epochs", step_), DType::kI32, config_.blocks, false);

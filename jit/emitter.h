@@ -33,7 +33,9 @@ class Emitter {
   absl::Status CheckSpace();
   bool Streams(int buffer) const;
   /// Ranks wait for each other before and after the kernel's work.
-  bool Waits() const { return collective_ && ranks_ > 1; }
+  bool Waits() const { return collective_ && target_.ranks_per_node() > 1; }
+  /// The rank's number in its node tells more than that in the stage.
+  bool NeedsPlace() const { return target_.nodes > 1 && (collective_ || by_place_); }
   bool Synchronizes() const { return Waits() || rounds_ > 0; }
   /// AllReduces of the kernel that take fold `id`.
   std::vector<NodeId> SumsOf(NodeId id) const;
@@ -53,6 +55,8 @@ class Emitter {
   absl::Status EmitStore(Phase& phase, NodeId id);
   absl::Status EmitPush(Phase& phase, NodeId gather);
   std::string LoopText(const Phase& phase) const;
+  /// The begin of what is done for each chunk of slice `slice` of a cut.
+  std::string ForChunksText(absl::string_view cut, absl::string_view slice, absl::string_view node) const;
   std::string ChunksText(const Phase& phase, absl::string_view loop) const;
   /// What of a phase's folds comes before its loop over tensors, at the end of each, and after the loop.
   struct Round {
@@ -84,6 +88,7 @@ class Emitter {
   int slice_dim_ = Layout::kFlat;
   bool collective_ = false;     // loads from or stores to peers
   bool cuts_ = false;           // has work on slices
+  bool by_place_ = false;       // these are the parts of the rank's place
   bool reads_gathered_ = false;
   int last_gathering_ = -1;     // phase
   int rounds_ = 0;              // phases with folds that blocks or ranks meet for
@@ -100,7 +105,7 @@ class Emitter {
   };
   std::vector<Stage> staged_;
   Arguments args_{table_.each, over_tensors_};
-  Expressions expressions_{{u_, unit_, ranks_, space_, phases_, table_}, args_};
+  Expressions expressions_{{u_, unit_, target_, space_, phases_, table_}, args_};
 };
 
 }  // namespace coconet

@@ -50,7 +50,7 @@ std::string Expressions::InRange(NodeId id, std::string expression) const {
 absl::StatusOr<std::string> Expressions::Arithmetic(NodeId id, const std::vector<std::string>& operands,
                                                     absl::string_view lanes, absl::string_view index) {
   if (const auto* c = As<Const>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(c->value, c->dtype), ")");
-  if (const auto* w = As<WorldSize>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(k_.ranks, w->dtype), ")");
+  if (const auto* w = As<WorldSize>(g_, id)) return absl::StrCat("Splat<", lanes, ">(", Literal(k_.target.ranks, w->dtype), ")");
   if (const auto* cast = As<Cast>(g_, id)) {
     const bool narrow = cast->dtype == DType::kF16 || cast->dtype == DType::kBF16;
     if (narrow && OnlyStored(id)) return absl::StrCat("ConvertLanes<float>(", operands[0], ")");
@@ -83,14 +83,19 @@ std::string Expressions::Define(Pass& pass, NodeId id, absl::string_view express
   return name;
 }
 
-std::string Expressions::MapField(const StoredMap& map, bool sliced, std::string* base) {
+std::string Expressions::MapField(const StoredMap& map, const TensorType& stored, std::string* base) {
   std::vector<Arg> words;
   for (int64_t dim : map.dims) words.push_back({Arg::Kind::kInt, -1, dim});
   for (int64_t stride : map.strides) words.push_back({Arg::Kind::kInt, -1, stride});
   const int number = named_++;
   const std::string name = absl::StrCat("map", number);
   const std::string field = args_.Member(absl::StrCat("BroadcastMap<", map.dims.size(), "> ", name), name, std::move(words));
-  if (sliced) absl::StrAppend(base, " - rank * ", args_.Integer(absl::StrCat("skip", number), map.elements_a_rank));
+  if (stored.layout.sliced()) {
+    const bool by_place = stored.layout.by_place();
+    absl::StrAppend(base, by_place ? " - slice * " : " - rank * ", args_.Integer(absl::StrCat("skip", number), map.elements_a_rank));
+    const int64_t part = SlicingOf(stored.shape, stored.layout.dim, k_.target.ranks).slice_elements();
+    if (by_place) absl::StrAppend(base, " + node * ", args_.Integer(absl::StrCat("part", number), part));
+  }
   if (map.offset != 0) absl::StrAppend(base, " + ", args_.Integer(absl::StrCat("begin", number), map.offset));
   return field;
 }
@@ -112,13 +117,13 @@ absl::StatusOr<std::string> Expressions::Load(Phase& phase, Pass& pass, NodeId i
   if (t.shape == k_.space.shape) {
     return Define(pass, id, absl::StrCat("Load<V>(", base, sliced ? " + (i - c.shift))" : " + i)"));
   }
-  return LoadMapped(pass, id, StoredMapOf(t, k_.space.shape, k_.ranks), base);
+  return LoadMapped(pass, id, StoredMapOf(t, k_.space.shape, k_.target.ranks), base);
 }
 
 absl::StatusOr<std::string> Expressions::LoadMapped(Pass& pass, NodeId id, const StoredMap& map, std::string base) {
   if (map.identity) return Define(pass, id, absl::StrCat("Load<V>(", base, " + i)"));
   const NodeId stored = IsView(g_.nodes[id].op) && InUnit(id) ? g_.nodes[id].inputs[0] : id;
-  const std::string field = MapField(map, type(stored).layout.sliced(), &base);
+  const std::string field = MapField(map, type(stored), &base);
   return Define(pass, id, absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")"));
 }
 
@@ -142,7 +147,7 @@ absl::StatusOr<std::string> Expressions::Collective(Phase& phase, Pass& pass, No
   }
   const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
   if (InUnit(operand) || table_.of[operand] < 0) return misplaced("on a value that is not in memory");
-  Count(phase, NodeText(g_, id), id, k_.ranks);
+  Count(phase, NodeText(g_, id), id, k_.target.ranks_per_node());
   const auto source = sources_.find(operand);
   const std::string from =
       source != sources_.end() ? source->second : args_.Peers(table_.of[operand], type(operand).dtype);

@@ -12,6 +12,7 @@
 #include "jit/arguments.h"
 #include "jit/buffers.h"
 #include "jit/stored_map.h"
+#include "jit/target.h"
 #include "jit/units.h"
 
 namespace coconet {
@@ -48,7 +49,7 @@ class Expressions {
   struct Kernel {
     const Units& units;
     int unit;
-    int ranks;
+    Target target;
     const IterationSpace& space;
     const KernelPhases& phases;
     const BufferTable& table;
@@ -109,8 +110,8 @@ class Expressions {
   absl::StatusOr<std::string> Arithmetic(NodeId id, const std::vector<std::string>& operands, absl::string_view lanes,
                                          absl::string_view index);
   std::string DroppedText(NodeId id, const std::vector<std::string>& operands, absl::string_view lanes, absl::string_view index);
-  /// The map's argument, and its base moved to where the rank's storage begins.
-  std::string MapField(const StoredMap& map, bool sliced, std::string* base);
+  /// The map's argument, and its base moved to where the rank's storage of `stored` begins.
+  std::string MapField(const StoredMap& map, const TensorType& stored, std::string* base);
   std::string InRange(NodeId id, std::string expression) const;
   std::string Define(Pass& pass, NodeId id, absl::string_view expression);
   bool DependsOnOwnCollective(NodeId id);

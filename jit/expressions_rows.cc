@@ -50,9 +50,9 @@ bool Expressions::IsRow(NodeId id) const {
 }
 
 std::string Expressions::RowOffset(NodeId id) {
-  const StoredMap map = StoredMapOf(type(id), k_.space.rows(), k_.ranks);
+  const StoredMap map = StoredMapOf(type(id), k_.space.rows(), k_.target.ranks);
   std::string base = "0";
-  const std::string field = MapField(map, type(id).layout.sliced(), &base);
+  const std::string field = MapField(map, type(id), &base);
   return absl::StrCat(base, " + BroadcastMap<", map.dims.size(), ">::Offset(", field, ", r)");
 }
 
@@ -79,8 +79,8 @@ absl::StatusOr<std::string> Expressions::Row(Phase& phase, NodeId id) {
     ASSIGN_OR_RETURN(expression, Scalar(id));
   } else if (from_memory) {
     std::string base = args_.Own(table_.of[id], type(id).dtype);
-    const StoredMap map = StoredMapOf(type(id), k_.space.rows(), k_.ranks);
-    const std::string field = MapField(map, type(id).layout.sliced(), &base);
+    const StoredMap map = StoredMapOf(type(id), k_.space.rows(), k_.target.ranks);
+    const std::string field = MapField(map, type(id), &base);
     expression = absl::StrCat("LoadBroadcast<1>(", base, ", r, ", field, ")");
   } else if (Is<Fold>(g_, id)) {
     ASSIGN_OR_RETURN(expression, FoldRow(phase, id));

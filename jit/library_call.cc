@@ -79,9 +79,19 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
   return call;
 }
 
+Group GroupOf(Span span) {
+  switch (span) {
+    case Span::kAll: return Group::kStage;
+    case Span::kNode: return Group::kNode;
+    case Span::kAcross: return Group::kAcross;
+  }
+  CC_CHECK(false);
+}
+
 /// Of the whole tensors, but for what says where these are.
 CollectiveStep StepOf(const Graph& g, NodeId id) {
   CollectiveStep step;
+  step.group = GroupOf(SpanOf(g.nodes[id].op));
   if (const auto* op = As<AllReduce>(g, id)) {
     step.kind = Kind::kAllReduce;
     step.reduce = op->kind;
@@ -123,9 +133,24 @@ std::vector<CollectiveStep> StepsOf(CollectiveStep step, const TensorType& opera
   return steps;
 }
 
+/// `steps`, which are of the first part of a place, or of the parts of the first node's ranks, of those of every node. `part`: elements of one.
+std::vector<CollectiveStep> OfEveryNode(const std::vector<CollectiveStep>& steps, int64_t part, const Target& target) {
+  std::vector<CollectiveStep> all;
+  for (int64_t node = 0; node < target.nodes; ++node) {
+    for (CollectiveStep step : steps) {
+      // What is scattered, or has been gathered within a node, has the parts of all its ranks.
+      step.in_offset += node * part * (step.kind == Kind::kReduceScatter ? target.ranks_per_node() : 1);
+      step.out_offset += node * part * (step.kind == Kind::kAllGather ? target.ranks_per_node() : 1);
+      all.push_back(step);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
-LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config, int ranks, const Piece* piece, BufferTable& table) {
+LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config, const Target& target, const Piece* piece, BufferTable& table) {
+  const int ranks = target.ranks;
   const Graph& g = *u.graph;
   const auto collective = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Communicates(g, id); });
   CC_CHECK(collective != unit.nodes.end());
@@ -137,8 +162,11 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   step.in = table.of[operand];
   step.out = table.of[id];
   step.count = Stored(u.types[Is<AllGather>(g, id) ? operand : id], ranks);
-  if (piece == nullptr) return {{step}};
-  return {StepsOf(step, u.types[operand], u.types[id], *piece, ranks)};
+  std::vector<CollectiveStep> steps = {step};
+  if (piece != nullptr) steps = StepsOf(step, u.types[operand], u.types[id], *piece, ranks);
+  // A reduce_scatter and an all_gather across nodes have a part a node in one step.
+  const bool by_part = step.group == Group::kNode || (step.group == Group::kAcross && step.kind == Kind::kAllReduce);
+  return {by_part ? OfEveryNode(steps, step.count, target) : steps};
 }
 
 }  // namespace coconet

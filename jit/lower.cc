@@ -25,12 +25,13 @@ namespace coconet {
 std::string LabelOf(const Graph& g, const Unit& unit) {
   std::vector<std::string> parts;
   bool computes = false;
-  const auto add = [&](const char* part) {
-    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+  const auto add = [&](const char* part, Span span = Span::kAll) {
+    const std::string text = span == Span::kAll ? part : absl::StrCat(part, "(", Name(span), ")");
+    if (std::find(parts.begin(), parts.end(), text) == parts.end()) parts.push_back(text);
   };
   for (NodeId id : unit.nodes) {
-    if (Is<ReduceScatter>(g, id)) add("RS");
-    if (Is<AllReduce>(g, id)) add("AR");
+    if (Is<ReduceScatter>(g, id)) add("RS", SpanOf(g.nodes[id].op));
+    if (Is<AllReduce>(g, id)) add("AR", SpanOf(g.nodes[id].op));
     if (Is<Broadcast>(g, id)) add("broadcast");
     if (Is<ReduceTo>(g, id)) add("reduce");
     if (Is<AllToAll>(g, id)) add("A2A");
@@ -39,7 +40,7 @@ std::string LabelOf(const Graph& g, const Unit& unit) {
   }
   if (computes) add("C");
   for (NodeId id : unit.nodes) {
-    if (Is<AllGather>(g, id)) add("AG");
+    if (Is<AllGather>(g, id)) add("AG", SpanOf(g.nodes[id].op));
   }
   return parts.size() == 1 ? parts[0] : absl::StrCat("fuse(", absl::StrJoin(parts, ", "), ")");
 }
@@ -167,11 +168,11 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
       Add(std::move(gemm), bytes);
     }
   } else if (unit.library) {
-    LibraryCall call = LibraryCallOf(u_, unit, config_, target_.ranks, piece, table_);
+    LibraryCall call = LibraryCallOf(u_, unit, config_, target_, piece, table_);
     if (call.before.has_value()) AddKernel(*std::move(call.before), 1, absl::StrCat("pack ", label));
     for (CollectiveStep& step : call.steps) {
       step.label = label;
-      const int64_t bytes = LibraryBytes(step, target_.ranks);
+      const int64_t bytes = LibraryBytes(step, SizeOf(lowered_.plan, step.group));
       Add(std::move(step), bytes);
     }
     if (call.after.has_value()) AddKernel(*std::move(call.after), 1, absl::StrCat("unpack ", label));
@@ -214,8 +215,8 @@ absl::Status Lowering::AddChain(const Units::Chain& chain) {
 }
 
 absl::StatusOr<Lowered> Lowering::Run() {
-  ASSIGN_OR_RETURN(u_, CutIntoUnits(schedule_, config_.protocol == Protocol::kLibrary));
-  table_ = AssignBuffers(u_, target_.ranks, config_.one_shot == OneShot::kPull || target_.ranks == 1);
+  ASSIGN_OR_RETURN(u_, CutIntoUnits(schedule_, LeftToLibrary(config_.protocol, target_.nodes)));
+  table_ = AssignBuffers(u_, target_, config_.one_shot == OneShot::kPull || target_.ranks == 1);
   lowered_.plan.ranks = target_.ranks;
   lowered_.plan.nodes = target_.nodes;
   lowered_.plan.stages = target_.stages;

@@ -89,8 +89,8 @@ absl::Status ListLowering::MakeKinds() {
     auto kind = std::make_unique<Kind>();
     kind->schedule = {ProgramOf(schedule_.graph, kinds_of_.first[k]), schedule_.kernels, schedule_.overlaps, schedule_.trace};
     kind->tensors = kinds_of_.count[k];
-    ASSIGN_OR_RETURN(kind->units, CutIntoUnits(kind->schedule, config_.protocol == Protocol::kLibrary, tensors_, each));
-    kind->table = AssignBuffers(kind->units, ranks_, config_.one_shot == OneShot::kPull || ranks_ == 1);
+    ASSIGN_OR_RETURN(kind->units, CutIntoUnits(kind->schedule, LeftToLibrary(config_.protocol, target_.nodes), tensors_, each));
+    kind->table = AssignBuffers(kind->units, target_, config_.one_shot == OneShot::kPull || ranks_ == 1);
     kinds_.push_back(std::move(kind));
   }
   return absl::OkStatus();
@@ -112,7 +112,7 @@ void ListLowering::AddLibraryCalls(int unit, bool of_tensors) {
   const std::string label = LabelOf(schedule_.graph, kinds_[0]->units.units[unit]);
   std::vector<LibraryCall> calls;
   for (const auto& kind : kinds_) {
-    calls.push_back(LibraryCallOf(kind->units, kind->units.units[unit], config_, ranks_, nullptr, kind->table));
+    calls.push_back(LibraryCallOf(kind->units, kind->units.units[unit], config_, target_, nullptr, kind->table));
     if (!of_tensors) break;
   }
   const auto add_kernel = [&](const EmittedKernel& kernel, absl::string_view what, int tensor) {
@@ -126,7 +126,7 @@ void ListLowering::AddLibraryCalls(int unit, bool of_tensors) {
     if (call.before.has_value()) add_kernel(*call.before, "pack", tensor);
     for (CollectiveStep step : call.steps) {
       step.label = label;
-      lowered_.plan.bytes_per_rank += LibraryBytes(step, ranks_);
+      lowered_.plan.bytes_per_rank += LibraryBytes(step, SizeOf(lowered_.plan, step.group));
       drafts_.push_back({std::move(step), tensor});
     }
     if (call.after.has_value()) add_kernel(*call.after, "unpack", tensor);

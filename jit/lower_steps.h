@@ -15,7 +15,7 @@ namespace coconet {
 /// In words, e.g. "fuse(RS, C, AG)", "C", "AR".
 std::string LabelOf(const Graph& g, const Unit& unit);
 
-/// The bytes that steps of libraries move.
+/// The bytes that a step of a library moves between `ranks` ranks.
 int64_t LibraryBytes(const CollectiveStep& step, int ranks);
 int64_t GemmBytes(const GemmStep& step);
 

@@ -51,9 +51,14 @@ namespace {
 
 using Kernels = std::vector<std::vector<NodeId>>;
 
+bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
+  if (!Communicates(g, id)) return false;
+  return library == LibraryDoes::kAll || (library == LibraryDoes::kOverAllRanks && SpanOf(g.nodes[id].op) == Span::kAll);
+}
+
 /// Lets the unit that computes a value store it too, instead of a copy in a unit of its own. `kernels` grow by that.
 /// A library writes one buffer, so it takes one store.
-void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, bool library, const Steps& steps, Kernels& kernels) {
+void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, LibraryDoes library, const Steps& steps, Kernels& kernels) {
   if (steps.nodes[steps.of[store]].size() != 1) return;
   const NodeId value = AssignedValues(g)[StoredOperand(g, store)];
   const int producer = steps.of[value];
@@ -63,7 +68,7 @@ void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, bool li
                              [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
   if (kernel == kernels.end()) {
     kernel = kernels.insert(kernels.end(), nodes);
-  } else if (nodes.size() == 1 && (!IsKernelWork(g, nodes[0]) || (library && Communicates(g, nodes[0])))) {
+  } else if (nodes.size() == 1 && (!IsKernelWork(g, nodes[0]) || DoneBy(library, g, nodes[0]))) {
     return;
   }
   kernel->push_back(store);
@@ -113,7 +118,7 @@ std::vector<int> OrderOf(const Steps& steps, const std::vector<std::vector<NodeI
 }
 
 /// The schedule's kernels, with stores attached to what computes their values as long as no cycle arises.
-Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, bool library) {
+Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, LibraryDoes library) {
   const Steps bare = FindSteps(s.graph, s.kernels);
   Kernels all = s.kernels;
   std::vector<NodeId> stores;
@@ -138,7 +143,7 @@ Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, bool libr
 
 }  // namespace
 
-absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int tensors, std::vector<bool> each) {
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors, std::vector<bool> each) {
   const Graph& g = schedule.graph;
   Units u;
   u.graph = &g;
@@ -161,7 +166,7 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int t
   for (int step : order) {
     const std::vector<NodeId>& nodes = steps.nodes[step];
     const bool by_library = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
-      return !IsKernelWork(g, id) || (library && Communicates(g, id) && !fused[id]);
+      return !IsKernelWork(g, id) || (DoneBy(library, g, id) && !fused[id]);
     });
     for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
     u.units.push_back({nodes, by_library});

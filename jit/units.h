@@ -43,11 +43,15 @@ struct Units {
   std::set<NodeId> Reads(NodeId id, int unit) const;
 };
 
-/// `library`: ungrouped collectives are left to the library; otherwise they are kernels. Requires a bound,
+/// Which of the collectives that a kernel could do alone are left to a library: none; those over all ranks, where kernels reach the ranks of
+/// one node of several; all.
+enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };
+
+/// `library`: what of the ungrouped collectives is left to the library; others are kernels. Requires a bound,
 /// canonical schedule that infers. `schedule` must outlive the result. FailedPrecondition when the kernels depend on each
 /// other in a cycle.
 /// `tensors` and `each` as in Units.
-absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, bool library, int tensors = 0, std::vector<bool> each = {});
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors = 0, std::vector<bool> each = {});
 
 template <class T>
 bool Is(const Graph& g, NodeId id) {

@@ -30,7 +30,7 @@ ABSL_FLAG(int, programs, 80, "how many programs of each kind");
 namespace coconet {
 namespace {
 
-const Target kWorlds[] = {1, 2, 3, 4, 5, 8, {2, 2}, {4, 2}, {3, 1, 2}, {2, 2, 2}};  // ranks and nodes of a stage, stages
+const Target kWorlds[] = {1, 2, 3, 4, 5, 8, {2, 2}, {4, 2}, {6, 3}, {6, 2}, {3, 1, 2}, {2, 2, 2}, {4, 2, 2}};  // ranks and nodes of a stage, stages
 constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 63, 64, 65, 130, 257};
 constexpr int kSchedules = 3;        // tried of each program
 constexpr int kProgramsABatch = 40;  // share ranks and kernels
@@ -49,7 +49,8 @@ Terms DrawTerms(std::mt19937_64& random) {
 /// Adds up to `limit` schedules of the program, the plainest among them.
 absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit, std::mt19937_64& random,
                           VariantBatch& batch) {
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  const bool by_node = terms.world.nodes > 1 && terms.world.ranks_per_node() > 1;
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
   for (size_t i = 0; i < std::min(limit, schedules.size()); ++i) {
     const size_t at = schedules.size() <= limit ? i : i == 0 ? 0 : random() % schedules.size();
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {

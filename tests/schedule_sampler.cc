@@ -33,8 +33,9 @@ ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& ra
 }
 
 absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   for (size_t world = 0; world < worlds_.size(); ++world) {
+    const bool by_node = worlds_[world].nodes > 1 && worlds_[world].ranks_per_node() > 1;
+    ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
     for (size_t i = 0; i < schedules.size(); ++i) {
       if (!tries(i, schedules.size(), world)) continue;
       Config config = DrawArguments(compiled_.at(worlds_[world]), schedules[i], random_);

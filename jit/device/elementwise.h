@@ -263,6 +263,11 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int
 /// How many chunks a rank's slice of a tensor has.
 CC_DEVICE Index CountChunks(const Cut& cut, Index chunk) { return cut.outer * ((cut.per + chunk - 1) / chunk); }
 
+/// A chunk of the slice that node `node` has at this rank's place: the slices of the nodes lie one after the other, and so do their chunks' numbers.
+CC_DEVICE Chunk OfNode(const Chunk& c, const Cut& cut, Index chunk, Index node) {
+  return {c.begin, c.end, c.shift - node * cut.outer * cut.per, c.id + node * CountChunks(cut, chunk)};
+}
+
 /// ForChunks of one tensor of a list, whose chunks are numbered from `first` on: blocks take turns over the chunks of all tensors.
 template <class F>
 CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first, F&& f) {

@@ -1,0 +1,73 @@
+// Schedules of workloads in worlds of several nodes, those that are split by node among them, at sizes that are odd or tiny, with configs drawn at
+// random, against the interpreter.
+
+#include <iostream>
+#include <random>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/schedule.h"
+#include "coconet/text.h"
+#include "coconet/workloads.h"
+#include "gtest/gtest.h"
+#include "tests/schedule_sampler.h"
+
+namespace coconet {
+namespace {
+
+/// Ranks and nodes of a stage, stages.
+std::vector<Target> WorldsOf(const Graph& program) {
+  if (absl::c_any_of(program.nodes, [](const Node& node) { return std::holds_alternative<Send>(node.op); })) return {{4, 2, 2}};
+  return {{4, 2}, {6, 2}, {6, 3}, {8, 4}};
+}
+
+std::vector<Sizes> SizesOf(const WorkloadInfo& info) {
+  if (info.optimizer) return {{{"N", 1}}, {{"N", 65}}, {{"N", 4097}}, {{"N", {70, 1, 1000, 70}}}};
+  const Sizes all = {{"B", 2}, {"S", 33}, {"H", 40}, {"K", 24}};
+  Sizes used;
+  for (const auto& [symbol, unused] : info.presets[0].sizes) used.insert_or_assign(symbol, all.at(symbol));
+  return {used};
+}
+
+TEST(Nodes, SchedulesOfEveryWorkloadComputeWhatTheProgramSays) {
+  const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    for (const WorkloadInfo& info : Workloads()) {
+      if (!info.varies.empty()) continue;
+      ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(info.name, {.dtype = random() % 3 == 0 ? DType::kBF16 : DType::kF32}));
+      ScheduleSampler sampler(WorldsOf(symbolic), random, batch);
+      for (const Sizes& sizes : SizesOf(info)) {
+        ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+        RETURN_IF_ERROR(WithContext(sampler.AddSome(program), info.name));
+      }
+    }
+    return absl::OkStatus();
+  });
+  EXPECT_GT(tally.variants, 100);
+}
+
+/// A program whose text needs what optimizers do not: rows, slices of an inner dimension, what all have of a row.
+TEST(Nodes, EveryScheduleOfAProgramOfMatricesComputesWhatItSays) {
+  const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    ASSIGN_OR_RETURN(const Graph program, Parse(R"(coconet 1
+program rows
+input g : f32[37, 24] local
+input h : bf16[37, 24] local
+input scale : f32[24] replicated
+input shift : f32[37, 1] replicated
+state w : f32[37, 24]
+x = all_reduce(sum, g) * scale + shift
+y = cast(f32, all_reduce(max, h))
+z = x - mean(x, 1) + y * amax(y, 1)
+update(w, 0.5 * w + z)
+output o = z * z
+)"));
+    ScheduleSampler sampler({{4, 2}, {6, 2}, {6, 3}, {3, 3}}, random, batch);
+    return sampler.Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / 60) == 0; });
+  });
+  EXPECT_GT(tally.variants, 50);
+}
+
+}  // namespace
+}  // namespace coconet
