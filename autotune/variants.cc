@@ -68,10 +68,21 @@ std::vector<Schedule> Those(std::vector<Schedule> schedules, const std::function
   return schedules;
 }
 
+/// What a program says of nodes has a meaning where there are several.
+absl::Status CheckNodes(const Graph& program, const ConfigSpace& space) {
+  for (NodeId id = 0; id < program.size() && space.nodes == 1; ++id) {
+    if (SpanOf(program.nodes[id].op) == Span::kAll) continue;
+    return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": ", NodeText(program, id),
+                                                      " is for several nodes, and there is one; leave the last word out, as schedules find it"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const std::function<bool(const Schedule&)>& admits) {
+  RETURN_IF_ERROR(CheckNodes(program, space));
   const bool by_node = space.nodes > 1 && space.ranks > space.nodes;
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
   std::vector<Schedule> wanted = Those(Worthwhile(schedules, space.ranks), admits);

@@ -1,7 +1,9 @@
 #include "autotune/variants.h"
 
+#include <algorithm>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "coconet/lists.h"
 #include "coconet/text.h"
 #include "coconet/workloads.h"
@@ -57,6 +59,24 @@ TEST(EnumerateVariants, SumsInRankOrderExcludeTheLibrary) {
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_EQ(Describe(set->variants[set->baseline]).schedule, "AR; fuse(C)");
   EXPECT_EQ(set->variants[set->baseline].config.protocol, Protocol::kGenerated);
+}
+
+TEST(EnumerateVariants, SplitsByNodeWhereThereAreSeveralNodesOfSeveralRanks) {
+  const auto split = [](const ConfigSpace& space) {
+    const VariantSet set = EnumerateVariants(Adam(1000), space).value();
+    return std::count_if(set.variants.begin(), set.variants.end(), [](const Variant& v) { return absl::StrContains(Describe(v).schedule, "(node)"); });
+  };
+  EXPECT_GT(split({.ranks = 4, .nodes = 2}), 0);
+  EXPECT_EQ(split({.ranks = 4}), 0);
+  EXPECT_EQ(split({.ranks = 2, .nodes = 2}), 0);
+}
+
+TEST(EnumerateVariants, RefusesAProgramForSeveralNodesOnOne) {
+  const Graph program = *Parse("coconet 1\nprogram p\ninput g : f32[8] local\n"
+                               "output y = all_gather(all_reduce(sum, reduce_scatter(sum, g, 0, node), across), node)\n");
+  EXPECT_EQ(EnumerateVariants(program, {.ranks = 2}).status().message(),
+            "tune p: %1 = reduce_scatter(sum, g, 0, node) is for several nodes, and there is one; leave the last word out, as schedules find it");
+  EXPECT_TRUE(EnumerateVariants(program, {.ranks = 4, .nodes = 2}).ok());
 }
 
 TEST(DigestOf, NamesTheList) {

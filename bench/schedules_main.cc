@@ -23,6 +23,7 @@ constexpr double kMostMicroseconds = 1e6;
 std::vector<Column> Columns() {
   return {{"workload", [](const Row& row) { return std::get<std::string>(row.Get("case")); }},
           {"dtype", [](const Row& row) { return std::get<std::string>(row.Get("dtype")); }},
+          {"nodes", [](const Row& row) { return std::get<std::string>(row.Get("nodes")); }},
           {"schedules", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("schedules")); }},
           {"graphs", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("graphs")); }},
           {"time", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
@@ -34,9 +35,11 @@ absl::Status RunAll() {
   std::vector<Row> rows;
   for (const WorkloadInfo& workload : Workloads()) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-      ASSIGN_OR_RETURN(Row row, MeasureDerivation(workload, dtype, std::max(1, absl::GetFlag(FLAGS_rounds))));
-      const Bar bars[] = {{"ours_us", Bar::Side::kAtMost, kMostMicroseconds}};
-      rows.push_back(std::move(row.SetBars(bars)));
+      for (const bool by_node : {false, true}) {
+        ASSIGN_OR_RETURN(Row row, MeasureDerivation(workload, dtype, std::max(1, absl::GetFlag(FLAGS_rounds)), by_node));
+        const Bar bars[] = {{"ours_us", Bar::Side::kAtMost, kMostMicroseconds}};
+        rows.push_back(std::move(row.SetBars(bars)));
+      }
     }
   }
   absl::PrintF("%s", Table(rows, Columns()));

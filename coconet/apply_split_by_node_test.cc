@@ -105,8 +105,8 @@ TEST(SplitByNode, OtherTransformationsRefusePartsOfPlaces) {
                         "split_by_node(%3, 0); reorder(%5); fuse(%5 %6 %8)"),
             "fuse(%5 %6 %8): want one sliced dimension, have %5 = mul(%2, %4) sliced(0, place) and %8 = reduce_scatter(sum, h, 0) sliced(0)");
   EXPECT_EQ(Transformed("input g : f32[N] local\ninput h : f32[N] local\noutput y = all_reduce(sum, g)\noutput z = all_reduce(sum, h)\n",
-                        "split_by_node(%2, 0); fuse(%2 %5)"),
-            "fuse(%2 %5): %2 = reduce_scatter(sum, g, 0, node) and %5 = all_reduce(sum, h) are between different ranks: want one of the two in a kernel");
+                        "split_by_node(%2, 0); fuse(%2 %6)"),
+            "fuse(%2 %6): %2 = reduce_scatter(sum, g, 0, node) and %6 = all_reduce(sum, h) are between different ranks: want one of the two in a kernel");
 }
 
 // ---- What operations take and give --------------------------------------------------------------

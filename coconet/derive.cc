@@ -198,12 +198,12 @@ bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
   return std::any_of(kernel.begin(), kernel.end(), [&](NodeId id) { return Communicates(g, id); });
 }
 
-/// Something communicates, something else computes, and computation that could be one kernel is.
-bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches) {
+/// Something communicates, and something else computes. Loads and stores within a node are as good as computation where all of that is fused.
+bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches, bool fused) {
   bool communicates = false, computes = false;
   for (const std::vector<NodeId>& launch : launches) {
     const bool moves = HasCollective(s.graph, launch), only = absl::c_all_of(launch, [&](NodeId id) {
-      return Communicates(s.graph, id) && SpanOf(s.graph.nodes[id].op) != Span::kNode;  // loads and stores within a node
+      return Communicates(s.graph, id) && !(fused && SpanOf(s.graph.nodes[id].op) == Span::kNode);
     });
     communicates |= moves;
     computes |= !only;
@@ -217,6 +217,7 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
   for (const std::vector<NodeId>& group : ComputeGroups(s)) {
     if (group.size() > 1) taken.insert(group.begin(), group.end());
   }
+  const bool fused = taken.empty();
   std::vector<std::vector<NodeId>> launches = ExecutionOrder(s);
   for (const std::vector<NodeId>& launch : launches) {
     // A store goes with what makes the value.
@@ -236,7 +237,7 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
       chain.pop_back();
       chained.pop_back();
     }
-    if (chain.size() < 2 || !IsWorthOverlapping(s, chained)) continue;
+    if (chain.size() < 2 || !IsWorthOverlapping(s, chained, fused)) continue;
     taken.insert(chain.begin(), chain.end());
     moves.push_back(Overlap{chain});
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "coconet/infer.h"
 #include "coconet/schedule.h"
+#include "coconet/steps.h"
 #include "coconet/testing/random_step.h"
 #include "coconet/testing/transformed.h"
 #include "coconet/text.h"
@@ -40,6 +41,53 @@ std::vector<std::string> Descriptions(const std::vector<Schedule>& schedules) {
   return words;
 }
 
+TEST(Derive, SgdByNode) {
+  const std::vector<Schedule> schedules = AllOf(Workload("sgd"), {.by_node = true});
+  EXPECT_EQ(Descriptions(schedules), (std::vector<std::string>{
+                                         "AR; C",
+                                         "RS; AG; C",
+                                         "RS(node); AR(across); AG(node); C",
+                                         "AR; fuse(C)",
+                                         "RS; C; AG p",
+                                         "RS; AG; fuse(C)",
+                                         "RS(node); AR(across); C; AG(node) p",
+                                         "RS(node); AR(across); AG(node); fuse(C)",
+                                         "RS(node); RS(across); AG(across); AG(node); C",
+                                         "RS; fuse(C); AG p",
+                                         "RS(node); AR(across); fuse(C); AG(node) p",
+                                         "RS(node); RS(across); C; AG(across); AG(node) p",
+                                         "RS(node); RS(across); AG(across); AG(node); fuse(C)",
+                                         "RS(node); AR(across); fuse(C, AG(node))",
+                                         "RS(node); RS(across); fuse(C); AG(across); AG(node) p",
+                                         "ol(AR, fuse(C))",
+                                         "ol(RS, AG, fuse(C))",
+                                         "ol(RS(node), AR(across), AG(node), fuse(C))",
+                                         "ol(RS, fuse(C), AG p)",
+                                         "ol(RS(node), AR(across), fuse(C), AG(node) p)",
+                                         "ol(RS(node), RS(across), AG(across), AG(node), fuse(C))",
+                                         "ol(RS(node), AR(across), fuse(C, AG(node)))",
+                                         "ol(RS(node), RS(across), fuse(C), AG(across), AG(node) p)",
+                                     }));
+}
+
+TEST(Derive, ByNodeMakesNoScheduleTwiceAndFusesNothingThatReachesOtherNodes) {
+  for (const char* name : {"adam", "lamb", "pipeline"}) {
+    std::set<std::string> seen;
+    for (const Schedule& s : AllOf(Workload(name), {.by_node = true})) {
+      EXPECT_TRUE(seen.insert(Print(s)).second) << Describe(s);
+      for (const auto& kernel : s.kernels) {
+        for (NodeId id : kernel) {
+          EXPECT_FALSE(Communicates(s.graph, id) && SpanOf(s.graph.nodes[id].op) != Span::kNode) << NodeText(s.graph, id) << " in " << Describe(s);
+        }
+      }
+      const absl::StatusOr<Schedule> replayed = Replay(Workload(name), s.trace);
+      ASSERT_TRUE(replayed.ok()) << replayed.status();
+      EXPECT_EQ(Print(*replayed), Print(s));
+    }
+    EXPECT_TRUE(std::any_of(seen.begin(), seen.end(), [](const std::string& text) { return absl::StrContains(text, ", across)"); }));
+  }
+}
+
 TEST(Derive, Sgd) {
   EXPECT_EQ(Descriptions(WithoutOverlaps(AllOf(Workload("sgd")))), (std::vector<std::string>{
                                                       "AR; C",
@@ -58,7 +106,7 @@ TEST(Derive, Sgd) {
                                                   }));
 }
 
-TEST(Derive, AdamAsDocumented) {
+TEST(Derive, AdamAndSgdByNodeAsDocumented) {
   std::ifstream stream("docs/schedules.md");
   ASSERT_TRUE(stream.good());
   std::stringstream text;
@@ -68,6 +116,10 @@ TEST(Derive, AdamAsDocumented) {
   ASSERT_NE(begin, std::string::npos);
   EXPECT_EQ(absl::StrCat(absl::StrJoin(Descriptions(WithoutOverlaps(AllOf(Workload("adam")))), "\n"), "\n"),
             documented.substr(begin, documented.find("```", begin) - begin));
+  const size_t by_node = documented.find("AR; C\n", documented.find("In worlds of several nodes, of SGD"));
+  ASSERT_NE(by_node, std::string::npos);
+  EXPECT_EQ(absl::StrCat(absl::StrJoin(Descriptions(WithoutOverlaps(AllOf(Workload("sgd"), {.by_node = true}))), "\n"), "\n"),
+            documented.substr(by_node, documented.find("```", by_node) - by_node));
 }
 
 TEST(Derive, MixedPrecisionMaySliceTheMasterWeights) {

@@ -92,6 +92,49 @@ TEST(Configs, TryBatchesOfListsThatDoNotFitInCache) {
   EXPECT_EQ(batches(Listed("clip", {1 << 22, 1 << 20})), 1u);
 }
 
+/// Derived for worlds of several nodes.
+Schedule FindByNode(const Graph& program, absl::string_view words) {
+  const std::vector<Schedule> schedules = Derive(program, {.by_node = true}).value();
+  for (const Schedule& s : schedules) {
+    if (Describe(s) == words) return s;
+  }
+  ADD_FAILURE() << "no schedule " << words;
+  return {};
+}
+
+TEST(Validate, RefusesWhatDoesNotReachOtherNodes) {
+  const ConfigSpace nodes{.ranks = 4, .nodes = 2};
+  const auto words = [](const Config& config, const Schedule& s, const ConfigSpace& space) {
+    const absl::Status status = Validate(config, s, space);
+    return std::string(status.ok() ? "" : status.message().substr(status.message().find("\": ") + 3));
+  };
+  const Config generated{.protocol = Protocol::kGenerated};
+  const Schedule whole = Find(Adam(1024), "AR; fuse(C)"), by_node = FindByNode(Adam(1024), "RS(node); AR(across); AG(node); fuse(C)");
+  EXPECT_EQ(words({}, whole, nodes), "");
+  EXPECT_EQ(words(generated, whole, nodes), "kernels do not reach the ranks of other nodes");
+  EXPECT_EQ(words({}, Find(Adam(1024), "fuse(AR, C)"), nodes), "kernels do not reach the ranks of other nodes");
+  EXPECT_EQ(words({}, by_node, nodes), "");
+  EXPECT_EQ(words(generated, by_node, nodes), "");
+  EXPECT_EQ(words({}, by_node, {.ranks = 4}), "collectives are split by node, and there is one node");
+  EXPECT_EQ(words(generated, by_node, {.ranks = 4, .nodes = 2, .library = false}), "library collectives do not sum in rank order");
+}
+
+TEST(Configs, OfSchedulesByNodeAreDistinctAndLegal) {
+  const ConfigSpace space{.ranks = 4, .nodes = 2, .cores = 2};
+  size_t overlapped = 0;
+  const std::vector<Schedule> schedules = Derive(Adam(1 << 20), {.by_node = true}).value();
+  for (const Schedule& s : schedules) {
+    std::set<std::string> seen;
+    for (const Config& config : Configs(s, space)) {
+      EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
+      EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
+    }
+    EXPECT_FALSE(seen.empty()) << Describe(s);
+    overlapped += !s.overlaps.empty();
+  }
+  EXPECT_GT(overlapped, 0u);
+}
+
 TEST(Configs, AreDistinctAndLegalForEverySchedule) {
   const ConfigSpace space{.ranks = 2, .cores = 4};
   const std::vector<Schedule> schedules = Derive(Adam(16 << 20)).value();

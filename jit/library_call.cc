@@ -164,9 +164,13 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   step.count = Stored(u.types[Is<AllGather>(g, id) ? operand : id], ranks);
   std::vector<CollectiveStep> steps = {step};
   if (piece != nullptr) steps = StepsOf(step, u.types[operand], u.types[id], *piece, ranks);
-  // A reduce_scatter and an all_gather across nodes have a part a node in one step.
-  const bool by_part = step.group == Group::kNode || (step.group == Group::kAcross && step.kind == Kind::kAllReduce);
-  return {by_part ? OfEveryNode(steps, step.count, target) : steps};
+  if (step.group == Group::kNode) return {OfEveryNode(steps, step.count, target)};
+  // What is reduced across nodes is one range of memory, or a piece of the part of each node; what is scattered and gathered, a part a node.
+  if (step.group == Group::kAcross && step.kind == Kind::kAllReduce) {
+    if (piece != nullptr) return {OfEveryNode(steps, step.count, target)};
+    steps[0].count *= target.nodes;
+  }
+  return {steps};
 }
 
 }  // namespace coconet

@@ -63,8 +63,15 @@ constexpr Shown kClip[] = {
     {"fuse(RS, C, fold, AR, C, AG)", "generated vec=16 chunk=64 blocks=2 stream=none one-shot=pull"},
 };
 
-absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown) {
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+const Target kNodes = {4, 2};
+
+constexpr Shown kMomentumByNode[] = {
+    {"RS(node); AR(across); fuse(C, AG(node))", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
+    {"ol(RS(node), RS(across), fuse(C), AG(across), AG(node) p); slice m", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=2"},
+};
+
+absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown, const Target& target = kRanks) {
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = target.nodes > 1}));
   std::string text = absl::StrCat(Print(program), "\n==== schedules\n");
   for (const Schedule& s : schedules) absl::StrAppend(&text, Describe(s), "\n    ", TraceText(s.trace), "\n");
   for (const Shown& want : shown) {
@@ -75,7 +82,7 @@ absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown>
           absl::StrCat(program.name, ": no schedule \"", want.schedule, "\"; there are\n", text));
     }
     ASSIGN_OR_RETURN(const Config config, ParseConfig(want.config));
-    ASSIGN_OR_RETURN(const Lowered lowered, Lower(*schedule, config, kRanks));
+    ASSIGN_OR_RETURN(const Lowered lowered, Lower(*schedule, config, target));
     absl::StrAppend(&text, "\n==== ", want.schedule, ", ", want.config, "\n", Print(*schedule), "\n", lowered.protocol,
                     " ", Print(lowered.plan), "\n", lowered.source);
   }
@@ -109,6 +116,10 @@ absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts() {
   ASSIGN_OR_RETURN(const Graph clip, Parse(kClipProgram));
   ASSIGN_OR_RETURN(text, TextOf(Canonicalize(clip).graph, kClip));
   texts.push_back({"tests/goldens/clip_list.txt", std::move(text)});
+  ASSIGN_OR_RETURN(const Graph momentum, MakeWorkload("momentum"));
+  ASSIGN_OR_RETURN(const Graph bound, BindSizes(momentum, {{"N", 1000}}));
+  ASSIGN_OR_RETURN(text, TextOf(bound, kMomentumByNode, kNodes));
+  texts.push_back({"tests/goldens/momentum_nodes.txt", std::move(text)});
   for (const WorkloadInfo& info : Workloads()) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       ASSIGN_OR_RETURN(GoldenText file, FileOf(info, dtype));

@@ -61,9 +61,17 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MpiTest, testing::Values(2, 3), testing::PrintTo
 TEST_P(MpiTest, VariantsComputeWhatTheProgramSays) {
   const uint64_t seed = FreshSeed();
   const Ended ended = RunCommand(
-      Mpirun(GetParam(), {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed)}));
+      Mpirun(GetParam(), {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "1"}));
   EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
   EXPECT_THAT(ended.out, HasSubstr(absl::StrCat(" variants on ", GetParam(), " shm ranks")));
+  EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
+}
+
+TEST(MpiNodesTest, VariantsOfTwoNodesComputeWhatTheProgramSays) {
+  const uint64_t seed = FreshSeed();
+  const Ended ended = RunCommand(Mpirun(4, {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "2"}));
+  EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr(" variants on 4 mpi ranks"));
   EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
 }
 

@@ -27,7 +27,7 @@ constexpr int64_t kSizes[] = {1, 1001, 4097};
 constexpr int kOneIn = 4;
 
 /// The same on every rank.
-absl::StatusOr<std::vector<Variant>> DrawVariants(int ranks, uint64_t seed) {
+absl::StatusOr<std::vector<Variant>> DrawVariants(const Target& target, uint64_t seed) {
   std::mt19937_64 random(seed);
   const Config compiled = DrawCompiledConfig(random);
   std::vector<Variant> variants;
@@ -35,13 +35,13 @@ absl::StatusOr<std::vector<Variant>> DrawVariants(int ranks, uint64_t seed) {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("adam", {.dtype = dtype}));
     for (int64_t n : kSizes) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", n}}));
-      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = target.nodes > 1}));
       for (const Schedule& schedule : schedules) {
         Config config = DrawArguments(compiled, schedule, random);
         config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
         const bool drawn = random() % kOneIn == 0;
-        if (!drawn || !Validate(config, schedule, {.ranks = ranks}).ok()) continue;
-        ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, ranks));
+        if (!drawn || !Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}).ok()) continue;
+        ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, target));
         variants.push_back(std::move(variant));
       }
     }
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank, const std::vect
 }
 
 absl::Status Body(Rank& rank, const std::string& folder, uint64_t seed) {
-  ASSIGN_OR_RETURN(const std::vector<Variant> variants, DrawVariants(rank.size(), seed));
+  ASSIGN_OR_RETURN(const std::vector<Variant> variants, DrawVariants({rank.mesh().stage_size(), rank.mesh().nodes}, seed));
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, CompileOnce(rank, variants, folder));
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
   Tally tally;
@@ -84,12 +84,12 @@ absl::Status Body(Rank& rank, const std::string& folder, uint64_t seed) {
 }  // namespace coconet
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "want 2 arguments: folder and seed\n");
+  if (argc != 4) {
+    std::fprintf(stderr, "want 3 arguments: folder, seed and number of nodes\n");
     return 2;
   }
   const absl::Status status = coconet::RunWorld(
-      {}, [&](coconet::Rank& rank) { return coconet::Body(rank, argv[1], std::strtoull(argv[2], nullptr, 10)); });
+      {.nodes = std::atoi(argv[3])}, [&](coconet::Rank& rank) { return coconet::Body(rank, argv[1], std::strtoull(argv[2], nullptr, 10)); });
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

@@ -12,10 +12,13 @@
 #include "coconet/text.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
+#include "tests/random_config.h"
 #include "tests/schedule_sampler.h"
 
 namespace coconet {
 namespace {
+
+constexpr size_t kSome = 5;  // schedules of each program in each world
 
 /// Ranks and nodes of a stage, stages.
 std::vector<Target> WorldsOf(const Graph& program) {
@@ -39,7 +42,8 @@ TEST(Nodes, SchedulesOfEveryWorkloadComputeWhatTheProgramSays) {
       ScheduleSampler sampler(WorldsOf(symbolic), random, batch);
       for (const Sizes& sizes : SizesOf(info)) {
         ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-        RETURN_IF_ERROR(WithContext(sampler.AddSome(program), info.name));
+        const auto some = [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / kSome) == 0; };
+        RETURN_IF_ERROR(WithContext(sampler.Add(program, some), info.name));
       }
     }
     return absl::OkStatus();
@@ -65,6 +69,25 @@ output o = z * z
 )"));
     ScheduleSampler sampler({{4, 2}, {6, 2}, {6, 3}, {3, 3}}, random, batch);
     return sampler.Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / 60) == 0; });
+  });
+  EXPECT_GT(tally.variants, 50);
+}
+
+/// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most parts are empty.
+TEST(Nodes, SplitsByNodeWorkOnAnyMesh) {
+  const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    for (int64_t n : {1, 1003}) {
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(*MakeWorkload("momentum", {}), {{"N", n}}));
+      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = true}));
+      for (const Target& world : {Target(3, 3), Target(8, 2)}) {
+        for (const Schedule& schedule : schedules) {
+          Config config = DrawArguments({.vec = 16}, schedule, random);
+          config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
+          RETURN_IF_ERROR(batch.Add(program, schedule, config, world));
+        }
+      }
+    }
+    return absl::OkStatus();
   });
   EXPECT_GT(tally.variants, 50);
 }

@@ -52,11 +52,12 @@ constexpr size_t kOverlapsOneIn = 15;
 /// Each schedule's kernels for one architecture, others for each, which bounds the time.
 constexpr size_t kArchitectureCount = std::size(kArchitectures);
 
-absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes& sizes, const Sample& sample, KernelSet& kernels) {
+/// Of `nodes` nodes with the case's ranks each.
+absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes& sizes, const Sample& sample, KernelSet& kernels, int nodes = 1) {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload.name, {.dtype = c.dtype}));
   ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
-  const Target target = {c.ranks, /*nodes=*/1, /*stages=*/2};
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = nodes > 1}));
+  const Target target = {c.ranks * nodes, nodes, /*stages=*/2};
   for (size_t i = 0; i < schedules.size(); ++i) {
     const Schedule& schedule = schedules[i];
     const size_t one_in = schedule.overlaps.empty() ? sample.one_in : std::max(sample.one_in, kOverlapsOneIn);
@@ -64,7 +65,7 @@ absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
       Config config = {.protocol = protocol, .vec = kVec, .streaming = c.streaming, .one_shot = c.one_shot};
       if (!schedule.overlaps.empty()) config.pieces = 2, config.one_shot = OneShot::kPull;
-      if (!Validate(config, schedule, {.ranks = c.ranks}).ok()) continue;
+      if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = nodes}).ok()) continue;
       ASSIGN_OR_RETURN(const Lowered lowered, Lower(schedule, config, target));
       kernels.Add(lowered);
     }
@@ -156,6 +157,7 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
     const Sizes sizes = workload.optimizer ? Sizes{{"N", 1 << 20}} : workload.presets[0].sizes;
     absl::Status added = AddKernels(workload, c, sizes, {architecture, few_new_kernels ? 24u : kArchitectureCount}, kernels);
     if (workload.optimizer) added.Update(AddKernels(workload, c, {{"N", {1 << 20, 1000}}}, {architecture, 24}, kernels));
+    added.Update(AddKernels(workload, c, sizes, {architecture, 24}, kernels, /*nodes=*/2));
     ASSERT_TRUE(added.ok()) << workload.name << ": " << added;
   }
   const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
