@@ -40,8 +40,14 @@ constexpr int kShrinkTries = 2000;
 /// How a program is run: what a failure depends on.
 struct Setting {
   uint64_t seed;
-  int ranks, stages;
+  int ranks, nodes, stages;
 };
+
+/// Some of the worlds of 4 and 8 ranks are of two nodes.
+Setting SettingOf(uint64_t made) {
+  const int ranks = kRanks[made % std::size(kRanks)];
+  return {made, ranks, /*nodes=*/ranks % 4 == 0 && made / 8 % 2 == 0 ? 2 : 1, /*stages=*/made % 4 == 0 ? 2 : 1};
+}
 
 struct Tally {
   int64_t schedules = 0, elements = 0, undetermined = 0;
@@ -75,9 +81,9 @@ void ShowCurrent(int signal) {
 /// Internal with the first element that is not as wanted.
 absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluator& evaluator, const Setting& setting, const ElementSource& source,
                      Tally& tally) {
-  current = absl::StrCat("in ", Describe(s), " [", TraceText(s.trace), "] of\n", Print(s.graph), "ranks: ", setting.ranks, ", stages: ",
-                         setting.stages, "\n");
-  const auto have = Simulate(s, setting.ranks, source, Mix(setting.seed, static_cast<uint64_t>(tally.schedules++)), setting.stages);
+  current = absl::StrCat("in ", Describe(s), " [", TraceText(s.trace), "] of\n", Print(s.graph), "ranks: ", setting.ranks, ", nodes: ",
+                         setting.nodes, ", stages: ", setting.stages, "\n");
+  const auto have = Simulate(s, setting.ranks, source, Mix(setting.seed, static_cast<uint64_t>(tally.schedules++)), setting.stages, setting.nodes);
   for (const std::string& result : interpreter.results()) {
     std::vector<int64_t> indices(NumElements(interpreter.type(result).shape));
     std::iota(indices.begin(), indices.end(), 0);
@@ -98,10 +104,10 @@ absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluato
 
 /// `limit` schedules of the program, drawn by the seed; the plain one is the first.
 absl::Status Check(const Graph& program, const Setting& setting, size_t limit, Tally& tally) {
-  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program, {.max_schedules = kMaxSchedules});
+  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program, {.max_schedules = kMaxSchedules, .by_node = setting.nodes > 1});
   if (absl::IsResourceExhausted(schedules.status())) return absl::OkStatus();
   RETURN_IF_ERROR(schedules.status());
-  ASSIGN_OR_RETURN(const Interpreter interpreter, Interpreter::Create(program, setting.ranks, setting.stages));
+  ASSIGN_OR_RETURN(const Interpreter interpreter, Interpreter::Create(program, setting.ranks, setting.stages, setting.nodes));
   const ElementSource source = DataOf(program, setting.seed);
   Evaluator evaluator(interpreter, source);
   std::mt19937_64 random(setting.seed);
@@ -119,7 +125,7 @@ TEST(SimulatedPrograms, ComputeWhatTheySay) {
   Tally tally;
   for (int i = 0; i < absl::GetFlag(FLAGS_programs); ++i) {
     const uint64_t made = random();
-    const Setting setting{made, kRanks[made % std::size(kRanks)], made % 4 == 0 ? 2 : 1};
+    const Setting setting = SettingOf(made);
     const Graph program = RandomModel(made, {.max_elements = 150, .rooted = true, .sends = true});
     current = absl::StrCat("in program ", i, " of COCONET_SEED=", seed, "\n", Print(program));
     const absl::Status status = Check(program, setting, kSchedules, tally);
@@ -129,7 +135,7 @@ TEST(SimulatedPrograms, ComputeWhatTheySay) {
       return !Check(smaller, setting, kMaxSchedules, unused).ok();
     };
     const Graph shrunk = fails(program) ? Shrink(program, kShrinkTries, fails) : program;
-    FAIL() << status << "\nranks: " << setting.ranks << ", stages: " << setting.stages << "  COCONET_SEED=" << seed << " --programs=" << i + 1
+    FAIL() << status << "\nranks: " << setting.ranks << ", nodes: " << setting.nodes << ", stages: " << setting.stages << "  COCONET_SEED=" << seed << " --programs=" << i + 1
            << "\n" << Print(program) << "\nshrunk: " << Check(shrunk, setting, kMaxSchedules, tally) << "\n" << Print(shrunk);
   }
   std::cout << tally.schedules << " schedules, " << tally.elements << " elements, " << tally.undetermined << " of them undetermined\n";
