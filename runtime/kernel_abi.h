@@ -33,16 +33,24 @@ struct WaitFailure {
 struct Control {
   unsigned abort;                 // non-zero: give up at the next wait; 1 + the world rank that gave up first
   unsigned spins;                 // host: polls of a flag before `wait` is called, ...
-  const unsigned char* near;      // ... but none where near[peer]: it shares a core with this rank
+  const unsigned char* near;      // ... but none where near[peer], by number in the node and beside: it shares a core with this rank
   unsigned long long timeout_ns;  // how long one wait may take
   /// Host only: the waiting policy, in one place (runtime/host/wait.cc). Returns false after the deadline or abort,
-  /// with `failure` filled in. `peer`: its number in the node.
+  /// with `failure` filled in. `peer`: its number in the node, or Beside.
   bool (*wait)(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot);
   WaitFailure failure;
 };
 
-/// Flags of one collective kernel step, on each rank: a row for each rank of the node (row s is written by rank s only) of
-/// `row` 32-bit words. A flag holds the epoch (1, 2, ...) in which it was last set, is never reset, and
+/// The number, behind those of a node's `ranks`, of the rank at this one's place of the stage before, and of the one after; and what
+/// number this rank has there.
+struct Beside {
+  static CC_ABI int Number(int ranks, bool after) { return ranks + (after ? 1 : 0); }
+  static CC_ABI int Own(int ranks, int peer) { return 2 * ranks + 1 - peer; }
+  static constexpr int kCount = 2;
+};
+
+/// Flags of one collective kernel step, on each rank: a row for each rank of the node (row s is written by rank s only), and, of a kernel
+/// that sends to other stages, one for each rank beside, of `row` 32-bit words. A flag holds the epoch (1, 2, ...) in which it was last set, is never reset, and
 /// compares by wrap-around difference. In a row: one `enter` flag a block ("my inputs are ready, my
 /// outputs may be overwritten"), one `done` flag a block ("I have read your inputs and written your
 /// outputs"), one flag a round of folds and block ("my part of the sums is on your side"), one flag a chunk ("this chunk

@@ -45,7 +45,7 @@ absl::StatusOr<Mesh> MeshOf(const WorldShape& shape, const std::vector<int>& mac
                                                    of_stage, " ranks a stage and ", of_node, " a node"));
   }
   const int ranks = std::min(of_stage, of_node);
-  return Mesh{.stages = shape.stages, .nodes = of_stage / ranks, .ranks = ranks};
+  return Mesh{.stages = shape.stages, .nodes = of_stage / ranks, .ranks = ranks, .stages_apart = shape.stages > 1 && nodes > 1};
 }
 
 Members GroupOf(const Mesh& mesh, Group group, int rank) {
@@ -60,6 +60,11 @@ Members GroupOf(const Mesh& mesh, Group group, int rank) {
 
 Members Column(const Mesh& mesh, int rank) {
   return {.first = rank % mesh.stage_size(), .stride = mesh.stage_size(), .size = mesh.stages};
+}
+
+Members SharingMemory(const Mesh& mesh, int rank) {
+  const bool all = mesh.stages > 1 && !mesh.stages_apart;
+  return all ? Members{.first = 0, .stride = 1, .size = mesh.size()} : GroupOf(mesh, Group::kNode, rank);
 }
 
 }  // namespace coconet

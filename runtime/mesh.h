@@ -14,6 +14,7 @@ struct Mesh {
   int stages = 1;
   int nodes = 1;  // of a stage
   int ranks = 1;  // of a node of a stage
+  bool stages_apart = false;  // stages are on different nodes; else ranks share memory with those of all stages
   int stage_size() const { return nodes * ranks; }
   int size() const { return stages * stage_size(); }
   bool operator==(const Mesh&) const = default;
@@ -42,6 +43,9 @@ Members GroupOf(const Mesh& mesh, Group group, int rank);
 
 /// Those that have `rank`'s place in each of the stages.
 Members Column(const Mesh& mesh, int rank);
+
+/// Those that share memory with `rank`: its node's, of all stages that are there.
+Members SharingMemory(const Mesh& mesh, int rank);
 
 }  // namespace coconet
 

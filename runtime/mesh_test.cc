@@ -15,13 +15,14 @@ TEST(MeshOf, TakesTheMachinesForNodes) {
   EXPECT_EQ(*MeshOf({}, {0}), (Mesh{1, 1, 1}));
   EXPECT_EQ(*MeshOf({}, Machines(1, 4)), (Mesh{1, 1, 4}));
   EXPECT_EQ(*MeshOf({}, Machines(3, 2)), (Mesh{1, 3, 2}));
-  EXPECT_EQ(*MeshOf({.stages = 2}, Machines(4, 2)), (Mesh{2, 2, 2}));
+  EXPECT_EQ(*MeshOf({.stages = 2}, Machines(4, 2)), (Mesh{2, 2, 2, true}));
 }
 
 TEST(MeshOf, CutsNodesIntoStagesAndVirtualNodes) {
   EXPECT_EQ(*MeshOf({.stages = 2}, Machines(1, 4)), (Mesh{2, 1, 2}));
   EXPECT_EQ(*MeshOf({.nodes = 4}, Machines(2, 4)), (Mesh{1, 4, 2}));
-  EXPECT_EQ(*MeshOf({.stages = 2, .nodes = 4}, Machines(1, 8)), (Mesh{2, 2, 2}));
+  EXPECT_EQ(*MeshOf({.stages = 2, .nodes = 4}, Machines(1, 8)), (Mesh{2, 2, 2, true}));
+  EXPECT_EQ(*MeshOf({.stages = 4}, Machines(2, 4)), (Mesh{4, 1, 2, true}));
 }
 
 TEST(MeshOf, RefusesInWords) {
@@ -49,6 +50,12 @@ TEST(GroupOf, IsOfTheStageTheNodeOrAcrossNodes) {
   EXPECT_EQ(Column(mesh, 9), (Members{3, 6, 2}));
   EXPECT_EQ(GroupOf(mesh, Group::kAcross, 9).Rank(2), 11);
   EXPECT_EQ(GroupOf(mesh, Group::kAcross, 9).Index(9), 1);
+}
+
+TEST(SharingMemory, AreTheRanksOfANodeOfAllStagesThatAreThere) {
+  EXPECT_EQ(SharingMemory({.stages = 1, .nodes = 2, .ranks = 3}, 4), (Members{3, 1, 3}));
+  EXPECT_EQ(SharingMemory({.stages = 2, .nodes = 1, .ranks = 3}, 4), (Members{0, 1, 6}));
+  EXPECT_EQ(SharingMemory({.stages = 2, .nodes = 1, .ranks = 3, .stages_apart = true}, 4), (Members{3, 1, 3}));
 }
 
 }  // namespace

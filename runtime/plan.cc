@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -59,6 +60,7 @@ std::string Words(const CollectiveStep& s) {
 std::string Print(const Arg& arg) {
   switch (arg.kind) {
     case Arg::Kind::kPeers: return absl::StrCat("peers %", arg.buffer);
+    case Arg::Kind::kBeside: return absl::StrCat("beside %", arg.buffer);
     case Arg::Kind::kOwn: return absl::StrCat("own %", arg.buffer);
     case Arg::Kind::kInt: return absl::StrCat("int ", arg.value);
     case Arg::Kind::kRank: return "rank";
@@ -129,6 +131,16 @@ int LaneOf(const Step& step) {
 
 const std::vector<int>& AfterOf(const Step& step) {
   return std::visit([](const auto& s) -> const std::vector<int>& { return s.after; }, step);
+}
+
+bool ReachesStages(const Plan& plan) {
+  const auto reaches = [](const std::vector<Arg>& args) {
+    return absl::c_any_of(args, [](const Arg& arg) { return arg.kind == Arg::Kind::kBeside; });
+  };
+  return absl::c_any_of(plan.steps, [&](const Step& step) {
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    return kernel != nullptr && (reaches(kernel->args) || absl::c_any_of(kernel->tensors, reaches));
+  });
 }
 
 int SizeOf(const Plan& plan, Group group) {

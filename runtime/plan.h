@@ -36,6 +36,7 @@ struct Buffer {
 struct Arg {
   enum class Kind : uint8_t {
     kPeers,     // `ranks / nodes` words: the buffer's address on each rank of this node, as this rank sees it
+    kBeside,    // two words: its address at this rank's place of the stage before, and of the one after; null where there is none
     kOwn,       // the buffer's address on this rank
     kInt,       // `value`
     kRank,      // this rank's number in the stage
@@ -44,7 +45,7 @@ struct Arg {
     kTable,     // the address of the step's table (KernelStep::tensors)
   };
   Kind kind{};
-  int buffer = -1;    // kPeers, kOwn
+  int buffer = -1;    // kPeers, kBeside, kOwn
   int64_t value = 0;  // kInt
   bool operator==(const Arg&) const = default;
 };
@@ -148,6 +149,9 @@ struct Plan {
   int64_t bytes_per_rank = 0;
   bool operator==(const Plan&) const = default;
 };
+
+/// Whether kernels of the plan store in the memory of other stages.
+bool ReachesStages(const Plan& plan);
 
 /// How many ranks a group of the plan has.
 int SizeOf(const Plan& plan, Group group);

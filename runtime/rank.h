@@ -58,7 +58,7 @@ class Memory {
  public:
   virtual ~Memory() = default;  // collective for symmetric memory: peers may still be using it
   void* own() const { return peers_[rank_]; }
-  /// The memory of world rank `rank`, as this rank addresses it; null on other nodes, and, unless symmetric, on all but
+  /// The memory of world rank `rank`, as this rank addresses it; null where they share none (mesh.h), and, unless symmetric, on all but
   /// this rank.
   void* peer(int rank) const { return peers_[rank]; }
   int64_t bytes() const { return bytes_; }
@@ -115,7 +115,7 @@ class Rank {
   Communicator& library() { return library(Group::kStage); }
 
   /// ResourceExhausted, on all ranks, when it does not fit in what the machine has left; never a signal
-  /// later. Collective when `symmetric`: then the ranks of a node reach each other's.
+  /// later. Collective when `symmetric`: then ranks that share memory reach each other's.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) = 0;
 
   /// Loads a binary made for this backend: a shared object's path on the host.

@@ -41,7 +41,7 @@ TEST(RunWorld, RunsEachRankOnce) {
 TEST(RunWorld, HasStagesAndNodes) {
   EXPECT_EQ(RunWorld({.ranks = 8, .stages = 2, .nodes = 4},
                      [](Rank& rank) {
-                       EXPECT_EQ(rank.mesh(), (Mesh{.stages = 2, .nodes = 2, .ranks = 2}));
+                       EXPECT_EQ(rank.mesh(), (Mesh{.stages = 2, .nodes = 2, .ranks = 2, .stages_apart = true}));
                        EXPECT_EQ(rank.stage(), rank.rank() / 4);
                        return absl::OkStatus();
                      }),

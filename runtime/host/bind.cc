@@ -42,11 +42,11 @@ absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
 
 absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vector<Arg>& words) {
   for (const Arg& arg : words) {
-    if (arg.kind != Arg::Kind::kPeers && arg.kind != Arg::Kind::kOwn) continue;
+    if (arg.kind != Arg::Kind::kPeers && arg.kind != Arg::Kind::kBeside && arg.kind != Arg::Kind::kOwn) continue;
     if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size())) {
       return Bad(step.label, "a buffer of the plan", absl::StrCat("%", arg.buffer));
     }
-    if (arg.kind == Arg::Kind::kPeers && !plan.buffers[arg.buffer].symmetric) {
+    if (arg.kind != Arg::Kind::kOwn && !plan.buffers[arg.buffer].symmetric) {
       return Bad(step.label, "peers of symmetric buffers only", absl::StrCat("%", arg.buffer));
     }
   }
@@ -151,7 +151,10 @@ std::string ShapeText(int ranks, int nodes, int stages) {
 }
 
 absl::Status CheckShape(const Plan& plan, const Mesh& mesh) {
-  if (plan.ranks == mesh.stage_size() && plan.nodes == mesh.nodes && plan.stages == mesh.stages) return absl::OkStatus();
+  if (plan.ranks == mesh.stage_size() && plan.nodes == mesh.nodes && plan.stages == mesh.stages) {
+    return ReachesStages(plan) && mesh.stages_apart ? Bad("plan", "kernels that stay in their stage, as others are on other nodes", "stores beside")
+                                                    : absl::OkStatus();
+  }
   return Bad("plan", absl::StrCat("one for ", ShapeText(mesh.stage_size(), mesh.nodes, mesh.stages)),
              ShapeText(plan.ranks, plan.nodes, plan.stages));
 }
@@ -180,6 +183,12 @@ struct Addresses {
       case Arg::Kind::kPeers:
         for (int i = 0; i < parts.node.size; ++i) words.push_back(ToWord(Of(arg.buffer, parts.node.Rank(i))));
         return;
+      case Arg::Kind::kBeside:
+        for (int beside : {parts.rank - parts.plan.ranks, parts.rank + parts.plan.ranks}) {
+          const bool exists = beside >= 0 && beside < parts.plan.ranks * parts.plan.stages;
+          words.push_back(exists ? ToWord(Of(arg.buffer, beside)) : 0);
+        }
+        return;
       case Arg::Kind::kOwn: words.push_back(ToWord(Of(arg.buffer, parts.rank))); return;
       case Arg::Kind::kInt: words.push_back(static_cast<Word>(arg.value)); return;
       case Arg::Kind::kRank: words.push_back(static_cast<Word>(parts.rank % parts.plan.ranks)); return;
@@ -195,7 +204,9 @@ struct Addresses {
 /// How many words the arguments, or a row of the table, take.
 size_t WordsOf(const std::vector<Arg>& args, int node_size) {
   size_t words = 0;
-  for (const Arg& arg : args) words += arg.kind == Arg::Kind::kPeers ? static_cast<size_t>(node_size) : 1;
+  for (const Arg& arg : args) {
+    words += arg.kind == Arg::Kind::kPeers ? static_cast<size_t>(node_size) : arg.kind == Arg::Kind::kBeside ? Beside::kCount : 1;
+  }
   return words;
 }
 

@@ -18,10 +18,17 @@ void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
   __atomic_compare_exchange_n(&control.abort, &running, 1 + control.rank, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/// Control::wait. The caller has done the policy's spins, if any. `local_peer`: index in Arg::Kind::kPeers.
-bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int local_peer, int step, int slot) {
+/// The world rank of what kernels call `peer`.
+int WorldRank(const HostControl& control, int peer) {
+  if (peer < control.node.size) return control.node.Rank(peer);
+  const bool after = peer == Beside::Number(control.node.size, true);
+  return control.rank + (after ? control.stage_size : -control.stage_size);
+}
+
+/// Control::wait. The caller has done the policy's spins, if any.
+bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int kernels_peer, int step, int slot) {
   HostControl& control = static_cast<HostControl&>(*kernels);
-  const int peer = control.first_of_node + local_peer;
+  const int peer = WorldRank(control, kernels_peer);
   const auto found = [&] { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); };
   const auto in_vain = [&] {
     control.board->NoteWait(control.rank, peer);
@@ -56,7 +63,7 @@ std::string FlagName(const Plan& plan, const WaitFailure& failure) {
 
 }  // namespace
 
-void Open(HostControl& control, int rank, int first_of_node, Board& board, const WaitTerms& terms,
+void Open(HostControl& control, int rank, const Members& node, int stage_size, Board& board, const WaitTerms& terms,
           const unsigned char* near) {
   new (&control) HostControl();
   control.spins = terms.spins;
@@ -64,7 +71,8 @@ void Open(HostControl& control, int rank, int first_of_node, Board& board, const
   control.timeout_ns = static_cast<unsigned long long>(terms.timeout_ns);
   control.wait = WaitInKernel;
   control.rank = rank;
-  control.first_of_node = first_of_node;
+  control.node = node;
+  control.stage_size = stage_size;
   control.board = &board;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/host/board.h"
 #include "runtime/host/wait.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/mesh.h"
 #include "runtime/plan.h"
 
 namespace coconet {
@@ -18,13 +19,13 @@ struct HostControl : Control {
   WaitEnd end;                            // how the wait that failed ended; kReady: not a wait, a step failed
   int suspect;                            // world rank that the wait's peer waited for, if for any, else the peer
   int rank;
-  int first_of_node;  // world rank of the peer that kernels call 0
+  Members node;       // the peers that kernels call 0, 1, ...
+  int stage_size;     // from a rank to the one beside it
   Board* board;
 };
 
-/// Prepares zero-filled memory for the kernels of one rank, whose node begins with `first_of_node`. `near`, as in Control,
-/// must outlive its use.
-void Open(HostControl& control, int rank, int first_of_node, Board& board, const WaitTerms& terms,
+/// Prepares zero-filled memory for the kernels of one rank. `near`, as in Control, must outlive its use.
+void Open(HostControl& control, int rank, const Members& node, int stage_size, Board& board, const WaitTerms& terms,
           const unsigned char* near);
 
 /// `step` failed on this rank: its peers, and its other lane, shall give up too. Does nothing once a wait has.

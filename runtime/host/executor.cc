@@ -25,7 +25,7 @@ absl::Status Communicate(const CollectiveCall& call) {
 }  // namespace
 
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
-  Open(*control_, parts_.rank, parts_.node.first, *parts_.board, parts_.kernel_terms, parts_.near.data());
+  Open(*control_, parts_.rank, parts_.node, parts_.plan.ranks, *parts_.board, parts_.kernel_terms, parts_.near.data());
 }
 
 absl::Status Executor::Run() {
@@ -73,8 +73,8 @@ absl::Status Executor::GaveUp(int step) const {
 void Executor::StopOthers(int step) {
   GiveUp(*control_, step);
   const unsigned first = __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE);
-  for (int peer = 0; peer < parts_.node.size; ++peer) {
-    HostControl* theirs = ControlOf(parts_.node.Rank(peer));
+  for (int peer = 0; peer < parts_.stopping.size; ++peer) {
+    HostControl* theirs = ControlOf(parts_.stopping.Rank(peer));
     if (theirs == nullptr) continue;  // a plan without waits for peers
     unsigned running = 0;
     __atomic_compare_exchange_n(&theirs->abort, &running, first, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);

@@ -40,11 +40,12 @@ class Executor : public BoundPlan {
   struct Parts {
     Plan plan;
     int rank = 0;       // in the world
-    Members node = {};  // that share memory
+    Members node = {};     // whose memory kernels reach
+    Members stopping = {};  // those that give up together, wherever kernels of the plan may wait for each other
     Board* board = nullptr;
     WaitTerms terms;         // of the team
     WaitTerms kernel_terms;  // of kernels, for ranks with a core of their own
-    std::vector<unsigned char> near = {};  // by rank of the node: shares a core with this one
+    std::vector<unsigned char> near = {};  // by rank of the node, and beside: shares a core with this one
     std::array<Team*, kLanes> teams = {};  // by lane
     std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
     std::unique_ptr<Memory> shared = nullptr;  // the control first, then symmetric sync buffers

@@ -123,6 +123,7 @@ Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
   Executor::Parts parts{.plan = plan,
                         .rank = rank(),
                         .node = GroupOf(mesh(), Group::kNode, rank()),
+                        .stopping = ReachesStages(plan) ? SharingMemory(mesh(), rank()) : GroupOf(mesh(), Group::kNode, rank()),
                         .board = &parts_.board,
                         .terms = TermsFor(blocks * parts_.machine_ranks, parts_.topology.cores, timeout_s),
                         .kernel_terms = TermsFor(1, 1, timeout_s),
@@ -159,7 +160,12 @@ std::vector<unsigned char> HostRank::Near(int blocks) const {
   const std::vector<unsigned char> sharing =
       SharingCores(parts_.cores, parts_.machine_rank, parts_.machine_ranks, blocks, parts_.pin);
   const int first = parts_.machine_rank - parts_.rank % parts_.mesh.ranks;  // of this node, on the machine
-  return {sharing.begin() + first, sharing.begin() + first + parts_.mesh.ranks};
+  std::vector<unsigned char> near(sharing.begin() + first, sharing.begin() + first + parts_.mesh.ranks);
+  for (int shift : {-1, 1}) {
+    const int beside = parts_.machine_rank + shift * stage_size();
+    near.push_back(beside >= 0 && beside < parts_.machine_ranks && sharing[beside] != 0);
+  }
+  return near;
 }
 
 absl::Status HostRank::CheckSame(absl::string_view what, const std::string& mine) {

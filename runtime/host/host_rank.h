@@ -57,7 +57,7 @@ class HostRank final : public Rank {
  private:
   absl::StatusOr<std::unique_ptr<Memory>> AllocateLocal(int64_t bytes);
   absl::StatusOr<std::unique_ptr<Memory>> AllocateSymmetric(int64_t bytes);
-  /// By rank of this node: whether it shares a core with this rank, where each has so many blocks.
+  /// By rank of this node, and beside: whether it shares a core with this rank, where each has so many blocks.
   std::vector<unsigned char> Near(int blocks) const;
   /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line that differs.
   absl::Status CheckSame(absl::string_view what, const std::string& mine);

@@ -56,7 +56,7 @@ class HostMemory final : public Memory {
 class Sharing {
  public:
   virtual ~Sharing() = default;
-  /// Collective; the ranks agree on `bytes` already. Returns, by world rank, the regions of this node's ranks, each
+  /// Collective; the ranks agree on `bytes` already. Returns, by world rank, the regions of those that share memory, each
   /// populated by its owner, and null for the others; or on every rank the first error.
   virtual absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) = 0;
 };

@@ -29,12 +29,12 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> ThreadSharing::Share(int64_
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
                    exchange_.AllGather({reinterpret_cast<const char*>(&mine), sizeof mine}));
   std::vector<std::shared_ptr<Region>> regions(all.size());
-  for (int i = 0; i < node_.size; ++i) {
-    const std::string& theirs = all[node_.Rank(i)];
+  for (int i = 0; i < group_.size; ++i) {
+    const std::string& theirs = all[group_.Rank(i)];
     const std::shared_ptr<Region>* region;
     CC_CHECK(theirs.size() == sizeof region);
     std::memcpy(&region, theirs.data(), sizeof region);
-    regions[node_.Rank(i)] = *region;
+    regions[group_.Rank(i)] = *region;
   }
   RETURN_IF_ERROR(exchange_.Barrier());  // until then peers read *mine
   return regions;

@@ -39,15 +39,15 @@ class ThreadExchange final : public Exchange {
   unsigned round_ = 0;
 };
 
-/// Threads see each other's memory as it is; the regions only need to be handed around, in a node.
+/// Threads see each other's memory as it is; the regions only need to be handed around, between those that share memory.
 class ThreadSharing final : public Sharing {
  public:
-  ThreadSharing(Exchange& exchange, const Members& node) : exchange_(exchange), node_(node) {}
+  ThreadSharing(Exchange& exchange, const Members& group) : exchange_(exchange), group_(group) {}
   absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override;
 
  private:
   Exchange& exchange_;
-  Members node_;
+  Members group_;
 };
 
 }  // namespace coconet

@@ -47,7 +47,7 @@ absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const std::fu
   if (pin) RunOn({world.cores[rank % world.cores.size()]});
   Board board = world.board;
   auto exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, board, world.terms);
-  auto sharing = std::make_unique<ThreadSharing>(*exchange, GroupOf(world.mesh, Group::kNode, rank));
+  auto sharing = std::make_unique<ThreadSharing>(*exchange, SharingMemory(world.mesh, rank));
   std::array<Libraries, kLanes> libraries;
   for (int lane = 0; lane < kLanes; ++lane) {
     for (Group group : kAllGroups) {

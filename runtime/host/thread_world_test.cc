@@ -10,6 +10,7 @@
 #include "runtime/host/cpu.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
+#include "runtime/testing/send_checks.h"
 
 namespace coconet {
 namespace {
@@ -40,6 +41,7 @@ std::vector<Case> AllCases() {
     cases.push_back({"CollectiveSteps", CheckCollectiveSteps, ranks, shape});
     cases.push_back({"Memory", CheckMemory, ranks, shape});
     cases.push_back({"Plans", CheckPlans, ranks, shape});
+    cases.push_back({"SendsInKernels", CheckSendsInKernels, ranks, shape});
     cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks, shape});
     cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, shape});
     cases.push_back({"CollectivesOnBothLanes", CheckCollectivesOnBothLanes, ranks, shape});
@@ -48,6 +50,7 @@ std::vector<Case> AllCases() {
   add(4, {.stages = 1, .nodes = 2});
   add(6, {.stages = 1, .nodes = 3});
   add(6, {.stages = 3, .nodes = 0});
+  add(3, {.stages = 3, .nodes = 0});
   add(8, {.stages = 2, .nodes = 4});
   return cases;
 }
@@ -84,6 +87,41 @@ TEST(ThreadWorldFailure, NamesStepFlagAndAbsentRankAtTheDeadline) {
 TEST(ThreadWorldFailure, OfAKernelNamesTheRankInTheWorld) {
   EXPECT_EQ(RunThreadWorld(4, {.nodes = 2}, 60, true, [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
             absl::OkStatus());
+}
+
+// Rank 3 of three stages of two ranks, which rank 1 sends to, and which sends to rank 5.
+TEST(ThreadWorldFailure, OfAKernelThatSendsEndsTheWaitsOfOtherStages) {
+  std::vector<std::string> outcomes(6);
+  RunThreadWorld(6, {.stages = 3}, 60, true, [&](Rank& rank) {
+    const absl::Status status = RunSendSteps(rank, 1000, 60, [&](int step) {
+      return rank.rank() == 3 && step == 5 ? absl::DataLossError("bad page") : absl::OkStatus();
+    });
+    outcomes[rank.rank()] = status.ToString();
+    return status;
+  }).IgnoreError();
+  for (int rank : {1, 5}) {
+    EXPECT_THAT(outcomes[rank], testing::StartsWith(absl::StrCat("ABORTED: step 0 \"pass on\" on rank ", rank, ": rank ")));
+    EXPECT_THAT(outcomes[rank], testing::EndsWith("rank 3 left: DATA_LOSS: bad page"));
+  }
+  EXPECT_EQ(outcomes[3], "DATA_LOSS: bad page");
+}
+
+TEST(ThreadWorldFailure, OfAKernelThatSendsNamesTheRankOfTheOtherStage) {
+  std::vector<std::string> outcomes(3);
+  RunThreadWorld(3, {.stages = 3}, 60, true, [&](Rank& rank) {
+    const absl::Status status = RunSendSteps(rank, rank.rank() == 1 ? 5 : 6, 0.2, [&](int) { return absl::OkStatus(); });
+    outcomes[rank.rank()] = status.ToString();
+    return rank.exchange().Barrier();
+  }).IgnoreError();
+  const auto waited = [](int rank, const char* flag) {
+    return absl::StrCat("DEADLINE_EXCEEDED: step 0 \"pass on\" on rank ", rank, ": waited 0.2 s for rank 1, flag ", flag,
+                        ": want epoch 6, found 5; ");
+  };
+  // Whose deadline came first stops the other.
+  const auto stopped = [](int rank, int by) { return testing::StartsWith(absl::StrCat("ABORTED: step 0 \"pass on\" on rank ", rank, ": rank ", by, " gave up: step 0")); };
+  EXPECT_THAT(outcomes[0], testing::AnyOf(testing::StartsWith(waited(0, "enter[0]")), stopped(0, 2)));
+  EXPECT_EQ(outcomes[1], "OK");
+  EXPECT_THAT(outcomes[2], testing::AnyOf(testing::StartsWith(waited(2, "done[0]")), stopped(2, 0)));
 }
 
 TEST(ThreadWorldFailure, ReachesOtherNodesAndStages) {

@@ -15,6 +15,7 @@
 #include "coconet/base/status.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
+#include "runtime/testing/send_checks.h"
 #include "runtime/world.h"
 
 namespace coconet {
@@ -27,6 +28,7 @@ absl::Status CheckAll(Rank& rank) {
   RETURN_IF_ERROR(CheckCollectiveSteps(rank));
   RETURN_IF_ERROR(CheckMemory(rank));
   RETURN_IF_ERROR(CheckPlans(rank));
+  RETURN_IF_ERROR(CheckSendsInKernels(rank));
   RETURN_IF_ERROR(CheckMatrixProducts(rank));
   RETURN_IF_ERROR(CheckOrderOfLanes(rank));
   if (rank.size() == 1) return absl::OkStatus();
@@ -130,6 +132,18 @@ absl::Status SleepOutsideSend(Rank& rank) {
   while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
 }
 
+/// The last rank leaves, or dies, while kernels of the stage before it wait for it.
+absl::Status LeaveSendStep(Rank& rank) {
+  return RunSendSteps(rank, 100, 0, [&](int i) { return IsLast(rank) && i == 50 ? absl::DataLossError("bad page") : absl::OkStatus(); });
+}
+
+absl::Status DieInSendStep(Rank& rank) {
+  return RunSendSteps(rank, 100, 0, [&](int i) {
+    if (IsLast(rank) && i == 50) raise(SIGKILL);
+    return absl::OkStatus();
+  });
+}
+
 /// Holds shared memory until it is killed, and says which process does.
 absl::Status Hold(Rank& rank) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory, rank.Allocate(int64_t{8} << 20, true));
@@ -153,11 +167,13 @@ constexpr Check kChecks[] = {
     {"leave-send", LeaveSend, 60},
     {"leave-step", LeaveStep, 60},
     {"leave-lanes", LeaveLanes, 60},
+    {"leave-send-step", LeaveSendStep, 60},
     {"die-exchange", DieOutsideExchange, 60},
     {"die-library", DieOutsideLibrary, 60},
     {"die-in-library", DieInsideLibrary, 60},
     {"die-send", DieOutsideSend, 60},
     {"die-step", DieInStep, 60},
+    {"die-send-step", DieInSendStep, 60},
     {"sleep-exchange", SleepOutsideExchange, 1},
     {"sleep-library", SleepOutsideLibrary, 1},
     {"sleep-send", SleepOutsideSend, 1},

@@ -102,8 +102,8 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> MpiSharing::Share(int64_t b
   std::vector<std::shared_ptr<Region>> regions(offers.size());
   regions[rank_] = own->region;
   absl::Status mapped;
-  for (int i = 0; i < node_.size && mapped.ok(); ++i) {
-    const int peer = node_.Rank(i);
+  for (int i = 0; i < group_.size && mapped.ok(); ++i) {
+    const int peer = group_.Rank(i);
     if (peer == rank_) continue;
     Offer theirs;
     CC_CHECK(offers[peer].size() == sizeof theirs);

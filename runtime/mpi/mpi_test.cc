@@ -211,6 +211,23 @@ TEST_P(MpiSleep, BeyondTheDeadlineIsAnErrorOfAllWhichNamesTheSleeper) {
   EXPECT_LT(outcome.seconds, 30);
 }
 
+TEST(MpiLeaveInAStep, OfAKernelThatSendsEndsTheStageBefore) {
+  const Outcome outcome = RunMpi(Command(2, "leave-send-step 2 0"));
+  EXPECT_THAT(outcome.lines, testing::ElementsAre("rank 0: ABORTED: step 0 \"pass on\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
+                                                  "found 50; rank 1 left: DATA_LOSS: bad page",
+                                                  "rank 1: DATA_LOSS: bad page"))
+      << outcome.output;
+  EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
+}
+
+TEST(MpiDeathInAStep, OfAKernelThatSendsNamesTheDeadRankOfTheOtherStage) {
+  const Outcome outcome = RunMpi(Command(2, "die-send-step 2 0", "--enable-recovery"));
+  EXPECT_THAT(outcome.lines,
+              testing::ElementsAre("rank 0: ABORTED: step 0 \"pass on\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
+                                   "found 50; rank 1 left: UNAVAILABLE: its process ended"))
+      << outcome.output;
+}
+
 /// Processes that map or hold our shared memory.
 std::vector<std::string> HoldersOfOurMemory() {
   std::vector<std::string> holders;

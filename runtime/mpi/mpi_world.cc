@@ -67,20 +67,20 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   MpiExchange& exchange = *exchange_here;
   ASSIGN_OR_RETURN(const Place place, FindPlace(comms.traffic, exchange, rank));
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(shape, place.machines));
-  const Members node = GroupOf(mesh, Group::kNode, rank);
+  const Members group = SharingMemory(mesh, rank);
   const WaitTerms terms = TermsFor(place.local_size, static_cast<int>(place.cores.size()), timeout_s);
   exchange.SetTerms(terms);
 
-  auto sharing = std::make_unique<MpiSharing>(exchange, rank, node);
-  // One board a node, in the memory of its lowest rank; the others' share is idle.
+  auto sharing = std::make_unique<MpiSharing>(exchange, rank, group);
+  // One board for those that share memory, in the memory of its lowest rank; the others' share is idle.
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> boards, sharing->Share(Board::Bytes(size)));
-  const MpiFarewells farewells(comms.exchange, rank, size, node);
-  Board heard(boards[node.first]->base(), size);
+  const MpiFarewells farewells(comms.exchange, rank, size, group);
+  Board heard(boards[group.first]->base(), size);
   const DeathWatch watch(heard, place.pids);
   Board board = heard.Telling([&](const absl::Status& why) { farewells.Tell(why); });
   const Hearsay hearsay{.listen = [&farewells, heard]() mutable { farewells.Listen(heard); },
                         .note = [&farewells](int peer) { farewells.Note(peer); }};
-  exchange.Watch(board, node, hearsay);
+  exchange.Watch(board, group, hearsay);
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> stages, sharing->Share(StageBytes(mesh)));
   auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, stages, hearsay});
   const std::vector<int> before = AllowedCores();

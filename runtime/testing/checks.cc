@@ -148,8 +148,8 @@ absl::Status CheckMemory(Rank& rank) {
       if (own[i] != 0) return Wrong("not zero-filled at ", i);
     }
     RETURN_IF_ERROR(rank.exchange().Barrier());
-    // Everybody writes its number to its own place in the memory of everybody on its node.
-    const Members node = GroupOf(rank.mesh(), Group::kNode, rank.rank());
+    // Everybody writes its number to its own place in the memory of everybody who shares it.
+    const Members node = SharingMemory(rank.mesh(), rank.rank());
     for (int peer = 0; peer < rank.size(); ++peer) {
       char* theirs = static_cast<char*>(memory->peer(peer));
       const bool here = node.Rank(0) <= peer && peer <= node.Rank(node.size - 1);

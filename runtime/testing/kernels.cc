@@ -62,6 +62,40 @@ void SumKernel(const void* params, int block, int blocks) {
   epochs[block] = epoch;
 }
 
+void PassOnKernel(const void* params, int block, int blocks) {
+  Words words(params);
+  const int ranks = static_cast<int>(words.Int());
+  const int64_t count = words.Int();
+  const float* in = words.Own<float>();
+  float* out = words.Own<float>();
+  float* const* beside = words.Peers<float>(Beside::kCount);
+  unsigned* flags = words.Own<unsigned>();
+  unsigned* const* flags_beside = words.Peers<unsigned>(Beside::kCount);
+  unsigned* epochs = words.Own<unsigned>();
+  Control* control = words.Own<Control>();
+
+  const int64_t row = FlagSlots::Row(blocks, 0, 0);
+  const unsigned epoch = epochs[block] + 1;
+  const auto signal = [&](bool after, int slot) {
+    unsigned* theirs = flags_beside[after];
+    const int own = Beside::Own(ranks, Beside::Number(ranks, after));
+    if (theirs != nullptr) __atomic_store_n(theirs + own * row + slot, epoch, __ATOMIC_RELEASE);
+  };
+  const auto await = [&](bool after, int slot) {
+    const int peer = Beside::Number(ranks, after);
+    return flags_beside[after] == nullptr || Await(control, flags + peer * row + slot, epoch, peer, slot);
+  };
+  signal(/*after=*/false, FlagSlots::Enter(block));
+  if (!await(/*after=*/true, FlagSlots::Enter(block))) return;
+  for (int64_t i = count * block / blocks; i < count * (block + 1) / blocks; ++i) {
+    if (beside[1] != nullptr) beside[1][i] = in[i];
+    if (beside[0] == nullptr) out[i] = 0;
+  }
+  signal(/*after=*/true, FlagSlots::Done(blocks, block));
+  if (!await(/*after=*/false, FlagSlots::Done(blocks, block))) return;
+  epochs[block] = epoch;
+}
+
 void AddUpKernel(const void* params, int /*block*/, int /*blocks*/) {
   Words words(params);
   int64_t* values = words.Own<int64_t>();
@@ -77,6 +111,7 @@ void NoKernel(const void* /*params*/, int /*block*/, int /*blocks*/) {}
 
 absl::StatusOr<void*> HandWritten::Symbol(absl::string_view name) const {
   if (name == "one_shot_sum") return reinterpret_cast<void*>(&SumKernel);
+  if (name == "pass_on") return reinterpret_cast<void*>(&PassOnKernel);
   if (name == "add_up") return reinterpret_cast<void*>(&AddUpKernel);
   if (name == "nothing") return reinterpret_cast<void*>(&NoKernel);
   return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
@@ -100,6 +135,24 @@ Plan OneShotSum(const Mesh& mesh, int64_t count, int blocks) {
                                .blocks = blocks,
                                .label = "one-shot sum"}},
           .bytes_per_rank = (ranks + 1) * count * 4};
+}
+
+Plan PassOn(const Mesh& mesh, int64_t count, int blocks) {
+  using Kind = Arg::Kind;
+  const int64_t flags = (mesh.ranks + Beside::kCount) * FlagSlots::Row(blocks, 0, 0);
+  return {.ranks = mesh.stage_size(),
+          .nodes = mesh.nodes,
+          .stages = mesh.stages,
+          .buffers = {{"in", BufferRole::kInput, DType::kF32, count, false},
+                      {"flags", BufferRole::kSync, DType::kI32, flags, true},
+                      {"out", BufferRole::kOutput, DType::kF32, count, true},
+                      {"epochs", BufferRole::kSync, DType::kI32, blocks, false}},
+          .steps = {KernelStep{.symbol = "pass_on",
+                               .args = {{Kind::kInt, -1, mesh.ranks}, {Kind::kInt, -1, count}, {Kind::kOwn, 0}, {Kind::kOwn, 2},
+                                        {Kind::kBeside, 2}, {Kind::kOwn, 1}, {Kind::kBeside, 1}, {Kind::kOwn, 3}, {Kind::kControl}},
+                               .blocks = blocks,
+                               .label = "pass on"}},
+          .bytes_per_rank = 2 * count * 4};
 }
 
 KernelStep AddUp(int values, int to, const std::vector<int>& of) {
