@@ -53,7 +53,7 @@ std::string KeyText(const KeyInputs& inputs) {
       absl::StrCat("key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion, "\nmeasurement: ", kMeasurementPolicy,
                    "\ncompiler: ", OneLine(inputs.compiler), "\nsum order: ", Name(inputs.sum_order),
                    "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
-                   "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages, "\nnodes: ", inputs.mesh.nodes, "\nranks per node: ", inputs.mesh.ranks,
+                   "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages, inputs.mesh.stages_apart ? " on different nodes" : "", "\nnodes: ", inputs.mesh.nodes, "\nranks per node: ", inputs.mesh.ranks,
                    "\nlibrary: ", OneLine(first.library), "\n");
   for (size_t r = 0; r < inputs.topologies.size(); ++r) {
     // A rank like the one before it needs no line.
@@ -71,6 +71,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   ConfigSpace space;
   space.ranks = mesh.stage_size();
   space.nodes = mesh.nodes;
+  space.stages_apart = mesh.stages_apart;
   space.cores = topologies.front().cores;
   for (const Topology& t : topologies) {
     space.cores = std::min(space.cores, t.cores);

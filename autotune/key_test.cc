@@ -56,6 +56,7 @@ TEST_F(KeyTest, EveryFieldCounts) {
   differs([](KeyInputs& k) { k.topologies[1].device = "another"; });
   differs([](KeyInputs& k) { k.topologies[1].cores = 4; });
   for (auto field : {&Mesh::stages, &Mesh::nodes, &Mesh::ranks}) differs([&](KeyInputs& k) { k.mesh.*field = 7; });
+  differs([](KeyInputs& k) { k.mesh.stages_apart = true; });
   differs([](KeyInputs& k) { k.topologies[0].library = "thread 1"; });
 }
 
@@ -72,6 +73,8 @@ TEST_F(KeyTest, SpaceIsWhatAllRanksHave) {
   EXPECT_EQ(space.cores, 4);
   EXPECT_EQ(space.vector_bytes, 32);
   EXPECT_FALSE(space.library);
+  EXPECT_FALSE(space.stages_apart);
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.stages = 2, .stages_apart = true}, SumOrder::kAny).stages_apart);
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).library);
 }
 

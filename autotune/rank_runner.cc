@@ -42,7 +42,7 @@ constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
 
 }  // namespace
 
-Target TargetOf(const Rank& rank) { return {rank.stage_size(), rank.mesh().nodes, rank.mesh().stages}; }
+Target TargetOf(const Rank& rank) { return {rank.stage_size(), rank.mesh().nodes, rank.mesh().stages, rank.mesh().stages_apart}; }
 
 absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path) {
   if (path.empty()) return std::make_unique<EmptyModule>();

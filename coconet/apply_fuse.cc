@@ -31,6 +31,7 @@ class Candidate {
     for (NodeId id : fuse_.nodes) {
       RETURN_IF_ERROR(CheckReductionOperand(id));
       RETURN_IF_ERROR(CheckGatherOperand(id));
+      RETURN_IF_ERROR(CheckSend(id));
     }
     RETURN_IF_ERROR(CheckUpdatesOfMembers());
     return CheckPhases();
@@ -51,7 +52,7 @@ class Candidate {
     if (is_declared || (IsScalar(id) && IsComputation(g_.nodes[id].op))) {
       return Refuse(Text(id), " belongs to no kernel: every kernel loads or recomputes it where it needs it");
     }
-    if (!IsKernelWork(g_, id)) return Refuse(Text(id), " is a launch of its own, not work of a kernel");
+    if (!JoinsKernels(g_, id)) return Refuse(Text(id), " is a launch of its own, not work of a kernel");
     if (IsView(g_.nodes[id].op) && inside_[g_.nodes[id].inputs[0]]) {
       return Refuse(Text(id), " takes elements of other places of ", Text(g_.nodes[id].inputs[0]), ", want that in memory");
     }
@@ -162,6 +163,20 @@ class Candidate {
     return Refuse(Text(id), " gathers ", Text(g_.nodes[id].inputs[0]), ", which is not in the kernel");
   }
 
+  /// Of a send the kernel computes the operand, and only stores the result: nobody waits for another stage within a kernel.
+  absl::Status CheckSend(NodeId id) const {
+    if (As<Send>(g_, id) && !inside_[g_.nodes[id].inputs[0]]) {
+      return Refuse(Text(id), " sends ", Text(g_.nodes[id].inputs[0]), ", which is not in the kernel");
+    }
+    if (As<Update>(g_, id) || As<Output>(g_, id)) return absl::OkStatus();
+    for (NodeId operand : g_.nodes[id].inputs) {
+      if (!IsSent(operand)) continue;
+      return Refuse(Text(id), " takes ", Text(values_[operand]), " of the same kernel, which has come from the other stage when that kernel has ended");
+    }
+    return absl::OkStatus();
+  }
+  bool IsSent(NodeId id) const { return inside_[values_[id]] && As<Send>(g_, values_[id]); }
+
   absl::Status CheckUpdatesOfMembers() const {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!As<Update>(g_, id) || inside_[id] || !inside_[g_.nodes[id].inputs[1]]) continue;
@@ -201,6 +216,9 @@ class Candidate {
       readers.insert(readers.end(), phase.folds.begin(), phase.folds.end());
       const std::vector<NodeId> read = StatesRead(g_, readers);
       const bool reads = std::binary_search(read.begin(), read.end(), state);
+      if (reads && IsSent(update)) {
+        return Refuse(Text(update), " is stored as elements come from another stage, but ", ValueText(g_, state), " before the step is read");
+      }
       if (reads && is_pushed && !phase.on_slices) {
         return Refuse(Text(update), " is stored as slices arrive, but ", ValueText(g_, state),
                       " before the step is still read for whole tensors");

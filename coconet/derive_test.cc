@@ -248,6 +248,8 @@ TEST(Derive, OverlapsProductsAndSends) {
   finds("attention", {"ol(MM, AR, fuse(C))", "ol(MM, fuse(AR, C))", "ol(MM, RS[1], fuse(C), AG y)", "ol(MM, fuse(RS[flat], C, AG))"});
   finds("sequence", {"ol(fuse(C), AG, MM); C; ol(MM, fuse(RS[1], C))"});
   finds("pipeline", {"ol(RS[1], fuse(C), send[1], AG y)", "ol(fuse(RS[1], C), send[1], AG y)", "ol(AR, fuse(C), send)"});
+  finds("pipeline", {"AR; fuse(C, send)", "fuse(AR, C, send)", "RS[1]; fuse(C, send[1]); AG y", "fuse(RS[1], C, send[1]); AG y",
+                     "ol(RS[1], fuse(C, send[1]), AG y)", "ol(AR, fuse(C, send))"});
   finds("adam", {"ol(RS, fuse(C), AG p); slice m v"});
 }
 

@@ -14,7 +14,7 @@
 namespace coconet {
 namespace {
 
-enum class Part : uint8_t { kReduceScatter, kAllReduce, kCompute, kFold, kFoldSum, kComputeAfterFold, kAllGather, kComputeAfterGather, kOther };
+enum class Part : uint8_t { kReduceScatter, kAllReduce, kCompute, kFold, kFoldSum, kComputeAfterFold, kAllGather, kComputeAfterGather, kSend, kOther };
 
 bool IsReduction(const Graph& g, NodeId id) { return As<AllReduce>(g, id) || As<ReduceScatter>(g, id); }
 
@@ -139,6 +139,7 @@ class Description {
         return "fold";
       case Part::kFoldSum:
         return absl::StrCat("AR", names);
+      case Part::kSend:
       case Part::kOther:
         return Other(nodes[0]);
     }
@@ -160,6 +161,7 @@ class Description {
   Part PartInKernel(NodeId id, const KernelPhases& phases, bool has_gathers) const {
     if (types_[id].shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
     if (FoldsAll(g_, types_, id)) return Part::kFold;
+    if (As<Send>(g_, id)) return Part::kSend;
     const Part part = PartOf(id);
     if (part != Part::kCompute) return part;
     for (const KernelPhase& phase : phases.phases) {

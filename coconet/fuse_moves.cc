@@ -142,18 +142,18 @@ class Moves {
     return As<ReduceScatter>(g_, operand) && IsFree(operand);
   }
 
-  /// Adds a gather and what stores its result: a push can store there directly.
-  void AddGather(NodeId gather, NodeSet* nodes) const {
-    nodes->insert(gather);
-    for (NodeId id = gather; id < g_.size(); ++id) {
+  /// Adds a gather or send and what stores its result: a push can store there directly.
+  void AddPush(NodeId push, NodeSet* nodes) const {
+    nodes->insert(push);
+    for (NodeId id = push; id < g_.size(); ++id) {
       const bool stores = (As<Update>(g_, id) || As<Output>(g_, id)) && IsFree(id);
-      if (stores && values_[ValueOperands(g_, id)[0]] == gather) nodes->insert(id);
+      if (stores && values_[ValueOperands(g_, id)[0]] == push) nodes->insert(id);
     }
   }
 
   NodeSet WithPair(NodeSet nodes, NodeId gather) const {
     nodes.insert(g_.nodes[gather].inputs[0]);
-    AddGather(gather, &nodes);
+    AddPush(gather, &nodes);
     return nodes;
   }
 
@@ -182,7 +182,9 @@ class Moves {
       case FuseKind::kPairs:
         return WithPairs(core);
       case FuseKind::kGathers:
-        return WithGathers(core);
+        return WithPushes<AllGather>(core);
+      case FuseKind::kSends:
+        return WithPushes<Send>(core);
       case FuseKind::kConsumers:
         return WithConsumers(core, groups);
       case FuseKind::kFoldSums:
@@ -213,11 +215,12 @@ class Moves {
     return nodes;
   }
 
-  NodeSet WithGathers(const std::vector<NodeId>& core) const {
+  template <class Collective>
+  NodeSet WithPushes(const std::vector<NodeId>& core) const {
     NodeSet nodes(core.begin(), core.end());
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (!As<AllGather>(g_, id) || !IsFree(id)) continue;
-      if (std::binary_search(core.begin(), core.end(), g_.nodes[id].inputs[0])) AddGather(id, &nodes);
+      if (!As<Collective>(g_, id) || !IsFree(id)) continue;
+      if (std::binary_search(core.begin(), core.end(), g_.nodes[id].inputs[0])) AddPush(id, &nodes);
     }
     return nodes;
   }

@@ -21,12 +21,13 @@ enum class FuseKind : uint8_t {
   kAllReduces,      // a core and all AllReduces that feed it
   kPairs,           // a core and all pairs that feed it
   kGathers,         // a core, all AllGathers that it feeds, and what stores their results
+  kSends,           // a core, all sends that it feeds, and what stores their results
   kConsumers,       // a core and the groups that its AllGathers feed
   kFoldSums,        // a core and the AllReduces of its folds
   kAfterFolds,      // a core, the AllReduces of its folds, and the groups that take them
 };
 inline constexpr FuseKind kAllFuseKinds[] = {FuseKind::kGroup,      FuseKind::kPair,  FuseKind::kReduceScatters,
-                                             FuseKind::kAllReduces, FuseKind::kPairs, FuseKind::kGathers,
+                                             FuseKind::kAllReduces, FuseKind::kPairs, FuseKind::kGathers, FuseKind::kSends,
                                              FuseKind::kConsumers,  FuseKind::kFoldSums, FuseKind::kAfterFolds};
 
 /// Every fusion of a kind, ordered by core; Apply may refuse some.

@@ -52,9 +52,17 @@ class Phases {
   }
 
   bool IsStore(NodeId id) const {
+    if (As<Send>(g_, id) || IsSent(id)) return false;
     if (As<Output>(g_, id)) return true;
     if (As<Update>(g_, id)) return !(inside_[values_[id]] && As<AllGather>(g_, values_[id]));
     return taken_outside_.contains(id) && !kept_by_update_.contains(id);
+  }
+
+  /// An update or output of what a send of the kernel brings.
+  bool IsSent(NodeId id) const {
+    if (!As<Update>(g_, id) && !As<Output>(g_, id)) return false;
+    const NodeId value = values_[g_.nodes[id].inputs.back()];
+    return inside_[value] && As<Send>(g_, value);
   }
 
   bool OnSlices(NodeId id) const { return types_[id].layout.sliced(); }
@@ -100,6 +108,8 @@ class Phases {
       if (IsStore(id)) result_.scalars.push_back(id);
     } else if (As<AllGather>(g_, id)) {
       PhaseAt(id, g_.nodes[id].inputs[0], /*on_slices=*/true).gathers.push_back(id);
+    } else if (As<Send>(g_, id)) {
+      PhaseAt(id, g_.nodes[id].inputs[0], OnSlices(id)).sends.push_back(id);
     } else if (IsStore(id)) {
       PhaseAt(id, value, OnSlices(id)).stores.push_back(id);
     }
@@ -121,6 +131,7 @@ class Phases {
     std::set<NodeId> evaluated;
     std::vector<NodeId> stack = phase.stores;
     for (NodeId id : phase.gathers) stack.push_back(g_.nodes[id].inputs[0]);
+    for (NodeId id : phase.sends) stack.push_back(g_.nodes[id].inputs[0]);
     for (NodeId id : phase.folds) stack.push_back(g_.nodes[id].inputs[0]);
     while (!stack.empty()) {
       const NodeId node = stack.back();

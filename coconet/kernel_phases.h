@@ -35,20 +35,21 @@ NodeId FoldBelow(const Graph& g, const std::vector<TensorType>& types, NodeId id
 ///              AllGathers to every rank, element by element of this rank's slice;
 ///   on whole:  compute and store element by element of the whole tensor, reading what the AllGathers brought (as
 ///              soon as that element has come) and reducing the operands of its AllReduces over all ranks.
-/// Both add up the operands of folds to scalars. A stored value is computed from what its phase loads, so a member may be
+/// Both add up the operands of folds to scalars, and push the operands of Sends to the rank at this place of the next stage. A stored value is computed from what its phase loads, so a member may be
 /// evaluated in several phases, or more often; values that an earlier phase stored are loaded.
 struct KernelPhase {
   bool on_slices = false;
   int round = 0;                   // folds to scalars, in this domain, that must be known
   std::vector<NodeId> stores;      // updates, outputs, and values that other steps take and no update here keeps
   std::vector<NodeId> gathers;
+  std::vector<NodeId> sends;
   std::vector<NodeId> folds;       // to scalars
   std::vector<NodeId> evaluated;   // members, ascending; collectives are loads
 };
 
 /// What one launch of a kernel does: its phases in their order, those on slices first. After a phase with folds all blocks, and all
 /// ranks where an AllReduce of the kernel takes them, wait for each other.
-/// An update that assigns an AllGather of the kernel is no store: the push goes into the state's memory.
+/// An update that assigns an AllGather or a Send of the kernel is no store, nor is an output of a Send: the push goes into that memory.
 struct KernelPhases {
   std::vector<KernelPhase> phases;
   std::vector<NodeId> scalars;  // members that are scalars and needed in memory: stored when the phases have ended

@@ -45,6 +45,27 @@ TEST(Fuse, RefusesWhatIsALaunchOfItsOwn) {
             "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own, not work of a kernel");
 }
 
+TEST(Fuse, RefusesSendsOfWhatTheKernelDoesNotCompute) {
+  EXPECT_EQ(Transformed("input x : f32[8] local\noutput y = abs(x)\noutput z = send(x, next)\n", "fuse(%1 %3)"),
+            "fuse(%1 %3): %3 = send(x, next) sends input x : f32[8] local, which is not in the kernel");
+}
+
+TEST(Fuse, RefusesToUseWhatComesFromAnotherStageInTheKernelThatSends) {
+  EXPECT_EQ(Transformed("input x : f32[8] local\noutput y = abs(send(-x, next))\n", "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): %3 = abs(%2) takes %2 = send(%1, next) of the same kernel, which has come from the other stage when that kernel has ended");
+  EXPECT_EQ(Transformed("input x : f32[8] sliced(0)\noutput y = all_gather(send(-x, next))\n", "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): %3 = all_gather(%2) takes %2 = send(%1, next) of the same kernel, which has come from the other stage when that kernel has "
+            "ended");
+}
+
+TEST(Fuse, RefusesASendOverAStateThatTheKernelReads) {
+  const char* program = R"(state s : f32[8] replicated
+update(s, send(abs(s), next))
+)";
+  EXPECT_EQ(Transformed(program, "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): %3 = update(s, %2) is stored as elements come from another stage, but s before the step is read");
+}
+
 TEST(Fuse, RefusesAViewOfWhatTheKernelComputes) {
   EXPECT_EQ(Transformed("input x : f32[4, 8] replicated\noutput y = transpose(abs(x), 1, 0)\n", "fuse(%1 %2)"),
             "fuse(%1 %2): %2 = transpose(%1, 1, 0) takes elements of other places of %1 = abs(x), want that in memory");

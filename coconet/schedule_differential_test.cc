@@ -143,6 +143,14 @@ y = send(dropout(all_reduce(sum, g), 3, 0.5) + r, next)
 output z = 2 * y
 output mean = mean(y, 1)
 )",
+    R"(input g : f32[N] local
+state p : f32[N] replicated
+state q : f32[N]
+x = p - all_reduce(sum, g)
+output z = send(x, next)
+update(p, send(x * x, previous))
+update(q, q + send(0.5 * x + 1, previous))
+)",
     R"(input x : f32[N, 4] sliced(0)
 output y = all_to_all(silu(x), 1)
 input g : f32[4, N] local
@@ -159,7 +167,7 @@ TEST(Differential, EveryScheduleOfFoldsAndProducts) {
       if (!program.ok()) continue;  // no such shape
       const std::vector<Schedule> schedules = AllOf(*program);
       for (int ranks : {2, 3}) {
-        CheckSchedules(*program, schedules, ranks, static_cast<uint64_t>(n), 2);
+        CheckSchedules(*program, schedules, ranks, static_cast<uint64_t>(n), ranks);
         ASSERT_FALSE(HasFatalFailure()) << text;
       }
     }
@@ -213,11 +221,11 @@ TEST(Differential, SchedulesByNodeOfFoldsAndProducts) {
 // ---- The simulator notices kernels that a fusion would refuse -----------------------------------
 
 /// Whether some order of elements makes the schedule's results wrong.
-bool GoesWrong(const Schedule& s) {
+bool GoesWrong(const Schedule& s, int stages = 1) {
   const ElementSource source = RandomElements(1);
-  const Results want = Interpreted(s.graph, 3, source);
+  const Results want = Interpreted(s.graph, 3, source, stages);
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const Results got = Simulate(s, 3, source, seed);
+    const Results got = Simulate(s, 3, source, seed, stages);
     for (const auto& [name, ranks] : want) {
       for (size_t rank = 0; rank < ranks.size(); ++rank) {
         for (size_t i = 0; i < ranks[rank].size(); ++i) {
@@ -233,6 +241,10 @@ Schedule Unchecked(const char* program, std::vector<std::vector<NodeId>> kernels
   absl::StatusOr<Graph> g = Parse(absl::StrCat("coconet 1\n", program));
   EXPECT_TRUE(g.ok()) << g.status();
   return {Canonicalize(*g).graph, std::move(kernels), {}, {}};
+}
+
+TEST(Simulator, SeesASendOverAStateThatIsStillRead) {
+  EXPECT_TRUE(GoesWrong(Unchecked("state s : f32[200] replicated\nupdate(s, send(abs(s), next))\n", {{1, 2, 3}}), /*stages=*/3));
 }
 
 TEST(Simulator, SeesAPushOverAStateThatIsStillRead) {

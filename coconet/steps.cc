@@ -152,6 +152,8 @@ bool IsKernelWork(const Graph& g, NodeId id) {
          SpanOf(g.nodes[id].op) != Span::kAcross;
 }
 
+bool JoinsKernels(const Graph& g, NodeId id) { return IsKernelWork(g, id) || As<Send>(g, id); }
+
 std::vector<NodeId> ValueOperands(const Graph& g, NodeId id) {
   if (As<Update>(g, id)) return {g.nodes[id].inputs[1]};
   return g.nodes[id].inputs;

@@ -10,8 +10,11 @@ namespace coconet {
 /// Moves data between ranks.
 bool Communicates(const Graph& g, NodeId id);
 
-/// Can be part of a generated kernel; the rest (matrix products, rooted and point-to-point communication) are launches alone.
+/// Can be a generated kernel; the rest (matrix products, rooted and point-to-point communication) are launches of libraries.
 bool IsKernelWork(const Graph& g, NodeId id);
+
+/// Can be part of a generated kernel: kernel work, and sends of what the kernel computes.
+bool JoinsKernels(const Graph& g, NodeId id);
 
 /// Operands whose values a node takes: all; of an update its value, not its state.
 std::vector<NodeId> ValueOperands(const Graph& g, NodeId id);

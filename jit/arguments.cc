@@ -29,6 +29,12 @@ std::string Arguments::Peers(int buffer, DType dtype) {
   return absl::StrCat(pointers_[slot].each ? "e.b" : "p.b", slot);
 }
 
+std::string Arguments::OnBeside(int buffer, DType dtype) {
+  const size_t slot = Slot(buffer, dtype);
+  pointers_[slot].beside = true;
+  return absl::StrCat(pointers_[slot].each ? "e.beside" : "p.beside", slot);
+}
+
 std::string Arguments::Add(Field field) {
   const std::string name = absl::StrCat(field.each ? "e." : "p.", field.name);
   const auto same = [&](const Field& f) { return f.name == field.name; };
@@ -59,6 +65,7 @@ std::string Arguments::MembersText(bool each) const {
   for (size_t i = 0; i < pointers_.size(); ++i) {
     if (pointers_[i].each != each) continue;
     absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* b", i, pointers_[i].peers ? "[kRanks];\n" : ";\n");
+    if (pointers_[i].beside) absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* beside", i, "[Beside::kCount];\n");
   }
   for (const Field& field : fields_) {
     if (field.each == each) absl::StrAppend(&text, "  ", field.declaration, ";\n");
@@ -90,7 +97,9 @@ std::string Arguments::WithTensorLocals(absl::string_view body) const {
 std::vector<Arg> Arguments::WordsOf(bool each) const {
   std::vector<Arg> words;
   for (const Pointer& p : pointers_) {
-    if (p.each == each) words.push_back({p.peers ? Arg::Kind::kPeers : Arg::Kind::kOwn, p.buffer, 0});
+    if (p.each != each) continue;
+    words.push_back({p.peers ? Arg::Kind::kPeers : Arg::Kind::kOwn, p.buffer, 0});
+    if (p.beside) words.push_back({Arg::Kind::kBeside, p.buffer, 0});
   }
   for (const Field& field : fields_) {
     if (field.each == each) words.insert(words.end(), field.words.begin(), field.words.end());

@@ -29,6 +29,8 @@ class Arguments {
   std::string Own(int buffer, DType dtype);
   /// The table of all ranks' copies, e.g. "p.b2", "e.b2".
   std::string Peers(int buffer, DType dtype);
+  /// The ranks beside this one's copies, e.g. "p.beside2", "e.beside2".
+  std::string OnBeside(int buffer, DType dtype);
   /// A named integer of the elements, "p.<name>", "e.<name>"; once a name.
   std::string Integer(absl::string_view name, int64_t value);
   /// A member of any other type whose words are `words`, "p.<name>", "e.<name>"; once a name.
@@ -52,7 +54,7 @@ class Arguments {
   struct Pointer {
     int buffer;
     DType dtype;
-    bool each = false, own = false, peers = false;
+    bool each = false, own = false, peers = false, beside = false;
   };
   struct Field {
     std::string name, declaration;

@@ -63,7 +63,7 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
     for (NodeId id : u.units[unit].nodes) {
       for (NodeId read : u.Reads(id, unit)) add(read, unit);
       const bool by_library = u.units[unit].library && !IsStore(*u.graph, id);
-      if (by_library || Is<AllGather>(*u.graph, id)) add(id, unit);
+      if (by_library || Is<AllGather>(*u.graph, id) || Is<Send>(*u.graph, id)) add(id, unit);
     }
   }
   return lives;
@@ -94,12 +94,12 @@ void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
 
 }  // namespace
 
-std::vector<int> BufferTable::GatherTargets(const Units& u, NodeId gather) const {
+std::vector<int> BufferTable::PushTargets(const Units& u, NodeId push) const {
   std::vector<int> targets;
-  for (NodeId id : u.units[u.unit_of[gather]].nodes) {
-    if (IsStore(*u.graph, id) && u.Value(StoredOperand(*u.graph, id)) == gather) targets.push_back(target[id]);
+  for (NodeId id : u.units[u.unit_of[push]].nodes) {
+    if (IsStore(*u.graph, id) && u.Value(StoredOperand(*u.graph, id)) == push) targets.push_back(target[id]);
   }
-  if (targets.empty()) targets.push_back(of[gather]);
+  if (targets.empty()) targets.push_back(of[push]);
   return targets;
 }
 
@@ -125,12 +125,12 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
       if (store >= 0) table.of[id] = table.target[store];
     }
   }
-  // What peers load (operands of reductions) or store (results of gathers) in kernels.
+  // What peers load (operands of reductions) or store (results of gathers and sends) in kernels.
   std::vector<bool> symmetric(g.size());
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     if (u.units[unit].library) continue;
     for (NodeId id : u.units[unit].nodes) {
-      if (Is<AllGather>(g, id)) symmetric[id] = true;
+      if (Is<AllGather>(g, id) || Is<Send>(g, id)) symmetric[id] = true;
       if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id))) continue;
       const NodeId operand = u.Value(g.nodes[id].inputs[0]), fold = FoldBelow(g, u.types, id);
       const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
@@ -140,8 +140,8 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
   AssignTemporaries(u, target, table, symmetric);
   for (NodeId id = 0; id < g.size(); ++id) {
     if (!symmetric[id]) continue;
-    if (Is<AllGather>(g, id)) {
-      for (int buffer : table.GatherTargets(u, id)) table.buffers[buffer].symmetric = true;
+    if (Is<AllGather>(g, id) || Is<Send>(g, id)) {
+      for (int buffer : table.PushTargets(u, id)) table.buffers[buffer].symmetric = true;
     } else {
       table.buffers[table.of[id]].symmetric = true;
     }

@@ -19,8 +19,8 @@ struct BufferTable {
   /// Update or Output -> the buffer it writes; -1 for other nodes.
   std::vector<int> target;
 
-  /// Buffers that an AllGather fills: those of the stores in its unit, else its own.
-  std::vector<int> GatherTargets(const Units& u, NodeId gather) const;
+  /// Buffers that an AllGather or a Send of a kernel fills: those of the stores in its unit, else its own.
+  std::vector<int> PushTargets(const Units& u, NodeId push) const;
 };
 
 /// Inputs, states and outputs by declaration, then temporaries; temporaries whose lives do not overlap share a buffer.

@@ -50,7 +50,7 @@ struct Traits {
   bool over_all_possible = true;  // those of collectives over all ranks
   bool chunk_flags = false;      // a kernel computes on what it gathered
   bool fused_all_reduce = false, unfused_all_reduce = false;
-  bool sends = false;
+  bool sends = false, fused_sends = false;
   bool folds_and_uses = false;  // a kernel of each tensor of a list folds it and goes on with the result
   int64_t all_reduce_bytes = 0;  // of the largest
   int64_t bytes = 0;
@@ -144,6 +144,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     }
     t.sends = t.sends || Is<Send>(s.graph, id);
     t.fused_over_all = t.fused_over_all || (Communicates(s.graph, id) && fused && span == Span::kAll);
+    t.fused_sends = t.fused_sends || (Is<Send>(s.graph, id) && fused);
     if (!Communicates(s.graph, id) || fused || !IsKernelWork(s.graph, id)) continue;
     t.unfused_collective = true;
     (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
@@ -160,6 +161,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
 /// Why a schedule's collectives cannot be done so on the ranks of `space`; "" where they can.
 absl::string_view WhyNot(Protocol protocol, const Traits& t, const ConfigSpace& space) {
   const LibraryDoes library = LeftToLibrary(protocol, space.nodes);
+  if (t.fused_sends && space.stages_apart) return "kernels do not reach the stages on other nodes; a library sends to them";
   if (t.by_node && space.nodes == 1) return "collectives are split by node, and there is one node";
   const bool generates_none = protocol == Protocol::kGenerated && t.unfused_over_all && !t.unfused_in_node;
   if (space.nodes > 1 && (t.fused_over_all || generates_none)) return "kernels do not reach the ranks of other nodes";
@@ -270,7 +272,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   if (spare > 1 && t.elements >= kBlocksElements) blocks.push_back(spare);
   std::vector<Streaming> streamings = {Streaming::kNone};
   if (t.bytes * space.ranks >= kStreamingBytes) {
-    if (!s.kernels.empty() && space.ranks > space.nodes) streamings.push_back(Streaming::kShared);
+    if (!s.kernels.empty() && (space.ranks > space.nodes || t.fused_sends)) streamings.push_back(Streaming::kShared);
     streamings.push_back(Streaming::kAll);
   }
   const int vec = std::max(space.vector_bytes / 4, 1);

@@ -57,6 +57,7 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text);
 struct ConfigSpace {
   int ranks = 1;           // of a stage
   int nodes = 1;           // of a stage: kernels reach the ranks of one
+  bool stages_apart = false;  // kernels do not reach from one stage to another
   int cores = 1;           // of one node, shared by its ranks
   int vector_bytes = 64;   // widest vector of the machine
   bool library = true;     // false: the numerics class demands summation in rank order

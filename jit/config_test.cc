@@ -135,6 +135,20 @@ TEST(Configs, OfSchedulesByNodeAreDistinctAndLegal) {
   EXPECT_GT(overlapped, 0u);
 }
 
+TEST(Validate, RefusesKernelsThatSendToStagesOnOtherNodes) {
+  const Graph pipeline = BindSizes(MakeWorkload("pipeline").value(), {{"B", 1}, {"S", 8}, {"H", 16}}).value();
+  const ConfigSpace apart{.ranks = 2, .stages_apart = true};
+  const Schedule fused = Find(pipeline, "RS[1]; fuse(C, send[1]); AG y"), unfused = Find(pipeline, "RS[1]; fuse(C); send[1]; AG y");
+  EXPECT_EQ(Validate({}, fused, apart).message(),
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": kernels do not reach the stages on other nodes; a "
+            "library sends to them");
+  EXPECT_TRUE(Validate({}, fused, {.ranks = 2}).ok());
+  EXPECT_TRUE(Validate({}, unfused, apart).ok());
+  EXPECT_TRUE(Configs(fused, apart).empty());
+  EXPECT_FALSE(Configs(fused, {.ranks = 2}).empty());
+  EXPECT_FALSE(Configs(unfused, apart).empty());
+}
+
 TEST(Configs, AreDistinctAndLegalForEverySchedule) {
   const ConfigSpace space{.ranks = 2, .cores = 4};
   const std::vector<Schedule> schedules = Derive(Adam(16 << 20)).value();

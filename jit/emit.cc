@@ -18,7 +18,12 @@ constexpr int64_t kStageElements = 64;  // so that halves begin at cache lines, 
 absl::Status Emitter::CheckSpace() {
   for (NodeId id : nodes()) {
     const bool is_scalar = type(id).shape.empty();
-    if (Communicates(g_, id) && (!is_scalar || space_.shape.empty())) collective_ = true;
+    if (const auto* send = As<Send>(g_, id)) {
+      sends_next_ = sends_next_ || send->shift > 0;
+      sends_previous_ = sends_previous_ || send->shift < 0;
+    } else if (Communicates(g_, id) && (!is_scalar || space_.shape.empty())) {
+      collective_ = true;
+    }
     const NodeId sliced = Is<AllGather>(g_, id) || Is<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
     if (type(sliced).layout.sliced()) slice_dim_ = type(sliced).layout.dim;
     by_place_ = by_place_ || type(sliced).layout.by_place();
@@ -126,10 +131,22 @@ absl::Status Emitter::EmitStore(Phase& phase, NodeId id) {
 
 absl::Status Emitter::EmitPush(Phase& phase, NodeId gather) {
   ASSIGN_OR_RETURN(const std::string name, expressions_.Element(phase, phase.elements, g_.nodes[gather].inputs[0]));
-  for (int buffer : table_.GatherTargets(u_, gather)) {
+  for (int buffer : table_.PushTargets(u_, gather)) {
     phase.bytes_per_element += target_.ranks_per_node() * static_cast<int64_t>(SizeOf(type(gather).dtype));
     absl::StrAppend(&phase.elements.stores, "      StorePeers<", Streams(buffer) ? "kStreamed" : "kCached", ">(",
                     args_.Peers(buffer, type(gather).dtype), ", i, ", name, ");\n");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Emitter::EmitSend(Phase& phase, NodeId send) {
+  ASSIGN_OR_RETURN(const std::string name, expressions_.Element(phase, phase.elements, g_.nodes[send].inputs[0]));
+  const DType dtype = type(send).dtype;
+  for (int buffer : table_.PushTargets(u_, send)) {
+    phase.bytes_per_element += static_cast<int64_t>(SizeOf(dtype));
+    absl::StrAppend(&phase.elements.stores, "      StoreBeside<", Streams(buffer) ? "kStreamed" : "kCached", ">(", args_.OnBeside(buffer, dtype), ", ",
+                    As<Send>(g_, send)->shift > 0 ? "true, " : "false, ", args_.Own(buffer, dtype),
+                    type(send).layout.sliced() ? ", i - c.shift, " : ", i, ", name, ");\n");
   }
   return absl::OkStatus();
 }
@@ -194,6 +211,7 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
   expressions_.OpenTensorSection(&tensor_scalars_);
   for (NodeId id : planned.stores) RETURN_IF_ERROR(EmitStore(phase, id));
   for (NodeId id : planned.gathers) RETURN_IF_ERROR(EmitPush(phase, id));
+  for (NodeId id : planned.sends) RETURN_IF_ERROR(EmitSend(phase, id));
   std::vector<std::string> accumulators;
   for (NodeId id : planned.folds) {
     ASSIGN_OR_RETURN(const std::string name, expressions_.Element(phase, phase.elements, g_.nodes[id].inputs[0]));
@@ -244,8 +262,13 @@ absl::StatusOr<std::string> Emitter::BodyText() {
                     target_.nodes > 1 ? "int(p.node_rank)" : "rank", ", int(p.step), ",
                     rounds_, ", ", streams ? "kStreamed" : "kCached", ");\n", first_round, stage);
   }
+  if (Sends()) {
+    absl::StrAppend(&body, "  constexpr Routes routes{", sends_next_ ? "true" : "false", ", ", sends_previous_ ? "true" : "false", "};\n",
+                    "  OpenSends(sync, grid, routes);\n");
+  }
   if (Waits()) absl::StrAppend(&body, "  if (!Enter(sync, grid)) return;\n");
-  absl::StrAppend(&body, work);
+  if (Sends()) absl::StrAppend(&body, "  if (!AwaitReceivers(sync, grid, routes)) return;\n");
+  absl::StrAppend(&body, work, Sends() ? "  if (!CloseSends(sync, grid, routes)) return;\n" : "");
   if (Waits()) {
     absl::StrAppend(&body, staged_.empty() ? "  Exit(sync, grid);\n" : "  Leave(sync, grid);\n");
   } else {

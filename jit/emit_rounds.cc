@@ -130,9 +130,12 @@ void Emitter::AddPlaceFields() {
   if (!Synchronizes()) return;
   chunks_ = reads_gathered_ ? (by_place_ ? target_.nodes : 1) * cut.outer * ((per + chunk - 1) / chunk) : 0;
   const int64_t row = FlagSlots::Row(config_.blocks, rounds_, over_tensors_ ? list_chunks_ : chunks_);
-  const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, target_.ranks_per_node() * row, true);
+  const int writers = target_.ranks_per_node() + (Sends() ? Beside::kCount : 0);
+  const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, writers * row, true);
   const int epochs = AddSyncBuffer(table_, absl::StrCat("epochs", step_), DType::kI32, config_.blocks, false);
-  args_.LaunchMember("unsigned* flags[kRanks]", "flags", {{Arg::Kind::kPeers, flags, 0}});
+  std::vector<Arg> all_flags = {{Arg::Kind::kPeers, flags, 0}};
+  if (Sends()) all_flags.push_back({Arg::Kind::kBeside, flags, 0});
+  args_.LaunchMember(Sends() ? "unsigned* flags[kRanks + Beside::kCount]" : "unsigned* flags[kRanks]", "flags", std::move(all_flags));
   args_.LaunchMember("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
   args_.LaunchMember("Control* control", "control", {{Arg::Kind::kControl, -1, 0}});
   args_.LaunchInteger("row", row);

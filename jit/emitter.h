@@ -36,7 +36,8 @@ class Emitter {
   bool Waits() const { return collective_ && target_.ranks_per_node() > 1; }
   /// The rank's number in its node tells more than that in the stage.
   bool NeedsPlace() const { return target_.nodes > 1 && (collective_ || by_place_); }
-  bool Synchronizes() const { return Waits() || rounds_ > 0; }
+  bool Sends() const { return sends_next_ || sends_previous_; }
+  bool Synchronizes() const { return Waits() || rounds_ > 0 || Sends(); }
   /// AllReduces of the kernel that take fold `id`.
   std::vector<NodeId> SumsOf(NodeId id) const;
   bool MeetsAllRanks(const KernelPhase& phase) const;
@@ -54,6 +55,7 @@ class Emitter {
   absl::StatusOr<std::string> PhaseText(int number);
   absl::Status EmitStore(Phase& phase, NodeId id);
   absl::Status EmitPush(Phase& phase, NodeId gather);
+  absl::Status EmitSend(Phase& phase, NodeId send);
   std::string LoopText(const Phase& phase) const;
   /// The begin of what is done for each chunk of slice `slice` of a cut.
   std::string ForChunksText(absl::string_view cut, absl::string_view slice, absl::string_view node) const;
@@ -86,7 +88,8 @@ class Emitter {
   const bool over_tensors_;     // its elements are those of each tensor of a list
 
   int slice_dim_ = Layout::kFlat;
-  bool collective_ = false;     // loads from or stores to peers
+  bool collective_ = false;     // loads from or stores to peers of the node
+  bool sends_next_ = false, sends_previous_ = false;
   bool cuts_ = false;           // has work on slices
   bool by_place_ = false;       // these are the parts of the rank's place
   bool reads_gathered_ = false;

@@ -38,7 +38,7 @@ bool Expressions::DependsOnOwnCollective(NodeId id) {
 bool Expressions::OnlyStored(NodeId id) const {
   return std::all_of(u_.users[id].begin(), u_.users[id].end(), [&](NodeId user) {
     if (!InUnit(user)) return true;
-    return Is<AllGather>(g_, user) || Is<Output>(g_, user) || (Is<Update>(g_, user) && OnlyStored(user));
+    return Is<AllGather>(g_, user) || Is<Send>(g_, user) || Is<Output>(g_, user) || (Is<Update>(g_, user) && OnlyStored(user));
   });
 }
 
@@ -135,7 +135,7 @@ absl::StatusOr<std::string> Expressions::Collective(Phase& phase, Pass& pass, No
     if (phase.on_slices) return misplaced("on slices, in the kernel that gathers it");
     phase.reads_gathered = true;
     Count(phase, NodeText(g_, id), id);
-    return Define(pass, id, absl::StrCat("Load<V>(", args_.Own(table_.GatherTargets(u_, id)[0], type(id).dtype), " + i)"));
+    return Define(pass, id, absl::StrCat("Load<V>(", args_.Own(table_.PushTargets(u_, id)[0], type(id).dtype), " + i)"));
   }
   ReduceKind kind{};
   if (const auto* rs = As<ReduceScatter>(g_, id)) {

@@ -35,13 +35,13 @@ std::string LabelOf(const Graph& g, const Unit& unit) {
     if (Is<Broadcast>(g, id)) add("broadcast");
     if (Is<ReduceTo>(g, id)) add("reduce");
     if (Is<AllToAll>(g, id)) add("A2A");
-    if (Is<Send>(g, id)) add("send");
     if (!Communicates(g, id) && (!IsStore(g, id) || unit.nodes.size() == 1)) computes = true;
   }
   if (computes) add("C");
   for (NodeId id : unit.nodes) {
     if (Is<AllGather>(g, id)) add("AG", SpanOf(g.nodes[id].op));
   }
+  if (absl::c_any_of(unit.nodes, [&](NodeId id) { return Is<Send>(g, id); })) add("send");
   return parts.size() == 1 ? parts[0] : absl::StrCat("fuse(", absl::StrJoin(parts, ", "), ")");
 }
 
@@ -76,7 +76,7 @@ std::string ProtocolOf(const Units& u, OneShot one_shot) {
     for (NodeId id : unit.nodes) {
       all_reduce = all_reduce || Is<AllReduce>(g, id);
       scatter = scatter || Is<ReduceScatter>(g, id);
-      gather = gather || Is<AllGather>(g, id);
+      gather = gather || Is<AllGather>(g, id) || Is<Send>(g, id);
     }
     if (unit.library) add("library");
     else if (scatter && gather) add("two-shot");
@@ -239,7 +239,7 @@ absl::StatusOr<Lowered> Lowering::Run() {
 }  // namespace
 
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target) {
-  RETURN_IF_ERROR(Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}));
+  RETURN_IF_ERROR(Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));
   absl::StatusOr<Lowered> lowered = schedule.graph.lists.empty() ? Lowering(schedule, config, target).Run() : LowerList(schedule, config, target);
   if (lowered.ok()) Show(schedule, config, *lowered);
   return lowered;

@@ -265,7 +265,7 @@ int ListLowering::PlaceOf(int buffer, int tensor) const {
 
 void ListLowering::Place(std::vector<Arg>& args, int tensor) const {
   for (Arg& arg : args) {
-    if (arg.kind == Arg::Kind::kPeers || arg.kind == Arg::Kind::kOwn) arg.buffer = PlaceOf(arg.buffer, tensor);
+    if (arg.buffer >= 0) arg.buffer = PlaceOf(arg.buffer, tensor);
   }
 }
 

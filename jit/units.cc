@@ -166,7 +166,7 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
   for (int step : order) {
     const std::vector<NodeId>& nodes = steps.nodes[step];
     const bool by_library = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
-      return !IsKernelWork(g, id) || (DoneBy(library, g, id) && !fused[id]);
+      return (!IsKernelWork(g, id) || DoneBy(library, g, id)) && !fused[id];
     });
     for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
     u.units.push_back({nodes, by_library});

@@ -61,7 +61,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MpiTest, testing::Values(2, 3), testing::PrintTo
 TEST_P(MpiTest, VariantsComputeWhatTheProgramSays) {
   const uint64_t seed = FreshSeed();
   const Ended ended = RunCommand(
-      Mpirun(GetParam(), {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "1"}));
+      Mpirun(GetParam(), {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "1", "1"}));
   EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
   EXPECT_THAT(ended.out, HasSubstr(absl::StrCat(" variants on ", GetParam(), " shm ranks")));
   EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
@@ -69,9 +69,18 @@ TEST_P(MpiTest, VariantsComputeWhatTheProgramSays) {
 
 TEST(MpiNodesTest, VariantsOfTwoNodesComputeWhatTheProgramSays) {
   const uint64_t seed = FreshSeed();
-  const Ended ended = RunCommand(Mpirun(4, {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "2"}));
+  const Ended ended = RunCommand(Mpirun(4, {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "2", "1"}));
   EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
   EXPECT_THAT(ended.out, HasSubstr(" variants on 4 mpi ranks"));
+  EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
+}
+
+TEST(MpiStages, VariantsComputeWhatTheProgramSays) {
+  const uint64_t seed = FreshSeed();
+  const Ended ended =
+      RunCommand(Mpirun(4, {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "1", "2"}));
+  EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr(" variants on 4 shm ranks"));
   EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
 }
 

@@ -1,5 +1,5 @@
-// One rank of the differential test in a world of MPI processes: schedules of Adam, every so many, with both protocols.
-// mpi_commands_test starts it. Arguments: the folder of the kernel cache, the seed.
+// One rank of the differential test in a world of MPI processes: schedules of Adam, or, where there are several stages, of the boundary
+// between two, every so many, with both protocols. mpi_commands_test starts it. Arguments: the folder of the kernel cache, the seed, how many nodes and stages.
 
 #include <cstdint>
 #include <cstdio>
@@ -23,24 +23,34 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kSizes[] = {1, 1001, 4097};
-constexpr int kOneIn = 4;
+/// What is run, at which sizes, and one schedule in how many of that.
+struct Drawn {
+  const char* workload;
+  std::vector<Sizes> sizes;
+  unsigned one_in;
+};
+
+Drawn DrawnOf(const Target& target) {
+  if (target.stages == 1) return {"adam", {{{"N", 1}}, {{"N", 1001}}, {{"N", 4097}}}, 4};
+  return {"pipeline", {{{"B", 1}, {"S", 3}, {"H", 5}}, {{"B", 2}, {"S", 33}, {"H", 64}}}, 25};
+}
 
 /// The same on every rank.
 absl::StatusOr<std::vector<Variant>> DrawVariants(const Target& target, uint64_t seed) {
   std::mt19937_64 random(seed);
   const Config compiled = DrawCompiledConfig(random);
+  const Drawn drawn = DrawnOf(target);
   std::vector<Variant> variants;
   for (DType dtype : {DType::kF32, DType::kF16}) {
-    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("adam", {.dtype = dtype}));
-    for (int64_t n : kSizes) {
-      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"N", n}}));
+    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(drawn.workload, {.dtype = dtype}));
+    for (const Sizes& sizes : drawn.sizes) {
+      ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
       ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = target.nodes > 1}));
       for (const Schedule& schedule : schedules) {
         Config config = DrawArguments(compiled, schedule, random);
         config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
-        const bool drawn = random() % kOneIn == 0;
-        if (!drawn || !Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}).ok()) continue;
+        const ConfigSpace space{.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart};
+        if (random() % drawn.one_in != 0 || !Validate(config, schedule, space).ok()) continue;
         ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, target));
         variants.push_back(std::move(variant));
       }
@@ -66,12 +76,14 @@ absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank, const std::vect
 }
 
 absl::Status Body(Rank& rank, const std::string& folder, uint64_t seed) {
-  ASSIGN_OR_RETURN(const std::vector<Variant> variants, DrawVariants({rank.mesh().stage_size(), rank.mesh().nodes}, seed));
+  const Mesh& mesh = rank.mesh();
+  const Target target = {mesh.stage_size(), mesh.nodes, mesh.stages, mesh.stages_apart};
+  ASSIGN_OR_RETURN(const std::vector<Variant> variants, DrawVariants(target, seed));
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, CompileOnce(rank, variants, folder));
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
   Tally tally;
   for (const Variant& variant : variants) {
-    RETURN_IF_ERROR(WithContext(RunVariant(rank, *module, variant, seed, /*steps=*/2, tally),
+    RETURN_IF_ERROR(WithContext(RunVariant(rank, *module, variant, seed, /*steps=*/3, tally),
                                 Reproducer(variant, seed)));
   }
   if (rank.rank() == 0)
@@ -84,12 +96,13 @@ absl::Status Body(Rank& rank, const std::string& folder, uint64_t seed) {
 }  // namespace coconet
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "want 3 arguments: folder, seed and number of nodes\n");
+  if (argc != 5) {
+    std::fprintf(stderr, "want 4 arguments: folder, seed, nodes and stages\n");
     return 2;
   }
-  const absl::Status status = coconet::RunWorld(
-      {.nodes = std::atoi(argv[3])}, [&](coconet::Rank& rank) { return coconet::Body(rank, argv[1], std::strtoull(argv[2], nullptr, 10)); });
+  const absl::Status status = coconet::RunWorld({.stages = std::atoi(argv[4]), .nodes = std::atoi(argv[3])}, [&](coconet::Rank& rank) {
+    return coconet::Body(rank, argv[1], std::strtoull(argv[2], nullptr, 10));
+  });
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

@@ -142,7 +142,20 @@ update(r, send(y, next))
 output back = send(norm(r), previous)
 )",
      {{{"B", 1}, {"S", 3}, {"H", 5}}, {{"B", 2}, {"S", 33}, {"H", 64}}},
-     {1, {1, 1, 2}, {2, 1, 2}, {3, 1, 3}, {2, 2, 2}, {4, 2, 2}}},
+     {1, {1, 1, 2}, {2, 1, 2}, {2, 1, 2, true}, {3, 1, 3}, {4, 1, 2}, {2, 2, 2}, {4, 2, 2}}},
+    {"fused_sends", R"(input x : f16[N] local
+state p : f16[N] replicated
+state q : f16[N]
+state far : f16[N] local
+y = p + all_reduce(sum, x)
+update(p, send(y, next))
+update(q, q + 0.5 * send(y * y, previous))
+update(far, send(x - 1, previous))
+output down = send(abs(p), next)
+output most = amax(y - p)
+)",
+     {{{"N", 1}}, {{"N", 1027}}, {{"N", 8192}}},
+     {1, {1, 1, 2}, {2, 1, 2}, {4, 1, 2}, {1, 1, 3}, {2, 1, 3}, {4, 1, 3}, {2, 1, 2, true}}},
     {"overlap", R"(input x : f32[S, K] sliced(1)
 input w : f32[K, H] sliced(0)
 input b : f32[H] replicated
@@ -169,7 +182,7 @@ y = silu(all_reduce(sum, x) + b) + r
 update(r, send(y, next))
 )",
      {{{"S", 3}, {"H", 5}}, {{"S", 129}, {"H", 64}}},
-     {{1, 1, 2}, {2, 1, 2}, {3, 1, 3}, {2, 2, 2}, {4, 2, 2}}},
+     {{1, 1, 2}, {2, 1, 2}, {2, 1, 2, true}, {3, 1, 3}, {2, 2, 2}, {4, 2, 2}}},
     {"nodes", R"(input g : f16[N] local
 state w : f16[N] replicated
 state m : f32[N]

@@ -18,7 +18,7 @@ constexpr int kShownFailures = 3;  // of one world
 }  // namespace
 
 absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, const Config& config, const Target& target) {
-  if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}).ok()) return absl::OkStatus();
+  if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}).ok()) return absl::OkStatus();
   ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, target));
   kernels_.Add(variant.lowered);
   variants_[target].push_back(std::move(variant));
@@ -39,7 +39,7 @@ std::string VariantBatch::Run(uint64_t seed, int steps) {
 std::string VariantBatch::RunOn(const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps) {
   std::string failures;  // written by rank 0
   std::vector<Tally> tallies(target.world());
-  const absl::Status world = RunWorld({.ranks = target.world(), .stages = target.stages, .nodes = target.nodes * target.stages}, [&](Rank& rank) -> absl::Status {
+  const absl::Status world = RunWorld({.ranks = target.world(), .stages = target.stages, .nodes = target.stages_apart ? target.nodes * target.stages : target.nodes}, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
     int failed = 0;
     for (const Variant& variant : variants_[target]) {

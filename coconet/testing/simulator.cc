@@ -278,6 +278,7 @@ class Simulation {
     NodeId cut = -1;  // a sliced value of the phase
     for (NodeId id : phase.stores) cut = types_[id].layout.sliced() ? id : cut;
     for (NodeId id : phase.gathers) cut = g_.nodes[id].inputs[0];
+    for (NodeId id : phase.sends) cut = types_[id].layout.sliced() ? id : cut;
     for (NodeId id : phase.folds) cut = types_[g_.nodes[id].inputs[0]].layout.sliced() ? g_.nodes[id].inputs[0] : cut;
     for (int64_t row = 0; row < rows_; ++row) {
       for (int rank = 0; rank < world_; ++rank) {
@@ -331,12 +332,27 @@ class Simulation {
           for (NodeId target : PushTargets(id)) writes.emplace_back(&memory_.At(rank, target, i), value);
         }
       }
+      for (NodeId id : task.phase->sends) Push(task.rank, id, i, computation.Of(g_.nodes[id].inputs[0], i), writes);
       for (NodeId id : task.phase->folds) {
         const auto [sum, is_new] = sums_.try_emplace({task.rank, id}, FirstOf(As<Fold>(g_, id)->kind, types_[id].dtype));
         sum->second = Combined(AcrossRanks(As<Fold>(g_, id)->kind), sum->second, computation.Of(g_.nodes[id].inputs[0], i));
       }
     }
     for (const auto& [cell, value] : writes) *cell = value;
+  }
+
+  /// Element `i` of what a kernel sends; where nothing comes from another stage, zero.
+  void Push(int rank, NodeId send, int64_t i, double value, std::vector<std::pair<double*, double>>& writes) {
+    const int shift = As<Send>(g_, send)->shift * ranks_, to = rank + shift, from = rank - shift;
+    std::vector<NodeId> homes = {homes_[send]};
+    for (NodeId id = send; id < g_.size(); ++id) {
+      const bool stores = (As<Update>(g_, id) || As<Output>(g_, id)) && steps_.of[id] == step_;
+      if (stores && values_[g_.nodes[id].inputs.back()] == send) homes.push_back(Target(id));
+    }
+    for (NodeId home : homes) {
+      if (to >= 0 && to < world_) writes.emplace_back(&memory_.At(to, home, i), value);
+      if (from < 0 || from >= world_) writes.emplace_back(&memory_.At(rank, home, i), 0);
+    }
   }
 
   /// All ranks have what the phase's folds add up to, and what AllReduces of the kernel make of it.

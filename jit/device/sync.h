@@ -101,6 +101,54 @@ CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
   return true;
 }
 
+// ---- Sends of a kernel: to the rank beside it in the stage that they go to, from the one where they come from ----
+
+/// What a kernel sends: to the next stage, to the previous one, or both.
+struct Routes {
+  bool next, previous;
+  /// What goes `after` (to the next stage, else to the one before) goes there, and comes from the other side.
+  CC_DEVICE bool GoesTo(const Routes& r, bool after) { return after ? r.next : r.previous; }
+};
+
+template <int kRanks>
+CC_DEVICE void SignalBeside(const Sync<kRanks>& s, bool after, Index slot) {
+  const int peer = Beside::Number(kRanks, after);
+  if (s.flags[peer] != nullptr) StoreRelease(s.flags[peer] + Beside::Own(kRanks, peer) * s.row + slot, s.epoch);
+}
+template <int kRanks>
+CC_DEVICE bool AwaitBeside(const Sync<kRanks>& s, bool after, int slot) {
+  const int peer = Beside::Number(kRanks, after);
+  return s.flags[peer] == nullptr || WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
+}
+/// What this kernel receives may be stored from now on. Of each stage, before it waits for anybody.
+template <int kRanks>
+CC_DEVICE void OpenSends(const Sync<kRanks>& s, const Grid& grid, const Routes& routes) {
+  grid.Sync();
+  for (int after = grid.ThreadId(); after < 2; after += grid.BlockSize())
+    if (Routes::GoesTo(routes, after == 0)) SignalBeside(s, after != 0, FlagSlots::Enter(grid.BlockId()));
+}
+/// Returns when that holds where this kernel sends to.
+template <int kRanks>
+CC_DEVICE bool AwaitReceivers(const Sync<kRanks>& s, const Grid& grid, const Routes& routes) {
+  bool ok = true;
+  for (int after = grid.ThreadId(); after < 2; after += grid.BlockSize())
+    if (Routes::GoesTo(routes, after != 0)) ok = ok && AwaitBeside(s, after != 0, FlagSlots::Enter(grid.BlockId()));
+  return grid.SyncAnd(ok);
+}
+/// All that this block sends is stored; returns when what comes from its peer is.
+template <int kRanks>
+CC_DEVICE bool CloseSends(const Sync<kRanks>& s, const Grid& grid, const Routes& routes) {
+  const int slot = FlagSlots::Done(grid.GridSize(), grid.BlockId());
+  grid.Sync();
+  if (s.streaming && grid.ThreadId() < 2) StreamFence();
+  for (int after = grid.ThreadId(); after < 2; after += grid.BlockSize())
+    if (Routes::GoesTo(routes, after != 0)) SignalBeside(s, after != 0, slot);
+  bool ok = true;
+  for (int after = grid.ThreadId(); after < 2; after += grid.BlockSize())
+    if (Routes::GoesTo(routes, after == 0)) ok = ok && AwaitBeside(s, after != 0, slot);
+  return grid.SyncAnd(ok);
+}
+
 /// One step's staged operands: each rank has two halves of `stride` elements, used in turn.
 template <int kRanks, class T>
 struct Staged {
@@ -139,6 +187,13 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
   CC_UNROLL for (int r = 0; r < kRanks; ++r) Store<kStream>(peers[r] + i, x);
+}
+
+/// To the rank beside this one, if there is one; zeros to `own`, where nothing comes.
+template <bool kStream, int V, class T>
+CC_DEVICE void StoreBeside(T* const (&beside)[Beside::kCount], bool after, T* own, Index i, Pack<Compute<T>, V> x) {
+  if (beside[after] != nullptr) Store<kStream>(beside[after] + i, x);
+  if (beside[!after] == nullptr) Store<kStream>(own + i, Splat<V>(Compute<T>(0)));
 }
 
 }  // namespace coconet
