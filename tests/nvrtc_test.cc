@@ -49,6 +49,8 @@ struct Sample {
   size_t one_in = 1;
 };
 constexpr size_t kOverlapsOneIn = 15;
+/// Of so many schedules, or more, half as many.
+constexpr size_t kManySchedules = 512;
 /// Each schedule's kernels for one architecture, others for each, which bounds the time.
 constexpr size_t kArchitectureCount = std::size(kArchitectures);
 
@@ -60,7 +62,8 @@ absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes
   const Target target = {c.ranks * nodes, nodes, /*stages=*/2};
   for (size_t i = 0; i < schedules.size(); ++i) {
     const Schedule& schedule = schedules[i];
-    const size_t one_in = schedule.overlaps.empty() ? sample.one_in : std::max(sample.one_in, kOverlapsOneIn);
+    const size_t one_in_all = sample.one_in * (schedules.size() < kManySchedules ? 1 : 2);
+    const size_t one_in = schedule.overlaps.empty() ? one_in_all : std::max(one_in_all, kOverlapsOneIn);
     if ((i + sample.first) % one_in != 0) continue;
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
       Config config = {.protocol = protocol, .vec = kVec, .streaming = c.streaming, .one_shot = c.one_shot};

@@ -30,7 +30,8 @@ ABSL_FLAG(int, programs, 80, "how many programs of each kind");
 namespace coconet {
 namespace {
 
-const Target kWorlds[] = {1, 2, 3, 4, 5, 8, {2, 2}, {4, 2}, {6, 3}, {6, 2}, {3, 1, 2}, {2, 2, 2}, {4, 2, 2}};  // ranks and nodes of a stage, stages
+const Target kWorlds[] = {1,      2,      3,         4,         5,         8,               {2, 2},   {4, 2},
+                          {6, 3}, {6, 2}, {3, 1, 2}, {2, 1, 3}, {2, 1, 2, true}, {2, 2, 2}, {4, 2, 2}};  // ranks and nodes of a stage, stages
 constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 63, 64, 65, 130, 257};
 constexpr int kSchedules = 3;        // tried of each program
 constexpr int kProgramsABatch = 40;  // share ranks and kernels
