@@ -1,7 +1,6 @@
 // Every derived schedule of programs over lists of tensors, on 1 to 8 ranks, at odd lists, with configs drawn at random, against
 // the interpreter on the program written out.
 
-#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,12 +16,13 @@
 namespace coconet {
 namespace {
 
-constexpr int kRanks[] = {1, 2, 3, 4, 8};
+const std::vector<Target> kRanks = {1, 2, 3, 4, 8};
 
 struct Case {
   const char* name;
   const char* program;
   std::vector<Sizes> sizes;
+  std::vector<Target> worlds = kRanks;
 };
 
 /// Many tensors of few elements, some of equal sizes.
@@ -107,6 +107,16 @@ update(q, q * 0.5 + all_reduce(sum, b))
 output c = mean(b, 0)
 )",
      {{{"N", {2, 7, 5, 65}}, {"M", {3, 1, 4, 2}}}, {{"N", {2, 7}}, {"M", 3}}}},
+    {"sends", R"(input x : f32[N] local
+input c : f32[1000] local
+state p : f32[N] replicated
+y = p + all_reduce(sum, x)
+output down = send(y * y, next)
+update(p, send(0.5 * y, previous))
+output all = send(c * total(sum(p)), next)
+)",
+     {{{"N", {1, 7, 64, 1000, 64}}}, {{"N", {513}}}},
+     {{1, 1, 2}, {2, 1, 2}, {4, 1, 2}, {2, 1, 3}, {2, 1, 2, true}}},
 };
 
 class ListProgramsTest : public testing::TestWithParam<Case> {};
@@ -114,7 +124,7 @@ class ListProgramsTest : public testing::TestWithParam<Case> {};
 TEST_P(ListProgramsTest, EveryScheduleComputesWhatTheProgramSays) {
   const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
     ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
-    ScheduleSampler sampler({std::begin(kRanks), std::end(kRanks)}, random, batch);
+    ScheduleSampler sampler(GetParam().worlds, random, batch);
     for (const Sizes& sizes : GetParam().sizes) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
       RETURN_IF_ERROR(sampler.AddSome(program));
