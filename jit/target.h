@@ -16,6 +16,7 @@ struct Target {
       : ranks(ranks), nodes(nodes), stages(stages), stages_apart(stages_apart || (stages > 1 && nodes > 1)) {}
   int ranks_per_node() const { return ranks / nodes; }
   int world() const { return ranks * stages; }
+  int world_nodes() const { return stages_apart ? nodes * stages : nodes; }
   auto operator<=>(const Target&) const = default;
 };
 

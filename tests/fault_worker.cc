@@ -55,7 +55,7 @@ int Run(const std::string& folder, uint64_t seed, const std::string& program, co
     for (Fault kind : kAllFaults) {
       if (known.name != program || Name(kind) != fault) continue;
       const Target& target = known.target;
-      const WorldOptions options{.stages = target.stages, .nodes = target.nodes * target.stages, .timeout_s = TimeoutOf(kind, target)};
+      const WorldOptions options{.stages = target.stages, .nodes = target.world_nodes(), .timeout_s = TimeoutOf(kind, target)};
       return RunWorld(options, [&](Rank& rank) { return Body(rank, folder, seed, known, kind); }).ok() ? 0 : 1;
     }
   }

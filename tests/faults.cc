@@ -177,7 +177,7 @@ double TimeoutOf(Fault fault, const Target& target) {
   switch (fault) {
     case Fault::kSleeps:
     case Fault::kSkips: return kTimeout;
-    case Fault::kReturns: return target.nodes * target.stages > 1 ? kTimeout : kLongTimeout;  // success is not told to other nodes
+    case Fault::kReturns: return target.world_nodes() > 1 ? kTimeout : kLongTimeout;  // success is not told to other nodes
     case Fault::kLeaves:
     case Fault::kDies: return kLongTimeout;
   }

@@ -36,7 +36,7 @@ TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
       const bool waits = fault == Fault::kSleeps || fault == Fault::kSkips;
       if (waits && &variant != &variants.back()) continue;  // each takes seconds
       std::vector<std::string> wrong(target.world());
-      const WorldOptions options{.ranks = target.world(), .stages = target.stages, .nodes = target.nodes * target.stages, .timeout_s = TimeoutOf(fault, target)};
+      const WorldOptions options{.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes(), .timeout_s = TimeoutOf(fault, target)};
       const absl::Status status = RunWorld(options, [&](Rank& rank) -> absl::Status {
         ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
         return RunIntoFault(rank, *module, variant, fault, seed, wrong[rank.rank()]);
