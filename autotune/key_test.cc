@@ -34,7 +34,7 @@ class KeyTest : public ::testing::Test {
 TEST_F(KeyTest, IsLinesOfFieldAndValue) {
   EXPECT_EQ(
       KeyText(inputs_),
-      "key: 1\ngenerator: 3\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum order: any\n"
+      "key: 1\ngenerator: 4\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum order: any\n"
       "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none\nranks: 2\nstages: 1\nnodes: 1\n"
       "ranks per node: 2\nlibrary: mpi Open MPI 4.1.4\ndevice from rank 0: AMD EPYC 9654 avx avx2 avx512f; 8 cores\n"
       "program: coconet 1\nprogram: program p\nprogram: input g : f32[8] local\nprogram: %1 = all_reduce(sum, g)\n"

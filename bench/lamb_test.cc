@@ -29,7 +29,7 @@ TEST(Lamb, WritesRowsOfTheAgreedForm) {
   };
   for (const char* name : {"lamb_flat", "adam_flat"}) {
     EXPECT_EQ(json.Ask(rows + " AND json_extract(value, '$.case') = '" + name + "' AND " + schedule("variant") + " = " + schedule("flat_variant") +
-                       "' AND abs(json_extract(value, '$.flat_us') / json_extract(value, '$.ours_us')"
+                       " AND abs(json_extract(value, '$.flat_us') / json_extract(value, '$.ours_us')"
                        " / json_extract(value, '$.vs_flat') - 1) < 1e-3"),
               1);
   }

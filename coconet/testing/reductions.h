@@ -15,6 +15,18 @@ inline int OwnerOf(int64_t index, const TensorType& type, int ranks) {
   return static_cast<int>(along / std::max<int64_t>(slicing.slicing.per, 1));
 }
 
+/// The ranks that a collective spans: first, first + stride, ...
+struct Members {
+  int first, stride, count;
+};
+/// Of `rank`, in stages of `ranks` ranks, `of_node` a node.
+inline Members MembersOf(Span span, int rank, int ranks, int of_node) {
+  const int stage = rank - rank % ranks;
+  if (span == Span::kNode) return {rank - rank % of_node, 1, of_node};
+  if (span == Span::kAcross) return {stage + rank % of_node, of_node, ranks / of_node};
+  return {stage, 1, ranks};
+}
+
 inline double Combined(ReduceKind kind, double a, double b) {
   if (kind == ReduceKind::kSum) return a + b;
   return kind == ReduceKind::kMax ? std::max(a, b) : std::min(a, b);

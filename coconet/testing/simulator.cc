@@ -77,19 +77,9 @@ class Simulation {
 
   double& Cell(int rank, NodeId value, int64_t index) { return memory_.At(rank, homes_[value], index); }
 
-  /// The ranks that a collective spans: first, first + stride, ...
-  struct Members {
-    int first, stride, count;
-  };
-  Members MembersOf(Span span, int rank) const {
-    if (span == Span::kNode) return {rank - rank % of_node_, 1, of_node_};
-    if (span == Span::kAcross) return {FirstOfStage(rank) + rank % of_node_, of_node_, ranks_ / of_node_};
-    return {FirstOfStage(rank), 1, ranks_};
-  }
-
   double Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index) {
     const NodeId operand = values_[g_.nodes[reduction].inputs[0]];
-    const Members members = MembersOf(SpanOf(g_.nodes[reduction].op), rank);
+    const Members members = MembersOf(SpanOf(g_.nodes[reduction].op), rank, ranks_, of_node_);
     double result = Cell(members.first, operand, index);
     for (int i = 1; i < members.count; ++i) result = Combined(kind, result, Cell(members.first + i * members.stride, operand, index));
     return result;
