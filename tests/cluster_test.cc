@@ -102,10 +102,12 @@ TEST_P(ClusterDeath, OfOneRankIsAnErrorOfTheOthersInTime) {
   const std::vector<std::string> options = {"--nodes=2", "--ranks-per-node=2", "--mpirun=--enable-recovery"};
   Command command(OnCluster(options, {kChecks, check, stages}));
   // Open MPI 4.1's mpirun does not always end after a death on a node that it is not on. The ranks do.
-  EXPECT_TRUE(Eventually([&] { return Lines(command.out(), "rank ").size() >= 3; }, 30)) << command.err();
+  EXPECT_TRUE(Eventually([&] { return Lines(command.out(), "rank ").size() >= 2; }, 30)) << command.err();
   EXPECT_TRUE(Eventually([&] { return command.Descendants("mpi_checks").empty(); }, 30)) << command.err();
   const std::vector<std::string> lines = Lines(command.out(), "rank ");
-  ASSERT_THAT(lines, SizeIs(3)) << command.err();
+  // Open MPI 4.1 ends a process of its own accord, in the midst of a message to one that died on another node.
+  const bool ended_by_mpi = absl::StrContains(command.err(), "pml_ob1_sendreq.c") && absl::StrContains(command.err(), "FATAL");
+  ASSERT_THAT(lines, SizeIs(testing::AllOf(testing::Ge(ended_by_mpi ? 2 : 3), testing::Le(3)))) << command.err();
   EXPECT_THAT(lines, Each(HasSubstr("rank 3 left: UNAVAILABLE: its process ended")));
   command.Signal(SIGTERM);
   command.Wait();
