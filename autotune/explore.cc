@@ -88,4 +88,25 @@ absl::StatusOr<std::vector<int>> Tuning::NextBatch(std::vector<int> open, double
   return batch;
 }
 
+/// Rank 0 decides: its clock.
+absl::Status Tuning::Thin(int rounds, double share) {
+  std::vector<double> round_us;  // what one of each costs
+  for (int v = 0; v < size(); ++v) {
+    if (race_.running(v)) round_us.push_back(std::max(step_us_[v], kSampleUs));
+  }
+  std::sort(round_us.begin(), round_us.end());
+  const double left_us = options_.seconds ? 1e6 * (share * options_.budget_s - (options_.seconds() - options_.start_s)) : std::numeric_limits<double>::infinity();
+  size_t keep = 0;
+  for (double sum = 0; keep < round_us.size(); ++keep) {
+    sum += round_us[keep] * std::max(rounds, 1);
+    if (sum > left_us && static_cast<int>(keep) >= options_.race.finalists) break;
+  }
+  ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(Packer().Int(static_cast<int64_t>(keep)).bytes()));
+  Unpacker in(all);
+  const auto most = static_cast<int>(in.Int());
+  RETURN_IF_ERROR(in.Done());
+  Prune(race_.KeepQuickest(most));
+  return absl::OkStatus();
+}
+
 }  // namespace coconet

@@ -67,6 +67,20 @@ std::vector<Race::Dropped> Race::Drop() {
   return dropped;
 }
 
+std::vector<Race::Dropped> Race::KeepQuickest(int most) {
+  std::vector<std::pair<double, int>> left;
+  for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
+    if (running_[v] && v != baseline_ && !samples_[v].empty()) left.emplace_back(timing(v).low_us, v);
+  }
+  std::sort(left.begin(), left.end());
+  std::vector<Dropped> dropped;
+  for (size_t i = most; i < left.size(); ++i) {
+    running_[left[i].second] = false;
+    dropped.push_back({left[i].second, absl::StrFormat("not among the %d quickest, when there was time for these", most)});
+  }
+  return dropped;
+}
+
 bool Race::Finished() const {
   const int fastest = Fastest();
   const Timing best = fastest < 0 ? Timing() : timing(fastest);

@@ -50,6 +50,8 @@ class Race {
   };
   /// Who leaves after a round.
   std::vector<Dropped> Drop();
+  /// All but the `most` whose quickest sample (of many: the interval's low end) is the quickest, and the baseline: there is no time for all.
+  std::vector<Dropped> KeepQuickest(int most);
 
   /// Nothing that could change the outcome is left to measure.
   bool Finished() const;

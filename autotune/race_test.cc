@@ -154,5 +154,20 @@ TEST(Race, DropSaysWhy) {
   EXPECT_EQ(dropped[0].reason, "4.2x the best's time");
 }
 
+TEST(Race, KeepsTheQuickestAndTheBaseline) {
+  Race race(5, /*baseline=*/0, /*seed=*/1);
+  const double us[] = {900, 300, 100, 200, 400};
+  for (int v = 0; v < 5; ++v) {
+    race.Enter(v);
+    race.Add(v, us[v]);
+    race.Add(v, 1000);  // a slow moment says nothing
+  }
+  std::vector<int> dropped;
+  for (const Race::Dropped& d : race.KeepQuickest(2)) dropped.push_back(d.runner);
+  EXPECT_EQ(dropped, (std::vector<int>{1, 4}));
+  EXPECT_TRUE(race.running(0) && race.running(2) && race.running(3));
+  EXPECT_TRUE(race.KeepQuickest(2).empty());
+}
+
 }  // namespace
 }  // namespace coconet

@@ -19,15 +19,15 @@
 namespace coconet {
 namespace {
 
-constexpr double kSampleUs = 1000;        // below this the clock and the ranks' ragged start would show
 constexpr double kWarmUpBelowUs = 10000;  // longer steps do not notice how they start
 constexpr int kMostSteps = 1 << 20;
 constexpr int kAttempts = 4;            // to find the number of steps
 constexpr double kHopeless = 3;         // times the best's first step: not even verified at its real size, ...
 constexpr double kHopelessUs = 20000;   // ... when that is long enough to mean something
 constexpr int kRoughRounds = 4;
-constexpr double kLookShare = 0.5;  // of the budget, at most, to look at schedules; the rest is for the best of them, ...
-constexpr double kTryShare = 0.75;  // ... up to here with other numbers, and then to measure
+constexpr double kLookShare = 0.5;   // of the budget, at most, to look at schedules; the rest is for the best of them, ...
+constexpr double kRoughShare = 0.6;  // ... up to here measured roughly, ...
+constexpr double kTryShare = 0.75;   // ... up to here with other numbers, and then to the end
 
 std::string Milliseconds(double us) { return absl::StrFormat("%.4g ms", us / 1000); }
 
@@ -54,15 +54,15 @@ absl::StatusOr<Tuned> Tuning::Run() {
   // The baseline first: from then on there is something to dispatch, and the budget holds.
   if (Open(baseline_)) RETURN_IF_ERROR(Try({baseline_}));
   RETURN_IF_ERROR(Explore(Of::kScouts, kLookShare));
-  RETURN_IF_ERROR(Rounds(kRoughRounds));
+  RETURN_IF_ERROR(Rounds(kRoughRounds, kRoughShare));
   RETURN_IF_ERROR(StoreBestSoFar());
   RETURN_IF_ERROR(Explore(Of::kAll, kTryShare));
-  RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max()));
+  RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
   while (AnyOpen()) {  // measuring left time for more
     ASSIGN_OR_RETURN(const bool go_on, GoOn());
     if (!go_on) break;
     RETURN_IF_ERROR(Explore(Of::kAll, 1));
-    RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max()));
+    RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
   }
   return Finish();
 }
@@ -190,26 +190,31 @@ absl::StatusOr<std::optional<Failure>> Tuning::TakeSample(int v) {
   }
 }
 
-absl::Status Tuning::Rounds(int most) {
+absl::Status Tuning::Rounds(int most, double share) {
   for (int round = 0; round < most && !race_.Finished(); ++round) {
+    RETURN_IF_ERROR(Thin(std::min(most, options_.race.samples) - round, share));
     for (int v : race_.NextRound()) {
       ASSIGN_OR_RETURN(const bool go_on, GoOn());
       if (!go_on) return absl::OkStatus();
       ASSIGN_OR_RETURN(const std::optional<Failure> failure, TakeSample(v));
       if (failure.has_value()) Fail(v, *failure);
     }
-    for (const Race::Dropped& dropped : race_.Drop()) {
-      result(dropped.runner).verdict = Verdict::kPruned;
-      result(dropped.runner).reason = dropped.reason;
-      runner_.Unload(dropped.runner);
-      loaded_.erase(dropped.runner);
-    }
+    Prune(race_.Drop());
     const int fastest = race_.Fastest();
     if (fastest < 0) return absl::OkStatus();
     Say(absl::StrFormat("measured round %d: best %s, %s", race_.timing(fastest).samples,
                         Milliseconds(race_.timing(fastest).median_us), result(fastest).schedule));
   }
   return absl::OkStatus();
+}
+
+void Tuning::Prune(const std::vector<Race::Dropped>& dropped) {
+  for (const auto& [v, reason] : dropped) {
+    result(v).verdict = Verdict::kPruned;
+    result(v).reason = reason;
+    runner_.Unload(v);
+    loaded_.erase(v);
+  }
 }
 
 void Tuning::Fail(int v, const Failure& failure) {

@@ -17,6 +17,8 @@
 
 namespace coconet {
 
+inline constexpr double kSampleUs = 1000;  // below this the clock and the ranks' ragged start would show
+
 /// One Tune on its way: what to try next is in explore.cc, the rest in tuner.cc.
 class Tuning {
  public:
@@ -58,7 +60,10 @@ class Tuning {
   /// Loads, verifies, and takes the first sample.
   absl::Status Screen(int v);
   absl::StatusOr<std::optional<Failure>> FirstRuns(int v);
-  absl::Status Rounds(int most);
+  /// At most so many, as long as that share of the budget is not spent: who cannot win goes, and, where there is not the time for all, the slowest.
+  absl::Status Rounds(int most, double share);
+  absl::Status Thin(int rounds, double share);
+  void Prune(const std::vector<Race::Dropped>& dropped);
   absl::StatusOr<std::optional<Failure>> TakeSample(int v);
   void Fail(int v, const Failure& failure);
 
