@@ -248,7 +248,7 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
   if (s.overlaps.empty()) return {1};
   const bool library = space.nodes > 1 || t.sends;
   std::vector<int> counts;
-  for (int count : {2, 4, 8, 16}) {
+  for (int count : {2, 4, 8, 12, 16}) {
     size_t most = 0;
     for (const std::vector<NodeId>& overlap : s.overlaps) {
       const absl::StatusOr<std::vector<Piece>> pieces = PiecesOf(s, overlap, space.ranks, count);
