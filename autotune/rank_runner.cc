@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -90,8 +91,17 @@ absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const 
 
 absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   std::map<int64_t, Arena::Needs> needs;
+  std::map<std::tuple<int, OneShot, int>, size_t> alike;  // what memory depends on: the first variant that is so
   for (const Variant& v : variants_) {
+    const auto [first, is_new] = alike.try_emplace({v.group, v.config.one_shot, v.config.pieces}, work_.size());
     Work& work = work_.emplace_back();
+    if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
+      work.protocol = other.protocol;
+      work.traffic = other.traffic;
+      work.need = other.need;
+      work.small_at = other.small_at;
+      continue;
+    }
     const absl::StatusOr<std::unique_ptr<const Plans>> plans = LowerBoth(v);
     if (!plans.ok()) {
       work.failure = Failure{Verdict::kLowerError, std::string(plans.status().message())};
@@ -171,21 +181,22 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(absl::Sp
     return at->second;
   };
   std::vector<std::pair<int, int>> needed;  // by variant: its sources
+  std::vector<std::optional<Failure>> failures;
   for (int v : variants) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<const Plans> plans, LowerBoth(variants_[v]));
-    const int full = add(plans->full.source);
-    needed.emplace_back(full, add(plans->small.source));
+    const absl::StatusOr<std::unique_ptr<const Plans>> plans = LowerBoth(variants_[v]);
+    failures.push_back(plans.ok() ? std::nullopt : std::optional(Failure{Verdict::kLowerError, std::string(plans.status().message())}));
+    const int full = plans.ok() ? add((*plans)->full.source) : -1;
+    needed.emplace_back(full, plans.ok() ? add((*plans)->small.source) : -1);
   }
   CompileWatch watch = options_.watch;
   watch.stop = stop;
   ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> binaries,
                    CompileTogether(rank_, options_.compiler, sources, watch));
   const auto path_of = [&](int source) -> absl::StatusOr<std::string> { return source < 0 ? std::string() : binaries[source]; };
-  std::vector<std::optional<Failure>> failures;
   for (size_t i = 0; i < variants.size(); ++i) {
+    if (failures[i].has_value()) continue;
     const int v = variants[i];
     const absl::StatusOr<std::string> full = path_of(needed[i].first), small = path_of(needed[i].second);
-    failures.emplace_back();
     if (full.ok() && small.ok()) {
       work_[v].path = *full;
       work_[v].small_path = *small;
@@ -195,7 +206,7 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(absl::Sp
     // Without a compiler, or where compiling is forbidden, nothing can be tuned.
     if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return status;
     const bool its_fault = absl::IsInvalidArgument(status) || absl::IsDeadlineExceeded(status);
-    failures.back() =
+    failures[i] =
         Failure{its_fault ? Verdict::kCompileError : Verdict::kNotMeasured, std::string(status.message())};
   }
   return failures;

@@ -25,6 +25,7 @@ constexpr int kAttempts = 4;            // to find the number of steps
 constexpr double kHopeless = 3;         // times the best's first step: not even verified at its real size, ...
 constexpr double kHopelessUs = 20000;   // ... when that is long enough to mean something
 constexpr int kRoughRounds = 4;
+constexpr double kVerifyShare = 0.01;  // of the budget, that a check at the real size may take for all variants to have one
 constexpr double kLookShare = 0.5;   // of the budget, at most, to look at schedules; the rest is for the best of them, ...
 constexpr double kRoughShare = 0.6;  // ... up to here measured roughly, ...
 constexpr double kTryShare = 0.75;   // ... up to here with other numbers, and then to the end
@@ -53,6 +54,7 @@ absl::StatusOr<Tuned> Tuning::Run() {
   RETURN_IF_ERROR(MarkEarlierFailures());
   // The baseline first: from then on there is something to dispatch, and the budget holds.
   if (Open(baseline_)) RETURN_IF_ERROR(Try({baseline_}));
+  RETURN_IF_ERROR(DecideWhenToVerify());
   RETURN_IF_ERROR(Explore(Of::kScouts, kLookShare));
   RETURN_IF_ERROR(Rounds(kRoughRounds, kRoughShare));
   RETURN_IF_ERROR(StoreBestSoFar());
@@ -169,9 +171,36 @@ absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
     result(v).timing = {first.us, first.us, first.us, 1};
     return std::nullopt;
   }
-  ASSIGN_OR_RETURN(failure, runner_.Verify(v));
+  if (!verifies_leaders_only_) {
+    ASSIGN_OR_RETURN(failure, VerifyAtSize(v));
+  }
   if (!failure.has_value()) best_first_us_ = std::min(best_first_us_, first.us);
   return failure;
+}
+
+absl::StatusOr<std::optional<Failure>> Tuning::VerifyAtSize(int v) {
+  const double begin = options_.seconds ? options_.seconds() : 0;
+  ASSIGN_OR_RETURN(const std::optional<Failure> failure, runner_.Verify(v));
+  if (options_.seconds) verify_s_ = options_.seconds() - begin;
+  if (!failure.has_value()) verified_at_size_.insert(v);
+  return failure;
+}
+
+/// Rank 0 decides: its clock.
+absl::Status Tuning::DecideWhenToVerify() {
+  const bool long_ones = verify_s_ > kVerifyShare * options_.budget_s;
+  ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(long_ones ? "1" : "0"));
+  verifies_leaders_only_ = all == "1";
+  return absl::OkStatus();
+}
+
+/// Nobody is measured against a variant that gives wrong answers.
+absl::Status Tuning::VerifyLeader() {
+  for (int leader = race_.Fastest(); leader >= 0 && verified_at_size_.count(leader) == 0; leader = race_.Fastest()) {
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAtSize(leader));
+    if (failure.has_value()) Fail(leader, *failure);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<Failure>> Tuning::TakeSample(int v) {
@@ -199,6 +228,7 @@ absl::Status Tuning::Rounds(int most, double share) {
       ASSIGN_OR_RETURN(const std::optional<Failure> failure, TakeSample(v));
       if (failure.has_value()) Fail(v, *failure);
     }
+    RETURN_IF_ERROR(VerifyLeader());
     Prune(race_.Drop());
     const int fastest = race_.Fastest();
     if (fastest < 0) return absl::OkStatus();

@@ -75,7 +75,7 @@ struct Tuned {
 /// Rough first, fine later: the plainest of each group is compiled, verified and sampled; groups far behind are not
 /// looked at further, the others bring all their variants; then they race. What is tried first is what the times of those before it
 /// promise (Forecast), so a budget too small for all is spent on what matters, half of it at most on looking at groups. The winner
-/// is verified again. Within the budget: what was measured is used, and stored as incomplete, when time is up or the user interrupts. Cancelled:
+/// is verified again. All are verified at a small size, and at the real one, too: where that takes more than a hundredth of the budget, only those that lead. Within the budget: what was measured is used, and stored as incomplete, when time is up or the user interrupts. Cancelled:
 /// interrupted before anything was measured. Internal: no variant gives the right answer.
 absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
                            const TunerOptions& options);

@@ -59,7 +59,7 @@ class FakeRunner final : public VariantRunner {
   }
   absl::StatusOr<std::optional<Failure>> Verify(int v) override {
     EXPECT_THAT(loaded, Contains(v));
-    now_s += 0.01;
+    now_s += verify_s;
     ++verified[v];
     if (wrong_at_size.count(v) != 0 || (wrong_in_the_end.count(v) != 0 && verified[v] > 1)) {
       return Failure{Verdict::kWrongAnswer, "p[7]: want 1, have 2"};
@@ -82,7 +82,7 @@ class FakeRunner final : public VariantRunner {
   std::mt19937_64 random{5};
   std::set<int> compile_errors, wrong, wrong_at_size, wrong_in_the_end;
   std::map<int, int> crashes_after;
-  double now_s = 0;
+  double now_s = 0, verify_s = 0.001;
   std::vector<int> compiled;
   std::set<int> loaded, ever_loaded;
   std::map<int, int> verified, timed;
@@ -283,6 +283,19 @@ TEST_F(TunerTest, WhatMeasuringLeavesOfTheBudgetIsForTheRest) {
   EXPECT_EQ(tuned->best, 0);
   EXPECT_TRUE(tuned->record.complete);
   EXPECT_EQ(runner_.ever_loaded.size(), 60u);
+}
+
+TEST_F(TunerTest, LongChecksAreForLeaders) {
+  options_.budget_s = 100;
+  runner_.verify_s = 5;
+  runner_.wrong_at_size = {3};
+  const absl::StatusOr<Tuned> tuned = Run({100000, 50000, 40000, 20000, 90000, 80000});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 2) << "3 leads, and is wrong";
+  EXPECT_EQ(tuned->variants[3].verdict, Verdict::kWrongAnswer);
+  EXPECT_EQ(runner_.verified[2], 2) << "as it leads, and in the end";
+  EXPECT_EQ(runner_.verified[4], 0);
+  EXPECT_EQ(runner_.verified[5], 0);
 }
 
 TEST_F(TunerTest, ATinyBudgetStillMeasuresTheBaseline) {

@@ -60,6 +60,9 @@ class Tuning {
   /// Loads, verifies, and takes the first sample.
   absl::Status Screen(int v);
   absl::StatusOr<std::optional<Failure>> FirstRuns(int v);
+  absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
+  absl::Status DecideWhenToVerify();
+  absl::Status VerifyLeader();
   /// At most so many, as long as that share of the budget is not spent: who cannot win goes, and, where there is not the time for all, the slowest.
   absl::Status Rounds(int most, double share);
   absl::Status Thin(int rounds, double share);
@@ -85,6 +88,9 @@ class Tuning {
   std::set<int> tried_, loaded_;
   double best_first_us_ = std::numeric_limits<double>::infinity();
   int verified_ = 0;
+  double verify_s_ = 0;                // that the latest check at the real size took, on rank 0
+  bool verifies_leaders_only_ = false;  // at the real size
+  std::set<int> verified_at_size_;
   size_t open_ = 0;  // candidates at the latest forecast, on rank 0
 };
 
