@@ -71,12 +71,11 @@ absl::Status Tuning::Explore(Of which, double share) {
 }
 
 /// Rank 0 decides: its clock, and its logarithms.
-absl::StatusOr<std::vector<int>> Tuning::NextBatch(std::vector<int> open, double share) {
+absl::StatusOr<std::vector<int>> Tuning::NextBatch(const std::vector<int>& open, double share) {
   open_ = open.size();
   const bool spent = options_.seconds && options_.seconds() - options_.start_s > share * options_.budget_s;
   std::vector<int> chosen;
-  if (stop_ == Stop::kNo && !(spent && race_.Fastest() >= 0)) chosen = forecast_.MostPromising(std::move(open));
-  chosen.resize(std::min(chosen.size(), kBatch));
+  if (stop_ == Stop::kNo && !(spent && race_.Fastest() >= 0)) chosen = forecast_.MostPromising(open, kBatch);
   Packer mine;
   mine.Int(static_cast<int64_t>(chosen.size()));
   for (int v : chosen) mine.Int(v);

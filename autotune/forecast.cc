@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kSweeps = 20;        // of coordinate descent
 constexpr double kRidge = 0.5;     // in samples that say "no effect"
-constexpr double kCuriosity = 0.2;  // what an unknown word may gain, in logarithms
+constexpr double kCuriosity = 0.5;  // what a schedule of unknown words may gain, in logarithms
 
 /// `text` cut at `separator`, except within parentheses.
 std::vector<std::string> SplitOutside(absl::string_view text, char separator) {
@@ -95,17 +95,34 @@ Forecast::Fit Forecast::Fitted() const {
   return fit;
 }
 
-std::vector<int> Forecast::MostPromising(std::vector<int> candidates) const {
-  const Fit fit = Fitted();
-  std::vector<std::pair<double, int>> order;
-  for (int v : candidates) {
-    double forecast = fit.mean;
-    for (int word : words_[v]) forecast += fit.weight[word] - kCuriosity / (1 + fit.count[word]);
-    order.emplace_back(forecast, -v);
+double Forecast::Promise(int variant, const Fit& fit) const {
+  double forecast = fit.mean, unknown = 0;
+  for (int word : words_[variant]) {
+    forecast += fit.weight[word];
+    unknown += 1.0 / (1 + fit.count[word]);
   }
-  std::sort(order.begin(), order.end());
-  for (size_t i = 0; i < order.size(); ++i) candidates[i] = -order[i].second;
-  return candidates;
+  return forecast - kCuriosity * unknown / static_cast<double>(words_[variant].size());
+}
+
+std::vector<int> Forecast::MostPromising(const std::vector<int>& candidates, size_t most) const {
+  Fit fit = Fitted();
+  std::vector<int> chosen;
+  std::vector<bool> taken(words_.size());
+  while (chosen.size() < std::min(most, candidates.size())) {
+    int best = -1;
+    double least = 0;
+    for (int v : candidates) {
+      if (taken[v]) continue;
+      const double promise = Promise(v, fit);
+      if (best >= 0 && (promise > least || (promise == least && v < best))) continue;
+      best = v;
+      least = promise;
+    }
+    taken[best] = true;
+    chosen.push_back(best);
+    for (int word : words_[best]) ++fit.count[word];
+  }
+  return chosen;
 }
 
 }  // namespace coconet

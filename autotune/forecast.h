@@ -1,6 +1,7 @@
 #ifndef COCONET_AUTOTUNE_FORECAST_H_
 #define COCONET_AUTOTUNE_FORECAST_H_
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -19,9 +20,9 @@ class Forecast {
   /// One variant's time; the last one counts.
   void Add(int variant, double us);
 
-  /// `candidates`, the most promising first: quick by what is known, and sooner the less is known of their words. Of equals the last, which
-  /// is transformed most.
-  std::vector<int> MostPromising(std::vector<int> candidates) const;
+  /// The most promising of `candidates`, at most so many, the first one first: quick by what is known, and sooner the less is known of their words,
+  /// those chosen before it counting as known. Of equals the last, which is transformed most.
+  std::vector<int> MostPromising(const std::vector<int>& candidates, size_t most) const;
 
  private:
   struct Fit {
@@ -30,6 +31,7 @@ class Forecast {
     std::vector<int> count;      // by word: timed variants that have it
   };
   Fit Fitted() const;
+  double Promise(int variant, const Fit& fit) const;  // less is better
 
   std::vector<std::vector<int>> words_;  // by variant, each word once
   int word_count_ = 0;

@@ -47,7 +47,7 @@ class Tuning {
   enum class Of : uint8_t { kScouts, kAll };
   /// Tries what is open, the most promising first, until that share of the budget is spent.
   absl::Status Explore(Of which, double share);
-  absl::StatusOr<std::vector<int>> NextBatch(std::vector<int> open, double share);
+  absl::StatusOr<std::vector<int>> NextBatch(const std::vector<int>& open, double share);
   bool AnyOpen() const;
 
   bool ShouldStop() const { return Asked() != Stop::kNo; }
