@@ -22,34 +22,30 @@ inline float ElementOf(const uint16_t* p, int64_t i) { return FromBf16(p[i]); }
 inline void SetElement(float* p, int64_t i, float value) { p[i] = value; }
 inline void SetElement(uint16_t* p, int64_t i, float value) { p[i] = ToBf16(value); }
 
-/// Philox4x32-10 for kBlocks counters: four words each, in order (Salmon et al., SC'11).
-constexpr int kBlocks = 16;
-inline void RandomWords(uint64_t block, uint64_t stream, uint64_t seed, uint32_t* words) {
-  uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], c3[kBlocks];
-  for (int i = 0; i < kBlocks; ++i) {
-    c0[i] = static_cast<uint32_t>(block + i);
-    c1[i] = static_cast<uint32_t>((block + i) >> 32);
-    c2[i] = static_cast<uint32_t>(stream);
-    c3[i] = static_cast<uint32_t>(stream >> 32);
-  }
-  uint32_t key0 = static_cast<uint32_t>(seed), key1 = static_cast<uint32_t>(seed >> 32);
+/// 64-bit lanes of a whole register: products of 32-bit words have both halves in one.
+constexpr int kCounters = 8;
+typedef uint64_t WideWords __attribute__((vector_size(8 * kCounters)));
+
+/// Philox4x32-10 for kCounters counters: four words each, in order (Salmon et al., SC'11). A state's word is the low half of its lane.
+inline void RandomWords(uint64_t block, uint64_t stream, uint64_t seed, uint64_t* pairs) {
+  constexpr uint64_t kLow = 0xffffffff;
+  WideWords c0, c1 = {}, c2 = WideWords{} + (stream & kLow), c3 = WideWords{} + (stream >> 32);
+  for (int i = 0; i < kCounters; ++i) c0[i] = block + i;
+  c1 += c0 >> 32;
+  uint64_t key0 = seed & kLow, key1 = seed >> 32;
   for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < kBlocks; ++i) {
-      const uint64_t a = uint64_t{0xD2511F53} * c0[i], b = uint64_t{0xCD9E8D57} * c2[i];
-      c0[i] = static_cast<uint32_t>(b >> 32) ^ c1[i] ^ key0;
-      c1[i] = static_cast<uint32_t>(b);
-      c2[i] = static_cast<uint32_t>(a >> 32) ^ c3[i] ^ key1;
-      c3[i] = static_cast<uint32_t>(a);
-    }
-    key0 += 0x9E3779B9;
-    key1 += 0xBB67AE85;
+    const WideWords a = (c0 & kLow) * 0xD2511F53u, b = (c2 & kLow) * 0xCD9E8D57u;
+    c0 = (b >> 32) ^ c1 ^ key0;
+    c1 = b;
+    c2 = (a >> 32) ^ c3 ^ key1;
+    c3 = a;
+    key0 = (key0 + 0x9E3779B9) & kLow;
+    key1 = (key1 + 0xBB67AE85) & kLow;
   }
-  for (int i = 0; i < kBlocks; ++i) {
-    words[4 * i] = c0[i];
-    words[4 * i + 1] = c1[i];
-    words[4 * i + 2] = c2[i];
-    words[4 * i + 3] = c3[i];
-  }
+  const WideWords first = (c0 & kLow) | (c1 << 32), second = (c2 & kLow) | (c3 << 32);
+  const WideWords low = __builtin_shuffle(first, second, WideWords{0, 8, 1, 9, 2, 10, 3, 11}), high = __builtin_shuffle(first, second, WideWords{4, 12, 5, 13, 6, 14, 7, 15});
+  __builtin_memcpy(pairs, &low, sizeof low);
+  __builtin_memcpy(pairs + kCounters, &high, sizeof high);
 }
 
 /// y = dropout(z + b) + r, rows of `columns` elements, a multiple of kEpilogueColumns.
@@ -61,8 +57,10 @@ void Epilogue(const EpilogueLoop& loop) {
   for (int64_t row = 0; row < loop.rows; ++row) {
     for (int64_t column = 0; column < loop.columns; column += kEpilogueColumns) {
       const int64_t at = row * loop.columns + column;
+      alignas(64) uint64_t pairs[kEpilogueColumns / 2];
+      for (int i = 0; i < kEpilogueColumns; i += 4 * kCounters) RandomWords(static_cast<uint64_t>(at + i) / 4, loop.stream, loop.seed, pairs + i / 2);
       uint32_t words[kEpilogueColumns];
-      RandomWords(static_cast<uint64_t>(at) / 4, loop.stream, loop.seed, words);
+      __builtin_memcpy(words, pairs, sizeof words);
       for (int i = 0; i < kEpilogueColumns; ++i) {
         const float sum = ElementOf(z, at + i) + ElementOf(b, column + i);
         const float kept = words[i] >= loop.threshold ? sum * loop.scale : 0.0f;
