@@ -62,6 +62,18 @@ bool Tuning::AnyOpen() const {
   return false;
 }
 
+absl::StatusOr<std::vector<int>> Tuning::FromRank0(const std::vector<int>& mine) {
+  Packer out;
+  out.Int(static_cast<int64_t>(mine.size()));
+  for (int number : mine) out.Int(number);
+  ASSIGN_OR_RETURN(const std::string said, exchange_.Broadcast(out.bytes()));
+  Unpacker in(said);
+  std::vector<int> numbers;
+  for (int64_t left = in.Int(); left > 0; --left) numbers.push_back(static_cast<int>(in.Int()));
+  RETURN_IF_ERROR(in.Done());
+  return numbers;
+}
+
 absl::Status Tuning::Explore(Of which, double share) {
   while (true) {
     ASSIGN_OR_RETURN(const std::vector<int> batch, NextBatch(which == Of::kScouts ? Scouts() : Followers(), share));
@@ -70,24 +82,14 @@ absl::Status Tuning::Explore(Of which, double share) {
   }
 }
 
-/// Rank 0 decides: its clock, and its logarithms.
 absl::StatusOr<std::vector<int>> Tuning::NextBatch(const std::vector<int>& open, double share) {
   open_ = open.size();
   const bool spent = options_.seconds && options_.seconds() - options_.start_s > share * options_.budget_s;
   std::vector<int> chosen;
   if (stop_ == Stop::kNo && !(spent && race_.Fastest() >= 0)) chosen = forecast_.MostPromising(open, kBatch);
-  Packer mine;
-  mine.Int(static_cast<int64_t>(chosen.size()));
-  for (int v : chosen) mine.Int(v);
-  ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(mine.bytes()));
-  Unpacker in(all);
-  std::vector<int> batch;
-  for (int64_t left = in.Int(); left > 0; --left) batch.push_back(static_cast<int>(in.Int()));
-  RETURN_IF_ERROR(in.Done());
-  return batch;
+  return FromRank0(chosen);
 }
 
-/// Rank 0 decides: its clock.
 absl::Status Tuning::Thin(int rounds, double share) {
   std::vector<double> round_us;  // what one of each costs
   for (int v = 0; v < size(); ++v) {
@@ -100,11 +102,8 @@ absl::Status Tuning::Thin(int rounds, double share) {
     sum += round_us[keep] * std::max(rounds, 1);
     if (sum > left_us && static_cast<int>(keep) >= options_.race.finalists) break;
   }
-  ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(Packer().Int(static_cast<int64_t>(keep)).bytes()));
-  Unpacker in(all);
-  const auto most = static_cast<int>(in.Int());
-  RETURN_IF_ERROR(in.Done());
-  Prune(race_.KeepQuickest(most));
+  ASSIGN_OR_RETURN(const std::vector<int> most, FromRank0({static_cast<int>(keep)}));
+  Prune(race_.KeepQuickest(most[0]));
   return absl::OkStatus();
 }
 

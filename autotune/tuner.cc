@@ -107,8 +107,7 @@ Tuning::Stop Tuning::Asked() const {
 
 absl::StatusOr<bool> Tuning::GoOn() {
   if (stop_ != Stop::kNo) return false;
-  ASSIGN_OR_RETURN(const std::string asked, exchange_.Broadcast(std::string(1, static_cast<char>(Asked()))));
-  if (asked.size() != 1) return absl::DataLossError("tuner: a message between ranks is damaged");
+  ASSIGN_OR_RETURN(const std::vector<int> asked, FromRank0({static_cast<int>(Asked())}));
   stop_ = static_cast<Stop>(asked[0]);
   return stop_ == Stop::kNo;
 }
@@ -186,11 +185,9 @@ absl::StatusOr<std::optional<Failure>> Tuning::VerifyAtSize(int v) {
   return failure;
 }
 
-/// Rank 0 decides: its clock.
 absl::Status Tuning::DecideWhenToVerify() {
-  const bool long_ones = verify_s_ > kVerifyShare * options_.budget_s;
-  ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(long_ones ? "1" : "0"));
-  verifies_leaders_only_ = all == "1";
+  ASSIGN_OR_RETURN(const std::vector<int> is_long, FromRank0({verify_s_ > kVerifyShare * options_.budget_s}));
+  verifies_leaders_only_ = is_long[0] != 0;
   return absl::OkStatus();
 }
 

@@ -50,6 +50,9 @@ class Tuning {
   absl::StatusOr<std::vector<int>> NextBatch(const std::vector<int>& open, double share);
   bool AnyOpen() const;
 
+  /// Collective: what rank 0 says. Decisions that take its clock, or its logarithms.
+  absl::StatusOr<std::vector<int>> FromRank0(const std::vector<int>& mine);
+
   bool ShouldStop() const { return Asked() != Stop::kNo; }
   Stop Asked() const;
   /// Collective: whether to go on. Once the answer is no it stays no.

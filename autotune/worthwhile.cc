@@ -36,40 +36,39 @@ int SameAsFlat(const Shape& shape, int ranks) {
   return SlicingOf(shape, dim, ranks).slice_elements() == flat ? dim : -1;
 }
 
-/// The same schedule, in words, with the dimension that all flat slices are the same as; "" where there is none.
-std::string WithoutFlat(const Schedule& s, const std::vector<const TensorType*>& sliced, int ranks) {
+/// A schedule's words with the dimension that all flat slices are the same as; as they are where there is none.
+std::string WithoutFlat(const std::string& words, const std::vector<const TensorType*>& sliced, int ranks) {
   int dim = -1;
   for (const TensorType* type : sliced) {
     if (type->layout.dim != Layout::kFlat) continue;
     const int same = SameAsFlat(type->shape, ranks);
-    if (same < 0 || (dim >= 0 && same != dim)) return "";
+    if (same < 0 || (dim >= 0 && same != dim)) return words;
     dim = same;
   }
-  return dim < 0 ? "" : absl::StrReplaceAll(Describe(s), {{"[flat]", absl::StrCat("[", dim, "]")}});
+  return dim < 0 ? words : absl::StrReplaceAll(words, {{"[flat]", absl::StrCat("[", dim, "]")}});
 }
 
 }  // namespace
 
 std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ranks) {
   if (schedules.empty() || !schedules[0].graph.lists.empty()) return schedules;  // vectors of many sizes
-  std::set<std::string> words;
-  for (const Schedule& s : schedules) words.insert(Describe(s));
-  std::set<int> idle_anyway;
+  std::vector<std::string> words;
+  for (const Schedule& s : schedules) words.push_back(Describe(s));
+  const std::set<std::string> known(words.begin(), words.end());
+  std::set<int> idle_as_written;  // dimensions
   std::vector<Schedule> kept;
-  for (const Schedule& s : schedules) {
-    const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
+  for (size_t i = 0; i < schedules.size(); ++i) {
+    const absl::StatusOr<std::vector<TensorType>> types = InferTypes(schedules[i].graph);
     CC_CHECK(types.ok());
     const std::vector<const TensorType*> sliced = SlicedOf(*types);
-    const auto idles = [&](const TensorType* type) { return IdlesHalf(*type, ranks) && idle_anyway.count(type->layout.dim) == 0; };
-    if (s.trace.empty()) {  // the program as written, the first one
-      for (const TensorType* type : sliced) {
-        if (IdlesHalf(*type, ranks)) idle_anyway.insert(type->layout.dim);
-      }
+    bool idles = false;
+    for (const TensorType* type : sliced) {
+      if (!IdlesHalf(*type, ranks)) continue;
+      if (i == 0) idle_as_written.insert(type->layout.dim);
+      idles = idles || idle_as_written.count(type->layout.dim) == 0;
     }
-    if (std::any_of(sliced.begin(), sliced.end(), idles)) continue;
-    const std::string other = WithoutFlat(s, sliced, ranks);
-    if (!other.empty() && other != Describe(s) && words.count(other) > 0) continue;
-    kept.push_back(s);
+    const std::string other = WithoutFlat(words[i], sliced, ranks);
+    if (!idles && (other == words[i] || known.count(other) == 0)) kept.push_back(schedules[i]);
   }
   return kept;
 }
