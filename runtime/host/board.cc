@@ -104,8 +104,10 @@ absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
     return board.InVain(peer);
   };
   const WaitEnd end = WaitUntil(terms, [&] { return Reached(flag.load(std::memory_order_acquire), epoch); }, in_vain);
-  board.NoteWait(rank, -1);
-  if (end == WaitEnd::kReady) return absl::OkStatus();
+  if (end == WaitEnd::kReady) {
+    board.NoteWait(rank, -1);
+    return absl::OkStatus();
+  }
   const std::string where = absl::StrCat(what, " on rank ", rank, ": ");
   const absl::Status failure =
       end == WaitEnd::kInVain

@@ -29,7 +29,7 @@ class Board {
   std::atomic<unsigned>& arrivals(int rank);
 
   /// `rank` waits for `peer`, or, for -1, no more; said again and again, since one of its threads may say so of one peer while another waits
-  /// for the next.
+  /// for the next. Who has given up keeps its note: others, whose deadline is the same, may be looking for the one that all wait for.
   void NoteWait(int rank, int peer);
   int Awaited(int rank) const;  // what that was last; -1: nobody
   /// For whom `rank`, which waits for `peer`, waits in truth: `peer`, unless that waits for somebody, too, and so on; `peer` where that

@@ -36,8 +36,10 @@ bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int
   };
   const WaitEnd end = WaitUntil({.spins = 0, .timeout_ns = static_cast<int64_t>(control.timeout_ns)},
                                 [&] { return Reached(found(), expected); }, in_vain);
-  control.board->NoteWait(control.rank, -1);
-  if (end == WaitEnd::kReady) return true;
+  if (end == WaitEnd::kReady) {
+    control.board->NoteWait(control.rank, -1);
+    return true;
+  }
   Record(control, end, {.peer = peer, .step = step, .slot = slot, .expected = expected, .found = found()});
   return false;
 }
