@@ -103,52 +103,48 @@ CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
 
 // ---- Random words ---------------------------------------------------------------------------------------
 
-/// Philox4x32-10 (coconet/philox.h) of V counters: word `k` of each in w[k].
+/// Philox4x32-10 (coconet/philox.h) of V / 4 counters from `first` on: their words, in order. Lane 2k of the state holds words 0 of
+/// counter k, lane 2k + 1 words 2; products of 32-bit words have both halves in one lane.
 template <int V>
-struct PhiloxWords {
-  Pack<unsigned, V> w[4];
-};
-template <int V>
-CC_DEVICE PhiloxWords<V> Philox(Pack<unsigned, V> low, Pack<unsigned, V> high, unsigned stream0, unsigned stream1, unsigned key0,
-                                unsigned key1) {
-  PhiloxWords<V> c = {{low, high, Splat<V>(stream0), Splat<V>(stream1)}};
-  for (int round = 0; round < 10; ++round) {
-    const Pack<unsigned, V> a_high = MulHigh(c.w[0], 0xD2511F53u), a_low = c.w[0] * Splat<V>(0xD2511F53u);
-    const Pack<unsigned, V> b_high = MulHigh(c.w[2], 0xCD9E8D57u), b_low = c.w[2] * Splat<V>(0xCD9E8D57u);
-    c = {{Xor(Xor(b_high, c.w[1]), Splat<V>(key0)), b_low, Xor(Xor(a_high, c.w[3]), Splat<V>(key1)), a_low}};
-    key0 += 0x9E3779B9u;
-    key1 += 0xBB67AE85u;
+CC_DEVICE Pack<unsigned, V> PhiloxWords(u64 first, u64 stream, u64 seed) {
+  constexpr int kLanes = V / 2;
+  Pack<u64, kLanes> even, odd, factor, key, key_step, counter;  // words 0 and 2, 1 and 3
+  CC_UNROLL for (int i = 0; i < kLanes; i += 2) {
+    Put<u64, kLanes>(counter, i, i / 2), Put<u64, kLanes>(counter, i + 1, 0);
+    Put<u64, kLanes>(factor, i, 0xD2511F53u), Put<u64, kLanes>(factor, i + 1, 0xCD9E8D57u);
+    Put<u64, kLanes>(key, i, seed), Put<u64, kLanes>(key, i + 1, seed >> 32);
+    Put<u64, kLanes>(key_step, i, 0x9E3779B9u), Put<u64, kLanes>(key_step, i + 1, 0xBB67AE85u);
+    Put<u64, kLanes>(even, i, first), Put<u64, kLanes>(even, i + 1, stream);
   }
-  return c;
+  even = even + counter;
+  odd = HighWords(even);
+  for (int round = 0; round < 10; ++round) {
+    const Pack<u64, kLanes> products = SwapPairs(MulLowWords(even, factor));
+    even = Xor(Xor(HighWords(products), odd), key);
+    odd = products;
+    key = key + key_step;
+  }
+  return JoinWords(even, odd);
 }
 
-/// A word for each of V elements. `i`: index of the first one in the global tensor, a multiple of 4 unless there is one lane.
+/// A word for each of V elements. `i`: index of the first one in the global tensor, a multiple of min(V, 4).
 template <int V>
 CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
-  constexpr int kCounters = V >= 4 ? V / 4 : 1;
-  Pack<unsigned, kCounters> low, high;
-  const unsigned long long block = static_cast<unsigned long long>(i) / 4;
-  CC_UNROLL for (int k = 0; k < kCounters; ++k) {
-    Put<unsigned, kCounters>(low, k, unsigned(block + k));
-    Put<unsigned, kCounters>(high, k, unsigned((block + k) >> 32));
+  if constexpr (V < 4) {
+    const Pack<unsigned, 4> words = PhiloxWords<4>(u64(i) / 4, u64(stream), u64(seed));
+    Pack<unsigned, V> r;
+    CC_UNROLL for (int lane = 0; lane < V; ++lane) Put<unsigned, V>(r, lane, Get(words, int(u64(i) % 4) + lane));
+    return r;
+  } else {
+    return PhiloxWords<V>(u64(i) / 4, u64(stream), u64(seed));
   }
-  const PhiloxWords<kCounters> words =
-      Philox<kCounters>(low, high, unsigned(stream), unsigned(static_cast<unsigned long long>(stream) >> 32), unsigned(seed),
-                        unsigned(static_cast<unsigned long long>(seed) >> 32));
-  Pack<unsigned, V> r;
-  CC_UNROLL for (int lane = 0; lane < V; ++lane) Put<unsigned, V>(r, lane, Get(words.w[int((i + lane) % 4)], lane / 4));
-  return r;
 }
 
 /// x * scale where the element's word is at least `threshold`, else 0.
 template <int V, class T>
 CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsigned threshold, T scale) {
   const Pack<unsigned, V> words = RandomWords<V>(i, seed, stream);
-  Pack<T, V> r = x * Splat<V>(scale);
-  CC_UNROLL for (int lane = 0; lane < V; ++lane) {
-    if (Get(words, lane) < threshold) Put<T, V>(r, lane, T(0));
-  }
-  return r;
+  return Select(Less(words, Splat<V>(threshold)), Splat<V>(T(0)), x * Splat<V>(scale));
 }
 
 /// x rounded to bf16 by each element's word.

@@ -87,10 +87,24 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
+/// Lanes of 64 bits, each two words of 32.
+typedef unsigned long long u64;
+template <int V> CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) { Pack<u64, V> r; CC_LANES(a.d[i] ^ b.d[i]); }
+template <int V> CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i] & 0xffffffffull); }
+template <int V> CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i] >> 32); }
+/// The products of low words.
 template <int V>
-CC_DEVICE Pack<unsigned, V> Xor(Pack<unsigned, V> a, Pack<unsigned, V> b) { Pack<unsigned, V> r; CC_LANES(a.d[i] ^ b.d[i]); }
+CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) { return LowWords(a) * LowWords(b); }
+/// Lanes 2k and 2k + 1 changed for each other.
 template <int V>
-CC_DEVICE Pack<unsigned, V> MulHigh(Pack<unsigned, V> a, unsigned b) { Pack<unsigned, V> r; CC_LANES(__umulhi(a.d[i], b)); }
+CC_DEVICE Pack<u64, V> SwapPairs(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i ^ 1]); }
+/// The words of all lanes, whose low words are those of `low` and whose high words are the low ones of `high`.
+template <int V>
+CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {
+  Pack<unsigned, 2 * V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) r.d[2 * i] = unsigned(low.d[i]), r.d[2 * i + 1] = unsigned(high.d[i]);
+  return r;
+}
 
 template <class To, class From, int V>
 CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) { Pack<To, V> r; CC_LANES(static_cast<To>(x.d[i])); }

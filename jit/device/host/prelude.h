@@ -84,18 +84,46 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
+/// Lanes of 64 bits, each two words of 32.
+typedef unsigned long long u64;
+template <int V> CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) { return {a.d ^ b.d}; }
+template <int V> CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) { return {x.d & 0xffffffffull}; }
+template <int V> CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) { return {x.d >> 32}; }
+/// The products of low words.
 template <int V>
-CC_DEVICE Pack<unsigned, V> Xor(Pack<unsigned, V> a, Pack<unsigned, V> b) { return {a.d ^ b.d}; }
-/// The high halves of the products.
+CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) {
+#if defined(__SSE2__) && !defined(__clang__)  // g++ would multiply all 64 bits
+  using Words = typename VectorOf<int, 2 * V>::Type;
+  [[maybe_unused]] const Words x = __builtin_bit_cast(Words, a.d), y = __builtin_bit_cast(Words, b.d);
+  using R = Pack<u64, V>;
+#if defined(__AVX512F__)
+  typedef long long V8 __attribute__((vector_size(64)));
+  if constexpr (V == 8) return __builtin_bit_cast(R, __builtin_ia32_pmuludq512_mask(x, y, V8{}, 255));
+#endif
+#if defined(__AVX2__)
+  if constexpr (V == 4) return __builtin_bit_cast(R, __builtin_ia32_pmuludq256(x, y));
+#endif
+  if constexpr (V == 2) return __builtin_bit_cast(R, __builtin_ia32_pmuludq128(x, y));
+#endif
+  return LowWords(a) * LowWords(b);
+}
+/// Lanes 2k and 2k + 1 changed for each other.
 template <int V>
-CC_DEVICE Pack<unsigned, V> MulHigh(Pack<unsigned, V> a, unsigned b) {
-  if constexpr (V == 1) {
-    return {unsigned((static_cast<unsigned long long>(a.d) * b) >> 32)};
-  } else {
-    typedef unsigned long long Wide __attribute__((vector_size(8 * V)));
-    return {__builtin_convertvector((__builtin_convertvector(a.d, Wide) * static_cast<unsigned long long>(b)) >> 32,
-                                    typename VectorOf<unsigned, V>::Type)};
-  }
+CC_DEVICE Pack<u64, V> SwapPairs(Pack<u64, V> x) {
+#if defined(__clang__)
+  Pack<u64, V> r;
+  CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = x.d[i ^ 1];
+  return r;
+#else
+  typename VectorOf<u64, V>::Type other;
+  CC_UNROLL for (int i = 0; i < V; ++i) other[i] = i ^ 1;
+  return {__builtin_shuffle(x.d, other)};
+#endif
+}
+/// The words of all lanes, whose low words are those of `low` and whose high words are the low ones of `high`.
+template <int V>
+CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {
+  return {__builtin_bit_cast(typename VectorOf<unsigned, 2 * V>::Type, LowWords(low).d | (high.d << 32))};
 }
 
 /// Lane-wise conversion; f32 -> integer truncates.
