@@ -36,6 +36,7 @@ std::vector<ClusterCase> Cases() {
       {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 1, true},
       {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 2, false},
       {"pipeline", {.kind = ModelCase::Kind::kPipeline, .sizes = boundary}, 2, true},
+      {"pipeline", {.kind = ModelCase::Kind::kPipeline, .dtype = DType::kBF16, .sizes = boundary}, 2, true},
   };
   for (ClusterCase& c : cases) {
     c.what.budget_s = TuningBudget(/*usual=*/40, /*quick=*/5);
@@ -63,6 +64,7 @@ void SetRatios(const ClusterCase& c, Row& row) {
     bars = {{"ratio", Bar::Side::kAtLeast, 1.3}, {"hidden", Bar::Side::kAtLeast, 0.6}};
   } else {
     row.Set("vs_slices", row.Number("slices_us") / overlapped);
+    row.Set("vs_slices_at_most", row.Number("slices_us") / row.Number("communication_us"));
     bars = {{"ratio", Bar::Side::kAtLeast, 1.8}, {"vs_slices", Bar::Side::kAtLeast, 1.1}};
   }
   if (c.has_bars && !IsQuick()) row.SetBars(bars);
@@ -70,7 +72,7 @@ void SetRatios(const ClusterCase& c, Row& row) {
 
 absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
   for (const ClusterCase& c : Cases()) {
-    absl::FPrintF(stderr, "%s, %d ranks a node\n", c.name, c.ranks_per_node);
+    absl::FPrintF(stderr, "%s, %s, %d ranks a node\n", c.name, Name(c.what.dtype), c.ranks_per_node);
     Row row = NewModelRow(c.name, c.what, kNodes * c.ranks_per_node, absl::StrCat(kNodes, " nodes, ", c.ranks_per_node, " ranks each"));
     row.Set("link", absl::GetFlag(FLAGS_rate));
     const absl::StatusOr<std::vector<Finding>> found = RunWorker(OnCluster(c, scratch));
@@ -88,11 +90,13 @@ absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
 
 std::vector<Column> Columns() {
   return {{"case", [](const Row& row) { return absl::StrCat(TextOf(row, "case"), ", ", TextOf(row, "processes")); }},
+          {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
           {"overlapped", [](const Row& row) { return TimeText(row.Number("overlapped_us")); }},
           {"sequential", [](const Row& row) { return TimeText(row.Number("sequential_us")); }},
           {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
           {"slices", [](const Row& row) { return TimeText(row.Number("slices_us")); }},
           {"ratio", [](const Row& row) { return RatioOf(row, "vs_slices"); }},
+          {"at most", [](const Row& row) { return RatioOf(row, "vs_slices_at_most"); }},
           {"computation", [](const Row& row) { return TimeText(row.Number("computation_us")); }},
           {"communication", [](const Row& row) { return TimeText(row.Number("communication_us")); }},
           {"its cores", [](const Row& row) { return RatioOf(row, "communication_cores"); }},

@@ -201,6 +201,14 @@ absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
 
 // ---- The boundary of two stages -----------------------------------------------------------------------
 
+/// Of each rank its slice to the next stage, and nothing else: what no schedule of the boundary does without.
+absl::StatusOr<Graph> SlicesAlone(const ModelCase& c) {
+  Program program("slices");
+  program.Output("y", Send(program.Input("x", c.dtype, {"B", "S", "H"}, Layout::Sliced(1))));
+  ASSIGN_OR_RETURN(const Graph symbolic, program.graph());
+  return BindSizes(symbolic, c.sizes);
+}
+
 absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const Graph program, Workload("pipeline", c));
   const auto has = [](const Schedule& s, absl::string_view words) { return absl::StrContains(Describe(s), words); };
@@ -213,6 +221,8 @@ absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
       rank, c, "slices", program,
       [&](const Schedule& s) { return s.overlaps.empty() && absl::StartsWith(Describe(s), "RS[") && has(s, "; send["); }, field));
   RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
+  ASSIGN_OR_RETURN(const Graph slices, SlicesAlone(c));
+  RETURN_IF_ERROR(AddOurs(rank, c, "communication", slices, nullptr, field));
   return Measure(rank, c, field);
 }
 

@@ -103,25 +103,25 @@ CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
 
 // ---- Random words ---------------------------------------------------------------------------------------
 
-/// Philox4x32-10 (coconet/philox.h) of V / 4 counters from `first` on: their words, in order. Lane 2k of the state holds words 0 of
-/// counter k, lane 2k + 1 words 2; products of 32-bit words have both halves in one lane.
+/// Philox4x32-10 (coconet/philox.h) of V / 4 counters from `first` on: their words, in order. Lane 2k is of words 0 and 1 of counter k,
+/// lane 2k + 1 of words 2 and 3; what counts is in the low words of `even` and `odd`. A product of 32-bit words has both halves in one lane.
 template <int V>
 CC_DEVICE Pack<unsigned, V> PhiloxWords(u64 first, u64 stream, u64 seed) {
   constexpr int kLanes = V / 2;
-  Pack<u64, kLanes> even, odd, factor, key, key_step, counter;  // words 0 and 2, 1 and 3
-  CC_UNROLL for (int i = 0; i < kLanes; i += 2) {
-    Put<u64, kLanes>(counter, i, i / 2), Put<u64, kLanes>(counter, i + 1, 0);
-    Put<u64, kLanes>(factor, i, 0xD2511F53u), Put<u64, kLanes>(factor, i + 1, 0xCD9E8D57u);
-    Put<u64, kLanes>(key, i, seed), Put<u64, kLanes>(key, i + 1, seed >> 32);
-    Put<u64, kLanes>(key_step, i, 0x9E3779B9u), Put<u64, kLanes>(key_step, i + 1, 0xBB67AE85u);
-    Put<u64, kLanes>(even, i, first), Put<u64, kLanes>(even, i + 1, stream);
+  Pack<int, kLanes> is_first;
+  Pack<u64, kLanes> counter, factor, key_step;
+  CC_UNROLL for (int i = 0; i < kLanes; ++i) {
+    Put<int, kLanes>(is_first, i, i % 2 == 0);
+    Put<u64, kLanes>(counter, i, i / 2);
+    Put<u64, kLanes>(factor, i, i % 2 == 0 ? 0xD2511F53u : 0xCD9E8D57u);
+    Put<u64, kLanes>(key_step, i, i % 2 == 0 ? 0x9E3779B9u : 0xBB67AE85u);
   }
-  even = even + counter;
-  odd = HighWords(even);
+  Pack<u64, kLanes> even = Select(is_first, Splat<kLanes>(first) + counter, Splat<kLanes>(stream)), odd = HighWords(even);
+  Pack<u64, kLanes> key = Select(is_first, Splat<kLanes>(seed), Splat<kLanes>(seed >> 32));
   for (int round = 0; round < 10; ++round) {
-    const Pack<u64, kLanes> products = SwapPairs(MulLowWords(even, factor));
-    even = Xor(Xor(HighWords(products), odd), key);
-    odd = products;
+    const Pack<u64, kLanes> products = MulLowWords(even, factor);
+    even = Xor(Xor(PartnersWords<true>(products), odd), key);
+    odd = PartnersWords<false>(products);
     key = key + key_step;
   }
   return JoinWords(even, odd);
@@ -136,7 +136,10 @@ CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
     CC_UNROLL for (int lane = 0; lane < V; ++lane) Put<unsigned, V>(r, lane, Get(words, int(u64(i) % 4) + lane));
     return r;
   } else {
-    return PhiloxWords<V>(u64(i) / 4, u64(stream), u64(seed));
+    constexpr int kPart = V < kRegisterWords ? V : kRegisterWords;
+    struct Parts { Pack<unsigned, kPart> part[V / kPart]; } parts;
+    CC_UNROLL for (int k = 0; k < V / kPart; ++k) parts.part[k] = PhiloxWords<kPart>(u64(i) / 4 + k * kPart / 4, u64(stream), u64(seed));
+    return __builtin_bit_cast(Pack<unsigned, V>, parts);
   }
 }
 

@@ -87,7 +87,10 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
-/// Lanes of 64 bits, each two words of 32.
+/// Words of 32 bits that are best handled at once.
+constexpr int kRegisterWords = 4;
+
+/// Lanes of 64 bits, each two words.
 typedef unsigned long long u64;
 template <int V> CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) { Pack<u64, V> r; CC_LANES(a.d[i] ^ b.d[i]); }
 template <int V> CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i] & 0xffffffffull); }
@@ -95,9 +98,9 @@ template <int V> CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) { Pack<u64, V>
 /// The products of low words.
 template <int V>
 CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) { return LowWords(a) * LowWords(b); }
-/// Lanes 2k and 2k + 1 changed for each other.
-template <int V>
-CC_DEVICE Pack<u64, V> SwapPairs(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i ^ 1]); }
+/// The low word of lane i: the high, or low, word of lane i ^ 1. The high words are any.
+template <bool kHigh, int V>
+CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(kHigh ? x.d[i ^ 1] >> 32 : x.d[i ^ 1]); }
 /// The words of all lanes, whose low words are those of `low` and whose high words are the low ones of `high`.
 template <int V>
 CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {

@@ -84,7 +84,16 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
-/// Lanes of 64 bits, each two words of 32.
+/// Words of 32 bits in a register; g++ takes operations on longer vectors apart, some into single lanes.
+#if defined(__AVX512F__)
+constexpr int kRegisterWords = 16;
+#elif defined(__AVX2__)
+constexpr int kRegisterWords = 8;
+#else
+constexpr int kRegisterWords = 4;
+#endif
+
+/// Lanes of 64 bits, each two words.
 typedef unsigned long long u64;
 template <int V> CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) { return {a.d ^ b.d}; }
 template <int V> CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) { return {x.d & 0xffffffffull}; }
@@ -107,17 +116,18 @@ CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) {
 #endif
   return LowWords(a) * LowWords(b);
 }
-/// Lanes 2k and 2k + 1 changed for each other.
-template <int V>
-CC_DEVICE Pack<u64, V> SwapPairs(Pack<u64, V> x) {
+/// The low word of lane i: the high, or low, word of lane i ^ 1. The high words are any.
+template <bool kHigh, int V>
+CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) {
 #if defined(__clang__)
   Pack<u64, V> r;
-  CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = x.d[i ^ 1];
+  CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = kHigh ? x.d[i ^ 1] >> 32 : x.d[i ^ 1];
   return r;
-#else
-  typename VectorOf<u64, V>::Type other;
-  CC_UNROLL for (int i = 0; i < V; ++i) other[i] = i ^ 1;
-  return {__builtin_shuffle(x.d, other)};
+#else  // of words, which stay within 16 bytes, not of lanes
+  using Words = typename VectorOf<unsigned, 2 * V>::Type;
+  Words from;
+  CC_UNROLL for (int i = 0; i < 2 * V; ++i) from[i] = 2 * ((i / 2) ^ 1) + kHigh;
+  return {__builtin_bit_cast(typename VectorOf<u64, V>::Type, __builtin_shuffle(__builtin_bit_cast(Words, x.d), from))};
 #endif
 }
 /// The words of all lanes, whose low words are those of `low` and whose high words are the low ones of `high`.
@@ -137,11 +147,27 @@ template <int Bytes> struct IntOf;
 template <> struct IntOf<4> { using Type = int; };
 template <> struct IntOf<8> { using Type = long long; };
 
+template <class T, int V>
+struct Halves {
+  Pack<T, V / 2> half[2];
+};
+/// Of what g++ would take apart into lanes.
+template <class T, int V>
+constexpr bool kByHalves = V > 1 && int(sizeof(T)) * V > 4 * kRegisterWords;
+
 #define CC_COMPARE(Name, op)                                                                      \
   template <class T, int V>                                                                       \
   CC_DEVICE Pack<int, V> Name(Pack<T, V> a, Pack<T, V> b) {                                       \
-    if constexpr (V == 1) return {a.d op b.d ? 1 : 0};                                            \
-    else return {__builtin_convertvector(-(a.d op b.d), typename VectorOf<int, V>::Type)};        \
+    if constexpr (kByHalves<T, V>) {                                                              \
+      using H = Halves<T, V>;                                                                     \
+      const H x = __builtin_bit_cast(H, a), y = __builtin_bit_cast(H, b);                         \
+      const Halves<int, V> r = {Name(x.half[0], y.half[0]), Name(x.half[1], y.half[1])};          \
+      return __builtin_bit_cast(Pack<int, V>, r);                                                 \
+    } else if constexpr (V == 1) {                                                                \
+      return {a.d op b.d ? 1 : 0};                                                                \
+    } else {                                                                                      \
+      return {__builtin_convertvector(-(a.d op b.d), typename VectorOf<int, V>::Type)};           \
+    }                                                                                             \
   }
 CC_COMPARE(Less, <)
 CC_COMPARE(LessEqual, <=)
@@ -153,7 +179,13 @@ CC_COMPARE(NotEqualTo, !=)
 
 template <class T, int V>
 CC_DEVICE Pack<T, V> Select(Pack<int, V> condition, Pack<T, V> a, Pack<T, V> b) {
-  if constexpr (V == 1) {
+  if constexpr (kByHalves<T, V>) {
+    using H = Halves<T, V>;
+    const auto c = __builtin_bit_cast(Halves<int, V>, condition);
+    const H x = __builtin_bit_cast(H, a), y = __builtin_bit_cast(H, b);
+    const H r = {Select(c.half[0], x.half[0], y.half[0]), Select(c.half[1], x.half[1], y.half[1])};
+    return __builtin_bit_cast(Pack<T, V>, r);
+  } else if constexpr (V == 1) {
     return {condition.d != 0 ? a.d : b.d};
   } else {
     using Mask = typename VectorOf<typename IntOf<sizeof(T)>::Type, V>::Type;
