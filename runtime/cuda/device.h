@@ -1,0 +1,62 @@
+#ifndef COCONET_RUNTIME_CUDA_DEVICE_H_
+#define COCONET_RUNTIME_CUDA_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda/driver_api.h"
+
+namespace coconet {
+
+/// What a GPU is, and what of it decides which kernels run there.
+struct DeviceFacts {
+  std::string name;
+  std::string uuid;  // hexadecimal
+  int major = 0, minor = 0;
+  int multiprocessors = 0;
+  int threads_per_multiprocessor = 0;
+  int shared_bytes_per_multiprocessor = 0;
+  int64_t memory_bytes = 0;
+  int64_t l2_bytes = 0;
+  bool multicast = false;  // multimem instructions on memory of several GPUs
+
+  /// What NVRTC compiles for it: "sm_90a", the whole of that architecture, where there is such a form.
+  std::string arch() const;
+};
+
+/// A GPU that this process uses, by its primary context, which others in the process may use too. Thread-safe.
+class Device {
+ public:
+  /// Unavailable, with what to do, where there is no such GPU.
+  static absl::StatusOr<std::shared_ptr<Device>> Open(const DriverApi& driver, int ordinal);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const DriverApi& driver() const { return driver_; }
+  const DeviceFacts& facts() const { return facts_; }
+  int ordinal() const { return ordinal_; }
+
+  /// The calling thread's calls are of this device from now on.
+  absl::Status Use() const;
+  /// Bytes that are free, of all processes that use the GPU.
+  absl::StatusOr<int64_t> FreeBytes() const;
+  /// Whether kernels on this device reach memory of the other one; switches that on. Unimplemented where they cannot.
+  absl::Status Reach(const Device& other) const;
+
+ private:
+  Device(const DriverApi& driver, int ordinal, CUdevice device, CUcontext context, DeviceFacts facts)
+      : driver_(driver), ordinal_(ordinal), device_(device), context_(context), facts_(std::move(facts)) {}
+
+  const DriverApi& driver_;
+  const int ordinal_;
+  const CUdevice device_;
+  const CUcontext context_;
+  const DeviceFacts facts_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_DEVICE_H_
