@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/arguments.h"
 #include "runtime/host/gemm_problem.h"
 #include "runtime/host/lanes.h"
 
@@ -159,12 +160,6 @@ absl::Status CheckShape(const Plan& plan, const Mesh& mesh) {
              ShapeText(plan.ranks, plan.nodes, plan.stages));
 }
 
-bool Waits(const KernelStep& step) {
-  return absl::c_any_of(step.args, [](const Arg& arg) { return arg.kind == Arg::Kind::kControl; });
-}
-
-Word ToWord(const void* address) { return reinterpret_cast<Word>(address); }
-
 /// Addresses of the plan's buffers, wherever they are.
 struct Addresses {
   const Executor::Parts& parts;
@@ -177,38 +172,7 @@ struct Addresses {
     const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
     return static_cast<char*>(memory.peer(rank)) + layout.offsets[buffer];
   }
-  /// `table`: of the step.
-  void Append(const Arg& arg, const Word* table, std::vector<Word>& words) const {
-    switch (arg.kind) {
-      case Arg::Kind::kPeers:
-        for (int i = 0; i < parts.node.size; ++i) words.push_back(ToWord(Of(arg.buffer, parts.node.Rank(i))));
-        return;
-      case Arg::Kind::kBeside:
-        for (int beside : {parts.rank - parts.plan.ranks, parts.rank + parts.plan.ranks}) {
-          const bool exists = beside >= 0 && beside < parts.plan.ranks * parts.plan.stages;
-          words.push_back(exists ? ToWord(Of(arg.buffer, beside)) : 0);
-        }
-        return;
-      case Arg::Kind::kOwn: words.push_back(ToWord(Of(arg.buffer, parts.rank))); return;
-      case Arg::Kind::kInt: words.push_back(static_cast<Word>(arg.value)); return;
-      case Arg::Kind::kRank: words.push_back(static_cast<Word>(parts.rank % parts.plan.ranks)); return;
-      case Arg::Kind::kNodeRank: words.push_back(static_cast<Word>(parts.node.Index(parts.rank))); return;
-      case Arg::Kind::kControl:
-        words.push_back(ToWord(static_cast<Control*>(static_cast<HostControl*>(parts.shared->own()))));
-        return;
-      case Arg::Kind::kTable: words.push_back(ToWord(table)); return;
-    }
-  }
 };
-
-/// How many words the arguments, or a row of the table, take.
-size_t WordsOf(const std::vector<Arg>& args, int node_size) {
-  size_t words = 0;
-  for (const Arg& arg : args) {
-    words += arg.kind == Arg::Kind::kPeers ? static_cast<size_t>(node_size) : arg.kind == Arg::Kind::kBeside ? Beside::kCount : 1;
-  }
-  return words;
-}
 
 /// Looks up what each step needs.
 struct CallMaker {
@@ -272,6 +236,11 @@ SyncLayout LayoutOf(const Plan& plan) {
 absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout,
                      Executor::Parts& parts) {
   const Addresses addresses{parts, buffers, layout};
+  const ArgumentSource source{.plan = parts.plan,
+                              .rank = parts.rank,
+                              .node = parts.node,
+                              .address = [&](int buffer, int rank) { return addresses.Of(buffer, rank); },
+                              .control = static_cast<Control*>(static_cast<HostControl*>(parts.shared->own()))};
   size_t words = 0;
   for (const Step& step : parts.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
@@ -286,10 +255,8 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, co
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (kernel == nullptr) continue;
     const Word* table = parts.params.data() + begins.back() + WordsOf(kernel->args, parts.node.size);
-    for (const Arg& arg : kernel->args) addresses.Append(arg, table, parts.params);
-    for (const std::vector<Arg>& tensor : kernel->tensors) {
-      for (const Arg& arg : tensor) addresses.Append(arg, nullptr, parts.params);
-    }
+    AppendWords(source, kernel->args, table, parts.params);
+    for (const std::vector<Arg>& tensor : kernel->tensors) AppendWords(source, tensor, nullptr, parts.params);
   }
   CC_CHECK(parts.params.size() == words);
   const CallMaker maker{module, addresses, parts};
