@@ -39,6 +39,11 @@ struct Control {
   /// with `failure` filled in. `peer`: its number in the node, or Beside.
   bool (*wait)(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot);
   WaitFailure failure;
+  /// GPUs only: the word that tells a rank's kernels to give up, where its host and its device reach it, in place of `abort`. A wait that fails sets it to
+  /// `self`; `failure` is of one of those that end so.
+  unsigned* stop;
+  unsigned self;     // 1 + this rank's number in the world
+  unsigned claimed;  // some thread writes `failure`
 };
 
 /// The number, behind those of a node's `ranks`, of the rank at this one's place of the stage before, and of the one after; and what

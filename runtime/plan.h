@@ -55,7 +55,7 @@ struct Arg {
 /// caller's thread; lane 1 is for communication, a thread of its own that sleeps while there is nothing to do.
 inline constexpr int kLanes = 2;
 
-/// Launches kernel `symbol` with `blocks` blocks; on the host a block is one thread, block 0 its lane's.
+/// Launches kernel `symbol` with `blocks` blocks of `threads` threads; on the host a block is one thread, block 0 its lane's.
 /// All blocks of a step that waits for peers are resident at once.
 struct KernelStep {
   std::string symbol;
@@ -66,6 +66,7 @@ struct KernelStep {
   std::vector<int> after = {};
   /// A row of words a tensor, all of one length, one after the other in memory: what a kernel over many tensors is told of each.
   std::vector<std::vector<Arg>> tensors = {};
+  int threads = 1;
   bool operator==(const KernelStep&) const = default;
 };
 

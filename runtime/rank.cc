@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -17,6 +20,17 @@ std::string Encode(const absl::Status& status) {
 absl::Status Decode(const std::string& bytes) {
   if (bytes.empty()) return absl::OkStatus();
   return absl::Status(static_cast<absl::StatusCode>(bytes[0]), absl::string_view(bytes).substr(1));
+}
+
+/// The first line in which two texts differ, of each.
+std::pair<std::string, std::string> FirstDifference(absl::string_view a, absl::string_view b) {
+  const std::vector<std::string> lines_a = absl::StrSplit(a, '\n'), lines_b = absl::StrSplit(b, '\n');
+  for (size_t i = 0; i < std::max(lines_a.size(), lines_b.size()); ++i) {
+    const std::string line_a = i < lines_a.size() ? lines_a[i] : "nothing";
+    const std::string line_b = i < lines_b.size() ? lines_b[i] : "nothing";
+    if (line_a != line_b) return {line_a, line_b};
+  }
+  return {};
 }
 
 }  // namespace
@@ -46,6 +60,17 @@ absl::Status Exchange::Agree(const absl::Status& mine) {
   ASSIGN_OR_RETURN(const std::vector<std::string> all, AllGather(Encode(mine)));
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (!all[rank].empty()) return WithContext(Decode(all[rank]), absl::StrCat("rank ", rank));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Exchange::CheckSame(absl::string_view what, const std::string& mine) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, AllGather(mine));
+  for (size_t peer = 1; peer < all.size(); ++peer) {
+    if (all[peer] == all[0]) continue;
+    const auto [zero, other] = FirstDifference(all[0], all[peer]);
+    return absl::InvalidArgumentError(absl::StrCat(what, ": the ranks ask for different things: rank 0 \"", zero,
+                                                   "\", rank ", peer, " \"", other, "\""));
   }
   return absl::OkStatus();
 }

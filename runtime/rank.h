@@ -33,6 +33,8 @@ class Exchange {
   absl::StatusOr<double> Max(double mine);
   /// Collective. OK when all are; else on all ranks the first failing rank's status, prefixed "rank N: ".
   absl::Status Agree(const absl::Status& mine);
+  /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line that differs.
+  absl::Status CheckSame(absl::string_view what, const std::string& mine);
 };
 
 /// Data plane, tier 1: library collectives between the ranks of a group (CollectiveStep says what they do), on host or

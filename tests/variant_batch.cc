@@ -8,7 +8,6 @@
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
 #include "jit/compiler.h"
-#include "runtime/world.h"
 
 namespace coconet {
 namespace {
@@ -39,7 +38,7 @@ std::string VariantBatch::Run(uint64_t seed, int steps) {
 std::string VariantBatch::RunOn(const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps) {
   std::string failures;  // written by rank 0
   std::vector<Tally> tallies(target.world());
-  const absl::Status world = RunWorld({.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes()}, [&](Rank& rank) -> absl::Status {
+  const absl::Status world = run_world_({.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes()}, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
     int failed = 0;
     for (const Variant& variant : variants_[target]) {

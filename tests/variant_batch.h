@@ -2,19 +2,25 @@
 #define COCONET_TESTS_VARIANT_BATCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/world.h"
 #include "tests/differential_body.h"
 #include "tests/kernel_set.h"
 
 namespace coconet {
 
-/// Many variants on worlds of threads, with their kernels compiled together.
+/// Many variants on worlds of threads, with their kernels, of the host dialect, compiled together.
 class VariantBatch {
  public:
+  using RunsWorld = std::function<absl::Status(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body)>;
+  explicit VariantBatch(RunsWorld run_world = RunWorld) : run_world_(std::move(run_world)) {}
+
   /// The variant of one schedule and config, or of none when the config is not legal for it. Fails when lowering does.
   absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config, const Target& target);
 
@@ -28,6 +34,7 @@ class VariantBatch {
  private:
   std::string RunOn(const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps);
 
+  RunsWorld run_world_;
   KernelSet kernels_;
   std::map<Target, std::vector<Variant>> variants_;  // by world
   Tally tally_;

@@ -218,9 +218,14 @@ absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const
   return CheckLanes(plan);
 }
 
-SyncLayout LayoutOf(const Plan& plan) {
+OperandElements ElementsOf(const Plan& plan, const CollectiveStep& step) {
+  const Blocks blocks = BlocksOf(step.kind, SizeOf(plan, step.group));
+  return {.in = (blocks.in - 1) * step.Stride() + step.count, .out = (blocks.out - 1) * step.Stride() + step.count};
+}
+
+SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes) {
   SyncLayout layout;
-  Advance(layout.shared_bytes, sizeof(HostControl));
+  Advance(layout.shared_bytes, control_bytes);
   for (const Buffer& b : plan.buffers) {
     const bool sync = b.role == BufferRole::kSync;
     layout.offsets.push_back(

@@ -18,17 +18,10 @@ void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
   __atomic_compare_exchange_n(&control.abort, &running, 1 + control.rank, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/// The world rank of what kernels call `peer`.
-int WorldRank(const HostControl& control, int peer) {
-  if (peer < control.node.size) return control.node.Rank(peer);
-  const bool after = peer == Beside::Number(control.node.size, true);
-  return control.rank + (after ? control.stage_size : -control.stage_size);
-}
-
 /// Control::wait. The caller has done the policy's spins, if any.
 bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int kernels_peer, int step, int slot) {
   HostControl& control = static_cast<HostControl&>(*kernels);
-  const int peer = WorldRank(control, kernels_peer);
+  const int peer = WorldRank(control.node, control.rank, control.stage_size, kernels_peer);
   const auto found = [&] { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); };
   const auto in_vain = [&] {
     control.board->NoteWait(control.rank, peer);
@@ -76,6 +69,11 @@ void Open(HostControl& control, int rank, const Members& node, int stage_size, B
   control.node = node;
   control.stage_size = stage_size;
   control.board = &board;
+}
+
+int WorldRank(const Members& node, int rank, int stage_size, int peer) {
+  if (peer < node.size) return node.Rank(peer);
+  return rank + (peer == Beside::Number(node.size, true) ? stage_size : -stage_size);
 }
 
 void GiveUp(HostControl& control, int step) {

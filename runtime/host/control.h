@@ -34,6 +34,9 @@ void GiveUp(HostControl& control, int step);
 /// Why `control`'s rank gave up: DeadlineExceeded, or Aborted. Requires that it did.
 absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board, const Plan& plan);
 
+/// The world rank of what kernels of `rank` call `peer`: a number in its node, or beside, `stage_size` ranks away.
+int WorldRank(const Members& node, int rank, int stage_size, int peer);
+
 /// `step 2 "fuse(RS, C, AG)" on rank 1`
 std::string StepName(const Plan& plan, int step, int rank);
 

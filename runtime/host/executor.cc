@@ -2,28 +2,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/host/library_call.h"
 
 namespace coconet {
-namespace {
-
-absl::Status Communicate(const CollectiveCall& call) {
-  const CollectiveStep& s = call.step;
-  Communicator& library = *call.library;
-  switch (s.kind) {
-    case CollectiveStep::Kind::kAllReduce: return library.AllReduce(call.in, call.out, s.count, s.dtype, s.reduce);
-    case CollectiveStep::Kind::kReduceScatter:
-      return library.ReduceScatter(call.in, call.out, s.count, s.dtype, s.reduce, s.Stride());
-    case CollectiveStep::Kind::kAllGather: return library.AllGather(call.in, call.out, s.count, s.dtype, s.Stride());
-    case CollectiveStep::Kind::kBroadcast: return library.Broadcast(call.in, call.out, s.count, s.dtype, s.root);
-    case CollectiveStep::Kind::kReduce: return library.Reduce(call.in, call.out, s.count, s.dtype, s.reduce, s.root);
-    case CollectiveStep::Kind::kAllToAll: return library.AllToAll(call.in, call.out, s.count, s.dtype);
-    case CollectiveStep::Kind::kSend: return library.Send(call.in, call.out, s.count, s.dtype, s.shift);
-  }
-  CC_CHECK(false);
-}
-
-}  // namespace
-
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
   Open(*control_, parts_.rank, parts_.node, parts_.plan.ranks, *parts_.board, parts_.kernel_terms, parts_.near.data());
 }
@@ -51,7 +32,7 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
 }
 
 absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
-  const absl::Status status = Communicate(call);
+  const absl::Status status = Communicate(*call.library, call.step, call.in, call.out);
   return status.ok() ? status : WithContext(status, StepName(parts_.plan, step, parts_.rank));
 }
 

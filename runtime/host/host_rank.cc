@@ -5,7 +5,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "runtime/host/bind.h"
 #include "runtime/host/budget.h"
@@ -14,17 +13,6 @@
 
 namespace coconet {
 namespace {
-
-/// The first line in which two texts differ, of each.
-std::pair<std::string, std::string> FirstDifference(absl::string_view a, absl::string_view b) {
-  const std::vector<std::string> lines_a = absl::StrSplit(a, '\n'), lines_b = absl::StrSplit(b, '\n');
-  for (size_t i = 0; i < std::max(lines_a.size(), lines_b.size()); ++i) {
-    const std::string line_a = i < lines_a.size() ? lines_a[i] : "nothing";
-    const std::string line_b = i < lines_b.size() ? lines_b[i] : "nothing";
-    if (line_a != line_b) return {line_a, line_b};
-  }
-  return {};
-}
 
 /// Threads that a step keeps busy.
 int BlocksOf(const Step& step) {
@@ -91,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateLocal(int64_t bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateSymmetric(int64_t bytes) {
-  RETURN_IF_ERROR(CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
+  RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
   RETURN_IF_ERROR(exchange().Agree(CheckFits(parts_.machine_ranks, bytes)));
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> regions, parts_.sharing->Share(bytes));
@@ -104,8 +92,8 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
                                                           absl::Span<Memory* const> buffers, double timeout_s) {
   RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, mesh())));
   RETURN_IF_ERROR(exchange().Agree(CheckLibraryLanes(plan)));
-  RETURN_IF_ERROR(CheckSame("Bind", Print(plan)));
-  const SyncLayout layout = LayoutOf(plan);
+  RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
+  const SyncLayout layout = LayoutOf(plan, sizeof(HostControl));
   Executor::Parts parts = PartsFor(plan, timeout_s > 0 ? timeout_s : parts_.timeout_s);
   absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(layout.local_bytes);
   RETURN_IF_ERROR(exchange().Agree(local.status()));
@@ -166,17 +154,6 @@ std::vector<unsigned char> HostRank::Near(int blocks) const {
     near.push_back(beside >= 0 && beside < parts_.machine_ranks && sharing[beside] != 0);
   }
   return near;
-}
-
-absl::Status HostRank::CheckSame(absl::string_view what, const std::string& mine) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange().AllGather(mine));
-  for (size_t peer = 1; peer < all.size(); ++peer) {
-    if (all[peer] == all[0]) continue;
-    const auto [zero, other] = FirstDifference(all[0], all[peer]);
-    return absl::InvalidArgumentError(absl::StrCat(what, ": the ranks ask for different things: rank 0 \"", zero,
-                                                   "\", rank ", peer, " \"", other, "\""));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace coconet

@@ -59,8 +59,6 @@ class HostRank final : public Rank {
   absl::StatusOr<std::unique_ptr<Memory>> AllocateSymmetric(int64_t bytes);
   /// By rank of this node, and beside: whether it shares a core with this rank, where each has so many blocks.
   std::vector<unsigned char> Near(int blocks) const;
-  /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line that differs.
-  absl::Status CheckSame(absl::string_view what, const std::string& mine);
   /// OK when the library may be called from the plan's lanes.
   absl::Status CheckLibraryLanes(const Plan& plan) const;
   /// What the plan runs on: terms of waiting, teams, libraries.

@@ -5,7 +5,6 @@
 
 #include "coconet/base/status.h"
 #include "runtime/host/cpu.h"
-#include "runtime/host/host_rank.h"
 #include "runtime/host/thread_communicator.h"
 #include "runtime/host/thread_exchange.h"
 
@@ -17,12 +16,7 @@ struct ThreadWorld {
   ThreadWorld(const Mesh& mesh, double timeout_s, std::shared_ptr<Region> board_memory)
       : mesh(mesh),
         cores(AllowedCores()),
-        topology{.device = CpuName(),
-                 .library = "thread",
-                 .nodes = mesh.stages * mesh.nodes,
-                 .ranks_per_node = mesh.ranks,
-                 .cores = static_cast<int>(cores.size())},
-        terms(TermsFor(mesh.size(), topology.cores, timeout_s)),
+        terms(TermsFor(mesh.size(), static_cast<int>(cores.size()), timeout_s)),
         timeout_s(timeout_s),
         board_memory(std::move(board_memory)),
         board(this->board_memory->base(), mesh.size()),
@@ -34,7 +28,6 @@ struct ThreadWorld {
 
   Mesh mesh;
   std::vector<int> cores;
-  Topology topology;
   WaitTerms terms;
   double timeout_s;
   std::shared_ptr<Region> board_memory;
@@ -43,32 +36,52 @@ struct ThreadWorld {
   std::array<std::array<std::shared_ptr<Desks>, kGroups>, kLanes> desks;  // by lane and group
 };
 
-absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const std::function<absl::Status(Rank&)>& body) {
-  if (pin) RunOn({world.cores[rank % world.cores.size()]});
-  Board board = world.board;
-  auto exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, board, world.terms);
-  auto sharing = std::make_unique<ThreadSharing>(*exchange, SharingMemory(world.mesh, rank));
-  std::array<Libraries, kLanes> libraries;
+ThreadPlace PlaceOf(const ThreadWorld& world, int rank, bool pin) {
+  ThreadPlace place{.rank = rank,
+                    .mesh = world.mesh,
+                    .cores = world.cores,
+                    .pin = pin,
+                    .terms = world.terms,
+                    .timeout_s = world.timeout_s,
+                    .board = world.board,
+                    .exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, world.board, world.terms),
+                    .libraries = {}};
   for (int lane = 0; lane < kLanes; ++lane) {
     for (Group group : kAllGroups) {
       const auto i = static_cast<size_t>(group);
-      libraries[lane][i] =
-          std::make_shared<ThreadCommunicator>(world.mesh, group, rank, world.desks[lane][i], board, world.terms);
+      place.libraries[lane][i] =
+          std::make_shared<ThreadCommunicator>(world.mesh, group, rank, world.desks[lane][i], world.board, world.terms);
     }
   }
-  HostRank endpoint({.rank = rank,
-                     .mesh = world.mesh,
-                     .machine_rank = rank,
-                     .machine_ranks = world.mesh.size(),
-                     .topology = world.topology,
-                     .cores = world.cores,
-                     .pin = pin,
-                     .timeout_s = world.timeout_s,
-                     .exchange = std::move(exchange),
-                     .libraries = std::move(libraries),
-                     .sharing = std::move(sharing),
-                     .board = board});
-  const absl::Status status = body(endpoint);
+  return place;
+}
+
+absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(ThreadPlace place) {
+  const Topology topology{.device = CpuName(),
+                          .library = "thread",
+                          .nodes = place.mesh.stages * place.mesh.nodes,
+                          .ranks_per_node = place.mesh.ranks,
+                          .cores = static_cast<int>(place.cores.size())};
+  auto sharing = std::make_unique<ThreadSharing>(*place.exchange, SharingMemory(place.mesh, place.rank));
+  return std::make_unique<HostRank>(HostRank::Parts{.rank = place.rank,
+                                                    .mesh = place.mesh,
+                                                    .machine_rank = place.rank,
+                                                    .machine_ranks = place.mesh.size(),
+                                                    .topology = topology,
+                                                    .cores = place.cores,
+                                                    .pin = place.pin,
+                                                    .timeout_s = place.timeout_s,
+                                                    .exchange = std::move(place.exchange),
+                                                    .libraries = std::move(place.libraries),
+                                                    .sharing = std::move(sharing),
+                                                    .board = place.board});
+}
+
+absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const MakeRank& make, const std::function<absl::Status(Rank&)>& body) {
+  if (pin) RunOn({world.cores[rank % world.cores.size()]});
+  Board board = world.board;
+  absl::StatusOr<std::unique_ptr<Rank>> endpoint = make(PlaceOf(world, rank, pin));
+  const absl::Status status = endpoint.ok() ? body(**endpoint) : endpoint.status();
   if (status.ok()) {
     board.Finish(rank);
   } else {
@@ -92,13 +105,18 @@ absl::Status FirstError(const std::vector<absl::Status>& statuses) {
 
 absl::Status RunThreadWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
                             const std::function<absl::Status(Rank&)>& body) {
+  return RunOnThreads(ranks, shape, timeout_s, pin, MakeHostRank, body);
+}
+
+absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
+                          const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(shape, std::vector<int>(ranks, 0)));
   ASSIGN_OR_RETURN(std::shared_ptr<Region> board_memory, Region::Map(Board::Bytes(ranks), -1));
   const ThreadWorld world(mesh, timeout_s, std::move(board_memory));
   std::vector<absl::Status> statuses(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] { statuses[rank] = RunRank(world, rank, pin, body); });
+    threads.emplace_back([&, rank] { statuses[rank] = RunRank(world, rank, pin, make, body); });
   }
   for (std::thread& thread : threads) thread.join();
   return FirstError(statuses);

@@ -241,7 +241,8 @@ CC_DEVICE unsigned long long NowNs() {
 
 CC_DEVICE constexpr bool SharesCore(const Control*, int) { return false; }  // resident blocks all run
 
-/// Waits until *flag has reached `epoch`. False after the deadline or an abort, with control->failure filled in.
+/// Waits until *flag has reached `epoch`. False after the deadline, or when the rank was told to stop; control->failure is then filled in when the
+/// kernel has ended.
 CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step, int slot) {
   unsigned found = LoadAcquire(flag);
   if (static_cast<int>(found - epoch) >= 0) return true;
@@ -249,13 +250,11 @@ CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, 
   for (unsigned n = 1;; ++n) {
     found = LoadAcquire(flag);
     if (static_cast<int>(found - epoch) >= 0) return true;
-    if (n % 256 != 0) continue;  // the clock and the abort word are far away
-    const bool aborted = LoadAcquire(&control->abort) != 0;
-    if (!aborted && NowNs() - start < control->timeout_ns) continue;
-    if (!aborted) {
-      control->failure = WaitFailure{peer, step, slot, epoch, found};
-      StoreRelease(&control->abort, 1);
-    }
+    if (n % 256 != 0) continue;  // the clock and the host's memory are far away
+    const bool stopped = LoadAcquire(control->stop) != 0;
+    if (!stopped && NowNs() - start < control->timeout_ns) continue;
+    if (atomicExch(&control->claimed, 1u) == 0) control->failure = WaitFailure{peer, step, slot, epoch, found};
+    if (!stopped) StoreRelease(control->stop, control->self);
     return false;
   }
 }

@@ -1,0 +1,68 @@
+#include "runtime/cuda/allocation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+std::vector<void*> AddressesOf(const std::vector<std::shared_ptr<Allocation>>& allocations) {
+  std::vector<void*> addresses;
+  for (const std::shared_ptr<Allocation>& of : allocations) addresses.push_back(of == nullptr ? nullptr : of->address());
+  return addresses;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Make(std::shared_ptr<Device> device, int64_t bytes) {
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
+  RETURN_IF_ERROR(device->Use());
+  const DriverApi& driver = device->driver();
+  const size_t size = std::max<size_t>(static_cast<size_t>(bytes), 1);
+  CUdeviceptr address = 0;
+  const absl::Status made = ToStatus(driver, driver.MemAlloc(&address, size), "cuMemAlloc");
+  if (!made.ok()) return absl::Status(made.code(), absl::StrCat("GPU ", device->ordinal(), ": ", bytes >> 20, " MiB: ", made.message()));
+  std::shared_ptr<Allocation> allocation(new Allocation(std::move(device), address));
+  RETURN_IF_CU(driver, MemsetD8Async, address, 0, size, nullptr);
+  RETURN_IF_CU(driver, StreamSynchronize, nullptr);
+  return allocation;
+}
+
+Allocation::~Allocation() {
+  if (device_->Use().ok()) device_->driver().MemFree(address_);
+}
+
+absl::StatusOr<std::shared_ptr<PinnedWord>> PinnedWord::Make(std::shared_ptr<Device> device) {
+  RETURN_IF_ERROR(device->Use());
+  const DriverApi& driver = device->driver();
+  void* address = nullptr;
+  RETURN_IF_CU(driver, MemHostAlloc, &address, sizeof(unsigned), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  auto* word = static_cast<unsigned*>(address);
+  __atomic_store_n(word, 0u, __ATOMIC_RELEASE);
+  return std::shared_ptr<PinnedWord>(new PinnedWord(std::move(device), word));
+}
+
+PinnedWord::~PinnedWord() {
+  if (device_->Use().ok()) device_->driver().MemFreeHost(address_);
+}
+
+void PinnedWord::Set(unsigned value) {
+  unsigned none = 0;
+  __atomic_compare_exchange_n(address_, &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+CudaMemory::CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations)
+    : Memory(rank, bytes, symmetric, AddressesOf(allocations)), allocations_(std::move(allocations)) {}
+
+absl::Status Copy(const Device& device, CUstream stream, const void* from, int64_t bytes, void* to) {
+  if (bytes == 0) return absl::OkStatus();
+  const DriverApi& driver = device.driver();
+  RETURN_IF_CU(driver, MemcpyAsync, reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), static_cast<size_t>(bytes), stream);
+  RETURN_IF_CU(driver, StreamSynchronize, stream);
+  return absl::OkStatus();
+}
+
+}  // namespace coconet

@@ -1,0 +1,19 @@
+#ifndef COCONET_RUNTIME_CUDA_CUDA_BIND_H_
+#define COCONET_RUNTIME_CUDA_CUDA_BIND_H_
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/cuda/cuda_executor.h"
+#include "runtime/host/bind.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Fills in `parts.calls`, `parts.params` and `parts.tables` from the other parts. NotFound for a kernel that `module` lacks; ResourceExhausted
+/// where the blocks of a step that wait for each other, those of all ranks on the GPU, would not all run at once.
+absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout, int ranks_on_device,
+                             CudaExecutor::Parts& parts);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_CUDA_BIND_H_

@@ -1,0 +1,103 @@
+#ifndef COCONET_RUNTIME_CUDA_CUDA_EXECUTOR_H_
+#define COCONET_RUNTIME_CUDA_CUDA_EXECUTOR_H_
+
+#include <array>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/cuda/allocation.h"
+#include "runtime/host/board.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/mesh.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// How the ranks of a bound plan that share memory tell each other's kernels to give up.
+struct StopSign {
+  std::shared_ptr<PinnedWord> word;  // 0; 1 + the world rank that gave up first
+  std::string why;                   // of that rank alone; there before any other's word is set
+};
+
+/// An event of the driver, for order between streams.
+class Event {
+ public:
+  static absl::StatusOr<std::unique_ptr<Event>> Make(const Device& device);
+  explicit Event(const Device& device, CUevent event) : device_(device), event_(event) {}
+  ~Event() { device_.driver().EventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  CUevent get() const { return event_; }
+
+ private:
+  const Device& device_;
+  CUevent event_;
+};
+
+/// Steps of a plan with everything looked up.
+struct CudaLaunch {
+  CUfunction function;
+  const Word* params;
+  int blocks, threads;
+};
+/// A library collective between memory of ranks that share a process: by way of the host, since NCCL takes one rank a GPU.
+struct StagedCollective {
+  CollectiveStep step;
+  char* in;
+  char* out;
+  int64_t in_bytes, out_bytes;
+  Communicator* library;  // between host memory
+};
+struct CudaCall {
+  std::variant<CudaLaunch, StagedCollective> work;
+  int lane = 0;
+  std::vector<CUevent> awaits = {};  // of the other lane
+  std::unique_ptr<Event> done = nullptr;  // null: nobody of the other lane waits for it
+};
+
+/// A bound plan on a GPU: each lane is a stream.
+class CudaExecutor final : public BoundPlan {
+ public:
+  struct Parts {
+    Plan plan;
+    int rank = 0;           // in the world
+    Members node = {};      // whose memory kernels reach
+    Members stopping = {};  // those that give up together
+    Board* board = nullptr;
+    std::shared_ptr<Device> device;
+    std::array<CUstream, kLanes> streams = {};
+    std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
+    double timeout_s = 60;
+    std::unique_ptr<Memory> shared = nullptr, local = nullptr;  // symmetric sync buffers, and the others
+    std::shared_ptr<Allocation> control = nullptr;
+    std::shared_ptr<Allocation> tables = nullptr;  // of kernels over lists
+    std::vector<std::shared_ptr<StopSign>> signs = {};  // by world rank; null for those that share no memory
+    std::vector<CudaCall> calls = {};  // one a step
+    std::vector<Word> params = {};     // what launches point into
+  };
+  explicit CudaExecutor(Parts parts) : parts_(std::move(parts)) {}
+  ~CudaExecutor() override;
+
+  absl::Status Run() override;
+
+ private:
+  absl::Status RunSteps();
+  absl::Status Start(const CudaCall& call, const CudaLaunch& launch);
+  absl::Status Start(const CudaCall& call, const StagedCollective& collective);
+  /// Returns when the lane has nothing more to do; tells its kernels when the world has lost a rank.
+  absl::Status Await(int lane);
+  bool Stopped() const { return OwnSign().word->Load() != 0; }
+  StopSign& OwnSign() const { return *parts_.signs[parts_.rank]; }
+  /// Why the kernels have given up.
+  absl::Status GaveUp() const;
+  void StopOthers(const absl::Status& why);
+
+  Parts parts_;
+  absl::Status first_error_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_CUDA_EXECUTOR_H_

@@ -1,0 +1,133 @@
+#include "runtime/cuda/cuda_rank.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/cuda/cuda_bind.h"
+#include "runtime/cuda/cuda_module.h"
+#include "runtime/host/bind.h"
+
+namespace coconet {
+namespace {
+
+Topology TopologyOf(const ThreadPlace& place, const DeviceFacts& facts) {
+  return {.device = absl::StrCat(facts.name, " ", facts.arch()),
+          .library = "staged",
+          .nodes = place.mesh.stages * place.mesh.nodes,
+          .ranks_per_node = place.mesh.ranks,
+          .cores = static_cast<int>(place.cores.size())};
+}
+
+}  // namespace
+
+CudaRank::CudaRank(Parts parts) : parts_(std::move(parts)), topology_(TopologyOf(parts_.place, parts_.device->facts())) {}
+
+CudaRank::~CudaRank() {
+  for (CUstream stream : streams_) {
+    if (stream != nullptr) parts_.device->driver().StreamDestroy(stream);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Rank>> CudaRank::Make(Parts parts) {
+  std::unique_ptr<CudaRank> rank(new CudaRank(std::move(parts)));
+  RETURN_IF_ERROR(rank->exchange().Agree(rank->OpenStreams()));
+  const absl::StatusOr<std::shared_ptr<Device>> mine = rank->parts_.device;
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Device>> devices, rank->Share(mine));
+  absl::Status reached;
+  for (const std::shared_ptr<Device>& device : devices) {
+    if (device != nullptr) reached.Update((*mine)->Reach(*device));
+  }
+  RETURN_IF_ERROR(rank->exchange().Agree(reached));
+  return std::unique_ptr<Rank>(std::move(rank));
+}
+
+absl::Status CudaRank::OpenStreams() {
+  RETURN_IF_ERROR(parts_.device->Use());
+  for (CUstream& stream : streams_) RETURN_IF_CU(parts_.device->driver(), StreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
+  return absl::OkStatus();
+}
+
+template <class T>
+absl::StatusOr<std::vector<std::shared_ptr<T>>> CudaRank::Share(const absl::StatusOr<std::shared_ptr<T>>& mine) {
+  RETURN_IF_ERROR(exchange().Agree(mine.status()));
+  const std::shared_ptr<T>* own = &*mine;
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange().AllGather({reinterpret_cast<const char*>(&own), sizeof own}));
+  std::vector<std::shared_ptr<T>> of(all.size());
+  const Members seen = SharingMemory(mesh(), rank());
+  for (int i = 0; i < seen.size; ++i) {
+    const std::shared_ptr<T>* theirs;
+    CC_CHECK(all[seen.Rank(i)].size() == sizeof theirs);
+    std::memcpy(&theirs, all[seen.Rank(i)].data(), sizeof theirs);
+    of[seen.Rank(i)] = *theirs;
+  }
+  RETURN_IF_ERROR(exchange().Barrier());  // until then peers read *own
+  return of;
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool symmetric) {
+  if (symmetric) RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
+  const absl::StatusOr<std::shared_ptr<Allocation>> mine = Allocation::Make(parts_.device, bytes);
+  std::vector<std::shared_ptr<Allocation>> all(size());
+  if (symmetric) {
+    ASSIGN_OR_RETURN(all, Share(mine));
+  } else {
+    RETURN_IF_ERROR(mine.status());
+    all[rank()] = *mine;
+  }
+  return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all));
+}
+
+absl::StatusOr<std::unique_ptr<Module>> CudaRank::Load(const std::string& path) { return LoadCudaModule(parts_.device, path); }
+
+absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, const Module& module, absl::Span<Memory* const> buffers,
+                                                          double timeout_s) {
+  RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, mesh())));
+  RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
+  const Members node = GroupOf(mesh(), Group::kNode, rank());
+  CudaExecutor::Parts parts{.plan = plan,
+                            .rank = rank(),
+                            .node = node,
+                            .stopping = ReachesStages(plan) ? SharingMemory(mesh(), rank()) : node,
+                            .board = &parts_.place.board,
+                            .device = parts_.device,
+                            .streams = streams_,
+                            .timeout_s = timeout_s > 0 ? timeout_s : parts_.place.timeout_s};
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int group = 0; group < kGroups; ++group) parts.libraries[lane][group] = parts_.place.libraries[lane][group].get();
+  }
+  RETURN_IF_ERROR(AllocateSync(plan, parts));
+  RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
+  const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
+  RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, parts_.ranks_on_device, parts)));
+  return std::make_unique<CudaExecutor>(std::move(parts));
+}
+
+absl::Status CudaRank::AllocateSync(const Plan& plan, CudaExecutor::Parts& parts) {
+  const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
+  absl::StatusOr<std::unique_ptr<Memory>> local = Allocate(layout.local_bytes, false);
+  RETURN_IF_ERROR(exchange().Agree(local.status()));
+  parts.local = *std::move(local);
+  ASSIGN_OR_RETURN(parts.shared, Allocate(layout.shared_bytes, true));
+  absl::StatusOr<std::shared_ptr<StopSign>> sign = std::make_shared<StopSign>();
+  absl::StatusOr<std::shared_ptr<PinnedWord>> word = PinnedWord::Make(parts_.device);
+  if (word.ok()) {
+    (*sign)->word = *std::move(word);
+  } else {
+    sign = word.status();
+  }
+  ASSIGN_OR_RETURN(parts.signs, Share(sign));
+  return absl::OkStatus();
+}
+
+absl::Status CudaRank::OpenControl(CudaExecutor::Parts& parts) {
+  Control control = parts_.control;
+  control.timeout_ns = static_cast<unsigned long long>(parts.timeout_s * 1e9);
+  control.stop = parts.signs[rank()]->word->address();
+  control.self = 1 + static_cast<unsigned>(rank());
+  ASSIGN_OR_RETURN(parts.control, Allocation::Make(parts_.device, sizeof control));
+  return Copy(*parts_.device, streams_[0], &control, sizeof control, parts.control->address());
+}
+
+}  // namespace coconet

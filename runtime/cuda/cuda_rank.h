@@ -1,0 +1,58 @@
+#ifndef COCONET_RUNTIME_CUDA_CUDA_RANK_H_
+#define COCONET_RUNTIME_CUDA_CUDA_RANK_H_
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "runtime/cuda/cuda_executor.h"
+#include "runtime/cuda/device.h"
+#include "runtime/host/thread_world.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// A rank whose memory and kernels are a GPU's; a thread of its process. Several may have one GPU: then each has its streams, and all blocks
+/// that wait for each other must fit at once.
+class CudaRank final : public Rank {
+ public:
+  struct Parts {
+    ThreadPlace place;
+    std::shared_ptr<Device> device;
+    int ranks_on_device = 1;
+    Control control = {};  // what every plan's begins as: zeros, but where kernels are the host's
+  };
+  /// Collective. Unimplemented where the ranks' GPUs do not reach each other's memory.
+  static absl::StatusOr<std::unique_ptr<Rank>> Make(Parts parts);
+  ~CudaRank() override;
+
+  int rank() const override { return parts_.place.rank; }
+  int size() const override { return mesh().size(); }
+  const Mesh& mesh() const override { return parts_.place.mesh; }
+  const Topology& topology() const override { return topology_; }
+  Exchange& exchange() override { return *parts_.place.exchange; }
+  Communicator& library(Group group) override { return *parts_.place.libraries[0][static_cast<size_t>(group)]; }
+
+  absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
+  absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module, absl::Span<Memory* const> buffers,
+                                                  double timeout_s) override;
+  void Leave(const absl::Status& why) override { parts_.place.board.Leave(rank(), why); }
+
+ private:
+  explicit CudaRank(Parts parts);
+  absl::Status OpenStreams();
+  /// Collective. Peers' objects of a kind, by world rank; null for those that share no memory with this rank.
+  template <class T>
+  absl::StatusOr<std::vector<std::shared_ptr<T>>> Share(const absl::StatusOr<std::shared_ptr<T>>& mine);
+  absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
+  absl::Status OpenControl(CudaExecutor::Parts& parts);
+
+  Parts parts_;
+  Topology topology_;
+  std::array<CUstream, kLanes> streams_ = {};
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_CUDA_RANK_H_

@@ -1,0 +1,18 @@
+#ifndef COCONET_RUNTIME_CUDA_CUDA_WORLD_H_
+#define COCONET_RUNTIME_CUDA_CUDA_WORLD_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "runtime/mesh.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Runs `body` on `ranks` threads of this process, each a rank on a GPU, which they take in turns: with more ranks than GPUs several share one.
+/// Unavailable, with what to do, where there is no driver or no GPU.
+absl::Status RunCudaWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_CUDA_WORLD_H_

@@ -1,0 +1,20 @@
+#ifndef COCONET_RUNTIME_CUDA_CUDA_WORLD_OVER_H_
+#define COCONET_RUNTIME_CUDA_CUDA_WORLD_OVER_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "runtime/cuda/driver_api.h"
+#include "runtime/kernel_abi.h"
+#include "runtime/mesh.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// RunCudaWorld over a given driver, which outlives it. `control`: what every plan's control begins as.
+absl::Status RunCudaWorldOver(const DriverApi& driver, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
+                              const std::function<absl::Status(Rank&)>& body);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_CUDA_WORLD_OVER_H_

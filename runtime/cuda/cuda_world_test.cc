@@ -1,0 +1,151 @@
+#include "runtime/cuda/cuda_world.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/testing/host_driver.h"
+#include "runtime/testing/checks.h"
+#include "runtime/testing/lane_checks.h"
+#include "runtime/testing/send_checks.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr double kTimeout = 60;
+
+using Check = absl::Status (*)(Rank&);
+struct Case {
+  const char* name;
+  Check check;
+  int ranks, devices;
+  WorldShape shape = {};
+};
+
+absl::Status OnHost(int ranks, const WorldShape& shape, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
+  return RunCudaWorldOver(HostDriver(), ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
+}
+
+class CudaWorldOnHost : public testing::TestWithParam<Case> {};
+
+TEST_P(CudaWorldOnHost, Does) {
+  const Case& c = GetParam();
+  SetHostDevices({.count = c.devices});
+  EXPECT_EQ(OnHost(c.ranks, c.shape, kTimeout, c.check), absl::OkStatus());
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  const auto add = [&](int ranks, int devices, const WorldShape& shape) {
+    cases.push_back({"Exchange", CheckExchange, ranks, devices, shape});
+    cases.push_back({"CollectiveSteps", CheckCollectiveSteps, ranks, devices, shape});
+    cases.push_back({"Memory", CheckMemory, ranks, devices, shape});
+    cases.push_back({"Plans", CheckPlans, ranks, devices, shape});
+    cases.push_back({"SendsInKernels", CheckSendsInKernels, ranks, devices, shape});
+    cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, devices, shape});
+    cases.push_back({"BindErrors", CheckBindErrors, ranks, devices, shape});
+  };
+  for (int ranks : {1, 2, 3, 4, 8}) add(ranks, 1, {});
+  add(4, 2, {});
+  add(4, 8, {});
+  add(4, 1, {.stages = 1, .nodes = 2});
+  add(6, 2, {.stages = 3, .nodes = 0});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaWorldOnHost, testing::ValuesIn(AllCases()), [](const auto& info) {
+  const Case& c = info.param;
+  return absl::StrCat(c.name, c.ranks, "on", c.devices, "x", c.shape.stages, "x", c.shape.nodes);
+});
+
+/// What every rank of a world returned from `body`.
+std::vector<std::string> Outcomes(int ranks, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
+  SetHostDevices({});
+  std::vector<std::string> outcomes(ranks);
+  OnHost(ranks, {}, timeout_s, [&](Rank& rank) {
+    const absl::Status status = body(rank);
+    outcomes[rank.rank()] = status.ToString();
+    return status;
+  }).IgnoreError();
+  return outcomes;
+}
+
+TEST(CudaWorld, ARankThatDoesNotComeIsNamedAtTheDeadline) {
+  SetHostDevices({});
+  EXPECT_EQ(OnHost(3, {}, kTimeout, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
+  EXPECT_EQ(OnHost(4, {.nodes = 2}, kTimeout, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
+}
+
+TEST(CudaWorld, ARankThatLeavesEndsTheWaitsOfKernels) {
+  const std::vector<std::string> outcomes =
+      Outcomes(3, kTimeout, [](Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); });
+  for (int rank : {0, 1}) {
+    EXPECT_THAT(outcomes[rank], AllOf(HasSubstr("step 0"), HasSubstr(absl::StrCat("on rank ", rank)), HasSubstr("bad page")));
+  }
+}
+
+TEST(CudaWorld, RefusesBlocksThatAreNotResidentTogether) {
+  SetHostDevices({.count = 1, .multiprocessors = 1});
+  const absl::Status status = OnHost(4, {}, kTimeout, CheckPlans);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("want at most 2 blocks"), HasSubstr("of each of 4 ranks, which wait for each other")));
+}
+
+TEST(CudaWorld, RefusesGpusThatDoNotReachEachOther) {
+  SetHostDevices({.count = 2, .reach_each_other = false});
+  const absl::Status status = OnHost(2, {}, kTimeout, CheckMemory);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("does not reach the memory of GPU"));
+}
+
+TEST(CudaWorld, SaysThatThereIsNoGpu) {
+  SetHostDevices({.count = 0});
+  const absl::Status status = OnHost(2, {}, kTimeout, CheckMemory);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("want one of the 0 that are visible"));
+}
+
+/// Fails one call after the other in a world; returns how many there were, and counts those that nobody was told of.
+int FailEachCall(int ranks, int& untold) {
+  SetHostDevices({.count = 2});
+  for (int call = 1;; ++call) {
+    FailCall(call, CUDA_ERROR_UNKNOWN);
+    const absl::Status status = OnHost(ranks, {}, kTimeout, [](Rank& rank) { return RunSteps(rank, 2, [](int) {}); });
+    const std::string failed = FailedCall();
+    FailCall(0, CUDA_SUCCESS);
+    if (failed.empty()) {
+      EXPECT_EQ(status, absl::OkStatus());
+      return call - 1;
+    }
+    if (status.ok() && failed == "cuStreamSynchronize") {  // of a plan that goes
+      ++untold;
+      continue;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << failed;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(failed), HasSubstr("CUDA_ERROR_OF_A_TEST (999): what a driver says")));
+  }
+}
+
+TEST(CudaWorld, EachCallThatFailsBecomesAnErrorThatNamesIt) {
+  int untold = 0;
+  EXPECT_GT(FailEachCall(1, untold), 30);
+  EXPECT_EQ(untold, kLanes);
+  EXPECT_GT(FailEachCall(2, untold), 60);  // in another order each time
+}
+
+TEST(CudaWorld, RunsOrSaysWhatIsMissing) {
+  const absl::Status status = RunCudaWorld(2, {}, kTimeout, true, CheckExchange);
+  if (absl::IsUnavailable(status)) GTEST_SKIP() << status.message();
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace coconet

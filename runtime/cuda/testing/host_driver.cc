@@ -1,0 +1,347 @@
+#include "runtime/cuda/testing/host_driver.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/testing/host_stream.h"
+
+namespace coconet {
+namespace {
+
+// ---- Errors that a test puts in ------------------------------------------------------------------------
+
+struct Trap {
+  std::mutex mutex;
+  int left = 0;
+  CUresult result = CUDA_SUCCESS;
+  std::string call;
+};
+Trap& TheTrap() {
+  static auto* trap = new Trap;
+  return *trap;
+}
+
+CUresult Sprung(const char* call) {
+  Trap& trap = TheTrap();
+  const std::lock_guard<std::mutex> lock(trap.mutex);
+  if (trap.left == 0 || --trap.left > 0) return CUDA_SUCCESS;
+  trap.call = call;
+  return trap.result;
+}
+#define COCONET_MAY_FAIL(call) \
+  if (const CUresult sprung = Sprung(call); sprung != CUDA_SUCCESS) return sprung
+
+// ---- Devices and memory --------------------------------------------------------------------------------
+
+HostDevices& Devices() {
+  static auto* devices = new HostDevices;
+  return *devices;
+}
+thread_local CUcontext current = nullptr;  // a device's number, and one
+
+struct Heap {
+  std::mutex mutex;
+  std::map<CUdeviceptr, std::pair<CUcontext, size_t>> blocks;
+};
+Heap& TheHeap() {
+  static auto* heap = new Heap;
+  return *heap;
+}
+
+size_t InUse(CUcontext context) {
+  size_t bytes = 0;
+  for (const auto& [address, block] : TheHeap().blocks) bytes += block.first == context ? block.second : 0;
+  return bytes;
+}
+
+CUresult Allocate(CUdeviceptr* address, size_t bytes) {
+  COCONET_MAY_FAIL("cuMemAlloc");
+  constexpr size_t kLarge = size_t{2} << 20;
+  Heap& heap = TheHeap();
+  const std::lock_guard<std::mutex> lock(heap.mutex);
+  if (bytes > static_cast<size_t>(Devices().memory_bytes) - InUse(current)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const size_t align = bytes >= kLarge ? kLarge : 512;
+  void* memory = std::aligned_alloc(align, (bytes + align - 1) / align * align);
+  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  *address = reinterpret_cast<CUdeviceptr>(memory);
+  heap.blocks[*address] = {current, bytes};
+  return CUDA_SUCCESS;
+}
+
+CUresult Free(CUdeviceptr address) {
+  Heap& heap = TheHeap();
+  const std::lock_guard<std::mutex> lock(heap.mutex);
+  if (heap.blocks.erase(address) == 0) return CUDA_ERROR_INVALID_VALUE;
+  std::free(reinterpret_cast<void*>(address));
+  return CUDA_SUCCESS;
+}
+
+CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  COCONET_MAY_FAIL("cuDeviceGetAttribute");
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = Devices().multiprocessors; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
+    default: *value = 0; break;
+  }
+  return CUDA_SUCCESS;
+}
+
+// ---- Streams and events (host_stream.h) ----------------------------------------------------------------
+
+HostStream* Of(CUstream stream) { return reinterpret_cast<HostStream*>(stream); }
+
+/// At once in the stream of nobody.
+void Give(CUstream stream, std::function<void()> work) {
+  if (stream == nullptr) return work();
+  Of(stream)->Give(std::move(work));
+}
+
+HostEvent* Of(CUevent event) { return reinterpret_cast<HostEvent*>(event); }
+
+CUresult Record(CUevent event, CUstream stream) {
+  COCONET_MAY_FAIL("cuEventRecord");
+  Give(stream, [of = Of(event), number = Of(event)->Record()] { of->Reach(number); });
+  return CUDA_SUCCESS;
+}
+
+CUresult WaitForEvent(CUstream stream, CUevent event, unsigned) {
+  COCONET_MAY_FAIL("cuStreamWaitEvent");
+  Give(stream, [of = Of(event), number = Of(event)->last()] { of->Wait(number); });
+  return CUDA_SUCCESS;
+}
+
+// ---- Kernels -------------------------------------------------------------------------------------------
+
+CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
+  COCONET_MAY_FAIL("cuLaunchKernelEx");
+  const auto kernel = reinterpret_cast<HostKernel>(function);
+  Give(config->hStream, [kernel, params = params[0], blocks = static_cast<int>(config->gridDimX)] {
+    std::vector<std::thread> others;
+    for (int block = 1; block < blocks; ++block) others.emplace_back(kernel, params, block, blocks);
+    kernel(params, 0, blocks);
+    for (std::thread& other : others) other.join();
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult LoadLibrary(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+  COCONET_MAY_FAIL("cuLibraryLoadData");
+  // Of a name of its own: dlopen takes a file of a name that it knows for the one it has.
+  char path[] = "/tmp/coconet-module-XXXXXX";
+  const int file = mkstemp(path);
+  const auto* header = static_cast<const unsigned char*>(code);
+  uint64_t sections = 0;
+  uint16_t size = 0, count = 0;
+  std::memcpy(&sections, header + 40, sizeof sections);  // e_shoff, e_shentsize, e_shnum of a 64-bit ELF file: the sections' table ends it
+  std::memcpy(&size, header + 58, sizeof size);
+  std::memcpy(&count, header + 60, sizeof count);
+  const size_t bytes = sections + size_t{size} * count;
+  const bool written = file >= 0 && write(file, code, bytes) == static_cast<ssize_t>(bytes);
+  void* opened = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (file >= 0) close(file), unlink(path);
+  *library = reinterpret_cast<CUlibrary>(opened);
+  return opened == nullptr ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+}
+
+CUresult GetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+  COCONET_MAY_FAIL("cuLibraryGetKernel");
+  *kernel = reinterpret_cast<CUkernel>(dlsym(library, name));
+  return *kernel == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
+/// WaitFlag of the CUDA prelude.
+bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot) {
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    const unsigned found = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+    if (static_cast<int>(found - expected) >= 0) return true;
+    std::this_thread::yield();
+    const bool stopped = __atomic_load_n(control->stop, __ATOMIC_ACQUIRE) != 0;
+    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - start;
+    if (!stopped && waited.count() < static_cast<int64_t>(control->timeout_ns)) continue;
+    if (__atomic_exchange_n(&control->claimed, 1u, __ATOMIC_ACQ_REL) == 0) control->failure = {peer, step, slot, expected, found};
+    if (!stopped) __atomic_store_n(control->stop, control->self, __ATOMIC_RELEASE);
+    return false;
+  }
+}
+
+void FillMemory(DriverApi& driver) {
+  driver.MemAlloc = Allocate;
+  driver.MemFree = Free;
+  driver.MemGetInfo = [](size_t* free, size_t* total) {
+    COCONET_MAY_FAIL("cuMemGetInfo");
+    const std::lock_guard<std::mutex> lock(TheHeap().mutex);
+    *total = static_cast<size_t>(Devices().memory_bytes);
+    *free = *total - InUse(current);
+    return CUDA_SUCCESS;
+  };
+  driver.MemHostAlloc = [](void** address, size_t bytes, unsigned) {
+    COCONET_MAY_FAIL("cuMemHostAlloc");
+    *address = std::calloc(bytes, 1);
+    return *address == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  };
+  driver.MemFreeHost = [](void* address) {
+    std::free(address);
+    return CUDA_SUCCESS;
+  };
+  driver.MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    COCONET_MAY_FAIL("cuMemcpyAsync");
+    Give(stream, [=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
+    return CUDA_SUCCESS;
+  };
+  driver.MemsetD8Async = [](CUdeviceptr at, unsigned char byte, size_t bytes, CUstream stream) {
+    COCONET_MAY_FAIL("cuMemsetD8Async");
+    Give(stream, [=] { std::memset(reinterpret_cast<void*>(at), byte, bytes); });
+    return CUDA_SUCCESS;
+  };
+}
+
+void FillDevices(DriverApi& driver) {
+  driver.DeviceGetCount = [](int* count) {
+    COCONET_MAY_FAIL("cuDeviceGetCount");
+    *count = Devices().count;
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceGet = [](CUdevice* device, int ordinal) {
+    COCONET_MAY_FAIL("cuDeviceGet");
+    *device = ordinal;
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceGetName = [](char* name, int size, CUdevice) {
+    COCONET_MAY_FAIL("cuDeviceGetName");
+    std::strncpy(name, "a GPU that is none", size);
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceGetUuid = [](CUuuid*, CUdevice) { return Sprung("cuDeviceGetUuid"); };
+  driver.DeviceTotalMem = [](size_t* bytes, CUdevice) {
+    COCONET_MAY_FAIL("cuDeviceTotalMem");
+    *bytes = static_cast<size_t>(Devices().memory_bytes);
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceGetAttribute = Attribute;
+  driver.DeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) {
+    COCONET_MAY_FAIL("cuDeviceCanAccessPeer");
+    *can = Devices().reach_each_other;
+    return CUDA_SUCCESS;
+  };
+  driver.CtxEnablePeerAccess = [](CUcontext, unsigned) { return Sprung("cuCtxEnablePeerAccess"); };
+  driver.DevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
+    COCONET_MAY_FAIL("cuDevicePrimaryCtxRetain");
+    *context = reinterpret_cast<CUcontext>(static_cast<uintptr_t>(1 + device));
+    return CUDA_SUCCESS;
+  };
+  driver.DevicePrimaryCtxRelease = [](CUdevice) { return CUDA_SUCCESS; };
+  driver.CtxSetCurrent = [](CUcontext context) {
+    current = context;
+    return CUDA_SUCCESS;
+  };
+}
+
+void FillStreams(DriverApi& driver) {
+  driver.StreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
+    COCONET_MAY_FAIL("cuStreamCreateWithPriority");
+    *stream = reinterpret_cast<CUstream>(new HostStream);
+    return CUDA_SUCCESS;
+  };
+  driver.StreamDestroy = [](CUstream stream) {
+    delete Of(stream);
+    return CUDA_SUCCESS;
+  };
+  driver.StreamSynchronize = [](CUstream stream) {
+    if (stream != nullptr) Of(stream)->Finish();
+    return Sprung("cuStreamSynchronize");
+  };
+  driver.StreamQuery = [](CUstream stream) { return Of(stream)->Idle() ? Sprung("cuStreamQuery") : CUDA_ERROR_NOT_READY; };
+  driver.StreamWaitEvent = WaitForEvent;
+  driver.EventCreate = [](CUevent* event, unsigned) {
+    COCONET_MAY_FAIL("cuEventCreate");
+    *event = reinterpret_cast<CUevent>(new HostEvent);
+    return CUDA_SUCCESS;
+  };
+  driver.EventDestroy = [](CUevent event) {
+    delete Of(event);
+    return CUDA_SUCCESS;
+  };
+  driver.EventRecord = Record;
+}
+
+void FillKernels(DriverApi& driver) {
+  driver.LibraryLoadData = LoadLibrary;
+  driver.LibraryUnload = [](CUlibrary library) {
+    dlclose(library);
+    return CUDA_SUCCESS;
+  };
+  driver.LibraryGetKernel = GetKernel;
+  driver.KernelGetFunction = [](CUfunction* function, CUkernel kernel) {
+    COCONET_MAY_FAIL("cuKernelGetFunction");
+    *function = reinterpret_cast<CUfunction>(kernel);
+    return CUDA_SUCCESS;
+  };
+  driver.FuncLoad = [](CUfunction) { return Sprung("cuFuncLoad"); };
+  driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
+    COCONET_MAY_FAIL("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    *blocks = 2;
+    return CUDA_SUCCESS;
+  };
+  driver.LaunchKernelEx = Launch;
+}
+
+}  // namespace
+
+const DriverApi& HostDriver() {
+  static const DriverApi* driver = [] {
+    auto* made = new DriverApi;
+    made->GetErrorName = [](CUresult, const char** name) {
+      *name = "CUDA_ERROR_OF_A_TEST";
+      return CUDA_SUCCESS;
+    };
+    made->GetErrorString = [](CUresult, const char** words) {
+      *words = "what a driver says";
+      return CUDA_SUCCESS;
+    };
+    FillDevices(*made);
+    FillMemory(*made);
+    FillStreams(*made);
+    FillKernels(*made);
+    return made;
+  }();
+  return *driver;
+}
+
+Control ControlOfHostKernels() {
+  static constexpr int kMostRanks = 64;
+  static const unsigned char none_is_near[kMostRanks + Beside::kCount] = {};
+  Control control{};
+  control.near = none_is_near;
+  control.wait = WaitInHostKernel;
+  return control;
+}
+
+void SetHostDevices(const HostDevices& devices) { Devices() = devices; }
+
+void FailCall(int call, CUresult result) {
+  Trap& trap = TheTrap();
+  const std::lock_guard<std::mutex> lock(trap.mutex);
+  trap.left = call;
+  trap.result = result;
+  trap.call.clear();
+}
+
+std::string FailedCall() {
+  Trap& trap = TheTrap();
+  const std::lock_guard<std::mutex> lock(trap.mutex);
+  return trap.call;
+}
+
+}  // namespace coconet

@@ -1,0 +1,34 @@
+#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_DRIVER_H_
+#define COCONET_RUNTIME_CUDA_TESTING_HOST_DRIVER_H_
+
+#include <string>
+
+#include "runtime/cuda/driver_api.h"
+#include "runtime/kernel_abi.h"
+
+namespace coconet {
+
+/// A driver without a GPU: device memory is the host's, a stream is a thread that does one thing after the other, a module a shared object, and
+/// a kernel one of the host dialect (kernel_abi.h), each of its blocks a thread. There is one of it in a process; errors can be put in.
+const DriverApi& HostDriver();
+
+/// What controls must begin as for kernels of the host dialect: their waits end as those of the CUDA prelude do.
+Control ControlOfHostKernels();
+
+/// How many GPUs of how many multiprocessors there are from now on, and whether they reach each other's memory.
+struct HostDevices {
+  int count = 1;
+  int multiprocessors = 128;
+  bool reach_each_other = true;
+  int64_t memory_bytes = int64_t{8} << 30;  // of each
+};
+void SetHostDevices(const HostDevices& devices);
+
+/// The `call`-th call from now on, of those that can fail, returns `result`; 0: none does.
+void FailCall(int call, CUresult result);
+/// What that call was, "cuMemAlloc"; "" when it has not come.
+std::string FailedCall();
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_DRIVER_H_

@@ -1,0 +1,57 @@
+// The CUDA backend's way of running plans (streams, events, launches, flags in device memory, collectives by way of the host) against the
+// interpreter, on a driver that runs kernels of the host dialect: all of the backend but the GPU.
+
+#include <random>
+#include <string>
+
+#include "coconet/base/status.h"
+#include "coconet/workloads.h"
+#include "gtest/gtest.h"
+#include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/testing/host_driver.h"
+#include "tests/schedule_sampler.h"
+#include "tests/variant_batch.h"
+
+namespace coconet {
+namespace {
+
+constexpr double kTimeout = 60;
+
+absl::Status OnHostDriver(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
+  return RunCudaWorldOver(HostDriver(), ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true,
+                          body);
+}
+
+/// A sample of the schedules of a workload in each of these worlds, on so many GPUs.
+Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes, const std::vector<Target>& worlds, int gpus) {
+  SetHostDevices({.count = gpus, .multiprocessors = 512});
+  return RunBatch(
+      [&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+        ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = dtype}));
+        ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+        return ScheduleSampler(worlds, random, batch).AddSome(program);
+      },
+      OnHostDriver);
+}
+
+TEST(CudaBackend, OptimizersMatchTheInterpreter) {
+  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {1, 2, 3, 4, 8}, 1).variants, 30);
+  EXPECT_GT(RunSome("adamw", DType::kBF16, {{"N", 1000}}, {2, 3}, 2).variants, 20);
+}
+
+TEST(CudaBackend, NormsMeetAcrossBlocksAndRanks) {
+  EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", 4097}}, {1, 3, 4}, 1).variants, 20);
+}
+
+TEST(CudaBackend, ListsAreReachedByTables) {
+  EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001, 1000, 64}}}, {2, 3}, 1).variants, 20);
+  EXPECT_GT(RunSome("clip", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2}, 1).variants, 10);
+}
+
+TEST(CudaBackend, StagesAndNodesMatchTheInterpreter) {
+  EXPECT_GT(RunSome("pipeline", DType::kF32, {{"B", 2}, {"S", 33}, {"H", 64}}, {{2, 1, 2}, {4, 2, 2}}, 2).variants, 10);
+  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {{4, 2}}, 4).variants, 10);
+}
+
+}  // namespace
+}  // namespace coconet
