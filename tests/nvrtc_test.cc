@@ -1,25 +1,21 @@
 // The kernels of every schedule of every workload through NVRTC, for each architecture. Needs no GPU.
 
-#include <elf.h>
-
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
 #include "jit/compiler.h"
+#include "jit/cubin.h"
 #include "tests/dialect_kernels.h"
 #include "tests/kernel_set.h"
 
@@ -76,59 +72,12 @@ absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes
   return absl::OkStatus();
 }
 
-/// What a cubin says of its kernels.
-struct Cubin {
-  std::set<std::string> kernels;
-  std::map<std::string, uint32_t> stack_bytes;  // by symbol: spills, and arrays that are not in registers
-};
-
-Cubin ReadCubin(const std::string& path) {
-  constexpr unsigned char kFrameSize = 0x11;  // EIATTR_FRAME_SIZE: symbol, bytes
-  constexpr unsigned char kSized = 0x04;      // EIFMT_SVAL
+std::vector<KernelResources> ReadCubin(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-  const auto read = [&](auto& value, size_t at) {
-    CC_CHECK(at + sizeof value <= bytes.size());
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-  };
-  Elf64_Ehdr header;
-  read(header, 0);
-  CC_CHECK(std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0);
-  std::vector<Elf64_Shdr> sections(header.e_shnum);
-  for (size_t i = 0; i < sections.size(); ++i) read(sections[i], header.e_shoff + i * header.e_shentsize);
-  const auto name = [&](const Elf64_Shdr& table, uint32_t offset) {
-    return std::string(bytes.data() + table.sh_offset + offset);
-  };
-  Cubin cubin;
-  std::vector<std::string> symbols;
-  for (const Elf64_Shdr& section : sections) {
-    absl::string_view kernel;
-    const std::string text = name(sections[header.e_shstrndx], section.sh_name);
-    kernel = text;
-    if (absl::ConsumePrefix(&kernel, ".text.")) cubin.kernels.emplace(kernel);
-    if (section.sh_type != SHT_SYMTAB) continue;
-    for (uint64_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
-      Elf64_Sym symbol;
-      read(symbol, section.sh_offset + at);
-      symbols.push_back(name(sections[section.sh_link], symbol.st_name));
-    }
-  }
-  for (const Elf64_Shdr& section : sections) {
-    if (name(sections[header.e_shstrndx], section.sh_name) != ".nv.info") continue;
-    for (uint64_t at = section.sh_offset; at < section.sh_offset + section.sh_size;) {
-      const unsigned char format = bytes[at], attribute = bytes[at + 1];
-      uint16_t size;
-      read(size, at + 2);
-      if (format == kSized && attribute == kFrameSize) {
-        uint32_t symbol, frame;
-        read(symbol, at + 4);
-        read(frame, at + 8);
-        cubin.stack_bytes[symbols[symbol]] = frame;
-      }
-      at += 4 + (format == kSized ? size : 0);
-    }
-  }
-  return cubin;
+  const absl::StatusOr<std::vector<KernelResources>> resources = ResourcesOf(bytes);
+  EXPECT_TRUE(resources.ok()) << path << ": " << resources.status();
+  return resources.value_or(std::vector<KernelResources>());
 }
 
 class NvrtcTest : public testing::Test {
@@ -168,12 +117,9 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
   std::set<std::string> compiled;
   std::string spilling;
   for (const std::string& path : *binaries) {
-    const Cubin cubin = ReadCubin(path);
-    compiled.insert(cubin.kernels.begin(), cubin.kernels.end());
-    for (const std::string& kernel : cubin.kernels) {
-      ASSERT_EQ(cubin.stack_bytes.count(kernel), 1u) << kernel << ": the cubin does not say how much stack it takes";
-      const uint32_t bytes = cubin.stack_bytes.at(kernel);
-      if (bytes > kMostStackBytes) absl::StrAppend(&spilling, kernel, ": ", bytes, " bytes\n");
+    for (const KernelResources& kernel : ReadCubin(path)) {
+      compiled.insert(kernel.kernel);
+      if (kernel.stack_bytes > kMostStackBytes) absl::StrAppend(&spilling, kernel.kernel, ": ", kernel.stack_bytes, " bytes\n");
     }
   }
   for (const auto& [symbol, text] : kernels.kernels()) EXPECT_EQ(compiled.count(symbol), 1u) << symbol << "\n" << text;
@@ -195,7 +141,8 @@ TEST_F(NvrtcTest, CompilesEveryElementwiseFunctionOfEveryType) {
   }
   const absl::StatusOr<Binary> binary = compiler_->Compile(text);
   ASSERT_TRUE(binary.ok()) << binary.status();
-  const std::set<std::string> compiled = ReadCubin(binary->path).kernels;
+  std::set<std::string> compiled;
+  for (const KernelResources& kernel : ReadCubin(binary->path)) compiled.insert(kernel.kernel);
   EXPECT_TRUE(std::includes(compiled.begin(), compiled.end(), wanted.begin(), wanted.end()));
 }
 

@@ -2,16 +2,37 @@
 
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "jit/temp_dir.h"
 #include "tests/golden_texts.h"
+#include "tests/resource_text.h"
+
+namespace coconet {
+namespace {
+
+absl::StatusOr<std::vector<GoldenText>> MakeAll() {
+  absl::StatusOr<std::vector<GoldenText>> texts = MakeGoldenTexts();
+  const absl::StatusOr<std::unique_ptr<TempDir>> scratch = TempDir::Make();
+  if (!texts.ok() || !scratch.ok()) return texts.ok() ? scratch.status() : texts.status();
+  absl::StatusOr<std::string> resources = MakeResourceText((*scratch)->path());
+  if (resources.ok()) texts->push_back({std::string(kResourcesFile), *std::move(resources)});
+  if (!resources.ok() && !absl::IsUnavailable(resources.status())) return resources.status();
+  return texts;
+}
+
+}  // namespace
+}  // namespace coconet
 
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::fprintf(stderr, "want one argument: the checkout\n");
     return 2;
   }
-  const absl::StatusOr<std::vector<coconet::GoldenText>> texts = coconet::MakeGoldenTexts();
+  const absl::StatusOr<std::vector<coconet::GoldenText>> texts = coconet::MakeAll();
   if (!texts.ok()) {
     std::fprintf(stderr, "%s\n", texts.status().ToString().c_str());
     return 1;

@@ -133,10 +133,18 @@ CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
   if constexpr (V < 4) {
     const Pack<unsigned, 4> words = PhiloxWords<4>(u64(i) / 4, u64(stream), u64(seed));
     Pack<unsigned, V> r;
-    CC_UNROLL for (int lane = 0; lane < V; ++lane) Put<unsigned, V>(r, lane, Get(words, int(u64(i) % 4) + lane));
+    CC_UNROLL for (int lane = 0; lane < V; ++lane) {
+      const int at = int(u64(i) % 4) + lane;
+      // By arithmetic: an index, or a choice, that is not constant would put the words into memory.
+      unsigned word = 0;
+      CC_UNROLL for (int k = lane; k < 4; ++k) word |= Get(words, k) & (0u - unsigned(at == k));
+      Put<unsigned, V>(r, lane, word);
+    }
     return r;
+  } else if constexpr (V <= kRegisterWords) {
+    return PhiloxWords<V>(u64(i) / 4, u64(stream), u64(seed));
   } else {
-    constexpr int kPart = V < kRegisterWords ? V : kRegisterWords;
+    constexpr int kPart = kRegisterWords;
     struct Parts { Pack<unsigned, kPart> part[V / kPart]; } parts;
     CC_UNROLL for (int k = 0; k < V / kPart; ++k) parts.part[k] = PhiloxWords<kPart>(u64(i) / 4 + k * kPart / 4, u64(stream), u64(seed));
     return __builtin_bit_cast(Pack<unsigned, V>, parts);
