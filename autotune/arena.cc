@@ -16,7 +16,7 @@ constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
 class MemoryPart final : public Memory {
  public:
   MemoryPart(std::shared_ptr<Memory> whole, const Rank& rank, int64_t offset, int64_t bytes)
-      : Memory(rank.rank(), bytes, whole->symmetric(), PeersOf(*whole, rank, offset)), whole_(std::move(whole)) {}
+      : Memory(rank.rank(), bytes, whole->symmetric(), PeersOf(*whole, rank, offset), whole->space()), whole_(std::move(whole)) {}
 
  private:
   static std::vector<void*> PeersOf(const Memory& whole, const Rank& rank, int64_t offset) {

@@ -18,13 +18,14 @@ constexpr int64_t kPiece = 1 << 18;  // elements of each rank's that cross at on
 
 int64_t ElementBytes(const PlacedTensor& tensor) { return static_cast<int64_t>(SizeOf(tensor.type.dtype)); }
 
-/// Between a rank's storage and the same elements without padding.
+/// Between a rank's storage and the same elements without padding: move(offset in storage, packed, bytes).
 template <class Move>
-void ForEachRun(const PlacedTensor& tensor, const Part& part, char* storage, char* packed, Move move) {
+absl::Status ForEachRun(const PlacedTensor& tensor, const Part& part, char* packed, Move move) {
   const int64_t size = ElementBytes(tensor);
   for (int64_t i = 0; i < part.runs; ++i) {
-    move(storage + i * part.storage_stride * size, packed + i * part.run * size, part.run * size);
+    RETURN_IF_ERROR(move(i * part.storage_stride * size, packed + i * part.run * size, part.run * size));
   }
+  return absl::OkStatus();
 }
 
 /// The elements of rank `from` in [begin, begin + count) of its storage, which `piece` holds.
@@ -57,7 +58,8 @@ absl::Status CompareReplicas(const BoundRep& rep) {
     if (tensor.role != BufferRole::kInput || tensor.type.layout.kind != Layout::Kind::kReplicated) continue;
     names.push_back(tensor.name);
     const size_t bytes = NumElements(tensor.type.shape) * ElementBytes(tensor);
-    message.Text(Fingerprint({rep.Storage(tensor), bytes}));
+    ASSIGN_OR_RETURN(HostView view, HostView::Of(rep.Storage(tensor), static_cast<int64_t>(bytes)));
+    message.Text(Fingerprint({view.data(), bytes}));
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rep.rank().exchange().AllGather(message.bytes()));
   for (size_t r = 1; r < all.size(); ++r) {
@@ -74,16 +76,18 @@ absl::Status CompareReplicas(const BoundRep& rep) {
 
 absl::Status RunWithCopies(const BoundRep& rep) {
   for (const HostCopy& copy : rep.copies_in) {
-    ForEachRun(*copy.tensor, rep.PartHere(*copy.tensor), rep.Storage(*copy.tensor), static_cast<char*>(copy.host),
-               [](char* storage, char* packed, int64_t bytes) { std::memcpy(storage, packed, bytes); });
+    Memory& storage = rep.Storage(*copy.tensor);
+    RETURN_IF_ERROR(ForEachRun(*copy.tensor, rep.PartHere(*copy.tensor), static_cast<char*>(copy.host),
+                               [&](int64_t at, const char* packed, int64_t bytes) { return storage.Write(at, bytes, packed); }));
   }
   if (rep.compare_replicas) RETURN_IF_ERROR(CompareReplicas(rep));
   // Peers may write into this rank's buffers as soon as they run, and that is only once all have copied: a step that
   // communicates waits for its peers before it stores to them.
   RETURN_IF_ERROR(rep.plan->Run());
   for (const HostCopy& copy : rep.copies_out) {
-    ForEachRun(*copy.tensor, rep.PartHere(*copy.tensor), rep.Storage(*copy.tensor), static_cast<char*>(copy.host),
-               [](char* storage, char* packed, int64_t bytes) { std::memcpy(packed, storage, bytes); });
+    const Memory& storage = rep.Storage(*copy.tensor);
+    RETURN_IF_ERROR(ForEachRun(*copy.tensor, rep.PartHere(*copy.tensor), static_cast<char*>(copy.host),
+                               [&](int64_t at, char* packed, int64_t bytes) { return storage.Read(at, bytes, packed); }));
   }
   return absl::OkStatus();
 }
@@ -108,7 +112,7 @@ absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
     for (const HostCopy& copy : rep_->copies_in) {
       if (copy.tensor == &tensor) return ScalarRef{copy.host, tensor.type.dtype};
     }
-    return ScalarRef{rep_->Storage(tensor), tensor.type.dtype};
+    return ScalarRef{rep_->Storage(tensor).own(), tensor.type.dtype};
   }
   return absl::NotFoundError(absl::StrCat("Scalar ", name, ": no such scalar; there ",
                                           names.empty() ? "are none" : "are ", absl::StrJoin(names, ", ")));
@@ -121,14 +125,15 @@ absl::Status BoundProgram::Run() {
   return status;
 }
 
-absl::Status GatherSlices(Rank& rank, const TensorType& type, const char* storage, const SliceSink& sink) {
+absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& storage, const SliceSink& sink) {
   const auto size = static_cast<int64_t>(SizeOf(type.dtype));
   const int64_t stored = SlicingOf(type.shape, type.layout.dim, rank.stage_size()).slice_elements();
   const int64_t piece = std::min(kPiece, stored);
-  std::vector<char> all(piece * size * rank.stage_size());
+  std::vector<char> mine(piece * size), all(piece * size * rank.stage_size());
   for (int64_t begin = 0; begin < stored; begin += piece) {
     const int64_t count = std::min(piece, stored - begin);
-    RETURN_IF_ERROR(rank.library().AllGather(storage + begin * size, all.data(), count, type.dtype, count));
+    RETURN_IF_ERROR(rank.exchange().Agree(storage.Read(begin * size, count * size, mine.data())));
+    RETURN_IF_ERROR(rank.library().AllGather(mine.data(), all.data(), count, type.dtype, count));
     for (int r = 0; r < rank.stage_size(); ++r) {
       RETURN_IF_ERROR(ShowPiece(PartOf(type, rank.stage_size(), r), size, begin, count, all.data() + r * count * size, sink));
     }
@@ -142,8 +147,7 @@ absl::Status BoundProgram::Read(absl::string_view name, void* out, int64_t eleme
   RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Read", tensor, elements)));
   const int64_t size = ElementBytes(**tensor);
   if (!(*tensor)->type.layout.sliced()) {
-    if (elements > 0) std::memcpy(out, rep_->Storage(**tensor), elements * size);
-    return absl::OkStatus();
+    return rep_->Storage(**tensor).Read(0, elements * size, out);
   }
   return GatherSlices(rep_->rank(), (*tensor)->type, rep_->Storage(**tensor),
                       [&](int64_t begin, int64_t count, const char* piece) {
@@ -158,12 +162,13 @@ absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t
   RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Write", tensor, elements)));
   const Part part = rep_->PartHere(**tensor);
   const int64_t size = ElementBytes(**tensor);
-  for (int64_t i = 0; i < part.runs && part.run > 0; ++i) {
-    std::memcpy(rep_->Storage(**tensor) + i * part.storage_stride * size,
-                static_cast<const char*>(in) + (part.begin + i * part.global_stride) * size, part.run * size);
+  absl::Status written;
+  for (int64_t i = 0; i < part.runs && part.run > 0 && written.ok(); ++i) {
+    written = rep_->Storage(**tensor).Write(i * part.storage_stride * size, part.run * size,
+                                            static_cast<const char*>(in) + (part.begin + i * part.global_stride) * size);
   }
   // Nobody's step stores to a peer that is still writing.
-  return rep_->rank().exchange().Barrier();
+  return rep_->rank().exchange().Agree(written);
 }
 
 }  // namespace coconet

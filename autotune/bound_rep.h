@@ -25,12 +25,13 @@ struct BoundRep {
   std::vector<std::shared_ptr<Memory>> memory;  // by buffer of the plan; null for sync buffers
   std::unique_ptr<BoundPlan> plan;              // goes before its memory
   std::vector<HostCopy> copies_in, copies_out;
+  std::vector<std::unique_ptr<int64_t>> scalars;  // what users set, where they do not reach the plan's memory
   bool compare_replicas = false;  // COCONET_DEBUG >= 2
   bool plain = true;              // neither copies nor comparisons
 
   SessionState& session() const { return *compiled->session; }
   Rank& rank() const { return compiled->session->rank; }
-  char* Storage(const PlacedTensor& tensor) const { return static_cast<char*>(memory[tensor.buffer]->own()); }
+  Memory& Storage(const PlacedTensor& tensor) const { return *memory[tensor.buffer]; }
   Part PartHere(const PlacedTensor& tensor) const { return PartOf(tensor.type, rank().stage_size(), rank().stage_rank()); }
   /// NotFound names the tensors that there are.
   absl::StatusOr<const PlacedTensor*> Find(absl::string_view operation, absl::string_view name) const;
@@ -45,7 +46,7 @@ using SliceSink = std::function<absl::Status(int64_t begin, int64_t count, const
 
 /// Collective. Shows all elements of a Sliced tensor to every rank, piece by piece, so that nobody needs room for all
 /// of it.
-absl::Status GatherSlices(Rank& rank, const TensorType& type, const char* storage, const SliceSink& sink);
+absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& storage, const SliceSink& sink);
 
 }  // namespace coconet
 

@@ -47,7 +47,9 @@ absl::Status WriteStates(const BoundRep& rep, const std::vector<const PlacedTens
                                      return absl::OkStatus();
                                    }));
     } else if (writer != nullptr) {
-      written = writer->Write(i, 0, NumElements(tensor.type.shape), rep.Storage(tensor));
+      const int64_t elements = NumElements(tensor.type.shape);
+      absl::StatusOr<HostView> view = HostView::Of(rep.Storage(tensor), elements * static_cast<int64_t>(SizeOf(tensor.type.dtype)));
+      written = view.ok() ? writer->Write(i, 0, elements, view->data()) : view.status();
     }
     RETURN_IF_ERROR(rep.rank().exchange().Agree(written));
   }
@@ -85,10 +87,14 @@ absl::Status BoundProgram::Load(const std::string& path) {
     const PlacedTensor& tensor = *places[i];
     const Part part = rep_->PartHere(tensor);
     const auto size = static_cast<int64_t>(SizeOf(tensor.type.dtype));
+    const int64_t stored = rep_->compiled->lowered.plan.buffers[tensor.buffer].elements;  // padding included, which stays
+    absl::StatusOr<HostView> view = HostView::Of(rep_->Storage(tensor), stored * size);
+    good = view.status();
     for (int64_t run = 0; run < part.runs && part.run > 0 && good.ok(); ++run) {
       good = reader->Read(i, part.begin + run * part.global_stride, part.run,
-                          rep_->Storage(tensor) + run * part.storage_stride * size);
+                          view->data() + run * part.storage_stride * size);
     }
+    if (good.ok()) good = view->Store();
   }
   const absl::Status all = rep_->rank().exchange().Agree(good);
   return all.ok() ? all : rep_->session().Poison(all);

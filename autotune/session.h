@@ -60,10 +60,14 @@ class DeviceBuffer {
  public:
   DType dtype() const { return dtype_; }
   int64_t elements() const { return elements_; }
+  /// Empty where the host does not reach the memory; Read and Write always work.
   template <class T>
   absl::Span<T> span() const {
-    return {static_cast<T*>(memory_->own()), static_cast<size_t>(elements_)};
+    return {static_cast<T*>(memory_->own()), memory_->space() == nullptr ? static_cast<size_t>(elements_) : 0};
   }
+  /// `to`, `from`: `elements` elements in the host's memory.
+  absl::Status Read(void* to) const { return memory_->Read(0, elements_ * static_cast<int64_t>(SizeOf(dtype_)), to); }
+  absl::Status Write(const void* from) { return memory_->Write(0, elements_ * static_cast<int64_t>(SizeOf(dtype_)), from); }
   void* data() const { return memory_->own(); }
 
  private:

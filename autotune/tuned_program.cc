@@ -181,6 +181,12 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     if (tensor.role != BufferRole::kOutput) rep->copies_in.push_back({&tensor, b.binding->host});
     if (tensor.role == BufferRole::kOutput || tensor.updated) rep->copies_out.push_back({&tensor, b.binding->host});
   }
+  for (const PlacedTensor& tensor : compiled_->tensors) {
+    const bool set_by_users = tensor.role == BufferRole::kInput && tensor.type.shape.empty() && (*backing)[tensor.buffer].binding == nullptr;
+    if (!set_by_users || rep->memory[tensor.buffer]->space() == nullptr) continue;
+    rep->scalars.push_back(std::make_unique<int64_t>(0));
+    rep->copies_in.push_back({&tensor, rep->scalars.back().get()});
+  }
   rep->compare_replicas = GetEnv().debug >= 2;
   rep->plain = rep->copies_in.empty() && rep->copies_out.empty() && !rep->compare_replicas;
   std::vector<Memory*> buffers;

@@ -15,22 +15,30 @@ constexpr int kPoison = 0xFF;  // a NaN in every float type
 int64_t BytesOf(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
 
 /// Test data in inputs and states; NaNs in everything else, padding included.
-void Prepare(const Rank& rank, Instance& instance, const TestData& data) {
+absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data) {
   const Plan& plan = *instance.plan;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const BufferRole role = plan.buffers[i].role;
-    if (role == BufferRole::kTemp || role == BufferRole::kOutput) {
-      std::memset(instance.buffers[i]->own(), kPoison, BytesOf(plan.buffers[i]));
-    }
+    if (role != BufferRole::kTemp && role != BufferRole::kOutput) continue;
+    HostView view = HostView::Blank(*instance.buffers[i], BytesOf(plan.buffers[i]));
+    std::memset(view.data(), kPoison, BytesOf(plan.buffers[i]));
+    RETURN_IF_ERROR(view.Store());
   }
   for (const PlacedTensor& t : instance.tensors) {
     if (t.role == BufferRole::kOutput) continue;
     const Part part = PartOf(t.type, plan.ranks, rank.stage_rank());
     const int64_t data_bytes = part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
-    char* storage = static_cast<char*>(instance.buffers[t.buffer]->own());
-    std::memset(storage + data_bytes, kPoison, BytesOf(plan.buffers[t.buffer]) - data_bytes);
-    data.Fill(t.name, rank.rank(), part, storage);
+    HostView view = HostView::Blank(*instance.buffers[t.buffer], BytesOf(plan.buffers[t.buffer]));
+    std::memset(view.data() + data_bytes, kPoison, BytesOf(plan.buffers[t.buffer]) - data_bytes);
+    data.Fill(t.name, rank.rank(), part, view.data());
+    RETURN_IF_ERROR(view.Store());
   }
+  return absl::OkStatus();
+}
+
+/// What a tensor's buffer holds.
+absl::StatusOr<HostView> ViewOf(const Instance& instance, const PlacedTensor& t) {
+  return HostView::Of(*instance.buffers[t.buffer], BytesOf(instance.plan->buffers[t.buffer]));
 }
 
 /// Four chains, since one would wait for its multiplications.
@@ -54,20 +62,23 @@ uint64_t HashOf(const void* bytes, int64_t count) {
 bool IsResult(const PlacedTensor& t) { return t.role == BufferRole::kOutput || t.updated; }
 
 /// Replicated results: name and digest of what this rank holds.
-void PackReplicas(Packer& out, const Instance& instance) {
+absl::Status PackReplicas(Packer& out, const Instance& instance) {
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t) || t.type.layout.kind != Layout::Kind::kReplicated) continue;
     const int64_t bytes = NumElements(t.type.shape) * static_cast<int64_t>(SizeOf(t.type.dtype));
-    out.Text(t.name).Int(static_cast<int64_t>(HashOf(instance.buffers[t.buffer]->own(), bytes)));
+    ASSIGN_OR_RETURN(HostView view, HostView::Of(*instance.buffers[t.buffer], bytes));
+    out.Text(t.name).Int(static_cast<int64_t>(HashOf(view.data(), bytes)));
   }
+  return absl::OkStatus();
 }
 
 /// Collective. What each rank found, and whether replicas are equal.
 absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instance, const absl::Status& mine) {
   Packer replicas;
-  PackReplicas(replicas, instance);
+  absl::Status found = mine;
+  found.Update(PackReplicas(replicas, instance));
   Packer message;
-  PackStatus(message, mine);
+  PackStatus(message, found);
   message.Text(replicas.bytes());
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
   std::vector<std::string> held;
@@ -112,7 +123,8 @@ absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const Te
   for (const PlacedTensor& t : instance.tensors) {
     if (t.role == BufferRole::kOutput || t.updated) continue;
     const Part part = PartOf(t.type, instance.plan->ranks, rank.stage_rank());
-    const int64_t at = data.FirstChange(t.name, rank.rank(), part, instance.buffers[t.buffer]->own());
+    ASSIGN_OR_RETURN(HostView view, ViewOf(instance, t));
+    const int64_t at = data.FirstChange(t.name, rank.rank(), part, view.data());
     if (at >= 0)
       return absl::InvalidArgumentError(absl::StrCat(t.name, "[", part.Global(at), "] was changed; it is only read"));
   }
@@ -122,12 +134,14 @@ absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const Te
 }  // namespace
 
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance, Reference& reference) {
-  Prepare(rank, instance, reference.data());
+  RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference.data())));
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
   absl::Status found;
   for (const PlacedTensor& t : instance.tensors) {
-    if (IsResult(t)) found.Update(reference.Check(t, instance.buffers[t.buffer]->own()));
+    if (!IsResult(t)) continue;
+    absl::StatusOr<HostView> view = ViewOf(instance, t);
+    found.Update(view.ok() ? reference.Check(t, view->data()) : view.status());
   }
   return Settle(rank, instance, found);
 }

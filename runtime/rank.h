@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -55,6 +56,14 @@ class Communicator {
   virtual absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) = 0;
 };
 
+/// Memory that the host does not reach by its addresses. Thread-safe.
+class FarSpace {
+ public:
+  virtual ~FarSpace() = default;
+  /// Between it and the host's memory, whichever way; done when it returns.
+  virtual absl::Status Copy(const void* from, int64_t bytes, void* to) const = 0;
+};
+
 /// Device memory. Zero-filled, aligned to 2 MiB when that large, else to 64 bytes.
 class Memory {
  public:
@@ -65,14 +74,41 @@ class Memory {
   void* peer(int rank) const { return peers_[rank]; }
   int64_t bytes() const { return bytes_; }
   bool symmetric() const { return symmetric_; }
+  /// Null where own() is an address of the host's, too.
+  const std::shared_ptr<const FarSpace>& space() const { return space_; }
+
+  /// Copies this rank's own bytes from `offset` on to the host's memory, or from it. Not while a plan uses them.
+  absl::Status Read(int64_t offset, int64_t bytes, void* to) const;
+  absl::Status Write(int64_t offset, int64_t bytes, const void* from);
 
  protected:
-  Memory(int rank, int64_t bytes, bool symmetric, std::vector<void*> peers)
-      : rank_(rank), bytes_(bytes), symmetric_(symmetric), peers_(std::move(peers)) {}
+  Memory(int rank, int64_t bytes, bool symmetric, std::vector<void*> peers, std::shared_ptr<const FarSpace> space = nullptr)
+      : rank_(rank), bytes_(bytes), symmetric_(symmetric), peers_(std::move(peers)), space_(std::move(space)) {}
   int rank_;
   int64_t bytes_;
   bool symmetric_;
   std::vector<void*> peers_;
+  std::shared_ptr<const FarSpace> space_;
+};
+
+/// The first bytes of a rank's own memory as the host sees them: the memory itself where it can, else a copy.
+class HostView {
+ public:
+  /// As they are.
+  static absl::StatusOr<HostView> Of(Memory& memory, int64_t bytes);
+  /// To be written whole: what they are does not count.
+  static HostView Blank(Memory& memory, int64_t bytes);
+
+  char* data() { return copy_ == nullptr ? static_cast<char*>(memory_->own()) : copy_.get(); }
+  /// What was written here is in the memory when it returns.
+  absl::Status Store();
+
+ private:
+  HostView(Memory& memory, int64_t bytes, std::unique_ptr<char[]> copy) : memory_(&memory), bytes_(bytes), copy_(std::move(copy)) {}
+
+  Memory* memory_;
+  int64_t bytes_;
+  std::unique_ptr<char[]> copy_;
 };
 
 /// Kernels of one plan, loaded.

@@ -20,8 +20,8 @@ constexpr unsigned char kPoison = 0xFF;  // a NaN in every float type
 /// A part of an allocation.
 class Part final : public Memory {
  public:
-  Part(int rank, int64_t bytes, bool symmetric, std::vector<void*> peers)
-      : Memory(rank, bytes, symmetric, std::move(peers)) {}
+  Part(const Memory& whole, int rank, int64_t bytes, std::vector<void*> peers)
+      : Memory(rank, bytes, whole.symmetric(), std::move(peers), whole.space()) {}
 };
 
 std::unique_ptr<Memory> Cut(const Memory& whole, int64_t begin, int64_t bytes, int rank, int ranks) {
@@ -30,7 +30,7 @@ std::unique_ptr<Memory> Cut(const Memory& whole, int64_t begin, int64_t bytes, i
     char* base = static_cast<char*>(whole.peer(r));
     peers.push_back(base == nullptr ? nullptr : base + begin);
   }
-  return std::make_unique<Part>(rank, bytes, whole.symmetric(), std::move(peers));
+  return std::make_unique<Part>(whole, rank, bytes, std::move(peers));
 }
 
 }  // namespace
@@ -48,21 +48,23 @@ int64_t RankMemory::BytesOf(size_t buffer) const {
 
 absl::Status RankMemory::AllocateBuffers(Rank& rank) {
   int64_t end[2] = {kCanaryBytes, kCanaryBytes};  // of the local and the symmetric allocation
-  std::vector<int64_t> begin;
   for (size_t i = 0; i < plan_->buffers.size(); ++i) {
     int64_t& at = end[plan_->buffers[i].symmetric];
-    begin.push_back(at);
+    begins_.push_back(at);
     if (plan_->buffers[i].role != BufferRole::kSync) at += (BytesOf(i) + kCanaryBytes + kLine - 1) / kLine * kLine;
   }
   ASSIGN_OR_RETURN(symmetric_, rank.Allocate(end[true], /*symmetric=*/true));
   ASSIGN_OR_RETURN(local_, rank.Allocate(end[false], /*symmetric=*/false));
-  std::memset(symmetric_->own(), kCanary, symmetric_->bytes());
-  std::memset(local_->own(), kCanary, local_->bytes());
+  for (Memory* whole : {symmetric_.get(), local_.get()}) {
+    HostView view = HostView::Blank(*whole, whole->bytes());
+    std::memset(view.data(), kCanary, whole->bytes());
+    RETURN_IF_ERROR(view.Store());
+  }
   for (size_t i = 0; i < plan_->buffers.size(); ++i) {
     const Buffer& buffer = plan_->buffers[i];
     buffers_.emplace_back();
     if (buffer.role == BufferRole::kSync) continue;
-    buffers_.back() = Cut(buffer.symmetric ? *symmetric_ : *local_, begin[i], BytesOf(i), rank.rank(), rank.size());
+    buffers_.back() = Cut(buffer.symmetric ? *symmetric_ : *local_, begins_[i], BytesOf(i), rank.rank(), rank.size());
   }
   return absl::OkStatus();
 }
@@ -98,7 +100,16 @@ std::vector<Memory*> RankMemory::buffers() const {
   return all;
 }
 
+void RankMemory::Look() const {
+  for (Memory* whole : {symmetric_.get(), local_.get()}) {
+    absl::StatusOr<HostView> view = HostView::Of(*whole, whole->bytes());
+    CC_CHECK(view.ok());
+    views_[whole->symmetric()].emplace(*std::move(view));
+  }
+}
+
 void RankMemory::Fill(uint64_t seed, int step) {
+  Look();
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const bool keeps = plan_->buffers[i].role == BufferRole::kState && step > 0;
     if (buffers_[i] != nullptr && !keeps) std::memset(own(i), kPoison, BytesOf(i));
@@ -116,9 +127,11 @@ void RankMemory::Fill(uint64_t seed, int step) {
   }
   inputs_before_.clear();
   for (const Placed& input : inputs_) inputs_before_.emplace_back(own(input.buffer), BytesOf(input.buffer));
+  for (std::optional<HostView>& view : views_) CC_CHECK(view->Store().ok());
 }
 
 absl::Status RankMemory::CheckUntouched() const {
+  Look();
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Placed& input = inputs_[i];
     if (std::memcmp(inputs_before_[i].data(), own(input.buffer), inputs_before_[i].size()) == 0) continue;
@@ -139,6 +152,7 @@ absl::Status RankMemory::CheckUntouched() const {
 }
 
 std::string RankMemory::Read() const {
+  Look();
   std::string all;
   for (const Placed& result : results_) all += result.placement.Read(own(result.buffer));
   return all;

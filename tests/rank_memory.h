@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,13 +45,17 @@ class RankMemory {
   absl::Status AllocateBuffers(Rank& rank);
   absl::Status PlaceTensors(Rank& rank, const Schedule& schedule);
   int IndexOf(const std::string& name) const;
-  char* own(size_t buffer) const { return static_cast<char*>(buffers_[buffer]->own()); }
+  /// Looks at the memory as it is now; own() is then what the host sees of a buffer.
+  void Look() const;
+  char* own(size_t buffer) const { return views_[plan_->buffers[buffer].symmetric]->data() + begins_[buffer]; }
   int64_t BytesOf(size_t buffer) const;
 
   int rank_;
   int first_;  // rank of its stage
   const Plan* plan_;
   std::unique_ptr<Memory> symmetric_, local_;     // what the buffers are cut from
+  mutable std::optional<HostView> views_[2];      // of local_ and symmetric_
+  std::vector<int64_t> begins_;                   // of buffers, in what they are cut from
   std::vector<std::unique_ptr<Memory>> buffers_;  // null: flags and counters, which Bind allocates
   std::vector<Placed> inputs_, results_;
   std::vector<std::string> inputs_before_;

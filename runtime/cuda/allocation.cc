@@ -54,8 +54,14 @@ void PinnedWord::Set(unsigned value) {
   __atomic_compare_exchange_n(address_, &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-CudaMemory::CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations)
-    : Memory(rank, bytes, symmetric, AddressesOf(allocations)), allocations_(std::move(allocations)) {}
+CudaMemory::CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations,
+                       std::shared_ptr<const FarSpace> space)
+    : Memory(rank, bytes, symmetric, AddressesOf(allocations), std::move(space)), allocations_(std::move(allocations)) {}
+
+absl::Status CudaSpace::Copy(const void* from, int64_t bytes, void* to) const {
+  RETURN_IF_ERROR(device_->Use());
+  return coconet::Copy(*device_, nullptr, from, bytes, to);
+}
 
 absl::Status Copy(const Device& device, CUstream stream, const void* from, int64_t bytes, void* to) {
   if (bytes == 0) return absl::OkStatus();

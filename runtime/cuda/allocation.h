@@ -50,11 +50,22 @@ class PinnedWord {
   unsigned* address_;
 };
 
+/// A GPU's memory, as the host copies to and from it.
+class CudaSpace final : public FarSpace {
+ public:
+  explicit CudaSpace(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  absl::Status Copy(const void* from, int64_t bytes, void* to) const override;
+
+ private:
+  std::shared_ptr<Device> device_;
+};
+
 /// Memory of a rank on a GPU.
 class CudaMemory final : public Memory {
  public:
   /// `allocations`: by rank; null for ranks whose memory this one does not see.
-  CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations);
+  CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations,
+             std::shared_ptr<const FarSpace> space);
 
  private:
   std::vector<std::shared_ptr<Allocation>> allocations_;

@@ -22,7 +22,7 @@ Topology TopologyOf(const ThreadPlace& place, const DeviceFacts& facts) {
 
 }  // namespace
 
-CudaRank::CudaRank(Parts parts) : parts_(std::move(parts)), topology_(TopologyOf(parts_.place, parts_.device->facts())) {}
+CudaRank::CudaRank(Parts parts) : parts_(std::move(parts)), topology_(TopologyOf(parts_.place, parts_.device->facts())), space_(std::make_shared<CudaSpace>(parts_.device)) {}
 
 CudaRank::~CudaRank() {
   for (CUstream stream : streams_) {
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool s
     RETURN_IF_ERROR(mine.status());
     all[rank()] = *mine;
   }
-  return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all));
+  return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all), space_);
 }
 
 absl::StatusOr<std::unique_ptr<Module>> CudaRank::Load(const std::string& path) { return LoadCudaModule(parts_.device, path); }

@@ -50,6 +50,7 @@ class CudaRank final : public Rank {
 
   Parts parts_;
   Topology topology_;
+  std::shared_ptr<const FarSpace> space_;
   std::array<CUstream, kLanes> streams_ = {};
 };
 
