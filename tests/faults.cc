@@ -15,6 +15,7 @@
 #include "coconet/base/status.h"
 #include "coconet/text.h"
 #include "coconet/workloads.h"
+#include "runtime/arguments.h"
 #include "tests/random_config.h"
 #include "tests/rank_memory.h"
 
@@ -56,9 +57,9 @@ class SkippedModule final : public Module {
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-bool Waits(const Step& step) {
+bool MayWait(const Step& step) {
   const auto* kernel = std::get_if<KernelStep>(&step);
-  return kernel != nullptr && absl::c_any_of(kernel->args, [](const Arg& arg) { return arg.kind == Arg::Kind::kControl; });
+  return kernel != nullptr && Waits(*kernel);
 }
 
 /// What is wrong with the words of `rank`, which found that `victim` failed; "" when nothing is.
@@ -186,7 +187,7 @@ double TimeoutOf(Fault fault, const Target& target) {
 
 bool MustBeNoticed(Fault fault, const Variant& variant) {
   const Plan& plan = variant.lowered.plan;
-  const bool waits = absl::c_any_of(plan.steps, [](const Step& step) { return Waits(step); });
+  const bool waits = absl::c_any_of(plan.steps, MayWait);
   return fault != Fault::kSkips || (waits && plan.nodes == 1 && plan.stages == 1);
 }
 

@@ -1,6 +1,5 @@
 #include "runtime/cuda/cuda_rank.h"
 
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +7,7 @@
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/host/bind.h"
+#include "runtime/host/thread_exchange.h"
 
 namespace coconet {
 namespace {
@@ -51,19 +51,7 @@ absl::Status CudaRank::OpenStreams() {
 
 template <class T>
 absl::StatusOr<std::vector<std::shared_ptr<T>>> CudaRank::Share(const absl::StatusOr<std::shared_ptr<T>>& mine) {
-  RETURN_IF_ERROR(exchange().Agree(mine.status()));
-  const std::shared_ptr<T>* own = &*mine;
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange().AllGather({reinterpret_cast<const char*>(&own), sizeof own}));
-  std::vector<std::shared_ptr<T>> of(all.size());
-  const Members seen = SharingMemory(mesh(), rank());
-  for (int i = 0; i < seen.size; ++i) {
-    const std::shared_ptr<T>* theirs;
-    CC_CHECK(all[seen.Rank(i)].size() == sizeof theirs);
-    std::memcpy(&theirs, all[seen.Rank(i)].data(), sizeof theirs);
-    of[seen.Rank(i)] = *theirs;
-  }
-  RETURN_IF_ERROR(exchange().Barrier());  // until then peers read *own
-  return of;
+  return HandAround(exchange(), SharingMemory(mesh(), rank()), mine);
 }
 
 absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool symmetric) {

@@ -68,13 +68,6 @@ Device::~Device() { driver_.DevicePrimaryCtxRelease(device_); }
 
 absl::Status Device::Use() const { return ToStatus(driver_, driver_.CtxSetCurrent(context_), "cuCtxSetCurrent"); }
 
-absl::StatusOr<int64_t> Device::FreeBytes() const {
-  RETURN_IF_ERROR(Use());
-  size_t free = 0, all = 0;
-  RETURN_IF_CU(driver_, MemGetInfo, &free, &all);
-  return static_cast<int64_t>(free);
-}
-
 absl::Status Device::Reach(const Device& other) const {
   if (device_ == other.device_) return absl::OkStatus();
   int can = 0;

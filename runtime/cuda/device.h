@@ -41,8 +41,6 @@ class Device {
 
   /// The calling thread's calls are of this device from now on.
   absl::Status Use() const;
-  /// Bytes that are free, of all processes that use the GPU.
-  absl::StatusOr<int64_t> FreeBytes() const;
   /// Whether kernels on this device reach memory of the other one; switches that on. Unimplemented where they cannot.
   absl::Status Reach(const Device& other) const;
 

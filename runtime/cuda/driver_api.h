@@ -15,18 +15,15 @@ namespace coconet {
 
 /// What the driver must have: CUDA 12.4, for libraries of kernels that belong to no context, and what one may do without.
 inline constexpr int kLeastDriver = 12040;
-#define COCONET_DRIVER_FUNCTIONS(X)                                                                                            \
-  X(GetErrorName) X(GetErrorString) X(Init) X(DriverGetVersion)                                                                \
-  X(DeviceGetCount) X(DeviceGet) X(DeviceGetName) X(DeviceGetUuid) X(DeviceGetAttribute) X(DeviceTotalMem)                     \
-  X(DeviceCanAccessPeer) X(DeviceGetP2PAttribute)                                                                              \
-  X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease) X(CtxSetCurrent) X(CtxGetCurrent) X(CtxEnablePeerAccess)                \
-  X(MemGetInfo) X(MemAlloc) X(MemFree) X(MemHostAlloc) X(MemFreeHost) X(MemHostGetDevicePointer)                               \
-  X(MemcpyAsync) X(MemsetD8Async)                                                                                              \
-  X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) X(StreamWaitEvent)                          \
-  X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery) X(EventSynchronize) X(EventElapsedTime)                          \
-  X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) X(KernelGetFunction) X(FuncLoad)                                     \
-  X(FuncGetAttribute) X(FuncSetAttribute) X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx)                       \
-  X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiate) X(GraphLaunch) X(GraphExecDestroy) X(GraphDestroy)
+#define COCONET_DRIVER_FUNCTIONS(X)                                                                                           \
+  X(GetErrorName) X(GetErrorString) X(Init) X(DriverGetVersion)                                                               \
+  X(DeviceGetCount) X(DeviceGet) X(DeviceGetName) X(DeviceGetUuid) X(DeviceGetAttribute) X(DeviceTotalMem) X(DeviceCanAccessPeer)\
+  X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease) X(CtxSetCurrent) X(CtxEnablePeerAccess)                                \
+  X(MemAlloc) X(MemFree) X(MemHostAlloc) X(MemFreeHost) X(MemcpyAsync) X(MemsetD8Async)                                       \
+  X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) X(StreamWaitEvent)                         \
+  X(EventCreate) X(EventDestroy) X(EventRecord)                                                                               \
+  X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) X(KernelGetFunction) X(FuncLoad)                                    \
+  X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx)
 /// Green contexts have streams of their own since CUDA 12.5.
 #define COCONET_DRIVER_OPTIONAL(X)                                                                                             \
   X(DeviceGetDevResource) X(DevSmResourceSplitByCount) X(DevResourceGenerateDesc) X(GreenCtxCreate) X(GreenCtxDestroy)         \

@@ -1,7 +1,5 @@
 #include "runtime/host/thread_exchange.h"
 
-#include <cstring>
-
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -23,21 +21,8 @@ absl::StatusOr<std::vector<std::string>> ThreadExchange::AllGather(absl::string_
 
 absl::StatusOr<std::vector<std::shared_ptr<Region>>> ThreadSharing::Share(int64_t bytes) {
   absl::StatusOr<std::shared_ptr<Region>> own = Region::Map(bytes, -1);
-  const absl::Status populated = own.ok() ? (*own)->Populate() : own.status();
-  RETURN_IF_ERROR(exchange_.Agree(populated));
-  const std::shared_ptr<Region>* mine = &*own;
-  ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   exchange_.AllGather({reinterpret_cast<const char*>(&mine), sizeof mine}));
-  std::vector<std::shared_ptr<Region>> regions(all.size());
-  for (int i = 0; i < group_.size; ++i) {
-    const std::string& theirs = all[group_.Rank(i)];
-    const std::shared_ptr<Region>* region;
-    CC_CHECK(theirs.size() == sizeof region);
-    std::memcpy(&region, theirs.data(), sizeof region);
-    regions[group_.Rank(i)] = *region;
-  }
-  RETURN_IF_ERROR(exchange_.Barrier());  // until then peers read *mine
-  return regions;
+  if (absl::Status populated = own.ok() ? (*own)->Populate() : own.status(); !populated.ok()) own = populated;
+  return HandAround(exchange_, group_, own);
 }
 
 }  // namespace coconet

@@ -2,10 +2,12 @@
 #define COCONET_RUNTIME_HOST_THREAD_EXCHANGE_H_
 
 #include <atomic>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "coconet/base/status.h"
 #include "runtime/host/board.h"
 #include "runtime/host/memory.h"
 #include "runtime/host/wait.h"
@@ -38,6 +40,26 @@ class ThreadExchange final : public Exchange {
   WaitTerms terms_;
   unsigned round_ = 0;
 };
+
+/// Collective, between threads of one process. By world rank, what each of `group` passes, and null for the others; on every rank the first error
+/// there is.
+template <class T>
+absl::StatusOr<std::vector<std::shared_ptr<T>>> HandAround(Exchange& exchange, const Members& group,
+                                                           const absl::StatusOr<std::shared_ptr<T>>& mine) {
+  RETURN_IF_ERROR(exchange.Agree(mine.status()));
+  const std::shared_ptr<T>* own = &*mine;
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange.AllGather({reinterpret_cast<const char*>(&own), sizeof own}));
+  std::vector<std::shared_ptr<T>> of(all.size());
+  for (int i = 0; i < group.size; ++i) {
+    const std::string& letter = all[group.Rank(i)];
+    const std::shared_ptr<T>* theirs;
+    CC_CHECK(letter.size() == sizeof theirs);
+    std::memcpy(&theirs, letter.data(), sizeof theirs);
+    of[group.Rank(i)] = *theirs;
+  }
+  RETURN_IF_ERROR(exchange.Barrier());  // until then peers read *own
+  return of;
+}
 
 /// Threads see each other's memory as it is; the regions only need to be handed around, between those that share memory.
 class ThreadSharing final : public Sharing {

@@ -179,13 +179,6 @@ bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected,
 void FillMemory(DriverApi& driver) {
   driver.MemAlloc = Allocate;
   driver.MemFree = Free;
-  driver.MemGetInfo = [](size_t* free, size_t* total) {
-    COCONET_MAY_FAIL("cuMemGetInfo");
-    const std::lock_guard<std::mutex> lock(TheHeap().mutex);
-    *total = static_cast<size_t>(Devices().memory_bytes);
-    *free = *total - InUse(current);
-    return CUDA_SUCCESS;
-  };
   driver.MemHostAlloc = [](void** address, size_t bytes, unsigned) {
     COCONET_MAY_FAIL("cuMemHostAlloc");
     *address = std::calloc(bytes, 1);
