@@ -146,6 +146,10 @@ absl::Status BoundProgram::Read(absl::string_view name, void* out, int64_t eleme
   const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Read", name);
   RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Read", tensor, elements)));
   const int64_t size = ElementBytes(**tensor);
+  if (const auto word = rep_->scalars.find(*tensor); word != rep_->scalars.end()) {
+    std::memcpy(out, word->second.get(), size);
+    return absl::OkStatus();
+  }
   if (!(*tensor)->type.layout.sliced()) {
     return rep_->Storage(**tensor).Read(0, elements * size, out);
   }
@@ -163,6 +167,7 @@ absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t
   const Part part = rep_->PartHere(**tensor);
   const int64_t size = ElementBytes(**tensor);
   absl::Status written;
+  if (const auto word = rep_->scalars.find(*tensor); word != rep_->scalars.end()) std::memcpy(word->second.get(), in, size);
   for (int64_t i = 0; i < part.runs && part.run > 0 && written.ok(); ++i) {
     written = rep_->Storage(**tensor).Write(i * part.storage_stride * size, part.run * size,
                                             static_cast<const char*>(in) + (part.begin + i * part.global_stride) * size);

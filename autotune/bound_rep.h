@@ -1,6 +1,7 @@
 #ifndef COCONET_AUTOTUNE_BOUND_REP_H_
 #define COCONET_AUTOTUNE_BOUND_REP_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ struct BoundRep {
   std::vector<std::shared_ptr<Memory>> memory;  // by buffer of the plan; null for sync buffers
   std::unique_ptr<BoundPlan> plan;              // goes before its memory
   std::vector<HostCopy> copies_in, copies_out;
-  std::vector<std::unique_ptr<int64_t>> scalars;  // what users set, where they do not reach the plan's memory
+  std::map<const PlacedTensor*, std::unique_ptr<int64_t>> scalars;  // what users set, where they do not reach the plan's memory
   bool compare_replicas = false;  // COCONET_DEBUG >= 2
   bool plain = true;              // neither copies nor comparisons
 

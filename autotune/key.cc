@@ -22,7 +22,11 @@ std::string OneLine(absl::string_view text) {
   return line;
 }
 
-std::string DeviceText(const Topology& t) { return absl::StrCat(OneLine(t.device), "; ", t.cores, " cores"); }
+std::string DeviceText(const Topology& t) {
+  const std::string text = absl::StrCat(OneLine(t.device), "; ", t.cores, " cores");
+  if (t.multiprocessors == 0) return text;
+  return absl::StrCat(text, "; ", t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu, t.ranks_per_gpu == 1 ? " rank" : " ranks");
+}
 
 absl::string_view Name(SumOrder order) {
   switch (order) {
@@ -76,6 +80,8 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   for (const Topology& t : topologies) {
     space.cores = std::min(space.cores, t.cores);
     space.vector_bytes = std::min(space.vector_bytes, VectorBytes(t.device));
+    const int own = t.multiprocessors == 0 ? 0 : std::max(t.multiprocessors / t.ranks_per_gpu, 1);
+    space.multiprocessors = &t == &topologies.front() ? own : std::min(space.multiprocessors, own);
   }
   space.library = sum_order == SumOrder::kAny;
   return space;
@@ -83,7 +89,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
 
 std::string Encode(const Topology& t) {
   Packer out;
-  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).bytes();
+  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).Text(t.arch).Int(t.multiprocessors).Int(t.ranks_per_gpu).bytes();
 }
 
 absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
@@ -94,6 +100,9 @@ absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
   t.nodes = static_cast<int>(in.Int());
   t.ranks_per_node = static_cast<int>(in.Int());
   t.cores = static_cast<int>(in.Int());
+  t.arch = in.Text();
+  t.multiprocessors = static_cast<int>(in.Int());
+  t.ranks_per_gpu = static_cast<int>(in.Int());
   RETURN_IF_ERROR(in.Done());
   return t;
 }

@@ -55,9 +55,21 @@ TEST_F(KeyTest, EveryFieldCounts) {
   differs([](KeyInputs& k) { k.topologies.push_back(k.topologies[0]); });
   differs([](KeyInputs& k) { k.topologies[1].device = "another"; });
   differs([](KeyInputs& k) { k.topologies[1].cores = 4; });
+  differs([](KeyInputs& k) { k.topologies[1].multiprocessors = 132; });
   for (auto field : {&Mesh::stages, &Mesh::nodes, &Mesh::ranks}) differs([&](KeyInputs& k) { k.mesh.*field = 7; });
   differs([](KeyInputs& k) { k.mesh.stages_apart = true; });
   differs([](KeyInputs& k) { k.topologies[0].library = "thread 1"; });
+}
+
+TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
+  for (Topology& t : inputs_.topologies) {
+    t.multiprocessors = 132;
+    t.ranks_per_gpu = 2;
+  }
+  EXPECT_THAT(KeyText(inputs_), HasSubstr("avx512f; 8 cores; 132 multiprocessors of 2 ranks\n"));
+  EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 66);
+  inputs_.topologies[1].ranks_per_gpu = 200;
+  EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 1);
 }
 
 TEST_F(KeyTest, ValuesStayOnTheirLine) {
@@ -71,6 +83,7 @@ TEST_F(KeyTest, SpaceIsWhatAllRanksHave) {
   const ConfigSpace space = SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kRank);
   EXPECT_EQ(space.ranks, 2);
   EXPECT_EQ(space.cores, 4);
+  EXPECT_EQ(space.multiprocessors, 0);
   EXPECT_EQ(space.vector_bytes, 32);
   EXPECT_FALSE(space.library);
   EXPECT_FALSE(space.stages_apart);

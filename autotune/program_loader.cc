@@ -41,7 +41,9 @@ class Loader {
  private:
   bool first() const { return rank_.rank() == 0; }
   absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() const {
-    return MakeHostCompiler({.cache_dir = GetEnv().cache_dir, .optimize = state_->options.optimize});
+    const CompilerOptions options{.cache_dir = GetEnv().cache_dir, .optimize = state_->options.optimize};
+    const std::string& arch = rank_.topology().arch;
+    return arch.empty() ? MakeHostCompiler(options) : MakeNvrtcCompiler(arch, options);
   }
 
   absl::Status SetUp();

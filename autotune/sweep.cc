@@ -69,6 +69,7 @@ std::string Title(const SweepFlags& flags, const Session& session) {
                       session.world() == 1 ? " rank"
                       : UnderMpi()         ? " ranks (processes)"
                                            : " ranks (threads)",
+                      flags.backend == Backend::kCuda ? " on GPUs" : "",
                       session.stages() > 1 ? absl::StrCat(", ", session.stages(), " stages") : "",
                       session.nodes() > 1 ? absl::StrCat(", ", session.nodes(), session.stages() > 1 ? " nodes a stage" : " nodes") : "",
                       flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "");
@@ -212,7 +213,7 @@ int Main(const std::vector<std::string>& args) {
   std::atomic<bool> complained = false;
   const int ranks = flags->ranks > 0 ? flags->ranks : UnderMpi() ? 0 : kDefaultRanks;
   const absl::Status status = RunRanks(
-      WorldOptions{.ranks = ranks, .stages = flags->stages, .nodes = flags->nodes},
+      WorldOptions{.ranks = ranks, .stages = flags->stages, .nodes = flags->nodes, .backend = flags->backend},
       [&](Session& session) {
         if (flags->ranks > 0 && flags->ranks != session.world()) {
           return absl::InvalidArgumentError(

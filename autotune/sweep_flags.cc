@@ -29,7 +29,7 @@ constexpr int kMostRanks = 1024;
 constexpr int64_t kDefaultN = 1 << 20;
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags =
-      *new std::vector<std::string>{"ranks", "stages", "nodes", "dtype", "cache", "budget", "json", "only", "order", "preset", "list", "help", "N"};
+      *new std::vector<std::string>{"ranks", "stages", "nodes", "dtype", "cache", "budget", "json", "backend", "only", "order", "preset", "list", "help", "N"};
   return flags;
 }
 
@@ -71,6 +71,11 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
   if (name == "order") {
     if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
     flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
+    return absl::OkStatus();
+  }
+  if (name == "backend") {
+    if (value != "host" && value != "cuda") return Bad(name, "host or cuda", value);
+    flags.backend = value == "host" ? Backend::kHost : Backend::kCuda;
     return absl::OkStatus();
   }
   if (name == "only") {
@@ -157,6 +162,7 @@ std::string SweepHelp() {
   --ranks=2       thread ranks of this process; under mpirun every process is a rank
   --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send passes values to the next
   --nodes=1       nodes: ranks of different ones share no memory; real ones under mpirun, else simulated
+  --backend=host  host: on cores; cuda: on NVIDIA GPUs, which ranks take in turns, so that several may share one
   --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
   --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library collectives
   --budget=60     seconds

@@ -22,6 +22,7 @@ struct SweepFlags {
   int ranks = 0;              // of all stages; 0: not given
   int stages = 1;
   int nodes = 0;              // of all stages; 0: as many as there are
+  Backend backend = Backend::kHost;
   std::string cache;          // ""; the default place
   std::string json;           // "": none
   double budget_s = 60;

@@ -78,7 +78,7 @@ Row RowOf(const TuningRecord& record, const VariantResult& v, absl::string_view 
   row[kProtocol] = absl::StrReplaceAll(v.protocol, {{"library", library}});
   row[kVec] = absl::StrCat(v.config.vec);
   row[kChunk] = absl::StrCat(v.config.chunk);
-  row[kBlocks] = absl::StrCat(v.config.blocks);
+  row[kBlocks] = absl::StrCat(v.config.blocks, v.config.threads > 1 ? absl::StrCat("x", v.config.threads) : "");
   row[kStream] = std::string(Streams(v.config.streaming));
   row[kRemark] = Remark(record, v);
   if (v.timing.samples == 0) return row;

@@ -106,14 +106,31 @@ absl::Status AgreeOnBackings(const CompiledProgram& program, const absl::StatusO
   return absl::OkStatus();
 }
 
+/// Collective. Of each buffer with one element that users set and no peer reads, on all ranks or on none; null for others.
+absl::StatusOr<std::vector<std::shared_ptr<Memory>>> ScalarsFor(Rank& rank, const CompiledProgram& program, const std::vector<Backing>& backing) {
+  const Plan& plan = program.lowered.plan;
+  std::vector<std::shared_ptr<Memory>> scalars(plan.buffers.size());
+  absl::Status mine;
+  for (const PlacedTensor& tensor : program.tensors) {
+    const bool is_scalar = tensor.role == BufferRole::kInput && tensor.type.shape.empty();
+    if (!is_scalar || plan.buffers[tensor.buffer].symmetric || backing[tensor.buffer].memory != nullptr) continue;
+    absl::StatusOr<std::unique_ptr<Memory>> words = rank.AllocateWords(BytesOf(plan.buffers[tensor.buffer]));
+    mine.Update(words.status());
+    if (words.ok()) scalars[tensor.buffer] = *std::move(words);
+  }
+  RETURN_IF_ERROR(rank.exchange().Agree(mine));
+  return scalars;
+}
+
 /// Collective. What is bound, and memory of the Session for everything else; by buffer.
-absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(Rank& rank, const Plan& plan,
-                                                               const std::vector<Backing>& backing) {
+absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(Rank& rank, const CompiledProgram& program, const std::vector<Backing>& backing) {
+  const Plan& plan = program.lowered.plan;
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> scalars, ScalarsFor(rank, program, backing));
   std::vector<std::shared_ptr<Memory>> memory;
   std::vector<MemoryNeed> needs;
   std::vector<size_t> missing;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    memory.push_back(backing[i].memory);
+    memory.push_back(backing[i].memory != nullptr ? backing[i].memory : scalars[i]);
     if (memory[i] != nullptr || plan.buffers[i].role == BufferRole::kSync) continue;
     needs.push_back({BytesOf(plan.buffers[i]), plan.buffers[i].symmetric});
     missing.push_back(i);
@@ -174,7 +191,7 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
 
   auto rep = std::make_unique<BoundRep>();
   rep->compiled = compiled_;
-  ASSIGN_OR_RETURN(rep->memory, MemoryFor(session.rank, plan, *backing));
+  ASSIGN_OR_RETURN(rep->memory, MemoryFor(session.rank, *compiled_, *backing));
   for (const PlacedTensor& tensor : compiled_->tensors) {
     const Backing& b = (*backing)[tensor.buffer];
     if (b.binding == nullptr || b.memory != nullptr || b.binding->elements == 0) continue;
@@ -184,8 +201,8 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
   for (const PlacedTensor& tensor : compiled_->tensors) {
     const bool set_by_users = tensor.role == BufferRole::kInput && tensor.type.shape.empty() && (*backing)[tensor.buffer].binding == nullptr;
     if (!set_by_users || rep->memory[tensor.buffer]->space() == nullptr) continue;
-    rep->scalars.push_back(std::make_unique<int64_t>(0));
-    rep->copies_in.push_back({&tensor, rep->scalars.back().get()});
+    auto& word = rep->scalars[&tensor] = std::make_unique<int64_t>(0);
+    rep->copies_in.push_back({&tensor, word.get()});
   }
   rep->compare_replicas = GetEnv().debug >= 2;
   rep->plain = rep->copies_in.empty() && rep->copies_out.empty() && !rep->compare_replicas;

@@ -14,6 +14,7 @@
 #include "coconet/kernel_phases.h"
 #include "coconet/lists.h"
 #include "coconet/steps.h"
+#include "jit/launch_shapes.h"
 #include "jit/pieces.h"
 
 namespace coconet {
@@ -31,8 +32,6 @@ constexpr int64_t kBatches[] = {int64_t{1} << 16, int64_t{1} << 19};
 constexpr int64_t kStreamingBytes = 4 << 20;
 /// Up to here an operand is copied in less time than a wait takes.
 constexpr int64_t kStagedBytes = 256 << 10;
-/// Below this many elements a second thread costs more to wake than it saves.
-constexpr int64_t kBlocksElements = 1 << 14;
 
 template <size_t N>
 int Find(const absl::string_view (&names)[N], absl::string_view name) {
@@ -202,7 +201,7 @@ std::string Text(const Config& c) {
   return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk, " blocks=", c.blocks,
                       " stream=", kStreamings[static_cast<int>(c.streaming)],
                       " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
-                      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch));
+                      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch), c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads));
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -211,11 +210,11 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0");
+  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch"};
+  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -239,6 +238,7 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   c.one_shot = static_cast<OneShot>(one_shot);
   if (!values[5].empty() && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2)) return error("pieces is no number above 1");
   if (!values[6].empty() && (!absl::SimpleAtoi(values[6], &c.batch) || c.batch < 1)) return error("batch is no number above 0");
+  if (!values[7].empty() && (!absl::SimpleAtoi(values[7], &c.threads) || c.threads < 2)) return error("threads is no number above 1");
   return c;
 }
 
@@ -264,18 +264,17 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   const Traits t = TraitsOf(s, space.ranks);
   const std::vector<Protocol> protocols = ProtocolsOf(t, space);
-  std::vector<int64_t> chunks = {4096};
-  if (t.chunk_flags && t.elements / space.ranks > 4096) chunks.push_back(32768);
-  if (t.chunk_flags && t.elements / space.ranks > 32768) chunks.push_back(262144);
-  std::vector<int> blocks = {1};
-  const int spare = space.cores / std::max(space.ranks / space.nodes, 1);
-  if (spare > 1 && t.elements >= kBlocksElements) blocks.push_back(spare);
+  const bool gpu = space.multiprocessors > 0;
+  const KernelWork work{t.elements, t.elements / space.ranks, t.chunk_flags};
+  const std::vector<LaunchShape> shapes =
+      gpu ? LaunchShapesOnGpu(work, space.multiprocessors)
+          : LaunchShapesOnHost(work, space.vector_bytes, space.cores / std::max(space.ranks / space.nodes, 1));
   std::vector<Streaming> streamings = {Streaming::kNone};
   if (t.bytes * space.ranks >= kStreamingBytes) {
-    if (!s.kernels.empty() && (space.ranks > space.nodes || t.fused_sends)) streamings.push_back(Streaming::kShared);
+    const bool reaches_peers = !s.kernels.empty() && (space.ranks > space.nodes || t.fused_sends);
+    if (reaches_peers && !gpu) streamings.push_back(Streaming::kShared);  // a GPU's caches are kept out of no peer's way
     streamings.push_back(Streaming::kAll);
   }
-  const int vec = std::max(space.vector_bytes / 4, 1);
   const std::vector<int> pieces = PieceCounts(s, t, space);
   std::vector<int64_t> batches = {0};
   for (int64_t batch : kBatches) {
@@ -286,16 +285,14 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     const bool all_reduces = space.nodes == 1 && (t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated));
     std::vector<OneShot> one_shots = {OneShot::kPull};
     if (all_reduces && s.overlaps.empty() && space.ranks > 1 && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
-    for (int64_t chunk : chunks) {
-      for (int b : blocks) {
-        for (Streaming streaming : streamings) {
-          for (OneShot one_shot : one_shots) {
-            for (int count : pieces) {
-              for (int64_t batch : batches) {
-                configs.push_back({protocol, vec, chunk, b, streaming, one_shot, count, batch});
-                // Twice the loads in flight, where the memory is what a step waits for.
-                if (streaming != Streaming::kNone) configs.push_back({protocol, 2 * vec, chunk, b, streaming, one_shot, count, batch});
-              }
+    for (const auto& [vec, chunk, blocks, threads] : shapes) {
+      for (Streaming streaming : streamings) {
+        for (OneShot one_shot : one_shots) {
+          for (int count : pieces) {
+            for (int64_t batch : batches) {
+              configs.push_back({protocol, vec, chunk, blocks, streaming, one_shot, count, batch, threads});
+              // Twice the loads in flight, where the memory is what a step waits for.
+              if (streaming != Streaming::kNone && !gpu) configs.push_back({protocol, 2 * vec, chunk, blocks, streaming, one_shot, count, batch, threads});
             }
           }
         }
@@ -314,6 +311,9 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(absl::StrCat("want chunk a multiple of vec, at most ", kMaxChunk));
   }
   if (c.blocks < 1 || c.blocks > kMaxBlocks) return error(absl::StrCat("want blocks in 1..", kMaxBlocks));
+  if (c.threads != 1 && (c.threads < kWarpThreads || c.threads > kMaxThreads || c.threads % kWarpThreads != 0)) {
+    return error(absl::StrCat("want threads a multiple of ", kWarpThreads, ", at most ", kMaxThreads));
+  }
   if (c.pieces < 1 || c.pieces > kMaxPieces || (c.pieces == 1) != s.overlaps.empty()) {
     return error(absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
   }

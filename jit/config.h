@@ -32,7 +32,7 @@ enum class Streaming : uint8_t {
 };
 
 /// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull", with "pieces=4" behind where these
-/// are not 1 and "batch=131072" where that is not 0, and parses back.
+/// are not 1, "batch=131072" where that is not 0 and "threads=256" where these are not 1, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;          // elements a lane group handles at once; power of two, 1..64
@@ -44,6 +44,7 @@ struct Config {
   /// Of a list's tensors: a kernel that sums up and then uses the sums takes so many of a rank's elements at a time, whole tensors or one, so that it finds
   /// them still in its cache when it reads them again. 0: all of them.
   int64_t batch = 0;
+  int threads = 1;       // a block, on GPUs
   bool operator==(const Config&) const = default;
 };
 
@@ -60,6 +61,7 @@ struct ConfigSpace {
   bool stages_apart = false;  // kernels do not reach from one stage to another
   int cores = 1;           // of one node, shared by its ranks
   int vector_bytes = 64;   // widest vector of the machine
+  int multiprocessors = 0; // of a GPU that a rank has for itself; 0: ranks are the host's
   bool library = true;     // false: the numerics class demands summation in rank order
 };
 

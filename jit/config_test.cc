@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/workloads.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
@@ -31,6 +32,8 @@ TEST(Config, PrintsAndParsesBack) {
   EXPECT_EQ(Text(more), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=4 batch=1000");
   EXPECT_EQ(ParseConfig(Text(more)).value(), more);
   EXPECT_EQ(ParseConfig(Text(Config{.batch = 7})).value(), Config{.batch = 7});
+  EXPECT_EQ(Text(Config{.threads = 256}), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=256");
+  EXPECT_EQ(ParseConfig(Text(Config{.threads = 256})).value(), Config{.threads = 256});
 }
 
 TEST(Config, RefusesWhatItDoesNotPrint) {
@@ -41,8 +44,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
   EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
             "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0");
-  for (const char* end : {"batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "pieces=2 pieces=2", "more"}) {
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1");
+  for (const char* end : {"batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "more"}) {
     EXPECT_FALSE(ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end)).ok()) << end;
   }
   EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
@@ -56,6 +59,31 @@ TEST(Validate, RefusesNumbersOutOfRange) {
             "config \"library vec=16 chunk=8 blocks=1 stream=none one-shot=pull\": want chunk a multiple of vec, at most 1073741824");
   EXPECT_EQ(words({.blocks = 0}), "config \"library vec=16 chunk=4096 blocks=0 stream=none one-shot=pull\": want blocks in 1..1024");
   EXPECT_EQ(words({}), "");
+  EXPECT_EQ(words({.threads = 256}), "");
+  for (int threads : {-1, 0, 31, 33, 544, 1 << 30}) {
+    EXPECT_THAT(words({.threads = threads}), testing::HasSubstr("want threads a multiple of 32, at most 512"));
+  }
+}
+
+TEST(Configs, OfGpusFillTheirMultiprocessorsAndNoMore) {
+  const ConfigSpace space{.ranks = 2, .multiprocessors = 66};
+  for (int64_t n : {1, 1000, 1 << 20, 1 << 28}) {
+    for (absl::string_view words : {"AR; fuse(C)", "fuse(AR, C)", "fuse(RS, C, AG); slice m v"}) {
+      const Schedule s = Find(Adam(n), words);
+      std::set<std::string> seen;
+      std::set<int> blocks;
+      for (const Config& config : Configs(s, space)) {
+        EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
+        EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
+        EXPECT_TRUE(config.chunk % (config.vec * config.threads) == 0) << Text(config) << ": threads without work";
+        EXPECT_TRUE(config.blocks == 1 || int64_t{config.blocks - 1} * config.vec * config.threads < n) << Text(config) << ": blocks without work";
+        blocks.insert(config.blocks);
+      }
+      EXPECT_GE(*blocks.begin(), n >= 1 << 20 ? 66 : 1);
+      EXPECT_LE(*blocks.rbegin(), 4 * 66);
+      EXPECT_EQ(blocks.count(4 * 66), n >= 1 << 20 ? 1u : 0u);
+    }
+  }
 }
 
 TEST(Validate, RefusesALibraryThatSumsInAnyOrder) {

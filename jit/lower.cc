@@ -113,6 +113,8 @@ class Lowering {
     lowered_.plan.steps.emplace_back(std::move(step));
   }
   void AddKernel(EmittedKernel kernel, int blocks, std::string label);
+  /// Blocks of a kernel that lays out a library collective's operands: on a host the lane's thread does it.
+  int BlocksToMove() const { return config_.threads == 1 ? 1 : config_.blocks; }
   /// The step of the product's first piece; -1: it is the one that will be added now.
   int FirstPieceOf(NodeId product) {
     const auto [first, is_new] = first_piece_.try_emplace(product, static_cast<int>(lowered_.plan.steps.size()));
@@ -153,7 +155,9 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
 
 void Lowering::AddKernel(EmittedKernel kernel, int blocks, std::string label) {
   if (emitted_.insert(kernel.symbol).second) absl::StrAppend(&kernels_, "\n", kernel.text);
-  Add(KernelStep{std::move(kernel.symbol), std::move(kernel.args), blocks, std::move(label)}, kernel.bytes);
+  KernelStep step{std::move(kernel.symbol), std::move(kernel.args), blocks, std::move(label)};
+  step.threads = config_.threads;
+  Add(std::move(step), kernel.bytes);
 }
 
 absl::Status Lowering::AddUnit(int number, const Piece* piece) {
@@ -169,13 +173,13 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
     }
   } else if (unit.library) {
     LibraryCall call = LibraryCallOf(u_, unit, config_, target_, piece, table_);
-    if (call.before.has_value()) AddKernel(*std::move(call.before), 1, absl::StrCat("pack ", label));
+    if (call.before.has_value()) AddKernel(*std::move(call.before), BlocksToMove(), absl::StrCat("pack ", label));
     for (CollectiveStep& step : call.steps) {
       step.label = label;
       const int64_t bytes = LibraryBytes(step, SizeOf(lowered_.plan, step.group));
       Add(std::move(step), bytes);
     }
-    if (call.after.has_value()) AddKernel(*std::move(call.after), 1, absl::StrCat("unpack ", label));
+    if (call.after.has_value()) AddKernel(*std::move(call.after), BlocksToMove(), absl::StrCat("unpack ", label));
   } else {
     const int step = static_cast<int>(lowered_.plan.steps.size());
     ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({u_, number, step, piece}, config_, target_, table_));

@@ -209,7 +209,12 @@ absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& tensors, 
   const Units& units = kinds_[0]->units;
   const std::string label = LabelOf(schedule_.graph, units.units[unit]);
   const bool of_tensors = absl::c_any_of(units.units[unit].nodes, [&](NodeId id) { return units.each[id]; });
-  Draft all{KernelStep{first.symbol, first.args, config_.blocks, label}, tensors[0]};
+  const auto step_with = [&](const std::vector<Arg>& args) {
+    KernelStep step{first.symbol, args, config_.blocks, label};
+    step.threads = config_.threads;
+    return step;
+  };
+  Draft all{step_with(first.args), tensors[0]};
   for (int tensor : tensors) {
     const EmittedKernel& kernel = kernels[kinds_of_.of[tensor]];
     if (of_tensors) lowered_.plan.bytes_per_rank += kernel.bytes;
@@ -217,7 +222,7 @@ absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& tensors, 
       all.rows.push_back(tensor);
       std::get<KernelStep>(all.step).tensors.push_back(kernel.tensor_args);
     } else if (of_tensors) {
-      drafts_.push_back({KernelStep{first.symbol, kernel.args, config_.blocks, label}, tensor});  // a kernel without a table
+      drafts_.push_back({step_with(kernel.args), tensor});  // a kernel without a table
     }
   }
   if (!of_tensors) lowered_.plan.bytes_per_rank += first.bytes;

@@ -135,6 +135,9 @@ struct Topology {
   int nodes = 1;            // of the world; where stages cut a node, its parts
   int ranks_per_node = 1;
   int cores = 1;            // that the ranks of this machine may run on
+  std::string arch = "";    // what kernels are compiled for: a GPU's "sm_90a"; "": the host's processor
+  int multiprocessors = 0;  // of the rank's GPU; 0: it has none
+  int ranks_per_gpu = 1;    // that have this GPU together
 };
 
 /// One rank's endpoint of a world.
@@ -155,6 +158,9 @@ class Rank {
   /// ResourceExhausted, on all ranks, when it does not fit in what the machine has left; never a signal
   /// later. Collective when `symmetric`: then ranks that share memory reach each other's.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) = 0;
+
+  /// The same for a few words that the host sets between steps, and kernels of this rank read: own() is an address of both. Not symmetric.
+  virtual absl::StatusOr<std::unique_ptr<Memory>> AllocateWords(int64_t bytes) { return Allocate(bytes, /*symmetric=*/false); }
 
   /// Loads a binary made for this backend: a shared object's path on the host.
   virtual absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) = 0;

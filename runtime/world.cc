@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/env.h"
+#include "runtime/cuda/cuda_world.h"
 #include "runtime/host/thread_world.h"
 #include "runtime/mesh.h"
 #include "runtime/mpi/mpi_world.h"
@@ -30,6 +31,10 @@ absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Sta
   }
   const double timeout_s = options.timeout_s > 0 ? options.timeout_s : GetEnv().timeout_s;
   const WorldShape shape{.stages = options.stages, .nodes = options.nodes};
+  if (options.backend == Backend::kCuda) {
+    if (UnderMpi()) return absl::UnimplementedError("RunWorld: GPUs of ranks that are processes; start one process, whose threads take all GPUs of the machine");
+    return RunCudaWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);
+  }
   if (UnderMpi()) return RunMpiWorld(shape, timeout_s, options.pin, body);
   return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);
 }

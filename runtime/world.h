@@ -1,12 +1,19 @@
 #ifndef COCONET_RUNTIME_WORLD_H_
 #define COCONET_RUNTIME_WORLD_H_
 
+#include <cstdint>
 #include <functional>
 
 #include "absl/status/status.h"
 #include "runtime/rank.h"
 
 namespace coconet {
+
+/// What ranks run on.
+enum class Backend : uint8_t {
+  kHost,  // cores, and their memory
+  kCuda,  // NVIDIA GPUs, in turns: with more ranks than GPUs several share one
+};
 
 struct WorldOptions {
   /// Thread ranks of one process. Ignored under mpirun, where each process is one rank (0 = take mpirun's, or 1).
@@ -18,6 +25,7 @@ struct WorldOptions {
   int nodes = 0;
   /// Deadline of one wait for a peer, seconds; <= 0: COCONET_TIMEOUT.
   double timeout_s = 0;
+  Backend backend = Backend::kHost;
   bool pin = true;  // rank i to the i-th core that this node's ranks may run on, modulo
 };
 
@@ -28,7 +36,7 @@ bool UnderMpi();
 /// rank, those that only followed from a peer's (Aborted) last. Without MPI, `options.ranks` threads, created and
 /// pinned here. Under an MPI launcher, this process's rank, on the calling thread; MPI_Init is called only if nobody
 /// has, and then MPI_Finalize when the process exits. A rank whose body returns an error leaves the world, so the
-/// others' waits end instead of timing out. Nothing is left behind: no threads, handles or memory.
+/// others' waits end instead of timing out. Unavailable, with what is missing, where the backend is not here. Nothing is left behind: no threads, handles or memory.
 absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body);
 
 }  // namespace coconet

@@ -1,6 +1,7 @@
 #include "runtime/cuda/allocation.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,12 @@ namespace {
 std::vector<void*> AddressesOf(const std::vector<std::shared_ptr<Allocation>>& allocations) {
   std::vector<void*> addresses;
   for (const std::shared_ptr<Allocation>& of : allocations) addresses.push_back(of == nullptr ? nullptr : of->address());
+  return addresses;
+}
+
+std::vector<void*> OnlyOf(int rank, int ranks, void* address) {
+  std::vector<void*> addresses(ranks);
+  addresses[rank] = address;
   return addresses;
 }
 
@@ -35,28 +42,36 @@ Allocation::~Allocation() {
   if (device_->Use().ok()) device_->driver().MemFree(address_);
 }
 
-absl::StatusOr<std::shared_ptr<PinnedWord>> PinnedWord::Make(std::shared_ptr<Device> device) {
+absl::StatusOr<std::shared_ptr<PinnedMemory>> PinnedMemory::Make(std::shared_ptr<Device> device, int64_t bytes) {
   RETURN_IF_ERROR(device->Use());
   const DriverApi& driver = device->driver();
+  const size_t size = std::max<size_t>(static_cast<size_t>(bytes), 1);
   void* address = nullptr;
-  RETURN_IF_CU(driver, MemHostAlloc, &address, sizeof(unsigned), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-  auto* word = static_cast<unsigned*>(address);
-  __atomic_store_n(word, 0u, __ATOMIC_RELEASE);
-  return std::shared_ptr<PinnedWord>(new PinnedWord(std::move(device), word));
+  RETURN_IF_CU(driver, MemHostAlloc, &address, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  std::memset(address, 0, size);
+  return std::shared_ptr<PinnedMemory>(new PinnedMemory(std::move(device), address));
 }
 
-PinnedWord::~PinnedWord() {
+PinnedMemory::~PinnedMemory() {
   if (device_->Use().ok()) device_->driver().MemFreeHost(address_);
+}
+
+absl::StatusOr<std::shared_ptr<PinnedWord>> PinnedWord::Make(std::shared_ptr<Device> device) {
+  ASSIGN_OR_RETURN(std::shared_ptr<PinnedMemory> memory, PinnedMemory::Make(std::move(device), sizeof(unsigned)));
+  return std::make_shared<PinnedWord>(std::move(memory));
 }
 
 void PinnedWord::Set(unsigned value) {
   unsigned none = 0;
-  __atomic_compare_exchange_n(address_, &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  __atomic_compare_exchange_n(address(), &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 CudaMemory::CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations,
                        std::shared_ptr<const FarSpace> space)
     : Memory(rank, bytes, symmetric, AddressesOf(allocations), std::move(space)), allocations_(std::move(allocations)) {}
+
+CudaWords::CudaWords(int rank, int ranks, int64_t bytes, std::shared_ptr<PinnedMemory> memory)
+    : Memory(rank, bytes, /*symmetric=*/false, OnlyOf(rank, ranks, memory->address())), memory_(std::move(memory)) {}
 
 absl::Status CudaSpace::Copy(const void* from, int64_t bytes, void* to) const {
   RETURN_IF_ERROR(device_->Use());

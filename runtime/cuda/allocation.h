@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,24 +31,36 @@ class Allocation {
   CUdeviceptr address_;
 };
 
-/// A word of the host's that kernels reach too, at the same address; 0 at first.
+/// Memory of the host's that kernels reach too, at the same address; zero-filled.
+class PinnedMemory {
+ public:
+  static absl::StatusOr<std::shared_ptr<PinnedMemory>> Make(std::shared_ptr<Device> device, int64_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  void* address() const { return address_; }
+
+ private:
+  PinnedMemory(std::shared_ptr<Device> device, void* address) : device_(std::move(device)), address_(address) {}
+
+  std::shared_ptr<Device> device_;
+  void* address_;
+};
+
+/// One word of it, 0 at first.
 class PinnedWord {
  public:
   static absl::StatusOr<std::shared_ptr<PinnedWord>> Make(std::shared_ptr<Device> device);
-  ~PinnedWord();
-  PinnedWord(const PinnedWord&) = delete;
-  PinnedWord& operator=(const PinnedWord&) = delete;
+  explicit PinnedWord(std::shared_ptr<PinnedMemory> memory) : memory_(std::move(memory)) {}
 
-  unsigned* address() const { return address_; }
-  unsigned Load() const { return __atomic_load_n(address_, __ATOMIC_ACQUIRE); }
+  unsigned* address() const { return static_cast<unsigned*>(memory_->address()); }
+  unsigned Load() const { return __atomic_load_n(address(), __ATOMIC_ACQUIRE); }
   /// Does nothing where it is set already.
   void Set(unsigned value);
 
  private:
-  PinnedWord(std::shared_ptr<Device> device, unsigned* address) : device_(std::move(device)), address_(address) {}
-
-  std::shared_ptr<Device> device_;
-  unsigned* address_;
+  std::shared_ptr<PinnedMemory> memory_;
 };
 
 /// A GPU's memory, as the host copies to and from it.
@@ -69,6 +82,15 @@ class CudaMemory final : public Memory {
 
  private:
   std::vector<std::shared_ptr<Allocation>> allocations_;
+};
+
+/// Words of a rank on a GPU (Rank::AllocateWords).
+class CudaWords final : public Memory {
+ public:
+  CudaWords(int rank, int ranks, int64_t bytes, std::shared_ptr<PinnedMemory> memory);
+
+ private:
+  std::shared_ptr<PinnedMemory> memory_;
 };
 
 /// Between memories of GPUs and the host, whichever; returns when it is done. `device` is the calling thread's.

@@ -12,17 +12,22 @@
 namespace coconet {
 namespace {
 
-Topology TopologyOf(const ThreadPlace& place, const DeviceFacts& facts) {
+Topology TopologyOf(const CudaRank::Parts& parts) {
+  const ThreadPlace& place = parts.place;
+  const DeviceFacts& facts = parts.device->facts();
   return {.device = absl::StrCat(facts.name, " ", facts.arch()),
           .library = "staged",
           .nodes = place.mesh.stages * place.mesh.nodes,
           .ranks_per_node = place.mesh.ranks,
-          .cores = static_cast<int>(place.cores.size())};
+          .cores = static_cast<int>(place.cores.size()),
+          .arch = parts.control.wait != nullptr ? "" : facts.arch(),
+          .multiprocessors = facts.multiprocessors,
+          .ranks_per_gpu = parts.ranks_on_device};
 }
 
 }  // namespace
 
-CudaRank::CudaRank(Parts parts) : parts_(std::move(parts)), topology_(TopologyOf(parts_.place, parts_.device->facts())), space_(std::make_shared<CudaSpace>(parts_.device)) {}
+CudaRank::CudaRank(Parts parts) : parts_(std::move(parts)), topology_(TopologyOf(parts_)), space_(std::make_shared<CudaSpace>(parts_.device)) {}
 
 CudaRank::~CudaRank() {
   for (CUstream stream : streams_) {
@@ -65,6 +70,11 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool s
     all[rank()] = *mine;
   }
   return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all), space_);
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> CudaRank::AllocateWords(int64_t bytes) {
+  ASSIGN_OR_RETURN(std::shared_ptr<PinnedMemory> words, PinnedMemory::Make(parts_.device, bytes));
+  return std::make_unique<CudaWords>(rank(), size(), bytes, std::move(words));
 }
 
 absl::StatusOr<std::unique_ptr<Module>> CudaRank::Load(const std::string& path) { return LoadCudaModule(parts_.device, path); }

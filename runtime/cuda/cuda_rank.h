@@ -34,6 +34,7 @@ class CudaRank final : public Rank {
   Communicator& library(Group group) override { return *parts_.place.libraries[0][static_cast<size_t>(group)]; }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
+  absl::StatusOr<std::unique_ptr<Memory>> AllocateWords(int64_t bytes) override;
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module, absl::Span<Memory* const> buffers,
                                                   double timeout_s) override;

@@ -1,29 +1,10 @@
 #include "runtime/cuda/cuda_world.h"
 
-#include <utility>
-#include <vector>
-
 #include "coconet/base/status.h"
-#include "runtime/cuda/cuda_rank.h"
 #include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/driver_api.h"
 
 namespace coconet {
-
-absl::Status RunCudaWorldOver(const DriverApi& driver, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                              const std::function<absl::Status(Rank&)>& body) {
-  int count = 0;
-  RETURN_IF_CU(driver, DeviceGetCount, &count);
-  std::vector<std::shared_ptr<Device>> devices;
-  for (int i = 0; i < std::max(std::min(ranks, count), 1); ++i) {
-    ASSIGN_OR_RETURN(devices.emplace_back(), Device::Open(driver, i));
-  }
-  const int used = static_cast<int>(devices.size());
-  const auto make = [&](ThreadPlace place) {
-    const int on = place.rank % used;
-    return CudaRank::Make({.place = std::move(place), .device = devices[on], .ranks_on_device = (ranks - on + used - 1) / used, .control = control});
-  };
-  return RunOnThreads(ranks, shape, timeout_s, pin, make, body);
-}
 
 absl::Status RunCudaWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());

@@ -2,8 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
@@ -46,9 +48,19 @@ absl::StatusCode CodeOf(CUresult result) {
   }
 }
 
+/// Streams share that many hardware queues; a kernel that waits for one behind it in its queue waits for ever. The driver reads it once, when it starts.
+void AskForQueues() {
+  constexpr char kName[] = "CUDA_DEVICE_MAX_CONNECTIONS";
+  constexpr int kMost = 32;
+  const char* set = std::getenv(kName);
+  int queues = 0;
+  if (set == nullptr || !absl::SimpleAtoi(set, &queues) || queues < kMost) setenv(kName, absl::StrCat(kMost).c_str(), 1);
+}
+
 absl::StatusOr<DriverApi> Open() {
   ASSIGN_OR_RETURN(const FindFunction find, FindIn({"libcuda.so.1", "libcuda.so"}));
   ASSIGN_OR_RETURN(const DriverApi driver, FillDriverApi(find));
+  AskForQueues();
   RETURN_IF_ERROR(InitDriver(driver));
   return driver;
 }
