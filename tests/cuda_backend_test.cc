@@ -31,7 +31,7 @@ Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes, const st
         ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
         return ScheduleSampler(worlds, random, batch).AddSome(program);
       },
-      OnHostDriver);
+      {.run_world = OnHostDriver});
 }
 
 TEST(CudaBackend, OptimizersMatchTheInterpreter) {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "tests/machine.h"
+
 namespace coconet {
 namespace {
 
@@ -29,6 +31,7 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
     config.pieces = pieces;
     config.one_shot = OneShot::kPull;
   }
+  if (TheMachine().gpu) config.threads = Pick(random, {32, 96, 256, 512});
   const int64_t batch = Pick<int64_t>(random, {0, 1, 100, 3000});
   if (WorksInBatches(schedule)) config.batch = batch;
   return config;

@@ -11,8 +11,8 @@ namespace coconet {
 /// share it share kernels.
 Config DrawCompiledConfig(std::mt19937_64& random);
 
-/// The rest for a schedule, but the protocol: small chunks, so that there are many of them and many flags, some blocks, and some pieces
-/// where launches overlap.
+/// The rest for a schedule, but the protocol: small chunks, so that there are many of them and many flags, some blocks, on a GPU of some threads, and some
+/// pieces where launches overlap.
 Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19937_64& random);
 
 }  // namespace coconet

@@ -54,10 +54,10 @@ absl::Status ScheduleSampler::AddSome(const Graph& program) {
   return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random_() % (1 + count / kSome) == 0; });
 }
 
-Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill, VariantBatch::RunsWorld run_world) {
+Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill, Machine machine) {
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(seed);
-  VariantBatch batch(std::move(run_world));
+  VariantBatch batch(std::move(machine));
   if (const absl::Status filled = fill(random, batch); !filled.ok()) ADD_FAILURE() << filled << "\nCOCONET_SEED=" << seed;
   EXPECT_EQ(batch.Run(seed, /*steps=*/3), "");
   const Tally& tally = batch.tally();

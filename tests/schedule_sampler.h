@@ -36,7 +36,7 @@ class ScheduleSampler {
 };
 
 /// Runs what `fill` adds, drawing from a fresh seed, for three steps, and prints how much that was. What fails is a failure of the test, with the seed.
-Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill, VariantBatch::RunsWorld run_world = RunWorld);
+Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill, Machine machine = TheMachine());
 
 }  // namespace coconet
 

@@ -26,7 +26,7 @@ absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, c
 
 std::string VariantBatch::Run(uint64_t seed, int steps) {
   absl::StatusOr<std::unique_ptr<Compiler>> compiler =
-      MakeHostCompiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast});
+      machine_.make_compiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast});
   if (!compiler.ok()) return compiler.status().ToString();
   const absl::StatusOr<std::vector<std::string>> binaries = kernels_.Compile(**compiler);
   if (!binaries.ok()) return binaries.status().ToString();
@@ -38,7 +38,7 @@ std::string VariantBatch::Run(uint64_t seed, int steps) {
 std::string VariantBatch::RunOn(const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps) {
   std::string failures;  // written by rank 0
   std::vector<Tally> tallies(target.world());
-  const absl::Status world = run_world_({.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes()}, [&](Rank& rank) -> absl::Status {
+  const absl::Status world = machine_.run_world({.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes()}, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
     int failed = 0;
     for (const Variant& variant : variants_[target]) {

@@ -9,17 +9,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/world.h"
 #include "tests/differential_body.h"
 #include "tests/kernel_set.h"
+#include "tests/machine.h"
 
 namespace coconet {
 
-/// Many variants on worlds of threads, with their kernels, of the host dialect, compiled together.
+/// Many variants on worlds of threads, with their kernels compiled together.
 class VariantBatch {
  public:
-  using RunsWorld = std::function<absl::Status(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body)>;
-  explicit VariantBatch(RunsWorld run_world = RunWorld) : run_world_(std::move(run_world)) {}
+  explicit VariantBatch(Machine machine = TheMachine()) : machine_(std::move(machine)) {}
 
   /// The variant of one schedule and config, or of none when the config is not legal for it. Fails when lowering does.
   absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config, const Target& target);
@@ -34,7 +33,7 @@ class VariantBatch {
  private:
   std::string RunOn(const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps);
 
-  RunsWorld run_world_;
+  Machine machine_;
   KernelSet kernels_;
   std::map<Target, std::vector<Variant>> variants_;  // by world
   Tally tally_;

@@ -11,7 +11,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
@@ -109,9 +108,3 @@ INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()),
 
 }  // namespace
 }  // namespace coconet
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  absl::ParseCommandLine(argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -1,0 +1,44 @@
+#include "tests/machine.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+absl::StatusOr<Machine> Gpus() {
+  std::string arch;
+  RETURN_IF_ERROR(RunWorld({.ranks = 1, .backend = Backend::kCuda}, [&](Rank& rank) {
+    arch = rank.topology().arch;
+    return absl::OkStatus();
+  }));
+  Machine machine;
+  machine.gpu = true;
+  machine.run_world = [](WorldOptions options, const std::function<absl::Status(Rank&)>& body) {
+    options.backend = Backend::kCuda;
+    return RunWorld(options, body);
+  };
+  machine.make_compiler = [arch](const CompilerOptions& options) { return MakeNvrtcCompiler(arch, options); };
+  return machine;
+}
+
+}  // namespace
+
+absl::StatusOr<Machine> MachineOfTests() {
+  const char* set = std::getenv("COCONET_TEST_BACKEND");
+  const std::string backend = set == nullptr ? "host" : set;
+  if (backend == "host") return Machine();
+  if (backend == "cuda") return Gpus();
+  return absl::InvalidArgumentError(absl::StrCat("COCONET_TEST_BACKEND: want host or cuda, have '", backend, "'"));
+}
+
+const Machine& TheMachine() {
+  static const Machine& machine = *new Machine(MachineOfTests().value());
+  return machine;
+}
+
+}  // namespace coconet

@@ -1,0 +1,31 @@
+#ifndef COCONET_TESTS_MACHINE_H_
+#define COCONET_TESTS_MACHINE_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "jit/compiler.h"
+#include "runtime/world.h"
+
+namespace coconet {
+
+/// What differential tests run variants on.
+struct Machine {
+  using RunsWorld = std::function<absl::Status(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body)>;
+  using MakesCompiler = std::function<absl::StatusOr<std::unique_ptr<Compiler>>(const CompilerOptions& options)>;
+  RunsWorld run_world = RunWorld;
+  MakesCompiler make_compiler = MakeHostCompiler;
+  bool gpu = false;  // blocks have several threads
+};
+
+/// COCONET_TEST_BACKEND: host (or unset), or cuda. A test that wants a GPU where there is none should be skipped: Unavailable says why.
+absl::StatusOr<Machine> MachineOfTests();
+
+/// The same, for where that is known to be well; else the host.
+const Machine& TheMachine();
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_MACHINE_H_
