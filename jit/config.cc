@@ -16,6 +16,7 @@
 #include "coconet/steps.h"
 #include "jit/launch_shapes.h"
 #include "jit/pieces.h"
+#include "runtime/plan.h"
 
 namespace coconet {
 namespace {
@@ -55,6 +56,10 @@ struct Traits {
   int64_t bytes = 0;
   int64_t elements = 0;
 };
+
+bool HasProduct(const Schedule& s) {
+  return absl::c_any_of(s.graph.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
+}
 
 /// A kernel that uses the result of a gather of its own beyond storing it.
 bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel, const std::vector<std::vector<NodeId>>& users) {
@@ -201,7 +206,8 @@ std::string Text(const Config& c) {
   return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk, " blocks=", c.blocks,
                       " stream=", kStreamings[static_cast<int>(c.streaming)],
                       " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
-                      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch), c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads));
+                      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch), c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
+                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm));
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -210,11 +216,11 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1");
+  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads"};
+  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -239,6 +245,7 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (!values[5].empty() && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2)) return error("pieces is no number above 1");
   if (!values[6].empty() && (!absl::SimpleAtoi(values[6], &c.batch) || c.batch < 1)) return error("batch is no number above 0");
   if (!values[7].empty() && (!absl::SimpleAtoi(values[7], &c.threads) || c.threads < 2)) return error("threads is no number above 1");
+  if (!values[8].empty() && (!absl::SimpleAtoi(values[8], &c.gemm) || c.gemm < 1)) return error("gemm is no number above 0");
   return c;
 }
 
@@ -299,6 +306,11 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
       }
     }
   }
+  const int gemms = HasProduct(s) ? std::min(space.gemm_candidates, kMostGemmCandidates) : 1;
+  const size_t plain = configs.size();
+  for (int gemm = 1; gemm < gemms; ++gemm) {
+    for (size_t i = 0; i < plain; ++i) configs.emplace_back(configs[i]).gemm = gemm;
+  }
   return configs;
 }
 
@@ -318,6 +330,9 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
   }
   if (c.batch < 0) return error("want batch 0, or so many elements");
+  if (c.gemm < 0 || c.gemm >= (HasProduct(s) ? kMostGemmCandidates : 1)) {
+    return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1, " for a schedule with matrix products, else 0"));
+  }
   if (!s.overlaps.empty() && c.one_shot == OneShot::kStaged) return error("an overlap has no staged one-shot");
   for (const std::vector<NodeId>& overlap : s.overlaps) {
     if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status(); !fit.ok()) return error(fit.message());

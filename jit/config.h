@@ -32,7 +32,7 @@ enum class Streaming : uint8_t {
 };
 
 /// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull", with "pieces=4" behind where these
-/// are not 1, "batch=131072" where that is not 0 and "threads=256" where these are not 1, and parses back.
+/// are not 1, "batch=131072" where that is not 0, "threads=256" where these are not 1 and "gemm=2" where that is not 0, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;          // elements a lane group handles at once; power of two, 1..64
@@ -45,6 +45,7 @@ struct Config {
   /// them still in its cache when it reads them again. 0: all of them.
   int64_t batch = 0;
   int threads = 1;       // a block, on GPUs
+  int gemm = 0;          // which of its library's ways a matrix product goes (GemmStep::candidate)
   bool operator==(const Config&) const = default;
 };
 
@@ -62,6 +63,7 @@ struct ConfigSpace {
   int cores = 1;           // of one node, shared by its ranks
   int vector_bytes = 64;   // widest vector of the machine
   int multiprocessors = 0; // of a GPU that a rank has for itself; 0: ranks are the host's
+  int gemm_candidates = 1; // ways to multiply that are worth trying
   bool library = true;     // false: the numerics class demands summation in rank order
 };
 

@@ -28,8 +28,8 @@ TEST(Config, PrintsAndParsesBack) {
   const Config config{Protocol::kGenerated, 8, 32768, 3, Streaming::kShared, OneShot::kPull};
   EXPECT_EQ(Text(config), "generated vec=8 chunk=32768 blocks=3 stream=shared one-shot=pull");
   EXPECT_EQ(ParseConfig(Text(config)).value(), config);
-  const Config more{.pieces = 4, .batch = 1000};
-  EXPECT_EQ(Text(more), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=4 batch=1000");
+  const Config more{.pieces = 4, .batch = 1000, .gemm = 2};
+  EXPECT_EQ(Text(more), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=4 batch=1000 gemm=2");
   EXPECT_EQ(ParseConfig(Text(more)).value(), more);
   EXPECT_EQ(ParseConfig(Text(Config{.batch = 7})).value(), Config{.batch = 7});
   EXPECT_EQ(Text(Config{.threads = 256}), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=256");
@@ -44,8 +44,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
   EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
             "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1");
-  for (const char* end : {"batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "more"}) {
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0");
+  for (const char* end : {"gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "more"}) {
     EXPECT_FALSE(ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end)).ok()) << end;
   }
   EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
@@ -204,6 +204,31 @@ TEST(Configs, StageSmallOperandsOfKernelsThatReduceThemWhole) {
   EXPECT_FALSE(stages(Adam(1 << 20), "fuse(AR, C)", {.ranks = 2}));
   const Graph lamb = BindSizes(MakeWorkload("lamb").value(), {{"N", 1024}}).value();
   EXPECT_FALSE(stages(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v", {.ranks = 2})) << "sums of its own folds are in no operand";
+}
+
+TEST(Configs, TryTheWaysOfAMatrixProductWhereThereIsOne) {
+  const Graph product = BindSizes(MakeWorkload("attention").value(), {{"B", 1}, {"S", 64}, {"H", 128}, {"K", 256}}).value();
+  const auto ways = [](const Graph& program, int candidates) {
+    std::set<int> gemms;
+    const ConfigSpace space{.ranks = 2, .gemm_candidates = candidates};
+    const std::vector<Schedule> schedules = Derive(program).value();
+    for (const Schedule& s : schedules) {
+      for (const Config& config : Configs(s, space)) {
+        EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
+        gemms.insert(config.gemm);
+      }
+    }
+    return gemms;
+  };
+  EXPECT_EQ(ways(product, 1), std::set<int>({0}));
+  EXPECT_EQ(ways(product, 3), std::set<int>({0, 1, 2}));
+  EXPECT_EQ(ways(product, 100).size(), 16u);
+  EXPECT_EQ(ways(Adam(1024), 3), std::set<int>({0}));
+  const Schedule with = Derive(product).value()[0], without = Find(Adam(1024), "AR; fuse(C)");
+  EXPECT_TRUE(Validate({.gemm = 15}, with, {.ranks = 2}).ok());
+  for (int gemm : {-1, 16}) EXPECT_FALSE(Validate({.gemm = gemm}, with, {.ranks = 2}).ok());
+  EXPECT_EQ(Validate({.gemm = 1}, without, {.ranks = 2}).message(),
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull gemm=1\": want gemm in 0..15 for a schedule with matrix products, else 0");
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {

@@ -77,7 +77,7 @@ std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& rang
 
 }  // namespace
 
-std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks, const Piece* piece) {
+std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks, int candidate, const Piece* piece) {
   const Graph& g = *u.graph;
   const auto& op = *As<MatMul>(g, id);
   const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
@@ -92,6 +92,7 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   step.transpose_a = op.transpose_a;
   step.transpose_b = op.transpose_b;
   step.label = "MM";
+  step.candidate = candidate;
   if (piece != nullptr) {
     step.a = MatrixOf(a, table.of[in[0]], 0, false);
     step.b = MatrixOf(b, table.of[in[1]], 0, false);

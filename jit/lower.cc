@@ -165,7 +165,7 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
   const Graph& g = schedule_.graph;
   const std::string label = LabelOf(g, unit);
   if (const NodeId product = ProductOf(g, unit); product >= 0) {
-    for (GemmStep& gemm : GemmsOf(u_, product, table_, target_.ranks, piece)) {
+    for (GemmStep& gemm : GemmsOf(u_, product, table_, target_.ranks, config_.gemm, piece)) {
       // Pieces are of rows: each takes all of b, which no launch of the chain writes.
       if (piece != nullptr) gemm.weights_of = FirstPieceOf(product);
       const int64_t bytes = GemmBytes(gemm);

@@ -136,7 +136,7 @@ void ListLowering::AddLibraryCalls(int unit, bool of_tensors) {
 void ListLowering::AddGemms(int unit, NodeId product, int tensor) {
   const Kind& kind = KindOf(tensor);
   CC_CHECK(kind.units.unit_of[product] == unit);
-  for (GemmStep& gemm : GemmsOf(kind.units, product, kind.table, ranks_, nullptr)) {
+  for (GemmStep& gemm : GemmsOf(kind.units, product, kind.table, ranks_, config_.gemm, nullptr)) {
     lowered_.plan.bytes_per_rank += GemmBytes(gemm);
     drafts_.push_back({std::move(gemm), tensor});
   }

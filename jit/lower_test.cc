@@ -52,6 +52,14 @@ TEST(Lower, WritesACollectiveStraightIntoWhatItUpdates) {
   EXPECT_EQ(Lower(s, {.protocol = Protocol::kGenerated}, 2)->protocol, "one-shot");
 }
 
+TEST(Lower, TellsEachProductWhichWayToGo) {
+  const Schedule s = Plain("input a : f32[30, 20] local\ninput b : f32[20, 10] local\noutput c = matmul(a, b)\n");
+  for (int gemm : {0, 3}) {
+    const Lowered lowered = *Lower(s, {.gemm = gemm}, 2);
+    EXPECT_EQ(std::get<GemmStep>(lowered.plan.steps[0]).candidate, gemm);
+  }
+}
+
 TEST(Lower, StagesOperandsSoThatTheyNeedNotBeSymmetric) {
   const Schedule s = Plain("input g : f32[100] local\nstate p : f32[100] replicated\nupdate(p, all_reduce(sum, g))\n");
   const Config config = {.protocol = Protocol::kGenerated, .one_shot = OneShot::kStaged};

@@ -103,7 +103,9 @@ std::string PrintBody(const Step& step) {
               return absl::StrCat("gemm ", Name(s.dtype), " ", s.batch, " x [", Print(s.m), ", ", Print(s.n), ", ",
                                   Print(s.k), "] ", Print(s.a, s.transpose_a), " . ", Print(s.b, s.transpose_b), " -> ",
                                   Print(s.c, false), s.weights_of < 0 ? "" : absl::StrCat(" weights of step ", s.weights_of),
-                                  s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads), " \"",
+                                  s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
+                                  s.candidate == 0 ? "" : absl::StrCat(" candidate=", s.candidate),
+                                  s.multiprocessors == 0 ? "" : absl::StrCat(" multiprocessors=", s.multiprocessors), " \"",
                                   s.label, "\"");
             }},
       step);

@@ -110,6 +110,9 @@ struct RankExtent {
   bool operator==(const RankExtent&) const = default;
 };
 
+/// How many ways to multiply a step may choose from, at most.
+inline constexpr int kMostGemmCandidates = 16;
+
 /// c[batch, m, n] = op(a)[batch, m, k] . op(b)[batch, k, n], where op transposes the last two dimensions or does nothing.
 /// f32, f16 or bf16, all three alike, summed in f32 and rounded once; without k, zeros. Nothing of c's buffer but these
 /// elements is written. Each of the `threads` computes a part of c on a core of its own where the rank has as many.
@@ -129,6 +132,8 @@ struct GemmStep {
   /// An earlier step with the same b, which nothing has written since: how that one rearranged b need not be done again. -1: none.
   int weights_of = -1;
   int threads = 1;
+  int candidate = 0;        // which of the ways that the library has on this rank, the best by its own forecast first
+  int multiprocessors = 0;  // of a GPU, that it is to be fast on while others work beside it; 0: all
   std::string label;
   int lane = 0;
   std::vector<int> after = {};

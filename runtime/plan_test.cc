@@ -101,6 +101,9 @@ TEST(Plan, PrintsMatrixProducts) {
             "0: gemm bf16 2 x [512, 100/64, 1000] %0+8(1000, 512000) . %1(1000, 0)^T -> %2(64, 32768) \"MM\"\n");
   std::get<GemmStep>(plan.steps[0]).threads = 2;
   EXPECT_THAT(Print(plan), testing::HasSubstr("%2(64, 32768) threads=2 \"MM\"\n"));
+  std::get<GemmStep>(plan.steps[0]).candidate = 3;
+  std::get<GemmStep>(plan.steps[0]).multiprocessors = 66;
+  EXPECT_THAT(Print(plan), testing::HasSubstr("threads=2 candidate=3 multiprocessors=66 \"MM\"\n"));
 }
 
 TEST(Plan, PrintsLanesWhereTheyAreUsed) {

@@ -61,6 +61,7 @@ absl::Status Gemm::MakeMatmul(Part& part, const Weights& weights) {
 
 absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a, const void* b, void* c,
                                                    const Weights& weights) {
+  RETURN_IF_ERROR(CheckCandidate(step, /*count=*/1));
   std::unique_ptr<Gemm> gemm(new Gemm(step.dtype, a, b, c));
   for (const GemmProblem& problem : Cut(ProblemOf(step, rank), step.threads)) {
     Part part{problem, nullptr};

@@ -126,6 +126,9 @@ absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
   if (step.threads < 1 || step.threads > kMostThreads) {
     return Bad(step, absl::StrCat("1 to ", kMostThreads, " threads"), absl::StrCat(step.threads));
   }
+  if (step.candidate < 0 || step.multiprocessors < 0) {
+    return Bad(step, "no negative candidate or multiprocessors", absl::StrCat(step.candidate, " and ", step.multiprocessors));
+  }
   for (int64_t extent : {step.batch, step.m.total, step.m.per, step.n.total, step.n.per, step.k.total, step.k.per}) {
     if (extent < 0) return Bad(step, "no negative size", absl::StrCat(extent));
   }
@@ -137,6 +140,11 @@ absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
   RETURN_IF_ERROR(CheckBatchesApart(step, c));
   RETURN_IF_ERROR(CheckApart(step, c, a));
   return CheckApart(step, c, b);
+}
+
+absl::Status CheckCandidate(const GemmStep& step, int count) {
+  if (step.candidate < count) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat("Bind: ", step.label, ": want a candidate below ", count, ", as there are so many, have ", step.candidate));
 }
 
 GemmProblem ProblemOf(const GemmStep& step, int rank) {

@@ -35,6 +35,9 @@ absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers);
 /// Requires CheckGemm. A batch that is one tall matrix becomes one.
 GemmProblem ProblemOf(const GemmStep& step, int rank);
 
+/// OK when the step's candidate is one of the `count` that there are; else OutOfRange.
+absl::Status CheckCandidate(const GemmStep& step, int count);
+
 /// As many problems as `parts`, which together are `whole`, of about the same work; some may be empty.
 std::vector<GemmProblem> Cut(const GemmProblem& whole, int parts);
 

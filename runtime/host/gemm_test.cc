@@ -186,6 +186,15 @@ TEST_P(GemmOf, SlicesOfEachRank) {
   }
 }
 
+TEST_P(GemmOf, HasOneWayToGo) {
+  GemmStep step = Dense(GetParam(), 1, 5, 7, 3);
+  step.candidate = 1;
+  Operands operands(step);
+  const absl::Status status = operands.Run(step, 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(status.message(), "Bind: MM: want a candidate below 1, as there are so many, have 1");
+}
+
 TEST_P(GemmOf, NothingIsZerosOrNothing) {
   ExpectRight(Dense(GetParam(), 2, 5, 7, 0));
   for (int threads : {1, 3}) {
