@@ -8,6 +8,7 @@
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr double kTimeout = 60;
 
 absl::Status OnHostDriver(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver(HostDriver(), ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true,
+  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true,
                           body);
 }
 
@@ -46,6 +47,19 @@ TEST(CudaBackend, NormsMeetAcrossBlocksAndRanks) {
 TEST(CudaBackend, ListsAreReachedByTables) {
   EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001, 1000, 64}}}, {2, 3}, 1).variants, 20);
   EXPECT_GT(RunSome("clip", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2}, 1).variants, 10);
+}
+
+TEST(CudaBackend, MatrixProductsMatchTheInterpreter) {
+  const Sizes epilogue = {{"B", 2}, {"S", 33}, {"H", 65}, {"K", 40}};
+  EXPECT_GT(RunSome("attention", DType::kF32, epilogue, {1, 2, 3, 4}, 1).variants, 20);
+  EXPECT_GT(RunSome("mlp", DType::kBF16, epilogue, {2, 3, 4}, 2).variants, 20);
+  EXPECT_GT(RunSome("attention", DType::kF16, epilogue, {1, 4, {4, 2}}, 1).variants, 20);
+}
+
+TEST(CudaBackend, SequenceParallelProductsMatchTheInterpreter) {
+  const Sizes sizes = {{"B", 2}, {"S", 65}, {"H", 33}, {"K", 40}};
+  EXPECT_GT(RunSome("sequence", DType::kF32, sizes, {1, 2, 3}, 1).variants, 20);
+  EXPECT_GT(RunSome("sequence", DType::kBF16, sizes, {2, 4}, 2).variants, 20);
 }
 
 TEST(CudaBackend, StagesAndNodesMatchTheInterpreter) {

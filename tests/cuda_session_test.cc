@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 
 namespace coconet {
@@ -28,7 +29,7 @@ class CudaSession : public SessionTest {
     SetHostDevices({.count = 1, .multiprocessors = 4});
   }
   absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body) {
-    return RunCudaWorldOver(HostDriver(), ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true, [&](Rank& rank) {
+    return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true, [&](Rank& rank) {
       Session session(rank, Options());
       return body(session);
     });

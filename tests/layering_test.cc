@@ -48,7 +48,7 @@ const std::vector<Layer>& Layers() {
        {"runtime/mpi/", "runtime/host/", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h", "coconet/base/", "absl/"}},
       {"runtime/cuda/",
        {"runtime/cuda/", "runtime/host/", "runtime/arguments.h", "runtime/kernel_abi.h", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h",
-        "coconet/base/", "absl/"}},
+        "coconet/base/", "third_party/cuda/paths.h", "absl/"}},
       {"runtime/testing/", {"runtime/", "coconet/base/", "absl/"}},
       {"runtime/",
        {"runtime/arguments.h", "runtime/kernel_abi.h", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h", "runtime/world.h",
@@ -78,11 +78,12 @@ constexpr absl::string_view kImpure[] = {
 };
 
 /// Headers of libraries with a C interface.
-constexpr absl::string_view kLibraries[] = {"cuda.h",  "mpi.h",     "nccl.h",   "nvrtc.h",
+constexpr absl::string_view kLibraries[] = {"cuda.h",  "cublasLt.h", "mpi.h",     "nccl.h",   "nvrtc.h",
                                             "sqlite3.h", "sha256.h", "dlfcn.h", "oneapi/dnnl/dnnl.h"};
 const std::map<std::string, std::string>& FolderOfLibrary() {
   static const auto* folders = new std::map<std::string, std::string>{
       {"cuda.h", "runtime/cuda"},
+      {"cublasLt.h", "runtime/cuda"},
       {"mpi.h", "runtime/mpi"},
       {"oneapi/dnnl/dnnl.h", "runtime/host"},
       {"sqlite3.h", "autotune"},

@@ -1,6 +1,9 @@
 #include "runtime/cuda/cuda_bind.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -22,33 +25,48 @@ absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunct
                                                    " ranks, which wait for each other"));
 }
 
+/// OK when products of one rank can run while the others' kernels wait for it: a block of theirs may take a whole multiprocessor, and start
+/// only with some others beside it.
+absl::Status CheckRoomForProducts(const CudaExecutor::Parts& parts, int ranks_on_device) {
+  const bool multiplies = absl::c_any_of(parts.plan.steps, [](const Step& step) { return std::holds_alternative<GemmStep>(step); });
+  if (!multiplies || ranks_on_device == 1) return absl::OkStatus();
+  const int all = parts.device->facts().multiprocessors, most = all - (all + 3) / 4;
+  for (const Step& step : parts.plan.steps) {
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    if (kernel == nullptr || !Waits(*kernel) || int64_t{kernel->blocks} * (ranks_on_device - 1) <= most) continue;
+    return absl::ResourceExhaustedError(absl::StrCat("Bind: ", kernel->label, ": want at most ", most, " blocks of all ranks but one on the ", all,
+                                                     " multiprocessors of GPU ", parts.device->ordinal(), ", the rest for matrix products, have ",
+                                                     kernel->blocks, " of each of ", ranks_on_device, " ranks"));
+  }
+  return absl::OkStatus();
+}
+
 struct CallMaker {
   const Module& module;
   const ArgumentSource& source;
   const CudaExecutor::Parts& parts;
   int ranks_on_device;
+  const CudaGemm::OpensLibrary& library;
 
-  absl::StatusOr<std::variant<CudaLaunch, StagedCollective>> Make(const KernelStep& step, const Word* params) const {
+  char* Own(int buffer) const { return static_cast<char*>(const_cast<void*>(source.address(buffer, parts.rank))); }
+  absl::StatusOr<CudaWork> Make(const KernelStep& step, const Word* params) const {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
     const CudaLaunch launch{static_cast<CUfunction>(symbol), params, step.blocks, step.threads};
     if (Waits(step)) RETURN_IF_ERROR(CheckResident(*parts.device, step, launch.function, ranks_on_device));
     return launch;
   }
-  absl::StatusOr<std::variant<CudaLaunch, StagedCollective>> Make(const CollectiveStep& step, const Word* /*params*/) const {
+  absl::StatusOr<CudaWork> Make(const CollectiveStep& step, const Word* /*params*/) const {
     const auto size = static_cast<int64_t>(SizeOf(step.dtype));
-    const auto at = [&](int buffer, int64_t offset) {
-      return static_cast<char*>(const_cast<void*>(source.address(buffer, parts.rank))) + offset * size;
-    };
     const OperandElements elements = ElementsOf(parts.plan, step);
     return StagedCollective{.step = step,
-                            .in = at(step.in, step.in_offset),
-                            .out = at(step.out, step.out_offset),
+                            .in = Own(step.in) + step.in_offset * size,
+                            .out = Own(step.out) + step.out_offset * size,
                             .in_bytes = elements.in * size,
                             .out_bytes = elements.out * size,
                             .library = parts.libraries[step.lane][static_cast<size_t>(step.group)]};
   }
-  absl::StatusOr<std::variant<CudaLaunch, StagedCollective>> Make(const GemmStep& step, const Word* /*params*/) const {
-    return absl::UnimplementedError(absl::StrCat("Bind: ", step.label, ": matrix products on GPUs"));
+  absl::StatusOr<CudaWork> Make(const GemmStep& step, const Word* /*params*/) const {
+    return CudaGemm::Make(parts.device, library, step, parts.rank % parts.plan.ranks, {.a = Own(step.a.buffer), .b = Own(step.b.buffer), .c = Own(step.c.buffer)});
   }
 };
 
@@ -76,10 +94,34 @@ absl::StatusOr<Places> LayOut(const ArgumentSource& source, CudaExecutor::Parts&
   return places;
 }
 
+/// Memory for the products, and their kernels on the GPU. Those of a lane, one after the other, share a workspace.
+absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
+  std::array<int64_t, kLanes> workspace_bytes = {};
+  int64_t scratch_bytes = 0;
+  std::vector<std::pair<CudaGemm*, int>> gemms;  // and their lanes
+  for (const CudaCall& call : parts.calls) {
+    const auto* gemm = std::get_if<std::unique_ptr<CudaGemm>>(&call.work);
+    if (gemm == nullptr) continue;
+    gemms.emplace_back(gemm->get(), call.lane);
+    workspace_bytes[call.lane] = std::max(workspace_bytes[call.lane], (*gemm)->workspace_bytes());
+    scratch_bytes = std::max(scratch_bytes, (*gemm)->scratch_bytes());
+  }
+  if (scratch_bytes == 0) return absl::OkStatus();
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (workspace_bytes[lane] == 0) continue;
+    ASSIGN_OR_RETURN(parts.workspaces[lane], Allocation::Make(parts.device, workspace_bytes[lane]));
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> scratch, Allocation::Make(parts.device, scratch_bytes));
+  for (const auto& [gemm, lane] : gemms) {
+    if (gemm->workspace_bytes() > 0) gemm->UseWorkspace(parts.workspaces[lane]->address());
+    RETURN_IF_ERROR(gemm->Load(static_cast<char*>(scratch->address()), parts.streams[lane]));
+  }
+  return absl::OkStatus();
+}
+
 /// Events between steps of different lanes.
 absl::Status Order(CudaExecutor::Parts& parts) {
   for (size_t i = 0; i < parts.plan.steps.size(); ++i) {
-    parts.calls[i].lane = LaneOf(parts.plan.steps[i]);
     for (int before : AfterOf(parts.plan.steps[i])) {
       CudaCall& first = parts.calls[before];
       if (first.lane == parts.calls[i].lane) continue;
@@ -95,7 +137,7 @@ absl::Status Order(CudaExecutor::Parts& parts) {
 }  // namespace
 
 absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout, int ranks_on_device,
-                             CudaExecutor::Parts& parts) {
+                             const CudaGemm::OpensLibrary& library, CudaExecutor::Parts& parts) {
   const auto address = [&](int buffer, int rank) -> const void* {
     const Buffer& b = parts.plan.buffers[buffer];
     if (b.role != BufferRole::kSync) return buffers[buffer]->peer(rank);
@@ -104,13 +146,15 @@ absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buf
   };
   const ArgumentSource source{
       .plan = parts.plan, .rank = parts.rank, .node = parts.node, .address = address, .control = parts.control->address()};
+  RETURN_IF_ERROR(CheckRoomForProducts(parts, ranks_on_device));
   ASSIGN_OR_RETURN(const Places places, LayOut(source, parts));
-  const CallMaker maker{module, source, parts, ranks_on_device};
+  const CallMaker maker{module, source, parts, ranks_on_device, library};
   for (size_t i = 0; i < parts.plan.steps.size(); ++i) {
     const auto make = [&](const auto& step) { return maker.Make(step, parts.params.data() + places.params[i]); };
-    ASSIGN_OR_RETURN(auto work, std::visit(make, parts.plan.steps[i]));
-    parts.calls.push_back({.work = std::move(work)});
+    ASSIGN_OR_RETURN(CudaWork work, std::visit(make, parts.plan.steps[i]));
+    parts.calls.push_back({.work = std::move(work), .lane = LaneOf(parts.plan.steps[i])});
   }
+  RETURN_IF_ERROR(PrepareProducts(parts));
   return Order(parts);
 }
 

@@ -9,10 +9,11 @@
 
 namespace coconet {
 
-/// Fills in `parts.calls`, `parts.params` and `parts.tables` from the other parts. NotFound for a kernel that `module` lacks; ResourceExhausted
-/// where the blocks of a step that wait for each other, those of all ranks on the GPU, would not all run at once.
+/// Fills in `parts.calls`, `parts.params`, `parts.tables` and `parts.workspaces` from the other parts. NotFound for a kernel that `module` lacks;
+/// ResourceExhausted where the blocks of a step that wait for each other, those of all ranks on the GPU, would not all run at once, or would
+/// leave no room to matrix products. `library` is asked for only where there are any.
 absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout, int ranks_on_device,
-                             CudaExecutor::Parts& parts);
+                             const CudaGemm::OpensLibrary& library, CudaExecutor::Parts& parts);
 
 }  // namespace coconet
 

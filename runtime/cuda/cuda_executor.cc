@@ -64,6 +64,8 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StagedCollective& c
   return Copy(*parts_.device, stream, out.data(), collective.out_bytes, collective.out);
 }
 
+absl::Status CudaExecutor::Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm) { return gemm->Start(parts_.streams[call.lane]); }
+
 absl::Status CudaExecutor::Await(int lane) {
   const DriverApi& driver = parts_.device->driver();
   CUresult state = CUDA_ERROR_NOT_READY;

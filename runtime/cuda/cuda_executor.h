@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda/allocation.h"
+#include "runtime/cuda/cuda_gemm.h"
 #include "runtime/host/board.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
@@ -50,8 +51,9 @@ struct StagedCollective {
   int64_t in_bytes, out_bytes;
   Communicator* library;  // between host memory
 };
+using CudaWork = std::variant<CudaLaunch, StagedCollective, std::unique_ptr<CudaGemm>>;
 struct CudaCall {
-  std::variant<CudaLaunch, StagedCollective> work;
+  CudaWork work;
   int lane = 0;
   std::vector<CUevent> awaits = {};  // of the other lane
   std::unique_ptr<Event> done = nullptr;  // null: nobody of the other lane waits for it
@@ -74,6 +76,7 @@ class CudaExecutor final : public BoundPlan {
     std::shared_ptr<Allocation> control = nullptr;
     std::shared_ptr<Allocation> tables = nullptr;  // of kernels over lists
     std::vector<std::shared_ptr<StopSign>> signs = {};  // by world rank; null for those that share no memory
+    std::array<std::shared_ptr<Allocation>, kLanes> workspaces = {};  // of each lane's matrix products
     std::vector<CudaCall> calls = {};  // one a step
     std::vector<Word> params = {};     // what launches point into
   };
@@ -86,6 +89,7 @@ class CudaExecutor final : public BoundPlan {
   absl::Status RunSteps();
   absl::Status Start(const CudaCall& call, const CudaLaunch& launch);
   absl::Status Start(const CudaCall& call, const StagedCollective& collective);
+  absl::Status Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm);
   /// Returns when the lane has nothing more to do; tells its kernels when the world has lost a rank.
   absl::Status Await(int lane);
   bool Stopped() const { return OwnSign().word->Load() != 0; }

@@ -98,8 +98,15 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
   RETURN_IF_ERROR(AllocateSync(plan, parts));
   RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
   const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
-  RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, parts_.ranks_on_device, parts)));
+  RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, parts_.ranks_on_device, [this] { return Library(); }, parts)));
   return std::make_unique<CudaExecutor>(std::move(parts));
+}
+
+absl::StatusOr<std::shared_ptr<const CublasLt>> CudaRank::Library() {
+  if (cublaslt_ != nullptr) return cublaslt_;
+  ASSIGN_OR_RETURN(const CublasLtApi* api, parts_.open_cublaslt());
+  ASSIGN_OR_RETURN(cublaslt_, CublasLt::Open(*api, parts_.device));
+  return cublaslt_;
 }
 
 absl::Status CudaRank::AllocateSync(const Plan& plan, CudaExecutor::Parts& parts) {

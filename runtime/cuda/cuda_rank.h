@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/device.h"
 #include "runtime/host/thread_world.h"
@@ -20,6 +21,7 @@ class CudaRank final : public Rank {
     ThreadPlace place;
     std::shared_ptr<Device> device;
     int ranks_on_device = 1;
+    OpensCublasLt open_cublaslt = OpenCublasLt;
     Control control = {};  // what every plan's begins as: zeros, but where kernels are the host's
   };
   /// Collective. Unimplemented where the ranks' GPUs do not reach each other's memory.
@@ -48,11 +50,14 @@ class CudaRank final : public Rank {
   absl::StatusOr<std::vector<std::shared_ptr<T>>> Share(const absl::StatusOr<std::shared_ptr<T>>& mine);
   absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
   absl::Status OpenControl(CudaExecutor::Parts& parts);
+  /// Opens it, the first time.
+  absl::StatusOr<std::shared_ptr<const CublasLt>> Library();
 
   Parts parts_;
   Topology topology_;
   std::shared_ptr<const FarSpace> space_;
   std::array<CUstream, kLanes> streams_ = {};
+  std::shared_ptr<const CublasLt> cublaslt_;
 };
 
 }  // namespace coconet

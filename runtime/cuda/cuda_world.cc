@@ -8,7 +8,7 @@ namespace coconet {
 
 absl::Status RunCudaWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
-  return RunCudaWorldOver(*driver, {}, ranks, shape, timeout_s, pin, body);
+  return RunCudaWorldOver({.driver = *driver}, {}, ranks, shape, timeout_s, pin, body);
 }
 
 }  // namespace coconet

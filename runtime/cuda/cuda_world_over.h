@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "runtime/cuda/cublaslt_api.h"
 #include "runtime/cuda/driver_api.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
@@ -11,8 +12,14 @@
 
 namespace coconet {
 
-/// RunCudaWorld over a given driver, which outlives it. `control`: what every plan's control begins as.
-absl::Status RunCudaWorldOver(const DriverApi& driver, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
+/// What a world of GPUs runs over. Outlives it.
+struct CudaLibraries {
+  const DriverApi& driver;
+  OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
+};
+
+/// RunCudaWorld over given libraries. `control`: what every plan's control begins as.
+absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
                               const std::function<absl::Status(Rank&)>& body);
 
 }  // namespace coconet

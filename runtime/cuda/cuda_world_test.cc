@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
@@ -31,7 +32,7 @@ struct Case {
 };
 
 absl::Status OnHost(int ranks, const WorldShape& shape, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver(HostDriver(), ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
+  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
 }
 
 class CudaWorldOnHost : public testing::TestWithParam<Case> {};
@@ -49,6 +50,7 @@ std::vector<Case> AllCases() {
     cases.push_back({"CollectiveSteps", CheckCollectiveSteps, ranks, devices, shape});
     cases.push_back({"Memory", CheckMemory, ranks, devices, shape});
     cases.push_back({"Plans", CheckPlans, ranks, devices, shape});
+    cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks, devices, shape});
     cases.push_back({"SendsInKernels", CheckSendsInKernels, ranks, devices, shape});
     cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, devices, shape});
     cases.push_back({"BindErrors", CheckBindErrors, ranks, devices, shape});

@@ -193,6 +193,14 @@ void FillMemory(DriverApi& driver) {
     Give(stream, [=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
     return CUDA_SUCCESS;
   };
+  driver.MemsetD2D8Async = [](CUdeviceptr at, size_t pitch, unsigned char byte, size_t width, size_t height, CUstream stream) {
+    COCONET_MAY_FAIL("cuMemsetD2D8Async");
+    if (height > 1 && pitch < width) return CUDA_ERROR_INVALID_VALUE;
+    Give(stream, [=] {
+      for (size_t row = 0; row < height; ++row) std::memset(reinterpret_cast<void*>(at + row * pitch), byte, width);
+    });
+    return CUDA_SUCCESS;
+  };
   driver.MemsetD8Async = [](CUdeviceptr at, unsigned char byte, size_t bytes, CUstream stream) {
     COCONET_MAY_FAIL("cuMemsetD8Async");
     Give(stream, [=] { std::memset(reinterpret_cast<void*>(at), byte, bytes); });
@@ -320,6 +328,10 @@ Control ControlOfHostKernels() {
   control.wait = WaitInHostKernel;
   return control;
 }
+
+void GiveToHostStream(CUstream stream, std::function<void()> work) { Give(stream, std::move(work)); }
+
+int CurrentHostDevice() { return static_cast<int>(reinterpret_cast<uintptr_t>(current)) - 1; }
 
 void SetHostDevices(const HostDevices& devices) { Devices() = devices; }
 

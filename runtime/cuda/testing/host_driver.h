@@ -1,6 +1,7 @@
 #ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_DRIVER_H_
 #define COCONET_RUNTIME_CUDA_TESTING_HOST_DRIVER_H_
 
+#include <functional>
 #include <string>
 
 #include "runtime/cuda/driver_api.h"
@@ -23,6 +24,11 @@ struct HostDevices {
   int64_t memory_bytes = int64_t{8} << 30;  // of each
 };
 void SetHostDevices(const HostDevices& devices);
+
+/// Puts `work` behind what the stream has been given. On a thread of the stream's; at once in the stream of nobody.
+void GiveToHostStream(CUstream stream, std::function<void()> work);
+/// Which GPU the calling thread's calls are of; -1: none.
+int CurrentHostDevice();
 
 /// The `call`-th call from now on, of those that can fail, returns `result`; 0: none does.
 void FailCall(int call, CUresult result);

@@ -1,0 +1,34 @@
+#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_CUBLASLT_H_
+#define COCONET_RUNTIME_CUDA_TESTING_HOST_CUBLASLT_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/cublaslt_api.h"
+
+namespace coconet {
+
+/// cuBLASLt on the devices of HostDriver: multiplies what is in the host's memory, element by element in f32, when the stream comes to it. Refuses
+/// what the library refuses: another device, sizes that do not fit together, memory that lies worse than was said, too small a workspace.
+/// Offers kHostWays ways, and one more, which rounds parts of sums to the type of the result, to those who do not forbid that.
+const CublasLtApi& HostCublasLt();
+absl::StatusOr<const CublasLtApi*> OpenHostCublasLt();
+inline constexpr int kHostWays = 3;
+
+/// The `call`-th call from now on, of those that can fail, returns `result`; 0: none does.
+void FailCublasLtCall(int call, cublasStatus_t result);
+/// What that call was, "cublasLtMatmul"; "" when it has not come.
+std::string FailedCublasLtCall();
+
+/// Products that were started since this was last called.
+struct HostProduct {
+  int way = 0;
+  int multiprocessors = 0;
+  bool operator==(const HostProduct&) const = default;
+};
+std::vector<HostProduct> TakeHostProducts();
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_CUBLASLT_H_
