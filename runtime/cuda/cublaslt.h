@@ -43,7 +43,7 @@ struct LtShape {
   };
   DType dtype{};  // f32, f16 or bf16
   int64_t batch = 1, m = 0, n = 0, k = 0;
-  Matrix a, b, c;
+  Matrix a = {}, b = {}, c = {};
   int multiprocessors = 0;      // 0: all
   int64_t workspace_bytes = 0;  // at most
 };

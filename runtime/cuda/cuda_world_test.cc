@@ -1,5 +1,6 @@
 #include "runtime/cuda/cuda_world.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/testing/checks.h"
+#include "runtime/testing/kernels.h"
 #include "runtime/testing/lane_checks.h"
 #include "runtime/testing/send_checks.h"
 
@@ -51,6 +53,7 @@ std::vector<Case> AllCases() {
     cases.push_back({"Memory", CheckMemory, ranks, devices, shape});
     cases.push_back({"Plans", CheckPlans, ranks, devices, shape});
     cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks, devices, shape});
+    cases.push_back({"ProductsOnBothLanes", CheckProductsOnBothLanes, ranks, devices, shape});
     cases.push_back({"SendsInKernels", CheckSendsInKernels, ranks, devices, shape});
     cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, devices, shape});
     cases.push_back({"BindErrors", CheckBindErrors, ranks, devices, shape});
@@ -101,6 +104,46 @@ TEST(CudaWorld, RefusesBlocksThatAreNotResidentTogether) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("want at most 2 blocks"), HasSubstr("of each of 4 ranks, which wait for each other")));
 }
 
+/// A kernel whose blocks wait for those of other ranks, and a product.
+absl::Status BindSumAndProduct(Rank& rank, int blocks) {
+  Plan plan = OneShotSum(rank.mesh(), 10, blocks);
+  for (const char* name : {"a", "b", "c"}) plan.buffers.push_back({name, BufferRole::kTemp, DType::kF32, 16, false});
+  GemmStep product{.dtype = DType::kF32, .m = {4}, .n = {4}, .k = {4}, .label = "MM"};
+  product.a = {.buffer = 4, .ld = 4}, product.b = {.buffer = 5, .ld = 4}, product.c = {.buffer = 6, .ld = 4};
+  plan.steps.emplace_back(product);
+  std::vector<std::unique_ptr<Memory>> memory;
+  std::vector<Memory*> buffers;
+  for (const Buffer& buffer : plan.buffers) {
+    const bool sync = buffer.role == BufferRole::kSync;
+    if (!sync) {
+      ASSIGN_OR_RETURN(memory.emplace_back(), rank.Allocate(buffer.elements * 4, buffer.symmetric));
+    }
+    buffers.push_back(sync ? nullptr : memory.back().get());
+  }
+  return rank.Bind(plan, HandWritten(), buffers, 0).status();
+}
+
+TEST(CudaWorld, RefusesKernelsThatLeaveNoRoomToProducts) {
+  SetHostDevices({.count = 1, .multiprocessors = 8});
+  const auto bind = [](int ranks, int blocks) { return OnHost(ranks, {}, kTimeout, [&](Rank& rank) { return BindSumAndProduct(rank, blocks); }); };
+  EXPECT_EQ(bind(4, 2), absl::OkStatus());
+  EXPECT_EQ(bind(1, 16), absl::OkStatus());
+  const absl::Status status = bind(4, 3);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("want at most 6 blocks of all ranks but one on the 8 multiprocessors of GPU 0, the rest for matrix products, have 3 of each of 4 ranks"));
+}
+
+TEST(CudaWorld, SaysThatThereIsNoLibraryToMultiplyWith) {
+  SetHostDevices({});
+  const auto none = []() -> absl::StatusOr<const CublasLtApi*> { return absl::UnavailableError("no cuBLASLt here"); };
+  const auto run = [&](Check check) { return RunCudaWorldOver({HostDriver(), none}, ControlOfHostKernels(), 2, {}, kTimeout, true, check); };
+  EXPECT_EQ(run(CheckPlans), absl::OkStatus());
+  const absl::Status status = run(CheckMatrixProducts);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no cuBLASLt here"));
+}
+
 TEST(CudaWorld, RefusesGpusThatDoNotReachEachOther) {
   SetHostDevices({.count = 2, .reach_each_other = false});
   const absl::Status status = OnHost(2, {}, kTimeout, CheckMemory);
@@ -141,6 +184,27 @@ TEST(CudaWorld, EachCallThatFailsBecomesAnErrorThatNamesIt) {
   EXPECT_GT(FailEachCall(1, untold), 30);
   EXPECT_EQ(untold, kLanes);
   EXPECT_GT(FailEachCall(2, untold), 60);  // in another order each time
+}
+
+TEST(CudaWorld, EachCallOfTheLibraryThatFailsBecomesAnErrorThatNamesIt) {
+  SetHostDevices({});
+  for (int ranks : {1, 2}) {
+    int calls = 0;
+    for (int call = 1;; ++call) {
+      FailCublasLtCall(call, CUBLAS_STATUS_EXECUTION_FAILED);
+      const absl::Status status = OnHost(ranks, {}, kTimeout, CheckMatrixProducts);
+      const std::string failed = FailedCublasLtCall();
+      FailCublasLtCall(0, CUBLAS_STATUS_SUCCESS);
+      if (failed.empty()) {
+        EXPECT_EQ(status, absl::OkStatus());
+        break;
+      }
+      ++calls;
+      EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << failed;
+      EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(failed), HasSubstr("CUBLAS_STATUS_OF_A_TEST (13): what a library says")));
+    }
+    EXPECT_GT(calls, 40 * ranks);
+  }
 }
 
 TEST(CudaWorld, RunsOrSaysWhatIsMissing) {

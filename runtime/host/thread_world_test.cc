@@ -43,6 +43,7 @@ std::vector<Case> AllCases() {
     cases.push_back({"Plans", CheckPlans, ranks, shape});
     cases.push_back({"SendsInKernels", CheckSendsInKernels, ranks, shape});
     cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks, shape});
+    cases.push_back({"ProductsOnBothLanes", CheckProductsOnBothLanes, ranks, shape});
     cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, shape});
     cases.push_back({"CollectivesOnBothLanes", CheckCollectivesOnBothLanes, ranks, shape});
   };

@@ -1,8 +1,10 @@
 #include "runtime/testing/lane_checks.h"
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/testing/kernels.h"
 #include "runtime/testing/values.h"
@@ -55,6 +57,20 @@ Plan ProductsOfSlices(const Mesh& mesh) {
           .buffers = {buffer("x", kSize * kPer), buffer("w", 8 + kPer * kSize), buffer("part", kSize * kSize),
                       buffer("two", kSize * kSize), buffer("twice", kSize * kSize)},
           .steps = {slices, again}};
+}
+
+/// On each lane the same product several times, each with a result of its own: buffer 2 + i is step i's.
+Plan ProductsOnBothLanes(const Mesh& mesh, int count) {
+  Plan plan{.ranks = mesh.stage_size(), .nodes = mesh.nodes, .stages = mesh.stages, .buffers = {}, .steps = {}};
+  for (int i = 0; i < 2 + kLanes * count; ++i) {
+    plan.buffers.push_back({absl::StrCat("x", i), BufferRole::kTemp, DType::kF32, kPer * kPer, false});
+  }
+  for (int i = 0; i < kLanes * count; ++i) {
+    GemmStep step{.dtype = DType::kF32, .m = {kPer}, .n = {kPer}, .k = {kPer}, .label = "MM", .lane = i % kLanes};
+    step.a = {.buffer = 0, .ld = kPer}, step.b = {.buffer = 1, .ld = kPer}, step.c = {.buffer = 2 + i, .ld = kPer};
+    plan.steps.emplace_back(step);
+  }
+  return plan;
 }
 
 struct OrderedPlan {
@@ -144,6 +160,24 @@ absl::Status CheckMatrixProducts(Rank& rank) {
   const absl::Status want =
       absl::InvalidArgumentError("rank 0: Bind: MM 2: want 10001 elements in %4 for c, have 10000");
   return refused == want ? absl::OkStatus() : Wrong("Bind: want ", want.ToString(), ", have ", refused.ToString());
+}
+
+absl::Status CheckProductsOnBothLanes(Rank& rank) {
+  const Plan plan = ProductsOnBothLanes(rank.mesh(), 8);
+  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, plan));
+  for (int round = 1; round < 6; ++round) {
+    std::fill_n(bound.Data<float>(0), kPer * kPer, static_cast<float>(round));
+    std::fill_n(bound.Data<float>(1), kPer * kPer, 3.0f);
+    RETURN_IF_ERROR(bound.plan->Run());
+    for (size_t step = 0; step < plan.steps.size(); ++step) {
+      const float want = static_cast<float>(3 * round * kPer);
+      for (int64_t i = 0; i < kPer * kPer; ++i) {
+        const float have = bound.Data<float>(static_cast<int>(2 + step))[i];
+        if (have != want) return Wrong("product of step ", step, ": want ", want, " at ", i, ", have ", have);
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckOrderOfLanes(Rank& rank) {

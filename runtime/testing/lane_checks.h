@@ -10,6 +10,8 @@ namespace coconet {
 
 /// Products of slices, one after another and with two threads, in a plan.
 absl::Status CheckMatrixProducts(Rank& rank);
+/// Products on both lanes at once, of the same operands.
+absl::Status CheckProductsOnBothLanes(Rank& rank);
 /// Random plans of many small steps on two lanes, each of which needs the results of some before it.
 absl::Status CheckOrderOfLanes(Rank& rank);
 /// Library collectives of many sizes on both lanes at once, and a collective kernel on one of them.

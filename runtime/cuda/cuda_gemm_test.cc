@@ -1,0 +1,197 @@
+#include "runtime/cuda/cuda_gemm.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/cuda/allocation.h"
+#include "runtime/cuda/testing/host_cublaslt.h"
+#include "runtime/cuda/testing/host_driver.h"
+#include "runtime/testing/gemm_cases.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A GPU that is none, with a stream and a library.
+class Gpu {
+ public:
+  Gpu() : device_(Device::Open(HostDriver(), 0).value()) {
+    EXPECT_EQ(HostDriver().StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+  }
+  ~Gpu() { HostDriver().StreamDestroy(stream_); }
+
+  absl::StatusOr<std::unique_ptr<CudaGemm>> Make(const GemmCase& c, GemmOperands& operands) const {
+    const auto open = [&] { return CublasLt::Open(HostCublasLt(), device_); };
+    return CudaGemm::Make(device_, open, c.step, c.rank,
+                          {static_cast<const char*>(operands.a()), static_cast<const char*>(operands.b()), static_cast<char*>(operands.c())});
+  }
+
+  /// Everything that comes before Start.
+  absl::Status Load(CudaGemm& gemm) {
+    ASSIGN_OR_RETURN(workspace_, Allocation::Make(device_, gemm.workspace_bytes()));
+    if (gemm.workspace_bytes() > 0) gemm.UseWorkspace(workspace_->address());
+    ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> scratch, Allocation::Make(device_, gemm.scratch_bytes()));
+    return gemm.Load(static_cast<char*>(scratch->address()), stream_);
+  }
+
+  absl::Status Start(const CudaGemm& gemm) const {
+    RETURN_IF_ERROR(gemm.Start(stream_));
+    RETURN_IF_CU(HostDriver(), StreamSynchronize, stream_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Multiply(const GemmCase& c, GemmOperands& operands) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<CudaGemm> gemm, Make(c, operands));
+    RETURN_IF_ERROR(Load(*gemm));
+    return Start(*gemm);
+  }
+
+  const std::shared_ptr<Device>& device() const { return device_; }
+  CUstream stream() const { return stream_; }
+
+ private:
+  std::shared_ptr<Device> device_;
+  CUstream stream_ = nullptr;
+  std::shared_ptr<Allocation> workspace_;
+};
+
+void ExpectRight(const std::vector<GemmCase>& cases) {
+  Gpu gpu;
+  for (const GemmCase& c : cases) {
+    GemmOperands operands(c.step);
+    EXPECT_EQ(gpu.Multiply(c, operands), absl::OkStatus()) << Text(c);
+    EXPECT_EQ(operands.Wrong(c), "") << Text(c);
+  }
+}
+
+class CudaGemmOf : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, CudaGemmOf, testing::Values(DType::kF32, DType::kF16, DType::kBF16),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+TEST_P(CudaGemmOf, OddSizesAndTransposes) { ExpectRight(OddSizesAndTransposes(GetParam())); }
+TEST_P(CudaGemmOf, BatchesStridesOffsetsAndThreads) { ExpectRight(BatchesStridesOffsetsAndThreads(GetParam())); }
+TEST_P(CudaGemmOf, BatchesOfTransposedColumnsTimesOneMatrix) { ExpectRight(BatchesOfTransposedColumns(GetParam())); }
+TEST_P(CudaGemmOf, BatchesSideBySide) { ExpectRight(BatchesSideBySide(GetParam())); }
+TEST_P(CudaGemmOf, SlicesOfEachRank) { ExpectRight(SlicesOfEachRank(GetParam())); }
+TEST_P(CudaGemmOf, NothingIsZerosOrNothing) { ExpectRight(NothingToSumOrNothing(GetParam())); }
+
+TEST_P(CudaGemmOf, GoesTheWayThatItsCandidateSays) {
+  Gpu gpu;
+  // Ways that round parts of sums are as good as others only where c is of the type of sums.
+  const int ways = GetParam() == DType::kF32 ? kHostWays + 1 : kHostWays;
+  for (int candidate = 0; candidate < ways; ++candidate) {
+    GemmCase c{DenseGemm(GetParam(), 2, 20, 30, 40)};
+    c.step.candidate = candidate;
+    c.step.multiprocessors = 10 * candidate;
+    GemmOperands operands(c.step);
+    TakeHostProducts();
+    EXPECT_EQ(gpu.Multiply(c, operands), absl::OkStatus());
+    EXPECT_EQ(operands.Wrong(c), "") << candidate;
+    const HostProduct want{candidate, 10 * candidate};
+    EXPECT_THAT(TakeHostProducts(), ElementsAre(want, want));  // to load it, and to run it
+  }
+  GemmCase none{DenseGemm(GetParam(), 2, 20, 30, 40)};
+  none.step.candidate = ways;
+  GemmOperands operands(none.step);
+  EXPECT_EQ(gpu.Make(none, operands).status(),
+            absl::OutOfRangeError(absl::StrCat("Bind: MM: want a candidate below ", ways, ", as there are so many, have ", ways)));
+}
+
+TEST_P(CudaGemmOf, LoadingLeavesTheResultAlone) {
+  Gpu gpu;
+  for (const std::vector<GemmCase>& cases : {BatchesStridesOffsetsAndThreads(GetParam()), BatchesSideBySide(GetParam())}) {
+    for (const GemmCase& c : cases) {
+      GemmOperands operands(c.step);
+      const auto gemm = gpu.Make(c, operands);
+      ASSERT_TRUE(gemm.ok()) << gemm.status();
+      EXPECT_EQ(gpu.Load(**gemm), absl::OkStatus());
+      GemmCase nothing = c;
+      nothing.step.batch = 0;
+      EXPECT_EQ(operands.Wrong(nothing), "") << Text(c);
+    }
+  }
+}
+
+TEST(CudaGemm, AsksForTheLibraryOnlyWhereThereIsSomethingToSum) {
+  Gpu gpu;
+  const auto open = []() -> absl::StatusOr<std::shared_ptr<const CublasLt>> { return absl::UnavailableError("no library"); };
+  const auto make = [&](const GemmCase& c) {
+    GemmOperands operands(c.step);
+    auto* result = static_cast<char*>(operands.c());
+    return CudaGemm::Make(gpu.device(), open, c.step, c.rank, {result, result, result}).status();
+  };
+  for (const GemmCase& c : NothingToSumOrNothing(DType::kF32)) EXPECT_EQ(make(c), absl::OkStatus()) << Text(c);
+  EXPECT_EQ(make({DenseGemm(DType::kF32, 1, 2, 3, 4)}), absl::UnavailableError("no library"));
+}
+
+TEST(CudaGemm, EachCallThatFailsBecomesAnErrorThatNamesIt) {
+  Gpu gpu;
+  std::vector<std::string> failed;
+  for (int call = 1;; ++call) {
+    const GemmCase c{DenseGemm(DType::kBF16, 2, 5, 7, 3)};
+    GemmOperands operands(c.step);
+    FailCublasLtCall(call, CUBLAS_STATUS_NOT_SUPPORTED);
+    const absl::Status status = gpu.Multiply(c, operands);
+    if (FailedCublasLtCall().empty()) {
+      EXPECT_EQ(status, absl::OkStatus());
+      break;
+    }
+    if (failed.empty() || failed.back() != FailedCublasLtCall()) failed.push_back(FailedCublasLtCall());
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(FailedCublasLtCall(), ": CUBLAS_STATUS_OF_A_TEST (15): what a library says")));
+    const bool at_bind = failed.back() != "cublasLtMatmul" && failed.back() != "cublasLtCreate";
+    EXPECT_EQ(absl::StartsWith(status.message(), "Bind: MM: "), at_bind) << status;
+  }
+  FailCublasLtCall(0, CUBLAS_STATUS_SUCCESS);
+  EXPECT_THAT(failed, ElementsAre("cublasLtCreate", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
+                                  "cublasLtMatrixLayoutSetAttribute", "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
+                                  "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate",
+                                  "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"));
+}
+
+TEST(CudaGemm, NeedsItsWorkspace) {
+  Gpu gpu;
+  const GemmCase c{DenseGemm(DType::kF32, 1, 5, 7, 3)};
+  GemmOperands operands(c.step);
+  const auto gemm = gpu.Make(c, operands);
+  ASSERT_TRUE(gemm.ok()) << gemm.status();
+  ASSERT_GT((*gemm)->workspace_bytes(), 0);
+  EXPECT_THAT(std::string(gpu.Start(**gemm).message()), HasSubstr("cublasLtMatmul"));
+}
+
+TEST(CudaGemm, RefusesSizesThatTheLibraryCannotCount) {
+  const absl::Status status = LtProduct::Describe(HostCublasLt(), {.dtype = DType::kF32, .m = int64_t{1} << 31, .n = 1, .k = 1}).status();
+  EXPECT_EQ(status, absl::UnimplementedError("cuBLASLt: want sizes below 2^31, have 1 x [2147483648, 1, 1]"));
+}
+
+/// What needs no GPU of the library itself: it knows all attributes that it is told, and their sizes.
+TEST(CudaGemm, TheLibraryTakesEveryDescription) {
+  const absl::StatusOr<const CublasLtApi*> api = OpenCublasLt();
+  if (!api.ok()) GTEST_SKIP() << api.status().message();
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (int alignment : {2, 4, 16, 256}) {
+      const LtShape::Matrix matrix{.ld = 128, .stride = 128 * 128, .transposed = alignment == 16, .alignment = alignment};
+      const LtShape shape{.dtype = dtype,
+                          .batch = 3,
+                          .m = 65,
+                          .n = 33,
+                          .k = 17,
+                          .a = matrix,
+                          .b = matrix,
+                          .c = {.ld = 128, .stride = 128 * 128, .alignment = alignment},
+                          .multiprocessors = alignment,
+                          .workspace_bytes = 32 << 20};
+      EXPECT_EQ(LtProduct::Describe(**api, shape).status(), absl::OkStatus()) << Name(dtype) << " " << alignment;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace coconet

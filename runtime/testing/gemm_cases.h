@@ -1,0 +1,56 @@
+#ifndef COCONET_RUNTIME_TESTING_GEMM_CASES_H_
+#define COCONET_RUNTIME_TESTING_GEMM_CASES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "coconet/base/dtype.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// Products that every backend must compute, and whether it did.
+
+/// Dense matrices, one after the other.
+GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a = false, bool transpose_b = false);
+
+struct GemmCase {
+  GemmStep step;
+  int rank = 0;  // in its stage
+};
+/// With all that it takes to see it again.
+std::string Text(const GemmCase& c);
+
+std::vector<GemmCase> OddSizesAndTransposes(DType dtype);
+std::vector<GemmCase> BatchesStridesOffsetsAndThreads(DType dtype);
+std::vector<GemmCase> BatchesOfTransposedColumns(DType dtype);
+std::vector<GemmCase> BatchesSideBySide(DType dtype);
+std::vector<GemmCase> SlicesOfEachRank(DType dtype);
+std::vector<GemmCase> NothingToSumOrNothing(DType dtype);
+
+/// The three buffers of a step: random values, the same for all of a type, and c poisoned with a guard behind it.
+class GemmOperands {
+ public:
+  explicit GemmOperands(const GemmStep& step);
+
+  const void* a() const { return a_.data(); }
+  const void* b() const { return b_.data(); }
+  void* c() { return c_.data(); }
+
+  /// What is wrong with c after the product; "" when nothing is: near enough the sum in double, and all else untouched.
+  std::string Wrong(const GemmCase& c) const;
+
+ private:
+  double Bound(int64_t k, double sum, double magnitude) const;
+
+  DType dtype_;
+  int64_t size_;
+  const std::vector<unsigned char>& a_;
+  const std::vector<unsigned char>& b_;
+  std::vector<unsigned char> c_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_TESTING_GEMM_CASES_H_
