@@ -90,12 +90,14 @@ TEST_P(CudaGemmOf, GoesTheWayThatItsCandidateSays) {
     GemmCase c{DenseGemm(GetParam(), 2, 20, 30, 40)};
     c.step.candidate = candidate;
     c.step.multiprocessors = 10 * candidate;
+    c.step.c.offset = 7;
     GemmOperands operands(c.step);
+    const auto begin = reinterpret_cast<uintptr_t>(operands.c()) + 7 * SizeOf(GetParam());
     TakeHostProducts();
     EXPECT_EQ(gpu.Multiply(c, operands), absl::OkStatus());
     EXPECT_EQ(operands.Wrong(c), "") << candidate;
-    const HostProduct want{candidate, 10 * candidate};
-    EXPECT_THAT(TakeHostProducts(), ElementsAre(want, want));  // to load it, and to run it
+    const HostProduct want{.way = candidate, .multiprocessors = 10 * candidate, .misalignment = static_cast<int>(begin % 256)};
+    EXPECT_THAT(TakeHostProducts(), ElementsAre(want, want));  // to load it, and to run it: the same kernel
   }
   GemmCase none{DenseGemm(GetParam(), 2, 20, 30, 40)};
   none.step.candidate = ways;

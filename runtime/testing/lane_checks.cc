@@ -59,7 +59,7 @@ Plan ProductsOfSlices(const Mesh& mesh) {
           .steps = {slices, again}};
 }
 
-/// On each lane the same product several times, each with a result of its own: buffer 2 + i is step i's.
+/// On each lane the same product several times, each with a result of its own: buffer 2 + i is step i's. The last one's is added up over ranks.
 Plan ProductsOnBothLanes(const Mesh& mesh, int count) {
   Plan plan{.ranks = mesh.stage_size(), .nodes = mesh.nodes, .stages = mesh.stages, .buffers = {}, .steps = {}};
   for (int i = 0; i < 2 + kLanes * count; ++i) {
@@ -70,6 +70,9 @@ Plan ProductsOnBothLanes(const Mesh& mesh, int count) {
     step.a = {.buffer = 0, .ld = kPer}, step.b = {.buffer = 1, .ld = kPer}, step.c = {.buffer = 2 + i, .ld = kPer};
     plan.steps.emplace_back(step);
   }
+  const int last = 1 + kLanes * count;
+  plan.steps.emplace_back(CollectiveStep{
+      .kind = CollectiveStep::Kind::kAllReduce, .dtype = DType::kF32, .in = last, .out = last, .count = kPer * kPer, .label = "AR", .lane = kLanes - 1});
   return plan;
 }
 
@@ -163,16 +166,18 @@ absl::Status CheckMatrixProducts(Rank& rank) {
 }
 
 absl::Status CheckProductsOnBothLanes(Rank& rank) {
-  const Plan plan = ProductsOnBothLanes(rank.mesh(), 8);
+  constexpr int kEach = 8, kCount = kLanes * kEach;
+  const Plan plan = ProductsOnBothLanes(rank.mesh(), kEach);
   ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, plan));
   for (int round = 1; round < 6; ++round) {
     std::fill_n(bound.Data<float>(0), kPer * kPer, static_cast<float>(round));
     std::fill_n(bound.Data<float>(1), kPer * kPer, 3.0f);
     RETURN_IF_ERROR(bound.plan->Run());
-    for (size_t step = 0; step < plan.steps.size(); ++step) {
-      const float want = static_cast<float>(3 * round * kPer);
+    for (int step = 0; step < kCount; ++step) {
+      const int64_t ranks = step + 1 < kCount ? 1 : plan.ranks;
+      const float want = static_cast<float>(3 * round * kPer * ranks);
       for (int64_t i = 0; i < kPer * kPer; ++i) {
-        const float have = bound.Data<float>(static_cast<int>(2 + step))[i];
+        const float have = bound.Data<float>(2 + step)[i];
         if (have != want) return Wrong("product of step ", step, ": want ", want, " at ", i, ", have ", have);
       }
     }

@@ -10,7 +10,7 @@ namespace coconet {
 
 /// Products of slices, one after another and with two threads, in a plan.
 absl::Status CheckMatrixProducts(Rank& rank);
-/// Products on both lanes at once, of the same operands.
+/// Products on both lanes at once, of the same operands, and a collective behind those of lane 1.
 absl::Status CheckProductsOnBothLanes(Rank& rank);
 /// Random plans of many small steps on two lanes, each of which needs the results of some before it.
 absl::Status CheckOrderOfLanes(Rank& rank);

@@ -245,7 +245,7 @@ cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
   Notes& notes = TheNotes();
   {
     const std::lock_guard<std::mutex> lock(notes.mutex);
-    notes.products.push_back({static_cast<int>(way.number), product.operation.multiprocessors});
+    notes.products.push_back({static_cast<int>(way.number), product.operation.multiprocessors, static_cast<int>(reinterpret_cast<uintptr_t>(d) % 256)});
   }
   GiveToHostStream(stream, [product] { Compute(product); });
   return CUBLAS_STATUS_SUCCESS;

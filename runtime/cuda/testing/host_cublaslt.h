@@ -25,6 +25,7 @@ std::string FailedCublasLtCall();
 struct HostProduct {
   int way = 0;
   int multiprocessors = 0;
+  int misalignment = 0;  // bytes from a multiple of 256 to the result
   bool operator==(const HostProduct&) const = default;
 };
 std::vector<HostProduct> TakeHostProducts();
