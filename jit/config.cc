@@ -57,10 +57,6 @@ struct Traits {
   int64_t elements = 0;
 };
 
-bool HasProduct(const Schedule& s) {
-  return absl::c_any_of(s.graph.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
-}
-
 /// A kernel that uses the result of a gather of its own beyond storing it.
 bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel, const std::vector<std::vector<NodeId>>& users) {
   for (NodeId id : kernel) {
@@ -197,6 +193,10 @@ bool WorksInBatches(const Schedule& s) {
   });
 }
 
+bool Multiplies(const Schedule& s) {
+  return absl::c_any_of(s.graph.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
+}
+
 LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
   if (protocol == Protocol::kLibrary) return LibraryDoes::kAll;
   return nodes > 1 ? LibraryDoes::kOverAllRanks : LibraryDoes::kNone;
@@ -306,7 +306,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
       }
     }
   }
-  const int gemms = HasProduct(s) ? std::min(space.gemm_candidates, kMostGemmCandidates) : 1;
+  const int gemms = Multiplies(s) ? std::min(space.gemm_candidates, kMostGemmCandidates) : 1;
   const size_t plain = configs.size();
   for (int gemm = 1; gemm < gemms; ++gemm) {
     for (size_t i = 0; i < plain; ++i) configs.emplace_back(configs[i]).gemm = gemm;
@@ -330,7 +330,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
   }
   if (c.batch < 0) return error("want batch 0, or so many elements");
-  if (c.gemm < 0 || c.gemm >= (HasProduct(s) ? kMostGemmCandidates : 1)) {
+  if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
     return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1, " for a schedule with matrix products, else 0"));
   }
   if (!s.overlaps.empty() && c.one_shot == OneShot::kStaged) return error("an overlap has no staged one-shot");

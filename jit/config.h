@@ -74,6 +74,9 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
 /// Whether `batch` says something: a kernel of each tensor of a list folds it and goes over it again, and adds nothing up over tensors.
 bool WorksInBatches(const Schedule& s);
 
+/// Whether `gemm` says something: there are matrix products.
+bool Multiplies(const Schedule& s);
+
 /// OK when `config` is legal for `s` (range checks in 64 bits included): rows of a cache are checked with it.
 absl::Status Validate(const Config& config, const Schedule& s, const ConfigSpace& space);
 

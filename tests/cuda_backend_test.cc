@@ -30,7 +30,7 @@ Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes, const st
       [&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
         ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = dtype}));
         ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-        return ScheduleSampler(worlds, random, batch).AddSome(program);
+        return ScheduleSampler(worlds, random, batch, kHostWays).AddSome(program);
       },
       {.run_world = OnHostDriver});
 }
@@ -58,8 +58,8 @@ TEST(CudaBackend, MatrixProductsMatchTheInterpreter) {
 
 TEST(CudaBackend, SequenceParallelProductsMatchTheInterpreter) {
   const Sizes sizes = {{"B", 2}, {"S", 65}, {"H", 33}, {"K", 40}};
-  EXPECT_GT(RunSome("sequence", DType::kF32, sizes, {1, 2, 3}, 1).variants, 20);
-  EXPECT_GT(RunSome("sequence", DType::kBF16, sizes, {2, 4}, 2).variants, 20);
+  EXPECT_GT(RunSome("sequence", DType::kF32, sizes, {1, 2, 3}, 1).variants, 3);
+  EXPECT_GT(RunSome("sequence", DType::kBF16, sizes, {2, 4}, 2).variants, 3);
 }
 
 TEST(CudaBackend, StagesAndNodesMatchTheInterpreter) {

@@ -27,8 +27,8 @@ bool LeavesCollectives(const Schedule& s) {
 
 }  // namespace
 
-ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch)
-    : worlds_(std::move(worlds)), random_(random), batch_(batch) {
+ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch, int gemm_candidates)
+    : worlds_(std::move(worlds)), random_(random), batch_(batch), gemm_candidates_(gemm_candidates) {
   for (const Target& world : worlds_) compiled_[world] = DrawCompiledConfig(random_);
 }
 
@@ -39,6 +39,7 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
     for (size_t i = 0; i < schedules.size(); ++i) {
       if (!tries(i, schedules.size(), world)) continue;
       Config config = DrawArguments(compiled_.at(worlds_[world]), schedules[i], random_);
+      if (Multiplies(schedules[i])) config.gemm = static_cast<int>(random_() % gemm_candidates_);
       config.protocol = Protocol::kGenerated;
       RETURN_IF_ERROR(batch_.Add(program, schedules[i], config, worlds_[world]));
       if (!LeavesCollectives(schedules[i])) continue;

@@ -19,7 +19,8 @@ namespace coconet {
 /// names, by the library. All that is added on a world shares what of a config is in the text of kernels, and so kernels.
 class ScheduleSampler {
  public:
-  ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch);
+  /// `gemm_candidates`: ways that matrix products may go.
+  ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch, int gemm_candidates = 1);
 
   /// Whether the `index`th of `count` schedules is tried in the `world`th world.
   using Tries = std::function<bool(size_t index, size_t count, size_t world)>;
@@ -33,6 +34,7 @@ class ScheduleSampler {
   std::map<Target, Config> compiled_;
   std::mt19937_64& random_;
   VariantBatch& batch_;
+  const int gemm_candidates_;
 };
 
 /// Runs what `fill` adds, drawing from a fresh seed, for three steps, and prints how much that was. What fails is a failure of the test, with the seed.
