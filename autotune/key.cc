@@ -12,6 +12,9 @@
 namespace coconet {
 namespace {
 
+/// How far down the order of its library's forecast the tuner looks for the fastest way to multiply on a GPU.
+constexpr int kGemmCandidatesOfGpus = 4;
+
 constexpr int kKeyVersion = 1;
 
 /// Nothing that a machine says about itself may begin another field.
@@ -83,6 +86,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
     const int own = t.multiprocessors == 0 ? 0 : std::max(t.multiprocessors / t.ranks_per_gpu, 1);
     space.multiprocessors = &t == &topologies.front() ? own : std::min(space.multiprocessors, own);
   }
+  if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
   space.library = sum_order == SumOrder::kAny;
   return space;
 }

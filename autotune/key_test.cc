@@ -68,6 +68,7 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   }
   EXPECT_THAT(KeyText(inputs_), HasSubstr("avx512f; 8 cores; 132 multiprocessors of 2 ranks\n"));
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 66);
+  EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).gemm_candidates, 4);
   inputs_.topologies[1].ranks_per_gpu = 200;
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 1);
 }
@@ -84,6 +85,7 @@ TEST_F(KeyTest, SpaceIsWhatAllRanksHave) {
   EXPECT_EQ(space.ranks, 2);
   EXPECT_EQ(space.cores, 4);
   EXPECT_EQ(space.multiprocessors, 0);
+  EXPECT_EQ(space.gemm_candidates, 1);
   EXPECT_EQ(space.vector_bytes, 32);
   EXPECT_FALSE(space.library);
   EXPECT_FALSE(space.stages_apart);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -87,7 +89,8 @@ absl::StatusOr<LtProduct::Preference> LtProduct::DescribePreference(const Cublas
 absl::StatusOr<LtProduct> LtProduct::Describe(const CublasLtApi& api, const LtShape& shape) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   if (std::max({shape.batch, shape.m, shape.n, shape.k}) > kMost) {
-    return absl::UnimplementedError(absl::StrCat("cuBLASLt: want sizes below 2^31, have ", shape.batch, " x [", shape.m, ", ", shape.n, ", ", shape.k, "]"));
+    const std::string have = absl::StrCat(shape.batch, " x [", shape.m, ", ", shape.n, ", ", shape.k, "]");
+    return absl::UnimplementedError(absl::StrCat("cuBLASLt: want sizes below 2^31, have ", have));
   }
   ASSIGN_OR_RETURN(Operation operation, DescribeOperation(api, shape));
   ASSIGN_OR_RETURN(Layout a, DescribeMatrix(api, shape, shape.a, shape.m, shape.k));
@@ -101,8 +104,8 @@ absl::StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> LtProduct::Ways(con
   RETURN_IF_ERROR(library.device().Use());
   std::vector<cublasLtMatmulHeuristicResult_t> ways(kMostGemmCandidates);
   int count = 0;
-  RETURN_IF_CUBLASLT(library.api(), MatmulAlgoGetHeuristic, library.handle(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference_.get(),
-                     kMostGemmCandidates, ways.data(), &count);
+  RETURN_IF_CUBLASLT(library.api(), MatmulAlgoGetHeuristic, library.handle(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
+                     preference_.get(), kMostGemmCandidates, ways.data(), &count);
   ways.resize(std::clamp(count, 0, kMostGemmCandidates));
   std::erase_if(ways, [](const cublasLtMatmulHeuristicResult_t& way) { return way.state != CUBLAS_STATUS_SUCCESS; });
   if (ways.empty()) return absl::UnimplementedError("cublasLtMatmulAlgoGetHeuristic: has no way to multiply these matrices on this GPU");

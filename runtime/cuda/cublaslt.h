@@ -65,7 +65,8 @@ class LtProduct {
   using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, decltype(CublasLtApi::MatmulPreferenceDestroy)>;
   LtProduct(Operation operation, Layout a, Layout b, Layout c, Preference preference)
       : operation_(std::move(operation)), a_(std::move(a)), b_(std::move(b)), c_(std::move(c)), preference_(std::move(preference)) {}
-  static absl::StatusOr<Layout> DescribeMatrix(const CublasLtApi& api, const LtShape& shape, const LtShape::Matrix& matrix, int64_t rows, int64_t cols);
+  static absl::StatusOr<Layout> DescribeMatrix(const CublasLtApi& api, const LtShape& shape, const LtShape::Matrix& matrix, int64_t rows,
+                                               int64_t cols);
   static absl::StatusOr<Operation> DescribeOperation(const CublasLtApi& api, const LtShape& shape);
   static absl::StatusOr<Preference> DescribePreference(const CublasLtApi& api, const LtShape& shape);
 

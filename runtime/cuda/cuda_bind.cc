@@ -66,7 +66,8 @@ struct CallMaker {
                             .library = parts.libraries[step.lane][static_cast<size_t>(step.group)]};
   }
   absl::StatusOr<CudaWork> Make(const GemmStep& step, const Word* /*params*/) const {
-    return CudaGemm::Make(parts.device, library, step, parts.rank % parts.plan.ranks, {.a = Own(step.a.buffer), .b = Own(step.b.buffer), .c = Own(step.c.buffer)});
+    return CudaGemm::Make(parts.device, library, step, parts.rank % parts.plan.ranks,
+                          {.a = Own(step.a.buffer), .b = Own(step.b.buffer), .c = Own(step.c.buffer)});
   }
 };
 

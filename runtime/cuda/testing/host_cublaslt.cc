@@ -242,10 +242,11 @@ cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
   if (!lie || !works) return CUBLAS_STATUS_INVALID_VALUE;
   const Product product{*Of(operation), *Of(a_layout), *Of(b_layout), *Of(c_layout), *Of(d_layout), a, b, c, d,
                         *static_cast<const float*>(alpha), *static_cast<const float*>(beta), way, static_cast<char*>(workspace)};
-  Notes& notes = TheNotes();
   {
+    Notes& notes = TheNotes();
     const std::lock_guard<std::mutex> lock(notes.mutex);
-    notes.products.push_back({static_cast<int>(way.number), product.operation.multiprocessors, static_cast<int>(reinterpret_cast<uintptr_t>(d) % 256)});
+    const auto misalignment = static_cast<int>(reinterpret_cast<uintptr_t>(d) % 256);
+    notes.products.push_back({static_cast<int>(way.number), product.operation.multiprocessors, misalignment});
   }
   GiveToHostStream(stream, [product] { Compute(product); });
   return CUBLAS_STATUS_SUCCESS;
