@@ -112,6 +112,30 @@ update(w, 0.5 * w + all_reduce(sum, s))
   EXPECT_EQ(status, absl::OkStatus());
 }
 
+TEST_F(CudaSession, TunesTheWaysOfProductsAndLeavesOutThoseThatThereAreNot) {
+  SetHostDevices({.count = 1, .multiprocessors = 64});
+  const absl::StatusOr<Graph> program = Parse(R"(coconet 1
+program product
+input x : bf16[33, 40] local
+input w : bf16[40, 65] replicated
+output y = matmul(x, w) * 0.5
+)");
+  const absl::Status status = OnGpu(2, [&](Session& session) -> absl::Status {
+    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program, {}));
+    std::set<int> ran_with;
+    for (const VariantResult& v : tuned.variants()) {
+      const bool ran = v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned;
+      if (ran) ran_with.insert(v.config.gemm);
+      const bool there_is = v.config.gemm < kHostWays || absl::StrContains(v.reason, "MM: want a candidate below 3");
+      EXPECT_TRUE(there_is) << Text(v.config) << ": " << v.reason;
+    }
+    EXPECT_THAT(ran_with, ElementsAre(0, 1, 2));
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
 TEST_F(CudaSession, OthersMemoryIsCopied) {
   const absl::Status status = OnGpu(2, [&](Session& session) -> absl::Status {
     ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
