@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Checks Coconet on this machine's GPU: the differential tests on the device, then the benchmarks. Needs a driver and the CUDA 13 libraries; PyTorch, where it
+# is there, is measured beside. Stands in the folder that `bazel build //bench:gpu_check` makes.
+#
+#   ./gpu_check.sh [--out=DIR] [--tests-only] [--quick] [--host]
+#
+# --quick: small sizes; --host: on the cores, which tries the script itself.
+# Writes DIR/gpu.json, DIR/gpu.md and the logs (default: ./results). The last line is "N passed, N failed". Takes at most 8 minutes.
+set -uo pipefail
+
+readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+readonly shards=8 test_seconds=200 bench_seconds=220
+out=results quick='' tests_only='' host=''
+export COCONET_TEST_BACKEND=cuda
+for argument in "$@"; do
+  case $argument in
+    --out=*) out=${argument#--out=} ;;
+    --tests-only) tests_only=yes ;;
+    --quick) quick=--quick ;;
+    --host)
+      host=--host
+      COCONET_TEST_BACKEND=host
+      ;;
+    *)
+      sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+      exit 2
+      ;;
+  esac
+done
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+export COCONET_CACHE_DIR=${COCONET_CACHE_DIR:-$out/cache}
+failed=0 passed=0
+
+with_libraries() {
+  LD_LIBRARY_PATH="$here/lib:/usr/local/cuda/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"
+}
+judge() { # name, exit code
+  if (($2 == 0)); then
+    passed=$((passed + 1))
+    echo "ok      $1"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $1 (exit code $2; see $out)"
+  fi
+}
+
+nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | tee "$out/machine.txt"
+
+# The interpreter's part is the host's, so several run at a time; the GPU takes them in turns.
+pids=()
+for ((shard = 0; shard < shards; ++shard)); do
+  GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard TEST_TMPDIR=$(mktemp -d) \
+    with_libraries timeout "$test_seconds" "$here/differential" >"$out/tests.$shard.log" 2>&1 &
+  pids+=($!)
+done
+for ((shard = 0; shard < shards; ++shard)); do
+  wait "${pids[shard]}"
+  code=$?
+  log=$out/tests.$shard.log
+  if grep -q '^skipped: ' "$log"; then
+    head -n 1 "$log"
+    echo "0 passed, 0 failed"
+    exit 0
+  fi
+  passed=$((passed + $(grep -c '^\[       OK \]' "$log")))
+  failed=$((failed + $(grep -cE '^\[  FAILED  \] .* \([0-9]+ ms\)$' "$log")))
+  if ((code != 0)) && ! grep -q '^\[  FAILED  \]' "$log"; then judge "tests, part $shard: $(tail -n 1 "$log")" "$code"; fi
+done
+echo "tests: $passed passed, $failed failed"
+
+if [[ -z $tests_only ]]; then
+  python3 "$here/torch_adam.py" ${quick:+--elements=65536} >"$out/torch.txt" 2>"$out/torch.log" || echo "PyTorch is not measured: $(tail -n 1 "$out/torch.log")"
+  with_libraries timeout "$bench_seconds" "$here/gpu" $quick $host --torch="$out/torch.txt" --json="$out/gpu.json" --markdown="$out/gpu.md" 2>"$out/gpu.log"
+  judge benchmarks $?
+fi
+echo "$passed passed, $failed failed"
+((failed == 0))

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The folder for machines with a GPU, on the cores of this one: it is whole, and its script counts what passes and what fails.
+set -euo pipefail
+
+tar xf bench/gpu_check.tar -C "$TEST_TMPDIR"
+cd "$TEST_TMPDIR"
+check() { env -i PATH="$PATH" HOME="$TEST_TMPDIR" GTEST_FILTER='*Dropout*' gpu_check/gpu_check.sh --host --quick "$@"; }
+
+check --out=good | tee good.txt
+tail -n 1 good.txt | grep -Eq '^[1-9][0-9]* passed, 0 failed$'
+grep -q '"of_copy": [0-9]' good/gpu.json
+grep -q '^| adam | 2 ' good/gpu.md
+
+# Where a library is missing, that is a failure.
+mv gpu_check/lib/libsqlite3.so.0 .
+ln -s /dev/null gpu_check/lib/libsqlite3.so.0
+if check --out=bad >bad.txt; then exit 1; fi
+tail -n 1 bad.txt | grep -Eq '^[1-9][0-9]* passed, 1 failed$'

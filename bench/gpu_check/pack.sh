@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# pack.sh OUT.tar SCRIPT TORCH PROGRAM... -- FILE...: one folder, gpu_check, with the script, the programs, the shared libraries that these load (but glibc's, and
+# the driver's and CUDA's, which are opened at run time and must be the other machine's), and the files.
+set -euo pipefail
+
+out=$1 script=$2 torch=$3
+shift 3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir -p "$folder/gpu_check/lib" "$folder/gpu_check/programs"
+cp -L "$script" "$torch" "$folder/gpu_check/"
+while [[ "$1" != -- ]]; do
+  cp -L "$1" "$folder/gpu_check/"
+  ldd "$1" | awk '$2 == "=>" && $3 ~ "^/" {print $3}' | grep -Ev '/(libc|libm|libdl|librt|libpthread|libresolv|ld-linux[^/]*)\.so' |
+    while read -r library; do cp -Ln "$library" "$folder/gpu_check/lib/"; done
+  shift
+done
+shift
+for file in "$@"; do cp -L "$file" "$folder/gpu_check/programs/"; done
+chmod -R u+w "$folder"
+find "$folder/gpu_check" -maxdepth 1 -type f -size +1M -exec strip {} +
+mib=$(du -sm "$folder/gpu_check" | cut -f1)
+if ((mib > 60)); then
+  echo "pack.sh: gpu_check has $mib MiB, want at most 60" >&2
+  exit 1
+fi
+tar -C "$folder" --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf "$out" gpu_check

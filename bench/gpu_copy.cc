@@ -1,0 +1,54 @@
+#include "bench/gpu_copy.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "jit/nvrtc_api.h"
+#include "runtime/cuda/allocation.h"
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/driver_api.h"
+
+namespace coconet::bench {
+namespace {
+
+std::string VersionText(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+
+absl::StatusOr<std::shared_ptr<Device>> FirstGpu() {
+  ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
+  return Device::Open(*driver, 0);
+}
+
+}  // namespace
+
+absl::StatusOr<Copies> CopiesOnGpu() {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, FirstGpu());
+  return Copies([device](const void* from, int64_t bytes, void* to) -> absl::Status {
+    RETURN_IF_ERROR(device->Use());
+    return Copy(*device, /*stream=*/nullptr, from, bytes, to);
+  });
+}
+
+absl::StatusOr<Copies> CopiesOnHost() {
+  return Copies([](const void* from, int64_t bytes, void* to) {
+    std::memcpy(to, from, static_cast<size_t>(bytes));
+    return absl::OkStatus();
+  });
+}
+
+void AddGpu(Row& row) {
+  const absl::StatusOr<std::shared_ptr<Device>> device = FirstGpu();
+  if (!device.ok()) return;
+  const DeviceFacts& facts = (*device)->facts();
+  int version = 0;
+  if ((*device)->driver().DriverGetVersion(&version) == CUDA_SUCCESS) row.Set("driver", absl::StrCat("CUDA ", VersionText(version)));
+  row.Set("gpu", facts.name).Set("arch", facts.arch()).Set("multiprocessors", int64_t{facts.multiprocessors});
+  row.Set("memory_bytes", facts.memory_bytes).Set("l2_bytes", facts.l2_bytes);
+  int major = 0, minor = 0;
+  const absl::StatusOr<const NvrtcApi*> nvrtc = OpenNvrtc();
+  if (nvrtc.ok() && (*nvrtc)->Version(&major, &minor) == 0) row.Set("nvrtc", absl::StrCat(major, ".", minor));
+}
+
+}  // namespace coconet::bench

@@ -1,0 +1,110 @@
+// What one GPU does with ranks that share it: rows for docs and bars. Runs where there is a driver, and needs nothing but this file and its libraries.
+
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "bench/gpu_adam.h"
+#include "bench/gpu_copy.h"
+#include "bench/user.h"
+#include "coconet/base/status.h"
+#include "runtime/world.h"
+
+ABSL_FLAG(std::string, torch, "", "file with lines 'RANKS MICROSECONDS' of PyTorch doing the same (bench/gpu_check/torch_adam.py)");
+ABSL_FLAG(bool, host, false, "run on the host's cores: does the program itself work?");
+
+namespace coconet::bench {
+namespace {
+
+constexpr int kRanks[] = {2, 4, 8};
+constexpr int64_t kElements = int64_t{1} << 28, kQuickElements = int64_t{1} << 16;
+constexpr int64_t kCopied = int64_t{4} << 30, kQuickCopied = int64_t{1} << 20;
+
+std::string Microseconds(const Row& row, absl::string_view field) { return TimeText(row.Number(field)); }
+
+std::vector<Column> Columns() {
+  return {{"case", [](const Row& row) { return TextOf(row, "case"); }},
+          {"ranks", [](const Row& row) { return absl::StrCat(row.Number("ranks")); }},
+          {"n", [](const Row& row) { return CountText(static_cast<int64_t>(row.Number("n"))); }},
+          {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
+          {"ours", [](const Row& row) { return Microseconds(row, "ours_us"); }},
+          {"variant", [](const Row& row) { return TextOrError(row, "ours_variant"); }},
+          {"of copy", [](const Row& row) { return RatioOf(row, "of_copy"); }},
+          {"over AR; C", [](const Row& row) { return RatioOf(row, "over_ar_c"); }},
+          {"over RS; C; AG", [](const Row& row) { return RatioOf(row, "over_rs_c_ag"); }},
+          {"over PyTorch", [](const Row& row) { return RatioOf(row, "over_torch"); }},
+          {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
+          {"met", MetOf}};
+}
+
+std::vector<Bar> BarsOf(int ranks) {
+  std::vector<Bar> bars = {{"of_copy", Bar::Side::kAtLeast, 0.85}, {"over_rs_c_ag", Bar::Side::kAtLeast, 1.15}};
+  if (ranks == 2) bars.push_back({"over_ar_c", Bar::Side::kAtLeast, 1.6});
+  if (ranks == 8) bars.push_back({"over_ar_c", Bar::Side::kAtLeast, 3});
+  return bars;
+}
+
+/// By ranks.
+std::map<int, double> TorchTimes() {
+  std::map<int, double> times;
+  std::ifstream file(Resolve(absl::GetFlag(FLAGS_torch)));
+  int ranks = 0;
+  for (double us = 0; file >> ranks >> us;) times[ranks] = us;
+  return times;
+}
+
+absl::StatusOr<Row> Adam(int ranks, const std::map<int, double>& torch) {
+  GpuAdamCase c{.n = IsQuick() ? kQuickElements : kElements, .budget_s = TuningBudget(20, 2), .copied_bytes = IsQuick() ? kQuickCopied : kCopied, .copy = nullptr};
+  const Backend backend = absl::GetFlag(FLAGS_host) ? Backend::kHost : Backend::kCuda;
+  ASSIGN_OR_RETURN(c.copy, absl::GetFlag(FLAGS_host) ? CopiesOnHost() : CopiesOnGpu());
+  Row row;
+  RETURN_IF_ERROR(RunWorld({.ranks = ranks, .backend = backend}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(Row mine, MeasureGpuAdam(rank, c));
+    if (rank.rank() == 0) row = std::move(mine);
+    return absl::OkStatus();
+  }));
+  std::vector<Bar> bars = BarsOf(ranks);
+  if (const auto theirs = torch.find(ranks); theirs != torch.end()) {
+    row.Set("torch_us", theirs->second).Set("over_torch", theirs->second / row.Number("ours_us"));
+    if (ranks == 2) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.4});
+    if (ranks == 8) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.25});
+  }
+  const bool counts = !IsQuick() && !absl::GetFlag(FLAGS_host);
+  row.SetBars(counts ? bars : std::vector<Bar>());
+  return row;
+}
+
+absl::Status RunAll() {
+  const std::map<int, double> torch = TorchTimes();
+  std::vector<Row> rows;
+  for (int ranks : kRanks) {
+    if (absl::GetFlag(FLAGS_host) && ranks > kRanks[0]) break;
+    absl::StatusOr<Row> row = Adam(ranks, torch);
+    if (absl::IsUnavailable(row.status())) return row.status();
+    if (!row.ok()) {
+      const std::string error(row.status().message());
+      row = Row().Set("case", "adam").Set("ranks", int64_t{ranks}).Set("error", error);
+    }
+    row->Set("date", absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
+    if (!absl::GetFlag(FLAGS_host)) AddGpu(*row);
+    rows.push_back(*std::move(row));
+    std::fprintf(stderr, "gpu: adam on %d ranks: done\n", ranks);
+  }
+  return Show(rows, Columns());
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  using namespace coconet::bench;  // NOLINT: main
+  const absl::Status flags = ParseFlags(argc, argv, "measures what a GPU does with ranks that share it; see bench/README.md\n\n  gpu [--quick] [--json=FILE] [--markdown=FILE]");
+  return ExitCode("gpu", flags.ok() ? RunAll() : flags);
+}
