@@ -43,7 +43,7 @@ class Exchange {
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual absl::string_view name() const = 0;  // "thread", "shm" (processes of a node), "mpi" (of several), "nccl": as tables show it
+  virtual absl::string_view name() const = 0;  // "thread", "shm" (processes of a node), "mpi" (of several), "nccl", "staged" (GPUs' by way of the host): as tables show it
   virtual absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) = 0;
   /// `stride`, at least `count`: elements from one block of `in` to the next.
   virtual absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int64_t stride) = 0;
@@ -131,13 +131,14 @@ class BoundPlan {
 /// Facts about the machine as one rank sees it; equal on all ranks of one node.
 struct Topology {
   std::string device;       // "AMD EPYC 9654 avx512f avx512bw ..."; goes into keys
-  std::string library;      // name and version of the library communicator, e.g. "mpi Open MPI 4.1.4"
+  std::string library;      // name and version of what library collectives of plans go by, e.g. "mpi Open MPI 4.1.4"
   int nodes = 1;            // of the world; where stages cut a node, its parts
   int ranks_per_node = 1;
   int cores = 1;            // that the ranks of this machine may run on
   std::string arch = "";    // what kernels are compiled for: a GPU's "sm_90a"; "": the host's processor
   int multiprocessors = 0;  // of the rank's GPU; 0: it has none
   int ranks_per_gpu = 1;    // that have this GPU together
+  std::string note = {};    // where `library` is not the best there could be, why, in words; in no key
 };
 
 /// One rank's endpoint of a world.

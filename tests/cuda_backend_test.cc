@@ -1,5 +1,5 @@
-// The CUDA backend's way of running plans (streams, events, launches, flags in device memory, collectives by way of the host) against the
-// interpreter, on a driver that runs kernels of the host dialect: all of the backend but the GPU.
+// The CUDA backend's way of running plans (streams, events, launches, flags in device memory, collectives by NCCL or by way of the host) against the
+// interpreter, on a driver that runs kernels of the host dialect and an NCCL of the host: all of the backend but the GPU.
 
 #include <random>
 #include <string>
@@ -10,6 +10,8 @@
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
+#include "runtime/nccl/nccl_libraries_over.h"
+#include "runtime/nccl/testing/host_nccl.h"
 #include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
 
@@ -19,11 +21,12 @@ namespace {
 constexpr double kTimeout = 60;
 
 absl::Status OnHostDriver(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true,
+  const auto open = [](const StreamLibraryTerms& terms) { return OpenNcclLibrariesOver(&HostNccl(), terms); };
+  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt, open}, ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true,
                           body);
 }
 
-/// A sample of the schedules of a workload in each of these worlds, on so many GPUs.
+/// A sample of the schedules of a workload in each of these worlds, on so many GPUs: library collectives are NCCL's where each rank has one.
 Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes, const std::vector<Target>& worlds, int gpus) {
   SetHostDevices({.count = gpus, .multiprocessors = 512});
   return RunBatch(
@@ -60,6 +63,15 @@ TEST(CudaBackend, SequenceParallelProductsMatchTheInterpreter) {
   const Sizes sizes = {{"B", 2}, {"S", 65}, {"H", 33}, {"K", 40}};
   EXPECT_GT(RunSome("sequence", DType::kF32, sizes, {1, 2, 3}, 1).variants, 3);
   EXPECT_GT(RunSome("sequence", DType::kBF16, sizes, {2, 4}, 2).variants, 3);
+}
+
+TEST(CudaBackend, CollectivesOfStreamsMatchTheInterpreter) {
+  const int before = NcclCollectives();
+  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {1, 2, 3, 4, {4, 2}, {6, 3}}, 8).variants, 30);
+  EXPECT_GT(RunSome("adamw", DType::kBF16, {{"N", 1000}}, {2, 3, {4, 2}}, 8).variants, 20);
+  EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2, 3}, 8).variants, 15);
+  EXPECT_GT(RunSome("pipeline", DType::kF16, {{"B", 2}, {"S", 33}, {"H", 64}}, {{2, 1, 2}, {4, 2, 2}, {6, 1, 2}}, 8).variants, 10);
+  EXPECT_GT(NcclCollectives() - before, 100);
 }
 
 TEST(CudaBackend, StagesAndNodesMatchTheInterpreter) {

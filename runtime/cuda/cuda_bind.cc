@@ -14,15 +14,17 @@
 namespace coconet {
 namespace {
 
-/// OK when the step's blocks, those of all ranks on the GPU, are resident together.
-absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunction function, int ranks_on_device) {
+/// OK when the step's blocks, those of all ranks on the GPU, are resident together, beside what takes `taken` multiprocessors.
+absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunction function, int ranks_on_device, int taken) {
   int per_multiprocessor = 0;
   RETURN_IF_CU(device.driver(), OccupancyMaxActiveBlocksPerMultiprocessor, &per_multiprocessor, function, step.threads, 0);
-  const int64_t most = int64_t{per_multiprocessor} * device.facts().multiprocessors, want = int64_t{step.blocks} * ranks_on_device;
+  const int64_t most = int64_t{per_multiprocessor} * std::max(device.facts().multiprocessors - taken, 0);
+  const int64_t want = int64_t{step.blocks} * ranks_on_device;
   if (want <= most) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat("Bind: ", step.label, ": want at most ", most, " blocks of ", step.threads, " threads at once on GPU ",
                                                    device.ordinal(), ", have ", step.blocks, " of each of ", ranks_on_device,
-                                                   " ranks, which wait for each other"));
+                                                   " ranks, which wait for each other",
+                                                       taken == 0 ? "" : absl::StrCat("; ", taken, " multiprocessors are a collective's beside them")));
 }
 
 /// OK when products of one rank can run while the others' kernels wait for it: a block of theirs may take a whole multiprocessor, and start
@@ -52,11 +54,21 @@ struct CallMaker {
   absl::StatusOr<CudaWork> Make(const KernelStep& step, const Word* params) const {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
     const CudaLaunch launch{static_cast<CUfunction>(symbol), params, step.blocks, step.threads};
-    if (Waits(step)) RETURN_IF_ERROR(CheckResident(*parts.device, step, launch.function, ranks_on_device));
+    if (Waits(step)) RETURN_IF_ERROR(CheckResident(*parts.device, step, launch.function, ranks_on_device, TakenBeside(step.lane)));
     return launch;
   }
   absl::StatusOr<CudaWork> Make(const CollectiveStep& step, const Word* /*params*/) const {
     const auto size = static_cast<int64_t>(SizeOf(step.dtype));
+    if (GoesByStream(step)) {
+      ASSIGN_OR_RETURN(std::unique_ptr<Event> begun, Event::Make(*parts.device));
+      ASSIGN_OR_RETURN(std::unique_ptr<Event> ended, Event::Make(*parts.device));
+      return StreamCollective{.step = step,
+                              .in = Own(step.in) + step.in_offset * size,
+                              .out = Own(step.out) + step.out_offset * size,
+                              .library = parts.stream_libraries[step.lane],
+                              .begun = std::move(begun),
+                              .ended = std::move(ended)};
+    }
     const OperandElements elements = ElementsOf(parts.plan, step);
     return StagedCollective{.step = step,
                             .in = Own(step.in) + step.in_offset * size,
@@ -68,6 +80,21 @@ struct CallMaker {
   absl::StatusOr<CudaWork> Make(const GemmStep& step, const Word* /*params*/) const {
     return CudaGemm::Make(parts.device, library, step, parts.rank % parts.plan.ranks,
                           {.a = Own(step.a.buffer), .b = Own(step.b.buffer), .c = Own(step.c.buffer)});
+  }
+
+  bool GoesByStream(const CollectiveStep& step) const {
+    const StreamLibrary* library = parts.stream_libraries[step.lane];
+    return library != nullptr && library->Takes(step);
+  }
+  /// Multiprocessors that collectives of the other lane may keep, waiting for peers that wait for this lane's blocks.
+  int TakenBeside(int lane) const {
+    int taken = 0;
+    for (const Step& step : parts.plan.steps) {
+      const auto* collective = std::get_if<CollectiveStep>(&step);
+      if (collective == nullptr || collective->lane == lane || !GoesByStream(*collective)) continue;
+      taken = std::max(taken, parts.stream_libraries[collective->lane]->multiprocessors());
+    }
+    return taken;
   }
 };
 

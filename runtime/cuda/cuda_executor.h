@@ -9,6 +9,8 @@
 
 #include "runtime/cuda/allocation.h"
 #include "runtime/cuda/cuda_gemm.h"
+#include "runtime/cuda/stream_library.h"
+#include "runtime/cuda/stream_watch.h"
 #include "runtime/host/board.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
@@ -43,7 +45,15 @@ struct CudaLaunch {
   const Word* params;
   int blocks, threads;
 };
-/// A library collective between memory of ranks that share a process: by way of the host, since NCCL takes one rank a GPU.
+/// A library collective that its stream does.
+struct StreamCollective {
+  CollectiveStep step;
+  const char* in;
+  char* out;
+  StreamLibrary* library;
+  std::unique_ptr<Event> begun, ended;
+};
+/// A library collective by way of the host: between ranks that share a GPU, or of what no library does on streams.
 struct StagedCollective {
   CollectiveStep step;
   char* in;
@@ -51,7 +61,7 @@ struct StagedCollective {
   int64_t in_bytes, out_bytes;
   Communicator* library;  // between host memory
 };
-using CudaWork = std::variant<CudaLaunch, StagedCollective, std::unique_ptr<CudaGemm>>;
+using CudaWork = std::variant<CudaLaunch, StreamCollective, StagedCollective, std::unique_ptr<CudaGemm>>;
 struct CudaCall {
   CudaWork work;
   int lane = 0;
@@ -70,7 +80,8 @@ class CudaExecutor final : public BoundPlan {
     Board* board = nullptr;
     std::shared_ptr<Device> device;
     std::array<CUstream, kLanes> streams = {};
-    std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
+    std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group, between the host's memory
+    std::array<StreamLibrary*, kLanes> stream_libraries = {};               // all, or none
     double timeout_s = 60;
     std::unique_ptr<Memory> shared = nullptr, local = nullptr;  // symmetric sync buffers, and the others
     std::shared_ptr<Allocation> control = nullptr;
@@ -80,7 +91,7 @@ class CudaExecutor final : public BoundPlan {
     std::vector<CudaCall> calls = {};  // one a step
     std::vector<Word> params = {};     // what launches point into
   };
-  explicit CudaExecutor(Parts parts) : parts_(std::move(parts)) {}
+  explicit CudaExecutor(Parts parts);
   ~CudaExecutor() override;
 
   absl::Status Run() override;
@@ -88,17 +99,28 @@ class CudaExecutor final : public BoundPlan {
  private:
   absl::Status RunSteps();
   absl::Status Start(const CudaCall& call, const CudaLaunch& launch);
+  absl::Status Start(const CudaCall& call, const StreamCollective& collective);
   absl::Status Start(const CudaCall& call, const StagedCollective& collective);
   absl::Status Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm);
-  /// Returns when the lane has nothing more to do; tells its kernels when the world has lost a rank.
+  /// Returns when the lane has nothing more to do; sees to it that it comes to that.
   absl::Status Await(int lane);
+  /// Stops this rank when the world has lost one, or when a library's collective fails or comes to its deadline.
+  void WatchOut();
+  absl::Status CheckLibraries() const;
   bool Stopped() const { return OwnSign().word->Load() != 0; }
   StopSign& OwnSign() const { return *parts_.signs[parts_.rank]; }
-  /// Why the kernels have given up.
-  absl::Status GaveUp() const;
+  /// In short, without asking the GPU.
+  absl::Status WhyStopped() const;
+  /// Why this rank has given up; `step`: where it was seen, -1: at the end.
+  absl::Status GaveUp(int step);
   void StopOthers(const absl::Status& why);
+  /// The plan's collectives of streams end, and the world: the libraries are nobody's any more. Nothing where it has none.
+  void AbortLibraries(const absl::Status& why);
 
   Parts parts_;
+  StreamWatch watch_;
+  absl::Status stuck_;     // why a library's collective does not end
+  int aborted_step_ = -1;  // that was under way when the libraries were aborted
   absl::Status first_error_;
 };
 

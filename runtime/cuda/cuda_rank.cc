@@ -6,6 +6,7 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/cuda_module.h"
+#include "runtime/cuda/named_communicator.h"
 #include "runtime/host/bind.h"
 #include "runtime/host/thread_exchange.h"
 
@@ -16,7 +17,7 @@ Topology TopologyOf(const CudaRank::Parts& parts) {
   const ThreadPlace& place = parts.place;
   const DeviceFacts& facts = parts.device->facts();
   return {.device = absl::StrCat(facts.name, " ", facts.arch()),
-          .library = "staged",
+          .library = {},
           .nodes = place.mesh.stages * place.mesh.nodes,
           .ranks_per_node = place.mesh.ranks,
           .cores = static_cast<int>(place.cores.size()),
@@ -30,6 +31,7 @@ Topology TopologyOf(const CudaRank::Parts& parts) {
 CudaRank::CudaRank(Parts parts) : parts_(std::move(parts)), topology_(TopologyOf(parts_)), space_(std::make_shared<CudaSpace>(parts_.device)) {}
 
 CudaRank::~CudaRank() {
+  stream_libraries_ = {};  // its calls are of these streams
   for (CUstream stream : streams_) {
     if (stream != nullptr) parts_.device->driver().StreamDestroy(stream);
   }
@@ -38,14 +40,34 @@ CudaRank::~CudaRank() {
 absl::StatusOr<std::unique_ptr<Rank>> CudaRank::Make(Parts parts) {
   std::unique_ptr<CudaRank> rank(new CudaRank(std::move(parts)));
   RETURN_IF_ERROR(rank->exchange().Agree(rank->OpenStreams()));
-  const absl::StatusOr<std::shared_ptr<Device>> mine = rank->parts_.device;
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Device>> devices, rank->Share(mine));
+  RETURN_IF_ERROR(rank->ReachPeers());
+  RETURN_IF_ERROR(rank->OpenLibraries());
+  return std::unique_ptr<Rank>(std::move(rank));
+}
+
+absl::Status CudaRank::ReachPeers() {
+  const absl::StatusOr<std::shared_ptr<Device>> mine = parts_.device;
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Device>> devices, Share(mine));
   absl::Status reached;
   for (const std::shared_ptr<Device>& device : devices) {
-    if (device != nullptr) reached.Update((*mine)->Reach(*device));
+    if (device != nullptr) reached.Update(parts_.device->Reach(*device));
   }
-  RETURN_IF_ERROR(rank->exchange().Agree(reached));
-  return std::unique_ptr<Rank>(std::move(rank));
+  return exchange().Agree(reached);
+}
+
+absl::Status CudaRank::OpenLibraries() {
+  const bool shares = parts_.ranks_on_device > 1;
+  const std::string why = shares ? absl::StrCat(parts_.ranks_on_device, " ranks share GPU ", parts_.device->ordinal()) : "";
+  ASSIGN_OR_RETURN(stream_libraries_.note, FirstNote(exchange(), why));
+  if (stream_libraries_.note.empty() && parts_.open_libraries != nullptr) {
+    const StreamLibraryTerms terms{parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board, parts_.place.timeout_s};
+    ASSIGN_OR_RETURN(stream_libraries_, parts_.open_libraries(terms));
+  }
+  topology_.library = stream_libraries_.name;
+  topology_.note = stream_libraries_.note;
+  const std::string name = stream_libraries_.name.substr(0, stream_libraries_.name.find(' '));
+  for (int group = 0; group < kGroups; ++group) libraries_[group] = std::make_shared<NamedCommunicator>(name, parts_.place.libraries[0][group]);
+  return absl::OkStatus();
 }
 
 absl::Status CudaRank::OpenStreams() {
@@ -93,6 +115,7 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
                             .streams = streams_,
                             .timeout_s = timeout_s > 0 ? timeout_s : parts_.place.timeout_s};
   for (int lane = 0; lane < kLanes; ++lane) {
+    parts.stream_libraries[lane] = stream_libraries_.of_lane[lane].get();
     for (int group = 0; group < kGroups; ++group) parts.libraries[lane][group] = parts_.place.libraries[lane][group].get();
   }
   RETURN_IF_ERROR(AllocateSync(plan, parts));

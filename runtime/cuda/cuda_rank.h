@@ -8,6 +8,7 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/stream_library.h"
 #include "runtime/host/thread_world.h"
 #include "runtime/rank.h"
 
@@ -23,6 +24,7 @@ class CudaRank final : public Rank {
     int ranks_on_device = 1;
     OpensCublasLt open_cublaslt = OpenCublasLt;
     Control control = {};  // what every plan's begins as: zeros, but where kernels are the host's
+    OpenStreamLibraries open_libraries = {};  // where each rank has a GPU of its own
   };
   /// Collective. Unimplemented where the ranks' GPUs do not reach each other's memory.
   static absl::StatusOr<std::unique_ptr<Rank>> Make(Parts parts);
@@ -33,7 +35,8 @@ class CudaRank final : public Rank {
   const Mesh& mesh() const override { return parts_.place.mesh; }
   const Topology& topology() const override { return topology_; }
   Exchange& exchange() override { return *parts_.place.exchange; }
-  Communicator& library(Group group) override { return *parts_.place.libraries[0][static_cast<size_t>(group)]; }
+  /// Between the host's memory, whatever plans' collectives go by; that is its name.
+  Communicator& library(Group group) override { return *libraries_[static_cast<size_t>(group)]; }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
   absl::StatusOr<std::unique_ptr<Memory>> AllocateWords(int64_t bytes) override;
@@ -45,6 +48,10 @@ class CudaRank final : public Rank {
  private:
   explicit CudaRank(Parts parts);
   absl::Status OpenStreams();
+  /// Collective. Makes the GPUs' memory reach each other.
+  absl::Status ReachPeers();
+  /// Collective.
+  absl::Status OpenLibraries();
   /// Collective. Peers' objects of a kind, by world rank; null for those that share no memory with this rank.
   template <class T>
   absl::StatusOr<std::vector<std::shared_ptr<T>>> Share(const absl::StatusOr<std::shared_ptr<T>>& mine);
@@ -58,6 +65,8 @@ class CudaRank final : public Rank {
   std::shared_ptr<const FarSpace> space_;
   std::array<CUstream, kLanes> streams_ = {};
   std::shared_ptr<const CublasLt> cublaslt_;
+  StreamLibraries stream_libraries_;
+  Libraries libraries_;
 };
 
 }  // namespace coconet

@@ -3,12 +3,13 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/driver_api.h"
+#include "runtime/nccl/nccl_libraries.h"
 
 namespace coconet {
 
 absl::Status RunCudaWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
-  return RunCudaWorldOver({.driver = *driver}, {}, ranks, shape, timeout_s, pin, body);
+  return RunCudaWorldOver({.driver = *driver, .open_libraries = OpenNcclLibraries}, {}, ranks, shape, timeout_s, pin, body);
 }
 
 }  // namespace coconet

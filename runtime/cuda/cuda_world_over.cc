@@ -25,7 +25,8 @@ absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& con
                            .device = devices[on],
                            .ranks_on_device = (ranks - on + used - 1) / used,
                            .open_cublaslt = libraries.open_cublaslt,
-                           .control = control});
+                           .control = control,
+                           .open_libraries = libraries.open_libraries});
   };
   return RunOnThreads(ranks, shape, timeout_s, pin, make, body);
 }

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "runtime/cuda/cublaslt_api.h"
 #include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/stream_library.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
 #include "runtime/rank.h"
@@ -16,6 +17,7 @@ namespace coconet {
 struct CudaLibraries {
   const DriverApi& driver;
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
+  OpenStreamLibraries open_libraries = {};     // where there is one: called in worlds whose ranks have a GPU each
 };
 
 /// RunCudaWorld over given libraries. `control`: what every plan's control begins as.

@@ -21,7 +21,7 @@ inline constexpr int kLeastDriver = 12040;
   X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease) X(CtxSetCurrent) X(CtxEnablePeerAccess)                                \
   X(MemAlloc) X(MemFree) X(MemHostAlloc) X(MemFreeHost) X(MemcpyAsync) X(MemsetD8Async) X(MemsetD2D8Async)                    \
   X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) X(StreamWaitEvent)                         \
-  X(EventCreate) X(EventDestroy) X(EventRecord)                                                                               \
+  X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery)                                                                 \
   X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) X(KernelGetFunction) X(FuncLoad)                                    \
   X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx)
 /// Green contexts have streams of their own since CUDA 12.5.

@@ -17,6 +17,7 @@ absl::Status CheckCollectives(Rank& rank);
 absl::Status CheckLargeCollectives(Rank& rank);
 /// The same as steps of a plan.
 absl::Status CheckCollectiveSteps(Rank& rank);
+absl::Status CheckCollectiveStepsOfAllTypes(Rank& rank);
 /// Ranks that share memory, and no others, see each other's writes; memory is zero-filled and aligned; what does not fit is refused on all ranks.
 absl::Status CheckMemory(Rank& rank);
 /// A hand-written kernel that sums over a node, several times over, with 1 and 3 blocks, in two bound plans at once.

@@ -215,4 +215,16 @@ absl::Status CheckCollectiveSteps(Rank& rank) {
   return absl::OkStatus();
 }
 
+absl::Status CheckCollectiveStepsOfAllTypes(Rank& rank) {
+  for (Kind kind : kAllKinds) {
+    for (DType dtype : kAllDTypes) {
+      for (const CollectiveStep& step : Ways(rank.mesh(), kind, dtype, 257)) RETURN_IF_ERROR(CheckStep(rank, step));
+    }
+    for (int64_t count : {0, 1}) {
+      for (const CollectiveStep& step : Ways(rank.mesh(), kind, DType::kF32, count)) RETURN_IF_ERROR(CheckStep(rank, step));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace coconet

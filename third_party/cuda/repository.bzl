@@ -27,7 +27,8 @@ def _cuda_impl(ctx):
     root = _root(ctx)
     if root:
         ctx.symlink(root + "/include", "include")
-    ctx.file("found.bzl", "FOUND = %s\n" % (root != None))
+    has_nccl = root != None and ctx.path(root + "/include/nccl.h").exists
+    ctx.file("found.bzl", "FOUND = %s\nFOUND_NCCL = %s\n" % (root != None, has_nccl))
     ctx.template("third_party/cuda/paths.h", ctx.attr._paths, {
         "{include}": root + "/include" if root else "",
         "{nvrtc}": _library(ctx, root, "nvrtc"),

@@ -275,6 +275,7 @@ void FillStreams(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.EventRecord = Record;
+  driver.EventQuery = [](CUevent event) { return Of(event)->Idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
 }
 
 void FillKernels(DriverApi& driver) {

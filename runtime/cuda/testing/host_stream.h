@@ -72,6 +72,11 @@ class HostEvent {
     const std::lock_guard<std::mutex> lock(mutex_);
     return recorded_;
   }
+  /// Nothing has recorded it, or its last record was come to.
+  bool Idle() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return reached_ == recorded_;
+  }
   void Wait(int number) {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return reached_ >= number; });

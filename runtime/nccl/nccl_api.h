@@ -1,0 +1,50 @@
+#ifndef COCONET_RUNTIME_NCCL_NCCL_API_H_
+#define COCONET_RUNTIME_NCCL_NCCL_API_H_
+
+#include <nccl.h>
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace coconet {
+
+/// What NCCL must have: 2.17, for communicators that do not block and say how many multiprocessors they take.
+inline constexpr int kLeastNccl = 21700;
+#define COCONET_NCCL_FUNCTIONS(X)                                                                                     \
+  X(GetVersion) X(GetErrorString) X(GetLastError)                                                                     \
+  X(GetUniqueId) X(CommInitRankConfig) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort)               \
+  X(AllReduce) X(ReduceScatter) X(AllGather) X(Broadcast) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd)
+
+/// The functions of libnccl, by their names without "nccl". Opened at run time, so that one binary runs on machines with and without it. Tests
+/// fill it with fakes.
+struct NcclApi {
+#define COCONET_DECLARE(name) decltype(&::nccl##name) name = nullptr;
+  COCONET_NCCL_FUNCTIONS(COCONET_DECLARE)
+#undef COCONET_DECLARE
+  std::string version;  // "2.28.9"
+};
+
+/// OK for ncclSuccess; else "call: NCCL's words for the kind of error (number): its words for this one".
+absl::Status ToStatus(const NcclApi& nccl, ncclResult_t result, absl::string_view call);
+
+/// The same where a communicator that does not block may still be at it: OK, too.
+absl::Status ToStatusOfBegun(const NcclApi& nccl, ncclResult_t result, absl::string_view call);
+
+/// Opens libnccl, the first time. It stays open. Unavailable, with what to do, where there is none, or too old a one.
+absl::StatusOr<const NcclApi*> OpenNccl();
+
+/// The address of a function of NCCL; null where it has none.
+using FindNcclFunction = std::function<void*(const char* name)>;
+/// The same from any source. Unavailable, with their names, where functions are missing, or with the version, where that is too old.
+absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find);
+/// Opens the first of these files that can be.
+absl::StatusOr<FindNcclFunction> FindNcclIn(absl::Span<const std::string> files);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_NCCL_NCCL_API_H_

@@ -1,0 +1,14 @@
+#ifndef COCONET_RUNTIME_NCCL_NCCL_LIBRARIES_H_
+#define COCONET_RUNTIME_NCCL_NCCL_LIBRARIES_H_
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda/stream_library.h"
+
+namespace coconet {
+
+/// OpenStreamLibraries of NCCL, opened at run time, for ranks that are threads or processes, on one node or several.
+absl::StatusOr<StreamLibraries> OpenNcclLibraries(const StreamLibraryTerms& terms);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_NCCL_NCCL_LIBRARIES_H_

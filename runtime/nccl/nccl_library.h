@@ -1,0 +1,56 @@
+#ifndef COCONET_RUNTIME_NCCL_NCCL_LIBRARY_H_
+#define COCONET_RUNTIME_NCCL_NCCL_LIBRARY_H_
+
+#include <array>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "runtime/cuda/stream_library.h"
+#include "runtime/mesh.h"
+#include "runtime/nccl/nccl_link.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// The collectives of a lane, by NCCL. Sums of f16 and bf16 it rounds each time that it adds, where plans mean them rounded once: it takes those of two
+/// ranks only.
+class NcclLibrary final : public StreamLibrary {
+ public:
+  /// Null where a rank is alone.
+  struct Links {
+    std::array<std::shared_ptr<NcclLink>, kGroups> of_group;
+    std::shared_ptr<NcclLink> column;  // of stages, for sends
+  };
+  NcclLibrary(const NcclApi& nccl, const DriverApi& driver, Links links) : nccl_(nccl), driver_(driver), links_(std::move(links)) {}
+
+  bool Takes(const CollectiveStep& step) const override;
+  int multiprocessors() const override { return NcclLink::kMultiprocessors; }
+  absl::Status Enqueue(const CollectiveStep& step, const void* in, void* out, CUstream stream, const std::function<bool()>& stopped) override;
+  absl::Status Check() override;
+  void Abort(const absl::Status& why) override;
+
+ private:
+  struct Operands {
+    const char* in;
+    char* out;
+    cudaStream_t stream;
+  };
+  NcclLink* LinkOf(const CollectiveStep& step) const;
+  absl::Status Begin(const CollectiveStep& step, const NcclLink& link, const Operands& at) const;
+  absl::Status BeginAllToAll(const CollectiveStep& step, const NcclLink& link, const Operands& at) const;
+  absl::Status BeginSend(const CollectiveStep& step, const NcclLink& link, const Operands& at) const;
+  /// As one operation.
+  absl::Status Together(const std::function<absl::Status()>& begin) const;
+  /// What of `step` no peer does: the operand of a rank that is alone, and zeros.
+  absl::Status EnqueueOwn(const CollectiveStep& step, const NcclLink* link, const Operands& at) const;
+
+  const NcclApi& nccl_;
+  const DriverApi& driver_;
+  Links links_;
+  absl::Status aborted_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_NCCL_NCCL_LIBRARY_H_

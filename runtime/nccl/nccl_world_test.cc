@@ -1,0 +1,269 @@
+// Worlds of GPUs whose library collectives are NCCL's, on a driver and an NCCL without GPUs.
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/testing/host_driver.h"
+#include "runtime/nccl/nccl_libraries_over.h"
+#include "runtime/nccl/testing/host_nccl.h"
+#include "runtime/testing/checks.h"
+#include "runtime/testing/kernels.h"
+#include "runtime/testing/lane_checks.h"
+#include "runtime/testing/send_checks.h"
+#include "runtime/testing/values.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr double kTimeout = 60;
+constexpr char kName[] = "nccl 2.0.0 of a test";
+
+using Body = std::function<absl::Status(Rank&)>;
+
+/// A world over HostNccl, or without NCCL for that reason.
+struct World {
+  int ranks = 2;
+  WorldShape shape = {};
+  double timeout_s = kTimeout;
+  int devices = 8;
+  absl::Status missing = {};
+  absl::Status Run(const Body& body) const {
+    SetHostDevices({.count = devices});
+    const auto open = [&](const StreamLibraryTerms& terms) {
+      const absl::StatusOr<const NcclApi*> none = missing.ok() ? absl::StatusOr<const NcclApi*>(&HostNccl()) : missing;
+      return OpenNcclLibrariesOver(none, terms);
+    };
+    return RunCudaWorldOver({.driver = HostDriver(), .open_libraries = open}, ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
+  }
+  /// What every rank returned.
+  std::vector<absl::Status> Outcomes(const Body& body) const {
+    std::vector<absl::Status> outcomes(ranks);
+    Run([&](Rank& rank) { return outcomes[rank.rank()] = body(rank); }).IgnoreError();
+    return outcomes;
+  }
+};
+
+/// A plan of one collective of a stage, with memory of its own.
+struct Bound {
+  std::unique_ptr<Memory> in, out;
+  std::unique_ptr<BoundPlan> plan;
+};
+absl::StatusOr<Bound> BindSum(Rank& rank, int lane, double timeout_s) {
+  constexpr int64_t kCount = 100;
+  const Mesh& mesh = rank.mesh();
+  CollectiveStep step{.kind = CollectiveStep::Kind::kAllReduce, .dtype = DType::kF32, .in = 0, .out = 1, .count = kCount, .label = "sum"};
+  step.lane = lane;
+  const Plan plan{.ranks = mesh.stage_size(),
+                  .nodes = mesh.nodes,
+                  .stages = mesh.stages,
+                  .buffers = {{"in", BufferRole::kInput, DType::kF32, kCount, false}, {"out", BufferRole::kOutput, DType::kF32, kCount, false}},
+                  .steps = {step},
+                  .bytes_per_rank = 0};
+  Bound bound;
+  ASSIGN_OR_RETURN(bound.in, rank.Allocate(kCount * 4, false));
+  ASSIGN_OR_RETURN(bound.out, rank.Allocate(kCount * 4, false));
+  Memory* const buffers[] = {bound.in.get(), bound.out.get()};
+  ASSIGN_OR_RETURN(bound.plan, rank.Bind(plan, HandWritten(), buffers, timeout_s));
+  return bound;
+}
+
+absl::Status CheckUsed(const Rank& rank, absl::string_view want) {
+  return rank.topology().library == want ? absl::OkStatus() : Wrong("want ", want, ", have ", rank.topology().library, ", ", rank.topology().note);
+}
+
+// ---- What every world must do --------------------------------------------------------------------------
+
+struct Case {
+  const char* name;
+  absl::Status (*check)(Rank&);
+  int ranks;
+  WorldShape shape = {};
+};
+class NcclWorld : public testing::TestWithParam<Case> {};
+
+TEST_P(NcclWorld, Does) {
+  const Case& c = GetParam();
+  const World world{.ranks = c.ranks, .shape = c.shape};
+  EXPECT_EQ(world.Run([&](Rank& rank) {
+    RETURN_IF_ERROR(CheckUsed(rank, kName));
+    if (rank.library().name() != "nccl" || !rank.topology().note.empty()) return Wrong(rank.library().name(), rank.topology().note);
+    return c.check(rank);
+  }),
+            absl::OkStatus());
+  EXPECT_EQ(NcclCommunicators(), 0);
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> cases;
+  const auto add = [&](int ranks, const WorldShape& shape) {
+    cases.push_back({"CollectiveSteps", CheckCollectiveSteps, ranks, shape});
+    cases.push_back({"StepsOfAllTypes", CheckCollectiveStepsOfAllTypes, ranks, shape});
+    cases.push_back({"Plans", CheckPlans, ranks, shape});
+    cases.push_back({"SendsInKernels", CheckSendsInKernels, ranks, shape});
+    cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, shape});
+    cases.push_back({"BindErrors", CheckBindErrors, ranks, shape});
+  };
+  for (int ranks : {1, 2, 3, 8}) add(ranks, {});
+  add(4, {.stages = 1, .nodes = 2});
+  add(6, {.stages = 3, .nodes = 0});
+  add(8, {.stages = 2, .nodes = 4});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NcclWorld, testing::ValuesIn(AllCases()), [](const auto& info) {
+  const Case& c = info.param;
+  return absl::StrCat(c.name, c.ranks, "x", c.shape.stages, "x", c.shape.nodes);
+});
+
+TEST(Nccl, DoesCollectivesInStreamsBesideThoseItRoundsTooOften) {
+  const int before = NcclCollectives();
+  EXPECT_EQ(World{.ranks = 3}.Run([](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0));
+    for (int round = 0; round < 5; ++round) RETURN_IF_ERROR(bound.plan->Run());
+    return absl::OkStatus();
+  }),
+            absl::OkStatus());
+  EXPECT_EQ(NcclCollectives() - before, 15);
+}
+
+// ---- Worlds that do without ----------------------------------------------------------------------------
+
+/// The world works, by way of the host, and says why.
+void ExpectStaged(const World& world, const std::string& why) {
+  std::vector<std::string> notes(world.ranks);
+  EXPECT_EQ(world.Run([&](Rank& rank) {
+    notes[rank.rank()] = rank.topology().note;
+    RETURN_IF_ERROR(CheckUsed(rank, "staged"));
+    if (rank.library().name() != "staged") return Wrong(rank.library().name());
+    return CheckCollectiveSteps(rank);
+  }),
+            absl::OkStatus());
+  for (const std::string& note : notes) EXPECT_THAT(note, HasSubstr(why));
+  EXPECT_EQ(NcclCommunicators(), 0);
+}
+
+TEST(Nccl, IsDoneWithoutWhereRanksShareAGpu) {
+  ExpectStaged({.ranks = 3, .devices = 2}, "rank 0: 2 ranks share GPU 0");
+  ExpectStaged({.ranks = 2, .devices = 1}, "rank 0: 2 ranks share GPU 0");
+}
+
+TEST(Nccl, IsDoneWithoutWhereItIsMissing) {
+  ExpectStaged({.ranks = 2, .missing = absl::UnavailableError("libnccl.so.2: no such file")}, "not by NCCL: rank 0: libnccl.so.2: no such file");
+}
+
+TEST(Nccl, IsDoneWithoutWhereARankIsNotHeard) {
+  SetNcclFaults({.unheard_join = 1});
+  ExpectStaged({.ranks = 3, .timeout_s = 2}, "ncclCommInitRankConfig: waited 1 s for ranks 0 to 2, one of which may be dead or behind");
+  SetNcclFaults({});
+}
+
+/// Each call of one rank in turn; all others are well.
+TEST(Nccl, EachCallThatFailsIsNamedInTheNoteOrTheError) {
+  const auto body = [](Rank& rank, std::string& note) -> absl::Status {
+    note = rank.topology().note;
+    return CheckCollectiveSteps(rank);
+  };
+  int failed_at_start = 0, failed_later = 0;
+  for (int call = 1, step = 1;; call += step) {
+    SetNcclFaults({.failing_call = call});
+    std::string notes[2];
+    const absl::Status status = World{.ranks = 2, .timeout_s = 4}.Run([&](Rank& rank) { return body(rank, notes[rank.rank()]); });
+    const std::string failed = FailedNcclCall();
+    SetNcclFaults({});
+    if (failed.empty()) break;
+    EXPECT_EQ(NcclCommunicators(), 0) << failed;
+    const auto words = AllOf(HasSubstr(failed), HasSubstr("an error of a test (2): what NCCL says"));
+    if (!notes[0].empty()) {
+      EXPECT_EQ(status, absl::OkStatus());
+      EXPECT_THAT(notes[0], words);
+      EXPECT_EQ(notes[0], notes[1]);
+      ++failed_at_start;
+    } else if (failed != "ncclCommFinalize") {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << failed;
+      EXPECT_THAT(std::string(status.message()), words) << failed;
+      ++failed_later;
+      step = 7;  // the same again and again
+    }
+  }
+  EXPECT_GT(failed_at_start, 5);
+  EXPECT_GT(failed_later, 20);
+}
+
+// ---- Peers that are missing ----------------------------------------------------------------------------
+
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+TEST(Nccl, ACollectiveWhosePeerDoesNotComeEndsAtTheDeadline) {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const double start = Seconds();
+    const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
+      ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, lane, 0.3));
+      RETURN_IF_ERROR(bound.plan->Run());
+      if (rank.rank() == 2) return rank.exchange().Barrier();
+      const absl::Status first = bound.plan->Run();
+      if (bound.plan->Run() != first) return Wrong("the second Run differs from the first");
+      return first;
+    });
+    EXPECT_LT(Seconds() - start, 20);
+    for (int rank : {0, 1}) {
+      const std::string where = absl::StrCat("step 0 \"sum\" on rank ", rank, ": ");
+      const std::string reason = "waited 0.3 s for the other ranks, one of which may be dead or behind; COCONET_TIMEOUT sets the deadline";
+      EXPECT_THAT(outcomes[rank].ToString(), AllOf(HasSubstr(where), HasSubstr(reason)));
+    }
+    EXPECT_TRUE(absl::IsDeadlineExceeded(outcomes[0]) || absl::IsDeadlineExceeded(outcomes[1]));
+    EXPECT_TRUE(absl::IsAborted(outcomes[2])) << outcomes[2];
+    EXPECT_EQ(NcclCommunicators(), 0);
+  }
+}
+
+TEST(Nccl, ARankThatLeavesEndsTheCollectivesOfOthers) {
+  for (const WorldShape& shape : {WorldShape{}, WorldShape{.stages = 1, .nodes = 4}}) {
+    const double start = Seconds();
+    const std::vector<absl::Status> outcomes = World{.ranks = 4, .shape = shape}.Outcomes([&](Rank& rank) -> absl::Status {
+      ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0));
+      RETURN_IF_ERROR(bound.plan->Run());
+      return rank.rank() == 3 ? absl::DataLossError("bad page") : bound.plan->Run();
+    });
+    EXPECT_LT(Seconds() - start, 20);
+    for (int rank : {0, 1, 2}) {
+      EXPECT_TRUE(absl::IsAborted(outcomes[rank])) << outcomes[rank];
+      EXPECT_THAT(outcomes[rank].ToString(), AllOf(HasSubstr(absl::StrCat("step 0 \"sum\" on rank ", rank, ": ")), HasSubstr("bad page")));
+    }
+    EXPECT_EQ(NcclCommunicators(), 0);
+  }
+}
+
+TEST(Nccl, ACollectiveThatFailsWhileItIsUnderWayEndsThoseOfAll) {
+  SetNcclFaults({.failing_collective = 3, .result = ncclRemoteError});
+  const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0));
+    return bound.plan->Run();
+  });
+  SetNcclFaults({});
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_FALSE(outcomes[rank].ok());
+    EXPECT_THAT(outcomes[rank].ToString(), AllOf(HasSubstr(absl::StrCat("on rank ", rank)), HasSubstr("an error of a test (6): what NCCL says")));
+  }
+}
+
+TEST(Nccl, AKernelThatGivesUpEndsThePlansCollectives) {
+  const double start = Seconds();
+  const std::vector<absl::Status> outcomes = World{.ranks = 2}.Outcomes([](Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); });
+  EXPECT_LT(Seconds() - start, 20);
+  EXPECT_THAT(outcomes[0].ToString(), HasSubstr("bad page"));
+}
+
+}  // namespace
+}  // namespace coconet
