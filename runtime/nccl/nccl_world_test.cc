@@ -60,15 +60,15 @@ struct Bound {
   std::unique_ptr<Memory> in, out;
   std::unique_ptr<BoundPlan> plan;
 };
-absl::StatusOr<Bound> BindSum(Rank& rank, int lane, double timeout_s) {
+absl::StatusOr<Bound> BindSum(Rank& rank, int lane, double timeout_s, DType dtype = DType::kF32) {
   constexpr int64_t kCount = 100;
   const Mesh& mesh = rank.mesh();
-  CollectiveStep step{.kind = CollectiveStep::Kind::kAllReduce, .dtype = DType::kF32, .in = 0, .out = 1, .count = kCount, .label = "sum"};
+  CollectiveStep step{.kind = CollectiveStep::Kind::kAllReduce, .dtype = dtype, .in = 0, .out = 1, .count = kCount, .label = "sum"};
   step.lane = lane;
   const Plan plan{.ranks = mesh.stage_size(),
                   .nodes = mesh.nodes,
                   .stages = mesh.stages,
-                  .buffers = {{"in", BufferRole::kInput, DType::kF32, kCount, false}, {"out", BufferRole::kOutput, DType::kF32, kCount, false}},
+                  .buffers = {{"in", BufferRole::kInput, dtype, kCount, false}, {"out", BufferRole::kOutput, dtype, kCount, false}},
                   .steps = {step},
                   .bytes_per_rank = 0};
   Bound bound;
@@ -127,15 +127,22 @@ INSTANTIATE_TEST_SUITE_P(All, NcclWorld, testing::ValuesIn(AllCases()), [](const
   return absl::StrCat(c.name, c.ranks, "x", c.shape.stages, "x", c.shape.nodes);
 });
 
-TEST(Nccl, DoesCollectivesInStreamsBesideThoseItRoundsTooOften) {
-  const int before = NcclCollectives();
-  EXPECT_EQ(World{.ranks = 3}.Run([](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0));
-    for (int round = 0; round < 5; ++round) RETURN_IF_ERROR(bound.plan->Run());
-    return absl::OkStatus();
-  }),
-            absl::OkStatus());
-  EXPECT_EQ(NcclCollectives() - before, 15);
+TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
+    for (int ranks : {2, 3}) {
+      const double first = dtype == DType::kBF16 ? 256 : 2048;  // where the next number of two bytes is 2 more
+      const int before = NcclCollectives();
+      EXPECT_EQ(World{.ranks = ranks}.Run([&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0, dtype));
+        StoreElement(dtype, bound.in->own(), 0, rank.rank() == 0 ? first : 1);
+        for (int round = 0; round < 5; ++round) RETURN_IF_ERROR(bound.plan->Run());
+        const double sum = LoadElement(dtype, bound.out->own(), 0), want = ranks == 3 ? first + 2 : dtype == DType::kF32 ? first + 1 : first;
+        return sum == want ? absl::OkStatus() : Wrong(Name(dtype), " of ", ranks, " ranks: want ", want, ", have ", sum);
+      }),
+                absl::OkStatus());
+      EXPECT_EQ(NcclCollectives() - before, ranks == 2 || dtype == DType::kF32 ? 5 * ranks : 0) << Name(dtype);
+    }
+  }
 }
 
 // ---- Worlds that do without ----------------------------------------------------------------------------
