@@ -27,12 +27,12 @@ absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunct
                                                        taken == 0 ? "" : absl::StrCat("; ", taken, " multiprocessors are a collective's beside them")));
 }
 
-/// OK when products of one rank can run while the others' kernels wait for it: a block of theirs may take a whole multiprocessor, and start
-/// only with some others beside it.
+/// OK when products of one rank can run while the others' kernels wait for it. A block of a product may take a whole multiprocessor, and start only
+/// together with another of the same cluster of them, of which a GPU has about eight: with an eighth free, some cluster has two.
 absl::Status CheckRoomForProducts(const CudaExecutor::Parts& parts, int ranks_on_device) {
   const bool multiplies = absl::c_any_of(parts.plan.steps, [](const Step& step) { return std::holds_alternative<GemmStep>(step); });
   if (!multiplies || ranks_on_device == 1) return absl::OkStatus();
-  const int all = parts.device->facts().multiprocessors, most = all - (all + 3) / 4;
+  const int all = parts.device->facts().multiprocessors, most = all - (all + 7) / 8;
   for (const Step& step : parts.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (kernel == nullptr || !Waits(*kernel) || int64_t{kernel->blocks} * (ranks_on_device - 1) <= most) continue;

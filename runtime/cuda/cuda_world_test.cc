@@ -131,7 +131,7 @@ TEST(CudaWorld, RefusesKernelsThatLeaveNoRoomToProducts) {
   const absl::Status status = bind(4, 3);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("want at most 6 blocks of all ranks but one on the 8 multiprocessors of GPU 0, the rest for matrix products, have 3 of each of 4 ranks"));
+              HasSubstr("want at most 7 blocks of all ranks but one on the 8 multiprocessors of GPU 0, the rest for matrix products, have 3 of each of 4 ranks"));
 }
 
 TEST(CudaWorld, SaysThatThereIsNoLibraryToMultiplyWith) {
