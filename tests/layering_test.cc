@@ -51,6 +51,7 @@ const std::vector<Layer>& Layers() {
        {"runtime/nccl/", "runtime/cuda/driver_api.h", "runtime/cuda/stream_library.h", "runtime/host/", "runtime/mesh.h", "runtime/plan.h",
         "runtime/rank.h", "third_party/cuda/paths.h", "coconet/base/", "absl/"}},
       {"runtime/cuda/cuda_world.cc", {"runtime/cuda/", "runtime/nccl/nccl_libraries.h", "runtime/host/", "runtime/rank.h", "coconet/base/", "absl/"}},
+      {"runtime/cuda/cuda_mpi_world.cc", {"runtime/cuda/", "runtime/mpi/mpi_world.h", "runtime/host/", "coconet/base/", "absl/"}},
       {"runtime/cuda/",
        {"runtime/cuda/", "runtime/host/", "runtime/arguments.h", "runtime/kernel_abi.h", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h",
         "coconet/base/", "third_party/cuda/paths.h", "absl/"}},

@@ -32,14 +32,29 @@ absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Make(std::shared_ptr<Dev
   CUdeviceptr address = 0;
   const absl::Status made = ToStatus(driver, driver.MemAlloc(&address, size), "cuMemAlloc");
   if (!made.ok()) return absl::Status(made.code(), absl::StrCat("GPU ", device->ordinal(), ": ", bytes >> 20, " MiB: ", made.message()));
-  std::shared_ptr<Allocation> allocation(new Allocation(std::move(device), address));
+  std::shared_ptr<Allocation> allocation(new Allocation(std::move(device), address, /*imported=*/false));
   RETURN_IF_CU(driver, MemsetD8Async, address, 0, size, nullptr);
   RETURN_IF_CU(driver, StreamSynchronize, nullptr);
   return allocation;
 }
 
+absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Import(std::shared_ptr<Device> device, const CUipcMemHandle& handle) {
+  RETURN_IF_ERROR(device->Use());
+  CUdeviceptr address = 0;
+  RETURN_IF_CU(device->driver(), IpcOpenMemHandle, &address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  return std::shared_ptr<Allocation>(new Allocation(std::move(device), address, /*imported=*/true));
+}
+
+absl::StatusOr<CUipcMemHandle> Allocation::Export() const {
+  RETURN_IF_ERROR(device_->Use());
+  CUipcMemHandle handle;
+  RETURN_IF_CU(device_->driver(), IpcGetMemHandle, &handle, address_);
+  return handle;
+}
+
 Allocation::~Allocation() {
-  if (device_->Use().ok()) device_->driver().MemFree(address_);
+  if (!device_->Use().ok()) return;
+  imported_ ? device_->driver().IpcCloseMemHandle(address_) : device_->driver().MemFree(address_);
 }
 
 absl::StatusOr<std::shared_ptr<PinnedMemory>> PinnedMemory::Make(std::shared_ptr<Device> device, int64_t bytes) {
@@ -54,16 +69,6 @@ absl::StatusOr<std::shared_ptr<PinnedMemory>> PinnedMemory::Make(std::shared_ptr
 
 PinnedMemory::~PinnedMemory() {
   if (device_->Use().ok()) device_->driver().MemFreeHost(address_);
-}
-
-absl::StatusOr<std::shared_ptr<PinnedWord>> PinnedWord::Make(std::shared_ptr<Device> device) {
-  ASSIGN_OR_RETURN(std::shared_ptr<PinnedMemory> memory, PinnedMemory::Make(std::move(device), sizeof(unsigned)));
-  return std::make_shared<PinnedWord>(std::move(memory));
-}
-
-void PinnedWord::Set(unsigned value) {
-  unsigned none = 0;
-  __atomic_compare_exchange_n(address(), &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 CudaMemory::CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations,

@@ -12,23 +12,29 @@
 
 namespace coconet {
 
-/// Memory of a GPU, zero-filled; freed with the last who holds it.
+/// Memory of a GPU, freed with the last who holds it.
 class Allocation {
  public:
-  /// ResourceExhausted where the GPU has no such room.
+  /// Zero-filled. ResourceExhausted where the GPU has no such room.
   static absl::StatusOr<std::shared_ptr<Allocation>> Make(std::shared_ptr<Device> device, int64_t bytes);
+  /// Another process's, which it exported, as `device` reaches it; given back with the last who holds it.
+  static absl::StatusOr<std::shared_ptr<Allocation>> Import(std::shared_ptr<Device> device, const CUipcMemHandle& handle);
   ~Allocation();
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 
   void* address() const { return reinterpret_cast<void*>(address_); }
   const Device& device() const { return *device_; }
+  /// For processes of this machine; to be freed when they have given it back.
+  absl::StatusOr<CUipcMemHandle> Export() const;
 
  private:
-  Allocation(std::shared_ptr<Device> device, CUdeviceptr address) : device_(std::move(device)), address_(address) {}
+  Allocation(std::shared_ptr<Device> device, CUdeviceptr address, bool imported)
+      : device_(std::move(device)), address_(address), imported_(imported) {}
 
   std::shared_ptr<Device> device_;
   CUdeviceptr address_;
+  bool imported_;
 };
 
 /// Memory of the host's that kernels reach too, at the same address; zero-filled.
@@ -46,21 +52,6 @@ class PinnedMemory {
 
   std::shared_ptr<Device> device_;
   void* address_;
-};
-
-/// One word of it, 0 at first.
-class PinnedWord {
- public:
-  static absl::StatusOr<std::shared_ptr<PinnedWord>> Make(std::shared_ptr<Device> device);
-  explicit PinnedWord(std::shared_ptr<PinnedMemory> memory) : memory_(std::move(memory)) {}
-
-  unsigned* address() const { return static_cast<unsigned*>(memory_->address()); }
-  unsigned Load() const { return __atomic_load_n(address(), __ATOMIC_ACQUIRE); }
-  /// Does nothing where it is set already.
-  void Set(unsigned value);
-
- private:
-  std::shared_ptr<PinnedMemory> memory_;
 };
 
 /// A GPU's memory, as the host copies to and from it.

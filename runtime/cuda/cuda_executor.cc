@@ -125,7 +125,7 @@ void CudaExecutor::WatchOut() {
     if (stuck_.ok()) return;
     stuck_ = WithContext(stuck_, StepName(parts_.plan, watch_.UnderWay(), parts_.rank));
   }
-  OwnSign().word->Set(1 + static_cast<unsigned>(parts_.rank));
+  OwnSign().Set(1 + static_cast<unsigned>(parts_.rank));
 }
 
 absl::Status CudaExecutor::CheckLibraries() const {
@@ -137,7 +137,7 @@ absl::Status CudaExecutor::CheckLibraries() const {
 }
 
 absl::Status CudaExecutor::WhyStopped() const {
-  return stuck_.ok() ? absl::AbortedError(absl::StrCat("rank ", OwnSign().word->Load() - 1, " gave up")) : stuck_;
+  return stuck_.ok() ? absl::AbortedError(absl::StrCat("rank ", OwnSign().Load() - 1, " gave up")) : stuck_;
 }
 
 absl::Status CudaExecutor::GaveUp(int step) {
@@ -150,24 +150,24 @@ absl::Status CudaExecutor::GaveUp(int step) {
   if (control.claimed == 0) seen.failure.step = std::max({step, aborted_step_, 0});  // it was no kernel
   seen.timeout_ns = control.timeout_ns;
   seen.failure.peer = seen.suspect = WorldRank(parts_.node, parts_.rank, parts_.plan.ranks, control.failure.peer);
-  const int first = static_cast<int>(OwnSign().word->Load()) - 1;
+  const int first = static_cast<int>(OwnSign().Load()) - 1;
   const absl::Status left = parts_.board->Left();
   if (first == parts_.rank) {
     seen.end = left.ok() ? WaitEnd::kDeadline : WaitEnd::kReady;
     return WhyGaveUp(seen, parts_.rank, *parts_.board, parts_.plan);
   }
   return absl::AbortedError(
-      absl::StrCat(StepName(parts_.plan, seen.failure.step, parts_.rank), ": rank ", first, " gave up: ", parts_.signs[first]->why));
+      absl::StrCat(StepName(parts_.plan, seen.failure.step, parts_.rank), ": rank ", first, " gave up: ", parts_.signs[first]->why()));
 }
 
 void CudaExecutor::StopOthers(const absl::Status& why) {
   StopSign& own = OwnSign();
-  const bool is_first = own.word->Load() == 0 || own.word->Load() == 1 + static_cast<unsigned>(parts_.rank);
-  if (is_first) own.why = std::string(why.message());
-  own.word->Set(1 + static_cast<unsigned>(parts_.rank));
+  const bool is_first = own.Load() == 0 || own.Load() == 1 + static_cast<unsigned>(parts_.rank);
+  if (is_first) own.SetWhy(why.message());
+  own.Set(1 + static_cast<unsigned>(parts_.rank));
   for (int peer = 0; peer < parts_.stopping.size; ++peer) {
     StopSign* theirs = parts_.signs[parts_.stopping.Rank(peer)].get();
-    if (theirs != nullptr) theirs->word->Set(own.word->Load());
+    if (theirs != nullptr) theirs->Set(own.Load());
   }
 }
 

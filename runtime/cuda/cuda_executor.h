@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/allocation.h"
 #include "runtime/cuda/cuda_gemm.h"
+#include "runtime/cuda/stop_sign.h"
 #include "runtime/cuda/stream_library.h"
 #include "runtime/cuda/stream_watch.h"
 #include "runtime/host/board.h"
@@ -17,12 +18,6 @@
 #include "runtime/rank.h"
 
 namespace coconet {
-
-/// How the ranks of a bound plan that share memory tell each other's kernels to give up.
-struct StopSign {
-  std::shared_ptr<PinnedWord> word;  // 0; 1 + the world rank that gave up first
-  std::string why;                   // of that rank alone; there before any other's word is set
-};
 
 /// An event of the driver, for order between streams.
 class Event {
@@ -86,7 +81,7 @@ class CudaExecutor final : public BoundPlan {
     std::unique_ptr<Memory> shared = nullptr, local = nullptr;  // symmetric sync buffers, and the others
     std::shared_ptr<Allocation> control = nullptr;
     std::shared_ptr<Allocation> tables = nullptr;  // of kernels over lists
-    std::vector<std::shared_ptr<StopSign>> signs = {};  // by world rank; null for those that share no memory
+    std::vector<std::unique_ptr<StopSign>> signs = {};  // by world rank; null for those that share no memory
     std::array<std::shared_ptr<Allocation>, kLanes> workspaces = {};  // of each lane's matrix products
     std::vector<CudaCall> calls = {};  // one a step
     std::vector<Word> params = {};     // what launches point into
@@ -107,7 +102,7 @@ class CudaExecutor final : public BoundPlan {
   /// Stops this rank when the world has lost one, or when a library's collective fails or comes to its deadline.
   void WatchOut();
   absl::Status CheckLibraries() const;
-  bool Stopped() const { return OwnSign().word->Load() != 0; }
+  bool Stopped() const { return OwnSign().Load() != 0; }
   StopSign& OwnSign() const { return *parts_.signs[parts_.rank]; }
   /// In short, without asking the GPU.
   absl::Status WhyStopped() const;

@@ -2,19 +2,19 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/cuda/named_communicator.h"
 #include "runtime/host/bind.h"
-#include "runtime/host/thread_exchange.h"
 
 namespace coconet {
 namespace {
 
 Topology TopologyOf(const CudaRank::Parts& parts) {
-  const ThreadPlace& place = parts.place;
+  const RankPlace& place = parts.place;
   const DeviceFacts& facts = parts.device->facts();
   return {.device = absl::StrCat(facts.name, " ", facts.arch()),
           .library = {},
@@ -22,8 +22,7 @@ Topology TopologyOf(const CudaRank::Parts& parts) {
           .ranks_per_node = place.mesh.ranks,
           .cores = static_cast<int>(place.cores.size()),
           .arch = parts.control.wait != nullptr ? "" : facts.arch(),
-          .multiprocessors = facts.multiprocessors,
-          .ranks_per_gpu = parts.ranks_on_device};
+          .multiprocessors = facts.multiprocessors};
 }
 
 }  // namespace
@@ -40,24 +39,22 @@ CudaRank::~CudaRank() {
 absl::StatusOr<std::unique_ptr<Rank>> CudaRank::Make(Parts parts) {
   std::unique_ptr<CudaRank> rank(new CudaRank(std::move(parts)));
   RETURN_IF_ERROR(rank->exchange().Agree(rank->OpenStreams()));
-  RETURN_IF_ERROR(rank->ReachPeers());
+  RETURN_IF_ERROR(rank->CountRanks());
+  RETURN_IF_ERROR(rank->parts_.sharing->Reach(rank->parts_.device));
   RETURN_IF_ERROR(rank->OpenLibraries());
   return std::unique_ptr<Rank>(std::move(rank));
 }
 
-absl::Status CudaRank::ReachPeers() {
-  const absl::StatusOr<std::shared_ptr<Device>> mine = parts_.device;
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Device>> devices, Share(mine));
-  absl::Status reached;
-  for (const std::shared_ptr<Device>& device : devices) {
-    if (device != nullptr) reached.Update(parts_.device->Reach(*device));
-  }
-  return exchange().Agree(reached);
+absl::Status CudaRank::CountRanks() {
+  const std::string& uuid = parts_.device->facts().uuid;
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange().AllGather(uuid));
+  topology_.ranks_per_gpu = static_cast<int>(absl::c_count(all, uuid));
+  return absl::OkStatus();
 }
 
 absl::Status CudaRank::OpenLibraries() {
-  const bool shares = parts_.ranks_on_device > 1;
-  const std::string why = shares ? absl::StrCat(parts_.ranks_on_device, " ranks share GPU ", parts_.device->ordinal()) : "";
+  const bool shares = topology_.ranks_per_gpu > 1;
+  const std::string why = shares ? absl::StrCat(topology_.ranks_per_gpu, " ranks share GPU ", parts_.device->ordinal()) : "";
   ASSIGN_OR_RETURN(stream_libraries_.note, FirstNote(exchange(), why));
   if (stream_libraries_.note.empty() && parts_.open_libraries != nullptr) {
     const StreamLibraryTerms terms{parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board, parts_.place.timeout_s};
@@ -76,20 +73,13 @@ absl::Status CudaRank::OpenStreams() {
   return absl::OkStatus();
 }
 
-template <class T>
-absl::StatusOr<std::vector<std::shared_ptr<T>>> CudaRank::Share(const absl::StatusOr<std::shared_ptr<T>>& mine) {
-  return HandAround(exchange(), SharingMemory(mesh(), rank()), mine);
-}
-
 absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool symmetric) {
-  if (symmetric) RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
-  const absl::StatusOr<std::shared_ptr<Allocation>> mine = Allocation::Make(parts_.device, bytes);
   std::vector<std::shared_ptr<Allocation>> all(size());
   if (symmetric) {
-    ASSIGN_OR_RETURN(all, Share(mine));
+    RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
+    ASSIGN_OR_RETURN(all, parts_.sharing->Share(parts_.device, bytes));
   } else {
-    RETURN_IF_ERROR(mine.status());
-    all[rank()] = *mine;
+    ASSIGN_OR_RETURN(all[rank()], Allocation::Make(parts_.device, bytes));
   }
   return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all), space_);
 }
@@ -121,7 +111,7 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
   RETURN_IF_ERROR(AllocateSync(plan, parts));
   RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
   const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
-  RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, parts_.ranks_on_device, [this] { return Library(); }, parts)));
+  RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, topology_.ranks_per_gpu, [this] { return Library(); }, parts)));
   return std::make_unique<CudaExecutor>(std::move(parts));
 }
 
@@ -138,21 +128,15 @@ absl::Status CudaRank::AllocateSync(const Plan& plan, CudaExecutor::Parts& parts
   RETURN_IF_ERROR(exchange().Agree(local.status()));
   parts.local = *std::move(local);
   ASSIGN_OR_RETURN(parts.shared, Allocate(layout.shared_bytes, true));
-  absl::StatusOr<std::shared_ptr<StopSign>> sign = std::make_shared<StopSign>();
-  absl::StatusOr<std::shared_ptr<PinnedWord>> word = PinnedWord::Make(parts_.device);
-  if (word.ok()) {
-    (*sign)->word = *std::move(word);
-  } else {
-    sign = word.status();
-  }
-  ASSIGN_OR_RETURN(parts.signs, Share(sign));
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> regions, parts_.place.sharing->Share(StopSign::Bytes()));
+  for (const std::shared_ptr<Region>& region : regions) parts.signs.push_back(region == nullptr ? nullptr : std::make_unique<StopSign>(region));
   return absl::OkStatus();
 }
 
 absl::Status CudaRank::OpenControl(CudaExecutor::Parts& parts) {
   Control control = parts_.control;
   control.timeout_ns = static_cast<unsigned long long>(parts.timeout_s * 1e9);
-  control.stop = parts.signs[rank()]->word->address();
+  ASSIGN_OR_RETURN(control.stop, parts.signs[rank()]->Open(parts_.device));
   control.self = 1 + static_cast<unsigned>(rank());
   ASSIGN_OR_RETURN(parts.control, Allocation::Make(parts_.device, sizeof control));
   return Copy(*parts_.device, streams_[0], &control, sizeof control, parts.control->address());

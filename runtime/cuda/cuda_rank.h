@@ -9,19 +9,20 @@
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/stream_library.h"
-#include "runtime/host/thread_world.h"
+#include "runtime/cuda/gpu_sharing.h"
+#include "runtime/host/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {
 
-/// A rank whose memory and kernels are a GPU's; a thread of its process. Several may have one GPU: then each has its streams, and all blocks
-/// that wait for each other must fit at once.
+/// A rank whose memory and kernels are a GPU's; a thread of its process, or all of it. Several may have one GPU: then each has its streams, and all
+/// blocks that wait for each other must fit at once.
 class CudaRank final : public Rank {
  public:
   struct Parts {
-    ThreadPlace place;
+    RankPlace place;
     std::shared_ptr<Device> device;
-    int ranks_on_device = 1;
+    std::unique_ptr<GpuSharing> sharing;
     OpensCublasLt open_cublaslt = OpenCublasLt;
     Control control = {};  // what every plan's begins as: zeros, but where kernels are the host's
     OpenStreamLibraries open_libraries = {};  // where each rank has a GPU of its own
@@ -48,13 +49,10 @@ class CudaRank final : public Rank {
  private:
   explicit CudaRank(Parts parts);
   absl::Status OpenStreams();
-  /// Collective. Makes the GPUs' memory reach each other.
-  absl::Status ReachPeers();
+  /// Collective. How many have its GPU.
+  absl::Status CountRanks();
   /// Collective.
   absl::Status OpenLibraries();
-  /// Collective. Peers' objects of a kind, by world rank; null for those that share no memory with this rank.
-  template <class T>
-  absl::StatusOr<std::vector<std::shared_ptr<T>>> Share(const absl::StatusOr<std::shared_ptr<T>>& mine);
   absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
   absl::Status OpenControl(CudaExecutor::Parts& parts);
   /// Opens it, the first time.

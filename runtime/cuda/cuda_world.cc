@@ -12,4 +12,9 @@ absl::Status RunCudaWorld(int ranks, const WorldShape& shape, double timeout_s, 
   return RunCudaWorldOver({.driver = *driver, .open_libraries = OpenNcclLibraries}, {}, ranks, shape, timeout_s, pin, body);
 }
 
+absl::Status RunCudaMpiWorld(const WorldShape& shape, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {
+  ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
+  return RunCudaMpiWorldOver({.driver = *driver, .open_libraries = OpenNcclLibraries}, {}, shape, timeout_s, pin, body);
+}
+
 }  // namespace coconet

@@ -7,8 +7,19 @@
 
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_rank.h"
+#include "runtime/host/thread_world.h"
 
 namespace coconet {
+
+absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(const CudaLibraries& libraries, const Control& control, RankPlace place,
+                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing) {
+  return CudaRank::Make({.place = std::move(place),
+                         .device = std::move(device),
+                         .sharing = std::move(sharing),
+                         .open_cublaslt = libraries.open_cublaslt,
+                         .control = control,
+                         .open_libraries = libraries.open_libraries});
+}
 
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
                               const std::function<absl::Status(Rank&)>& body) {
@@ -19,14 +30,9 @@ absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& con
     ASSIGN_OR_RETURN(devices.emplace_back(), Device::Open(libraries.driver, i));
   }
   const int used = static_cast<int>(devices.size());
-  const auto make = [&](ThreadPlace place) {
-    const int on = place.rank % used;
-    return CudaRank::Make({.place = std::move(place),
-                           .device = devices[on],
-                           .ranks_on_device = (ranks - on + used - 1) / used,
-                           .open_cublaslt = libraries.open_cublaslt,
-                           .control = control,
-                           .open_libraries = libraries.open_libraries});
+  const auto make = [&](RankPlace place) {
+    auto sharing = std::make_unique<ThreadGpuSharing>(*place.exchange, SharingMemory(place.mesh, place.rank));
+    return MakeCudaRank(libraries, control, std::move(place), devices[place.rank % used], std::move(sharing));
   };
   return RunOnThreads(ranks, shape, timeout_s, pin, make, body);
 }

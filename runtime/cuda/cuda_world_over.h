@@ -2,11 +2,16 @@
 #define COCONET_RUNTIME_CUDA_CUDA_WORLD_OVER_H_
 
 #include <functional>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/cuda/cublaslt_api.h"
+#include "runtime/cuda/device.h"
 #include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/gpu_sharing.h"
 #include "runtime/cuda/stream_library.h"
+#include "runtime/host/rank_place.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
 #include "runtime/rank.h"
@@ -23,6 +28,14 @@ struct CudaLibraries {
 /// RunCudaWorld over given libraries. `control`: what every plan's control begins as.
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
                               const std::function<absl::Status(Rank&)>& body);
+
+/// RunCudaMpiWorld over given libraries.
+absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& control, const WorldShape& shape, double timeout_s, bool pin,
+                                 const std::function<absl::Status(Rank&)>& body);
+
+/// A rank of such worlds, in its place, on a GPU.
+absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(const CudaLibraries& libraries, const Control& control, RankPlace place,
+                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing);
 
 }  // namespace coconet
 

@@ -19,7 +19,8 @@ inline constexpr int kLeastDriver = 12040;
   X(GetErrorName) X(GetErrorString) X(Init) X(DriverGetVersion)                                                               \
   X(DeviceGetCount) X(DeviceGet) X(DeviceGetName) X(DeviceGetUuid) X(DeviceGetAttribute) X(DeviceTotalMem) X(DeviceCanAccessPeer)\
   X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease) X(CtxSetCurrent) X(CtxEnablePeerAccess)                                \
-  X(MemAlloc) X(MemFree) X(MemHostAlloc) X(MemFreeHost) X(MemcpyAsync) X(MemsetD8Async) X(MemsetD2D8Async)                    \
+  X(MemAlloc) X(MemFree) X(IpcGetMemHandle) X(IpcOpenMemHandle) X(IpcCloseMemHandle)   \
+  X(MemHostAlloc) X(MemFreeHost) X(MemHostRegister) X(MemHostUnregister) X(MemHostGetDevicePointer) X(MemcpyAsync) X(MemsetD8Async) X(MemsetD2D8Async)                    \
   X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) X(StreamWaitEvent)                         \
   X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery)                                                                 \
   X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) X(KernelGetFunction) X(FuncLoad)                                    \

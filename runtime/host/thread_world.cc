@@ -36,16 +36,20 @@ struct ThreadWorld {
   std::array<std::array<std::shared_ptr<Desks>, kGroups>, kLanes> desks;  // by lane and group
 };
 
-ThreadPlace PlaceOf(const ThreadWorld& world, int rank, bool pin) {
-  ThreadPlace place{.rank = rank,
-                    .mesh = world.mesh,
-                    .cores = world.cores,
-                    .pin = pin,
-                    .terms = world.terms,
-                    .timeout_s = world.timeout_s,
-                    .board = world.board,
-                    .exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, world.board, world.terms),
-                    .libraries = {}};
+RankPlace PlaceOf(const ThreadWorld& world, int rank, bool pin) {
+  RankPlace place{.rank = rank,
+                  .mesh = world.mesh,
+                  .machine_rank = rank,
+                  .machine_ranks = world.mesh.size(),
+                  .cores = world.cores,
+                  .pin = pin,
+                  .timeout_s = world.timeout_s,
+                  .board = world.board,
+                  .exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, world.board, world.terms),
+                  .libraries = {},
+                  .library = "thread",
+                  .sharing = nullptr};
+  place.sharing = std::make_unique<ThreadSharing>(*place.exchange, SharingMemory(world.mesh, rank));
   for (int lane = 0; lane < kLanes; ++lane) {
     for (Group group : kAllGroups) {
       const auto i = static_cast<size_t>(group);
@@ -54,27 +58,6 @@ ThreadPlace PlaceOf(const ThreadWorld& world, int rank, bool pin) {
     }
   }
   return place;
-}
-
-absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(ThreadPlace place) {
-  const Topology topology{.device = CpuName(),
-                          .library = "thread",
-                          .nodes = place.mesh.stages * place.mesh.nodes,
-                          .ranks_per_node = place.mesh.ranks,
-                          .cores = static_cast<int>(place.cores.size())};
-  auto sharing = std::make_unique<ThreadSharing>(*place.exchange, SharingMemory(place.mesh, place.rank));
-  return std::make_unique<HostRank>(HostRank::Parts{.rank = place.rank,
-                                                    .mesh = place.mesh,
-                                                    .machine_rank = place.rank,
-                                                    .machine_ranks = place.mesh.size(),
-                                                    .topology = topology,
-                                                    .cores = place.cores,
-                                                    .pin = place.pin,
-                                                    .timeout_s = place.timeout_s,
-                                                    .exchange = std::move(place.exchange),
-                                                    .libraries = std::move(place.libraries),
-                                                    .sharing = std::move(sharing),
-                                                    .board = place.board});
 }
 
 absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const MakeRank& make, const std::function<absl::Status(Rank&)>& body) {

@@ -8,7 +8,6 @@
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "runtime/host/cpu.h"
-#include "runtime/host/host_rank.h"
 #include "runtime/mpi/death_watch.h"
 #include "runtime/mpi/mpi_exchange.h"
 #include "runtime/mpi/mpi_farewells.h"
@@ -40,14 +39,6 @@ LibraryThreads ThreadsOfMpi() {
   return provided == MPI_THREAD_SERIALIZED ? LibraryThreads::kOneAtATime : LibraryThreads::kFirst;
 }
 
-Topology TopologyOf(const Place& place, const Mesh& mesh) {
-  return {.device = CpuName(),
-          .library = LibraryName(),
-          .nodes = mesh.stages * mesh.nodes,
-          .ranks_per_node = mesh.ranks,
-          .cores = static_cast<int>(place.cores.size())};
-}
-
 /// The ranks of `comm` as the world's.
 struct Numbers {
   int rank = 0, size = 1;
@@ -59,7 +50,7 @@ absl::StatusOr<Numbers> NumbersIn(MPI_Comm comm) {
   return numbers;
 }
 
-absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout_s, bool pin,
+absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
                         const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(const Numbers numbers, NumbersIn(comms.exchange));
   const int rank = numbers.rank, size = numbers.size;
@@ -87,26 +78,26 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   if (pin) RunOn({place.core});
   absl::Status status;
   {
-    HostRank endpoint({.rank = rank,
-                       .mesh = mesh,
-                       .machine_rank = place.local_rank,
-                       .machine_ranks = place.local_size,
-                       .topology = TopologyOf(place, mesh),
-                       .cores = place.cores,
-                       .pin = pin,
-                       .timeout_s = timeout_s,
-                       .exchange = std::move(exchange_here),
-                       .libraries = std::move(libraries),
-                       .library_threads = ThreadsOfMpi(),
-                       .sharing = std::move(sharing),
-                       .board = board});
-    status = body(endpoint);
+    const absl::StatusOr<std::unique_ptr<Rank>> endpoint = make({.rank = rank,
+                                                                 .mesh = mesh,
+                                                                 .machine_rank = place.local_rank,
+                                                                 .machine_ranks = place.local_size,
+                                                                 .cores = place.cores,
+                                                                 .pin = pin,
+                                                                 .timeout_s = timeout_s,
+                                                                 .board = board,
+                                                                 .exchange = std::move(exchange_here),
+                                                                 .libraries = std::move(libraries),
+                                                                 .library = LibraryName(),
+                                                                 .library_threads = ThreadsOfMpi(),
+                                                                 .sharing = std::move(sharing)});
+    status = endpoint.ok() ? body(**endpoint) : endpoint.status();
+    if (!status.ok()) board.Leave(rank, status);  // before the endpoint goes, which may wait for its peers
   }
   if (pin) RunOn(before);
   if (status.ok()) {
     board.Finish(rank);
   } else {
-    board.Leave(rank, status);
     HastenEnd(watch.SawDeath() ? 0 : kEndAfterFailureSeconds);
   }
   return status;
@@ -116,11 +107,16 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
 
 absl::Status RunMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
                          const std::function<absl::Status(Rank&)>& body) {
+  return RunOnMpi(shape, timeout_s, pin, MakeHostRank, body);
+}
+
+absl::Status RunOnMpi(const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
+                      const std::function<absl::Status(Rank&)>& body) {
   RETURN_IF_ERROR(BeginMpi(timeout_s));
   RETURN_IF_ERROR(MeetAll(timeout_s));
   MpiComms comms;
   RETURN_IF_ERROR(DuplicateWorld(comms));
-  RETURN_IF_ERROR(RunOnComms(comms, shape, timeout_s, pin, body));
+  RETURN_IF_ERROR(RunOnComms(comms, shape, timeout_s, pin, make, body));
   Free(comms);
   return absl::OkStatus();
 }

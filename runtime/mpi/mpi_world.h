@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "runtime/host/rank_place.h"
 #include "runtime/mesh.h"
 #include "runtime/rank.h"
 
@@ -13,6 +14,10 @@ namespace coconet {
 /// without MPI. Where nobody has initialised MPI, it is, once, and finalised when the process exits.
 absl::Status RunMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
                          const std::function<absl::Status(Rank&)>& body);
+
+/// The same with ranks of any kind.
+absl::Status RunOnMpi(const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
+                      const std::function<absl::Status(Rank&)>& body);
 
 }  // namespace coconet
 

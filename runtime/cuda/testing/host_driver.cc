@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "runtime/cuda/testing/host_heap.h"
 #include "runtime/cuda/testing/host_stream.h"
 
 namespace coconet {
@@ -48,43 +48,6 @@ HostDevices& Devices() {
   return *devices;
 }
 thread_local CUcontext current = nullptr;  // a device's number, and one
-
-struct Heap {
-  std::mutex mutex;
-  std::map<CUdeviceptr, std::pair<CUcontext, size_t>> blocks;
-};
-Heap& TheHeap() {
-  static auto* heap = new Heap;
-  return *heap;
-}
-
-size_t InUse(CUcontext context) {
-  size_t bytes = 0;
-  for (const auto& [address, block] : TheHeap().blocks) bytes += block.first == context ? block.second : 0;
-  return bytes;
-}
-
-CUresult Allocate(CUdeviceptr* address, size_t bytes) {
-  COCONET_MAY_FAIL("cuMemAlloc");
-  constexpr size_t kLarge = size_t{2} << 20;
-  Heap& heap = TheHeap();
-  const std::lock_guard<std::mutex> lock(heap.mutex);
-  if (bytes > static_cast<size_t>(Devices().memory_bytes) - InUse(current)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const size_t align = bytes >= kLarge ? kLarge : 512;
-  void* memory = std::aligned_alloc(align, (bytes + align - 1) / align * align);
-  if (memory == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-  *address = reinterpret_cast<CUdeviceptr>(memory);
-  heap.blocks[*address] = {current, bytes};
-  return CUDA_SUCCESS;
-}
-
-CUresult Free(CUdeviceptr address) {
-  Heap& heap = TheHeap();
-  const std::lock_guard<std::mutex> lock(heap.mutex);
-  if (heap.blocks.erase(address) == 0) return CUDA_ERROR_INVALID_VALUE;
-  std::free(reinterpret_cast<void*>(address));
-  return CUDA_SUCCESS;
-}
 
 CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
   COCONET_MAY_FAIL("cuDeviceGetAttribute");
@@ -177,8 +140,27 @@ bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected,
 }
 
 void FillMemory(DriverApi& driver) {
-  driver.MemAlloc = Allocate;
-  driver.MemFree = Free;
+  driver.MemAlloc = [](CUdeviceptr* address, size_t bytes) {
+    COCONET_MAY_FAIL("cuMemAlloc");
+    return HostHeap::Allocate(address, bytes, current, Devices().memory_bytes);
+  };
+  driver.MemFree = HostHeap::Free;
+  driver.IpcGetMemHandle = [](CUipcMemHandle* handle, CUdeviceptr address) {
+    COCONET_MAY_FAIL("cuIpcGetMemHandle");
+    return HostHeap::Export(handle, address);
+  };
+  driver.IpcOpenMemHandle = [](CUdeviceptr* address, CUipcMemHandle handle, unsigned) {
+    COCONET_MAY_FAIL("cuIpcOpenMemHandle");
+    return Devices().reach_each_other ? HostHeap::Import(address, handle) : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  };
+  driver.IpcCloseMemHandle = HostHeap::Free;
+  driver.MemHostRegister = [](void*, size_t, unsigned) { return Sprung("cuMemHostRegister"); };
+  driver.MemHostUnregister = [](void*) { return CUDA_SUCCESS; };
+  driver.MemHostGetDevicePointer = [](CUdeviceptr* address, void* memory, unsigned) {
+    COCONET_MAY_FAIL("cuMemHostGetDevicePointer");
+    *address = reinterpret_cast<CUdeviceptr>(memory);
+    return CUDA_SUCCESS;
+  };
   driver.MemHostAlloc = [](void** address, size_t bytes, unsigned) {
     COCONET_MAY_FAIL("cuMemHostAlloc");
     *address = std::calloc(bytes, 1);
@@ -224,7 +206,11 @@ void FillDevices(DriverApi& driver) {
     std::strncpy(name, "a GPU that is none", size);
     return CUDA_SUCCESS;
   };
-  driver.DeviceGetUuid = [](CUuuid*, CUdevice) { return Sprung("cuDeviceGetUuid"); };
+  driver.DeviceGetUuid = [](CUuuid* uuid, CUdevice device) {
+    COCONET_MAY_FAIL("cuDeviceGetUuid");
+    uuid->bytes[0] = static_cast<char>(1 + device);
+    return CUDA_SUCCESS;
+  };
   driver.DeviceTotalMem = [](size_t* bytes, CUdevice) {
     COCONET_MAY_FAIL("cuDeviceTotalMem");
     *bytes = static_cast<size_t>(Devices().memory_bytes);

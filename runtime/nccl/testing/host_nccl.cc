@@ -230,10 +230,7 @@ void Execute(Comm& comm, int number, std::vector<Op> ops) {
   round.given += 1;
   clique.changed.notify_all();
   clique.changed.wait(lock, [&] { return round.given == clique.size || comm.aborted; });
-  if (round.given < clique.size) {
-    round.given -= 1;  // never again: peers that come later wait in vain
-    return;
-  }
+  if (round.given < clique.size) return void(round.given -= 1);  // peers that come later wait in vain
   lock.unlock();
   std::vector<Result> results;
   const ncclResult_t computed = Compute(round, comm.rank, results);

@@ -1,0 +1,84 @@
+// One rank of the test of GPUs of MPI processes, over the driver of tests: cuda_mpi_test starts it through mpirun, with the name of a check, and how many
+// GPUs a process sees, stages and (0: as there are) nodes.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/testing/host_driver.h"
+#include "runtime/testing/checks.h"
+#include "runtime/testing/lane_checks.h"
+#include "runtime/testing/send_checks.h"
+
+namespace coconet {
+namespace {
+
+absl::Status CheckAll(Rank& rank) {
+  RETURN_IF_ERROR(CheckExchange(rank));
+  RETURN_IF_ERROR(CheckCollectiveSteps(rank));
+  RETURN_IF_ERROR(CheckMemory(rank));
+  RETURN_IF_ERROR(CheckPlans(rank));
+  RETURN_IF_ERROR(CheckSendsInKernels(rank));
+  RETURN_IF_ERROR(CheckOrderOfLanes(rank));
+  if (rank.size() == 1) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckBindErrors(rank));
+  return CheckDeadline(rank, 0.2);
+}
+
+bool IsLast(const Rank& rank) { return rank.rank() == rank.size() - 1; }
+
+absl::Status LeaveStep(Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); }
+
+absl::Status DieInStep(Rank& rank) {
+  return RunSteps(rank, 100, [&](int step) {
+    if (IsLast(rank) && step == 50) raise(SIGKILL);
+  });
+}
+
+/// What the ranks that have one GPU are told.
+absl::Status SayPlace(Rank& rank) {
+  const Topology& topology = rank.topology();
+  return absl::NotFoundError(absl::StrCat(topology.library, "; ", topology.ranks_per_gpu, " a GPU; ", topology.note));
+}
+
+constexpr struct {
+  const char* name;
+  absl::Status (*body)(Rank&);
+} kChecks[] = {{"all", CheckAll}, {"leave-step", LeaveStep}, {"die-step", DieInStep}, {"place", SayPlace}};
+
+absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
+  const auto body = [&](Rank& rank) {
+    const absl::Status status = check(rank);
+    // One write a line: mpirun mixes the ranks' output.
+    const std::string line = absl::StrCat("rank ", rank.rank(), ": ", status.ToString(), "\n");
+    return write(STDOUT_FILENO, line.data(), line.size()) < 0 ? absl::InternalError("write") : status;
+  };
+  return RunCudaMpiWorldOver({.driver = HostDriver()}, ControlOfHostKernels(), shape, 60, true, body);
+}
+
+int Run(const char* name, int gpus, const WorldShape& shape) {
+  SetHostDevices({.count = gpus});
+  for (const auto& check : kChecks) {
+    if (std::strcmp(check.name, name) != 0) continue;
+    absl::Status status = OneWorld(check.body, shape);
+    if (status.ok()) status = OneWorld(check.body, shape);  // a process may have several worlds
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    return status.ok() ? 0 : 1;
+  }
+  std::fprintf(stderr, "no check \"%s\"\n", name);
+  return 2;
+}
+
+}  // namespace
+}  // namespace coconet
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  return coconet::Run(argv[1], std::atoi(argv[2]), {.stages = std::atoi(argv[3]), .nodes = std::atoi(argv[4])});
+}

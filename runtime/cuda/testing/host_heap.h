@@ -1,0 +1,23 @@
+#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_HEAP_H_
+#define COCONET_RUNTIME_CUDA_TESTING_HOST_HEAP_H_
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coconet {
+
+/// Device memory of the driver of tests: the host's. Blocks of 2 MiB and more other processes can open.
+struct HostHeap {
+  /// OUT_OF_MEMORY where `context` would have more than `most` bytes.
+  static CUresult Allocate(CUdeviceptr* address, size_t bytes, CUcontext context, int64_t most);
+  static CUresult Export(CUipcMemHandle* handle, CUdeviceptr address);
+  static CUresult Import(CUdeviceptr* address, const CUipcMemHandle& handle);
+  /// Also what was imported.
+  static CUresult Free(CUdeviceptr address);
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_HEAP_H_
