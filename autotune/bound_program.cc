@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -120,9 +121,61 @@ absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
 
 absl::Status BoundProgram::Run() {
   RETURN_IF_ERROR(rep_->session().poison);
-  const absl::Status status = rep_->plain ? rep_->plan->Run() : RunWithCopies(*rep_);
-  if (!status.ok()) return rep_->session().Poison(status);
-  return status;
+  return rep_->session().Watched(rep_->plain ? rep_->plan->Run() : RunWithCopies(*rep_));
+}
+
+absl::Status BoundProgram::RunSteps(int64_t steps) {
+  RETURN_IF_ERROR(rep_->session().poison);
+  if (rep_->plain) return rep_->session().Watched(rep_->plan->RunSteps(steps));
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Run());
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::Status CheckPlain(const BoundRep& rep, absl::string_view operation) {
+  RETURN_IF_ERROR(rep.session().poison);
+  if (rep.plain) return absl::OkStatus();
+  std::set<std::string> names;
+  for (const std::vector<HostCopy>* copies : {&rep.copies_in, &rep.copies_out}) {
+    for (const HostCopy& copy : *copies) names.insert(copy.tensor->name);
+  }
+  if (names.empty()) return absl::FailedPreconditionError(absl::StrCat(operation, ": COCONET_DEBUG=2 compares inputs before every step; call Run"));
+  return absl::FailedPreconditionError(absl::StrCat(operation, ": ", absl::StrJoin(names, ", "), ": copied at every step, which no stream does; bind memory of ",
+                                                    "Session::Allocate, or call Run"));
+}
+
+}  // namespace
+
+absl::Status BoundProgram::Enqueue(void* stream) {
+  RETURN_IF_ERROR(CheckPlain(*rep_, "Enqueue"));
+  return rep_->session().Watched(rep_->plan->Enqueue(stream));
+}
+
+absl::Status BoundProgram::Wait() {
+  RETURN_IF_ERROR(rep_->session().poison);
+  return rep_->session().Watched(rep_->plan->Wait());
+}
+
+absl::StatusOr<CapturedSteps> BoundProgram::Capture(int64_t steps) {
+  if (steps < 1) return absl::InvalidArgumentError(absl::StrCat("Capture: want 1 step or more, have ", steps));
+  RETURN_IF_ERROR(CheckPlain(*rep_, "Capture"));
+  absl::StatusOr<std::unique_ptr<BoundPlan>> graph = rep_->plan->Capture(steps);
+  RETURN_IF_ERROR(rep_->session().Watched(graph.status()));
+  return CapturedSteps(rep_->session(), *std::move(graph));
+}
+
+absl::Status CapturedSteps::Run() {
+  RETURN_IF_ERROR(session_->poison);
+  return session_->Watched(graph_->Run());
+}
+absl::Status CapturedSteps::Enqueue(void* stream) {
+  RETURN_IF_ERROR(session_->poison);
+  return session_->Watched(graph_->Enqueue(stream));
+}
+absl::Status CapturedSteps::Wait() {
+  RETURN_IF_ERROR(session_->poison);
+  return session_->Watched(graph_->Wait());
 }
 
 absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& storage, const SliceSink& sink) {

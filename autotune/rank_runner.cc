@@ -283,10 +283,9 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
 absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up, int steps) {
   BoundPlan& bound = *work_[variant].instance.bound;
   RETURN_IF_ERROR(rank_.exchange().Barrier());
-  absl::Status status;
-  for (int i = 0; i < warm_up && status.ok(); ++i) status = bound.Run();
+  absl::Status status = bound.RunSteps(warm_up);
   const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < steps && status.ok(); ++i) status = bound.Run();
+  if (status.ok()) status = bound.RunSteps(steps);
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
   Packer mine;
   PackStatus(mine, status);

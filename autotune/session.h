@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "autotune/bound_program.h"
 #include "autotune/record.h"
 #include "coconet/base/dtype.h"
 #include "coconet/graph.h"
@@ -49,8 +50,6 @@ struct SessionOptions {
   std::function<void(absl::string_view)> warn;
 };
 
-class BoundProgram;
-struct BoundRep;
 struct CompiledProgram;
 struct SessionState;
 
@@ -117,42 +116,6 @@ class TunedProgram {
   std::shared_ptr<const TuningRecord> record_;
   bool from_cache_ = false;
   std::shared_ptr<const CompiledProgram> compiled_;
-};
-
-/// A scalar input's place; look it up once, set it every step.
-struct ScalarRef {
-  void* address = nullptr;
-  DType dtype{};
-};
-
-/// A tuned program on its buffers. Movable. Used by its rank's thread only. Destroyed collectively, before its Session.
-class BoundProgram {
- public:
-  BoundProgram(BoundProgram&&);
-  BoundProgram& operator=(BoundProgram&&);
-  ~BoundProgram();
-
-  absl::StatusOr<ScalarRef> Scalar(absl::string_view name) const;  // NotFound names the scalars there are
-  void Set(const ScalarRef& scalar, double value) { StoreElement(scalar.dtype, scalar.address, 0, value); }
-
-  /// One step: local, no allocation, no lookup, no lock; blocks until this rank's part is done (host backend).
-  /// After a timeout or a dead peer every call returns the first error, and states are undefined.
-  absl::Status Run();
-
-  /// Collective. A tensor in canonical form: all elements of the global tensor, row major, whatever the schedule keeps
-  /// where; of a Local tensor this rank's values. `elements` must match. Works for every input, state and output.
-  absl::Status Read(absl::string_view name, void* out, int64_t elements) const;
-  absl::Status Write(absl::string_view name, const void* in, int64_t elements);
-  /// Collective. All states, canonical, one file written by rank 0 (atomically) / read by all; independent of the
-  /// schedule and of the number of ranks. With several stages one a stage: `path`.stage0, ... Local states are not part of a checkpoint: FailedPrecondition when there is
-  /// one.
-  absl::Status Save(const std::string& path) const;
-  absl::Status Load(const std::string& path);
-
- private:
-  friend class TunedProgram;
-  explicit BoundProgram(std::unique_ptr<BoundRep> rep);
-  std::unique_ptr<BoundRep> rep_;
 };
 
 /// One rank's entry to the library. Created by RunRanks; used by its rank's thread only.

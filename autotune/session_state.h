@@ -42,6 +42,11 @@ struct SessionState {
     if (poison.ok()) poison = status;
     return status;
   }
+  /// What a plan says of its steps. What it refuses to do leaves everything as it was.
+  absl::Status Watched(const absl::Status& status) {
+    const bool refused = absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status);
+    return status.ok() || refused ? status : Poison(status);
+  }
 };
 
 /// The chosen variant of a program, loaded.

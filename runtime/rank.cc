@@ -104,4 +104,15 @@ absl::StatusOr<HostView> HostView::Of(Memory& memory, int64_t bytes) {
 
 absl::Status HostView::Store() { return copy_ == nullptr ? absl::OkStatus() : memory_->Write(0, bytes_, copy_.get()); }
 
+absl::Status BoundPlan::RunSteps(int64_t steps) {
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Run());
+  return absl::OkStatus();
+}
+
+absl::Status BoundPlan::Enqueue(void* /*stream*/) { return absl::UnimplementedError("Enqueue: this backend has no streams; call Run"); }
+absl::Status BoundPlan::Wait() { return absl::OkStatus(); }
+absl::StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Capture(int64_t /*steps*/) {
+  return absl::UnimplementedError("Capture: this backend has no graphs; call RunSteps");
+}
+
 }  // namespace coconet

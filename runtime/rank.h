@@ -126,6 +126,18 @@ class BoundPlan {
   /// Local call: executes every step once and returns when this rank is done. No allocation, lock, or
   /// lookup. After an error every later call returns that first error, which names rank, step and flag.
   virtual absl::Status Run() = 0;
+
+  /// Run, so many times. On GPUs a step is enqueued before the last one has ended, where that is possible.
+  virtual absl::Status RunSteps(int64_t steps);
+  /// GPUs: enqueues one step behind what `stream` (a CUstream or cudaStream_t) holds, and returns. In a stream that is being captured the step becomes part of the
+  /// graph (not a library's collectives: FailedPrecondition). What the step then meets is said by Wait and by every later call. Unimplemented where there are no streams; FailedPrecondition where a step
+  /// goes by way of the host.
+  virtual absl::Status Enqueue(void* stream);
+  /// Returns when what Enqueue was given is done. Graphs of the caller's own are the caller's to wait for; Wait then says whether their steps went well.
+  virtual absl::Status Wait();
+  /// GPUs: so many steps as one graph. Each Run or Enqueue of the result is all of them, by one call of the driver. To be destroyed before this plan, and not to be
+  /// used beside it. Errors as of Enqueue; FailedPrecondition also for a library's collectives.
+  virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Capture(int64_t steps);
 };
 
 /// Facts about the machine as one rank sees it; equal on all ranks of one node.

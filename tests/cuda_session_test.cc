@@ -51,7 +51,9 @@ TEST_F(CudaSession, TunesShapesOfLaunchesAndRemembers) {
         all_fit = all_fit && ran;
       }
       EXPECT_EQ(all_fit, again) << "blocks that wait for each other were not counted";
-      if (!again) EXPECT_THAT(ran_with, ElementsAre(2, 4, 8));
+      if (!again) {
+        EXPECT_THAT(ran_with, ElementsAre(2, 4, 8));
+      }
       return StepAndCheck(tuned, session, 7 + again);
     });
     EXPECT_EQ(status, absl::OkStatus());
@@ -149,6 +151,124 @@ TEST_F(CudaSession, OthersMemoryIsCopied) {
   });
   EXPECT_EQ(status, absl::OkStatus());
   EXPECT_THAT(warnings_, ElementsAre("g, p, lr: not memory of Session::Allocate, copied at every step"));
+}
+
+/// A stream of the caller's.
+class Stream {
+ public:
+  Stream() { HostDriver().StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0); }
+  ~Stream() { HostDriver().StreamDestroy(stream_); }
+  CUstream get() const { return stream_; }
+
+ private:
+  CUstream stream_ = nullptr;
+};
+
+/// Momentum by schedules whose steps streams do, after so many steps with gradients of 3 and lr = 1.
+class CudaSessionStreams : public CudaSession {
+ protected:
+  absl::Status OnPlainSteps(const std::function<absl::Status(BoundProgram&)>& body) {
+    return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), 2, {}, kTimeout, /*pin=*/true, [&](Rank& rank) -> absl::Status {
+      SessionOptions options = Options();
+      options.admits = [](const Schedule& s) { return absl::StrContains(Describe(s), "fuse(RS, C, AG)"); };
+      Session session(rank, options);
+      ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
+      ASSIGN_OR_RETURN(DeviceBuffer g, session.Allocate(DType::kF32, 1000));
+      RETURN_IF_ERROR(g.Write(std::vector<float>(1000, static_cast<float>(rank.rank() + 1)).data()));
+      ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", g}}));
+      ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
+      bound.Set(lr, 1);
+      return body(bound);
+    });
+  }
+  static absl::Status ExpectSteps(BoundProgram& bound, int steps) {
+    float want = 0, m = 0;
+    for (int step = 0; step < steps; ++step) want -= (m = 0.5f * m + 3);
+    std::vector<float> read(1000);
+    RETURN_IF_ERROR(bound.Read("p", read.data(), 1000));
+    EXPECT_THAT(read, Each(want)) << steps << " steps";
+    return absl::OkStatus();
+  }
+};
+
+TEST_F(CudaSessionStreams, RunManyStepsAtOnce) {
+  const absl::Status status = OnPlainSteps([](BoundProgram& bound) -> absl::Status {
+    RETURN_IF_ERROR(bound.RunSteps(5));
+    RETURN_IF_ERROR(ExpectSteps(bound, 5));
+    RETURN_IF_ERROR(bound.RunSteps(0));
+    return ExpectSteps(bound, 5);
+  });
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST_F(CudaSessionStreams, StepsGoBehindWhatTheCallersStreamHolds) {
+  const absl::Status status = OnPlainSteps([](BoundProgram& bound) -> absl::Status {
+    Stream stream;
+    for (int step = 0; step < 3; ++step) RETURN_IF_ERROR(bound.Enqueue(stream.get()));
+    RETURN_IF_ERROR(bound.Wait());
+    RETURN_IF_ERROR(ExpectSteps(bound, 3));
+    RETURN_IF_ERROR(bound.Run());
+    return ExpectSteps(bound, 4);
+  });
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST_F(CudaSessionStreams, StepsBecomeGraphsThatReadScalarsWhenTheyRun) {
+  const absl::Status status = OnPlainSteps([](BoundProgram& bound) -> absl::Status {
+    Stream stream;
+    ASSIGN_OR_RETURN(CapturedSteps four, bound.Capture(4));
+    RETURN_IF_ERROR(ExpectSteps(bound, 0));
+    RETURN_IF_ERROR(four.Run());
+    RETURN_IF_ERROR(ExpectSteps(bound, 4));
+    RETURN_IF_ERROR(four.Enqueue(stream.get()));
+    RETURN_IF_ERROR(four.Wait());
+    RETURN_IF_ERROR(ExpectSteps(bound, 8));
+    ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
+    bound.Set(lr, 0);
+    RETURN_IF_ERROR(four.Run());
+    RETURN_IF_ERROR(ExpectSteps(bound, 8));  // without a learning rate the weights stay
+    EXPECT_EQ(bound.Capture(0).status(), absl::InvalidArgumentError("Capture: want 1 step or more, have 0"));
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST_F(CudaSessionStreams, BecomePartOfGraphsOfTheCaller) {
+  const DriverApi& driver = HostDriver();
+  const absl::Status status = OnPlainSteps([&](BoundProgram& bound) -> absl::Status {
+    Stream stream;
+    CUgraph graph = nullptr;
+    CUgraphExec made = nullptr;
+    EXPECT_EQ(driver.StreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+    for (int step = 0; step < 2; ++step) RETURN_IF_ERROR(bound.Enqueue(stream.get()));
+    EXPECT_EQ(driver.StreamEndCapture(stream.get(), &graph), CUDA_SUCCESS);
+    EXPECT_EQ(driver.GraphInstantiateWithFlags(&made, graph, 0), CUDA_SUCCESS);
+    RETURN_IF_ERROR(ExpectSteps(bound, 0));
+    for (int launch = 0; launch < 3; ++launch) EXPECT_EQ(driver.GraphLaunch(made, stream.get()), CUDA_SUCCESS);
+    EXPECT_EQ(driver.StreamSynchronize(stream.get()), CUDA_SUCCESS);
+    RETURN_IF_ERROR(bound.Wait());
+    RETURN_IF_ERROR(ExpectSteps(bound, 6));
+    EXPECT_EQ(driver.GraphExecDestroy(made), CUDA_SUCCESS);
+    EXPECT_EQ(driver.GraphDestroy(graph), CUDA_SUCCESS);
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST_F(CudaSessionStreams, RefuseWhatNoStreamDoesAndGoOn) {
+  const absl::Status status = OnGpu(2, [&](Session& session) -> absl::Status {
+    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
+    std::vector<float> g(1000, 1), p(1000);
+    ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", absl::MakeSpan(g)}, {"p", absl::MakeSpan(p)}}));
+    const std::string words = "g, p: copied at every step, which no stream does; bind memory of Session::Allocate, or call Run";
+    Stream stream;
+    EXPECT_EQ(bound.Enqueue(stream.get()), absl::FailedPreconditionError("Enqueue: " + words));
+    EXPECT_EQ(bound.Capture(1).status(), absl::FailedPreconditionError("Capture: " + words));
+    RETURN_IF_ERROR(bound.RunSteps(2));
+    EXPECT_THAT(p, Each(0.f));  // lr is 0
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status, absl::OkStatus());
 }
 
 TEST_F(CudaSession, RecordsOfOtherSharesOfAGpuAreOthers) {

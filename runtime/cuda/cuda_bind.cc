@@ -147,8 +147,13 @@ absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
   return absl::OkStatus();
 }
 
-/// Events between steps of different lanes.
+/// Events between steps of different lanes, and at the ends of a step.
 absl::Status Order(CudaExecutor::Parts& parts) {
+  ASSIGN_OR_RETURN(parts.last, Event::Make(*parts.device));
+  if (absl::c_any_of(parts.plan.steps, [](const Step& step) { return LaneOf(step) != 0; })) {
+    ASSIGN_OR_RETURN(parts.begun, Event::Make(*parts.device));
+    ASSIGN_OR_RETURN(parts.joined, Event::Make(*parts.device));
+  }
   for (size_t i = 0; i < parts.plan.steps.size(); ++i) {
     for (int before : AfterOf(parts.plan.steps[i])) {
       CudaCall& first = parts.calls[before];

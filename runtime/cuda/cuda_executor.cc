@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/cuda/cuda_graph.h"
 #include "runtime/host/control.h"
 #include "runtime/host/library_call.h"
 #include "runtime/host/wait.h"
@@ -33,35 +34,115 @@ std::vector<StreamWatch::Watched> CollectivesOfStreams(const CudaExecutor::Parts
 }  // namespace
 
 CudaExecutor::CudaExecutor(Parts parts)
-    : parts_(std::move(parts)), watch_(parts_.device->driver(), CollectivesOfStreams(parts_), parts_.timeout_s) {}
+    : parts_(std::move(parts)), streams_(parts_.streams), watch_(parts_.device->driver(), CollectivesOfStreams(parts_), parts_.timeout_s) {}
 
 CudaExecutor::~CudaExecutor() {
   // Kernels that still run, after an error, use what goes now.
-  for (CUstream stream : parts_.streams) parts_.device->driver().StreamSynchronize(stream);
+  if (in_flight_) Wait().IgnoreError();
+  for (CUstream stream : parts_.streams) driver().StreamSynchronize(stream);
 }
 
-absl::Status CudaExecutor::Run() {
-  if (!first_error_.ok()) return first_error_;
-  first_error_ = RunSteps();
-  if (first_error_.ok()) return first_error_;
+absl::Status CudaExecutor::Settled(const absl::Status& status) {
+  if (status.ok() || !first_error_.ok()) return first_error_;
+  first_error_ = status;
   StopOthers(first_error_);
   AbortLibraries(first_error_);
   return first_error_;
 }
 
-absl::Status CudaExecutor::RunSteps() {
-  const DriverApi& driver = parts_.device->driver();
+absl::Status CudaExecutor::RunSteps(int64_t steps) {
+  if (!first_error_.ok()) return first_error_;
+  absl::Status status;
+  for (int64_t i = 0; i < steps && status.ok(); ++i) {
+    status = EnqueueStep(parts_.streams[0]);
+    // The watch tells which collective of one step does not end.
+    if (status.ok() && (!watch_.empty() || i + 1 == steps)) status = AwaitAll();
+  }
+  return Settled(status);
+}
+
+absl::Status CudaExecutor::Enqueue(void* stream) {
+  return EnqueueIn(static_cast<CUstream>(stream), [this, stream] { return EnqueueStep(static_cast<CUstream>(stream)); });
+}
+
+absl::Status CudaExecutor::EnqueueIn(CUstream stream, const std::function<absl::Status()>& enqueue) {
+  RETURN_IF_ERROR(first_error_);
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  RETURN_IF_CU(driver(), StreamIsCapturing, stream, &capture);
+  const bool captured = capture != CU_STREAM_CAPTURE_STATUS_NONE;
+  RETURN_IF_ERROR(CheckStreamsDoAll(captured));
+  if (!watch_.empty()) RETURN_IF_ERROR(Wait());  // it tells which collective of one step does not end
+  const auto all = [&]() -> absl::Status {
+    RETURN_IF_ERROR(enqueue());
+    if (captured) return absl::OkStatus();
+    RETURN_IF_CU(driver(), EventRecord, parts_.last->get(), stream);
+    in_flight_ = true;
+    return absl::OkStatus();
+  };
+  return Settled(all());
+}
+
+absl::Status CudaExecutor::Wait() {
+  RETURN_IF_ERROR(first_error_);
+  absl::Status status;
+  if (in_flight_) status = Await("cuEventQuery", [this] { return driver().EventQuery(parts_.last->get()); });
+  in_flight_ = false;
+  if (status.ok() && Stopped()) status = GaveUp(-1);
+  return Settled(status);
+}
+
+absl::StatusOr<std::unique_ptr<BoundPlan>> CudaExecutor::Capture(int64_t steps) {
+  RETURN_IF_ERROR(first_error_);
+  RETURN_IF_ERROR(CheckStreamsDoAll(/*captured=*/true));
+  return CudaGraph::Make(*this, [this, steps]() -> absl::Status {
+    for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(EnqueueStep(parts_.streams[0]));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status CudaExecutor::CheckStreamsDoAll(bool captured) const {
+  for (size_t step = 0; step < parts_.calls.size(); ++step) {
+    const CudaWork& work = parts_.calls[step].work;
+    const bool staged = std::holds_alternative<StagedCollective>(work), of_library = std::holds_alternative<StreamCollective>(work);
+    if (!staged && !(of_library && captured)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(StepName(parts_.plan, static_cast<int>(step), parts_.rank),
+                                                      staged ? ": goes by way of the host, which no stream does; call RunSteps"
+                                                             : ": is a library's, whose deadline a graph has not; call RunSteps"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::EnqueueStep(CUstream stream) {
+  streams_ = parts_.streams;
+  streams_[0] = stream;
   watch_.Reset();
+  if (parts_.begun != nullptr) {
+    RETURN_IF_CU(driver(), EventRecord, parts_.begun->get(), streams_[0]);
+    RETURN_IF_CU(driver(), StreamWaitEvent, streams_[1], parts_.begun->get(), 0);
+  }
+  RETURN_IF_ERROR(StartCalls());
+  if (parts_.joined != nullptr) {
+    RETURN_IF_CU(driver(), EventRecord, parts_.joined->get(), streams_[1]);
+    RETURN_IF_CU(driver(), StreamWaitEvent, streams_[0], parts_.joined->get(), 0);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::StartCalls() {
   for (size_t step = 0; step < parts_.calls.size(); ++step) {
     const CudaCall& call = parts_.calls[step];
-    for (CUevent event : call.awaits) RETURN_IF_CU(driver, StreamWaitEvent, parts_.streams[call.lane], event, 0);
+    for (CUevent event : call.awaits) RETURN_IF_CU(driver(), StreamWaitEvent, streams_[call.lane], event, 0);
     const absl::Status started = std::visit([&](const auto& work) { return Start(call, work); }, call.work);
     if (!started.ok()) {
       return Stopped() ? GaveUp(static_cast<int>(step)) : WithContext(started, StepName(parts_.plan, static_cast<int>(step), parts_.rank));
     }
-    if (call.done != nullptr) RETURN_IF_CU(driver, EventRecord, call.done->get(), parts_.streams[call.lane]);
+    if (call.done != nullptr) RETURN_IF_CU(driver(), EventRecord, call.done->get(), streams_[call.lane]);
   }
-  for (int lane = 0; lane < kLanes; ++lane) RETURN_IF_ERROR(Await(lane));
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::AwaitAll() {
+  RETURN_IF_ERROR(Await(0));  // which waits for lane 1
   return Stopped() ? GaveUp(-1) : absl::OkStatus();
 }
 
@@ -70,14 +151,14 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const CudaLaunch& launch)
   config.gridDimX = static_cast<unsigned>(launch.blocks);
   config.blockDimX = static_cast<unsigned>(launch.threads);
   config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-  config.hStream = parts_.streams[call.lane];
+  config.hStream = streams_[call.lane];
   void* params[] = {const_cast<Word*>(launch.params)};
   return ToStatus(parts_.device->driver(), parts_.device->driver().LaunchKernelEx(&config, launch.function, params, nullptr), "cuLaunchKernelEx");
 }
 
 absl::Status CudaExecutor::Start(const CudaCall& call, const StreamCollective& collective) {
   const DriverApi& driver = parts_.device->driver();
-  const CUstream stream = parts_.streams[call.lane];
+  const CUstream stream = streams_[call.lane];
   const auto stopped = [&] {
     WatchOut();
     return Stopped();
@@ -92,7 +173,7 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StreamCollective& c
 absl::Status CudaExecutor::Start(const CudaCall& call, const StagedCollective& collective) {
   RETURN_IF_ERROR(Await(call.lane));
   if (Stopped()) return absl::AbortedError("stopped");
-  const CUstream stream = parts_.streams[call.lane];
+  const CUstream stream = streams_[call.lane];
   std::vector<char> in(collective.in_bytes), out(collective.out_bytes);
   RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.in, collective.in_bytes, in.data()));
   RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.out, collective.out_bytes, out.data()));  // what lies between blocks stays
@@ -101,12 +182,11 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StagedCollective& c
   return Copy(*parts_.device, stream, out.data(), collective.out_bytes, collective.out);
 }
 
-absl::Status CudaExecutor::Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm) { return gemm->Start(parts_.streams[call.lane]); }
+absl::Status CudaExecutor::Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm) { return gemm->Start(streams_[call.lane]); }
 
-absl::Status CudaExecutor::Await(int lane) {
-  const DriverApi& driver = parts_.device->driver();
+absl::Status CudaExecutor::Await(absl::string_view call, const std::function<CUresult()>& query) {
   CUresult state = CUDA_ERROR_NOT_READY;
-  const auto ready = [&] { return (state = driver.StreamQuery(parts_.streams[lane])) != CUDA_ERROR_NOT_READY; };
+  const auto ready = [&] { return (state = query()) != CUDA_ERROR_NOT_READY; };
   const auto tell = [&] {
     WatchOut();
     if (Stopped()) AbortLibraries(WhyStopped());
@@ -114,7 +194,11 @@ absl::Status CudaExecutor::Await(int lane) {
   };
   // Without a deadline: kernels have one of their own, and the watch has that of collectives.
   WaitUntil({.spins = 1000, .timeout_ns = std::numeric_limits<int64_t>::max()}, ready, tell);
-  return ToStatus(driver, state, "cuStreamQuery");
+  return ToStatus(driver(), state, call);
+}
+
+absl::Status CudaExecutor::Await(int lane) {
+  return Await("cuStreamQuery", [this, lane] { return driver().StreamQuery(streams_[lane]); });
 }
 
 void CudaExecutor::WatchOut() {

@@ -2,6 +2,7 @@
 #define COCONET_RUNTIME_CUDA_CUDA_EXECUTOR_H_
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <variant>
@@ -83,21 +84,40 @@ class CudaExecutor final : public BoundPlan {
     std::shared_ptr<Allocation> tables = nullptr;  // of kernels over lists
     std::vector<std::unique_ptr<StopSign>> signs = {};  // by world rank; null for those that share no memory
     std::array<std::shared_ptr<Allocation>, kLanes> workspaces = {};  // of each lane's matrix products
+    std::unique_ptr<Event> begun = nullptr, joined = nullptr;  // of a step: between lane 0 and lane 1, null where that has nothing to do
+    std::unique_ptr<Event> last = nullptr;                     // behind the last step enqueued
     std::vector<CudaCall> calls = {};  // one a step
     std::vector<Word> params = {};     // what launches point into
   };
   explicit CudaExecutor(Parts parts);
   ~CudaExecutor() override;
 
-  absl::Status Run() override;
+  absl::Status Run() override { return RunSteps(1); }
+  absl::Status RunSteps(int64_t steps) override;
+  absl::Status Enqueue(void* stream) override;
+  absl::Status Wait() override;
+  absl::StatusOr<std::unique_ptr<BoundPlan>> Capture(int64_t steps) override;
+
+  const DriverApi& driver() const { return parts_.device->driver(); }
+  /// Of lane 0.
+  CUstream stream() const { return parts_.streams[0]; }
+  /// What `enqueue` has enqueued in `stream`, steps of this plan, is what Wait waits for from now on.
+  absl::Status EnqueueIn(CUstream stream, const std::function<absl::Status()>& enqueue);
 
  private:
-  absl::Status RunSteps();
+  /// One step, lane 0 of which is `stream`.
+  absl::Status EnqueueStep(CUstream stream);
+  absl::Status StartCalls();
+  absl::Status AwaitAll();
+  absl::Status CheckStreamsDoAll(bool captured) const;
+  /// Notes the first error, and stops the others.
+  absl::Status Settled(const absl::Status& status);
   absl::Status Start(const CudaCall& call, const CudaLaunch& launch);
   absl::Status Start(const CudaCall& call, const StreamCollective& collective);
   absl::Status Start(const CudaCall& call, const StagedCollective& collective);
   absl::Status Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm);
-  /// Returns when the lane has nothing more to do; sees to it that it comes to that.
+  /// Returns when `query`, of the driver, does not say "not ready" any more; sees to it that it comes to that.
+  absl::Status Await(absl::string_view call, const std::function<CUresult()>& query);
   absl::Status Await(int lane);
   /// Stops this rank when the world has lost one, or when a library's collective fails or comes to its deadline.
   void WatchOut();
@@ -113,6 +133,8 @@ class CudaExecutor final : public BoundPlan {
   void AbortLibraries(const absl::Status& why);
 
   Parts parts_;
+  std::array<CUstream, kLanes> streams_;  // of the step that is being enqueued
+  bool in_flight_ = false;                // Enqueue was called, and Wait not yet
   StreamWatch watch_;
   absl::Status stuck_;     // why a library's collective does not end
   int aborted_step_ = -1;  // that was under way when the libraries were aborted

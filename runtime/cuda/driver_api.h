@@ -24,7 +24,8 @@ inline constexpr int kLeastDriver = 12040;
   X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) X(StreamWaitEvent)                         \
   X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery)                                                                 \
   X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) X(KernelGetFunction) X(FuncLoad)                                    \
-  X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx)
+  X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx)                                                                               \
+  X(StreamIsCapturing) X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiateWithFlags) X(GraphLaunch) X(GraphDestroy) X(GraphExecDestroy)
 /// Green contexts have streams of their own since CUDA 12.5.
 #define COCONET_DRIVER_OPTIONAL(X)                                                                                             \
   X(DeviceGetDevResource) X(DevSmResourceSplitByCount) X(DevResourceGenerateDesc) X(GreenCtxCreate) X(GreenCtxDestroy)         \

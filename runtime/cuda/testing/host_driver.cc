@@ -12,13 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/cuda/testing/host_graph.h"
 #include "runtime/cuda/testing/host_heap.h"
 #include "runtime/cuda/testing/host_stream.h"
+#include "runtime/cuda/testing/host_traps.h"
 
 namespace coconet {
 namespace {
 
-// ---- Errors that a test puts in ------------------------------------------------------------------------
+// ---- Errors that a test puts in (host_traps.h) ------------------------------------------------------------
 
 struct Trap {
   std::mutex mutex;
@@ -31,6 +33,8 @@ Trap& TheTrap() {
   return *trap;
 }
 
+}  // namespace
+
 CUresult Sprung(const char* call) {
   Trap& trap = TheTrap();
   const std::lock_guard<std::mutex> lock(trap.mutex);
@@ -38,8 +42,8 @@ CUresult Sprung(const char* call) {
   trap.call = call;
   return trap.result;
 }
-#define COCONET_MAY_FAIL(call) \
-  if (const CUresult sprung = Sprung(call); sprung != CUDA_SUCCESS) return sprung
+
+namespace {
 
 // ---- Devices and memory --------------------------------------------------------------------------------
 
@@ -74,14 +78,13 @@ HostEvent* Of(CUevent event) { return reinterpret_cast<HostEvent*>(event); }
 
 CUresult Record(CUevent event, CUstream stream) {
   COCONET_MAY_FAIL("cuEventRecord");
-  Give(stream, [of = Of(event), number = Of(event)->Record()] { of->Reach(number); });
+  RecordIn(*Of(stream), *Of(event));
   return CUDA_SUCCESS;
 }
 
 CUresult WaitForEvent(CUstream stream, CUevent event, unsigned) {
   COCONET_MAY_FAIL("cuStreamWaitEvent");
-  Give(stream, [of = Of(event), number = Of(event)->last()] { of->Wait(number); });
-  return CUDA_SUCCESS;
+  return WaitIn(*Of(stream), *Of(event)) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 }
 
 // ---- Kernels -------------------------------------------------------------------------------------------
@@ -246,6 +249,7 @@ void FillStreams(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.StreamSynchronize = [](CUstream stream) {
+    if (stream != nullptr && Of(stream)->capture() != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (stream != nullptr) Of(stream)->Finish();
     return Sprung("cuStreamSynchronize");
   };
@@ -302,6 +306,7 @@ const DriverApi& HostDriver() {
     FillMemory(*made);
     FillStreams(*made);
     FillKernels(*made);
+    FillGraphs(*made);
     return made;
   }();
   return *driver;

@@ -7,10 +7,24 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace coconet {
 
-/// Does what it is given in order, on a thread of its own.
+class HostStream;
+
+/// What streams were given while they were captured: to which of them, and what.
+struct HostGraph {
+  struct Work {
+    int branch;
+    std::function<void(HostStream&)> give;  // to the stream that stands for the branch
+  };
+  std::vector<Work> work;
+  std::vector<HostStream*> branches;  // the capture began in the first
+  std::vector<size_t> joined;         // by branch: so much of the work is before something of the first one
+};
+
+/// Does what it is given in order, on a thread of its own; while it is captured nothing.
 class HostStream {
  public:
   HostStream() : thread_([this] { Loop(); }) {}
@@ -19,10 +33,24 @@ class HostStream {
     thread_.join();
   }
   void Give(std::function<void()> work) {
+    if (capture_ != nullptr && work != nullptr) {
+      capture_->work.push_back({branch_, [work](HostStream& stream) { stream.Give(work); }});
+      return;
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     work_.push_back(std::move(work));
     pending_ += 1;
     changed_.notify_all();
+  }
+  HostGraph* capture() const { return capture_; }
+  int branch() const { return branch_; }
+  /// As the next branch; null: it is captured no more.
+  void JoinCapture(HostGraph* graph) {
+    capture_ = graph;
+    if (graph == nullptr) return;
+    branch_ = static_cast<int>(graph->branches.size());
+    graph->branches.push_back(this);
+    graph->joined.push_back(0);
   }
   bool Idle() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -52,6 +80,8 @@ class HostStream {
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
   int pending_ = 0;
+  HostGraph* capture_ = nullptr;  // of the thread that gives
+  int branch_ = 0;
   std::thread thread_;
 };
 
@@ -81,6 +111,11 @@ class HostEvent {
     std::unique_lock<std::mutex> lock(mutex_);
     changed_.wait(lock, [&] { return reached_ >= number; });
   }
+
+  // Where it was last recorded, when that was in a capture.
+  HostGraph* capture = nullptr;
+  int branch = 0;
+  size_t work = 0;  // of the graph, until then
 
  private:
   std::mutex mutex_;

@@ -1,0 +1,36 @@
+#include "runtime/cuda/cuda_graph.h"
+
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(CudaExecutor& executor, const std::function<absl::Status()>& enqueue) {
+  const DriverApi& driver = executor.driver();
+  // Of this thread: those of other ranks do what they like meanwhile.
+  RETURN_IF_CU(driver, StreamBeginCapture, executor.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  absl::Status status = enqueue();
+  CUgraph graph = nullptr;
+  status.Update(ToStatus(driver, driver.StreamEndCapture(executor.stream(), &graph), "cuStreamEndCapture"));
+  CUgraphExec made = nullptr;
+  if (status.ok()) status = ToStatus(driver, driver.GraphInstantiateWithFlags(&made, graph, 0), "cuGraphInstantiateWithFlags");
+  if (graph != nullptr) driver.GraphDestroy(graph);
+  RETURN_IF_ERROR(status);
+  return std::unique_ptr<BoundPlan>(new CudaGraph(executor, made));
+}
+
+CudaGraph::~CudaGraph() {
+  executor_.driver().StreamSynchronize(executor_.stream());
+  executor_.driver().GraphExecDestroy(graph_);
+}
+
+absl::Status CudaGraph::RunSteps(int64_t steps) {
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Enqueue(executor_.stream()));
+  return Wait();
+}
+
+absl::Status CudaGraph::Enqueue(void* stream) {
+  const auto at = static_cast<CUstream>(stream);
+  return executor_.EnqueueIn(at, [&] { return ToStatus(executor_.driver(), executor_.driver().GraphLaunch(graph_, at), "cuGraphLaunch"); });
+}
+
+}  // namespace coconet

@@ -1,0 +1,15 @@
+#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_TRAPS_H_
+#define COCONET_RUNTIME_CUDA_TESTING_HOST_TRAPS_H_
+
+#include "runtime/cuda/driver_api.h"
+
+namespace coconet {
+
+/// What a call of the driver of tests returns: an error where a test has put one in (FailCall).
+CUresult Sprung(const char* call);
+#define COCONET_MAY_FAIL(call) \
+  if (const CUresult sprung = ::coconet::Sprung(call); sprung != CUDA_SUCCESS) return sprung
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_TRAPS_H_
