@@ -23,7 +23,7 @@ namespace {
 
 constexpr absl::string_view kProtocols[] = {"library", "generated"};
 constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
-constexpr absl::string_view kOneShots[] = {"pull", "staged"};
+constexpr absl::string_view kOneShots[] = {"pull", "staged", "ll"};
 constexpr int64_t kMaxChunk = int64_t{1} << 30;
 constexpr int kMaxBlocks = 1024;
 constexpr int kMaxPieces = 256;
@@ -33,6 +33,8 @@ constexpr int64_t kBatches[] = {int64_t{1} << 16, int64_t{1} << 19};
 constexpr int64_t kStreamingBytes = 4 << 20;
 /// Up to here an operand is copied in less time than a wait takes.
 constexpr int64_t kStagedBytes = 256 << 10;
+/// Up to here a wait takes longer than twice the bytes: other libraries' packets of data and flag serve up to 16 KiB to 64 KiB.
+constexpr int64_t kLLBytes = 64 << 10;
 
 template <size_t N>
 int Find(const absl::string_view (&names)[N], absl::string_view name) {
@@ -240,7 +242,7 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (streaming < 0) return error("unknown stream; there are none, shared, all");
   c.streaming = static_cast<Streaming>(streaming);
   const int one_shot = Find(kOneShots, values[4]);
-  if (one_shot < 0) return error("unknown one-shot; there are pull, staged");
+  if (one_shot < 0) return error("unknown one-shot; there are pull, staged, ll");
   c.one_shot = static_cast<OneShot>(one_shot);
   if (!values[5].empty() && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2)) return error("pieces is no number above 1");
   if (!values[6].empty() && (!absl::SimpleAtoi(values[6], &c.batch) || c.batch < 1)) return error("batch is no number above 0");
@@ -291,7 +293,9 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   for (Protocol protocol : protocols) {
     const bool all_reduces = space.nodes == 1 && (t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated));
     std::vector<OneShot> one_shots = {OneShot::kPull};
-    if (all_reduces && s.overlaps.empty() && space.ranks > 1 && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
+    const bool copies = all_reduces && s.overlaps.empty() && space.ranks > 1;
+    if (copies && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
+    if (copies && t.all_reduce_bytes <= kLLBytes) one_shots.push_back(OneShot::kLL);
     for (const auto& [vec, chunk, blocks, threads] : shapes) {
       for (Streaming streaming : streamings) {
         for (OneShot one_shot : one_shots) {
@@ -333,7 +337,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
     return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1, " for a schedule with matrix products, else 0"));
   }
-  if (!s.overlaps.empty() && c.one_shot == OneShot::kStaged) return error("an overlap has no staged one-shot");
+  if (!s.overlaps.empty() && c.one_shot != OneShot::kPull) return error("an overlap has no one-shot but by pull");
   for (const std::vector<NodeId>& overlap : s.overlaps) {
     if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status(); !fit.ok()) return error(fit.message());
   }

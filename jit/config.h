@@ -22,6 +22,7 @@ enum class Protocol : uint8_t {
 enum class OneShot : uint8_t {
   kPull,    // loads them where they are: waits until all are there, and again until all have been read
   kStaged,  // each rank copies its own to memory for two steps, and the others load it there: one wait a step
+  kLL,      // each rank sends its own to the others, in words of data and epoch, so that they wait for the data alone; twice the bytes
 };
 
 /// Which stores bypass the cache (host: non-temporal).

@@ -190,13 +190,15 @@ TEST(Configs, AreDistinctAndLegalForEverySchedule) {
   }
 }
 
+bool Offers(OneShot one_shot, const Graph& program, const char* words, const ConfigSpace& space) {
+  for (const Config& config : Configs(Find(program, words), space)) {
+    if (config.one_shot == one_shot) return true;
+  }
+  return false;
+}
+
 TEST(Configs, StageSmallOperandsOfKernelsThatReduceThemWhole) {
-  const auto stages = [](const Graph& program, const char* words, ConfigSpace space) {
-    for (const Config& config : Configs(Find(program, words), space)) {
-      if (config.one_shot == OneShot::kStaged) return true;
-    }
-    return false;
-  };
+  const auto stages = [](const Graph& program, const char* words, ConfigSpace space) { return Offers(OneShot::kStaged, program, words, space); };
   EXPECT_TRUE(stages(Adam(1024), "fuse(AR, C)", {.ranks = 2}));
   EXPECT_TRUE(stages(Adam(1024), "AR; fuse(C)", {.ranks = 2}));  // generated
   EXPECT_FALSE(stages(Adam(1024), "fuse(AR, C)", {.ranks = 1}));
@@ -231,11 +233,19 @@ TEST(Configs, TryTheWaysOfAMatrixProductWhereThereIsOne) {
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull gemm=1\": want gemm in 0..15 for a schedule with matrix products, else 0");
 }
 
+TEST(Configs, SendOperandsInMessagesThatAreSmallerStill) {
+  const auto sends = [](const Graph& program, const char* words, ConfigSpace space) { return Offers(OneShot::kLL, program, words, space); };
+  EXPECT_TRUE(sends(Adam(1024), "fuse(AR, C)", {.ranks = 2}));
+  EXPECT_TRUE(sends(Adam(16 << 10), "AR; fuse(C)", {.ranks = 8}));  // f32: 64 KiB
+  EXPECT_FALSE(sends(Adam((16 << 10) + 1), "AR; fuse(C)", {.ranks = 8}));
+  EXPECT_FALSE(sends(Adam(1024), "fuse(AR, C)", {.ranks = 1}));
+  EXPECT_FALSE(sends(Adam(1024), "fuse(RS, C, AG); slice m v", {.ranks = 2}));
+}
+
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {
   const std::vector<Config> configs = Configs(Find(Adam(4096), "AR; fuse(C)"), {.ranks = 2, .library = false});
-  ASSERT_EQ(configs.size(), 2u);  // by pull, and staged
-  EXPECT_EQ(configs[0].protocol, Protocol::kGenerated);
-  EXPECT_EQ(configs[1].protocol, Protocol::kGenerated);
+  ASSERT_EQ(configs.size(), 3u);  // by pull, staged, in messages
+  for (const Config& config : configs) EXPECT_EQ(config.protocol, Protocol::kGenerated);
 }
 
 TEST(Configs, StreamOnlyWhatDoesNotFitInCache) {

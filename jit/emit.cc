@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "coconet/base/fingerprint.h"
@@ -14,6 +15,7 @@
 namespace coconet {
 
 constexpr int64_t kStageElements = 64;  // so that halves begin at cache lines, in every type
+constexpr int64_t kMessageBytes = 4;    // of data in a word of 8
 
 absl::Status Emitter::CheckSpace() {
   for (NodeId id : nodes()) {
@@ -68,31 +70,37 @@ bool Emitter::MeetsAllRanks(const KernelPhase& phase) const {
   return ranks_ > 1 && std::any_of(phase.folds.begin(), phase.folds.end(), [&](NodeId id) { return !SumsOf(id).empty(); });
 }
 
-/// Where the operands of the kernel's AllReduces are staged.
+/// Where the operands of the kernel's AllReduces are staged, or sent to.
 void Emitter::AddStages() {
-  if (config_.one_shot != OneShot::kStaged || !Waits()) return;
+  if (config_.one_shot == OneShot::kPull || !Waits()) return;
   for (NodeId id : nodes()) {
     const NodeId fold = FoldBelow(g_, u_.types, id);
     if (!Is<AllReduce>(g_, id) || (fold >= 0 && expressions_.InUnit(fold))) continue;
     const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
-    const auto same = [&](const Stage& stage) { return stage.operand == operand; };
-    if (std::any_of(staged_.begin(), staged_.end(), same)) continue;
-    const std::string name = absl::StrCat("staged", staged_.size());
-    const int64_t stride = (NumElements(type(operand).shape) + kStageElements - 1) / kStageElements * kStageElements;
-    const int buffer = AddSyncBuffer(table_, absl::StrCat("stages", step_, ".", staged_.size()), type(operand).dtype,
-                                     2 * stride, true, u_.each[operand]);
-    expressions_.LoadAllFrom(operand, name + ".from");
-    staged_.push_back({operand, name, buffer, stride});
-    bytes_ += 2 * static_cast<int64_t>(SizeOf(type(operand).dtype)) * NumElements(space_.shape);
+    if (absl::c_none_of(staged_, [&](const Stage& stage) { return stage.operand == operand; })) AddStage(operand);
   }
+}
+
+void Emitter::AddStage(NodeId operand) {
+  const auto lines = [](int64_t elements) { return (elements + kStageElements - 1) / kStageElements * kStageElements; };
+  const int64_t elements = NumElements(type(operand).shape), bytes = elements * static_cast<int64_t>(SizeOf(type(operand).dtype));
+  const bool sends = config_.one_shot == OneShot::kLL;
+  const std::string name = absl::StrCat(sends ? "messages" : "staged", staged_.size());
+  const int64_t stride = lines(sends ? (bytes + kMessageBytes - 1) / kMessageBytes : elements);
+  const int buffer = AddSyncBuffer(table_, absl::StrCat(sends ? "messages" : "stages", step_, ".", staged_.size()),
+                                   sends ? DType::kI64 : type(operand).dtype, 2 * stride * (sends ? target_.ranks_per_node() : 1), true, u_.each[operand]);
+  expressions_.LoadAllFrom(operand, sends ? name : name + ".from");
+  staged_.push_back({operand, name, buffer, stride});
+  bytes_ += (sends ? 4 * (target_.ranks_per_node() - 1) : 2) * bytes;  // words of twice the bytes, there and here
 }
 
 std::string Emitter::StageDeclarations() {
   std::string text;
   for (const Stage& stage : staged_) {
     const DType dtype = type(stage.operand).dtype;
-    const std::string own = args_.Own(table_.of[stage.operand], dtype);
-    absl::StrAppend(&text, over_tensors_ ? "    " : "  ", "const auto ", stage.name, " = MakeStaged(sync, ", own, ", ", args_.Peers(stage.buffer, dtype), ", ", args_.Integer(absl::StrCat(stage.name, "_stride"), stage.stride), ");\n");
+    const std::string own = args_.Own(table_.of[stage.operand], dtype), stride = args_.Integer(absl::StrCat(stage.name, "_stride"), stage.stride);
+    absl::StrAppend(&text, over_tensors_ ? "    " : "  ", "const auto ", stage.name, TakesMessages() ? " = MakeMessages" : " = MakeStaged", "(sync, ", own,
+                    ", ", args_.Peers(stage.buffer, TakesMessages() ? DType::kI64 : dtype), ", ", stride, TakesMessages() ? ", lost" : "", ");\n");
   }
   return text;
 }
@@ -100,11 +108,13 @@ std::string Emitter::StageDeclarations() {
 std::string Emitter::StageText() {
   const std::string declarations = StageDeclarations();
   Phase copy;
+  std::string sends;
   for (const Stage& stage : staged_) {
     const std::string own = args_.Own(table_.of[stage.operand], type(stage.operand).dtype);
     absl::StrAppend(&copy.elements.stores, "      Store<kCached>(", stage.name, ".to + i, Load<V>(", own, " + i));\n");
+    absl::StrAppend(&sends, "    SendChunk(grid, ", stage.name, ", c, ", args_.At("n"), ");\n");
   }
-  const std::string chunks = ChunksText(copy, LoopText(copy));
+  const std::string chunks = ChunksText(copy, TakesMessages() ? sends : LoopText(copy));
   return over_tensors_ ? OverTensors(copy, declarations, chunks) : absl::StrCat(declarations, chunks);
 }
 
@@ -229,7 +239,8 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
   if (loop.empty()) return before;
   if (!phase.on_slices && !phase.reads_gathered && (piece_ == nullptr || !piece_->slices)) args_.Integer("n", n);
   const std::string locals = std::move(tensor_scalars_);
-  const Round round = FoldText(planned, accumulators);
+  Round round = FoldText(planned, accumulators);
+  if (TakesMessages()) round.after = absl::StrCat("  if (!grid.SyncAnd(!lost)) return;\n", round.after);
   const std::string chunks = ChunksText(phase, loop);
   if (!over_tensors_) return absl::StrCat(before, chunks, round.after);
   return absl::StrCat(before, round.before, OverTensors(phase, locals, absl::StrCat(chunks, round.inside)), round.after);
@@ -260,13 +271,14 @@ absl::StatusOr<std::string> Emitter::BodyText() {
   if (Synchronizes()) {
     absl::StrAppend(&body, "  const auto sync = MakeSync<kRanks>(grid, p.control, p.flags, p.epochs, p.row, ",
                     target_.nodes > 1 ? "int(p.node_rank)" : "rank", ", int(p.step), ",
-                    rounds_, ", ", streams ? "kStreamed" : "kCached", ");\n", first_round, stage);
+                    rounds_, ", ", streams ? "kStreamed" : "kCached", ");\n", first_round, TakesMessages() ? "  bool lost = false;\n" : "", stage);
   }
   if (Sends()) {
     absl::StrAppend(&body, "  constexpr Routes routes{", sends_next_ ? "true" : "false", ", ", sends_previous_ ? "true" : "false", "};\n",
                     "  OpenSends(sync, grid, routes);\n");
   }
-  if (Waits()) absl::StrAppend(&body, "  if (!Enter(sync, grid)) return;\n");
+  // Who takes messages needs nobody's memory but its own.
+  if (Waits() && !TakesMessages()) absl::StrAppend(&body, "  if (!Enter(sync, grid)) return;\n");
   if (Sends()) absl::StrAppend(&body, "  if (!AwaitReceivers(sync, grid, routes)) return;\n");
   absl::StrAppend(&body, work, Sends() ? "  if (!CloseSends(sync, grid, routes)) return;\n" : "");
   if (Waits()) {

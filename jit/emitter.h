@@ -50,6 +50,9 @@ class Emitter {
   bool MeetsFirst() const;
 
   void AddStages();
+  void AddStage(NodeId operand);
+  /// AllReduces take their operands from messages (Messages in jit/device/operands.h).
+  bool TakesMessages() const { return config_.one_shot == OneShot::kLL && !staged_.empty(); }
   std::string StageDeclarations();
   std::string StageText();
   absl::StatusOr<std::string> PhaseText(int number);
@@ -102,9 +105,9 @@ class Emitter {
   std::string first_;           // scalars that are known before anybody is waited for
   struct Stage {
     NodeId operand;
-    std::string name;  // of the Staged in the text
+    std::string name;  // of the Staged or Messages in the text
     int buffer;        // both halves
-    int64_t stride;    // elements of a half
+    int64_t stride;    // elements of a half, or words of a writer in one
   };
   std::vector<Stage> staged_;
   Arguments args_{table_.each, over_tensors_};

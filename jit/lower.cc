@@ -81,7 +81,7 @@ std::string ProtocolOf(const Units& u, OneShot one_shot) {
     if (unit.library) add("library");
     else if (scatter && gather) add("two-shot");
     else if (scatter || gather) add("direct");
-    if (all_reduce && !unit.library) add(one_shot == OneShot::kStaged ? "one-shot staged" : "one-shot");
+    if (all_reduce && !unit.library) add(one_shot == OneShot::kStaged ? "one-shot staged" : one_shot == OneShot::kLL ? "one-shot ll" : "one-shot");
   }
   return words.empty() ? "-" : absl::StrJoin(words, "+");
 }

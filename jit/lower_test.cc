@@ -71,6 +71,17 @@ TEST(Lower, StagesOperandsSoThatTheyNeedNotBeSymmetric) {
   EXPECT_EQ(Outline(Lower(s, config, 1)->plan), "g* p | kernel AR ");  // nobody to stage for
 }
 
+TEST(Lower, SendsOperandsInMessagesThatAreAllRanksWaitFor) {
+  const Schedule s = Plain("input g : bf16[100] local\nstate p : bf16[100] replicated\nupdate(p, all_reduce(sum, g))\n");
+  const Config config = {.protocol = Protocol::kGenerated, .one_shot = OneShot::kLL};
+  const Lowered four = *Lower(s, config, 4);
+  EXPECT_EQ(Outline(four.plan), "g p messages0.0* flags0* epochs0 | kernel AR ");
+  EXPECT_EQ(four.plan.buffers[2].elements, 2 * 4 * 64);  // two halves, a part a writer, of 50 words in whole cache lines
+  EXPECT_EQ(four.protocol, "one-shot ll");
+  for (const char* wait : {"Enter(", "Exit(", "Load<V>(own0 + i)"}) EXPECT_FALSE(absl::StrContains(four.source, wait)) << wait;
+  EXPECT_EQ(Outline(Lower(s, config, 1)->plan), "g* p | kernel AR ");  // nobody to send to
+}
+
 TEST(Lower, ReadsAnOldStateBeforeItIsUpdated) {
   // `d` reads the value before the step and the value after it: the store must wait.
   const Schedule s = Plain(

@@ -61,6 +61,8 @@ struct Beside {
 /// outputs"), one flag a round of folds and block ("my part of the sums is on your side"), one flag a chunk ("this chunk
 /// of my slice is on your side").
 struct FlagSlots {
+  /// No flag, but the epoch beside data (WaitFailure::slot).
+  static constexpr int kInData = -0x7fffffff - 1;
   static CC_ABI int Enter(int block) { return block; }
   static CC_ABI int Done(int blocks, int block) { return blocks + block; }
   static CC_ABI int Round(int blocks, int round, int block) { return (2 + round) * blocks + block; }

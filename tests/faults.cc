@@ -45,6 +45,13 @@ h = all_to_all(x * 2, 2)
 update(y, all_to_all(h * 2, 1) + y)
 )";
 
+constexpr absl::string_view kSum = R"(coconet 1
+program sum
+input g : f16[N] local
+state p : f16[N] replicated
+update(p, 0.5 * p + all_reduce(sum, g) / 8)
+)";
+
 Graph Workload(absl::string_view name, const Sizes& sizes) { return BindSizes(MakeWorkload(name).value(), sizes).value(); }
 Graph Text(absl::string_view text, const Sizes& sizes) { return BindSizes(Parse(text).value(), sizes).value(); }
 
@@ -123,6 +130,7 @@ std::vector<FaultProgram> FaultPrograms() {
   const Graph boundary = Workload("pipeline", {{"B", 2}, {"S", 64}, {"H", 128}});
   return {{"adam_3", {3}, Workload("adam", {{"N", 20011}})},
           {"adam_4_2", {4, 2}, Workload("adam", {{"N", 20011}})},
+          {"messages_3", {3}, Text(kSum, {{"N", 3001}}), OneShot::kLL},
           {"lamb_3", {3}, Workload("lamb", {{"N", list}})},
           {"lamb_4_2", {4, 2}, Workload("lamb", {{"N", list}})},
           {"clip_3", {3}, Workload("clip", {{"N", list}})},
@@ -158,7 +166,8 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
       Config config = DrawArguments(compiled, schedule, random);
       if (!schedule.overlaps.empty()) config.pieces = 4;
       const ConfigSpace space{.ranks = program.target.ranks, .nodes = program.target.nodes};
-      config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
+      config.protocol = random() % 2 == 0 && !program.one_shot.has_value() ? Protocol::kLibrary : Protocol::kGenerated;
+      if (schedule.overlaps.empty()) config.one_shot = program.one_shot.value_or(config.one_shot);
       if (!Validate(config, schedule, space).ok()) config.protocol = Protocol::kLibrary;  // kernels do not reach other nodes
       if (!Validate(config, schedule, space).ok()) continue;
       ASSIGN_OR_RETURN(Variant variant, MakeVariant(program.program, schedule, config, program.target));

@@ -2,11 +2,13 @@
 #define COCONET_TESTS_FAULTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "jit/config.h"
 #include "jit/target.h"
 #include "runtime/rank.h"
 #include "tests/differential_body.h"
@@ -29,8 +31,9 @@ struct FaultProgram {
   std::string name;  // "lamb_3"
   Target target;
   Graph program;  // bound
+  std::optional<OneShot> one_shot = {};  // by generated kernels, in this way; else by lot
 };
-/// One of each kind: one tensor, lists with folds and totals, products with overlaps, sends, rooted collectives, exchanges; within a node,
+/// One of each kind: one tensor, operands in messages, lists with folds and totals, products with overlaps, sends, rooted collectives, exchanges; within a node,
 /// across nodes, in stages.
 std::vector<FaultProgram> FaultPrograms();
 

@@ -1,5 +1,6 @@
 // A rank that fails in the midst of generated programs, on threads: every kind of program, world and fault.
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -21,14 +22,18 @@ namespace {
 class Faults : public testing::TestWithParam<FaultProgram> {};
 INSTANTIATE_TEST_SUITE_P(In, Faults, testing::ValuesIn(FaultPrograms()), [](const auto& info) { return info.param.name; });
 
+std::vector<std::string> Compiled(const std::vector<Variant>& variants) {
+  KernelSet kernels;
+  for (const Variant& variant : variants) kernels.Add(variant.lowered);
+  const auto compiler = MakeHostCompiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast}).value();
+  return kernels.Compile(*compiler).value();
+}
+
 TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
   const FaultProgram& program = GetParam();
   const uint64_t seed = FreshSeed();
   const std::vector<Variant> variants = FaultVariants(program, seed).value();
-  KernelSet kernels;
-  for (const Variant& variant : variants) kernels.Add(variant.lowered);
-  const auto compiler = MakeHostCompiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast}).value();
-  const std::vector<std::string> binaries = kernels.Compile(*compiler).value();
+  const std::vector<std::string> binaries = Compiled(variants);
   const Target& target = program.target;
   for (const Variant& variant : variants) {
     for (Fault fault : {Fault::kReturns, Fault::kLeaves, Fault::kSleeps, Fault::kSkips}) {
@@ -45,6 +50,22 @@ TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
       EXPECT_THAT(wrong, testing::Each("")) << "A rank " << Name(fault) << "\n" << Reproducer(variant, seed);
     }
   }
+}
+
+TEST(FaultsOfMessages, SayThatNoDataCame) {
+  const std::vector<FaultProgram> programs = FaultPrograms();
+  const auto program = std::find_if(programs.begin(), programs.end(), [](const FaultProgram& p) { return p.name == "messages_3"; });
+  ASSERT_NE(program, programs.end());
+  const std::vector<Variant> variants = FaultVariants(*program, /*seed=*/1).value();
+  ASSERT_EQ(variants[0].lowered.protocol, "one-shot ll");
+  const std::vector<std::string> binaries = Compiled({variants[0]});
+  std::vector<std::string> wrong(3);
+  const absl::Status status = RunWorld({.ranks = 3, .timeout_s = TimeoutOf(Fault::kReturns, 3)}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
+    return RunIntoFault(rank, *module, variants[0], Fault::kReturns, /*seed=*/1, wrong[rank.rank()]);
+  });
+  EXPECT_THAT(status.message(), testing::HasSubstr(", flag in data: want epoch "));
+  EXPECT_THAT(wrong, testing::Each(""));
 }
 
 }  // namespace

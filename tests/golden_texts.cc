@@ -26,6 +26,7 @@ constexpr Shown kAdam[] = {
     {"AR; fuse(C)", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
     {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
     {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=staged"},
+    {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=ll"},
     {"RS; fuse(C); AG p; slice m v", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
     {"fuse(RS, C, AG); slice m v", "generated vec=16 chunk=4096 blocks=2 stream=shared one-shot=pull"},
 };

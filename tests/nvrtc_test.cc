@@ -31,8 +31,8 @@ struct Case {
 };
 constexpr Case kCases[] = {
     {DType::kF32, 2, Streaming::kNone, OneShot::kPull},
-    {DType::kF16, 8, Streaming::kShared, OneShot::kStaged},
-    {DType::kBF16, 3, Streaming::kAll, OneShot::kPull},
+    {DType::kF16, 8, Streaming::kShared, OneShot::kLL},
+    {DType::kBF16, 3, Streaming::kAll, OneShot::kStaged},
 };
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
 /// A called function (pow's slow path) may save some registers there; more is a spill in the loop.

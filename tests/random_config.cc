@@ -18,7 +18,7 @@ Config DrawCompiledConfig(std::mt19937_64& random) {
   Config config;
   config.vec = Pick(random, {1, 4, 16, 32});
   config.streaming = Pick(random, {Streaming::kNone, Streaming::kShared, Streaming::kAll});
-  config.one_shot = Pick(random, {OneShot::kPull, OneShot::kStaged});
+  config.one_shot = Pick(random, {OneShot::kPull, OneShot::kStaged, OneShot::kLL});
   return config;
 }
 

@@ -29,13 +29,24 @@ template <class A> struct SameType<A, A> { static constexpr bool value = true; }
 template <class A, class B>
 constexpr bool kSame = SameType<A, B>::value;
 
+/// What a value's lanes are in memory.
+template <class T> struct RawOf { using Type = T; };
+template <> struct RawOf<f16> { using Type = unsigned short; };
+template <> struct RawOf<bf16> { using Type = unsigned short; };
+template <> struct RawOf<boolean> { using Type = unsigned char; };
+template <class T>
+using Raw = typename RawOf<T>::Type;
+
+template <class T, int V>
+CC_DEVICE Pack<Compute<T>, V> FromRaw(Pack<Raw<T>, V> x) {
+  if constexpr (kSame<T, f16>) return FromF16(x);
+  else if constexpr (kSame<T, bf16>) return FromBF16(x);
+  else if constexpr (kSame<T, boolean> || kSame<T, u8>) return ConvertLanes<int>(x);
+  else return x;
+}
 template <int V, class T>
 CC_DEVICE Pack<Compute<T>, V> Load(const T* p) {
-  if constexpr (kSame<T, f16>) return FromF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(p)));
-  else if constexpr (kSame<T, bf16>) return FromBF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(p)));
-  else if constexpr (kSame<T, boolean>) return ConvertLanes<int>(LoadLanes<V>(reinterpret_cast<const unsigned char*>(p)));
-  else if constexpr (kSame<T, u8>) return ConvertLanes<int>(LoadLanes<V>(p));
-  else return LoadLanes<V>(p);
+  return FromRaw<T, V>(LoadLanes<V>(reinterpret_cast<const Raw<T>*>(p)));
 }
 
 /// How a store reaches memory.

@@ -10,5 +10,6 @@
 
 #include "blocks.h"
 #include "folds.h"
+#include "operands.h"
 
 #endif  // COCONET_JIT_DEVICE_KERNEL_H_

@@ -1,7 +1,7 @@
 #ifndef COCONET_JIT_DEVICE_SYNC_H_
 #define COCONET_JIT_DEVICE_SYNC_H_
 
-// Collectives over symmetric memory: flags between ranks, loads from and stores to all peers.
+// Collectives over symmetric memory: flags between ranks, stores to all peers.
 
 namespace coconet {
 
@@ -149,41 +149,8 @@ CC_DEVICE bool CloseSends(const Sync<kRanks>& s, const Grid& grid, const Routes&
   return grid.SyncAnd(ok);
 }
 
-/// One step's staged operands: each rank has two halves of `stride` elements, used in turn.
-template <int kRanks, class T>
-struct Staged {
-  T* from[kRanks];  // each rank's operand, as this rank loads it; its own where it is
-  T* to;            // where this rank stages its own
-};
-template <int kRanks, class T>
-CC_DEVICE Staged<kRanks, T> MakeStaged(const Sync<kRanks>& s, T* own, T* const (&stages)[kRanks], Index stride) {
-  const Index half = Index(s.epoch & 1) * stride;
-  Staged<kRanks, T> staged;
-  CC_UNROLL for (int r = 0; r < kRanks; ++r) staged.from[r] = r == s.rank ? own : stages[r] + half;
-  staged.to = stages[s.rank] + half;
-  return staged;
-}
+// ---- Stores to all ranks --------------------------------------------------------------------------
 
-// ---- Loads from and stores to all ranks; sums go 0 + 1 + ... so that every rank gets the same bits ------
-
-template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadSum(T* const (&peers)[kRanks], Index i) {
-  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
-  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = x + Load<V>(peers[r] + i);
-  return x;
-}
-template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMax(T* const (&peers)[kRanks], Index i) {
-  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
-  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = Max(x, Load<V>(peers[r] + i));
-  return x;
-}
-template <int V, int kRanks, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
-  Pack<Compute<T>, V> x = Load<V>(peers[0] + i);
-  CC_UNROLL for (int r = 1; r < kRanks; ++r) x = Min(x, Load<V>(peers[r] + i));
-  return x;
-}
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
   CC_UNROLL for (int r = 0; r < kRanks; ++r) Store<kStream>(peers[r] + i, x);

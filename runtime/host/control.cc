@@ -44,6 +44,7 @@ const KernelStep* KernelAt(const Plan& plan, int step) {
 
 /// The flag as FlagSlots has it: "enter[0]".
 std::string FlagName(const Plan& plan, const WaitFailure& failure) {
+  if (failure.slot == FlagSlots::kInData) return "in data";
   const KernelStep* kernel = KernelAt(plan, failure.step);
   if (kernel == nullptr) return absl::StrCat("slot ", failure.slot);
   const int blocks = kernel->blocks;

@@ -93,6 +93,7 @@ constexpr int kRegisterWords = 4;
 /// Lanes of 64 bits, each two words.
 typedef unsigned long long u64;
 template <int V> CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) { Pack<u64, V> r; CC_LANES(a.d[i] ^ b.d[i]); }
+template <int V> CC_DEVICE Pack<u64, V> Or(Pack<u64, V> a, Pack<u64, V> b) { Pack<u64, V> r; CC_LANES(a.d[i] | b.d[i]); }
 template <int V> CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i] & 0xffffffffull); }
 template <int V> CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i] >> 32); }
 /// The products of low words.
@@ -241,6 +242,16 @@ CC_DEVICE unsigned long long NowNs() {
 
 CC_DEVICE constexpr bool SharesCore(const Control*, int) { return false; }  // resident blocks all run
 
+/// Whether a wait ends here: the deadline has passed since `start`, or the rank was told to stop. Looks far away, at the clock and the host's memory.
+CC_DEVICE bool GivesUp(Control* control, unsigned long long start, const WaitFailure& failure) {
+  const bool stopped = LoadAcquire(control->stop) != 0;
+  if (!stopped && NowNs() - start < control->timeout_ns) return false;
+  if (atomicExch(&control->claimed, 1u) == 0) control->failure = failure;
+  if (!stopped) StoreRelease(control->stop, control->self);
+  return true;
+}
+constexpr unsigned kPollsPerLook = 256;
+
 /// Waits until *flag has reached `epoch`. False after the deadline, or when the rank was told to stop; control->failure is then filled in when the
 /// kernel has ended.
 CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step, int slot) {
@@ -250,13 +261,45 @@ CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, 
   for (unsigned n = 1;; ++n) {
     found = LoadAcquire(flag);
     if (static_cast<int>(found - epoch) >= 0) return true;
-    if (n % 256 != 0) continue;  // the clock and the host's memory are far away
-    const bool stopped = LoadAcquire(control->stop) != 0;
-    if (!stopped && NowNs() - start < control->timeout_ns) continue;
-    if (atomicExch(&control->claimed, 1u) == 0) control->failure = WaitFailure{peer, step, slot, epoch, found};
-    if (!stopped) StoreRelease(control->stop, control->self);
-    return false;
+    if (n % kPollsPerLook == 0 && GivesUp(control, start, {peer, step, slot, epoch, found})) return false;
   }
+}
+
+// ---- Message words: 4 bytes of data with the epoch above them, stored and loaded at once --------------
+
+/// 16 bytes at a time where there are as many; each word of them is one access of the memory model.
+template <int N>
+CC_DEVICE void StoreWords(u64* to, Pack<u64, N> words) {
+  if constexpr (N == 1) {
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(words.d[0]) : "memory");
+  } else {
+    CC_UNROLL for (int i = 0; i < N; i += 2)
+      asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to + i), "l"(words.d[i]), "l"(words.d[i + 1]) : "memory");
+  }
+}
+template <int N>
+CC_DEVICE Pack<u64, N> LoadWords(const u64* from) {
+  Pack<u64, N> r;
+  if constexpr (N == 1) {
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(r.d[0]) : "l"(from) : "memory");
+  } else {
+    CC_UNROLL for (int i = 0; i < N; i += 2)
+      asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(r.d[i]), "=l"(r.d[i + 1]) : "l"(from + i) : "memory");
+  }
+  return r;
+}
+
+/// The polls of one wait for words.
+struct Polls {
+  unsigned count = 0;
+  unsigned long long start = 0;
+};
+/// Not all N words of `peer` were there, or some other peer's: whether to poll again. False as of WaitFlag.
+template <int N>
+CC_DEVICE bool PollAgain(Polls& polls, Control* control, const u64* words, unsigned epoch, int peer, int step, int slot) {
+  if (++polls.count % kPollsPerLook != 0) return true;
+  if (polls.start == 0) polls.start = NowNs();
+  return !GivesUp(control, polls.start, {peer, step, slot, epoch, static_cast<unsigned>(LoadWords<1>(words).d[0] >> 32)});
 }
 
 #undef CC_LANES

@@ -96,6 +96,7 @@ constexpr int kRegisterWords = 4;
 /// Lanes of 64 bits, each two words.
 typedef unsigned long long u64;
 template <int V> CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) { return {a.d ^ b.d}; }
+template <int V> CC_DEVICE Pack<u64, V> Or(Pack<u64, V> a, Pack<u64, V> b) { return {a.d | b.d}; }
 template <int V> CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) { return {x.d & 0xffffffffull}; }
 template <int V> CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) { return {x.d >> 32}; }
 /// The products of low words.
@@ -273,104 +274,6 @@ CC_DEVICE void StreamFence() {
 #endif
 }
 
-/// 16-bit floats as raw lanes <-> f32.
-template <int V>
-CC_DEVICE Pack<float, V> FromBF16(Pack<unsigned short, V> x) {
-  const Pack<unsigned, V> wide = ConvertLanes<unsigned>(x);
-  return {__builtin_bit_cast(typename VectorOf<float, V>::Type, wide.d << 16)};
-}
-template <int V>
-CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
-  using U = typename VectorOf<unsigned, V>::Type;
-  const U bits = __builtin_bit_cast(U, x.d);
-  const U rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const U quiet = (bits >> 16) | 0x40u;  // NaN stays NaN
-  const U result = (bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
-  return ConvertLanes<unsigned short>(Pack<unsigned, V>{result});
-}
-/// Rounded up, away from 0, where the lower half and the word's upper half carry; what is not finite stays.
-template <int V>
-CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, V> words) {
-  using U = typename VectorOf<unsigned, V>::Type;
-  const U bits = __builtin_bit_cast(U, x.d);
-  const U drawn = (bits + (words.d >> 16)) >> 16;
-  const U nearest = ConvertLanes<unsigned>(ToBF16(x)).d;
-  const U result = (bits & 0x7f800000u) == 0x7f800000u ? nearest : drawn;
-  return ConvertLanes<unsigned short>(Pack<unsigned, V>{result});
-}
-template <int V>
-CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
-#if defined(__AVX512F__) && !defined(__clang__)
-  typedef short H16 __attribute__((vector_size(32)));
-  typedef float F16 __attribute__((vector_size(64)));
-  if constexpr (V % 16 == 0) {
-    struct In { H16 part[V / 16]; } in = __builtin_bit_cast(In, x.d);
-    struct Out { F16 part[V / 16]; } out;
-    for (int i = 0; i < V / 16; ++i)
-      out.part[i] = __builtin_ia32_vcvtph2ps512_mask(in.part[i], F16{}, static_cast<unsigned short>(-1), 4);
-    return {__builtin_bit_cast(typename VectorOf<float, V>::Type, out)};
-  }
-#endif
-#if defined(__F16C__)
-  typedef short H8 __attribute__((vector_size(16)));
-  typedef float F8 __attribute__((vector_size(32)));
-  if constexpr (V % 8 == 0) {
-    struct In { H8 part[V / 8]; } in = __builtin_bit_cast(In, x.d);
-    struct Out { F8 part[V / 8]; } out;
-    for (int i = 0; i < V / 8; ++i) out.part[i] = __builtin_ia32_vcvtph2ps256(in.part[i]);
-    return {__builtin_bit_cast(typename VectorOf<float, V>::Type, out)};
-  }
-#endif
-  // Exponent moved by a multiplication, which also normalises subnormals; infinities and NaNs patched.
-  using U = typename VectorOf<unsigned, V>::Type;
-  using F = typename VectorOf<float, V>::Type;
-  const U h = ConvertLanes<unsigned>(x).d;
-  const U magnitude = (h & 0x7fffu) << 13;
-  const F scaled = __builtin_bit_cast(F, magnitude) * 0x1p112f;
-  const U finite = __builtin_bit_cast(U, scaled);
-  const U special = magnitude | 0x7f800000u;
-  const U bits = ((h & 0x7c00u) == 0x7c00u ? special : finite) | ((h & 0x8000u) << 16);
-  return {__builtin_bit_cast(F, bits)};
-}
-template <int V>
-CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
-#if defined(__AVX512F__) && !defined(__clang__)
-  typedef short H16 __attribute__((vector_size(32)));
-  typedef float F16 __attribute__((vector_size(64)));
-  if constexpr (V % 16 == 0) {
-    struct In { F16 part[V / 16]; } in = __builtin_bit_cast(In, x.d);
-    struct Out { H16 part[V / 16]; } out;
-    for (int i = 0; i < V / 16; ++i)
-      out.part[i] = __builtin_ia32_vcvtps2ph512_mask(in.part[i], 0, H16{}, static_cast<unsigned short>(-1));
-    return {__builtin_bit_cast(typename VectorOf<unsigned short, V>::Type, out)};
-  }
-#endif
-#if defined(__F16C__)
-  typedef short H8 __attribute__((vector_size(16)));
-  typedef float F8 __attribute__((vector_size(32)));
-  if constexpr (V % 8 == 0) {
-    struct In { F8 part[V / 8]; } in = __builtin_bit_cast(In, x.d);
-    struct Out { H8 part[V / 8]; } out;
-    for (int i = 0; i < V / 8; ++i) out.part[i] = __builtin_ia32_vcvtps2ph256(in.part[i], 0);
-    return {__builtin_bit_cast(typename VectorOf<unsigned short, V>::Type, out)};
-  }
-#endif
-  // Round to nearest even: normals by integer arithmetic, subnormals by adding 0.5, whose last place is theirs.
-  using U = typename VectorOf<unsigned, V>::Type;
-  using F = typename VectorOf<float, V>::Type;
-  const U bits = __builtin_bit_cast(U, x.d);
-  const U sign = (bits >> 16) & 0x8000u;
-  const U magnitude = bits & 0x7fffffffu;
-  const U normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-  const U subnormal = __builtin_bit_cast(U, __builtin_bit_cast(F, magnitude) + 0.5f) - 0x3f000000u;
-  const U infinite = U{} + 0x7c00u;
-  const U nan = U{} + 0x7e00u;
-  U half = magnitude < 0x38800000u ? subnormal : normal;
-  half = magnitude >= 0x477ff000u ? infinite : half;
-  half = magnitude > 0x7f800000u ? nan : half;
-  return ConvertLanes<unsigned short>(Pack<unsigned, V>{half | sign});
-}
-
 // ---- Flags ------------------------------------------------------------------------------------
 
 CC_DEVICE void StoreRelease(unsigned* flag, unsigned value) { __atomic_store_n(flag, value, __ATOMIC_RELEASE); }
@@ -394,6 +297,50 @@ CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, 
   return control->wait(control, flag, epoch, peer, step, slot);
 }
 
+// ---- Message words: 4 bytes of data with the epoch above them, stored and loaded at once --------------
+
+/// As many as a register holds: whole lanes of a vector are there, or not.
+template <int N>
+struct RegisterOfWords {
+  typedef u64 Type __attribute__((vector_size(8 * N), aligned(8), may_alias));
+};
+template <>
+struct RegisterOfWords<1> {
+  typedef u64 Type __attribute__((may_alias));
+};
+template <int N>
+struct WordRegisters {
+  static constexpr int kWords = N < kRegisterWords / 2 ? N : kRegisterWords / 2, kCount = N / kWords;
+  using Access = typename RegisterOfWords<kWords>::Type;
+  Pack<u64, kWords> part[kCount];
+};
+template <int N>
+CC_DEVICE void StoreWords(u64* to, Pack<u64, N> words) {
+  using R = WordRegisters<N>;
+  const R r = __builtin_bit_cast(R, words);
+  for (int i = 0; i < R::kCount; ++i) *reinterpret_cast<volatile typename R::Access*>(to + i * R::kWords) = r.part[i].d;
+}
+template <int N>
+CC_DEVICE Pack<u64, N> LoadWords(const u64* from) {
+  using R = WordRegisters<N>;
+  R r;
+  for (int i = 0; i < R::kCount; ++i) r.part[i].d = *reinterpret_cast<const volatile typename R::Access*>(from + i * R::kWords);
+  return __builtin_bit_cast(Pack<u64, N>, r);
+}
+
+/// The polls of one wait for words.
+struct Polls {};
+/// Not all N words of `peer` were there: waits for those that are missing. False after the deadline or an abort, as WaitFlag.
+template <int N>
+CC_DEVICE bool PollAgain(Polls&, Control* control, const u64* words, unsigned epoch, int peer, int step, int slot) {
+  for (int k = 0; k < N; ++k) {  // the epoch is the upper half of a little-endian word
+    if (!WaitFlag(control, reinterpret_cast<const unsigned*>(words + k) + 1, epoch, peer, step, slot)) return false;
+  }
+  return true;
+}
+
 }  // namespace coconet
+
+#include "floats16.h"
 
 #endif  // COCONET_JIT_DEVICE_HOST_PRELUDE_H_
