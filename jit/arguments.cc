@@ -29,6 +29,12 @@ std::string Arguments::Peers(int buffer, DType dtype) {
   return absl::StrCat(pointers_[slot].each ? "e.b" : "p.b", slot);
 }
 
+std::string Arguments::OnAll(int buffer, DType dtype) {
+  const size_t slot = Slot(buffer, dtype);
+  pointers_[slot].all = true;
+  return absl::StrCat(pointers_[slot].each ? "e.all" : "p.all", slot);
+}
+
 std::string Arguments::OnBeside(int buffer, DType dtype) {
   const size_t slot = Slot(buffer, dtype);
   pointers_[slot].beside = true;
@@ -66,6 +72,7 @@ std::string Arguments::MembersText(bool each) const {
     if (pointers_[i].each != each) continue;
     absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* b", i, pointers_[i].peers ? "[kRanks];\n" : ";\n");
     if (pointers_[i].beside) absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* beside", i, "[Beside::kCount];\n");
+    if (pointers_[i].all) absl::StrAppend(&text, "  Multicast<", KernelType(pointers_[i].dtype), "> all", i, ";\n");
   }
   for (const Field& field : fields_) {
     if (field.each == each) absl::StrAppend(&text, "  ", field.declaration, ";\n");
@@ -100,6 +107,7 @@ std::vector<Arg> Arguments::WordsOf(bool each) const {
     if (p.each != each) continue;
     words.push_back({p.peers ? Arg::Kind::kPeers : Arg::Kind::kOwn, p.buffer, 0});
     if (p.beside) words.push_back({Arg::Kind::kBeside, p.buffer, 0});
+    if (p.all) words.push_back({Arg::Kind::kMulticast, p.buffer, 0});
   }
   for (const Field& field : fields_) {
     if (field.each == each) words.insert(words.end(), field.words.begin(), field.words.end());

@@ -29,6 +29,8 @@ class Arguments {
   std::string Own(int buffer, DType dtype);
   /// The table of all ranks' copies, e.g. "p.b2", "e.b2".
   std::string Peers(int buffer, DType dtype);
+  /// One address of all of them, e.g. "p.all2", "e.all2": a Multicast.
+  std::string OnAll(int buffer, DType dtype);
   /// The ranks beside this one's copies, e.g. "p.beside2", "e.beside2".
   std::string OnBeside(int buffer, DType dtype);
   /// A named integer of the elements, "p.<name>", "e.<name>"; once a name.
@@ -54,7 +56,7 @@ class Arguments {
   struct Pointer {
     int buffer;
     DType dtype;
-    bool each = false, own = false, peers = false, beside = false;
+    bool each = false, own = false, peers = false, beside = false, all = false;
   };
   struct Field {
     std::string name, declaration;

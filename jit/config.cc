@@ -53,6 +53,7 @@ struct Traits {
   bool chunk_flags = false;      // a kernel computes on what it gathered
   bool fused_all_reduce = false, unfused_all_reduce = false;
   bool sends = false, fused_sends = false;
+  bool fused_slices = false, unfused_slices = false;  // reduced to, or gathered from
   bool folds_and_uses = false;  // a kernel of each tensor of a list folds it and goes on with the result
   int64_t all_reduce_bytes = 0;  // of the largest
   int64_t bytes = 0;
@@ -147,6 +148,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     t.sends = t.sends || Is<Send>(s.graph, id);
     t.fused_over_all = t.fused_over_all || (Communicates(s.graph, id) && fused && span == Span::kAll);
     t.fused_sends = t.fused_sends || (Is<Send>(s.graph, id) && fused);
+    if (Is<ReduceScatter>(s.graph, id) || Is<AllGather>(s.graph, id)) (fused ? t.fused_slices : t.unfused_slices) = true;
     if (!Communicates(s.graph, id) || fused || !IsKernelWork(s.graph, id)) continue;
     t.unfused_collective = true;
     (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
@@ -209,7 +211,7 @@ std::string Text(const Config& c) {
                       " stream=", kStreamings[static_cast<int>(c.streaming)],
                       " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
                       c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch), c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
-                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm));
+                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "");
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -218,11 +220,11 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0");
+  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm"};
+  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -248,6 +250,8 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (!values[6].empty() && (!absl::SimpleAtoi(values[6], &c.batch) || c.batch < 1)) return error("batch is no number above 0");
   if (!values[7].empty() && (!absl::SimpleAtoi(values[7], &c.threads) || c.threads < 2)) return error("threads is no number above 1");
   if (!values[8].empty() && (!absl::SimpleAtoi(values[8], &c.gemm) || c.gemm < 1)) return error("gemm is no number above 0");
+  if (!values[9].empty() && values[9] != "1") return error("want multicast=1, or nothing");
+  c.multicast = !values[9].empty();
   return c;
 }
 
@@ -269,6 +273,10 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
   }
   return counts;
 }
+
+/// Of two ranks, either loads as much from the other. And a switch's rounding of 16-bit sums, not to nearest, is within the reference's bound where this has
+/// that of two additions.
+bool MulticastPays(const ConfigSpace& space) { return space.multicast && space.library && space.ranks / space.nodes > 2; }
 
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   const Traits t = TraitsOf(s, space.ranks);
@@ -296,12 +304,17 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     const bool copies = all_reduces && s.overlaps.empty() && space.ranks > 1;
     if (copies && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
     if (copies && t.all_reduce_bytes <= kLLBytes) one_shots.push_back(OneShot::kLL);
+    const bool multicasts = MulticastPays(space) && (t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated));
     for (const auto& [vec, chunk, blocks, threads] : shapes) {
       for (Streaming streaming : streamings) {
         for (OneShot one_shot : one_shots) {
           for (int count : pieces) {
             for (int64_t batch : batches) {
               configs.push_back({protocol, vec, chunk, blocks, streaming, one_shot, count, batch, threads});
+              if (multicasts && streaming == Streaming::kNone) {
+                configs.push_back(configs.back());
+                configs.back().multicast = true;
+              }
               // Twice the loads in flight, where the memory is what a step waits for.
               if (streaming != Streaming::kNone && !gpu) configs.push_back({protocol, 2 * vec, chunk, blocks, streaming, one_shot, count, batch, threads});
             }
@@ -337,6 +350,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
     return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1, " for a schedule with matrix products, else 0"));
   }
+  if (c.multicast && !space.library) return error("a switch does not sum in rank order");
   if (!s.overlaps.empty() && c.one_shot != OneShot::kPull) return error("an overlap has no one-shot but by pull");
   for (const std::vector<NodeId>& overlap : s.overlaps) {
     if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status(); !fit.ok()) return error(fit.message());

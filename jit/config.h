@@ -33,7 +33,8 @@ enum class Streaming : uint8_t {
 };
 
 /// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull", with "pieces=4" behind where these
-/// are not 1, "batch=131072" where that is not 0, "threads=256" where these are not 1 and "gemm=2" where that is not 0, and parses back.
+/// are not 1, "batch=131072" where that is not 0, "threads=256" where these are not 1, "gemm=2" where that is not 0 and "multicast=1"
+/// where it is so, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;          // elements a lane group handles at once; power of two, 1..64
@@ -47,6 +48,9 @@ struct Config {
   int64_t batch = 0;
   int threads = 1;       // a block, on GPUs
   int gemm = 0;          // which of its library's ways a matrix product goes (GemmStep::candidate)
+  /// Kernels reach all ranks at once where memory has an address for that (a switch between GPUs that adds up and repeats): sums of slices, in any order,
+  /// and stores to all. Elsewhere as without.
+  bool multicast = false;
   bool operator==(const Config&) const = default;
 };
 
@@ -66,6 +70,7 @@ struct ConfigSpace {
   int multiprocessors = 0; // of a GPU that a rank has for itself; 0: ranks are the host's
   int gemm_candidates = 1; // ways to multiply that are worth trying
   bool library = true;     // false: the numerics class demands summation in rank order
+  bool multicast = false;  // ranks of a node have memory with addresses for all of them
 };
 
 /// Every config that makes a distinct legal variant of `s`, deterministic, the plainest first. Never empty, except

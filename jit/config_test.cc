@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/workloads.h"
 #include "gmock/gmock.h"
@@ -34,6 +35,9 @@ TEST(Config, PrintsAndParsesBack) {
   EXPECT_EQ(ParseConfig(Text(Config{.batch = 7})).value(), Config{.batch = 7});
   EXPECT_EQ(Text(Config{.threads = 256}), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=256");
   EXPECT_EQ(ParseConfig(Text(Config{.threads = 256})).value(), Config{.threads = 256});
+  const Config switched{.one_shot = OneShot::kLL, .multicast = true};
+  EXPECT_EQ(Text(switched), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=ll multicast=1");
+  EXPECT_EQ(ParseConfig(Text(switched)).value(), switched);
 }
 
 TEST(Config, RefusesWhatItDoesNotPrint) {
@@ -44,8 +48,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
   EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
             "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0");
-  for (const char* end : {"gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "more"}) {
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1");
+  for (const char* end : {"gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "multicast=0", "multicast=1 batch=9", "more"}) {
     EXPECT_FALSE(ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end)).ok()) << end;
   }
   EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
@@ -240,6 +244,21 @@ TEST(Configs, SendOperandsInMessagesThatAreSmallerStill) {
   EXPECT_FALSE(sends(Adam((16 << 10) + 1), "AR; fuse(C)", {.ranks = 8}));
   EXPECT_FALSE(sends(Adam(1024), "fuse(AR, C)", {.ranks = 1}));
   EXPECT_FALSE(sends(Adam(1024), "fuse(RS, C, AG); slice m v", {.ranks = 2}));
+}
+
+TEST(Configs, MulticastWhereMemoryAndNumericsPermitAndItPays) {
+  const auto multicasts = [](const char* words, ConfigSpace space) {
+    return absl::c_any_of(Configs(Find(Adam(1024), words), space), [](const Config& config) { return config.multicast; });
+  };
+  EXPECT_TRUE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 4, .multicast = true}));
+  EXPECT_TRUE(multicasts("RS; fuse(C); AG p; slice m v", {.ranks = 4, .multicast = true}));  // generated
+  EXPECT_FALSE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 4}));
+  EXPECT_FALSE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 2, .multicast = true}));
+  EXPECT_FALSE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 4, .library = false, .multicast = true}));
+  EXPECT_FALSE(multicasts("fuse(AR, C)", {.ranks = 4, .multicast = true})) << "a sum in no order, on each rank";
+  const Schedule s = Find(Adam(1024), "fuse(RS, C, AG); slice m v");
+  EXPECT_EQ(Validate({.multicast = true}, s, {.ranks = 4, .library = false}).message(),
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull multicast=1\": a switch does not sum in rank order");
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {

@@ -143,8 +143,9 @@ absl::Status Emitter::EmitPush(Phase& phase, NodeId gather) {
   ASSIGN_OR_RETURN(const std::string name, expressions_.Element(phase, phase.elements, g_.nodes[gather].inputs[0]));
   for (int buffer : table_.PushTargets(u_, gather)) {
     phase.bytes_per_element += target_.ranks_per_node() * static_cast<int64_t>(SizeOf(type(gather).dtype));
+    const DType dtype = type(gather).dtype;
     absl::StrAppend(&phase.elements.stores, "      StorePeers<", Streams(buffer) ? "kStreamed" : "kCached", ">(",
-                    args_.Peers(buffer, type(gather).dtype), ", i, ", name, ");\n");
+                    Multicasts() ? absl::StrCat(args_.OnAll(buffer, dtype), ", ") : "", args_.Peers(buffer, dtype), ", i, ", name, ");\n");
   }
   return absl::OkStatus();
 }
@@ -198,7 +199,7 @@ std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) cons
     return absl::StrCat("  ", ForChunksText(over_tensors_ ? "cut" : "Cut{1, p.n, p.n}", "0", ""), loop, "    return true;\n  });\n");
   }
   const bool waits = phase.reads_gathered && Waits();
-  const std::string wait = absl::StrCat("      if (!AwaitChunk(sync, grid, from", by_place_ ? " % kRanks" : "", ", c.id)) return false;\n");
+  const std::string wait = absl::StrCat("      if (!AwaitChunk(sync, grid, from", by_place_ ? " % kRanks" : "", ", c.id)) return false;\n", Multicasts() ? "      FenceAliases();\n" : "");
   const absl::string_view slices = target_.nodes > 1 ? "int(p.slices)" : "kRanks";
   return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n", "    if (!",
                       ForChunksText("cut", "from", "from / kRanks"), waits ? wait : "", loop, "      return true;\n    })) return;\n  }\n");
@@ -278,7 +279,7 @@ absl::StatusOr<std::string> Emitter::BodyText() {
                     "  OpenSends(sync, grid, routes);\n");
   }
   // Who takes messages needs nobody's memory but its own.
-  if (Waits() && !TakesMessages()) absl::StrAppend(&body, "  if (!Enter(sync, grid)) return;\n");
+  if (Waits() && !TakesMessages()) absl::StrAppend(&body, "  if (!Enter(sync, grid)) return;\n", Multicasts() ? "  FenceAliases();\n" : "");
   if (Sends()) absl::StrAppend(&body, "  if (!AwaitReceivers(sync, grid, routes)) return;\n");
   absl::StrAppend(&body, work, Sends() ? "  if (!CloseSends(sync, grid, routes)) return;\n" : "");
   if (Waits()) {

@@ -34,6 +34,8 @@ class Emitter {
   bool Streams(int buffer) const;
   /// Ranks wait for each other before and after the kernel's work.
   bool Waits() const { return collective_ && target_.ranks_per_node() > 1; }
+  /// Peers are reached by an address for all of them, where there is one.
+  bool Multicasts() const { return config_.multicast && target_.ranks_per_node() > 1; }
   /// The rank's number in its node tells more than that in the stage.
   bool NeedsPlace() const { return target_.nodes > 1 && (collective_ || by_place_); }
   bool Sends() const { return sends_next_ || sends_previous_; }
@@ -111,7 +113,7 @@ class Emitter {
   };
   std::vector<Stage> staged_;
   Arguments args_{table_.each, over_tensors_};
-  Expressions expressions_{{u_, unit_, target_, space_, phases_, table_}, args_};
+  Expressions expressions_{{u_, unit_, target_, space_, phases_, table_, Multicasts()}, args_};
 };
 
 }  // namespace coconet

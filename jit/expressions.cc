@@ -151,7 +151,11 @@ absl::StatusOr<std::string> Expressions::Collective(Phase& phase, Pass& pass, No
   const auto source = sources_.find(operand);
   const std::string from =
       source != sources_.end() ? source->second : args_.Peers(table_.of[operand], type(operand).dtype);
-  return Define(pass, id, InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", from, ", i)")));
+  const DType dtype = type(operand).dtype;
+  const bool switched = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  const bool by_switch = k_.multicast && switched && kind == ReduceKind::kSum && Is<ReduceScatter>(g_, id);
+  const std::string all = by_switch ? absl::StrCat(args_.OnAll(table_.of[operand], dtype), ", ") : "";
+  return Define(pass, id, InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", all, from, ", i)")));
 }
 
 absl::StatusOr<std::string> Expressions::Element(Phase& phase, Pass& pass, NodeId id) {

@@ -53,6 +53,7 @@ class Expressions {
     const IterationSpace& space;
     const KernelPhases& phases;
     const BufferTable& table;
+    bool multicast;  // sums of slices, in any order, by addresses for all ranks
   };
   /// All must outlive this.
   Expressions(const Kernel& kernel, Arguments& args)

@@ -21,6 +21,7 @@ void AppendWord(const ArgumentSource& source, const Arg& arg, const void* table,
       }
       return;
     case Arg::Kind::kOwn: words.push_back(ToWord(source.address(arg.buffer, source.rank))); return;
+    case Arg::Kind::kMulticast: words.push_back(source.multicast ? ToWord(source.multicast(arg.buffer)) : 0); return;
     case Arg::Kind::kInt: words.push_back(static_cast<Word>(arg.value)); return;
     case Arg::Kind::kRank: words.push_back(static_cast<Word>(source.rank % plan.ranks)); return;
     case Arg::Kind::kNodeRank: words.push_back(static_cast<Word>(source.node.Index(source.rank))); return;

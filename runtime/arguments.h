@@ -18,6 +18,8 @@ struct ArgumentSource {
   /// Of a buffer on a rank of the world, as kernels of this rank address it.
   std::function<const void*(int buffer, int rank)> address;
   const void* control = nullptr;  // this rank's, as its kernels address it
+  /// Of a buffer on all ranks of the node at once (Arg::Kind::kMulticast); unset: of none.
+  std::function<const void*(int buffer)> multicast = {};
 };
 
 /// How many words the arguments, or a row of a table, take.

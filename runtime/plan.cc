@@ -62,6 +62,7 @@ std::string Print(const Arg& arg) {
     case Arg::Kind::kPeers: return absl::StrCat("peers %", arg.buffer);
     case Arg::Kind::kBeside: return absl::StrCat("beside %", arg.buffer);
     case Arg::Kind::kOwn: return absl::StrCat("own %", arg.buffer);
+    case Arg::Kind::kMulticast: return absl::StrCat("multicast %", arg.buffer);
     case Arg::Kind::kInt: return absl::StrCat("int ", arg.value);
     case Arg::Kind::kRank: return "rank";
     case Arg::Kind::kNodeRank: return "node_rank";

@@ -38,6 +38,7 @@ struct Arg {
     kPeers,     // `ranks / nodes` words: the buffer's address on each rank of this node, as this rank sees it
     kBeside,    // two words: its address at this rank's place of the stage before, and of the one after; null where there is none
     kOwn,       // the buffer's address on this rank
+    kMulticast, // one address for all ranks of this node, by which a switch adds up loads and repeats stores; null where there is none
     kInt,       // `value`
     kRank,      // this rank's number in the stage
     kNodeRank,  // its index in kPeers: its number in the node
@@ -45,7 +46,7 @@ struct Arg {
     kTable,     // the address of the step's table (KernelStep::tensors)
   };
   Kind kind{};
-  int buffer = -1;    // kPeers, kBeside, kOwn
+  int buffer = -1;    // kPeers, kBeside, kOwn, kMulticast
   int64_t value = 0;  // kInt
   bool operator==(const Arg&) const = default;
 };

@@ -14,7 +14,7 @@ Plan Example() {
                       {"t", BufferRole::kTemp, DType::kF32, 128, false},
                       {"flags", BufferRole::kSync, DType::kI32, 32, true}},
           .steps = {KernelStep{.symbol = "k_ab12",
-                               .args = {{Kind::kPeers, 0}, {Kind::kOwn, 1}, {Kind::kInt, -1, 100}, {Kind::kRank},
+                               .args = {{Kind::kPeers, 0}, {Kind::kMulticast, 0}, {Kind::kOwn, 1}, {Kind::kInt, -1, 100}, {Kind::kRank},
                                         {Kind::kControl}},
                                .blocks = 2,
                                .label = "fuse(RS, C, AG)"},
@@ -30,7 +30,7 @@ TEST(Plan, PrintsOneLineABufferAndAStep) {
             "%1 = state \"m\" bf16[64]\n"
             "%2 = temp \"t\" f32[128]\n"
             "%3 = sync \"flags\" i32[32] symmetric\n"
-            "0: kernel k_ab12 blocks=2 (peers %0, own %1, int 100, rank, control) \"fuse(RS, C, AG)\"\n"
+            "0: kernel k_ab12 blocks=2 (peers %0, multicast %0, own %1, int 100, rank, control) \"fuse(RS, C, AG)\"\n"
             "1: reduce_scatter max f32[50] %0 -> %2 \"RS\"\n"
             "2: all_gather f32[50] %0 -> %2 \"AG\"\n");
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule.h"
@@ -125,6 +126,29 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
   for (const auto& [symbol, text] : kernels.kernels()) EXPECT_EQ(compiled.count(symbol), 1u) << symbol << "\n" << text;
   EXPECT_EQ(spilling, "") << "of " << compiled.size() << " kernels";
   std::cout << compiled.size() << " kernels\n";
+}
+
+// Where a switch adds up, and before there was one.
+TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
+  KernelSet kernels;
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const Graph program = BindSizes(MakeWorkload("momentum", {.dtype = dtype}).value(), {{"N", 1 << 20}}).value();
+    const std::vector<Schedule> schedules = Derive(program).value();
+    for (const Schedule& schedule : schedules) {
+      for (int vec : {1, 4, 8}) {
+        const Config config{.protocol = Protocol::kGenerated, .vec = vec, .multicast = true};
+        if (Validate(config, schedule, {.ranks = 8}).ok()) kernels.Add(Lower(schedule, config, 8).value());
+      }
+    }
+  }
+  int multicast = 0;
+  for (const auto& [symbol, text] : kernels.kernels()) multicast += absl::StrContains(text, "Multicast<");
+  EXPECT_GT(multicast, 6);
+  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  for (const std::string& path : *binaries) {
+    for (const KernelResources& kernel : ReadCubin(path)) EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernel.kernel;
+  }
 }
 
 // The functions' text is the same for all architectures.

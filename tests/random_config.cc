@@ -19,6 +19,7 @@ Config DrawCompiledConfig(std::mt19937_64& random) {
   config.vec = Pick(random, {1, 4, 16, 32});
   config.streaming = Pick(random, {Streaming::kNone, Streaming::kShared, Streaming::kAll});
   config.one_shot = Pick(random, {OneShot::kPull, OneShot::kStaged, OneShot::kLL});
+  config.multicast = random() % 3 == 0;
   return config;
 }
 

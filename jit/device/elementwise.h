@@ -58,13 +58,16 @@ CC_DEVICE void StoreRaw(T* p, Pack<T, V> x) {
   else StoreLanes<V>(p, x);
 }
 /// Rounds to nearest even where T is narrower than what was computed.
+template <class T, int V>
+CC_DEVICE Pack<Raw<T>, V> ToRaw(Pack<Compute<T>, V> x) {
+  if constexpr (kSame<T, f16>) return ToF16(x);
+  else if constexpr (kSame<T, bf16>) return ToBF16(x);
+  else if constexpr (kSame<T, boolean> || kSame<T, u8>) return ConvertLanes<unsigned char>(x);
+  else return x;
+}
 template <bool kStream, int V, class T>
 CC_DEVICE void Store(T* p, Pack<Compute<T>, V> x) {
-  if constexpr (kSame<T, f16>) StoreRaw<kStream>(reinterpret_cast<unsigned short*>(p), ToF16(x));
-  else if constexpr (kSame<T, bf16>) StoreRaw<kStream>(reinterpret_cast<unsigned short*>(p), ToBF16(x));
-  else if constexpr (kSame<T, boolean>) StoreRaw<kStream>(reinterpret_cast<unsigned char*>(p), ConvertLanes<unsigned char>(x));
-  else if constexpr (kSame<T, u8>) StoreRaw<kStream>(p, ConvertLanes<unsigned char>(x));
-  else StoreRaw<kStream>(p, x);
+  StoreRaw<kStream>(reinterpret_cast<Raw<T>*>(p), ToRaw<T, V>(x));
 }
 
 template <class T> struct IntegerRange;

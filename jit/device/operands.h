@@ -26,6 +26,19 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
   return x;
 }
 
+/// By the switch where there is an address for all ranks, in any order: only what one rank reduces for all may come so.
+template <int V, int kRanks, class T>
+CC_DEVICE Pack<Compute<T>, V> LoadSum(const Multicast<T>& all, T* const (&peers)[kRanks], Index i) {
+  if constexpr (kSame<T, f32>) {
+    if (IsThere(all)) return MulticastSum<V, kRanks>(all.ranks, i);
+  } else if constexpr (kSame<T, f16> && V % 2 == 0) {
+    if (IsThere(all)) return FromF16(MulticastSumF16<V, kRanks>(all.ranks, i));
+  } else if constexpr (kSame<T, bf16> && V % 2 == 0) {
+    if (IsThere(all)) return FromBF16(MulticastSumBF16<V, kRanks>(all.ranks, i));
+  }
+  return LoadSum<V>(peers, i);
+}
+
 // ---- Staged: each rank copies its own to memory that it alone writes ---------------------------------
 
 /// One step's staged operands: each rank has two halves of `stride` elements, used in turn.

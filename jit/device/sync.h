@@ -156,6 +156,15 @@ CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V
   CC_UNROLL for (int r = 0; r < kRanks; ++r) Store<kStream>(peers[r] + i, x);
 }
 
+/// At once where there is an address for all of them, and the pack is whole words.
+template <bool kStream, int V, int kRanks, class T>
+CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
+  if constexpr (sizeof(T) * V % 4 == 0) {
+    if (IsThere(all)) return MulticastStore<V, kRanks>(all.ranks, i, ToRaw<T, V>(x));
+  }
+  StorePeers<kStream>(peers, i, x);
+}
+
 /// To the rank beside this one, if there is one; zeros to `own`, where nothing comes.
 template <bool kStream, int V, class T>
 CC_DEVICE void StoreBeside(T* const (&beside)[Beside::kCount], bool after, T* own, Index i, Pack<Compute<T>, V> x) {

@@ -43,11 +43,12 @@ absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
 
 absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vector<Arg>& words) {
   for (const Arg& arg : words) {
-    if (arg.kind != Arg::Kind::kPeers && arg.kind != Arg::Kind::kBeside && arg.kind != Arg::Kind::kOwn) continue;
+    const bool shared = arg.kind == Arg::Kind::kPeers || arg.kind == Arg::Kind::kBeside || arg.kind == Arg::Kind::kMulticast;
+    if (!shared && arg.kind != Arg::Kind::kOwn) continue;
     if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size())) {
       return Bad(step.label, "a buffer of the plan", absl::StrCat("%", arg.buffer));
     }
-    if (arg.kind != Arg::Kind::kOwn && !plan.buffers[arg.buffer].symmetric) {
+    if (shared && !plan.buffers[arg.buffer].symmetric) {
       return Bad(step.label, "peers of symmetric buffers only", absl::StrCat("%", arg.buffer));
     }
   }
@@ -241,11 +242,18 @@ SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes) {
 absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout,
                      Executor::Parts& parts) {
   const Addresses addresses{parts, buffers, layout};
+  parts.multicast.resize(parts.plan.buffers.size());
+  const auto multicast = [&](int buffer) -> const void* {
+    std::vector<void*>& table = parts.multicast[buffer];
+    for (int i = static_cast<int>(table.size()); i < parts.node.size; ++i) table.push_back(addresses.Of(buffer, parts.node.Rank(i)));
+    return table.data();
+  };
   const ArgumentSource source{.plan = parts.plan,
                               .rank = parts.rank,
                               .node = parts.node,
                               .address = [&](int buffer, int rank) { return addresses.Of(buffer, rank); },
-                              .control = static_cast<Control*>(static_cast<HostControl*>(parts.shared->own()))};
+                              .control = static_cast<Control*>(static_cast<HostControl*>(parts.shared->own())),
+                              .multicast = multicast};
   size_t words = 0;
   for (const Step& step : parts.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);

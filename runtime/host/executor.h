@@ -52,6 +52,7 @@ class Executor : public BoundPlan {
     std::unique_ptr<Memory> local = nullptr;   // the other sync buffers
     std::vector<Call> calls = {};              // one a step
     std::vector<Word> params = {};             // what the calls point into
+    std::vector<std::vector<void*>> multicast = {};  // by buffer: its addresses on the node, which stand for one of a switch's
   };
   /// Opens this rank's control. The caller makes sure that no rank runs before all have opened theirs.
   explicit Executor(Parts parts);

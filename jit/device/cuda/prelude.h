@@ -306,4 +306,6 @@ CC_DEVICE bool PollAgain(Polls& polls, Control* control, const u64* words, unsig
 
 }  // namespace coconet
 
+#include "multicast.h"
+
 #endif  // COCONET_JIT_DEVICE_CUDA_PRELUDE_H_

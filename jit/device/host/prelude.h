@@ -342,5 +342,6 @@ CC_DEVICE bool PollAgain(Polls&, Control* control, const u64* words, unsigned ep
 }  // namespace coconet
 
 #include "floats16.h"
+#include "multicast.h"
 
 #endif  // COCONET_JIT_DEVICE_HOST_PRELUDE_H_

@@ -1,0 +1,45 @@
+#ifndef COCONET_JIT_DEVICE_HOST_MULTICAST_H_
+#define COCONET_JIT_DEVICE_HOST_MULTICAST_H_
+
+// Memory of all ranks of a node at one address, as switches between GPUs have it. On the host a table of the ranks' addresses stands for it, so
+// that kernels which use one run here, too. Part of the prelude.
+
+namespace coconet {
+
+template <class T>
+struct Multicast {
+  T* const* ranks;
+};
+template <class T>
+CC_DEVICE bool IsThere(const Multicast<T>& all) { return all.ranks != nullptr; }
+
+/// Between accesses of one memory by a multicast address and by another one.
+CC_DEVICE void FenceAliases() {}
+
+/// Sums over the ranks in any order, rounded to the type of memory.
+template <int V, int kRanks>
+CC_DEVICE Pack<float, V> MulticastSum(float* const* ranks, Index i) {
+  Pack<float, V> x = LoadLanes<V>(ranks[0] + i);
+  for (int r = 1; r < kRanks; ++r) x = x + LoadLanes<V>(ranks[r] + i);
+  return x;
+}
+template <int V, int kRanks, class T>
+CC_DEVICE Pack<unsigned short, V> MulticastSumF16(T* const* ranks, Index i) {
+  Pack<float, V> x = FromF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[0] + i)));
+  for (int r = 1; r < kRanks; ++r) x = x + FromF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[r] + i)));
+  return ToF16(x);
+}
+template <int V, int kRanks, class T>
+CC_DEVICE Pack<unsigned short, V> MulticastSumBF16(T* const* ranks, Index i) {
+  Pack<float, V> x = FromBF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[0] + i)));
+  for (int r = 1; r < kRanks; ++r) x = x + FromBF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[r] + i)));
+  return ToBF16(x);
+}
+template <int V, int kRanks, class T, class R>
+CC_DEVICE void MulticastStore(T* const* ranks, Index i, Pack<R, V> x) {
+  for (int r = 0; r < kRanks; ++r) StoreLanes<V>(reinterpret_cast<R*>(ranks[r] + i), x);
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_DEVICE_HOST_MULTICAST_H_

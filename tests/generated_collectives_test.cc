@@ -1,0 +1,158 @@
+// Every way in which kernels exchange tensors: of one-shots each way to get the other ranks' operands, two-shots with and without addresses for all
+// ranks; every type and reduction, odd sizes, on 1 to 8 ranks, against the interpreter, for enough steps that memory is used again.
+
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/text.h"
+#include "gtest/gtest.h"
+#include "tests/test_data.h"
+#include "tests/variant_batch.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kSteps = 7;
+constexpr int kRankCounts[] = {1, 2, 3, 4, 8};
+
+constexpr int kSchedules = 3;  // of a program, on so many ranks
+
+using Takes = std::function<bool(const Lowered&)>;
+
+/// The first schedules of the program whose plan is taken, on all numbers of ranks; numbers of blocks and chunks by turns.
+absl::Status AddSome(const Graph& program, Config config, const Takes& takes, VariantBatch& batch) {
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  int turn = 0;
+  for (int ranks : kRankCounts) {
+    int added = 0;
+    for (const Schedule& schedule : schedules) {
+      config.chunk = turn % 2 == 0 ? 64 : 4096;
+      config.blocks = 1 + turn % 3;
+      if (added == kSchedules || !Validate(config, schedule, {.ranks = ranks}).ok()) continue;
+      ASSIGN_OR_RETURN(const Lowered lowered, Lower(schedule, config, ranks));
+      if (!takes(lowered)) continue;
+      RETURN_IF_ERROR(batch.Add(program, schedule, config, ranks));
+      ++turn;
+      ++added;
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Adds a bound program's schedules to the batch.
+void AddProgram(const std::string& text, const Sizes& sizes, const Config& config, const Takes& takes, VariantBatch& batch) {
+  const absl::StatusOr<Graph> symbolic = Parse(absl::StrCat("coconet 1\nprogram p\n", text));
+  ASSERT_TRUE(symbolic.ok()) << symbolic.status();
+  const absl::StatusOr<Graph> program = BindSizes(*symbolic, sizes);
+  ASSERT_TRUE(program.ok()) << program.status();
+  const absl::Status added = AddSome(*program, config, takes, batch);
+  ASSERT_TRUE(added.ok()) << added;
+}
+
+void ExpectRight(VariantBatch& batch, size_t variants) {
+  const uint64_t seed = FreshSeed();
+  EXPECT_EQ(batch.Run(seed, kSteps), "");
+  EXPECT_GE(batch.tally().variants, static_cast<int64_t>(variants)) << "COCONET_SEED=" << seed;
+}
+
+class OneShotTest : public testing::TestWithParam<OneShot> {
+ protected:
+  void Add(const std::string& text, const Sizes& sizes, int vec) {
+    const Config config{.protocol = Protocol::kGenerated, .vec = vec, .one_shot = GetParam()};
+    AddProgram(text, sizes, config, [](const Lowered& lowered) { return absl::StrContains(lowered.protocol, "one-shot"); }, batch_);
+  }
+
+  VariantBatch batch_;
+};
+
+TEST_P(OneShotTest, ReducesEveryType) {
+  for (DType dtype : kAllDTypes) {
+    if (dtype == DType::kBool) continue;  // no number
+    for (ReduceKind kind : kAllReduceKinds) {
+      const std::string text = absl::StrCat("input g : ", Name(dtype), "[N] local\noutput y = all_reduce(", Name(kind), ", g)\n");
+      for (int64_t size : {3, 131}) Add(text, {{"N", size}}, size == 131 ? 16 : 2);
+    }
+  }
+  ExpectRight(batch_, 200);
+}
+
+TEST_P(OneShotTest, GoesWithComputationOfSeveralTensors) {
+  const std::string text = R"(input g : bf16[N] local
+input h : f32[N] local
+state p : f32[N] replicated
+state most : f32[] replicated
+x = cast(f32, all_reduce(sum, g)) + all_reduce(max, h)
+update(most, amax(x))
+update(p, 0.5 * p - 0.1 * x / world)
+)";
+  for (int64_t size : {1, 65, 5003}) Add(text, {{"N", size}}, 4);
+  ExpectRight(batch_, 40);
+}
+
+TEST_P(OneShotTest, GoesWithFoldsOfRows) {
+  const std::string text = R"(input x : f16[B, 7, H] local
+state r : f32[B, 7, H] replicated
+y = cast(f32, all_reduce(sum, x))
+update(r, 0.5 * r + softmax(y))
+)";
+  for (int64_t size : {3, 16, 129}) Add(text, {{"B", 5}, {"H", size}}, 8);
+  ExpectRight(batch_, 40);
+}
+
+TEST_P(OneShotTest, GoesOverListsOfTensors) {
+  const std::string text = R"(input g : f16[N] local
+state p : f32[N] replicated
+input lr : f32[]
+G = cast(f32, all_reduce(sum, g))
+update(p, p - lr * G / (1 + sqrt(total(sum(G * G)))))
+)";
+  Add(text, {{"N", std::vector<int64_t>{1, 64, 0, 333, 64, 4099}}}, 4);
+  ExpectRight(batch_, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(, OneShotTest, testing::Values(OneShot::kPull, OneShot::kStaged, OneShot::kLL),
+                         [](const auto& info) { return info.param == OneShot::kPull ? "Pull" : info.param == OneShot::kStaged ? "Staged" : "LL"; });
+
+bool Multicasts(const Lowered& lowered) {
+  return absl::c_any_of(lowered.plan.steps, [](const Step& step) {
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    const auto is_multicast = [](const Arg& arg) { return arg.kind == Arg::Kind::kMulticast; };
+    return kernel != nullptr && (absl::c_any_of(kernel->args, is_multicast) || (!kernel->tensors.empty() && absl::c_any_of(kernel->tensors[0], is_multicast)));
+  });
+}
+
+TEST(MulticastTest, ReducesAndGathersSlicesOfEveryType) {
+  VariantBatch batch;
+  for (DType dtype : kAllDTypes) {
+    if (dtype == DType::kBool) continue;  // no number
+    const std::string text = absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype), "[N] replicated\nupdate(p, all_reduce(sum, g))\n");
+    for (int64_t size : {3, 1000}) {
+      AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = size == 3 ? 2 : 8, .multicast = true}, Multicasts, batch);
+    }
+  }
+  ExpectRight(batch, 80);
+}
+
+TEST(MulticastTest, GoesWithComputationAndFolds) {
+  VariantBatch batch;
+  const std::string text = R"(input g : bf16[N] local
+state p : bf16[N] replicated
+state m : f32[N]
+input lr : f32[]
+G = cast(f32, all_reduce(sum, g)) / world
+m1 = update(m, 0.9 * m + 0.1 * G)
+update(p, p - cast(bf16, lr * m1 / (1 + norm(G))))
+)";
+  for (int64_t size : {1, 65, 5003}) AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .multicast = true}, Multicasts, batch);
+  AddProgram(text, {{"N", std::vector<int64_t>{1, 64, 0, 333}}}, {.protocol = Protocol::kGenerated, .vec = 8, .multicast = true}, Multicasts, batch);
+  ExpectRight(batch, 30);
+}
+
+}  // namespace
+}  // namespace coconet
