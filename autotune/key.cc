@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "autotune/wire.h"
@@ -87,7 +88,9 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
     space.multiprocessors = &t == &topologies.front() ? own : std::min(space.multiprocessors, own);
   }
   if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
-  space.library = sum_order == SumOrder::kAny;
+  // Within a node kernels do what goes by way of the host otherwise, where there is nothing to win.
+  const bool staged = mesh.nodes == 1 && absl::StartsWith(topologies.front().library, "staged");
+  space.library = sum_order == SumOrder::kAny && !staged;
   return space;
 }
 

@@ -69,6 +69,9 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   EXPECT_THAT(KeyText(inputs_), HasSubstr("avx512f; 8 cores; 132 multiprocessors of 2 ranks\n"));
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 66);
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).gemm_candidates, 4);
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).library);
+  inputs_.topologies[0].library = "staged";
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).library);
   inputs_.topologies[1].ranks_per_gpu = 200;
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 1);
 }

@@ -108,7 +108,7 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
   if (set.variants.empty() || set.baseline < 0) {
     return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": none of ", wanted.size(), " schedules",
                                                       admits ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "",
-                                                      " can run on ", space.ranks, " ranks with sums in ", space.library ? "any" : "rank", " order"));
+                                                      " can run on ", space.ranks, " ranks", space.library ? "" : " without library collectives"));
   }
   return set;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "bench/gpu_adam.h"
+#include "bench/gpu_allreduce.h"
 #include "bench/gpu_copy.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
@@ -25,6 +27,7 @@ namespace {
 
 constexpr int kRanks[] = {2, 4, 8};
 constexpr int64_t kElements = int64_t{1} << 28, kQuickElements = int64_t{1} << 16;
+constexpr int64_t kSmallBytes[] = {8 << 10, 64 << 10, 256 << 10};
 constexpr int64_t kCopied = int64_t{4} << 30, kQuickCopied = int64_t{1} << 20;
 
 std::string Microseconds(const Row& row, absl::string_view field) { return TimeText(row.Number(field)); }
@@ -40,6 +43,8 @@ std::vector<Column> Columns() {
           {"over AR; C", [](const Row& row) { return RatioOf(row, "over_ar_c"); }},
           {"over RS; C; AG", [](const Row& row) { return RatioOf(row, "over_rs_c_ag"); }},
           {"over PyTorch", [](const Row& row) { return RatioOf(row, "over_torch"); }},
+          {"dispatch", [](const Row& row) { return Microseconds(row, "dispatch_us"); }},
+          {"replay", [](const Row& row) { return Microseconds(row, "replay_us"); }},
           {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
           {"met", MetOf}};
 }
@@ -60,44 +65,80 @@ std::map<int, double> TorchTimes() {
   return times;
 }
 
-absl::StatusOr<Row> Adam(int ranks, const std::map<int, double>& torch) {
-  GpuAdamCase c{.n = IsQuick() ? kQuickElements : kElements, .budget_s = TuningBudget(20, 2), .copied_bytes = IsQuick() ? kQuickCopied : kCopied, .copy = nullptr};
-  const Backend backend = absl::GetFlag(FLAGS_host) ? Backend::kHost : Backend::kCuda;
-  ASSIGN_OR_RETURN(c.copy, absl::GetFlag(FLAGS_host) ? CopiesOnHost() : CopiesOnGpu());
+Backend ChosenBackend() { return absl::GetFlag(FLAGS_host) ? Backend::kHost : Backend::kCuda; }
+
+/// Bars say nothing of small sizes, nor of the host.
+void SetBars(Row& row, const std::vector<Bar>& bars) {
+  row.SetBars(IsQuick() || absl::GetFlag(FLAGS_host) ? std::vector<Bar>() : bars);
+}
+
+/// On so many ranks, the row of rank 0.
+absl::StatusOr<Row> OnRanks(int ranks, const std::function<absl::StatusOr<Row>(Rank&)>& measure) {
   Row row;
-  RETURN_IF_ERROR(RunWorld({.ranks = ranks, .backend = backend}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(Row mine, MeasureGpuAdam(rank, c));
+  RETURN_IF_ERROR(RunWorld({.ranks = ranks, .backend = ChosenBackend()}, [&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(Row mine, measure(rank));
     if (rank.rank() == 0) row = std::move(mine);
     return absl::OkStatus();
   }));
+  return row;
+}
+
+absl::StatusOr<Row> Adam(int ranks, const std::map<int, double>& torch) {
+  GpuAdamCase c{.n = IsQuick() ? kQuickElements : kElements, .budget_s = TuningBudget(20, 2), .copied_bytes = IsQuick() ? kQuickCopied : kCopied, .copy = nullptr};
+  ASSIGN_OR_RETURN(c.copy, absl::GetFlag(FLAGS_host) ? CopiesOnHost() : CopiesOnGpu());
+  ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAdam(rank, c); }));
   std::vector<Bar> bars = BarsOf(ranks);
   if (const auto theirs = torch.find(ranks); theirs != torch.end()) {
     row.Set("torch_us", theirs->second).Set("over_torch", theirs->second / row.Number("ours_us"));
     if (ranks == 2) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.4});
     if (ranks == 8) bars.push_back({"over_torch", Bar::Side::kAtLeast, 1.25});
   }
-  const bool counts = !IsQuick() && !absl::GetFlag(FLAGS_host);
-  row.SetBars(counts ? bars : std::vector<Bar>());
+  SetBars(row, bars);
   return row;
 }
 
-absl::Status RunAll() {
-  const std::map<int, double> torch = TorchTimes();
-  std::vector<Row> rows;
-  for (int ranks : kRanks) {
-    if (absl::GetFlag(FLAGS_host) && ranks > kRanks[0]) break;
-    absl::StatusOr<Row> row = Adam(ranks, torch);
+absl::StatusOr<Row> SmallAllReduce(int ranks, int64_t bytes) {
+  const GpuAllReduceCase c{.bytes = bytes, .budget_s = TuningBudget(8, 2), .seconds = IsQuick() ? 0.2 : 1};
+  ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAllReduce(rank, c); }));
+  SetBars(row, {{"ours_us", Bar::Side::kAtMost, 8}, {"dispatch_us", Bar::Side::kAtMost, 5}, {"replay_us", Bar::Side::kAtMost, 1.5}});
+  return row;
+}
+
+/// The rows so far; what cannot be measured becomes a row with "error". Unavailable where there is nothing to measure on.
+class Rows {
+ public:
+  absl::Status Add(absl::string_view name, int ranks, absl::StatusOr<Row> row) {
     if (absl::IsUnavailable(row.status())) return row.status();
     if (!row.ok()) {
       const std::string error(row.status().message());
-      row = Row().Set("case", "adam").Set("ranks", int64_t{ranks}).Set("error", error);
+      row = Row().Set("case", std::string(name)).Set("ranks", int64_t{ranks}).Set("error", error);
     }
     row->Set("date", absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()));
     if (!absl::GetFlag(FLAGS_host)) AddGpu(*row);
-    rows.push_back(*std::move(row));
-    std::fprintf(stderr, "gpu: adam on %d ranks: done\n", ranks);
+    rows_.push_back(*std::move(row));
+    std::fprintf(stderr, "gpu: %s on %d ranks: done\n", std::string(name).c_str(), ranks);
+    return absl::OkStatus();
   }
-  return Show(rows, Columns());
+  const std::vector<Row>& all() const { return rows_; }
+
+ private:
+  std::vector<Row> rows_;
+};
+
+absl::Status RunAll() {
+  const std::map<int, double> torch = TorchTimes();
+  const bool host = absl::GetFlag(FLAGS_host);
+  Rows rows;
+  for (int64_t bytes : kSmallBytes) {
+    const int ranks = host ? 2 : 8;
+    RETURN_IF_ERROR(rows.Add("all_reduce", ranks, SmallAllReduce(ranks, bytes)));
+    if (IsQuick()) break;
+  }
+  for (int ranks : kRanks) {
+    RETURN_IF_ERROR(rows.Add("adam", ranks, Adam(ranks, torch)));
+    if (host) break;
+  }
+  return Show(rows.all(), Columns());
 }
 
 }  // namespace

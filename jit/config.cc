@@ -170,7 +170,7 @@ absl::string_view WhyNot(Protocol protocol, const Traits& t, const ConfigSpace& 
   const bool generates_none = protocol == Protocol::kGenerated && t.unfused_over_all && !t.unfused_in_node;
   if (space.nodes > 1 && (t.fused_over_all || generates_none)) return "kernels do not reach the ranks of other nodes";
   const bool calls = library == LibraryDoes::kAll ? t.unfused_collective : library == LibraryDoes::kOverAllRanks && t.unfused_over_all;
-  if ((calls || t.across) && !space.library) return "library collectives do not sum in rank order";
+  if ((calls || t.across) && !space.library) return "no library collectives here: they sum in any order, or go by way of the host";
   const bool contiguous = library == LibraryDoes::kAll ? t.library_possible : t.over_all_possible;
   return calls && !contiguous ? "library collectives want contiguous slices" : "";
 }

@@ -93,7 +93,7 @@ TEST(Configs, OfGpusFillTheirMultiprocessorsAndNoMore) {
 TEST(Validate, RefusesALibraryThatSumsInAnyOrder) {
   const ConfigSpace in_order{.ranks = 2, .library = false};
   EXPECT_EQ(Validate({}, Find(Adam(1024), "AR; fuse(C)"), in_order).message(),
-            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": library collectives do not sum in rank order");
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": no library collectives here: they sum in any order, or go by way of the host");
   EXPECT_TRUE(Validate({}, Find(Adam(1024), "fuse(AR, C)"), in_order).ok());
 }
 
@@ -148,7 +148,7 @@ TEST(Validate, RefusesWhatDoesNotReachOtherNodes) {
   EXPECT_EQ(words({}, by_node, nodes), "");
   EXPECT_EQ(words(generated, by_node, nodes), "");
   EXPECT_EQ(words({}, by_node, {.ranks = 4}), "collectives are split by node, and there is one node");
-  EXPECT_EQ(words(generated, by_node, {.ranks = 4, .nodes = 2, .library = false}), "library collectives do not sum in rank order");
+  EXPECT_EQ(words(generated, by_node, {.ranks = 4, .nodes = 2, .library = false}), "no library collectives here: they sum in any order, or go by way of the host");
 }
 
 TEST(Configs, OfSchedulesByNodeAreDistinctAndLegal) {

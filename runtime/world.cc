@@ -32,7 +32,7 @@ absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Sta
   const double timeout_s = options.timeout_s > 0 ? options.timeout_s : GetEnv().timeout_s;
   const WorldShape shape{.stages = options.stages, .nodes = options.nodes};
   if (options.backend == Backend::kCuda) {
-    if (UnderMpi()) return absl::UnimplementedError("RunWorld: GPUs of ranks that are processes; start one process, whose threads take all GPUs of the machine");
+    if (UnderMpi()) return RunCudaMpiWorld(shape, timeout_s, options.pin, body);
     return RunCudaWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);
   }
   if (UnderMpi()) return RunMpiWorld(shape, timeout_s, options.pin, body);
