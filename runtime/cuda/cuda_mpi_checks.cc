@@ -41,6 +41,13 @@ absl::Status DieInStep(Rank& rank) {
   });
 }
 
+/// One of the last rank's calls fails while all share memory: its own, the export, or that of the first peer's.
+template <int kCall>
+absl::Status FailToShare(Rank& rank) {
+  if (IsLast(rank)) FailCall(kCall, CUDA_ERROR_UNKNOWN);
+  return rank.Allocate(100, true).status();
+}
+
 /// What the ranks that have one GPU are told.
 absl::Status SayPlace(Rank& rank) {
   const Topology& topology = rank.topology();
@@ -50,7 +57,8 @@ absl::Status SayPlace(Rank& rank) {
 constexpr struct {
   const char* name;
   absl::Status (*body)(Rank&);
-} kChecks[] = {{"all", CheckAll}, {"leave-step", LeaveStep}, {"die-step", DieInStep}, {"place", SayPlace}};
+} kChecks[] = {{"all", CheckAll}, {"leave-step", LeaveStep}, {"die-step", DieInStep}, {"place", SayPlace},
+               {"fail-alloc", FailToShare<1>}, {"fail-export", FailToShare<4>}, {"fail-open", FailToShare<5>}};
 
 absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
   const auto body = [&](Rank& rank) {

@@ -66,7 +66,6 @@ TEST_P(CudaMpi, DoesWhatEveryWorldMust) {
 }
 
 TEST(CudaMpi, ProcessesTakeTheGpusInTurns) {
-  EXPECT_THAT(RunMpi("place", 3, 2).lines, Each(HasSubstr("staged; ")));
   const Outcome outcome = RunMpi("place", 3, 2);
   ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
   EXPECT_THAT(outcome.lines[0], HasSubstr("staged; 2 a GPU; rank 0: 2 ranks share GPU 0"));
@@ -78,6 +77,20 @@ TEST(CudaMpi, NoGpuIsSaid) {
   const Outcome outcome = RunMpi("all", 2, 0);
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_THAT(outcome.output, HasSubstr("UNAVAILABLE: rank 0: GPU 0: want one of the 0 that are visible"));
+}
+
+TEST(CudaMpi, MemoryThatIsNotSharedIsAnErrorOfAll) {
+  const struct {
+    const char *check, *words;
+  } kCases[] = {{"fail-alloc", "rank 2: GPU 0: 2 MiB: cuMemAlloc: "},
+                {"fail-export", "rank 2: cuIpcGetMemHandle: "},
+                {"fail-open", "rank 2: the memory of rank 0, another process, on its GPU: cuIpcOpenMemHandle: "}};
+  for (const auto& [check, words] : kCases) {
+    const Outcome outcome = RunMpi(check, 3, 1);
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
+    EXPECT_THAT(outcome.lines, Each(HasSubstr(absl::StrCat(words, "CUDA_ERROR_OF_A_TEST (999): what a driver says"))));
+  }
 }
 
 TEST(CudaMpi, ARankThatLeavesEndsTheWaitsOfKernels) {
