@@ -107,7 +107,7 @@ ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclCon
   COCONET_MAY_FAIL("ncclCommInitRankConfig");
   if (config->magic != 0xcafebeef || config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
   Library& library = TheLibrary();
-  const std::lock_guard<std::mutex> lock(library.mutex);
+  std::unique_lock<std::mutex> lock(library.mutex);
   std::shared_ptr<Clique>& clique = library.cliques[std::string(id.internal, sizeof id.internal)];
   if (clique == nullptr) clique = std::make_shared<Clique>();
   auto made = std::make_shared<Comm>();
@@ -116,9 +116,10 @@ ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclCon
   *comm = reinterpret_cast<ncclComm_t>(made.get());
   library.comms[*comm] = made;
   if (Strikes(library.faults.unheard_join)) return ncclInProgress;
-  const std::lock_guard<std::mutex> lock_clique(clique->mutex);
-  clique->size = size;
-  clique->joined += 1;
+  lock.unlock();  // others hold the clique's, and then ask for this one
+  const std::lock_guard<std::mutex> lock_clique(made->clique->mutex);
+  made->clique->size = size;
+  made->clique->joined += 1;
   return ncclInProgress;
 }
 
