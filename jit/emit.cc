@@ -199,7 +199,8 @@ std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) cons
     return absl::StrCat("  ", ForChunksText(over_tensors_ ? "cut" : "Cut{1, p.n, p.n}", "0", ""), loop, "    return true;\n  });\n");
   }
   const bool waits = phase.reads_gathered && Waits();
-  const std::string wait = absl::StrCat("      if (!AwaitChunk(sync, grid, from", by_place_ ? " % kRanks" : "", ", c.id)) return false;\n", Multicasts() ? "      FenceAliases();\n" : "");
+  const std::string wait = absl::StrCat("      if (!AwaitChunk(sync, grid, from", by_place_ ? " % kRanks" : "", ", c.id)) return false;\n",
+                                        Multicasts() ? "      FenceAliases();\n" : "");
   const absl::string_view slices = target_.nodes > 1 ? "int(p.slices)" : "kRanks";
   return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n", "    if (!",
                       ForChunksText("cut", "from", "from / kRanks"), waits ? wait : "", loop, "      return true;\n    })) return;\n  }\n");

@@ -38,7 +38,7 @@ struct Arg {
     kPeers,     // `ranks / nodes` words: the buffer's address on each rank of this node, as this rank sees it
     kBeside,    // two words: its address at this rank's place of the stage before, and of the one after; null where there is none
     kOwn,       // the buffer's address on this rank
-    kMulticast, // one address for all ranks of this node, by which a switch adds up loads and repeats stores; null where there is none
+    kMulticast,  // one address for all ranks of this node, by which a switch adds up loads and repeats stores; null where there is none
     kInt,       // `value`
     kRank,      // this rank's number in the stage
     kNodeRank,  // its index in kPeers: its number in the node
