@@ -9,6 +9,12 @@ namespace {
 
 using Args = const double*;
 
+/// Without an exponential that overflows where the result is small, but not 0.
+double Logistic(double x) {
+  const double e = std::exp(-std::fabs(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}
+
 // One row a function, in the order of Pw. Bounds hold for CUDA's f32 library without fast math and for
 // glibc: k units in the last place are 2k roundings. Composed functions add those of their parts.
 // clang-format off
@@ -27,14 +33,14 @@ constexpr PwInfo kPointwise[] = {
     {"exp", 1, true, PwResult::kSame, "Exp($0)", [](Args a) { return std::exp(a[0]); }, 4},
     {"log", 1, true, PwResult::kSame, "Log($0)", [](Args a) { return std::log(a[0]); }, 4},
     {"tanh", 1, true, PwResult::kSame, "Tanh($0)", [](Args a) { return std::tanh(a[0]); }, 8},
-    {"sigmoid", 1, true, PwResult::kSame, "Sigmoid($0)", [](Args a) { return 1 / (1 + std::exp(-a[0])); }, 8},
+    {"sigmoid", 1, true, PwResult::kSame, "Sigmoid($0)", [](Args a) { return Logistic(a[0]); }, 8},
     {"relu", 1, false, PwResult::kSame, "Relu($0)", [](Args a) { return 0 > a[0] ? 0 : a[0]; }, 0},
     // 1 + erf cancels for negative arguments: the error is relative to the argument.
     {"gelu", 1, true, PwResult::kSame, "Gelu($0)", [](Args a) { return a[0] / 2 * std::erfc(-a[0] * M_SQRT1_2); }, 8,
      [](Args a) { return std::fabs(a[0]); }},
     // The sigmoid has no digits left below the smallest normal number (of f32, the largest of any type's).
-    {"silu", 1, true, PwResult::kSame, "Silu($0)", [](Args a) { return a[0] / (1 + std::exp(-a[0])); }, 8,
-     [](Args a) { return std::fabs(a[0]) * std::max(1 / (1 + std::exp(-a[0])), 0x1p-126); }},
+    {"silu", 1, true, PwResult::kSame, "Silu($0)", [](Args a) { return a[0] * Logistic(a[0]); }, 8,
+     [](Args a) { return std::fabs(a[0]) * std::max(Logistic(a[0]), 0x1p-126); }},
     {"lt", 2, false, PwResult::kBool, "Less($0, $1)", [](Args a) -> double { return a[0] < a[1]; }, 0},
     {"le", 2, false, PwResult::kBool, "LessEqual($0, $1)", [](Args a) -> double { return a[0] <= a[1]; }, 0},
     {"gt", 2, false, PwResult::kBool, "Greater($0, $1)", [](Args a) -> double { return a[0] > a[1]; }, 0},

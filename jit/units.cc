@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
@@ -56,6 +57,15 @@ bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
   return library == LibraryDoes::kAll || (library == LibraryDoes::kOverAllRanks && SpanOf(g.nodes[id].op) == Span::kAll);
 }
 
+/// A collective of a state whose result `store` assigns to that state, in another buffer than its operand's: only sums and broadcasts are done in place.
+bool WouldOverwriteItsOperand(const Graph& g, NodeId collective, NodeId store) {
+  if (!Communicates(g, collective) || !Is<Update>(g, store) || Is<AllReduce>(g, collective) || Is<Broadcast>(g, collective)) return false;
+  const NodeId state = g.nodes[store].inputs[0];
+  NodeId operand = g.nodes[collective].inputs[0];
+  while (Is<Update>(g, operand) && g.nodes[operand].inputs[0] != state) operand = StoredOperand(g, operand);
+  return operand == state || Is<Update>(g, operand);
+}
+
 /// Lets the unit that computes a value store it too, instead of a copy in a unit of its own. `kernels` grow by that.
 /// A library writes one buffer, so it takes one store.
 void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, LibraryDoes library, const Steps& steps, Kernels& kernels) {
@@ -66,6 +76,7 @@ void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, Library
   const std::vector<NodeId>& nodes = steps.nodes[producer];
   auto kernel = std::find_if(kernels.begin(), kernels.end(),
                              [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
+  if (absl::c_any_of(nodes, [&](NodeId id) { return WouldOverwriteItsOperand(g, id, store); })) return;
   if (kernel == kernels.end()) {
     kernel = kernels.insert(kernels.end(), nodes);
   } else if (nodes.size() == 1 && (!IsKernelWork(g, nodes[0]) || DoneBy(library, g, nodes[0]))) {

