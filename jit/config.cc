@@ -14,6 +14,7 @@
 #include "coconet/kernel_phases.h"
 #include "coconet/lists.h"
 #include "coconet/steps.h"
+#include "jit/beside.h"
 #include "jit/launch_shapes.h"
 #include "jit/pieces.h"
 #include "runtime/plan.h"
@@ -211,7 +212,8 @@ std::string Text(const Config& c) {
                       " stream=", kStreamings[static_cast<int>(c.streaming)],
                       " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
                       c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch), c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
-                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "");
+                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "",
+                      c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside));
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -220,11 +222,11 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1");
+  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1, beside=M where these are not 0");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast"};
+  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast", "beside"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -252,6 +254,7 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (!values[8].empty() && (!absl::SimpleAtoi(values[8], &c.gemm) || c.gemm < 1)) return error("gemm is no number above 0");
   if (!values[9].empty() && values[9] != "1") return error("want multicast=1, or nothing");
   c.multicast = !values[9].empty();
+  if (!values[10].empty() && (!absl::SimpleAtoi(values[10], &c.beside) || c.beside < 1)) return error("beside is no number above 0");
   return c;
 }
 
@@ -323,6 +326,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
       }
     }
   }
+  if (gpu) AddBesides(s, space, configs);
   const int gemms = Multiplies(s) ? std::min(space.gemm_candidates, kMostGemmCandidates) : 1;
   const size_t plain = configs.size();
   for (int gemm = 1; gemm < gemms; ++gemm) {
@@ -351,6 +355,12 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1, " for a schedule with matrix products, else 0"));
   }
   if (c.multicast && !space.library) return error("a switch does not sum in rank order");
+  if (c.beside < 0 || c.beside > kMaxBlocks || (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
+    return error(absl::StrCat("want beside in 0..", kMaxBlocks, " for a schedule that overlaps a product with collectives by kernels, else 0"));
+  }
+  if (space.multiprocessors > 0 && c.beside >= space.multiprocessors) {
+    return error(absl::StrCat("want beside below ", space.multiprocessors, ", the multiprocessors that a rank has"));
+  }
   if (!s.overlaps.empty() && c.one_shot != OneShot::kPull) return error("an overlap has no one-shot but by pull");
   for (const std::vector<NodeId>& overlap : s.overlaps) {
     if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status(); !fit.ok()) return error(fit.message());

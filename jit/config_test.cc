@@ -33,6 +33,9 @@ TEST(Config, PrintsAndParsesBack) {
   EXPECT_EQ(Text(more), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=4 batch=1000 gemm=2");
   EXPECT_EQ(ParseConfig(Text(more)).value(), more);
   EXPECT_EQ(ParseConfig(Text(Config{.batch = 7})).value(), Config{.batch = 7});
+  const Config beside{.pieces = 4, .threads = 256, .gemm = 1, .beside = 16};
+  EXPECT_EQ(Text(beside), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=4 threads=256 gemm=1 beside=16");
+  EXPECT_EQ(ParseConfig(Text(beside)).value(), beside);
   EXPECT_EQ(Text(Config{.threads = 256}), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=256");
   EXPECT_EQ(ParseConfig(Text(Config{.threads = 256})).value(), Config{.threads = 256});
   const Config switched{.one_shot = OneShot::kLL, .multicast = true};
@@ -48,8 +51,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
   EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
             "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1");
-  for (const char* end : {"gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "multicast=0", "multicast=1 batch=9", "more"}) {
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1, beside=M where these are not 0");
+  for (const char* end : {"beside=0", "beside=x", "beside=-1", "beside=2 gemm=1", "gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "multicast=0", "multicast=1 batch=9", "more"}) {
     EXPECT_FALSE(ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end)).ok()) << end;
   }
   EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
@@ -259,6 +262,49 @@ TEST(Configs, MulticastWhereMemoryAndNumericsPermitAndItPays) {
   const Schedule s = Find(Adam(1024), "fuse(RS, C, AG); slice m v");
   EXPECT_EQ(Validate({.multicast = true}, s, {.ranks = 4, .library = false}).message(),
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull multicast=1\": a switch does not sum in rank order");
+}
+
+Graph Product() { return BindSizes(MakeWorkload("mlp").value(), {{"B", 1}, {"S", 512}, {"H", 1024}, {"K", 256}}).value(); }
+
+TEST(Configs, SplitTheMultiprocessorsOfGpusBetweenProductsAndCollectivesBesideThem) {
+  const auto tried = [](const Graph& program, absl::string_view words, const ConfigSpace& space) {
+    std::set<int> besides;
+    std::set<std::string> seen;
+    const Schedule s = Find(program, words);
+    for (const Config& config : Configs(s, space)) {
+      EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
+      EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
+      besides.insert(config.beside);
+      EXPECT_TRUE(config.beside == 0 || config.blocks <= space.multiprocessors) << Text(config) << ": blocks of no kernel are varied";
+    }
+    return besides;
+  };
+  const ConfigSpace half{.ranks = 2, .multiprocessors = 66};
+  EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", half), std::set<int>({0, 8, 16}));
+  EXPECT_EQ(tried(Product(), "ol(MM, AR, fuse(C))", half), std::set<int>({0, 8, 16}));  // generated
+  EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 2, .multiprocessors = 3}), std::set<int>({0, 1}));
+  EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 2, .multiprocessors = 1}), std::set<int>({0}));
+  EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 2}), std::set<int>({0}));
+  EXPECT_EQ(tried(Product(), "MM; fuse(RS[flat], C, AG)", half), std::set<int>({0}));
+}
+
+TEST(Validate, RefusesToLeaveMultiprocessorsToNobody) {
+  const Schedule fused = Find(Product(), "ol(MM, fuse(RS[flat], C, AG))"), unfused = Find(Product(), "ol(MM, AR, fuse(C))");
+  const auto words = [](const Config& config, const Schedule& s, const ConfigSpace& space) {
+    const absl::Status status = Validate(config, s, space);
+    return std::string(status.ok() ? "" : status.message().substr(status.message().find("\": ") + 3));
+  };
+  const ConfigSpace half{.ranks = 2, .multiprocessors = 66};
+  EXPECT_EQ(words({.pieces = 2, .beside = 65}, fused, half), "");
+  EXPECT_EQ(words({.pieces = 2, .beside = 66}, fused, half), "want beside below 66, the multiprocessors that a rank has");
+  EXPECT_EQ(words({.pieces = 2, .beside = 66}, fused, {.ranks = 2}), "");
+  EXPECT_EQ(words({.protocol = Protocol::kGenerated, .pieces = 2, .beside = 1}, unfused, half), "");
+  const std::string range = "want beside in 0..1024 for a schedule that overlaps a product with collectives by kernels, else 0";
+  EXPECT_EQ(words({.pieces = 2, .beside = -1}, fused, half), range);
+  EXPECT_EQ(words({.pieces = 2, .beside = 1025}, fused, {.ranks = 2}), range);
+  EXPECT_EQ(words({.pieces = 2, .beside = 1}, unfused, half), range);  // a library's
+  EXPECT_EQ(words({.beside = 1}, Find(Product(), "MM; fuse(RS[flat], C, AG)"), half), range);
+  EXPECT_EQ(words({.beside = 1}, Find(Adam(1024), "AR; fuse(C)"), half), range);
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {

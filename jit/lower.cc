@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -105,6 +106,8 @@ class Lowering {
   /// All of a unit, or one piece of it.
   absl::Status AddUnit(int unit, const Piece* piece);
   absl::Status AddChain(const Units::Chain& chain);
+  /// Of a unit of the chain that is added.
+  int LaneOf(const Unit& unit) const;
   template <class AnyStep>
   void Add(AnyStep step, int64_t bytes) {
     lowered_.plan.bytes_per_rank += bytes;
@@ -114,7 +117,13 @@ class Lowering {
   }
   void AddKernel(EmittedKernel kernel, int blocks, std::string label);
   /// Blocks of a kernel that lays out a library collective's operands: on a host the lane's thread does it.
-  int BlocksToMove() const { return config_.threads == 1 ? 1 : config_.blocks; }
+  int BlocksToMove() const { return config_.threads == 1 ? 1 : ConfigHere().blocks; }
+  /// Beside a product kernels have a block on each multiprocessor that it leaves.
+  Config ConfigHere() const {
+    Config here = config_;
+    if (lane_ == 1 && beside_ > 0) here.blocks = beside_;
+    return here;
+  }
   /// The step of the product's first piece; -1: it is the one that will be added now.
   int FirstPieceOf(NodeId product) {
     const auto [first, is_new] = first_piece_.try_emplace(product, static_cast<int>(lowered_.plan.steps.size()));
@@ -131,6 +140,7 @@ class Lowering {
   std::string kernels_;
   int lane_ = 0;            // of the steps that are added
   std::vector<int> after_;  // what these wait for
+  int beside_ = 0;          // Config::beside, while a chain is added whose collectives run beside its products
   int last_beside_ = -1;    // the last step on lane 1
   std::map<NodeId, int> first_piece_;  // of products in overlaps: their first step
 };
@@ -168,6 +178,7 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
     for (GemmStep& gemm : GemmsOf(u_, product, table_, target_.ranks, config_.gemm, piece)) {
       // Pieces are of rows: each takes all of b, which no launch of the chain writes.
       if (piece != nullptr) gemm.weights_of = FirstPieceOf(product);
+      gemm.beside = beside_;
       const int64_t bytes = GemmBytes(gemm);
       Add(std::move(gemm), bytes);
     }
@@ -182,17 +193,25 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
     if (call.after.has_value()) AddKernel(*std::move(call.after), BlocksToMove(), absl::StrCat("unpack ", label));
   } else {
     const int step = static_cast<int>(lowered_.plan.steps.size());
-    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({u_, number, step, piece}, config_, target_, table_));
-    AddKernel(std::move(kernel), config_.blocks, label);
+    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({u_, number, step, piece}, ConfigHere(), target_, table_));
+    AddKernel(std::move(kernel), ConfigHere().blocks, label);
   }
   return absl::OkStatus();
 }
 
-/// Piece k of a launch comes when piece k + 1 of the launch before it has begun. Collectives of a library are on a lane of their own;
+int Lowering::LaneOf(const Unit& unit) const {
+  if (ProductOf(schedule_.graph, unit) >= 0) return 0;
+  const bool communicates = absl::c_any_of(unit.nodes, [&](NodeId id) { return Communicates(schedule_.graph, id); });
+  return unit.library || (communicates && beside_ > 0) ? 1 : 0;
+}
+
+/// Piece k of a launch comes when piece k + 1 of the launch before it has begun. What communicates beside the rest is on a lane of its own;
 /// steps wait for those of the other lane that the same piece needs.
 absl::Status Lowering::AddChain(const Units::Chain& chain) {
   ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(schedule_, chain.overlap, target_.ranks, config_.pieces));
   const int count = static_cast<int>(pieces.size()), units = chain.last - chain.first + 1;
+  const auto in_chain = absl::MakeSpan(u_.units).subspan(chain.first, units);
+  if (absl::c_any_of(in_chain, [&](const Unit& unit) { return ProductOf(schedule_.graph, unit) >= 0; })) beside_ = config_.beside;
   const auto last_step = [&] { return static_cast<int>(lowered_.plan.steps.size()) - 1; };
   const int before = last_step();
   std::vector<std::array<int, kLanes>> last(count);  // step of each piece on each lane
@@ -202,8 +221,7 @@ absl::Status Lowering::AddChain(const Units::Chain& chain) {
     for (int unit = units - 1; unit >= 0; --unit) {
       const int k = time - unit;
       if (k < 0 || k >= count) continue;
-      const bool gemm = absl::c_any_of(u_.units[chain.first + unit].nodes, [&](NodeId id) { return Is<MatMul>(schedule_.graph, id); });
-      lane_ = u_.units[chain.first + unit].library && !gemm ? 1 : 0;
+      lane_ = LaneOf(in_chain[unit]);
       const int other = last[k][1 - lane_];
       after_ = other >= 0 ? std::vector<int>{other} : std::vector<int>{};
       const int steps = last_step();
@@ -213,7 +231,7 @@ absl::Status Lowering::AddChain(const Units::Chain& chain) {
       if (lane_ == 1) last_beside_ = last_step();
     }
   }
-  lane_ = 0;
+  lane_ = beside_ = 0;
   after_ = last_beside_ >= 0 ? std::vector<int>{last_beside_} : std::vector<int>{};
   return absl::OkStatus();
 }

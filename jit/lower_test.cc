@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "coconet/text.h"
 #include "gtest/gtest.h"
@@ -58,6 +59,44 @@ TEST(Lower, TellsEachProductWhichWayToGo) {
     const Lowered lowered = *Lower(s, {.gemm = gemm}, 2);
     EXPECT_EQ(std::get<GemmStep>(lowered.plan.steps[0]).candidate, gemm);
   }
+}
+
+/// Of each step its lane, what it is, what it waits for, and what it has of a GPU.
+std::string Lanes(const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.steps) {
+    const std::string what = std::visit(Match{[](const KernelStep& k) { return absl::StrCat(k.label, " blocks=", k.blocks); },
+                                              [](const CollectiveStep& c) { return c.label; },
+                                              [](const GemmStep& g) { return absl::StrCat(g.label, g.beside == 0 ? "" : absl::StrCat(" beside=", g.beside)); }},
+                                        step);
+    absl::StrAppend(&text, text.empty() ? "" : "; ", LaneOf(step), ": ", what, AfterOf(step).empty() ? "" : " after ", absl::StrJoin(AfterOf(step), " "));
+  }
+  return text;
+}
+
+constexpr absl::string_view kEpilogue =
+    "input a : f32[40, 20] local\ninput b : f32[20, 10] local\ninput r : f32[40, 10] replicated\noutput c = abs(all_reduce(sum, matmul(a, b)) + r)\n";
+
+TEST(Lower, PutsCollectivesBesideTheProductThatTheyOverlap) {
+  const Schedule fused = Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))");
+  EXPECT_EQ(Lanes(Lower(fused, {.blocks = 6, .pieces = 2}, 1)->plan), "0: MM; 0: fuse(RS, C, AG) blocks=6; 0: MM; 0: fuse(RS, C, AG) blocks=6");
+  EXPECT_EQ(Lanes(Lower(fused, {.blocks = 6, .pieces = 2, .beside = 3}, 1)->plan),
+            "0: MM beside=3; 1: fuse(RS, C, AG) blocks=3 after 0; 0: MM beside=3; 1: fuse(RS, C, AG) blocks=3 after 2");
+  const Config generated{.protocol = Protocol::kGenerated, .blocks = 6, .pieces = 2, .beside = 3};
+  EXPECT_EQ(Lanes(Lower(Find(kEpilogue, "ol(MM, AR, fuse(C))"), generated, 1)->plan),
+            "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 0: C blocks=6 after 1; 1: AR blocks=3 after 2; 0: C blocks=6 after 4");
+}
+
+TEST(Lower, OrdersWhatTakesTheResultsOfCollectivesBesideProducts) {
+  const std::string program = "input a : f32[40, 20] local\ninput b : f32[20, 10] local\ninput e : f32[10, 10] replicated\n"
+                              "c = abs(all_reduce(sum, matmul(a, b)))\n";
+  const Schedule again = Find(absl::StrCat(program, "output d = matmul(c, e)\n"), "ol(MM, fuse(RS[flat], C, AG), MM); C");
+  EXPECT_EQ(Lanes(Lower(again, {.pieces = 2, .beside = 3}, 1)->plan),
+            "0: MM beside=3; 1: fuse(RS, C, AG) blocks=3 after 0; 0: MM beside=3; 0: MM beside=3 after 1; 1: fuse(RS, C, AG) blocks=3 after 2; "
+            "0: MM beside=3 after 4");
+  const Schedule sum = Find(absl::StrCat(program, "output d = c - sum(c)\n"), "ol(MM, AR); fuse(C, fold); C");
+  EXPECT_EQ(Lanes(Lower(sum, {.protocol = Protocol::kGenerated, .pieces = 2, .beside = 3}, 1)->plan),
+            "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 1: AR blocks=3 after 2; 0: fuse(C, fold) blocks=1 after 3; 0: C blocks=1");
 }
 
 TEST(Lower, StagesOperandsSoThatTheyNeedNotBeSymmetric) {

@@ -106,7 +106,7 @@ std::string PrintBody(const Step& step) {
                                   Print(s.c, false), s.weights_of < 0 ? "" : absl::StrCat(" weights of step ", s.weights_of),
                                   s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
                                   s.candidate == 0 ? "" : absl::StrCat(" candidate=", s.candidate),
-                                  s.multiprocessors == 0 ? "" : absl::StrCat(" multiprocessors=", s.multiprocessors), " \"",
+                                  s.beside == 0 ? "" : absl::StrCat(" beside=", s.beside), " \"",
                                   s.label, "\"");
             }},
       step);

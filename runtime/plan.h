@@ -134,7 +134,7 @@ struct GemmStep {
   int weights_of = -1;
   int threads = 1;
   int candidate = 0;        // which of the ways that the library has on this rank, the best by its own forecast first
-  int multiprocessors = 0;  // of a GPU, that it is to be fast on while others work beside it; 0: all
+  int beside = 0;           // of a GPU's multiprocessors that the rank has, so many are left to what runs beside it
   std::string label;
   int lane = 0;
   std::vector<int> after = {};

@@ -102,8 +102,8 @@ TEST(Plan, PrintsMatrixProducts) {
   std::get<GemmStep>(plan.steps[0]).threads = 2;
   EXPECT_THAT(Print(plan), testing::HasSubstr("%2(64, 32768) threads=2 \"MM\"\n"));
   std::get<GemmStep>(plan.steps[0]).candidate = 3;
-  std::get<GemmStep>(plan.steps[0]).multiprocessors = 66;
-  EXPECT_THAT(Print(plan), testing::HasSubstr("threads=2 candidate=3 multiprocessors=66 \"MM\"\n"));
+  std::get<GemmStep>(plan.steps[0]).beside = 16;
+  EXPECT_THAT(Print(plan), testing::HasSubstr("threads=2 candidate=3 beside=16 \"MM\"\n"));
 }
 
 TEST(Plan, PrintsLanesWhereTheyAreUsed) {

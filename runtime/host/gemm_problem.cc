@@ -126,8 +126,8 @@ absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
   if (step.threads < 1 || step.threads > kMostThreads) {
     return Bad(step, absl::StrCat("1 to ", kMostThreads, " threads"), absl::StrCat(step.threads));
   }
-  if (step.candidate < 0 || step.multiprocessors < 0) {
-    return Bad(step, "no negative candidate or multiprocessors", absl::StrCat(step.candidate, " and ", step.multiprocessors));
+  if (step.candidate < 0 || step.beside < 0) {
+    return Bad(step, "no negative candidate or beside", absl::StrCat(step.candidate, " and ", step.beside));
   }
   for (int64_t extent : {step.batch, step.m.total, step.m.per, step.n.total, step.n.per, step.k.total, step.k.per}) {
     if (extent < 0) return Bad(step, "no negative size", absl::StrCat(extent));

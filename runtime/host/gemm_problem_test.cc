@@ -80,8 +80,8 @@ TEST(CheckGemm, RefusesWhatLeavesABuffer) {
 
 TEST(CheckGemm, RefusesNumbersThatMeanNothing) {
   EXPECT_EQ(Refusal([](GemmStep& s) { s.threads = 0; }), "Bind: MM: want 1 to 1024 threads, have 0");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.candidate = -1; }), "Bind: MM: want no negative candidate or multiprocessors, have -1 and 0");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.multiprocessors = -2; }), "Bind: MM: want no negative candidate or multiprocessors, have 0 and -2");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.candidate = -1; }), "Bind: MM: want no negative candidate or beside, have -1 and 0");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.beside = -2; }), "Bind: MM: want no negative candidate or beside, have 0 and -2");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.batch = -1; }), "Bind: MM: want no negative size, have -1");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.n.per = -2; }), "Bind: MM: want no negative size, have -2");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.b.offset = -1; }),
