@@ -29,7 +29,8 @@ std::string OneLine(absl::string_view text) {
 std::string DeviceText(const Topology& t) {
   const std::string text = absl::StrCat(OneLine(t.device), "; ", t.cores, " cores");
   if (t.multiprocessors == 0) return text;
-  return absl::StrCat(text, "; ", t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu, t.ranks_per_gpu == 1 ? " rank" : " ranks");
+  return absl::StrCat(text, "; ", t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu, t.ranks_per_gpu == 1 ? " rank" : " ranks",
+                      t.own_multiprocessors == 0 ? "" : absl::StrCat(", ", t.own_multiprocessors, " its own"));
 }
 
 absl::string_view Name(SumOrder order) {
@@ -84,7 +85,8 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   for (const Topology& t : topologies) {
     space.cores = std::min(space.cores, t.cores);
     space.vector_bytes = std::min(space.vector_bytes, VectorBytes(t.device));
-    const int own = t.multiprocessors == 0 ? 0 : std::max(t.multiprocessors / t.ranks_per_gpu, 1);
+    const int share = t.multiprocessors == 0 ? 0 : std::max(t.multiprocessors / t.ranks_per_gpu, 1);
+    const int own = t.own_multiprocessors > 0 ? t.own_multiprocessors : share;
     space.multiprocessors = &t == &topologies.front() ? own : std::min(space.multiprocessors, own);
   }
   if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
@@ -96,7 +98,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
 
 std::string Encode(const Topology& t) {
   Packer out;
-  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).Text(t.arch).Int(t.multiprocessors).Int(t.ranks_per_gpu).bytes();
+  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).Text(t.arch).Int(t.multiprocessors).Int(t.ranks_per_gpu).Int(t.own_multiprocessors).bytes();
 }
 
 absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
@@ -110,6 +112,7 @@ absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
   t.arch = in.Text();
   t.multiprocessors = static_cast<int>(in.Int());
   t.ranks_per_gpu = static_cast<int>(in.Int());
+  t.own_multiprocessors = static_cast<int>(in.Int());
   RETURN_IF_ERROR(in.Done());
   return t;
 }

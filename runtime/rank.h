@@ -150,7 +150,8 @@ struct Topology {
   std::string arch = "";    // what kernels are compiled for: a GPU's "sm_90a"; "": the host's processor
   int multiprocessors = 0;  // of the rank's GPU; 0: it has none
   int ranks_per_gpu = 1;    // that have this GPU together
-  std::string note = {};    // where `library` is not the best there could be, why, in words; in no key
+  int own_multiprocessors = 0;  // of the GPU's, that run this rank's kernels alone; 0: all run those of all its ranks
+  std::string note = {};    // where `library` is not the best there could be, or ranks share multiprocessors, why, in words; in no key
 };
 
 /// One rank's endpoint of a world.

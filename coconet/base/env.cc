@@ -26,9 +26,9 @@ std::string Var(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-bool Flag(const char* name) {
+bool Flag(const char* name, bool otherwise = false) {
   bool value = false;
-  return absl::SimpleAtob(Var(name), &value) && value;
+  return absl::SimpleAtob(Var(name), &value) ? value : otherwise;
 }
 
 std::string CacheDir() {
@@ -91,6 +91,7 @@ Env ReadEnv() {
   if (double seconds; absl::SimpleAtod(Var("COCONET_TIMEOUT"), &seconds) && std::isfinite(seconds) && seconds > 0) {
     env.timeout_s = seconds;
   }
+  env.green_contexts = Flag("COCONET_GREEN_CONTEXTS", /*otherwise=*/true);
   env.cxx = HostCompiler();
   return env;
 }

@@ -19,6 +19,7 @@ struct Env {
   bool verify = false;         // COCONET_VERIFY=1: verify again also on a cache hit made by this machine
   bool assert_cached = false;  // COCONET_ASSERT_CACHED=1: compiling or tuning is an error (CI's second run)
   double timeout_s = 60;       // COCONET_TIMEOUT: seconds that a rank waits for a peer
+  bool green_contexts = true;  // COCONET_GREEN_CONTEXTS=0: ranks that share a GPU share its multiprocessors, too
   std::string cxx;             // COCONET_CXX: host compiler; default: c++, g++ or clang++ found on PATH, else ""
 
   bool Dumps(absl::string_view what) const;

@@ -19,7 +19,7 @@ class EnvTest : public testing::Test {
  protected:
   EnvTest() {
     for (const char* name : {"COCONET_DEBUG", "COCONET_DUMP", "COCONET_DUMP_DIR", "COCONET_CACHE_DIR", "COCONET_SEED",
-                             "COCONET_VERIFY", "COCONET_ASSERT_CACHED", "COCONET_TIMEOUT", "COCONET_CXX",
+                             "COCONET_VERIFY", "COCONET_ASSERT_CACHED", "COCONET_TIMEOUT", "COCONET_CXX", "COCONET_GREEN_CONTEXTS",
                              "XDG_CACHE_HOME", "HOME", "PATH"}) {
       if (const char* value = std::getenv(name); value != nullptr) saved_[name] = value;
       unsetenv(name);
@@ -60,6 +60,7 @@ TEST_F(EnvTest, DefaultsWhenNothingIsSet) {
   EXPECT_FALSE(env.verify);
   EXPECT_FALSE(env.assert_cached);
   EXPECT_EQ(env.timeout_s, 60);
+  EXPECT_TRUE(env.green_contexts);
   EXPECT_EQ(env.cxx, "");
 }
 
@@ -71,6 +72,7 @@ TEST_F(EnvTest, ReadsEachVariable) {
   EXPECT_FALSE(With("COCONET_VERIFY", "0").verify);
   EXPECT_TRUE(With("COCONET_ASSERT_CACHED", "1").assert_cached);
   EXPECT_EQ(With("COCONET_TIMEOUT", "0.5").timeout_s, 0.5);
+  EXPECT_FALSE(With("COCONET_GREEN_CONTEXTS", "0").green_contexts);
   EXPECT_EQ(With("COCONET_CXX", "clang++-16").cxx, "clang++-16");
 }
 
@@ -81,6 +83,7 @@ TEST_F(EnvTest, NonsenseCountsAsUnset) {
   }
   EXPECT_EQ(With("COCONET_SEED", "-3").seed, std::nullopt);
   EXPECT_FALSE(With("COCONET_VERIFY", "perhaps").verify);
+  EXPECT_TRUE(With("COCONET_GREEN_CONTEXTS", "perhaps").green_contexts);
 }
 
 TEST_F(EnvTest, CacheFolderFollowsItsVariablesInOrder) {

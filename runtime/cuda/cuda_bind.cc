@@ -14,47 +14,60 @@
 namespace coconet {
 namespace {
 
-/// OK when the step's blocks, those of all ranks on the GPU, are resident together, beside what takes `taken` multiprocessors.
-absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunction function, int ranks_on_device, int taken) {
+/// OK when the step's blocks, those of all ranks on the same multiprocessors, are resident together, beside what takes `taken` of these.
+absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunction function, const GpuShare& share, int taken) {
   int per_multiprocessor = 0;
   RETURN_IF_CU(device.driver(), OccupancyMaxActiveBlocksPerMultiprocessor, &per_multiprocessor, function, step.threads, 0);
-  const int64_t most = int64_t{per_multiprocessor} * std::max(device.facts().multiprocessors - taken, 0);
-  const int64_t want = int64_t{step.blocks} * ranks_on_device;
+  const bool apart = share.multiprocessors > 0;
+  const int multiprocessors = apart ? share.multiprocessors : device.facts().multiprocessors;
+  const int64_t most = int64_t{per_multiprocessor} * std::max(multiprocessors - taken, 0);
+  const int64_t want = int64_t{step.blocks} * (apart ? 1 : share.ranks);
   if (want <= most) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("Bind: ", step.label, ": want at most ", most, " blocks of ", step.threads, " threads at once on GPU ",
-                                                   device.ordinal(), ", have ", step.blocks, " of each of ", ranks_on_device,
-                                                   " ranks, which wait for each other",
-                                                       taken == 0 ? "" : absl::StrCat("; ", taken, " multiprocessors are a collective's beside them")));
+  const std::string where = absl::StrCat(apart ? absl::StrCat("the ", multiprocessors, " multiprocessors that a rank has of ") : "", "GPU ", device.ordinal());
+  return absl::ResourceExhaustedError(absl::StrCat("Bind: ", step.label, ": want at most ", most, " blocks of ", step.threads, " threads at once on ", where,
+                                                   ", have ", step.blocks, " of each of ", share.ranks, " ranks, which wait for each other",
+                                                   taken == 0 ? "" : absl::StrCat("; ", taken, " multiprocessors are a collective's beside them")));
 }
 
 /// OK when products of one rank can run while the others' kernels wait for it. A block of a product may take a whole multiprocessor, and start only
-/// together with another of the same cluster of them, of which a GPU has about eight: with an eighth free, some cluster has two.
-absl::Status CheckRoomForProducts(const CudaExecutor::Parts& parts, int ranks_on_device) {
+/// together with another of the same cluster of them, of which a GPU has about eight: with an eighth free, some cluster has two. What the rank's own kernels
+/// wait for comes before its next product everywhere, so they end by themselves: on multiprocessors of its own they may take all.
+absl::Status CheckRoomForProducts(const CudaExecutor::Parts& parts, const GpuShare& share) {
   const bool multiplies = absl::c_any_of(parts.plan.steps, [](const Step& step) { return std::holds_alternative<GemmStep>(step); });
-  if (!multiplies || ranks_on_device == 1) return absl::OkStatus();
+  if (!multiplies || share.ranks == 1 || share.multiprocessors > 0) return absl::OkStatus();
   const int all = parts.device->facts().multiprocessors, most = all - (all + 7) / 8;
   for (const Step& step : parts.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
-    if (kernel == nullptr || !Waits(*kernel) || int64_t{kernel->blocks} * (ranks_on_device - 1) <= most) continue;
+    if (kernel == nullptr || !Waits(*kernel) || int64_t{kernel->blocks} * (share.ranks - 1) <= most) continue;
     return absl::ResourceExhaustedError(absl::StrCat("Bind: ", kernel->label, ": want at most ", most, " blocks of all ranks but one on the ", all,
                                                      " multiprocessors of GPU ", parts.device->ordinal(), ", the rest for matrix products, have ",
-                                                     kernel->blocks, " of each of ", ranks_on_device, " ranks"));
+                                                     kernel->blocks, " of each of ", share.ranks, " ranks"));
   }
   return absl::OkStatus();
+}
+
+/// What the product is to be fast on; 0: the whole GPU.
+absl::StatusOr<int> MultiprocessorsFor(const GemmStep& step, const Device& device, const GpuShare& share) {
+  const int all = device.facts().multiprocessors, own = share.multiprocessors > 0 ? share.multiprocessors : std::max(all / share.ranks, 1);
+  if (step.beside >= own) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Bind: ", step.label, ": want fewer than the ", own, " multiprocessors of a rank beside it, have ", step.beside));
+  }
+  return own - step.beside == all ? 0 : own - step.beside;
 }
 
 struct CallMaker {
   const Module& module;
   const ArgumentSource& source;
   const CudaExecutor::Parts& parts;
-  int ranks_on_device;
+  const GpuShare& share;
   const CudaGemm::OpensLibrary& library;
 
   char* Own(int buffer) const { return static_cast<char*>(const_cast<void*>(source.address(buffer, parts.rank))); }
   absl::StatusOr<CudaWork> Make(const KernelStep& step, const Word* params) const {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
     const CudaLaunch launch{static_cast<CUfunction>(symbol), params, step.blocks, step.threads};
-    if (Waits(step)) RETURN_IF_ERROR(CheckResident(*parts.device, step, launch.function, ranks_on_device, TakenBeside(step.lane)));
+    if (Waits(step)) RETURN_IF_ERROR(CheckResident(*parts.device, step, launch.function, share, TakenBeside(step.lane)));
     return launch;
   }
   absl::StatusOr<CudaWork> Make(const CollectiveStep& step, const Word* /*params*/) const {
@@ -78,7 +91,8 @@ struct CallMaker {
                             .library = parts.libraries[step.lane][static_cast<size_t>(step.group)]};
   }
   absl::StatusOr<CudaWork> Make(const GemmStep& step, const Word* /*params*/) const {
-    return CudaGemm::Make(parts.device, library, step, parts.rank % parts.plan.ranks,
+    ASSIGN_OR_RETURN(const int multiprocessors, MultiprocessorsFor(step, *parts.device, share));
+    return CudaGemm::Make(parts.device, library, step, parts.rank % parts.plan.ranks, multiprocessors,
                           {.a = Own(step.a.buffer), .b = Own(step.b.buffer), .c = Own(step.c.buffer)});
   }
 
@@ -150,6 +164,10 @@ absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
 /// Events between steps of different lanes, and at the ends of a step.
 absl::Status Order(CudaExecutor::Parts& parts) {
   ASSIGN_OR_RETURN(parts.last, Event::Make(*parts.device));
+  if (parts.apart) {
+    ASSIGN_OR_RETURN(parts.entered, Event::Make(*parts.device));
+    ASSIGN_OR_RETURN(parts.left, Event::Make(*parts.device));
+  }
   if (absl::c_any_of(parts.plan.steps, [](const Step& step) { return LaneOf(step) != 0; })) {
     ASSIGN_OR_RETURN(parts.begun, Event::Make(*parts.device));
     ASSIGN_OR_RETURN(parts.joined, Event::Make(*parts.device));
@@ -169,7 +187,7 @@ absl::Status Order(CudaExecutor::Parts& parts) {
 
 }  // namespace
 
-absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout, int ranks_on_device,
+absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout, const GpuShare& share,
                              const CudaGemm::OpensLibrary& library, CudaExecutor::Parts& parts) {
   const auto address = [&](int buffer, int rank) -> const void* {
     const Buffer& b = parts.plan.buffers[buffer];
@@ -179,9 +197,9 @@ absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buf
   };
   const ArgumentSource source{
       .plan = parts.plan, .rank = parts.rank, .node = parts.node, .address = address, .control = parts.control->address()};
-  RETURN_IF_ERROR(CheckRoomForProducts(parts, ranks_on_device));
+  RETURN_IF_ERROR(CheckRoomForProducts(parts, share));
   ASSIGN_OR_RETURN(const Places places, LayOut(source, parts));
-  const CallMaker maker{module, source, parts, ranks_on_device, library};
+  const CallMaker maker{module, source, parts, share, library};
   for (size_t i = 0; i < parts.plan.steps.size(); ++i) {
     const auto make = [&](const auto& step) { return maker.Make(step, parts.params.data() + places.params[i]); };
     ASSIGN_OR_RETURN(CudaWork work, std::visit(make, parts.plan.steps[i]));

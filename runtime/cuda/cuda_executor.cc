@@ -62,7 +62,8 @@ absl::Status CudaExecutor::RunSteps(int64_t steps) {
 }
 
 absl::Status CudaExecutor::Enqueue(void* stream) {
-  return EnqueueIn(static_cast<CUstream>(stream), [this, stream] { return EnqueueStep(static_cast<CUstream>(stream)); });
+  const auto at = static_cast<CUstream>(stream);
+  return EnqueueIn(at, [this, at] { return parts_.apart ? EnqueueApart(at) : EnqueueStep(at); });
 }
 
 absl::Status CudaExecutor::EnqueueIn(CUstream stream, const std::function<absl::Status()>& enqueue) {
@@ -125,6 +126,16 @@ absl::Status CudaExecutor::EnqueueStep(CUstream stream) {
     RETURN_IF_CU(driver(), EventRecord, parts_.joined->get(), streams_[1]);
     RETURN_IF_CU(driver(), StreamWaitEvent, streams_[0], parts_.joined->get(), 0);
   }
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::EnqueueApart(CUstream stream) {
+  const CUstream own = parts_.streams[0];
+  RETURN_IF_CU(driver(), EventRecord, parts_.entered->get(), stream);
+  RETURN_IF_CU(driver(), StreamWaitEvent, own, parts_.entered->get(), 0);
+  RETURN_IF_ERROR(EnqueueStep(own));
+  RETURN_IF_CU(driver(), EventRecord, parts_.left->get(), own);
+  RETURN_IF_CU(driver(), StreamWaitEvent, stream, parts_.left->get(), 0);
   return absl::OkStatus();
 }
 

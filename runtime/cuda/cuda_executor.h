@@ -76,6 +76,7 @@ class CudaExecutor final : public BoundPlan {
     Board* board = nullptr;
     std::shared_ptr<Device> device;
     std::array<CUstream, kLanes> streams = {};
+    bool apart = false;  // these alone run on the rank's multiprocessors: lane 0 is never a caller's stream
     std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group, between the host's memory
     std::array<StreamLibrary*, kLanes> stream_libraries = {};               // all, or none
     double timeout_s = 60;
@@ -85,6 +86,7 @@ class CudaExecutor final : public BoundPlan {
     std::vector<std::unique_ptr<StopSign>> signs = {};  // by world rank; null for those that share no memory
     std::array<std::shared_ptr<Allocation>, kLanes> workspaces = {};  // of each lane's matrix products
     std::unique_ptr<Event> begun = nullptr, joined = nullptr;  // of a step: between lane 0 and lane 1, null where that has nothing to do
+    std::unique_ptr<Event> entered = nullptr, left = nullptr;  // `apart`: between a caller's stream and lane 0
     std::unique_ptr<Event> last = nullptr;                     // behind the last step enqueued
     std::vector<CudaCall> calls = {};  // one a step
     std::vector<Word> params = {};     // what launches point into
@@ -107,6 +109,8 @@ class CudaExecutor final : public BoundPlan {
  private:
   /// One step, lane 0 of which is `stream`.
   absl::Status EnqueueStep(CUstream stream);
+  /// The same on streams of the rank's own, between what `stream` has before and gets behind it.
+  absl::Status EnqueueApart(CUstream stream);
   absl::Status StartCalls();
   absl::Status AwaitAll();
   absl::Status CheckStreamsDoAll(bool captured) const;

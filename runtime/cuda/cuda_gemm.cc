@@ -28,17 +28,18 @@ int AlignmentOf(const char* first, int64_t stride_bytes) {
 
 }  // namespace
 
-CudaGemm::CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int rank, const Buffers& buffers)
+CudaGemm::CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int rank, int multiprocessors, const Buffers& buffers)
     : device_(std::move(device)),
       element_(static_cast<int64_t>(SizeOf(step.dtype))),
+      multiprocessors_(multiprocessors),
       problem_(ProblemOf(step, rank)),
       a_(buffers.a + problem_.a.begin * element_),
       b_(buffers.b + problem_.b.begin * element_),
       c_(buffers.c + problem_.c.begin * element_) {}
 
 absl::StatusOr<std::unique_ptr<CudaGemm>> CudaGemm::Make(std::shared_ptr<Device> device, const OpensLibrary& library, const GemmStep& step, int rank,
-                                                         const Buffers& buffers) {
-  std::unique_ptr<CudaGemm> gemm(new CudaGemm(std::move(device), step, rank, buffers));
+                                                         int multiprocessors, const Buffers& buffers) {
+  std::unique_ptr<CudaGemm> gemm(new CudaGemm(std::move(device), step, rank, multiprocessors, buffers));
   if (gemm->problem_.m == 0 || gemm->problem_.k == 0) return gemm;
   RETURN_IF_ERROR(gemm->ChooseWay(library, step));
   return gemm;
@@ -61,7 +62,7 @@ LtShape CudaGemm::ShapeOf(const GemmStep& step) const {
           .a = matrix(p.a, step.transpose_a, a_),
           .b = matrix(p.b, step.transpose_b, b_),
           .c = matrix(p.c, false, c_),
-          .multiprocessors = step.multiprocessors,
+          .multiprocessors = multiprocessors_,
           .workspace_bytes = WorkspaceBytes(device_->facts())};
 }
 

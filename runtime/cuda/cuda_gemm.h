@@ -24,10 +24,10 @@ class CudaGemm {
     const char* b;
     char* c;
   };
-  /// `rank`: in its stage. `library` is asked for only where there is something to sum. OutOfRange where the library has fewer candidates than
+  /// `rank`: in its stage. `multiprocessors`: that it is to be fast on; 0: all. `library` is asked for only where there is something to sum. OutOfRange where the library has fewer candidates than
   /// the step's. Requires CheckGemm.
   static absl::StatusOr<std::unique_ptr<CudaGemm>> Make(std::shared_ptr<Device> device, const OpensLibrary& library, const GemmStep& step, int rank,
-                                                        const Buffers& buffers);
+                                                        int multiprocessors, const Buffers& buffers);
 
   /// What Start needs at the address given to UseWorkspace: that of nobody who runs at the same time.
   int64_t workspace_bytes() const { return matmul_.has_value() ? static_cast<int64_t>(matmul_->way.workspaceSize) : 0; }
@@ -48,13 +48,14 @@ class CudaGemm {
     LtProduct product;
     cublasLtMatmulHeuristicResult_t way;
   };
-  CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int rank, const Buffers& buffers);
+  CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int rank, int multiprocessors, const Buffers& buffers);
   LtShape ShapeOf(const GemmStep& step) const;
   absl::Status ChooseWay(const OpensLibrary& library, const GemmStep& step);
   absl::Status FillWithZeros(CUstream stream) const;
 
   std::shared_ptr<Device> device_;
   int64_t element_;  // bytes
+  int multiprocessors_;
   GemmProblem problem_;
   const char* a_;
   const char* b_;

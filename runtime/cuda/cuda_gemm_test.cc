@@ -27,9 +27,9 @@ class Gpu {
   }
   ~Gpu() { HostDriver().StreamDestroy(stream_); }
 
-  absl::StatusOr<std::unique_ptr<CudaGemm>> Make(const GemmCase& c, GemmOperands& operands) const {
+  absl::StatusOr<std::unique_ptr<CudaGemm>> Make(const GemmCase& c, GemmOperands& operands, int multiprocessors = 0) const {
     const auto open = [&] { return CublasLt::Open(HostCublasLt(), device_); };
-    return CudaGemm::Make(device_, open, c.step, c.rank,
+    return CudaGemm::Make(device_, open, c.step, c.rank, multiprocessors,
                           {static_cast<const char*>(operands.a()), static_cast<const char*>(operands.b()), static_cast<char*>(operands.c())});
   }
 
@@ -47,8 +47,8 @@ class Gpu {
     return absl::OkStatus();
   }
 
-  absl::Status Multiply(const GemmCase& c, GemmOperands& operands) {
-    ASSIGN_OR_RETURN(const std::unique_ptr<CudaGemm> gemm, Make(c, operands));
+  absl::Status Multiply(const GemmCase& c, GemmOperands& operands, int multiprocessors = 0) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<CudaGemm> gemm, Make(c, operands, multiprocessors));
     RETURN_IF_ERROR(Load(*gemm));
     return Start(*gemm);
   }
@@ -89,12 +89,11 @@ TEST_P(CudaGemmOf, GoesTheWayThatItsCandidateSays) {
   for (int candidate = 0; candidate < ways; ++candidate) {
     GemmCase c{DenseGemm(GetParam(), 2, 20, 30, 40)};
     c.step.candidate = candidate;
-    c.step.multiprocessors = 10 * candidate;
     c.step.c.offset = 7;
     GemmOperands operands(c.step);
     const auto begin = reinterpret_cast<uintptr_t>(operands.c()) + 7 * SizeOf(GetParam());
     TakeHostProducts();
-    EXPECT_EQ(gpu.Multiply(c, operands), absl::OkStatus());
+    EXPECT_EQ(gpu.Multiply(c, operands, 10 * candidate), absl::OkStatus());
     EXPECT_EQ(operands.Wrong(c), "") << candidate;
     const HostProduct want{.way = candidate, .multiprocessors = 10 * candidate, .misalignment = static_cast<int>(begin % 256)};
     EXPECT_THAT(TakeHostProducts(), ElementsAre(want, want));  // to load it, and to run it: the same kernel
@@ -127,7 +126,7 @@ TEST(CudaGemm, AsksForTheLibraryOnlyWhereThereIsSomethingToSum) {
   const auto make = [&](const GemmCase& c) {
     GemmOperands operands(c.step);
     auto* result = static_cast<char*>(operands.c());
-    return CudaGemm::Make(gpu.device(), open, c.step, c.rank, {result, result, result}).status();
+    return CudaGemm::Make(gpu.device(), open, c.step, c.rank, 0, {result, result, result}).status();
   };
   for (const GemmCase& c : NothingToSumOrNothing(DType::kF32)) EXPECT_EQ(make(c), absl::OkStatus()) << Text(c);
   EXPECT_EQ(make({DenseGemm(DType::kF32, 1, 2, 3, 4)}), absl::UnavailableError("no library"));

@@ -11,8 +11,8 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(CudaExecutor& executo
   absl::Status status = enqueue();
   CUgraph graph = nullptr;
   status.Update(ToStatus(driver, driver.StreamEndCapture(executor.stream(), &graph), "cuStreamEndCapture"));
-  CUgraphExec made = nullptr;
-  if (status.ok()) status = ToStatus(driver, driver.GraphInstantiateWithFlags(&made, graph, 0), "cuGraphInstantiateWithFlags");
+  CUgraphExec made = nullptr;  // lane 1 comes first there, too
+  if (status.ok()) status = ToStatus(driver, driver.GraphInstantiateWithFlags(&made, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY), "cuGraphInstantiateWithFlags");
   if (graph != nullptr) driver.GraphDestroy(graph);
   RETURN_IF_ERROR(status);
   return std::unique_ptr<BoundPlan>(new CudaGraph(executor, made));

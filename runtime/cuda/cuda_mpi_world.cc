@@ -15,7 +15,7 @@ absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& 
     absl::StatusOr<std::shared_ptr<Device>> device = Device::Open(libraries.driver, count == 0 ? 0 : place.machine_rank % count);
     RETURN_IF_ERROR(place.exchange->Agree(device.status()));
     auto sharing = std::make_unique<ProcessGpuSharing>(*place.exchange, place.rank, SharingMemory(place.mesh, place.rank));
-    return MakeCudaRank(libraries, control, std::move(place), *std::move(device), std::move(sharing));
+    return MakeCudaRank(libraries, control, std::move(place), *std::move(device), std::move(sharing), {.why_none = "they are processes"});
   };
   return RunOnMpi(shape, timeout_s, pin, make, body);
 }

@@ -22,7 +22,8 @@ Topology TopologyOf(const CudaRank::Parts& parts) {
           .ranks_per_node = place.mesh.ranks,
           .cores = static_cast<int>(place.cores.size()),
           .arch = parts.control.wait != nullptr ? "" : facts.arch(),
-          .multiprocessors = facts.multiprocessors};
+          .multiprocessors = facts.multiprocessors,
+          .own_multiprocessors = parts.part.own == nullptr ? 0 : parts.part.own->multiprocessors()};
 }
 
 }  // namespace
@@ -54,7 +55,8 @@ absl::Status CudaRank::CountRanks() {
 
 absl::Status CudaRank::OpenLibraries() {
   const bool shares = topology_.ranks_per_gpu > 1;
-  const std::string why = shares ? absl::StrCat(topology_.ranks_per_gpu, " ranks share GPU ", parts_.device->ordinal()) : "";
+  std::string why = shares ? absl::StrCat(topology_.ranks_per_gpu, " ranks share GPU ", parts_.device->ordinal()) : "";
+  if (shares && parts_.part.own == nullptr) absl::StrAppend(&why, " and its multiprocessors: ", parts_.part.why_none);
   ASSIGN_OR_RETURN(stream_libraries_.note, FirstNote(exchange(), why));
   if (stream_libraries_.note.empty() && parts_.open_libraries != nullptr) {
     const StreamLibraryTerms terms{parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board, parts_.place.timeout_s};
@@ -69,7 +71,15 @@ absl::Status CudaRank::OpenLibraries() {
 
 absl::Status CudaRank::OpenStreams() {
   RETURN_IF_ERROR(parts_.device->Use());
-  for (CUstream& stream : streams_) RETURN_IF_CU(parts_.device->driver(), StreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
+  for (int lane = 0; lane < kLanes; ++lane) {
+    // What communicates gets the multiprocessors first that blocks of a product leave: else it would begin when all of these have begun.
+    const int priority = -lane;
+    if (parts_.part.own != nullptr) {
+      ASSIGN_OR_RETURN(streams_[lane], parts_.part.own->MakeStream(priority));
+    } else {
+      RETURN_IF_CU(parts_.device->driver(), StreamCreateWithPriority, &streams_[lane], CU_STREAM_NON_BLOCKING, priority);
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -103,6 +113,7 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
                             .board = &parts_.place.board,
                             .device = parts_.device,
                             .streams = streams_,
+                            .apart = parts_.part.own != nullptr,
                             .timeout_s = timeout_s > 0 ? timeout_s : parts_.place.timeout_s};
   for (int lane = 0; lane < kLanes; ++lane) {
     parts.stream_libraries[lane] = stream_libraries_.of_lane[lane].get();
@@ -111,7 +122,8 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
   RETURN_IF_ERROR(AllocateSync(plan, parts));
   RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
   const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
-  RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, topology_.ranks_per_gpu, [this] { return Library(); }, parts)));
+  const GpuShare share{.ranks = topology_.ranks_per_gpu, .multiprocessors = topology_.own_multiprocessors};
+  RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, share, [this] { return Library(); }, parts)));
   return std::make_unique<CudaExecutor>(std::move(parts));
 }
 

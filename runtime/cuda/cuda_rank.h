@@ -8,21 +8,23 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/device.h"
-#include "runtime/cuda/stream_library.h"
 #include "runtime/cuda/gpu_sharing.h"
+#include "runtime/cuda/green_context.h"
+#include "runtime/cuda/stream_library.h"
 #include "runtime/host/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {
 
-/// A rank whose memory and kernels are a GPU's; a thread of its process, or all of it. Several may have one GPU: then each has its streams, and all
-/// blocks that wait for each other must fit at once.
+/// A rank whose memory and kernels are a GPU's; a thread of its process, or all of it. Several may have one GPU: then each has its streams, on
+/// multiprocessors of its own where it can, and all blocks that wait for each other must fit at once.
 class CudaRank final : public Rank {
  public:
   struct Parts {
     RankPlace place;
     std::shared_ptr<Device> device;
     std::unique_ptr<GpuSharing> sharing;
+    GpuPart part = {};
     OpensCublasLt open_cublaslt = OpenCublasLt;
     Control control = {};  // what every plan's begins as: zeros, but where kernels are the host's
     OpenStreamLibraries open_libraries = {};  // where each rank has a GPU of its own

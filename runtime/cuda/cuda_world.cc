@@ -1,5 +1,6 @@
 #include "runtime/cuda/cuda_world.h"
 
+#include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/driver_api.h"
@@ -9,7 +10,7 @@ namespace coconet {
 
 absl::Status RunCudaWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
-  return RunCudaWorldOver({.driver = *driver, .open_libraries = OpenNcclLibraries}, {}, ranks, shape, timeout_s, pin, body);
+  return RunCudaWorldOver({.driver = *driver, .open_libraries = OpenNcclLibraries, .green_contexts = GetEnv().green_contexts}, {}, ranks, shape, timeout_s, pin, body);
 }
 
 absl::Status RunCudaMpiWorld(const WorldShape& shape, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {

@@ -12,10 +12,11 @@
 namespace coconet {
 
 absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(const CudaLibraries& libraries, const Control& control, RankPlace place,
-                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing) {
+                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part) {
   return CudaRank::Make({.place = std::move(place),
                          .device = std::move(device),
                          .sharing = std::move(sharing),
+                         .part = std::move(part),
                          .open_cublaslt = libraries.open_cublaslt,
                          .control = control,
                          .open_libraries = libraries.open_libraries});
@@ -30,9 +31,12 @@ absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& con
     ASSIGN_OR_RETURN(devices.emplace_back(), Device::Open(libraries.driver, i));
   }
   const int used = static_cast<int>(devices.size());
+  std::vector<std::vector<GpuPart>> parts;
+  for (int i = 0; i < used; ++i) parts.push_back(SplitAmong(devices[i], (ranks - i + used - 1) / used, libraries.green_contexts));
   const auto make = [&](RankPlace place) {
     auto sharing = std::make_unique<ThreadGpuSharing>(*place.exchange, SharingMemory(place.mesh, place.rank));
-    return MakeCudaRank(libraries, control, std::move(place), devices[place.rank % used], std::move(sharing));
+    const int on = place.rank % used, number = place.rank / used;
+    return MakeCudaRank(libraries, control, std::move(place), devices[on], std::move(sharing), parts[on][number]);
   };
   return RunOnThreads(ranks, shape, timeout_s, pin, make, body);
 }

@@ -10,6 +10,7 @@
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/driver_api.h"
 #include "runtime/cuda/gpu_sharing.h"
+#include "runtime/cuda/green_context.h"
 #include "runtime/cuda/stream_library.h"
 #include "runtime/host/rank_place.h"
 #include "runtime/kernel_abi.h"
@@ -23,6 +24,7 @@ struct CudaLibraries {
   const DriverApi& driver;
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
   OpenStreamLibraries open_libraries = {};     // where there is one: called in worlds whose ranks have a GPU each
+  bool green_contexts = true;  // threads that share a GPU have multiprocessors of their own, where its driver can do that
 };
 
 /// RunCudaWorld over given libraries. `control`: what every plan's control begins as.
@@ -35,7 +37,7 @@ absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& 
 
 /// A rank of such worlds, in its place, on a GPU.
 absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(const CudaLibraries& libraries, const Control& control, RankPlace place,
-                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing);
+                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part);
 
 }  // namespace coconet
 

@@ -38,6 +38,7 @@ class Device {
   const DriverApi& driver() const { return driver_; }
   const DeviceFacts& facts() const { return facts_; }
   int ordinal() const { return ordinal_; }
+  CUdevice handle() const { return device_; }
 
   /// The calling thread's calls are of this device from now on.
   absl::Status Use() const;

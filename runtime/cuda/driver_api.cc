@@ -15,11 +15,12 @@ namespace {
 
 std::string VersionText(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
 
+/// `since`: the version that has it.
 template <class Function>
-bool Find(const FindFunction& find, const char* name, Function*& function) {
+bool Find(const FindFunction& find, const char* name, int since, Function*& function) {
   function = reinterpret_cast<Function*>(find(name, CUDA_VERSION));
   // A driver older than the headers answers for its own version: the functions that it lacks are those of later ones.
-  if (function == nullptr) function = reinterpret_cast<Function*>(find(name, kLeastDriver));
+  if (function == nullptr) function = reinterpret_cast<Function*>(find(name, since));
   return function != nullptr;
 }
 
@@ -104,10 +105,10 @@ absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find) {
   DriverApi driver;
   std::vector<std::string> missing;
 #define COCONET_NEED(name) \
-  if (!Find(find, "cu" #name, driver.name)) missing.emplace_back("cu" #name);
+  if (!Find(find, "cu" #name, kLeastDriver, driver.name)) missing.emplace_back("cu" #name);
   COCONET_DRIVER_FUNCTIONS(COCONET_NEED)
 #undef COCONET_NEED
-#define COCONET_TAKE(name) Find(find, "cu" #name, driver.name);
+#define COCONET_TAKE(name) Find(find, "cu" #name, kGreenStreamsDriver, driver.name);
   COCONET_DRIVER_OPTIONAL(COCONET_TAKE)
 #undef COCONET_TAKE
   if (missing.empty()) return driver;

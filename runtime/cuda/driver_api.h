@@ -27,6 +27,7 @@ inline constexpr int kLeastDriver = 12040;
   X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx)                                                                               \
   X(StreamIsCapturing) X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiateWithFlags) X(GraphLaunch) X(GraphDestroy) X(GraphExecDestroy)
 /// Green contexts have streams of their own since CUDA 12.5.
+inline constexpr int kGreenStreamsDriver = 12050;
 #define COCONET_DRIVER_OPTIONAL(X)                                                                                             \
   X(DeviceGetDevResource) X(DevSmResourceSplitByCount) X(DevResourceGenerateDesc) X(GreenCtxCreate) X(GreenCtxDestroy)         \
   X(GreenCtxStreamCreate)

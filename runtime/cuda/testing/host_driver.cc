@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/cuda/testing/host_graph.h"
+#include "runtime/cuda/testing/host_green.h"
 #include "runtime/cuda/testing/host_heap.h"
 #include "runtime/cuda/testing/host_stream.h"
 #include "runtime/cuda/testing/host_traps.h"
@@ -307,6 +308,7 @@ const DriverApi& HostDriver() {
     FillStreams(*made);
     FillKernels(*made);
     FillGraphs(*made);
+    FillGreenContexts(*made, Devices());
     return made;
   }();
   return *driver;

@@ -22,6 +22,8 @@ struct HostDevices {
   int multiprocessors = 128;
   bool reach_each_other = true;
   int64_t memory_bytes = int64_t{8} << 30;  // of each
+  int group = 8;                            // of multiprocessors: green contexts have whole ones
+  bool tells_group = true;                  // as drivers since CUDA 13 do
 };
 void SetHostDevices(const HostDevices& devices);
 
