@@ -73,7 +73,7 @@ std::string Remark(const TuningRecord& record, const VariantResult& v) {
 
 Row RowOf(const TuningRecord& record, const VariantResult& v, absl::string_view library) {
   Row row;
-  row[kSchedule] = absl::StrCat(v.schedule, v.config.pieces > 1 ? absl::StrCat(" (", v.config.pieces, " pieces)") : "",
+  row[kSchedule] = absl::StrCat(v.schedule, v.config.pieces > 1 ? absl::StrCat(" (", v.config.pieces, " pieces", v.config.beside > 0 ? absl::StrCat(", ", v.config.beside, " beside") : "", ")") : "",
                                 v.config.batch > 0 ? absl::StrCat(" (batches of ", v.config.batch, ")") : "");
   row[kProtocol] = absl::StrReplaceAll(v.protocol, {{"library", library}});
   row[kVec] = absl::StrCat(v.config.vec);

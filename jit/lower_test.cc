@@ -96,7 +96,7 @@ TEST(Lower, OrdersWhatTakesTheResultsOfCollectivesBesideProducts) {
             "0: MM beside=3 after 4");
   const Schedule sum = Find(absl::StrCat(program, "output d = c - sum(c)\n"), "ol(MM, AR); fuse(C, fold); C");
   EXPECT_EQ(Lanes(Lower(sum, {.protocol = Protocol::kGenerated, .pieces = 2, .beside = 3}, 1)->plan),
-            "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 1: AR blocks=3 after 2; 0: fuse(C, fold) blocks=1 after 3; 0: C blocks=1");
+            "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 1: AR blocks=3 after 2; 0: C blocks=1 after 3; 0: C blocks=1");
 }
 
 TEST(Lower, StagesOperandsSoThatTheyNeedNotBeSymmetric) {

@@ -4,14 +4,18 @@
 #include <random>
 #include <string>
 
+#include "absl/functional/bind_front.h"
 #include "coconet/base/status.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
+#include "jit/beside.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
+#include "runtime/cuda/testing/host_green.h"
 #include "runtime/nccl/nccl_libraries_over.h"
 #include "runtime/nccl/testing/host_nccl.h"
+#include "tests/random_config.h"
 #include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
 
@@ -20,9 +24,9 @@ namespace {
 
 constexpr double kTimeout = 60;
 
-absl::Status OnHostDriver(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
+absl::Status OnHostDriver(bool green, const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
   const auto open = [](const StreamLibraryTerms& terms) { return OpenNcclLibrariesOver(&HostNccl(), terms); };
-  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt, open}, ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true,
+  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt, open, green}, ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true,
                           body);
 }
 
@@ -35,7 +39,29 @@ Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes, const st
         ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
         return ScheduleSampler(worlds, random, batch, kHostWays).AddSome(program);
       },
-      {.run_world = OnHostDriver});
+      {.run_world = absl::bind_front(OnHostDriver, /*green=*/true)});
+}
+
+/// Overlaps of a workload's products with collectives by kernels, all of them beside the products, on one GPU.
+Tally RunBeside(const std::string& name, DType dtype, const Sizes& sizes, const std::vector<Target>& worlds, bool green) {
+  SetHostDevices({.multiprocessors = 512});
+  const auto fill = [&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = dtype}));
+    ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+    ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+    const Config compiled = DrawCompiledConfig(random);
+    for (const Target& world : worlds) {
+      for (const Schedule& schedule : schedules) {
+        if (!CommunicatesBeside(schedule, Protocol::kGenerated, 1) || random() % 2 == 0) continue;
+        Config config = DrawArguments(compiled, schedule, random);
+        config.protocol = Protocol::kGenerated;
+        config.beside = 1 + static_cast<int>(random() % 3);
+        RETURN_IF_ERROR(batch.Add(program, schedule, config, world));
+      }
+    }
+    return absl::OkStatus();
+  };
+  return RunBatch(fill, {.run_world = absl::bind_front(OnHostDriver, green)});
 }
 
 TEST(CudaBackend, OptimizersMatchTheInterpreter) {
@@ -57,6 +83,16 @@ TEST(CudaBackend, MatrixProductsMatchTheInterpreter) {
   EXPECT_GT(RunSome("attention", DType::kF32, epilogue, {1, 2, 3, 4}, 1).variants, 20);
   EXPECT_GT(RunSome("mlp", DType::kBF16, epilogue, {2, 3, 4}, 2).variants, 20);
   EXPECT_GT(RunSome("attention", DType::kF16, epilogue, {1, 4, {4, 2}}, 1).variants, 20);
+}
+
+TEST(CudaBackend, CollectivesBesideProductsMatchTheInterpreter) {
+  const Sizes epilogue = {{"B", 1}, {"S", 33}, {"H", 65}, {"K", 40}};
+  for (bool green : {true, false}) {
+    TakeHostGreen();
+    EXPECT_GT(RunBeside("mlp", DType::kF32, epilogue, {1, 2, 3, 4}, green).variants, 10);
+    EXPECT_GT(RunBeside("attention", DType::kBF16, epilogue, {1, 2, 3, 4}, green).variants, 10);
+    EXPECT_EQ(TakeHostGreen().launches > 0, green);
+  }
 }
 
 TEST(CudaBackend, SequenceParallelProductsMatchTheInterpreter) {

@@ -1,7 +1,10 @@
 #include "runtime/cuda/green_context.h"
 
+#include <chrono>
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -115,6 +118,25 @@ TEST(GreenContext, EachCallThatFailsLeavesRanksWithoutOrIsNamed) {
   EXPECT_THAT(named, testing::Contains("cuGreenCtxStreamCreate"));
 }
 
+/// A plan of f32 with its memory.
+struct Bound {
+  HandWritten kernels;
+  std::vector<std::unique_ptr<Memory>> memory;  // of buffers that have one of their own
+  std::unique_ptr<BoundPlan> plan;
+};
+absl::Status BindPlan(Rank& rank, const Plan& plan, Bound& bound) {
+  std::vector<Memory*> buffers;
+  for (const Buffer& buffer : plan.buffers) {
+    const bool sync = buffer.role == BufferRole::kSync;
+    if (!sync) {
+      ASSIGN_OR_RETURN(bound.memory.emplace_back(), rank.Allocate(buffer.elements * 4, buffer.symmetric));
+    }
+    buffers.push_back(sync ? nullptr : bound.memory.back().get());
+  }
+  ASSIGN_OR_RETURN(bound.plan, rank.Bind(plan, bound.kernels, buffers, 0));
+  return absl::OkStatus();
+}
+
 /// A kernel whose blocks wait for those of other ranks, and a product beside it.
 absl::Status BindSumAndProduct(Rank& rank, int blocks, int beside) {
   Plan plan = OneShotSum(rank.mesh(), 10, blocks);
@@ -122,16 +144,47 @@ absl::Status BindSumAndProduct(Rank& rank, int blocks, int beside) {
   GemmStep product{.dtype = DType::kF32, .m = {4}, .n = {4}, .k = {4}, .beside = beside, .label = "MM"};
   product.a = {.buffer = 4, .ld = 4}, product.b = {.buffer = 5, .ld = 4}, product.c = {.buffer = 6, .ld = 4};
   plan.steps.emplace_back(product);
-  std::vector<std::unique_ptr<Memory>> memory;
-  std::vector<Memory*> buffers;
-  for (const Buffer& buffer : plan.buffers) {
-    const bool sync = buffer.role == BufferRole::kSync;
-    if (!sync) {
-      ASSIGN_OR_RETURN(memory.emplace_back(), rank.Allocate(buffer.elements * 4, buffer.symmetric));
-    }
-    buffers.push_back(sync ? nullptr : memory.back().get());
+  Bound bound;
+  return BindPlan(rank, plan, bound);
+}
+
+/// Sums over ranks in the midst of what a stream of the caller's has: it writes what is summed late, and reads the sums.
+absl::Status SumInAStreamOfTheCallers(Rank& rank, bool as_graph) {
+  Bound bound;
+  RETURN_IF_ERROR(BindPlan(rank, OneShotSum(rank.mesh(), 1, 1), bound));
+  std::unique_ptr<BoundPlan> graph;
+  if (as_graph) {
+    ASSIGN_OR_RETURN(graph, bound.plan->Capture(1));
   }
-  return rank.Bind(plan, HandWritten(), buffers, 0).status();
+  BoundPlan& plan = as_graph ? *graph : *bound.plan;
+  CUstream stream = nullptr;
+  RETURN_IF_CU(HostDriver(), StreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
+  auto* in = static_cast<float*>(bound.memory[0]->own());
+  const auto* out = static_cast<const float*>(bound.memory[1]->own());
+  float sums[2] = {};
+  absl::Status status;
+  for (int step = 0; step < 2; ++step) {
+    GiveToHostStream(stream, [=] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      *in = static_cast<float>(10 * step + 1);
+    });
+    status.Update(plan.Enqueue(stream));
+    GiveToHostStream(stream, [=, &sums] { sums[step] = *out; });
+  }
+  status.Update(plan.Wait());
+  HostDriver().StreamSynchronize(stream);
+  HostDriver().StreamDestroy(stream);
+  EXPECT_THAT(sums, ElementsAre(rank.size(), 11 * rank.size()));
+  return status;
+}
+
+TEST(GreenContext, StepsInACallersStreamRunThereTooAndInItsOrder) {
+  SetHostDevices({.multiprocessors = 132});
+  for (bool as_graph : {false, true}) {
+    TakeHostGreen();
+    EXPECT_EQ(OnHost(2, true, [&](Rank& rank) { return SumInAStreamOfTheCallers(rank, as_graph); }), absl::OkStatus());
+    EXPECT_EQ(TakeHostGreen().launches, as_graph ? 2 : 4);  // a graph's kernels are those of the streams that it was captured from
+  }
 }
 
 TEST(GreenContext, BlocksMustBeResidentOnTheRanksOwnMultiprocessors) {
