@@ -71,6 +71,17 @@ constexpr Shown kMomentumByNode[] = {
     {"ol(RS(node), RS(across), fuse(C), AG(across), AG(node) p); slice m", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=2"},
 };
 
+constexpr absl::string_view kEpilogueProgram = R"(coconet 1
+program epilogue
+input a : bf16[100, 40] local
+input b : bf16[40, 64] local
+input r : bf16[100, 64] replicated
+output c = all_reduce(sum, matmul(a, b)) + r
+)";
+constexpr Shown kEpilogue[] = {
+    {"ol(MM, fuse(RS[flat], C, AG))", "generated vec=16 chunk=4096 blocks=66 stream=none one-shot=pull pieces=2 threads=256 beside=8"},
+};
+
 absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown, const Target& target = kRanks) {
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = target.nodes > 1}));
   std::string text = absl::StrCat(Print(program), "\n==== schedules\n");
@@ -121,6 +132,9 @@ absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts() {
   ASSIGN_OR_RETURN(const Graph bound, BindSizes(momentum, {{"N", 1000}}));
   ASSIGN_OR_RETURN(text, TextOf(bound, kMomentumByNode, kNodes));
   texts.push_back({"tests/goldens/momentum_nodes.txt", std::move(text)});
+  ASSIGN_OR_RETURN(const Graph epilogue, Parse(kEpilogueProgram));
+  ASSIGN_OR_RETURN(text, TextOf(Canonicalize(epilogue).graph, kEpilogue));
+  texts.push_back({"tests/goldens/epilogue_beside.txt", std::move(text)});
   for (const WorkloadInfo& info : Workloads()) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       ASSIGN_OR_RETURN(GoldenText file, FileOf(info, dtype));
