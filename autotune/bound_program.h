@@ -55,7 +55,7 @@ class BoundProgram {
   /// Run, so many times; on GPUs a step is enqueued before the last one has ended.
   absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one step behind what `stream` (a CUstream or cudaStream_t) holds, and returns; where that is being captured, the step becomes part of the graph. No
-  /// allocation, lookup or lock. Wait, and every later call, say what the step met. Scalars are read when the step runs. Unimplemented on the host;
+  /// allocation, lookup or lock. Wait, and every later call, say what the step met. Scalars are read when the step runs. Ranks that share a GPU have streams of their own. Unimplemented on the host;
   /// FailedPrecondition where tensors are copied at every step, or a collective goes by way of the host.
   absl::Status Enqueue(void* stream);
   /// Returns when what Enqueue was given is done.

@@ -1,11 +1,13 @@
 #include "bench/gpu_allreduce.h"
 
 #include <chrono>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "autotune/session.h"
 #include "autotune/statistics.h"
+#include "bench/gpu_copy.h"
 #include "bench/rounds.h"
 #include "coconet/base/status.h"
 #include "coconet/language.h"
@@ -62,8 +64,9 @@ absl::StatusOr<Row> MeasureGpuAllReduce(Rank& rank, const GpuAllReduceCase& c) {
   row.Set("ours_low_us", measured[0].timing.low_us / a_step).Set("ours_high_us", measured[0].timing.high_us / a_step);
   row.Set("rounds", int64_t{measured[0].timing.samples}).Set("ours_variant", Words(tuned.record().best)).Set("device", rank.topology().device);
   if (graph.ok()) {
-    ASSIGN_OR_RETURN(const double dispatch_us, HostTime(rank, bound, [&] { return bound.Enqueue(nullptr); }));
-    ASSIGN_OR_RETURN(const double launch_us, HostTime(rank, bound, [&] { return graph->Enqueue(nullptr); }));
+    ASSIGN_OR_RETURN(const std::unique_ptr<GpuStream> stream, GpuStream::Make());
+    ASSIGN_OR_RETURN(const double dispatch_us, HostTime(rank, bound, [&] { return bound.Enqueue(stream->get()); }));
+    ASSIGN_OR_RETURN(const double launch_us, HostTime(rank, bound, [&] { return graph->Enqueue(stream->get()); }));
     row.Set("dispatch_us", dispatch_us).Set("replay_us", launch_us / a_step);
   }
   return rank.rank() == 0 ? row : Row();

@@ -38,6 +38,18 @@ absl::StatusOr<Copies> CopiesOnHost() {
   });
 }
 
+absl::StatusOr<std::unique_ptr<GpuStream>> GpuStream::Make() {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, FirstGpu());
+  RETURN_IF_ERROR(device->Use());
+  CUstream stream = nullptr;
+  RETURN_IF_CU(device->driver(), StreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
+  return std::unique_ptr<GpuStream>(new GpuStream(stream));
+}
+
+GpuStream::~GpuStream() {
+  if (const absl::StatusOr<const DriverApi*> driver = OpenDriver(); driver.ok()) (*driver)->StreamDestroy(static_cast<CUstream>(stream_));
+}
+
 void AddGpu(Row& row) {
   const absl::StatusOr<std::shared_ptr<Device>> device = FirstGpu();
   if (!device.ok()) return;

@@ -130,8 +130,8 @@ class BoundPlan {
   /// Run, so many times. On GPUs a step is enqueued before the last one has ended, where that is possible.
   virtual absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one step behind what `stream` (a CUstream or cudaStream_t) holds, and returns. In a stream that is being captured the step becomes part of the
-  /// graph (not a library's collectives: FailedPrecondition). What the step then meets is said by Wait and by every later call. Unimplemented where there are no streams; FailedPrecondition where a step
-  /// goes by way of the host.
+  /// graph (not a library's collectives: FailedPrecondition). What the step then meets is said by Wait and by every later call. Ranks that share a GPU have streams of their own: in one, each would wait for the next. Unimplemented where there
+  /// are no streams; FailedPrecondition where a step goes by way of the host.
   virtual absl::Status Enqueue(void* stream);
   /// Returns when what Enqueue was given is done. Graphs of the caller's own are the caller's to wait for; Wait then says whether their steps went well.
   virtual absl::Status Wait();
