@@ -210,11 +210,12 @@ int Main(const std::vector<std::string>& args) {
     progress.Clear();
     std::fprintf(stderr, "sweep: warning: %s\n", std::string(text).c_str());
   };
-  std::atomic<bool> complained = false;
+  std::atomic<bool> began = false, complained = false;
   const int ranks = flags->ranks > 0 ? flags->ranks : UnderMpi() ? 0 : kDefaultRanks;
   const absl::Status status = RunRanks(
       WorldOptions{.ranks = ranks, .stages = flags->stages, .nodes = flags->nodes, .backend = flags->backend},
       [&](Session& session) {
+        began = true;
         if (flags->ranks > 0 && flags->ranks != session.world()) {
           return absl::InvalidArgumentError(
               absl::StrCat("--ranks=", flags->ranks, ": mpirun started ", session.world(), " processes"));
@@ -224,7 +225,8 @@ int Main(const std::vector<std::string>& args) {
         return swept;
       },
       options);
-  if (!status.ok() && !complained && !UnderMpi()) Complain(status);
+  // Processes whose world did not come to be agree on why.
+  if (!status.ok() && !complained && !(UnderMpi() && began)) OnFirstRank([&] { Complain(status); });
   if (interrupted) return kInterrupted;
   return ExitCode(status);
 }

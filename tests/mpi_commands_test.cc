@@ -110,14 +110,27 @@ TEST(Mpi, RanksThatDisagreeOnTheProgramAreTold) {
   EXPECT_THAT(ended.out, Not(HasSubstr("stored")));
 }
 
-TEST(Mpi, MistakesAreSaidOnce) {
-  const Ended ended = RunCommand(Mpirun(3, {"autotune/sweep", "adm"}), Environment());
-  EXPECT_EQ(ended.code, 2) << ended.err;
+/// What `sweep` complained of.
+std::vector<std::string> Complaints(const Ended& ended) {
   std::vector<std::string> lines;
   for (absl::string_view line : absl::StrSplit(ended.err, '\n')) {
     if (absl::StartsWith(line, "sweep:")) lines.emplace_back(line);
   }
-  EXPECT_THAT(lines, testing::ElementsAre(HasSubstr("unknown workload 'adm'"))) << ended.err;
+  return lines;
+}
+
+TEST(Mpi, MistakesAreSaidOnce) {
+  const Ended ended = RunCommand(Mpirun(3, {"autotune/sweep", "adm"}), Environment());
+  EXPECT_EQ(ended.code, 2) << ended.err;
+  EXPECT_THAT(Complaints(ended), testing::ElementsAre(HasSubstr("unknown workload 'adm'"))) << ended.err;
+}
+
+TEST(Mpi, GpusThatAreNotHereAreSaidOnce) {
+  std::map<std::string, std::string> environment = Environment();
+  environment["CUDA_VISIBLE_DEVICES"] = "";  // where there are some
+  const Ended ended = RunCommand(Mpirun(3, {"autotune/sweep", "adam", "--backend=cuda"}), environment);
+  EXPECT_EQ(ended.code, 2) << ended.err;
+  EXPECT_THAT(Complaints(ended), testing::ElementsAre(testing::ContainsRegex("sweep: rank 0: .*GPU"))) << ended.err;
 }
 
 TEST(Mpi, ARankThatDiesEndsTheJobAndLeavesNothingBehind) {

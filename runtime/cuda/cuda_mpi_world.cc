@@ -6,13 +6,27 @@
 #include "runtime/mpi/mpi_world.h"
 
 namespace coconet {
+namespace {
+
+/// Of the GPUs that this process sees.
+absl::StatusOr<std::shared_ptr<Device>> OpenInTurn(const DriverApi& driver, int machine_rank) {
+  int count = 0;
+  RETURN_IF_CU(driver, DeviceGetCount, &count);
+  return Device::Open(driver, count == 0 ? 0 : machine_rank % count);
+}
+
+}  // namespace
+
+absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldShape& shape, double timeout_s) {
+  // Where the others agree on their GPUs.
+  const auto refuse = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> { return place.exchange->Agree(why); };
+  return RunOnMpi(shape, timeout_s, /*pin=*/false, refuse, [](Rank&) { return absl::OkStatus(); });
+}
 
 absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& control, const WorldShape& shape, double timeout_s, bool pin,
                                  const std::function<absl::Status(Rank&)>& body) {
   const auto make = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
-    int count = 0;
-    RETURN_IF_CU(libraries.driver, DeviceGetCount, &count);
-    absl::StatusOr<std::shared_ptr<Device>> device = Device::Open(libraries.driver, count == 0 ? 0 : place.machine_rank % count);
+    absl::StatusOr<std::shared_ptr<Device>> device = OpenInTurn(libraries.driver, place.machine_rank);
     RETURN_IF_ERROR(place.exchange->Agree(device.status()));
     auto sharing = std::make_unique<ProcessGpuSharing>(*place.exchange, place.rank, SharingMemory(place.mesh, place.rank));
     return MakeCudaRank(libraries, control, std::move(place), *std::move(device), std::move(sharing), {.why_none = "they are processes"});

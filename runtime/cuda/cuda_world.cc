@@ -14,8 +14,9 @@ absl::Status RunCudaWorld(int ranks, const WorldShape& shape, double timeout_s, 
 }
 
 absl::Status RunCudaMpiWorld(const WorldShape& shape, double timeout_s, bool pin, const std::function<absl::Status(Rank&)>& body) {
-  ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
-  return RunCudaMpiWorldOver({.driver = *driver, .open_libraries = OpenNcclLibraries}, {}, shape, timeout_s, pin, body);
+  const absl::StatusOr<const DriverApi*> driver = OpenDriver();
+  if (!driver.ok()) return RefuseCudaMpiWorld(driver.status(), shape, timeout_s);
+  return RunCudaMpiWorldOver({.driver = **driver, .open_libraries = OpenNcclLibraries}, {}, shape, timeout_s, pin, body);
 }
 
 }  // namespace coconet

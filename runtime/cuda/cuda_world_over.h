@@ -31,6 +31,9 @@ struct CudaLibraries {
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
                               const std::function<absl::Status(Rank&)>& body);
 
+/// Instead of RunCudaMpiWorldOver, in a process that has no GPU because of `why`: so all processes hear of it.
+absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldShape& shape, double timeout_s);
+
 /// RunCudaMpiWorld over given libraries.
 absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& control, const WorldShape& shape, double timeout_s, bool pin,
                                  const std::function<absl::Status(Rank&)>& body);
