@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "autotune/wire.h"
@@ -91,14 +90,15 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   }
   if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
   // Within a node kernels do what goes by way of the host otherwise, where there is nothing to win.
-  const bool staged = mesh.nodes == 1 && absl::StartsWith(topologies.front().library, "staged");
-  space.library = sum_order == SumOrder::kAny && !staged;
+  const bool staged = mesh.nodes == 1 && topologies.front().staged;
+  space.any_order = sum_order == SumOrder::kAny;
+  space.library = space.any_order && !staged;
   return space;
 }
 
 std::string Encode(const Topology& t) {
   Packer out;
-  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).Text(t.arch).Int(t.multiprocessors).Int(t.ranks_per_gpu).Int(t.own_multiprocessors).bytes();
+  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).Text(t.arch).Int(t.multiprocessors).Int(t.ranks_per_gpu).Int(t.own_multiprocessors).Int(t.staged).bytes();
 }
 
 absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
@@ -113,6 +113,7 @@ absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
   t.multiprocessors = static_cast<int>(in.Int());
   t.ranks_per_gpu = static_cast<int>(in.Int());
   t.own_multiprocessors = static_cast<int>(in.Int());
+  t.staged = in.Int() != 0;
   RETURN_IF_ERROR(in.Done());
   return t;
 }

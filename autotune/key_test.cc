@@ -70,7 +70,7 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 66);
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).gemm_candidates, 4);
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).library);
-  inputs_.topologies[0].library = "staged";
+  inputs_.topologies[0].staged = true;
   EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).library);
   inputs_.topologies[1].own_multiprocessors = 64;
   EXPECT_THAT(KeyText(inputs_), HasSubstr("132 multiprocessors of 2 ranks, 64 its own\n"));

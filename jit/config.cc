@@ -279,7 +279,7 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
 
 /// Of two ranks, either loads as much from the other. And a switch's rounding of 16-bit sums, not to nearest, is within the reference's bound where this has
 /// that of two additions.
-bool MulticastPays(const ConfigSpace& space) { return space.multicast && space.library && space.ranks / space.nodes > 2; }
+bool MulticastPays(const ConfigSpace& space) { return space.multicast && space.any_order && space.ranks / space.nodes > 2; }
 
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   const Traits t = TraitsOf(s, space.ranks);
@@ -354,7 +354,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
     return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1, " for a schedule with matrix products, else 0"));
   }
-  if (c.multicast && !space.library) return error("a switch does not sum in rank order");
+  if (c.multicast && !space.any_order) return error("a switch does not sum in rank order");
   if (c.beside < 0 || c.beside > kMaxBlocks || (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
     return error(absl::StrCat("want beside in 0..", kMaxBlocks, " for a schedule that overlaps a product with collectives by kernels, else 0"));
   }

@@ -72,7 +72,8 @@ struct ConfigSpace {
   int vector_bytes = 64;   // widest vector of the machine
   int multiprocessors = 0; // of a GPU that a rank has for itself; 0: ranks are the host's
   int gemm_candidates = 1; // ways to multiply that are worth trying
-  bool library = true;     // false: the numerics class demands summation in rank order, or the library goes by way of the host
+  bool any_order = true;   // false: the numerics class demands summation in rank order
+  bool library = true;     // false: so it does, or the library goes by way of the host
   bool multicast = false;  // ranks of a node have memory with addresses for all of them
 };
 

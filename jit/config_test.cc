@@ -257,10 +257,10 @@ TEST(Configs, MulticastWhereMemoryAndNumericsPermitAndItPays) {
   EXPECT_TRUE(multicasts("RS; fuse(C); AG p; slice m v", {.ranks = 4, .multicast = true}));  // generated
   EXPECT_FALSE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 4}));
   EXPECT_FALSE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 2, .multicast = true}));
-  EXPECT_FALSE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 4, .library = false, .multicast = true}));
+  EXPECT_FALSE(multicasts("fuse(RS, C, AG); slice m v", {.ranks = 4, .any_order = false, .library = false, .multicast = true}));
   EXPECT_FALSE(multicasts("fuse(AR, C)", {.ranks = 4, .multicast = true})) << "a sum in no order, on each rank";
   const Schedule s = Find(Adam(1024), "fuse(RS, C, AG); slice m v");
-  EXPECT_EQ(Validate({.multicast = true}, s, {.ranks = 4, .library = false}).message(),
+  EXPECT_EQ(Validate({.multicast = true}, s, {.ranks = 4, .any_order = false, .library = false}).message(),
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull multicast=1\": a switch does not sum in rank order");
 }
 

@@ -151,6 +151,7 @@ struct Topology {
   int multiprocessors = 0;  // of the rank's GPU; 0: it has none
   int ranks_per_gpu = 1;    // that have this GPU together
   int own_multiprocessors = 0;  // of the GPU's, that run this rank's kernels alone; 0: all run those of all its ranks
+  bool staged = false;      // collectives of `library` go by way of the host, though ranks are GPUs
   std::string note = {};    // where `library` is not the best there could be, or ranks share multiprocessors, why, in words; in no key
 };
 

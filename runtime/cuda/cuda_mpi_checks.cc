@@ -2,7 +2,6 @@
 // GPUs a process sees, stages and (0: as there are) nodes.
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
+#include "runtime/testing/mpirun.h"
 #include "runtime/testing/send_checks.h"
 
 namespace coconet {
@@ -61,12 +61,7 @@ constexpr struct {
                {"fail-alloc", FailToShare<1>}, {"fail-export", FailToShare<4>}, {"fail-open", FailToShare<5>}};
 
 absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
-  const auto body = [&](Rank& rank) {
-    const absl::Status status = check(rank);
-    // One write a line: mpirun mixes the ranks' output.
-    const std::string line = absl::StrCat("rank ", rank.rank(), ": ", status.ToString(), "\n");
-    return write(STDOUT_FILENO, line.data(), line.size()) < 0 ? absl::InternalError("write") : status;
-  };
+  const auto body = [&](Rank& rank) { return SayOutcome(rank, check(rank)); };
   return RunCudaMpiWorldOver({.driver = HostDriver()}, ControlOfHostKernels(), shape, 60, true, body);
 }
 

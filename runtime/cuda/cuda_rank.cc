@@ -63,6 +63,7 @@ absl::Status CudaRank::OpenLibraries() {
     ASSIGN_OR_RETURN(stream_libraries_, parts_.open_libraries(terms));
   }
   topology_.library = stream_libraries_.name;
+  topology_.staged = stream_libraries_.of_lane[0] == nullptr;
   topology_.note = stream_libraries_.note;
   const std::string name = stream_libraries_.name.substr(0, stream_libraries_.name.find(' '));
   for (int group = 0; group < kGroups; ++group) libraries_[group] = std::make_shared<NamedCommunicator>(name, parts_.place.libraries[0][group]);

@@ -15,6 +15,7 @@
 #include "coconet/base/status.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
+#include "runtime/testing/mpirun.h"
 #include "runtime/testing/send_checks.h"
 #include "runtime/world.h"
 
@@ -188,13 +189,7 @@ int Run(const char* name, int stages, int nodes) {
   const char* base = own ? name + std::strlen(kOwn) : name;
   for (const Check& check : kChecks) {
     if (std::strcmp(check.name, base) != 0) continue;
-    const auto body = [&](Rank& rank) {
-      const absl::Status status = check.body(rank);
-      // One write a line: mpirun mixes the ranks' output.
-      const std::string line = absl::StrCat("rank ", rank.rank(), ": ", status.ToString(), "\n");
-      if (write(STDOUT_FILENO, line.data(), line.size()) < 0) return absl::InternalError("write");
-      return status;
-    };
+    const auto body = [&](Rank& rank) { return SayOutcome(rank, check.body(rank)); };
     const WorldOptions options{.stages = stages, .nodes = nodes, .timeout_s = check.timeout_s};
     absl::Status status = RunWorld(options, body);
     if (status.ok()) status = RunWorld(options, body);  // a process may have several worlds

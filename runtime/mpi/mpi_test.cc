@@ -1,12 +1,9 @@
 // Worlds of MPI processes, for real: each test starts mpirun.
 
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -17,9 +14,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/testing/mpirun.h"
 
 namespace coconet {
 namespace {
@@ -35,33 +32,11 @@ std::string Command(int ranks, const std::string& check, const std::string& opti
   return absl::StrCat("mpirun --oversubscribe ", options, " -n ", ranks, " runtime/mpi/mpi_checks ", check, " 2>&1");
 }
 
-struct Outcome {
-  int exit_code = -1;
-  double seconds = 0;
-  std::vector<std::string> lines;  // that the ranks printed, sorted
-  std::string output;
-};
-
-Outcome RunMpi(const std::string& command) {
-  const auto start = std::chrono::steady_clock::now();
-  Outcome outcome;
-  FILE* pipe = popen(command.c_str(), "r");
-  std::array<char, 4096> buffer;
-  while (const size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.output.append(buffer.data(), n);
-  outcome.exit_code = WEXITSTATUS(pclose(pipe));
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  for (absl::string_view line : absl::StrSplit(outcome.output, '\n')) {
-    if (absl::StartsWith(line, "rank ")) outcome.lines.push_back(std::string(line));
-  }
-  std::sort(outcome.lines.begin(), outcome.lines.end());
-  return outcome;
-}
-
 class Mpi : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Mpi, testing::Values(1, 2, 3, 4), testing::PrintToStringParamName());
 
 TEST_P(Mpi, DoesWhatEveryWorldMust) {
-  const Outcome outcome = RunMpi(Command(GetParam(), "all"));
+  const MpiOutcome outcome = RunMpi(Command(GetParam(), "all"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.lines, SizeIs(2 * GetParam())) << outcome.output;
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
@@ -82,26 +57,26 @@ INSTANTIATE_TEST_SUITE_P(Of, MpiShapes,
                          });
 
 TEST_P(MpiShapes, DoWhatEveryWorldMust) {
-  const Outcome outcome = RunMpi(Command(GetParam().ranks, "all" + Arguments(GetParam())));
+  const MpiOutcome outcome = RunMpi(Command(GetParam().ranks, "all" + Arguments(GetParam())));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.lines, SizeIs(2 * GetParam().ranks)) << outcome.output;
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
 }
 
 TEST(MpiShapes, ThatTheRanksDoNotMakeAreRefused) {
-  const Outcome outcome = RunMpi(Command(3, "all" + Arguments({3, 2, 0})));
+  const MpiOutcome outcome = RunMpi(Command(3, "all" + Arguments({3, 2, 0})));
   EXPECT_NE(outcome.exit_code, 0);
   EXPECT_THAT(outcome.output, HasSubstr("INVALID_ARGUMENT: RunWorld: 3 ranks do not make 2 equal stages"));
 }
 
 TEST(MpiLanes, CommunicateAtOnce) {
-  const Outcome outcome = RunMpi(Command(3, "lanes"));
+  const MpiOutcome outcome = RunMpi(Command(3, "lanes"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
 }
 
 TEST(MpiLanes, DoNotWhereTheUserStartedMpiForOneThread) {
-  const Outcome outcome = RunMpi(Command(2, "own-lanes"));
+  const MpiOutcome outcome = RunMpi(Command(2, "own-lanes"));
   EXPECT_THAT(outcome.lines,
               Each(HasSubstr("INVALID_ARGUMENT: rank 0: Bind: plan: want library collectives on lane 0 only, have them on "
                              "both lanes; to allow that, start MPI with MPI_THREAD_MULTIPLE")))
@@ -110,7 +85,7 @@ TEST(MpiLanes, DoNotWhereTheUserStartedMpiForOneThread) {
 }
 
 TEST(MpiLife, MayBeTheUsers) {
-  const Outcome outcome = RunMpi(Command(2, "own-all"));
+  const MpiOutcome outcome = RunMpi(Command(2, "own-all"));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.lines, SizeIs(4)) << outcome.output;
 }
@@ -119,7 +94,7 @@ class MpiLeave : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(In, MpiLeave, testing::Values("exchange", "library", "step", "lanes"));
 
 TEST_P(MpiLeave, EndsTheOthersWaitsAtOnce) {
-  const Outcome outcome = RunMpi(Command(3, absl::StrCat("leave-", GetParam())));
+  const MpiOutcome outcome = RunMpi(Command(3, absl::StrCat("leave-", GetParam())));
   EXPECT_NE(outcome.exit_code, 0);
   ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
   for (int rank : {0, 1}) {
@@ -146,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(In, MpiLeaveApart,
                          Name);
 
 TEST_P(MpiLeaveApart, EndsTheOthersWaitsAtOnce) {
-  const Outcome outcome = RunMpi(Command(4, GetParam().check + Arguments(GetParam().shape)));
+  const MpiOutcome outcome = RunMpi(Command(4, GetParam().check + Arguments(GetParam().shape)));
   EXPECT_NE(outcome.exit_code, 0);
   ASSERT_THAT(outcome.lines, SizeIs(4)) << outcome.output;
   for (int rank : {0, 1, 2}) EXPECT_THAT(outcome.lines[rank], EndsWith("rank 3 left: DATA_LOSS: bad page"));
@@ -181,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(InMidst, MpiDeath,
 
 TEST_P(MpiDeath, IsAnErrorOfTheOthersAtOnceWhichNamesTheDead) {
   const int dead = GetParam().shape.ranks - 1;
-  const Outcome outcome = RunMpi(Command(dead + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
+  const MpiOutcome outcome = RunMpi(Command(dead + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
   ASSERT_THAT(outcome.lines, SizeIs(dead)) << outcome.output;  // of the survivors
   const std::string reason = absl::StrCat("rank ", dead, " left: UNAVAILABLE: its process ended");
   EXPECT_THAT(outcome.lines, Each(HasSubstr(reason))) << outcome.output;
@@ -189,7 +164,7 @@ TEST_P(MpiDeath, IsAnErrorOfTheOthersAtOnceWhichNamesTheDead) {
 }
 
 TEST(MpiDeathInAStep, NamesTheDeadRankAndItsFlag) {
-  const Outcome outcome = RunMpi(Command(2, "die-step", "--enable-recovery"));
+  const MpiOutcome outcome = RunMpi(Command(2, "die-step", "--enable-recovery"));
   EXPECT_THAT(outcome.lines,
               testing::ElementsAre("rank 0: ABORTED: step 0 \"one-shot sum\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
                                    "found 50; rank 1 left: UNAVAILABLE: its process ended"))
@@ -201,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(In, MpiSleep, testing::ValuesIn(Faults("sleep")), Fault
 
 TEST_P(MpiSleep, BeyondTheDeadlineIsAnErrorOfAllWhichNamesTheSleeper) {
   const int late = GetParam().shape.ranks - 1;
-  const Outcome outcome = RunMpi(Command(late + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
+  const MpiOutcome outcome = RunMpi(Command(late + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
   ASSERT_THAT(outcome.lines, SizeIs(late + 1)) << outcome.output;
   EXPECT_THAT(outcome.lines[late], HasSubstr("ABORTED: ")) << outcome.output;
   const std::vector<std::string> others(outcome.lines.begin(), outcome.lines.begin() + late);
@@ -212,7 +187,7 @@ TEST_P(MpiSleep, BeyondTheDeadlineIsAnErrorOfAllWhichNamesTheSleeper) {
 }
 
 TEST(MpiLeaveInAStep, OfAKernelThatSendsEndsTheStageBefore) {
-  const Outcome outcome = RunMpi(Command(2, "leave-send-step 2 0"));
+  const MpiOutcome outcome = RunMpi(Command(2, "leave-send-step 2 0"));
   EXPECT_THAT(outcome.lines, testing::ElementsAre("rank 0: ABORTED: step 0 \"pass on\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
                                                   "found 50; rank 1 left: DATA_LOSS: bad page",
                                                   "rank 1: DATA_LOSS: bad page"))
@@ -221,7 +196,7 @@ TEST(MpiLeaveInAStep, OfAKernelThatSendsEndsTheStageBefore) {
 }
 
 TEST(MpiDeathInAStep, OfAKernelThatSendsNamesTheDeadRankOfTheOtherStage) {
-  const Outcome outcome = RunMpi(Command(2, "die-send-step 2 0", "--enable-recovery"));
+  const MpiOutcome outcome = RunMpi(Command(2, "die-send-step 2 0", "--enable-recovery"));
   EXPECT_THAT(outcome.lines,
               testing::ElementsAre("rank 0: ABORTED: step 0 \"pass on\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
                                    "found 50; rank 1 left: UNAVAILABLE: its process ended"))

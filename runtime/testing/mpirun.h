@@ -1,0 +1,28 @@
+#ifndef COCONET_RUNTIME_TESTING_MPIRUN_H_
+#define COCONET_RUNTIME_TESTING_MPIRUN_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+// Between a test and its program of checks, which it starts as ranks.
+
+struct MpiOutcome {
+  int exit_code = -1;
+  double seconds = 0;
+  std::vector<std::string> lines;  // that the ranks printed by SayOutcome, sorted
+  std::string output;
+};
+/// Runs a shell's command, mpirun with a program of checks.
+MpiOutcome RunMpi(const std::string& command);
+
+/// Of a rank of such a program: prints "rank N: OK", or the error; returns `status`.
+absl::Status SayOutcome(const Rank& rank, const absl::Status& status);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_TESTING_MPIRUN_H_
