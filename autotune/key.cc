@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "autotune/wire.h"
@@ -89,6 +90,8 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
     space.multiprocessors = &t == &topologies.front() ? own : std::min(space.multiprocessors, own);
   }
   if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
+  // Ranks of one GPU reach its memory alike.
+  space.ring = space.multiprocessors > 0 && absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });
   // Within a node kernels do what goes by way of the host otherwise, where there is nothing to win.
   const bool staged = mesh.nodes == 1 && topologies.front().staged;
   space.any_order = sum_order == SumOrder::kAny;

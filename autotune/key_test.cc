@@ -76,6 +76,9 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   EXPECT_THAT(KeyText(inputs_), HasSubstr("132 multiprocessors of 2 ranks, 64 its own\n"));
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 64);
   EXPECT_EQ(DecodeTopology(Encode(inputs_.topologies[1]))->own_multiprocessors, 64);
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring) << "ranks of one GPU";
+  for (Topology& t : inputs_.topologies) t.ranks_per_gpu = 1;
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring);
   inputs_.topologies[1].own_multiprocessors = 0;
   inputs_.topologies[1].ranks_per_gpu = 200;
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 1);

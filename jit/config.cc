@@ -212,7 +212,7 @@ std::string Text(const Config& c) {
                       " stream=", kStreamings[static_cast<int>(c.streaming)],
                       " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
                       c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch), c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
-                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "",
+                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "", c.ring ? " ring=1" : "",
                       c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside));
 }
 
@@ -222,11 +222,11 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1, beside=M where these are not 0");
+  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1, beside=M where these are not 0");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast", "beside"};
+  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast", "ring", "beside"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -254,7 +254,9 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (!values[8].empty() && (!absl::SimpleAtoi(values[8], &c.gemm) || c.gemm < 1)) return error("gemm is no number above 0");
   if (!values[9].empty() && values[9] != "1") return error("want multicast=1, or nothing");
   c.multicast = !values[9].empty();
-  if (!values[10].empty() && (!absl::SimpleAtoi(values[10], &c.beside) || c.beside < 1)) return error("beside is no number above 0");
+  if (!values[10].empty() && values[10] != "1") return error("want ring=1, or nothing");
+  c.ring = !values[10].empty();
+  if (!values[11].empty() && (!absl::SimpleAtoi(values[11], &c.beside) || c.beside < 1)) return error("beside is no number above 0");
   return c;
 }
 
@@ -280,6 +282,9 @@ std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpa
 /// Of two ranks, either loads as much from the other. And a switch's rounding of 16-bit sums, not to nearest, is within the reference's bound where this has
 /// that of two additions.
 bool MulticastPays(const ConfigSpace& space) { return space.multicast && space.any_order && space.ranks / space.nodes > 2; }
+
+/// A ring of two ranks is both of them. On the host a core reaches all memory alike, and a ring moves more.
+bool RingPays(const ConfigSpace& space) { return space.ring && space.any_order && space.ranks / space.nodes > 2; }
 
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   const Traits t = TraitsOf(s, space.ranks);
@@ -307,17 +312,17 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     const bool copies = all_reduces && s.overlaps.empty() && space.ranks > 1;
     if (copies && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
     if (copies && t.all_reduce_bytes <= kLLBytes) one_shots.push_back(OneShot::kLL);
-    const bool multicasts = MulticastPays(space) && (t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated));
+    const bool slices = t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated);
+    const bool multicasts = MulticastPays(space) && slices, rings = RingPays(space) && slices && s.overlaps.empty();
     for (const auto& [vec, chunk, blocks, threads] : shapes) {
       for (Streaming streaming : streamings) {
         for (OneShot one_shot : one_shots) {
           for (int count : pieces) {
             for (int64_t batch : batches) {
-              configs.push_back({protocol, vec, chunk, blocks, streaming, one_shot, count, batch, threads});
-              if (multicasts && streaming == Streaming::kNone) {
-                configs.push_back(configs.back());
-                configs.back().multicast = true;
-              }
+              const Config config{protocol, vec, chunk, blocks, streaming, one_shot, count, batch, threads};
+              configs.push_back(config);
+              if (multicasts && streaming == Streaming::kNone) configs.emplace_back(config).multicast = true;
+              if (rings && streaming == Streaming::kNone) configs.emplace_back(config).ring = true;
               // Twice the loads in flight, where the memory is what a step waits for.
               if (streaming != Streaming::kNone && !gpu) configs.push_back({protocol, 2 * vec, chunk, blocks, streaming, one_shot, count, batch, threads});
             }
@@ -355,6 +360,9 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1, " for a schedule with matrix products, else 0"));
   }
   if (c.multicast && !space.any_order) return error("a switch does not sum in rank order");
+  if (c.ring && !space.any_order) return error("a ring does not sum in rank order");
+  if (c.ring && c.multicast) return error("want multicast=1 or ring=1, not both");
+  if (c.ring && !s.overlaps.empty()) return error("an overlap has no ring");
   if (c.beside < 0 || c.beside > kMaxBlocks || (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
     return error(absl::StrCat("want beside in 0..", kMaxBlocks, " for a schedule that overlaps a product with collectives by kernels, else 0"));
   }

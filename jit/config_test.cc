@@ -40,6 +40,9 @@ TEST(Config, PrintsAndParsesBack) {
   EXPECT_EQ(ParseConfig(Text(Config{.threads = 256})).value(), Config{.threads = 256});
   const Config switched{.one_shot = OneShot::kLL, .multicast = true};
   EXPECT_EQ(Text(switched), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=ll multicast=1");
+  const Config around{.threads = 64, .ring = true, .beside = 2};
+  EXPECT_EQ(Text(around), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=64 ring=1 beside=2");
+  EXPECT_EQ(ParseConfig(Text(around)).value(), around);
   EXPECT_EQ(ParseConfig(Text(switched)).value(), switched);
 }
 
@@ -51,8 +54,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
   EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
             "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1, beside=M where these are not 0");
-  for (const char* end : {"beside=0", "beside=x", "beside=-1", "beside=2 gemm=1", "gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "multicast=0", "multicast=1 batch=9", "more"}) {
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1, beside=M where these are not 0");
+  for (const char* end : {"beside=0", "beside=x", "beside=-1", "beside=2 gemm=1", "gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "multicast=0", "multicast=1 batch=9", "ring=0", "ring=1 multicast=1", "more"}) {
     EXPECT_FALSE(ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end)).ok()) << end;
   }
   EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
@@ -247,6 +250,23 @@ TEST(Configs, SendOperandsInMessagesThatAreSmallerStill) {
   EXPECT_FALSE(sends(Adam((16 << 10) + 1), "AR; fuse(C)", {.ranks = 8}));
   EXPECT_FALSE(sends(Adam(1024), "fuse(AR, C)", {.ranks = 1}));
   EXPECT_FALSE(sends(Adam(1024), "fuse(RS, C, AG); slice m v", {.ranks = 2}));
+}
+
+TEST(Configs, RingsWhereSomeRanksMayBeNearer) {
+  const auto rings = [](const Schedule& schedule, ConfigSpace space) {
+    return absl::c_any_of(Configs(schedule, space), [](const Config& config) { return config.ring; });
+  };
+  const Schedule fused = Find(Adam(1024), "fuse(RS, C, AG); slice m v");
+  EXPECT_TRUE(rings(fused, {.ranks = 3, .ring = true}));
+  EXPECT_TRUE(rings(Find(Adam(1024), "RS; fuse(C); AG p; slice m v"), {.ranks = 4, .ring = true}));  // generated
+  EXPECT_FALSE(rings(fused, {.ranks = 4}));
+  EXPECT_FALSE(rings(fused, {.ranks = 2, .ring = true})) << "both ranks are neighbours";
+  EXPECT_FALSE(rings(fused, {.ranks = 4, .any_order = false, .library = false, .ring = true}));
+  EXPECT_FALSE(rings(Find(Adam(1024), "fuse(AR, C)"), {.ranks = 4, .ring = true})) << "each rank sums for itself";
+  EXPECT_EQ(Validate({.ring = true}, fused, {.ranks = 4, .any_order = false, .library = false}).message(),
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull ring=1\": a ring does not sum in rank order");
+  EXPECT_EQ(Validate({.multicast = true, .ring = true}, fused, {.ranks = 4}).message(),
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull multicast=1 ring=1\": want multicast=1 or ring=1, not both");
 }
 
 TEST(Configs, MulticastWhereMemoryAndNumericsPermitAndItPays) {

@@ -144,6 +144,12 @@ absl::Status Emitter::EmitPush(Phase& phase, NodeId gather) {
   for (int buffer : table_.PushTargets(u_, gather)) {
     phase.bytes_per_element += target_.ranks_per_node() * static_cast<int64_t>(SizeOf(type(gather).dtype));
     const DType dtype = type(gather).dtype;
+    if (Rings()) {
+      absl::StrAppend(&phase.elements.stores, "      StoreAround<", Streams(buffer) ? "kStreamed" : "kCached", ">(sync, ", args_.Peers(buffer, dtype), ", i, ",
+                      name, ");\n");
+      gathered_around_.push_back(buffer);
+      continue;
+    }
     absl::StrAppend(&phase.elements.stores, "      StorePeers<", Streams(buffer) ? "kStreamed" : "kCached", ">(",
                     Multicasts() ? absl::StrCat(args_.OnAll(buffer, dtype), ", ") : "", args_.Peers(buffer, dtype), ", i, ", name, ");\n");
   }
@@ -188,9 +194,11 @@ std::string Emitter::ForChunksText(absl::string_view cut, absl::string_view slic
 /// The loop over this block's chunks.
 std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) const {
   if (phase.on_slices) {
-    const bool publishes = reads_gathered_ && Waits() && phase.number == last_gathering_;
-    const std::string chunks = absl::StrCat("  ", ForChunksText("cut", by_place_ ? "slice" : "rank", "node"), loop,
-                                            publishes ? "    Publish(sync, grid, c.id);\n" : "", "    return true;\n  });\n");
+    const bool publishes = (reads_gathered_ || !gathered_around_.empty()) && Waits() && phase.number == last_gathering_;
+    const std::string publish = Rings() ? absl::StrCat("    PassOn(sync, grid, ", RingFlag(Place(), true), ");\n") : "    Publish(sync, grid, c.id);\n";
+    const std::string await = rings_.empty() ? "" : absl::StrCat("    if (!AwaitHop(sync, grid, ", RingFlag(Place(), false), ")) return false;\n");
+    const std::string each = absl::StrCat(ForChunksText("cut", by_place_ ? "slice" : "rank", "node"), await, loop, publishes ? publish : "", "    return true;\n  })");
+    const std::string chunks = await.empty() ? absl::StrCat("  ", each, ";\n") : absl::StrCat("  if (!", each, ") return;\n");
     if (!by_place_) return chunks;
     return absl::StrCat("  for (int node = 0; node < p.nodes; ++node) {\n    const int slice = node * kRanks + place;\n", chunks, "  }\n");
   }
@@ -199,8 +207,10 @@ std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) cons
     return absl::StrCat("  ", ForChunksText(over_tensors_ ? "cut" : "Cut{1, p.n, p.n}", "0", ""), loop, "    return true;\n  });\n");
   }
   const bool waits = phase.reads_gathered && Waits();
-  const std::string wait = absl::StrCat("      if (!AwaitChunk(sync, grid, from", by_place_ ? " % kRanks" : "", ", c.id)) return false;\n",
-                                        Multicasts() ? "      FenceAliases();\n" : "");
+  const absl::string_view from = by_place_ ? "from % kRanks" : "from";
+  const std::string here = Rings() ? absl::StrCat("(", from, " == ", Place(), " || AwaitHop(sync, grid, ", RingFlag(from, true), "))")
+                                   : absl::StrCat("AwaitChunk(sync, grid, ", from, ", c.id)");
+  const std::string wait = absl::StrCat("      if (!", here, ") return false;\n", Multicasts() ? "      FenceAliases();\n" : "");
   const absl::string_view slices = target_.nodes > 1 ? "int(p.slices)" : "kRanks";
   return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n", "    if (!",
                       ForChunksText("cut", "from", "from / kRanks"), waits ? wait : "", loop, "      return true;\n    })) return;\n  }\n");
@@ -219,7 +229,7 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
   Phase phase{.on_slices = planned.on_slices, .number = number};
   std::string before;
   expressions_.OpenSection(&before);
-  tensor_scalars_ = over_tensors_ ? StageDeclarations() : "";
+  tensor_scalars_ = over_tensors_ ? StageDeclarations() + RingDeclarations() : "";
   expressions_.OpenTensorSection(&tensor_scalars_);
   for (NodeId id : planned.stores) RETURN_IF_ERROR(EmitStore(phase, id));
   for (NodeId id : planned.gathers) RETURN_IF_ERROR(EmitPush(phase, id));
@@ -251,10 +261,10 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
 absl::StatusOr<std::string> Emitter::BodyText() {
   const std::string stage = staged_.empty() ? "" : StageText();
   const std::string first_round = MeetsFirst() ? absl::StrCat("  if (!Meet(sync, grid, ", round_++, ", false)) return;\n") : "";
-  std::string work;
+  std::string work = PartialsText();
   for (size_t p = 0; p < phases_.phases.size(); ++p) {
     ASSIGN_OR_RETURN(const std::string text, PhaseText(static_cast<int>(p)));
-    absl::StrAppend(&work, text);
+    absl::StrAppend(&work, text, static_cast<int>(p) == last_gathering_ ? PassedOnText() : "");
   }
   ASSIGN_OR_RETURN(const std::string scalars, ScalarStoresText());
   absl::StrAppend(&work, scalars);
@@ -295,6 +305,7 @@ absl::StatusOr<EmittedKernel> Emitter::Emit() {
   RETURN_IF_ERROR(CheckSpace());
   if (NeedsPlace()) args_.CallOwnIndex("place");
   AddStages();
+  AddRings();
   ASSIGN_OR_RETURN(const std::string body, BodyText());
   EmittedKernel kernel = FinishedKernel(target_.ranks_per_node(), config_.vec, args_, body, bytes_);
   kernel.chunks = chunks_;

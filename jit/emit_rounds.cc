@@ -128,8 +128,12 @@ void Emitter::AddPlaceFields() {
     args_.Integer("per", per);
   }
   if (!Synchronizes()) return;
-  chunks_ = reads_gathered_ ? (by_place_ ? target_.nodes : 1) * cut.outer * ((per + chunk - 1) / chunk) : 0;
-  const int64_t row = FlagSlots::Row(config_.blocks, rounds_, over_tensors_ ? list_chunks_ : chunks_);
+  const bool rings = !rings_.empty() || !gathered_around_.empty();
+  chunks_ = reads_gathered_ || rings ? (by_place_ ? target_.nodes : 1) * cut.outer * ((per + chunk - 1) / chunk) : 0;
+  const int64_t chunks = over_tensors_ ? list_chunks_ : chunks_;
+  const int ways = !rings_.empty() && !gathered_around_.empty() ? 2 : 1;
+  if (rings) args_.LaunchInteger("chunks", chunks);
+  const int64_t row = FlagSlots::Row(config_.blocks, rounds_, rings ? ways * target_.ranks_per_node() * chunks : chunks);
   const int writers = target_.ranks_per_node() + (Sends() ? Beside::kCount : 0);
   const int flags = AddSyncBuffer(table_, absl::StrCat("flags", step_), DType::kI32, writers * row, true);
   const int epochs = AddSyncBuffer(table_, absl::StrCat("epochs", step_), DType::kI32, config_.blocks, false);

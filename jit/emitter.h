@@ -36,6 +36,8 @@ class Emitter {
   bool Waits() const { return collective_ && target_.ranks_per_node() > 1; }
   /// Peers are reached by an address for all of them, where there is one.
   bool Multicasts() const { return config_.multicast && target_.ranks_per_node() > 1; }
+  /// Slices go around a ring: of two ranks that is the same as without.
+  bool Rings() const { return config_.ring && target_.ranks_per_node() > 2 && staged_.empty(); }
   /// The rank's number in its node tells more than that in the stage.
   bool NeedsPlace() const { return target_.nodes > 1 && (collective_ || by_place_); }
   bool Sends() const { return sends_next_ || sends_previous_; }
@@ -57,6 +59,16 @@ class Emitter {
   bool TakesMessages() const { return config_.one_shot == OneShot::kLL && !staged_.empty(); }
   std::string StageDeclarations();
   std::string StageText();
+  /// Where partial results of the kernel's ReduceScatters go around.
+  void AddRings();
+  std::string RingDeclarations();
+  /// What this rank adds to the slices of others, and what it passes on of what they gathered: for each hop.
+  std::string PartialsText();
+  std::string PassedOnText();
+  std::string HopsText(bool gathered, const Phase& phase);
+  /// The number of chunk `c` of the slices of the rank at place `from`, among those with flags.
+  std::string RingFlag(absl::string_view from, bool gathered) const;
+  std::string Place() const { return NeedsPlace() ? "place" : "rank"; }
   absl::StatusOr<std::string> PhaseText(int number);
   absl::Status EmitStore(Phase& phase, NodeId id);
   absl::Status EmitPush(Phase& phase, NodeId gather);
@@ -112,6 +124,13 @@ class Emitter {
     int64_t stride;    // elements of a half, or words of a writer in one
   };
   std::vector<Stage> staged_;
+  struct RingBuffer {
+    NodeId reduced;
+    std::string name;  // of the Ring in the text
+    int buffer;        // of partial results
+  };
+  std::vector<RingBuffer> rings_;
+  std::vector<int> gathered_around_;  // buffers
   Arguments args_{table_.each, over_tensors_};
   Expressions expressions_{{u_, unit_, target_, space_, phases_, table_, Multicasts()}, args_};
 };

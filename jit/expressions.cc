@@ -11,7 +11,6 @@
 #include "jit/literal.h"
 
 namespace coconet {
-namespace {
 
 absl::string_view LoadFrom(ReduceKind kind) {
   switch (kind) {
@@ -21,8 +20,6 @@ absl::string_view LoadFrom(ReduceKind kind) {
   }
   return "";
 }
-
-}  // namespace
 
 bool Expressions::DependsOnOwnCollective(NodeId id) {
   id = u_.Value(id);
@@ -148,6 +145,9 @@ absl::StatusOr<std::string> Expressions::Collective(Phase& phase, Pass& pass, No
   const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
   if (InUnit(operand) || table_.of[operand] < 0) return misplaced("on a value that is not in memory");
   Count(phase, NodeText(g_, id), id, k_.target.ranks_per_node());
+  if (const auto ring = rings_.find(id); ring != rings_.end()) {
+    return Define(pass, id, InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", ring->second, ", i)")));
+  }
   const auto source = sources_.find(operand);
   const std::string from =
       source != sources_.end() ? source->second : args_.Peers(table_.of[operand], type(operand).dtype);

@@ -39,6 +39,8 @@ struct Phase {
 
 /// "SumOf", "MaxOf", "MinOf" of the dialect.
 absl::string_view FoldKindText(FoldKind kind);
+/// "LoadSum", "LoadMax", "LoadMin".
+absl::string_view LoadFrom(ReduceKind kind);
 /// What folding nothing gives.
 double FirstOfFold(FoldKind kind, DType dtype);
 
@@ -83,6 +85,9 @@ class Expressions {
 
   /// From now on the kernel's AllReduces load the ranks' copies of `operand` from the array of pointers `from`.
   void LoadAllFrom(NodeId operand, std::string from) { sources_[operand] = std::move(from); }
+
+  /// ReduceScatter `id` takes what `ring` has, a Ring.
+  void ReduceAround(NodeId id, std::string ring) { rings_[id] = std::move(ring); }
 
   /// Declares an accumulator for fold `id`: its name and the statement.
   std::pair<std::string, std::string> Accumulator(NodeId id);
@@ -131,6 +136,7 @@ class Expressions {
   bool has_totals_ = false;
   std::map<NodeId, bool> depends_;  // DependsOnOwnCollective
   std::map<NodeId, std::string> sources_;  // LoadAllFrom
+  std::map<NodeId, std::string> rings_;    // ReduceAround
   int named_ = 0;                   // values, scalars and maps named so far
 };
 

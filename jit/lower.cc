@@ -65,7 +65,7 @@ int64_t GemmBytes(const GemmStep& s) {
   return s.batch * elements * static_cast<int64_t>(SizeOf(s.dtype));
 }
 
-std::string ProtocolOf(const Units& u, OneShot one_shot) {
+std::string ProtocolOf(const Units& u, const Config& config) {
   const Graph& g = *u.graph;
   std::vector<std::string> words;
   const auto add = [&](const char* word) {
@@ -80,9 +80,10 @@ std::string ProtocolOf(const Units& u, OneShot one_shot) {
       gather = gather || Is<AllGather>(g, id) || Is<Send>(g, id);
     }
     if (unit.library) add("library");
+    else if (config.ring && (scatter || gather)) add("ring");
     else if (scatter && gather) add("two-shot");
     else if (scatter || gather) add("direct");
-    if (all_reduce && !unit.library) add(one_shot == OneShot::kStaged ? "one-shot staged" : one_shot == OneShot::kLL ? "one-shot ll" : "one-shot");
+    if (all_reduce && !unit.library) add(config.one_shot == OneShot::kStaged ? "one-shot staged" : config.one_shot == OneShot::kLL ? "one-shot ll" : "one-shot");
   }
   return words.empty() ? "-" : absl::StrJoin(words, "+");
 }
@@ -254,7 +255,7 @@ absl::StatusOr<Lowered> Lowering::Run() {
   }
   lowered_.plan.buffers = std::move(table_.buffers);
   if (!kernels_.empty()) lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
-  lowered_.protocol = ProtocolOf(u_, config_.one_shot);
+  lowered_.protocol = ProtocolOf(u_, config_);
   return std::move(lowered_);
 }
 

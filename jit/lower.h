@@ -16,8 +16,8 @@ namespace coconet {
 struct Lowered {
   Plan plan;
   std::string source;
-  /// How collectives are done, for tables: "library", "one-shot", "one-shot staged", "two-shot",
-  /// "direct", joined by "+"; "-" without any.
+  /// How collectives are done, for tables: "library", "one-shot", "one-shot staged", "one-shot ll", "two-shot",
+  /// "direct", "ring", joined by "+"; "-" without any.
   std::string protocol;
 };
 

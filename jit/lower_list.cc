@@ -47,7 +47,7 @@ class ListLowering {
     PlaceBuffers();
     for (Draft& draft : drafts_) lowered_.plan.steps.push_back(Placed(std::move(draft)));
     if (!kernels_.empty()) lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
-    lowered_.protocol = ProtocolOf(kinds_[0]->units, config_.one_shot);
+    lowered_.protocol = ProtocolOf(kinds_[0]->units, config_);
     return std::move(lowered_);
   }
 

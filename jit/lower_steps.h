@@ -20,7 +20,7 @@ int64_t LibraryBytes(const CollectiveStep& step, int ranks);
 int64_t GemmBytes(const GemmStep& step);
 
 /// How the units communicate: Lowered::protocol.
-std::string ProtocolOf(const Units& u, OneShot one_shot);
+std::string ProtocolOf(const Units& u, const Config& config);
 
 /// The matrix product of a unit; -1: none.
 NodeId ProductOf(const Graph& g, const Unit& unit);

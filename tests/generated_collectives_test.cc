@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/text.h"
+#include "coconet/workloads.h"
 #include "gtest/gtest.h"
 #include "tests/test_data.h"
 #include "tests/variant_batch.h"
@@ -152,6 +153,74 @@ update(p, p - cast(bf16, lr * m1 / (1 + norm(G))))
   for (int64_t size : {1, 65, 5003}) AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .multicast = true}, Multicasts, batch);
   AddProgram(text, {{"N", std::vector<int64_t>{1, 64, 0, 333}}}, {.protocol = Protocol::kGenerated, .vec = 8, .multicast = true}, Multicasts, batch);
   ExpectRight(batch, 30);
+}
+
+bool GoesAround(const Lowered& lowered) {
+  return absl::StrContains(lowered.source, "PassOn(");
+}
+
+TEST(RingTest, ReducesAndGathersSlicesOfEveryType) {
+  VariantBatch batch;
+  for (DType dtype : kAllDTypes) {
+    if (dtype == DType::kBool) continue;  // no number
+    for (absl::string_view kind : {"sum", "max", "min"}) {
+      const std::string text = absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype), "[N] replicated\nupdate(p, all_reduce(", kind, ", g))\n");
+      const int64_t size = kind == "sum" ? 1000 : 130;
+      AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 8, .ring = true}, GoesAround, batch);
+    }
+  }
+  ExpectRight(batch, 100);
+}
+
+TEST(RingTest, GoesWithComputationFoldsAndSeveralTensors) {
+  VariantBatch batch;
+  const std::string text = R"(input g : bf16[N] local
+input h : f32[N] local
+state p : bf16[N] replicated
+state q : f32[N] replicated
+state m : f32[N]
+input lr : f32[]
+G = cast(f32, all_reduce(sum, g)) / world
+H = all_reduce(max, h)
+m1 = update(m, 0.9 * m + 0.1 * G)
+update(p, p - cast(bf16, lr * m1 / (1 + norm(G))))
+update(q, q + H * m1)
+)";
+  for (Streaming streaming : {Streaming::kNone, Streaming::kAll}) {
+    const Config config{.protocol = Protocol::kGenerated, .vec = 4, .streaming = streaming, .ring = true};
+    for (int64_t size : {0, 1, 65, 5003}) AddProgram(text, {{"N", size}}, config, GoesAround, batch);
+    AddProgram(text, {{"N", std::vector<int64_t>{1, 64, 0, 333}}}, config, GoesAround, batch);
+  }
+  ExpectRight(batch, 60);
+}
+
+TEST(RingTest, GoesOverRowsAndWhatIsCutInTheMiddle) {
+  VariantBatch batch;
+  const std::string text = R"(input x : f16[B, S, H] local
+state r : f32[B, S, H] replicated
+y = cast(f32, all_reduce(sum, x))
+update(r, 0.5 * r + softmax(y))
+)";
+  for (int64_t size : {3, 16, 129}) AddProgram(text, {{"B", 5}, {"S", 7}, {"H", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .ring = true}, GoesAround, batch);
+  ExpectRight(batch, 15);
+}
+
+// Of the ranks of each node.
+TEST(RingTest, GoesAroundTheRanksOfANode) {
+  VariantBatch batch;
+  const Graph symbolic = MakeWorkload("adam", {}).value();
+  for (const Sizes& sizes : {Sizes{{"N", 5003}}, Sizes{{"N", std::vector<int64_t>{1, 64, 0, 333}}}}) {
+    const Graph program = BindSizes(symbolic, sizes).value();
+    const std::vector<Schedule> schedules = Derive(program, {.by_node = true}).value();
+    size_t turn = 0;
+    for (const Schedule& schedule : schedules) {
+      const Config config{.protocol = Protocol::kGenerated, .vec = 4, .chunk = turn % 2 == 0 ? 64 : 4096, .blocks = 1 + static_cast<int>(turn % 3), .ring = true};
+      const Target target{6, 2};
+      if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}).ok() || !GoesAround(Lower(schedule, config, target).value())) continue;
+      if (turn++ % 3 == 0) ASSERT_TRUE(batch.Add(program, schedule, config, target).ok());
+    }
+  }
+  ExpectRight(batch, 8);
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ Config DrawCompiledConfig(std::mt19937_64& random) {
   config.vec = Pick(random, {1, 4, 16, 32});
   config.streaming = Pick(random, {Streaming::kNone, Streaming::kShared, Streaming::kAll});
   config.one_shot = Pick(random, {OneShot::kPull, OneShot::kStaged, OneShot::kLL});
-  config.multicast = random() % 3 == 0;
+  const int ways = static_cast<int>(random() % 4);
+  config.multicast = ways == 1;
+  config.ring = ways == 2;
   return config;
 }
 
@@ -31,6 +33,7 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
   if (!schedule.overlaps.empty()) {
     config.pieces = pieces;
     config.one_shot = OneShot::kPull;
+    config.ring = false;
   }
   if (TheMachine().gpu) config.threads = Pick(random, {32, 96, 256, 512});
   const int64_t batch = Pick<int64_t>(random, {0, 1, 100, 3000});

@@ -7,7 +7,7 @@
 
 namespace coconet {
 
-/// What of a config is in the text of kernels: vector width, streaming stores, one-shot by pull, staged or in messages, multicast. Configs that
+/// What of a config is in the text of kernels: vector width, streaming stores, one-shot by pull, staged or in messages, multicast, ring. Configs that
 /// share it share kernels.
 Config DrawCompiledConfig(std::mt19937_64& random);
 

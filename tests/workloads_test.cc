@@ -99,8 +99,8 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
 
 TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   const Tally tally = RunBatch(AddVariants);
-  // Of sums in 16 bits that pass through a nonlinear function the bounds are wide.
-  EXPECT_LE(tally.undetermined, GetParam().info.optimizer ? 0 : tally.elements / 100);
+  // Of sums in 16 bits that pass through a nonlinear function the bounds are wide; those of a norm of one or two elements that cancel reach 0, where it is divided by.
+  EXPECT_LE(tally.undetermined, tally.elements / (GetParam().info.optimizer ? 10000 : 100));
 }
 
 INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()),

@@ -11,5 +11,6 @@
 #include "blocks.h"
 #include "folds.h"
 #include "operands.h"
+#include "ring.h"
 
 #endif  // COCONET_JIT_DEVICE_KERNEL_H_
