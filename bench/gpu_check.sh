@@ -9,7 +9,7 @@
 set -uo pipefail
 
 readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-readonly shards=8 test_seconds=200 torch_seconds=50 bench_seconds=220
+readonly shards=8 test_seconds=200 sanitizer_seconds=120 torch_seconds=50 bench_seconds=220
 out=results quick='' tests_only='' host=''
 export COCONET_TEST_BACKEND=cuda
 for argument in "$@"; do
@@ -47,6 +47,23 @@ judge() { # name, exit code
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | tee "$out/machine.txt"
 
+# Kernels under CUDA's sanitizer, where it is installed. It may run kernels one after the other: ranks that wait for each other then end at their deadlines, which says
+# nothing of the kernels, so only what it finds counts.
+readonly found=77
+sanitize() { # tool, ranks
+  timeout "$sanitizer_seconds" compute-sanitizer --tool "$1" --error-exitcode "$found" "$here/sweep" adam --N=1003 --ranks="$2" --backend=cuda --budget=20 \
+    --cache=:none: >"$out/sanitizer.$1.$2.log" 2>&1
+}
+sanitizers=()
+if [[ -z $host ]] && command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck; do
+    for ranks in 1 2; do
+      with_libraries sanitize "$tool" "$ranks" &
+      sanitizers+=("$tool of $ranks ranks:$!")
+    done
+  done
+fi
+
 # The interpreter's part is the host's, so several run at a time; the GPU takes them in turns.
 pids=()
 for ((shard = 0; shard < shards; ++shard)); do
@@ -66,6 +83,11 @@ for ((shard = 0; shard < shards; ++shard)); do
   passed=$((passed + $(grep -c '^\[       OK \]' "$log")))
   failed=$((failed + $(grep -cE '^\[  FAILED  \] .* \([0-9]+ ms\)$' "$log")))
   if ((code != 0)) && ! grep -q '^\[  FAILED  \]' "$log"; then judge "tests, part $shard: $(tail -n 1 "$log")" "$code"; fi
+done
+for sanitizer in "${sanitizers[@]}"; do
+  wait "${sanitizer##*:}"
+  code=$?
+  if ((code == 0 || code == found)); then judge "${sanitizer%:*}" "$code"; else echo "${sanitizer%:*} says nothing (exit code $code; see $out)"; fi
 done
 echo "tests: $passed passed, $failed failed"
 

@@ -5,10 +5,12 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -19,37 +21,61 @@
 #include "jit/cubin.h"
 #include "tests/dialect_kernels.h"
 #include "tests/kernel_set.h"
+#include "tests/test_data.h"
+
+ABSL_FLAG(bool, every_kernel, false, "compile the kernels of all schedules in all ways, for each architecture");
 
 namespace coconet {
 namespace {
 
-/// A workload's type and world. Each architecture takes another one for each workload, which bounds the time.
+/// Bounds the time: of a workload's schedules one in so many, of those that differ little from others' fewer.
+constexpr unsigned kOneIn = 8, kVariationsOneIn = 80;
+constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
+/// What the assembler keeps there where it takes 64 registers a thread, so that more threads fit, for a kernel with many loops that could do with some more. More than
+/// this is a spill in a loop.
+constexpr uint32_t kMostStackBytes = 96;
+constexpr absl::string_view kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
+
+/// A workload's type and world, and how its kernels store.
 struct Case {
   DType dtype;
   int ranks;
   Streaming streaming;
-  OneShot one_shot;
 };
-constexpr Case kCases[] = {
-    {DType::kF32, 2, Streaming::kNone, OneShot::kPull},
-    {DType::kF16, 8, Streaming::kShared, OneShot::kLL},
-    {DType::kBF16, 3, Streaming::kAll, OneShot::kStaged},
-};
-constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
-/// A called function (pow's slow path) may save some registers there; more is a spill in the loop.
-constexpr uint32_t kMostStackBytes = 64;
-constexpr absl::string_view kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
+constexpr Case kCases[] = {{DType::kF32, 2, Streaming::kNone}, {DType::kF16, 8, Streaming::kShared}, {DType::kBF16, 3, Streaming::kAll}};
 
-/// Those of one schedule in `one_in` without overlap, and of one in kOverlapsOneIn of the others: their kernels differ by the chunk alone.
-struct Sample {
-  size_t first = 0;
-  size_t one_in = 1;
+/// How a schedule's collectives are done.
+constexpr Config kWays[] = {
+    {.protocol = Protocol::kLibrary},
+    {.protocol = Protocol::kGenerated},
+    {.protocol = Protocol::kGenerated, .one_shot = OneShot::kStaged},
+    {.protocol = Protocol::kGenerated, .one_shot = OneShot::kLL},
+    {.protocol = Protocol::kGenerated, .multicast = true},
+    {.protocol = Protocol::kGenerated, .ring = true},
 };
-constexpr size_t kOverlapsOneIn = 15;
-/// Of so many schedules, or more, half as many.
-constexpr size_t kManySchedules = 512;
-/// Each schedule's kernels for one architecture, others for each, which bounds the time.
-constexpr size_t kArchitectureCount = std::size(kArchitectures);
+
+/// Which schedules have their kernels compiled: drawn anew in each run, one in so many, each done in one way; or all in all ways.
+class Sample {
+ public:
+  static Sample All() { return Sample(nullptr, 1); }
+  Sample(std::mt19937_64* random, unsigned one_in) : random_(random), one_in_(one_in) {}
+
+  /// Of very many schedules fewer; the kernels of overlaps differ by the chunk alone.
+  bool Takes(const Schedule& schedule, size_t count) const {
+    if (random_ == nullptr) return true;
+    const unsigned one_in = one_in_ * (count < kManySchedules ? 1 : 4);
+    return (*random_)() % (schedule.overlaps.empty() ? one_in : std::max(one_in, kOverlapsOneIn)) == 0;
+  }
+  bool TakesWay(size_t way, size_t drawn) const { return random_ == nullptr || way == drawn; }
+  size_t DrawWay() const { return random_ == nullptr ? 0 : (*random_)() % std::size(kWays); }
+
+ private:
+  static constexpr unsigned kOverlapsOneIn = 60;
+  static constexpr size_t kManySchedules = 512;
+
+  std::mt19937_64* random_;
+  unsigned one_in_;
+};
 
 /// Of `nodes` nodes with the case's ranks each.
 absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes& sizes, const Sample& sample, KernelSet& kernels, int nodes = 1) {
@@ -57,20 +83,29 @@ absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes
   ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = nodes > 1}));
   const Target target = {c.ranks * nodes, nodes, /*stages=*/2};
-  for (size_t i = 0; i < schedules.size(); ++i) {
-    const Schedule& schedule = schedules[i];
-    const size_t one_in_all = sample.one_in * (schedules.size() < kManySchedules ? 1 : 2);
-    const size_t one_in = schedule.overlaps.empty() ? one_in_all : std::max(one_in_all, kOverlapsOneIn);
-    if ((i + sample.first) % one_in != 0) continue;
-    for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
-      Config config = {.protocol = protocol, .vec = kVec, .streaming = c.streaming, .one_shot = c.one_shot};
-      if (!schedule.overlaps.empty()) config.pieces = 2, config.one_shot = OneShot::kPull;
-      if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = nodes}).ok()) continue;
+  for (const Schedule& schedule : schedules) {
+    if (!sample.Takes(schedule, schedules.size())) continue;
+    const size_t drawn = sample.DrawWay();
+    for (size_t way = 0; way < std::size(kWays); ++way) {
+      Config config = kWays[way];
+      config.vec = kVec;
+      config.streaming = c.streaming;
+      if (!schedule.overlaps.empty()) config.pieces = 2;
+      if (!sample.TakesWay(way, drawn) || !Validate(config, schedule, {.ranks = target.ranks, .nodes = nodes}).ok()) continue;
       ASSIGN_OR_RETURN(const Lowered lowered, Lower(schedule, config, target));
       kernels.Add(lowered);
     }
   }
   return absl::OkStatus();
+}
+
+/// Of one tensor and of a list, on one node and on two.
+absl::Status AddWorkload(const WorkloadInfo& workload, const Case& c, const Sample& sample, const Sample& of_variations, KernelSet& kernels) {
+  const Sizes sizes = workload.optimizer ? Sizes{{"N", 1 << 20}} : workload.presets[0].sizes;
+  const bool few_new_kernels = !workload.varies.empty();
+  RETURN_IF_ERROR(AddKernels(workload, c, sizes, few_new_kernels ? of_variations : sample, kernels));
+  if (workload.optimizer) RETURN_IF_ERROR(AddKernels(workload, c, {{"N", {1 << 20, 1000}}}, of_variations, kernels));
+  return AddKernels(workload, c, sizes, of_variations, kernels, /*nodes=*/2);
 }
 
 std::vector<KernelResources> ReadCubin(const std::string& path) {
@@ -102,30 +137,35 @@ class NvrtcArchitectureTest : public NvrtcTest, public testing::WithParamInterfa
 
 TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
   KernelSet kernels;
-  const size_t architecture = GetParam();
-  size_t next = architecture;
+  const uint64_t seed = FreshSeed();
+  std::mt19937_64 random(Mix(seed, static_cast<uint64_t>(GetParam())));
+  auto next = static_cast<size_t>(GetParam());  // each architecture takes another case for each workload
   for (const WorkloadInfo& workload : Workloads()) {
-    const Case& c = kCases[next++ % std::size(kCases)];
-    const bool few_new_kernels = !workload.varies.empty();
-    const Sizes sizes = workload.optimizer ? Sizes{{"N", 1 << 20}} : workload.presets[0].sizes;
-    absl::Status added = AddKernels(workload, c, sizes, {architecture, few_new_kernels ? 24u : kArchitectureCount}, kernels);
-    if (workload.optimizer) added.Update(AddKernels(workload, c, {{"N", {1 << 20, 1000}}}, {architecture, 24}, kernels));
-    added.Update(AddKernels(workload, c, sizes, {architecture, 24}, kernels, /*nodes=*/2));
-    ASSERT_TRUE(added.ok()) << workload.name << ": " << added;
+    const Case& drawn = kCases[next++ % std::size(kCases)];
+    const bool every = absl::GetFlag(FLAGS_every_kernel);
+    for (const Case& c : kCases) {
+      if (!every && &c != &drawn) continue;
+      const Sample sample = every ? Sample::All() : Sample(&random, kOneIn), of_variations = every ? Sample::All() : Sample(&random, kVariationsOneIn);
+      const absl::Status added = AddWorkload(workload, c, sample, of_variations, kernels);
+      ASSERT_TRUE(added.ok()) << workload.name << ": " << added;
+    }
   }
+  std::cout << kernels.size() << " kernels, COCONET_SEED=" << seed << std::endl;
   const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
   ASSERT_TRUE(binaries.ok()) << binaries.status();
   std::set<std::string> compiled;
   std::string spilling;
+  uint32_t most = 0;
   for (const std::string& path : *binaries) {
     for (const KernelResources& kernel : ReadCubin(path)) {
       compiled.insert(kernel.kernel);
-      if (kernel.stack_bytes > kMostStackBytes) absl::StrAppend(&spilling, kernel.kernel, ": ", kernel.stack_bytes, " bytes\n");
+      most = std::max(most, kernel.stack_bytes);
+      if (kernel.stack_bytes > kMostStackBytes) absl::StrAppend(&spilling, kernel.stack_bytes, " bytes\n", kernels.kernels().at(kernel.kernel));
     }
   }
+  std::cout << "at most " << most << " bytes of stack\n";
   for (const auto& [symbol, text] : kernels.kernels()) EXPECT_EQ(compiled.count(symbol), 1u) << symbol << "\n" << text;
-  EXPECT_EQ(spilling, "") << "of " << compiled.size() << " kernels";
-  std::cout << compiled.size() << " kernels\n";
+  EXPECT_EQ(spilling, "") << "of " << compiled.size() << " kernels, COCONET_SEED=" << seed;
 }
 
 // Where a switch adds up, and before there was one.
@@ -134,8 +174,9 @@ TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     const Graph program = BindSizes(MakeWorkload("momentum", {.dtype = dtype}).value(), {{"N", 1 << 20}}).value();
     const std::vector<Schedule> schedules = Derive(program).value();
-    for (const Schedule& schedule : schedules) {
-      for (int vec : {1, 4, 8}) {
+    for (size_t i = 0; i < schedules.size(); i += 3) {
+      const Schedule& schedule = schedules[i];
+      for (int vec : {1, 8}) {
         const Config config{.protocol = Protocol::kGenerated, .vec = vec, .multicast = true};
         if (Validate(config, schedule, {.ranks = 8}).ok()) kernels.Add(Lower(schedule, config, 8).value());
       }
