@@ -165,6 +165,13 @@ absl::StatusOr<CapturedSteps> BoundProgram::Capture(int64_t steps) {
   return CapturedSteps(rep_->session(), *std::move(graph));
 }
 
+absl::StatusOr<std::vector<StepSpan>> BoundProgram::Trace() {
+  RETURN_IF_ERROR(CheckPlain(*rep_, "Trace"));
+  absl::StatusOr<std::vector<StepSpan>> spans = rep_->plan->Trace();
+  RETURN_IF_ERROR(rep_->session().Watched(spans.status()));
+  return spans;
+}
+
 absl::Status CapturedSteps::Run() {
   RETURN_IF_ERROR(session_->poison);
   return session_->Watched(graph_->Run());

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -62,6 +63,9 @@ class BoundProgram {
   absl::Status Wait();
   /// GPUs: so many steps as one graph of the driver, for programs of short steps. Errors as of Enqueue.
   absl::StatusOr<CapturedSteps> Capture(int64_t steps);
+
+  /// GPUs: Run, and when each step of the plan was under way, by the GPU's clock: what a step's time goes to. Errors as of Enqueue.
+  absl::StatusOr<std::vector<StepSpan>> Trace();
 
   /// Collective. A tensor in canonical form: all elements of the global tensor, row major, whatever the schedule keeps
   /// where; of a Local tensor this rank's values. `elements` must match. Works for every input, state and output.

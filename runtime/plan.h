@@ -169,6 +169,13 @@ std::string Print(const Plan& plan);
 /// Bytes that binding the plan allocates on one rank.
 int64_t BytesPerRank(const Plan& plan);
 
+/// When a step was under way in its lane: after what is before it there and all that it waits for, until it was done. Since the begin of the plan's run.
+struct StepSpan {
+  std::string label;
+  int lane = 0;
+  double begin_us = 0, end_us = 0;
+};
+
 }  // namespace coconet
 
 #endif  // COCONET_RUNTIME_PLAN_H_

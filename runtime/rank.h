@@ -138,6 +138,8 @@ class BoundPlan {
   /// GPUs: so many steps as one graph. Each Run or Enqueue of the result is all of them, by one call of the driver. To be destroyed before this plan, and not to be
   /// used beside it. Errors as of Enqueue; FailedPrecondition also for a library's collectives.
   virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Capture(int64_t steps);
+  /// GPUs: Run, and when each step of the plan was under way, by the GPU's clock. Unimplemented elsewhere.
+  virtual absl::StatusOr<std::vector<StepSpan>> Trace();
 };
 
 /// Facts about the machine as one rank sees it; equal on all ranks of one node.

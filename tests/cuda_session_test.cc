@@ -214,6 +214,25 @@ TEST_F(CudaSessionStreams, StepsGoBehindWhatTheCallersStreamHolds) {
   EXPECT_EQ(status, absl::OkStatus());
 }
 
+TEST_F(CudaSessionStreams, AStepSaysWhenItsPartsWereUnderWay) {
+  const absl::Status status = OnPlainSteps([](BoundProgram& bound) -> absl::Status {
+    ASSIGN_OR_RETURN(const std::vector<StepSpan> spans, bound.Trace());
+    RETURN_IF_ERROR(ExpectSteps(bound, 1));
+    EXPECT_FALSE(spans.empty());
+    double last = 0;  // they are of one lane
+    for (const StepSpan& span : spans) {
+      EXPECT_FALSE(span.label.empty());
+      EXPECT_EQ(span.lane, 0);
+      EXPECT_LE(last, span.begin_us);
+      EXPECT_LT(span.begin_us, span.end_us);
+      last = span.end_us;
+    }
+    RETURN_IF_ERROR(bound.Run());
+    return ExpectSteps(bound, 2);
+  });
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
 TEST_F(CudaSessionStreams, StepsBecomeGraphsThatReadScalarsWhenTheyRun) {
   const absl::Status status = OnPlainSteps([](BoundProgram& bound) -> absl::Status {
     Stream stream;

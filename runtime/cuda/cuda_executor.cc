@@ -13,9 +13,9 @@
 
 namespace coconet {
 
-absl::StatusOr<std::unique_ptr<Event>> Event::Make(const Device& device) {
+absl::StatusOr<std::unique_ptr<Event>> Event::Make(const Device& device, bool timed) {
   CUevent event = nullptr;
-  RETURN_IF_CU(device.driver(), EventCreate, &event, CU_EVENT_DISABLE_TIMING);
+  RETURN_IF_CU(device.driver(), EventCreate, &event, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
   return std::make_unique<Event>(device, event);
 }
 
@@ -143,10 +143,12 @@ absl::Status CudaExecutor::StartCalls() {
   for (size_t step = 0; step < parts_.calls.size(); ++step) {
     const CudaCall& call = parts_.calls[step];
     for (CUevent event : call.awaits) RETURN_IF_CU(driver(), StreamWaitEvent, streams_[call.lane], event, 0);
+    if (!marks_.empty()) RETURN_IF_CU(driver(), EventRecord, marks_[step].begun->get(), streams_[call.lane]);
     const absl::Status started = std::visit([&](const auto& work) { return Start(call, work); }, call.work);
     if (!started.ok()) {
       return Stopped() ? GaveUp(static_cast<int>(step)) : WithContext(started, StepName(parts_.plan, static_cast<int>(step), parts_.rank));
     }
+    if (!marks_.empty()) RETURN_IF_CU(driver(), EventRecord, marks_[step].ended->get(), streams_[call.lane]);
     if (call.done != nullptr) RETURN_IF_CU(driver(), EventRecord, call.done->get(), streams_[call.lane]);
   }
   return absl::OkStatus();

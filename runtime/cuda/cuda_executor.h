@@ -23,7 +23,8 @@ namespace coconet {
 /// An event of the driver, for order between streams.
 class Event {
  public:
-  static absl::StatusOr<std::unique_ptr<Event>> Make(const Device& device);
+  /// `timed`: with the time when it was reached.
+  static absl::StatusOr<std::unique_ptr<Event>> Make(const Device& device, bool timed = false);
   explicit Event(const Device& device, CUevent event) : device_(device), event_(event) {}
   ~Event() { device_.driver().EventDestroy(event_); }
   Event(const Event&) = delete;
@@ -99,6 +100,7 @@ class CudaExecutor final : public BoundPlan {
   absl::Status Enqueue(void* stream) override;
   absl::Status Wait() override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Capture(int64_t steps) override;
+  absl::StatusOr<std::vector<StepSpan>> Trace() override;
 
   const DriverApi& driver() const { return parts_.device->driver(); }
   /// Of lane 0.
@@ -138,6 +140,10 @@ class CudaExecutor final : public BoundPlan {
 
   Parts parts_;
   std::array<CUstream, kLanes> streams_;  // of the step that is being enqueued
+  struct Marks {
+    std::unique_ptr<Event> begun, ended;
+  };
+  std::vector<Marks> marks_;              // by step, while one is traced
   bool in_flight_ = false;                // Enqueue was called, and Wait not yet
   StreamWatch watch_;
   absl::Status stuck_;     // why a library's collective does not end

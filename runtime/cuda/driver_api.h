@@ -22,7 +22,7 @@ inline constexpr int kLeastDriver = 12040;
   X(MemAlloc) X(MemFree) X(IpcGetMemHandle) X(IpcOpenMemHandle) X(IpcCloseMemHandle)   \
   X(MemHostAlloc) X(MemFreeHost) X(MemHostRegister) X(MemHostUnregister) X(MemHostGetDevicePointer) X(MemcpyAsync) X(MemsetD8Async) X(MemsetD2D8Async)                    \
   X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) X(StreamWaitEvent)                         \
-  X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery)                                                                 \
+  X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery) X(EventElapsedTime)                                             \
   X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) X(KernelGetFunction) X(FuncLoad)                                    \
   X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx)                                                                               \
   X(StreamIsCapturing) X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiateWithFlags) X(GraphLaunch) X(GraphDestroy) X(GraphExecDestroy)

@@ -266,6 +266,11 @@ void FillStreams(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.EventRecord = Record;
+  driver.EventElapsedTime = [](float* ms, CUevent from, CUevent to) {
+    COCONET_MAY_FAIL("cuEventElapsedTime");
+    *ms = std::chrono::duration<float, std::milli>(Of(to)->when() - Of(from)->when()).count();
+    return CUDA_SUCCESS;
+  };
   driver.EventQuery = [](CUevent event) { return Of(event)->Idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
 }
 

@@ -1,6 +1,7 @@
 #ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_STREAM_H_
 #define COCONET_RUNTIME_CUDA_TESTING_HOST_STREAM_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -96,11 +97,17 @@ class HostEvent {
   void Reach(int number) {
     const std::lock_guard<std::mutex> lock(mutex_);
     reached_ = number;
+    when_ = std::chrono::steady_clock::now();
     changed_.notify_all();
   }
   int last() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return recorded_;
+  }
+  /// When its last record was come to.
+  std::chrono::steady_clock::time_point when() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return when_;
   }
   /// Nothing has recorded it, or its last record was come to.
   bool Idle() {
@@ -121,6 +128,7 @@ class HostEvent {
   std::mutex mutex_;
   std::condition_variable changed_;
   int recorded_ = 0, reached_ = 0;
+  std::chrono::steady_clock::time_point when_;
 };
 
 }  // namespace coconet
