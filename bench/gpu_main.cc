@@ -15,6 +15,7 @@
 #include "bench/gpu_adam.h"
 #include "bench/gpu_allreduce.h"
 #include "bench/gpu_copy.h"
+#include "bench/gpu_overlap.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
 #include "runtime/world.h"
@@ -42,6 +43,9 @@ std::vector<Column> Columns() {
           {"of copy", [](const Row& row) { return RatioOf(row, "of_copy"); }},
           {"over AR; C", [](const Row& row) { return RatioOf(row, "over_ar_c"); }},
           {"over RS; C; AG", [](const Row& row) { return RatioOf(row, "over_rs_c_ag"); }},
+          {"over sequential", [](const Row& row) { return RatioOf(row, "over_sequential"); }},
+          {"bound", [](const Row& row) { return RatioOf(row, "bound"); }},
+          {"product's speed", [](const Row& row) { return RatioOf(row, "of_product"); }},
           {"over PyTorch", [](const Row& row) { return RatioOf(row, "over_torch"); }},
           {"dispatch", [](const Row& row) { return Microseconds(row, "dispatch_us"); }},
           {"replay", [](const Row& row) { return Microseconds(row, "replay_us"); }},
@@ -84,7 +88,7 @@ absl::StatusOr<Row> OnRanks(int ranks, const std::function<absl::StatusOr<Row>(R
 }
 
 absl::StatusOr<Row> Adam(int ranks, const std::map<int, double>& torch) {
-  GpuAdamCase c{.n = IsQuick() ? kQuickElements : kElements, .budget_s = TuningBudget(20, 2), .copied_bytes = IsQuick() ? kQuickCopied : kCopied, .copy = nullptr};
+  GpuAdamCase c{.n = IsQuick() ? kQuickElements : kElements, .budget_s = TuningBudget(12, 2), .copied_bytes = IsQuick() ? kQuickCopied : kCopied, .copy = nullptr};
   ASSIGN_OR_RETURN(c.copy, absl::GetFlag(FLAGS_host) ? CopiesOnHost() : CopiesOnGpu());
   ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAdam(rank, c); }));
   std::vector<Bar> bars = BarsOf(ranks);
@@ -101,6 +105,14 @@ absl::StatusOr<Row> SmallAllReduce(int ranks, int64_t bytes) {
   const GpuAllReduceCase c{.bytes = bytes, .budget_s = TuningBudget(8, 2), .seconds = IsQuick() ? 0.2 : 1};
   ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAllReduce(rank, c); }));
   SetBars(row, {{"ours_us", Bar::Side::kAtMost, 8}, {"dispatch_us", Bar::Side::kAtMost, 5}, {"replay_us", Bar::Side::kAtMost, 1.5}});
+  return row;
+}
+
+absl::StatusOr<Row> Overlap(int ranks) {
+  GpuOverlapCase c{.rows = 4096, .inner = 1536, .columns = 12288, .budget_s = TuningBudget(12, 2), .seconds = IsQuick() ? 0.2 : 2};
+  if (IsQuick()) c.rows = c.columns = 256, c.inner = 64;
+  ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuOverlap(rank, c); }));
+  SetBars(row, {{"over_sequential", Bar::Side::kAtLeast, 1.1}, {"of_product", Bar::Side::kAtLeast, 0.9}});
   return row;
 }
 
@@ -134,6 +146,7 @@ absl::Status RunAll() {
     RETURN_IF_ERROR(rows.Add("all_reduce", ranks, SmallAllReduce(ranks, bytes)));
     if (IsQuick()) break;
   }
+  RETURN_IF_ERROR(rows.Add("mlp", 2, Overlap(2)));
   for (int ranks : kRanks) {
     RETURN_IF_ERROR(rows.Add("adam", ranks, Adam(ranks, torch)));
     if (host) break;

@@ -25,6 +25,7 @@ class TunedContender {
 
   absl::Status Run(int64_t steps);
 
+  absl::StatusOr<std::vector<StepSpan>> Trace() { return bound_.Trace(); }
   /// Collective: all elements of an output.
   absl::StatusOr<std::vector<float>> Read(absl::string_view output) const;
   const TunedProgram& program() const { return program_; }
