@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "autotune/wire.h"
 #include "coconet/base/status.h"
 #include "coconet/text.h"
@@ -54,6 +56,13 @@ int VectorBytes(absl::string_view device) {
   return 16;  // SSE2, NEON
 }
 
+/// "sm_90" and later.
+bool CopiesInBulk(absl::string_view arch) {
+  int number = 0;
+  if (!absl::ConsumePrefix(&arch, "sm_")) return false;
+  return absl::SimpleAtoi(arch.substr(0, arch.find_first_not_of("0123456789")), &number) && number >= 90;
+}
+
 }  // namespace
 
 std::string KeyText(const KeyInputs& inputs) {
@@ -90,6 +99,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
     space.multiprocessors = &t == &topologies.front() ? own : std::min(space.multiprocessors, own);
   }
   if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
+  space.bulk = absl::c_all_of(topologies, [](const Topology& t) { return CopiesInBulk(t.arch); });
   // Ranks of one GPU reach its memory alike.
   space.ring = space.multiprocessors > 0 && absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });
   // Within a node kernels do what goes by way of the host otherwise, where there is nothing to win.

@@ -77,6 +77,10 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 64);
   EXPECT_EQ(DecodeTopology(Encode(inputs_.topologies[1]))->own_multiprocessors, 64);
   EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring) << "ranks of one GPU";
+  for (const auto& [arch, bulk] : {std::pair("sm_80", false), {"sm_90a", true}, {"sm_100", true}, {"", false}}) {
+    for (Topology& t : inputs_.topologies) t.arch = arch;
+    EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).bulk, bulk) << arch;
+  }
   for (Topology& t : inputs_.topologies) t.ranks_per_gpu = 1;
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring);
   inputs_.topologies[1].own_multiprocessors = 0;

@@ -55,6 +55,7 @@ struct Traits {
   bool fused_all_reduce = false, unfused_all_reduce = false;
   bool sends = false, fused_sends = false;
   bool fused_slices = false, unfused_slices = false;  // reduced to, or gathered from
+  bool unfused_gathers = false;
   bool folds_and_uses = false;  // a kernel of each tensor of a list folds it and goes on with the result
   int64_t all_reduce_bytes = 0;  // of the largest
   int64_t bytes = 0;
@@ -150,6 +151,7 @@ Traits TraitsOf(const Schedule& s, int ranks) {
     t.fused_over_all = t.fused_over_all || (Communicates(s.graph, id) && fused && span == Span::kAll);
     t.fused_sends = t.fused_sends || (Is<Send>(s.graph, id) && fused);
     if (Is<ReduceScatter>(s.graph, id) || Is<AllGather>(s.graph, id)) (fused ? t.fused_slices : t.unfused_slices) = true;
+    t.unfused_gathers = t.unfused_gathers || (Is<AllGather>(s.graph, id) && !fused);
     if (!Communicates(s.graph, id) || fused || !IsKernelWork(s.graph, id)) continue;
     t.unfused_collective = true;
     (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
@@ -212,7 +214,7 @@ std::string Text(const Config& c) {
                       " stream=", kStreamings[static_cast<int>(c.streaming)],
                       " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
                       c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch), c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
-                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "", c.ring ? " ring=1" : "",
+                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "", c.ring ? " ring=1" : "", c.bulk ? " bulk=1" : "",
                       c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside));
 }
 
@@ -222,11 +224,11 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1, beside=M where these are not 0");
+  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M where these are not 0");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast", "ring", "beside"};
+  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast", "ring", "bulk", "beside"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -256,7 +258,9 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   c.multicast = !values[9].empty();
   if (!values[10].empty() && values[10] != "1") return error("want ring=1, or nothing");
   c.ring = !values[10].empty();
-  if (!values[11].empty() && (!absl::SimpleAtoi(values[11], &c.beside) || c.beside < 1)) return error("beside is no number above 0");
+  if (!values[11].empty() && values[11] != "1") return error("want bulk=1, or nothing");
+  c.bulk = !values[11].empty();
+  if (!values[12].empty() && (!absl::SimpleAtoi(values[12], &c.beside) || c.beside < 1)) return error("beside is no number above 0");
   return c;
 }
 
@@ -314,6 +318,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     if (copies && t.all_reduce_bytes <= kLLBytes) one_shots.push_back(OneShot::kLL);
     const bool slices = t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated);
     const bool multicasts = MulticastPays(space) && slices, rings = RingPays(space) && slices && s.overlaps.empty();
+    const bool copies_in_bulk = space.bulk && t.unfused_gathers && protocol == Protocol::kGenerated;
     for (const auto& [vec, chunk, blocks, threads] : shapes) {
       for (Streaming streaming : streamings) {
         for (OneShot one_shot : one_shots) {
@@ -323,6 +328,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
               configs.push_back(config);
               if (multicasts && streaming == Streaming::kNone) configs.emplace_back(config).multicast = true;
               if (rings && streaming == Streaming::kNone) configs.emplace_back(config).ring = true;
+              if (copies_in_bulk && streaming == Streaming::kNone) configs.emplace_back(config).bulk = true;
               // Twice the loads in flight, where the memory is what a step waits for.
               if (streaming != Streaming::kNone && !gpu) configs.push_back({protocol, 2 * vec, chunk, blocks, streaming, one_shot, count, batch, threads});
             }
@@ -361,7 +367,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   }
   if (c.multicast && !space.any_order) return error("a switch does not sum in rank order");
   if (c.ring && !space.any_order) return error("a ring does not sum in rank order");
-  if (c.ring && c.multicast) return error("want multicast=1 or ring=1, not both");
+  if (c.multicast + c.ring + c.bulk > 1) return error("want one of multicast=1, ring=1 and bulk=1");
   if (c.ring && !s.overlaps.empty()) return error("an overlap has no ring");
   if (c.beside < 0 || c.beside > kMaxBlocks || (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
     return error(absl::StrCat("want beside in 0..", kMaxBlocks, " for a schedule that overlaps a product with collectives by kernels, else 0"));

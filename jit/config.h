@@ -34,7 +34,7 @@ enum class Streaming : uint8_t {
 
 /// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull", with "pieces=4" behind where these
 /// are not 1, "batch=131072" where that is not 0, "threads=256" where these are not 1, "gemm=2" where that is not 0, "multicast=1"
-/// or "ring=1" where it is so and "beside=16" where these are not 0, and parses back.
+/// or "ring=1" or "bulk=1" where it is so and "beside=16" where these are not 0, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;          // elements a lane group handles at once; power of two, 1..64
@@ -53,6 +53,8 @@ struct Config {
   bool multicast = false;
   /// Slices are reduced and gathered around a ring of a node's ranks, each of which reaches its neighbours only: sums in any order.
   bool ring = false;
+  /// Kernels that gather slices from memory, and do nothing else, have the GPU copy whole parts of them.
+  bool bulk = false;
   /// In overlaps of a matrix product: the kernels that communicate run beside it, on lane 1, with so many blocks, and it leaves them a multiprocessor
   /// each. 0: they take turns with it.
   int beside = 0;
@@ -77,6 +79,7 @@ struct ConfigSpace {
   bool any_order = true;   // false: the numerics class demands summation in rank order
   bool library = true;     // false: so it does, or the library goes by way of the host
   bool multicast = false;  // ranks of a node have memory with addresses for all of them
+  bool bulk = false;       // GPUs copy in bulk
   bool ring = false;       // a rank may reach some of its node faster than others
 };
 

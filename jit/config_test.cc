@@ -54,8 +54,8 @@ TEST(Config, RefusesWhatItDoesNotPrint) {
             "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
   EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
             "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1, beside=M where these are not 0");
-  for (const char* end : {"beside=0", "beside=x", "beside=-1", "beside=2 gemm=1", "gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "multicast=0", "multicast=1 batch=9", "ring=0", "ring=1 multicast=1", "more"}) {
+  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M where these are not 0");
+  for (const char* end : {"beside=0", "beside=x", "beside=-1", "beside=2 gemm=1", "gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "multicast=0", "multicast=1 batch=9", "ring=0", "ring=1 multicast=1", "bulk=0", "bulk=1 ring=1", "more"}) {
     EXPECT_FALSE(ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end)).ok()) << end;
   }
   EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
@@ -252,6 +252,20 @@ TEST(Configs, SendOperandsInMessagesThatAreSmallerStill) {
   EXPECT_FALSE(sends(Adam(1024), "fuse(RS, C, AG); slice m v", {.ranks = 2}));
 }
 
+TEST(Configs, CopyInBulkWhereAGpuDoesAndAKernelOnlyGathers) {
+  const auto copies = [](absl::string_view words, bool bulk) {
+    return absl::c_any_of(Configs(Find(Adam(1024), words), {.ranks = 4, .bulk = bulk}), [](const Config& config) {
+      return config.bulk && config.protocol == Protocol::kGenerated;
+    });
+  };
+  EXPECT_TRUE(copies("RS; fuse(C); AG p; slice m v", true));
+  EXPECT_FALSE(copies("RS; fuse(C); AG p; slice m v", false));
+  EXPECT_FALSE(copies("fuse(RS, C, AG); slice m v", true)) << "what is gathered was computed by the same kernel";
+  const Config config{.threads = 64, .bulk = true};
+  EXPECT_EQ(Text(config), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=64 bulk=1");
+  EXPECT_EQ(ParseConfig(Text(config)).value(), config);
+}
+
 TEST(Configs, RingsWhereSomeRanksMayBeNearer) {
   const auto rings = [](const Schedule& schedule, ConfigSpace space) {
     return absl::c_any_of(Configs(schedule, space), [](const Config& config) { return config.ring; });
@@ -266,7 +280,7 @@ TEST(Configs, RingsWhereSomeRanksMayBeNearer) {
   EXPECT_EQ(Validate({.ring = true}, fused, {.ranks = 4, .any_order = false, .library = false}).message(),
             "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull ring=1\": a ring does not sum in rank order");
   EXPECT_EQ(Validate({.multicast = true, .ring = true}, fused, {.ranks = 4}).message(),
-            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull multicast=1 ring=1\": want multicast=1 or ring=1, not both");
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull multicast=1 ring=1\": want one of multicast=1, ring=1 and bulk=1");
 }
 
 TEST(Configs, MulticastWhereMemoryAndNumericsPermitAndItPays) {

@@ -232,7 +232,10 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
   tensor_scalars_ = over_tensors_ ? StageDeclarations() + RingDeclarations() : "";
   expressions_.OpenTensorSection(&tensor_scalars_);
   for (NodeId id : planned.stores) RETURN_IF_ERROR(EmitStore(phase, id));
-  for (NodeId id : planned.gathers) RETURN_IF_ERROR(EmitPush(phase, id));
+  const bool in_bulk = CopiesInBulk(planned);
+  for (NodeId id : planned.gathers) {
+    if (!in_bulk) RETURN_IF_ERROR(EmitPush(phase, id));
+  }
   for (NodeId id : planned.sends) RETURN_IF_ERROR(EmitSend(phase, id));
   std::vector<std::string> accumulators;
   for (NodeId id : planned.folds) {
@@ -246,7 +249,7 @@ absl::StatusOr<std::string> Emitter::PhaseText(int number) {
   const int64_t parts = by_place_ ? target_.nodes : 1;
   const int64_t slice = planned.on_slices ? parts * SlicingOf(space_.shape, slice_dim_, ranks_).slice_elements() : n;
   bytes_ += phase.bytes_per_element * std::min(slice, n) / (piece_ == nullptr ? 1 : piece_->of);
-  const std::string loop = LoopText(phase);
+  const std::string loop = in_bulk ? CopiesText(phase, planned.gathers) : LoopText(phase);
   if (number == 0) std::swap(before, first_);
   if (loop.empty()) return before;
   if (!phase.on_slices && !phase.reads_gathered && (piece_ == nullptr || !piece_->slices)) args_.Integer("n", n);

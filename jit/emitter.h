@@ -72,6 +72,9 @@ class Emitter {
   absl::StatusOr<std::string> PhaseText(int number);
   absl::Status EmitStore(Phase& phase, NodeId id);
   absl::Status EmitPush(Phase& phase, NodeId gather);
+  /// The phase gathers slices that are in memory, and does nothing else.
+  bool CopiesInBulk(const KernelPhase& phase) const;
+  std::string CopiesText(Phase& phase, const std::vector<NodeId>& gathers);
   absl::Status EmitSend(Phase& phase, NodeId send);
   std::string LoopText(const Phase& phase) const;
   /// The begin of what is done for each chunk of slice `slice` of a cut.

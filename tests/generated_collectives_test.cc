@@ -205,6 +205,19 @@ update(r, 0.5 * r + softmax(y))
   ExpectRight(batch, 15);
 }
 
+TEST(BulkTest, GathersSlicesOfEveryType) {
+  const Takes copies = [](const Lowered& lowered) { return absl::StrContains(lowered.source, "CopyToAll<"); };
+  VariantBatch batch;
+  for (DType dtype : kAllDTypes) {
+    if (dtype == DType::kBool) continue;  // no number
+    const std::string text = absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype), "[N] replicated\nupdate(p, all_reduce(sum, g))\n");
+    for (int64_t size : {3, 1000}) AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .bulk = true}, copies, batch);
+  }
+  const std::string rows = "input x : f16[B, S, H] local\nstate r : f32[B, S, H] replicated\nupdate(r, 0.5 * r + softmax(cast(f32, all_reduce(sum, x))))\n";
+  AddProgram(rows, {{"B", 5}, {"S", 7}, {"H", 33}}, {.protocol = Protocol::kGenerated, .vec = 4, .bulk = true}, copies, batch);
+  ExpectRight(batch, 40);
+}
+
 // Of the ranks of each node.
 TEST(RingTest, GoesAroundTheRanksOfANode) {
   VariantBatch batch;

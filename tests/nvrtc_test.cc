@@ -52,6 +52,7 @@ constexpr Config kWays[] = {
     {.protocol = Protocol::kGenerated, .one_shot = OneShot::kLL},
     {.protocol = Protocol::kGenerated, .multicast = true},
     {.protocol = Protocol::kGenerated, .ring = true},
+    {.protocol = Protocol::kGenerated, .bulk = true},
 };
 
 /// Which schedules have their kernels compiled: drawn anew in each run, one in so many, each done in one way; or all in all ways.

@@ -19,9 +19,10 @@ Config DrawCompiledConfig(std::mt19937_64& random) {
   config.vec = Pick(random, {1, 4, 16, 32});
   config.streaming = Pick(random, {Streaming::kNone, Streaming::kShared, Streaming::kAll});
   config.one_shot = Pick(random, {OneShot::kPull, OneShot::kStaged, OneShot::kLL});
-  const int ways = static_cast<int>(random() % 4);
+  const int ways = static_cast<int>(random() % 5);
   config.multicast = ways == 1;
   config.ring = ways == 2;
+  config.bulk = ways == 3;
   return config;
 }
 

@@ -10,6 +10,7 @@
 
 #include "blocks.h"
 #include "folds.h"
+#include "bulk.h"
 #include "operands.h"
 #include "ring.h"
 

@@ -165,6 +165,17 @@ CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], In
   StorePeers<kStream>(peers, i, x);
 }
 
+/// Chunk `c` of this rank's slice, stored at `from`, to its place on all ranks.
+template <bool kStream, int V, int kRanks, class T>
+CC_DEVICE void CopyByPacks(const Grid& grid, T* const (&ranks)[kRanks], const T* from, const Chunk& c, bool packed) {
+  using Bits = Raw<T>;
+  ForEach<V>(grid, c.begin, c.end, packed, [&](auto lanes, Index i) {
+    constexpr int N = decltype(lanes)::kCount;
+    const auto x = LoadLanes<N>(reinterpret_cast<const Bits*>(from) + (i - c.shift));
+    CC_UNROLL for (int r = 0; r < kRanks; ++r) StoreRaw<kStream>(reinterpret_cast<Bits*>(ranks[r]) + i, x);
+  });
+}
+
 /// To the rank beside this one, if there is one; zeros to `own`, where nothing comes.
 template <bool kStream, int V, class T>
 CC_DEVICE void StoreBeside(T* const (&beside)[Beside::kCount], bool after, T* own, Index i, Pack<Compute<T>, V> x) {
