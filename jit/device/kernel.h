@@ -12,5 +12,8 @@
 #include "folds.h"
 #include "operands.h"
 #include "ring.h"
+#include "tiles.h"
+
+#include "tile_product.h"
 
 #endif  // COCONET_JIT_DEVICE_KERNEL_H_
