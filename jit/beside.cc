@@ -91,6 +91,7 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Pro
     for (int beside : Besides(space.multiprocessors)) {
       std::set<std::tuple<int, int64_t, int>> seen;  // blocks are the collective's, `beside`
       for (const LaunchShape& shape : shapes) {
+        if (shape.threads > kTileThreads) continue;
         if (!seen.insert({shape.vec, shape.chunk, shape.threads}).second) continue;
         const int blocks = 2 * (space.multiprocessors - beside);
         for (int side : kTileSides) {

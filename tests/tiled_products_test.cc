@@ -43,10 +43,9 @@ Graph Epilogue(const Case& c) {
 }
 
 /// Some of the schedules that overlap the product with a kernel, in tiles.
-absl::Status AddTiled(const Case& c, const Target& world, std::mt19937_64& random, VariantBatch& batch) {
+absl::Status AddTiled(const Case& c, const Target& world, const Config& compiled, std::mt19937_64& random, VariantBatch& batch) {
   const Graph program = Epilogue(c);
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = world.nodes > 1}));
-  Config compiled = DrawCompiledConfig(random);
   for (const Schedule& schedule : schedules) {
     if (!TakesTiles(schedule, Protocol::kGenerated, world.nodes) || random() % 8 != 0) continue;
     Config config = DrawArguments(compiled, schedule, random);
@@ -66,12 +65,15 @@ TEST(TiledProducts, MatchTheInterpreter) {
   };
   const Target worlds[] = {1, 2, 3, 4, {4, 2}};
   const Tally tally = RunBatch([&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    const Config compiled = DrawCompiledConfig(random);
     for (const Case& c : cases) {
-      for (const Target& world : worlds) RETURN_IF_ERROR(AddTiled(c, world, random, batch));
+      for (const Target& world : worlds) {
+        if (random() % 2 == 0) RETURN_IF_ERROR(AddTiled(c, world, compiled, random, batch));
+      }
     }
     return absl::OkStatus();
   });
-  EXPECT_GT(tally.variants, 40);
+  EXPECT_GT(tally.variants, 20);
 }
 
 /// The plan with a product that has no rows, so that nobody makes tiles.
