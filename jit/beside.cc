@@ -85,9 +85,10 @@ void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>
   }
 }
 
-void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Protocol>& protocols, const std::vector<LaunchShape>& shapes, std::vector<Config>& configs) {
-  for (Protocol protocol : protocols) {
-    if (!TakesTiles(s, protocol, space.nodes)) continue;
+void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways, const std::vector<LaunchShape>& shapes,
+              std::vector<Config>& configs) {
+  for (const Config& way : ways) {
+    if (!TakesTiles(s, way.protocol, space.nodes)) continue;
     for (int beside : Besides(space.multiprocessors)) {
       std::set<std::tuple<int, int64_t, int>> seen;  // blocks are the collective's, `beside`
       for (const LaunchShape& shape : shapes) {
@@ -95,7 +96,8 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Pro
         if (!seen.insert({shape.vec, shape.chunk, shape.threads}).second) continue;
         const int blocks = 2 * (space.multiprocessors - beside);
         for (int side : kTileSides) {
-          configs.push_back({.protocol = protocol, .vec = shape.vec, .chunk = shape.chunk, .blocks = blocks, .threads = shape.threads, .beside = beside, .tiles = side});
+          configs.push_back({.protocol = way.protocol, .vec = shape.vec, .chunk = shape.chunk, .blocks = blocks, .threads = shape.threads,
+                             .multicast = way.multicast, .beside = beside, .tiles = side});
         }
       }
     }

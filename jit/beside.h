@@ -23,9 +23,11 @@ std::string WhyNoTiles(const Config& config, const Schedule& s, int nodes);
 /// kernels, and not varied: of configs that differ in these, the first counts.
 void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>& configs);
 
-/// Adds those whose products tell of each tile: two blocks on each multiprocessor that the collectives beside them leave. These have blocks that find room beside
-/// one of a product: its blocks last as long as it does, and where they come first, few multiprocessors have none.
-void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Protocol>& protocols, const std::vector<LaunchShape>& shapes, std::vector<Config>& configs);
+/// Adds those whose products tell of each tile, with the protocol and the multicast of each of `ways`: two blocks on each multiprocessor that the collectives
+/// beside them leave. These have blocks that find room beside one of a product: its blocks last as long as it does, and where they come first, few
+/// multiprocessors have none.
+void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways, const std::vector<LaunchShape>& shapes,
+              std::vector<Config>& configs);
 
 }  // namespace coconet
 

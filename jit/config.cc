@@ -306,7 +306,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   for (int64_t batch : kBatches) {
     if (t.folds_and_uses && t.elements / space.ranks > 2 * batch) batches.push_back(batch);
   }
-  std::vector<Config> configs;
+  std::vector<Config> configs, ways;  // of overlaps to communicate
   for (Protocol protocol : protocols) {
     const bool all_reduces = space.nodes == 1 && (t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated));
     std::vector<OneShot> one_shots = {OneShot::kPull};
@@ -315,6 +315,8 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     if (copies && t.all_reduce_bytes <= kLLBytes) one_shots.push_back(OneShot::kLL);
     const bool slices = t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated);
     const bool multicasts = MulticastPays(space) && slices, rings = RingPays(space) && slices && s.overlaps.empty();
+    ways.push_back({.protocol = protocol});
+    if (multicasts) ways.push_back({.protocol = protocol, .multicast = true});
     for (const auto& [vec, chunk, blocks, threads] : shapes) {
       for (Streaming streaming : streamings) {
         for (OneShot one_shot : one_shots) {
@@ -338,7 +340,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   for (int gemm = 1; gemm < gemms; ++gemm) {
     for (size_t i = 0; i < plain; ++i) configs.emplace_back(configs[i]).gemm = gemm;
   }
-  if (gpu) AddTiles(s, space, protocols, shapes, configs);
+  if (gpu) AddTiles(s, space, ways, shapes, configs);
   return configs;
 }
 

@@ -349,6 +349,8 @@ TEST(Configs, TryProductsInTilesOnGpusWhereAKernelTakesThem) {
   EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 2, .multiprocessors = 1}), 0u);
   EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 2}), 0u);
   EXPECT_EQ(tried(Product(), "MM; fuse(RS[flat], C, AG)", half), 0u);
+  const size_t without = tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 4, .multiprocessors = 33});
+  EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 4, .multiprocessors = 33, .multicast = true}), 2 * without);
   // Slices that end within a row leave no pieces, but tiles.
   const Graph odd = BindSizes(MakeWorkload("mlp").value(), {{"B", 1}, {"S", 5}, {"H", 99}, {"K", 256}}).value();
   EXPECT_GT(tried(odd, "ol(MM, fuse(RS[flat], C, AG))", half), 0u);

@@ -228,7 +228,8 @@ std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) cons
   const std::string wait = absl::StrCat("      if (!", here, ") return false;\n", Multicasts() ? "      FenceAliases();\n" : "");
   const absl::string_view slices = target_.nodes > 1 ? "int(p.slices)" : "kRanks";
   return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n", "    if (!",
-                      ForChunksText("cut", "from", "from / kRanks"), waits ? wait : "", AwaitTilesText(phase, "      "), loop, "      return true;\n    })) return;\n  }\n");
+                      ForChunksText("cut", "from", "from / kRanks"), waits ? wait : "", AwaitTilesText(phase, "      "), loop,
+                      "      return true;\n    })) return;\n  }\n");
 }
 
 /// `work` of each tensor: `locals` first, and how its elements are cut.

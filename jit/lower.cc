@@ -258,7 +258,7 @@ absl::StatusOr<TiledProduct> Lowering::AddTiledProduct(int unit) {
   ASSIGN_OR_RETURN(const TiledProduct tiles, MakeTiledProduct({u_, ProductOf(schedule_.graph, u_.units[unit]), unit + 1, step}, config_, target_, table_));
   ASSIGN_OR_RETURN(EmittedKernel kernel, EmitTiledProduct(u_, tiles, config_, target_, table_));
   AddKernel(std::move(kernel), config_.blocks, "MM");
-  if (config_.threads > 1) std::get<KernelStep>(lowered_.plan.steps.back()).threads = kTileThreads;
+  std::get<KernelStep>(lowered_.plan.steps.back()).threads = kTileThreads;  // a host has one a block
   return tiles;
 }
 

@@ -46,8 +46,8 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
   TiledProduct tiles{.product = at.product, .step = at.step, .side = config.tiles, .columns = gemm.n.total};
   const int64_t down = (gemm.m.total + tiles.side - 1) / tiles.side, across = (gemm.n.total + tiles.side - 1) / tiles.side;
   if (down * across > FlagSlots::kMostTiles / target.ranks_per_node()) {
-    return absl::ResourceExhaustedError(absl::StrCat("tiles of ", NodeText(*u.graph, at.product), ": want at most ", FlagSlots::kMostTiles, " on all ranks, have ", down, " x ", across,
-                                                     " on each"));
+    return absl::ResourceExhaustedError(absl::StrCat("tiles of ", NodeText(*u.graph, at.product), ": want at most ", FlagSlots::kMostTiles,
+                                                     " on all ranks, have ", down, " x ", across, " on each"));
   }
   tiles.row = std::max(kLineWords, (down * across + kLineWords - 1) / kLineWords * kLineWords);
   tiles.flags = AddSyncBuffer(table, absl::StrCat("tiles", at.step), DType::kI32, target.ranks_per_node() * tiles.row, true);

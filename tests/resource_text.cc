@@ -74,7 +74,8 @@ absl::Status AddTiled(absl::string_view workload, DType dtype, KernelSet& kernel
     kernels.Add(lowered);
     for (const Step& step : lowered.plan.steps) {
       const auto* kernel = std::get_if<KernelStep>(&step);
-      if (kernel != nullptr && kernel->label == "MM") origins.push_back({kernel->symbol, absl::StrCat(workload, " ", Name(dtype), " 2 ranks: MM in tiles of ", side)});
+      if (kernel == nullptr || kernel->label != "MM") continue;
+      origins.push_back({kernel->symbol, absl::StrCat(workload, " ", Name(dtype), " 2 ranks: MM in tiles of ", side)});
     }
   }
   return absl::OkStatus();

@@ -34,8 +34,8 @@ CC_DEVICE void LoadMatricesTransposed(unsigned (&r)[4], const void* row) {
                : "memory");
 }
 
-/// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t has, each time with the next column (of b, row), of a: (g, h), (g + 8, h), (g, h + 8),
-/// (g + 8, h + 8); of b: (h, g), (h + 8, g); of d: (g, h), (g + 8, h).
+/// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t has, each time with the next column (of b, row), of a: (g, h), (g + 8, h),
+/// (g, h + 8), (g + 8, h + 8); of b: (h, g), (h + 8, g); of d: (g, h), (g + 8, h).
 #define CC_MMA(Type, name)                                                                                                    \
   CC_DEVICE void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, Type) {                        \
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." name "." name ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
