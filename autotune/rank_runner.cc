@@ -91,9 +91,9 @@ absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const 
 
 absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   std::map<int64_t, Arena::Needs> needs;
-  std::map<std::tuple<int, OneShot, int>, size_t> alike;  // what memory depends on: the first variant that is so
+  std::map<std::tuple<int, OneShot, int, int>, size_t> alike;  // what memory depends on: the first variant that is so
   for (const Variant& v : variants_) {
-    const auto [first, is_new] = alike.try_emplace({v.group, v.config.one_shot, v.config.pieces}, work_.size());
+    const auto [first, is_new] = alike.try_emplace({v.group, v.config.one_shot, v.config.pieces, v.config.tiles}, work_.size());
     Work& work = work_.emplace_back();
     if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
       work.protocol = other.protocol;

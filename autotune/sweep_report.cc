@@ -71,10 +71,19 @@ std::string Remark(const TuningRecord& record, const VariantResult& v) {
   return remark.substr(0, remark.find('\n'));
 }
 
+/// "ol(MM, AR) (4 pieces, 16 beside)"
+std::string WordsOf(const VariantResult& v) {
+  std::vector<std::string> words;
+  if (v.config.pieces > 1) words.push_back(absl::StrCat(v.config.pieces, " pieces"));
+  if (v.config.tiles > 0) words.push_back(absl::StrCat("tiles of ", v.config.tiles));
+  if (v.config.beside > 0) words.push_back(absl::StrCat(v.config.beside, " beside"));
+  if (v.config.batch > 0) words.push_back(absl::StrCat("batches of ", v.config.batch));
+  return absl::StrCat(v.schedule, words.empty() ? "" : absl::StrCat(" (", absl::StrJoin(words, ", "), ")"));
+}
+
 Row RowOf(const TuningRecord& record, const VariantResult& v, absl::string_view library) {
   Row row;
-  row[kSchedule] = absl::StrCat(v.schedule, v.config.pieces > 1 ? absl::StrCat(" (", v.config.pieces, " pieces", v.config.beside > 0 ? absl::StrCat(", ", v.config.beside, " beside") : "", ")") : "",
-                                v.config.batch > 0 ? absl::StrCat(" (batches of ", v.config.batch, ")") : "");
+  row[kSchedule] = WordsOf(v);
   row[kProtocol] = absl::StrReplaceAll(v.protocol, {{"library", library}});
   row[kVec] = absl::StrCat(v.config.vec);
   row[kChunk] = absl::StrCat(v.config.chunk);

@@ -215,7 +215,7 @@ std::string Text(const Config& c) {
                       " one-shot=", kOneShots[static_cast<int>(c.one_shot)], c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
                       c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch), c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
                       c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm), c.multicast ? " multicast=1" : "", c.ring ? " ring=1" : "", c.bulk ? " bulk=1" : "",
-                      c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside));
+                      c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside), c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles));
 }
 
 absl::StatusOr<Config> ParseConfig(absl::string_view text) {
@@ -224,11 +224,11 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   };
   Config c;
   const std::vector<std::string> words = absl::StrSplit(text, ' ');
-  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M where these are not 0");
+  const auto want = error("want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0");
   const int protocol = Find(kProtocols, words[0]);
   if (protocol < 0) return error("unknown protocol; there are library, generated");
   c.protocol = static_cast<Protocol>(protocol);
-  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast", "ring", "bulk", "beside"};
+  constexpr absl::string_view kNames[] = {"vec", "chunk", "blocks", "stream", "one-shot", "pieces", "batch", "threads", "gemm", "multicast", "ring", "bulk", "beside", "tiles"};
   constexpr size_t kAlways = 5;
   std::array<std::string, std::size(kNames)> values;
   size_t word = 1;
@@ -261,6 +261,7 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
   if (!values[11].empty() && values[11] != "1") return error("want bulk=1, or nothing");
   c.bulk = !values[11].empty();
   if (!values[12].empty() && (!absl::SimpleAtoi(values[12], &c.beside) || c.beside < 1)) return error("beside is no number above 0");
+  if (!values[13].empty() && (!absl::SimpleAtoi(values[13], &c.tiles) || c.tiles < 1)) return error("tiles is no number above 0");
   return c;
 }
 
@@ -309,7 +310,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   for (int64_t batch : kBatches) {
     if (t.folds_and_uses && t.elements / space.ranks > 2 * batch) batches.push_back(batch);
   }
-  std::vector<Config> configs;
+  std::vector<Config> configs, ways;  // of overlaps to communicate
   for (Protocol protocol : protocols) {
     const bool all_reduces = space.nodes == 1 && (t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated));
     std::vector<OneShot> one_shots = {OneShot::kPull};
@@ -319,6 +320,8 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
     const bool slices = t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated);
     const bool multicasts = MulticastPays(space) && slices, rings = RingPays(space) && slices && s.overlaps.empty();
     const bool copies_in_bulk = space.bulk && t.unfused_gathers && protocol == Protocol::kGenerated;
+    ways.push_back({.protocol = protocol});
+    if (multicasts) ways.push_back({.protocol = protocol, .multicast = true});
     for (const auto& [vec, chunk, blocks, threads] : shapes) {
       for (Streaming streaming : streamings) {
         for (OneShot one_shot : one_shots) {
@@ -343,6 +346,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
   for (int gemm = 1; gemm < gemms; ++gemm) {
     for (size_t i = 0; i < plain; ++i) configs.emplace_back(configs[i]).gemm = gemm;
   }
+  if (gpu) AddTiles(s, space, ways, shapes, configs);
   return configs;
 }
 
@@ -358,7 +362,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   if (c.threads != 1 && (c.threads < kWarpThreads || c.threads > kMaxThreads || c.threads % kWarpThreads != 0)) {
     return error(absl::StrCat("want threads a multiple of ", kWarpThreads, ", at most ", kMaxThreads));
   }
-  if (c.pieces < 1 || c.pieces > kMaxPieces || (c.pieces == 1) != s.overlaps.empty()) {
+  if (const std::string no = WhyNoTiles(c, s, space.nodes); !no.empty()) return error(no);
+  if (c.pieces < 1 || c.pieces > kMaxPieces || (c.pieces == 1) != (s.overlaps.empty() || c.tiles > 0)) {
     return error(absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
   }
   if (c.batch < 0) return error("want batch 0, or so many elements");
@@ -377,7 +382,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   }
   if (!s.overlaps.empty() && c.one_shot != OneShot::kPull) return error("an overlap has no one-shot but by pull");
   for (const std::vector<NodeId>& overlap : s.overlaps) {
-    if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status(); !fit.ok()) return error(fit.message());
+    if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status(); c.tiles == 0 && !fit.ok()) return error(fit.message());
   }
   const Traits t = TraitsOf(s, space.ranks);
   if (c.batch > 0 && !t.folds_and_uses) return error("want batch=0 where no kernel sums up each tensor of a list and goes on with the sums");

@@ -34,7 +34,7 @@ enum class Streaming : uint8_t {
 
 /// What a schedule leaves open. Prints as "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull", with "pieces=4" behind where these
 /// are not 1, "batch=131072" where that is not 0, "threads=256" where these are not 1, "gemm=2" where that is not 0, "multicast=1"
-/// or "ring=1" or "bulk=1" where it is so and "beside=16" where these are not 0, and parses back.
+/// or "ring=1" or "bulk=1" where it is so, and "beside=16" and "tiles=128" where these are not 0, and parses back.
 struct Config {
   Protocol protocol = Protocol::kLibrary;
   int vec = 16;          // elements a lane group handles at once; power of two, 1..64
@@ -58,6 +58,9 @@ struct Config {
   /// In overlaps of a matrix product: the kernels that communicate run beside it, on lane 1, with so many blocks, and it leaves them a multiprocessor
   /// each. 0: they take turns with it.
   int beside = 0;
+  /// In overlaps where a kernel that communicates comes after a product: a kernel makes that in tiles of so many rows and columns, with `blocks` blocks, and
+  /// the other runs beside it and awaits the tiles of each chunk; pieces are 1. 0: a library multiplies, piece by piece.
+  int tiles = 0;
   bool operator==(const Config&) const = default;
 };
 

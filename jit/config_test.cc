@@ -25,42 +25,6 @@ Schedule Find(const Graph& program, absl::string_view words) {
 
 Graph Adam(int64_t n) { return BindSizes(MakeWorkload("adam").value(), {{"N", n}}).value(); }
 
-TEST(Config, PrintsAndParsesBack) {
-  const Config config{Protocol::kGenerated, 8, 32768, 3, Streaming::kShared, OneShot::kPull};
-  EXPECT_EQ(Text(config), "generated vec=8 chunk=32768 blocks=3 stream=shared one-shot=pull");
-  EXPECT_EQ(ParseConfig(Text(config)).value(), config);
-  const Config more{.pieces = 4, .batch = 1000, .gemm = 2};
-  EXPECT_EQ(Text(more), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=4 batch=1000 gemm=2");
-  EXPECT_EQ(ParseConfig(Text(more)).value(), more);
-  EXPECT_EQ(ParseConfig(Text(Config{.batch = 7})).value(), Config{.batch = 7});
-  const Config beside{.pieces = 4, .threads = 256, .gemm = 1, .beside = 16};
-  EXPECT_EQ(Text(beside), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=4 threads=256 gemm=1 beside=16");
-  EXPECT_EQ(ParseConfig(Text(beside)).value(), beside);
-  EXPECT_EQ(Text(Config{.threads = 256}), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=256");
-  EXPECT_EQ(ParseConfig(Text(Config{.threads = 256})).value(), Config{.threads = 256});
-  const Config switched{.one_shot = OneShot::kLL, .multicast = true};
-  EXPECT_EQ(Text(switched), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=ll multicast=1");
-  const Config around{.threads = 64, .ring = true, .beside = 2};
-  EXPECT_EQ(Text(around), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=64 ring=1 beside=2");
-  EXPECT_EQ(ParseConfig(Text(around)).value(), around);
-  EXPECT_EQ(ParseConfig(Text(switched)).value(), switched);
-}
-
-TEST(Config, RefusesWhatItDoesNotPrint) {
-  const auto words = [](absl::string_view text) { return std::string(ParseConfig(text).status().message()); };
-  EXPECT_EQ(words("mpi vec=8 chunk=64 blocks=1 stream=none one-shot=pull"),
-            "config \"mpi vec=8 chunk=64 blocks=1 stream=none one-shot=pull\": unknown protocol; there are library, generated");
-  EXPECT_EQ(words("library vec=x chunk=64 blocks=1 stream=none one-shot=pull"),
-            "config \"library vec=x chunk=64 blocks=1 stream=none one-shot=pull\": vec is no number");
-  EXPECT_EQ(words("library chunk=64 vec=8 blocks=1 stream=none one-shot=pull"),
-            "config \"library chunk=64 vec=8 blocks=1 stream=none one-shot=pull\": want vec=... as word 2");
-  EXPECT_EQ(words("library"), "config \"library\": want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is not 0, multicast=1 or ring=1 or bulk=1, beside=M where these are not 0");
-  for (const char* end : {"beside=0", "beside=x", "beside=-1", "beside=2 gemm=1", "gemm=0", "gemm=x", "gemm=1 batch=2", "gemm=1 threads=2", "batch=0", "batch=x", "batch=-1", "pieces=1", "batch=9 pieces=2", "threads=1", "threads=y", "threads=64 batch=9", "pieces=2 pieces=2", "multicast=0", "multicast=1 batch=9", "ring=0", "ring=1 multicast=1", "bulk=0", "bulk=1 ring=1", "more"}) {
-    EXPECT_FALSE(ParseConfig(absl::StrCat("library vec=8 chunk=64 blocks=1 stream=none one-shot=pull ", end)).ok()) << end;
-  }
-  EXPECT_FALSE(ParseConfig("library vec=8 chunk=99999999999999999999 blocks=1 stream=none one-shot=pull").ok());
-}
-
 TEST(Validate, RefusesNumbersOutOfRange) {
   const Schedule s = Find(Adam(1024), "AR; fuse(C)");
   const auto words = [&](Config config) { return std::string(Validate(config, s, {.ranks = 2}).message()); };
@@ -261,9 +225,6 @@ TEST(Configs, CopyInBulkWhereAGpuDoesAndAKernelOnlyGathers) {
   EXPECT_TRUE(copies("RS; fuse(C); AG p; slice m v", true));
   EXPECT_FALSE(copies("RS; fuse(C); AG p; slice m v", false));
   EXPECT_FALSE(copies("fuse(RS, C, AG); slice m v", true)) << "what is gathered was computed by the same kernel";
-  const Config config{.threads = 64, .bulk = true};
-  EXPECT_EQ(Text(config), "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull threads=64 bulk=1");
-  EXPECT_EQ(ParseConfig(Text(config)).value(), config);
 }
 
 TEST(Configs, RingsWhereSomeRanksMayBeNearer) {
@@ -309,7 +270,7 @@ TEST(Configs, SplitTheMultiprocessorsOfGpusBetweenProductsAndCollectivesBesideTh
       EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
       EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
       besides.insert(config.beside);
-      EXPECT_TRUE(config.beside == 0 || config.blocks <= space.multiprocessors) << Text(config) << ": blocks of no kernel are varied";
+      EXPECT_TRUE(config.beside == 0 || config.tiles > 0 || config.blocks <= space.multiprocessors) << Text(config) << ": blocks of no kernel are varied";
     }
     return besides;
   };
@@ -339,6 +300,52 @@ TEST(Validate, RefusesToLeaveMultiprocessorsToNobody) {
   EXPECT_EQ(words({.pieces = 2, .beside = 1}, unfused, half), range);  // a library's
   EXPECT_EQ(words({.beside = 1}, Find(Product(), "MM; fuse(RS[flat], C, AG)"), half), range);
   EXPECT_EQ(words({.beside = 1}, Find(Adam(1024), "AR; fuse(C)"), half), range);
+}
+
+TEST(Configs, TryProductsInTilesOnGpusWhereAKernelTakesThem) {
+  const auto tried = [](const Graph& program, absl::string_view words, const ConfigSpace& space) {
+    std::set<std::string> tiled;
+    const Schedule s = Find(program, words);
+    for (const Config& config : Configs(s, space)) {
+      EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
+      if (config.tiles == 0) continue;
+      EXPECT_TRUE(tiled.insert(Text(config)).second) << Text(config);
+      EXPECT_EQ(config.pieces, 1);
+      EXPECT_EQ(config.blocks, 2 * (space.multiprocessors - config.beside));
+    }
+    return tiled.size();
+  };
+  const ConfigSpace half{.ranks = 2, .multiprocessors = 66};
+  EXPECT_GT(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", half), 8u);
+  EXPECT_GT(tried(Product(), "ol(MM, AR, fuse(C))", half), 8u);  // generated
+  EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 2, .multiprocessors = 1}), 0u);
+  EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 2}), 0u);
+  EXPECT_EQ(tried(Product(), "MM; fuse(RS[flat], C, AG)", half), 0u);
+  const size_t without = tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 4, .multiprocessors = 33});
+  EXPECT_EQ(tried(Product(), "ol(MM, fuse(RS[flat], C, AG))", {.ranks = 4, .multiprocessors = 33, .multicast = true}), 2 * without);
+  // Slices that end within a row leave no pieces, but tiles.
+  const Graph odd = BindSizes(MakeWorkload("mlp").value(), {{"B", 1}, {"S", 5}, {"H", 99}, {"K", 256}}).value();
+  EXPECT_GT(tried(odd, "ol(MM, fuse(RS[flat], C, AG))", half), 0u);
+}
+
+TEST(Validate, RefusesTilesThatNoKernelTakes) {
+  const Schedule fused = Find(Product(), "ol(MM, fuse(RS[flat], C, AG))"), unfused = Find(Product(), "ol(MM, AR, fuse(C))");
+  const auto words = [](const Config& config, const Schedule& s) {
+    const absl::Status status = Validate(config, s, {.ranks = 2});
+    return std::string(status.ok() ? "" : status.message().substr(status.message().find("\": ") + 3));
+  };
+  const Config tiled{.beside = 8, .tiles = 64};
+  EXPECT_EQ(words(tiled, fused), "");
+  EXPECT_EQ(words({.protocol = Protocol::kGenerated, .beside = 8, .tiles = 128}, unfused), "");
+  EXPECT_EQ(words({.beside = 8, .tiles = 32}, fused), "want tiles of 128 or 64, or 0");
+  EXPECT_EQ(words({.beside = 8, .tiles = -1}, fused), "want tiles of 128 or 64, or 0");
+  EXPECT_EQ(words({.tiles = 64}, fused), "want beside=M and no pieces where a product tells of its tiles");
+  EXPECT_EQ(words({.pieces = 2, .beside = 8, .tiles = 64}, fused), "want beside=M and no pieces where a product tells of its tiles");
+  const std::string taken = "want tiles=0 where an overlap does not go from a product to a kernel that communicates";
+  EXPECT_EQ(words(tiled, unfused), taken);  // a library's
+  EXPECT_EQ(words(tiled, Find(Product(), "MM; fuse(RS[flat], C, AG)")), taken);
+  EXPECT_EQ(words(tiled, Find(Adam(1024), "AR; fuse(C)")), taken);
+  EXPECT_EQ(words({.beside = 8}, fused), "want pieces=2 to 256 for a schedule with overlaps, else 1");
 }
 
 TEST(Configs, LeaveOutTheLibraryWhereItDoesNotApply) {

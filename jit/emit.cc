@@ -10,6 +10,7 @@
 #include "coconet/base/status.h"
 #include "jit/emit_fold.h"
 #include "jit/emitter.h"
+#include "jit/tiled_product.h"
 #include "runtime/kernel_abi.h"
 
 namespace coconet {
@@ -191,12 +192,24 @@ std::string Emitter::ForChunksText(absl::string_view cut, absl::string_view slic
   return absl::StrCat(text, "in_slice) {\n    const Chunk c = OfNode(in_slice, cut, ", chunk, ", ", node, ");\n");
 }
 
+std::string Emitter::AwaitTilesText(const Phase& phase, absl::string_view indent) const {
+  if (tiles_ == nullptr) return "";
+  const KernelPhase& planned = phases_.phases[phase.number];
+  const auto reads = [&](const std::vector<NodeId>& ids) {
+    return absl::c_any_of(ids, [&](NodeId id) { return u_.Reads(id, unit_).count(tiles_->product) > 0; });
+  };
+  if (!reads(planned.evaluated) && !reads(planned.stores) && !reads(planned.gathers) && !reads(planned.folds)) return "";
+  return absl::StrCat(indent, "if (!AwaitTiles(sync, grid, p.tiles, c.begin, c.end)) return false;\n",
+                      Multicasts() ? absl::StrCat(indent, "FenceAliases();\n") : "");
+}
+
 /// The loop over this block's chunks.
 std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) const {
   if (phase.on_slices) {
     const bool publishes = (reads_gathered_ || !gathered_around_.empty()) && Waits() && phase.number == last_gathering_;
     const std::string publish = Rings() ? absl::StrCat("    PassOn(sync, grid, ", RingFlag(Place(), true), ");\n") : "    Publish(sync, grid, c.id);\n";
-    const std::string await = rings_.empty() ? "" : absl::StrCat("    if (!AwaitHop(sync, grid, ", RingFlag(Place(), false), ")) return false;\n");
+    const std::string hop = rings_.empty() ? "" : absl::StrCat("    if (!AwaitHop(sync, grid, ", RingFlag(Place(), false), ")) return false;\n");
+    const std::string await = absl::StrCat(hop, AwaitTilesText(phase, "    "));
     const std::string each = absl::StrCat(ForChunksText("cut", by_place_ ? "slice" : "rank", "node"), await, loop, publishes ? publish : "", "    return true;\n  })");
     const std::string chunks = await.empty() ? absl::StrCat("  ", each, ";\n") : absl::StrCat("  if (!", each, ") return;\n");
     if (!by_place_) return chunks;
@@ -204,7 +217,9 @@ std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) cons
   }
   const bool by_slices = piece_ != nullptr && piece_->slices;
   if (!phase.reads_gathered && !by_slices) {
-    return absl::StrCat("  ", ForChunksText(over_tensors_ ? "cut" : "Cut{1, p.n, p.n}", "0", ""), loop, "    return true;\n  });\n");
+    const std::string awaits = AwaitTilesText(phase, "    ");
+    return absl::StrCat(awaits.empty() ? "  " : "  if (!", ForChunksText(over_tensors_ ? "cut" : "Cut{1, p.n, p.n}", "0", ""), awaits, loop,
+                        "    return true;\n  })", awaits.empty() ? ";\n" : ") return;\n");
   }
   const bool waits = phase.reads_gathered && Waits();
   const absl::string_view from = by_place_ ? "from % kRanks" : "from";
@@ -213,7 +228,8 @@ std::string Emitter::ChunksText(const Phase& phase, absl::string_view loop) cons
   const std::string wait = absl::StrCat("      if (!", here, ") return false;\n", Multicasts() ? "      FenceAliases();\n" : "");
   const absl::string_view slices = target_.nodes > 1 ? "int(p.slices)" : "kRanks";
   return absl::StrCat("  for (int k = 0; k < ", slices, "; ++k) {\n    const int from = (rank + k) % ", slices, ";\n", "    if (!",
-                      ForChunksText("cut", "from", "from / kRanks"), waits ? wait : "", loop, "      return true;\n    })) return;\n  }\n");
+                      ForChunksText("cut", "from", "from / kRanks"), waits ? wait : "", AwaitTilesText(phase, "      "), loop,
+                      "      return true;\n    })) return;\n  }\n");
 }
 
 /// `work` of each tensor: `locals` first, and how its elements are cut.

@@ -14,6 +14,8 @@
 
 namespace coconet {
 
+struct TiledProduct;
+
 /// One generated kernel: its definition in the kernel dialect and the arguments that it expects.
 struct EmittedKernel {
   std::string symbol;  // from the fingerprint of the text: equal kernels are one
@@ -34,6 +36,7 @@ struct KernelPlace {
   const Piece* piece = nullptr;  // of an overlap's tensors; null: all
   int tensors = 0;          // of a list, in the kernel's table
   int64_t list_chunks = 0;  // with flags, of all of them
+  const TiledProduct* tiles = nullptr;  // which runs beside it, and some of whose elements it takes
 };
 
 /// Emits a kernel; adds its flags and counters to `table`.

@@ -5,6 +5,7 @@
 #include "coconet/base/status.h"
 #include "jit/emitter.h"
 #include "jit/literal.h"
+#include "jit/tiled_product.h"
 #include "runtime/kernel_abi.h"
 
 namespace coconet {
@@ -144,6 +145,7 @@ void Emitter::AddPlaceFields() {
   args_.LaunchMember("Control* control", "control", {{Arg::Kind::kControl, -1, 0}});
   args_.LaunchInteger("row", row);
   args_.LaunchInteger("step", step_);
+  if (tiles_ != nullptr) tiles_->AwaitedIn(args_, space_.shape.back().size);
 }
 
 }  // namespace coconet

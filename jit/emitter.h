@@ -20,7 +20,7 @@ class Emitter {
  public:
   Emitter(const KernelPlace& at, const Config& config, const Target& target, BufferTable& table)
       : u_(at.units), g_(*u_.graph), unit_(at.unit), config_(config), target_(target), ranks_(target.ranks), step_(at.step),
-        piece_(at.piece), tensors_(at.tensors), list_chunks_(at.list_chunks),
+        piece_(at.piece), tiles_(at.tiles), tensors_(at.tensors), list_chunks_(at.list_chunks),
         table_(table), space_(SpaceOf(g_, u_.types, u_.units[unit_].nodes)), phases_(PhasesOf(g_, u_.types, u_.units[unit_].nodes)),
         over_tensors_(absl::c_any_of(u_.units[unit_].nodes, [&](NodeId id) { return u_.each[id]; })) {}
 
@@ -41,7 +41,7 @@ class Emitter {
   /// The rank's number in its node tells more than that in the stage.
   bool NeedsPlace() const { return target_.nodes > 1 && (collective_ || by_place_); }
   bool Sends() const { return sends_next_ || sends_previous_; }
-  bool Synchronizes() const { return Waits() || rounds_ > 0 || Sends(); }
+  bool Synchronizes() const { return Waits() || rounds_ > 0 || Sends() || tiles_ != nullptr; }
   /// AllReduces of the kernel that take fold `id`.
   std::vector<NodeId> SumsOf(NodeId id) const;
   bool MeetsAllRanks(const KernelPhase& phase) const;
@@ -80,6 +80,8 @@ class Emitter {
   /// The begin of what is done for each chunk of slice `slice` of a cut.
   std::string ForChunksText(absl::string_view cut, absl::string_view slice, absl::string_view node) const;
   std::string ChunksText(const Phase& phase, absl::string_view loop) const;
+  /// Of a chunk: what awaits the tiles that a phase reads; "" where it reads none.
+  std::string AwaitTilesText(const Phase& phase, absl::string_view indent) const;
   /// What of a phase's folds comes before its loop over tensors, at the end of each, and after the loop.
   struct Round {
     std::string before{}, inside{}, after{};
@@ -100,6 +102,7 @@ class Emitter {
   const int ranks_;
   const int step_;
   const Piece* const piece_;    // null: all
+  const TiledProduct* const tiles_;  // null: none runs beside it
   const int tensors_;           // in the table
   const int64_t list_chunks_;
   BufferTable& table_;

@@ -9,6 +9,8 @@ namespace coconet {
 /// Largest block of a kernel on a GPU (CC_MAX_THREADS of the CUDA prelude): the compiler leaves each of its threads 128 registers.
 inline constexpr int kMaxThreads = 512;
 inline constexpr int kWarpThreads = 32;
+/// A block of a product that works tile by tile (jit/device/cuda/tile_product.h).
+inline constexpr int kTileThreads = 256;
 
 /// How the work of a kernel is dealt out; see Config.
 struct LaunchShape {

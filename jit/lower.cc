@@ -18,8 +18,10 @@
 #include "jit/buffers.h"
 #include "jit/emit.h"
 #include "jit/gemms.h"
+#include "jit/launch_shapes.h"
 #include "jit/library_call.h"
 #include "jit/lower_steps.h"
+#include "jit/tiled_product.h"
 #include "jit/units.h"
 
 namespace coconet {
@@ -104,9 +106,15 @@ class Lowering {
   absl::StatusOr<Lowered> Run();
 
  private:
-  /// All of a unit, or one piece of it.
-  absl::Status AddUnit(int unit, const Piece* piece);
+  /// All of a unit, or one piece of it; or all of one that takes tiles.
+  absl::Status AddUnit(int unit, const Piece* piece, const TiledProduct* tiles = nullptr);
   absl::Status AddChain(const Units::Chain& chain);
+  absl::Status AddTiledChain(const Units::Chain& chain);
+  absl::StatusOr<TiledProduct> AddTiledProduct(int unit);
+  bool TakesTiles(const Unit& unit) const { return !unit.library && LaneOf(unit) == 1; }
+  /// The last step so far on a lane; -1: none.
+  int LastStepOn(int lane) const;
+  void WaitFor(int step) { after_ = step >= 0 ? std::vector<int>{step} : std::vector<int>{}; }
   /// Of a unit of the chain that is added.
   int LaneOf(const Unit& unit) const;
   template <class AnyStep>
@@ -116,7 +124,7 @@ class Lowering {
     step.after = after_;
     lowered_.plan.steps.emplace_back(std::move(step));
   }
-  void AddKernel(EmittedKernel kernel, int blocks, std::string label);
+  void AddKernel(EmittedKernel kernel, int blocks, std::string label, const TiledProduct* tiles = nullptr);
   /// Blocks of a kernel that lays out a library collective's operands: on a host the lane's thread does it.
   int BlocksToMove() const { return config_.threads == 1 ? 1 : ConfigHere().blocks; }
   /// Beside a product kernels have a block on each multiprocessor that it leaves.
@@ -164,14 +172,15 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
   std::fputs(lines.c_str(), stderr);
 }
 
-void Lowering::AddKernel(EmittedKernel kernel, int blocks, std::string label) {
+void Lowering::AddKernel(EmittedKernel kernel, int blocks, std::string label, const TiledProduct* tiles) {
   if (emitted_.insert(kernel.symbol).second) absl::StrAppend(&kernels_, "\n", kernel.text);
   KernelStep step{std::move(kernel.symbol), std::move(kernel.args), blocks, std::move(label)};
   step.threads = config_.threads;
+  if (tiles != nullptr) step.awaits = tiles->step;
   Add(std::move(step), kernel.bytes);
 }
 
-absl::Status Lowering::AddUnit(int number, const Piece* piece) {
+absl::Status Lowering::AddUnit(int number, const Piece* piece, const TiledProduct* tiles) {
   const Unit& unit = u_.units[number];
   const Graph& g = schedule_.graph;
   const std::string label = LabelOf(g, unit);
@@ -194,8 +203,8 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece) {
     if (call.after.has_value()) AddKernel(*std::move(call.after), BlocksToMove(), absl::StrCat("unpack ", label));
   } else {
     const int step = static_cast<int>(lowered_.plan.steps.size());
-    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({u_, number, step, piece}, ConfigHere(), target_, table_));
-    AddKernel(std::move(kernel), ConfigHere().blocks, label);
+    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({.units = u_, .unit = number, .step = step, .piece = piece, .tiles = tiles}, ConfigHere(), target_, table_));
+    AddKernel(std::move(kernel), ConfigHere().blocks, label, tiles);
   }
   return absl::OkStatus();
 }
@@ -209,6 +218,7 @@ int Lowering::LaneOf(const Unit& unit) const {
 /// Piece k of a launch comes when piece k + 1 of the launch before it has begun. What communicates beside the rest is on a lane of its own;
 /// steps wait for those of the other lane that the same piece needs.
 absl::Status Lowering::AddChain(const Units::Chain& chain) {
+  if (config_.tiles > 0) return AddTiledChain(chain);
   ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(schedule_, chain.overlap, target_.ranks, config_.pieces));
   const int count = static_cast<int>(pieces.size()), units = chain.last - chain.first + 1;
   const auto in_chain = absl::MakeSpan(u_.units).subspan(chain.first, units);
@@ -234,6 +244,44 @@ absl::Status Lowering::AddChain(const Units::Chain& chain) {
   }
   lane_ = beside_ = 0;
   after_ = last_beside_ >= 0 ? std::vector<int>{last_beside_} : std::vector<int>{};
+  return absl::OkStatus();
+}
+
+int Lowering::LastStepOn(int lane) const {
+  int step = static_cast<int>(lowered_.plan.steps.size()) - 1;
+  while (step >= 0 && coconet::LaneOf(lowered_.plan.steps[step]) != lane) --step;
+  return step;
+}
+
+absl::StatusOr<TiledProduct> Lowering::AddTiledProduct(int unit) {
+  const int step = static_cast<int>(lowered_.plan.steps.size());
+  ASSIGN_OR_RETURN(const TiledProduct tiles, MakeTiledProduct({u_, ProductOf(schedule_.graph, u_.units[unit]), unit + 1, step}, config_, target_, table_));
+  ASSIGN_OR_RETURN(EmittedKernel kernel, EmitTiledProduct(u_, tiles, config_, target_, table_));
+  AddKernel(std::move(kernel), config_.blocks, "MM");
+  std::get<KernelStep>(lowered_.plan.steps.back()).threads = kTileThreads;  // a host has one a block
+  return tiles;
+}
+
+/// The kernel that takes a product's tiles goes on from where the product does, on the other lane. The other launches follow one another.
+absl::Status Lowering::AddTiledChain(const Units::Chain& chain) {
+  beside_ = config_.beside;
+  for (int unit = chain.first; unit <= chain.last; ++unit) {
+    lane_ = LaneOf(u_.units[unit]);
+    const bool signals = lane_ == 0 && unit < chain.last && ProductOf(schedule_.graph, u_.units[unit]) >= 0 && TakesTiles(u_.units[unit + 1]);
+    const int before = LastStepOn(0);
+    WaitFor(LastStepOn(1 - lane_));
+    if (!signals) {
+      RETURN_IF_ERROR(AddUnit(unit, nullptr));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const TiledProduct tiles, AddTiledProduct(unit));
+    lane_ = 1;
+    WaitFor(before);
+    RETURN_IF_ERROR(AddUnit(++unit, nullptr, &tiles));
+  }
+  lane_ = beside_ = 0;
+  last_beside_ = LastStepOn(1);
+  WaitFor(last_beside_);
   return absl::OkStatus();
 }
 

@@ -87,6 +87,29 @@ TEST(Lower, PutsCollectivesBesideTheProductThatTheyOverlap) {
             "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 0: C blocks=6 after 1; 1: AR blocks=3 after 2; 0: C blocks=6 after 4");
 }
 
+TEST(Lower, StartsWhatTakesTilesWithTheProductThatMakesThem) {
+  const Config tiled{.protocol = Protocol::kGenerated, .blocks = 6, .threads = 512, .beside = 3, .tiles = 64};
+  const Lowered fused = *Lower(Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))"), tiled, 2);
+  EXPECT_EQ(Lanes(fused.plan), "0: MM blocks=6; 1: fuse(RS, C, AG) blocks=3");
+  const auto &product = std::get<KernelStep>(fused.plan.steps[0]), &taker = std::get<KernelStep>(fused.plan.steps[1]);
+  EXPECT_EQ(product.threads, 256);
+  EXPECT_EQ(taker.threads, 512);
+  EXPECT_EQ(product.awaits, -1);
+  EXPECT_EQ(taker.awaits, 0);
+  EXPECT_EQ(Outline(fused.plan), "a b r c* t0* tiles0* epochs0 flags1* epochs1 | kernel MM | kernel fuse(RS, C, AG) ");
+  EXPECT_EQ(Lanes(Lower(Find(kEpilogue, "ol(MM, AR, fuse(C))"), tiled, 1)->plan), "0: MM blocks=6; 1: AR blocks=3; 0: C blocks=6 after 1");
+  // What comes before and after.
+  const std::string chain = "input a : f32[40, 20] local\ninput b : f32[20, 10] local\nc = abs(all_reduce(sum, matmul(abs(a), b)))\noutput d = exp(c)\n";
+  EXPECT_EQ(Lanes(Lower(Find(chain, "ol(C, MM, AR); C"), tiled, 2)->plan), "0: C blocks=6; 0: MM blocks=6; 1: AR blocks=3 after 0; 0: C blocks=6 after 2; 0: C blocks=6");
+}
+
+TEST(Lower, AwaitsTilesOnOneRank) {
+  const Config tiled{.protocol = Protocol::kGenerated, .beside = 1, .tiles = 64};
+  const Lowered one = *Lower(Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))"), tiled, 1);
+  EXPECT_TRUE(absl::StrContains(one.source, "AwaitTiles("));
+  EXPECT_FALSE(absl::StrContains(one.source, "Enter("));
+}
+
 TEST(Lower, OrdersWhatTakesTheResultsOfCollectivesBesideProducts) {
   const std::string program = "input a : f32[40, 20] local\ninput b : f32[20, 10] local\ninput e : f32[10, 10] replicated\n"
                               "c = abs(all_reduce(sum, matmul(a, b)))\n";

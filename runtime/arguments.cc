@@ -49,4 +49,9 @@ bool Waits(const KernelStep& step) {
   return absl::c_any_of(step.args, [](const Arg& arg) { return arg.kind == Arg::Kind::kControl; });
 }
 
+const KernelStep* AwaitedBy(const Plan& plan, const KernelStep& step) {
+  if (step.awaits < 0 || step.awaits >= static_cast<int>(plan.steps.size())) return nullptr;
+  return std::get_if<KernelStep>(&plan.steps[step.awaits]);
+}
+
 }  // namespace coconet

@@ -31,6 +31,9 @@ void AppendWords(const ArgumentSource& source, const std::vector<Arg>& args, con
 /// Whether a kernel of the plan may wait for peers, or for other blocks.
 bool Waits(const KernelStep& step);
 
+/// The kernel that a step names in `awaits`; null where it names none, or there is no such kernel.
+const KernelStep* AwaitedBy(const Plan& plan, const KernelStep& step);
+
 }  // namespace coconet
 
 #endif  // COCONET_RUNTIME_ARGUMENTS_H_

@@ -24,7 +24,7 @@ using HostKernel = void (*)(const void* params, int block, int blocks);
 struct WaitFailure {
   int peer;           // world rank whose flag did not come
   int step;           // index of the step in the plan
-  int slot;           // slot in the flag row (FlagSlots) of a kernel without rounds; of a round's flag, ~slot
+  int slot;           // slot in the flag row (FlagSlots) of a kernel without rounds; of a round's flag, ~slot; FlagSlots::Tile
   unsigned expected;  // epoch
   unsigned found;
 };
@@ -63,6 +63,9 @@ struct Beside {
 struct FlagSlots {
   /// No flag, but the epoch beside data (WaitFailure::slot).
   static constexpr int kInData = -0x7fffffff - 1;
+  /// What WaitFailure calls the flag of a tile of a product (jit/device/tiles.h), which is in no row of these; fewer than kMostTiles.
+  static CC_ABI int Tile(long long tile) { return kInData + 1 + int(tile); }
+  static constexpr int kMostTiles = 1 << 30;
   static CC_ABI int Enter(int block) { return block; }
   static CC_ABI int Done(int blocks, int block) { return blocks + block; }
   static CC_ABI int Round(int blocks, int round, int block) { return (2 + round) * blocks + block; }

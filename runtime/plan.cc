@@ -90,7 +90,7 @@ std::string PrintBody(const Step& step) {
       Match{[](const KernelStep& s) {
               std::string rows;
               for (const std::vector<Arg>& tensor : s.tensors) absl::StrAppend(&rows, "\n   tensor (", Print(tensor), ")");
-              return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks, s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads), " (", Print(s.args), ") \"", s.label, "\"", rows);
+              return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks, s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads), s.awaits < 0 ? "" : absl::StrCat(" awaits step ", s.awaits), " (", Print(s.args), ") \"", s.label, "\"", rows);
             },
             [](const CollectiveStep& s) {
               const auto place = [](int buffer, int64_t offset) {

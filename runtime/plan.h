@@ -68,6 +68,8 @@ struct KernelStep {
   /// A row of words a tensor, all of one length, one after the other in memory: what a kernel over many tensors is told of each.
   std::vector<std::vector<Arg>> tensors = {};
   int threads = 1;
+  /// An earlier kernel on the other lane, whose blocks this one's wait for while both run: all of them are resident together. -1: none.
+  int awaits = -1;
   bool operator==(const KernelStep&) const = default;
 };
 

@@ -55,7 +55,7 @@ Tally RunBeside(const std::string& name, DType dtype, const Sizes& sizes, const 
         if (!CommunicatesBeside(schedule, Protocol::kGenerated, 1) || random() % 2 == 0) continue;
         Config config = DrawArguments(compiled, schedule, random);
         config.protocol = Protocol::kGenerated;
-        config.beside = 1 + static_cast<int>(random() % 3);
+        while (config.beside == 0) DrawBeside(schedule, world.nodes, random, config);
         RETURN_IF_ERROR(batch.Add(program, schedule, config, world));
       }
     }

@@ -28,9 +28,11 @@ class CudaSession : public SessionTest {
     own_cache_ = true;
     SetHostDevices({.count = 1, .multiprocessors = 4});
   }
-  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body) {
+  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body, double budget_s = 60) {
     return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true, [&](Rank& rank) {
-      Session session(rank, Options());
+      SessionOptions options = Options();
+      options.budget_s = budget_s;
+      Session session(rank, options);
       return body(session);
     });
   }
@@ -111,6 +113,28 @@ update(w, 0.5 * w + all_reduce(sum, s))
     EXPECT_EQ(read, mine);
     return absl::OkStatus();
   });
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST_F(CudaSession, TriesProductsInTilesWithWhatAwaitsThem) {
+  SetHostDevices({.count = 1, .multiprocessors = 16});
+  const absl::StatusOr<Graph> program = Parse(R"(coconet 1
+program epilogue
+input x : f32[70, 40] local
+input w : f32[40, 65] local
+output y = abs(all_reduce(sum, matmul(x, w)))
+)");
+  const absl::Status status = OnGpu(2, [&](Session& session) -> absl::Status {
+    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program, {}));
+    int right = 0;
+    for (const VariantResult& v : tuned.variants()) {
+      const bool was_tried = v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned || v.verdict == Verdict::kNotMeasured;
+      EXPECT_TRUE(was_tried || absl::StrContains(v.reason, "want at most")) << Text(v.config) << ": " << v.reason;
+      right += v.config.tiles > 0 && was_tried && v.timing.samples > 0;
+    }
+    EXPECT_GT(right, 0);
+    return absl::OkStatus();
+  }, /*budget_s=*/5);
   EXPECT_EQ(status, absl::OkStatus());
 }
 

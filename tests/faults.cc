@@ -169,6 +169,7 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
       config.protocol = random() % 2 == 0 && !program.one_shot.has_value() ? Protocol::kLibrary : Protocol::kGenerated;
       if (schedule.overlaps.empty()) config.one_shot = program.one_shot.value_or(config.one_shot);
       if (!Validate(config, schedule, space).ok()) config.protocol = Protocol::kLibrary;  // kernels do not reach other nodes
+      DrawBeside(schedule, program.target.nodes, random, config);
       if (!Validate(config, schedule, space).ok()) continue;
       ASSIGN_OR_RETURN(Variant variant, MakeVariant(program.program, schedule, config, program.target));
       variants.push_back(std::move(variant));

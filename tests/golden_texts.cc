@@ -80,6 +80,7 @@ output c = all_reduce(sum, matmul(a, b)) + r
 )";
 constexpr Shown kEpilogue[] = {
     {"ol(MM, fuse(RS[flat], C, AG))", "generated vec=16 chunk=4096 blocks=66 stream=none one-shot=pull pieces=2 threads=256 beside=8"},
+    {"ol(MM, fuse(RS[flat], C, AG))", "generated vec=16 chunk=4096 blocks=116 stream=none one-shot=pull threads=256 beside=8 tiles=64"},
 };
 
 absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown, const Target& target = kRanks) {

@@ -31,7 +31,7 @@ const std::vector<Layer>& Layers() {
       {"coconet/base/", {"coconet/base/", "absl/"}},
       {"coconet/", {"coconet/", "absl/"}},
       // Text inside the library: kernels on another machine include nothing but each other.
-      {"jit/device/", {"blocks.h", "bulk.h", "elementwise.h", "floats16.h", "folds.h", "kernel_abi.h", "multicast.h", "operands.h", "prelude.h", "ring.h", "sync.h"}},
+      {"jit/device/", {"blocks.h", "bulk.h", "elementwise.h", "floats16.h", "folds.h", "kernel_abi.h", "mma.h", "multicast.h", "operands.h", "prelude.h", "ring.h", "sync.h", "tile_product.h", "tiles.h"}},
       {"jit/", {"jit/", "coconet/", "runtime/plan.h", "runtime/kernel_abi.h", "third_party/cuda/paths.h", "absl/"}},
       // Compiled by kernels' compilers, too.
       {"runtime/kernel_abi.h", {}},

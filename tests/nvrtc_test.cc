@@ -13,10 +13,13 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule.h"
+#include "coconet/text.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
+#include "jit/beside.h"
 #include "jit/compiler.h"
 #include "jit/cubin.h"
 #include "tests/dialect_kernels.h"
@@ -191,6 +194,50 @@ TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
   for (const std::string& path : *binaries) {
     for (const KernelResources& kernel : ReadCubin(path)) EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernel.kernel;
   }
+}
+
+constexpr absl::string_view kEpilogue = R"(coconet 1
+program epilogue
+input a : @type@[@a@] local
+input b : @type@[@b@] local
+input r : @type@[1000, 600] replicated
+output c = all_reduce(sum, matmul(a, b@how@)) + r
+)";
+
+TEST_P(NvrtcArchitectureTest, CompilesProductsThatTellOfTheirTiles) {
+  KernelSet kernels;
+  size_t number = 0;
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (bool transpose_a : {false, true}) {
+      for (bool transpose_b : {false, true}) {
+        const std::string how = absl::StrCat(transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "");
+        const std::string text = absl::StrReplaceAll(kEpilogue, {{"@type@", Name(dtype)},
+                                                                 {"@a@", transpose_a ? "80, 1000" : "1000, 80"},
+                                                                 {"@b@", transpose_b ? "600, 80" : "80, 600"},
+                                                                 {"@how@", how}});
+        const std::vector<Schedule> schedules = Derive(Canonicalize(Parse(text).value()).graph).value();
+        const auto takes = [](const Schedule& s) { return TakesTiles(s, Protocol::kGenerated, 1); };
+        const auto schedule = std::find_if(schedules.begin(), schedules.end(), takes);
+        ASSERT_NE(schedule, schedules.end());
+        for (int side : {64, 128}) {
+          if (++number % std::size(kArchitectures) != static_cast<size_t>(GetParam())) continue;  // others for each
+          const Config config{.protocol = Protocol::kGenerated, .vec = kVec, .blocks = 132, .threads = 256, .beside = 8, .tiles = side};
+          kernels.Add(Lower(*schedule, config, 2).value());
+        }
+      }
+    }
+  }
+  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  int products = 0;
+  for (const std::string& path : *binaries) {
+    for (const KernelResources& kernel : ReadCubin(path)) {
+      EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernel.kernel;
+      EXPECT_LE(kernel.registers, 128u) << kernel.kernel;  // two blocks a multiprocessor
+      products += kernel.shared_bytes > 0;
+    }
+  }
+  EXPECT_EQ(products, 8);
 }
 
 // The functions' text is the same for all architectures.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "jit/beside.h"
 #include "tests/machine.h"
 
 namespace coconet {
@@ -40,6 +41,14 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
   const int64_t batch = Pick<int64_t>(random, {0, 1, 100, 3000});
   if (WorksInBatches(schedule)) config.batch = batch;
   return config;
+}
+
+void DrawBeside(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config) {
+  const int beside = Pick(random, {0, 1, 2, 3}), tiles = Pick(random, {0, 64, 128});
+  if (CommunicatesBeside(schedule, config.protocol, nodes)) config.beside = beside;
+  if (config.beside == 0 || tiles == 0 || !TakesTiles(schedule, config.protocol, nodes)) return;
+  config.tiles = tiles;
+  config.pieces = 1;
 }
 
 }  // namespace coconet

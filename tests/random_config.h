@@ -15,6 +15,10 @@ Config DrawCompiledConfig(std::mt19937_64& random);
 /// pieces where launches overlap.
 Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19937_64& random);
 
+/// What runs beside products, of a config that is drawn otherwise, for its protocol on so many nodes: kernels or not, on pieces or on tiles. Blocks of tiles
+/// are `blocks`.
+void DrawBeside(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config);
+
 }  // namespace coconet
 
 #endif  // COCONET_TESTS_RANDOM_CONFIG_H_

@@ -60,6 +60,27 @@ absl::Status AddWorkload(const WorkloadInfo& info, DType dtype, KernelSet& kerne
   return absl::OkStatus();
 }
 
+/// Products that tell of their tiles.
+absl::Status AddTiled(absl::string_view workload, DType dtype, KernelSet& kernels, std::vector<Origin>& origins) {
+  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload, {.dtype = dtype}));
+  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"B", 8}, {"S", 512}, {"H", 1024}, {"K", 256}}));
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+  for (int side : {64, 128}) {
+    const Config config = {.protocol = Protocol::kGenerated, .vec = kVec, .threads = 256, .beside = 8, .tiles = side};
+    const auto takes = [&](const Schedule& s) { return Validate(config, s, {.ranks = 2}).ok(); };
+    const auto schedule = std::find_if(schedules.begin(), schedules.end(), takes);
+    if (schedule == schedules.end()) return absl::NotFoundError(absl::StrCat(workload, ": no schedule takes tiles"));
+    ASSIGN_OR_RETURN(const Lowered lowered, Lower(*schedule, config, 2));
+    kernels.Add(lowered);
+    for (const Step& step : lowered.plan.steps) {
+      const auto* kernel = std::get_if<KernelStep>(&step);
+      if (kernel == nullptr || kernel->label != "MM") continue;
+      origins.push_back({kernel->symbol, absl::StrCat(workload, " ", Name(dtype), " 2 ranks: MM in tiles of ", side)});
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::map<std::string, KernelResources>> CompileFor(absl::string_view architecture, const KernelSet& kernels, const std::string& cache_dir,
                                                                   std::string& version) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler, MakeNvrtcCompiler(architecture, {.cache_dir = cache_dir}));
@@ -84,6 +105,7 @@ absl::StatusOr<std::string> MakeResourceText(const std::string& cache_dir) {
   for (const WorkloadInfo& info : Workloads()) {
     for (DType dtype : kTypes) RETURN_IF_ERROR(AddWorkload(info, dtype, kernels, origins));
   }
+  for (DType dtype : kTypes) RETURN_IF_ERROR(AddTiled("mlp", dtype, kernels, origins));
   std::map<absl::string_view, std::map<std::string, KernelResources>> compiled;
   std::string version;
   for (absl::string_view architecture : kArchitectures) {

@@ -7,7 +7,6 @@
 #include "coconet/schedule.h"
 #include "coconet/steps.h"
 #include "gtest/gtest.h"
-#include "jit/beside.h"
 #include "tests/random_config.h"
 #include "tests/test_data.h"
 
@@ -41,12 +40,12 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
       if (!tries(i, schedules.size(), world)) continue;
       Config config = DrawArguments(compiled_.at(worlds_[world]), schedules[i], random_);
       if (Multiplies(schedules[i])) config.gemm = static_cast<int>(random_() % gemm_candidates_);
-      const int beside = static_cast<int>(random_() % 4);
       for (Protocol protocol : {Protocol::kGenerated, Protocol::kLibrary}) {
         if (protocol == Protocol::kLibrary && !LeavesCollectives(schedules[i])) continue;
-        config.protocol = protocol;
-        config.beside = CommunicatesBeside(schedules[i], protocol, worlds_[world].nodes) ? beside : 0;
-        RETURN_IF_ERROR(batch_.Add(program, schedules[i], config, worlds_[world]));
+        Config here = config;
+        here.protocol = protocol;
+        DrawBeside(schedules[i], worlds_[world].nodes, random_, here);
+        RETURN_IF_ERROR(batch_.Add(program, schedules[i], here, worlds_[world]));
       }
     }
   }

@@ -13,5 +13,8 @@
 #include "bulk.h"
 #include "operands.h"
 #include "ring.h"
+#include "tiles.h"
+
+#include "tile_product.h"
 
 #endif  // COCONET_JIT_DEVICE_KERNEL_H_

@@ -68,7 +68,14 @@ struct CallMaker {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
     const CudaLaunch launch{static_cast<CUfunction>(symbol), params, step.blocks, step.threads};
     if (Waits(step)) RETURN_IF_ERROR(CheckResident(*parts.device, step, launch.function, share, TakenBeside(step.lane)));
+    if (const KernelStep* awaited = AwaitedBy(parts.plan, step); awaited != nullptr) RETURN_IF_ERROR(CheckResidentBeside(step, *awaited));
     return launch;
+  }
+  /// OK when the blocks that a step awaits are resident wherever its own are, each of which may be on a multiprocessor of its own: whichever comes first.
+  absl::Status CheckResidentBeside(const KernelStep& step, const KernelStep& awaited) const {
+    ASSIGN_OR_RETURN(void* symbol, module.Symbol(awaited.symbol));
+    const int taken = step.blocks * (share.multiprocessors > 0 ? 1 : share.ranks);
+    return CheckResident(*parts.device, awaited, static_cast<CUfunction>(symbol), share, TakenBeside(awaited.lane) + taken);
   }
   absl::StatusOr<CudaWork> Make(const CollectiveStep& step, const Word* /*params*/) const {
     const auto size = static_cast<int64_t>(SizeOf(step.dtype));

@@ -201,6 +201,31 @@ TEST(GreenContext, BlocksMustBeResidentOnTheRanksOwnMultiprocessors) {
   EXPECT_THAT(std::string(bind(false, 17, 10).message()), HasSubstr("want fewer than the 10 multiprocessors of a rank"));
 }
 
+/// A kernel of so many blocks, which wait for other ranks' and for those of another one, `awaited`, on the other lane.
+absl::Status BindSumBeside(Rank& rank, int blocks, int awaited) {
+  Plan plan = OneShotSum(rank.mesh(), 10, blocks);
+  KernelStep sum = std::get<KernelStep>(plan.steps[0]);
+  sum.lane = 1;
+  sum.awaits = 0;
+  plan.steps = {KernelStep{.symbol = "nothing", .args = {}, .blocks = awaited, .label = "MM", .threads = 256}, sum};
+  Bound bound;
+  return BindPlan(rank, plan, bound);
+}
+
+TEST(GreenContext, BlocksThatKernelsAwaitMustFitBesideThem) {
+  SetHostDevices({.multiprocessors = 20});  // two blocks on each; 8 multiprocessors a rank
+  const auto bind = [](bool green, int blocks, int awaited) {
+    return OnHost(2, green, [&](Rank& rank) { return BindSumBeside(rank, blocks, awaited); });
+  };
+  EXPECT_EQ(bind(true, 3, 10), absl::OkStatus());
+  EXPECT_THAT(std::string(bind(true, 3, 11).message()),
+              HasSubstr("Bind: MM: want at most 10 blocks of 256 threads at once on the 8 multiprocessors that a rank has of GPU 0, have 11 of each of 2 ranks, which wait "
+                        "for each other; 3 multiprocessors are a collective's beside them"));
+  EXPECT_EQ(bind(false, 3, 14), absl::OkStatus());
+  EXPECT_THAT(std::string(bind(false, 3, 15).message()),
+              HasSubstr("Bind: MM: want at most 28 blocks of 256 threads at once on GPU 0, have 15 of each of 2 ranks, which wait for each other; 6 multiprocessors"));
+}
+
 TEST(GreenContext, ProductsAreToldWhatTheyHave) {
   const auto told = [](int ranks, bool green, int beside) {
     SetHostDevices({.multiprocessors = 132});

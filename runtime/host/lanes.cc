@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/arguments.h"
 #include "runtime/host/cpu.h"
 #include "runtime/host/wait.h"
 
@@ -19,6 +20,12 @@ absl::Status CheckLanes(const Plan& plan) {
     if (LaneOf(step) < 0 || LaneOf(step) >= kLanes) return bad("lane 0 or 1", LaneOf(step));
     for (int before : AfterOf(step)) {
       if (before < 0 || before >= i) return bad(absl::StrCat("steps before ", i, " in `after`"), before);
+    }
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    if (kernel == nullptr || kernel->awaits == -1) continue;
+    const KernelStep* awaited = kernel->awaits < i ? AwaitedBy(plan, *kernel) : nullptr;
+    if (awaited == nullptr || awaited->lane == kernel->lane || Waits(*awaited)) {
+      return bad("an earlier kernel of the other lane, which waits for nobody, in `awaits`", kernel->awaits);
     }
   }
   return absl::OkStatus();

@@ -23,6 +23,23 @@ TEST(CheckLanes, RefusesLanesAndOrdersThatCannotBe) {
   EXPECT_EQ(refusal({StepOf(0, {-1})}), "Bind: K: want steps before 0 in `after`, have -1");
 }
 
+TEST(CheckLanes, RefusesToAwaitWhatCannotRunMeanwhile) {
+  const auto refusal = [](const KernelStep& first, int awaits) {
+    KernelStep second = StepOf(1, {});
+    second.awaits = awaits;
+    return std::string(CheckLanes({.buffers = {}, .steps = {first, second}}).message());
+  };
+  KernelStep waiting = StepOf(0, {});
+  waiting.args.push_back({Arg::Kind::kControl, -1, 0});
+  EXPECT_EQ(refusal(StepOf(0, {}), 0), "");
+  EXPECT_EQ(refusal(waiting, -1), "");
+  const std::string want = "Bind: K: want an earlier kernel of the other lane, which waits for nobody, in `awaits`, have ";
+  EXPECT_EQ(refusal(StepOf(1, {}), 0), want + "0");
+  EXPECT_EQ(refusal(waiting, 0), want + "0");
+  EXPECT_EQ(refusal(StepOf(0, {}), 1), want + "1");
+  EXPECT_EQ(refusal(StepOf(0, {}), -2), want + "-2");
+}
+
 TEST(OrderOf, CountsTheStepsOfTheOtherLaneThatMustBeDone) {
   const Plan plan{.buffers = {},
                   .steps = {StepOf(0, {}), StepOf(1, {0}), StepOf(0, {0}), StepOf(1, {2, 0, 1}), StepOf(0, {1}),
