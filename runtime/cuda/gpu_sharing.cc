@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/cuda/retained.h"
 #include "runtime/host/thread_exchange.h"
 
 namespace coconet {
@@ -13,12 +14,6 @@ namespace {
 
 // A handle is that of a whole block of the driver's, which smaller memory shares with other memory.
 constexpr int64_t kBlock = int64_t{2} << 20;
-
-/// What peers may still have open. Of the one thread that is the process's rank.
-std::vector<std::shared_ptr<Allocation>>& Retired() {
-  static auto* retired = new std::vector<std::shared_ptr<Allocation>>;
-  return *retired;
-}
 
 absl::StatusOr<CUipcMemHandle> HandleOf(const absl::StatusOr<std::shared_ptr<Allocation>>& allocation) {
   RETURN_IF_ERROR(allocation.status());
@@ -44,13 +39,13 @@ absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ThreadGpuSharing::Share
 absl::Status ProcessGpuSharing::Reach(const std::shared_ptr<Device>& /*device*/) { return absl::OkStatus(); }  // opening memory says so
 
 absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ProcessGpuSharing::Share(const std::shared_ptr<Device>& device, int64_t bytes) {
-  Retired().clear();
+  Retained().clear();
   const absl::StatusOr<std::shared_ptr<Allocation>> own = Allocation::Make(device, bytes < 0 ? bytes : (bytes / kBlock + 1) * kBlock);
   const absl::StatusOr<CUipcMemHandle> handle = HandleOf(own);
   RETURN_IF_ERROR(exchange_.Agree(handle.status()));
   ASSIGN_OR_RETURN(const std::vector<std::string> handles, exchange_.AllGather({reinterpret_cast<const char*>(&*handle), sizeof *handle}));
   std::vector<std::shared_ptr<Allocation>> all(handles.size());
-  all[rank_] = std::shared_ptr<Allocation>(own->get(), [kept = *own](Allocation*) { Retired().push_back(kept); });
+  all[rank_] = RetainedLater(*own);
   absl::Status opened;
   for (int i = 0; i < group_.size && opened.ok(); ++i) {
     const int peer = group_.Rank(i);

@@ -10,7 +10,8 @@
 namespace coconet {
 
 /// A driver without a GPU: device memory is the host's, a stream is a thread that does one thing after the other, a module a shared object, and
-/// a kernel one of the host dialect (kernel_abi.h), each of its blocks a thread. There is one of it in a process; errors can be put in.
+/// a kernel one of the host dialect (kernel_abi.h), each of its blocks a thread. What frees memory waits for all kernels that run on the device, as the real one
+/// does. There is one of it in a process; errors can be put in.
 const DriverApi& HostDriver();
 
 /// What controls must begin as for kernels of the host dialect: their waits end as those of the CUDA prelude do.
@@ -24,6 +25,10 @@ struct HostDevices {
   int64_t memory_bytes = int64_t{8} << 30;  // of each
   int group = 8;                            // of multiprocessors: green contexts have whole ones
   bool tells_group = true;                  // as drivers since CUDA 13 do
+  int driver = 13000;                       // the version of CUDA that the driver is of
+  bool multicast = false;                   // an NVSwitch is between them
+  int64_t multicast_unit = int64_t{2} << 20, best_multicast_unit = int64_t{4} << 20;
+  bool files_pass = true, fabric = false;   // how handles of memory go to other processes
 };
 void SetHostDevices(const HostDevices& devices);
 
