@@ -28,8 +28,8 @@ class CudaSession : public SessionTest {
     own_cache_ = true;
     SetHostDevices({.count = 1, .multiprocessors = 4});
   }
-  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body) {
-    return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true, [&](Rank& rank) {
+  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body, bool multicast = true) {
+    return RunCudaWorldOver({.driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .multicast = multicast}, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true, [&](Rank& rank) {
       Session session(rank, Options());
       return body(session);
     });
@@ -59,6 +59,26 @@ TEST_F(CudaSession, TunesShapesOfLaunchesAndRemembers) {
     EXPECT_EQ(status, absl::OkStatus());
   }
   EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(CudaSession, TriesMulticastWhereMemoryHasSuchAddresses) {
+  SetHostDevices({.count = 3, .multiprocessors = 4, .multicast = true});
+  for (bool there : {true, false}) {
+    const absl::Status status = OnGpu(
+        3,
+        [&](Session& session) -> absl::Status {
+          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 5000}}));
+          EXPECT_FALSE(tuned.from_cache()) << "what is best without is another question";
+          int ran = 0;
+          for (const VariantResult& v : tuned.variants()) {
+            ran += v.config.multicast && (v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned) ? 1 : 0;
+          }
+          EXPECT_EQ(ran > 0, there);
+          return StepAndCheck(tuned, session, 3);
+        },
+        there);
+    EXPECT_EQ(status, absl::OkStatus());
+  }
 }
 
 TEST_F(CudaSession, ReadsAndWritesWhatTheHostDoesNotReach) {

@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ThreadGpuSharing::Share
 absl::Status ProcessGpuSharing::Reach(const std::shared_ptr<Device>& /*device*/) { return absl::OkStatus(); }  // opening memory says so
 
 absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ProcessGpuSharing::Share(const std::shared_ptr<Device>& device, int64_t bytes) {
-  Retained().clear();
+  ReleaseRetained();
   const absl::StatusOr<std::shared_ptr<Allocation>> own = Allocation::Make(device, bytes < 0 ? bytes : (bytes / kBlock + 1) * kBlock);
   const absl::StatusOr<CUipcMemHandle> handle = HandleOf(own);
   RETURN_IF_ERROR(exchange_.Agree(handle.status()));

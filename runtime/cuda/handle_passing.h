@@ -47,7 +47,7 @@ class FileHandlePassing final : public HandlePassing {
   FileHandlePassing(const DriverApi& driver, Exchange& exchange, int rank, double timeout_s)
       : driver_(driver), exchange_(exchange), rank_(rank), timeout_s_(timeout_s) {}
   CUmemAllocationHandleType exported() const override { return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR; }
-  void Prepare() override { Retained().clear(); }
+  void Prepare() override { ReleaseRetained(); }
   absl::StatusOr<MemoryHandles> Pass(const Members& group, std::shared_ptr<MemoryHandle> mine) override;
 
  private:
@@ -62,7 +62,7 @@ class FabricHandlePassing final : public HandlePassing {
  public:
   FabricHandlePassing(const DriverApi& driver, Exchange& exchange, int rank) : driver_(driver), exchange_(exchange), rank_(rank) {}
   CUmemAllocationHandleType exported() const override { return CU_MEM_HANDLE_TYPE_FABRIC; }
-  void Prepare() override { Retained().clear(); }
+  void Prepare() override { ReleaseRetained(); }
   absl::StatusOr<MemoryHandles> Pass(const Members& group, std::shared_ptr<MemoryHandle> mine) override;
 
  private:

@@ -62,7 +62,11 @@ absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(const std::shar
     const absl::Status done = stage();
     if (absl::IsAborted(done) || absl::IsDeadlineExceeded(done)) return done;
     ASSIGN_OR_RETURN(const std::string note, FirstNote(exchange_, done.message()));
-    if (!note.empty()) return Shared{.all = {}, .multicast = nullptr, .note = note};
+    if (note.empty()) continue;
+    shared = {};
+    work = {};
+    RETURN_IF_ERROR(exchange_.Barrier());  // before what is retained here goes, all have given up theirs
+    return Shared{.all = {}, .multicast = nullptr, .note = note};
   }
   return shared;
 }

@@ -14,6 +14,11 @@ inline std::vector<std::shared_ptr<void>>& Retained() {
   return *retained;
 }
 
+/// Lets it go, and what is retained because of that.
+inline void ReleaseRetained() {
+  while (!Retained().empty()) std::exchange(Retained(), {}).clear();
+}
+
 /// The same, which is retained when nobody here holds it any more.
 template <class T>
 std::shared_ptr<T> RetainedLater(std::shared_ptr<T> used) {
