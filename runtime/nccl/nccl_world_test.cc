@@ -14,8 +14,8 @@
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/nccl/nccl_libraries_over.h"
 #include "runtime/nccl/testing/host_nccl.h"
+#include "runtime/nccl/testing/library_sum.h"
 #include "runtime/testing/checks.h"
-#include "runtime/testing/kernels.h"
 #include "runtime/testing/lane_checks.h"
 #include "runtime/testing/send_checks.h"
 #include "runtime/testing/values.h"
@@ -54,30 +54,6 @@ struct World {
     return outcomes;
   }
 };
-
-/// A plan of one collective of a stage, with memory of its own.
-struct Bound {
-  std::unique_ptr<Memory> in, out;
-  std::unique_ptr<BoundPlan> plan;
-};
-absl::StatusOr<Bound> BindSum(Rank& rank, int lane, double timeout_s, DType dtype = DType::kF32) {
-  constexpr int64_t kCount = 100;
-  const Mesh& mesh = rank.mesh();
-  CollectiveStep step{.kind = CollectiveStep::Kind::kAllReduce, .dtype = dtype, .in = 0, .out = 1, .count = kCount, .label = "sum"};
-  step.lane = lane;
-  const Plan plan{.ranks = mesh.stage_size(),
-                  .nodes = mesh.nodes,
-                  .stages = mesh.stages,
-                  .buffers = {{"in", BufferRole::kInput, dtype, kCount, false}, {"out", BufferRole::kOutput, dtype, kCount, false}},
-                  .steps = {step},
-                  .bytes_per_rank = 0};
-  Bound bound;
-  ASSIGN_OR_RETURN(bound.in, rank.Allocate(kCount * 4, false));
-  ASSIGN_OR_RETURN(bound.out, rank.Allocate(kCount * 4, false));
-  Memory* const buffers[] = {bound.in.get(), bound.out.get()};
-  ASSIGN_OR_RETURN(bound.plan, rank.Bind(plan, HandWritten(), buffers, timeout_s));
-  return bound;
-}
 
 absl::Status CheckUsed(const Rank& rank, absl::string_view want) {
   return rank.topology().library == want ? absl::OkStatus() : Wrong("want ", want, ", have ", rank.topology().library, ", ", rank.topology().note);
@@ -133,7 +109,7 @@ TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
       const double first = dtype == DType::kBF16 ? 256 : 2048;  // where the next number of two bytes is 2 more
       const int before = NcclCollectives();
       EXPECT_EQ(World{.ranks = ranks}.Run([&](Rank& rank) -> absl::Status {
-        ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0, dtype));
+        ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0, dtype));
         StoreElement(dtype, bound.in->own(), 0, rank.rank() == 0 ? first : 1);
         for (int round = 0; round < 5; ++round) RETURN_IF_ERROR(bound.plan->Run());
         const double sum = LoadElement(dtype, bound.out->own(), 0), want = ranks == 3 ? first + 2 : dtype == DType::kF32 ? first + 1 : first;
@@ -216,7 +192,7 @@ TEST(Nccl, ACollectiveWhosePeerDoesNotComeEndsAtTheDeadline) {
   for (int lane = 0; lane < kLanes; ++lane) {
     const double start = Seconds();
     const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
-      ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, lane, 0.3));
+      ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, lane, 0.3));
       RETURN_IF_ERROR(bound.plan->Run());
       if (rank.rank() == 2) return rank.exchange().Barrier();
       const absl::Status first = bound.plan->Run();
@@ -239,7 +215,7 @@ TEST(Nccl, ARankThatLeavesEndsTheCollectivesOfOthers) {
   for (const WorldShape& shape : {WorldShape{}, WorldShape{.stages = 1, .nodes = 4}}) {
     const double start = Seconds();
     const std::vector<absl::Status> outcomes = World{.ranks = 4, .shape = shape}.Outcomes([&](Rank& rank) -> absl::Status {
-      ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0));
+      ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
       RETURN_IF_ERROR(bound.plan->Run());
       return rank.rank() == 3 ? absl::DataLossError("bad page") : bound.plan->Run();
     });
@@ -255,7 +231,7 @@ TEST(Nccl, ARankThatLeavesEndsTheCollectivesOfOthers) {
 TEST(Nccl, ACollectiveThatFailsWhileItIsUnderWayEndsThoseOfAll) {
   SetNcclFaults({.failing_collective = 3, .result = ncclRemoteError});
   const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0));
+    ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
     return bound.plan->Run();
   });
   SetNcclFaults({});

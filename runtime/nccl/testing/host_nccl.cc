@@ -1,7 +1,9 @@
 #include "runtime/nccl/testing/host_nccl.h"
 
-#include <algorithm>
+#include <unistd.h>
+
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -9,54 +11,21 @@
 #include <utility>
 #include <vector>
 
-#include "coconet/base/dtype.h"
-#include "coconet/base/status.h"
 #include "runtime/cuda/testing/host_stream.h"
+#include "runtime/nccl/testing/host_round.h"
 
 namespace coconet {
 namespace {
 
-struct Op {
-  enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce, kSend, kRecv };
-  Kind kind{};
-  const char* in = nullptr;
-  char* out = nullptr;
-  size_t count = 0;
-  ncclDataType_t type{};
-  ncclRedOp_t reduce{};
-  int peer = 0;  // or root
-  bool SameAs(const Op& o) const { return kind == o.kind && count == o.count && type == o.type && reduce == o.reduce && peer == o.peer; }
-};
-
-DType TypeOf(ncclDataType_t type) {
-  switch (type) {
-    case ncclUint8: return DType::kU8;
-    case ncclInt32: return DType::kI32;
-    case ncclInt64: return DType::kI64;
-    case ncclFloat16: return DType::kF16;
-    case ncclFloat32: return DType::kF32;
-    case ncclFloat64: return DType::kF64;
-    case ncclBfloat16: return DType::kBF16;
-    default: break;  // the language has no others
-  }
-  CC_CHECK(false);
-}
-
-size_t BytesOf(const Op& op) { return op.count * SizeOf(TypeOf(op.type)); }
-
 // ---- Communicators -------------------------------------------------------------------------------------
-
-/// One call, or group of calls, of all ranks.
-struct Round {
-  std::vector<std::vector<Op>> ops;  // by rank
-  int given = 0, read = 0, done = 0;
-};
 
 struct Clique {
   std::mutex mutex;
   std::condition_variable changed;
+  std::string folder;  // of processes; "": its ranks are threads
+  int Joined() const { return folder.empty() ? joined : JoinedInFolder(folder, size); }
   int size = 0, joined = 0;
-  std::map<int, Round> rounds;
+  std::map<int, HostRound> rounds;
 };
 
 struct Comm {
@@ -75,6 +44,7 @@ struct Library {
   NcclFaults faults;
   std::string failed_call;
   int ids = 0, collectives = 0;
+  std::string folder;  // where processes meet; "": ranks are threads
   std::map<std::string, std::shared_ptr<Clique>> cliques;
   std::map<ncclComm_t, std::shared_ptr<Comm>> comms;
 };
@@ -109,7 +79,10 @@ ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclCon
   Library& library = TheLibrary();
   std::unique_lock<std::mutex> lock(library.mutex);
   std::shared_ptr<Clique>& clique = library.cliques[std::string(id.internal, sizeof id.internal)];
-  if (clique == nullptr) clique = std::make_shared<Clique>();
+  if (clique == nullptr) {
+    clique = std::make_shared<Clique>();
+    if (!library.folder.empty()) clique->folder = library.folder + "/" + id.internal;
+  }
   auto made = std::make_shared<Comm>();
   made->clique = clique;
   made->rank = rank;
@@ -120,6 +93,7 @@ ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclCon
   const std::lock_guard<std::mutex> lock_clique(made->clique->mutex);
   made->clique->size = size;
   made->clique->joined += 1;
+  if (!made->clique->folder.empty()) JoinInFolder(made->clique->folder, rank);
   return ncclInProgress;
 }
 
@@ -130,7 +104,7 @@ ncclResult_t AskState(ncclComm_t handle, ncclResult_t* state) {
   const std::lock_guard<std::mutex> lock(comm->clique->mutex);
   *state = comm->failed;
   if (comm->failed != ncclSuccess || comm->begun == nullptr) return ncclSuccess;
-  if (++comm->asked < 3 || comm->clique->joined == 0 || comm->clique->joined < comm->clique->size) {
+  if (++comm->asked < 3 || comm->clique->joined == 0 || comm->clique->Joined() < comm->clique->size) {
     *state = ncclInProgress;
     return ncclSuccess;
   }
@@ -156,76 +130,27 @@ ncclResult_t End(ncclComm_t handle) {
 
 // ---- Collectives ---------------------------------------------------------------------------------------
 
-/// Elements from `first` on of what all ranks have: as NCCL does, rounded each time that one is added.
-std::vector<char> Reduced(const Round& round, size_t number, const Op& op, size_t first) {
-  const DType type = TypeOf(op.type);
-  std::vector<char> sum(BytesOf(op));
-  std::memcpy(sum.data(), round.ops[0][number].in + first * SizeOf(type), sum.size());
-  for (size_t rank = 1; rank < round.ops.size(); ++rank) {
-    for (size_t i = 0; i < op.count; ++i) {
-      const double a = LoadElement(type, sum.data(), i), b = LoadElement(type, round.ops[rank][number].in, first + i);
-      StoreElement(type, sum.data(), i, op.reduce == ncclSum ? a + b : op.reduce == ncclMax ? std::max(a, b) : std::min(a, b));
-    }
-  }
-  return sum;
-}
-
-/// What the `nth` send from `from` to `to` brings; null where there is none.
-const Op* SentBy(const Round& round, int from, int to, int nth) {
-  for (const Op& op : round.ops[from]) {
-    if (op.kind == Op::Kind::kSend && op.peer == to && nth-- == 0) return &op;
-  }
-  return nullptr;
-}
-
-/// What `rank` writes, and where.
-struct Result {
-  char* to;
-  std::vector<char> bytes;
-};
-
-std::vector<char> Gathered(const Round& round, size_t number, const Op& op) {
-  std::vector<char> all;
-  for (const std::vector<Op>& of : round.ops) all.insert(all.end(), of[number].in, of[number].in + BytesOf(op));
-  return all;
-}
-
-/// InvalidUsage where the ranks do not do the same.
-ncclResult_t Compute(const Round& round, int rank, std::vector<Result>& results) {
-  std::map<int, int> received;
-  for (size_t number = 0; number < round.ops[rank].size(); ++number) {
-    const Op& op = round.ops[rank][number];
-    if (op.kind == Op::Kind::kSend) continue;
-    if (op.kind == Op::Kind::kRecv) {
-      const Op* sent = SentBy(round, op.peer, rank, received[op.peer]++);
-      if (sent == nullptr || sent->count != op.count || sent->type != op.type) return ncclInvalidUsage;
-      results.push_back({op.out, std::vector<char>(sent->in, sent->in + BytesOf(op))});
-      continue;
-    }
-    for (const std::vector<Op>& theirs : round.ops) {
-      if (theirs.size() != round.ops[rank].size() || !theirs[number].SameAs(op)) return ncclInvalidUsage;
-    }
-    const char* root = round.ops[op.peer][number].in;
-    switch (op.kind) {
-      case Op::Kind::kAllReduce: results.push_back({op.out, Reduced(round, number, op, 0)}); break;
-      case Op::Kind::kReduceScatter: results.push_back({op.out, Reduced(round, number, op, rank * op.count)}); break;
-      case Op::Kind::kAllGather: results.push_back({op.out, Gathered(round, number, op)}); break;
-      case Op::Kind::kBroadcast: results.push_back({op.out, std::vector<char>(root, root + BytesOf(op))}); break;
-      case Op::Kind::kReduce:
-        if (op.peer == rank) results.push_back({op.out, Reduced(round, number, op, 0)});
-        break;
-      case Op::Kind::kSend: break;
-      case Op::Kind::kRecv: break;
-    }
-  }
-  return ncclSuccess;
+void ExecuteInFolder(Comm& comm, int number, const std::vector<HostOp>& ops) {
+  Clique& clique = *comm.clique;
+  const auto aborted = [&] {
+    const std::lock_guard<std::mutex> lock(clique.mutex);
+    return comm.aborted;
+  };
+  FolderRound met;
+  if (!MeetInFolder(clique.folder, number, comm.rank, clique.size, ops, aborted, met)) return;
+  std::vector<HostResult> results;
+  const ncclResult_t computed = ComputeRound(met.round, comm.rank, results);
+  for (const HostResult& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
+  const std::lock_guard<std::mutex> lock(clique.mutex);
+  if (computed != ncclSuccess) comm.failed = computed;
 }
 
 /// In the stream: as a kernel of NCCL, only an abort of this rank's own ends it while a peer is missing.
-void Execute(Comm& comm, int number, std::vector<Op> ops) {
+void Execute(Comm& comm, int number, std::vector<HostOp> ops) {
   Clique& clique = *comm.clique;
+  if (!clique.folder.empty()) return ExecuteInFolder(comm, number, ops);
   std::unique_lock<std::mutex> lock(clique.mutex);
-  Round& round = clique.rounds[number];
+  HostRound& round = clique.rounds[number];
   round.ops.resize(clique.size);
   round.ops[comm.rank] = std::move(ops);
   round.given += 1;
@@ -233,14 +158,14 @@ void Execute(Comm& comm, int number, std::vector<Op> ops) {
   clique.changed.wait(lock, [&] { return round.given == clique.size || comm.aborted; });
   if (round.given < clique.size) return void(round.given -= 1);  // peers that come later wait in vain
   lock.unlock();
-  std::vector<Result> results;
-  const ncclResult_t computed = Compute(round, comm.rank, results);
+  std::vector<HostResult> results;
+  const ncclResult_t computed = ComputeRound(round, comm.rank, results);
   lock.lock();
   if (computed != ncclSuccess) comm.failed = computed;
   round.read += 1;
   clique.changed.notify_all();
   clique.changed.wait(lock, [&] { return round.read == clique.size; });
-  for (const Result& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
+  for (const HostResult& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
   if (++round.done == clique.size) clique.rounds.erase(number);
 }
 
@@ -253,7 +178,7 @@ void Fail(Comm& comm, ncclResult_t how) {
 
 struct Pending {
   int depth = 0;
-  std::vector<Op> ops;
+  std::vector<HostOp> ops;
   std::shared_ptr<Comm> comm;
   HostStream* stream = nullptr;
 };
@@ -282,7 +207,7 @@ ncclResult_t Submit() {
   return ncclInProgress;
 }
 
-ncclResult_t Take(const Op& op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t Take(const HostOp& op, ncclComm_t comm, cudaStream_t stream) {
   Pending& pending = OfThread();
   pending.ops.push_back(op);
   pending.comm = Of(comm);
@@ -294,31 +219,31 @@ ncclResult_t Take(const Op& op, ncclComm_t comm, cudaStream_t stream) {
 void FillCollectives(NcclApi& nccl) {
   nccl.AllReduce = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclAllReduce");
-    return Take({Op::Kind::kAllReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
+    return Take({HostOp::Kind::kAllReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
   };
   nccl.ReduceScatter = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclReduceScatter");
-    return Take({Op::Kind::kReduceScatter, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
+    return Take({HostOp::Kind::kReduceScatter, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
   };
   nccl.AllGather = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclAllGather");
-    return Take({Op::Kind::kAllGather, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}}, comm, stream);
+    return Take({HostOp::Kind::kAllGather, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}}, comm, stream);
   };
   nccl.Broadcast = [](const void* in, void* out, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclBroadcast");
-    return Take({Op::Kind::kBroadcast, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}, root}, comm, stream);
+    return Take({HostOp::Kind::kBroadcast, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}, root}, comm, stream);
   };
   nccl.Reduce = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclReduce");
-    return Take({Op::Kind::kReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op, root}, comm, stream);
+    return Take({HostOp::Kind::kReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op, root}, comm, stream);
   };
   nccl.Send = [](const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclSend");
-    return Take({Op::Kind::kSend, static_cast<const char*>(in), nullptr, count, type, {}, peer}, comm, stream);
+    return Take({HostOp::Kind::kSend, static_cast<const char*>(in), nullptr, count, type, {}, peer}, comm, stream);
   };
   nccl.Recv = [](void* out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclRecv");
-    return Take({Op::Kind::kRecv, nullptr, static_cast<char*>(out), count, type, {}, peer}, comm, stream);
+    return Take({HostOp::Kind::kRecv, nullptr, static_cast<char*>(out), count, type, {}, peer}, comm, stream);
   };
 }
 
@@ -329,7 +254,7 @@ void FillCommunicators(NcclApi& nccl) {
     const std::lock_guard<std::mutex> lock(library.mutex);
     const int number = ++library.ids;
     *id = {};
-    std::memcpy(id->internal, &number, sizeof number);
+    std::snprintf(id->internal, sizeof id->internal, "%d-%d", static_cast<int>(getpid()), number);
     return ncclSuccess;
   };
   nccl.CommInitRankConfig = Join;
@@ -376,6 +301,12 @@ void SetNcclFaults(const NcclFaults& faults) {
   const std::lock_guard<std::mutex> lock(library.mutex);
   library.faults = faults;
   library.failed_call.clear();
+}
+
+void MeetInFolderFromNowOn(const std::string& folder) {
+  Library& library = TheLibrary();
+  const std::lock_guard<std::mutex> lock(library.mutex);
+  library.folder = folder;
 }
 
 std::string FailedNcclCall() {

@@ -7,9 +7,12 @@
 
 namespace coconet {
 
-/// NCCL without GPUs: between threads of this process, over the host's memory, in streams of the driver of tests (host_driver.h). Communicators do not
+/// NCCL without GPUs: between threads of this process or between processes, over the host's memory, in streams of the driver of tests (host_driver.h). Communicators do not
 /// block, and what is begun is in its stream only when its state says so. There is one of it in a process; errors can be put in.
 const NcclApi& HostNccl();
+
+/// Communicators are between processes from now on, which meet in `folder`, an empty one of memory; "": between threads.
+void MeetInFolderFromNowOn(const std::string& folder);
 
 /// What goes wrong from now on; 0: nothing.
 struct NcclFaults {
