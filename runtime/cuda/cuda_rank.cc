@@ -36,14 +36,17 @@ CudaRank::~CudaRank() {
   for (CUstream stream : streams_) {
     if (stream != nullptr) parts_.device->driver().StreamDestroy(stream);
   }
+  parts_.device->FreeRetired();  // of what `sharing` has shared, too
 }
 
 absl::StatusOr<std::unique_ptr<Rank>> CudaRank::Make(Parts parts) {
   std::unique_ptr<CudaRank> rank(new CudaRank(std::move(parts)));
   RETURN_IF_ERROR(rank->exchange().Agree(rank->Open()));
   RETURN_IF_ERROR(rank->CountRanks());
-  RETURN_IF_ERROR(rank->parts_.sharing->Reach(rank->parts_.device));
+  const absl::Status reached = rank->parts_.sharing->Reach(rank->parts_.device);
+  if (absl::IsAborted(reached) || absl::IsDeadlineExceeded(reached)) return reached;
   RETURN_IF_ERROR(rank->OpenLibraries());
+  if (!reached.ok()) RETURN_IF_ERROR(rank->OpenWindows(reached));
   RETURN_IF_ERROR(rank->OpenMulticast());
   return std::unique_ptr<Rank>(std::move(rank));
 }
@@ -61,8 +64,7 @@ absl::Status CudaRank::OpenLibraries() {
   if (shares && parts_.part.own == nullptr) absl::StrAppend(&why, " and its multiprocessors: ", parts_.part.why_none);
   ASSIGN_OR_RETURN(stream_libraries_.note, FirstNote(exchange(), why));
   if (stream_libraries_.note.empty() && parts_.open_libraries != nullptr) {
-    const StreamLibraryTerms terms{parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board, parts_.place.timeout_s};
-    ASSIGN_OR_RETURN(stream_libraries_, parts_.open_libraries(terms));
+    ASSIGN_OR_RETURN(stream_libraries_, parts_.open_libraries(LibraryTerms()));
   }
   topology_.library = stream_libraries_.name;
   topology_.staged = stream_libraries_.of_lane[0] == nullptr;
@@ -84,6 +86,25 @@ absl::Status CudaRank::Open() {
       RETURN_IF_CU(parts_.device->driver(), StreamCreateWithPriority, &streams_[lane], CU_STREAM_NON_BLOCKING, priority);
     }
   }
+  return absl::OkStatus();
+}
+
+StreamLibraryTerms CudaRank::LibraryTerms() {
+  return {parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board, parts_.place.timeout_s};
+}
+
+absl::Status CudaRank::OpenWindows(const absl::Status& why) {
+  if (stream_libraries_.open_windows == nullptr) return why;
+  const auto neither = [&](const absl::Status& status) {
+    if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status)) return status;
+    return absl::Status(why.code(), absl::StrCat(why.message(), "; nor by windows of ", stream_libraries_.name, ": ", status.message()));
+  };
+  absl::StatusOr<std::unique_ptr<MemoryWindows>> windows = stream_libraries_.open_windows(LibraryTerms());
+  if (!windows.ok()) return neither(windows.status());
+  auto sharing = std::make_unique<WindowGpuSharing>(exchange(), rank(), *std::move(windows));
+  if (const absl::Status reached = sharing->Reach(parts_.device); !reached.ok()) return neither(reached);
+  parts_.sharing = std::move(sharing);
+  AddNote(absl::StrCat("memory by windows of ", stream_libraries_.name, ": ", why.message()));
   return absl::OkStatus();
 }
 

@@ -62,6 +62,9 @@ class CudaRank final : public Rank {
   absl::Status CountRanks();
   /// Collective.
   absl::Status OpenLibraries();
+  /// Collective. Shares memory by the library's windows where it cannot be shared otherwise because of `why`.
+  absl::Status OpenWindows(const absl::Status& why);
+  StreamLibraryTerms LibraryTerms();
   /// Collective. Sees whether there can be addresses of all GPUs of a node at once.
   absl::Status OpenMulticast();
   /// Collective, for symmetric memory. `multicast`: with such an address, where there can be.

@@ -1,5 +1,6 @@
 #include "runtime/cuda/gpu_sharing.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -36,7 +37,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ThreadGpuSharing::Share
   return HandAround(exchange_, group_, Allocation::Make(device, bytes));
 }
 
-absl::Status ProcessGpuSharing::Reach(const std::shared_ptr<Device>& /*device*/) { return absl::OkStatus(); }  // opening memory says so
+absl::Status ProcessGpuSharing::Reach(const std::shared_ptr<Device>& device) { return Share(device, 1).status(); }
 
 absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ProcessGpuSharing::Share(const std::shared_ptr<Device>& device, int64_t bytes) {
   ReleaseRetained();
@@ -58,6 +59,24 @@ absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ProcessGpuSharing::Shar
     if (opened.ok()) all[peer] = *std::move(allocation);
   }
   RETURN_IF_ERROR(exchange_.Agree(opened));
+  return all;
+}
+
+void WindowGpuSharing::Close() {
+  for (const std::function<void()>& close : std::exchange(*unused_, {})) close();
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> WindowGpuSharing::Share(const std::shared_ptr<Device>& device, int64_t bytes) {
+  Close();
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
+  ASSIGN_OR_RETURN(MemoryWindow window, windows_->Open(std::max<int64_t>(bytes, 1)));
+  // All addresses are there as long as one of them is held.
+  const std::shared_ptr<void> open(nullptr, [unused = unused_, close = std::move(window.close)](void*) { unused->push_back(close); });
+  std::vector<std::shared_ptr<Allocation>> all;
+  for (void* address : window.addresses) {
+    all.push_back(address == nullptr ? nullptr : std::make_shared<Allocation>(device, reinterpret_cast<CUdeviceptr>(address), [open] {}));
+  }
+  RETURN_IF_ERROR(exchange_.Agree(all[rank_]->Clear(static_cast<size_t>(bytes))));
   return all;
 }
 

@@ -30,6 +30,10 @@ TEST(NcclApi, IsFilledByName) {
   const absl::StatusOr<NcclApi> nccl = FillNcclApi(Find);
   ASSERT_TRUE(nccl.ok()) << nccl.status();
   EXPECT_EQ(nccl->version, "2.28.9");
+  EXPECT_EQ(nccl->version_code, 22809);
+  const absl::StatusOr<NcclApi> old = FillNcclApi([](const char* name) { return std::string(name).rfind("ncclCommWindow", 0) == 0 ? nullptr : Find(name); });
+  ASSERT_TRUE(old.ok()) << "windows are not needed: " << old.status();
+  EXPECT_EQ(old->CommWindowRegister, nullptr);
 }
 
 TEST(NcclApi, SaysWhatAnOldOneLacks) {

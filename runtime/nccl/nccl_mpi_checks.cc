@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
@@ -63,13 +64,20 @@ absl::Status SayWithout(Rank& rank) {
   return absl::NotFoundError(absl::StrCat(rank.topology().library, "; ", rank.topology().note));
 }
 
+absl::Status CheckMemoryByWindows(Rank& rank) {
+  if (!absl::StrContains(rank.topology().note, "memory by windows of nccl")) return absl::NotFoundError(rank.topology().note);
+  RETURN_IF_ERROR(CheckMemory(rank));
+  RETURN_IF_ERROR(CheckPlans(rank));
+  return CheckCollectiveSteps(rank);
+}
+
 constexpr struct {
   const char* name;
   absl::Status (*body)(Rank&);
-} kChecks[] = {{"all", CheckAll}, {"die", Die}, {"leave", Leave}, {"without", SayWithout}};
+} kChecks[] = {{"all", CheckAll}, {"die", Die}, {"leave", Leave}, {"without", SayWithout}, {"windows", CheckMemoryByWindows}};
 
 int Run(const char* name, const WorldShape& shape, const std::string& folder) {
-  SetHostDevices({.count = 8});
+  SetHostDevices({.count = 8, .opens_memory = std::strcmp(name, "windows") != 0});
   MeetInFolderFromNowOn(folder);
   if (std::strcmp(name, "without") == 0) SetNcclFaults({.failing_call = 2});  // in each process; their first says so
   const auto open = [](const StreamLibraryTerms& terms) { return OpenNcclLibrariesOver(&HostNccl(), terms); };

@@ -36,6 +36,14 @@ TEST(NcclMpi, DoesTheCollectivesOfPlans) {
   }
 }
 
+TEST(NcclMpi, SharesMemoryByItsWindowsWhereTheDriverDoesNot) {
+  for (const auto& [ranks, stages, nodes] : {std::tuple(3, 1, 0), std::tuple(4, 2, 0)}) {
+    const MpiOutcome outcome = RunCheck("windows", ranks, stages, nodes);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_THAT(outcome.lines, AllOf(SizeIs(ranks), Each(EndsWith(": OK")))) << outcome.output;
+  }
+}
+
 TEST(NcclMpi, AProcessThatDiesEndsTheCollectivesOfOthers) {
   const MpiOutcome outcome = RunCheck("die", 3);
   EXPECT_NE(outcome.exit_code, 0);

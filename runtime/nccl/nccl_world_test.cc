@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/nccl/nccl_libraries_over.h"
 #include "runtime/nccl/testing/host_nccl.h"
+#include "runtime/nccl/testing/host_windows.h"
 #include "runtime/nccl/testing/library_sum.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
@@ -39,10 +41,12 @@ struct World {
   double timeout_s = kTimeout;
   int devices = 8;
   absl::Status missing = {};
+  bool reach = true;  // the GPUs do each other's memory by themselves
+  const NcclApi* nccl = &HostNccl();
   absl::Status Run(const Body& body) const {
-    SetHostDevices({.count = devices});
+    SetHostDevices({.count = devices, .reach_each_other = reach});
     const auto open = [&](const StreamLibraryTerms& terms) {
-      const absl::StatusOr<const NcclApi*> none = missing.ok() ? absl::StatusOr<const NcclApi*>(&HostNccl()) : missing;
+      const absl::StatusOr<const NcclApi*> none = missing.ok() ? absl::StatusOr<const NcclApi*>(nccl) : missing;
       return OpenNcclLibrariesOver(none, terms);
     };
     return RunCudaWorldOver({.driver = HostDriver(), .open_libraries = open}, ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
@@ -182,6 +186,74 @@ TEST(Nccl, EachCallThatFailsIsNamedInTheNoteOrTheError) {
   }
   EXPECT_GT(failed_at_start, 5);
   EXPECT_GT(failed_later, 20);
+}
+
+// ---- Memory by its windows -----------------------------------------------------------------------------
+
+absl::Status CheckMemoryByWindows(Rank& rank) {
+  const std::string& note = rank.topology().note;
+  if (!absl::StrContains(note, "memory by windows of nccl 2.0.0 of a test: rank 0: GPU 0")) return Wrong("note: ", note);
+  RETURN_IF_ERROR(CheckMemory(rank));
+  return CheckPlans(rank);
+}
+
+TEST(Nccl, SharesMemoryThatIsNotSharedOtherwise) {
+  for (const NcclApi* nccl : {&HostNccl(), &NewerHostNccl()}) {
+    for (const WorldShape& shape : {WorldShape{}, WorldShape{.stages = 1, .nodes = 2}, WorldShape{.stages = 2, .nodes = 0}}) {
+      EXPECT_EQ((World{.ranks = 4, .shape = shape, .reach = false, .nccl = nccl}.Run(CheckMemoryByWindows)), absl::OkStatus());
+      EXPECT_EQ(NcclCommunicators(), 0);
+      EXPECT_EQ(HostWindowsLeft(), 0);
+    }
+  }
+}
+
+TEST(Nccl, SaysWhyItSharesNoMemoryEither) {
+  const auto outcome = [](const NcclApi& nccl) {
+    const absl::Status status = World{.ranks = 2, .reach = false, .nccl = &nccl}.Run(CheckMemory);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(NcclCommunicators() + HostWindowsLeft(), 0);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("does not reach the memory of GPU"));
+    return std::string(status.message());
+  };
+  NcclApi other = HostNccl();
+  other.version_code = 22807;  // which has the functions, and another layout
+  EXPECT_THAT(outcome(other), HasSubstr("; nor by windows of nccl 2.0.0 of a test: rank 0: NCCL 2.0.0 of a test does not say where its windows are: want 2.28.9, or 2.29"));
+  other = NewerHostNccl();
+  other.CommWindowRegister = nullptr;
+  EXPECT_THAT(outcome(other), HasSubstr("does not say where its windows are"));
+  other = NewerHostNccl();
+  other.GetPeerDevicePointer = [](NcclWindow, size_t, int, void** pointer) {
+    *pointer = nullptr;
+    return ncclSuccess;
+  };
+  EXPECT_THAT(outcome(other), HasSubstr("NCCL: this rank does not load and store the memory of rank 1"));
+  other = HostNccl();
+  other.TeamLsa = [](ncclComm_t) { return NcclTeam{2, 7, 1}; };
+  EXPECT_THAT(outcome(other), HasSubstr("a window is not laid out as that version has it"));
+  SetNcclFaults({.no_windows = true});
+  EXPECT_THAT(outcome(HostNccl()), HasSubstr("NCCL shares no memory between these GPUs"));
+  SetNcclFaults({});
+}
+
+/// Each call of one rank in turn, in worlds whose memory is by windows.
+TEST(Nccl, EachCallOfWindowsThatFailsIsNamed) {
+  std::set<std::string> named;
+  for (int call = 1;; ++call) {
+    SetNcclFaults({.failing_call = call});
+    const absl::Status status = World{.ranks = 2, .timeout_s = 1, .reach = false, .nccl = &NewerHostNccl()}.Run([](Rank& rank) {
+      return rank.Allocate(10000, true).status();
+    });
+    const std::string failed = FailedNcclCall();
+    SetNcclFaults({});
+    if (failed.empty()) break;
+    EXPECT_EQ(NcclCommunicators() + HostWindowsLeft(), 0) << failed;
+    if (failed == "ncclCommFinalize") continue;
+    EXPECT_FALSE(status.ok()) << failed;
+    named.insert(failed);
+    // Without NCCL for collectives there are no windows either.
+    EXPECT_THAT(std::string(status.message()), AnyOf(HasSubstr(failed), HasSubstr("does not reach the memory of GPU"))) << failed;
+  }
+  for (const char* call : {"ncclMemAlloc", "ncclCommWindowRegister", "ncclGetPeerDevicePointer"}) EXPECT_EQ(named.count(call), 1) << call;
 }
 
 // ---- Peers that are missing ----------------------------------------------------------------------------

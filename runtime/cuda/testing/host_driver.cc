@@ -101,6 +101,7 @@ void FillMemory(DriverApi& driver) {
   };
   driver.IpcOpenMemHandle = [](CUdeviceptr* address, CUipcMemHandle handle, unsigned) {
     COCONET_MAY_FAIL("cuIpcOpenMemHandle");
+    if (!Devices().opens_memory) return CUDA_ERROR_MAP_FAILED;
     return Devices().reach_each_other ? HostHeap::Import(address, handle) : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   };
   driver.IpcCloseMemHandle = driver.MemFree;

@@ -22,12 +22,13 @@ struct HostDevices {
   int count = 1;
   int multiprocessors = 128;
   bool reach_each_other = true;
-  int64_t memory_bytes = int64_t{8} << 30;  // of each
+  int64_t memory_bytes = int64_t{1} << 30;  // of each
   int group = 8;                            // of multiprocessors: green contexts have whole ones
   bool tells_group = true;                  // as drivers since CUDA 13 do
   int driver = 13000;                       // the version of CUDA that the driver is of
   bool multicast = false;                   // an NVSwitch is between them
   int64_t multicast_unit = int64_t{2} << 20, best_multicast_unit = int64_t{4} << 20;
+  bool opens_memory = true;                 // of other processes, by cuIpcOpenMemHandle
   bool files_pass = true, fabric = false;   // how handles of memory go to other processes
 };
 void SetHostDevices(const HostDevices& devices);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "runtime/cuda/testing/host_stream.h"
+#include "runtime/nccl/testing/host_faults.h"
 #include "runtime/nccl/testing/host_round.h"
+#include "runtime/nccl/testing/host_windows.h"
 
 namespace coconet {
 namespace {
@@ -26,6 +29,7 @@ struct Clique {
   int Joined() const { return folder.empty() ? joined : JoinedInFolder(folder, size); }
   int size = 0, joined = 0;
   std::map<int, HostRound> rounds;
+  std::map<int, std::vector<HostOffer>> offers;  // of threads, by window
 };
 
 struct Comm {
@@ -36,13 +40,14 @@ struct Comm {
   bool aborted = false;
   ncclResult_t failed = ncclSuccess;
   std::function<void()> begun = [] {};  // at first to join; then what is not in its stream yet
+  std::function<bool()> ready = [] { return true; };  // all that it takes of peers is there
   int asked = 0;                // since it was begun
+  int windows = 0;              // so many were registered
+  std::vector<NcclWindow> open;
 };
 
 struct Library {
   std::mutex mutex;
-  NcclFaults faults;
-  std::string failed_call;
   int ids = 0, collectives = 0;
   std::string folder;  // where processes meet; "": ranks are threads
   std::map<std::string, std::shared_ptr<Clique>> cliques;
@@ -60,19 +65,6 @@ std::shared_ptr<Comm> Of(ncclComm_t comm) {
   return found == library.comms.end() ? nullptr : found->second;
 }
 
-/// True the so-many-th time; the mutex is held.
-bool Strikes(int& left) { return left > 0 && --left == 0; }
-
-ncclResult_t Sprung(const char* call) {
-  Library& library = TheLibrary();
-  const std::lock_guard<std::mutex> lock(library.mutex);
-  if (!Strikes(library.faults.failing_call)) return ncclSuccess;
-  library.failed_call = call;
-  return library.faults.result;
-}
-#define COCONET_MAY_FAIL(call) \
-  if (const ncclResult_t sprung = Sprung(call); sprung != ncclSuccess) return sprung
-
 ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   COCONET_MAY_FAIL("ncclCommInitRankConfig");
   if (config->magic != 0xcafebeef || config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
@@ -88,7 +80,7 @@ ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclCon
   made->rank = rank;
   *comm = reinterpret_cast<ncclComm_t>(made.get());
   library.comms[*comm] = made;
-  if (Strikes(library.faults.unheard_join)) return ncclInProgress;
+  if (Strikes(&NcclFaults::unheard_join)) return ncclInProgress;
   lock.unlock();  // others hold the clique's, and then ask for this one
   const std::lock_guard<std::mutex> lock_clique(made->clique->mutex);
   made->clique->size = size;
@@ -104,12 +96,13 @@ ncclResult_t AskState(ncclComm_t handle, ncclResult_t* state) {
   const std::lock_guard<std::mutex> lock(comm->clique->mutex);
   *state = comm->failed;
   if (comm->failed != ncclSuccess || comm->begun == nullptr) return ncclSuccess;
-  if (++comm->asked < 3 || comm->clique->joined == 0 || comm->clique->Joined() < comm->clique->size) {
+  if (++comm->asked < 3 || comm->clique->joined == 0 || comm->clique->Joined() < comm->clique->size || !comm->ready()) {
     *state = ncclInProgress;
     return ncclSuccess;
   }
   COCONET_MAY_FAIL("ncclCommGetAsyncError");
   std::exchange(comm->begun, nullptr)();
+  comm->ready = [] { return true; };
   return ncclSuccess;
 }
 
@@ -120,6 +113,8 @@ ncclResult_t End(ncclComm_t handle) {
     const std::lock_guard<std::mutex> lock(comm->clique->mutex);
     comm->aborted = true;
     comm->begun = nullptr;
+    for (NcclWindow window : comm->open) CloseHostWindow(window);
+    comm->open.clear();
     comm->clique->changed.notify_all();
   }
   Library& library = TheLibrary();
@@ -192,12 +187,11 @@ ncclResult_t Submit() {
   Pending given = std::exchange(OfThread(), {});
   if (given.comm == nullptr) return ncclSuccess;
   Library& library = TheLibrary();
-  ncclResult_t fault = ncclSuccess;
   {
     const std::lock_guard<std::mutex> lock(library.mutex);
     library.collectives += 1;
-    if (Strikes(library.faults.failing_collective)) fault = library.faults.result;
   }
+  const ncclResult_t fault = Strikes(&NcclFaults::failing_collective) ? Faults().result : ncclSuccess;
   const std::lock_guard<std::mutex> lock(given.comm->clique->mutex);
   if (given.comm->begun != nullptr) return ncclInvalidArgument;  // before the one before was
   given.comm->asked = 0;
@@ -247,6 +241,60 @@ void FillCollectives(NcclApi& nccl) {
   };
 }
 
+// ---- Windows -------------------------------------------------------------------------------------------
+
+ncclResult_t Register(ncclComm_t handle, void* memory, size_t bytes, NcclWindow* window, int flags) {
+  COCONET_MAY_FAIL("ncclCommWindowRegister");
+  const std::shared_ptr<Comm> comm = Of(handle);
+  HostOffer offer;
+  if (comm == nullptr || flags != kSymmetricWindow || bytes % 4096 != 0 || !OfferHostMemory(memory, bytes, offer)) return ncclInvalidArgument;
+  const bool none = Faults().no_windows;
+  Clique& clique = *comm->clique;
+  const std::lock_guard<std::mutex> lock_clique(clique.mutex);
+  if (comm->begun != nullptr) return ncclInvalidArgument;
+  *window = nullptr;
+  const int number = comm->windows++, rank = comm->rank;
+  const auto offers = [&clique, number] { return clique.folder.empty() ? clique.offers[number] : ReadOffers(clique.folder, number, clique.size); };
+  if (clique.folder.empty()) {
+    clique.offers[number].resize(clique.size);
+    clique.offers[number][rank] = offer;
+  } else {
+    WriteOffer(clique.folder, number, rank, offer);
+  }
+  comm->asked = 0;
+  comm->ready = [&clique, offers] {
+    const std::vector<HostOffer> all = offers();
+    return static_cast<int>(all.size()) == clique.size && std::all_of(all.begin(), all.end(), [](const HostOffer& of) { return of.bytes > 0; });
+  };
+  comm->begun = [comm = comm.get(), none, offers, rank, window] {
+    if (none) return;
+    *window = OpenHostWindow(offers(), rank);
+    comm->open.push_back(*window);
+  };
+  return ncclInProgress;
+}
+
+ncclResult_t Deregister(ncclComm_t handle, NcclWindow window) {
+  const std::shared_ptr<Comm> comm = Of(handle);
+  if (comm == nullptr) return ncclInvalidArgument;
+  const std::lock_guard<std::mutex> lock(comm->clique->mutex);
+  const auto found = std::find(comm->open.begin(), comm->open.end(), window);
+  if (found == comm->open.end()) return ncclInvalidArgument;
+  comm->open.erase(found);
+  return CloseHostWindow(window);
+}
+
+void FillWindows(NcclApi& nccl) {
+  nccl.MemAlloc = [](void** memory, size_t bytes) {
+    COCONET_MAY_FAIL("ncclMemAlloc");
+    return AllocateHostMemory(memory, bytes);
+  };
+  nccl.MemFree = FreeHostMemory;
+  nccl.CommWindowRegister = Register;
+  nccl.CommWindowDeregister = Deregister;
+  nccl.TeamLsa = [](ncclComm_t comm) { return NcclTeam{Of(comm)->clique->size, Of(comm)->rank, 1}; };
+}
+
 void FillCommunicators(NcclApi& nccl) {
   nccl.GetUniqueId = [](ncclUniqueId* id) {
     COCONET_MAY_FAIL("ncclGetUniqueId");
@@ -259,7 +307,7 @@ void FillCommunicators(NcclApi& nccl) {
   };
   nccl.CommInitRankConfig = Join;
   nccl.CommGetAsyncError = AskState;
-  nccl.CommFinalize = [](ncclComm_t) { return Sprung("ncclCommFinalize"); };
+  nccl.CommFinalize = [](ncclComm_t) { return SprungOfNccl("ncclCommFinalize"); };
   nccl.CommDestroy = End;
   nccl.CommAbort = End;
   nccl.GroupStart = [] {
@@ -269,7 +317,7 @@ void FillCommunicators(NcclApi& nccl) {
   };
   nccl.GroupEnd = [] {
     OfThread().depth -= 1;
-    if (const ncclResult_t sprung = Sprung("ncclGroupEnd"); sprung != ncclSuccess) {
+    if (const ncclResult_t sprung = SprungOfNccl("ncclGroupEnd"); sprung != ncclSuccess) {
       OfThread() = {};
       return sprung;
     }
@@ -283,6 +331,7 @@ const NcclApi& HostNccl() {
   static const NcclApi* nccl = [] {
     auto* made = new NcclApi;
     made->version = "2.0.0 of a test";
+    made->version_code = 22809;
     made->GetVersion = [](int* version) {
       *version = NCCL_VERSION_CODE;
       return ncclSuccess;
@@ -291,28 +340,31 @@ const NcclApi& HostNccl() {
     made->GetLastError = [](ncclComm_t) { return "what NCCL says"; };
     FillCommunicators(*made);
     FillCollectives(*made);
+    FillWindows(*made);
     return made;
   }();
   return *nccl;
 }
 
-void SetNcclFaults(const NcclFaults& faults) {
-  Library& library = TheLibrary();
-  const std::lock_guard<std::mutex> lock(library.mutex);
-  library.faults = faults;
-  library.failed_call.clear();
+const NcclApi& NewerHostNccl() {
+  static const NcclApi* nccl = [] {
+    auto* made = new NcclApi(HostNccl());
+    made->version_code = 22903;
+    made->TeamLsa = nullptr;
+    made->GetPeerDevicePointer = [](NcclWindow window, size_t offset, int peer, void** pointer) {
+      COCONET_MAY_FAIL("ncclGetPeerDevicePointer");
+      *pointer = InHostWindow(window, offset, peer);
+      return ncclSuccess;
+    };
+    return made;
+  }();
+  return *nccl;
 }
 
 void MeetInFolderFromNowOn(const std::string& folder) {
   Library& library = TheLibrary();
   const std::lock_guard<std::mutex> lock(library.mutex);
   library.folder = folder;
-}
-
-std::string FailedNcclCall() {
-  Library& library = TheLibrary();
-  const std::lock_guard<std::mutex> lock(library.mutex);
-  return library.failed_call;
 }
 
 int NcclCollectives() {
