@@ -176,7 +176,8 @@ absl::Status CheckDriver(Version version, int driver) {
   if (driver == 0 || driver / 1000 >= version.major) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("NVRTC ", version.major, ".", version.minor, " makes cubins that want a driver of CUDA ", version.major,
                                                     ".0 or later; this machine's is of CUDA ", driver / 1000, ".", driver % 1000 / 10,
-                                                    ": update the driver, or say in CUDA_HOME or LD_LIBRARY_PATH where an NVRTC of CUDA ", driver / 1000, " is"));
+                                                    ": update the driver, or say in CUDA_HOME or LD_LIBRARY_PATH where an NVRTC of CUDA ", driver / 1000,
+                                                    " is"));
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ struct Topology {
   bool multicast = false;   // symmetric memory has addresses of all ranks of the node at once
   int driver = 0;           // a GPU's: the version of CUDA that it is of, 13000 for 13.0; 0: it has none
   bool staged = false;      // collectives of `library` go by way of the host, though ranks are GPUs
-  std::string note = {};    // where `library` is not the best there could be, or ranks share multiprocessors, why, in words; in no key
+  std::string note = {};    // where something of this is not the best there could be, why, in words; in no key
 };
 
 /// One rank's endpoint of a world.

@@ -93,8 +93,15 @@ absl::Status SayPlace(Rank& rank) {
 constexpr struct {
   const char* name;
   absl::Status (*body)(Rank&);
-} kChecks[] = {{"all", CheckAll}, {"leave-step", LeaveStep}, {"die-step", DieInStep}, {"place", SayPlace},
-               {"multicast", CheckAllWithMulticast}, {"fail-multicast", FailMulticast}, {"fail-alloc", FailToShare<1>}, {"fail-export", FailToShare<4>}, {"fail-open", FailToShare<5>}};
+} kChecks[] = {{"all", CheckAll},
+               {"leave-step", LeaveStep},
+               {"die-step", DieInStep},
+               {"place", SayPlace},
+               {"multicast", CheckAllWithMulticast},
+               {"fail-multicast", FailMulticast},
+               {"fail-alloc", FailToShare<1>},
+               {"fail-export", FailToShare<4>},
+               {"fail-open", FailToShare<5>}};
 
 absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
   const auto body = [&](Rank& rank) { return SayOutcome(rank, check(rank)); };

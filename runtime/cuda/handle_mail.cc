@@ -103,7 +103,8 @@ int HandleMail::Receive(const Members& group, std::vector<File>& files) const {
     Note note{};
     iovec data{&note, sizeof note};
     Control control{};
-    msghdr message{.msg_name = nullptr, .msg_namelen = 0, .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control, .msg_flags = 0};
+    msghdr message{
+        .msg_name = nullptr, .msg_namelen = 0, .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control, .msg_flags = 0};
     const ssize_t bytes = recvmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) return count;
@@ -146,7 +147,8 @@ absl::StatusOr<std::vector<File>> HandleMail::Swap(const Members& group, int ran
     RETURN_IF_ERROR(failed);
     return files;
   }
-  return absl::UnavailableError(absl::StrCat("passing files between processes: waited ", timeout_s, " s for ", missing, " of them and for room for ", to.size()));
+  return absl::UnavailableError(
+      absl::StrCat("passing files between processes: waited ", timeout_s, " s for ", missing, " of them and for room for ", to.size()));
 }
 
 }  // namespace coconet

@@ -78,10 +78,7 @@ TEST(HandleMail, ThoseThatDoNotComeAreGivenUp) {
   const absl::Status status = mail.Swap({0, 1, 2}, 0, std::vector<std::string>{mail.Address(true), silent.Address(true)}, OfSize(1), 0.05).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("waited 0.05 s for 1 of them and for room for 0"));
-  std::string gone;
-  {
-    gone = HandleMail::Open().value().Address(false);
-  }
+  const std::string gone = HandleMail::Open().value().Address(false);
   EXPECT_THAT(std::string(mail.Swap({0, 1, 2}, 0, std::vector<std::string>{mail.Address(true), gone}, OfSize(1), 5).status().message()),
               HasSubstr("sendmsg: Connection refused"));
   const auto none = mail.Swap({0, 1, 2}, 0, std::vector<std::string>{mail.Address(true), ""}, OfSize(1), 5);

@@ -19,7 +19,8 @@ absl::StatusOr<MemoryHandles> FileHandlePassing::Pass(const Members& group, std:
   int exported = -1;
   absl::Status status;
   if (mine != nullptr) {
-    status = ToStatus(driver_, driver_.MemExportToShareableHandle(&exported, mine->get(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), "cuMemExportToShareableHandle");
+    status = ToStatus(driver_, driver_.MemExportToShareableHandle(&exported, mine->get(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+                      "cuMemExportToShareableHandle");
   }
   const File file(status.ok() ? exported : -1);
   const absl::StatusOr<HandleMail> mail = HandleMail::Open();

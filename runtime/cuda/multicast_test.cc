@@ -39,7 +39,8 @@ struct Case {
 };
 
 TEST(Multicast, AddressesReachTheMemoryOfAllRanksOfTheNode) {
-  for (const Case& c : {Case{2}, Case{3}, Case{8}, Case{4, {.stages = 1, .nodes = 2}}, Case{6, {.stages = 3, .nodes = 0}}, Case{8, {.stages = 2, .nodes = 4}}}) {
+  for (const Case& c :
+       {Case{2}, Case{3}, Case{8}, Case{4, {.stages = 1, .nodes = 2}}, Case{6, {.stages = 3, .nodes = 0}}, Case{8, {.stages = 2, .nodes = 4}}}) {
     SetHostDevices({.count = 8, .multicast = true});
     const auto check = [](Rank& rank) -> absl::Status {
       EXPECT_TRUE(rank.topology().multicast);
@@ -122,8 +123,17 @@ TEST(Multicast, EachCallThatFailsLeavesAllRanksWithoutOrIsNamed) {
       EXPECT_THAT(note, AllOf(HasSubstr(had[0] ? "memory without multicast: rank " : "no multicast: rank "), HasSubstr(failed)));
     }
   }
-  const std::vector<std::string> calls = {"cuMemAddressReserve", "cuMemCreate", "cuMemGetAllocationGranularity", "cuMemMap", "cuMemSetAccess", "cuMemsetD8Async",
-                                          "cuMulticastAddDevice", "cuMulticastBindMem", "cuMulticastCreate", "cuMulticastGetGranularity", "cuStreamSynchronize"};
+  const std::vector<std::string> calls = {"cuMemAddressReserve",
+                                          "cuMemCreate",
+                                          "cuMemGetAllocationGranularity",
+                                          "cuMemMap",
+                                          "cuMemSetAccess",
+                                          "cuMemsetD8Async",
+                                          "cuMulticastAddDevice",
+                                          "cuMulticastBindMem",
+                                          "cuMulticastCreate",
+                                          "cuMulticastGetGranularity",
+                                          "cuStreamSynchronize"};
   EXPECT_THAT(without, testing::ElementsAreArray(calls));
   EXPECT_THAT(later, testing::ElementsAreArray(calls));
   EXPECT_THAT(named, testing::Contains("cuDeviceGetAttribute"));

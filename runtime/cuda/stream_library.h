@@ -56,7 +56,8 @@ class MemoryWindows {
   /// Collective; the ranks agree on `bytes`, more than 0. On all ranks, or the first error of one on all.
   virtual absl::StatusOr<MemoryWindow> Open(int64_t bytes) = 0;
 };
-/// Collective; the calling thread's device is the rank's. Between the ranks that share memory with this one; where it does not succeed on some rank, an error on all.
+/// Collective; the calling thread's device is the rank's. Between the ranks that share memory with this one; where it does not succeed on some rank, an
+/// error on all.
 using OpenMemoryWindows = std::function<absl::StatusOr<std::unique_ptr<MemoryWindows>>(const StreamLibraryTerms&)>;
 
 /// By lane; null where collectives go by way of the host.

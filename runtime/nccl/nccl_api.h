@@ -20,8 +20,8 @@ inline constexpr int kLeastNccl = 21700;
   X(GetUniqueId) X(CommInitRankConfig) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort)               \
   X(AllReduce) X(ReduceScatter) X(AllGather) X(Broadcast) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd)
 
-/// Windows, memory that NCCL shares between ranks: since 2.27, and as this project knows them since 2.28. Declared here, so that a build with older headers can use
-/// a newer library.
+/// Windows, memory that NCCL shares between ranks: since 2.27, and as this project knows them since 2.28. Declared here, so that a build with older headers
+/// can use a newer library.
 using NcclWindow = struct OpaqueNcclWindow*;
 inline constexpr int kSymmetricWindow = 1;  // NCCL_WIN_COLL_SYMMETRIC
 struct NcclTeam {
@@ -39,7 +39,7 @@ struct NcclApi {
   ncclResult_t (*MemFree)(void* memory) = nullptr;
   ncclResult_t (*CommWindowRegister)(ncclComm_t comm, void* memory, size_t bytes, NcclWindow* window, int flags) = nullptr;
   ncclResult_t (*CommWindowDeregister)(ncclComm_t comm, NcclWindow window) = nullptr;
-  NcclTeam (*TeamLsa)(ncclComm_t comm) = nullptr;                                                              // since 2.28: whose memory a rank loads and stores
+  NcclTeam (*TeamLsa)(ncclComm_t comm) = nullptr;  // since 2.28: whose memory a rank loads and stores
   ncclResult_t (*GetPeerDevicePointer)(NcclWindow window, size_t offset, int peer, void** pointer) = nullptr;  // since 2.29
   int version_code = 0;  // 22809
   std::string version;   // "2.28.9"

@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<ncclUniqueId>> HandIdsRound(Exchange& exchange, const
 
 /// Collective. One after the other, until one does not succeed on some rank.
 absl::StatusOr<NcclOpening> JoinAll(const NcclApi& nccl, const StreamLibraryTerms& terms, const std::vector<Members>& groups,
-                                const std::vector<ncclUniqueId>& ids) {
+                                    const std::vector<ncclUniqueId>& ids) {
   NcclOpening opening;
   for (size_t i = 0; i < ids.size() && opening.note.empty(); ++i) {
     const NcclLink::Terms of_link{nccl, groups[i % groups.size()], terms.rank, terms.board, terms.timeout_s};

@@ -217,7 +217,8 @@ TEST(Nccl, SaysWhyItSharesNoMemoryEither) {
   };
   NcclApi other = HostNccl();
   other.version_code = 22807;  // which has the functions, and another layout
-  EXPECT_THAT(outcome(other), HasSubstr("; nor by windows of nccl 2.0.0 of a test: rank 0: NCCL 2.0.0 of a test does not say where its windows are: want 2.28.9, or 2.29"));
+  EXPECT_THAT(outcome(other), HasSubstr("; nor by windows of nccl 2.0.0 of a test: rank 0: NCCL 2.0.0 of a test does not say where its windows are: "
+                                        "want 2.28.9, or 2.29"));
   other = NewerHostNccl();
   other.CommWindowRegister = nullptr;
   EXPECT_THAT(outcome(other), HasSubstr("does not say where its windows are"));

@@ -10,8 +10,8 @@
 namespace coconet {
 
 /// A driver without a GPU: device memory is the host's, a stream is a thread that does one thing after the other, a module a shared object, and
-/// a kernel one of the host dialect (kernel_abi.h), each of its blocks a thread. What frees memory waits for all kernels that run on the device, as the real one
-/// does. There is one of it in a process; errors can be put in.
+/// a kernel one of the host dialect (kernel_abi.h), each of its blocks a thread. What frees memory waits for all kernels that run on the device, as the
+/// real one does. There is one of it in a process; errors can be put in.
 const DriverApi& HostDriver();
 
 /// What controls must begin as for kernels of the host dialect: their waits end as those of the CUDA prelude do.

@@ -112,9 +112,7 @@ CUresult Make(Handle* handle, size_t data, const State& state) {
   return CUDA_SUCCESS;
 }
 
-bool MayExport(unsigned long long types) {
-  return (types & CU_MEM_HANDLE_TYPE_FABRIC) == 0 || All().devices->fabric;
-}
+bool MayExport(unsigned long long types) { return (types & CU_MEM_HANDLE_TYPE_FABRIC) == 0 || All().devices->fabric; }
 
 CUresult Create(Handle* handle, size_t bytes, const CUmemAllocationProp* properties, unsigned long long) {
   COCONET_MAY_FAIL("cuMemCreate");
@@ -166,7 +164,8 @@ CUresult MapObject(CUdeviceptr address, size_t bytes, size_t, Handle handle, uns
   COCONET_MAY_FAIL("cuMemMap");
   const Lock lock(All().mutex);
   Object* object = All().Find(handle);
-  if (object == nullptr || All().reserved.count(address) == 0 || All().mapped.count(address) != 0 || bytes != object->state().bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (object == nullptr || All().reserved.count(address) == 0 || All().mapped.count(address) != 0 || bytes != object->state().bytes)
+    return CUDA_ERROR_INVALID_VALUE;
   if (object->state().devices > 0) {
     if (!IsInUnits(bytes) || address % static_cast<CUdeviceptr>(All().devices->multicast_unit) != 0) return CUDA_ERROR_INVALID_VALUE;
     if (object->Count(&State::Slot::bound) < object->state().devices) return CUDA_ERROR_ILLEGAL_STATE;
@@ -242,7 +241,8 @@ CUresult Bind(Handle handle, size_t at, Handle memory, size_t from, size_t bytes
   COCONET_MAY_FAIL("cuMulticastBindMem");
   const Lock lock(All().mutex);
   Object *object = All().Find(handle), *bound = All().Find(memory);
-  if (object == nullptr || bound == nullptr || at != 0 || from != 0 || bytes != object->state().bytes || bytes != bound->state().bytes) return CUDA_ERROR_INVALID_VALUE;
+  if (object == nullptr || bound == nullptr || at != 0 || from != 0 || bytes != object->state().bytes || bytes != bound->state().bytes)
+    return CUDA_ERROR_INVALID_VALUE;
   if (object->state().exports && !bound->state().exports) return CUDA_ERROR_INVALID_VALUE;
   if (object->Count(&State::Slot::added) < object->state().devices) return CUDA_ERROR_ILLEGAL_STATE;
   State::Slot& slot = object->state().slots[bound->state().device];

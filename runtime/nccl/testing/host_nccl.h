@@ -7,9 +7,9 @@
 
 namespace coconet {
 
-/// NCCL without GPUs: between threads of this process or between processes, over the host's memory, in streams of the driver of tests (host_driver.h). Communicators do not
-/// block, and what is begun is in its stream only when its state says so. There is one of it in a process; errors can be put in.
-/// Its windows are those of 2.28.9.
+/// NCCL without GPUs: between threads of this process or between processes, over the host's memory, in streams of the driver of tests (host_driver.h).
+/// Communicators do not block, and what is begun is in its stream only when its state says so. There is one of it in a process; errors can be put in. Its
+/// windows are those of 2.28.9.
 const NcclApi& HostNccl();
 /// The same as of later versions, which say where windows are.
 const NcclApi& NewerHostNccl();

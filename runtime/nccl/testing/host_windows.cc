@@ -122,7 +122,9 @@ ncclResult_t CloseHostWindow(NcclWindow handle) {
   return ncclSuccess;
 }
 
-void* InHostWindow(NcclWindow handle, size_t offset, int peer) { return reinterpret_cast<Window*>(handle)->base + static_cast<size_t>(peer) * kStride + offset; }
+void* InHostWindow(NcclWindow handle, size_t offset, int peer) {
+  return reinterpret_cast<Window*>(handle)->base + static_cast<size_t>(peer) * kStride + offset;
+}
 
 int HostWindowsLeft() {
   const std::lock_guard<std::mutex> lock(All().mutex);
