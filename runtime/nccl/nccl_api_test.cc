@@ -75,6 +75,10 @@ TEST(NcclApi, OpensWhatTheMachineHas) {
   }
   EXPECT_THAT((*nccl)->version, AllOf(HasSubstr("."), Not(HasSubstr(" "))));
   EXPECT_THAT(std::string((*nccl)->GetErrorString(ncclInvalidUsage)), HasSubstr("invalid usage"));
+  if ((*nccl)->version_code < 22800) return;
+  EXPECT_TRUE((*nccl)->MemAlloc != nullptr && (*nccl)->MemFree != nullptr && (*nccl)->CommWindowRegister != nullptr && (*nccl)->CommWindowDeregister != nullptr);
+  EXPECT_NE((*nccl)->TeamLsa, nullptr);
+  EXPECT_EQ((*nccl)->GetPeerDevicePointer != nullptr, (*nccl)->version_code >= 22900);
 }
 
 }  // namespace
