@@ -119,15 +119,13 @@ class Module {
   virtual absl::StatusOr<void*> Symbol(absl::string_view name) const = 0;  // NotFound
 };
 
-/// A plan with its buffers and kernels resolved to addresses. Owns the flags and the Control of its steps: a
-/// second BoundPlan of the same plan can be in flight.
+/// A plan with its buffers and kernels resolved to addresses. Owns the flags and the Control of its steps: a second one of the same plan can be in flight.
 class BoundPlan {
  public:
   virtual ~BoundPlan() = default;  // collective
-  /// Local call: executes every step once and returns when this rank is done. No allocation, lock, or
-  /// lookup. After an error every later call returns that first error, which names rank, step and flag.
+  /// Local call: executes every step once and returns when this rank is done. No allocation, lock, or lookup. After an error every later call returns
+  /// that first error, which names rank, step and flag.
   virtual absl::Status Run() = 0;
-
   /// Run, so many times. On GPUs a step is enqueued before the last one has ended, where that is possible.
   virtual absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one step behind what `stream` (a CUstream or cudaStream_t) holds, and returns. In a stream that is being captured the step becomes part of the

@@ -24,7 +24,7 @@ struct Trap {
   std::mutex mutex;
   int left = 0;
   CUresult result = CUDA_SUCCESS;
-  std::string call;
+  std::string call, only;
 };
 Trap& TheTrap() {
   static auto* trap = new Trap;
@@ -36,6 +36,7 @@ Trap& TheTrap() {
 CUresult Sprung(const char* call) {
   Trap& trap = TheTrap();
   const std::lock_guard<std::mutex> lock(trap.mutex);
+  if (!trap.only.empty() && trap.only != call) return CUDA_SUCCESS;
   if (trap.left == 0 || --trap.left > 0) return CUDA_SUCCESS;
   trap.call = call;
   return trap.result;
@@ -262,11 +263,12 @@ int CurrentHostDevice() { return static_cast<int>(reinterpret_cast<uintptr_t>(cu
 
 void SetHostDevices(const HostDevices& devices) { Devices() = devices; }
 
-void FailCall(int call, CUresult result) {
+void FailCall(int call, CUresult result, const std::string& only) {
   Trap& trap = TheTrap();
   const std::lock_guard<std::mutex> lock(trap.mutex);
   trap.left = call;
   trap.result = result;
+  trap.only = only;
   trap.call.clear();
 }
 

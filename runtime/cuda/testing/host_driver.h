@@ -38,8 +38,8 @@ void GiveToHostStream(CUstream stream, std::function<void()> work);
 /// Which GPU the calling thread's calls are of; -1: none.
 int CurrentHostDevice();
 
-/// The `call`-th call from now on, of those that can fail, returns `result`; 0: none does.
-void FailCall(int call, CUresult result);
+/// The `call`-th call from now on, of those that can fail, or of those of `only`, returns `result`; 0: none does.
+void FailCall(int call, CUresult result, const std::string& only = "");
 /// What that call was, "cuMemAlloc"; "" when it has not come.
 std::string FailedCall();
 
