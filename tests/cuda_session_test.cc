@@ -153,6 +153,9 @@ output y = matmul(x, w) * 0.5
       EXPECT_TRUE(there_is) << Text(v.config) << ": " << v.reason;
     }
     EXPECT_THAT(ran_with, ElementsAre(0, 1, 2));
+    EXPECT_TRUE(absl::StrContains(tuned.record().key_text, "\nproducts from rank 0: cublaslt ")) << tuned.record().key_text;
+    ASSIGN_OR_RETURN(const TunedProgram without, session.Compile(program_, {{"N", 1000}}));
+    EXPECT_FALSE(absl::StrContains(without.record().key_text, "cublaslt"));
     return absl::OkStatus();
   });
   EXPECT_EQ(status, absl::OkStatus());
