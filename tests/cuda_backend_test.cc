@@ -51,7 +51,7 @@ Tally RunMulticast(const std::string& name, DType dtype, const Sizes& sizes, con
     ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
     Config compiled = DrawCompiledConfig(random);
     compiled.multicast = true;
-    compiled.ring = false;  // the other way of slices
+    compiled.ring = compiled.bulk = false;  // the other ways of slices
     for (const Target& world : worlds) {
       for (const Schedule& schedule : schedules) {
         if (random() % 2 == 0 || !schedule.overlaps.empty()) continue;
