@@ -16,7 +16,7 @@ constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
 class MemoryPart final : public Memory {
  public:
   MemoryPart(std::shared_ptr<Memory> whole, const Rank& rank, int64_t offset, int64_t bytes)
-      : Memory(rank.rank(), bytes, whole->symmetric(), PeersOf(*whole, rank, offset), whole->space()), whole_(std::move(whole)) {}
+      : Memory(rank.rank(), bytes, whole->symmetric(), PeersOf(*whole, rank, offset), whole->space(), MulticastOf(*whole, offset)), whole_(std::move(whole)) {}
 
  private:
   static std::vector<void*> PeersOf(const Memory& whole, const Rank& rank, int64_t offset) {
@@ -25,6 +25,9 @@ class MemoryPart final : public Memory {
       if (r == rank.rank() || whole.symmetric()) peers[r] = static_cast<char*>(whole.peer(r)) + offset;
     }
     return peers;
+  }
+  static void* MulticastOf(const Memory& whole, int64_t offset) {
+    return whole.multicast() == nullptr ? nullptr : static_cast<char*>(whole.multicast()) + offset;
   }
   std::shared_ptr<Memory> whole_;
 };

@@ -32,7 +32,7 @@ std::string DeviceText(const Topology& t) {
   const std::string text = absl::StrCat(OneLine(t.device), "; ", t.cores, " cores");
   if (t.multiprocessors == 0) return text;
   return absl::StrCat(text, "; ", t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu, t.ranks_per_gpu == 1 ? " rank" : " ranks",
-                      t.own_multiprocessors == 0 ? "" : absl::StrCat(", ", t.own_multiprocessors, " its own"));
+                      t.own_multiprocessors == 0 ? "" : absl::StrCat(", ", t.own_multiprocessors, " its own"), t.multicast ? ", multicast" : "");
 }
 
 absl::string_view Name(SumOrder order) {
@@ -79,6 +79,10 @@ std::string KeyText(const KeyInputs& inputs) {
     if (r == 0 || DeviceText(inputs.topologies[r - 1]) != device)
       absl::StrAppend(&text, "device from rank ", r, ": ", device, "\n");
   }
+  for (size_t r = 0; r < inputs.products.size(); ++r) {
+    const std::string& by = inputs.products[r];
+    if (r == 0 ? !by.empty() : inputs.products[r - 1] != by) absl::StrAppend(&text, "products from rank ", r, ": ", OneLine(by), "\n");
+  }
   for (absl::string_view line : absl::StrSplit(Print(*inputs.program), '\n', absl::SkipEmpty())) {
     absl::StrAppend(&text, "program: ", line, "\n");
   }
@@ -104,6 +108,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   space.ring = space.multiprocessors > 0 && absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });
   // Within a node kernels do what goes by way of the host otherwise, where there is nothing to win.
   const bool staged = mesh.nodes == 1 && topologies.front().staged;
+  space.multicast = std::all_of(topologies.begin(), topologies.end(), [](const Topology& t) { return t.multicast; });
   space.any_order = sum_order == SumOrder::kAny;
   space.library = space.any_order && !staged;
   return space;
@@ -111,7 +116,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
 
 std::string Encode(const Topology& t) {
   Packer out;
-  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).Text(t.arch).Int(t.multiprocessors).Int(t.ranks_per_gpu).Int(t.own_multiprocessors).Int(t.staged).bytes();
+  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).Text(t.arch).Int(t.multiprocessors).Int(t.ranks_per_gpu).Int(t.own_multiprocessors).Int(t.multicast).Int(t.driver).Int(t.staged).bytes();
 }
 
 absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
@@ -126,6 +131,8 @@ absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
   t.multiprocessors = static_cast<int>(in.Int());
   t.ranks_per_gpu = static_cast<int>(in.Int());
   t.own_multiprocessors = static_cast<int>(in.Int());
+  t.multicast = in.Int() != 0;
+  t.driver = static_cast<int>(in.Int());
   t.staged = in.Int() != 0;
   RETURN_IF_ERROR(in.Done());
   return t;

@@ -23,6 +23,7 @@ struct KeyInputs {
   Mesh mesh;
   std::vector<Topology> topologies;  // of every rank
   std::string compiler;              // Compiler::identity
+  std::vector<std::string> products = {};  // Rank::Products of every rank; none: the program multiplies no matrices
 };
 
 /// Lines of `field: value`, the program last; the tuning key is its Fingerprint. Names no path, user or host.

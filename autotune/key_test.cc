@@ -59,6 +59,18 @@ TEST_F(KeyTest, EveryFieldCounts) {
   for (auto field : {&Mesh::stages, &Mesh::nodes, &Mesh::ranks}) differs([&](KeyInputs& k) { k.mesh.*field = 7; });
   differs([](KeyInputs& k) { k.mesh.stages_apart = true; });
   differs([](KeyInputs& k) { k.topologies[0].library = "thread 1"; });
+  differs([](KeyInputs& k) { k.products = {"", "cublaslt 13.0.2"}; });
+}
+
+TEST_F(KeyTest, NamesTheLibrariesOfGpusAndTheirVersions) {
+  for (Topology& t : inputs_.topologies) t.library = "nccl 2.28.9";
+  inputs_.products = {"cublaslt 13.0.2", "cublaslt 13.0.2"};
+  EXPECT_THAT(KeyText(inputs_), HasSubstr("library: nccl 2.28.9\n"));
+  EXPECT_THAT(KeyText(inputs_), HasSubstr("8 cores\nproducts from rank 0: cublaslt 13.0.2\nprogram:"));
+  inputs_.products[1] = "cublaslt 12.9.0";
+  EXPECT_THAT(KeyText(inputs_), HasSubstr("products from rank 0: cublaslt 13.0.2\nproducts from rank 1: cublaslt 12.9.0\nprogram:"));
+  inputs_.products = {"", ""};
+  EXPECT_THAT(KeyText(inputs_), Not(HasSubstr("products")));
 }
 
 TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
@@ -76,6 +88,12 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   EXPECT_THAT(KeyText(inputs_), HasSubstr("132 multiprocessors of 2 ranks, 64 its own\n"));
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 64);
   EXPECT_EQ(DecodeTopology(Encode(inputs_.topologies[1]))->own_multiprocessors, 64);
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multicast);
+  for (Topology& t : inputs_.topologies) t.multicast = true;
+  EXPECT_THAT(KeyText(inputs_), HasSubstr("132 multiprocessors of 2 ranks, 64 its own, multicast\n"));
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multicast);
+  inputs_.topologies[0].multicast = false;
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multicast);
   EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring) << "ranks of one GPU";
   for (const auto& [arch, bulk] : {std::pair("sm_80", false), {"sm_90a", true}, {"sm_100", true}, {"", false}}) {
     for (Topology& t : inputs_.topologies) t.arch = arch;
@@ -116,6 +134,10 @@ TEST_F(KeyTest, TopologiesCrossTheWire) {
   EXPECT_EQ(back->nodes, 1);
   EXPECT_EQ(back->ranks_per_node, 2);
   EXPECT_EQ(back->cores, 8);
+  inputs_.topologies[0].multicast = true;
+  inputs_.topologies[0].driver = 13000;
+  EXPECT_TRUE(DecodeTopology(Encode(inputs_.topologies[0]))->multicast);
+  EXPECT_EQ(DecodeTopology(Encode(inputs_.topologies[0]))->driver, 13000);
   EXPECT_FALSE(DecodeTopology("x").ok());
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/key.h"
 #include "autotune/process_identity.h"
@@ -41,12 +42,13 @@ class Loader {
  private:
   bool first() const { return rank_.rank() == 0; }
   absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() const {
-    const CompilerOptions options{.cache_dir = GetEnv().cache_dir, .optimize = state_->options.optimize};
+    const CompilerOptions options{.cache_dir = GetEnv().cache_dir, .optimize = state_->options.optimize, .driver = rank_.topology().driver};
     const std::string& arch = rank_.topology().arch;
     return arch.empty() ? MakeHostCompiler(options) : MakeNvrtcCompiler(arch, options);
   }
 
   absl::Status SetUp();
+  absl::Status AskForProducts();
   absl::Status AskCache();
   absl::StatusOr<Lowered> LowerRecord(const TuningRecord& record, Schedule& schedule) const;
   /// Whether the record holds for this program, here and on all ranks.
@@ -62,6 +64,7 @@ class Loader {
   Exchange& exchange_;
   const double start_s_ = Seconds();
   const Graph program_;
+  bool multiplies_ = false;  // matrices
   ConfigSpace space_;
   std::string key_, key_text_;
   std::optional<TuningRecord> known_;
@@ -85,6 +88,14 @@ absl::Status Loader::SetUp() {
   return absl::OkStatus();
 }
 
+/// Collective. Once a session: which libraries multiply the program's matrices.
+absl::Status Loader::AskForProducts() {
+  multiplies_ = absl::c_any_of(program_.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
+  if (!multiplies_ || !state_->products.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(state_->products, exchange_.AllGather(rank_.Products()));
+  return absl::OkStatus();
+}
+
 absl::Status Loader::AskCache() {
   Packer message;
   if (first()) {
@@ -96,7 +107,8 @@ absl::Status Loader::AskCache() {
     }
     PackStatus(message, status);
     if (status.ok()) {
-      key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies, state_->compiler->identity()});
+      const std::vector<std::string> products = multiplies_ ? state_->products : std::vector<std::string>();
+      key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies, state_->compiler->identity(), products});
       known_ = state_->cache->Find(key_text_);
     }
     message.Text(key_text_).Text(known_.has_value() ? Encode(*known_) : "");
@@ -262,6 +274,7 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
 
 absl::StatusOr<LoadedProgram> Loader::Load() {
   RETURN_IF_ERROR(SetUp());
+  RETURN_IF_ERROR(AskForProducts());
   space_ = SpaceOf(state_->topologies, rank_.mesh(), state_->options.sum_order);
   RETURN_IF_ERROR(AskCache());
   if (known_.has_value()) {

@@ -42,6 +42,7 @@ struct CompilerOptions {
   std::string cache_dir;  // binaries go to <cache_dir>/objects
   Optimize optimize = Optimize::kFull;
   double time_limit_s = 120;  // one compile
+  int driver = 0;             // of the GPUs' that load what NVRTC makes: its version of CUDA, 13000 for 13.0; 0: any
 };
 
 /// The system's C++ compiler: COCONET_CXX, else c++, g++ or clang++ on PATH. It is run for a miss, and once after it
@@ -52,7 +53,8 @@ struct CompilerOptions {
 absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompiler(const CompilerOptions& options);
 
 /// NVRTC, opened at run time; no GPU needed. `arch` is an exact architecture, "sm_80", "sm_90a", "sm_100";
-/// InvalidArgument for another. Unavailable, with what to do, when libnvrtc cannot be opened.
+/// InvalidArgument for another. Unavailable, with what to do, when libnvrtc cannot be opened, FailedPrecondition when it is of a later major version
+/// of CUDA than the driver, which would not load what it makes.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch, const CompilerOptions& options);
 
 /// Number of compiler runs (host and NVRTC) in this process so far; for "a warm start compiles nothing" tests.

@@ -171,12 +171,22 @@ absl::Status CheckArch(const NvrtcApi& nvrtc, Version version, absl::string_view
                                                  ": want sm_ and one of ", absl::StrJoin(known, ", ")));
 }
 
+/// A driver loads cubins of all versions of CUDA of its own major version and of those before.
+absl::Status CheckDriver(Version version, int driver) {
+  if (driver == 0 || driver / 1000 >= version.major) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("NVRTC ", version.major, ".", version.minor, " makes cubins that want a driver of CUDA ", version.major,
+                                                    ".0 or later; this machine's is of CUDA ", driver / 1000, ".", driver % 1000 / 10,
+                                                    ": update the driver, or say in CUDA_HOME or LD_LIBRARY_PATH where an NVRTC of CUDA ", driver / 1000,
+                                                    " is"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& nvrtc, absl::string_view arch,
                                                                 const CompilerOptions& options) {
   Version version;
   RETURN_IF_NVRTC(nvrtc, Version, &version.major, &version.minor);
+  RETURN_IF_ERROR(CheckDriver(version, options.driver));
   RETURN_IF_ERROR(CheckArch(nvrtc, version, arch));
   ASSIGN_OR_RETURN(std::unique_ptr<BinaryCache> cache, BinaryCache::Open(options.cache_dir));
   return MakeCachingCompiler(std::make_unique<NvrtcTranslator>(nvrtc, version, arch, options), std::move(cache));

@@ -245,6 +245,17 @@ TEST_F(FakeNvrtcTest, OptionsFollowTheVersion) {
                                         "--minimal", "--no-cache", "--ptxas-options=-O1"));
 }
 
+TEST_F(FakeNvrtcTest, RefusesADriverThatDoesNotLoadWhatItMakes) {
+  for (int driver : {0, 12000, 12040, 13000}) {
+    options_.driver = driver;
+    EXPECT_TRUE(Compile().ok()) << driver;
+  }
+  options_.driver = 11080;
+  fake.minor = 9;
+  EXPECT_EQ(Compile(), absl::FailedPreconditionError("NVRTC 12.9 makes cubins that want a driver of CUDA 12.0 or later; this machine's is of CUDA 11.8: update "
+                                                     "the driver, or say in CUDA_HOME or LD_LIBRARY_PATH where an NVRTC of CUDA 11 is"));
+}
+
 TEST_F(FakeNvrtcTest, WorksWithAnNvrtcThatCannotBeStopped) {
   api_.SetFlowCallback = nullptr;
   EXPECT_TRUE(Compile().ok());

@@ -17,10 +17,9 @@
 
 namespace coconet {
 
-/// The small interfaces that a backend implements. One object of each a rank; used by that rank's thread
-/// only, unless said. Calls marked "collective" must be made by all ranks in the same order; they fail on
-/// every rank, with DeadlineExceeded, when a peer does not come within the deadline, and with Aborted
-/// when a peer has left the world or reported an error.
+/// The small interfaces that a backend implements. One object of each a rank; used by that rank's thread only, unless said. Calls marked
+/// "collective" must be made by all ranks in the same order; they fail on every rank, with DeadlineExceeded, when a peer does not come within
+/// the deadline, and with Aborted when a peer has left the world or reported an error.
 
 /// Control plane: small messages between ranks. Never on the path of Run.
 class Exchange {
@@ -69,9 +68,10 @@ class Memory {
  public:
   virtual ~Memory() = default;  // collective for symmetric memory: peers may still be using it
   void* own() const { return peers_[rank_]; }
-  /// The memory of world rank `rank`, as this rank addresses it; null where they share none (mesh.h), and, unless symmetric, on all but
-  /// this rank.
+  /// The memory of world rank `rank`, as this rank addresses it; null where they share none (mesh.h), and, unless symmetric, on all but this one.
   void* peer(int rank) const { return peers_[rank]; }
+  /// That of all ranks of the node at once, for multicast instructions of this rank's kernels only; null where there is no such address.
+  void* multicast() const { return multicast_; }
   int64_t bytes() const { return bytes_; }
   bool symmetric() const { return symmetric_; }
   /// Null where own() is an address of the host's, too.
@@ -82,13 +82,14 @@ class Memory {
   absl::Status Write(int64_t offset, int64_t bytes, const void* from);
 
  protected:
-  Memory(int rank, int64_t bytes, bool symmetric, std::vector<void*> peers, std::shared_ptr<const FarSpace> space = nullptr)
-      : rank_(rank), bytes_(bytes), symmetric_(symmetric), peers_(std::move(peers)), space_(std::move(space)) {}
+  Memory(int rank, int64_t bytes, bool symmetric, std::vector<void*> peers, std::shared_ptr<const FarSpace> space = nullptr, void* multicast = nullptr)
+      : rank_(rank), bytes_(bytes), symmetric_(symmetric), peers_(std::move(peers)), space_(std::move(space)), multicast_(multicast) {}
   int rank_;
   int64_t bytes_;
   bool symmetric_;
   std::vector<void*> peers_;
   std::shared_ptr<const FarSpace> space_;
+  void* multicast_;
 };
 
 /// The first bytes of a rank's own memory as the host sees them: the memory itself where it can, else a copy.
@@ -118,15 +119,13 @@ class Module {
   virtual absl::StatusOr<void*> Symbol(absl::string_view name) const = 0;  // NotFound
 };
 
-/// A plan with its buffers and kernels resolved to addresses. Owns the flags and the Control of its steps: a
-/// second BoundPlan of the same plan can be in flight.
+/// A plan with its buffers and kernels resolved to addresses. Owns the flags and the Control of its steps: a second one of the same plan can be in flight.
 class BoundPlan {
  public:
   virtual ~BoundPlan() = default;  // collective
-  /// Local call: executes every step once and returns when this rank is done. No allocation, lock, or
-  /// lookup. After an error every later call returns that first error, which names rank, step and flag.
+  /// Local call: executes every step once and returns when this rank is done. No allocation, lock, or lookup. After an error every later call returns
+  /// that first error, which names rank, step and flag.
   virtual absl::Status Run() = 0;
-
   /// Run, so many times. On GPUs a step is enqueued before the last one has ended, where that is possible.
   virtual absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one step behind what `stream` (a CUstream or cudaStream_t) holds, and returns. In a stream that is being captured the step becomes part of the
@@ -153,8 +152,10 @@ struct Topology {
   int multiprocessors = 0;  // of the rank's GPU; 0: it has none
   int ranks_per_gpu = 1;    // that have this GPU together
   int own_multiprocessors = 0;  // of the GPU's, that run this rank's kernels alone; 0: all run those of all its ranks
+  bool multicast = false;   // symmetric memory has addresses of all ranks of the node at once
+  int driver = 0;           // a GPU's: the version of CUDA that it is of, 13000 for 13.0; 0: it has none
   bool staged = false;      // collectives of `library` go by way of the host, though ranks are GPUs
-  std::string note = {};    // where `library` is not the best there could be, or ranks share multiprocessors, why, in words; in no key
+  std::string note = {};    // where something of this is not the best there could be, why, in words; in no key
 };
 
 /// One rank's endpoint of a world.
@@ -172,21 +173,23 @@ class Rank {
   virtual Communicator& library(Group group) = 0;
   Communicator& library() { return library(Group::kStage); }
 
-  /// ResourceExhausted, on all ranks, when it does not fit in what the machine has left; never a signal
-  /// later. Collective when `symmetric`: then ranks that share memory reach each other's.
+  /// ResourceExhausted, on all ranks, when it does not fit in what the machine has left; never a signal later. Collective when `symmetric`: then ranks
+  /// that share memory reach each other's.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) = 0;
 
   /// The same for a few words that the host sets between steps, and kernels of this rank read: own() is an address of both. Not symmetric.
   virtual absl::StatusOr<std::unique_ptr<Memory>> AllocateWords(int64_t bytes) { return Allocate(bytes, /*symmetric=*/false); }
 
+  /// Name and version of the library that multiplies matrices, opened for that: "cublaslt 13.0.2"; "": it is part of this build, or there is none.
+  virtual std::string Products() { return ""; }
+
   /// Loads a binary made for this backend: a shared object's path on the host.
   virtual absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) = 0;
 
-  /// Collective. `buffers[i]` backs plan.buffers[i] and must be at least that large, symmetric where the plan says so,
-  /// and outlive the result; entries of kSync buffers are ignored (allocated here, zero-filled). `timeout_s`: deadline
-  /// of one wait; <= 0: the world's. InvalidArgument when the plan, which the ranks must agree on, does not fit.
-  virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
-                                                          absl::Span<Memory* const> buffers, double timeout_s) = 0;
+  /// Collective. `buffers[i]` backs plan.buffers[i] and must be at least that large, symmetric where the plan says so, and outlive the result; entries
+  /// of kSync buffers are ignored (allocated here, zero-filled). `timeout_s`: deadline of one wait; <= 0: the world's. InvalidArgument when the plan,
+  /// which the ranks must agree on, does not fit.
+  virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module, absl::Span<Memory* const> buffers, double timeout_s) = 0;
 
   /// Tells the others that this rank gives up: their waits end with Aborted("rank N left: <why>").
   virtual void Leave(const absl::Status& why) = 0;

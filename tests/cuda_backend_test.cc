@@ -42,6 +42,35 @@ Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes, const st
       {.run_world = absl::bind_front(OnHostDriver, /*green=*/true)});
 }
 
+/// Kernels on slices that reach all ranks of a node at once.
+Tally RunMulticast(const std::string& name, DType dtype, const Sizes& sizes, const std::vector<Target>& worlds) {
+  SetHostDevices({.count = 8, .multiprocessors = 512, .multicast = true});
+  const auto fill = [&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
+    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = dtype}));
+    ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
+    ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
+    Config compiled = DrawCompiledConfig(random);
+    compiled.multicast = true;
+    compiled.ring = compiled.bulk = false;  // the other ways of slices
+    for (const Target& world : worlds) {
+      for (const Schedule& schedule : schedules) {
+        if (random() % 2 == 0 || !schedule.overlaps.empty()) continue;
+        Config config = DrawArguments(compiled, schedule, random);
+        config.protocol = Protocol::kGenerated;
+        RETURN_IF_ERROR(batch.Add(program, schedule, config, world));
+      }
+    }
+    return absl::OkStatus();
+  };
+  const auto run = [](const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
+    return OnHostDriver(/*green=*/true, options, [&](Rank& rank) {
+      EXPECT_EQ(rank.topology().multicast, rank.mesh().ranks > 1);
+      return body(rank);
+    });
+  };
+  return RunBatch(fill, {.run_world = run});
+}
+
 /// Overlaps of a workload's products with collectives by kernels, all of them beside the products, on one GPU.
 Tally RunBeside(const std::string& name, DType dtype, const Sizes& sizes, const std::vector<Target>& worlds, bool green) {
   SetHostDevices({.multiprocessors = 512});
@@ -93,6 +122,11 @@ TEST(CudaBackend, CollectivesBesideProductsMatchTheInterpreter) {
     EXPECT_GT(RunBeside("attention", DType::kBF16, epilogue, {1, 2, 3, 4}, green).variants, 10);
     EXPECT_EQ(TakeHostGreen().launches > 0, green);
   }
+}
+
+TEST(CudaBackend, MulticastMatchesTheInterpreter) {
+  EXPECT_GT(RunMulticast("adam", DType::kF32, {{"N", 4097}}, {3, {4, 2}}).variants, 2);
+  EXPECT_GT(RunMulticast("adamw", DType::kBF16, {{"N", 1000}}, {4}).variants, 2);
 }
 
 TEST(CudaBackend, SequenceParallelProductsMatchTheInterpreter) {

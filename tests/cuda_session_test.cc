@@ -28,14 +28,20 @@ class CudaSession : public SessionTest {
     own_cache_ = true;
     SetHostDevices({.count = 1, .multiprocessors = 4});
   }
-  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body, double budget_s = 60) {
-    return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true, [&](Rank& rank) {
+  struct Terms {
+    double budget_s = 60;
+    bool multicast = true;
+  };
+  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body, const Terms& terms) {
+    const CudaLibraries libraries{.driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .multicast = terms.multicast};
+    return RunCudaWorldOver(libraries, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true, [&](Rank& rank) {
       SessionOptions options = Options();
-      options.budget_s = budget_s;
+      options.budget_s = terms.budget_s;
       Session session(rank, options);
       return body(session);
     });
   }
+  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body) { return OnGpu(ranks, body, Terms()); }
 };
 
 TEST_F(CudaSession, TunesShapesOfLaunchesAndRemembers) {
@@ -61,6 +67,26 @@ TEST_F(CudaSession, TunesShapesOfLaunchesAndRemembers) {
     EXPECT_EQ(status, absl::OkStatus());
   }
   EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(CudaSession, TriesMulticastWhereMemoryHasSuchAddresses) {
+  SetHostDevices({.count = 3, .multiprocessors = 4, .multicast = true});
+  for (bool there : {true, false}) {
+    const absl::Status status = OnGpu(
+        3,
+        [&](Session& session) -> absl::Status {
+          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 5000}}));
+          EXPECT_FALSE(tuned.from_cache()) << "what is best without is another question";
+          int ran = 0;
+          for (const VariantResult& v : tuned.variants()) {
+            ran += v.config.multicast && (v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned) ? 1 : 0;
+          }
+          EXPECT_EQ(ran > 0, there);
+          return StepAndCheck(tuned, session, 3);
+        },
+        {.multicast = there});
+    EXPECT_EQ(status, absl::OkStatus());
+  }
 }
 
 TEST_F(CudaSession, ReadsAndWritesWhatTheHostDoesNotReach) {
@@ -134,7 +160,7 @@ output y = abs(all_reduce(sum, matmul(x, w)))
     }
     EXPECT_GT(right, 0);
     return absl::OkStatus();
-  }, /*budget_s=*/5);
+  }, {.budget_s = 5});
   EXPECT_EQ(status, absl::OkStatus());
 }
 
@@ -157,6 +183,9 @@ output y = matmul(x, w) * 0.5
       EXPECT_TRUE(there_is) << Text(v.config) << ": " << v.reason;
     }
     EXPECT_THAT(ran_with, ElementsAre(0, 1, 2));
+    EXPECT_TRUE(absl::StrContains(tuned.record().key_text, "\nproducts from rank 0: cublaslt ")) << tuned.record().key_text;
+    ASSIGN_OR_RETURN(const TunedProgram without, session.Compile(program_, {{"N", 1000}}));
+    EXPECT_FALSE(absl::StrContains(without.record().key_text, "cublaslt"));
     return absl::OkStatus();
   });
   EXPECT_EQ(status, absl::OkStatus());

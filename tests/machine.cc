@@ -12,8 +12,10 @@ namespace {
 
 absl::StatusOr<Machine> Gpus() {
   std::string arch;
+  int driver = 0;
   RETURN_IF_ERROR(RunWorld({.ranks = 1, .backend = Backend::kCuda}, [&](Rank& rank) {
     arch = rank.topology().arch;
+    driver = rank.topology().driver;
     return absl::OkStatus();
   }));
   Machine machine;
@@ -22,7 +24,10 @@ absl::StatusOr<Machine> Gpus() {
     options.backend = Backend::kCuda;
     return RunWorld(options, body);
   };
-  machine.make_compiler = [arch](const CompilerOptions& options) { return MakeNvrtcCompiler(arch, options); };
+  machine.make_compiler = [arch, driver](CompilerOptions options) {
+    options.driver = driver;
+    return MakeNvrtcCompiler(arch, options);
+  };
   return machine;
 }
 

@@ -92,6 +92,7 @@ Env ReadEnv() {
     env.timeout_s = seconds;
   }
   env.green_contexts = Flag("COCONET_GREEN_CONTEXTS", /*otherwise=*/true);
+  env.multicast = Flag("COCONET_MULTICAST", /*otherwise=*/true);
   env.cxx = HostCompiler();
   return env;
 }

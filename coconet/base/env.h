@@ -20,6 +20,7 @@ struct Env {
   bool assert_cached = false;  // COCONET_ASSERT_CACHED=1: compiling or tuning is an error (CI's second run)
   double timeout_s = 60;       // COCONET_TIMEOUT: seconds that a rank waits for a peer
   bool green_contexts = true;  // COCONET_GREEN_CONTEXTS=0: ranks that share a GPU share its multiprocessors, too
+  bool multicast = true;       // COCONET_MULTICAST=0: no memory has an address for all GPUs of a node at once
   std::string cxx;             // COCONET_CXX: host compiler; default: c++, g++ or clang++ found on PATH, else ""
 
   bool Dumps(absl::string_view what) const;

@@ -61,6 +61,7 @@ TEST_F(EnvTest, DefaultsWhenNothingIsSet) {
   EXPECT_FALSE(env.assert_cached);
   EXPECT_EQ(env.timeout_s, 60);
   EXPECT_TRUE(env.green_contexts);
+  EXPECT_TRUE(env.multicast);
   EXPECT_EQ(env.cxx, "");
 }
 
@@ -73,6 +74,7 @@ TEST_F(EnvTest, ReadsEachVariable) {
   EXPECT_TRUE(With("COCONET_ASSERT_CACHED", "1").assert_cached);
   EXPECT_EQ(With("COCONET_TIMEOUT", "0.5").timeout_s, 0.5);
   EXPECT_FALSE(With("COCONET_GREEN_CONTEXTS", "0").green_contexts);
+  EXPECT_FALSE(With("COCONET_MULTICAST", "0").multicast);
   EXPECT_EQ(With("COCONET_CXX", "clang++-16").cxx, "clang++-16");
 }
 

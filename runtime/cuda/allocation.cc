@@ -30,11 +30,15 @@ absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Make(std::shared_ptr<Dev
   const DriverApi& driver = device->driver();
   const size_t size = std::max<size_t>(static_cast<size_t>(bytes), 1);
   CUdeviceptr address = 0;
-  const absl::Status made = ToStatus(driver, driver.MemAlloc(&address, size), "cuMemAlloc");
+  CUresult result = driver.MemAlloc(&address, size);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    device->FreeRetired();  // early: it may have to wait for a peer's kernel until that gives up
+    result = driver.MemAlloc(&address, size);
+  }
+  const absl::Status made = ToStatus(driver, result, "cuMemAlloc");
   if (!made.ok()) return absl::Status(made.code(), absl::StrCat("GPU ", device->ordinal(), ": ", bytes >> 20, " MiB: ", made.message()));
-  std::shared_ptr<Allocation> allocation(new Allocation(std::move(device), address, /*imported=*/false));
-  RETURN_IF_CU(driver, MemsetD8Async, address, 0, size, nullptr);
-  RETURN_IF_CU(driver, StreamSynchronize, nullptr);
+  auto allocation = std::make_shared<Allocation>(std::move(device), address, [&driver, address] { driver.MemFree(address); });
+  RETURN_IF_ERROR(allocation->Clear(size));
   return allocation;
 }
 
@@ -42,7 +46,15 @@ absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Import(std::shared_ptr<D
   RETURN_IF_ERROR(device->Use());
   CUdeviceptr address = 0;
   RETURN_IF_CU(device->driver(), IpcOpenMemHandle, &address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-  return std::shared_ptr<Allocation>(new Allocation(std::move(device), address, /*imported=*/true));
+  const DriverApi& driver = device->driver();
+  return std::make_shared<Allocation>(std::move(device), address, [&driver, address] { driver.IpcCloseMemHandle(address); });
+}
+
+absl::Status Allocation::Clear(size_t bytes) const {
+  // The stream of this thread waits for no kernels in a caller's streams, as that of nobody would.
+  RETURN_IF_CU(device_->driver(), MemsetD8Async, address_, 0, bytes, CU_STREAM_PER_THREAD);
+  RETURN_IF_CU(device_->driver(), StreamSynchronize, CU_STREAM_PER_THREAD);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<CUipcMemHandle> Allocation::Export() const {
@@ -50,11 +62,6 @@ absl::StatusOr<CUipcMemHandle> Allocation::Export() const {
   CUipcMemHandle handle;
   RETURN_IF_CU(device_->driver(), IpcGetMemHandle, &handle, address_);
   return handle;
-}
-
-Allocation::~Allocation() {
-  if (!device_->Use().ok()) return;
-  imported_ ? device_->driver().IpcCloseMemHandle(address_) : device_->driver().MemFree(address_);
 }
 
 absl::StatusOr<std::shared_ptr<PinnedMemory>> PinnedMemory::Make(std::shared_ptr<Device> device, int64_t bytes) {
@@ -68,12 +75,14 @@ absl::StatusOr<std::shared_ptr<PinnedMemory>> PinnedMemory::Make(std::shared_ptr
 }
 
 PinnedMemory::~PinnedMemory() {
-  if (device_->Use().ok()) device_->driver().MemFreeHost(address_);
+  device_->Retire([&driver = device_->driver(), address = address_] { driver.MemFreeHost(address); });
 }
 
 CudaMemory::CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations,
-                       std::shared_ptr<const FarSpace> space)
-    : Memory(rank, bytes, symmetric, AddressesOf(allocations), std::move(space)), allocations_(std::move(allocations)) {}
+                       std::shared_ptr<const FarSpace> space, std::shared_ptr<Allocation> multicast)
+    : Memory(rank, bytes, symmetric, AddressesOf(allocations), std::move(space), multicast == nullptr ? nullptr : multicast->address()),
+      allocations_(std::move(allocations)),
+      multicast_(std::move(multicast)) {}
 
 CudaWords::CudaWords(int rank, int ranks, int64_t bytes, std::shared_ptr<PinnedMemory> memory)
     : Memory(rank, bytes, /*symmetric=*/false, OnlyOf(rank, ranks, memory->address())), memory_(std::move(memory)) {}

@@ -2,6 +2,7 @@
 #define COCONET_RUNTIME_CUDA_ALLOCATION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,14 +13,17 @@
 
 namespace coconet {
 
-/// Memory of a GPU, freed with the last who holds it.
+/// Memory of a GPU, given back with the last who holds it (Device::Retire).
 class Allocation {
  public:
   /// Zero-filled. ResourceExhausted where the GPU has no such room.
   static absl::StatusOr<std::shared_ptr<Allocation>> Make(std::shared_ptr<Device> device, int64_t bytes);
   /// Another process's, which it exported, as `device` reaches it; given back with the last who holds it.
   static absl::StatusOr<std::shared_ptr<Allocation>> Import(std::shared_ptr<Device> device, const CUipcMemHandle& handle);
-  ~Allocation();
+  /// Memory that comes from elsewhere, which `free` gives back; not to be exported.
+  Allocation(std::shared_ptr<Device> device, CUdeviceptr address, std::function<void()> free)
+      : device_(std::move(device)), address_(address), free_(std::move(free)) {}
+  ~Allocation() { device_->Retire(std::move(free_)); }
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 
@@ -27,14 +31,13 @@ class Allocation {
   const Device& device() const { return *device_; }
   /// For processes of this machine; to be freed when they have given it back.
   absl::StatusOr<CUipcMemHandle> Export() const;
+  /// Fills the first bytes with zeros. The calling thread's device is this one's.
+  absl::Status Clear(size_t bytes) const;
 
  private:
-  Allocation(std::shared_ptr<Device> device, CUdeviceptr address, bool imported)
-      : device_(std::move(device)), address_(address), imported_(imported) {}
-
   std::shared_ptr<Device> device_;
   CUdeviceptr address_;
-  bool imported_;
+  std::function<void()> free_;
 };
 
 /// Memory of the host's that kernels reach too, at the same address; zero-filled.
@@ -67,12 +70,13 @@ class CudaSpace final : public FarSpace {
 /// Memory of a rank on a GPU.
 class CudaMemory final : public Memory {
  public:
-  /// `allocations`: by rank; null for ranks whose memory this one does not see.
-  CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations,
-             std::shared_ptr<const FarSpace> space);
+  /// `allocations`: by rank; null for ranks whose memory this one does not see. `multicast`: of all ranks of the node at once, or null.
+  CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations, std::shared_ptr<const FarSpace> space,
+             std::shared_ptr<Allocation> multicast = nullptr);
 
  private:
   std::vector<std::shared_ptr<Allocation>> allocations_;
+  std::shared_ptr<Allocation> multicast_;
 };
 
 /// Words of a rank on a GPU (Rank::AllocateWords).

@@ -202,8 +202,11 @@ absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buf
     const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
     return static_cast<const char*>(memory.peer(rank)) + layout.offsets[buffer];
   };
+  const auto multicast = [&](int buffer) -> const void* {
+    return parts.plan.buffers[buffer].role == BufferRole::kSync ? nullptr : buffers[buffer]->multicast();
+  };
   const ArgumentSource source{
-      .plan = parts.plan, .rank = parts.rank, .node = parts.node, .address = address, .control = parts.control->address()};
+      .plan = parts.plan, .rank = parts.rank, .node = parts.node, .address = address, .control = parts.control->address(), .multicast = multicast};
   RETURN_IF_ERROR(CheckRoomForProducts(parts, share));
   ASSIGN_OR_RETURN(const Places places, LayOut(source, parts));
   const CallMaker maker{module, source, parts, share, library};

@@ -14,7 +14,9 @@ class CudaModule final : public Module {
  public:
   CudaModule(std::shared_ptr<Device> device, std::string path, CUlibrary library)
       : device_(std::move(device)), path_(std::move(path)), library_(library) {}
-  ~CudaModule() override { device_->driver().LibraryUnload(library_); }
+  ~CudaModule() override {
+    device_->Retire([&driver = device_->driver(), library = library_] { driver.LibraryUnload(library); });
+  }
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
 

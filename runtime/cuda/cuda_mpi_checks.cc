@@ -1,19 +1,26 @@
 // One rank of the test of GPUs of MPI processes, over the driver of tests: cuda_mpi_test starts it through mpirun, with the name of a check, and how many
-// GPUs a process sees, stages and (0: as there are) nodes.
+// GPUs a process sees, stages, (0: as there are) nodes, and what is between the GPUs.
 
 #include <signal.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_driver.h"
+#include "runtime/cuda/testing/host_virtual.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
 #include "runtime/testing/mpirun.h"
+#include "runtime/testing/multicast_checks.h"
 #include "runtime/testing/send_checks.h"
 
 namespace coconet {
@@ -48,6 +55,35 @@ absl::Status FailToShare(Rank& rank) {
   return rank.Allocate(100, true).status();
 }
 
+absl::Status CheckAllWithMulticast(Rank& rank) {
+  if (!rank.topology().multicast) return absl::NotFoundError(absl::StrCat("no multicast; ", rank.topology().note));
+  RETURN_IF_ERROR(CheckMulticast(rank));
+  RETURN_IF_ERROR(CheckMemory(rank));
+  RETURN_IF_ERROR(CheckPlans(rank));
+  return SeeHostVirtual().wrong == 0 ? absl::OkStatus() : absl::InternalError("taken down in a wrong order");
+}
+
+/// Each call of the last rank that multicast memory takes fails in turn: then no rank has it, and all say why.
+absl::Status FailMulticast(Rank& rank) {
+  std::set<std::string> calls;
+  for (int call = 1, again = 1; again > 0; ++call) {
+    if (IsLast(rank)) FailCall(call, CUDA_ERROR_UNKNOWN);
+    ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory, rank.Allocate(100, true));
+    const std::string failed = FailedCall();
+    FailCall(0, CUDA_SUCCESS);
+    ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(failed));
+    again = all.back().empty() ? 0 : 1;
+    const bool told = absl::StrContains(rank.topology().note, absl::StrCat("memory without multicast: rank ", rank.size() - 1, ": ", all.back()));
+    if (memory->multicast() != nullptr && again == 1) return absl::InternalError(absl::StrCat("an address, though there is no ", all.back()));
+    if (again == 1 && !told) return absl::InternalError(absl::StrCat(all.back(), " is not in: ", rank.topology().note));
+    calls.insert(all.back());
+  }
+  for (const char* want : {"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuMulticastBindMem"}) {
+    if (calls.count(want) == 0) return absl::InternalError(absl::StrCat(want, " did not fail"));
+  }
+  return CheckAllWithMulticast(rank);
+}
+
 /// What the ranks that have one GPU are told.
 absl::Status SayPlace(Rank& rank) {
   const Topology& topology = rank.topology();
@@ -57,16 +93,24 @@ absl::Status SayPlace(Rank& rank) {
 constexpr struct {
   const char* name;
   absl::Status (*body)(Rank&);
-} kChecks[] = {{"all", CheckAll}, {"leave-step", LeaveStep}, {"die-step", DieInStep}, {"place", SayPlace},
-               {"fail-alloc", FailToShare<1>}, {"fail-export", FailToShare<4>}, {"fail-open", FailToShare<5>}};
+} kChecks[] = {{"all", CheckAll},
+               {"leave-step", LeaveStep},
+               {"die-step", DieInStep},
+               {"place", SayPlace},
+               {"multicast", CheckAllWithMulticast},
+               {"fail-multicast", FailMulticast},
+               {"fail-alloc", FailToShare<1>},
+               {"fail-export", FailToShare<4>},
+               {"fail-open", FailToShare<5>}};
 
 absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
   const auto body = [&](Rank& rank) { return SayOutcome(rank, check(rank)); };
   return RunCudaMpiWorldOver({.driver = HostDriver()}, ControlOfHostKernels(), shape, 60, true, body);
 }
 
-int Run(const char* name, int gpus, const WorldShape& shape) {
-  SetHostDevices({.count = gpus});
+/// `switched`: "no" switch is between the GPUs, or one, and handles of memory go from process to process as "files", as "fabric" handles, or not: "alone".
+int Run(const char* name, int gpus, const WorldShape& shape, const std::string& switched) {
+  SetHostDevices({.count = gpus, .multicast = switched != "no", .files_pass = switched == "files", .fabric = switched == "fabric"});
   for (const auto& check : kChecks) {
     if (std::strcmp(check.name, name) != 0) continue;
     absl::Status status = OneWorld(check.body, shape);
@@ -82,6 +126,6 @@ int Run(const char* name, int gpus, const WorldShape& shape) {
 }  // namespace coconet
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
-  return coconet::Run(argv[1], std::atoi(argv[2]), {.stages = std::atoi(argv[3]), .nodes = std::atoi(argv[4])});
+  if (argc != 6) return 2;
+  return coconet::Run(argv[1], std::atoi(argv[2]), {.stages = std::atoi(argv[3]), .nodes = std::atoi(argv[4])}, argv[5]);
 }

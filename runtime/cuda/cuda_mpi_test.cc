@@ -1,6 +1,7 @@
 // Worlds of GPUs whose ranks are MPI processes, for real but the GPUs: each test starts mpirun.
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +18,9 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-MpiOutcome RunCheck(const std::string& check, int ranks, int gpus, int stages = 1, int nodes = 0) {
-  return RunMpi(absl::StrCat("mpirun --oversubscribe -n ", ranks, " runtime/cuda/cuda_mpi_checks ", check, " ", gpus, " ", stages, " ", nodes, " 2>&1"));
+MpiOutcome RunCheck(const std::string& check, int ranks, int gpus, int stages = 1, int nodes = 0, const std::string& switched = "no") {
+  return RunMpi(absl::StrCat("mpirun --oversubscribe -n ", ranks, " runtime/cuda/cuda_mpi_checks ", check, " ", gpus, " ", stages, " ", nodes, " ", switched,
+                             " 2>&1"));
 }
 
 struct Case {
@@ -65,6 +67,19 @@ TEST(CudaMpi, MemoryThatIsNotSharedIsAnErrorOfAll) {
     EXPECT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
     EXPECT_THAT(outcome.lines, Each(HasSubstr(absl::StrCat(words, "CUDA_ERROR_OF_A_TEST (999): what a driver says"))));
   }
+}
+
+TEST(CudaMpi, AddressesOfAllRanksPassAsFilesOrFabricHandles) {
+  for (const auto& [check, ranks, nodes, switched] :
+       {std::tuple("multicast", 3, 0, "files"), std::tuple("multicast", 4, 2, "fabric"), std::tuple("fail-multicast", 3, 0, "files")}) {
+    const MpiOutcome outcome = RunCheck(check, ranks, 8, 1, nodes, switched);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_THAT(outcome.lines, SizeIs(2 * ranks)) << outcome.output;
+    EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+  }
+  const MpiOutcome outcome = RunCheck("multicast", 2, 8, 1, 0, "alone");
+  ASSERT_THAT(outcome.lines, SizeIs(2)) << outcome.output;
+  EXPECT_THAT(outcome.lines, Each(AllOf(HasSubstr("no multicast: rank 0: cuMemExportToShareableHandle: "), HasSubstr("; rank 0: cuMemCreate: "))));
 }
 
 TEST(CudaMpi, ARankThatLeavesEndsTheWaitsOfKernels) {

@@ -1,5 +1,6 @@
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
@@ -29,7 +30,11 @@ absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& 
     absl::StatusOr<std::shared_ptr<Device>> device = OpenInTurn(libraries.driver, place.machine_rank);
     RETURN_IF_ERROR(place.exchange->Agree(device.status()));
     auto sharing = std::make_unique<ProcessGpuSharing>(*place.exchange, place.rank, SharingMemory(place.mesh, place.rank));
-    return MakeCudaRank(libraries, control, std::move(place), *std::move(device), std::move(sharing), {.why_none = "they are processes"});
+    // Half of the time: who fails waits for the others in the exchange, and has a deadline, too.
+    std::vector<std::shared_ptr<HandlePassing>> passings = {
+        std::make_shared<FileHandlePassing>(libraries.driver, *place.exchange, place.rank, place.timeout_s / 2),
+        std::make_shared<FabricHandlePassing>(libraries.driver, *place.exchange, place.rank)};
+    return MakeCudaRank(libraries, control, std::move(place), *std::move(device), std::move(sharing), {.why_none = "they are processes"}, std::move(passings));
   };
   return RunOnMpi(shape, timeout_s, pin, make, body);
 }

@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/cuda_module.h"
@@ -35,14 +36,18 @@ CudaRank::~CudaRank() {
   for (CUstream stream : streams_) {
     if (stream != nullptr) parts_.device->driver().StreamDestroy(stream);
   }
+  parts_.device->FreeRetired();  // of what `sharing` has shared, too
 }
 
 absl::StatusOr<std::unique_ptr<Rank>> CudaRank::Make(Parts parts) {
   std::unique_ptr<CudaRank> rank(new CudaRank(std::move(parts)));
-  RETURN_IF_ERROR(rank->exchange().Agree(rank->OpenStreams()));
+  RETURN_IF_ERROR(rank->exchange().Agree(rank->Open()));
   RETURN_IF_ERROR(rank->CountRanks());
-  RETURN_IF_ERROR(rank->parts_.sharing->Reach(rank->parts_.device));
+  const absl::Status reached = rank->parts_.sharing->Reach(rank->parts_.device);
+  if (absl::IsAborted(reached) || absl::IsDeadlineExceeded(reached)) return reached;
   RETURN_IF_ERROR(rank->OpenLibraries());
+  if (!reached.ok()) RETURN_IF_ERROR(rank->OpenWindows(reached));
+  RETURN_IF_ERROR(rank->OpenMulticast());
   return std::unique_ptr<Rank>(std::move(rank));
 }
 
@@ -59,8 +64,7 @@ absl::Status CudaRank::OpenLibraries() {
   if (shares && parts_.part.own == nullptr) absl::StrAppend(&why, " and its multiprocessors: ", parts_.part.why_none);
   ASSIGN_OR_RETURN(stream_libraries_.note, FirstNote(exchange(), why));
   if (stream_libraries_.note.empty() && parts_.open_libraries != nullptr) {
-    const StreamLibraryTerms terms{parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board, parts_.place.timeout_s};
-    ASSIGN_OR_RETURN(stream_libraries_, parts_.open_libraries(terms));
+    ASSIGN_OR_RETURN(stream_libraries_, parts_.open_libraries(LibraryTerms()));
   }
   topology_.library = stream_libraries_.name;
   topology_.staged = stream_libraries_.of_lane[0] == nullptr;
@@ -70,8 +74,9 @@ absl::Status CudaRank::OpenLibraries() {
   return absl::OkStatus();
 }
 
-absl::Status CudaRank::OpenStreams() {
+absl::Status CudaRank::Open() {
   RETURN_IF_ERROR(parts_.device->Use());
+  RETURN_IF_CU(parts_.device->driver(), DriverGetVersion, &topology_.driver);
   for (int lane = 0; lane < kLanes; ++lane) {
     // What communicates gets the multiprocessors first that blocks of a product leave: else it would begin when all of these have begun.
     const int priority = -lane;
@@ -84,15 +89,74 @@ absl::Status CudaRank::OpenStreams() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool symmetric) {
-  std::vector<std::shared_ptr<Allocation>> all(size());
-  if (symmetric) {
-    RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
-    ASSIGN_OR_RETURN(all, parts_.sharing->Share(parts_.device, bytes));
-  } else {
-    ASSIGN_OR_RETURN(all[rank()], Allocation::Make(parts_.device, bytes));
+StreamLibraryTerms CudaRank::LibraryTerms() {
+  return {parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board, parts_.place.timeout_s};
+}
+
+absl::Status CudaRank::OpenWindows(const absl::Status& why) {
+  if (stream_libraries_.open_windows == nullptr) return why;
+  const auto neither = [&](const absl::Status& status) {
+    if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status)) return status;
+    return absl::Status(why.code(), absl::StrCat(why.message(), "; nor by windows of ", stream_libraries_.name, ": ", status.message()));
+  };
+  absl::StatusOr<std::unique_ptr<MemoryWindows>> windows = stream_libraries_.open_windows(LibraryTerms());
+  if (!windows.ok()) return neither(windows.status());
+  auto sharing = std::make_unique<WindowGpuSharing>(exchange(), rank(), *std::move(windows));
+  if (const absl::Status reached = sharing->Reach(parts_.device); !reached.ok()) return neither(reached);
+  parts_.sharing = std::move(sharing);
+  AddNote(absl::StrCat("memory by windows of ", stream_libraries_.name, ": ", why.message()));
+  return absl::OkStatus();
+}
+
+absl::Status CudaRank::OpenMulticast() {
+  const Members node = GroupOf(mesh(), Group::kNode, rank());
+  const bool can = node.size > 1 && topology_.ranks_per_gpu == 1 && parts_.device->facts().multicast && !parts_.passings.empty();
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange().AllGather(!can ? "cannot" : parts_.multicast ? "can" : "may not"));
+  if (absl::c_linear_search(all, "cannot")) return absl::OkStatus();
+  std::vector<std::string> notes;
+  if (absl::c_linear_search(all, "may not")) {
+    notes.emplace_back("COCONET_MULTICAST=0");
+    parts_.passings.clear();
   }
+  for (const std::shared_ptr<HandlePassing>& passing : parts_.passings) {
+    auto sharing = std::make_unique<MulticastSharing>(exchange(), rank(), SharingMemory(mesh(), rank()), node, passing);
+    ASSIGN_OR_RETURN(const MulticastSharing::Shared tried, sharing->Share(parts_.device, 1));
+    if (tried.note.empty()) {
+      multicast_ = std::move(sharing);
+      topology_.multicast = true;
+      return absl::OkStatus();
+    }
+    notes.push_back(tried.note);
+  }
+  AddNote(absl::StrCat("no multicast: ", absl::StrJoin(notes, "; ")));
+  return absl::OkStatus();
+}
+
+void CudaRank::AddNote(const std::string& note) { absl::StrAppend(&topology_.note, topology_.note.empty() ? "" : "; ", note); }
+
+absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool symmetric) {
+  if (symmetric) return Share(bytes, /*multicast=*/true);
+  std::vector<std::shared_ptr<Allocation>> all(size());
+  ASSIGN_OR_RETURN(all[rank()], Allocation::Make(parts_.device, bytes));
   return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all), space_);
+}
+
+absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Share(int64_t bytes, bool multicast) {
+  RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
+  if (multicast && multicast_ != nullptr && bytes > 0) {
+    ASSIGN_OR_RETURN(MulticastSharing::Shared shared, multicast_->Share(parts_.device, bytes));
+    if (shared.note.empty()) return std::make_unique<CudaMemory>(rank(), bytes, true, std::move(shared.all), space_, std::move(shared.multicast));
+    AddNote(absl::StrCat("memory without multicast: ", shared.note));  // a switch has room for so many of its addresses
+  }
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Allocation>> all, parts_.sharing->Share(parts_.device, bytes));
+  return std::make_unique<CudaMemory>(rank(), bytes, true, std::move(all), space_);
+}
+
+std::string CudaRank::Products() {
+  const absl::StatusOr<const CublasLtApi*> api = parts_.open_cublaslt();
+  if (!api.ok()) return "";
+  const size_t version = (*api)->GetVersion();
+  return absl::StrCat("cublaslt ", version / 10000, ".", version / 100 % 100, ".", version % 100);
 }
 
 absl::StatusOr<std::unique_ptr<Memory>> CudaRank::AllocateWords(int64_t bytes) {
@@ -140,7 +204,7 @@ absl::Status CudaRank::AllocateSync(const Plan& plan, CudaExecutor::Parts& parts
   absl::StatusOr<std::unique_ptr<Memory>> local = Allocate(layout.local_bytes, false);
   RETURN_IF_ERROR(exchange().Agree(local.status()));
   parts.local = *std::move(local);
-  ASSIGN_OR_RETURN(parts.shared, Allocate(layout.shared_bytes, true));
+  ASSIGN_OR_RETURN(parts.shared, Share(layout.shared_bytes, /*multicast=*/false));
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> regions, parts_.place.sharing->Share(StopSign::Bytes()));
   for (const std::shared_ptr<Region>& region : regions) parts.signs.push_back(region == nullptr ? nullptr : std::make_unique<StopSign>(region));
   return absl::OkStatus();

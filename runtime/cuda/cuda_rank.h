@@ -4,12 +4,15 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/gpu_sharing.h"
 #include "runtime/cuda/green_context.h"
+#include "runtime/cuda/handle_passing.h"
+#include "runtime/cuda/multicast_sharing.h"
 #include "runtime/cuda/stream_library.h"
 #include "runtime/host/rank_place.h"
 #include "runtime/rank.h"
@@ -28,6 +31,8 @@ class CudaRank final : public Rank {
     OpensCublasLt open_cublaslt = OpenCublasLt;
     Control control = {};  // what every plan's begins as: zeros, but where kernels are the host's
     OpenStreamLibraries open_libraries = {};  // where each rank has a GPU of its own
+    bool multicast = true;                    // there are addresses of the memory of all GPUs of a node, where these can do that
+    std::vector<std::shared_ptr<HandlePassing>> passings = {};  // for those: to try in order
   };
   /// Collective. Unimplemented where the ranks' GPUs do not reach each other's memory.
   static absl::StatusOr<std::unique_ptr<Rank>> Make(Parts parts);
@@ -43,6 +48,7 @@ class CudaRank final : public Rank {
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
   absl::StatusOr<std::unique_ptr<Memory>> AllocateWords(int64_t bytes) override;
+  std::string Products() override;
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module, absl::Span<Memory* const> buffers,
                                                   double timeout_s) override;
@@ -50,11 +56,20 @@ class CudaRank final : public Rank {
 
  private:
   explicit CudaRank(Parts parts);
-  absl::Status OpenStreams();
+  /// What of the GPU is its own.
+  absl::Status Open();
   /// Collective. How many have its GPU.
   absl::Status CountRanks();
   /// Collective.
   absl::Status OpenLibraries();
+  /// Collective. Shares memory by the library's windows where it cannot be shared otherwise because of `why`.
+  absl::Status OpenWindows(const absl::Status& why);
+  StreamLibraryTerms LibraryTerms();
+  /// Collective. Sees whether there can be addresses of all GPUs of a node at once.
+  absl::Status OpenMulticast();
+  /// Collective, for symmetric memory. `multicast`: with such an address, where there can be.
+  absl::StatusOr<std::unique_ptr<Memory>> Share(int64_t bytes, bool multicast);
+  void AddNote(const std::string& note);
   absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
   absl::Status OpenControl(CudaExecutor::Parts& parts);
   /// Opens it, the first time.
@@ -66,6 +81,7 @@ class CudaRank final : public Rank {
   std::array<CUstream, kLanes> streams_ = {};
   std::shared_ptr<const CublasLt> cublaslt_;
   StreamLibraries stream_libraries_;
+  std::unique_ptr<MulticastSharing> multicast_;  // null: there are none
   Libraries libraries_;
 };
 

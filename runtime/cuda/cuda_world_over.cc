@@ -7,19 +7,23 @@
 
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_rank.h"
+#include "runtime/cuda/freeing_exchange.h"
 #include "runtime/host/thread_world.h"
 
 namespace coconet {
 
 absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(const CudaLibraries& libraries, const Control& control, RankPlace place,
-                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part) {
+                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part,
+                                                   std::vector<std::shared_ptr<HandlePassing>> passings) {
   return CudaRank::Make({.place = std::move(place),
                          .device = std::move(device),
                          .sharing = std::move(sharing),
                          .part = std::move(part),
                          .open_cublaslt = libraries.open_cublaslt,
                          .control = control,
-                         .open_libraries = libraries.open_libraries});
+                         .open_libraries = libraries.open_libraries,
+                         .multicast = libraries.multicast,
+                         .passings = std::move(passings)});
 }
 
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
@@ -36,7 +40,9 @@ absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& con
   const auto make = [&](RankPlace place) {
     auto sharing = std::make_unique<ThreadGpuSharing>(*place.exchange, SharingMemory(place.mesh, place.rank));
     const int on = place.rank % used, number = place.rank / used;
-    return MakeCudaRank(libraries, control, std::move(place), devices[on], std::move(sharing), parts[on][number]);
+    place.exchange = std::make_unique<FreeingExchange>(std::move(place.exchange), devices[on]);
+    auto passing = std::make_shared<ThreadHandlePassing>(*place.exchange);
+    return MakeCudaRank(libraries, control, std::move(place), devices[on], std::move(sharing), parts[on][number], {std::move(passing)});
   };
   return RunOnThreads(ranks, shape, timeout_s, pin, make, body);
 }

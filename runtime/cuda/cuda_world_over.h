@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "runtime/cuda/driver_api.h"
 #include "runtime/cuda/gpu_sharing.h"
 #include "runtime/cuda/green_context.h"
+#include "runtime/cuda/handle_passing.h"
 #include "runtime/cuda/stream_library.h"
 #include "runtime/host/rank_place.h"
 #include "runtime/kernel_abi.h"
@@ -25,6 +27,7 @@ struct CudaLibraries {
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
   OpenStreamLibraries open_libraries = {};     // where there is one: called in worlds whose ranks have a GPU each
   bool green_contexts = true;  // threads that share a GPU have multiprocessors of their own, where its driver can do that
+  bool multicast = true;       // GPUs that can have addresses of the memory of all of them, do
 };
 
 /// RunCudaWorld over given libraries. `control`: what every plan's control begins as.
@@ -40,7 +43,8 @@ absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& 
 
 /// A rank of such worlds, in its place, on a GPU.
 absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(const CudaLibraries& libraries, const Control& control, RankPlace place,
-                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part);
+                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part,
+                                                   std::vector<std::shared_ptr<HandlePassing>> passings);
 
 }  // namespace coconet
 

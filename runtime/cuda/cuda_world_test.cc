@@ -1,7 +1,9 @@
 #include "runtime/cuda/cuda_world.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -89,12 +91,51 @@ TEST(CudaWorld, ARankThatDoesNotComeIsNamedAtTheDeadline) {
   EXPECT_EQ(OnHost(4, {.nodes = 2}, kTimeout, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
 }
 
+double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 TEST(CudaWorld, ARankThatLeavesEndsTheWaitsOfKernels) {
+  const double start = Seconds();
   const std::vector<std::string> outcomes =
       Outcomes(3, kTimeout, [](Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); });
   for (int rank : {0, 1}) {
     EXPECT_THAT(outcomes[rank], AllOf(HasSubstr("step 0"), HasSubstr(absl::StrCat("on rank ", rank)), HasSubstr("bad page")));
   }
+  EXPECT_LT(Seconds() - start, 20) << "the last rank frees its plan while kernels of others wait for it";
+}
+
+/// Rank 0 frees what it has while a kernel of rank 1, on its GPU, waits for it.
+TEST(CudaWorld, MemoryIsFreedWithoutWaitingForKernelsThatWaitForThisRank) {
+  SetHostDevices({.count = 1, .memory_bytes = int64_t{64} << 20});
+  const double start = Seconds();
+  const absl::Status status = OnHost(2, {}, 20, [](Rank& rank) -> absl::Status {
+    const Plan plan = OneShotSum(rank.mesh(), 10, 1);
+    ASSIGN_OR_RETURN(const std::unique_ptr<Memory> in, rank.Allocate(40, true));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Memory> out, rank.Allocate(40, false));
+    Memory* const buffers[] = {in.get(), nullptr, out.get(), nullptr};
+    ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, rank.Bind(plan, HandWritten(), buffers, 0));
+    ASSIGN_OR_RETURN(std::unique_ptr<BoundPlan> other, rank.Bind(plan, HandWritten(), buffers, 0));
+    ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, rank.Allocate(int64_t{30} << 20, false));
+    ASSIGN_OR_RETURN(std::unique_ptr<Memory> words, rank.AllocateWords(8));
+    if (rank.rank() == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the other's kernel begins
+      memory = nullptr;
+      words = nullptr;
+      other = nullptr;
+    }
+    RETURN_IF_ERROR(bound->Run());
+    return rank.exchange().Barrier();
+  });
+  EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_LT(Seconds() - start, 10);
+}
+
+TEST(CudaWorld, WhatIsFreedIsThereAgain) {
+  SetHostDevices({.count = 1, .memory_bytes = int64_t{64} << 20});
+  const absl::Status status = OnHost(1, {}, kTimeout, [](Rank& rank) -> absl::Status {
+    for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(rank.Allocate(int64_t{40} << 20, i == 1).status());
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status, absl::OkStatus());
 }
 
 TEST(CudaWorld, RefusesBlocksThatAreNotResidentTogether) {
@@ -149,6 +190,18 @@ TEST(CudaWorld, RefusesGpusThatDoNotReachEachOther) {
   const absl::Status status = OnHost(2, {}, kTimeout, CheckMemory);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("does not reach the memory of GPU"));
+}
+
+TEST(CudaWorld, SaysWhichDriverAndWhichLibrariesThereAre) {
+  SetHostDevices({.count = 2, .driver = 12080});
+  EXPECT_EQ(OnHost(2, {}, kTimeout,
+                   [](Rank& rank) {
+                     EXPECT_EQ(rank.topology().driver, 12080);
+                     const int v = CUBLAS_VERSION;
+                     EXPECT_EQ(rank.Products(), absl::StrCat("cublaslt ", v / 10000, ".", v / 100 % 100, ".", v % 100));
+                     return absl::OkStatus();
+                   }),
+            absl::OkStatus());
 }
 
 TEST(CudaWorld, SaysThatThereIsNoGpu) {

@@ -64,7 +64,33 @@ absl::StatusOr<std::shared_ptr<Device>> Device::Open(const DriverApi& driver, in
   return std::shared_ptr<Device>(new Device(driver, ordinal, device, context, std::move(facts)));
 }
 
-Device::~Device() { driver_.DevicePrimaryCtxRelease(device_); }
+Device::~Device() {
+  FreeRetired();
+  driver_.DevicePrimaryCtxRelease(device_);
+}
+
+void Device::DeferFrees() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  defers_ = true;
+}
+
+void Device::Retire(std::function<void()> free) const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (defers_) return retired_.push_back(std::move(free));
+  }
+  if (Use().ok()) free();
+}
+
+void Device::FreeRetired() const {
+  std::vector<std::function<void()>> retired;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    retired.swap(retired_);
+  }
+  if (retired.empty() || !Use().ok()) return;
+  for (const std::function<void()>& free : retired) free();
+}
 
 absl::Status Device::Use() const { return ToStatus(driver_, driver_.CtxSetCurrent(context_), "cuCtxSetCurrent"); }
 

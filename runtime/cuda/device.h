@@ -2,8 +2,12 @@
 #define COCONET_RUNTIME_CUDA_DEVICE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/cuda/driver_api.h"
@@ -42,6 +46,14 @@ class Device {
 
   /// The calling thread's calls are of this device from now on.
   absl::Status Use() const;
+  /// Gives memory of the device back. The driver waits for all that runs there before it does so, which may be a kernel of another thread's rank that waits
+  /// for the calling one: so from the first DeferFrees on, it is done by FreeRetired. `free` is not to keep this device. Any thread.
+  void Retire(std::function<void()> free) const;
+  void DeferFrees() const;
+  /// Where what runs on the device ends without the calling rank: when all ranks have come to one place of their programs, and when they have been told
+  /// that the calling one gives up.
+  void FreeRetired() const;
+
   /// Whether kernels on this device reach memory of the other one; switches that on. Unimplemented where they cannot.
   absl::Status Reach(const Device& other) const;
 
@@ -54,6 +66,9 @@ class Device {
   const CUdevice device_;
   const CUcontext context_;
   const DeviceFacts facts_;
+  mutable std::mutex mutex_;
+  mutable bool defers_ = false;
+  mutable std::vector<std::function<void()>> retired_;
 };
 
 }  // namespace coconet

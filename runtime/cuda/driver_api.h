@@ -20,6 +20,9 @@ inline constexpr int kLeastDriver = 12040;
   X(DeviceGetCount) X(DeviceGet) X(DeviceGetName) X(DeviceGetUuid) X(DeviceGetAttribute) X(DeviceTotalMem) X(DeviceCanAccessPeer)\
   X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease) X(CtxSetCurrent) X(CtxEnablePeerAccess)                                \
   X(MemAlloc) X(MemFree) X(IpcGetMemHandle) X(IpcOpenMemHandle) X(IpcCloseMemHandle)   \
+  X(MemCreate) X(MemRelease) X(MemAddressReserve) X(MemAddressFree) X(MemMap) X(MemUnmap) X(MemSetAccess)                     \
+  X(MemGetAllocationGranularity) X(MemExportToShareableHandle) X(MemImportFromShareableHandle)                                \
+  X(MulticastCreate) X(MulticastAddDevice) X(MulticastBindMem) X(MulticastUnbind) X(MulticastGetGranularity)                  \
   X(MemHostAlloc) X(MemFreeHost) X(MemHostRegister) X(MemHostUnregister) X(MemHostGetDevicePointer) X(MemcpyAsync) X(MemsetD8Async) X(MemsetD2D8Async)                    \
   X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) X(StreamWaitEvent)                         \
   X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery) X(EventElapsedTime)                                             \

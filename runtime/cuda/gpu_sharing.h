@@ -2,13 +2,16 @@
 #define COCONET_RUNTIME_CUDA_GPU_SHARING_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/cuda/allocation.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/stream_library.h"
 #include "runtime/mesh.h"
 #include "runtime/rank.h"
 
@@ -18,7 +21,7 @@ namespace coconet {
 class GpuSharing {
  public:
   virtual ~GpuSharing() = default;
-  /// Collective. Unimplemented where GPUs of ranks that share memory are known not to reach each other.
+  /// Collective. Whether the ranks that share memory reach each other's; Unimplemented where their GPUs are known not to.
   virtual absl::Status Reach(const std::shared_ptr<Device>& device) = 0;
   /// Collective, after another call that was; the ranks agree on `bytes` already. By world rank: this rank's memory on `device`, and that of those
   /// who share memory with it, as it addresses them; null for the others.
@@ -49,6 +52,27 @@ class ProcessGpuSharing final : public GpuSharing {
   Exchange& exchange_;
   int rank_;
   Members group_;
+};
+
+/// Processes with a GPU each whose memory a library shares between them.
+class WindowGpuSharing final : public GpuSharing {
+ public:
+  WindowGpuSharing(Exchange& exchange, int rank, std::unique_ptr<MemoryWindows> windows) : exchange_(exchange), rank_(rank), windows_(std::move(windows)) {}
+  ~WindowGpuSharing() override { Close(); }
+  WindowGpuSharing(const WindowGpuSharing&) = delete;
+  WindowGpuSharing& operator=(const WindowGpuSharing&) = delete;
+  absl::Status Reach(const std::shared_ptr<Device>& device) override { return Share(device, 1).status(); }
+  absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Share(const std::shared_ptr<Device>& device, int64_t bytes) override;
+
+ private:
+  using Closing = std::vector<std::function<void()>>;
+  void Close();
+
+  Exchange& exchange_;
+  int rank_;
+  std::unique_ptr<MemoryWindows> windows_;
+  /// Windows that nobody here uses any more; peers may until all have come to the next call of Share.
+  std::shared_ptr<Closing> unused_ = std::make_shared<Closing>();
 };
 
 }  // namespace coconet

@@ -29,7 +29,7 @@ absl::StatusOr<unsigned*> StopSign::Open(std::shared_ptr<Device> device) {
 }
 
 StopSign::~StopSign() {
-  if (device_ != nullptr && device_->Use().ok()) device_->driver().MemHostUnregister(region_->base());
+  if (device_ != nullptr) device_->Retire([&driver = device_->driver(), region = region_] { driver.MemHostUnregister(region->base()); });
 }
 
 unsigned StopSign::Load() const { return __atomic_load_n(&board().word, __ATOMIC_ACQUIRE); }

@@ -2,9 +2,11 @@
 #define COCONET_RUNTIME_CUDA_STREAM_LIBRARY_H_
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,13 +35,6 @@ class StreamLibrary {
   virtual void Abort(const absl::Status& why) = 0;
 };
 
-/// By lane; null where collectives go by way of the host.
-struct StreamLibraries {
-  std::array<std::shared_ptr<StreamLibrary>, kLanes> of_lane;
-  std::string name = "staged";  // and version, as in Topology
-  std::string note;             // where they are staged, why
-};
-
 /// What one needs to open them.
 struct StreamLibraryTerms {
   const DriverApi& driver;
@@ -49,6 +44,30 @@ struct StreamLibraryTerms {
   Board board;
   double timeout_s;
 };
+
+/// Memory that a library has shared between ranks with a GPU each.
+struct MemoryWindow {
+  std::vector<void*> addresses;  // by world rank, for this rank's kernels; null for those that share none with it
+  std::function<void()> close;   // gives this rank's memory back, and its peers' addresses; before the windows are destroyed
+};
+class MemoryWindows {
+ public:
+  virtual ~MemoryWindows() = default;
+  /// Collective; the ranks agree on `bytes`, more than 0. On all ranks, or the first error of one on all.
+  virtual absl::StatusOr<MemoryWindow> Open(int64_t bytes) = 0;
+};
+/// Collective; the calling thread's device is the rank's. Between the ranks that share memory with this one; where it does not succeed on some rank, an
+/// error on all.
+using OpenMemoryWindows = std::function<absl::StatusOr<std::unique_ptr<MemoryWindows>>(const StreamLibraryTerms&)>;
+
+/// By lane; null where collectives go by way of the host.
+struct StreamLibraries {
+  std::array<std::shared_ptr<StreamLibrary>, kLanes> of_lane;
+  std::string name = "staged";  // and version, as in Topology
+  std::string note;             // where they are staged, why
+  OpenMemoryWindows open_windows = {};  // where the library can share memory, too
+};
+
 /// Collective; the calling thread's device is the rank's. Where it does not succeed on some rank, none has one, and the note says why; an error
 /// is one of the exchange alone.
 using OpenStreamLibraries = std::function<absl::StatusOr<StreamLibraries>(const StreamLibraryTerms&)>;

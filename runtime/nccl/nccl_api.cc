@@ -77,8 +77,17 @@ absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find) {
   if (!missing.empty()) {
     return absl::UnavailableError(absl::StrCat("NCCL lacks ", absl::StrJoin(missing, ", "), ": want version ", VersionText(kLeastNccl), " or later"));
   }
+#define COCONET_TAKE(name) nccl.name = reinterpret_cast<decltype(nccl.name)>(find("nccl" #name));
+  COCONET_TAKE(MemAlloc)
+  COCONET_TAKE(MemFree)
+  COCONET_TAKE(CommWindowRegister)
+  COCONET_TAKE(CommWindowDeregister)
+  COCONET_TAKE(TeamLsa)
+  COCONET_TAKE(GetPeerDevicePointer)
+#undef COCONET_TAKE
   int version = 0;
   RETURN_IF_ERROR(ToStatus(nccl, nccl.GetVersion(&version), "ncclGetVersion"));
+  nccl.version_code = version;
   nccl.version = VersionText(version);
   if (version >= kLeastNccl) return nccl;
   return absl::UnavailableError(absl::StrCat("NCCL is of version ", nccl.version, ": want ", VersionText(kLeastNccl), " or later"));

@@ -20,13 +20,29 @@ inline constexpr int kLeastNccl = 21700;
   X(GetUniqueId) X(CommInitRankConfig) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort)               \
   X(AllReduce) X(ReduceScatter) X(AllGather) X(Broadcast) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd)
 
+/// Windows, memory that NCCL shares between ranks: since 2.27, and as this project knows them since 2.28. Declared here, so that a build with older headers
+/// can use a newer library.
+using NcclWindow = struct OpaqueNcclWindow*;
+inline constexpr int kSymmetricWindow = 1;  // NCCL_WIN_COLL_SYMMETRIC
+struct NcclTeam {
+  int ranks, rank, stride;
+};
+
 /// The functions of libnccl, by their names without "nccl". Opened at run time, so that one binary runs on machines with and without it. Tests
 /// fill it with fakes.
 struct NcclApi {
 #define COCONET_DECLARE(name) decltype(&::nccl##name) name = nullptr;
   COCONET_NCCL_FUNCTIONS(COCONET_DECLARE)
 #undef COCONET_DECLARE
-  std::string version;  // "2.28.9"
+  // Null where NCCL is too old for them.
+  ncclResult_t (*MemAlloc)(void** memory, size_t bytes) = nullptr;
+  ncclResult_t (*MemFree)(void* memory) = nullptr;
+  ncclResult_t (*CommWindowRegister)(ncclComm_t comm, void* memory, size_t bytes, NcclWindow* window, int flags) = nullptr;
+  ncclResult_t (*CommWindowDeregister)(ncclComm_t comm, NcclWindow window) = nullptr;
+  NcclTeam (*TeamLsa)(ncclComm_t comm) = nullptr;  // since 2.28: whose memory a rank loads and stores
+  ncclResult_t (*GetPeerDevicePointer)(NcclWindow window, size_t offset, int peer, void** pointer) = nullptr;  // since 2.29
+  int version_code = 0;  // 22809
+  std::string version;   // "2.28.9"
 };
 
 /// OK for ncclSuccess; else "call: NCCL's words for the kind of error (number): its words for this one".

@@ -30,6 +30,10 @@ TEST(NcclApi, IsFilledByName) {
   const absl::StatusOr<NcclApi> nccl = FillNcclApi(Find);
   ASSERT_TRUE(nccl.ok()) << nccl.status();
   EXPECT_EQ(nccl->version, "2.28.9");
+  EXPECT_EQ(nccl->version_code, 22809);
+  const absl::StatusOr<NcclApi> old = FillNcclApi([](const char* name) { return std::string(name).rfind("ncclCommWindow", 0) == 0 ? nullptr : Find(name); });
+  ASSERT_TRUE(old.ok()) << "windows are not needed: " << old.status();
+  EXPECT_EQ(old->CommWindowRegister, nullptr);
 }
 
 TEST(NcclApi, SaysWhatAnOldOneLacks) {
@@ -71,6 +75,10 @@ TEST(NcclApi, OpensWhatTheMachineHas) {
   }
   EXPECT_THAT((*nccl)->version, AllOf(HasSubstr("."), Not(HasSubstr(" "))));
   EXPECT_THAT(std::string((*nccl)->GetErrorString(ncclInvalidUsage)), HasSubstr("invalid usage"));
+  if ((*nccl)->version_code < 22800) return;
+  EXPECT_TRUE((*nccl)->MemAlloc != nullptr && (*nccl)->MemFree != nullptr && (*nccl)->CommWindowRegister != nullptr && (*nccl)->CommWindowDeregister != nullptr);
+  EXPECT_NE((*nccl)->TeamLsa, nullptr);
+  EXPECT_EQ((*nccl)->GetPeerDevicePointer != nullptr, (*nccl)->version_code >= 22900);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/nccl/nccl_libraries_over.h"
 #include "runtime/nccl/testing/host_nccl.h"
+#include "runtime/nccl/testing/host_windows.h"
+#include "runtime/nccl/testing/library_sum.h"
 #include "runtime/testing/checks.h"
-#include "runtime/testing/kernels.h"
 #include "runtime/testing/lane_checks.h"
 #include "runtime/testing/send_checks.h"
 #include "runtime/testing/values.h"
@@ -39,10 +41,12 @@ struct World {
   double timeout_s = kTimeout;
   int devices = 8;
   absl::Status missing = {};
+  bool reach = true;  // the GPUs do each other's memory by themselves
+  const NcclApi* nccl = &HostNccl();
   absl::Status Run(const Body& body) const {
-    SetHostDevices({.count = devices});
+    SetHostDevices({.count = devices, .reach_each_other = reach});
     const auto open = [&](const StreamLibraryTerms& terms) {
-      const absl::StatusOr<const NcclApi*> none = missing.ok() ? absl::StatusOr<const NcclApi*>(&HostNccl()) : missing;
+      const absl::StatusOr<const NcclApi*> none = missing.ok() ? absl::StatusOr<const NcclApi*>(nccl) : missing;
       return OpenNcclLibrariesOver(none, terms);
     };
     return RunCudaWorldOver({.driver = HostDriver(), .open_libraries = open}, ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
@@ -54,30 +58,6 @@ struct World {
     return outcomes;
   }
 };
-
-/// A plan of one collective of a stage, with memory of its own.
-struct Bound {
-  std::unique_ptr<Memory> in, out;
-  std::unique_ptr<BoundPlan> plan;
-};
-absl::StatusOr<Bound> BindSum(Rank& rank, int lane, double timeout_s, DType dtype = DType::kF32) {
-  constexpr int64_t kCount = 100;
-  const Mesh& mesh = rank.mesh();
-  CollectiveStep step{.kind = CollectiveStep::Kind::kAllReduce, .dtype = dtype, .in = 0, .out = 1, .count = kCount, .label = "sum"};
-  step.lane = lane;
-  const Plan plan{.ranks = mesh.stage_size(),
-                  .nodes = mesh.nodes,
-                  .stages = mesh.stages,
-                  .buffers = {{"in", BufferRole::kInput, dtype, kCount, false}, {"out", BufferRole::kOutput, dtype, kCount, false}},
-                  .steps = {step},
-                  .bytes_per_rank = 0};
-  Bound bound;
-  ASSIGN_OR_RETURN(bound.in, rank.Allocate(kCount * 4, false));
-  ASSIGN_OR_RETURN(bound.out, rank.Allocate(kCount * 4, false));
-  Memory* const buffers[] = {bound.in.get(), bound.out.get()};
-  ASSIGN_OR_RETURN(bound.plan, rank.Bind(plan, HandWritten(), buffers, timeout_s));
-  return bound;
-}
 
 absl::Status CheckUsed(const Rank& rank, absl::string_view want) {
   return rank.topology().library == want ? absl::OkStatus() : Wrong("want ", want, ", have ", rank.topology().library, ", ", rank.topology().note);
@@ -133,7 +113,7 @@ TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
       const double first = dtype == DType::kBF16 ? 256 : 2048;  // where the next number of two bytes is 2 more
       const int before = NcclCollectives();
       EXPECT_EQ(World{.ranks = ranks}.Run([&](Rank& rank) -> absl::Status {
-        ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0, dtype));
+        ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0, dtype));
         StoreElement(dtype, bound.in->own(), 0, rank.rank() == 0 ? first : 1);
         for (int round = 0; round < 5; ++round) RETURN_IF_ERROR(bound.plan->Run());
         const double sum = LoadElement(dtype, bound.out->own(), 0), want = ranks == 3 ? first + 2 : dtype == DType::kF32 ? first + 1 : first;
@@ -208,6 +188,75 @@ TEST(Nccl, EachCallThatFailsIsNamedInTheNoteOrTheError) {
   EXPECT_GT(failed_later, 20);
 }
 
+// ---- Memory by its windows -----------------------------------------------------------------------------
+
+absl::Status CheckMemoryByWindows(Rank& rank) {
+  const std::string& note = rank.topology().note;
+  if (!absl::StrContains(note, "memory by windows of nccl 2.0.0 of a test: rank 0: GPU 0")) return Wrong("note: ", note);
+  RETURN_IF_ERROR(CheckMemory(rank));
+  return CheckPlans(rank);
+}
+
+TEST(Nccl, SharesMemoryThatIsNotSharedOtherwise) {
+  for (const NcclApi* nccl : {&HostNccl(), &NewerHostNccl()}) {
+    for (const WorldShape& shape : {WorldShape{}, WorldShape{.stages = 1, .nodes = 2}, WorldShape{.stages = 2, .nodes = 0}}) {
+      EXPECT_EQ((World{.ranks = 4, .shape = shape, .reach = false, .nccl = nccl}.Run(CheckMemoryByWindows)), absl::OkStatus());
+      EXPECT_EQ(NcclCommunicators(), 0);
+      EXPECT_EQ(HostWindowsLeft(), 0);
+    }
+  }
+}
+
+TEST(Nccl, SaysWhyItSharesNoMemoryEither) {
+  const auto outcome = [](const NcclApi& nccl) {
+    const absl::Status status = World{.ranks = 2, .reach = false, .nccl = &nccl}.Run(CheckMemory);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(NcclCommunicators() + HostWindowsLeft(), 0);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("does not reach the memory of GPU"));
+    return std::string(status.message());
+  };
+  NcclApi other = HostNccl();
+  other.version_code = 22807;  // which has the functions, and another layout
+  EXPECT_THAT(outcome(other), HasSubstr("; nor by windows of nccl 2.0.0 of a test: rank 0: NCCL 2.0.0 of a test does not say where its windows are: "
+                                        "want 2.28.9, or 2.29"));
+  other = NewerHostNccl();
+  other.CommWindowRegister = nullptr;
+  EXPECT_THAT(outcome(other), HasSubstr("does not say where its windows are"));
+  other = NewerHostNccl();
+  other.GetPeerDevicePointer = [](NcclWindow, size_t, int, void** pointer) {
+    *pointer = nullptr;
+    return ncclSuccess;
+  };
+  EXPECT_THAT(outcome(other), HasSubstr("NCCL: this rank does not load and store the memory of rank 1"));
+  other = HostNccl();
+  other.TeamLsa = [](ncclComm_t) { return NcclTeam{2, 7, 1}; };
+  EXPECT_THAT(outcome(other), HasSubstr("a window is not laid out as that version has it"));
+  SetNcclFaults({.no_windows = true});
+  EXPECT_THAT(outcome(HostNccl()), HasSubstr("NCCL shares no memory between these GPUs"));
+  SetNcclFaults({});
+}
+
+/// Each call of one rank in turn, in worlds whose memory is by windows.
+TEST(Nccl, EachCallOfWindowsThatFailsIsNamed) {
+  std::set<std::string> named;
+  for (int call = 1;; ++call) {
+    SetNcclFaults({.failing_call = call});
+    const absl::Status status = World{.ranks = 2, .timeout_s = 1, .reach = false, .nccl = &NewerHostNccl()}.Run([](Rank& rank) {
+      return rank.Allocate(10000, true).status();
+    });
+    const std::string failed = FailedNcclCall();
+    SetNcclFaults({});
+    if (failed.empty()) break;
+    EXPECT_EQ(NcclCommunicators() + HostWindowsLeft(), 0) << failed;
+    if (failed == "ncclCommFinalize") continue;
+    EXPECT_FALSE(status.ok()) << failed;
+    named.insert(failed);
+    // Without NCCL for collectives there are no windows either.
+    EXPECT_THAT(std::string(status.message()), AnyOf(HasSubstr(failed), HasSubstr("does not reach the memory of GPU"))) << failed;
+  }
+  for (const char* call : {"ncclMemAlloc", "ncclCommWindowRegister", "ncclGetPeerDevicePointer"}) EXPECT_EQ(named.count(call), 1) << call;
+}
+
 // ---- Peers that are missing ----------------------------------------------------------------------------
 
 double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -216,7 +265,7 @@ TEST(Nccl, ACollectiveWhosePeerDoesNotComeEndsAtTheDeadline) {
   for (int lane = 0; lane < kLanes; ++lane) {
     const double start = Seconds();
     const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
-      ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, lane, 0.3));
+      ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, lane, 0.3));
       RETURN_IF_ERROR(bound.plan->Run());
       if (rank.rank() == 2) return rank.exchange().Barrier();
       const absl::Status first = bound.plan->Run();
@@ -239,7 +288,7 @@ TEST(Nccl, ARankThatLeavesEndsTheCollectivesOfOthers) {
   for (const WorldShape& shape : {WorldShape{}, WorldShape{.stages = 1, .nodes = 4}}) {
     const double start = Seconds();
     const std::vector<absl::Status> outcomes = World{.ranks = 4, .shape = shape}.Outcomes([&](Rank& rank) -> absl::Status {
-      ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0));
+      ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
       RETURN_IF_ERROR(bound.plan->Run());
       return rank.rank() == 3 ? absl::DataLossError("bad page") : bound.plan->Run();
     });
@@ -255,7 +304,7 @@ TEST(Nccl, ARankThatLeavesEndsTheCollectivesOfOthers) {
 TEST(Nccl, ACollectiveThatFailsWhileItIsUnderWayEndsThoseOfAll) {
   SetNcclFaults({.failing_collective = 3, .result = ncclRemoteError});
   const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const Bound bound, BindSum(rank, 0, 0));
+    ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
     return bound.plan->Run();
   });
   SetNcclFaults({});

@@ -1,22 +1,19 @@
 #include "runtime/cuda/testing/host_driver.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/testing/host_graph.h"
 #include "runtime/cuda/testing/host_green.h"
 #include "runtime/cuda/testing/host_heap.h"
+#include "runtime/cuda/testing/host_kernels.h"
 #include "runtime/cuda/testing/host_stream.h"
 #include "runtime/cuda/testing/host_traps.h"
+#include "runtime/cuda/testing/host_virtual.h"
 
 namespace coconet {
 namespace {
@@ -27,7 +24,7 @@ struct Trap {
   std::mutex mutex;
   int left = 0;
   CUresult result = CUDA_SUCCESS;
-  std::string call;
+  std::string call, only;
 };
 Trap& TheTrap() {
   static auto* trap = new Trap;
@@ -39,6 +36,7 @@ Trap& TheTrap() {
 CUresult Sprung(const char* call) {
   Trap& trap = TheTrap();
   const std::lock_guard<std::mutex> lock(trap.mutex);
+  if (!trap.only.empty() && trap.only != call) return CUDA_SUCCESS;
   if (trap.left == 0 || --trap.left > 0) return CUDA_SUCCESS;
   trap.call = call;
   return trap.result;
@@ -60,6 +58,7 @@ CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = Devices().multiprocessors; break;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: *value = Devices().multicast; break;
     default: *value = 0; break;
   }
   return CUDA_SUCCESS;
@@ -69,9 +68,9 @@ CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
 
 HostStream* Of(CUstream stream) { return reinterpret_cast<HostStream*>(stream); }
 
-/// At once in the stream of nobody.
+/// At once in the streams of nobody and of the calling thread.
 void Give(CUstream stream, std::function<void()> work) {
-  if (stream == nullptr) return work();
+  if (stream == nullptr || stream == CU_STREAM_PER_THREAD) return work();
   Of(stream)->Give(std::move(work));
 }
 
@@ -88,78 +87,30 @@ CUresult WaitForEvent(CUstream stream, CUevent event, unsigned) {
   return WaitIn(*Of(stream), *Of(event)) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 }
 
-// ---- Kernels -------------------------------------------------------------------------------------------
-
-CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
-  COCONET_MAY_FAIL("cuLaunchKernelEx");
-  const auto kernel = reinterpret_cast<HostKernel>(function);
-  Give(config->hStream, [kernel, params = params[0], blocks = static_cast<int>(config->gridDimX)] {
-    std::vector<std::thread> others;
-    for (int block = 1; block < blocks; ++block) others.emplace_back(kernel, params, block, blocks);
-    kernel(params, 0, blocks);
-    for (std::thread& other : others) other.join();
-  });
-  return CUDA_SUCCESS;
-}
-
-CUresult LoadLibrary(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
-  COCONET_MAY_FAIL("cuLibraryLoadData");
-  // Of a name of its own: dlopen takes a file of a name that it knows for the one it has.
-  char path[] = "/tmp/coconet-module-XXXXXX";
-  const int file = mkstemp(path);
-  const auto* header = static_cast<const unsigned char*>(code);
-  uint64_t sections = 0;
-  uint16_t size = 0, count = 0;
-  std::memcpy(&sections, header + 40, sizeof sections);  // e_shoff, e_shentsize, e_shnum of a 64-bit ELF file: the sections' table ends it
-  std::memcpy(&size, header + 58, sizeof size);
-  std::memcpy(&count, header + 60, sizeof count);
-  const size_t bytes = sections + size_t{size} * count;
-  const bool written = file >= 0 && write(file, code, bytes) == static_cast<ssize_t>(bytes);
-  void* opened = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (file >= 0) close(file), unlink(path);
-  *library = reinterpret_cast<CUlibrary>(opened);
-  return opened == nullptr ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
-}
-
-CUresult GetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  COCONET_MAY_FAIL("cuLibraryGetKernel");
-  *kernel = reinterpret_cast<CUkernel>(dlsym(library, name));
-  return *kernel == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
-}
-
-/// WaitFlag of the CUDA prelude.
-bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot) {
-  const auto start = std::chrono::steady_clock::now();
-  while (true) {
-    const unsigned found = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
-    if (static_cast<int>(found - expected) >= 0) return true;
-    std::this_thread::yield();
-    const bool stopped = __atomic_load_n(control->stop, __ATOMIC_ACQUIRE) != 0;
-    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - start;
-    if (!stopped && waited.count() < static_cast<int64_t>(control->timeout_ns)) continue;
-    if (__atomic_exchange_n(&control->claimed, 1u, __ATOMIC_ACQ_REL) == 0) control->failure = {peer, step, slot, expected, found};
-    if (!stopped) __atomic_store_n(control->stop, control->self, __ATOMIC_RELEASE);
-    return false;
-  }
-}
-
 void FillMemory(DriverApi& driver) {
   driver.MemAlloc = [](CUdeviceptr* address, size_t bytes) {
     COCONET_MAY_FAIL("cuMemAlloc");
     return HostHeap::Allocate(address, bytes, current, Devices().memory_bytes);
   };
-  driver.MemFree = HostHeap::Free;
+  driver.MemFree = [](CUdeviceptr address) {
+    AwaitHostKernels();
+    return HostHeap::Free(address);
+  };
   driver.IpcGetMemHandle = [](CUipcMemHandle* handle, CUdeviceptr address) {
     COCONET_MAY_FAIL("cuIpcGetMemHandle");
     return HostHeap::Export(handle, address);
   };
   driver.IpcOpenMemHandle = [](CUdeviceptr* address, CUipcMemHandle handle, unsigned) {
     COCONET_MAY_FAIL("cuIpcOpenMemHandle");
+    if (!Devices().opens_memory) return CUDA_ERROR_MAP_FAILED;
     return Devices().reach_each_other ? HostHeap::Import(address, handle) : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   };
-  driver.IpcCloseMemHandle = HostHeap::Free;
+  driver.IpcCloseMemHandle = driver.MemFree;
   driver.MemHostRegister = [](void*, size_t, unsigned) { return Sprung("cuMemHostRegister"); };
-  driver.MemHostUnregister = [](void*) { return CUDA_SUCCESS; };
+  driver.MemHostUnregister = [](void*) {
+    AwaitHostKernels();
+    return CUDA_SUCCESS;
+  };
   driver.MemHostGetDevicePointer = [](CUdeviceptr* address, void* memory, unsigned) {
     COCONET_MAY_FAIL("cuMemHostGetDevicePointer");
     *address = reinterpret_cast<CUdeviceptr>(memory);
@@ -171,6 +122,7 @@ void FillMemory(DriverApi& driver) {
     return *address == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   };
   driver.MemFreeHost = [](void* address) {
+    AwaitHostKernels();
     std::free(address);
     return CUDA_SUCCESS;
   };
@@ -195,6 +147,11 @@ void FillMemory(DriverApi& driver) {
 }
 
 void FillDevices(DriverApi& driver) {
+  driver.DriverGetVersion = [](int* version) {
+    COCONET_MAY_FAIL("cuDriverGetVersion");
+    *version = Devices().driver;
+    return CUDA_SUCCESS;
+  };
   driver.DeviceGetCount = [](int* count) {
     COCONET_MAY_FAIL("cuDeviceGetCount");
     *count = Devices().count;
@@ -250,8 +207,9 @@ void FillStreams(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.StreamSynchronize = [](CUstream stream) {
-    if (stream != nullptr && Of(stream)->capture() != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream != nullptr) Of(stream)->Finish();
+    const bool threads = stream != nullptr && stream != CU_STREAM_PER_THREAD;
+    if (threads && Of(stream)->capture() != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (threads) Of(stream)->Finish();
     return Sprung("cuStreamSynchronize");
   };
   driver.StreamQuery = [](CUstream stream) { return Of(stream)->Idle() ? Sprung("cuStreamQuery") : CUDA_ERROR_NOT_READY; };
@@ -274,27 +232,6 @@ void FillStreams(DriverApi& driver) {
   driver.EventQuery = [](CUevent event) { return Of(event)->Idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
 }
 
-void FillKernels(DriverApi& driver) {
-  driver.LibraryLoadData = LoadLibrary;
-  driver.LibraryUnload = [](CUlibrary library) {
-    dlclose(library);
-    return CUDA_SUCCESS;
-  };
-  driver.LibraryGetKernel = GetKernel;
-  driver.KernelGetFunction = [](CUfunction* function, CUkernel kernel) {
-    COCONET_MAY_FAIL("cuKernelGetFunction");
-    *function = reinterpret_cast<CUfunction>(kernel);
-    return CUDA_SUCCESS;
-  };
-  driver.FuncLoad = [](CUfunction) { return Sprung("cuFuncLoad"); };
-  driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
-    COCONET_MAY_FAIL("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-    *blocks = 2;
-    return CUDA_SUCCESS;
-  };
-  driver.LaunchKernelEx = Launch;
-}
-
 }  // namespace
 
 const DriverApi& HostDriver() {
@@ -312,20 +249,12 @@ const DriverApi& HostDriver() {
     FillMemory(*made);
     FillStreams(*made);
     FillKernels(*made);
+    FillVirtualMemory(*made, Devices());
     FillGraphs(*made);
     FillGreenContexts(*made, Devices());
     return made;
   }();
   return *driver;
-}
-
-Control ControlOfHostKernels() {
-  static constexpr int kMostRanks = 64;
-  static const unsigned char none_is_near[kMostRanks + Beside::kCount] = {};
-  Control control{};
-  control.near = none_is_near;
-  control.wait = WaitInHostKernel;
-  return control;
 }
 
 void GiveToHostStream(CUstream stream, std::function<void()> work) { Give(stream, std::move(work)); }
@@ -334,11 +263,12 @@ int CurrentHostDevice() { return static_cast<int>(reinterpret_cast<uintptr_t>(cu
 
 void SetHostDevices(const HostDevices& devices) { Devices() = devices; }
 
-void FailCall(int call, CUresult result) {
+void FailCall(int call, CUresult result, const std::string& only) {
   Trap& trap = TheTrap();
   const std::lock_guard<std::mutex> lock(trap.mutex);
   trap.left = call;
   trap.result = result;
+  trap.only = only;
   trap.call.clear();
 }
 

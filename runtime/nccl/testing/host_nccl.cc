@@ -1,7 +1,10 @@
 #include "runtime/nccl/testing/host_nccl.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -9,54 +12,24 @@
 #include <utility>
 #include <vector>
 
-#include "coconet/base/dtype.h"
-#include "coconet/base/status.h"
 #include "runtime/cuda/testing/host_stream.h"
+#include "runtime/nccl/testing/host_faults.h"
+#include "runtime/nccl/testing/host_round.h"
+#include "runtime/nccl/testing/host_windows.h"
 
 namespace coconet {
 namespace {
 
-struct Op {
-  enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce, kSend, kRecv };
-  Kind kind{};
-  const char* in = nullptr;
-  char* out = nullptr;
-  size_t count = 0;
-  ncclDataType_t type{};
-  ncclRedOp_t reduce{};
-  int peer = 0;  // or root
-  bool SameAs(const Op& o) const { return kind == o.kind && count == o.count && type == o.type && reduce == o.reduce && peer == o.peer; }
-};
-
-DType TypeOf(ncclDataType_t type) {
-  switch (type) {
-    case ncclUint8: return DType::kU8;
-    case ncclInt32: return DType::kI32;
-    case ncclInt64: return DType::kI64;
-    case ncclFloat16: return DType::kF16;
-    case ncclFloat32: return DType::kF32;
-    case ncclFloat64: return DType::kF64;
-    case ncclBfloat16: return DType::kBF16;
-    default: break;  // the language has no others
-  }
-  CC_CHECK(false);
-}
-
-size_t BytesOf(const Op& op) { return op.count * SizeOf(TypeOf(op.type)); }
-
 // ---- Communicators -------------------------------------------------------------------------------------
-
-/// One call, or group of calls, of all ranks.
-struct Round {
-  std::vector<std::vector<Op>> ops;  // by rank
-  int given = 0, read = 0, done = 0;
-};
 
 struct Clique {
   std::mutex mutex;
   std::condition_variable changed;
+  std::string folder;  // of processes; "": its ranks are threads
+  int Joined() const { return folder.empty() ? joined : JoinedInFolder(folder, size); }
   int size = 0, joined = 0;
-  std::map<int, Round> rounds;
+  std::map<int, HostRound> rounds;
+  std::map<int, std::vector<HostOffer>> offers;  // of threads, by window
 };
 
 struct Comm {
@@ -67,14 +40,16 @@ struct Comm {
   bool aborted = false;
   ncclResult_t failed = ncclSuccess;
   std::function<void()> begun = [] {};  // at first to join; then what is not in its stream yet
+  std::function<bool()> ready = [] { return true; };  // all that it takes of peers is there
   int asked = 0;                // since it was begun
+  int windows = 0;              // so many were registered
+  std::vector<NcclWindow> open;
 };
 
 struct Library {
   std::mutex mutex;
-  NcclFaults faults;
-  std::string failed_call;
   int ids = 0, collectives = 0;
+  std::string folder;  // where processes meet; "": ranks are threads
   std::map<std::string, std::shared_ptr<Clique>> cliques;
   std::map<ncclComm_t, std::shared_ptr<Comm>> comms;
 };
@@ -90,36 +65,27 @@ std::shared_ptr<Comm> Of(ncclComm_t comm) {
   return found == library.comms.end() ? nullptr : found->second;
 }
 
-/// True the so-many-th time; the mutex is held.
-bool Strikes(int& left) { return left > 0 && --left == 0; }
-
-ncclResult_t Sprung(const char* call) {
-  Library& library = TheLibrary();
-  const std::lock_guard<std::mutex> lock(library.mutex);
-  if (!Strikes(library.faults.failing_call)) return ncclSuccess;
-  library.failed_call = call;
-  return library.faults.result;
-}
-#define COCONET_MAY_FAIL(call) \
-  if (const ncclResult_t sprung = Sprung(call); sprung != ncclSuccess) return sprung
-
 ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   COCONET_MAY_FAIL("ncclCommInitRankConfig");
   if (config->magic != 0xcafebeef || config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
   Library& library = TheLibrary();
   std::unique_lock<std::mutex> lock(library.mutex);
   std::shared_ptr<Clique>& clique = library.cliques[std::string(id.internal, sizeof id.internal)];
-  if (clique == nullptr) clique = std::make_shared<Clique>();
+  if (clique == nullptr) {
+    clique = std::make_shared<Clique>();
+    if (!library.folder.empty()) clique->folder = library.folder + "/" + id.internal;
+  }
   auto made = std::make_shared<Comm>();
   made->clique = clique;
   made->rank = rank;
   *comm = reinterpret_cast<ncclComm_t>(made.get());
   library.comms[*comm] = made;
-  if (Strikes(library.faults.unheard_join)) return ncclInProgress;
+  if (Strikes(&NcclFaults::unheard_join)) return ncclInProgress;
   lock.unlock();  // others hold the clique's, and then ask for this one
   const std::lock_guard<std::mutex> lock_clique(made->clique->mutex);
   made->clique->size = size;
   made->clique->joined += 1;
+  if (!made->clique->folder.empty()) JoinInFolder(made->clique->folder, rank);
   return ncclInProgress;
 }
 
@@ -130,12 +96,13 @@ ncclResult_t AskState(ncclComm_t handle, ncclResult_t* state) {
   const std::lock_guard<std::mutex> lock(comm->clique->mutex);
   *state = comm->failed;
   if (comm->failed != ncclSuccess || comm->begun == nullptr) return ncclSuccess;
-  if (++comm->asked < 3 || comm->clique->joined == 0 || comm->clique->joined < comm->clique->size) {
+  if (++comm->asked < 3 || comm->clique->joined == 0 || comm->clique->Joined() < comm->clique->size || !comm->ready()) {
     *state = ncclInProgress;
     return ncclSuccess;
   }
   COCONET_MAY_FAIL("ncclCommGetAsyncError");
   std::exchange(comm->begun, nullptr)();
+  comm->ready = [] { return true; };
   return ncclSuccess;
 }
 
@@ -146,6 +113,8 @@ ncclResult_t End(ncclComm_t handle) {
     const std::lock_guard<std::mutex> lock(comm->clique->mutex);
     comm->aborted = true;
     comm->begun = nullptr;
+    for (NcclWindow window : comm->open) CloseHostWindow(window);
+    comm->open.clear();
     comm->clique->changed.notify_all();
   }
   Library& library = TheLibrary();
@@ -156,76 +125,27 @@ ncclResult_t End(ncclComm_t handle) {
 
 // ---- Collectives ---------------------------------------------------------------------------------------
 
-/// Elements from `first` on of what all ranks have: as NCCL does, rounded each time that one is added.
-std::vector<char> Reduced(const Round& round, size_t number, const Op& op, size_t first) {
-  const DType type = TypeOf(op.type);
-  std::vector<char> sum(BytesOf(op));
-  std::memcpy(sum.data(), round.ops[0][number].in + first * SizeOf(type), sum.size());
-  for (size_t rank = 1; rank < round.ops.size(); ++rank) {
-    for (size_t i = 0; i < op.count; ++i) {
-      const double a = LoadElement(type, sum.data(), i), b = LoadElement(type, round.ops[rank][number].in, first + i);
-      StoreElement(type, sum.data(), i, op.reduce == ncclSum ? a + b : op.reduce == ncclMax ? std::max(a, b) : std::min(a, b));
-    }
-  }
-  return sum;
-}
-
-/// What the `nth` send from `from` to `to` brings; null where there is none.
-const Op* SentBy(const Round& round, int from, int to, int nth) {
-  for (const Op& op : round.ops[from]) {
-    if (op.kind == Op::Kind::kSend && op.peer == to && nth-- == 0) return &op;
-  }
-  return nullptr;
-}
-
-/// What `rank` writes, and where.
-struct Result {
-  char* to;
-  std::vector<char> bytes;
-};
-
-std::vector<char> Gathered(const Round& round, size_t number, const Op& op) {
-  std::vector<char> all;
-  for (const std::vector<Op>& of : round.ops) all.insert(all.end(), of[number].in, of[number].in + BytesOf(op));
-  return all;
-}
-
-/// InvalidUsage where the ranks do not do the same.
-ncclResult_t Compute(const Round& round, int rank, std::vector<Result>& results) {
-  std::map<int, int> received;
-  for (size_t number = 0; number < round.ops[rank].size(); ++number) {
-    const Op& op = round.ops[rank][number];
-    if (op.kind == Op::Kind::kSend) continue;
-    if (op.kind == Op::Kind::kRecv) {
-      const Op* sent = SentBy(round, op.peer, rank, received[op.peer]++);
-      if (sent == nullptr || sent->count != op.count || sent->type != op.type) return ncclInvalidUsage;
-      results.push_back({op.out, std::vector<char>(sent->in, sent->in + BytesOf(op))});
-      continue;
-    }
-    for (const std::vector<Op>& theirs : round.ops) {
-      if (theirs.size() != round.ops[rank].size() || !theirs[number].SameAs(op)) return ncclInvalidUsage;
-    }
-    const char* root = round.ops[op.peer][number].in;
-    switch (op.kind) {
-      case Op::Kind::kAllReduce: results.push_back({op.out, Reduced(round, number, op, 0)}); break;
-      case Op::Kind::kReduceScatter: results.push_back({op.out, Reduced(round, number, op, rank * op.count)}); break;
-      case Op::Kind::kAllGather: results.push_back({op.out, Gathered(round, number, op)}); break;
-      case Op::Kind::kBroadcast: results.push_back({op.out, std::vector<char>(root, root + BytesOf(op))}); break;
-      case Op::Kind::kReduce:
-        if (op.peer == rank) results.push_back({op.out, Reduced(round, number, op, 0)});
-        break;
-      case Op::Kind::kSend: break;
-      case Op::Kind::kRecv: break;
-    }
-  }
-  return ncclSuccess;
+void ExecuteInFolder(Comm& comm, int number, const std::vector<HostOp>& ops) {
+  Clique& clique = *comm.clique;
+  const auto aborted = [&] {
+    const std::lock_guard<std::mutex> lock(clique.mutex);
+    return comm.aborted;
+  };
+  FolderRound met;
+  if (!MeetInFolder(clique.folder, number, comm.rank, clique.size, ops, aborted, met)) return;
+  std::vector<HostResult> results;
+  const ncclResult_t computed = ComputeRound(met.round, comm.rank, results);
+  for (const HostResult& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
+  const std::lock_guard<std::mutex> lock(clique.mutex);
+  if (computed != ncclSuccess) comm.failed = computed;
 }
 
 /// In the stream: as a kernel of NCCL, only an abort of this rank's own ends it while a peer is missing.
-void Execute(Comm& comm, int number, std::vector<Op> ops) {
+void Execute(Comm& comm, int number, std::vector<HostOp> ops) {
   Clique& clique = *comm.clique;
+  if (!clique.folder.empty()) return ExecuteInFolder(comm, number, ops);
   std::unique_lock<std::mutex> lock(clique.mutex);
-  Round& round = clique.rounds[number];
+  HostRound& round = clique.rounds[number];
   round.ops.resize(clique.size);
   round.ops[comm.rank] = std::move(ops);
   round.given += 1;
@@ -233,14 +153,14 @@ void Execute(Comm& comm, int number, std::vector<Op> ops) {
   clique.changed.wait(lock, [&] { return round.given == clique.size || comm.aborted; });
   if (round.given < clique.size) return void(round.given -= 1);  // peers that come later wait in vain
   lock.unlock();
-  std::vector<Result> results;
-  const ncclResult_t computed = Compute(round, comm.rank, results);
+  std::vector<HostResult> results;
+  const ncclResult_t computed = ComputeRound(round, comm.rank, results);
   lock.lock();
   if (computed != ncclSuccess) comm.failed = computed;
   round.read += 1;
   clique.changed.notify_all();
   clique.changed.wait(lock, [&] { return round.read == clique.size; });
-  for (const Result& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
+  for (const HostResult& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
   if (++round.done == clique.size) clique.rounds.erase(number);
 }
 
@@ -253,7 +173,7 @@ void Fail(Comm& comm, ncclResult_t how) {
 
 struct Pending {
   int depth = 0;
-  std::vector<Op> ops;
+  std::vector<HostOp> ops;
   std::shared_ptr<Comm> comm;
   HostStream* stream = nullptr;
 };
@@ -267,12 +187,11 @@ ncclResult_t Submit() {
   Pending given = std::exchange(OfThread(), {});
   if (given.comm == nullptr) return ncclSuccess;
   Library& library = TheLibrary();
-  ncclResult_t fault = ncclSuccess;
   {
     const std::lock_guard<std::mutex> lock(library.mutex);
     library.collectives += 1;
-    if (Strikes(library.faults.failing_collective)) fault = library.faults.result;
   }
+  const ncclResult_t fault = Strikes(&NcclFaults::failing_collective) ? Faults().result : ncclSuccess;
   const std::lock_guard<std::mutex> lock(given.comm->clique->mutex);
   if (given.comm->begun != nullptr) return ncclInvalidArgument;  // before the one before was
   given.comm->asked = 0;
@@ -282,7 +201,7 @@ ncclResult_t Submit() {
   return ncclInProgress;
 }
 
-ncclResult_t Take(const Op& op, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t Take(const HostOp& op, ncclComm_t comm, cudaStream_t stream) {
   Pending& pending = OfThread();
   pending.ops.push_back(op);
   pending.comm = Of(comm);
@@ -294,32 +213,86 @@ ncclResult_t Take(const Op& op, ncclComm_t comm, cudaStream_t stream) {
 void FillCollectives(NcclApi& nccl) {
   nccl.AllReduce = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclAllReduce");
-    return Take({Op::Kind::kAllReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
+    return Take({HostOp::Kind::kAllReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
   };
   nccl.ReduceScatter = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclReduceScatter");
-    return Take({Op::Kind::kReduceScatter, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
+    return Take({HostOp::Kind::kReduceScatter, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
   };
   nccl.AllGather = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclAllGather");
-    return Take({Op::Kind::kAllGather, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}}, comm, stream);
+    return Take({HostOp::Kind::kAllGather, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}}, comm, stream);
   };
   nccl.Broadcast = [](const void* in, void* out, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclBroadcast");
-    return Take({Op::Kind::kBroadcast, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}, root}, comm, stream);
+    return Take({HostOp::Kind::kBroadcast, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}, root}, comm, stream);
   };
   nccl.Reduce = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclReduce");
-    return Take({Op::Kind::kReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op, root}, comm, stream);
+    return Take({HostOp::Kind::kReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op, root}, comm, stream);
   };
   nccl.Send = [](const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclSend");
-    return Take({Op::Kind::kSend, static_cast<const char*>(in), nullptr, count, type, {}, peer}, comm, stream);
+    return Take({HostOp::Kind::kSend, static_cast<const char*>(in), nullptr, count, type, {}, peer}, comm, stream);
   };
   nccl.Recv = [](void* out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclRecv");
-    return Take({Op::Kind::kRecv, nullptr, static_cast<char*>(out), count, type, {}, peer}, comm, stream);
+    return Take({HostOp::Kind::kRecv, nullptr, static_cast<char*>(out), count, type, {}, peer}, comm, stream);
   };
+}
+
+// ---- Windows -------------------------------------------------------------------------------------------
+
+ncclResult_t Register(ncclComm_t handle, void* memory, size_t bytes, NcclWindow* window, int flags) {
+  COCONET_MAY_FAIL("ncclCommWindowRegister");
+  const std::shared_ptr<Comm> comm = Of(handle);
+  HostOffer offer;
+  if (comm == nullptr || flags != kSymmetricWindow || bytes % 4096 != 0 || !OfferHostMemory(memory, bytes, offer)) return ncclInvalidArgument;
+  const bool none = Faults().no_windows;
+  Clique& clique = *comm->clique;
+  const std::lock_guard<std::mutex> lock_clique(clique.mutex);
+  if (comm->begun != nullptr) return ncclInvalidArgument;
+  *window = nullptr;
+  const int number = comm->windows++, rank = comm->rank;
+  const auto offers = [&clique, number] { return clique.folder.empty() ? clique.offers[number] : ReadOffers(clique.folder, number, clique.size); };
+  if (clique.folder.empty()) {
+    clique.offers[number].resize(clique.size);
+    clique.offers[number][rank] = offer;
+  } else {
+    WriteOffer(clique.folder, number, rank, offer);
+  }
+  comm->asked = 0;
+  comm->ready = [&clique, offers] {
+    const std::vector<HostOffer> all = offers();
+    return static_cast<int>(all.size()) == clique.size && std::all_of(all.begin(), all.end(), [](const HostOffer& of) { return of.bytes > 0; });
+  };
+  comm->begun = [comm = comm.get(), none, offers, rank, window] {
+    if (none) return;
+    *window = OpenHostWindow(offers(), rank);
+    comm->open.push_back(*window);
+  };
+  return ncclInProgress;
+}
+
+ncclResult_t Deregister(ncclComm_t handle, NcclWindow window) {
+  const std::shared_ptr<Comm> comm = Of(handle);
+  if (comm == nullptr) return ncclInvalidArgument;
+  const std::lock_guard<std::mutex> lock(comm->clique->mutex);
+  const auto found = std::find(comm->open.begin(), comm->open.end(), window);
+  if (found == comm->open.end()) return ncclInvalidArgument;
+  comm->open.erase(found);
+  return CloseHostWindow(window);
+}
+
+void FillWindows(NcclApi& nccl) {
+  nccl.MemAlloc = [](void** memory, size_t bytes) {
+    COCONET_MAY_FAIL("ncclMemAlloc");
+    return AllocateHostMemory(memory, bytes);
+  };
+  nccl.MemFree = FreeHostMemory;
+  nccl.CommWindowRegister = Register;
+  nccl.CommWindowDeregister = Deregister;
+  nccl.TeamLsa = [](ncclComm_t comm) { return NcclTeam{Of(comm)->clique->size, Of(comm)->rank, 1}; };
 }
 
 void FillCommunicators(NcclApi& nccl) {
@@ -329,12 +302,12 @@ void FillCommunicators(NcclApi& nccl) {
     const std::lock_guard<std::mutex> lock(library.mutex);
     const int number = ++library.ids;
     *id = {};
-    std::memcpy(id->internal, &number, sizeof number);
+    std::snprintf(id->internal, sizeof id->internal, "%d-%d", static_cast<int>(getpid()), number);
     return ncclSuccess;
   };
   nccl.CommInitRankConfig = Join;
   nccl.CommGetAsyncError = AskState;
-  nccl.CommFinalize = [](ncclComm_t) { return Sprung("ncclCommFinalize"); };
+  nccl.CommFinalize = [](ncclComm_t) { return SprungOfNccl("ncclCommFinalize"); };
   nccl.CommDestroy = End;
   nccl.CommAbort = End;
   nccl.GroupStart = [] {
@@ -344,7 +317,7 @@ void FillCommunicators(NcclApi& nccl) {
   };
   nccl.GroupEnd = [] {
     OfThread().depth -= 1;
-    if (const ncclResult_t sprung = Sprung("ncclGroupEnd"); sprung != ncclSuccess) {
+    if (const ncclResult_t sprung = SprungOfNccl("ncclGroupEnd"); sprung != ncclSuccess) {
       OfThread() = {};
       return sprung;
     }
@@ -358,6 +331,7 @@ const NcclApi& HostNccl() {
   static const NcclApi* nccl = [] {
     auto* made = new NcclApi;
     made->version = "2.0.0 of a test";
+    made->version_code = 22809;
     made->GetVersion = [](int* version) {
       *version = NCCL_VERSION_CODE;
       return ncclSuccess;
@@ -366,22 +340,31 @@ const NcclApi& HostNccl() {
     made->GetLastError = [](ncclComm_t) { return "what NCCL says"; };
     FillCommunicators(*made);
     FillCollectives(*made);
+    FillWindows(*made);
     return made;
   }();
   return *nccl;
 }
 
-void SetNcclFaults(const NcclFaults& faults) {
-  Library& library = TheLibrary();
-  const std::lock_guard<std::mutex> lock(library.mutex);
-  library.faults = faults;
-  library.failed_call.clear();
+const NcclApi& NewerHostNccl() {
+  static const NcclApi* nccl = [] {
+    auto* made = new NcclApi(HostNccl());
+    made->version_code = 22903;
+    made->TeamLsa = nullptr;
+    made->GetPeerDevicePointer = [](NcclWindow window, size_t offset, int peer, void** pointer) {
+      COCONET_MAY_FAIL("ncclGetPeerDevicePointer");
+      *pointer = InHostWindow(window, offset, peer);
+      return ncclSuccess;
+    };
+    return made;
+  }();
+  return *nccl;
 }
 
-std::string FailedNcclCall() {
+void MeetInFolderFromNowOn(const std::string& folder) {
   Library& library = TheLibrary();
   const std::lock_guard<std::mutex> lock(library.mutex);
-  return library.failed_call;
+  library.folder = folder;
 }
 
 int NcclCollectives() {

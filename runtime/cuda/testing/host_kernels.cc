@@ -1,0 +1,143 @@
+#include "runtime/cuda/testing/host_kernels.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/cuda/testing/host_driver.h"
+#include "runtime/cuda/testing/host_traps.h"
+#include "runtime/kernel_abi.h"
+
+namespace coconet {
+namespace {
+
+struct Kernels {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<int, int> running;  // by device
+};
+Kernels& All() {
+  static auto* all = new Kernels;
+  return *all;
+}
+
+/// While a kernel runs.
+class Running {
+ public:
+  explicit Running(int device) : device_(device) {
+    const std::lock_guard<std::mutex> lock(All().mutex);
+    All().running[device_] += 1;
+  }
+  ~Running() {
+    const std::lock_guard<std::mutex> lock(All().mutex);
+    All().running[device_] -= 1;
+    All().changed.notify_all();
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  int device_;
+};
+
+CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
+  COCONET_MAY_FAIL("cuLaunchKernelEx");
+  const auto kernel = reinterpret_cast<HostKernel>(function);
+  GiveToHostStream(config->hStream, [kernel, params = params[0], blocks = static_cast<int>(config->gridDimX), device = CurrentHostDevice()] {
+    const Running running(device);
+    std::vector<std::thread> others;
+    for (int block = 1; block < blocks; ++block) others.emplace_back(kernel, params, block, blocks);
+    kernel(params, 0, blocks);
+    for (std::thread& other : others) other.join();
+  });
+  return CUDA_SUCCESS;
+}
+
+CUresult LoadLibrary(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+  COCONET_MAY_FAIL("cuLibraryLoadData");
+  // Of a name of its own: dlopen takes a file of a name that it knows for the one it has.
+  char path[] = "/tmp/coconet-module-XXXXXX";
+  const int file = mkstemp(path);
+  const auto* header = static_cast<const unsigned char*>(code);
+  uint64_t sections = 0;
+  uint16_t size = 0, count = 0;
+  std::memcpy(&sections, header + 40, sizeof sections);  // e_shoff, e_shentsize, e_shnum of a 64-bit ELF file: the sections' table ends it
+  std::memcpy(&size, header + 58, sizeof size);
+  std::memcpy(&count, header + 60, sizeof count);
+  const size_t bytes = sections + size_t{size} * count;
+  const bool written = file >= 0 && write(file, code, bytes) == static_cast<ssize_t>(bytes);
+  void* opened = written ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (file >= 0) close(file), unlink(path);
+  *library = reinterpret_cast<CUlibrary>(opened);
+  return opened == nullptr ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+}
+
+CUresult GetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+  COCONET_MAY_FAIL("cuLibraryGetKernel");
+  *kernel = reinterpret_cast<CUkernel>(dlsym(library, name));
+  return *kernel == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+}
+
+/// WaitFlag of the CUDA prelude.
+bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot) {
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    const unsigned found = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+    if (static_cast<int>(found - expected) >= 0) return true;
+    std::this_thread::yield();
+    const bool stopped = __atomic_load_n(control->stop, __ATOMIC_ACQUIRE) != 0;
+    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - start;
+    if (!stopped && waited.count() < static_cast<int64_t>(control->timeout_ns)) continue;
+    if (__atomic_exchange_n(&control->claimed, 1u, __ATOMIC_ACQ_REL) == 0) control->failure = {peer, step, slot, expected, found};
+    if (!stopped) __atomic_store_n(control->stop, control->self, __ATOMIC_RELEASE);
+    return false;
+  }
+}
+
+}  // namespace
+
+void AwaitHostKernels() {
+  std::unique_lock<std::mutex> lock(All().mutex);
+  All().changed.wait(lock, [device = CurrentHostDevice()] { return All().running[device] == 0; });
+}
+
+void FillKernels(DriverApi& driver) {
+  driver.LibraryLoadData = LoadLibrary;
+  driver.LibraryUnload = [](CUlibrary library) {
+    AwaitHostKernels();
+    dlclose(library);
+    return CUDA_SUCCESS;
+  };
+  driver.LibraryGetKernel = GetKernel;
+  driver.KernelGetFunction = [](CUfunction* function, CUkernel kernel) {
+    COCONET_MAY_FAIL("cuKernelGetFunction");
+    *function = reinterpret_cast<CUfunction>(kernel);
+    return CUDA_SUCCESS;
+  };
+  driver.FuncLoad = [](CUfunction) { return Sprung("cuFuncLoad"); };
+  driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
+    COCONET_MAY_FAIL("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    *blocks = 2;
+    return CUDA_SUCCESS;
+  };
+  driver.LaunchKernelEx = Launch;
+}
+
+Control ControlOfHostKernels() {
+  static constexpr int kMostRanks = 64;
+  static const unsigned char none_is_near[kMostRanks + Beside::kCount] = {};
+  Control control{};
+  control.near = none_is_near;
+  control.wait = WaitInHostKernel;
+  return control;
+}
+
+}  // namespace coconet

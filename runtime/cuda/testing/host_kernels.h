@@ -1,0 +1,16 @@
+#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_KERNELS_H_
+#define COCONET_RUNTIME_CUDA_TESTING_HOST_KERNELS_H_
+
+#include "runtime/cuda/driver_api.h"
+
+namespace coconet {
+
+/// The driver's functions of libraries and kernels, of the driver of tests.
+void FillKernels(DriverApi& driver);
+
+/// Returns when no kernel runs on the calling thread's device.
+void AwaitHostKernels();
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_KERNELS_H_

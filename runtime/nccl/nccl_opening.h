@@ -1,0 +1,28 @@
+#ifndef COCONET_RUNTIME_NCCL_NCCL_OPENING_H_
+#define COCONET_RUNTIME_NCCL_NCCL_OPENING_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda/stream_library.h"
+#include "runtime/mesh.h"
+#include "runtime/nccl/nccl_api.h"
+#include "runtime/nccl/nccl_link.h"
+
+namespace coconet {
+
+/// Communicators of a rank.
+struct NcclOpening {
+  std::vector<std::shared_ptr<NcclLink>> links;  // by lane and group
+  std::string note;                              // why there are none, on any rank; "": there are
+};
+
+/// Collective: makes one of each of this rank's `groups`, as many on every rank, for each lane, one after the other until one does not succeed on some rank.
+/// An error is one of the exchange alone.
+absl::StatusOr<NcclOpening> OpenNcclLinks(const NcclApi& nccl, const StreamLibraryTerms& terms, const std::vector<Members>& groups, int lanes);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_NCCL_NCCL_OPENING_H_
