@@ -11,7 +11,7 @@
 
 namespace coconet {
 
-/// A compiled translation unit on disk: a shared object (host) or a cubin (CUDA). The file stays while the process
+/// A compiled translation unit on disk: a shared object (host, simulated threads) or a cubin (CUDA). The file stays while the process
 /// runs.
 struct Binary {
   std::string path;
@@ -51,6 +51,10 @@ struct CompilerOptions {
 /// Unavailable, with what to install, when a compiler is needed and there is none. PermissionDenied when others can
 /// write to `cache_dir`.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompiler(const CompilerOptions& options);
+
+/// The same compiler for the text that GPUs get, each of whose threads is then simulated (Backend::kSimt). Optimises little, and nothing differently by
+/// `options.optimize`: such kernels are checked, never timed.
+absl::StatusOr<std::unique_ptr<Compiler>> MakeSimtCompiler(const CompilerOptions& options);
 
 /// NVRTC, opened at run time; no GPU needed. `arch` is an exact architecture, "sm_80", "sm_90a", "sm_100";
 /// InvalidArgument for another. Unavailable, with what to do, when libnvrtc cannot be opened, FailedPrecondition when it is of a later major version

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,14 +16,22 @@
 namespace coconet {
 namespace {
 
-absl::string_view Folder(Dialect dialect) {
+/// Where its headers are, beside those of all dialects.
+std::vector<absl::string_view> Folders(Dialect dialect) {
   switch (dialect) {
     case Dialect::kHost:
-      return "host";
+      return {"jit/device/host"};
     case Dialect::kCuda:
-      return "cuda";
+      return {"jit/device/gpu", "jit/device/cuda"};
+    case Dialect::kSimt:
+      return {"jit/device/gpu", "jit/device/simt"};
   }
   CC_CHECK(false);
+}
+
+bool IsOf(Dialect dialect, absl::string_view folder, absl::string_view name) {
+  if (name == "simt_abi.h") return dialect == Dialect::kSimt;
+  return folder == "jit/device" || folder == "runtime" || absl::c_linear_search(Folders(dialect), folder);
 }
 
 std::vector<DeviceHeader> ReadDeviceHeaders(Dialect dialect) {
@@ -30,8 +39,7 @@ std::vector<DeviceHeader> ReadDeviceHeaders(Dialect dialect) {
   for (const EmbeddedFile& file : EmbeddedFiles()) {
     const size_t slash = file.path.rfind('/');
     const absl::string_view folder = file.path.substr(0, slash), name = file.path.substr(slash + 1);
-    const bool common = folder == "jit/device" || folder == "runtime";
-    if (!common && folder != absl::StrCat("jit/device/", Folder(dialect))) continue;
+    if (!IsOf(dialect, folder, name)) continue;
     headers.push_back({name == "kernel.h" ? "coconet/kernel.h" : std::string(name), file.text});
   }
   return headers;
@@ -84,11 +92,14 @@ struct Expansion {
 const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect) {
   static const auto* host = new std::vector<DeviceHeader>(ReadDeviceHeaders(Dialect::kHost));
   static const auto* cuda = new std::vector<DeviceHeader>(ReadDeviceHeaders(Dialect::kCuda));
+  static const auto* simt = new std::vector<DeviceHeader>(ReadDeviceHeaders(Dialect::kSimt));
   switch (dialect) {
     case Dialect::kHost:
       return *host;
     case Dialect::kCuda:
       return *cuda;
+    case Dialect::kSimt:
+      return *simt;
   }
   CC_CHECK(false);
 }

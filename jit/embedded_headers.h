@@ -11,8 +11,8 @@
 
 namespace coconet {
 
-/// Which prelude a kernel gets: jit/device/host or jit/device/cuda.
-enum class Dialect : uint8_t { kHost, kCuda };
+/// Which prelude a kernel gets: jit/device/host, or jit/device/gpu over what jit/device/cuda or jit/device/simt declares.
+enum class Dialect : uint8_t { kHost, kCuda, kSimt };
 
 /// A header that kernels may include, by the name they include it by.
 struct DeviceHeader {

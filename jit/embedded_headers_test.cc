@@ -27,19 +27,21 @@ absl::string_view Text(Dialect dialect, absl::string_view name) {
 }
 
 TEST(DeviceHeaders, EachDialectHasOnePreludeOfItsOwn) {
-  for (Dialect dialect : {Dialect::kHost, Dialect::kCuda}) {
+  for (Dialect dialect : {Dialect::kHost, Dialect::kCuda, Dialect::kSimt}) {
     const std::vector<std::string> names = Names(dialect);
     EXPECT_THAT(names, Contains("coconet/kernel.h"));
     EXPECT_THAT(names, Contains("kernel_abi.h"));
     EXPECT_THAT(names, Contains("prelude.h").Times(1));
   }
   EXPECT_NE(Text(Dialect::kHost, "prelude.h"), Text(Dialect::kCuda, "prelude.h"));
-  EXPECT_THAT(std::string(Text(Dialect::kCuda, "prelude.h")), HasSubstr("__device__"));
+  EXPECT_EQ(Text(Dialect::kSimt, "prelude.h"), Text(Dialect::kCuda, "prelude.h"));
+  EXPECT_NE(Text(Dialect::kSimt, "ptx.h"), Text(Dialect::kCuda, "ptx.h"));
+  EXPECT_THAT(std::string(Text(Dialect::kCuda, "ptx.h")), HasSubstr("__device__"));
   EXPECT_EQ(Text(Dialect::kHost, "kernel_abi.h"), Text(Dialect::kCuda, "kernel_abi.h"));
 }
 
 TEST(DeviceHeaders, AKernelExpandsToOneTextWithoutQuotedIncludes) {
-  for (Dialect dialect : {Dialect::kHost, Dialect::kCuda}) {
+  for (Dialect dialect : {Dialect::kHost, Dialect::kCuda, Dialect::kSimt}) {
     const auto text = ExpandIncludes("#include \"coconet/kernel.h\"\nint kernel;\n", DeviceHeaders(dialect));
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_THAT(*text, Not(HasSubstr("#include \"")));

@@ -45,7 +45,11 @@ constexpr const char* kShortages[] = {
     "out of memory",           "memory exhausted",    "Killed signal",
 };
 
-absl::string_view Level(Optimize optimize) {
+/// Of kernels for simulated threads. Calls before every access tell the machine of it; the lines of these are for what it says. Timed they are never.
+constexpr absl::string_view kSimtFlags = "-O1 -g -fsanitize=thread";
+
+absl::string_view Level(Dialect dialect, Optimize optimize) {
+  if (dialect == Dialect::kSimt) return kSimtFlags;
   switch (optimize) {
     case Optimize::kFast:
       return "-O1";
@@ -55,7 +59,7 @@ absl::string_view Level(Optimize optimize) {
   CC_CHECK(false);
 }
 
-std::string Flags(Optimize optimize) { return absl::StrCat(kFlags, " ", Level(optimize), " ", kLinkFlags); }
+std::string Flags(Dialect dialect, Optimize optimize) { return absl::StrCat(kFlags, " ", Level(dialect, optimize), " ", kLinkFlags); }
 
 /// An argument for each word of `flags`.
 void Append(std::vector<std::string>& argv, absl::string_view flags) {
@@ -94,7 +98,7 @@ std::string FileStamp(const std::string& program) {
 absl::StatusOr<Toolchain> AskCompiler(const std::string& program, double time_limit_s) {
   Command command;
   command.argv = {program};
-  Append(command.argv, Flags(Optimize::kFull));
+  Append(command.argv, Flags(Dialect::kHost, Optimize::kFull));
   Append(command.argv, "-### -");
   command.environment = {"LC_ALL=C"};
   command.time_limit_s = time_limit_s;
@@ -166,15 +170,15 @@ absl::Status Failure(const std::string& program, const Command& command, const F
 
 class HostTranslator : public Translator {
  public:
-  HostTranslator(const std::string& program, absl::Status usable, const Toolchain& toolchain,
+  HostTranslator(const std::string& program, absl::Status usable, const Toolchain& toolchain, Dialect dialect,
                  const CompilerOptions& options)
-      : program_(program), usable_(std::move(usable)), options_(options) {
-    identity_ = absl::StrCat(toolchain.version, "; target ", toolchain.target, "; flags ", Flags(options.optimize), " ",
-                             kLibraries, "; headers ", HeadersFingerprint(Dialect::kHost));
+      : program_(program), usable_(std::move(usable)), dialect_(dialect), options_(options) {
+    identity_ = absl::StrCat(toolchain.version, "; target ", toolchain.target, "; flags ", Flags(dialect, options.optimize), " ",
+                             kLibraries, "; headers ", HeadersFingerprint(dialect));
   }
 
   const std::string& identity() const override { return identity_; }
-  Dialect dialect() const override { return Dialect::kHost; }
+  Dialect dialect() const override { return dialect_; }
   absl::string_view extension() const override { return "so"; }
 
   absl::StatusOr<std::string> Translate(const std::string& unit) override {
@@ -183,7 +187,7 @@ class HostTranslator : public Translator {
     const std::string output = absl::StrCat(scratch->path(), "/kernel.so");
     Command command;
     command.argv = {program_};
-    Append(command.argv, Flags(options_.optimize));
+    Append(command.argv, Flags(dialect_, options_.optimize));
     command.argv.insert(command.argv.end(), {"-o", output, "-"});
     Append(command.argv, kLibraries);
     command.input = unit;
@@ -203,6 +207,7 @@ class HostTranslator : public Translator {
  private:
   const std::string program_;
   const absl::Status usable_;  // why the compiler cannot be used, said only when it is needed
+  const Dialect dialect_;
   const CompilerOptions options_;
   std::string identity_;
 };
@@ -236,7 +241,7 @@ absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text) {
   return toolchain;
 }
 
-absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx, const CompilerOptions& options) {
+static absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerOf(Dialect dialect, const std::string& cxx, const CompilerOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<BinaryCache> cache, BinaryCache::Open(options.cache_dir));
   const std::string program = FindProgram(cxx);
   absl::Status usable;
@@ -255,7 +260,15 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string&
     // What was compiled on this kind of processor before stays usable.
     toolchain = ReadRecord(*cache, RecordName("latest")).value_or(Toolchain{"no compiler", "none"});
   }
-  return MakeCachingCompiler(std::make_unique<HostTranslator>(program, usable, toolchain, options), std::move(cache));
+  return MakeCachingCompiler(std::make_unique<HostTranslator>(program, usable, toolchain, dialect, options), std::move(cache));
+}
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx, const CompilerOptions& options) {
+  return MakeCompilerOf(Dialect::kHost, cxx, options);
+}
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeSimtCompiler(const CompilerOptions& options) {
+  return MakeCompilerOf(Dialect::kSimt, GetEnv().cxx, options);
 }
 
 absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompiler(const CompilerOptions& options) {

@@ -31,10 +31,13 @@ const std::vector<Layer>& Layers() {
       {"coconet/base/", {"coconet/base/", "absl/"}},
       {"coconet/", {"coconet/", "absl/"}},
       // Text inside the library: kernels on another machine include nothing but each other.
-      {"jit/device/", {"blocks.h", "bulk.h", "elementwise.h", "floats16.h", "folds.h", "kernel_abi.h", "mma.h", "multicast.h", "operands.h", "prelude.h", "ring.h", "sync.h", "tile_product.h", "tiles.h"}},
+      {"jit/device/",
+       {"async_copies.h", "blocks.h", "bulk.h", "elementwise.h", "floats16.h", "folds.h", "kernel_abi.h", "mma.h", "multicast.h", "multimem.h", "operands.h",
+        "prelude.h", "ptx.h", "ring.h", "simt_abi.h", "sync.h", "tile_product.h", "tiles.h"}},
       {"jit/", {"jit/", "coconet/", "runtime/plan.h", "runtime/kernel_abi.h", "third_party/cuda/paths.h", "absl/"}},
       // Compiled by kernels' compilers, too.
       {"runtime/kernel_abi.h", {}},
+      {"runtime/simt_abi.h", {}},
       {"runtime/plan", {"runtime/plan.h", "coconet/base/", "absl/"}},
       {"runtime/mesh", {"runtime/mesh.h", "runtime/plan.h", "coconet/base/", "absl/"}},
       {"runtime/rank", {"runtime/mesh.h", "runtime/plan.h", "runtime/rank.h", "coconet/base/", "absl/"}},
