@@ -8,6 +8,7 @@
 #include "runtime/host/thread_world.h"
 #include "runtime/mesh.h"
 #include "runtime/mpi/mpi_world.h"
+#include "runtime/simt/simt_world.h"
 
 namespace coconet {
 namespace {
@@ -34,6 +35,10 @@ absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Sta
   if (options.backend == Backend::kCuda) {
     if (UnderMpi()) return RunCudaMpiWorld(shape, timeout_s, options.pin, body);
     return RunCudaWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);
+  }
+  if (options.backend == Backend::kSimt) {
+    if (UnderMpi()) return absl::UnimplementedError("RunWorld: simulated GPUs are of one process; start it without mpirun");
+    return RunSimtWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, options.simt, body);
   }
   if (UnderMpi()) return RunMpiWorld(shape, timeout_s, options.pin, body);
   return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);

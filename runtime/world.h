@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "runtime/rank.h"
+#include "runtime/simt_options.h"
 
 namespace coconet {
 
@@ -13,6 +14,7 @@ namespace coconet {
 enum class Backend : uint8_t {
   kHost,  // cores, and their memory
   kCuda,  // NVIDIA GPUs, in turns: with more ranks than GPUs several share one
+  kSimt,  // GPUs that are simulated thread for thread, one a rank, and report mistakes of kernels: for small sizes
 };
 
 struct WorldOptions {
@@ -26,6 +28,7 @@ struct WorldOptions {
   /// Deadline of one wait for a peer, seconds; <= 0: COCONET_TIMEOUT.
   double timeout_s = 0;
   Backend backend = Backend::kHost;
+  SimtOptions simt = {};  // Backend::kSimt
   bool pin = true;  // rank i to the i-th core that this node's ranks may run on, modulo
 };
 

@@ -38,6 +38,7 @@ const std::vector<Layer>& Layers() {
       // Compiled by kernels' compilers, too.
       {"runtime/kernel_abi.h", {}},
       {"runtime/simt_abi.h", {}},
+      {"runtime/simt_options.h", {}},
       {"runtime/plan", {"runtime/plan.h", "coconet/base/", "absl/"}},
       {"runtime/mesh", {"runtime/mesh.h", "runtime/plan.h", "coconet/base/", "absl/"}},
       {"runtime/rank", {"runtime/mesh.h", "runtime/plan.h", "runtime/rank.h", "coconet/base/", "absl/"}},
@@ -58,10 +59,14 @@ const std::vector<Layer>& Layers() {
       {"runtime/cuda/",
        {"runtime/cuda/", "runtime/host/", "runtime/arguments.h", "runtime/kernel_abi.h", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h",
         "coconet/base/", "third_party/cuda/paths.h", "absl/"}},
+      // Simulated GPUs: a machine that knows no driver, a driver of it, and the CUDA backend over that.
+      {"runtime/simt/simt_world.cc", {"runtime/simt/", "runtime/cuda/cuda_world_over.h", "coconet/base/", "absl/"}},
+      {"runtime/simt/simt_driver", {"runtime/simt/", "runtime/cuda/driver_api.h", "absl/"}},
+      {"runtime/simt/", {"runtime/simt/", "runtime/simt_abi.h", "runtime/simt_options.h", "runtime/mesh.h", "runtime/rank.h", "coconet/base/", "absl/"}},
       {"runtime/testing/", {"runtime/", "coconet/base/", "absl/"}},
       {"runtime/",
-       {"runtime/arguments.h", "runtime/kernel_abi.h", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h", "runtime/world.h",
-        "coconet/base/", "absl/"}},
+       {"runtime/arguments.h", "runtime/kernel_abi.h", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h", "runtime/simt_options.h",
+        "runtime/world.h", "coconet/base/", "absl/"}},
       {"autotune/",
        {"autotune/", "jit/compiler.h", "jit/config.h", "jit/lower.h", "runtime/plan.h", "runtime/rank.h",
         "runtime/world.h", "coconet/", "absl/"}},
@@ -87,12 +92,13 @@ constexpr absl::string_view kImpure[] = {
 };
 
 /// Headers of libraries with a C interface.
-constexpr absl::string_view kLibraries[] = {"cuda.h",  "cublasLt.h", "mpi.h",     "nccl.h",   "nvrtc.h",
+constexpr absl::string_view kLibraries[] = {"boost/context/detail/fcontext.hpp", "cuda.h",  "cublasLt.h", "mpi.h",     "nccl.h",   "nvrtc.h",
                                             "sqlite3.h", "sha256.h", "dlfcn.h", "oneapi/dnnl/dnnl.h"};
 const std::map<std::string, std::string>& FolderOfLibrary() {
   static const auto* folders = new std::map<std::string, std::string>{
       {"cuda.h", "runtime/cuda"},
       {"cublasLt.h", "runtime/cuda"},
+      {"boost/context/detail/fcontext.hpp", "runtime/simt"},
       {"mpi.h", "runtime/mpi"},
       {"nccl.h", "runtime/nccl"},
       {"oneapi/dnnl/dnnl.h", "runtime/host"},

@@ -31,14 +31,32 @@ absl::StatusOr<Machine> Gpus() {
   return machine;
 }
 
+absl::StatusOr<Machine> SimulatedGpus() {
+  RETURN_IF_ERROR(RunWorld({.ranks = 1, .backend = Backend::kSimt}, [](Rank&) { return absl::OkStatus(); }));
+  return SimulatedMachine({});
+}
+
 }  // namespace
+
+Machine SimulatedMachine(const SimtOptions& simt) {
+  Machine machine;
+  machine.gpu = true;
+  machine.run_world = [simt](WorldOptions options, const std::function<absl::Status(Rank&)>& body) {
+    options.backend = Backend::kSimt;
+    options.simt = simt;
+    return RunWorld(options, body);
+  };
+  machine.make_compiler = MakeSimtCompiler;
+  return machine;
+}
 
 absl::StatusOr<Machine> MachineOfTests() {
   const char* set = std::getenv("COCONET_TEST_BACKEND");
   const std::string backend = set == nullptr ? "host" : set;
   if (backend == "host") return Machine();
   if (backend == "cuda") return Gpus();
-  return absl::InvalidArgumentError(absl::StrCat("COCONET_TEST_BACKEND: want host or cuda, have '", backend, "'"));
+  if (backend == "simt") return SimulatedGpus();
+  return absl::InvalidArgumentError(absl::StrCat("COCONET_TEST_BACKEND: want host, cuda or simt, have '", backend, "'"));
 }
 
 const Machine& TheMachine() {

@@ -20,7 +20,10 @@ struct Machine {
   bool gpu = false;  // blocks have several threads
 };
 
-/// COCONET_TEST_BACKEND: host (or unset), or cuda. A test that wants a GPU where there is none should be skipped: Unavailable says why.
+/// GPUs that are simulated so.
+Machine SimulatedMachine(const SimtOptions& simt);
+
+/// COCONET_TEST_BACKEND: host (or unset), cuda, or simt. A test that wants a GPU where there is none should be skipped: Unavailable says why.
 absl::StatusOr<Machine> MachineOfTests();
 
 /// The same, for where that is known to be well; else the host.

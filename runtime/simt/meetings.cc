@@ -1,0 +1,113 @@
+// What threads of a block do together: barriers and shuffles.
+
+#include "absl/strings/str_cat.h"
+#include "runtime/simt/machine.h"
+
+namespace coconet {
+
+bool SimtMachine::OnBarrier(void* machine, bool votes, bool ok, const void* at) {
+  SimtMachine& m = Of(machine);
+  SimtThread& thread = *m.running_;
+  SimtBlock& block = *thread.block;
+  ++m.operations_;
+  m.MakeAllVisible(thread);
+  thread.polls.count = 0;
+  thread.at = at;
+  if (block.live < static_cast<int>(block.threads.size())) {
+    m.Report(FindingKind::kDivergentBarrier, absl::StrCat(m.NameOf(thread, at), " is at a barrier, where other threads of the block have ended"));
+    m.Abandon(thread);
+  }
+  if (block.arrived == 0) {
+    block.votes = votes;
+    block.all_ok = true;
+  } else if (block.votes != votes) {
+    m.Report(FindingKind::kDivergentBarrier, absl::StrCat(m.NameOf(thread, at), " is at another barrier than other threads of the block"));
+    m.Abandon(thread);
+  }
+  block.all_ok &= ok;
+  if (++block.arrived == block.live) {
+    m.FinishBarrier(block);
+  } else {
+    m.scheduler_.Remove(thread);
+    thread.state = SimtThread::State::kAtBarrier;
+  }
+  m.Yield();
+  return thread.vote;
+}
+
+void SimtMachine::FinishBarrier(SimtBlock& block) {
+  std::shared_ptr<Clock> joined;
+  for (SimtThread* thread : block.threads) {
+    if (thread->learned == nullptr) continue;
+    if (joined == nullptr) joined = std::make_shared<Clock>(*block.clock);
+    joined->Join(*thread->learned);
+  }
+  if (joined != nullptr) block.clock = std::move(joined);
+  ++block.generation;
+  for (SimtThread* thread : block.threads) {
+    thread->learned = nullptr;
+    thread->agent.generation = block.generation;
+    thread->agent.tick = 0;
+    thread->agent.clock = block.clock.get();
+    thread->vote = block.all_ok;
+    if (thread->state == SimtThread::State::kAtBarrier) scheduler_.MakeReady(*thread);
+  }
+  block.arrived = 0;
+  changed_ = steps_;
+}
+
+std::string SimtMachine::WhyShuffleIsBad(const SimtThread& thread, unsigned mask) const {
+  const SimtBlock& block = *thread.block;
+  const int warp = thread.place.thread / 32, first = warp * 32;
+  const SimtWarp& state = block.warps[warp];
+  if ((mask >> (thread.place.thread - first) & 1) == 0) return "is not in it itself";
+  for (int lane = 0; lane < 32; ++lane) {
+    if ((mask >> lane & 1) == 0) continue;
+    if (first + lane >= static_cast<int>(block.threads.size())) return absl::StrCat("names thread ", first + lane, ", which the block lacks");
+    if (block.threads[first + lane]->state == SimtThread::State::kEnded) return absl::StrCat("names thread ", first + lane, ", which has ended");
+  }
+  if (state.arrived != 0 && state.mask != mask) return absl::StrCat("is another than that of threads that wait, 0x", absl::Hex(state.mask));
+  return "";
+}
+
+unsigned long long SimtMachine::OnShuffleDown(void* machine, unsigned mask, unsigned long long value, int distance, const void* at) {
+  SimtMachine& m = Of(machine);
+  SimtThread& thread = *m.running_;
+  ++m.operations_;
+  thread.polls.count = 0;
+  thread.at = at;
+  if (const std::string why = m.WhyShuffleIsBad(thread, mask); !why.empty()) {
+    m.Report(FindingKind::kBadShuffle, absl::StrCat(m.NameOf(thread, at), " shuffles by mask 0x", absl::Hex(mask), ", which ", why));
+    m.Abandon(thread);
+  }
+  const int number = thread.place.thread / 32, lane = thread.place.thread % 32;
+  SimtWarp& warp = thread.block->warps[number];
+  warp.mask = mask;
+  warp.arrived |= 1u << lane;
+  warp.values[lane] = value;
+  warp.distances[lane] = distance;
+  if (warp.arrived == mask) {
+    m.FinishShuffle(*thread.block, number);
+  } else {
+    m.scheduler_.Remove(thread);
+    thread.state = SimtThread::State::kInShuffle;
+    m.Yield();
+  }
+  return thread.shuffled;
+}
+
+void SimtMachine::FinishShuffle(SimtBlock& block, int number) {
+  constexpr uint64_t kAny = 0x7ff7dead7fb7deadULL;  // NaN, as f32 and as f64
+  SimtWarp& warp = block.warps[number];
+  for (int lane = 0; lane < 32; ++lane) {
+    if ((warp.mask >> lane & 1) == 0) continue;
+    SimtThread& thread = *block.threads[number * 32 + lane];
+    const int from = lane + warp.distances[lane];
+    thread.shuffled = from >= 32 ? warp.values[lane] : (warp.mask >> from & 1) != 0 ? warp.values[from] : kAny;
+    if (thread.state == SimtThread::State::kInShuffle) scheduler_.MakeReady(thread);
+  }
+  warp.arrived = 0;
+  changed_ = steps_;
+}
+
+}  // namespace coconet

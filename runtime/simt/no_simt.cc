@@ -1,0 +1,11 @@
+// A build without CUDA's headers, which the backend that simulated GPUs share with real ones needs.
+
+#include "runtime/simt/simt_world.h"
+
+namespace coconet {
+
+absl::Status RunSimtWorld(int, const WorldShape&, double, bool, const SimtOptions&, const std::function<absl::Status(Rank&)>&) {
+  return absl::UnavailableError("simulated GPUs: not in this build, which has no CUDA headers; run ./setup.sh --cuda=auto and build again");
+}
+
+}  // namespace coconet

@@ -1,0 +1,77 @@
+#ifndef COCONET_RUNTIME_SIMT_SHADOW_H_
+#define COCONET_RUNTIME_SIMT_SHADOW_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/simt/clock.h"
+
+namespace coconet {
+
+/// Who accesses memory, and what it knows.
+struct Agent {
+  int slot = 0, thread = 0;
+  uint32_t first = 0;       // generation in which it took the slot
+  uint32_t generation = 0;  // that it is in: it knows the block's earlier ones
+  uint32_t tick = 0;
+  const Clock* clock = nullptr;
+
+  Epoch Now(bool atomic = false) const { return Epoch(slot, thread, generation, tick, atomic); }
+  bool Knows(Epoch e) const {
+    if (e.slot() == kBirth) return true;
+    if (e.slot() == slot && e.generation() >= first && (e.generation() < generation || e.thread() == thread)) return true;
+    return clock->Knows(e);
+  }
+  /// The slot of nobody: of zeros that memory is born with, which everybody knows.
+  static constexpr int kBirth = 0;
+};
+
+/// The last accesses of each part of some memory: the write, and reads since then, where in the code they were.
+class Shadow {
+ public:
+  struct Access {
+    Epoch epoch;
+    const void* at = nullptr;
+  };
+  enum class Verdict : uint8_t { kFine, kNeverWritten, kRace };
+  struct Found {
+    Verdict verdict = Verdict::kFine;
+    Access earlier = {};         // kRace: what it is not ordered with
+    bool earlier_writes = false;
+    size_t offset = 0;
+  };
+
+  explicit Shadow(size_t bytes);
+  ~Shadow();
+  Shadow(const Shadow&) = delete;
+  Shadow& operator=(const Shadow&) = delete;
+
+  /// Notes an access of [offset, offset + bytes), or says what is wrong with it.
+  Found Note(const Agent& agent, size_t offset, size_t bytes, bool writes, bool atomic, const void* at);
+  /// All of it was written before anybody came.
+  void Bear();
+  /// Nothing was written.
+  void Forget();
+
+ private:
+  static constexpr int kReaders = 3;
+  /// One cache line.
+  struct Cell {
+    Epoch writer, readers[kReaders];
+    const void* at[1 + kReaders];
+  };
+  Found NoteRead(Cell& cell, const Agent& agent, bool atomic, const void* at);
+  Found NoteWrite(Cell& cell, const Agent& agent, bool atomic, const void* at);
+  /// Cells of so many bytes from now on: what was known of a cell is known of all its parts.
+  void Refine(int shift);
+  static Cell* Map(size_t cells);
+
+  size_t bytes_;
+  int shift_ = 4;  // log2 of the bytes of a cell, as large as accesses allow
+  Cell* cells_;
+  unsigned evicted_ = 0;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_SIMT_SHADOW_H_

@@ -1,0 +1,295 @@
+#include "runtime/simt/simt_driver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/simt/simt_module.h"
+#include "runtime/simt/stream.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kMultiprocessors = 4;  // few, so that few blocks are tried
+constexpr int kThreadsAMultiprocessor = 2048;
+constexpr int64_t kMemoryBytes = int64_t{4} << 30;
+
+/// A device of a simulation: what a context is.
+struct Context {
+  Simulation* simulation;
+  int rank;
+};
+/// The GPUs that the thread sees.
+struct Seen {
+  std::shared_ptr<Simulation> simulation;
+  std::vector<Context> contexts;
+};
+thread_local Seen seen;
+
+/// The calling thread, as a simulation knows it.
+struct ThisHost {
+  const Context* context = nullptr;
+  std::unique_ptr<Simulation::Host> host;
+
+  void Use(const Context* next) {
+    const Simulation* before = context == nullptr ? nullptr : context->simulation;
+    if (next == nullptr || next->simulation != before) Leave();
+    context = next;
+    if (next != nullptr && host == nullptr) host = next->simulation->Attach(absl::StrCat("the host of rank ", next->rank));
+  }
+  void Leave() {
+    if (host != nullptr) context->simulation->Detach(std::move(host));
+    context = nullptr;
+  }
+  ~ThisHost() { Leave(); }
+};
+thread_local ThisHost here;
+
+Simulation& Gpus() { return *here.context->simulation; }
+SimtStream* Of(CUstream stream) { return reinterpret_cast<SimtStream*>(stream); }
+SimtEvent* Of(CUevent event) { return reinterpret_cast<SimtEvent*>(event); }
+SimtGraph* Of(CUgraph graph) { return reinterpret_cast<SimtGraph*>(graph); }
+template <class T = void>
+T* At(CUdeviceptr address) { return reinterpret_cast<T*>(address); }
+
+CUresult Outcome() { return Gpus().mistake().empty() ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED; }
+
+CUresult Give(CUstream stream, SimtWork work) {
+  if (!Gpus().Give(*here.host, Of(stream), std::move(work))) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  return Outcome();
+}
+
+/// A graph that can be launched: its other branches have streams of their own.
+struct Launchable {
+  std::vector<std::pair<int, SimtWork>> work;
+  std::vector<SimtStream*> others;
+};
+
+void FillErrors(DriverApi& driver) {
+  driver.GetErrorName = [](CUresult result, const char** name) {
+    *name = result == CUDA_ERROR_LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED" : "an error of the simulated driver";
+    return CUDA_SUCCESS;
+  };
+  driver.GetErrorString = [](CUresult, const char** words) {
+    static thread_local std::string text;
+    text = here.context == nullptr ? "" : Gpus().mistake();
+    *words = text.c_str();
+    return CUDA_SUCCESS;
+  };
+}
+
+void FillDevices(DriverApi& driver) {
+  driver.DeviceGetCount = [](int* count) {
+    *count = static_cast<int>(seen.contexts.size());
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceGet = [](CUdevice* device, int ordinal) {
+    *device = ordinal;
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceGetName = [](char* name, int size, CUdevice) {
+    std::strncpy(name, "simulated GPU", size);
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceGetUuid = [](CUuuid* uuid, CUdevice device) {
+    std::memcpy(uuid->bytes, &device, sizeof device);
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceTotalMem = [](size_t* bytes, CUdevice) {
+    *bytes = static_cast<size_t>(kMemoryBytes);
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
+    const bool counts = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+    *value = counts ? kMultiprocessors : attribute == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR ? kThreadsAMultiprocessor : 0;
+    return CUDA_SUCCESS;
+  };
+  driver.DeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) {
+    *can = 1;
+    return CUDA_SUCCESS;
+  };
+  driver.CtxEnablePeerAccess = [](CUcontext, unsigned) { return CUDA_SUCCESS; };
+  driver.DevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
+    *context = reinterpret_cast<CUcontext>(&seen.contexts[device]);
+    return CUDA_SUCCESS;
+  };
+  driver.DevicePrimaryCtxRelease = [](CUdevice) { return CUDA_SUCCESS; };
+  driver.CtxSetCurrent = [](CUcontext context) {
+    here.Use(reinterpret_cast<const Context*>(context));
+    return CUDA_SUCCESS;
+  };
+}
+
+void FillMemory(DriverApi& driver) {
+  driver.MemAlloc = [](CUdeviceptr* address, size_t bytes) {
+    void* base = Gpus().Allocate(bytes, here.context->rank);
+    *address = reinterpret_cast<CUdeviceptr>(base);
+    return base == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  };
+  driver.MemFree = [](CUdeviceptr address) { return Gpus().Free(At(address)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
+  driver.IpcGetMemHandle = [](CUipcMemHandle*, CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.IpcOpenMemHandle = [](CUdeviceptr*, CUipcMemHandle, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.IpcCloseMemHandle = [](CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.MemHostRegister = [](void* base, size_t bytes, unsigned) {
+    Gpus().Register(base, bytes);
+    return CUDA_SUCCESS;
+  };
+  driver.MemHostUnregister = [](void* base) {
+    Gpus().Unregister(base);
+    return CUDA_SUCCESS;
+  };
+  driver.MemHostGetDevicePointer = [](CUdeviceptr* address, void* memory, unsigned) {
+    *address = reinterpret_cast<CUdeviceptr>(memory);
+    return CUDA_SUCCESS;
+  };
+  driver.MemHostAlloc = [](void** address, size_t bytes, unsigned) {
+    *address = Gpus().Allocate(bytes, here.context->rank);
+    if (*address == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    Gpus().BearBuffer(*address);  // the host writes it as it likes
+    return CUDA_SUCCESS;
+  };
+  driver.MemFreeHost = [](void* address) { return Gpus().Free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
+  driver.MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) { return Give(stream, CopyWork{At(to), At(from), bytes}); };
+  driver.MemsetD2D8Async = [](CUdeviceptr at, size_t pitch, unsigned char byte, size_t width, size_t height, CUstream stream) {
+    if (height > 1 && pitch < width) return CUDA_ERROR_INVALID_VALUE;
+    return Give(stream, FillWork{At(at), pitch, byte, width, height});
+  };
+  driver.MemsetD8Async = [](CUdeviceptr at, unsigned char byte, size_t bytes, CUstream stream) {
+    return Give(stream, FillWork{At(at), bytes, byte, bytes, 1});
+  };
+}
+
+void FillStreams(DriverApi& driver) {
+  driver.StreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
+    *stream = reinterpret_cast<CUstream>(Gpus().MakeStream(here.context->rank));
+    return *stream == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  };
+  driver.StreamSynchronize = [](CUstream stream) {
+    if (stream == nullptr) return Outcome();
+    if (Of(stream)->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    while (!Gpus().Await(*here.host, Of(stream))) continue;
+    return Outcome();
+  };
+  driver.StreamDestroy = [](CUstream stream) {
+    while (!Gpus().Await(*here.host, Of(stream))) continue;
+    Gpus().DestroyStream(Of(stream));
+    return CUDA_SUCCESS;
+  };
+  driver.StreamQuery = [](CUstream stream) { return Gpus().Await(*here.host, Of(stream)) ? Outcome() : CUDA_ERROR_NOT_READY; };
+  driver.StreamWaitEvent = [](CUstream stream, CUevent event, unsigned) { return Give(stream, AwaitWork{Of(event), 0}); };
+  driver.EventCreate = [](CUevent* event, unsigned) {
+    *event = reinterpret_cast<CUevent>(new SimtEvent);
+    return CUDA_SUCCESS;
+  };
+  driver.EventDestroy = [](CUevent event) {
+    delete Of(event);
+    return CUDA_SUCCESS;
+  };
+  driver.EventRecord = [](CUevent event, CUstream stream) { return Give(stream, RecordWork{Of(event), 0}); };
+  driver.EventQuery = [](CUevent event) { return Gpus().Await(*here.host, Of(event)) ? Outcome() : CUDA_ERROR_NOT_READY; };
+}
+
+void FillKernels(DriverApi& driver) {
+  driver.LibraryLoadData = [](CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+    *library = reinterpret_cast<CUlibrary>(SimtModule::Load(code, Gpus().calls()).release());
+    return *library == nullptr ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+  };
+  driver.LibraryUnload = [](CUlibrary library) {
+    delete reinterpret_cast<SimtModule*>(library);
+    return CUDA_SUCCESS;
+  };
+  driver.LibraryGetKernel = [](CUkernel* kernel, CUlibrary library, const char* name) {
+    const SimtModule::Function* function = reinterpret_cast<SimtModule*>(library)->Find(name);
+    *kernel = reinterpret_cast<CUkernel>(const_cast<SimtModule::Function*>(function));
+    return function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
+  };
+  driver.KernelGetFunction = [](CUfunction* function, CUkernel kernel) {
+    *function = reinterpret_cast<CUfunction>(kernel);
+    return CUDA_SUCCESS;
+  };
+  driver.FuncLoad = [](CUfunction) { return CUDA_SUCCESS; };
+  driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads, size_t) {
+    *blocks = kThreadsAMultiprocessor / std::max(threads, 1);
+    return CUDA_SUCCESS;
+  };
+  driver.LaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void** params, void**) {
+    const auto& kernel = *reinterpret_cast<const SimtModule::Function*>(function);
+    if (config->gridDimX == 0 || config->blockDimX == 0 || config->blockDimX > Epoch::kThreads) return CUDA_ERROR_INVALID_VALUE;
+    return Give(config->hStream,
+                KernelWork{kernel.kernel, &kernel.name, params[0], static_cast<int>(config->gridDimX), static_cast<int>(config->blockDimX)});
+  };
+}
+
+void FillGraphs(DriverApi& driver) {
+  driver.StreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
+    *status = Of(stream)->capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    return CUDA_SUCCESS;
+  };
+  driver.StreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
+    if (Of(stream)->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    Of(stream)->JoinCapture(new SimtGraph);
+    return CUDA_SUCCESS;
+  };
+  driver.StreamEndCapture = [](CUstream stream, CUgraph* graph) {
+    std::unique_ptr<SimtGraph> made(Of(stream)->capture);
+    if (made == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+    for (SimtStream* branch : made->branches) branch->JoinCapture(nullptr);
+    const bool joined = made->AllJoined();
+    *graph = joined ? reinterpret_cast<CUgraph>(made.release()) : nullptr;
+    return joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  };
+  driver.GraphInstantiateWithFlags = [](CUgraphExec* made, CUgraph graph, unsigned long long) {
+    auto launchable = std::make_unique<Launchable>(Launchable{Of(graph)->work, {}});
+    for (size_t other = 1; other < Of(graph)->branches.size(); ++other) {
+      launchable->others.push_back(Gpus().MakeStream(here.context->rank));
+      if (launchable->others.back() == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *made = reinterpret_cast<CUgraphExec>(launchable.release());
+    return CUDA_SUCCESS;
+  };
+  driver.GraphLaunch = [](CUgraphExec graph, CUstream stream) {
+    const auto& launchable = *reinterpret_cast<const Launchable*>(graph);
+    for (const auto& [branch, work] : launchable.work) Gpus().Give(*here.host, branch == 0 ? Of(stream) : launchable.others[branch - 1], work);
+    return Outcome();
+  };
+  driver.GraphDestroy = [](CUgraph graph) {
+    delete Of(graph);
+    return CUDA_SUCCESS;
+  };
+  driver.GraphExecDestroy = [](CUgraphExec graph) {
+    std::unique_ptr<Launchable> launchable(reinterpret_cast<Launchable*>(graph));
+    for (SimtStream* other : launchable->others) Gpus().DestroyStream(other);
+    return CUDA_SUCCESS;
+  };
+}
+
+}  // namespace
+
+const DriverApi& SimtDriver() {
+  static const DriverApi* driver = [] {
+    auto* made = new DriverApi;
+    FillErrors(*made);
+    FillDevices(*made);
+    FillMemory(*made);
+    FillStreams(*made);
+    FillKernels(*made);
+    FillGraphs(*made);
+    return made;
+  }();
+  return *driver;
+}
+
+SimtGpus::SimtGpus(std::shared_ptr<Simulation> simulation) {
+  seen.contexts.clear();
+  for (int rank = 0; rank < simulation->ranks(); ++rank) seen.contexts.push_back({simulation.get(), rank});
+  seen.simulation = std::move(simulation);
+}
+
+SimtGpus::~SimtGpus() { seen = {}; }
+
+void NameSimtBuffer(const void* address, absl::string_view name) { Gpus().NameBuffer(address, std::string(name)); }
+
+}  // namespace coconet

@@ -1,0 +1,19 @@
+#include "runtime/simt/simt_world.h"
+
+#include <memory>
+
+#include "coconet/base/status.h"
+#include "runtime/cuda/cuda_world_over.h"
+#include "runtime/simt/simt_driver.h"
+#include "runtime/simt/simulation.h"
+
+namespace coconet {
+
+absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const SimtOptions& options,
+                          const std::function<absl::Status(Rank&)>& body) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation, Simulation::Make(options, ranks));
+  const SimtGpus gpus(std::move(simulation));
+  return RunCudaWorldOver({.driver = SimtDriver(), .green_contexts = false}, {}, ranks, shape, timeout_s, pin, body);
+}
+
+}  // namespace coconet

@@ -1,0 +1,21 @@
+#ifndef COCONET_RUNTIME_SIMT_SIMT_WORLD_H_
+#define COCONET_RUNTIME_SIMT_SIMT_WORLD_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "runtime/mesh.h"
+#include "runtime/rank.h"
+#include "runtime/simt_options.h"
+
+namespace coconet {
+
+/// Runs `body` on `ranks` threads of this process, each a rank with a simulated GPU: the CUDA backend over a driver that runs kernels of the simt dialect thread
+/// for thread, in an interleaving of the options', and reports their mistakes. What a kernel does wrong ends the world: every rank's steps then return it, Internal, with the
+/// kernel, source line, rank, block, thread and buffer. Unavailable in a build without CUDA's headers.
+absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const SimtOptions& options,
+                          const std::function<absl::Status(Rank&)>& body);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_SIMT_SIMT_WORLD_H_
