@@ -43,8 +43,7 @@ class Loader {
   bool first() const { return rank_.rank() == 0; }
   absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() const {
     const CompilerOptions options{.cache_dir = GetEnv().cache_dir, .optimize = state_->options.optimize, .driver = rank_.topology().driver};
-    const std::string& arch = rank_.topology().arch;
-    return arch.empty() ? MakeHostCompiler(options) : MakeNvrtcCompiler(arch, options);
+    return MakeCompilerFor(rank_.topology().arch, options);
   }
 
   absl::Status SetUp();

@@ -69,7 +69,9 @@ std::string Title(const SweepFlags& flags, const Session& session) {
                       session.world() == 1 ? " rank"
                       : UnderMpi()         ? " ranks (processes)"
                                            : " ranks (threads)",
-                      flags.backend == Backend::kCuda ? " on GPUs" : "",
+                      flags.backend == Backend::kCuda   ? " on GPUs"
+                      : flags.backend == Backend::kSimt ? " on simulated GPUs"
+                                                        : "",
                       session.stages() > 1 ? absl::StrCat(", ", session.stages(), " stages") : "",
                       session.nodes() > 1 ? absl::StrCat(", ", session.nodes(), session.stages() > 1 ? " nodes a stage" : " nodes") : "",
                       flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "");

@@ -74,8 +74,8 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
     return absl::OkStatus();
   }
   if (name == "backend") {
-    if (value != "host" && value != "cuda") return Bad(name, "host or cuda", value);
-    flags.backend = value == "host" ? Backend::kHost : Backend::kCuda;
+    if (value != "host" && value != "cuda" && value != "simt") return Bad(name, "host, cuda or simt", value);
+    flags.backend = value == "host" ? Backend::kHost : value == "cuda" ? Backend::kCuda : Backend::kSimt;
     return absl::OkStatus();
   }
   if (name == "only") {
@@ -162,7 +162,8 @@ std::string SweepHelp() {
   --ranks=2       thread ranks of this process; under mpirun every process is a rank
   --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send passes values to the next
   --nodes=1       nodes: ranks of different ones share no memory; real ones under mpirun, else simulated
-  --backend=host  host: on cores; cuda: on NVIDIA GPUs, which ranks take in turns, so that several may share one
+  --backend=host  host: on cores; cuda: on NVIDIA GPUs, which ranks take in turns, so that several may share one;
+                  simt: on GPUs that are simulated thread for thread, to find mistakes of kernels: small sizes
   --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
   --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library collectives
   --budget=60     seconds

@@ -61,6 +61,9 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeSimtCompiler(const CompilerOptions
 /// of CUDA than the driver, which would not load what it makes.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch, const CompilerOptions& options);
 
+/// For ranks whose Topology::arch is that: "" for the host, "simt" for simulated GPUs, else a GPU's.
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, const CompilerOptions& options);
+
 /// Number of compiler runs (host and NVRTC) in this process so far; for "a warm start compiles nothing" tests.
 int64_t CompilerRuns();
 

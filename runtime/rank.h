@@ -148,7 +148,7 @@ struct Topology {
   int nodes = 1;            // of the world; where stages cut a node, its parts
   int ranks_per_node = 1;
   int cores = 1;            // that the ranks of this machine may run on
-  std::string arch = "";    // what kernels are compiled for: a GPU's "sm_90a"; "": the host's processor
+  std::string arch = "";    // what kernels are compiled for: a GPU's "sm_90a"; "simt": simulated ones; "": the host's processor
   int multiprocessors = 0;  // of the rank's GPU; 0: it has none
   int ranks_per_gpu = 1;    // that have this GPU together
   int own_multiprocessors = 0;  // of the GPU's, that run this rank's kernels alone; 0: all run those of all its ranks

@@ -14,6 +14,7 @@ enum class SimtOrder : uint8_t {
   kStarveWarp,     // one warp of each block
   kConsumerFirst,  // who was woken last: it uses what it waited for before anybody else gets further
 };
+inline constexpr int kSimtOrders = 6;
 
 /// How simulated GPUs run. One seed and one order of launches are one interleaving.
 struct SimtOptions {
@@ -23,6 +24,9 @@ struct SimtOptions {
   int resident_blocks = 0;
   /// Stores of flags and of messages become visible late, and those that no release orders in any order.
   bool weak = true;
+
+  /// An interleaving by number: one after the other they have all orders in turns.
+  static constexpr SimtOptions Of(uint64_t seed) { return {.seed = seed, .order = static_cast<SimtOrder>(seed % kSimtOrders)}; }
 };
 
 }  // namespace coconet

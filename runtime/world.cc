@@ -38,7 +38,8 @@ absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Sta
   }
   if (options.backend == Backend::kSimt) {
     if (UnderMpi()) return absl::UnimplementedError("RunWorld: simulated GPUs are of one process; start it without mpirun");
-    return RunSimtWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, options.simt, body);
+    return RunSimtWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin,
+                        options.simt.value_or(SimtOptions::Of(GetEnv().simt_seed)), body);
   }
   if (UnderMpi()) return RunMpiWorld(shape, timeout_s, options.pin, body);
   return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "runtime/rank.h"
@@ -28,7 +29,7 @@ struct WorldOptions {
   /// Deadline of one wait for a peer, seconds; <= 0: COCONET_TIMEOUT.
   double timeout_s = 0;
   Backend backend = Backend::kHost;
-  SimtOptions simt = {};  // Backend::kSimt
+  std::optional<SimtOptions> simt = std::nullopt;  // of Backend::kSimt; nullopt: the interleaving of COCONET_SIMT_SEED
   bool pin = true;  // rank i to the i-th core that this node's ranks may run on, modulo
 };
 

@@ -33,12 +33,12 @@ absl::StatusOr<Machine> Gpus() {
 
 absl::StatusOr<Machine> SimulatedGpus() {
   RETURN_IF_ERROR(RunWorld({.ranks = 1, .backend = Backend::kSimt}, [](Rank&) { return absl::OkStatus(); }));
-  return SimulatedMachine({});
+  return SimulatedMachine();
 }
 
 }  // namespace
 
-Machine SimulatedMachine(const SimtOptions& simt) {
+Machine SimulatedMachine(std::optional<SimtOptions> simt) {
   Machine machine;
   machine.gpu = true;
   machine.run_world = [simt](WorldOptions options, const std::function<absl::Status(Rank&)>& body) {

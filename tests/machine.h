@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,8 +21,8 @@ struct Machine {
   bool gpu = false;  // blocks have several threads
 };
 
-/// GPUs that are simulated so.
-Machine SimulatedMachine(const SimtOptions& simt);
+/// GPUs that are simulated so; nullopt: as COCONET_SIMT_SEED says.
+Machine SimulatedMachine(std::optional<SimtOptions> simt = std::nullopt);
 
 /// COCONET_TEST_BACKEND: host (or unset), cuda, or simt. A test that wants a GPU where there is none should be skipped: Unavailable says why.
 absl::StatusOr<Machine> MachineOfTests();

@@ -171,10 +171,7 @@ class Bench {
 
 std::vector<SimtOptions> Interleavings() {
   std::vector<SimtOptions> all;
-  for (SimtOrder order : {SimtOrder::kRoundRobin, SimtOrder::kRandom, SimtOrder::kStarveBlock, SimtOrder::kStarveRank, SimtOrder::kStarveWarp,
-                          SimtOrder::kConsumerFirst}) {
-    for (uint64_t seed : {1, 2, 3}) all.push_back({.seed = seed, .order = order});
-  }
+  for (uint64_t seed = 0; seed < 3 * kSimtOrders; ++seed) all.push_back(SimtOptions::Of(seed));
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "runtime/cuda/device.h"
 #include "runtime/rank.h"
 
@@ -66,6 +67,9 @@ class CudaSpace final : public FarSpace {
  private:
   std::shared_ptr<Device> device_;
 };
+
+/// Tells a driver what the memory of the calling thread's device at that address is called.
+using NamesBuffer = void (*)(const void* address, absl::string_view name);
 
 /// Memory of a rank on a GPU.
 class CudaMemory final : public Memory {

@@ -186,10 +186,21 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
   }
   RETURN_IF_ERROR(AllocateSync(plan, parts));
   RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
+  NameBuffers(parts, buffers);
   const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
   const GpuShare share{.ranks = topology_.ranks_per_gpu, .multiprocessors = topology_.own_multiprocessors};
   RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, share, [this] { return Library(); }, parts)));
   return std::make_unique<CudaExecutor>(std::move(parts));
+}
+
+void CudaRank::NameBuffers(const CudaExecutor::Parts& parts, absl::Span<Memory* const> buffers) const {
+  if (parts_.name_buffer == nullptr) return;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (parts.plan.buffers[i].role != BufferRole::kSync) parts_.name_buffer(buffers[i]->own(), parts.plan.buffers[i].name);
+  }
+  parts_.name_buffer(parts.shared->own(), "flags and counters that peers reach");
+  parts_.name_buffer(parts.local->own(), "flags and counters of its own");
+  parts_.name_buffer(parts.control->address(), "control");
 }
 
 absl::StatusOr<std::shared_ptr<const CublasLt>> CudaRank::Library() {

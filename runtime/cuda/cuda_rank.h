@@ -33,6 +33,7 @@ class CudaRank final : public Rank {
     OpenStreamLibraries open_libraries = {};  // where each rank has a GPU of its own
     bool multicast = true;                    // there are addresses of the memory of all GPUs of a node, where these can do that
     std::vector<std::shared_ptr<HandlePassing>> passings = {};  // for those: to try in order
+    NamesBuffer name_buffer = nullptr;  // is told what buffers of plans are called, where there is one
   };
   /// Collective. Unimplemented where the ranks' GPUs do not reach each other's memory.
   static absl::StatusOr<std::unique_ptr<Rank>> Make(Parts parts);
@@ -71,6 +72,7 @@ class CudaRank final : public Rank {
   absl::StatusOr<std::unique_ptr<Memory>> Share(int64_t bytes, bool multicast);
   void AddNote(const std::string& note);
   absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
+  void NameBuffers(const CudaExecutor::Parts& parts, absl::Span<Memory* const> buffers) const;
   absl::Status OpenControl(CudaExecutor::Parts& parts);
   /// Opens it, the first time.
   absl::StatusOr<std::shared_ptr<const CublasLt>> Library();

@@ -23,7 +23,8 @@ absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(const CudaLibraries& librarie
                          .control = control,
                          .open_libraries = libraries.open_libraries,
                          .multicast = libraries.multicast,
-                         .passings = std::move(passings)});
+                         .passings = std::move(passings),
+                         .name_buffer = libraries.name_buffer});
 }
 
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,

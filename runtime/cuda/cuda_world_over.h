@@ -26,6 +26,7 @@ struct CudaLibraries {
   const DriverApi& driver;
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
   OpenStreamLibraries open_libraries = {};     // where there is one: called in worlds whose ranks have a GPU each
+  NamesBuffer name_buffer = nullptr;  // is told what buffers of plans are called, where there is one
   bool green_contexts = true;  // threads that share a GPU have multiprocessors of their own, where its driver can do that
   bool multicast = true;       // GPUs that can have addresses of the memory of all of them, do
 };

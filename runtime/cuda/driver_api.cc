@@ -39,6 +39,8 @@ absl::StatusCode CodeOf(CUresult result) {
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
     case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
       return absl::StatusCode::kFailedPrecondition;
+    case CUDA_ERROR_LAUNCH_FAILED:
+      return absl::StatusCode::kDataLoss;
     case CUDA_ERROR_NOT_FOUND:
       return absl::StatusCode::kNotFound;
     case CUDA_ERROR_NOT_SUPPORTED:

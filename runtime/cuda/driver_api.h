@@ -45,7 +45,7 @@ struct DriverApi {
 };
 
 /// OK for CUDA_SUCCESS; else "call: NAME: the driver's words". ResourceExhausted where memory is short, Unavailable where there is no device,
-/// FailedPrecondition where driver and binary, or driver and device, do not fit; Internal for the rest.
+/// FailedPrecondition where driver and binary, or driver and device, do not fit; DataLoss where a kernel failed; Internal for the rest.
 absl::Status ToStatus(const DriverApi& driver, CUresult result, absl::string_view call);
 
 /// RETURN_IF_CU(driver, MemFree, address): the error as a Status with the function's name.

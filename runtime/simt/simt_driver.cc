@@ -58,8 +58,7 @@ T* At(CUdeviceptr address) { return reinterpret_cast<T*>(address); }
 CUresult Outcome() { return Gpus().mistake().empty() ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED; }
 
 CUresult Give(CUstream stream, SimtWork work) {
-  if (!Gpus().Give(*here.host, Of(stream), std::move(work))) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-  return Outcome();
+  return Gpus().Give(*here.host, Of(stream), std::move(work)) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 }
 
 /// A graph that can be launched: its other branches have streams of their own.
@@ -168,7 +167,7 @@ void FillStreams(DriverApi& driver) {
     return *stream == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   };
   driver.StreamSynchronize = [](CUstream stream) {
-    if (stream == nullptr) return Outcome();
+    if (stream == nullptr) return CUDA_SUCCESS;  // what it is given is done at once
     if (Of(stream)->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     while (!Gpus().Await(*here.host, Of(stream))) continue;
     return Outcome();
@@ -253,7 +252,7 @@ void FillGraphs(DriverApi& driver) {
   driver.GraphLaunch = [](CUgraphExec graph, CUstream stream) {
     const auto& launchable = *reinterpret_cast<const Launchable*>(graph);
     for (const auto& [branch, work] : launchable.work) Gpus().Give(*here.host, branch == 0 ? Of(stream) : launchable.others[branch - 1], work);
-    return Outcome();
+    return CUDA_SUCCESS;
   };
   driver.GraphDestroy = [](CUgraph graph) {
     delete Of(graph);

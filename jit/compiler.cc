@@ -1,0 +1,10 @@
+#include "jit/compiler.h"
+
+namespace coconet {
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, const CompilerOptions& options) {
+  if (arch.empty()) return MakeHostCompiler(options);
+  return arch == "simt" ? MakeSimtCompiler(options) : MakeNvrtcCompiler(arch, options);
+}
+
+}  // namespace coconet
