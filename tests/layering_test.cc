@@ -61,6 +61,8 @@ const std::vector<Layer>& Layers() {
         "coconet/base/", "third_party/cuda/paths.h", "absl/"}},
       // Simulated GPUs: a machine that knows no driver, a driver of it, and the CUDA backend over that.
       {"runtime/simt/simt_world.cc", {"runtime/simt/", "runtime/cuda/cuda_world_over.h", "coconet/base/", "absl/"}},
+      {"runtime/simt/simt_library",
+       {"runtime/simt/", "runtime/cuda/stream_library.h", "runtime/host/reduce.h", "runtime/mesh.h", "runtime/plan.h", "coconet/base/", "absl/"}},
       {"runtime/simt/simt_driver", {"runtime/simt/", "runtime/cuda/driver_api.h", "absl/"}},
       {"runtime/simt/", {"runtime/simt/", "runtime/simt_abi.h", "runtime/simt_options.h", "runtime/mesh.h", "runtime/rank.h", "coconet/base/", "absl/"}},
       {"runtime/testing/", {"runtime/", "coconet/base/", "absl/"}},

@@ -289,6 +289,10 @@ SimtGpus::SimtGpus(std::shared_ptr<Simulation> simulation) {
 
 SimtGpus::~SimtGpus() { seen = {}; }
 
+Simulation& SimulationHere() { return Gpus(); }
+
+void GiveToSimtStream(CUstream stream, SimtWork work) { Gpus().Give(*here.host, Of(stream), std::move(work)); }
+
 void NameSimtBuffer(const void* address, absl::string_view name) { Gpus().NameBuffer(address, std::string(name)); }
 
 }  // namespace coconet

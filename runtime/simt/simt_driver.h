@@ -24,6 +24,10 @@ class SimtGpus {
   SimtGpus& operator=(const SimtGpus&) = delete;
 };
 
+/// Of the calling thread's current context.
+Simulation& SimulationHere();
+/// Behind what the stream has.
+void GiveToSimtStream(CUstream stream, SimtWork work);
 /// Tells what a buffer at that address of the current context is called in reports.
 void NameSimtBuffer(const void* address, absl::string_view name);
 

@@ -171,6 +171,7 @@ bool Simulation::StartFirst(SimtStream& stream) {
     if (await->event->reached < await->number) return false;
     stream.clock.Join(await->event->clock);
   }
+  if (const auto* meet = std::get_if<MeetWork>(&given.work); meet != nullptr && !Attend(stream, given, *meet)) return false;
   stream.queue.pop_front();
   stream.clock.Join(*given.after);
   stream.agent.clock = &stream.clock;
@@ -180,10 +181,45 @@ bool Simulation::StartFirst(SimtStream& stream) {
                      work.event->clock = stream.clock;
                      work.event->reached = work.number;
                    },
-                   [](const AwaitWork&) {}},
+                   [](const AwaitWork&) {}, [](const MeetWork&) {}},
              given.work);
   stream.clock.JoinSlot(stream.agent.slot, ++stream.agent.generation);
   return true;
+}
+
+bool Simulation::Attend(SimtStream& stream, const SimtStream::Given& given, const MeetWork& work) {
+  SimtMeeting& meeting = *work.meeting;
+  if (!std::exchange(stream.has_come, true)) {
+    stream.clock.Join(*given.after);
+    stream.agent.clock = &stream.clock;
+    for (const MeetWork::Access& access : work.accesses) machine_->AccessFromHost(stream.agent, access.p, access.bytes, access.writes);
+    stream.clock.JoinSlot(stream.agent.slot, ++stream.agent.generation);
+    meeting.clock.Join(stream.clock);
+    if (++meeting.come == meeting.size) {
+      if (!cancelled_ && !machine_->finding().has_value()) meeting.work();
+      changed_ = true;
+    }
+  }
+  if (meeting.come < meeting.size && !cancelled_) return false;
+  stream.has_come = false;
+  stream.clock.Join(meeting.clock);
+  return true;
+}
+
+std::shared_ptr<SimtMeeting> Simulation::Meet(const std::string& name, int size, const std::function<void(SimtMeeting&)>& join) {
+  const auto lock = Lock();
+  Open& open = meetings_[name];
+  if (open.meeting == nullptr) open.meeting = std::make_shared<SimtMeeting>(SimtMeeting{.size = size});
+  const std::shared_ptr<SimtMeeting> meeting = open.meeting;
+  join(*meeting);
+  if (++open.joined == size) meetings_.erase(name);
+  return meeting;
+}
+
+void Simulation::CancelMeetings() {
+  const auto lock = Lock();
+  cancelled_ = changed_ = true;
+  to_loop_.notify_all();
 }
 
 void Simulation::StartKernel(SimtStream& stream, const KernelWork& work) {
@@ -286,7 +322,8 @@ std::string Simulation::WhoWaits() const {
   std::string words = machine_->WhoWaits();
   for (const std::unique_ptr<SimtStream>& stream : streams_) {
     if (stream->queue.empty() || stream->runs_kernel) continue;
-    absl::StrAppend(&words, words.empty() ? "" : "\n", "a stream of rank ", stream->rank, " waits for an event");
+    absl::StrAppend(&words, words.empty() ? "" : "\n", "a stream of rank ", stream->rank,
+                    stream->has_come ? " waits for other ranks in a collective" : " waits for an event");
   }
   return words;
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -50,6 +51,10 @@ class Simulation {
   void DestroyStream(SimtStream* stream);
   /// Behind what the stream has; null: at once. In a stream that is captured: into the graph. False: it waits for an event of another capture, or of none.
   bool Give(Host& host, SimtStream* stream, SimtWork work);
+  /// The meeting that all who name it so get, until all of them have.
+  std::shared_ptr<SimtMeeting> Meet(const std::string& name, int size, const std::function<void(SimtMeeting& meeting)>& join);
+  /// Meetings, those to come too, are over as soon as they begin, and nobody computes anything.
+  void CancelMeetings();
   /// Returns when the stream, or the last record of the event, is done (true); or when all that waits cannot go on without the host (false), or has ended in a mistake.
   bool Await(Host& host, SimtStream* stream);
   bool Await(Host& host, SimtEvent* event);
@@ -84,6 +89,8 @@ class Simulation {
   void Fill(const Agent& agent, const FillWork& work);
   /// In no stream. All of a buffer: who allocates it does so, before anybody else knows of it.
   void FillAtOnce(const Host& host, const FillWork& work);
+  /// Whether the meeting is over; else the stream waits there.
+  bool Attend(SimtStream& stream, const SimtStream::Given& given, const MeetWork& work);
   void StartKernel(SimtStream& stream, const KernelWork& work);
   std::string WhoWaits() const;
 
@@ -94,6 +101,12 @@ class Simulation {
   std::vector<std::unique_ptr<SimtStream>> streams_;
   int hosts_ = 0;
   std::vector<Wait*> waits_;
+  struct Open {
+    std::shared_ptr<SimtMeeting> meeting;
+    int joined = 0;
+  };
+  std::map<std::string, Open> meetings_;  // that not all have joined
+  bool cancelled_ = false;        // all meetings
   bool changed_ = false;          // something may have come that streams or hosts wait for
   bool patient_ = true;           // it is worth waiting for the hosts that do not wait
   int fruitless_ = 0;             // how often help was looked for since something changed

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,7 +53,23 @@ struct AwaitWork {
   SimtEvent* event;
   int number;
 };
-using SimtWork = std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork>;
+/// What some streams do together, when all of them have come: a collective, or what one does alone and the host computes.
+struct SimtMeeting {
+  int size = 1, come = 0;
+  std::shared_ptr<void> operands = nullptr;  // of whom they belong to
+  std::function<void()> work = nullptr;      // by the last that comes
+  Clock clock = {};                          // what they all know
+};
+struct MeetWork {
+  struct Access {
+    void* p;
+    size_t bytes;
+    bool writes;
+  };
+  std::shared_ptr<SimtMeeting> meeting;
+  std::vector<Access> accesses;  // of this stream's rank
+};
+using SimtWork = std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork, MeetWork>;
 
 /// What streams were given while they were captured: to which of them, and what.
 struct SimtGraph {
@@ -77,6 +94,7 @@ struct SimtStream {
   Clock clock;
   std::deque<Given> queue;
   bool runs_kernel = false;
+  bool has_come = false;  // to the meeting that is first in the queue
   SimtGraph* capture = nullptr;
   int branch = 0;
 

@@ -1,0 +1,44 @@
+#ifndef COCONET_RUNTIME_SIMT_SIMT_LIBRARY_H_
+#define COCONET_RUNTIME_SIMT_SIMT_LIBRARY_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/cuda/stream_library.h"
+#include "runtime/mesh.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// Collectives between simulated GPUs: the host computes them when the streams of all ranks have come, and rounds as plans mean it.
+class SimtLibrary final : public StreamLibrary {
+ public:
+  SimtLibrary(const Mesh& mesh, int rank, int lane) : mesh_(mesh), rank_(rank), lane_(lane) {}
+
+  bool Takes(const CollectiveStep&) const override { return true; }
+  int multiprocessors() const override { return 0; }
+  absl::Status Enqueue(const CollectiveStep& step, const void* in, void* out, CUstream stream, const std::function<bool()>& stopped) override;
+  absl::Status Check() override { return absl::OkStatus(); }
+  void Abort(const absl::Status& why) override;
+
+ private:
+  const Mesh mesh_;
+  const int rank_, lane_;
+  std::map<std::string, int> calls_;  // by group
+};
+
+absl::StatusOr<StreamLibraries> OpenSimtLibraries(const StreamLibraryTerms& terms);
+
+/// A member's operands of a collective, and what it does to all of them; operands may be the same memory.
+struct CollectiveOperands {
+  const char* in = nullptr;
+  char* out = nullptr;
+};
+void ComputeCollective(const CollectiveStep& step, absl::Span<const CollectiveOperands> members);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_SIMT_SIMT_LIBRARY_H_
