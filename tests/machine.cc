@@ -40,7 +40,7 @@ absl::StatusOr<Machine> SimulatedGpus() {
 
 Machine SimulatedMachine(std::optional<SimtOptions> simt) {
   Machine machine;
-  machine.gpu = true;
+  machine.gpu = machine.simulated = true;
   machine.run_world = [simt](WorldOptions options, const std::function<absl::Status(Rank&)>& body) {
     options.backend = Backend::kSimt;
     options.simt = simt;

@@ -18,7 +18,8 @@ struct Machine {
   using MakesCompiler = std::function<absl::StatusOr<std::unique_ptr<Compiler>>(const CompilerOptions& options)>;
   RunsWorld run_world = RunWorld;
   MakesCompiler make_compiler = MakeHostCompiler;
-  bool gpu = false;  // blocks have several threads
+  bool gpu = false;        // blocks have several threads
+  bool simulated = false;  // which are simulated one by one: what is small is tried
 };
 
 /// GPUs that are simulated so; nullopt: as COCONET_SIMT_SEED says.

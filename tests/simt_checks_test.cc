@@ -1,12 +1,9 @@
 // What the machine of simulated threads finds in kernels with planted mistakes, and that it finds nothing in those without.
 
 #include <array>
-#include <cstring>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,9 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "jit/compiler.h"
-#include "runtime/kernel_abi.h"
-#include "runtime/simt/machine.h"
-#include "runtime/simt/simt_module.h"
+#include "runtime/simt/testing/simt_lab.h"
 
 namespace coconet {
 namespace {
@@ -103,70 +98,16 @@ std::string Image() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A machine of two ranks with a buffer of 64 words that anybody can reach.
-class Bench {
+/// With these kernels.
+class Lab : public SimtLab {
  public:
-  struct Params {
-    Control* control;
-    unsigned* a;
-    unsigned* flag;
-    uint64_t* words;
-    int64_t n;
-  };
-
-  explicit Bench(const SimtOptions& options = {}) : machine_(SimtMachine::Make(options, 2).value()) {
-    static const auto* image = new std::string(Image());
-    module_ = SimtModule::Load(image->data(), machine_->calls());
-    CC_CHECK(module_ != nullptr);
-    params_ = {Born<Control>(1), Born<unsigned>(64), Born<unsigned>(2), Born<uint64_t>(2), 64};
-    params_.control->timeout_ns = ~0ull;
-    params_.control->stop = Born<unsigned>(1);
-    start_ = std::make_shared<Clock>();
-  }
-
-  Params& params() { return params_; }
-  /// Memory that nobody has written.
-  unsigned* Fresh(size_t words) { return reinterpret_cast<unsigned*>(machine_->memory().Allocate(words * 4, 0)->base()); }
-  /// Not ordered with what is launched before, but by `after`.
-  std::shared_ptr<SimtLaunch> Launch(const char* kernel, int rank, int blocks, int threads, const SimtLaunch* after = nullptr) {
-    const SimtModule::Function* function = module_->Find(kernel);
-    CC_CHECK(function != nullptr);
-    auto launch = std::make_shared<SimtLaunch>();
-    launch->kernel = function->kernel;
-    launch->name = kernel;
-    launch->params = &params_;
-    launch->blocks = blocks, launch->threads = threads, launch->rank = rank;
-    launch->start = after == nullptr ? start_ : std::make_shared<Clock>(after->end);
-    launch->done = [] {};
-    machine_->Launch(launch);
-    return launch;
-  }
-  /// Until all have ended; "" or what was found.
-  std::string Run() {
-    for (int looks = 0; !machine_->idle() && !machine_->finding().has_value();) {
-      if (machine_->Step() && !machine_->stuck()) continue;
-      if (looks++ < 3) machine_->LookAgain();
-      else machine_->Report(FindingKind::kDeadlock, machine_->WhoWaits());
-    }
-    return machine_->finding().has_value() ? machine_->finding()->text : "";
-  }
-  std::string Run(const char* kernel, int blocks, int threads) {
-    Launch(kernel, 0, blocks, threads);
-    return Run();
-  }
+  explicit Lab(const SimtOptions& options = {}) : SimtLab(TheImage(), options) {}
 
  private:
-  template <class T>
-  T* Born(size_t count) {
-    SimtBuffer* buffer = machine_->memory().Allocate(count * sizeof(T), 0);
-    machine_->Bear(*buffer);
-    return reinterpret_cast<T*>(buffer->base());
+  static const std::string& TheImage() {
+    static const auto* image = new std::string(Image());
+    return *image;
   }
-
-  std::unique_ptr<SimtMachine> machine_;
-  std::unique_ptr<SimtModule> module_;
-  std::shared_ptr<const Clock> start_;
-  Params params_;
 };
 
 std::vector<SimtOptions> Interleavings() {
@@ -177,15 +118,15 @@ std::vector<SimtOptions> Interleavings() {
 
 TEST(SimtChecks, KernelsWithoutMistakesRun) {
   for (const SimtOptions& options : Interleavings()) {
-    Bench bench(options);
+    Lab bench(options);
     EXPECT_EQ(bench.Run("fills", 3, 40), "");
     for (unsigned i = 0; i < 64; ++i) EXPECT_EQ(bench.params().a[i], i);
-    Bench rotating(options);
+    Lab rotating(options);
     EXPECT_EQ(rotating.Run("rotates", 1, 64), "");
-    Bench totalling(options);
+    Lab totalling(options);
     EXPECT_EQ(totalling.Run("totals", 1, 72), "");
     EXPECT_EQ(totalling.params().a[0], 72u * 71 / 2);
-    Bench sending(options);
+    Lab sending(options);
     sending.Launch("receives", 1, 1, 40);
     sending.Launch("sends", 0, 1, 2);
     EXPECT_EQ(sending.Run(), "");
@@ -195,10 +136,10 @@ TEST(SimtChecks, KernelsWithoutMistakesRun) {
 
 TEST(SimtChecks, FindsRacesBetweenThreadsOfABlock) {
   for (const SimtOptions& options : Interleavings()) {
-    EXPECT_THAT(Bench(options).Run("all_write_one", 1, 2),
+    EXPECT_THAT(Lab(options).Run("all_write_one", 1, 2),
                 AllOf(HasSubstr("data race: all_write_one (kernel.cc:8"), ContainsRegex("on rank 0 block 0 thread [01] writes bytes \\[0, 4\\) of a buffer of 256 bytes"),
                       ContainsRegex("rank 0 block 0 of all_write_one thread [01] \\(kernel.cc:8.*\\) wrote byte 0 before")));
-    EXPECT_THAT(Bench(options).Run("rotates_without_barrier", 1, 64), ContainsRegex("^(data race|never written): .*shared memory of block 0"));
+    EXPECT_THAT(Lab(options).Run("rotates_without_barrier", 1, 64), ContainsRegex("^(data race|never written): .*shared memory of block 0"));
   }
 }
 
@@ -206,7 +147,7 @@ TEST(SimtChecks, FindsRacesBetweenRanks) {
   for (const char* sender : {"sends_flag_first", "sends_without_barrier"}) {
     bool found = false;
     for (const SimtOptions& options : Interleavings()) {
-      Bench bench(options);
+      Lab bench(options);
       bench.Launch("receives", 1, 1, 8);
       bench.Launch(sender, 0, 1, 2);
       const std::string what = bench.Run();
@@ -218,11 +159,11 @@ TEST(SimtChecks, FindsRacesBetweenRanks) {
 }
 
 TEST(SimtChecks, LaunchesAreOrderedByWhatTheyWaitFor) {
-  Bench unordered;
+  Lab unordered;
   unordered.Launch("fills", 0, 1, 8);
   unordered.Launch("fills", 1, 1, 8);
   EXPECT_THAT(unordered.Run(), HasSubstr("data race"));
-  Bench ordered;
+  Lab ordered;
   const auto first = ordered.Launch("fills", 0, 1, 8);
   EXPECT_EQ(ordered.Run(), "");
   ordered.Launch("fills", 1, 2, 8, first.get());
@@ -230,18 +171,18 @@ TEST(SimtChecks, LaunchesAreOrderedByWhatTheyWaitFor) {
 }
 
 TEST(SimtChecks, FindsAccessesOutsideOfBuffers) {
-  Bench behind;
+  Lab behind;
   behind.params().n = 65;
   EXPECT_THAT(behind.Run("fills", 1, 32), AllOf(HasSubstr("out of bounds: fills (kernel.cc:6"), HasSubstr("thread 0 writes 4 bytes at bytes [256, 260) of a buffer of 256 bytes on rank 0")));
-  Bench nowhere;
+  Lab nowhere;
   nowhere.params().a = nullptr;
   EXPECT_THAT(nowhere.Run("fills", 1, 1), HasSubstr("writes 4 bytes at 0x0, where no rank has memory"));
-  EXPECT_THAT(Bench().Run("loads_misaligned", 1, 1), HasSubstr("reads bytes [4, 20) of a buffer of 256 bytes on rank 0"));
+  EXPECT_THAT(Lab().Run("loads_misaligned", 1, 1), HasSubstr("reads bytes [4, 20) of a buffer of 256 bytes on rank 0"));
 }
 
 TEST(SimtChecks, FindsReadsOfWhatNobodyWrote) {
-  EXPECT_THAT(Bench().Run("reads_unwritten_shared", 1, 64), AllOf(HasSubstr("never written: reads_unwritten_shared"), HasSubstr("thread 0 reads"), HasSubstr("nothing has written byte 0")));
-  Bench fresh;
+  EXPECT_THAT(Lab().Run("reads_unwritten_shared", 1, 64), AllOf(HasSubstr("never written: reads_unwritten_shared"), HasSubstr("thread 0 reads"), HasSubstr("nothing has written byte 0")));
+  Lab fresh;
   fresh.params().a = fresh.Fresh(64);
   fresh.params().n = 63;
   EXPECT_THAT(fresh.Run("sums_unwritten", 1, 1), HasSubstr("reads bytes [252, 256) of a buffer of 256 bytes on rank 0; nothing has written byte 252"));
@@ -249,33 +190,33 @@ TEST(SimtChecks, FindsReadsOfWhatNobodyWrote) {
 
 TEST(SimtChecks, FindsBarriersThatNotAllComeTo) {
   for (const SimtOptions& options : Interleavings()) {
-    EXPECT_THAT(Bench(options).Run("half_come_to_barrier", 1, 32), HasSubstr("divergent barrier: half_come_to_barrier"));
-    EXPECT_THAT(Bench(options).Run("two_kinds_of_barriers", 1, 32), HasSubstr("divergent barrier: two_kinds_of_barriers"));
-    EXPECT_THAT(Bench(options).Run("shuffles_with_wrong_mask", 1, 32), HasSubstr("shuffles by mask 0xffff, which is not in it itself"));
+    EXPECT_THAT(Lab(options).Run("half_come_to_barrier", 1, 32), HasSubstr("divergent barrier: half_come_to_barrier"));
+    EXPECT_THAT(Lab(options).Run("two_kinds_of_barriers", 1, 32), HasSubstr("divergent barrier: two_kinds_of_barriers"));
+    EXPECT_THAT(Lab(options).Run("shuffles_with_wrong_mask", 1, 32), HasSubstr("shuffles by mask 0xffff, which is not in it itself"));
   }
-  EXPECT_THAT(Bench().Run("shuffles_with_wrong_mask", 1, 12), HasSubstr("names thread 12, which the block lacks"));
+  EXPECT_THAT(Lab().Run("shuffles_with_wrong_mask", 1, 12), HasSubstr("names thread 12, which the block lacks"));
 }
 
 TEST(SimtChecks, NamesWhoWaitsForWhatNobodySets) {
   for (const SimtOptions& options : Interleavings()) {
-    EXPECT_THAT(Bench(options).Run("receives", 1, 32),
+    EXPECT_THAT(Lab(options).Run("receives", 1, 32),
                 AllOf(HasSubstr("deadlock: receives"), HasSubstr("thread 0 waits for bytes [0, 4) of a buffer of 8 bytes on rank 0 to reach 1, has 0")));
   }
 }
 
 TEST(SimtChecks, BlocksThatWaitForOthersMustBeThereTogether) {
   for (SimtOptions options : Interleavings()) {
-    EXPECT_EQ(Bench(options).Run("last_block_lets_go", 4, 1), "");
+    EXPECT_EQ(Lab(options).Run("last_block_lets_go", 4, 1), "");
     options.resident_blocks = 3;
-    EXPECT_THAT(Bench(options).Run("last_block_lets_go", 4, 1), HasSubstr("of 4 blocks of last_block_lets_go on rank 0 only 3 have begun"));
-    EXPECT_EQ(Bench(options).Run("fills", 8, 8), "");
+    EXPECT_THAT(Lab(options).Run("last_block_lets_go", 4, 1), HasSubstr("of 4 blocks of last_block_lets_go on rank 0 only 3 have begun"));
+    EXPECT_EQ(Lab(options).Run("fills", 8, 8), "");
   }
 }
 
 TEST(SimtChecks, StoresThatNothingOrdersComeInAnyOrder) {
   std::array<int, 2> seen = {};
   for (uint64_t seed = 1; seed <= 200; ++seed) {
-    Bench bench({.seed = seed});
+    Lab bench({.seed = seed});
     bench.Launch("loads_two_words", 1, 1, 1);
     bench.Launch("stores_two_words", 0, 1, 1);
     EXPECT_EQ(bench.Run(), "");
@@ -284,7 +225,7 @@ TEST(SimtChecks, StoresThatNothingOrdersComeInAnyOrder) {
   EXPECT_GT(seen[0], 0);
   EXPECT_GT(seen[1], 0);
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    Bench bench({.seed = seed, .weak = false});
+    Lab bench({.seed = seed, .weak = false});
     bench.Launch("loads_two_words", 1, 1, 1);
     bench.Launch("stores_two_words", 0, 1, 1);
     EXPECT_EQ(bench.Run(), "");

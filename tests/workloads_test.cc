@@ -3,6 +3,7 @@
 
 #include "coconet/workloads.h"
 
+#include <algorithm>
 #include <iterator>
 #include <ostream>
 #include <random>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
+#include "tests/machine.h"
 #include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
 
@@ -23,6 +25,9 @@ namespace coconet {
 namespace {
 
 constexpr int kRanks[] = {1, 2, 3, 4, 8};
+/// Of GPUs that are simulated thread for thread.
+constexpr int kMostSimulatedRanks = 4;
+constexpr int64_t kMostSimulatedElements = 1000;
 
 /// Sizes, and at which of them one schedule in how many is tried.
 struct Tried {
@@ -33,8 +38,11 @@ struct Tried {
 /// Of optimizers; of models, of which a program uses some.
 std::vector<Tried> SizesOf(const WorkloadInfo& info) {
   if (info.optimizer) {
-    return {{{{"N", 0}}, 12}, {{{"N", 1}}, 12}, {{{"N", 7}}, 12}, {{{"N", 63}}, 12}, {{{"N", 64}}, 12}, {{{"N", 65}}, 12},
-            {{{"N", 1000}}, 6}, {{{"N", 4097}}, 1}, {{{"N", 70001}}, 24}};
+    std::vector<Tried> all = {{{{"N", 0}}, 12}, {{{"N", 1}}, 12}, {{{"N", 7}}, 12}, {{{"N", 63}}, 12}, {{{"N", 64}}, 12}, {{{"N", 65}}, 12},
+                              {{{"N", 1000}}, 6}, {{{"N", 4097}}, 1}, {{{"N", 70001}}, 24}};
+    const auto is_large = [](const Tried& tried) { return tried.sizes.at("N").sizes[0] > kMostSimulatedElements; };
+    if (TheMachine().simulated) all.erase(std::remove_if(all.begin(), all.end(), is_large), all.end());
+    return all;
   }
   const std::vector<Tried> all = {{{{"B", 1}, {"S", 3}, {"H", 5}, {"K", 7}}, 4},
                                   {{{"B", 2}, {"S", 33}, {"H", 64}, {"K", 20}}, 1},
@@ -75,7 +83,9 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
   static std::vector<Target> WorldsOf(const Graph& program) {
     const bool sends = absl::c_any_of(program.nodes, [](const Node& node) { return std::holds_alternative<Send>(node.op); });
     std::vector<Target> worlds;
-    for (int ranks : kRanks) worlds.push_back({ranks, /*nodes=*/1, /*stages=*/sends ? 2 : 1});
+    for (int ranks : kRanks) {
+      if (ranks <= kMostSimulatedRanks || !TheMachine().simulated) worlds.push_back({ranks, /*nodes=*/1, /*stages=*/sends ? 2 : 1});
+    }
     return worlds;
   }
 
