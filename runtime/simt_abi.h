@@ -32,6 +32,11 @@ struct SimtCalls {
   /// The block's array for this place in the source.
   void* (*shared)(void* machine, const void* place, unsigned long bytes);
   unsigned long long (*now_ns)(void* machine);
+  /// Copies from shared memory that go on by themselves, in groups of the thread's; returns when all groups but the last `open` have read what they copy,
+  /// or, if `stores`, have stored it.
+  void (*copy_bulk)(void* machine, void* to, const void* from, int bytes, const void* at);
+  void (*close_bulk_group)(void* machine);
+  void (*await_bulk)(void* machine, int open, bool stores);
 };
 
 /// A module's variable of type SimtCalls*, set when it is loaded.

@@ -1,5 +1,6 @@
 #include "tests/random_config.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "jit/beside.h"
@@ -38,7 +39,7 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
     config.ring = false;
   }
   if (TheMachine().gpu) config.threads = Pick(random, {32, 96, 256, 512});
-  if (TheMachine().simulated) config.threads = 1 + config.threads / 8;
+  if (TheMachine().simulated) config.threads = std::min(config.threads, 96);
   const int64_t batch = Pick<int64_t>(random, {0, 1, 100, 3000});
   if (WorksInBatches(schedule)) config.batch = batch;
   return config;

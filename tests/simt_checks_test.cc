@@ -80,6 +80,25 @@ CC_KERNEL(last_block_lets_go) {
   if (grid.BlockId() + 1 == grid.GridSize()) StoreRelease(p.flag, 1);
   else WaitFlag(p.control, p.flag, 1, 0, 0, 0);
 }
+template <bool kAwaitsReads, bool kAwaitsStores>
+CC_DEVICE void Copies(const Params& p, const Grid& grid) {
+  CC_SHARED(uint4, part, 2);
+  if (grid.ThreadId() < 2) Store16(part + grid.ThreadId(), uint4{7, 7, 7, 7});
+  grid.Sync();
+  if (grid.ThreadId() == 0) {
+    CopyBulk(p.a, part, 32);
+    CloseBulkGroup();
+    if (kAwaitsReads) AwaitBulkReads<0>();
+  }
+  grid.Sync();
+  if (grid.ThreadId() == 1) Store16(part, uint4{8, 8, 8, 8});
+  if (kAwaitsStores && grid.ThreadId() == 0) AwaitBulkStores();
+  grid.Sync();
+  if (grid.ThreadId() == 1) p.a[8] = p.a[0];
+}
+CC_KERNEL(copies) { Copies<true, true>(p, grid); }
+CC_KERNEL(copies_what_changes) { Copies<false, true>(p, grid); }
+CC_KERNEL(leaves_copies) { Copies<true, false>(p, grid); }
 CC_KERNEL(stores_two_words) { StoreRelaxed(p.words, 1), StoreRelaxed(p.words + 1, 1); }
 CC_KERNEL(loads_two_words) {
   u64 second, first;
@@ -211,6 +230,18 @@ TEST(SimtChecks, BlocksThatWaitForOthersMustBeThereTogether) {
     EXPECT_THAT(Lab(options).Run("last_block_lets_go", 4, 1), HasSubstr("of 4 blocks of last_block_lets_go on rank 0 only 3 have begun"));
     EXPECT_EQ(Lab(options).Run("fills", 8, 8), "");
   }
+}
+
+TEST(SimtChecks, BulkCopiesGoOnUntilSomebodyWaits) {
+  int races = 0;
+  for (const SimtOptions& options : Interleavings()) {
+    Lab lab(options);
+    EXPECT_EQ(lab.Run("copies", 1, 32), "");
+    EXPECT_EQ(lab.params().a[8], 7u);
+    races += Lab(options).Run("copies_what_changes", 1, 32).find("data race: copies_what_changes") == 0;
+    EXPECT_THAT(Lab(options).Run("leaves_copies", 1, 32), HasSubstr("unfinished copy: leaves_copies"));
+  }
+  EXPECT_GT(races, 0);
 }
 
 TEST(SimtChecks, StoresThatNothingOrdersComeInAnyOrder) {

@@ -28,6 +28,16 @@ struct PendingStore {
   Released released;
 };
 
+/// A copy of shared memory that goes on by itself.
+struct BulkCopy {
+  char* to;
+  const char* from;
+  size_t bytes;
+  int group;               // of its thread's
+  const void* at;
+  std::vector<char> data;  // what it has read; empty: nothing yet
+};
+
 /// What a thread has loaded since it last did something that others could see: who finds the same again, spins.
 struct Polls {
   static constexpr int kMost = 64;
@@ -68,6 +78,8 @@ struct SimtThread {
   std::shared_ptr<Clock> learned;  // what it has acquired since the last barrier, and all before; null: nothing
   Polls polls;
   std::vector<PendingStore> pending;
+  std::vector<BulkCopy> copies;
+  int closed_groups = 0;             // of copies
   bool vote = false;                 // what a barrier answered
   uint64_t shuffled = 0;             // what a shuffle answered
   const void* at = nullptr;          // where it waits

@@ -27,7 +27,10 @@ SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<
             .barrier = OnBarrier,
             .shuffle_down = OnShuffleDown,
             .shared = OnShared,
-            .now_ns = OnNow};
+            .now_ns = OnNow,
+            .copy_bulk = OnCopyBulk,
+            .close_bulk_group = OnCloseBulkGroup,
+            .await_bulk = OnAwaitBulk};
 }
 
 // ---- Slots ---------------------------------------------------------------------------------------------
@@ -103,6 +106,7 @@ SimtThread& SimtMachine::TakeThread() {
   thread.looks = thread.polls.count = 0;
   thread.learned = nullptr;
   thread.awaited = nullptr;
+  thread.closed_groups = 0;
   return thread;
 }
 
@@ -157,6 +161,10 @@ void SimtMachine::EndThread(SimtThread& thread) {
   --live_;
   --block.live;
   changed_ = steps_;
+  if (!thread.copies.empty()) {
+    Report(FindingKind::kUnfinishedCopy, absl::StrCat(NameOf(thread, thread.copies[0].at), " has ended, and nobody waited for a bulk copy of its"));
+    thread.copies.clear();
+  }
   if (block.arrived > 0) {
     const auto at_barrier = [](const SimtThread* other) { return other->state == SimtThread::State::kAtBarrier; };
     const SimtThread& waits = **absl::c_find_if(block.threads, at_barrier);

@@ -122,6 +122,13 @@ class SimtMachine {
   /// Of a thread whose machine has ended: never goes on.
   [[noreturn]] void Abandon(SimtThread& thread);
 
+  // ---- Copies that go on by themselves (bulk_copies.cc)
+  static void OnCopyBulk(void* machine, void* to, const void* from, int bytes, const void* at);
+  static void OnCloseBulkGroup(void* machine);
+  static void OnAwaitBulk(void* machine, int open, bool stores);
+  void ReadFor(BulkCopy& copy);
+  void Store(const BulkCopy& copy);
+
   // ---- What they do together (meetings.cc)
   static bool OnBarrier(void* machine, bool votes, bool ok, const void* at);
   static unsigned long long OnShuffleDown(void* machine, unsigned mask, unsigned long long value, int distance, const void* at);

@@ -191,6 +191,13 @@ void FillStreams(DriverApi& driver) {
   driver.EventQuery = [](CUevent event) { return Gpus().Await(*here.host, Of(event)) ? Outcome() : CUDA_ERROR_NOT_READY; };
 }
 
+void FillClock(DriverApi& driver) {
+  driver.EventElapsedTime = [](float* ms, CUevent from, CUevent to) {
+    *ms = static_cast<float>(static_cast<double>(Of(to)->when_ns - Of(from)->when_ns) / 1e6);
+    return CUDA_SUCCESS;
+  };
+}
+
 void FillKernels(DriverApi& driver) {
   driver.LibraryLoadData = [](CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
     *library = reinterpret_cast<CUlibrary>(SimtModule::Load(code, Gpus().calls()).release());
@@ -274,6 +281,7 @@ const DriverApi& SimtDriver() {
     FillDevices(*made);
     FillMemory(*made);
     FillStreams(*made);
+    FillClock(*made);
     FillKernels(*made);
     FillGraphs(*made);
     return made;

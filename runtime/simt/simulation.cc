@@ -179,6 +179,7 @@ bool Simulation::StartFirst(SimtStream& stream) {
                    [&](const FillWork& work) { Fill(stream.agent, work); },
                    [&](const RecordWork& work) {
                      work.event->clock = stream.clock;
+                     work.event->when_ns = machine_->now_ns();
                      work.event->reached = work.number;
                    },
                    [](const AwaitWork&) {}, [](const MeetWork&) {}},

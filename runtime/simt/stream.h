@@ -22,6 +22,7 @@ struct SimtStream;
 struct SimtEvent {
   int recorded = 0, reached = 0;
   Clock clock;  // of the last record that was reached
+  uint64_t when_ns = 0;
   // Where it was last recorded, when that was in a capture.
   struct SimtGraph* capture = nullptr;
   int branch = 0;

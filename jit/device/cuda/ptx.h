@@ -88,6 +88,7 @@ CC_DEVICE unsigned short HalfOfFloat(float value) {
 
 }  // namespace coconet
 
+#include "async_copies.h"
 #include "multimem.h"
 
 #endif  // COCONET_JIT_DEVICE_CUDA_PTX_H_

@@ -223,4 +223,6 @@ CC_DEVICE unsigned short HalfOfFloat(float value) {
 
 }  // namespace coconet
 
+#include "async_copies.h"
+
 #endif  // COCONET_JIT_DEVICE_SIMT_PTX_H_

@@ -1,38 +1,9 @@
-#ifndef COCONET_JIT_DEVICE_CUDA_BULK_H_
-#define COCONET_JIT_DEVICE_CUDA_BULK_H_
+#ifndef COCONET_JIT_DEVICE_GPU_BULK_H_
+#define COCONET_JIT_DEVICE_GPU_BULK_H_
 
-// Copies of whole chunks by the asynchronous proxy: from sm_90 on.
+// Copies of whole chunks by the asynchronous proxy, where there is one.
 
 namespace coconet {
-
-#if __CUDA_ARCH__ >= 900
-constexpr bool kCopiesInBulk = true;
-/// `bytes`, a multiple of 16, from shared memory to global memory, both at multiples of 16; one of the calling thread's open group.
-CC_DEVICE void CopyBulk(void* to, const void* shared, int bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(to)),
-               "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))), "r"(bytes)
-               : "memory");
-}
-CC_DEVICE void CloseBulkGroup() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-/// All of this thread's groups but the last kOpen have read their shared memory.
-template <int kOpen>
-CC_DEVICE void AwaitBulkReads() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kOpen) : "memory"); }
-/// All of them have been stored, as far as this thread sees; and what it releases from now on comes behind that.
-CC_DEVICE void AwaitBulkStores() {
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-  asm volatile("fence.proxy.async;" ::: "memory");
-}
-/// What this thread stored in shared memory is there for bulk copies that come behind a barrier.
-CC_DEVICE void FenceForBulkCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-#else
-constexpr bool kCopiesInBulk = false;
-CC_DEVICE void CopyBulk(void*, const void*, int) {}
-CC_DEVICE void CloseBulkGroup() {}
-template <int kOpen>
-CC_DEVICE void AwaitBulkReads() {}
-CC_DEVICE void AwaitBulkStores() {}
-CC_DEVICE void FenceForBulkCopies() {}
-#endif
 
 /// A block brings a part of a chunk to shared memory, and one thread sends it to all ranks, while the block brings the next one.
 constexpr int kBulkStages = 4, kBulkStageWords = 512;  // of 16 bytes
@@ -40,7 +11,7 @@ constexpr int kBulkStages = 4, kBulkStageWords = 512;  // of 16 bytes
 /// `words` of 16 bytes from global memory to the same place on all ranks.
 template <int kRanks>
 CC_DEVICE void CopyWordsToAll(const Grid& grid, char* const (&to)[kRanks], const char* from, Index words) {
-  __shared__ uint4 stages[kBulkStages][kBulkStageWords];
+  CC_SHARED(uint4, stages, kBulkStages * kBulkStageWords);
   int stage = 0;
   for (Index begin = 0; begin < words; begin += kBulkStageWords) {
     const int count = words - begin < kBulkStageWords ? static_cast<int>(words - begin) : kBulkStageWords;
@@ -48,11 +19,12 @@ CC_DEVICE void CopyWordsToAll(const Grid& grid, char* const (&to)[kRanks], const
       if (grid.ThreadId() == 0) AwaitBulkReads<kBulkStages - 1>();
       grid.Sync();
     }
-    for (int i = grid.ThreadId(); i < count; i += grid.BlockSize()) stages[stage][i] = reinterpret_cast<const uint4*>(from)[begin + i];
+    uint4* const part = stages + stage * kBulkStageWords;
+    for (int i = grid.ThreadId(); i < count; i += grid.BlockSize()) Store16(part + i, Load16(reinterpret_cast<const uint4*>(from) + begin + i));
     FenceForBulkCopies();
     grid.Sync();
     if (grid.ThreadId() == 0) {
-      for (int r = 0; r < kRanks; ++r) CopyBulk(to[r] + 16 * begin, stages[stage], 16 * count);
+      for (int r = 0; r < kRanks; ++r) CopyBulk(to[r] + 16 * begin, part, 16 * count);
       CloseBulkGroup();
     }
     stage = (stage + 1) % kBulkStages;
@@ -78,4 +50,4 @@ CC_DEVICE void CopyToAll(const Grid& grid, T* const (&ranks)[kRanks], const T* f
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_DEVICE_CUDA_BULK_H_
+#endif  // COCONET_JIT_DEVICE_GPU_BULK_H_
