@@ -54,6 +54,7 @@ TEST_P(SimtTest, EveryInterleavingComputesWhatTheProgramSays) {
 INSTANTIATE_TEST_SUITE_P(, SimtTest,
                          testing::ValuesIn(std::vector<Case>{
                              {"adam", DType::kF32, {{"N", 1000}}, 2, OneShot::kPull},
+                             {"attention", DType::kF16, {{"B", 2}, {"S", 5}, {"H", 12}, {"K", 8}}, 2, OneShot::kPull},
                              {"adam", DType::kF16, {{"N", 65}}, 3, OneShot::kStaged},
                              {"lamb", DType::kBF16, {{"N", 333}}, 2, OneShot::kLL},
                          }),

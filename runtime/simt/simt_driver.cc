@@ -297,6 +297,8 @@ SimtGpus::SimtGpus(std::shared_ptr<Simulation> simulation) {
 
 SimtGpus::~SimtGpus() { seen = {}; }
 
+int SimtRankHere() { return here.context == nullptr ? -1 : here.context->rank; }
+
 Simulation& SimulationHere() { return Gpus(); }
 
 void GiveToSimtStream(CUstream stream, SimtWork work) { Gpus().Give(*here.host, Of(stream), std::move(work)); }

@@ -26,6 +26,8 @@ class SimtGpus {
 
 /// Of the calling thread's current context.
 Simulation& SimulationHere();
+/// Whose rank's it is; -1: there is none.
+int SimtRankHere();
 /// Behind what the stream has.
 void GiveToSimtStream(CUstream stream, SimtWork work);
 /// Tells what a buffer at that address of the current context is called in reports.

@@ -30,8 +30,8 @@ Blocks BlocksOf(const CollectiveStep& step, int size, bool out) {
   return {step.kind == Kind::kAllToAll ? size : 1, bytes, bytes};
 }
 
-std::vector<MeetWork::Access> AccessesOf(const CollectiveStep& step, int size, const CollectiveOperands& at) {
-  std::vector<MeetWork::Access> accesses;
+std::vector<SimtAccess> AccessesOf(const CollectiveStep& step, int size, const CollectiveOperands& at) {
+  std::vector<SimtAccess> accesses;
   for (bool out : {false, true}) {
     const Blocks blocks = BlocksOf(step, size, out);
     char* const begin = out ? at.out : const_cast<char*>(at.in);

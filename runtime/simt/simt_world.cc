@@ -4,6 +4,7 @@
 
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
+#include "runtime/simt/simt_cublaslt.h"
 #include "runtime/simt/simt_driver.h"
 #include "runtime/simt/simt_library.h"
 #include "runtime/simt/simulation.h"
@@ -14,7 +15,7 @@ absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, 
                           const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation, Simulation::Make(options, ranks));
   const SimtGpus gpus(std::move(simulation));
-  return RunCudaWorldOver({.driver = SimtDriver(), .open_libraries = OpenSimtLibraries, .name_buffer = NameSimtBuffer, .green_contexts = false}, {}, ranks, shape, timeout_s, pin, body);
+  return RunCudaWorldOver({.driver = SimtDriver(), .open_cublaslt = OpenSimtCublasLt, .open_libraries = OpenSimtLibraries, .name_buffer = NameSimtBuffer, .green_contexts = false}, {}, ranks, shape, timeout_s, pin, body);
 }
 
 }  // namespace coconet

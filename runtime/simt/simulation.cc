@@ -177,6 +177,10 @@ bool Simulation::StartFirst(SimtStream& stream) {
   stream.agent.clock = &stream.clock;
   std::visit(Match{[&](const KernelWork& work) { StartKernel(stream, work); }, [&](const CopyWork& work) { Copy(stream.agent, work); },
                    [&](const FillWork& work) { Fill(stream.agent, work); },
+                   [&](const CallWork& work) {
+                     Note(stream.agent, work.accesses);
+                     work.call();
+                   },
                    [&](const RecordWork& work) {
                      work.event->clock = stream.clock;
                      work.event->when_ns = machine_->now_ns();
@@ -193,7 +197,7 @@ bool Simulation::Attend(SimtStream& stream, const SimtStream::Given& given, cons
   if (!std::exchange(stream.has_come, true)) {
     stream.clock.Join(*given.after);
     stream.agent.clock = &stream.clock;
-    for (const MeetWork::Access& access : work.accesses) machine_->AccessFromHost(stream.agent, access.p, access.bytes, access.writes);
+    Note(stream.agent, work.accesses);
     stream.clock.JoinSlot(stream.agent.slot, ++stream.agent.generation);
     meeting.clock.Join(stream.clock);
     if (++meeting.come == meeting.size) {
@@ -239,6 +243,10 @@ void Simulation::StartKernel(SimtStream& stream, const KernelWork& work) {
   };
   stream.runs_kernel = true;
   machine_->Launch(std::move(launch));
+}
+
+void Simulation::Note(const Agent& agent, const std::vector<SimtAccess>& accesses) {
+  for (const SimtAccess& access : accesses) machine_->AccessFromHost(agent, access.p, access.bytes, access.writes);
 }
 
 void Simulation::Copy(const Agent& agent, const CopyWork& work) {

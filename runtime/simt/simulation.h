@@ -85,6 +85,7 @@ class Simulation {
   void StartWork();
   /// Whether the first work of the stream has been done, or begun.
   bool StartFirst(SimtStream& stream);
+  void Note(const Agent& agent, const std::vector<SimtAccess>& accesses);
   void Copy(const Agent& agent, const CopyWork& work);
   void Fill(const Agent& agent, const FillWork& work);
   /// In no stream. All of a buffer: who allocates it does so, before anybody else knows of it.

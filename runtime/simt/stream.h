@@ -54,7 +54,18 @@ struct AwaitWork {
   SimtEvent* event;
   int number;
 };
-/// What some streams do together, when all of them have come: a collective, or what one does alone and the host computes.
+/// Memory that the host reads or writes for a stream.
+struct SimtAccess {
+  void* p;
+  size_t bytes;
+  bool writes;
+};
+/// What the host computes.
+struct CallWork {
+  std::function<void()> call;
+  std::vector<SimtAccess> accesses;
+};
+/// What some streams do together, once, when all of them have come: a collective.
 struct SimtMeeting {
   int size = 1, come = 0;
   std::shared_ptr<void> operands = nullptr;  // of whom they belong to
@@ -62,15 +73,10 @@ struct SimtMeeting {
   Clock clock = {};                          // what they all know
 };
 struct MeetWork {
-  struct Access {
-    void* p;
-    size_t bytes;
-    bool writes;
-  };
   std::shared_ptr<SimtMeeting> meeting;
-  std::vector<Access> accesses;  // of this stream's rank
+  std::vector<SimtAccess> accesses;  // of this stream's rank
 };
-using SimtWork = std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork, MeetWork>;
+using SimtWork = std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork, CallWork, MeetWork>;
 
 /// What streams were given while they were captured: to which of them, and what.
 struct SimtGraph {

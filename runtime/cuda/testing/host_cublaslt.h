@@ -6,15 +6,13 @@
 #include <vector>
 
 #include "runtime/cuda/cublaslt_api.h"
+#include "runtime/cuda/host_cublaslt.h"
 
 namespace coconet {
 
-/// cuBLASLt on the devices of HostDriver: multiplies what is in the host's memory, element by element in f32, when the stream comes to it. Refuses
-/// what the library refuses: another device, sizes that do not fit together, memory that lies worse than was said, too small a workspace.
-/// Offers kHostWays ways, and one more, which rounds parts of sums to the type of the result, to those who do not forbid that.
+/// MakeHostCublasLt on the devices of HostDriver, with calls that a test can make fail.
 const CublasLtApi& HostCublasLt();
 absl::StatusOr<const CublasLtApi*> OpenHostCublasLt();
-inline constexpr int kHostWays = 3;
 
 /// The `call`-th call from now on, of those that can fail, returns `result`; 0: none does.
 void FailCublasLtCall(int call, cublasStatus_t result);
