@@ -19,7 +19,7 @@ struct Case {
   DType dtype;
   Sizes sizes;
   int ranks;
-  OneShot one_shot;
+  Config ways;
 };
 
 class SimtTest : public testing::TestWithParam<Case> {
@@ -34,7 +34,9 @@ class SimtTest : public testing::TestWithParam<Case> {
     const size_t apart = schedules.size() / kSome + 1;
     for (size_t i = 0; i < schedules.size(); i += apart) {
       for (Protocol protocol : {Protocol::kGenerated, Protocol::kLibrary}) {
-        const Config config{.protocol = protocol, .vec = 4, .chunk = 192, .blocks = 2, .streaming = Streaming::kShared, .one_shot = c.one_shot, .threads = 64};
+        Config config = c.ways;
+        config.protocol = protocol;
+        config.vec = 4, config.chunk = 192, config.blocks = 2, config.threads = 64;
         RETURN_IF_ERROR(batch.Add(program, schedules[i], config, {c.ranks}));
       }
     }
@@ -51,13 +53,22 @@ TEST_P(SimtTest, EveryInterleavingComputesWhatTheProgramSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, SimtTest,
-                         testing::ValuesIn(std::vector<Case>{
-                             {"adam", DType::kF32, {{"N", 1000}}, 2, OneShot::kPull},
-                             {"attention", DType::kF16, {{"B", 2}, {"S", 5}, {"H", 12}, {"K", 8}}, 2, OneShot::kPull},
-                             {"adam", DType::kF16, {{"N", 65}}, 3, OneShot::kStaged},
-                             {"lamb", DType::kBF16, {{"N", 333}}, 2, OneShot::kLL},
-                         }),
+std::vector<Case> AllCases() {
+  Config around_a_ring, in_bulk, staged, in_messages;
+  around_a_ring.ring = true;
+  around_a_ring.streaming = Streaming::kShared;
+  in_bulk.bulk = true;
+  staged.one_shot = OneShot::kStaged;
+  in_messages.one_shot = OneShot::kLL;
+  return {{"adam", DType::kF32, {{"N", 1000}}, 2, {}},
+          {"adam", DType::kF32, {{"N", 700}}, 3, around_a_ring},
+          {"adam", DType::kF32, {{"N", 1001}}, 4, in_bulk},
+          {"adam", DType::kF16, {{"N", 65}}, 3, staged},
+          {"attention", DType::kF16, {{"B", 2}, {"S", 5}, {"H", 12}, {"K", 8}}, 2, {}},
+          {"lamb", DType::kBF16, {{"N", 333}}, 2, in_messages}};
+}
+
+INSTANTIATE_TEST_SUITE_P(, SimtTest, testing::ValuesIn(AllCases()),
                          [](const auto& info) { return absl::StrCat(info.param.workload, "_", Name(info.param.dtype), "_", info.param.ranks); });
 
 }  // namespace

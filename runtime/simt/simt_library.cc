@@ -113,7 +113,7 @@ absl::Status SimtLibrary::Enqueue(const CollectiveStep& step, const void* in, vo
   return absl::OkStatus();
 }
 
-void SimtLibrary::Abort(const absl::Status& /*why*/) { SimulationHere().CancelMeetings(); }
+void SimtLibrary::Abort(const absl::Status& /*why*/) { SimulationHere().CancelMeetings(rank_); }
 
 absl::StatusOr<StreamLibraries> OpenSimtLibraries(const StreamLibraryTerms& terms) {
   StreamLibraries made;

@@ -14,6 +14,8 @@ namespace {
 
 /// How long the devices wait for a thread of the host that does not wait for them: it computes, or waits for others that wait for the devices.
 constexpr std::chrono::milliseconds kPatience(1);
+/// How much of the devices' time passes at once where nothing else can happen.
+constexpr std::chrono::seconds kLeap(10);
 /// How long a look for help from the host takes.
 constexpr std::chrono::milliseconds kPause(1);
 
@@ -194,6 +196,10 @@ bool Simulation::StartFirst(SimtStream& stream) {
 
 bool Simulation::Attend(SimtStream& stream, const SimtStream::Given& given, const MeetWork& work) {
   SimtMeeting& meeting = *work.meeting;
+  if (cancelled_[stream.rank] && meeting.come < meeting.size) {
+    if (std::exchange(stream.has_come, false)) --meeting.come;  // its memory is its own again
+    return true;
+  }
   if (!std::exchange(stream.has_come, true)) {
     stream.clock.Join(*given.after);
     stream.agent.clock = &stream.clock;
@@ -201,11 +207,11 @@ bool Simulation::Attend(SimtStream& stream, const SimtStream::Given& given, cons
     stream.clock.JoinSlot(stream.agent.slot, ++stream.agent.generation);
     meeting.clock.Join(stream.clock);
     if (++meeting.come == meeting.size) {
-      if (!cancelled_ && !machine_->finding().has_value()) meeting.work();
+      if (!machine_->finding().has_value()) meeting.work();
       changed_ = true;
     }
   }
-  if (meeting.come < meeting.size && !cancelled_) return false;
+  if (meeting.come < meeting.size) return false;
   stream.has_come = false;
   stream.clock.Join(meeting.clock);
   return true;
@@ -221,9 +227,9 @@ std::shared_ptr<SimtMeeting> Simulation::Meet(const std::string& name, int size,
   return meeting;
 }
 
-void Simulation::CancelMeetings() {
+void Simulation::CancelMeetings(int rank) {
   const auto lock = Lock();
-  cancelled_ = changed_ = true;
+  cancelled_[rank] = changed_ = true;
   to_loop_.notify_all();
 }
 
@@ -319,7 +325,12 @@ void Simulation::LookForHelp(std::unique_lock<std::mutex>& lock) {
   if (std::exchange(last_change_, machine_->last_change()) != machine_->last_change()) fruitless_ = 0;
   const bool all_wait = static_cast<int>(waits_.size()) >= hosts_;
   if (fruitless_++ % (all_wait ? kRoundsPerLook : kQuickRoundsPerLook) == 0) return machine_->LookAgain();
-  if (all_wait && fruitless_ > kFruitless) machine_->Report(FindingKind::kDeadlock, WhoWaits());
+  if (all_wait && fruitless_ > kFruitless) {
+    // Kernels that wait for a rank which has gone do so until their deadlines, of the devices' time: that is not their mistake.
+    if (hosts_ == ranks_) machine_->Report(FindingKind::kDeadlock, WhoWaits());
+    machine_->PassTime(std::chrono::nanoseconds(kLeap).count());
+    fruitless_ -= kRoundsPerLook;
+  }
   EndWaits(/*all=*/true);
   if (all_wait) return;
   const auto begin = std::chrono::steady_clock::now();

@@ -53,8 +53,8 @@ class Simulation {
   bool Give(Host& host, SimtStream* stream, SimtWork work);
   /// The meeting that all who name it so get, until all of them have.
   std::shared_ptr<SimtMeeting> Meet(const std::string& name, int size, const std::function<void(SimtMeeting& meeting)>& join);
-  /// Meetings, those to come too, are over as soon as they begin, and nobody computes anything.
-  void CancelMeetings();
+  /// From now on a rank's streams come to no meeting, and pass by.
+  void CancelMeetings(int rank);
   /// Returns when the stream, or the last record of the event, is done (true); or when all that waits cannot go on without the host (false), or has ended in a mistake.
   bool Await(Host& host, SimtStream* stream);
   bool Await(Host& host, SimtEvent* event);
@@ -63,7 +63,7 @@ class Simulation {
   std::string mistake();
 
  private:
-  Simulation(int ranks, std::unique_ptr<SimtMachine> machine) : ranks_(ranks), machine_(std::move(machine)) {}
+  Simulation(int ranks, std::unique_ptr<SimtMachine> machine) : ranks_(ranks), machine_(std::move(machine)), cancelled_(ranks) {}
 
   /// Of a thread of the host: what it waits for.
   struct Wait {
@@ -107,7 +107,7 @@ class Simulation {
     int joined = 0;
   };
   std::map<std::string, Open> meetings_;  // that not all have joined
-  bool cancelled_ = false;        // all meetings
+  std::vector<char> cancelled_;   // by rank: it comes to no meeting any more
   bool changed_ = false;          // something may have come that streams or hosts wait for
   bool patient_ = true;           // it is worth waiting for the hosts that do not wait
   int fruitless_ = 0;             // how often help was looked for since something changed
