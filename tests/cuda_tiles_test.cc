@@ -124,8 +124,11 @@ void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1
 }  // namespace coconet
 
 #define COCONET_JIT_DEVICE_CUDA_MMA_H_
-#define __shared__ static
-#include "jit/device/cuda/tile_product.h"
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+#define CC_SHARED(T, name, count) alignas(128) static T name[count]
+#include "jit/device/gpu/tile_product.h"
 
 namespace coconet {
 namespace {

@@ -49,7 +49,8 @@ struct ThisHost {
 thread_local ThisHost here;
 
 Simulation& Gpus() { return *here.context->simulation; }
-SimtStream* Of(CUstream stream) { return reinterpret_cast<SimtStream*>(stream); }
+/// Null: what it is given is done at once.
+SimtStream* Of(CUstream stream) { return stream == CU_STREAM_PER_THREAD ? nullptr : reinterpret_cast<SimtStream*>(stream); }
 SimtEvent* Of(CUevent event) { return reinterpret_cast<SimtEvent*>(event); }
 SimtGraph* Of(CUgraph graph) { return reinterpret_cast<SimtGraph*>(graph); }
 template <class T = void>
@@ -81,6 +82,10 @@ void FillErrors(DriverApi& driver) {
 }
 
 void FillDevices(DriverApi& driver) {
+  driver.DriverGetVersion = [](int* version) {
+    *version = kLeastDriver;
+    return CUDA_SUCCESS;
+  };
   driver.DeviceGetCount = [](int* count) {
     *count = static_cast<int>(seen.contexts.size());
     return CUDA_SUCCESS;
@@ -167,7 +172,7 @@ void FillStreams(DriverApi& driver) {
     return *stream == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   };
   driver.StreamSynchronize = [](CUstream stream) {
-    if (stream == nullptr) return CUDA_SUCCESS;  // what it is given is done at once
+    if (Of(stream) == nullptr) return CUDA_SUCCESS;
     if (Of(stream)->capture != nullptr) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     while (!Gpus().Await(*here.host, Of(stream))) continue;
     return Outcome();
@@ -295,7 +300,10 @@ SimtGpus::SimtGpus(std::shared_ptr<Simulation> simulation) {
   seen.simulation = std::move(simulation);
 }
 
-SimtGpus::~SimtGpus() { seen = {}; }
+SimtGpus::~SimtGpus() {
+  here.Leave();
+  seen = {};
+}
 
 int SimtRankHere() { return here.context == nullptr ? -1 : here.context->rank; }
 

@@ -1,5 +1,5 @@
-#ifndef COCONET_JIT_DEVICE_CUDA_TILE_PRODUCT_H_
-#define COCONET_JIT_DEVICE_CUDA_TILE_PRODUCT_H_
+#ifndef COCONET_JIT_DEVICE_GPU_TILE_PRODUCT_H_
+#define COCONET_JIT_DEVICE_GPU_TILE_PRODUCT_H_
 
 // One tile of a matrix product (tiles.h) by a block of kTileThreads threads: operands go through shared memory in stages, some of which are on their way while
 // one is used. Halves are multiplied by the matrix units, f32 by the others, exactly.
@@ -165,13 +165,15 @@ template <int kSide, bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column) {
   using A = TileStage<T, kSide, !kTransposeA>;
   using B = TileStage<T, kSide, kTransposeB>;
-  alignas(128) __shared__ unsigned char stages[kStages][2][kSide * kStageBytes];
+  constexpr int kOperandBytes = kSide * kStageBytes;
+  CC_SHARED(uint4, stages, kStages * 2 * kOperandBytes / kPieceBytes);
+  const auto staged = [&](Index stage, int operand) { return reinterpret_cast<unsigned char*>(stages) + (stage % kStages * 2 + operand) * kOperandBytes; };
   const auto a = MakeTileOperand(p.a, p.lda, row, p.m, p.k), b = MakeTileOperand(p.b, p.ldb, column, p.n, p.k);
   const Index count = (p.k + A::kDepth - 1) / A::kDepth;
   const auto bring = [&](Index stage) {
     if (stage < count) {
-      BringStage<A>(grid, a, stage * A::kDepth, stages[stage % kStages][0]);
-      BringStage<B>(grid, b, stage * A::kDepth, stages[stage % kStages][1]);
+      BringStage<A>(grid, a, stage * A::kDepth, staged(stage, 0));
+      BringStage<B>(grid, b, stage * A::kDepth, staged(stage, 1));
     }
     CommitCopies();
   };
@@ -181,7 +183,7 @@ CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, In
     WaitCopies<kStages - 2>();
     grid.Sync();  // it is there for all threads, and all have used the one before, whose place the next takes
     bring(stage + kStages - 1);
-    AddStage<A, B>(grid, stages[stage % kStages][0], stages[stage % kStages][1], sums);
+    AddStage<A, B>(grid, staged(stage, 0), staged(stage, 1), sums);
   }
   WaitCopies<0>();
   grid.Sync();  // of the next tile others may bring stages
@@ -190,4 +192,4 @@ CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, In
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_DEVICE_CUDA_TILE_PRODUCT_H_
+#endif  // COCONET_JIT_DEVICE_GPU_TILE_PRODUCT_H_
