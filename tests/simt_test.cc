@@ -1,5 +1,6 @@
 // Workloads on simulated GPUs, thread for thread, in several interleavings, against the interpreter.
 
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule.h"
+#include "coconet/text.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
 #include "tests/variant_batch.h"
@@ -50,6 +52,28 @@ TEST_P(SimtTest, EveryInterleavingComputesWhatTheProgramSays) {
     ASSERT_EQ(AddSchedules(batch), absl::OkStatus());
     EXPECT_EQ(batch.Run(seed, /*steps=*/3), "") << "COCONET_SIMT_SEED=" << seed;
     EXPECT_GT(batch.tally().variants, 0);
+  }
+}
+
+// A block without chunks comes to its end before some of its threads know the step's epoch: it once said there which one was done before they had read it.
+TEST(SimtTests, BlocksWithoutWorkEndTheStepTogether) {
+  const Graph symbolic = Parse(R"(coconet 1
+program epilogue
+input a : f32[M, K] local
+input b : f32[K, N] local
+input r : f32[M, N] replicated
+output c = abs(all_reduce(sum, matmul(a, b)) + r)
+)").value();
+  const Graph program = BindSizes(symbolic, {{"M", 90}, {"K", 0}, {"N", 80}}).value();
+  const std::vector<Schedule> schedules = Derive(program, {}).value();
+  const auto overlapped = std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) { return Describe(s) == "ol(MM, RS[0], AG); C"; });
+  ASSERT_NE(overlapped, schedules.end());
+  Config config{.protocol = Protocol::kGenerated, .blocks = 3, .threads = 96, .beside = 3};
+  config.tiles = 64;
+  for (uint64_t seed = 0; seed < kSimtOrders; ++seed) {
+    VariantBatch batch(SimulatedMachine(SimtOptions::Of(seed)));
+    ASSERT_EQ(batch.Add(program, *overlapped, config, 1), absl::OkStatus());
+    EXPECT_EQ(batch.Run(seed, /*steps=*/2), "") << "COCONET_SIMT_SEED=" << seed;
   }
 }
 

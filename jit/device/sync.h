@@ -89,6 +89,7 @@ CC_DEVICE bool Meet(const Sync<kRanks>& s, const Grid& grid, int round, bool all
 /// enter the step between, and so end this one.
 template <int kRanks>
 CC_DEVICE void Leave(const Sync<kRanks>& s, const Grid& grid) {
+  grid.Sync();  // all threads know this step's epoch
   if (grid.ThreadId() == 0) s.epochs[grid.BlockId()] = s.epoch;
 }
 /// I have read my peers' inputs and written their outputs; returns when they have read mine and written mine.
