@@ -37,6 +37,12 @@ struct SimtCalls {
   void (*copy_bulk)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_bulk_group)(void* machine);
   void (*await_bulk)(void* machine, int open, bool stores);
+  /// Copies of at most 16 bytes to shared memory, filled up with zeros to 16, that go on by themselves, too.
+  void (*copy_async)(void* machine, void* to, const void* from, int bytes, const void* at);
+  void (*close_async_group)(void* machine);
+  void (*await_async)(void* machine, int open);
+  /// Of a whole warp: what each of its threads gives, one after the other, to each.
+  void (*gather)(void* machine, const void* mine, int bytes, void* all, const void* at);
 };
 
 /// A module's variable of type SimtCalls*, set when it is loaded.

@@ -99,6 +99,19 @@ CC_DEVICE void Copies(const Params& p, const Grid& grid) {
 CC_KERNEL(copies) { Copies<true, true>(p, grid); }
 CC_KERNEL(copies_what_changes) { Copies<false, true>(p, grid); }
 CC_KERNEL(leaves_copies) { Copies<true, false>(p, grid); }
+template <bool kWaits>
+CC_DEVICE void Brings(const Params& p, const Grid& grid) {
+  CC_SHARED(uint4, parts, 8);
+  CopyAsync16(parts + grid.ThreadId(), p.a + 4 * grid.ThreadId(), 12);
+  CommitCopies();
+  if (kWaits) WaitCopies<0>();
+  grid.Sync();
+  const uint4 part = Load16(parts + (grid.ThreadId() + 1) % 8);
+  grid.Sync();
+  p.a[4 * grid.ThreadId() + 3] = part.x + part.w;
+}
+CC_KERNEL(brings) { Brings<true>(p, grid); }
+CC_KERNEL(brings_and_does_not_wait) { Brings<false>(p, grid); }
 CC_KERNEL(stores_two_words) { StoreRelaxed(p.words, 1), StoreRelaxed(p.words + 1, 1); }
 CC_KERNEL(loads_two_words) {
   u64 second, first;
@@ -156,7 +169,8 @@ TEST(SimtChecks, KernelsWithoutMistakesRun) {
 TEST(SimtChecks, FindsRacesBetweenThreadsOfABlock) {
   for (const SimtOptions& options : Interleavings()) {
     EXPECT_THAT(Lab(options).Run("all_write_one", 1, 2),
-                AllOf(HasSubstr("data race: all_write_one (kernel.cc:8"), ContainsRegex("on rank 0 block 0 thread [01] writes bytes \\[0, 4\\) of a buffer of 256 bytes"),
+                AllOf(HasSubstr("data race: all_write_one (kernel.cc:8"),
+                      ContainsRegex("on rank 0 block 0 thread [01] writes bytes \\[0, 4\\) of a buffer of 256 bytes"),
                       ContainsRegex("rank 0 block 0 of all_write_one thread [01] \\(kernel.cc:8.*\\) wrote byte 0 before")));
     EXPECT_THAT(Lab(options).Run("rotates_without_barrier", 1, 64), ContainsRegex("^(data race|never written): .*shared memory of block 0"));
   }
@@ -192,7 +206,8 @@ TEST(SimtChecks, LaunchesAreOrderedByWhatTheyWaitFor) {
 TEST(SimtChecks, FindsAccessesOutsideOfBuffers) {
   Lab behind;
   behind.params().n = 65;
-  EXPECT_THAT(behind.Run("fills", 1, 32), AllOf(HasSubstr("out of bounds: fills (kernel.cc:6"), HasSubstr("thread 0 writes 4 bytes at bytes [256, 260) of a buffer of 256 bytes on rank 0")));
+  EXPECT_THAT(behind.Run("fills", 1, 32), AllOf(HasSubstr("out of bounds: fills (kernel.cc:6"),
+                                                HasSubstr("thread 0 writes 4 bytes at bytes [256, 260) of a buffer of 256 bytes on rank 0")));
   Lab nowhere;
   nowhere.params().a = nullptr;
   EXPECT_THAT(nowhere.Run("fills", 1, 1), HasSubstr("writes 4 bytes at 0x0, where no rank has memory"));
@@ -200,7 +215,8 @@ TEST(SimtChecks, FindsAccessesOutsideOfBuffers) {
 }
 
 TEST(SimtChecks, FindsReadsOfWhatNobodyWrote) {
-  EXPECT_THAT(Lab().Run("reads_unwritten_shared", 1, 64), AllOf(HasSubstr("never written: reads_unwritten_shared"), HasSubstr("thread 0 reads"), HasSubstr("nothing has written byte 0")));
+  EXPECT_THAT(Lab().Run("reads_unwritten_shared", 1, 64),
+              AllOf(HasSubstr("never written: reads_unwritten_shared"), HasSubstr("thread 0 reads"), HasSubstr("nothing has written byte 0")));
   Lab fresh;
   fresh.params().a = fresh.Fresh(64);
   fresh.params().n = 63;
@@ -211,7 +227,7 @@ TEST(SimtChecks, FindsBarriersThatNotAllComeTo) {
   for (const SimtOptions& options : Interleavings()) {
     EXPECT_THAT(Lab(options).Run("half_come_to_barrier", 1, 32), HasSubstr("divergent barrier: half_come_to_barrier"));
     EXPECT_THAT(Lab(options).Run("two_kinds_of_barriers", 1, 32), HasSubstr("divergent barrier: two_kinds_of_barriers"));
-    EXPECT_THAT(Lab(options).Run("shuffles_with_wrong_mask", 1, 32), HasSubstr("shuffles by mask 0xffff, which is not in it itself"));
+    EXPECT_THAT(Lab(options).Run("shuffles_with_wrong_mask", 1, 32), HasSubstr("meets its warp by mask 0xffff: it is not in it itself"));
   }
   EXPECT_THAT(Lab().Run("shuffles_with_wrong_mask", 1, 12), HasSubstr("names thread 12, which the block lacks"));
 }
@@ -242,6 +258,16 @@ TEST(SimtChecks, BulkCopiesGoOnUntilSomebodyWaits) {
     EXPECT_THAT(Lab(options).Run("leaves_copies", 1, 32), HasSubstr("unfinished copy: leaves_copies"));
   }
   EXPECT_GT(races, 0);
+}
+
+TEST(SimtChecks, WhatIsBroughtIsThereWhenSomebodyHasWaited) {
+  for (const SimtOptions& options : Interleavings()) {
+    Lab lab(options);
+    for (unsigned i = 0; i < 32; ++i) lab.params().a[i] = 100 + i;
+    EXPECT_EQ(lab.Run("brings", 1, 8), "");
+    EXPECT_EQ(lab.params().a[3], 104u);  // and a zero, to which 12 bytes are filled up
+    EXPECT_THAT(Lab(options).Run("brings_and_does_not_wait", 1, 8), HasSubstr("never written: brings_and_does_not_wait"));
+  }
 }
 
 TEST(SimtChecks, StoresThatNothingOrdersComeInAnyOrder) {

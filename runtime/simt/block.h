@@ -28,11 +28,11 @@ struct PendingStore {
   Released released;
 };
 
-/// A copy of shared memory that goes on by itself.
-struct BulkCopy {
+/// A copy from or to shared memory that goes on by itself.
+struct OngoingCopy {
   char* to;
   const char* from;
-  size_t bytes;
+  size_t bytes, filled;    // to so many, with zeros
   int group;               // of its thread's
   const void* at;
   std::vector<char> data;  // what it has read; empty: nothing yet
@@ -78,8 +78,11 @@ struct SimtThread {
   std::shared_ptr<Clock> learned;  // what it has acquired since the last barrier, and all before; null: nothing
   Polls polls;
   std::vector<PendingStore> pending;
-  std::vector<BulkCopy> copies;
-  int closed_groups = 0;             // of copies
+  struct Copies {
+    std::vector<OngoingCopy> ongoing;
+    int closed = 0;  // groups
+  };
+  Copies bulk, async;
   bool vote = false;                 // what a barrier answered
   uint64_t shuffled = 0;             // what a shuffle answered
   const void* at = nullptr;          // where it waits
@@ -90,8 +93,11 @@ struct SimtThread {
 /// A shuffle under way.
 struct SimtWarp {
   unsigned mask = 0, arrived = 0;
+  int bytes = 0;  // that each gives; 0: it is a shuffle
   std::array<uint64_t, 32> values;
   std::array<int, 32> distances;
+  std::array<const void*, 32> given;
+  std::array<void*, 32> gathered;
 };
 
 /// A launch of a kernel.

@@ -30,7 +30,11 @@ SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<
             .now_ns = OnNow,
             .copy_bulk = OnCopyBulk,
             .close_bulk_group = OnCloseBulkGroup,
-            .await_bulk = OnAwaitBulk};
+            .await_bulk = OnAwaitBulk,
+            .copy_async = OnCopyAsync,
+            .close_async_group = OnCloseAsyncGroup,
+            .await_async = OnAwaitAsync,
+            .gather = OnGather};
 }
 
 // ---- Slots ---------------------------------------------------------------------------------------------
@@ -106,7 +110,7 @@ SimtThread& SimtMachine::TakeThread() {
   thread.looks = thread.polls.count = 0;
   thread.learned = nullptr;
   thread.awaited = nullptr;
-  thread.closed_groups = 0;
+  thread.bulk.closed = thread.async.closed = 0;
   return thread;
 }
 
@@ -161,9 +165,10 @@ void SimtMachine::EndThread(SimtThread& thread) {
   --live_;
   --block.live;
   changed_ = steps_;
-  if (!thread.copies.empty()) {
-    Report(FindingKind::kUnfinishedCopy, absl::StrCat(NameOf(thread, thread.copies[0].at), " has ended, and nobody waited for a bulk copy of its"));
-    thread.copies.clear();
+  for (SimtThread::Copies* copies : {&thread.bulk, &thread.async}) {
+    if (copies->ongoing.empty()) continue;
+    Report(FindingKind::kUnfinishedCopy, absl::StrCat(NameOf(thread, copies->ongoing[0].at), " has ended, and nobody waited for this copy of its"));
+    copies->ongoing.clear();
   }
   if (block.arrived > 0) {
     const auto at_barrier = [](const SimtThread* other) { return other->state == SimtThread::State::kAtBarrier; };

@@ -122,16 +122,24 @@ class SimtMachine {
   /// Of a thread whose machine has ended: never goes on.
   [[noreturn]] void Abandon(SimtThread& thread);
 
-  // ---- Copies that go on by themselves (bulk_copies.cc)
+  // ---- Copies that go on by themselves (ongoing_copies.cc)
   static void OnCopyBulk(void* machine, void* to, const void* from, int bytes, const void* at);
   static void OnCloseBulkGroup(void* machine);
   static void OnAwaitBulk(void* machine, int open, bool stores);
-  void ReadFor(BulkCopy& copy);
-  void Store(const BulkCopy& copy);
+  static void OnCopyAsync(void* machine, void* to, const void* from, int bytes, const void* at);
+  static void OnCloseAsyncGroup(void* machine);
+  static void OnAwaitAsync(void* machine, int open);
+  void Begin(SimtThread::Copies& copies, OngoingCopy copy);
+  void Await(SimtThread::Copies& copies, int open, bool stores);
+  void ReadFor(OngoingCopy& copy);
+  void Store(const OngoingCopy& copy);
 
   // ---- What they do together (meetings.cc)
   static bool OnBarrier(void* machine, bool votes, bool ok, const void* at);
   static unsigned long long OnShuffleDown(void* machine, unsigned mask, unsigned long long value, int distance, const void* at);
+  static void OnGather(void* machine, const void* mine, int bytes, void* all, const void* at);
+  /// Puts a thread to those of its warp that have come to a shuffle, or to a gather of so many bytes; returns when all have.
+  void MeetWarp(SimtThread& thread, unsigned mask, int bytes, const void* at);
   void FinishBarrier(SimtBlock& block);
   void FinishShuffle(SimtBlock& block, int warp);
   std::string WhyShuffleIsBad(const SimtThread& thread, unsigned mask) const;

@@ -1,5 +1,7 @@
 // What threads of a block do together: barriers and shuffles.
 
+#include <cstring>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/simt/machine.h"
 
@@ -60,40 +62,54 @@ std::string SimtMachine::WhyShuffleIsBad(const SimtThread& thread, unsigned mask
   const SimtBlock& block = *thread.block;
   const int warp = thread.place.thread / 32, first = warp * 32;
   const SimtWarp& state = block.warps[warp];
-  if ((mask >> (thread.place.thread - first) & 1) == 0) return "is not in it itself";
+  if ((mask >> (thread.place.thread - first) & 1) == 0) return "it is not in it itself";
   for (int lane = 0; lane < 32; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
-    if (first + lane >= static_cast<int>(block.threads.size())) return absl::StrCat("names thread ", first + lane, ", which the block lacks");
-    if (block.threads[first + lane]->state == SimtThread::State::kEnded) return absl::StrCat("names thread ", first + lane, ", which has ended");
+    if (first + lane >= static_cast<int>(block.threads.size())) return absl::StrCat("it names thread ", first + lane, ", which the block lacks");
+    if (block.threads[first + lane]->state == SimtThread::State::kEnded) return absl::StrCat("it names thread ", first + lane, ", which has ended");
   }
-  if (state.arrived != 0 && state.mask != mask) return absl::StrCat("is another than that of threads that wait, 0x", absl::Hex(state.mask));
+  if (state.arrived != 0 && state.mask != mask) return absl::StrCat("it is another than that of threads that wait, 0x", absl::Hex(state.mask));
   return "";
+}
+
+void SimtMachine::MeetWarp(SimtThread& thread, unsigned mask, int bytes, const void* at) {
+  const int number = thread.place.thread / 32, lane = thread.place.thread % 32;
+  SimtWarp& warp = thread.block->warps[number];
+  ++operations_;
+  thread.polls.count = 0;
+  thread.at = at;
+  std::string why = WhyShuffleIsBad(thread, mask);
+  if (why.empty() && warp.arrived != 0 && warp.bytes != bytes) why = "others of the warp do something else";
+  if (!why.empty()) {
+    Report(FindingKind::kBadShuffle, absl::StrCat(NameOf(thread, at), " meets its warp by mask 0x", absl::Hex(mask), ": ", why));
+    Abandon(thread);
+  }
+  warp.mask = mask;
+  warp.bytes = bytes;
+  warp.arrived |= 1u << lane;
+  if (warp.arrived == mask) return FinishShuffle(*thread.block, number);
+  scheduler_.Remove(thread);
+  thread.state = SimtThread::State::kInShuffle;
+  Yield();
 }
 
 unsigned long long SimtMachine::OnShuffleDown(void* machine, unsigned mask, unsigned long long value, int distance, const void* at) {
   SimtMachine& m = Of(machine);
   SimtThread& thread = *m.running_;
-  ++m.operations_;
-  thread.polls.count = 0;
-  thread.at = at;
-  if (const std::string why = m.WhyShuffleIsBad(thread, mask); !why.empty()) {
-    m.Report(FindingKind::kBadShuffle, absl::StrCat(m.NameOf(thread, at), " shuffles by mask 0x", absl::Hex(mask), ", which ", why));
-    m.Abandon(thread);
-  }
-  const int number = thread.place.thread / 32, lane = thread.place.thread % 32;
-  SimtWarp& warp = thread.block->warps[number];
-  warp.mask = mask;
-  warp.arrived |= 1u << lane;
-  warp.values[lane] = value;
-  warp.distances[lane] = distance;
-  if (warp.arrived == mask) {
-    m.FinishShuffle(*thread.block, number);
-  } else {
-    m.scheduler_.Remove(thread);
-    thread.state = SimtThread::State::kInShuffle;
-    m.Yield();
-  }
+  SimtWarp& warp = thread.block->warps[thread.place.thread / 32];
+  warp.values[thread.place.thread % 32] = value;
+  warp.distances[thread.place.thread % 32] = distance;
+  m.MeetWarp(thread, mask, /*bytes=*/0, at);
   return thread.shuffled;
+}
+
+void SimtMachine::OnGather(void* machine, const void* mine, int bytes, void* all, const void* at) {
+  SimtMachine& m = Of(machine);
+  SimtThread& thread = *m.running_;
+  SimtWarp& warp = thread.block->warps[thread.place.thread / 32];
+  warp.given[thread.place.thread % 32] = mine;
+  warp.gathered[thread.place.thread % 32] = all;
+  m.MeetWarp(thread, ~0u, bytes, at);
 }
 
 void SimtMachine::FinishShuffle(SimtBlock& block, int number) {
@@ -103,7 +119,13 @@ void SimtMachine::FinishShuffle(SimtBlock& block, int number) {
     if ((warp.mask >> lane & 1) == 0) continue;
     SimtThread& thread = *block.threads[number * 32 + lane];
     const int from = lane + warp.distances[lane];
-    thread.shuffled = from >= 32 ? warp.values[lane] : (warp.mask >> from & 1) != 0 ? warp.values[from] : kAny;
+    if (warp.bytes > 0) {
+      for (int other = 0; other < 32; ++other) {
+        std::memcpy(static_cast<char*>(warp.gathered[lane]) + other * warp.bytes, warp.given[other], static_cast<size_t>(warp.bytes));
+      }
+    } else {
+      thread.shuffled = from >= 32 ? warp.values[lane] : (warp.mask >> from & 1) != 0 ? warp.values[from] : kAny;
+    }
     if (thread.state == SimtThread::State::kInShuffle) scheduler_.MakeReady(thread);
   }
   warp.arrived = 0;

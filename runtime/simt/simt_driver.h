@@ -10,9 +10,9 @@
 
 namespace coconet {
 
-/// A driver whose GPUs are simulated: modules are shared objects of the simt dialect, a kernel's threads are fibers. Whose GPUs they are is said by the calling
-/// thread's SimtGpus, and by contexts that come of these. A kernel's mistake is CUDA_ERROR_LAUNCH_FAILED of every later call that waits, with the finding as the
-/// driver's words.
+/// A driver whose GPUs are simulated: modules are shared objects of the simt dialect, a kernel's threads are fibers. Whose GPUs they are is said by the
+/// calling thread's SimtGpus, and by contexts that come of these. A kernel's mistake is CUDA_ERROR_LAUNCH_FAILED of every later call that waits, with the
+/// finding as the driver's words.
 const DriverApi& SimtDriver();
 
 /// While it lives, the GPUs that the calling thread sees are those of a simulation. It outlives the contexts.

@@ -30,7 +30,8 @@ absl::StatusOr<std::unique_ptr<SimtMemory>> SimtMemory::Make() {
   void* chunks = mmap(nullptr, (kBytes >> kChunkShift) * sizeof(SimtBuffer*), PROT_READ | PROT_WRITE, kLazily, -1, 0);
   if (arena == MAP_FAILED || chunks == MAP_FAILED) {
     if (arena != MAP_FAILED) munmap(arena, kBytes);
-    return absl::ResourceExhaustedError(absl::StrCat("simulated GPUs: want ", kBytes >> 30, " GiB of addresses; raise the limit of virtual memory (ulimit -v)"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("simulated GPUs: want ", kBytes >> 30, " GiB of addresses; raise the limit of virtual memory (ulimit -v)"));
   }
   return std::unique_ptr<SimtMemory>(new SimtMemory(static_cast<char*>(arena), static_cast<SimtBuffer**>(chunks)));
 }

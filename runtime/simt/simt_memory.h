@@ -62,8 +62,8 @@ class SimtBuffer {
   std::deque<SyncWord> words_;
 };
 
-/// The memory of all devices of a machine, each buffer in whole chunks of addresses, with such as nobody has between them: so whose an address is takes one look
-/// at a table. Not thread-safe.
+/// The memory of all devices of a machine, each buffer in whole chunks of addresses, with such as nobody has between them: so whose an address is takes one
+/// look at a table. Not thread-safe.
 class SimtMemory {
  public:
   static absl::StatusOr<std::unique_ptr<SimtMemory>> Make();

@@ -15,7 +15,13 @@ absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, 
                           const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation, Simulation::Make(options, ranks));
   const SimtGpus gpus(std::move(simulation));
-  return RunCudaWorldOver({.driver = SimtDriver(), .open_cublaslt = OpenSimtCublasLt, .open_libraries = OpenSimtLibraries, .name_buffer = NameSimtBuffer, .green_contexts = false}, {}, ranks, shape, timeout_s, pin, body);
+  const CudaLibraries libraries{.driver = SimtDriver(),
+                                .open_cublaslt = OpenSimtCublasLt,
+                                .open_libraries = OpenSimtLibraries,
+                                .name_buffer = NameSimtBuffer,
+                                .green_contexts = false,
+                                .multicast = false};
+  return RunCudaWorldOver(libraries, {}, ranks, shape, timeout_s, pin, body);
 }
 
 }  // namespace coconet

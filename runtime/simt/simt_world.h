@@ -10,9 +10,9 @@
 
 namespace coconet {
 
-/// Runs `body` on `ranks` threads of this process, each a rank with a simulated GPU: the CUDA backend over a driver that runs kernels of the simt dialect thread
-/// for thread, in an interleaving of the options', and reports their mistakes. What a kernel does wrong ends the world: every rank's steps then return it, DataLoss, with the
-/// kernel, source line, rank, block, thread and buffer. Unavailable in a build without CUDA's headers.
+/// Runs `body` on `ranks` threads of this process, each a rank with a simulated GPU: the CUDA backend over a driver that runs kernels of the simt dialect
+/// thread for thread, in an interleaving of the options', and reports their mistakes. What a kernel does wrong ends the world: every rank's steps then
+/// return it, DataLoss, with the kernel, source line, rank, block, thread and buffer. Unavailable in a build without CUDA's headers.
 absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const SimtOptions& options,
                           const std::function<absl::Status(Rank&)>& body);
 

@@ -55,7 +55,8 @@ class Simulation {
   std::shared_ptr<SimtMeeting> Meet(const std::string& name, int size, const std::function<void(SimtMeeting& meeting)>& join);
   /// From now on a rank's streams come to no meeting, and pass by.
   void CancelMeetings(int rank);
-  /// Returns when the stream, or the last record of the event, is done (true); or when all that waits cannot go on without the host (false), or has ended in a mistake.
+  /// Returns when the stream, or the last record of the event, is done, or a mistake has ended all (true); or when what waits cannot go on without the
+  /// host (false).
   bool Await(Host& host, SimtStream* stream);
   bool Await(Host& host, SimtEvent* event);
 

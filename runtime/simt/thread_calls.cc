@@ -190,7 +190,9 @@ void SimtMachine::MakeOneVisible(SimtThread& thread) {
   std::vector<PendingStore>& pending = thread.pending;
   size_t which = scheduler_.random().Below(pending.size());
   // A release comes behind all before it, and a store behind those of the same bytes.
-  const auto overlaps = [&](const PendingStore& other) { return other.to < pending[which].to + pending[which].bytes && pending[which].to < other.to + other.bytes; };
+  const auto overlaps = [&](const PendingStore& other) {
+    return other.to < pending[which].to + pending[which].bytes && pending[which].to < other.to + other.bytes;
+  };
   if (pending[which].releases || std::any_of(pending.begin(), pending.begin() + which, overlaps)) which = 0;
   const PendingStore store = std::move(pending[which]);
   pending.erase(pending.begin() + which);
@@ -233,7 +235,8 @@ void* SimtMachine::OnShared(void* machine, const void* place, unsigned long byte
   for (const auto& [known, buffer] : block.shared) {
     if (known == place) return buffer->base();
   }
-  const auto fits = std::find_if(m.free_shared_.begin(), m.free_shared_.end(), [&](const SimtBuffer* buffer) { return buffer->bytes() == bytes; });
+  const auto has_size = [&](const SimtBuffer* buffer) { return buffer->bytes() == bytes; };
+  const auto fits = std::find_if(m.free_shared_.begin(), m.free_shared_.end(), has_size);
   SimtBuffer* buffer = nullptr;
   if (fits != m.free_shared_.end()) {
     buffer = *fits;

@@ -1,7 +1,8 @@
 #ifndef COCONET_JIT_DEVICE_SIMT_ASYNC_COPIES_H_
 #define COCONET_JIT_DEVICE_SIMT_ASYNC_COPIES_H_
 
-// Copies that the machine does when it likes, until somebody waits for them. Part of ptx.h. Which fences order accesses of a thread and such copies is not modelled.
+// Copies that the machine does when it likes, until somebody waits for them. Part of ptx.h. Which fences order accesses of a thread and such copies is not
+// modelled.
 
 namespace coconet {
 

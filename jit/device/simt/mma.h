@@ -1,61 +1,72 @@
 #ifndef COCONET_JIT_DEVICE_SIMT_MMA_H_
 #define COCONET_JIT_DEVICE_SIMT_MMA_H_
 
-// Instructions of matrix products, as the PTX ISA describes them, by what simulated threads of a warp tell each other. Copies are done at once, which is the soonest that
-// they may be; that they are waited for is not seen here.
+// Instructions of matrix products as the PTX ISA describes them, by threads that show each other what they have. Products are exact, sums in f32.
 
 namespace coconet {
 
-constexpr unsigned kAllLanes = 0xffffffffu;
-CC_DEVICE int LaneIndex() { return ThreadIndex() % 32; }
-/// What lane `lane` of the warp has.
-template <class T>
-CC_DEVICE T FromLane(T value, int lane) { return ShuffleDown(kAllLanes, value, lane - LaneIndex()); }
-
 /// Copies `bytes`, at most 16, from global to shared memory, both aligned to 16, and fills up with zeros to 16; when that is done, WaitCopies tells.
-CC_DEVICE void CopyAsync16(void* to, const void* from, int bytes) {
-  if (bytes == 16) return Store16(to, Load16(from));
-  for (int i = 0; i < 16; ++i) static_cast<unsigned char*>(to)[i] = i < bytes ? static_cast<const unsigned char*>(from)[i] : 0;
+static CC_ASKS void CopyAsync16(void* to, const void* from, int bytes) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->copy_async(calls->machine, to, from, bytes, __builtin_return_address(0));
 }
-CC_DEVICE void CommitCopies() {}
+/// The thread's copies since the last call are a group.
+static CC_ASKS void CommitCopies() {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->close_async_group(calls->machine);
+}
+static CC_ASKS void AwaitCopies(int pending) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->await_async(calls->machine, pending);
+}
+/// Returns when at most kPending of the thread's last groups are under way.
 template <int kPending>
-CC_DEVICE void WaitCopies() {}
+CC_DEVICE void WaitCopies() { AwaitCopies(kPending); }
 
-/// Four matrices of 8 x 8 halves: thread t gives the address of row t % 8 of matrix t / 8, and gets of row t / 4 of each the halves 2 * (t % 4) and the next.
-CC_DEVICE void LoadMatrices(unsigned (&r)[4], const void* row) {
-  const int lane = LaneIndex();
-  for (int matrix = 0; matrix < 4; ++matrix) r[matrix] = static_cast<const unsigned*>(FromLane(row, 8 * matrix + lane / 4))[lane % 4];
+/// What each thread of the warp gives, on each.
+static CC_ASKS void GatherWarp(const void* mine, int bytes, void* all) {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->gather(calls->machine, mine, bytes, all, __builtin_return_address(0));
 }
-/// The same of the matrices transposed.
-CC_DEVICE void LoadMatricesTransposed(unsigned (&r)[4], const void* row) {
-  const int lane = LaneIndex();
+
+struct alignas(16) MatrixRow {
+  unsigned short half[8];
+};
+template <bool kTransposed>
+CC_DEVICE void LoadMatricesOfWarp(unsigned (&r)[4], const void* row) {
+  const auto mine = __builtin_bit_cast(MatrixRow, Load16(row));
+  MatrixRow rows[32];
+  GatherWarp(&mine, sizeof mine, rows);
+  const int lane = ThreadIndex() % 32, near = lane / 4, far = 2 * (lane % 4);
   for (int matrix = 0; matrix < 4; ++matrix) {
-    const auto half = [&](int k) { return unsigned(static_cast<const unsigned short*>(FromLane(row, 8 * matrix + 2 * (lane % 4) + k))[lane / 4]); };
-    const unsigned low = half(0), high = half(1);
-    r[matrix] = low | high << 16;
+    const MatrixRow* const of = rows + 8 * matrix;
+    r[matrix] = kTransposed ? of[far].half[near] | unsigned(of[far + 1].half[near]) << 16 : of[near].half[far] | unsigned(of[near].half[far + 1]) << 16;
   }
 }
-
-template <class T>
-CC_DEVICE float FloatOfBits(unsigned short bits) {
-  if constexpr (kSame<T, f16>) return FloatOfHalf(bits);
-  else return __builtin_bit_cast(float, unsigned(bits) << 16);
-}
+/// Four matrices of 8 x 8 halves: thread t gives the address of row t % 8 of matrix t / 8, and gets of row t / 4 of each the halves 2 * (t % 4) and the next.
+CC_DEVICE void LoadMatrices(unsigned (&r)[4], const void* row) { LoadMatricesOfWarp<false>(r, row); }
+/// The same of the matrices transposed.
+CC_DEVICE void LoadMatricesTransposed(unsigned (&r)[4], const void* row) { LoadMatricesOfWarp<true>(r, row); }
 
 /// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t has, each time with the next column (of b, row), of a: (g, h), (g + 8, h),
 /// (g, h + 8), (g + 8, h + 8); of b: (h, g), (h + 8, g); of d: (g, h), (g + 8, h).
 template <class T>
 CC_DEVICE void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, T) {
-  const int lane = LaneIndex();
-  for (int k = 0; k < 16; k += 2) {  // two of k are in one register of a lane
-    const int holder = k % 8 / 2;
-    unsigned of_a[2], of_b[2];  // of rows g and g + 8, of columns h and h + 1
-    for (int i = 0; i < 2; ++i) of_a[i] = FromLane(a[k / 8 * 2 + i], lane / 4 * 4 + holder);
-    for (int j = 0; j < 2; ++j) of_b[j] = FromLane(k < 8 ? b0 : b1, 4 * (2 * (lane % 4) + j) + holder);
-    for (int half = 0; half < 2; ++half) {
-      const auto value = [&](unsigned pair) { return FloatOfBits<T>(static_cast<unsigned short>(pair >> (16 * half))); };
-      for (int i = 0; i < 2; ++i)
-        for (int j = 0; j < 2; ++j) d[2 * i + j] += value(of_a[i]) * value(of_b[j]);
+  struct Words {
+    unsigned a[4], b[2];
+  };
+  const Words mine = {{a[0], a[1], a[2], a[3]}, {b0, b1}};
+  Words words[32];
+  GatherWarp(&mine, sizeof mine, words);
+  const auto half = [](unsigned word, int k) {
+    return Get(FromRaw<T, 1>(Splat<1>(static_cast<unsigned short>(k % 2 == 0 ? word : word >> 16))), 0);
+  };
+  const int lane = ThreadIndex() % 32;
+  for (int x = 0; x < 4; ++x) {
+    const int i = lane / 4 + x / 2 * 8, j = lane % 4 * 2 + x % 2;
+    for (int k = 0; k < 16; ++k) {
+      const float of_a = half(words[i % 8 * 4 + k % 8 / 2].a[i / 8 + k / 8 * 2], k), of_b = half(words[j * 4 + k % 8 / 2].b[k / 8], k);
+      d[x] += of_a * of_b;
     }
   }
 }
