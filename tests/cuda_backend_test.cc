@@ -26,8 +26,8 @@ constexpr double kTimeout = 60;
 
 absl::Status OnHostDriver(bool green, const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
   const auto open = [](const StreamLibraryTerms& terms) { return OpenNcclLibrariesOver(&HostNccl(), terms); };
-  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt, open, green}, ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true,
-                          body);
+  const CudaLibraries libraries{.driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .open_libraries = open, .green_contexts = green};
+  return RunCudaWorldOver(libraries, ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true, body);
 }
 
 /// A sample of the schedules of a workload in each of these worlds, on so many GPUs: library collectives are NCCL's where each rank has one.
