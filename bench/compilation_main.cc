@@ -6,17 +6,14 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/str_format.h"
 #include "bench/compilation.h"
 #include "bench/machine.h"
+#include "bench/user.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(int, rounds, 9, "compiles of each kernel");
 ABSL_FLAG(int, kernels, 16, "variants that are compiled in parallel");
-ABSL_FLAG(std::string, json, "", "file for the rows as JSON (default: none)");
-ABSL_FLAG(std::string, markdown, "", "file for the table as Markdown (default: none)");
 
 namespace coconet::bench {
 namespace {
@@ -44,7 +41,7 @@ void Add(Row row, const Bar& bar, std::vector<Row>& rows) {
 
 absl::Status RunAll() {
   std::vector<Row> rows;
-  const int rounds = std::max(1, absl::GetFlag(FLAGS_rounds));
+  const int rounds = IsQuick() ? 1 : std::max(1, absl::GetFlag(FLAGS_rounds));
   for (absl::string_view arch : {"sm_80", "sm_90a", "sm_100"}) {
     for (const WorkloadInfo& workload : Workloads()) {
       if (!workload.optimizer) continue;
@@ -59,19 +56,14 @@ absl::Status RunAll() {
     ASSIGN_OR_RETURN(Row row, MeasureParallelCompilation("sm_90a", std::max(1, absl::GetFlag(FLAGS_kernels)), threads, std::max(3, rounds / 2)));
     Add(std::move(row), {"of_limit", Bar::Side::kAtLeast, kLeastOfLimit}, rows);
   }
-  absl::PrintF("%s", Table(rows, Columns()));
-  const std::string json = absl::GetFlag(FLAGS_json), markdown = absl::GetFlag(FLAGS_markdown);
-  if (!json.empty()) RETURN_IF_ERROR(WriteFile(json, Json(rows)));
-  return markdown.empty() ? absl::OkStatus() : WriteFile(markdown, MarkdownTable(rows, Columns()));
+  return Show(rows, Columns());
 }
 
 }  // namespace
 }  // namespace coconet::bench
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("times compiles of kernels by NVRTC; see bench/README.md\n\n  nvrtc [--rounds=9] [--kernels=16] [--json=FILE]");
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = coconet::bench::RunAll();
-  if (!status.ok()) absl::FPrintF(stderr, "nvrtc: %s\n", status.message());
-  return status.ok() ? 0 : 1;
+  using namespace coconet::bench;  // NOLINT: main
+  const absl::Status flags = ParseFlags(argc, argv, "times compiles of kernels by NVRTC; see bench/README.md\n\n  nvrtc [--rounds=9] [--kernels=16] [--json=FILE]");
+  return ExitCode("nvrtc", flags.ok() ? RunAll() : flags);
 }

@@ -5,15 +5,12 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/str_format.h"
 #include "bench/derivation.h"
+#include "bench/user.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(int, rounds, 7, "derivations of each program");
-ABSL_FLAG(std::string, json, "", "file for the rows as JSON (default: none)");
-ABSL_FLAG(std::string, markdown, "", "file for the table as Markdown (default: none)");
 
 namespace coconet::bench {
 namespace {
@@ -36,25 +33,20 @@ absl::Status RunAll() {
   for (const WorkloadInfo& workload : Workloads()) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       for (const bool by_node : {false, true}) {
-        ASSIGN_OR_RETURN(Row row, MeasureDerivation(workload, dtype, std::max(1, absl::GetFlag(FLAGS_rounds)), by_node));
+        ASSIGN_OR_RETURN(Row row, MeasureDerivation(workload, dtype, IsQuick() ? 1 : std::max(1, absl::GetFlag(FLAGS_rounds)), by_node));
         const Bar bars[] = {{"ours_us", Bar::Side::kAtMost, kMostMicroseconds}};
         rows.push_back(std::move(row.SetBars(bars)));
       }
     }
   }
-  absl::PrintF("%s", Table(rows, Columns()));
-  const std::string json = absl::GetFlag(FLAGS_json), markdown = absl::GetFlag(FLAGS_markdown);
-  if (!json.empty()) RETURN_IF_ERROR(WriteFile(json, Json(rows)));
-  return markdown.empty() ? absl::OkStatus() : WriteFile(markdown, MarkdownTable(rows, Columns()));
+  return Show(rows, Columns());
 }
 
 }  // namespace
 }  // namespace coconet::bench
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("counts and times the derivation of schedules; see bench/README.md\n\n  schedules [--rounds=7] [--json=FILE]");
-  absl::ParseCommandLine(argc, argv);
-  const absl::Status status = coconet::bench::RunAll();
-  if (!status.ok()) absl::FPrintF(stderr, "schedules: %s\n", status.message());
-  return status.ok() ? 0 : 1;
+  using namespace coconet::bench;  // NOLINT: main
+  const absl::Status flags = ParseFlags(argc, argv, "counts and times the derivation of schedules; see bench/README.md\n\n  schedules [--rounds=7] [--json=FILE]");
+  return ExitCode("schedules", flags.ok() ? RunAll() : flags);
 }
