@@ -203,6 +203,11 @@ class Candidate {
     return absl::OkStatus();
   }
 
+  bool TakesElsewhere(NodeId id, NodeId operand) const {
+    const Node& node = g_.nodes[id];
+    return IsView(node.op) && node.inputs[0] == operand && MovesElements(node.op, types_[id].shape, types_[operand].shape);
+  }
+
   /// Nothing may read a state that is overwritten by then.
   absl::Status CheckOldValue(NodeId update, const KernelPhases& phases) const {
     const NodeId state = g_.nodes[update].inputs[0];
@@ -231,7 +236,12 @@ class Candidate {
         return Refuse(Text(update), " is stored before a sum is complete, but ", ValueText(g_, state),
                       " before the step is still read after that");
       }
-      stored = stored || holds(phase.stores, store) || holds(phase.gathers, store);
+      const bool stores = holds(phase.stores, store) || holds(phase.gathers, store);
+      for (NodeId id : phase.evaluated) {
+        if (!(stores || is_pushed) || !TakesElsewhere(id, state)) continue;
+        return Refuse(Text(update), " overwrites elements that ", Text(id), " takes for other places");
+      }
+      stored = stored || stores;
     }
     return absl::OkStatus();
   }

@@ -96,6 +96,14 @@ output y = all_reduce(sum, acc)
             "fuse(%2 %3 %4): %3 = update(acc, %2) overwrites what other ranks read for %4 = all_reduce(sum, acc)");
 }
 
+TEST(Fuse, RefusesToOverwriteWhatAViewTakesForOtherPlaces) {
+  EXPECT_EQ(Kernels("state s : f32[N, N] replicated\nupdate(s, s + transpose(s, 1, 0))\n", "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): %3 = update(s, %2) overwrites elements that %1 = transpose(s, 1, 0) takes for other places");
+  // Where all of it has been read by then, and where it stays where it is.
+  EXPECT_EQ(Kernels("state s : f32[N, N] replicated\nupdate(s, s * sum(s * transpose(s, 1, 0)))\n", "fuse(%1 %2 %3 %4 %5)"), "kernel %1 %2 %3 %4 %5\n");
+  EXPECT_EQ(Kernels("state s : f32[N, N] replicated\nupdate(s, s + transpose(s, 0, 1))\n", "fuse(%1 %2 %3)"), "kernel %1 %2 %3\n");
+}
+
 TEST(Fuse, RefusesToGatherWhatOthersCompute) {
   EXPECT_EQ(Kernels(kMomentum, "split(%5, 0); fuse(%6 %7 %8)"),
             "fuse(%6 %7 %8): %6 = all_gather(%5) gathers %5 = reduce_scatter(sum, g, 0), which is not in the kernel");

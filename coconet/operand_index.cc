@@ -1,5 +1,7 @@
 #include "coconet/operand_index.h"
 
+#include "absl/algorithm/container.h"
+
 namespace coconet {
 namespace {
 
@@ -26,6 +28,11 @@ int64_t IndexMap::Of(int64_t index) const {
   int64_t there = offset;
   for (size_t d = extents.size(); d-- > 0; index /= extents[d]) there += index % extents[d] * strides[d];
   return there;
+}
+
+bool MovesElements(const Op& op, const Shape& result, const Shape& operand) {
+  if (const auto* transpose = std::get_if<Transpose>(&op)) return !absl::c_is_sorted(transpose->order);
+  return std::holds_alternative<SubTensor>(op) && result != operand;
 }
 
 IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to) {

@@ -11,6 +11,8 @@ namespace coconet {
 
 /// A view: Transpose, Reshape, SubTensor. Its elements are the operand's, in other places.
 bool IsView(const Op& op);
+/// A view whose elements lie in other places than in its operand, of shape `operand`; `result` is its own.
+bool MovesElements(const Op& op, const Shape& result, const Shape& operand);
 
 /// Where the elements of a result lie in an operand: extents of the result and the operand's stride along each, from an offset.
 struct IndexMap {

@@ -156,6 +156,11 @@ output y = all_to_all(silu(x), 1)
 input g : f32[4, N] local
 output z = reduce(sum, g + broadcast(reshape(all_gather(x), [4, N]) - g, 0), 1)
 )",
+    R"(state s : f32[N, N] replicated
+input w : f32[N, N] local
+t = transpose(s, 1, 0)
+update(s, s + t * all_reduce(sum, w) + sum(s * t))
+)",
 };
 
 TEST(Differential, EveryScheduleOfFoldsAndProducts) {

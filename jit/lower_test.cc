@@ -151,6 +151,17 @@ TEST(Lower, ReadsAnOldStateBeforeItIsUpdated) {
   EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "m d t0 | kernel C | kernel C | kernel C ");
 }
 
+TEST(Lower, KeepsAStateUntilAllOfItHasBeenRead) {
+  // What takes elements for other places cannot work in place: the results are copied when all of them are there.
+  EXPECT_EQ(Outline(Lower(Plain("state s : f32[8, 8] replicated\nupdate(s, transpose(s, 1, 0))\n"), {}, 1)->plan), "s t0 | kernel C | kernel C ");
+  EXPECT_EQ(Outline(Lower(Plain("state s : f32[8, 8] replicated\ninput w : f32[8, 8] replicated\nupdate(s, matmul(w, s))\n"), {}, 1)->plan),
+            "s w t0 | gemm MM w s->t0 | kernel C ");
+  // The product of the second chunk reads s when the first chunk's results have come.
+  const Schedule s = Find("state s : f32[64, 8] replicated\ninput w : f32[64, 64] local\nupdate(s, all_reduce(sum, matmul(w, s)))\n", "ol(MM, AR)");
+  EXPECT_EQ(Outline(Lower(s, {.pieces = 2}, 2)->plan),
+            "s w t0 t1 | gemm MM w s->t0 | library AR t0->t1 | gemm MM w s->t0 | library AR t0->t1 | kernel C ");
+}
+
 TEST(Lower, LoadsEverythingBeforeItStoresAnything) {
   const Schedule s = Find("input g : f32[100] replicated\nstate m : f32[100] replicated\nstate d : f32[100] replicated\n"
                           "a = 2 * g\nupdate(m, a)\nupdate(d, m - a)\n",

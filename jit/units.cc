@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/operand_index.h"
 #include "coconet/steps.h"
 
 namespace coconet {
@@ -57,18 +58,43 @@ bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
   return library == LibraryDoes::kAll || (library == LibraryDoes::kOverAllRanks && SpanOf(g.nodes[id].op) == Span::kAll);
 }
 
-/// A collective of a state whose result `store` assigns to that state, in another buffer than its operand's: only sums and broadcasts are done in place.
-bool WouldOverwriteItsOperand(const Graph& g, NodeId collective, NodeId store) {
-  if (!Communicates(g, collective) || !Is<Update>(g, store) || Is<AllReduce>(g, collective) || Is<Broadcast>(g, collective)) return false;
+/// Whether a node can write over its operand: element by element, and of collectives sums and broadcasts.
+bool WorksInPlace(const Graph& g, NodeId id) {
+  if (Communicates(g, id)) return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
+  return !Is<MatMul>(g, id) && !IsView(g.nodes[id].op);
+}
+
+/// A node that takes a state, and whose result `store` would assign to that state while the node still reads it.
+bool WouldOverwriteItsOperand(const Graph& g, NodeId id, NodeId store) {
+  if (!Is<Update>(g, store) || WorksInPlace(g, id)) return false;
   const NodeId state = g.nodes[store].inputs[0];
-  NodeId operand = g.nodes[collective].inputs[0];
-  while (Is<Update>(g, operand) && g.nodes[operand].inputs[0] != state) operand = StoredOperand(g, operand);
-  return operand == state || Is<Update>(g, operand);
+  return absl::c_any_of(g.nodes[id].inputs, [&](NodeId operand) {
+    while (Is<Update>(g, operand) && g.nodes[operand].inputs[0] != state) operand = StoredOperand(g, operand);
+    return operand == state || Is<Update>(g, operand);
+  });
+}
+
+/// Whether `store` updates a state that another launch of the producer's overlap reads, which would see it half new.
+bool WouldOverwriteInOverlap(const Schedule& s, const Steps& steps, int producer, NodeId store) {
+  if (!Is<Update>(s.graph, store)) return false;
+  const NodeId state = s.graph.nodes[store].inputs[0];
+  const auto reads = [&](NodeId id) {
+    return absl::c_linear_search(ValueOperands(s.graph, id), state);
+  };
+  const NodeId first = steps.nodes[producer][0];
+  for (const std::vector<NodeId>& overlap : s.overlaps) {
+    if (!absl::c_linear_search(overlap, first)) continue;
+    for (NodeId other : overlap) {
+      if (other != first && absl::c_any_of(steps.nodes[steps.of[other]], reads)) return true;
+    }
+  }
+  return false;
 }
 
 /// Lets the unit that computes a value store it too, instead of a copy in a unit of its own. `kernels` grow by that.
 /// A library writes one buffer, so it takes one store.
-void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, LibraryDoes library, const Steps& steps, Kernels& kernels) {
+void Attach(const Schedule& s, const std::vector<bool>& each, NodeId store, LibraryDoes library, const Steps& steps, Kernels& kernels) {
+  const Graph& g = s.graph;
   if (steps.nodes[steps.of[store]].size() != 1) return;
   const NodeId value = AssignedValues(g)[StoredOperand(g, store)];
   const int producer = steps.of[value];
@@ -77,6 +103,7 @@ void Attach(const Graph& g, const std::vector<bool>& each, NodeId store, Library
   auto kernel = std::find_if(kernels.begin(), kernels.end(),
                              [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
   if (absl::c_any_of(nodes, [&](NodeId id) { return WouldOverwriteItsOperand(g, id, store); })) return;
+  if (WouldOverwriteInOverlap(s, steps, producer, store)) return;
   if (kernel == kernels.end()) {
     kernel = kernels.insert(kernels.end(), nodes);
   } else if (nodes.size() == 1 && (!IsKernelWork(g, nodes[0]) || DoneBy(library, g, nodes[0]))) {
@@ -136,7 +163,7 @@ Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, LibraryDo
   for (NodeId id = 0; id < s.graph.size(); ++id) {
     if (!IsStore(s.graph, id)) continue;
     stores.push_back(id);
-    Attach(s.graph, each, id, library, bare, all);
+    Attach(s, each, id, library, bare, all);
   }
   const auto runs = [&](const Kernels& kernels) {
     const Steps steps = FindSteps(s.graph, kernels);
@@ -146,7 +173,7 @@ Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, LibraryDo
   Kernels kernels = s.kernels;
   for (NodeId store : stores) {
     Kernels more = kernels;
-    Attach(s.graph, each, store, library, bare, more);
+    Attach(s, each, store, library, bare, more);
     if (runs(more)) kernels = std::move(more);
   }
   return kernels;

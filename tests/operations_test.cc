@@ -206,6 +206,20 @@ m1 = update(m, 0.9 * m + G)
 update(w, cast(f16, cast(f32, w) - lr * m1 / (norm(m1) + 1)))
 )",
      {{{"N", 1}}, {{"N", 4099}}}, {{2, 2}, {4, 2}, {6, 3}, {4, 2, 2}}},
+    {"moved_in_place", R"(state s : f32[N, N] replicated
+state p : f32[N, N] replicated
+state q : f32[N, N] replicated
+input w : f32[N, N] local
+update(s, transpose(s, 1, 0))
+update(p, p + transpose(p, 1, 0))
+update(q, all_reduce(sum, matmul(w, q)) + p)
+)",
+     {{{"N", 3}}, {{"N", 65}}}},
+    {"product_in_place", R"(state s : f32[N, N] replicated
+input w : f32[N, N] local
+update(s, all_reduce(sum, matmul(w, s)))
+)",
+     {{{"N", 3}}, {{"N", 65}}}},
     {"empty", R"(input x : f32[A, B] local
 input y : f32[A, C] replicated
 input z : i32[A, B] replicated
