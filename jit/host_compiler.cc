@@ -46,7 +46,7 @@ constexpr const char* kShortages[] = {
 };
 
 /// Of kernels for simulated threads. Calls before every access tell the machine of it; the lines of these are for what it says. Timed they are never.
-constexpr absl::string_view kSimtFlags = "-O1 -g -fsanitize=thread";
+constexpr absl::string_view kSimtFlags = "-O1 -g1 -fsanitize=thread";
 
 absl::string_view Level(Dialect dialect, Optimize optimize) {
   if (dialect == Dialect::kSimt) return kSimtFlags;

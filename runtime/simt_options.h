@@ -20,7 +20,8 @@ inline constexpr int kSimtOrders = 6;
 struct SimtOptions {
   uint64_t seed = 1;
   SimtOrder order = SimtOrder::kRandom;
-  /// Blocks of a device that run at once; 0: all that are launched. Fewer, where a kernel waits for a block that is not there, are a deadlock.
+  /// Blocks of a device that run at once; 0: all that are launched. Fewer, where a kernel waits for a block that is not
+  /// there, are a deadlock; the driver tells of as many multiprocessors with room for one block each, so that binding refuses what would come to it.
   int resident_blocks = 0;
   /// Stores of flags and of messages become visible late, and those that no release orders in any order.
   bool weak = true;

@@ -62,6 +62,7 @@ absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& varian
   for (int step = 0; step < steps; ++step) {
     memory->Fill(seed, step);
     RETURN_IF_ERROR(stepper.Run(step));
+    verdict.Update(memory->CheckWritten());
     read.push_back(memory->Read());
     if (verdict.ok()) verdict = WithContext(memory->CheckUntouched(), absl::StrCat("step ", step));
   }

@@ -35,8 +35,9 @@ class ModuleList final : public Module {
 
 }  // namespace
 
-void KernelSet::Add(const Lowered& lowered) {
-  if (lowered.source.empty()) return;
+bool KernelSet::Add(const Lowered& lowered) {
+  if (lowered.source.empty()) return false;
+  const size_t before = kernels_.size();
   absl::string_view text = lowered.source;
   CC_CHECK(absl::ConsumePrefix(&text, kInclude));
   constexpr absl::string_view kBegin = "\nnamespace k_";
@@ -45,6 +46,7 @@ void KernelSet::Add(const Lowered& lowered) {
     CC_CHECK(symbol.size() == 16);
     kernels_.emplace(absl::StrCat("k_", symbol), absl::StrCat(kBegin, kernel));
   }
+  return kernels_.size() > before;
 }
 
 std::vector<std::string> KernelSet::Units(size_t kernels) const {

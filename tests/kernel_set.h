@@ -16,7 +16,8 @@ namespace coconet {
 /// The kernels of many variants, each once: compiled in a few calls of the compiler instead of one a variant.
 class KernelSet {
  public:
-  void Add(const Lowered& lowered);
+  /// Whether one of its kernels is new.
+  bool Add(const Lowered& lowered);
   size_t size() const { return kernels_.size(); }
   /// By symbol, the definition.
   const std::map<std::string, std::string>& kernels() const { return kernels_; }

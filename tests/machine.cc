@@ -41,6 +41,7 @@ absl::StatusOr<Machine> SimulatedGpus() {
 Machine SimulatedMachine(std::optional<SimtOptions> simt) {
   Machine machine;
   machine.gpu = machine.simulated = true;
+  machine.may_lack_room = simt.has_value() && simt->resident_blocks > 0;
   machine.run_world = [simt](WorldOptions options, const std::function<absl::Status(Rank&)>& body) {
     options.backend = Backend::kSimt;
     options.simt = simt;

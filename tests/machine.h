@@ -20,6 +20,7 @@ struct Machine {
   MakesCompiler make_compiler = MakeHostCompiler;
   bool gpu = false;        // blocks have several threads
   bool simulated = false;  // which are simulated one by one: what is small is tried
+  bool may_lack_room = false;  // for all blocks of a kernel at once: where these wait for each other, binding refuses the variant, and that is right
 };
 
 /// GPUs that are simulated so; nullopt: as COCONET_SIMT_SEED says.

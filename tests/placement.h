@@ -26,6 +26,12 @@ class Placement {
     }
   }
 
+  /// f(place, elements) of what is contiguous.
+  template <class F>
+  void ForEachRun(F f) const {
+    for (int64_t o = 0; o < outer_; ++o) f(o * stride_, run_);
+  }
+
   /// The rank's elements of `buffer`, without padding.
   std::string Read(const void* buffer) const;
 

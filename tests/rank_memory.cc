@@ -7,6 +7,7 @@
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
 #include "coconet/lists.h"
+#include "runtime/simt/simt_world.h"
 #include "tests/test_data.h"
 
 namespace coconet {
@@ -128,6 +129,25 @@ void RankMemory::Fill(uint64_t seed, int step) {
   inputs_before_.clear();
   for (const Placed& input : inputs_) inputs_before_.emplace_back(own(input.buffer), BytesOf(input.buffer));
   for (std::optional<HostView>& view : views_) CC_CHECK(view->Store().ok());
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (IsComputed(i)) ForgetSimtMemory(buffers_[i]->own(), BytesOf(i));
+  }
+}
+
+bool RankMemory::IsComputed(size_t buffer) const {
+  const BufferRole role = plan_->buffers[buffer].role;
+  return role == BufferRole::kOutput || role == BufferRole::kTemp;
+}
+
+absl::Status RankMemory::CheckWritten() const {
+  absl::Status status;
+  for (const Placed& result : results_) {
+    if (!IsComputed(static_cast<size_t>(result.buffer))) continue;
+    const auto size = static_cast<int64_t>(SizeOf(result.placement.type().dtype));
+    const char* begin = static_cast<const char*>(buffers_[result.buffer]->own());
+    result.placement.ForEachRun([&](int64_t place, int64_t elements) { status.Update(CheckSimtWritten(begin + place * size, elements * size)); });
+  }
+  return status;
 }
 
 absl::Status RankMemory::CheckUntouched() const {

@@ -34,6 +34,8 @@ class RankMemory {
 
   /// Before a step: NaNs everywhere but in the inputs' own elements, and in states after the first step.
   void Fill(uint64_t seed, int step);
+  /// After it, on simulated GPUs: all elements of outputs were written.
+  absl::Status CheckWritten() const;
   /// After it: inputs are what they were, padding included, and nothing was written between the buffers.
   absl::Status CheckUntouched() const;
   /// The elements of results(), one after the other, without padding.
@@ -45,6 +47,8 @@ class RankMemory {
   absl::Status AllocateBuffers(Rank& rank);
   absl::Status PlaceTensors(Rank& rank, const Schedule& schedule);
   int IndexOf(const std::string& name) const;
+  /// An output or a temporary: what it holds before a step counts for nothing.
+  bool IsComputed(size_t buffer) const;
   /// Looks at the memory as it is now; own() is then what the host sees of a buffer.
   void Look() const;
   char* own(size_t buffer) const { return views_[plan_->buffers[buffer].symmetric]->data() + begins_[buffer]; }

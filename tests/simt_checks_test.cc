@@ -248,6 +248,24 @@ TEST(SimtChecks, BlocksThatWaitForOthersMustBeThereTogether) {
   }
 }
 
+TEST(SimtChecks, FindsOutputsThatNobodyWrote) {
+  for (const SimtOptions& options : Interleavings()) {
+    Lab lab(options);
+    unsigned* output = lab.Fresh(64);
+    lab.params().a = output;
+    lab.params().n = 61;  // a tail left out
+    EXPECT_EQ(lab.Run("fills", 2, 8), "");
+    lab.machine().CheckWritten(output, 61 * sizeof(unsigned));
+    EXPECT_FALSE(lab.machine().finding().has_value());
+    lab.machine().CheckWritten(output, 64 * sizeof(unsigned));
+    ASSERT_TRUE(lab.machine().finding().has_value());
+    EXPECT_EQ(lab.machine().finding()->kind, FindingKind::kUnwrittenOutput);
+    EXPECT_THAT(lab.machine().finding()->text,
+                ContainsRegex("^unwritten output: no kernel has written bytes .244, 245. of a buffer of 256 bytes on rank 0; "
+                              "rank 0 block 0 of fills thread 0 .*wrote bytes .0, 1. of a buffer of 256 bytes on rank 0$"));
+  }
+}
+
 TEST(SimtChecks, BulkCopiesGoOnUntilSomebodyWaits) {
   int races = 0;
   for (const SimtOptions& options : Interleavings()) {

@@ -68,8 +68,8 @@ class CudaSpace final : public FarSpace {
   std::shared_ptr<Device> device_;
 };
 
-/// Tells a driver what the memory of the calling thread's device at that address is called.
-using NamesBuffer = void (*)(const void* address, absl::string_view name);
+/// Tells a driver what so many bytes at that address, of the calling thread's device, are called.
+using NamesBuffer = void (*)(const void* address, size_t bytes, absl::string_view name);
 
 /// Memory of a rank on a GPU.
 class CudaMemory final : public Memory {

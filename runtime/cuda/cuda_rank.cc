@@ -195,12 +195,15 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
 
 void CudaRank::NameBuffers(const CudaExecutor::Parts& parts, absl::Span<Memory* const> buffers) const {
   if (parts_.name_buffer == nullptr) return;
+  const auto name = [&](const Memory& memory, absl::string_view words) {
+    parts_.name_buffer(memory.own(), static_cast<size_t>(memory.bytes()), words);
+  };
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (parts.plan.buffers[i].role != BufferRole::kSync) parts_.name_buffer(buffers[i]->own(), parts.plan.buffers[i].name);
+    if (parts.plan.buffers[i].role != BufferRole::kSync) name(*buffers[i], parts.plan.buffers[i].name);
   }
-  parts_.name_buffer(parts.shared->own(), "flags and counters that peers reach");
-  parts_.name_buffer(parts.local->own(), "flags and counters of its own");
-  parts_.name_buffer(parts.control->address(), "control");
+  name(*parts.shared, "flags and counters that peers reach");
+  name(*parts.local, "flags and counters of its own");
+  parts_.name_buffer(parts.control->address(), sizeof(Control), "control");
 }
 
 absl::StatusOr<std::shared_ptr<const CublasLt>> CudaRank::Library() {

@@ -20,6 +20,7 @@ absl::string_view Name(FindingKind kind) {
     case FindingKind::kNeverWritten: return "never written";
     case FindingKind::kDivergentBarrier: return "divergent barrier";
     case FindingKind::kBadShuffle: return "bad shuffle";
+    case FindingKind::kUnwrittenOutput: return "unwritten output";
     case FindingKind::kUnfinishedCopy: return "unfinished copy";
     case FindingKind::kDeadlock: return "deadlock";
     case FindingKind::kNoRoom: return "no room";

@@ -16,6 +16,7 @@ enum class FindingKind : uint8_t {
   kNeverWritten,      // a read of memory that nothing has written
   kDivergentBarrier,  // threads of a block at different barriers, or at one that others will not come to
   kBadShuffle,        // a warp whose threads name different masks, or masks with threads that are not there
+  kUnwrittenOutput,   // of a step
   kUnfinishedCopy,    // a thread that ended before its bulk copies
   kDeadlock,          // all threads wait for flags that nobody will set
   kNoRoom,            // the host has no memory for more threads

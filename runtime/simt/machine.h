@@ -29,6 +29,7 @@ class SimtMachine {
  public:
   static absl::StatusOr<std::unique_ptr<SimtMachine>> Make(const SimtOptions& options, int ranks);
 
+  const SimtOptions& options() const { return options_; }
   SimtMemory& memory() { return *memory_; }
   /// What modules are given.
   SimtCalls* calls() { return &calls_; }
@@ -56,6 +57,8 @@ class SimtMachine {
 
   /// An access by the host, of whole buffers or parts.
   void AccessFromHost(const Agent& agent, void* p, size_t bytes, bool writes);
+  /// Reports a byte of those that nobody has written.
+  void CheckWritten(const void* p, size_t bytes);
   /// Zeros that were there before anybody came.
   void Bear(SimtBuffer& buffer) { buffer.shadow().Bear(); }
 

@@ -52,6 +52,21 @@ void SimtMachine::ReportAccess(const SimtBuffer& buffer, size_t offset, size_t b
                                           found.offset, " before, and nothing orders the two"));
 }
 
+void SimtMachine::CheckWritten(const void* p, size_t bytes) {
+  SimtBuffer* buffer = memory_->Find(p);
+  if (buffer == nullptr || bytes == 0) return;
+  const size_t offset = buffer->OffsetOf(p);
+  const std::optional<size_t> byte = buffer->shadow().FirstUnwritten(offset, bytes);
+  if (!byte.has_value()) return;
+  // Who stores the rest of it is who left this out, as far as anybody knows.
+  std::string rest;
+  for (size_t at = offset; at < offset + bytes && rest.empty(); ++at) {
+    const Shadow::Access write = buffer->shadow().WriteOf(at);
+    if (write.epoch.exists()) rest = absl::StrCat("; ", NameOf(write.epoch, write.at), " wrote ", buffer->Name(at, 1));
+  }
+  Report(FindingKind::kUnwrittenOutput, absl::StrCat("no kernel has written ", buffer->Name(*byte, 1), rest));
+}
+
 void SimtMachine::AccessFromHost(const Agent& agent, void* p, size_t bytes, bool writes) {
   SimtBuffer* buffer = memory_->Find(p);
   if (buffer == nullptr || bytes == 0 || finding_.has_value()) return;

@@ -28,12 +28,32 @@ void Shadow::Refine(int shift) {
   shift_ = shift;
 }
 
+void Shadow::RefineFor(size_t offset, size_t bytes) {
+  const size_t edges = offset + bytes == bytes_ ? offset : offset | (offset + bytes);  // a cell may reach over the end
+  int shift = shift_;
+  while ((edges & ((size_t{1} << shift) - 1)) != 0) --shift;
+  if (shift != shift_) Refine(shift);
+}
+
 void Shadow::Bear() {
   for (size_t i = 0; i <= bytes_ >> shift_; ++i) cells_[i] = {.writer = Epoch(Agent::kBirth, 0, 1, 0), .readers = {}, .at = {}};
 }
 
 void Shadow::Forget() {
   for (size_t i = 0; i <= bytes_ >> shift_; ++i) cells_[i] = {};
+}
+
+void Shadow::Forget(size_t offset, size_t bytes) {
+  RefineFor(offset, bytes);
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) cells_[i] = {};
+}
+
+std::optional<size_t> Shadow::FirstUnwritten(size_t offset, size_t bytes) {
+  RefineFor(offset, bytes);
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
+    if (!cells_[i].writer.exists()) return i << shift_;
+  }
+  return std::nullopt;
 }
 
 Shadow::Found Shadow::NoteRead(Cell& cell, const Agent& agent, bool atomic, const void* at) {
@@ -64,10 +84,7 @@ Shadow::Found Shadow::NoteWrite(Cell& cell, const Agent& agent, bool atomic, con
 }
 
 Shadow::Found Shadow::Note(const Agent& agent, size_t offset, size_t bytes, bool writes, bool atomic, const void* at) {
-  const size_t edges = offset + bytes == bytes_ ? offset : offset | (offset + bytes);  // a cell may reach over the end
-  int shift = shift_;
-  while ((edges & ((size_t{1} << shift) - 1)) != 0) --shift;
-  if (shift != shift_) Refine(shift);
+  RefineFor(offset, bytes);
   for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
     Found found = writes ? NoteWrite(cells_[i], agent, atomic, at) : NoteRead(cells_[i], agent, atomic, at);
     if (found.verdict != Verdict::kFine) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "runtime/simt/clock.h"
 
@@ -52,6 +53,12 @@ class Shadow {
   void Bear();
   /// Nothing was written.
   void Forget();
+  /// Nothing of that was.
+  void Forget(size_t offset, size_t bytes);
+  /// The first byte of those that nobody has written; nullopt: somebody has all.
+  std::optional<size_t> FirstUnwritten(size_t offset, size_t bytes);
+  /// The last write of the byte.
+  Access WriteOf(size_t offset) const { return {cells_[offset >> shift_].writer, cells_[offset >> shift_].at[0]}; }
 
  private:
   static constexpr int kReaders = 3;
@@ -62,6 +69,8 @@ class Shadow {
   };
   Found NoteRead(Cell& cell, const Agent& agent, bool atomic, const void* at);
   Found NoteWrite(Cell& cell, const Agent& agent, bool atomic, const void* at);
+  /// Cells that are as small as that range asks for.
+  void RefineFor(size_t offset, size_t bytes);
   /// Cells of so many bytes from now on: what was known of a cell is known of all its parts.
   void Refine(int shift);
   static Cell* Map(size_t cells);

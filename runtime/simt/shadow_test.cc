@@ -67,6 +67,22 @@ TEST(Shadow, AccessesOfTheMemoryModelDoNotRaceWithEachOther) {
   EXPECT_EQ(shadow.Note(one, 0, 8, /*writes=*/false, /*atomic=*/false, nullptr).verdict, Verdict::kRace);
 }
 
+TEST(Shadow, KnowsWhatNobodyHasWritten) {
+  Shadow shadow(50);
+  const Clock nothing;
+  const Agent one = ThreadOf(1, 0, 1, nothing);
+  shadow.Bear();
+  EXPECT_EQ(shadow.FirstUnwritten(0, 50), std::nullopt);
+  shadow.Forget(6, 30);
+  EXPECT_EQ(shadow.FirstUnwritten(0, 50), 6u);
+  EXPECT_EQ(shadow.FirstUnwritten(0, 6), std::nullopt);
+  EXPECT_EQ(shadow.FirstUnwritten(36, 14), std::nullopt);
+  EXPECT_EQ(shadow.Note(one, 34, 2, /*writes=*/false, false, nullptr).verdict, Verdict::kNeverWritten);
+  EXPECT_EQ(shadow.Note(one, 6, 28, /*writes=*/true, false, &shadow).verdict, Verdict::kFine);
+  EXPECT_EQ(shadow.FirstUnwritten(0, 50), 34u);
+  EXPECT_EQ(shadow.WriteOf(20).at, &shadow);
+}
+
 TEST(Shadow, ASlotsNewTenantKnowsNothingOfTheOldOne) {
   Shadow shadow(4);
   const Clock nothing;

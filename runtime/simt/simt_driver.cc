@@ -108,7 +108,8 @@ void FillDevices(DriverApi& driver) {
   };
   driver.DeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
     const bool counts = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
-    *value = counts ? kMultiprocessors : attribute == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR ? kThreadsAMultiprocessor : 0;
+    const int resident = seen.simulation->options().resident_blocks;
+    *value = counts ? resident > 0 ? resident : kMultiprocessors : attribute == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR ? kThreadsAMultiprocessor : 0;
     return CUDA_SUCCESS;
   };
   driver.DeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) {
@@ -223,7 +224,7 @@ void FillKernels(DriverApi& driver) {
   };
   driver.FuncLoad = [](CUfunction) { return CUDA_SUCCESS; };
   driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads, size_t) {
-    *blocks = kThreadsAMultiprocessor / std::max(threads, 1);
+    *blocks = Gpus().options().resident_blocks > 0 ? 1 : kThreadsAMultiprocessor / std::max(threads, 1);
     return CUDA_SUCCESS;
   };
   driver.LaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void** params, void**) {
@@ -311,6 +312,6 @@ Simulation& SimulationHere() { return Gpus(); }
 
 void GiveToSimtStream(CUstream stream, SimtWork work) { Gpus().Give(*here.host, Of(stream), std::move(work)); }
 
-void NameSimtBuffer(const void* address, absl::string_view name) { Gpus().NameBuffer(address, std::string(name)); }
+void NameSimtBuffer(const void* address, size_t bytes, absl::string_view name) { Gpus().NameBuffer(address, bytes, std::string(name)); }
 
 }  // namespace coconet

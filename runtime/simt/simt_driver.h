@@ -31,7 +31,7 @@ int SimtRankHere();
 /// Behind what the stream has.
 void GiveToSimtStream(CUstream stream, SimtWork work);
 /// Tells what a buffer at that address of the current context is called in reports.
-void NameSimtBuffer(const void* address, absl::string_view name);
+void NameSimtBuffer(const void* address, size_t bytes, absl::string_view name);
 
 }  // namespace coconet
 

@@ -20,8 +20,16 @@ SyncWord& SimtBuffer::WordAt(size_t offset) {
 }
 
 std::string SimtBuffer::Name(size_t offset, size_t bytes) const {
-  const std::string name = name_.empty() ? absl::StrCat("a buffer of ", bytes_, " bytes") : name_;
-  return absl::StrCat("bytes [", offset, ", ", offset + bytes, ") of ", name, " on rank ", rank_);
+  const auto part = names_.upper_bound(offset);
+  const bool named = part != names_.begin();
+  const size_t begin = named ? offset - std::prev(part)->first : offset;
+  return absl::StrCat("bytes [", begin, ", ", begin + bytes, ") of ", named ? std::prev(part)->second : absl::StrCat("a buffer of ", bytes_, " bytes"),
+                      " on rank ", rank_);
+}
+
+void SimtBuffer::SetName(size_t offset, size_t bytes, std::string name) {
+  names_.erase(names_.lower_bound(offset), names_.lower_bound(offset + bytes));
+  names_[offset] = std::move(name);
 }
 
 absl::StatusOr<std::unique_ptr<SimtMemory>> SimtMemory::Make() {

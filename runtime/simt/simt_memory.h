@@ -30,7 +30,7 @@ struct SyncWord {
 /// Memory of one device, or shared memory of one block.
 class SimtBuffer {
  public:
-  SimtBuffer(char* base, size_t bytes, int rank) : base_(base), bytes_(bytes), rank_(rank), name_(), shadow_(bytes) {}
+  SimtBuffer(char* base, size_t bytes, int rank) : base_(base), bytes_(bytes), rank_(rank), shadow_(bytes) {}
 
   char* base() const { return base_; }
   size_t bytes() const { return bytes_; }
@@ -48,15 +48,16 @@ class SimtBuffer {
     const uint32_t index = words_at_ == nullptr ? 0 : words_at_[offset / 4];
     return index == 0 ? nullptr : &words_[index - 1];
   }
-  /// "bytes [128, 144) of g on rank 1".
+  /// "bytes [128, 144) of g on rank 1": of the part that was named last before `offset`.
   std::string Name(size_t offset, size_t bytes) const;
-  void SetName(std::string name) { name_ = std::move(name); }
+  /// What a part of it is called.
+  void SetName(size_t offset, size_t bytes, std::string name);
 
  private:
   char* base_;
   size_t bytes_;
   int rank_;
-  std::string name_;
+  std::map<size_t, std::string> names_;  // by the part's offset
   Shadow shadow_;
   std::unique_ptr<uint32_t[]> words_at_;  // by word; 0: none
   std::deque<SyncWord> words_;

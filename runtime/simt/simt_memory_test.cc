@@ -22,8 +22,17 @@ TEST(SimtMemory, FindsWhoseAnAddressIs) {
   EXPECT_EQ(memory->Find(second->base() + (1 << 20) + (1 << 16)), nullptr);
   EXPECT_EQ(memory->Find(&memory), nullptr);
   EXPECT_EQ(memory->Before(second->base() + (2 << 20)), second);
-  second->SetName("g");
+  second->SetName(0, second->bytes(), "g");
   EXPECT_EQ(second->Name(8, 4), "bytes [8, 12) of g on rank 1");
+  EXPECT_EQ(first->Name(8, 4), "bytes [8, 12) of a buffer of 100 bytes on rank 0");
+  // Parts, of which later names take the place of earlier ones.
+  second->SetName(64, 64, "p");
+  second->SetName(96, 4, "lr");
+  EXPECT_EQ(second->Name(60, 4), "bytes [60, 64) of g on rank 1");
+  EXPECT_EQ(second->Name(72, 8), "bytes [8, 16) of p on rank 1");
+  EXPECT_EQ(second->Name(96, 4), "bytes [0, 4) of lr on rank 1");
+  second->SetName(64, 64, "w");
+  EXPECT_EQ(second->Name(96, 4), "bytes [32, 36) of w on rank 1");
 }
 
 TEST(SimtMemory, GivesRoomBackAndRefusesWhatItHasNot) {

@@ -24,4 +24,15 @@ absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, 
   return RunCudaWorldOver(libraries, {}, ranks, shape, timeout_s, pin, body);
 }
 
+void ForgetSimtMemory(const void* address, int64_t bytes) {
+  if (SimtRankHere() >= 0) SimulationHere().Forget(address, static_cast<size_t>(bytes));
+}
+
+absl::Status CheckSimtWritten(const void* address, int64_t bytes) {
+  if (SimtRankHere() < 0) return absl::OkStatus();
+  SimulationHere().CheckWritten(address, static_cast<size_t>(bytes));
+  const std::string mistake = SimulationHere().mistake();
+  return mistake.empty() ? absl::OkStatus() : absl::DataLossError(mistake);
+}
+
 }  // namespace coconet

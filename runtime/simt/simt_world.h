@@ -1,6 +1,7 @@
 #ifndef COCONET_RUNTIME_SIMT_SIMT_WORLD_H_
 #define COCONET_RUNTIME_SIMT_SIMT_WORLD_H_
 
+#include <cstdint>
 #include <functional>
 
 #include "absl/status/status.h"
@@ -15,6 +16,12 @@ namespace coconet {
 /// return it, DataLoss, with the kernel, source line, rank, block, thread and buffer. Unavailable in a build without CUDA's headers.
 absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const SimtOptions& options,
                           const std::function<absl::Status(Rank&)>& body);
+
+/// Says that what those bytes of the calling rank's simulated GPU hold counts for nothing: reading them before somebody writes them is a mistake. Of other
+/// memory, and on other backends, nothing happens.
+void ForgetSimtMemory(const void* address, int64_t bytes);
+/// DataLoss where nobody has written one of those bytes since, which ends the world like a kernel's mistake.
+absl::Status CheckSimtWritten(const void* address, int64_t bytes);
 
 }  // namespace coconet
 

@@ -110,9 +110,19 @@ void Simulation::Unregister(void* base) {
   machine_->memory().Unregister(base);
 }
 
-void Simulation::NameBuffer(const void* base, const std::string& name) {
+void Simulation::NameBuffer(const void* base, size_t bytes, const std::string& name) {
   const auto lock = Lock();
-  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr) buffer->SetName(name);
+  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr) buffer->SetName(buffer->OffsetOf(base), bytes, name);
+}
+
+void Simulation::Forget(const void* p, size_t bytes) {
+  const auto lock = Lock();
+  if (SimtBuffer* buffer = machine_->memory().Find(p); buffer != nullptr) buffer->shadow().Forget(buffer->OffsetOf(p), bytes);
+}
+
+void Simulation::CheckWritten(const void* p, size_t bytes) {
+  const auto lock = Lock();
+  machine_->CheckWritten(p, bytes);
 }
 
 void Simulation::BearBuffer(const void* base) {

@@ -36,13 +36,18 @@ class Simulation {
   void Detach(std::unique_ptr<Host> host);
 
   int ranks() const { return ranks_; }
+  const SimtOptions& options() const { return machine_->options(); }
   SimtCalls* calls() { return machine_->calls(); }
   /// Null where there is no room.
   void* Allocate(size_t bytes, int rank);
   bool Free(void* base);
   void Register(void* base, size_t bytes);
   void Unregister(void* base);
-  void NameBuffer(const void* base, const std::string& name);
+  void NameBuffer(const void* base, size_t bytes, const std::string& name);
+  /// What those bytes hold counts for nothing until somebody writes them.
+  void Forget(const void* p, size_t bytes);
+  /// Reports a byte that nobody has written since, where `mistake` has nothing yet.
+  void CheckWritten(const void* p, size_t bytes);
   /// Its zeros were there before anybody came.
   void BearBuffer(const void* base);
 
