@@ -65,7 +65,7 @@ const std::vector<Layer>& Layers() {
        {"runtime/simt/", "runtime/cuda/stream_library.h", "runtime/host/reduce.h", "runtime/mesh.h", "runtime/plan.h", "coconet/base/", "absl/"}},
       {"runtime/simt/simt_cublaslt",
        {"runtime/simt/", "runtime/cuda/cublaslt_api.h", "runtime/cuda/host_cublaslt.h", "absl/"}},
-      {"runtime/simt/simt_driver", {"runtime/simt/", "runtime/cuda/driver_api.h", "absl/"}},
+      {"runtime/simt/simt_driver", {"runtime/simt/", "runtime/cuda/driver_api.h", "runtime/host/wait.h", "absl/"}},
       {"runtime/simt/", {"runtime/simt/", "runtime/simt_abi.h", "runtime/simt_options.h", "runtime/mesh.h", "runtime/rank.h", "coconet/base/", "absl/"}},
       {"runtime/testing/", {"runtime/", "coconet/base/", "absl/"}},
       {"runtime/",

@@ -1,8 +1,12 @@
 // Workloads on simulated GPUs, thread for thread, in several interleavings, against the interpreter.
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <ostream>
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +15,7 @@
 #include "coconet/text.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
+#include "runtime/simt/simt_world.h"
 #include "tests/variant_batch.h"
 
 namespace coconet {
@@ -75,6 +80,42 @@ output c = abs(all_reduce(sum, matmul(a, b)) + r)
     ASSERT_EQ(batch.Add(program, *overlapped, config, 1), absl::OkStatus());
     EXPECT_EQ(batch.Run(seed, /*steps=*/2), "") << "COCONET_SIMT_SEED=" << seed;
   }
+}
+
+/// The same GPUs, whose time when all is done is put into `ns`; before and after that ranks are late by some of the host's time.
+Machine TimedMachine(uint64_t seed, uint64_t lateness, int64_t& ns) {
+  Machine machine = SimulatedMachine(SimtOptions::Of(seed));
+  machine.run_world = [run = machine.run_world, lateness, &ns](const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
+    return run(options, [&](Rank& rank) -> absl::Status {
+      std::this_thread::sleep_for(std::chrono::milliseconds(lateness * static_cast<uint64_t>(rank.rank() + 1) % 7));
+      RETURN_IF_ERROR(body(rank));
+      RETURN_IF_ERROR(rank.exchange().Agree(absl::OkStatus()));
+      if (rank.rank() == 0) ns = SimtTimeNs();
+      return rank.exchange().Agree(absl::OkStatus());
+    });
+  };
+  return machine;
+}
+
+TEST(SimtTests, ASeedIsOneInterleaving) {
+  const Graph program = BindSizes(MakeWorkload("adam").value(), {{"N", 301}}).value();
+  const std::vector<Schedule> schedules = Derive(program, {}).value();
+  std::set<int64_t> times;
+  for (uint64_t seed = 0; seed < 2 * kSimtOrders; ++seed) {
+    int64_t first = 0;
+    for (uint64_t run = 0; run < 3; ++run) {
+      int64_t ns = 0;
+      VariantBatch batch(TimedMachine(seed, run, ns));
+      for (size_t i = 0; i < schedules.size(); i += 9) {
+        ASSERT_EQ(batch.Add(program, schedules[i], {.protocol = Protocol::kGenerated, .vec = 4, .chunk = 64, .blocks = 2, .threads = 32}, 3), absl::OkStatus());
+      }
+      EXPECT_EQ(batch.Run(seed, /*steps=*/2), "") << "COCONET_SIMT_SEED=" << seed;
+      if (run == 0) first = ns;
+      EXPECT_EQ(ns, first) << "COCONET_SIMT_SEED=" << seed << ", run " << run;
+    }
+    times.insert(first);
+  }
+  EXPECT_GT(times.size(), size_t{kSimtOrders});
 }
 
 std::vector<Case> AllCases() {

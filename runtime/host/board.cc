@@ -99,11 +99,14 @@ absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what) 
 
 absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer, const std::atomic<unsigned>& flag,
                        unsigned epoch, absl::string_view what) {
+  const auto ready = [&] { return Reached(flag.load(std::memory_order_acquire), epoch); };
+  ObservedWait observed;
   const auto in_vain = [&] {
+    observed.Begin(ready);
     board.NoteWait(rank, peer);
     return board.InVain(peer);
   };
-  const WaitEnd end = WaitUntil(terms, [&] { return Reached(flag.load(std::memory_order_acquire), epoch); }, in_vain);
+  const WaitEnd end = WaitUntil(terms, ready, in_vain);
   if (end == WaitEnd::kReady) {
     board.NoteWait(rank, -1);
     return absl::OkStatus();

@@ -20,6 +20,7 @@ constexpr int64_t kLongestDozeNs = 100000; // at 250 MB/s, 25 KB come meanwhile:
 constexpr int64_t kPromptSleepNs = 20000;  // of a prompt thread in place of a yield
 
 thread_local bool is_prompt = false;
+thread_local WaitObserver* wait_observer = nullptr;
 
 void Sleep(int64_t ns) {
   const timespec sleep{0, ns};
@@ -45,6 +46,18 @@ unsigned MeasureSpins() {
 }
 
 }  // namespace
+
+void ObserveWaits(WaitObserver* observer) { wait_observer = observer; }
+
+ObservedWait::~ObservedWait() {
+  if (told_ != nullptr) told_->End();
+}
+
+void ObservedWait::Begin(absl::FunctionRef<bool()> ready) {
+  if (told_ != nullptr || wait_observer == nullptr) return;
+  told_ = wait_observer;
+  told_->Begin(ready);
+}
 
 WaitTerms TermsFor(int waiters, int cores, double timeout_s) {
   static const unsigned spins = MeasureSpins();

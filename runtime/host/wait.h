@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
+
 namespace coconet {
 
 /// How a thread waits for a word that another thread or process writes: the one policy, of kernels, collectives,
@@ -72,6 +74,31 @@ class Dozer {
   int64_t timeout_ns_;
   int64_t start_ns_ = 0;
   unsigned pauses_ = 0;
+};
+
+/// Is told of the calling thread's waits for other ranks' threads (AwaitPeer) that take longer than a few polls.
+class WaitObserver {
+ public:
+  virtual ~WaitObserver() = default;
+  /// Any thread may ask `ready` until End: whether the wait is over, which its thread may not know yet.
+  virtual void Begin(absl::FunctionRef<bool()> ready) = 0;
+  virtual void End() = 0;
+};
+/// Of the calling thread; null: nobody is told.
+void ObserveWaits(WaitObserver* observer);
+
+/// One wait, as the thread's observer sees it.
+class ObservedWait {
+ public:
+  ObservedWait() = default;
+  ~ObservedWait();
+  ObservedWait(const ObservedWait&) = delete;
+  ObservedWait& operator=(const ObservedWait&) = delete;
+  /// Tells of it, the first time.
+  void Begin(absl::FunctionRef<bool()> ready);
+
+ private:
+  WaitObserver* told_ = nullptr;
 };
 
 enum class WaitEnd : uint8_t { kReady, kInVain, kDeadline };

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/host/wait.h"
 #include "runtime/simt/simt_module.h"
 #include "runtime/simt/stream.h"
 
@@ -30,21 +32,26 @@ struct Seen {
 thread_local Seen seen;
 
 /// The calling thread, as a simulation knows it.
-struct ThisHost {
+struct ThisHost final : WaitObserver {
   const Context* context = nullptr;
   std::unique_ptr<Simulation::Host> host;
+
+  void Begin(absl::FunctionRef<bool()> ready) override { context->simulation->WaitForHost(*host, ready); }
+  void End() override { context->simulation->GoOn(*host); }
 
   void Use(const Context* next) {
     const Simulation* before = context == nullptr ? nullptr : context->simulation;
     if (next == nullptr || next->simulation != before) Leave();
     context = next;
     if (next != nullptr && host == nullptr) host = next->simulation->Attach(absl::StrCat("the host of rank ", next->rank));
+    if (host != nullptr) ObserveWaits(this);
   }
   void Leave() {
+    ObserveWaits(nullptr);
     if (host != nullptr) context->simulation->Detach(std::move(host));
     context = nullptr;
   }
-  ~ThisHost() { Leave(); }
+  ~ThisHost() override { Leave(); }
 };
 thread_local ThisHost here;
 

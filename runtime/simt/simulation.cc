@@ -12,8 +12,8 @@
 namespace coconet {
 namespace {
 
-/// How long the devices wait for a thread of the host that does not wait for them: it computes, or waits for others that wait for the devices.
-constexpr std::chrono::milliseconds kPatience(1);
+/// How long the devices wait for a thread of the host that waits neither for them nor for other ranks: it computes, or nobody knows what it waits for.
+constexpr std::chrono::milliseconds kPatience(100);
 /// How much of the devices' time passes at once where nothing else can happen.
 constexpr std::chrono::seconds kLeap(10);
 /// How long a look for help from the host takes.
@@ -50,15 +50,31 @@ std::unique_ptr<Simulation::Host> Simulation::Attach(const std::string& who) {
   const auto lock = Lock();
   auto host = std::make_unique<Host>();
   host->agent = machine_->TakeSlot(who);
-  ++hosts_;
+  hosts_.push_back(host.get());
   return host;
 }
 
 void Simulation::Detach(std::unique_ptr<Host> host) {
   const auto lock = Lock();
   machine_->GiveSlot(host->agent);
-  --hosts_;
+  hosts_.erase(absl::c_find(hosts_, host.get()));
   to_loop_.notify_all();
+}
+
+void Simulation::WaitForHost(Host& host, absl::FunctionRef<bool()> ready) {
+  const auto lock = Lock();
+  host.ready.emplace(ready);
+  to_loop_.notify_all();
+}
+
+void Simulation::GoOn(Host& host) {
+  const auto lock = Lock();
+  host.ready.reset();
+}
+
+bool Simulation::AllWait() const {
+  const auto waits = absl::c_count_if(hosts_, [](const Host* host) { return host->ready.has_value() && !(*host->ready)(); });
+  return waits_.size() + static_cast<size_t>(waits) >= hosts_.size();
 }
 
 bool Simulation::AwaitUntil(Host& host, const std::function<bool()>& done, const Clock& clock) {
@@ -80,6 +96,11 @@ bool Simulation::Await(Host& host, SimtStream* stream) {
 
 bool Simulation::Await(Host& host, SimtEvent* event) {
   return AwaitUntil(host, [event] { return event->reached >= event->recorded; }, event->clock);
+}
+
+uint64_t Simulation::now_ns() {
+  const auto lock = Lock();
+  return machine_->now_ns();
 }
 
 std::string Simulation::mistake() {
@@ -138,8 +159,9 @@ SimtStream* Simulation::MakeStream(int rank) {
   auto stream = std::make_unique<SimtStream>();
   stream->rank = rank;
   stream->agent = machine_->TakeSlot(absl::StrCat("a copy in a stream of rank ", rank));
-  streams_.push_back(std::move(stream));
-  return streams_.back().get();
+  // By rank, whichever thread of the host comes first: kernels are launched in this order.
+  const auto after = [](int of, const std::unique_ptr<SimtStream>& other) { return of < other->rank; };
+  return streams_.insert(std::upper_bound(streams_.begin(), streams_.end(), rank, after), std::move(stream))->get();
 }
 
 void Simulation::DestroyStream(SimtStream* stream) {
@@ -293,8 +315,7 @@ void Simulation::Loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!ends_) {
     to_loop_.wait(lock, [&] { return ends_ || !waits_.empty(); });
-    const auto all_wait = [&] { return ends_ || static_cast<int>(waits_.size()) >= hosts_; };
-    patient_ = patient_ && to_loop_.wait_for(lock, kPatience, all_wait);
+    patient_ = patient_ && to_loop_.wait_for(lock, kPatience, [&] { return ends_ || AllWait(); });
     if (ends_) return;
     RunAWhile();
     patient_ |= EndWaits(/*all=*/machine_->finding().has_value());
@@ -333,11 +354,11 @@ void Simulation::LookForHelp(std::unique_lock<std::mutex>& lock) {
   constexpr int kRoundsPerLook = 256, kQuickRoundsPerLook = 8;
   constexpr int kFruitless = 6 * kRoundsPerLook;  // more often than an executor asks before it looks at what else there is to hear
   if (std::exchange(last_change_, machine_->last_change()) != machine_->last_change()) fruitless_ = 0;
-  const bool all_wait = static_cast<int>(waits_.size()) >= hosts_;
+  const bool all_wait = waits_.size() >= hosts_.size();
   if (fruitless_++ % (all_wait ? kRoundsPerLook : kQuickRoundsPerLook) == 0) return machine_->LookAgain();
   if (all_wait && fruitless_ > kFruitless) {
     // Kernels that wait for a rank which has gone do so until their deadlines, of the devices' time: that is not their mistake.
-    if (hosts_ == ranks_) machine_->Report(FindingKind::kDeadlock, WhoWaits());
+    if (static_cast<int>(hosts_.size()) == ranks_) machine_->Report(FindingKind::kDeadlock, WhoWaits());
     machine_->PassTime(std::chrono::nanoseconds(kLeap).count());
     fruitless_ -= kRoundsPerLook;
   }

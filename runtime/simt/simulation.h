@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "runtime/simt/machine.h"
 #include "runtime/simt/stream.h"
@@ -31,9 +33,13 @@ class Simulation {
   struct Host {
     Agent agent;
     Clock clock;
+    std::optional<absl::FunctionRef<bool()>> ready = {};  // it waits for another thread of the host until then
   };
   std::unique_ptr<Host> Attach(const std::string& who);
   void Detach(std::unique_ptr<Host> host);
+  /// The thread waits for another one of the host, until `ready`; and goes on.
+  void WaitForHost(Host& host, absl::FunctionRef<bool()> ready);
+  void GoOn(Host& host);
 
   int ranks() const { return ranks_; }
   const SimtOptions& options() const { return machine_->options(); }
@@ -65,6 +71,8 @@ class Simulation {
   bool Await(Host& host, SimtStream* stream);
   bool Await(Host& host, SimtEvent* event);
 
+  /// Of the machine: the same for the same work in the same interleaving.
+  uint64_t now_ns();
   /// The mistake that ended it, if one did; "": none.
   std::string mistake();
 
@@ -82,6 +90,8 @@ class Simulation {
 
   // All locked.
   void Loop();
+  /// Whether all threads of the host wait, for the devices or for each other.
+  bool AllWait() const;
   void RunAWhile();
   /// Nothing goes on: who spins looks again, then the hosts do, who may know more.
   void LookForHelp(std::unique_lock<std::mutex>& lock);
@@ -106,7 +116,7 @@ class Simulation {
   std::mutex mutex_;
   std::condition_variable to_hosts_, to_loop_;
   std::vector<std::unique_ptr<SimtStream>> streams_;
-  int hosts_ = 0;
+  std::vector<Host*> hosts_;
   std::vector<Wait*> waits_;
   struct Open {
     std::shared_ptr<SimtMeeting> meeting;
