@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
+#include "coconet/kernel_phases.h"
 #include "coconet/operand_index.h"
 #include "coconet/steps.h"
 
@@ -26,6 +27,8 @@ bool Units::IsScalar(NodeId id) const {
   if (!IsComputation(graph->nodes[id].op)) return false;
   return types[id].shape.empty() && unit_of[id] < 0;
 }
+
+bool IsOfScalars(const Units& units, const Unit& unit) { return SpaceOf(*units.graph, units.types, unit.nodes).shape.empty(); }
 
 std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   std::set<NodeId> reads;
@@ -74,12 +77,13 @@ bool WouldOverwriteItsOperand(const Graph& g, NodeId id, NodeId store) {
   });
 }
 
-/// Whether `store` updates a state that another launch of the producer's overlap reads, which would see it half new.
-bool WouldOverwriteInOverlap(const Schedule& s, const Steps& steps, int producer, NodeId store) {
+/// Whether `store` updates a state of which another launch of the producer's overlap reads more than its own chunk: it would see it half new.
+bool WouldOverwriteInOverlap(const Schedule& s, const std::vector<TensorType>& types, const Steps& steps, int producer, NodeId store) {
   if (!Is<Update>(s.graph, store)) return false;
   const NodeId state = s.graph.nodes[store].inputs[0];
   const auto reads = [&](NodeId id) {
-    return absl::c_linear_search(ValueOperands(s.graph, id), state);
+    const bool in_chunk = IsElementwise(s.graph.nodes[id].op) && types[id].shape == types[state].shape;
+    return !in_chunk && absl::c_linear_search(ValueOperands(s.graph, id), state);
   };
   const NodeId first = steps.nodes[producer][0];
   for (const std::vector<NodeId>& overlap : s.overlaps) {
@@ -93,17 +97,17 @@ bool WouldOverwriteInOverlap(const Schedule& s, const Steps& steps, int producer
 
 /// Lets the unit that computes a value store it too, instead of a copy in a unit of its own. `kernels` grow by that.
 /// A library writes one buffer, so it takes one store.
-void Attach(const Schedule& s, const std::vector<bool>& each, NodeId store, LibraryDoes library, const Steps& steps, Kernels& kernels) {
+void Attach(const Schedule& s, const Units& u, NodeId store, LibraryDoes library, const Steps& steps, Kernels& kernels) {
   const Graph& g = s.graph;
   if (steps.nodes[steps.of[store]].size() != 1) return;
   const NodeId value = AssignedValues(g)[StoredOperand(g, store)];
   const int producer = steps.of[value];
-  if (producer < 0 || each[store] != each[value]) return;
+  if (producer < 0 || u.each[store] != u.each[value]) return;
   const std::vector<NodeId>& nodes = steps.nodes[producer];
   auto kernel = std::find_if(kernels.begin(), kernels.end(),
                              [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
   if (absl::c_any_of(nodes, [&](NodeId id) { return WouldOverwriteItsOperand(g, id, store); })) return;
-  if (WouldOverwriteInOverlap(s, steps, producer, store)) return;
+  if (WouldOverwriteInOverlap(s, u.types, steps, producer, store)) return;
   if (kernel == kernels.end()) {
     kernel = kernels.insert(kernels.end(), nodes);
   } else if (nodes.size() == 1 && (!IsKernelWork(g, nodes[0]) || DoneBy(library, g, nodes[0]))) {
@@ -156,14 +160,14 @@ std::vector<int> OrderOf(const Steps& steps, const std::vector<std::vector<NodeI
 }
 
 /// The schedule's kernels, with stores attached to what computes their values as long as no cycle arises.
-Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, LibraryDoes library) {
+Kernels AttachStores(const Schedule& s, const Units& u, LibraryDoes library) {
   const Steps bare = FindSteps(s.graph, s.kernels);
   Kernels all = s.kernels;
   std::vector<NodeId> stores;
   for (NodeId id = 0; id < s.graph.size(); ++id) {
     if (!IsStore(s.graph, id)) continue;
     stores.push_back(id);
-    Attach(s, each, id, library, bare, all);
+    Attach(s, u, id, library, bare, all);
   }
   const auto runs = [&](const Kernels& kernels) {
     const Steps steps = FindSteps(s.graph, kernels);
@@ -173,7 +177,7 @@ Kernels AttachStores(const Schedule& s, const std::vector<bool>& each, LibraryDo
   Kernels kernels = s.kernels;
   for (NodeId store : stores) {
     Kernels more = kernels;
-    Attach(s, each, store, library, bare, more);
+    Attach(s, u, store, library, bare, more);
     if (runs(more)) kernels = std::move(more);
   }
   return kernels;
@@ -195,7 +199,7 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
   for (const std::vector<NodeId>& kernel : schedule.kernels) {
     for (NodeId id : kernel) fused[id] = true;
   }
-  const Steps steps = FindSteps(g, AttachStores(schedule, u.each, library));
+  const Steps steps = FindSteps(g, AttachStores(schedule, u, library));
   const std::vector<int> order = OrderOf(steps, schedule.overlaps);
   if (order.size() != steps.nodes.size()) {
     return absl::FailedPreconditionError(

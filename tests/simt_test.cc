@@ -82,6 +82,30 @@ output c = abs(all_reduce(sum, matmul(a, b)) + r)
   }
 }
 
+// All threads load a scalar state, one stores it: it once did so while others, of its block or of others that had nothing else to do, still loaded it.
+TEST(SimtTests, ScalarsAreStoredWhenAllHaveLoadedThem) {
+  const Graph program = Parse(R"(coconet 1
+program scalars
+input x : f32[] local
+state scale : f32[] replicated
+state good : f32[] replicated
+g = all_reduce(sum, x)
+update(scale, select(g > 0, scale * 2, scale + good))
+update(good, select(g > 0, good + 1, scale))
+)").value();
+  const std::vector<Schedule> schedules = Derive(program, {}).value();
+  for (uint64_t seed = 0; seed < kSimtOrders; ++seed) {
+    VariantBatch batch(SimulatedMachine(SimtOptions::Of(seed)));
+    for (const Schedule& schedule : schedules) {
+      for (OneShot one_shot : {OneShot::kPull, OneShot::kStaged, OneShot::kLL}) {
+        const Config config{.protocol = Protocol::kGenerated, .blocks = 2, .one_shot = one_shot, .threads = 64};
+        ASSERT_EQ(batch.Add(program, schedule, config, 2), absl::OkStatus());
+      }
+    }
+    EXPECT_EQ(batch.Run(seed, /*steps=*/3), "") << "COCONET_SIMT_SEED=" << seed;
+  }
+}
+
 /// The same GPUs, whose time when all is done is put into `ns`; before and after that ranks are late by some of the host's time.
 Machine TimedMachine(uint64_t seed, uint64_t lateness, int64_t& ns) {
   Machine machine = SimulatedMachine(SimtOptions::Of(seed));
