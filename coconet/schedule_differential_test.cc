@@ -156,10 +156,10 @@ output y = all_to_all(silu(x), 1)
 input g : f32[4, N] local
 output z = reduce(sum, g + broadcast(reshape(all_gather(x), [4, N]) - g, 0), 1)
 )",
-    R"(state s : f32[N, N] replicated
-input w : f32[N, N] local
+    R"(state s : f32[7, 7] replicated
+input w : f32[N] local
 t = transpose(s, 1, 0)
-update(s, s + t * all_reduce(sum, w) + sum(s * t))
+update(s, s + t * sum(all_reduce(sum, w)) + sum(s * t))
 )",
 };
 
