@@ -40,7 +40,7 @@ void SimtMachine::ReportAddress(const void* p, size_t bytes, bool writes, const 
   constexpr size_t kNear = size_t{1} << 20;
   Report(FindingKind::kOutOfBounds, before == nullptr || distance > before->bytes() + kNear
                                         ? absl::StrCat(what, "0x", absl::Hex(reinterpret_cast<uintptr_t>(p)), ", where no rank has memory")
-                                        : absl::StrCat(what, before->Name(distance, bytes), ", which has ", before->bytes(), " bytes"));
+                                        : absl::StrCat(what, before->Name(distance, bytes), before->SizeAt(distance)));
 }
 
 void SimtMachine::ReportAccess(const SimtBuffer& buffer, size_t offset, size_t bytes, bool writes, const Shadow::Found& found, const std::string& who) {

@@ -249,7 +249,7 @@ void* SimtMachine::OnShared(void* machine, const void* place, unsigned long byte
     m.Report(FindingKind::kNoRoom, absl::StrCat("for ", bytes, " bytes of shared memory"));
     m.Abandon(*m.running_);
   }
-  buffer->SetName(0, buffer->bytes(), absl::StrCat("shared memory of block ", block.index));
+  buffer->NamePart(0, buffer->bytes(), absl::StrCat("shared memory of block ", block.index));
   block.shared.emplace_back(place, buffer);
   return buffer->base();
 }
