@@ -35,6 +35,16 @@ void Shadow::RefineFor(size_t offset, size_t bytes) {
   if (shift != shift_) Refine(shift);
 }
 
+void Shadow::Land(Epoch copy, Epoch now, size_t offset, size_t bytes) {
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
+    Cell& cell = cells_[i];
+    if (cell.writer == copy) cell.writer = now;
+    for (Epoch& reader : cell.readers) {
+      if (reader == copy) reader = now;
+    }
+  }
+}
+
 void Shadow::Bear() {
   for (size_t i = 0; i <= bytes_ >> shift_; ++i) cells_[i] = {.writer = Epoch(Agent::kBirth, 0, 1, 0), .readers = {}, .at = {}};
 }

@@ -16,10 +16,12 @@ struct Agent {
   uint32_t generation = 0;  // that it is in: it knows the block's earlier ones
   uint32_t tick = 0;
   const Clock* clock = nullptr;
+  bool goes_on = false;     // it is a copy of that thread's, of group `tick`
 
-  Epoch Now(bool atomic = false) const { return Epoch(slot, thread, generation, tick, atomic); }
+  Epoch Now(bool atomic = false) const { return Epoch(slot, thread, generation, tick, atomic, goes_on); }
   bool Knows(Epoch e) const {
     if (e.slot() == kBirth) return true;
+    if (e.goes_on()) return false;
     if (e.slot() == slot && e.generation() >= first && (e.generation() < generation || e.thread() == thread)) return true;
     return clock->Knows(e);
   }
@@ -49,6 +51,16 @@ class Shadow {
 
   /// Notes an access of [offset, offset + bytes), or says what is wrong with it.
   Found Note(const Agent& agent, size_t offset, size_t bytes, bool writes, bool atomic, const void* at);
+  /// What a copy that has been awaited read, or wrote, there was done `now`.
+  void Land(Epoch copy, Epoch now, size_t offset, size_t bytes);
+  /// The last writes of [offset, offset + bytes): the first of which is_looked_for(epoch), or none.
+  template <class F>
+  Access FindWrite(size_t offset, size_t bytes, F&& is_looked_for) const {
+    for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
+      if (cells_[i].writer.exists() && is_looked_for(cells_[i].writer)) return {cells_[i].writer, cells_[i].at[0]};
+    }
+    return {};
+  }
   /// All of it was written before anybody came.
   void Bear();
   /// Nothing was written.
