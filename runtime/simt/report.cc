@@ -47,10 +47,10 @@ void SimtMachine::ReportAddress(const void* p, size_t bytes, bool writes, const 
 void SimtMachine::ReportAccess(const SimtBuffer& buffer, size_t offset, size_t bytes, bool writes, const Shadow::Found& found, const std::string& who) {
   const std::string what = absl::StrCat(who, writes ? " writes " : " reads ", buffer.Name(offset, bytes));
   if (found.verdict == Shadow::Verdict::kNeverWritten) {
-    return Report(FindingKind::kNeverWritten, absl::StrCat(what, "; nothing has written byte ", found.offset));
+    return Report(FindingKind::kNeverWritten, absl::StrCat(what, "; nothing has written byte ", buffer.InPart(found.offset)));
   }
   Report(FindingKind::kRace, absl::StrCat(what, "; ", NameOf(found.earlier.epoch, found.earlier.at), found.earlier_writes ? " wrote" : " read", " byte ",
-                                          found.offset, " before, and nothing orders the two"));
+                                          buffer.InPart(found.offset), " before, and nothing orders the two"));
 }
 
 void SimtMachine::CheckWritten(const void* p, size_t bytes) {

@@ -65,12 +65,15 @@ class Shadow {
   void Bear();
   /// Nothing was written.
   void Forget();
-  /// Nothing of that was.
+  /// Nothing of that was; but who writes it comes behind those who have read or written it, as if somebody had written it now.
   void Forget(size_t offset, size_t bytes);
   /// The first byte of those that nobody has written; nullopt: somebody has all.
   std::optional<size_t> FirstUnwritten(size_t offset, size_t bytes);
-  /// The last write of the byte.
-  Access WriteOf(size_t offset) const { return {cells_[offset >> shift_].writer, cells_[offset >> shift_].at[0]}; }
+  /// The last write of the byte; none where it is forgotten.
+  Access WriteOf(size_t offset) const {
+    const Cell& cell = cells_[offset >> shift_];
+    return IsWritten(cell) ? Access{cell.writer, cell.at[0]} : Access{};
+  }
 
  private:
   static constexpr int kReaders = 3;
@@ -79,6 +82,8 @@ class Shadow {
     Epoch writer, readers[kReaders];
     const void* at[1 + kReaders];
   };
+  static bool IsWritten(const Cell& cell) { return cell.writer.exists() && cell.at[0] != &kForgotten; }
+  static constexpr char kForgotten = 0;  // where the write of a cell was, which is forgotten
   Found NoteRead(Cell& cell, const Agent& agent, bool atomic, const void* at);
   Found NoteWrite(Cell& cell, const Agent& agent, bool atomic, const void* at);
   /// Cells that are as small as that range asks for.

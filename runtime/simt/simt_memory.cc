@@ -22,7 +22,7 @@ SyncWord& SimtBuffer::WordAt(size_t offset) {
 
 std::string SimtBuffer::Name(size_t offset, size_t bytes) const {
   const Part* part = PartAt(offset);
-  if (part != nullptr) offset -= part->begin;
+  offset = InPart(offset);
   const std::string name = part != nullptr ? part->name : absl::StrCat("a buffer of ", bytes_, " bytes");
   return absl::StrCat("bytes [", offset, ", ", offset + bytes, ") of ", name, " on rank ", rank_);
 }

@@ -53,6 +53,8 @@ class SimtBuffer {
   }
   /// "bytes [128, 144) of g on rank 1", of the part that begins there, or last before.
   std::string Name(size_t offset, size_t bytes) const;
+  /// Of a byte of the buffer: which of that part.
+  size_t InPart(size_t offset) const { return PartAt(offset) == nullptr ? offset : offset - PartAt(offset)->begin; }
   /// ", which has 128 bytes": that part, or all of it.
   std::string SizeAt(size_t offset) const;
   /// What of it is used, by name. Whoever names some of what has a name already names it anew: nothing is taken away from what begins there, or holds it.
