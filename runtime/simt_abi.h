@@ -37,6 +37,8 @@ struct SimtCalls {
   void (*copy_bulk)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_bulk_group)(void* machine);
   void (*await_bulk)(void* machine, int open, bool stores);
+  /// What the thread has written is there for bulk copies.
+  void (*fence_bulk)(void* machine);
   /// Copies of at most 16 bytes to shared memory, filled up with zeros to 16, that go on by themselves, too.
   void (*copy_async)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_async_group)(void* machine);

@@ -54,6 +54,19 @@ CC_KERNEL(two_kinds_of_barriers) {
   if (grid.ThreadId() < 16) grid.Sync();
   else grid.SyncAnd(true);
 }
+CC_KERNEL(one_kind_of_barrier_in_two_places) {
+  if (grid.ThreadId() < 16) {
+    grid.Sync();
+    p.a[grid.ThreadId()] = 1;
+  } else {
+    p.a[grid.ThreadId()] = 2;
+    grid.Sync();
+  }
+}
+CC_KERNEL(some_shuffle_while_others_wait) {
+  if (grid.ThreadId() < 16) grid.Sync();
+  else p.a[grid.ThreadId()] = ShuffleDown(0xffffffffu, 1u, 1);
+}
 CC_KERNEL(shuffles_with_wrong_mask) { p.a[grid.ThreadId()] = ShuffleDown(0xffffu, 1u, 1); }
 CC_KERNEL(totals) {
   const double total = grid.Total(double(grid.ThreadId()), [](double x, double y) { return x + y; });
@@ -80,12 +93,16 @@ CC_KERNEL(last_block_lets_go) {
   if (grid.BlockId() + 1 == grid.GridSize()) StoreRelease(p.flag, 1);
   else WaitFlag(p.control, p.flag, 1, 0, 0, 0);
 }
-template <bool kAwaitsReads, bool kAwaitsStores>
+enum Fences { kNever, kEarly, kByWriters, kByCopier };
+template <bool kAwaitsReads, bool kAwaitsStores, int kFences>
 CC_DEVICE void Copies(const Params& p, const Grid& grid) {
   CC_SHARED(uint4, part, 2);
+  if (kFences == kEarly) FenceForBulkCopies();
   if (grid.ThreadId() < 2) Store16(part + grid.ThreadId(), uint4{7, 7, 7, 7});
+  if (kFences == kByWriters) FenceForBulkCopies();
   grid.Sync();
   if (grid.ThreadId() == 0) {
+    if (kFences == kByCopier) FenceForBulkCopies();
     CopyBulk(p.a, part, 32);
     CloseBulkGroup();
     if (kAwaitsReads) AwaitBulkReads<0>();
@@ -94,11 +111,14 @@ CC_DEVICE void Copies(const Params& p, const Grid& grid) {
   if (grid.ThreadId() == 1) Store16(part, uint4{8, 8, 8, 8});
   if (kAwaitsStores && grid.ThreadId() == 0) AwaitBulkStores();
   grid.Sync();
-  if (grid.ThreadId() == 1) p.a[8] = p.a[0];
+  if (kAwaitsStores && grid.ThreadId() == 1) p.a[8] = p.a[0];
 }
-CC_KERNEL(copies) { Copies<true, true>(p, grid); }
-CC_KERNEL(copies_what_changes) { Copies<false, true>(p, grid); }
-CC_KERNEL(leaves_copies) { Copies<true, false>(p, grid); }
+CC_KERNEL(copies) { Copies<true, true, kByWriters>(p, grid); }
+CC_KERNEL(copies_behind_a_fence) { Copies<true, true, kByCopier>(p, grid); }
+CC_KERNEL(copies_without_fence) { Copies<true, true, kNever>(p, grid); }
+CC_KERNEL(copies_with_an_early_fence) { Copies<true, true, kEarly>(p, grid); }
+CC_KERNEL(copies_what_changes) { Copies<false, true, kByWriters>(p, grid); }
+CC_KERNEL(leaves_copies) { Copies<true, false, kByWriters>(p, grid); }
 template <bool kWaits>
 CC_DEVICE void Brings(const Params& p, const Grid& grid) {
   CC_SHARED(uint4, parts, 8);
@@ -227,6 +247,10 @@ TEST(SimtChecks, FindsBarriersThatNotAllComeTo) {
   for (const SimtOptions& options : Interleavings()) {
     EXPECT_THAT(Lab(options).Run("half_come_to_barrier", 1, 32), HasSubstr("divergent barrier: half_come_to_barrier"));
     EXPECT_THAT(Lab(options).Run("two_kinds_of_barriers", 1, 32), HasSubstr("divergent barrier: two_kinds_of_barriers"));
+    EXPECT_THAT(Lab(options).Run("one_kind_of_barrier_in_two_places", 1, 32),
+                ContainsRegex("divergent barrier: .* is at another barrier than one_kind_of_barrier_in_two_places \\(.*kernel.cc:.*\\) on rank 0 block 0"));
+    EXPECT_THAT(Lab(options).Run("some_shuffle_while_others_wait", 1, 32),
+                ContainsRegex("divergent barrier: .* waits for it to meet its warp|bad shuffle: .* it names thread [0-9]+, which waits at a barrier"));
     EXPECT_THAT(Lab(options).Run("shuffles_with_wrong_mask", 1, 32), HasSubstr("meets its warp by mask 0xffff: it is not in it itself"));
   }
   EXPECT_THAT(Lab().Run("shuffles_with_wrong_mask", 1, 12), HasSubstr("names thread 12, which the block lacks"));
@@ -267,15 +291,25 @@ TEST(SimtChecks, FindsOutputsThatNobodyWrote) {
 }
 
 TEST(SimtChecks, BulkCopiesGoOnUntilSomebodyWaits) {
-  int races = 0;
   for (const SimtOptions& options : Interleavings()) {
     Lab lab(options);
     EXPECT_EQ(lab.Run("copies", 1, 32), "");
     EXPECT_EQ(lab.params().a[8], 7u);
-    races += Lab(options).Run("copies_what_changes", 1, 32).find("data race: copies_what_changes") == 0;
+    EXPECT_THAT(Lab(options).Run("copies_what_changes", 1, 32),
+                ContainsRegex("data race: copies_what_changes .* thread 1 writes .*; (a copy, not awaited yet, of )?rank 0 block 0 of copies_what_changes "
+                              "thread 0 .* read byte 0 before"));
     EXPECT_THAT(Lab(options).Run("leaves_copies", 1, 32), HasSubstr("unfinished copy: leaves_copies"));
   }
-  EXPECT_GT(races, 0);
+}
+
+TEST(SimtChecks, BulkCopiesSeeWhatAFenceIsBehind) {
+  for (const SimtOptions& options : Interleavings()) {
+    EXPECT_EQ(Lab(options).Run("copies_behind_a_fence", 1, 32), "");
+    for (const char* kernel : {"copies_without_fence", "copies_with_an_early_fence"}) {
+      EXPECT_THAT(Lab(options).Run(kernel, 1, 32), AllOf(HasSubstr(absl::StrCat("data race: ", kernel)), HasSubstr("in bulk"),
+                                                         HasSubstr("wrote there before, and no fence of proxies is between")));
+    }
+  }
 }
 
 TEST(SimtChecks, WhatIsBroughtIsThereWhenSomebodyHasWaited) {
@@ -284,7 +318,7 @@ TEST(SimtChecks, WhatIsBroughtIsThereWhenSomebodyHasWaited) {
     for (unsigned i = 0; i < 32; ++i) lab.params().a[i] = 100 + i;
     EXPECT_EQ(lab.Run("brings", 1, 8), "");
     EXPECT_EQ(lab.params().a[3], 104u);  // and a zero, to which 12 bytes are filled up
-    EXPECT_THAT(Lab(options).Run("brings_and_does_not_wait", 1, 8), HasSubstr("never written: brings_and_does_not_wait"));
+    EXPECT_THAT(Lab(options).Run("brings_and_does_not_wait", 1, 8), ContainsRegex("data race: brings_and_does_not_wait .* a copy, not awaited yet"));
   }
 }
 

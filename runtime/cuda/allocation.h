@@ -68,7 +68,7 @@ class CudaSpace final : public FarSpace {
   std::shared_ptr<Device> device_;
 };
 
-/// Tells a driver what so many bytes at that address, of the calling thread's device, are called.
+/// Tells a driver what those bytes of the calling thread's device are called. Of an allocation of which some are, kernels use no others.
 using NamesBuffer = void (*)(const void* address, size_t bytes, absl::string_view name);
 
 /// Memory of a rank on a GPU.

@@ -9,7 +9,6 @@
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/cuda_module.h"
 #include "runtime/cuda/named_communicator.h"
-#include "runtime/host/bind.h"
 
 namespace coconet {
 namespace {
@@ -186,23 +185,21 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
   }
   RETURN_IF_ERROR(AllocateSync(plan, parts));
   RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
-  NameBuffers(parts, buffers);
   const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
+  NameBuffers(parts, layout, buffers);
   const GpuShare share{.ranks = topology_.ranks_per_gpu, .multiprocessors = topology_.own_multiprocessors};
   RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, share, [this] { return Library(); }, parts)));
   return std::make_unique<CudaExecutor>(std::move(parts));
 }
 
-void CudaRank::NameBuffers(const CudaExecutor::Parts& parts, absl::Span<Memory* const> buffers) const {
+void CudaRank::NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout, absl::Span<Memory* const> buffers) const {
   if (parts_.name_buffer == nullptr) return;
-  const auto name = [&](const Memory& memory, absl::string_view words) {
-    parts_.name_buffer(memory.own(), static_cast<size_t>(memory.bytes()), words);
-  };
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (parts.plan.buffers[i].role != BufferRole::kSync) name(*buffers[i], parts.plan.buffers[i].name);
+    const Buffer& buffer = parts.plan.buffers[i];
+    const Memory& sync = buffer.symmetric ? *parts.shared : *parts.local;
+    const void* address = buffer.role == BufferRole::kSync ? static_cast<const char*>(sync.own()) + layout.offsets[i] : buffers[i]->own();
+    parts_.name_buffer(address, static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype), buffer.name);
   }
-  name(*parts.shared, "flags and counters that peers reach");
-  name(*parts.local, "flags and counters of its own");
   parts_.name_buffer(parts.control->address(), sizeof(Control), "control");
 }
 

@@ -14,6 +14,7 @@
 #include "runtime/cuda/handle_passing.h"
 #include "runtime/cuda/multicast_sharing.h"
 #include "runtime/cuda/stream_library.h"
+#include "runtime/host/bind.h"
 #include "runtime/host/rank_place.h"
 #include "runtime/rank.h"
 
@@ -72,7 +73,7 @@ class CudaRank final : public Rank {
   absl::StatusOr<std::unique_ptr<Memory>> Share(int64_t bytes, bool multicast);
   void AddNote(const std::string& note);
   absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
-  void NameBuffers(const CudaExecutor::Parts& parts, absl::Span<Memory* const> buffers) const;
+  void NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout, absl::Span<Memory* const> buffers) const;
   absl::Status OpenControl(CudaExecutor::Parts& parts);
   /// Opens it, the first time.
   absl::StatusOr<std::shared_ptr<const CublasLt>> Library();

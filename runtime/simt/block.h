@@ -36,6 +36,8 @@ struct OngoingCopy {
   int group;               // of its thread's
   const void* at;
   std::vector<char> data;  // what it has read; empty: nothing yet
+  Epoch epoch;             // while nobody has awaited it
+  bool has_read = false;   // as far as its thread knows
 };
 
 /// What a thread has loaded since it last did something that others could see: who finds the same again, spins.
@@ -76,6 +78,7 @@ struct SimtThread {
   int looks = 0;        // loads that do not count as spinning: it was woken to look at the clock
   Agent agent;
   std::shared_ptr<Clock> learned;  // what it has acquired since the last barrier, and all before; null: nothing
+  Epoch fenced;                    // what it wrote until then, bulk copies see
   Polls polls;
   std::vector<PendingStore> pending;
   struct Copies {
@@ -125,6 +128,7 @@ struct SimtBlock {
   // Those at the barrier.
   int arrived = 0;
   bool votes = false, all_ok = true;
+  const SimtThread* first_there = nullptr;
   std::vector<SimtWarp> warps;
   std::vector<std::pair<const void*, SimtBuffer*>> shared;  // by place in the source
 };

@@ -31,6 +31,7 @@ SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<
             .copy_bulk = OnCopyBulk,
             .close_bulk_group = OnCloseBulkGroup,
             .await_bulk = OnAwaitBulk,
+            .fence_bulk = OnFenceBulk,
             .copy_async = OnCopyAsync,
             .close_async_group = OnCloseAsyncGroup,
             .await_async = OnAwaitAsync,
@@ -111,6 +112,7 @@ SimtThread& SimtMachine::TakeThread() {
   thread.learned = nullptr;
   thread.awaited = nullptr;
   thread.bulk.closed = thread.async.closed = 0;
+  thread.fenced = {};
   return thread;
 }
 

@@ -105,7 +105,10 @@ class SimtMachine {
   static void* OnShared(void* machine, const void* place, unsigned long bytes);
   static unsigned long long OnNow(void* machine);
   /// Null: registered memory of the host's, which nobody checks.
-  SimtBuffer* Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic, const void* at);
+  SimtBuffer* Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic, const void* at) {
+    return Check(p, bytes, writes, aligned, atomic, at, running_->agent);
+  }
+  SimtBuffer* Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic, const void* at, const Agent& agent);
   void ReportAddress(const void* p, size_t bytes, bool writes, const void* at);
   void ReportAccess(const SimtBuffer& buffer, size_t offset, size_t bytes, bool writes, const Shadow::Found& found, const std::string& who);
   /// Other threads' turn; back when this one's comes.
@@ -135,7 +138,10 @@ class SimtMachine {
   void Begin(SimtThread::Copies& copies, OngoingCopy copy);
   void Await(SimtThread::Copies& copies, int open, bool stores);
   void ReadFor(OngoingCopy& copy);
-  void Store(const OngoingCopy& copy);
+  void Land(const OngoingCopy& copy, const char* p, size_t bytes);
+  static void OnFenceBulk(void* machine);
+  bool IsFenced(const SimtThread& thread, Epoch write) const;
+  void CheckFences(SimtThread& thread, const char* from, size_t bytes, const void* at);
 
   // ---- What they do together (meetings.cc)
   static bool OnBarrier(void* machine, bool votes, bool ok, const void* at);
@@ -149,6 +155,8 @@ class SimtMachine {
 
   // ---- Words (report.cc)
   const std::string& LineOf(const void* at) const;
+  /// A compiler may make one place in the source several in the code.
+  bool IsSameLine(const void* a, const void* b) const { return a == b || LineOf(a) == LineOf(b); }
   std::string NameOf(const SimtThread& thread, const void* at) const;
   std::string NameOf(Epoch epoch, const void* at) const;
 

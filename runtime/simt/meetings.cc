@@ -6,6 +6,15 @@
 #include "runtime/simt/machine.h"
 
 namespace coconet {
+namespace {
+
+/// Of those of a warp that have come to a shuffle.
+const SimtThread& FirstOf(const SimtBlock& block, const SimtWarp& warp) {
+  const auto number = &warp - block.warps.data();
+  return *block.threads[number * 32 + __builtin_ctz(warp.arrived)];
+}
+
+}  // namespace
 
 bool SimtMachine::OnBarrier(void* machine, bool votes, bool ok, const void* at) {
   SimtMachine& m = Of(machine);
@@ -22,8 +31,17 @@ bool SimtMachine::OnBarrier(void* machine, bool votes, bool ok, const void* at) 
   if (block.arrived == 0) {
     block.votes = votes;
     block.all_ok = true;
-  } else if (block.votes != votes) {
-    m.Report(FindingKind::kDivergentBarrier, absl::StrCat(m.NameOf(thread, at), " is at another barrier than other threads of the block"));
+    block.first_there = &thread;
+  } else if (block.votes != votes || !m.IsSameLine(at, block.first_there->at)) {
+    const std::string other = m.NameOf(*block.first_there, block.first_there->at);
+    m.Report(FindingKind::kDivergentBarrier, absl::StrCat(m.NameOf(thread, at), " is at another barrier than ", other));
+    m.Abandon(thread);
+  }
+  const SimtWarp& warp = block.warps[thread.place.thread / 32];
+  if (warp.arrived != 0 && (warp.mask >> thread.place.thread % 32 & 1) != 0) {
+    const SimtThread& other = FirstOf(block, warp);
+    m.Report(FindingKind::kDivergentBarrier,
+             absl::StrCat(m.NameOf(thread, at), " is at a barrier, where ", m.NameOf(other, other.at), " waits for it to meet its warp"));
     m.Abandon(thread);
   }
   block.all_ok &= ok;
@@ -66,7 +84,11 @@ std::string SimtMachine::WhyShuffleIsBad(const SimtThread& thread, unsigned mask
   for (int lane = 0; lane < 32; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
     if (first + lane >= static_cast<int>(block.threads.size())) return absl::StrCat("it names thread ", first + lane, ", which the block lacks");
-    if (block.threads[first + lane]->state == SimtThread::State::kEnded) return absl::StrCat("it names thread ", first + lane, ", which has ended");
+    const SimtThread& named = *block.threads[first + lane];
+    if (named.state == SimtThread::State::kEnded) return absl::StrCat("it names thread ", first + lane, ", which has ended");
+    if (named.state == SimtThread::State::kAtBarrier) {
+      return absl::StrCat("it names thread ", first + lane, ", which waits at a barrier (", LineOf(named.at), ")");
+    }
   }
   if (state.arrived != 0 && state.mask != mask) return absl::StrCat("it is another than that of threads that wait, 0x", absl::Hex(state.mask));
   return "";

@@ -30,7 +30,8 @@ std::string SimtMachine::NameOf(Epoch epoch, const void* at) const {
   for (const Tenant& tenant : slots_[epoch.slot()].tenants) {
     if (tenant.first <= epoch.generation()) who = tenant.who;
   }
-  return at == nullptr ? who : absl::StrCat(who, " thread ", epoch.thread(), " (", LineOf(at), ")");
+  if (at == nullptr) return who;
+  return absl::StrCat(epoch.goes_on() ? "a copy, not awaited yet, of " : "", who, " thread ", epoch.thread(), " (", LineOf(at), ")");
 }
 
 void SimtMachine::ReportAddress(const void* p, size_t bytes, bool writes, const void* at) {
@@ -40,16 +41,16 @@ void SimtMachine::ReportAddress(const void* p, size_t bytes, bool writes, const 
   constexpr size_t kNear = size_t{1} << 20;
   Report(FindingKind::kOutOfBounds, before == nullptr || distance > before->bytes() + kNear
                                         ? absl::StrCat(what, "0x", absl::Hex(reinterpret_cast<uintptr_t>(p)), ", where no rank has memory")
-                                        : absl::StrCat(what, before->Name(distance, bytes), ", which has ", before->bytes(), " bytes"));
+                                        : absl::StrCat(what, before->Name(distance, bytes), before->SizeAt(distance)));
 }
 
 void SimtMachine::ReportAccess(const SimtBuffer& buffer, size_t offset, size_t bytes, bool writes, const Shadow::Found& found, const std::string& who) {
   const std::string what = absl::StrCat(who, writes ? " writes " : " reads ", buffer.Name(offset, bytes));
   if (found.verdict == Shadow::Verdict::kNeverWritten) {
-    return Report(FindingKind::kNeverWritten, absl::StrCat(what, "; nothing has written byte ", found.offset));
+    return Report(FindingKind::kNeverWritten, absl::StrCat(what, "; nothing has written byte ", buffer.InPart(found.offset)));
   }
   Report(FindingKind::kRace, absl::StrCat(what, "; ", NameOf(found.earlier.epoch, found.earlier.at), found.earlier_writes ? " wrote" : " read", " byte ",
-                                          found.offset, " before, and nothing orders the two"));
+                                          buffer.InPart(found.offset), " before, and nothing orders the two"));
 }
 
 void SimtMachine::CheckWritten(const void* p, size_t bytes) {
@@ -91,6 +92,16 @@ std::string SimtMachine::WhoWaits() const {
   std::vector<std::string> all;
   for (const auto& [words, count] : waits) all.push_back(words);
   if (scheduler_.spinning().size() > all.size()) all.push_back(absl::StrCat("and ", scheduler_.spinning().size() - all.size(), " more threads wait"));
+  for (const std::unique_ptr<SimtBlock>& block : blocks_) {
+    for (const SimtThread* thread : block->threads) {
+      const bool at_barrier = thread->state == SimtThread::State::kAtBarrier;
+      if ((!at_barrier && thread->state != SimtThread::State::kInShuffle) || all.size() > 2 * kMost) continue;
+      all.push_back(absl::StrCat(NameOf(*thread, thread->at),
+                                 at_barrier ? absl::StrCat(" is at a barrier, as are ", block->arrived, " of ", block->threads.size(), " threads")
+                                            : " waits to meet its warp"));
+      break;
+    }
+  }
   for (const std::shared_ptr<SimtLaunch>& launch : launches_) {
     if (launch->started == launch->blocks) continue;
     all.push_back(absl::StrCat("of ", launch->blocks, " blocks of ", launch->name, " on rank ", launch->rank, " only ", launch->started, " have begun, as ",

@@ -35,6 +35,16 @@ void Shadow::RefineFor(size_t offset, size_t bytes) {
   if (shift != shift_) Refine(shift);
 }
 
+void Shadow::Land(Epoch copy, Epoch now, size_t offset, size_t bytes) {
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
+    Cell& cell = cells_[i];
+    if (cell.writer == copy) cell.writer = now;
+    for (Epoch& reader : cell.readers) {
+      if (reader == copy) reader = now;
+    }
+  }
+}
+
 void Shadow::Bear() {
   for (size_t i = 0; i <= bytes_ >> shift_; ++i) cells_[i] = {.writer = Epoch(Agent::kBirth, 0, 1, 0), .readers = {}, .at = {}};
 }
@@ -45,20 +55,20 @@ void Shadow::Forget() {
 
 void Shadow::Forget(size_t offset, size_t bytes) {
   RefineFor(offset, bytes);
-  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) cells_[i] = {};
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) cells_[i].at[0] = &kForgotten;
 }
 
 std::optional<size_t> Shadow::FirstUnwritten(size_t offset, size_t bytes) {
   RefineFor(offset, bytes);
   for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
-    if (!cells_[i].writer.exists()) return i << shift_;
+    if (!IsWritten(cells_[i])) return i << shift_;
   }
   return std::nullopt;
 }
 
 Shadow::Found Shadow::NoteRead(Cell& cell, const Agent& agent, bool atomic, const void* at) {
   const Epoch writer = cell.writer, now = agent.Now(atomic);
-  if (!writer.exists()) return {.verdict = Verdict::kNeverWritten};
+  if (!IsWritten(cell)) return {.verdict = Verdict::kNeverWritten};
   if (!agent.Knows(writer) && !(atomic && writer.atomic())) return {.verdict = Verdict::kRace, .earlier = {writer, cell.at[0]}, .earlier_writes = true};
   int place = -1;
   for (int i = 0; i < kReaders && place < 0; ++i) {
@@ -75,7 +85,8 @@ Shadow::Found Shadow::NoteRead(Cell& cell, const Agent& agent, bool atomic, cons
 
 Shadow::Found Shadow::NoteWrite(Cell& cell, const Agent& agent, bool atomic, const void* at) {
   const auto ordered = [&](Epoch e) { return !e.exists() || agent.Knows(e) || (atomic && e.atomic()); };
-  if (!ordered(cell.writer)) return {.verdict = Verdict::kRace, .earlier = {cell.writer, cell.at[0]}, .earlier_writes = true};
+  const void* written_at = IsWritten(cell) ? cell.at[0] : nullptr;
+  if (!ordered(cell.writer)) return {.verdict = Verdict::kRace, .earlier = {cell.writer, written_at}, .earlier_writes = true};
   for (int i = 0; i < kReaders; ++i) {
     if (!ordered(cell.readers[i])) return {.verdict = Verdict::kRace, .earlier = {cell.readers[i], cell.at[1 + i]}};
   }

@@ -81,6 +81,12 @@ TEST(Shadow, KnowsWhatNobodyHasWritten) {
   EXPECT_EQ(shadow.Note(one, 6, 28, /*writes=*/true, false, &shadow).verdict, Verdict::kFine);
   EXPECT_EQ(shadow.FirstUnwritten(0, 50), 34u);
   EXPECT_EQ(shadow.WriteOf(20).at, &shadow);
+  // Who forgets comes behind who wrote, and before who writes next.
+  const Agent other = ThreadOf(2, 0, 1, nothing);
+  shadow.Forget(8, 4);
+  EXPECT_FALSE(shadow.WriteOf(8).epoch.exists());
+  EXPECT_EQ(shadow.Note(other, 8, 4, /*writes=*/true, false, nullptr).verdict, Verdict::kRace);
+  EXPECT_EQ(shadow.Note(one, 8, 4, /*writes=*/true, false, nullptr).verdict, Verdict::kFine);
 }
 
 TEST(Shadow, ASlotsNewTenantKnowsNothingOfTheOldOne) {

@@ -30,7 +30,7 @@ Simulation& SimulationHere();
 int SimtRankHere();
 /// Behind what the stream has.
 void GiveToSimtStream(CUstream stream, SimtWork work);
-/// Tells what a buffer at that address of the current context is called in reports.
+/// Tells what those bytes of the current context are called in reports. Of an allocation of which some are, kernels may use no others.
 void NameSimtBuffer(const void* address, size_t bytes, absl::string_view name);
 
 }  // namespace coconet

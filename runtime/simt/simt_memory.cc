@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -20,16 +21,36 @@ SyncWord& SimtBuffer::WordAt(size_t offset) {
 }
 
 std::string SimtBuffer::Name(size_t offset, size_t bytes) const {
-  const auto part = names_.upper_bound(offset);
-  const bool named = part != names_.begin();
-  const size_t begin = named ? offset - std::prev(part)->first : offset;
-  return absl::StrCat("bytes [", begin, ", ", begin + bytes, ") of ", named ? std::prev(part)->second : absl::StrCat("a buffer of ", bytes_, " bytes"),
-                      " on rank ", rank_);
+  const Part* part = PartAt(offset);
+  offset = InPart(offset);
+  const std::string name = part != nullptr ? part->name : absl::StrCat("a buffer of ", bytes_, " bytes");
+  return absl::StrCat("bytes [", offset, ", ", offset + bytes, ") of ", name, " on rank ", rank_);
 }
 
-void SimtBuffer::SetName(size_t offset, size_t bytes, std::string name) {
-  names_.erase(names_.lower_bound(offset), names_.lower_bound(offset + bytes));
-  names_[offset] = std::move(name);
+std::string SimtBuffer::SizeAt(size_t offset) const {
+  const Part* part = PartAt(offset);
+  if (part == nullptr && !parts_.empty()) return absl::StrCat(", which nobody uses before ", parts_[0].begin);
+  return absl::StrCat(", which has ", part != nullptr ? part->end - part->begin : bytes_, " bytes");
+}
+
+const SimtBuffer::Part* SimtBuffer::FindPart(size_t offset) const {
+  const auto is_before = [](size_t at, const Part& part) { return at < part.begin; };
+  const auto behind = std::upper_bound(parts_.begin(), parts_.end(), offset, is_before);
+  if (behind == parts_.begin()) return nullptr;
+  last_part_ = static_cast<size_t>(behind - parts_.begin()) - 1;
+  return &parts_[last_part_];
+}
+
+void SimtBuffer::NamePart(size_t offset, size_t bytes, const std::string& name) {
+  Part named{offset, offset + bytes, name};
+  for (const Part& part : parts_) {
+    if (part.begin < offset && part.end >= named.end) return;
+    if (part.begin == offset) named.end = std::max(named.end, part.end);
+  }
+  const auto gives_way = [&](const Part& part) { return part.begin == offset || (part.begin < named.end && offset < part.end); };
+  parts_.erase(std::remove_if(parts_.begin(), parts_.end(), gives_way), parts_.end());
+  const auto is_behind = [&](const Part& part) { return part.begin > offset; };
+  parts_.insert(std::find_if(parts_.begin(), parts_.end(), is_behind), named);
 }
 
 absl::StatusOr<std::unique_ptr<SimtMemory>> SimtMemory::Make() {

@@ -35,9 +35,12 @@ class SimtBuffer {
   char* base() const { return base_; }
   size_t bytes() const { return bytes_; }
   int rank() const { return rank_; }
+  /// Where parts of it have names: in one of them.
   bool Holds(const void* p, size_t bytes) const {
     const auto offset = static_cast<size_t>(static_cast<const char*>(p) - base_);
-    return offset < bytes_ && bytes <= bytes_ - offset;
+    if (offset >= bytes_ || bytes > bytes_ - offset) return false;
+    const Part* part = PartAt(offset);
+    return parts_.empty() || (part != nullptr && offset + bytes <= part->end);
   }
   size_t OffsetOf(const void* p) const { return static_cast<size_t>(static_cast<const char*>(p) - base_); }
   Shadow& shadow() { return shadow_; }
@@ -48,16 +51,32 @@ class SimtBuffer {
     const uint32_t index = words_at_ == nullptr ? 0 : words_at_[offset / 4];
     return index == 0 ? nullptr : &words_[index - 1];
   }
-  /// "bytes [128, 144) of g on rank 1": of the part that was named last before `offset`.
+  /// "bytes [128, 144) of g on rank 1", of the part that begins there, or last before.
   std::string Name(size_t offset, size_t bytes) const;
-  /// What a part of it is called.
-  void SetName(size_t offset, size_t bytes, std::string name);
+  /// Of a byte of the buffer: which of that part.
+  size_t InPart(size_t offset) const { return PartAt(offset) == nullptr ? offset : offset - PartAt(offset)->begin; }
+  /// ", which has 128 bytes": that part, or all of it.
+  std::string SizeAt(size_t offset) const;
+  /// What of it is used, by name. Whoever names some of what has a name already names it anew: nothing is taken away from what begins there, or holds it.
+  void NamePart(size_t offset, size_t bytes, const std::string& name);
 
  private:
+  struct Part {
+    size_t begin, end;
+    std::string name;
+  };
+  /// The last that begins there or before; null: none does.
+  const Part* PartAt(size_t offset) const {
+    if (last_part_ < parts_.size() && parts_[last_part_].begin <= offset && offset < parts_[last_part_].end) return &parts_[last_part_];
+    return FindPart(offset);
+  }
+  const Part* FindPart(size_t offset) const;
+
   char* base_;
   size_t bytes_;
   int rank_;
-  std::map<size_t, std::string> names_;  // by the part's offset
+  std::vector<Part> parts_;  // in order, apart from each other
+  mutable size_t last_part_ = 0;
   Shadow shadow_;
   std::unique_ptr<uint32_t[]> words_at_;  // by word; 0: none
   std::deque<SyncWord> words_;

@@ -22,17 +22,31 @@ TEST(SimtMemory, FindsWhoseAnAddressIs) {
   EXPECT_EQ(memory->Find(second->base() + (1 << 20) + (1 << 16)), nullptr);
   EXPECT_EQ(memory->Find(&memory), nullptr);
   EXPECT_EQ(memory->Before(second->base() + (2 << 20)), second);
-  second->SetName(0, second->bytes(), "g");
+  second->NamePart(0, second->bytes(), "g");
   EXPECT_EQ(second->Name(8, 4), "bytes [8, 12) of g on rank 1");
   EXPECT_EQ(first->Name(8, 4), "bytes [8, 12) of a buffer of 100 bytes on rank 0");
-  // Parts, of which later names take the place of earlier ones.
-  second->SetName(64, 64, "p");
-  second->SetName(96, 4, "lr");
-  EXPECT_EQ(second->Name(60, 4), "bytes [60, 64) of g on rank 1");
-  EXPECT_EQ(second->Name(72, 8), "bytes [8, 16) of p on rank 1");
-  EXPECT_EQ(second->Name(96, 4), "bytes [0, 4) of lr on rank 1");
-  second->SetName(64, 64, "w");
-  EXPECT_EQ(second->Name(96, 4), "bytes [32, 36) of w on rank 1");
+}
+
+TEST(SimtMemory, OfWhatHasNamesNothingElseIsUsed) {
+  const auto memory = SimtMemory::Make().value();
+  SimtBuffer* buffer = memory->Allocate(1000, 0);
+  buffer->NamePart(512, 100, "m");
+  buffer->NamePart(256, 100, "g");
+  EXPECT_TRUE(buffer->Holds(buffer->base() + 256, 100));
+  EXPECT_FALSE(buffer->Holds(buffer->base() + 255, 1));
+  EXPECT_FALSE(buffer->Holds(buffer->base() + 352, 8));
+  EXPECT_FALSE(buffer->Holds(buffer->base() + 612, 1));
+  EXPECT_TRUE(buffer->Holds(buffer->base() + 608, 4));
+  EXPECT_EQ(buffer->Name(520, 8) + buffer->SizeAt(520), "bytes [8, 16) of m on rank 0, which has 100 bytes");
+  EXPECT_EQ(buffer->Name(0, 4) + buffer->SizeAt(0), "bytes [0, 4) of a buffer of 1000 bytes on rank 0, which nobody uses before 256");
+  buffer->NamePart(512, 40, "v");  // of another plan
+  buffer->NamePart(300, 10, "t");
+  EXPECT_TRUE(buffer->Holds(buffer->base() + 608, 4));
+  EXPECT_EQ(buffer->Name(520, 8), "bytes [8, 16) of v on rank 0");
+  EXPECT_TRUE(buffer->Holds(buffer->base() + 256, 100));
+  buffer->NamePart(300, 300, "all");
+  EXPECT_EQ(buffer->Name(300, 8) + buffer->SizeAt(300), "bytes [0, 8) of all on rank 0, which has 300 bytes");
+  EXPECT_FALSE(buffer->Holds(buffer->base() + 256, 4));
 }
 
 TEST(SimtMemory, GivesRoomBackAndRefusesWhatItHasNot) {

@@ -133,7 +133,7 @@ void Simulation::Unregister(void* base) {
 
 void Simulation::NameBuffer(const void* base, size_t bytes, const std::string& name) {
   const auto lock = Lock();
-  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr) buffer->SetName(buffer->OffsetOf(base), bytes, name);
+  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr) buffer->NamePart(buffer->OffsetOf(base), bytes, name);
 }
 
 void Simulation::Forget(const void* p, size_t bytes) {

@@ -27,7 +27,7 @@ void Write(char* p, int bytes, uint64_t value) {
 
 // ---- Accesses ------------------------------------------------------------------------------------------
 
-SimtBuffer* SimtMachine::Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic, const void* at) {
+SimtBuffer* SimtMachine::Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic, const void* at, const Agent& agent) {
   SimtThread& thread = *running_;
   ++operations_;
   SimtBuffer* buffer = memory_->Find(p);
@@ -41,7 +41,7 @@ SimtBuffer* SimtMachine::Check(const void* p, size_t bytes, bool writes, bool al
     Abandon(thread);
   }
   const size_t offset = buffer->OffsetOf(p);
-  const Shadow::Found found = buffer->shadow().Note(thread.agent, offset, bytes, writes, atomic, at);
+  const Shadow::Found found = buffer->shadow().Note(agent, offset, bytes, writes, atomic, at);
   if (found.verdict != Shadow::Verdict::kFine) {
     ReportAccess(*buffer, offset, bytes, writes, found, NameOf(thread, at));
     Abandon(thread);
@@ -249,7 +249,7 @@ void* SimtMachine::OnShared(void* machine, const void* place, unsigned long byte
     m.Report(FindingKind::kNoRoom, absl::StrCat("for ", bytes, " bytes of shared memory"));
     m.Abandon(*m.running_);
   }
-  buffer->SetName(0, buffer->bytes(), absl::StrCat("shared memory of block ", block.index));
+  buffer->NamePart(0, buffer->bytes(), absl::StrCat("shared memory of block ", block.index));
   block.shared.emplace_back(place, buffer);
   return buffer->base();
 }

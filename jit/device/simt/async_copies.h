@@ -1,8 +1,7 @@
 #ifndef COCONET_JIT_DEVICE_SIMT_ASYNC_COPIES_H_
 #define COCONET_JIT_DEVICE_SIMT_ASYNC_COPIES_H_
 
-// Copies that the machine does when it likes, until somebody waits for them. Part of ptx.h. Which fences order accesses of a thread and such copies is not
-// modelled.
+// Copies that the machine does when it likes, until somebody waits for them. Part of ptx.h.
 
 namespace coconet {
 
@@ -26,7 +25,10 @@ CC_DEVICE void AwaitBulkReads() { AwaitBulk(kOpen, false); }
 /// All of them have been stored, as far as this thread sees; and what it releases from now on comes behind that.
 CC_DEVICE void AwaitBulkStores() { AwaitBulk(0, true); }
 /// What this thread stored in shared memory is there for bulk copies that come behind a barrier.
-CC_DEVICE void FenceForBulkCopies() {}
+static CC_ASKS void FenceForBulkCopies() {
+  SimtCalls* const calls = COCONET_SIMT_CALLS;
+  calls->fence_bulk(calls->machine);
+}
 
 }  // namespace coconet
 

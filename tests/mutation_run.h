@@ -1,0 +1,38 @@
+#ifndef COCONET_TESTS_MUTATION_RUN_H_
+#define COCONET_TESTS_MUTATION_RUN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/simt_options.h"
+#include "tests/mutation_cases.h"
+#include "tests/mutations.h"
+
+namespace coconet {
+
+/// How many are tried; all orders of the scheduler alike.
+inline constexpr int kMutationInterleavings = 3 * kSimtOrders;
+
+/// What was said of a case, in one of several interleavings or in none.
+struct MutationOutcome {
+  std::optional<MutationKind> kind;  // nullopt: nothing was found
+  std::string report;                // of the first mistake
+  uint64_t seed = 0;                 // SimtOptions::Of
+  int tried = 0;                     // interleavings
+};
+
+/// Runs the mutation's case, with it planted, on simulated GPUs, in interleaving after interleaving until something is found. Fails where the mutation cannot
+/// be planted as it says, or what it leaves does not compile. Thread-safe.
+absl::StatusOr<MutationOutcome> RunMutation(const Mutation& mutation, const std::string& cache_dir, uint64_t first_seed = 0);
+/// The case as it is, in all of them.
+absl::StatusOr<MutationOutcome> RunUnmutated(const MutationCase& at, const std::string& cache_dir, uint64_t first_seed = 0);
+
+/// Whether what was found is what the mutation says must be.
+bool IsCaught(const Mutation& mutation, const MutationOutcome& outcome);
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_MUTATION_RUN_H_

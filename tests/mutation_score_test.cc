@@ -1,0 +1,64 @@
+// Each mistake that is planted in the text of kernels is found on simulated GPUs by the check that is there for it, and the kernels as they are have none.
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "coconet/base/status.h"
+#include "gtest/gtest.h"
+#include "tests/mutation_run.h"
+
+namespace coconet {
+namespace {
+
+std::string CacheDir() { return absl::StrCat(testing::TempDir(), "/cache"); }
+std::string TestName(const std::string& name) { return absl::StrReplaceAll(name, {{"-", "_"}}); }
+
+TEST(MutationTest, IsOfEveryKindAndEveryCase) {
+  std::set<std::string> names, cases, kinds;
+  for (const Mutation& mutation : Mutations()) {
+    EXPECT_TRUE(names.insert(mutation.name).second) << mutation.name;
+    EXPECT_FALSE(mutation.expected.empty()) << mutation.name;
+    cases.insert(mutation.at);
+    for (const MutationKind& kind : mutation.expected) kinds.insert(Name(kind));
+  }
+  EXPECT_GE(names.size(), 100u);
+  for (const MutationCase& at : MutationCases()) EXPECT_EQ(cases.count(at.name), 1u) << at.name;
+  EXPECT_EQ(kinds, (std::set<std::string>{"bad shuffle", "data race", "deadlock", "divergent barrier", "misaligned", "never written", "out of bounds",
+                                          "unfinished copy", "wrong answer"}));
+}
+
+TEST(MutationTest, IsRefusedWhereItsTextIsNotThereOnce) {
+  Mutation mutation{"", "", "pull", {FindingKind::kRace}, {{"sync.h", "no such text", ""}}};
+  EXPECT_TRUE(absl::IsFailedPrecondition(RunMutation(mutation, CacheDir()).status()));
+  mutation.edits = {{"sync.h", "grid.Sync();", ""}};
+  EXPECT_TRUE(absl::IsFailedPrecondition(RunMutation(mutation, CacheDir()).status()));
+  mutation.edits = {{"none.h", "", ""}};
+  EXPECT_TRUE(absl::IsInvalidArgument(RunMutation(mutation, CacheDir()).status()));
+  mutation.at = "no such case";
+  EXPECT_TRUE(absl::IsInvalidArgument(RunMutation(mutation, CacheDir()).status()));
+}
+
+class PlantedTest : public testing::TestWithParam<Mutation> {};
+
+TEST_P(PlantedTest, IsFoundByTheRightCheck) {
+  const absl::StatusOr<MutationOutcome> outcome = RunMutation(GetParam(), CacheDir());
+  ASSERT_EQ(outcome.status(), absl::OkStatus());
+  EXPECT_TRUE(IsCaught(GetParam(), *outcome)) << GetParam().what << " After " << outcome->tried << " interleavings: " << outcome->report;
+}
+
+INSTANTIATE_TEST_SUITE_P(, PlantedTest, testing::ValuesIn(Mutations()), [](const auto& info) { return TestName(info.param.name); });
+
+class AsItIsTest : public testing::TestWithParam<MutationCase> {};
+
+TEST_P(AsItIsTest, HasNoMistake) {
+  const absl::StatusOr<MutationOutcome> outcome = RunUnmutated(GetParam(), CacheDir());
+  ASSERT_EQ(outcome.status(), absl::OkStatus());
+  EXPECT_FALSE(outcome->kind.has_value()) << outcome->report;
+}
+
+INSTANTIATE_TEST_SUITE_P(, AsItIsTest, testing::ValuesIn(MutationCases()), [](const auto& info) { return TestName(info.param.name); });
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,53 @@
+#ifndef COCONET_TESTS_MUTATIONS_H_
+#define COCONET_TESTS_MUTATIONS_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "runtime/simt/finding.h"
+
+namespace coconet {
+
+/// How a mistake shows: a check of simulated GPUs finds it, or, where none can know, the interpreter has another answer.
+struct WrongAnswer {
+  bool operator==(const WrongAnswer&) const { return true; }
+};
+using MutationKind = std::variant<FindingKind, WrongAnswer>;
+std::string Name(const MutationKind& kind);
+
+/// A change of one place in the text that kernels are compiled from.
+struct MutationEdit {
+  const char* file;  // a device header (DeviceHeaders); kKernelText: of the generated kernels
+  const char* find;  // is there once, so that no mutation rots where the text changes
+  const char* with;
+};
+inline constexpr char kKernelText[] = "kernel";
+
+/// A mistake as people who write kernels make it.
+struct Mutation {
+  const char* name;
+  const char* what;  // is wrong with it
+  const char* at;    // MutationCase::name
+  /// What must be found first, in whatever interleaving finds anything: one kind, but where it depends on the interleaving which of two mistakes that follow
+  /// from it comes first.
+  std::vector<MutationKind> expected;
+  std::vector<MutationEdit> edits;
+};
+
+/// Of who reads what others are about to write: it depends on the interleaving whether they have by then.
+inline std::vector<MutationKind> TooEarly() { return {FindingKind::kRace, FindingKind::kNeverWritten}; }
+
+/// All of them; no two have one name.
+const std::vector<Mutation>& Mutations();
+
+// By what they are in.
+std::vector<Mutation> FlagMutations();     // sync.h, ring.h, kernel_abi.h, the flags of the prelude
+std::vector<Mutation> OperandMutations();  // operands.h, folds.h
+std::vector<Mutation> ElementMutations();  // elementwise.h, blocks.h, the text of generated kernels
+std::vector<Mutation> ProductMutations();  // bulk.h, tiles.h, tile_product.h
+
+}  // namespace coconet
+
+#endif  // COCONET_TESTS_MUTATIONS_H_
