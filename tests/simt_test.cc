@@ -142,6 +142,30 @@ TEST(SimtTests, ASeedIsOneInterleaving) {
   EXPECT_GT(times.size(), size_t{kSimtOrders});
 }
 
+// All threads of a kernel of scalars once loaded those that one of them overwrites, some of them behind that.
+TEST(SimtTests, ScalarsAreReadByWhoUpdatesThemOnly) {
+  const Graph symbolic = Parse(R"(coconet 1
+program scalars
+input x : f32[N] local
+state a : f32[] replicated
+state b : f32[] replicated
+state most : f32[] replicated each
+update(a, a + 0.5 * b)
+update(b, b - 0.5 * a)
+update(most, most * b + amax(all_reduce(sum, x)))
+)").value();
+  const Graph program = BindSizes(symbolic, {{"N", std::vector<int64_t>{3, 70, 3}}}).value();
+  const std::vector<Schedule> schedules = Derive(program, {}).value();
+  for (uint64_t seed = 0; seed < kSimtOrders; ++seed) {
+    VariantBatch batch(SimulatedMachine(SimtOptions::Of(seed)));
+    for (size_t i = 0; i < schedules.size(); i += schedules.size() / 3 + 1) {
+      const Config config{.protocol = Protocol::kGenerated, .blocks = 1 + static_cast<int>(seed % 3), .threads = 64};
+      ASSERT_EQ(batch.Add(program, schedules[i], config, 2), absl::OkStatus());
+    }
+    EXPECT_EQ(batch.Run(seed, /*steps=*/2), "") << "COCONET_SIMT_SEED=" << seed;
+  }
+}
+
 std::vector<Case> AllCases() {
   Config around_a_ring, in_bulk, staged, in_messages;
   around_a_ring.ring = true;
