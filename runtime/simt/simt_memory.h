@@ -39,8 +39,9 @@ class SimtBuffer {
   bool Holds(const void* p, size_t bytes) const {
     const auto offset = static_cast<size_t>(static_cast<const char*>(p) - base_);
     if (offset >= bytes_ || bytes > bytes_ - offset) return false;
+    if (parts_.empty()) return true;
     const Part* part = PartAt(offset);
-    return parts_.empty() || (part != nullptr && offset + bytes <= part->end);
+    return part != nullptr && offset + bytes <= part->end;
   }
   size_t OffsetOf(const void* p) const { return static_cast<size_t>(static_cast<const char*>(p) - base_); }
   Shadow& shadow() { return shadow_; }
