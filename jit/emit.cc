@@ -296,7 +296,6 @@ absl::StatusOr<std::string> Emitter::BodyText() {
   std::string body = "  const int rank = int(p.rank);\n";
   if (NeedsPlace()) absl::StrAppend(&body, "  const int place = int(p.node_rank);\n");
   absl::StrAppend(&body, args_.LocalsText(), first_);
-  if (StoresLoadedScalars()) absl::StrAppend(&body, "  grid.Sync();\n");
   if (cuts_ && !over_tensors_) absl::StrAppend(&body, "  const Cut cut{p.outer, p.row_elements, p.per};\n");
   if (piece_ != nullptr) absl::StrAppend(&body, "  const Part part{p.part_begin, p.part_end};\n");
   const bool streams = config_.streaming != Streaming::kNone;

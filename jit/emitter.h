@@ -48,10 +48,6 @@ class Emitter {
   bool Meets(const KernelPhase& phase) const {
     return !phase.folds.empty() && (over_tensors_ || config_.blocks > 1 || MeetsAllRanks(phase));
   }
-  /// One thread stores scalars that all have loaded: when they have.
-  bool StoresLoadedScalars() const {
-    return space_.shape.empty() && !over_tensors_ && absl::c_any_of(nodes(), [&](NodeId id) { return Is<Update>(g_, id); });
-  }
   /// A scalar state that each tensor has is stored when no block reads it any more.
   bool MeetsBeforeScalars() const;
   /// The same where scalars are the kernel's elements: what totals up the old ones comes first, in all blocks.

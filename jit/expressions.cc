@@ -31,6 +31,15 @@ bool Expressions::DependsOnOwnCollective(NodeId id) {
   return depends_[id] = depends;
 }
 
+/// A kernel whose elements are scalars overwrites some: then only the thread that stores one loads it. Others, which need it for nothing, might do so later.
+bool Expressions::UpdatesScalars() const {
+  if (!k_.space.shape.empty()) return false;
+  for (NodeId id = 0; id < g_.size(); ++id) {
+    if (InUnit(id) && Is<Update>(g_, id)) return true;
+  }
+  return false;
+}
+
 /// Every use of `id` rounds it to its type anyway.
 bool Expressions::OnlyStored(NodeId id) const {
   return std::all_of(u_.users[id].begin(), u_.users[id].end(), [&](NodeId user) {
@@ -161,7 +170,8 @@ absl::StatusOr<std::string> Expressions::Collective(Phase& phase, Pass& pass, No
 absl::StatusOr<std::string> Expressions::Element(Phase& phase, Pass& pass, NodeId id) {
   id = u_.Value(id);
   if (const auto it = pass.names.find(id); it != pass.names.end()) return it->second;
-  if (IsScalarValue(id) || (Is<Total>(g_, id) && u_.tensors > 0) || (type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id))) {
+  const bool is_known = type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id) && !UpdatesScalars();
+  if (IsScalarValue(id) || (Is<Total>(g_, id) && u_.tensors > 0) || is_known) {
     if (const auto* c = As<Const>(g_, id)) return Define(pass, id, absl::StrCat("Splat<V>(", Literal(c->value, c->dtype), ")"));
     ASSIGN_OR_RETURN(const std::string scalar, Scalar(id));
     return Define(pass, id, absl::StrCat("Splat<V>(Get(", scalar, ", 0))"));

@@ -121,6 +121,7 @@ class Expressions {
   std::string InRange(NodeId id, std::string expression) const;
   std::string Define(Pass& pass, NodeId id, absl::string_view expression);
   bool DependsOnOwnCollective(NodeId id);
+  bool UpdatesScalars() const;
   bool OnlyStored(NodeId id) const;
 
   const Kernel k_;

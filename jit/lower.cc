@@ -133,11 +133,6 @@ class Lowering {
     if (lane_ == 1 && beside_ > 0) here.blocks = beside_;
     return here;
   }
-  Config ConfigOf(const Unit& unit) const {
-    Config here = ConfigHere();
-    if (IsOfScalars(u_, unit)) here.blocks = 1;
-    return here;
-  }
   /// The step of the product's first piece; -1: it is the one that will be added now.
   int FirstPieceOf(NodeId product) {
     const auto [first, is_new] = first_piece_.try_emplace(product, static_cast<int>(lowered_.plan.steps.size()));
@@ -208,9 +203,8 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece, const TiledProduc
     if (call.after.has_value()) AddKernel(*std::move(call.after), BlocksToMove(), absl::StrCat("unpack ", label));
   } else {
     const int step = static_cast<int>(lowered_.plan.steps.size());
-    const Config here = ConfigOf(unit);
-    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({.units = u_, .unit = number, .step = step, .piece = piece, .tiles = tiles}, here, target_, table_));
-    AddKernel(std::move(kernel), here.blocks, label, tiles);
+    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({.units = u_, .unit = number, .step = step, .piece = piece, .tiles = tiles}, ConfigHere(), target_, table_));
+    AddKernel(std::move(kernel), ConfigHere().blocks, label, tiles);
   }
   return absl::OkStatus();
 }

@@ -195,10 +195,6 @@ std::vector<std::vector<int>> ListLowering::Batches(int unit, const std::vector<
 }
 
 absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& tensors, const std::vector<int64_t>& chunks_of_kind) {
-  const Units& units = kinds_[0]->units;
-  const bool of_tensors = absl::c_any_of(units.units[unit].nodes, [&](NodeId id) { return units.each[id]; });
-  Config config = config_;
-  if (!of_tensors && IsOfScalars(units, units.units[unit])) config.blocks = 1;
   int64_t chunks = 0;
   for (int tensor : tensors) chunks += chunks_of_kind[kinds_of_.of[tensor]];
   std::map<int, EmittedKernel> kernels;  // by kind
@@ -206,13 +202,15 @@ absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& tensors, 
     const int kind = kinds_of_.of[tensor];
     if (kernels.contains(kind)) continue;
     const KernelPlace at{kinds_[kind]->units, unit, static_cast<int>(drafts_.size()), nullptr, static_cast<int>(tensors.size()), chunks};
-    ASSIGN_OR_RETURN(kernels[kind], EmitKernel(at, config, target_, kinds_[kind]->table));
+    ASSIGN_OR_RETURN(kernels[kind], EmitKernel(at, config_, target_, kinds_[kind]->table));
   }
   const EmittedKernel first = kernels[kinds_of_.of[tensors[0]]];
   AddKernelSource(first);
+  const Units& units = kinds_[0]->units;
   const std::string label = LabelOf(schedule_.graph, units.units[unit]);
+  const bool of_tensors = absl::c_any_of(units.units[unit].nodes, [&](NodeId id) { return units.each[id]; });
   const auto step_with = [&](const std::vector<Arg>& args) {
-    KernelStep step{first.symbol, args, config.blocks, label};
+    KernelStep step{first.symbol, args, config_.blocks, label};
     step.threads = config_.threads;
     return step;
   };

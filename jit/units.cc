@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/infer.h"
-#include "coconet/kernel_phases.h"
 #include "coconet/operand_index.h"
 #include "coconet/steps.h"
 
@@ -27,8 +26,6 @@ bool Units::IsScalar(NodeId id) const {
   if (!IsComputation(graph->nodes[id].op)) return false;
   return types[id].shape.empty() && unit_of[id] < 0;
 }
-
-bool IsOfScalars(const Units& units, const Unit& unit) { return SpaceOf(*units.graph, units.types, unit.nodes).shape.empty(); }
 
 std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   std::set<NodeId> reads;

@@ -43,9 +43,6 @@ struct Units {
   std::set<NodeId> Reads(NodeId id, int unit) const;
 };
 
-/// Whether the elements of a unit's kernel are scalars: one block has all there is to do.
-bool IsOfScalars(const Units& units, const Unit& unit);
-
 /// Which of the collectives that a kernel could do alone are left to a library: none; those over all ranks, where kernels reach the ranks of
 /// one node of several; all.
 enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };

@@ -265,7 +265,9 @@ TEST(AwaitTiles, WaitsForThoseThatHoldTheElements) {
         }
         const bool there = AwaitTiles(sync, Grid(), {flags.data(), kRow, 64, kColumns, width}, begin, end);
         const bool one_row = begin / width == (end - 1) / width;
-        if (needed || one_row) EXPECT_EQ(there, !needed) << "width " << width << ", [" << begin << ", " << end << "), missing " << missing;
+        if (needed || one_row) {
+          EXPECT_EQ(there, !needed) << "width " << width << ", [" << begin << ", " << end << "), missing " << missing;
+        }
       }
     }
   }
