@@ -287,7 +287,9 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
   if (known_.has_value() && (known_->complete || !may_tune)) {
     ASSIGN_OR_RETURN(const std::string origin, exchange_.Broadcast(MachineDigest()));
     if (!GetEnv().verify && known_->origin == origin) return Assemble(*std::move(known_), true, {});
-    ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAgain(*known_));
+    const absl::StatusOr<std::optional<Failure>> again = VerifyAgain(*known_);
+    if (!again.ok()) return WithContext(again.status(), absl::StrCat("verifying ", Words(known_->best), ", kept for ", program_.name));
+    const std::optional<Failure>& failure = *again;
     if (!failure.has_value()) return Assemble(*std::move(known_), true, {});
     state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ", Words(known_->best),
                               ", fails here (", failure->reason, ") and is not used"));

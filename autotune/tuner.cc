@@ -137,6 +137,24 @@ absl::Status Tuning::Try(const std::vector<int>& variants) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<Failure>> Tuning::Load(int v) {
+  absl::StatusOr<std::optional<Failure>> failure = runner_.Load(v);
+  if (!failure.ok()) return WithContext(failure.status(), absl::StrCat("verifying ", Words(result(v)), " at a small size"));
+  return failure;
+}
+
+absl::StatusOr<std::optional<Failure>> Tuning::Verify(int v) {
+  absl::StatusOr<std::optional<Failure>> failure = runner_.Verify(v);
+  if (!failure.ok()) return WithContext(failure.status(), absl::StrCat("verifying ", Words(result(v))));
+  return failure;
+}
+
+absl::StatusOr<VariantRunner::Sample> Tuning::Time(int v, int warm_up, int steps) {
+  absl::StatusOr<VariantRunner::Sample> sample = runner_.Time(v, warm_up, steps);
+  if (!sample.ok()) return WithContext(sample.status(), absl::StrCat("timing ", Words(result(v))));
+  return sample;
+}
+
 absl::Status Tuning::Screen(int v) {
   tried_.insert(v);
   if (options_.journal != nullptr) options_.journal->Begin(options_.key, result(v));
@@ -157,10 +175,10 @@ absl::Status Tuning::Screen(int v) {
 }
 
 absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, runner_.Load(v));
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, Load(v));
   if (failure.has_value()) return failure;
   loaded_.insert(v);
-  ASSIGN_OR_RETURN(VariantRunner::Sample first, runner_.Time(v, 0, 1));
+  ASSIGN_OR_RETURN(VariantRunner::Sample first, Time(v, 0, 1));
   if (first.failure.has_value()) return first.failure;
   step_us_[v] = first.us;
   forecast_.Add(v, first.us);
@@ -179,7 +197,7 @@ absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
 
 absl::StatusOr<std::optional<Failure>> Tuning::VerifyAtSize(int v) {
   const double begin = options_.seconds ? options_.seconds() : 0;
-  ASSIGN_OR_RETURN(const std::optional<Failure> failure, runner_.Verify(v));
+  ASSIGN_OR_RETURN(const std::optional<Failure> failure, Verify(v));
   if (options_.seconds) verify_s_ = options_.seconds() - begin;
   if (!failure.has_value()) verified_at_size_.insert(v);
   return failure;
@@ -205,7 +223,7 @@ absl::StatusOr<std::optional<Failure>> Tuning::TakeSample(int v) {
     const int steps =
         static_cast<int>(std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
     const int warm_up = step_us_[v] < kWarmUpBelowUs ? std::max(1, steps / 10) : 0;
-    ASSIGN_OR_RETURN(const VariantRunner::Sample sample, runner_.Time(v, warm_up, steps));
+    ASSIGN_OR_RETURN(const VariantRunner::Sample sample, Time(v, warm_up, steps));
     if (sample.failure.has_value()) return sample.failure;
     step_us_[v] = sample.us;
     forecast_.Add(v, sample.us);
@@ -258,7 +276,7 @@ void Tuning::Fail(int v, const Failure& failure) {
 /// Once more on fresh data, after all the timing: what is stored must be right.
 absl::Status Tuning::VerifyWinner() {
   for (int winner = race_.Winner(); winner >= 0; winner = race_.Winner()) {
-    ASSIGN_OR_RETURN(const std::optional<Failure> failure, runner_.Verify(winner));
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure, Verify(winner));
     if (!failure.has_value()) return absl::OkStatus();
     Fail(winner, *failure);
   }

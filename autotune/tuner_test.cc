@@ -8,7 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -51,6 +53,7 @@ class FakeRunner final : public VariantRunner {
   }
   absl::StatusOr<std::optional<Failure>> Load(int v) override {
     EXPECT_THAT(compiled, Contains(v));
+    RETURN_IF_ERROR(Going());
     EXPECT_TRUE(loaded.insert(v).second);
     ever_loaded.insert(v);
     if (wrong.count(v) == 0) return std::nullopt;
@@ -59,6 +62,7 @@ class FakeRunner final : public VariantRunner {
   }
   absl::StatusOr<std::optional<Failure>> Verify(int v) override {
     EXPECT_THAT(loaded, Contains(v));
+    RETURN_IF_ERROR(Going());
     now_s += verify_s;
     ++verified[v];
     if (wrong_at_size.count(v) != 0 || (wrong_in_the_end.count(v) != 0 && verified[v] > 1)) {
@@ -68,6 +72,7 @@ class FakeRunner final : public VariantRunner {
   }
   absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
     EXPECT_THAT(loaded, Contains(v));
+    RETURN_IF_ERROR(Going());
     ++timed[v];
     now_s += us[v] * (warm_up + steps) / 1e6;
     if (crashes_after.count(v) != 0 && timed[v] > crashes_after[v])
@@ -76,7 +81,15 @@ class FakeRunner final : public VariantRunner {
     return Sample{us[v] * cold * (1 + std::abs(noise(random))), std::nullopt};
   }
   void Unload(int v) override { EXPECT_EQ(loaded.erase(v), 1u); }
+  /// Of each call that runs a variant: whether the ranks still have each other.
+  absl::Status Going() {
+    if (--calls_left != 0) return absl::OkStatus();
+    lost = true;
+    return absl::AbortedError("rank 1 left: data race");
+  }
 
+  int calls_left = 0;  // 0: any number
+  bool lost = false;
   std::vector<double> us;
   std::normal_distribution<double> noise{0, 0.01};
   std::mt19937_64 random{5};
@@ -128,7 +141,7 @@ class TunerTest : public ::testing::Test {
     options_.seconds = [this] { return runner_.now_s; };
     options_.journal = &journal_;
     absl::StatusOr<Tuned> tuned = Tune(std::move(entrants), baseline, runner_, exchange_, options_);
-    EXPECT_THAT(journal_.in_flight, IsEmpty());
+    if (!runner_.lost) EXPECT_THAT(journal_.in_flight, IsEmpty());
     EXPECT_TRUE(!tuned.ok() || runner_.loaded.empty());
     return tuned;
   }
@@ -352,6 +365,29 @@ TEST_F(TunerTest, LosingThePeersIsAnError) {
     journal_.in_flight.clear();
     EXPECT_EQ(Run({100, 50}).status().code(), absl::StatusCode::kDeadlineExceeded) << call;
   }
+}
+
+// A kernel's mistake may end the world.
+TEST_F(TunerTest, LosingThePeersInAVariantNamesIt) {
+  std::set<std::string> told;
+  for (int call = 1; call < 30; ++call) {
+    runner_ = FakeRunner();
+    runner_.calls_left = call;
+    journal_.in_flight.clear();
+    const absl::Status status = Run({100, 50}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << call;
+    told.insert(std::string(status.message()));
+  }
+  std::set<std::string> want;
+  for (const char* variant : {"S0", "S1"}) {
+    VariantResult words;
+    words.schedule = variant;
+    words.protocol = "library";
+    for (const char* what : {"verifying @ at a small size", "timing @", "verifying @"}) {
+      want.insert(absl::StrCat(absl::StrReplaceAll(what, {{"@", Words(words)}}), ": rank 1 left: data race"));
+    }
+  }
+  EXPECT_EQ(told, want);
 }
 
 }  // namespace

@@ -59,6 +59,11 @@ class Tuning {
   absl::StatusOr<bool> GoOn();
   std::string StopReason() const;
 
+  // The runner's, whose errors say at which variant they came: a kernel's mistake may end the world.
+  absl::StatusOr<std::optional<Failure>> Load(int v);
+  absl::StatusOr<std::optional<Failure>> Verify(int v);
+  absl::StatusOr<VariantRunner::Sample> Time(int v, int warm_up, int steps);
+
   absl::Status Try(const std::vector<int>& variants);
   /// Loads, verifies, and takes the first sample.
   absl::Status Screen(int v);
