@@ -151,6 +151,20 @@ TEST_F(SweepTest, BadInputIsOneLineAndExitCode2) {
   }
 }
 
+TEST_F(SweepTest, VerifiesOnSimulatedGpus) {
+  setenv("COCONET_SIMT_SEED", "many", 1);
+  const Finished refused = Sweep({"sgd", "--N=100", "--backend=simt"});
+  setenv("COCONET_SIMT_SEED", "3", 1);
+  const Finished finished = Sweep({"sgd", "--N=100", "--backend=simt", "--only=fuse(RS, C, AG)"});
+  unsetenv("COCONET_SIMT_SEED");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err, "sweep: COCONET_SIMT_SEED: want a number from 0 on, have 'many'\n");
+  if (absl::StrContains(finished.err, "not in this build")) GTEST_SKIP() << finished.err;
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("sgd N=100 f32, 2 ranks (threads) on simulated GPUs"));
+  EXPECT_THAT(finished.out, HasSubstr("fuse(RS, C, AG)"));
+}
+
 TEST_F(SweepTest, HelpAndListAreForReading) {
   const Finished help = Sweep({"--help"});
   EXPECT_EQ(help.code, 0);

@@ -1,9 +1,12 @@
 #include "runtime/world.h"
 
 #include <cstdlib>
+#include <string>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/env.h"
+#include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world.h"
 #include "runtime/host/thread_world.h"
 #include "runtime/mesh.h"
@@ -14,6 +17,14 @@ namespace coconet {
 namespace {
 
 constexpr int kMostThreadRanks = 1024;  // more threads than any machine has cores for; fewer than systems allow
+
+/// As COCONET_SIMT_SEED says.
+absl::StatusOr<SimtOptions> SimtOptionsOfEnv() {
+  uint64_t seed = SimtOptions().seed;
+  const std::string& text = GetEnv().simt_seed;
+  if (text.empty() || absl::SimpleAtoi(text, &seed)) return SimtOptions::Of(seed);
+  return absl::InvalidArgumentError(absl::StrCat("COCONET_SIMT_SEED: want a number from 0 on, have '", text, "'"));
+}
 
 }  // namespace
 
@@ -38,8 +49,9 @@ absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Sta
   }
   if (options.backend == Backend::kSimt) {
     if (UnderMpi()) return absl::UnimplementedError("RunWorld: simulated GPUs are of one process; start it without mpirun");
-    return RunSimtWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin,
-                        options.simt.value_or(SimtOptions::Of(GetEnv().simt_seed)), body);
+    const absl::StatusOr<SimtOptions> simt = options.simt.has_value() ? *options.simt : SimtOptionsOfEnv();
+    RETURN_IF_ERROR(simt.status());
+    return RunSimtWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, *simt, body);
   }
   if (UnderMpi()) return RunMpiWorld(shape, timeout_s, options.pin, body);
   return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);

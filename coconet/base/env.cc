@@ -93,7 +93,7 @@ Env ReadEnv() {
   }
   env.green_contexts = Flag("COCONET_GREEN_CONTEXTS", /*otherwise=*/true);
   env.multicast = Flag("COCONET_MULTICAST", /*otherwise=*/true);
-  if (uint64_t seed; absl::SimpleAtoi(Var("COCONET_SIMT_SEED"), &seed)) env.simt_seed = seed;
+  env.simt_seed = Var("COCONET_SIMT_SEED");
   env.cxx = HostCompiler();
   return env;
 }

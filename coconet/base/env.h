@@ -21,7 +21,7 @@ struct Env {
   double timeout_s = 60;       // COCONET_TIMEOUT: seconds that a rank waits for a peer
   bool green_contexts = true;  // COCONET_GREEN_CONTEXTS=0: ranks that share a GPU share its multiprocessors, too
   bool multicast = true;       // COCONET_MULTICAST=0: no memory has an address for all GPUs of a node at once
-  uint64_t simt_seed = 1;      // COCONET_SIMT_SEED: which interleaving simulated GPUs run (SimtOptions::Of)
+  std::string simt_seed;       // COCONET_SIMT_SEED: which interleaving simulated GPUs run (SimtOptions::Of); whoever runs it takes no other text than a number
   std::string cxx;             // COCONET_CXX: host compiler; default: c++, g++ or clang++ found on PATH, else ""
 
   bool Dumps(absl::string_view what) const;
