@@ -47,6 +47,7 @@ absl::Status CudaExecutor::Settled(const absl::Status& status) {
   first_error_ = status;
   StopOthers(first_error_);
   AbortLibraries(first_error_);
+  if (!watch_.empty()) parts_.board->Leave(parts_.rank, first_error_);
   return first_error_;
 }
 
@@ -220,9 +221,22 @@ void CudaExecutor::WatchOut() {
     stuck_ = CheckLibraries();
     stuck_.Update(watch_.Look());
     if (stuck_.ok()) return;
-    stuck_ = WithContext(stuck_, StepName(parts_.plan, watch_.UnderWay(), parts_.rank));
+    const int step = watch_.UnderWay();
+    stuck_ = absl::Status(stuck_.code(), absl::StrCat(StepName(parts_.plan, step, parts_.rank), ": ", stuck_.message(), WhoHasFinished(step)));
   }
   OwnSign().Set(1 + static_cast<unsigned>(parts_.rank));
+}
+
+std::string CudaExecutor::WhoHasFinished(int step) const {
+  const Plan& plan = parts_.plan;
+  const auto* collective = step < 0 ? nullptr : std::get_if<CollectiveStep>(&plan.steps[step]);
+  if (collective == nullptr) return "";
+  const Mesh mesh{.stages = plan.stages, .nodes = plan.nodes, .ranks = plan.ranks / plan.nodes};
+  const Members members = collective->kind == CollectiveStep::Kind::kSend ? Column(mesh, parts_.rank) : GroupOf(mesh, collective->group, parts_.rank);
+  for (int i = 0; i < members.size; ++i) {
+    if (!parts_.board->IsHere(members.Rank(i))) return absl::StrCat("; rank ", members.Rank(i), " has finished");
+  }
+  return "";
 }
 
 absl::Status CudaExecutor::CheckLibraries() const {
@@ -272,7 +286,6 @@ void CudaExecutor::AbortLibraries(const absl::Status& why) {
   if (watch_.empty()) return;
   aborted_step_ = std::max(aborted_step_, watch_.UnderWay());
   for (StreamLibrary* library : parts_.stream_libraries) library->Abort(why);
-  parts_.board->Leave(parts_.rank, why);
 }
 
 }  // namespace coconet

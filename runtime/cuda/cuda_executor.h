@@ -128,6 +128,8 @@ class CudaExecutor final : public BoundPlan {
   /// Stops this rank when the world has lost one, or when a library's collective fails or comes to its deadline.
   void WatchOut();
   absl::Status CheckLibraries() const;
+  /// While nobody has left: "; rank 2 has finished" where that is so of one with whom the step is; else "".
+  std::string WhoHasFinished(int step) const;
   bool Stopped() const { return OwnSign().Load() != 0; }
   StopSign& OwnSign() const { return *parts_.signs[parts_.rank]; }
   /// In short, without asking the GPU.
@@ -135,7 +137,7 @@ class CudaExecutor final : public BoundPlan {
   /// Why this rank has given up; `step`: where it was seen, -1: at the end.
   absl::Status GaveUp(int step);
   void StopOthers(const absl::Status& why);
-  /// The plan's collectives of streams end, and the world: the libraries are nobody's any more. Nothing where it has none.
+  /// The plan's collectives of streams end: the libraries are nobody's any more. Nothing where it has none. The world ends, too, once it is known why (Settled).
   void AbortLibraries(const absl::Status& why);
 
   Parts parts_;

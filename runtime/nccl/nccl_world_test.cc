@@ -284,6 +284,17 @@ TEST(Nccl, ACollectiveWhosePeerDoesNotComeEndsAtTheDeadline) {
   }
 }
 
+TEST(Nccl, ADeadlineNamesWhoHasFinished) {
+  const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0.5));
+    RETURN_IF_ERROR(bound.plan->Run());
+    return rank.rank() == 1 ? absl::OkStatus() : bound.plan->Run();
+  });
+  for (int rank : {0, 2}) {
+    EXPECT_THAT(outcomes[rank].ToString(), AllOf(HasSubstr(absl::StrCat("step 0 \"sum\" on rank ", rank, ": ")), HasSubstr("; rank 1 has finished")));
+  }
+}
+
 TEST(Nccl, ARankThatLeavesEndsTheCollectivesOfOthers) {
   for (const WorldShape& shape : {WorldShape{}, WorldShape{.stages = 1, .nodes = 4}}) {
     const double start = Seconds();
