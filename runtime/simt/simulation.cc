@@ -354,16 +354,18 @@ void Simulation::LookForHelp(std::unique_lock<std::mutex>& lock) {
   constexpr int kRoundsPerLook = 256, kQuickRoundsPerLook = 8;
   constexpr int kFruitless = 6 * kRoundsPerLook;  // more often than an executor asks before it looks at what else there is to hear
   if (std::exchange(last_change_, machine_->last_change()) != machine_->last_change()) fruitless_ = 0;
-  const bool all_wait = waits_.size() >= hosts_.size();
+  const bool all_wait = waits_.size() >= hosts_.size(), all_here = static_cast<int>(hosts_.size()) == ranks_;
+  // A collective's deadline is of the host's time, and who waits for a kernel behind it must not come to its own before.
+  const bool in_collective = absl::c_any_of(streams_, [](const auto& stream) { return stream->has_come; });
   if (fruitless_++ % (all_wait ? kRoundsPerLook : kQuickRoundsPerLook) == 0) return machine_->LookAgain();
   if (all_wait && fruitless_ > kFruitless) {
     // Kernels that wait for a rank which has gone do so until their deadlines, of the devices' time: that is not their mistake.
-    if (static_cast<int>(hosts_.size()) == ranks_) machine_->Report(FindingKind::kDeadlock, WhoWaits());
-    machine_->PassTime(std::chrono::nanoseconds(kLeap).count());
+    if (all_here) machine_->Report(FindingKind::kDeadlock, WhoWaits());
+    if (!in_collective) machine_->PassTime(std::chrono::nanoseconds(kLeap).count());
     fruitless_ -= kRoundsPerLook;
   }
   EndWaits(/*all=*/true);
-  if (all_wait) return;
+  if (all_wait && (!in_collective || all_here)) return;
   const auto begin = std::chrono::steady_clock::now();
   to_loop_.wait_for(lock, kPause, [&] { return ends_; });
   machine_->PassTime(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
