@@ -34,14 +34,14 @@ struct FaultProgram {
   std::optional<OneShot> one_shot = {};  // by generated kernels, in this way; else by lot
 };
 /// One of each kind: one tensor, operands in messages, lists with folds and totals, products with overlaps, sends, rooted collectives, exchanges; within a node,
-/// across nodes, in stages.
-std::vector<FaultProgram> FaultPrograms();
+/// across nodes, in stages. `small`: for GPUs that are simulated thread for thread.
+std::vector<FaultProgram> FaultPrograms(bool small = false);
 
 /// Of a program, the plain schedule, and one each that overlaps and that has the most in one kernel; with configs drawn at random.
 absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, uint64_t seed);
 
 /// The deadline to run with: short where only a deadline can tell the others, else too long for a test.
-double TimeoutOf(Fault fault, const Target& target);
+double TimeoutOf(Fault fault, const Target& target, bool gpu = false);
 
 /// Whether the fault, made by one rank of such a variant, is one that the others must notice.
 bool MustBeNoticed(Fault fault, const Variant& variant);

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "jit/compiler.h"
@@ -22,6 +23,14 @@ namespace {
 class Faults : public testing::TestWithParam<FaultProgram> {};
 INSTANTIATE_TEST_SUITE_P(In, Faults, testing::ValuesIn(FaultPrograms()), [](const auto& info) { return info.param.name; });
 
+/// As small as the machine wants it.
+FaultProgram ProgramOf(const std::string& name) {
+  const std::vector<FaultProgram> programs = FaultPrograms(/*small=*/TheMachine().simulated);
+  const auto program = std::find_if(programs.begin(), programs.end(), [&](const FaultProgram& p) { return p.name == name; });
+  CC_CHECK(program != programs.end());
+  return *program;
+}
+
 std::vector<std::string> Compiled(const std::vector<Variant>& variants) {
   KernelSet kernels;
   for (const Variant& variant : variants) kernels.Add(variant.lowered);
@@ -30,7 +39,7 @@ std::vector<std::string> Compiled(const std::vector<Variant>& variants) {
 }
 
 TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
-  const FaultProgram& program = GetParam();
+  const FaultProgram program = ProgramOf(GetParam().name);
   const uint64_t seed = FreshSeed();
   const std::vector<Variant> variants = FaultVariants(program, seed).value();
   const std::vector<std::string> binaries = Compiled(variants);
@@ -42,7 +51,7 @@ TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
       const bool waits = fault == Fault::kSleeps || fault == Fault::kSkips;
       if (waits && &variant != &variants.back()) continue;  // each takes seconds
       std::vector<std::string> wrong(target.world());
-      const WorldOptions options{.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes(), .timeout_s = TimeoutOf(fault, target)};
+      const WorldOptions options{.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes(), .timeout_s = TimeoutOf(fault, target, TheMachine().gpu)};
       const absl::Status status = TheMachine().run_world(options, [&](Rank& rank) -> absl::Status {
         ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
         return RunIntoFault(rank, *module, variant, fault, seed, wrong[rank.rank()]);
@@ -54,14 +63,11 @@ TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
 }
 
 TEST(FaultsOfMessages, SayThatNoDataCame) {
-  const std::vector<FaultProgram> programs = FaultPrograms();
-  const auto program = std::find_if(programs.begin(), programs.end(), [](const FaultProgram& p) { return p.name == "messages_3"; });
-  ASSERT_NE(program, programs.end());
-  const std::vector<Variant> variants = FaultVariants(*program, /*seed=*/1).value();
+  const std::vector<Variant> variants = FaultVariants(ProgramOf("messages_3"), /*seed=*/1).value();
   ASSERT_EQ(variants[0].lowered.protocol, "one-shot ll");
   const std::vector<std::string> binaries = Compiled({variants[0]});
   std::vector<std::string> wrong(3);
-  const absl::Status status = TheMachine().run_world({.ranks = 3, .timeout_s = TimeoutOf(Fault::kReturns, 3)}, [&](Rank& rank) -> absl::Status {
+  const absl::Status status = TheMachine().run_world({.ranks = 3, .timeout_s = TimeoutOf(Fault::kReturns, 3, TheMachine().gpu)}, [&](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
     return RunIntoFault(rank, *module, variants[0], Fault::kReturns, /*seed=*/1, wrong[rank.rank()]);
   });

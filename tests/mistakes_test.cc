@@ -16,6 +16,7 @@
 #include "coconet/workloads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/machine.h"
 #include "tests/random_config.h"
 #include "tests/test_data.h"
 #include "tests/variant_batch.h"
@@ -96,7 +97,7 @@ TEST(Mistakes, LambScalesByNormsThatAreNotZero) {
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(seed);
   VariantBatch batch;
-  const auto some = [&](const Schedule&) { return random() % 6 == 0; };
+  const auto some = [&](const Schedule&) { return random() % (TheMachine().simulated ? 48 : 6) == 0; };
   for (int ranks : {1, 2, 3}) AddSchedules(program, ranks, random, some, batch);
   EXPECT_EQ(batch.Run(seed, kSteps), "");
 }
@@ -159,7 +160,7 @@ TEST(Mistakes, DropoutHasOneMaskUnderEveryScheduleLayoutAndNumberOfRanks) {
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(seed);
   VariantBatch batch;
-  const auto some = [&](const Schedule&) { return random() % 4 == 0; };
+  const auto some = [&](const Schedule&) { return random() % (TheMachine().simulated ? 12 : 4) == 0; };
   for (int ranks : {1, 2, 3}) AddSchedules(program, ranks, random, some, batch);
   EXPECT_EQ(batch.Run(seed, kSteps), "");
 }

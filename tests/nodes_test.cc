@@ -12,13 +12,15 @@
 #include "coconet/text.h"
 #include "coconet/workloads.h"
 #include "gtest/gtest.h"
+#include "tests/machine.h"
 #include "tests/random_config.h"
 #include "tests/schedule_sampler.h"
 
 namespace coconet {
 namespace {
 
-constexpr size_t kSome = 5;  // schedules of each program in each world
+/// Schedules of each program in each world.
+size_t Some() { return TheMachine().simulated ? 1 : 5; }
 
 /// Ranks and nodes of a stage, stages.
 std::vector<Target> WorldsOf(const Graph& program) {
@@ -42,13 +44,13 @@ TEST(Nodes, SchedulesOfEveryWorkloadComputeWhatTheProgramSays) {
       ScheduleSampler sampler(WorldsOf(symbolic), random, batch);
       for (const Sizes& sizes : SizesOf(info)) {
         ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-        const auto some = [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / kSome) == 0; };
+        const auto some = [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / Some()) == 0; };
         RETURN_IF_ERROR(WithContext(sampler.Add(program, some), info.name));
       }
     }
     return absl::OkStatus();
   });
-  EXPECT_GT(tally.variants, 100);
+  EXPECT_GT(tally.variants, 20 * Some());
 }
 
 /// A program whose text needs what optimizers do not: rows, slices of an inner dimension, what all have of a row.
@@ -68,9 +70,9 @@ update(w, 0.5 * w + z)
 output o = z * z
 )"));
     ScheduleSampler sampler({{4, 2}, {6, 2}, {6, 3}, {3, 3}}, random, batch);
-    return sampler.Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / 60) == 0; });
+    return sampler.Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / (12 * Some())) == 0; });
   });
-  EXPECT_GT(tally.variants, 50);
+  EXPECT_GT(tally.variants, 10 * Some());
 }
 
 /// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most parts are empty.

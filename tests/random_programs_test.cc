@@ -19,12 +19,13 @@
 #include "coconet/testing/random_step.h"
 #include "coconet/text.h"
 #include "gtest/gtest.h"
+#include "tests/machine.h"
 #include "tests/random_config.h"
 #include "tests/shrink.h"
 #include "tests/test_data.h"
 #include "tests/variant_batch.h"
 
-ABSL_FLAG(int, programs, 80, "how many programs of each kind");
+ABSL_FLAG(int, programs, 0, "how many programs of each kind; 0: 80, on simulated GPUs 16");
 
 namespace coconet {
 namespace {
@@ -75,12 +76,13 @@ template <class Make>
 Tally RunPrograms(uint64_t seed, Make make) {
   Tally all;
   std::mt19937_64 random(seed);
-  const int programs = absl::GetFlag(FLAGS_programs);
-  for (int begin = 0; begin < programs; begin += kProgramsABatch) {
+  const int programs = absl::GetFlag(FLAGS_programs) > 0 ? absl::GetFlag(FLAGS_programs) : TheMachine().simulated ? 16 : 80;
+  const int together = TheMachine().simulated ? 4 : kProgramsABatch;  // of few programs, too, several worlds
+  for (int begin = 0; begin < programs; begin += together) {
     const Terms terms = DrawTerms(random);
     VariantBatch batch;
     std::vector<Graph> made;
-    for (int i = begin; i < std::min(programs, begin + kProgramsABatch); ++i) {
+    for (int i = begin; i < std::min(programs, begin + together); ++i) {
       made.push_back(make(random));
       const absl::Status added = AddSchedules(made.back(), terms, kSchedules, random, batch);
       if (!added.ok()) ADD_FAILURE() << added << "\nCOCONET_SEED=" << seed;

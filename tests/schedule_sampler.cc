@@ -4,9 +4,11 @@
 #include <utility>
 
 #include "coconet/base/status.h"
+#include "coconet/lists.h"
 #include "coconet/schedule.h"
 #include "coconet/steps.h"
 #include "gtest/gtest.h"
+#include "tests/machine.h"
 #include "tests/random_config.h"
 #include "tests/test_data.h"
 
@@ -25,6 +27,18 @@ bool LeavesCollectives(const Schedule& s) {
   return false;
 }
 
+/// Takes too long where threads are simulated one by one.
+bool IsLarge(const Graph& program, const Target& world) {
+  constexpr int64_t kMostElements = 80000;  // of all ranks
+  int64_t elements = 0;
+  const Graph written_out = Expand(program);
+  for (const Node& node : written_out.nodes) {
+    if (const auto* input = std::get_if<Input>(&node.op)) elements += NumElements(input->type.shape);
+    if (const auto* state = std::get_if<State>(&node.op)) elements += NumElements(state->type.shape);
+  }
+  return elements * world.world() > kMostElements;
+}
+
 }  // namespace
 
 ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch, int gemm_candidates)
@@ -34,6 +48,7 @@ ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& ra
 
 absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
   for (size_t world = 0; world < worlds_.size(); ++world) {
+    if (TheMachine().simulated && IsLarge(program, worlds_[world])) continue;
     const bool by_node = worlds_[world].nodes > 1 && worlds_[world].ranks_per_node() > 1;
     ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
     for (size_t i = 0; i < schedules.size(); ++i) {
@@ -53,8 +68,9 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
 }
 
 absl::Status ScheduleSampler::AddSome(const Graph& program) {
-  constexpr size_t kSome = 16;
-  return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random_() % (1 + count / kSome) == 0; });
+  constexpr size_t kSome = 16, kSomeSimulated = 4;
+  const size_t some = TheMachine().simulated ? kSomeSimulated : kSome;
+  return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random_() % (1 + count / some) == 0; });
 }
 
 Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill, Machine machine) {

@@ -89,6 +89,7 @@ Plan WithoutTiles(Plan plan, int64_t rows) {
 
 TEST(TiledProducts, AreAwaitedUntilTheDeadline) {
   constexpr int64_t kRows = 200;
+  const double timeout_s = TheMachine().simulated ? 60 : 0.3;
   const Graph program = Epilogue({DType::kF32, kRows, 150, 70, false, false});
   const std::vector<Schedule> schedules = Derive(program).value();
   for (int ranks : {1, 2}) {
@@ -103,11 +104,16 @@ TEST(TiledProducts, AreAwaitedUntilTheDeadline) {
       const absl::Status status = TheMachine().run_world({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
         ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
         ASSIGN_OR_RETURN(RankMemory memory, RankMemory::Allocate(rank, schedule, plan));
-        ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, rank.Bind(plan, *module, memory.buffers(), /*timeout_s=*/0.3));
+        ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, rank.Bind(plan, *module, memory.buffers(), timeout_s));
         const absl::Status failed = bound->Run();
         EXPECT_EQ(bound->Run(), failed);
         return failed;
       });
+      if (TheMachine().simulated) {  // which knows, long before the deadline, that nobody will make them
+        EXPECT_TRUE(absl::IsDataLoss(status) && absl::StrContains(status.message(), "deadlock: ")) << status;
+        EXPECT_TRUE(absl::StrContains(status.message(), " to reach 1, has 0")) << status;
+        continue;
+      }
       EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsAborted(status)) << status;
       EXPECT_TRUE(absl::StrContains(status.message(), "\"fuse(RS, C, AG)\"")) << status;
       EXPECT_TRUE(absl::StrContains(status.message(), "flag tile[") && absl::StrContains(status.message(), "]: want epoch 1, found 0")) << status;
