@@ -206,8 +206,8 @@ absl::Status CudaExecutor::Await(absl::string_view call, const std::function<CUr
     if (Stopped()) AbortLibraries(WhyStopped());
     return false;
   };
-  // Without a deadline: kernels have one of their own, and the watch has that of collectives.
-  WaitUntil({.spins = 1000, .timeout_ns = std::numeric_limits<int64_t>::max()}, ready, tell);
+  // Without a deadline: kernels have one of their own, and the watch has that of collectives. A simulated GPU waits within each query.
+  WaitUntil({.spins = parts_.device->facts().simulated() ? 0u : 1000u, .timeout_ns = std::numeric_limits<int64_t>::max()}, ready, tell);
   return ToStatus(driver(), state, call);
 }
 

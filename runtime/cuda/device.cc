@@ -44,7 +44,7 @@ absl::StatusOr<DeviceFacts> FactsOf(const DriverApi& driver, CUdevice device) {
 }  // namespace
 
 std::string DeviceFacts::arch() const {
-  if (major == 0) return "simt";  // no GPU has that
+  if (simulated()) return "simt";
   // From 9.0 on there are instructions that only the form with "a" has, which runs on that very architecture.
   return absl::StrCat("sm_", major, minor, major >= 9 ? "a" : "");
 }

@@ -28,6 +28,7 @@ struct DeviceFacts {
 
   /// What NVRTC compiles for it: "sm_90a", the whole of that architecture, where there is such a form.
   std::string arch() const;
+  bool simulated() const { return major == 0; }  // which no GPU has
 };
 
 /// A GPU that this process uses, by its primary context, which others in the process may use too. Thread-safe.
