@@ -297,6 +297,7 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
     const absl::Status theirs = UnpackStatus(in);
     sample.us = std::max(sample.us, in.Real());
     RETURN_IF_ERROR(in.Done());
+    if (absl::IsDataLoss(theirs)) return WithContext(theirs, absl::StrCat("rank ", r));
     if (theirs.ok() || (sample.failure.has_value() && absl::IsAborted(theirs))) continue;
     sample.failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", theirs.message())};
   }

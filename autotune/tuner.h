@@ -19,7 +19,7 @@
 namespace coconet {
 
 /// Makes variants run: what the tuner needs done, by number. Every call but Unload is collective and gives all ranks
-/// the same answer; an error means that the ranks lost each other, or that nothing can go on. Faked in the tuner's
+/// the same answer; an error means that the ranks lost each other, or that nothing can go on, as after a kernel failed on a GPU. Faked in the tuner's
 /// tests.
 class VariantRunner {
  public:

@@ -111,6 +111,7 @@ absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
     Unpacker in(all[r]);
     const absl::Status status = UnpackStatus(in);
     RETURN_IF_ERROR(in.Done());
+    if (absl::IsDataLoss(status)) return WithContext(status, absl::StrCat("rank ", r));
     // Aborted only says that a peer failed.
     if (status.ok() || (failure.has_value() && absl::IsAborted(status))) continue;
     failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", status.message())};
