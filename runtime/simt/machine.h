@@ -53,7 +53,7 @@ class SimtMachine {
   /// The last step in which something did.
   uint64_t last_change() const { return changed_; }
   /// Nobody can go on but by the clock, or by what the host does.
-  bool stuck() const { return !scheduler_.any_ready() || steps_ - std::max(changed_, looked_) > 4096 * (1 + uint64_t(live_)); }
+  bool stuck() const { return (!scheduler_.any_ready() && storing_.empty()) || steps_ - std::max(changed_, looked_) > 4096 * (1 + uint64_t(live_)); }
 
   /// An access by the host, of whole buffers or parts.
   void AccessFromHost(const Agent& agent, void* p, size_t bytes, bool writes);
