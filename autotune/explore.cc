@@ -45,7 +45,7 @@ std::vector<int> Tuning::Followers() {
     const bool ran = scout != nullptr && fastest >= 0 && !IsFailure(scout->verdict);
     // Its quickest sample: a slow moment must not cost a group its numbers.
     const double ratio = ran ? Quickest(at->second) / race_.timing(fastest).median_us : 0;
-    if (ran && ratio > kWorthRefining) {
+    if (!options_.tries_all && ran && ratio > kWorthRefining) {
       result(v).verdict = Verdict::kPruned;
       result(v).reason = absl::StrFormat("schedule %.1fx slower, plain numbers", ratio);
     } else {

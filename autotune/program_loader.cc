@@ -237,6 +237,7 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   TunerOptions options;
   options.budget_s = user.budget_s;
   options.seed = seed;
+  options.tries_all = rank_.topology().arch == "simt";
   options.key = key_;
   options.key_text = key_text_;
   if (user.optimize == Optimize::kFast) options.race.settled = options.race.samples = options.race.most_samples = 2;

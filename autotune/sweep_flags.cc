@@ -163,7 +163,8 @@ std::string SweepHelp() {
   --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send passes values to the next
   --nodes=1       nodes: ranks of different ones share no memory; real ones under mpirun, else simulated
   --backend=host  host: on cores; cuda: on NVIDIA GPUs, which ranks take in turns, so that several may share one;
-                  simt: on GPUs that are simulated thread for thread, to find mistakes of kernels: small sizes
+                  simt: on GPUs that are simulated thread for thread, to find mistakes of kernels: small sizes, and times
+                  that say nothing, so that all variants are verified as far as the budget goes
   --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
   --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library collectives
   --budget=60     seconds

@@ -182,7 +182,7 @@ absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
   if (first.failure.has_value()) return first.failure;
   step_us_[v] = first.us;
   forecast_.Add(v, first.us);
-  if (v != baseline_ && first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
+  if (!options_.tries_all && v != baseline_ && first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
     result(v).verdict = Verdict::kPruned;
     result(v).reason = absl::StrFormat("%.1fx the best's first step", first.us / best_first_us_);
     result(v).timing = {first.us, first.us, first.us, 1};
@@ -204,7 +204,7 @@ absl::StatusOr<std::optional<Failure>> Tuning::VerifyAtSize(int v) {
 }
 
 absl::Status Tuning::DecideWhenToVerify() {
-  ASSIGN_OR_RETURN(const std::vector<int> is_long, FromRank0({verify_s_ > kVerifyShare * options_.budget_s}));
+  ASSIGN_OR_RETURN(const std::vector<int> is_long, FromRank0({!options_.tries_all && verify_s_ > kVerifyShare * options_.budget_s}));
   verifies_leaders_only_ = is_long[0] != 0;
   return absl::OkStatus();
 }

@@ -54,6 +54,7 @@ struct TunerOptions {
   double start_s = 0;  // when the budget began to run, by `seconds`
   uint64_t seed = 0;   // of the order of measuring; equal on all ranks
   RaceOptions race;
+  bool tries_all = false;  // whatever the times say, and verifies them: of simulated GPUs, where times say nothing
   std::string key, key_text;
   // Rank 0's: others may leave them empty.
   std::function<double()> seconds;  // a clock that never goes back
