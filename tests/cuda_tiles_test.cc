@@ -249,7 +249,8 @@ TEST(AwaitTiles, WaitsForThoseThatHoldTheElements) {
   Control control{};
   control.near = near.data();
   control.wait = [](Control*, const unsigned*, unsigned, int, int, int) { return false; };
-  const Sync<2> sync{.control = &control, .rank = 1, .epoch = 5};
+  Sync<2> sync{};
+  sync.control = &control, sync.rank = 1, sync.epoch = 5;
   for (Index width : {kColumns, Index{1}, Index{7}}) {
     for (const auto& [begin, end] : {TileNumbers{0, 1}, {63, 65}, {100, 150}, {149, 151}, {5 * kColumns + 10, 5 * kColumns + 20}, {9000, 12000}}) {
       if (end > kRows * width) continue;

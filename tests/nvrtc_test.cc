@@ -32,7 +32,7 @@ namespace coconet {
 namespace {
 
 /// Bounds the time: of a workload's schedules one in so many, of those that differ little from others' fewer.
-constexpr unsigned kOneIn = 8, kVariationsOneIn = 80;
+constexpr unsigned kOneIn = 12, kVariationsOneIn = 100;
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
 /// What the assembler keeps there where it takes 64 registers a thread, so that more threads fit, for a kernel with many loops that could do with some more. Of all
 /// kernels for sm_90a the most is 96; much more is a spill in a loop.

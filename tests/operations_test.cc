@@ -214,12 +214,12 @@ update(s, transpose(s, 1, 0))
 update(p, p + transpose(p, 1, 0))
 update(q, all_reduce(sum, matmul(w, q)) + p)
 )",
-     {{{"N", 3}}, {{"N", 65}}}},
+     {{{"N", 3}}, {{"N", 21}}}},
     {"product_in_place", R"(state s : f32[N, N] replicated
 input w : f32[N, N] local
 update(s, all_reduce(sum, matmul(w, s)))
 )",
-     {{{"N", 3}}, {{"N", 65}}}},
+     {{{"N", 3}}, {{"N", 21}}}},
     {"empty", R"(input x : f32[A, B] local
 input y : f32[A, C] replicated
 input z : i32[A, B] replicated

@@ -95,9 +95,9 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
     for (const Tried& tried : SizesOf(GetParam().info)) {
       const unsigned one_in = tried.one_in * (GetParam().info.varies.empty() ? 1 : kOneInOfVariations);
       // Of types with more or less the same schedules one has them all.
-      const unsigned many_one_in = GetParam().dtype == DType::kF32 || absl::GetFlag(FLAGS_every_schedule) ? one_in : 4 * one_in;
+      const unsigned drawn_one_in = GetParam().dtype == DType::kF32 || absl::GetFlag(FLAGS_every_schedule) ? one_in : 4 * one_in;
       const auto tries = [&](size_t index, size_t count, size_t world) {
-        if (random() % (count > kManySchedules ? many_one_in : one_in) != 0) return false;
+        if (random() % drawn_one_in != 0) return false;
         return count <= kManySchedules || absl::GetFlag(FLAGS_every_schedule) || (index + world) % std::size(kRanks) == 0;
       };
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, tried.sizes));

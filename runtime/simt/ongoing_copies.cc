@@ -82,6 +82,7 @@ bool SimtMachine::IsFenced(const SimtThread& thread, Epoch write) const {
 
 void SimtMachine::CheckFences(SimtThread& thread, const char* from, size_t bytes, const void* at) {
   SimtBuffer* buffer = memory_->Find(from);
+  if (buffer == nullptr) return;
   const size_t offset = buffer->OffsetOf(from);
   const Shadow::Access write = buffer->shadow().FindWrite(offset, bytes, [&](Epoch e) { return !IsFenced(thread, e); });
   if (!write.epoch.exists()) return;
