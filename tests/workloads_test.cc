@@ -58,8 +58,8 @@ std::vector<Tried> SizesOf(const WorkloadInfo& info) {
 /// Of workloads that vary another one: of their schedules one in so many of what is tried of others'.
 constexpr unsigned kOneInOfVariations = 10;
 
-/// Where there are more schedules, each is tried at one number of ranks, others at each.
-constexpr size_t kManySchedules = 60;
+/// Where there are more schedules, each is tried at one number of ranks, others at each; where there are very many, one of two.
+constexpr size_t kManySchedules = 60, kVeryManySchedules = 200;
 
 struct Workload {
   WorkloadInfo info;
@@ -95,10 +95,11 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
     for (const Tried& tried : SizesOf(GetParam().info)) {
       const unsigned one_in = tried.one_in * (GetParam().info.varies.empty() ? 1 : kOneInOfVariations);
       // Of types with more or less the same schedules one has them all.
-      const unsigned drawn_one_in = GetParam().dtype == DType::kF32 || absl::GetFlag(FLAGS_every_schedule) ? one_in : 4 * one_in;
+      const bool all = absl::GetFlag(FLAGS_every_schedule);
+      const unsigned drawn_one_in = GetParam().dtype == DType::kF32 || all ? one_in : 4 * one_in;
       const auto tries = [&](size_t index, size_t count, size_t world) {
-        if (random() % drawn_one_in != 0) return false;
-        return count <= kManySchedules || absl::GetFlag(FLAGS_every_schedule) || (index + world) % std::size(kRanks) == 0;
+        if (random() % (drawn_one_in * (all || count <= kVeryManySchedules ? 1 : 2)) != 0) return false;
+        return count <= kManySchedules || all || (index + world) % std::size(kRanks) == 0;
       };
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, tried.sizes));
       RETURN_IF_ERROR(sampler.Add(program, tries));
