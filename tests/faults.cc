@@ -221,7 +221,7 @@ absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& vari
       return absl::OkStatus();
     }
     if (victim && plot.Strikes(run, status)) return status;
-    memory.Fill(seed, 0, /*forgets=*/false);  // a kernel behind one that gives up reads what that has not written
+    memory.Fill(seed, 0);
     status = plan->Run();
     if (!status.ok() || fault == Fault::kSkips) continue;
     if (run == 0) first = memory.Read();

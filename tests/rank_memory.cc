@@ -109,7 +109,7 @@ void RankMemory::Look() const {
   }
 }
 
-void RankMemory::Fill(uint64_t seed, int step, bool forgets) {
+void RankMemory::Fill(uint64_t seed, int step) {
   Look();
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const bool keeps = plan_->buffers[i].role == BufferRole::kState && step > 0;
@@ -130,7 +130,7 @@ void RankMemory::Fill(uint64_t seed, int step, bool forgets) {
   for (const Placed& input : inputs_) inputs_before_.emplace_back(own(input.buffer), BytesOf(input.buffer));
   for (std::optional<HostView>& view : views_) CC_CHECK(view->Store().ok());
   for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (forgets && IsComputed(i)) ForgetSimtMemory(buffers_[i]->own(), BytesOf(i));
+    if (IsComputed(i)) ForgetSimtMemory(buffers_[i]->own(), BytesOf(i));
   }
 }
 

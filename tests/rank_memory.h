@@ -33,8 +33,7 @@ class RankMemory {
   const std::vector<Placed>& results() const { return results_; }
 
   /// Before a step: NaNs everywhere but in the inputs' own elements, and in states after the first step.
-  /// `forgets`: what outputs and temporaries hold counts for nothing (simulated GPUs say when it is read).
-  void Fill(uint64_t seed, int step, bool forgets = true);
+  void Fill(uint64_t seed, int step);
   /// After it, on simulated GPUs: all elements of outputs were written.
   absl::Status CheckWritten() const;
   /// After it: inputs are what they were, padding included, and nothing was written between the buffers.

@@ -57,6 +57,10 @@ class SimtMachine {
 
   /// An access by the host, of whole buffers or parts.
   void AccessFromHost(const Agent& agent, void* p, size_t bytes, bool writes);
+  /// Kernels of another plan begin. When one of a plan has been told to stop, or a collective has been given up, races and reads of what nobody has written
+  /// are no mistakes of that plan's.
+  void BeginPlan() { given_up_ = false; }
+  void GiveUp() { given_up_ = true; }
   /// Reports a byte of those that nobody has written.
   void CheckWritten(const void* p, size_t bytes);
   /// Zeros that were there before anybody came.
@@ -177,6 +181,7 @@ class SimtMachine {
   SimtThread* running_ = nullptr;
   int live_ = 0;  // threads
   uint64_t steps_ = 0, changed_ = 0, looked_ = 0, idle_ns_ = 0, operations_ = 0;
+  bool given_up_ = false;  // by some rank, the plan: kernels behind that compute with what is there, and nobody uses what comes of it
   std::optional<Finding> finding_;
   mutable std::map<const void*, std::string> lines_;  // of code
 };

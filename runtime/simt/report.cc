@@ -73,7 +73,7 @@ void SimtMachine::AccessFromHost(const Agent& agent, void* p, size_t bytes, bool
   if (buffer == nullptr || bytes == 0 || finding_.has_value()) return;
   const size_t offset = buffer->OffsetOf(p);
   const Shadow::Found found = buffer->shadow().Note(agent, offset, bytes, writes, /*atomic=*/false, nullptr);
-  if (found.verdict == Shadow::Verdict::kRace) ReportAccess(*buffer, offset, bytes, writes, found, NameOf(agent.Now(), nullptr));
+  if (found.verdict == Shadow::Verdict::kRace && !given_up_) ReportAccess(*buffer, offset, bytes, writes, found, NameOf(agent.Now(), nullptr));
 }
 
 std::string SimtMachine::WhoWaits() const {

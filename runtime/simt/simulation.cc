@@ -124,6 +124,7 @@ bool Simulation::Free(void* base) {
 void Simulation::Register(void* base, size_t bytes) {
   const auto lock = Lock();
   machine_->memory().Register(base, bytes);
+  machine_->BeginPlan();
 }
 
 void Simulation::Unregister(void* base) {
@@ -262,6 +263,7 @@ std::shared_ptr<SimtMeeting> Simulation::Meet(const std::string& name, int size,
 void Simulation::CancelMeetings(int rank) {
   const auto lock = Lock();
   cancelled_[rank] = changed_ = true;
+  machine_->GiveUp();
   to_loop_.notify_all();
 }
 

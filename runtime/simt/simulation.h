@@ -47,6 +47,7 @@ class Simulation {
   /// Null where there is no room.
   void* Allocate(size_t bytes, int rank);
   bool Free(void* base);
+  /// Of the host's memory, what a new plan's kernels are told to stop by.
   void Register(void* base, size_t bytes);
   void Unregister(void* base);
   void NameBuffer(const void* base, size_t bytes, const std::string& name);

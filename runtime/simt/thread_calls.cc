@@ -42,7 +42,7 @@ SimtBuffer* SimtMachine::Check(const void* p, size_t bytes, bool writes, bool al
   }
   const size_t offset = buffer->OffsetOf(p);
   const Shadow::Found found = buffer->shadow().Note(agent, offset, bytes, writes, atomic, at);
-  if (found.verdict != Shadow::Verdict::kFine) {
+  if (found.verdict != Shadow::Verdict::kFine && !given_up_) {
     ReportAccess(*buffer, offset, bytes, writes, found, NameOf(thread, at));
     Abandon(thread);
   }
@@ -138,6 +138,7 @@ void SimtMachine::OnLoad(void* machine, const void* p, int bytes, int count, boo
   for (int k = 0; k < count; ++k) {
     values[k] = m.LoadOne(thread, buffer, from + k * bytes, bytes, acquires);
     repeats |= buffer != nullptr && thread.polls.Repeats(from + k * bytes, values[k]);
+    m.given_up_ |= buffer == nullptr && values[k] != 0;
   }
   if (!repeats || thread.looks > 0) return;
   m.Spin(thread, at);
@@ -157,6 +158,7 @@ void SimtMachine::OnStore(void* machine, void* p, int bytes, int count, bool rel
     if (thread.pending.empty()) m.storing_.push_back(&thread);
     thread.pending.push_back({to + k * bytes, values[k], bytes, releases, released});
   }
+  m.given_up_ |= buffer == nullptr;
   if (!m.options_.weak || buffer == nullptr) m.MakeAllVisible(thread);
   m.Yield();
 }
