@@ -59,14 +59,15 @@ bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
 }
 
 /// Whether a node can write over its operand: element by element, and of collectives sums and broadcasts.
-bool WorksInPlace(const Graph& g, NodeId id) {
+bool WorksInPlace(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+  const Node& node = g.nodes[id];
   if (Communicates(g, id)) return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
-  return !Is<MatMul>(g, id) && !IsView(g.nodes[id].op);
+  return !Is<MatMul>(g, id) && !(IsView(node.op) && MovesElements(node.op, types[id].shape, types[node.inputs[0]].shape));
 }
 
 /// A node that takes a state, and whose result `store` would assign to that state while the node still reads it.
-bool WouldOverwriteItsOperand(const Graph& g, NodeId id, NodeId store) {
-  if (!Is<Update>(g, store) || WorksInPlace(g, id)) return false;
+bool WouldOverwriteItsOperand(const Graph& g, const std::vector<TensorType>& types, NodeId id, NodeId store) {
+  if (!Is<Update>(g, store) || WorksInPlace(g, types, id)) return false;
   const NodeId state = g.nodes[store].inputs[0];
   return absl::c_any_of(g.nodes[id].inputs, [&](NodeId operand) {
     while (Is<Update>(g, operand) && g.nodes[operand].inputs[0] != state) operand = StoredOperand(g, operand);
@@ -103,7 +104,7 @@ void Attach(const Schedule& s, const Units& u, NodeId store, LibraryDoes library
   const std::vector<NodeId>& nodes = steps.nodes[producer];
   auto kernel = std::find_if(kernels.begin(), kernels.end(),
                              [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
-  if (absl::c_any_of(nodes, [&](NodeId id) { return WouldOverwriteItsOperand(g, id, store); })) return;
+  if (absl::c_any_of(nodes, [&](NodeId id) { return WouldOverwriteItsOperand(g, u.types, id, store); })) return;
   if (WouldOverwriteInOverlap(s, u.types, steps, producer, store)) return;
   if (kernel == kernels.end()) {
     kernel = kernels.insert(kernels.end(), nodes);

@@ -9,7 +9,7 @@ absl::Status RunSimtWorld(int, const WorldShape&, double, bool, const SimtOption
 }
 
 void ForgetSimtMemory(const void*, int64_t) {}
-int64_t SimtTimeNs() { return 0; }
 absl::Status CheckSimtWritten(const void*, int64_t) { return absl::OkStatus(); }
+int64_t SimtTimeNs() { return 0; }
 
 }  // namespace coconet

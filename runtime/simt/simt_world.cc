@@ -28,13 +28,13 @@ void ForgetSimtMemory(const void* address, int64_t bytes) {
   if (SimtRankHere() >= 0) SimulationHere().Forget(address, static_cast<size_t>(bytes));
 }
 
-int64_t SimtTimeNs() { return SimtRankHere() < 0 ? 0 : static_cast<int64_t>(SimulationHere().now_ns()); }
-
 absl::Status CheckSimtWritten(const void* address, int64_t bytes) {
   if (SimtRankHere() < 0) return absl::OkStatus();
   SimulationHere().CheckWritten(address, static_cast<size_t>(bytes));
   const std::string mistake = SimulationHere().mistake();
   return mistake.empty() ? absl::OkStatus() : absl::DataLossError(mistake);
 }
+
+int64_t SimtTimeNs() { return SimtRankHere() < 0 ? 0 : static_cast<int64_t>(SimulationHere().now_ns()); }
 
 }  // namespace coconet

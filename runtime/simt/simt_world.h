@@ -20,10 +20,10 @@ absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, 
 /// Says that what those bytes of the calling rank's simulated GPU hold counts for nothing: reading them before somebody writes them is a mistake. Of other
 /// memory, and on other backends, nothing happens.
 void ForgetSimtMemory(const void* address, int64_t bytes);
-/// The time of the simulated GPUs, which passes with what they do: by it two runs are seen to be the same interleaving. 0 on other backends.
-int64_t SimtTimeNs();
 /// DataLoss where nobody has written one of those bytes since, which ends the world like a kernel's mistake.
 absl::Status CheckSimtWritten(const void* address, int64_t bytes);
+/// The time of the simulated GPUs, which passes with what they do: by it two runs are seen to be the same interleaving. 0 on other backends.
+int64_t SimtTimeNs();
 
 }  // namespace coconet
 
