@@ -7,6 +7,8 @@
 #     system  the toolkit at CUDA_HOME or /usr/local/cuda
 #     wheels  CUDA's wheels from PyPI, pinned, in a private prefix that no other program sees
 #     none    a build without CUDA
+#
+#   ./setup.sh --formatter      also installs the pinned clang-format that tests/format.sh runs
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 
@@ -19,6 +21,8 @@ readonly PACKAGES=(
 )
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
+readonly FORMATTER_PINS=third_party/format/requirements.txt
+readonly FORMATTER="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/formatter"
 staging=""
 trap '[[ -z "$staging" ]] || rm -rf "$staging"' EXIT
 
@@ -101,6 +105,19 @@ install_wheels() {
     rm -rf "$PREFIX" && mv "$staging/cuda" "$PREFIX"
 }
 
+# Puts the pinned clang-format into FORMATTER, unless it holds what is pinned already.
+install_formatter() {
+  cmp -s "$FORMATTER_PINS" "$FORMATTER/requirements.txt" && return
+  local python
+  python="$(python_with_pip)" || return 1
+  say "installing clang-format into $FORMATTER"
+  mkdir -p "$(dirname "$FORMATTER")" && staging="$(mktemp -d "$FORMATTER.XXXXXX")" || return 1
+  "$python" -m pip install -qq --disable-pip-version-check --root-user-action=ignore --no-deps \
+    --only-binary=:all: --require-hashes --target "$staging" -r "$FORMATTER_PINS" &&
+    cp "$FORMATTER_PINS" "$staging/requirements.txt" &&
+    rm -rf "$FORMATTER" && mv "$staging" "$FORMATTER"
+}
+
 # Sets `cuda` to the toolkit's folder, or to nothing where there is to be none.
 find_cuda() {
   local mode="$1"
@@ -132,10 +149,12 @@ write_bazelrc() {
 }
 
 mode="${COCONET_CUDA:-auto}"
+formatter=""
 for arg in "$@"; do
   case "$arg" in
     --cuda=*) mode="${arg#--cuda=}" ;;
     --no-cuda) mode=none ;;
+    --formatter) formatter=1 ;;
     -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' setup.sh && exit ;;
     *) die "unknown argument $arg (see --help)" ;;
   esac
@@ -146,5 +165,6 @@ install_packages "${PACKAGES[@]}" || exit 1
 [[ "$(command -v bazel)" -ef /usr/bin/bazel ]] ||
   say "note: bazel is $(command -v bazel) here; the build is made for Debian's, /usr/bin/bazel"
 find_cuda "$mode"
+[[ -z "$formatter" ]] || install_formatter || die "could not install the formatter"
 write_bazelrc
 say "ready: bazel test //..."

@@ -8,7 +8,9 @@
 namespace coconet {
 namespace {
 
-int64_t SizeOfBuffer(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
+int64_t SizeOfBuffer(const Buffer& buffer) {
+  return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
+}
 
 constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
 
@@ -16,13 +18,16 @@ constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
 class MemoryPart final : public Memory {
  public:
   MemoryPart(std::shared_ptr<Memory> whole, const Rank& rank, int64_t offset, int64_t bytes)
-      : Memory(rank.rank(), bytes, whole->symmetric(), PeersOf(*whole, rank, offset), whole->space(), MulticastOf(*whole, offset)), whole_(std::move(whole)) {}
+      : Memory(rank.rank(), bytes, whole->symmetric(), PeersOf(*whole, rank, offset),
+               whole->space(), MulticastOf(*whole, offset)),
+        whole_(std::move(whole)) {}
 
  private:
   static std::vector<void*> PeersOf(const Memory& whole, const Rank& rank, int64_t offset) {
     std::vector<void*> peers(rank.size());
     for (int r = 0; r < rank.size(); ++r) {
-      if (r == rank.rank() || whole.symmetric()) peers[r] = static_cast<char*>(whole.peer(r)) + offset;
+      if (r == rank.rank() || whole.symmetric())
+        peers[r] = static_cast<char*>(whole.peer(r)) + offset;
     }
     return peers;
   }
@@ -51,11 +56,12 @@ Cut CutFor(absl::Span<const MemoryNeed> needs, bool symmetric) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(Rank& rank, absl::Span<const MemoryNeed> needs) {
+absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(
+    Rank& rank, absl::Span<const MemoryNeed> needs) {
   std::shared_ptr<Memory> whole[2];
   const Cut cuts[2] = {CutFor(needs, false), CutFor(needs, true)};
-  // Local memory is each rank's own affair, so the ranks have to say whether they got it; symmetric memory comes to all
-  // or none.
+  // Local memory is each rank's own affair, so the ranks have to say whether they got it; symmetric
+  // memory comes to all or none.
   for (const bool symmetric : {false, true}) {
     if (cuts[symmetric].end == 0) continue;
     absl::StatusOr<std::unique_ptr<Memory>> memory = rank.Allocate(cuts[symmetric].end, symmetric);
@@ -66,7 +72,8 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(Rank& rank
   std::vector<std::shared_ptr<Memory>> parts;
   for (size_t i = 0; i < needs.size(); ++i) {
     const bool symmetric = needs[i].symmetric;
-    parts.push_back(std::make_shared<MemoryPart>(whole[symmetric], rank, cuts[symmetric].offsets[i], needs[i].bytes));
+    parts.push_back(std::make_shared<MemoryPart>(whole[symmetric], rank, cuts[symmetric].offsets[i],
+                                                 needs[i].bytes));
   }
   return parts;
 }
@@ -88,12 +95,14 @@ std::vector<Arena::Slot> Arena::SlotsOf(const Plan& plan) {
         break;
     }
   }
-  std::stable_sort(temporaries.begin(), temporaries.end(),
-                   [&](int a, int b) { return SizeOfBuffer(plan.buffers[a]) > SizeOfBuffer(plan.buffers[b]); });
+  std::stable_sort(temporaries.begin(), temporaries.end(), [&](int a, int b) {
+    return SizeOfBuffer(plan.buffers[a]) > SizeOfBuffer(plan.buffers[b]);
+  });
   int used[2] = {0, 0};
   for (int i : temporaries) {
     const bool symmetric = plan.buffers[i].symmetric;
-    slots[i] = {symmetric ? " symmetric" : " local", used[symmetric]++};  // no tensor's name starts with a blank
+    slots[i] = {symmetric ? " symmetric" : " local",
+                used[symmetric]++};  // no tensor's name starts with a blank
   }
   return slots;
 }
@@ -103,7 +112,8 @@ void Arena::Include(const Plan& plan, Needs& needs) {
   const std::vector<Slot> slots = SlotsOf(plan);
   for (size_t i = 0; i < slots.size(); ++i) {
     const Buffer& buffer = plan.buffers[i];
-    if (buffer.role != BufferRole::kSync) own.emplace(slots[i], MemoryNeed{SizeOfBuffer(buffer), buffer.symmetric});
+    if (buffer.role != BufferRole::kSync)
+      own.emplace(slots[i], MemoryNeed{SizeOfBuffer(buffer), buffer.symmetric});
   }
   Include(own, needs);
 }
@@ -127,7 +137,8 @@ absl::StatusOr<Arena> Arena::Create(Rank& rank, const Needs& needs) {
   for (const auto& [slot, need] : needs) list.push_back(need);
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(rank, list));
   Arena arena;
-  for (const auto& [slot, need] : needs) arena.memory_[slot] = std::move(memory[arena.memory_.size()]);
+  for (const auto& [slot, need] : needs)
+    arena.memory_[slot] = std::move(memory[arena.memory_.size()]);
   return arena;
 }
 

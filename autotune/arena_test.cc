@@ -39,7 +39,8 @@ TEST(AllocateTogether, PartsAreApartAlignedAndReachable) {
       if (!part.symmetric()) continue;
       const auto* theirs = static_cast<const unsigned char*>(part.peer(1 - rank.rank()));
       for (int64_t k = 0; k < part.bytes(); ++k) {
-        if (theirs[k] != 16 * (1 - rank.rank()) + i) return absl::InternalError("another part's bytes");
+        if (theirs[k] != 16 * (1 - rank.rank()) + i)
+          return absl::InternalError("another part's bytes");
       }
     }
     return rank.exchange().Barrier();

@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 absl::Status MakeFolders(const fs::path& file) {
   std::vector<fs::path> missing;
   std::error_code error;
-  for (fs::path dir = file.parent_path(); !dir.empty() && !fs::exists(dir, error); dir = dir.parent_path())
+  for (fs::path dir = file.parent_path(); !dir.empty() && !fs::exists(dir, error);
+       dir = dir.parent_path())
     missing.push_back(dir);
   for (auto dir = missing.rbegin(); dir != missing.rend(); ++dir) {
     if (mkdir(dir->c_str(), 0700) != 0 && errno != EEXIST) {
@@ -38,24 +39,28 @@ absl::Status MakeFolders(const fs::path& file) {
   return absl::OkStatus();
 }
 
-/// Who can write the cache can steer what runs here: it must be ours (or root's), and no one else's to write.
-/// True when there is a file yet.
+/// Who can write the cache can steer what runs here: it must be ours (or root's), and no one else's
+/// to write. True when there is a file yet.
 absl::StatusOr<bool> CheckOwner(const std::string& file) {
   struct stat info;
   if (lstat(file.c_str(), &info) != 0) {
     if (errno == ENOENT) return false;
-    return absl::FailedPreconditionError(absl::StrCat("cannot be looked at: ", std::strerror(errno)));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot be looked at: ", std::strerror(errno)));
   }
   if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError("is no regular file");
-  if (info.st_uid != geteuid() && info.st_uid != 0) return absl::FailedPreconditionError("belongs to another user");
+  if (info.st_uid != geteuid() && info.st_uid != 0)
+    return absl::FailedPreconditionError("belongs to another user");
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return absl::FailedPreconditionError("may be written by others; chmod go-w makes it yours alone");
+    return absl::FailedPreconditionError(
+        "may be written by others; chmod go-w makes it yours alone");
   }
   return true;
 }
 
-/// A file system that several machines may have mounted: WAL needs all processes on one of them (sqlite.org/wal.html).
-/// The numbers are those of linux/magic.h and of the file systems' own headers.
+/// A file system that several machines may have mounted: WAL needs all processes on one of them
+/// (sqlite.org/wal.html). The numbers are those of linux/magic.h and of the file systems' own
+/// headers.
 bool MaySpanMachines(const fs::path& file) {
   struct statfs info;
   const fs::path dir = file.has_parent_path() ? file.parent_path() : fs::path(".");
@@ -80,11 +85,13 @@ bool MaySpanMachines(const fs::path& file) {
   }
 }
 
-/// WAL, where that takes effect. Two processes that switch a new file at once get SQLITE_BUSY without the busy timeout.
+/// WAL, where that takes effect. Two processes that switch a new file at once get SQLITE_BUSY
+/// without the busy timeout.
 absl::Status ChooseJournal(Database& db, bool wal) {
   const absl::Time deadline = absl::Now() + absl::Seconds(5);
   while (true) {
-    absl::StatusOr<std::string> mode = db.QueryText(wal ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
+    absl::StatusOr<std::string> mode =
+        db.QueryText(wal ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
     if (mode.ok() && (!wal || *mode == "wal")) return absl::OkStatus();
     if (mode.ok()) return db.Execute("PRAGMA journal_mode=DELETE");
     if (!absl::IsUnavailable(mode.status()) || absl::Now() > deadline) return mode.status();
@@ -100,10 +107,12 @@ struct Opened {
 absl::StatusOr<Opened> OpenChecked(const std::string& file) {
   ASSIGN_OR_RETURN(const bool exists, CheckOwner(file));
   if (!exists) {
-    // O_EXCL: closing a descriptor of a file that this process has open elsewhere would drop SQLite's locks.
+    // O_EXCL: closing a descriptor of a file that this process has open elsewhere would drop
+    // SQLite's locks.
     const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno != EEXIST) {
-      return absl::FailedPreconditionError(absl::StrCat("cannot be created: ", std::strerror(errno)));
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot be created: ", std::strerror(errno)));
     }
     if (fd >= 0) close(fd);
   }
@@ -120,7 +129,8 @@ absl::StatusOr<Opened> OpenChecked(const std::string& file) {
 /// Moves the damaged database and its journals away. Requires the lock, alone.
 absl::Status SetAside(const std::string& file, const std::string& aside) {
   if (rename(file.c_str(), aside.c_str()) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat("is damaged and cannot be moved away: ", std::strerror(errno)));
+    return absl::FailedPreconditionError(
+        absl::StrCat("is damaged and cannot be moved away: ", std::strerror(errno)));
   }
   for (const char* journal : {"-wal", "-shm"}) {
     // Absent after a clean close.
@@ -154,7 +164,8 @@ bool FileLock::TakeAlone() {
   return false;
 }
 
-absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file, const std::function<void(absl::string_view)>& warn) {
+absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file,
+                                        const std::function<void(absl::string_view)>& warn) {
   RETURN_IF_ERROR(MakeFolders(file));
   FileLock lock(absl::StrCat(file, ".lock"));
   lock.Share();
@@ -166,10 +177,11 @@ absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file, const std::func
     }
     opened = OpenChecked(file);  // another process may have set it aside meanwhile
     if (absl::IsDataLoss(opened.status())) {
-      const std::string aside = absl::StrCat(file, ".corrupt-", absl::ToUnixMillis(absl::Now()), "-", getpid());
+      const std::string aside =
+          absl::StrCat(file, ".corrupt-", absl::ToUnixMillis(absl::Now()), "-", getpid());
       RETURN_IF_ERROR(SetAside(file, aside));
-      warn(absl::StrCat("tuning cache ", file, " was damaged (", opened.status().message(), "): moved to ", aside,
-                        ", a new one is begun"));
+      warn(absl::StrCat("tuning cache ", file, " was damaged (", opened.status().message(),
+                        "): moved to ", aside, ", a new one is begun"));
       opened = OpenChecked(file);
     }
     lock.Share();

@@ -12,8 +12,8 @@ namespace {
 ///
 /// env, program   the two halves of a key's text, each kept once
 /// decision       one tuned program: what a hit replays
-/// variant        how every variant of a key fared. `in_flight` names the process that runs it for the first time: when
-/// that
+/// variant        how every variant of a key fared. `in_flight` names the process that runs it for
+/// the first time: when that
 ///                process is no more, the variant took it along
 constexpr const char* kMigrations[] = {
     R"sql(
@@ -72,14 +72,16 @@ absl::Status CheckSchema(Database& db) {
     return absl::FailedPreconditionError("is a database of another application; give another file");
   }
   if (version > kCacheSchemaVersion) {
-    return absl::FailedPreconditionError(absl::StrCat("was written by a newer version (schema ", version,
-                                                      ", this one knows ", kCacheSchemaVersion,
-                                                      "); upgrade, or give another file"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("was written by a newer version (schema ", version, ", this one knows ",
+                     kCacheSchemaVersion, "); upgrade, or give another file"));
   }
-  ASSIGN_OR_RETURN(const int64_t foreign,
-                   db.QueryInt("SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"));
+  ASSIGN_OR_RETURN(
+      const int64_t foreign,
+      db.QueryInt("SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"));
   if (foreign != 0)
-    return absl::FailedPreconditionError("holds views or triggers that we did not make; give another file");
+    return absl::FailedPreconditionError(
+        "holds views or triggers that we did not make; give another file");
   ASSIGN_OR_RETURN(const std::string check, db.QueryText("PRAGMA quick_check(1)"));
   if (check != "ok") return absl::DataLossError(absl::StrCat("quick_check: ", check));
   return reading.Commit();
@@ -89,11 +91,13 @@ absl::Status Migrate(Database& db) {
   ASSIGN_OR_RETURN(int64_t version, db.QueryInt("PRAGMA user_version"));
   if (version == kCacheSchemaVersion) return absl::OkStatus();
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
-  ASSIGN_OR_RETURN(version, db.QueryInt("PRAGMA user_version"));  // another process may have been quicker
-  for (int64_t v = version; v < kCacheSchemaVersion; ++v) RETURN_IF_ERROR(db.Execute(kMigrations[v]));
-  RETURN_IF_ERROR(db.Execute(
-      absl::StrCat("PRAGMA application_id=", kCacheApplicationId, "; PRAGMA user_version=", kCacheSchemaVersion)
-          .c_str()));
+  ASSIGN_OR_RETURN(version,
+                   db.QueryInt("PRAGMA user_version"));  // another process may have been quicker
+  for (int64_t v = version; v < kCacheSchemaVersion; ++v)
+    RETURN_IF_ERROR(db.Execute(kMigrations[v]));
+  RETURN_IF_ERROR(db.Execute(absl::StrCat("PRAGMA application_id=", kCacheApplicationId,
+                                          "; PRAGMA user_version=", kCacheSchemaVersion)
+                                 .c_str()));
   return transaction.Commit();
 }
 

@@ -30,8 +30,8 @@ int64_t AlignUp(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; 
 std::string Header(const std::vector<CheckpointState>& states) {
   std::string text(kFirstLine);
   for (const CheckpointState& s : states) {
-    absl::StrAppend(&text, "state ", s.name, " : ", Name(s.type.dtype), Text(s.type.shape), "\ndigest ",
-                    absl::Hex(s.digest, absl::kZeroPad16), "\n");
+    absl::StrAppend(&text, "state ", s.name, " : ", Name(s.type.dtype), Text(s.type.shape),
+                    "\ndigest ", absl::Hex(s.digest, absl::kZeroPad16), "\n");
   }
   return absl::StrCat(text, kLastLine);
 }
@@ -43,7 +43,8 @@ absl::Status FileError(absl::string_view operation, const std::string& path) {
   return absl::FailedPreconditionError(message);
 }
 
-absl::Status WriteAll(int fd, int64_t offset, const char* bytes, int64_t count, const std::string& path) {
+absl::Status WriteAll(int fd, int64_t offset, const char* bytes, int64_t count,
+                      const std::string& path) {
   while (count > 0) {
     const ssize_t written = pwrite(fd, bytes, count, offset);
     if (written < 0 && errno == EINTR) continue;
@@ -69,7 +70,8 @@ absl::Status ReadAll(int fd, int64_t offset, char* bytes, int64_t count, const s
 }
 
 absl::StatusOr<Shape> ParseShape(absl::string_view text) {
-  if (!absl::ConsumePrefix(&text, "[") || !absl::ConsumeSuffix(&text, "]")) return absl::DataLossError("no shape");
+  if (!absl::ConsumePrefix(&text, "[") || !absl::ConsumeSuffix(&text, "]"))
+    return absl::DataLossError("no shape");
   Shape shape;
   for (absl::string_view extent : absl::StrSplit(text, ", ", absl::SkipEmpty())) {
     int64_t size = 0;
@@ -84,11 +86,13 @@ absl::StatusOr<Shape> ParseShape(absl::string_view text) {
 absl::StatusOr<CheckpointState> ParseState(absl::string_view state, absl::string_view digest) {
   CheckpointState s;
   const std::vector<absl::string_view> words = absl::StrSplit(state, absl::MaxSplits(' ', 3));
-  if (words.size() != 4 || words[0] != "state" || words[2] != ":") return absl::DataLossError("no state");
+  if (words.size() != 4 || words[0] != "state" || words[2] != ":")
+    return absl::DataLossError("no state");
   s.name = std::string(words[1]);
   const size_t bracket = words[3].find('[');
   const std::optional<DType> dtype = ParseDType(words[3].substr(0, bracket));
-  if (bracket == absl::string_view::npos || !dtype.has_value()) return absl::DataLossError("no type");
+  if (bracket == absl::string_view::npos || !dtype.has_value())
+    return absl::DataLossError("no type");
   s.type.dtype = *dtype;
   ASSIGN_OR_RETURN(s.type.shape, ParseShape(words[3].substr(bracket)));
   if (!absl::ConsumePrefix(&digest, "digest ") || !absl::SimpleHexAtoi(digest, &s.digest))
@@ -97,7 +101,8 @@ absl::StatusOr<CheckpointState> ParseState(absl::string_view state, absl::string
 }
 
 absl::StatusOr<std::vector<CheckpointState>> ParseHeader(absl::string_view text) {
-  if (!absl::ConsumePrefix(&text, kFirstLine)) return absl::DataLossError("it is no checkpoint of this version");
+  if (!absl::ConsumePrefix(&text, kFirstLine))
+    return absl::DataLossError("it is no checkpoint of this version");
   const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   std::vector<CheckpointState> states;
   for (size_t i = 0; i + 1 < lines.size(); i += 2) {
@@ -116,7 +121,8 @@ uint64_t Sum(int64_t begin, int64_t count, const void* elements) {
   for (int64_t i = 0; i < count; ++i) {
     T bits;
     std::memcpy(&bits, at + i * sizeof(T), sizeof(T));
-    const uint64_t word = (static_cast<uint64_t>(begin + i) + 1) * 0x9E3779B97F4A7C15 ^ static_cast<uint64_t>(bits);
+    const uint64_t word =
+        (static_cast<uint64_t>(begin + i) + 1) * 0x9E3779B97F4A7C15 ^ static_cast<uint64_t>(bits);
     sum += (word ^ (word >> 29)) * 0xBF58476D1CE4E5B9;
   }
   return sum;
@@ -170,19 +176,21 @@ CheckpointWriter::~CheckpointWriter() {
   unlink(temporary_.c_str());
 }
 
-absl::Status CheckpointWriter::Write(size_t state, int64_t begin, int64_t count, const void* elements) {
+absl::Status CheckpointWriter::Write(size_t state, int64_t begin, int64_t count,
+                                     const void* elements) {
   CheckpointState& s = states_[state];
   const auto size = static_cast<int64_t>(SizeOf(s.type.dtype));
   s.digest += DigestOf(s.type.dtype, begin, count, elements);
-  return WriteAll(fd_, s.offset + begin * size, static_cast<const char*>(elements), count * size, temporary_);
+  return WriteAll(fd_, s.offset + begin * size, static_cast<const char*>(elements), count * size,
+                  temporary_);
 }
 
 absl::Status CheckpointWriter::Commit() {
   const std::string header = Header(states_);
   RETURN_IF_ERROR(WriteAll(fd_, 0, header.data(), static_cast<int64_t>(header.size()), temporary_));
   // Its last state may be empty, and holes at its end are not there otherwise.
-  const int64_t end =
-      states_.empty() ? static_cast<int64_t>(header.size()) : states_.back().offset + states_.back().bytes();
+  const int64_t end = states_.empty() ? static_cast<int64_t>(header.size())
+                                      : states_.back().offset + states_.back().bytes();
   if (ftruncate(fd_, end) != 0 || fsync(fd_) != 0) return FileError("save", temporary_);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return FileError("save", path_);
   close(std::exchange(fd_, -1));
@@ -203,21 +211,25 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path)
   if (fstat(fd, &info) != 0) return FileError("load", path);
   std::string header(std::min<int64_t>(info.st_size, kLongestHeader), '\0');
   // The header ends with its first "end" line; what follows is data.
-  RETURN_IF_ERROR(ReadAll(fd, 0, header.data(), std::min<int64_t>(kAlign, static_cast<int64_t>(header.size())), path));
+  RETURN_IF_ERROR(ReadAll(fd, 0, header.data(),
+                          std::min<int64_t>(kAlign, static_cast<int64_t>(header.size())), path));
   if (header.find("\nend\n") >= static_cast<size_t>(kAlign)) {
     RETURN_IF_ERROR(ReadAll(fd, 0, header.data(), static_cast<int64_t>(header.size()), path));
   }
   absl::StatusOr<std::vector<CheckpointState>> states = ParseHeader(header);
   if (!states.ok()) return WithContext(states.status(), absl::StrCat("load ", path));
   reader.states_ = *std::move(states);
-  if (!reader.states_.empty() && info.st_size < reader.states_.back().offset + reader.states_.back().bytes()) {
+  if (!reader.states_.empty() &&
+      info.st_size < reader.states_.back().offset + reader.states_.back().bytes()) {
     return absl::DataLossError(absl::StrCat("load ", path, ": the file is cut off"));
   }
   return reader;
 }
 
 CheckpointReader::CheckpointReader(CheckpointReader&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), states_(std::move(other.states_)) {}
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      states_(std::move(other.states_)) {}
 
 CheckpointReader::~CheckpointReader() {
   if (fd_ >= 0) close(fd_);
@@ -226,12 +238,13 @@ CheckpointReader::~CheckpointReader() {
 absl::Status CheckpointReader::CheckStates(const std::vector<CheckpointState>& want) const {
   const auto text = [](const std::vector<CheckpointState>& states, size_t i) {
     if (i >= states.size()) return std::string("no more states");
-    return absl::StrCat(states[i].name, " ", Name(states[i].type.dtype), Text(states[i].type.shape));
+    return absl::StrCat(states[i].name, " ", Name(states[i].type.dtype),
+                        Text(states[i].type.shape));
   };
   for (size_t i = 0; i < std::max(want.size(), states_.size()); ++i) {
     if (text(want, i) == text(states_, i)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat("load ", path_, ": of another program: want ", text(want, i), ", have ", text(states_, i)));
+    return absl::FailedPreconditionError(absl::StrCat("load ", path_, ": of another program: want ",
+                                                      text(want, i), ", have ", text(states_, i)));
   }
   return absl::OkStatus();
 }
@@ -250,12 +263,14 @@ absl::Status CheckpointReader::CheckDigests() const {
       digest += DigestOf(s.type.dtype, begin, count, piece.data());
     }
     if (digest != s.digest)
-      return absl::DataLossError(absl::StrCat("load ", path_, ": state ", s.name, " is not as it was saved"));
+      return absl::DataLossError(
+          absl::StrCat("load ", path_, ": state ", s.name, " is not as it was saved"));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckpointReader::Read(size_t state, int64_t begin, int64_t count, void* elements) const {
+absl::Status CheckpointReader::Read(size_t state, int64_t begin, int64_t count,
+                                    void* elements) const {
   const CheckpointState& s = states_[state];
   const auto size = static_cast<int64_t>(SizeOf(s.type.dtype));
   return ReadAll(fd_, s.offset + begin * size, static_cast<char*>(elements), count * size, path_);

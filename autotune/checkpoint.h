@@ -20,16 +20,18 @@ namespace coconet {
 ///   ...
 ///   end
 ///
-/// then, from the next multiple of 4096 bytes on, the elements of each state, row major, each from a multiple of 4096
-/// bytes on. Machine byte order. A digest does not depend on the order in which its elements are met, so that slices
-/// may be written as they come.
+/// then, from the next multiple of 4096 bytes on, the elements of each state, row major, each from
+/// a multiple of 4096 bytes on. Machine byte order. A digest does not depend on the order in which
+/// its elements are met, so that slices may be written as they come.
 struct CheckpointState {
   std::string name;
   TensorType type;  // dtype and shape count
   int64_t offset = 0;
   uint64_t digest = 0;
 
-  int64_t bytes() const { return NumElements(type.shape) * static_cast<int64_t>(SizeOf(type.dtype)); }
+  int64_t bytes() const {
+    return NumElements(type.shape) * static_cast<int64_t>(SizeOf(type.dtype));
+  }
 };
 
 /// States with `offset` filled in.
@@ -41,7 +43,8 @@ uint64_t DigestOf(DType dtype, int64_t begin, int64_t count, const void* element
 /// Writes a checkpoint beside `path`, which appears under its name complete, or not at all.
 class CheckpointWriter {
  public:
-  static absl::StatusOr<CheckpointWriter> Create(const std::string& path, std::vector<CheckpointState> states);
+  static absl::StatusOr<CheckpointWriter> Create(const std::string& path,
+                                                 std::vector<CheckpointState> states);
   CheckpointWriter(CheckpointWriter&& other) noexcept;
   CheckpointWriter& operator=(CheckpointWriter&&) = delete;
   ~CheckpointWriter();
@@ -50,8 +53,12 @@ class CheckpointWriter {
   absl::Status Commit();
 
  private:
-  CheckpointWriter(std::string path, std::string temporary, int fd, std::vector<CheckpointState> states)
-      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd), states_(std::move(states)) {}
+  CheckpointWriter(std::string path, std::string temporary, int fd,
+                   std::vector<CheckpointState> states)
+      : path_(std::move(path)),
+        temporary_(std::move(temporary)),
+        fd_(fd),
+        states_(std::move(states)) {}
   std::string path_, temporary_;
   int fd_;  // -1: moved from, or committed
   std::vector<CheckpointState> states_;

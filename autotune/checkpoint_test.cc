@@ -37,14 +37,16 @@ class CheckpointTest : public ::testing::Test {
   void Save() {
     absl::StatusOr<CheckpointWriter> writer = CheckpointWriter::Create(path_, States());
     ASSERT_TRUE(writer.ok()) << writer.status();
-    for (int part : {2, 0, 1}) ASSERT_TRUE(writer->Write(0, 1000 * part, 1000, m_.data() + 1000 * part).ok());
+    for (int part : {2, 0, 1})
+      ASSERT_TRUE(writer->Write(0, 1000 * part, 1000, m_.data() + 1000 * part).ok());
     ASSERT_TRUE(writer->Write(1, 0, 9, n_.data()).ok());
     const absl::Status committed = writer->Commit();
     ASSERT_TRUE(committed.ok()) << committed;
   }
   std::string OpenError() {
     const absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(path_);
-    return reader.ok() ? std::string(reader->CheckDigests().message()) : std::string(reader.status().message());
+    return reader.ok() ? std::string(reader->CheckDigests().message())
+                       : std::string(reader.status().message());
   }
 
   fs::path folder_, path_;
@@ -87,9 +89,12 @@ TEST_F(CheckpointTest, OtherStatesAreRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
     return std::string(status.message());
   };
-  EXPECT_THAT(message([](auto& s) { s[0].type.shape[0] = 31; }), HasSubstr("want m f32[31, 100], have m f32[30, 100]"));
-  EXPECT_THAT(message([](auto& s) { s[1].type.dtype = DType::kI32; }), HasSubstr("want n i32[9], have n i64[9]"));
-  EXPECT_THAT(message([](auto& s) { s.pop_back(); }), HasSubstr("want no more states, have e f16[0]"));
+  EXPECT_THAT(message([](auto& s) { s[0].type.shape[0] = 31; }),
+              HasSubstr("want m f32[31, 100], have m f32[30, 100]"));
+  EXPECT_THAT(message([](auto& s) { s[1].type.dtype = DType::kI32; }),
+              HasSubstr("want n i32[9], have n i64[9]"));
+  EXPECT_THAT(message([](auto& s) { s.pop_back(); }),
+              HasSubstr("want no more states, have e f16[0]"));
   EXPECT_THAT(message([](auto& s) { s[2].name = "f"; }), HasSubstr("want f f16[0], have e f16[0]"));
 }
 
@@ -105,14 +110,16 @@ TEST_F(CheckpointTest, DamageIsSeen) {
   EXPECT_THAT(OpenError(), HasSubstr("state m is not as it was saved"));
   std::ofstream(path_, std::ios::trunc) << "something else";
   EXPECT_THAT(OpenError(), HasSubstr("no checkpoint of this version"));
-  std::ofstream(path_, std::ios::trunc) << "coconet checkpoint 1\nstate m : f32[-5]\ndigest 0\nend\n";
+  std::ofstream(path_, std::ios::trunc)
+      << "coconet checkpoint 1\nstate m : f32[-5]\ndigest 0\nend\n";
   EXPECT_FALSE(CheckpointReader::Open(path_).ok());
   std::ofstream(path_, std::ios::trunc) << "coconet checkpoint 1\nstate m : f32[5]\n";
   EXPECT_THAT(OpenError(), HasSubstr("header is cut off"));
 }
 
 TEST_F(CheckpointTest, AFolderThatIsNotThereIsAnError) {
-  EXPECT_EQ(CheckpointWriter::Create(folder_ / "no" / "a.ckpt", States()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(CheckpointWriter::Create(folder_ / "no" / "a.ckpt", States()).status().code(),
+            absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -34,12 +34,15 @@ cpu_set_t OwnCores() {
 /// Collective. The cores of all ranks: they wait, so their cores are free for compilers.
 absl::StatusOr<cpu_set_t> CoresOfAll(Rank& rank) {
   cpu_set_t cores = OwnCores();
-  ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   rank.exchange().AllGather({reinterpret_cast<const char*>(&cores), sizeof(cores)}));
-  if (rank.topology().nodes > 1) return cores;  // numbers of cores mean something on one machine only
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> all,
+      rank.exchange().AllGather({reinterpret_cast<const char*>(&cores), sizeof(cores)}));
+  if (rank.topology().nodes > 1)
+    return cores;  // numbers of cores mean something on one machine only
   for (const std::string& theirs : all) {
     cpu_set_t other;
-    if (theirs.size() != sizeof(other)) return absl::DataLossError("compile: a message between ranks is damaged");
+    if (theirs.size() != sizeof(other))
+      return absl::DataLossError("compile: a message between ranks is damaged");
     std::memcpy(&other, theirs.data(), sizeof(other));
     CPU_OR(&cores, &cores, &other);
   }
@@ -54,7 +57,8 @@ class Workers {
         sources_(sources),
         cores_(cores),
         binaries_(sources.size(), absl::CancelledError("not compiled")) {
-    const size_t count = std::min({static_cast<size_t>(CPU_COUNT(&cores)), sources.size(), kMostWorkers});
+    const size_t count =
+        std::min({static_cast<size_t>(CPU_COUNT(&cores)), sources.size(), kMostWorkers});
     for (size_t i = 0; i < count; ++i) threads_.emplace_back([this] { Work(); });
   }
   ~Workers() {
@@ -131,13 +135,15 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> UnpackBinaries(absl::st
   for (int64_t left = in.Int(); left > 0; --left) {
     absl::Status status = UnpackStatus(in);
     std::string path = in.Text();
-    binaries.push_back(status.ok() ? absl::StatusOr<std::string>(std::move(path)) : std::move(status));
+    binaries.push_back(status.ok() ? absl::StatusOr<std::string>(std::move(path))
+                                   : std::move(status));
   }
   RETURN_IF_ERROR(in.Done());
   return binaries;
 }
 
-absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileHere(Rank& rank, Workers& workers, int sources,
+absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileHere(Rank& rank, Workers& workers,
+                                                                     int sources,
                                                                      const CompileWatch& watch) {
   int reported = 0;
   while (!workers.Idle()) {
@@ -151,15 +157,16 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileHere(Rank& rank,
   for (const std::string& note : workers.notes()) {
     if (watch.warn) watch.warn(note);
   }
-  ASSIGN_OR_RETURN(const std::string same, rank.exchange().Broadcast(PackBinaries(workers.binaries())));
+  ASSIGN_OR_RETURN(const std::string same,
+                   rank.exchange().Broadcast(PackBinaries(workers.binaries())));
   return UnpackBinaries(same);
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileTogether(Rank& rank, Compiler* compiler,
-                                                                         absl::Span<const std::string> sources,
-                                                                         const CompileWatch& watch) {
+absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileTogether(
+    Rank& rank, Compiler* compiler, absl::Span<const std::string> sources,
+    const CompileWatch& watch) {
   ASSIGN_OR_RETURN(const cpu_set_t cores, CoresOfAll(rank));
   if (rank.rank() == 0) {
     Workers workers(compiler, sources, cores);

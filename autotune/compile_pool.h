@@ -21,12 +21,13 @@ struct CompileWatch {
   std::function<void(absl::string_view)> warn;
 };
 
-/// Collective. Compiles on rank 0, with a thread for every core that the ranks of its machine may use; the others wait,
-/// and hear of it often enough not to take rank 0 for dead. `compiler` and `sources` are rank 0's. The paths of the
-/// binaries, by source; Cancelled for those that were not begun.
-absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileTogether(Rank& rank, Compiler* compiler,
-                                                                         absl::Span<const std::string> sources,
-                                                                         const CompileWatch& watch);
+/// Collective. Compiles on rank 0, with a thread for every core that the ranks of its machine may
+/// use; the others wait, and hear of it often enough not to take rank 0 for dead. `compiler` and
+/// `sources` are rank 0's. The paths of the binaries, by source; Cancelled for those that were not
+/// begun.
+absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileTogether(
+    Rank& rank, Compiler* compiler, absl::Span<const std::string> sources,
+    const CompileWatch& watch);
 
 }  // namespace coconet
 

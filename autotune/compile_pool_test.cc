@@ -22,7 +22,8 @@ class FakeCompiler final : public Compiler {
   absl::StatusOr<Binary> Compile(const std::string& source) override {
     ++runs;
     std::this_thread::sleep_for(std::chrono::milliseconds(ms_));
-    if (source.rfind("bad", 0) == 0) return absl::InvalidArgumentError(absl::StrCat("no such thing: ", source));
+    if (source.rfind("bad", 0) == 0)
+      return absl::InvalidArgumentError(absl::StrCat("no such thing: ", source));
     return Binary{absl::StrCat("/bin/", source), false, "a note"};
   }
   std::atomic<int> runs = 0;
@@ -34,7 +35,8 @@ class FakeCompiler final : public Compiler {
 
 std::vector<std::string> Results(const std::vector<absl::StatusOr<std::string>>& binaries) {
   std::vector<std::string> out;
-  for (const absl::StatusOr<std::string>& b : binaries) out.push_back(b.ok() ? *b : std::string(b.status().message()));
+  for (const absl::StatusOr<std::string>& b : binaries)
+    out.push_back(b.ok() ? *b : std::string(b.status().message()));
   return out;
 }
 
@@ -52,10 +54,11 @@ TEST(CompileTogether, AllRanksGetTheSame) {
     };
     watch.warn = [&](absl::string_view note) { notes.emplace(note); };
     const std::vector<std::string> sources = {"a", "bad b", "c", "d"};
-    const auto binaries =
-        CompileTogether(rank, first ? &compiler : nullptr, first ? sources : std::vector<std::string>(), watch);
+    const auto binaries = CompileTogether(rank, first ? &compiler : nullptr,
+                                          first ? sources : std::vector<std::string>(), watch);
     EXPECT_TRUE(binaries.ok()) << binaries.status();
-    EXPECT_THAT(Results(*binaries), ::testing::ElementsAre("/bin/a", "no such thing: bad b", "/bin/c", "/bin/d"));
+    EXPECT_THAT(Results(*binaries),
+                ::testing::ElementsAre("/bin/a", "no such thing: bad b", "/bin/c", "/bin/d"));
     EXPECT_EQ((*binaries)[1].status().code(), absl::StatusCode::kInvalidArgument);
     return absl::OkStatus();
   });

@@ -16,7 +16,8 @@ constexpr int kLongestSql = 1 << 16;
 
 absl::Status ToStatus(sqlite3* db, int code, absl::string_view call) {
   if (code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW) return absl::OkStatus();
-  const std::string message = absl::StrCat(call, ": ", db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+  const std::string message =
+      absl::StrCat(call, ": ", db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code));
   switch (code & 0xff) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
@@ -56,8 +57,9 @@ Statement& Statement::operator=(Statement&& other) noexcept {
 Statement::~Statement() { sqlite3_finalize(statement_); }
 
 Statement& Statement::Bind(absl::string_view text) {
-  bind_error_ |= sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(), text.size(),
-                                     SQLITE_TRANSIENT, SQLITE_UTF8);
+  bind_error_ |=
+      sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(),
+                          text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   return *this;
 }
 
@@ -98,10 +100,13 @@ std::string Statement::Text(int column) const {
 
 int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_, column); }
 double Statement::Real(int column) const { return sqlite3_column_double(statement_, column); }
-bool Statement::IsNull(int column) const { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+bool Statement::IsNull(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
 
 absl::StatusOr<Database> Database::Open(const std::string& file, Access access) {
-  const int flags = access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int flags = access == Access::kReadOnly ? SQLITE_OPEN_READONLY
+                                                : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(file.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   Database db(raw);  // to be closed even when opening failed
@@ -116,7 +121,8 @@ absl::StatusOr<Database> Database::Open(const std::string& file, Access access) 
   sqlite3_limit(raw, SQLITE_LIMIT_SQL_LENGTH, kLongestSql);
   sqlite3_limit(raw, SQLITE_LIMIT_ATTACHED, 0);
   RETURN_IF_ERROR(
-      db.Execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON; PRAGMA synchronous=NORMAL"));
+      db.Execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON; PRAGMA "
+                 "synchronous=NORMAL"));
   return db;
 }
 
@@ -134,7 +140,9 @@ absl::Status Database::Execute(const char* sql) {
 absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
   sqlite3_stmt* statement = nullptr;
   RETURN_IF_ERROR(ToStatus(
-      db_, sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), 0, &statement, nullptr), "prepare"));
+      db_,
+      sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), 0, &statement, nullptr),
+      "prepare"));
   return Statement(db_, statement);
 }
 

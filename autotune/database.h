@@ -14,7 +14,8 @@ struct sqlite3_stmt;
 
 namespace coconet {
 
-/// A prepared statement. Values are bound, never pasted into SQL. Used by one thread; must not outlive its Database.
+/// A prepared statement. Values are bound, never pasted into SQL. Used by one thread; must not
+/// outlive its Database.
 class Statement {
  public:
   Statement(Statement&&) noexcept;
@@ -50,9 +51,10 @@ class Statement {
 
 enum class Access : uint8_t { kReadOnly, kReadWrite };
 
-/// One connection to an SQLite file, with defensive settings, waiting up to 5 s for other writers. Errors: DataLoss for
-/// a damaged file or one that is no database, Unavailable when others hold it too long, ResourceExhausted for a full
-/// disk, FailedPrecondition for what may not be opened or written.
+/// One connection to an SQLite file, with defensive settings, waiting up to 5 s for other writers.
+/// Errors: DataLoss for a damaged file or one that is no database, Unavailable when others hold it
+/// too long, ResourceExhausted for a full disk, FailedPrecondition for what may not be opened or
+/// written.
 class Database {
  public:
   /// kReadWrite creates the file when it is missing.
@@ -74,8 +76,9 @@ class Database {
   sqlite3* db_;
 };
 
-/// BEGIN IMMEDIATE ... COMMIT: rolls back unless committed. IMMEDIATE, since a deferred transaction that reads and then
-/// writes fails at once when another has written in between, whatever the busy timeout.
+/// BEGIN IMMEDIATE ... COMMIT: rolls back unless committed. IMMEDIATE, since a deferred transaction
+/// that reads and then writes fails at once when another has written in between, whatever the busy
+/// timeout.
 class Transaction {
  public:
   static absl::StatusOr<Transaction> Begin(Database& db);

@@ -14,7 +14,8 @@ namespace coconet {
 namespace {
 
 constexpr size_t kBatch = 8;  // variants tried between two forecasts
-constexpr double kWorthRefining = 1.6;  // of the plainest of a group; the numbers rarely gain as much
+constexpr double kWorthRefining =
+    1.6;  // of the plainest of a group; the numbers rarely gain as much
 
 }  // namespace
 
@@ -76,7 +77,8 @@ absl::StatusOr<std::vector<int>> Tuning::FromRank0(const std::vector<int>& mine)
 
 absl::Status Tuning::Explore(Of which, double share) {
   while (true) {
-    ASSIGN_OR_RETURN(const std::vector<int> batch, NextBatch(which == Of::kScouts ? Scouts() : Followers(), share));
+    ASSIGN_OR_RETURN(const std::vector<int> batch,
+                     NextBatch(which == Of::kScouts ? Scouts() : Followers(), share));
     if (batch.empty()) return absl::OkStatus();
     RETURN_IF_ERROR(Try(batch));
   }
@@ -84,9 +86,11 @@ absl::Status Tuning::Explore(Of which, double share) {
 
 absl::StatusOr<std::vector<int>> Tuning::NextBatch(const std::vector<int>& open, double share) {
   open_ = open.size();
-  const bool spent = options_.seconds && options_.seconds() - options_.start_s > share * options_.budget_s;
+  const bool spent =
+      options_.seconds && options_.seconds() - options_.start_s > share * options_.budget_s;
   std::vector<int> chosen;
-  if (stop_ == Stop::kNo && !(spent && race_.Fastest() >= 0)) chosen = forecast_.MostPromising(open, kBatch);
+  if (stop_ == Stop::kNo && !(spent && race_.Fastest() >= 0))
+    chosen = forecast_.MostPromising(open, kBatch);
   return FromRank0(chosen);
 }
 
@@ -96,7 +100,9 @@ absl::Status Tuning::Thin(int rounds, double share) {
     if (race_.running(v)) round_us.push_back(std::max(step_us_[v], kSampleUs));
   }
   std::sort(round_us.begin(), round_us.end());
-  const double left_us = options_.seconds ? 1e6 * (share * options_.budget_s - (options_.seconds() - options_.start_s)) : std::numeric_limits<double>::infinity();
+  const double left_us =
+      options_.seconds ? 1e6 * (share * options_.budget_s - (options_.seconds() - options_.start_s))
+                       : std::numeric_limits<double>::infinity();
   size_t keep = 0;
   for (double sum = 0; keep < round_us.size(); ++keep) {
     sum += round_us[keep] * std::max(rounds, 1);

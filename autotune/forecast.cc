@@ -14,8 +14,8 @@
 namespace coconet {
 namespace {
 
-constexpr int kSweeps = 20;        // of coordinate descent
-constexpr double kRidge = 0.5;     // in samples that say "no effect"
+constexpr int kSweeps = 20;         // of coordinate descent
+constexpr double kRidge = 0.5;      // in samples that say "no effect"
 constexpr double kCuriosity = 0.5;  // what a schedule of unknown words may gain, in logarithms
 
 /// `text` cut at `separator`, except within parentheses.
@@ -45,7 +45,8 @@ std::vector<std::string> WordsOf(const VariantResult& variant) {
         words.push_back(absl::StrCat("ol ", link));
       }
     } else if (absl::ConsumePrefix(&chain, "slice ")) {
-      for (absl::string_view state : absl::StrSplit(chain, ' ')) words.push_back(absl::StrCat("slice ", state));
+      for (absl::string_view state : absl::StrSplit(chain, ' '))
+        words.push_back(absl::StrCat("slice ", state));
     } else {
       words.push_back(launch);
     }
@@ -62,7 +63,8 @@ Forecast::Forecast(absl::Span<const VariantResult* const> variants)
   std::map<std::string, int> numbers;
   for (const VariantResult* variant : variants) {
     std::vector<int>& words = words_.emplace_back();
-    for (const std::string& word : WordsOf(*variant)) words.push_back(numbers.try_emplace(word, static_cast<int>(numbers.size())).first->second);
+    for (const std::string& word : WordsOf(*variant))
+      words.push_back(numbers.try_emplace(word, static_cast<int>(numbers.size())).first->second);
   }
   word_count_ = static_cast<int>(numbers.size());
 }
@@ -91,7 +93,8 @@ Forecast::Fit Forecast::Fitted() const {
       fit.weight[word] = weight;
     }
   }
-  for (int word = 0; word < word_count_; ++word) fit.count[word] = static_cast<int>(having[word].size());
+  for (int word = 0; word < word_count_; ++word)
+    fit.count[word] = static_cast<int>(having[word].size());
   return fit;
 }
 

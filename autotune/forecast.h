@@ -9,9 +9,10 @@
 
 namespace coconet {
 
-/// What the variants that were timed say about the others: the logarithm of a time as a sum over the variant's words, which are its
-/// launches ("fuse(RS, C)"), which of them overlap, what is sliced, and its numbers ("pieces=8"). Fitted by ridge regression; a guess of
-/// what to try first, never of what is fastest.
+/// What the variants that were timed say about the others: the logarithm of a time as a sum over
+/// the variant's words, which are its launches ("fuse(RS, C)"), which of them overlap, what is
+/// sliced, and its numbers ("pieces=8"). Fitted by ridge regression; a guess of what to try first,
+/// never of what is fastest.
 class Forecast {
  public:
   /// `variants`: schedule in words, and config.
@@ -20,8 +21,9 @@ class Forecast {
   /// One variant's time; the last one counts.
   void Add(int variant, double us);
 
-  /// The most promising of `candidates`, at most so many, the first one first: quick by what is known, and sooner the less is known of their words,
-  /// those chosen before it counting as known. Of equals the last, which is transformed most.
+  /// The most promising of `candidates`, at most so many, the first one first: quick by what is
+  /// known, and sooner the less is known of their words, those chosen before it counting as known.
+  /// Of equals the last, which is transformed most.
   std::vector<int> MostPromising(const std::vector<int>& candidates, size_t most) const;
 
  private:

@@ -36,7 +36,8 @@ TEST_F(ForecastTest, OfWhatIsUnknownTheLastFirstThenOthers) {
   Add("AR; C");
   Add("RS; C; AG p");
   Add("ol(RS, C, AG p)");
-  EXPECT_THAT(Make().MostPromising({0, 1, 2}, 9), ElementsAre(2, 0, 1)) << "1 has the launches of 2";
+  EXPECT_THAT(Make().MostPromising({0, 1, 2}, 9), ElementsAre(2, 0, 1))
+      << "1 has the launches of 2";
 }
 
 TEST_F(ForecastTest, ABatchIsOfDifferentSchedules) {
@@ -97,7 +98,8 @@ TEST_F(ForecastTest, TheBestOfManyIsFoundInAFewBatches) {
     for (int b = 0; b < 10; ++b) {
       for (int c = 0; c < 3; ++c) {
         Add(absl::StrCat("RS[", a, "]; fuse(C", b, "); AG ", c));
-        us.push_back(1000 * std::pow(1.2, (a * 7 + 3) % 10) * std::pow(1.3, (b * 3 + 5) % 10) * (1 + c % 2));
+        us.push_back(1000 * std::pow(1.2, (a * 7 + 3) % 10) * std::pow(1.3, (b * 3 + 5) % 10) *
+                     (1 + c % 2));
       }
     }
   }

@@ -15,7 +15,8 @@
 namespace coconet {
 namespace {
 
-/// How far down the order of its library's forecast the tuner looks for the fastest way to multiply on a GPU.
+/// How far down the order of its library's forecast the tuner looks for the fastest way to multiply
+/// on a GPU.
 constexpr int kGemmCandidatesOfGpus = 4;
 
 constexpr int kKeyVersion = 1;
@@ -23,16 +24,18 @@ constexpr int kKeyVersion = 1;
 /// Nothing that a machine says about itself may begin another field.
 std::string OneLine(absl::string_view text) {
   std::string line(text);
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return line;
 }
 
 std::string DeviceText(const Topology& t) {
   const std::string text = absl::StrCat(OneLine(t.device), "; ", t.cores, " cores");
   if (t.multiprocessors == 0) return text;
-  return absl::StrCat(text, "; ", t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu, t.ranks_per_gpu == 1 ? " rank" : " ranks",
-                      t.own_multiprocessors == 0 ? "" : absl::StrCat(", ", t.own_multiprocessors, " its own"), t.multicast ? ", multicast" : "");
+  return absl::StrCat(
+      text, "; ", t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu,
+      t.ranks_per_gpu == 1 ? " rank" : " ranks",
+      t.own_multiprocessors == 0 ? "" : absl::StrCat(", ", t.own_multiprocessors, " its own"),
+      t.multicast ? ", multicast" : "");
 }
 
 absl::string_view Name(SumOrder order) {
@@ -60,19 +63,22 @@ int VectorBytes(absl::string_view device) {
 bool CopiesInBulk(absl::string_view arch) {
   int number = 0;
   if (!absl::ConsumePrefix(&arch, "sm_")) return false;
-  return absl::SimpleAtoi(arch.substr(0, arch.find_first_not_of("0123456789")), &number) && number >= 90;
+  return absl::SimpleAtoi(arch.substr(0, arch.find_first_not_of("0123456789")), &number) &&
+         number >= 90;
 }
 
 }  // namespace
 
 std::string KeyText(const KeyInputs& inputs) {
   const Topology& first = inputs.topologies.front();
-  std::string text =
-      absl::StrCat("key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion, "\nmeasurement: ", kMeasurementPolicy,
-                   "\ncompiler: ", OneLine(inputs.compiler), "\nsum order: ", Name(inputs.sum_order),
-                   "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
-                   "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages, inputs.mesh.stages_apart ? " on different nodes" : "", "\nnodes: ", inputs.mesh.nodes, "\nranks per node: ", inputs.mesh.ranks,
-                   "\nlibrary: ", OneLine(first.library), "\n");
+  std::string text = absl::StrCat(
+      "key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion,
+      "\nmeasurement: ", kMeasurementPolicy, "\ncompiler: ", OneLine(inputs.compiler),
+      "\nsum order: ", Name(inputs.sum_order),
+      "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
+      "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages,
+      inputs.mesh.stages_apart ? " on different nodes" : "", "\nnodes: ", inputs.mesh.nodes,
+      "\nranks per node: ", inputs.mesh.ranks, "\nlibrary: ", OneLine(first.library), "\n");
   for (size_t r = 0; r < inputs.topologies.size(); ++r) {
     // A rank like the one before it needs no line.
     const std::string device = DeviceText(inputs.topologies[r]);
@@ -81,7 +87,8 @@ std::string KeyText(const KeyInputs& inputs) {
   }
   for (size_t r = 0; r < inputs.products.size(); ++r) {
     const std::string& by = inputs.products[r];
-    if (r == 0 ? !by.empty() : inputs.products[r - 1] != by) absl::StrAppend(&text, "products from rank ", r, ": ", OneLine(by), "\n");
+    if (r == 0 ? !by.empty() : inputs.products[r - 1] != by)
+      absl::StrAppend(&text, "products from rank ", r, ": ", OneLine(by), "\n");
   }
   for (absl::string_view line : absl::StrSplit(Print(*inputs.program), '\n', absl::SkipEmpty())) {
     absl::StrAppend(&text, "program: ", line, "\n");
@@ -105,10 +112,12 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
   space.bulk = absl::c_all_of(topologies, [](const Topology& t) { return CopiesInBulk(t.arch); });
   // Ranks of one GPU reach its memory alike.
-  space.ring = space.multiprocessors > 0 && absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });
+  space.ring = space.multiprocessors > 0 &&
+               absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });
   // Within a node kernels do what goes by way of the host otherwise, where there is nothing to win.
   const bool staged = mesh.nodes == 1 && topologies.front().staged;
-  space.multicast = std::all_of(topologies.begin(), topologies.end(), [](const Topology& t) { return t.multicast; });
+  space.multicast = std::all_of(topologies.begin(), topologies.end(),
+                                [](const Topology& t) { return t.multicast; });
   space.any_order = sum_order == SumOrder::kAny;
   space.library = space.any_order && !staged;
   return space;
@@ -116,7 +125,19 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
 
 std::string Encode(const Topology& t) {
   Packer out;
-  return out.Text(t.device).Text(t.library).Int(t.nodes).Int(t.ranks_per_node).Int(t.cores).Text(t.arch).Int(t.multiprocessors).Int(t.ranks_per_gpu).Int(t.own_multiprocessors).Int(t.multicast).Int(t.driver).Int(t.staged).bytes();
+  return out.Text(t.device)
+      .Text(t.library)
+      .Int(t.nodes)
+      .Int(t.ranks_per_node)
+      .Int(t.cores)
+      .Text(t.arch)
+      .Int(t.multiprocessors)
+      .Int(t.ranks_per_gpu)
+      .Int(t.own_multiprocessors)
+      .Int(t.multicast)
+      .Int(t.driver)
+      .Int(t.staged)
+      .bytes();
 }
 
 absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {

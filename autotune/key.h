@@ -12,8 +12,8 @@
 
 namespace coconet {
 
-/// How variants are timed and chosen: part of every key, bumped when that changes (which winner is stored depends on
-/// it).
+/// How variants are timed and chosen: part of every key, bumped when that changes (which winner is
+/// stored depends on it).
 inline constexpr absl::string_view kMeasurementPolicy = "interleaved-max-median-1";
 
 /// What decides which variant is best, and whether a stored one may run.
@@ -23,10 +23,12 @@ struct KeyInputs {
   Mesh mesh;
   std::vector<Topology> topologies;  // of every rank
   std::string compiler;              // Compiler::identity
-  std::vector<std::string> products = {};  // Rank::Products of every rank; none: the program multiplies no matrices
+  std::vector<std::string> products =
+      {};  // Rank::Products of every rank; none: the program multiplies no matrices
 };
 
-/// Lines of `field: value`, the program last; the tuning key is its Fingerprint. Names no path, user or host.
+/// Lines of `field: value`, the program last; the tuning key is its Fingerprint. Names no path,
+/// user or host.
 std::string KeyText(const KeyInputs& inputs);
 
 /// What the topologies allow: the fewest cores and the narrowest vectors of all ranks.

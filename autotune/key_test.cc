@@ -27,18 +27,22 @@ class KeyTest : public ::testing::Test {
     inputs_.mesh = {.ranks = 2};
     inputs_.compiler = "gcc 12.2";
   }
-  Graph program_ = *Parse("coconet 1\nprogram p\ninput g : f32[8] local\noutput s = all_reduce(sum, g)\n");
+  Graph program_ =
+      *Parse("coconet 1\nprogram p\ninput g : f32[8] local\noutput s = all_reduce(sum, g)\n");
   KeyInputs inputs_;
 };
 
 TEST_F(KeyTest, IsLinesOfFieldAndValue) {
-  EXPECT_EQ(
-      KeyText(inputs_),
-      "key: 1\ngenerator: 4\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum order: any\n"
-      "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none\nranks: 2\nstages: 1\nnodes: 1\n"
-      "ranks per node: 2\nlibrary: mpi Open MPI 4.1.4\ndevice from rank 0: AMD EPYC 9654 avx avx2 avx512f; 8 cores\n"
-      "program: coconet 1\nprogram: program p\nprogram: input g : f32[8] local\nprogram: %1 = all_reduce(sum, g)\n"
-      "program: output s = %1\n");
+  EXPECT_EQ(KeyText(inputs_),
+            "key: 1\ngenerator: 4\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum "
+            "order: any\n"
+            "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: "
+            "none\nranks: 2\nstages: 1\nnodes: 1\n"
+            "ranks per node: 2\nlibrary: mpi Open MPI 4.1.4\ndevice from rank 0: AMD EPYC 9654 avx "
+            "avx2 avx512f; 8 cores\n"
+            "program: coconet 1\nprogram: program p\nprogram: input g : f32[8] local\nprogram: %1 "
+            "= all_reduce(sum, g)\n"
+            "program: output s = %1\n");
 }
 
 TEST_F(KeyTest, EveryFieldCounts) {
@@ -48,7 +52,8 @@ TEST_F(KeyTest, EveryFieldCounts) {
     edit(other);
     EXPECT_NE(KeyText(other), plain);
   };
-  const Graph larger = *Parse("coconet 1\nprogram p\ninput g : f32[9] local\noutput s = all_reduce(sum, g)\n");
+  const Graph larger =
+      *Parse("coconet 1\nprogram p\ninput g : f32[9] local\noutput s = all_reduce(sum, g)\n");
   differs([&](KeyInputs& k) { k.program = &larger; });
   differs([](KeyInputs& k) { k.sum_order = SumOrder::kRank; });
   differs([](KeyInputs& k) { k.compiler = "gcc 13"; });
@@ -56,7 +61,8 @@ TEST_F(KeyTest, EveryFieldCounts) {
   differs([](KeyInputs& k) { k.topologies[1].device = "another"; });
   differs([](KeyInputs& k) { k.topologies[1].cores = 4; });
   differs([](KeyInputs& k) { k.topologies[1].multiprocessors = 132; });
-  for (auto field : {&Mesh::stages, &Mesh::nodes, &Mesh::ranks}) differs([&](KeyInputs& k) { k.mesh.*field = 7; });
+  for (auto field : {&Mesh::stages, &Mesh::nodes, &Mesh::ranks})
+    differs([&](KeyInputs& k) { k.mesh.*field = 7; });
   differs([](KeyInputs& k) { k.mesh.stages_apart = true; });
   differs([](KeyInputs& k) { k.topologies[0].library = "thread 1"; });
   differs([](KeyInputs& k) { k.products = {"", "cublaslt 13.0.2"}; });
@@ -66,9 +72,11 @@ TEST_F(KeyTest, NamesTheLibrariesOfGpusAndTheirVersions) {
   for (Topology& t : inputs_.topologies) t.library = "nccl 2.28.9";
   inputs_.products = {"cublaslt 13.0.2", "cublaslt 13.0.2"};
   EXPECT_THAT(KeyText(inputs_), HasSubstr("library: nccl 2.28.9\n"));
-  EXPECT_THAT(KeyText(inputs_), HasSubstr("8 cores\nproducts from rank 0: cublaslt 13.0.2\nprogram:"));
+  EXPECT_THAT(KeyText(inputs_),
+              HasSubstr("8 cores\nproducts from rank 0: cublaslt 13.0.2\nprogram:"));
   inputs_.products[1] = "cublaslt 12.9.0";
-  EXPECT_THAT(KeyText(inputs_), HasSubstr("products from rank 0: cublaslt 13.0.2\nproducts from rank 1: cublaslt 12.9.0\nprogram:"));
+  EXPECT_THAT(KeyText(inputs_), HasSubstr("products from rank 0: cublaslt 13.0.2\nproducts from "
+                                          "rank 1: cublaslt 12.9.0\nprogram:"));
   inputs_.products = {"", ""};
   EXPECT_THAT(KeyText(inputs_), Not(HasSubstr("products")));
 }
@@ -90,12 +98,15 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   EXPECT_EQ(DecodeTopology(Encode(inputs_.topologies[1]))->own_multiprocessors, 64);
   EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multicast);
   for (Topology& t : inputs_.topologies) t.multicast = true;
-  EXPECT_THAT(KeyText(inputs_), HasSubstr("132 multiprocessors of 2 ranks, 64 its own, multicast\n"));
+  EXPECT_THAT(KeyText(inputs_),
+              HasSubstr("132 multiprocessors of 2 ranks, 64 its own, multicast\n"));
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multicast);
   inputs_.topologies[0].multicast = false;
   EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multicast);
-  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring) << "ranks of one GPU";
-  for (const auto& [arch, bulk] : {std::pair("sm_80", false), {"sm_90a", true}, {"sm_100", true}, {"", false}}) {
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring)
+      << "ranks of one GPU";
+  for (const auto& [arch, bulk] :
+       {std::pair("sm_80", false), {"sm_90a", true}, {"sm_100", true}, {"", false}}) {
     for (Topology& t : inputs_.topologies) t.arch = arch;
     EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).bulk, bulk) << arch;
   }
@@ -122,7 +133,8 @@ TEST_F(KeyTest, SpaceIsWhatAllRanksHave) {
   EXPECT_EQ(space.vector_bytes, 32);
   EXPECT_FALSE(space.library);
   EXPECT_FALSE(space.stages_apart);
-  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.stages = 2, .stages_apart = true}, SumOrder::kAny).stages_apart);
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.stages = 2, .stages_apart = true}, SumOrder::kAny)
+                  .stages_apart);
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).library);
 }
 

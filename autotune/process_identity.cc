@@ -16,7 +16,8 @@ namespace {
 
 std::string Contents(const std::string& file) {
   std::ifstream in(file);
-  return std::string(absl::StripAsciiWhitespace(std::string(std::istreambuf_iterator<char>(in), {})));
+  return std::string(
+      absl::StripAsciiWhitespace(std::string(std::istreambuf_iterator<char>(in), {})));
 }
 
 /// What this process sees the same as those it can look at: boot and pid namespace.
@@ -30,9 +31,11 @@ std::string View() {
 /// Field 22 of /proc/<pid>/stat, in clock ticks since boot; "" when there is no such process.
 std::string StartTime(absl::string_view pid) {
   const std::string stat = Contents(absl::StrCat("/proc/", pid, "/stat"));
-  const size_t name_end = stat.rfind(')');  // field 2 is the name in parentheses and may hold anything
+  const size_t name_end =
+      stat.rfind(')');  // field 2 is the name in parentheses and may hold anything
   if (name_end == std::string::npos) return "";
-  const std::vector<std::string> fields = absl::StrSplit(stat.substr(name_end + 1), ' ', absl::SkipEmpty());
+  const std::vector<std::string> fields =
+      absl::StrSplit(stat.substr(name_end + 1), ' ', absl::SkipEmpty());
   constexpr size_t kStart = 22 - 3;  // field 3 is the first here
   return fields.size() > kStart ? fields[kStart] : "";
 }
@@ -45,10 +48,12 @@ std::string OwnProcess() {
 }
 
 Life LifeOf(absl::string_view process) {
-  const std::vector<std::string> parts = absl::StrSplit(process, '/');  // boot, namespace, pid, start
+  const std::vector<std::string> parts =
+      absl::StrSplit(process, '/');  // boot, namespace, pid, start
   if (parts.size() != 4) return Life::kDead;
   if (absl::StrCat(parts[0], "/", parts[1]) != View()) return Life::kUnknown;
-  if (parts[2].empty() || parts[2].find_first_not_of("0123456789") != std::string::npos) return Life::kDead;
+  if (parts[2].empty() || parts[2].find_first_not_of("0123456789") != std::string::npos)
+    return Life::kDead;
   return StartTime(parts[2]) == parts[3] ? Life::kAlive : Life::kDead;
 }
 

@@ -7,14 +7,15 @@
 
 namespace coconet {
 
-/// Names this process for others: boot, pid namespace, pid and start time, so that a pid that was given out again is
-/// another process.
+/// Names this process for others: boot, pid namespace, pid and start time, so that a pid that was
+/// given out again is another process.
 std::string OwnProcess();
 
 enum class Life : uint8_t {
   kAlive,
   kDead,
-  kUnknown,  // of another boot or pid namespace (another machine, a container): cannot be seen from here
+  kUnknown,  // of another boot or pid namespace (another machine, a container): cannot be seen from
+             // here
 };
 Life LifeOf(absl::string_view process);
 

@@ -23,7 +23,9 @@
 namespace coconet {
 namespace {
 
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::string CacheFileOf(const SessionOptions& options) {
   if (options.admits) return ":none:";
@@ -35,14 +37,19 @@ std::string CacheFileOf(const SessionOptions& options) {
 class Loader {
  public:
   Loader(const std::shared_ptr<SessionState>& state, Graph program)
-      : state_(state), rank_(state->rank), exchange_(state->rank.exchange()), program_(std::move(program)) {}
+      : state_(state),
+        rank_(state->rank),
+        exchange_(state->rank.exchange()),
+        program_(std::move(program)) {}
 
   absl::StatusOr<LoadedProgram> Load();
 
  private:
   bool first() const { return rank_.rank() == 0; }
   absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() const {
-    const CompilerOptions options{.cache_dir = GetEnv().cache_dir, .optimize = state_->options.optimize, .driver = rank_.topology().driver};
+    const CompilerOptions options{.cache_dir = GetEnv().cache_dir,
+                                  .optimize = state_->options.optimize,
+                                  .driver = rank_.topology().driver};
     return MakeCompilerFor(rank_.topology().arch, options);
   }
 
@@ -53,7 +60,8 @@ class Loader {
   /// Whether the record holds for this program, here and on all ranks.
   absl::Status CheckRecord(const TuningRecord& record);
   absl::StatusOr<std::string> BinaryOf(const std::string& source);
-  absl::StatusOr<LoadedProgram> Assemble(TuningRecord record, bool from_cache, std::vector<VariantResult> variants);
+  absl::StatusOr<LoadedProgram> Assemble(TuningRecord record, bool from_cache,
+                                         std::vector<VariantResult> variants);
   absl::StatusOr<uint64_t> AgreeOnSeed();
   absl::StatusOr<std::optional<Failure>> VerifyAgain(const TuningRecord& record);
   absl::StatusOr<LoadedProgram> TuneAnew();
@@ -73,11 +81,12 @@ class Loader {
 absl::Status Loader::SetUp() {
   if (!state_->topologies.empty()) return absl::OkStatus();
   if (first()) {
-    state_->cache = TuningCache::Open(CacheFileOf(state_->options), [state = state_.get()](absl::string_view text) {
-      state->Warn(std::string(text));
-    });
+    state_->cache = TuningCache::Open(
+        CacheFileOf(state_->options),
+        [state = state_.get()](absl::string_view text) { state->Warn(std::string(text)); });
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange_.AllGather(Encode(rank_.topology())));
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   exchange_.AllGather(Encode(rank_.topology())));
   std::vector<Topology> topologies;
   for (const std::string& theirs : all) {
     ASSIGN_OR_RETURN(Topology topology, DecodeTopology(theirs));
@@ -89,7 +98,8 @@ absl::Status Loader::SetUp() {
 
 /// Collective. Once a session: which libraries multiply the program's matrices.
 absl::Status Loader::AskForProducts() {
-  multiplies_ = absl::c_any_of(program_.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
+  multiplies_ = absl::c_any_of(
+      program_.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
   if (!multiplies_ || !state_->products.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(state_->products, exchange_.AllGather(rank_.Products()));
   return absl::OkStatus();
@@ -106,8 +116,10 @@ absl::Status Loader::AskCache() {
     }
     PackStatus(message, status);
     if (status.ok()) {
-      const std::vector<std::string> products = multiplies_ ? state_->products : std::vector<std::string>();
-      key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies, state_->compiler->identity(), products});
+      const std::vector<std::string> products =
+          multiplies_ ? state_->products : std::vector<std::string>();
+      key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies,
+                           state_->compiler->identity(), products});
       known_ = state_->cache->Find(key_text_);
     }
     message.Text(key_text_).Text(known_.has_value() ? Encode(*known_) : "");
@@ -135,7 +147,8 @@ absl::StatusOr<Lowered> Loader::LowerRecord(const TuningRecord& record, Schedule
 
 absl::Status Loader::CheckRecord(const TuningRecord& record) {
   absl::Status mine = Validate(record);
-  if (mine.ok() && record.key_text != key_text_) mine = absl::DataLossError("its key is another one");
+  if (mine.ok() && record.key_text != key_text_)
+    mine = absl::DataLossError("its key is another one");
   if (mine.ok()) {
     Schedule schedule;
     mine = LowerRecord(record, schedule).status();
@@ -143,7 +156,8 @@ absl::Status Loader::CheckRecord(const TuningRecord& record) {
   return exchange_.Agree(mine);
 }
 
-/// Rank 0 compiles or finds the binary; ranks that do not see its file (of other machines) do so themselves.
+/// Rank 0 compiles or finds the binary; ranks that do not see its file (of other machines) do so
+/// themselves.
 absl::StatusOr<std::string> Loader::BinaryOf(const std::string& source) {
   if (source.empty()) return std::string();
   Packer message;
@@ -194,12 +208,14 @@ absl::StatusOr<LoadedProgram> Loader::Assemble(TuningRecord record, bool from_ca
     const std::string digest = in.Text();
     if (r == 0) same = digest;
     if (digest != same)
-      return absl::InternalError(absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
+      return absl::InternalError(
+          absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
   }
   return LoadedProgram{std::move(record), from_cache, std::move(compiled)};
 }
 
-/// Of verification data and of the order of measuring: fresh every time, unless COCONET_SEED says so.
+/// Of verification data and of the order of measuring: fresh every time, unless COCONET_SEED says
+/// so.
 absl::StatusOr<uint64_t> Loader::AgreeOnSeed() {
   Packer mine;
   mine.Int(static_cast<int64_t>(GetEnv().seed.value_or(std::random_device()())));
@@ -214,8 +230,10 @@ absl::StatusOr<std::optional<Failure>> Loader::VerifyAgain(const TuningRecord& r
   const std::vector<Variant> one = {{std::move(schedule), record.best.config, 0}};
   ASSIGN_OR_RETURN(
       const std::unique_ptr<RankRunner> runner,
-      RankRunner::Create(rank_, program_, one, {.seed = seed, .compiler = state_->compiler.get(), .watch = {}}));
-  ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled, runner->Compile({0}, nullptr));
+      RankRunner::Create(rank_, program_, one,
+                         {.seed = seed, .compiler = state_->compiler.get(), .watch = {}}));
+  ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled,
+                   runner->Compile({0}, nullptr));
   if (compiled[0].has_value()) return compiled[0];
   ASSIGN_OR_RETURN(std::optional<Failure> failure, runner->Load(0));
   if (failure.has_value()) return failure;
@@ -226,12 +244,15 @@ absl::StatusOr<std::optional<Failure>> Loader::VerifyAgain(const TuningRecord& r
 
 absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
-  const absl::StatusOr<VariantSet> set = EnumerateVariants(program_, space_, state_->options.admits);
-  ASSIGN_OR_RETURN(const std::vector<std::string> digests, exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
+  const absl::StatusOr<VariantSet> set =
+      EnumerateVariants(program_, space_, state_->options.admits);
+  ASSIGN_OR_RETURN(const std::vector<std::string> digests,
+                   exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
   RETURN_IF_ERROR(set.status());
   for (size_t r = 1; r < digests.size(); ++r) {
     if (digests[r] != digests[0])
-      return absl::InternalError(absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
+      return absl::InternalError(
+          absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
   }
   const SessionOptions& user = state_->options;
   TunerOptions options;
@@ -240,7 +261,8 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   options.tries_all = rank_.topology().arch == "simt";
   options.key = key_;
   options.key_text = key_text_;
-  if (user.optimize == Optimize::kFast) options.race.settled = options.race.samples = options.race.most_samples = 2;
+  if (user.optimize == Optimize::kFast)
+    options.race.settled = options.race.samples = options.race.most_samples = 2;
   CompileWatch watch;
   if (first()) {
     options.seconds = Seconds;
@@ -256,15 +278,18 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   }
   absl::StatusOr<Tuned> tuned;
   {
-    ASSIGN_OR_RETURN(const std::unique_ptr<RankRunner> runner,
-                     RankRunner::Create(rank_, program_, set->variants,
-                                        {.seed = seed, .compiler = state_->compiler.get(), .watch = std::move(watch)}));
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<RankRunner> runner,
+        RankRunner::Create(
+            rank_, program_, set->variants,
+            {.seed = seed, .compiler = state_->compiler.get(), .watch = std::move(watch)}));
     tuned = Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
   }
   // What an earlier, interrupted tuning found is better than nothing, and than something slower.
   const bool keep_known =
       known_.has_value() &&
-      (tuned.ok() ? !tuned->record.complete && known_->best.timing.median_us < tuned->record.best.timing.median_us
+      (tuned.ok() ? !tuned->record.complete &&
+                        known_->best.timing.median_us < tuned->record.best.timing.median_us
                   : absl::IsCancelled(tuned.status()));
   if (keep_known && tuned.ok()) return Assemble(*known_, false, std::move(tuned->variants));
   if (keep_known) return Assemble(*known_, true, {});
@@ -279,8 +304,8 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
   RETURN_IF_ERROR(AskCache());
   if (known_.has_value()) {
     if (absl::Status valid = CheckRecord(*known_); !valid.ok()) {
-      state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " does not hold (", valid.message(),
-                                ") and is ignored"));
+      state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " does not hold (",
+                                valid.message(), ") and is ignored"));
       known_.reset();
     }
   }
@@ -289,11 +314,14 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
     ASSIGN_OR_RETURN(const std::string origin, exchange_.Broadcast(MachineDigest()));
     if (!GetEnv().verify && known_->origin == origin) return Assemble(*std::move(known_), true, {});
     const absl::StatusOr<std::optional<Failure>> again = VerifyAgain(*known_);
-    if (!again.ok()) return WithContext(again.status(), absl::StrCat("verifying ", Words(known_->best), ", kept for ", program_.name));
+    if (!again.ok())
+      return WithContext(again.status(), absl::StrCat("verifying ", Words(known_->best),
+                                                      ", kept for ", program_.name));
     const std::optional<Failure>& failure = *again;
     if (!failure.has_value()) return Assemble(*std::move(known_), true, {});
-    state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ", Words(known_->best),
-                              ", fails here (", failure->reason, ") and is not used"));
+    state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ",
+                              Words(known_->best), ", fails here (", failure->reason,
+                              ") and is not used"));
     if (first()) {
       known_->best.verdict = failure->verdict;
       known_->best.reason = failure->reason;
@@ -303,16 +331,19 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
   }
   if (!may_tune) {
     const std::string what = absl::StrCat(
-        "Compile ", program_.name, ": no record in the tuning cache for this program, these sizes and this machine");
+        "Compile ", program_.name,
+        ": no record in the tuning cache for this program, these sizes and this machine");
     if (state_->options.policy == Policy::kCacheOnly) return absl::NotFoundError(what);
-    return absl::FailedPreconditionError(absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
   }
   return TuneAnew();
 }
 
 }  // namespace
 
-absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program) {
+absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state,
+                                         Graph program) {
   return Loader(state, std::move(program)).Load();
 }
 

@@ -9,7 +9,8 @@
 
 namespace coconet {
 
-/// Shows on stderr what is going on: on a terminal one line that changes, elsewhere a line every few seconds.
+/// Shows on stderr what is going on: on a terminal one line that changes, elsewhere a line every
+/// few seconds.
 class ProgressLine {
  public:
   explicit ProgressLine(bool terminal) : terminal_(terminal) {}
@@ -33,7 +34,8 @@ class ProgressLine {
  private:
   const bool terminal_;
   bool on_screen_ = false;
-  std::chrono::steady_clock::time_point shown_ = std::chrono::steady_clock::now() - std::chrono::hours(1);
+  std::chrono::steady_clock::time_point shown_ =
+      std::chrono::steady_clock::now() - std::chrono::hours(1);
 };
 
 }  // namespace coconet

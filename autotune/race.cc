@@ -9,7 +9,11 @@
 namespace coconet {
 
 Race::Race(int runners, int baseline, uint64_t seed, RaceOptions options)
-    : baseline_(baseline), options_(std::move(options)), random_(seed), running_(runners), samples_(runners) {}
+    : baseline_(baseline),
+      options_(std::move(options)),
+      random_(seed),
+      running_(runners),
+      samples_(runners) {}
 
 void Race::Enter(int runner) { running_[runner] = true; }
 void Race::Leave(int runner) { running_[runner] = false; }
@@ -32,7 +36,8 @@ std::vector<int> Race::NextRound() {
 std::string Race::ReasonToDrop(int runner, const Timing& best) const {
   const Timing t = timing(runner);
   for (const RaceOptions::Rule& rule : options_.rules) {
-    if (t.samples >= rule.samples && t.low_us > rule.factor * best.median_us && t.low_us >= rule.step_us) {
+    if (t.samples >= rule.samples && t.low_us > rule.factor * best.median_us &&
+        t.low_us >= rule.step_us) {
       return absl::StrFormat("%.1fx the best's time", t.median_us / best.median_us);
     }
   }
@@ -61,7 +66,8 @@ std::vector<Race::Dropped> Race::Drop() {
   }
   std::sort(left.begin(), left.end());
   for (size_t i = options_.finalists; settled && i < left.size(); ++i) {
-    dropped.push_back({left[i].second, absl::StrFormat("not among the %d fastest", options_.finalists)});
+    dropped.push_back(
+        {left[i].second, absl::StrFormat("not among the %d fastest", options_.finalists)});
   }
   for (const Dropped& d : dropped) running_[d.runner] = false;
   return dropped;
@@ -70,13 +76,16 @@ std::vector<Race::Dropped> Race::Drop() {
 std::vector<Race::Dropped> Race::KeepQuickest(int most) {
   std::vector<std::pair<double, int>> left;
   for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
-    if (running_[v] && v != baseline_ && !samples_[v].empty()) left.emplace_back(timing(v).low_us, v);
+    if (running_[v] && v != baseline_ && !samples_[v].empty())
+      left.emplace_back(timing(v).low_us, v);
   }
   std::sort(left.begin(), left.end());
   std::vector<Dropped> dropped;
   for (size_t i = most; i < left.size(); ++i) {
     running_[left[i].second] = false;
-    dropped.push_back({left[i].second, absl::StrFormat("not among the %d quickest, when there was time for these", most)});
+    dropped.push_back(
+        {left[i].second,
+         absl::StrFormat("not among the %d quickest, when there was time for these", most)});
   }
   return dropped;
 }

@@ -10,9 +10,10 @@
 namespace coconet {
 
 struct RaceOptions {
-  /// A runner is dropped when, after so many samples, even the low end of its confidence interval (of few samples: the
-  /// quickest) is so many times the best one's median. Rules for few samples are for long steps: quick ones cost
-  /// nothing, and a moment without a core is many times their length.
+  /// A runner is dropped when, after so many samples, even the low end of its confidence interval
+  /// (of few samples: the quickest) is so many times the best one's median. Rules for few samples
+  /// are for long steps: quick ones cost nothing, and a moment without a core is many times their
+  /// length.
   struct Rule {
     int samples;
     double factor;
@@ -24,13 +25,15 @@ struct RaceOptions {
   int samples = 20;       // that a finalist has at least
   int most_samples = 60;  // sampled up to here while only noise makes a tie
   double tie = 0.02;      // medians this close are the same, whatever the intervals say
-  // Noise makes no more than this the same: with few samples under load the intervals would swallow everything.
+  // Noise makes no more than this the same: with few samples under load the intervals would swallow
+  // everything.
   double noisy_tie = 0.05, noisy_baseline_tie = 0.2;
 };
 
-/// Who is fastest: decisions from samples, nothing else, so that ranks with the same samples decide the same. Runners
-/// are numbered in order of simplicity: of those that are as fast as the fastest, the simplest wins. The baseline runs
-/// to the end, and is beaten only by what is faster beyond the tie band, and beyond the noise.
+/// Who is fastest: decisions from samples, nothing else, so that ranks with the same samples decide
+/// the same. Runners are numbered in order of simplicity: of those that are as fast as the fastest,
+/// the simplest wins. The baseline runs to the end, and is beaten only by what is faster beyond the
+/// tie band, and beyond the noise.
 class Race {
  public:
   Race(int runners, int baseline, uint64_t seed, RaceOptions options = {});
@@ -41,7 +44,8 @@ class Race {
   bool running(int runner) const { return running_[runner]; }
   Timing timing(int runner) const;
 
-  /// Everyone who runs, in the order of the next round: a seeded permutation, so that drift hits all alike.
+  /// Everyone who runs, in the order of the next round: a seeded permutation, so that drift hits
+  /// all alike.
   std::vector<int> NextRound();
 
   struct Dropped {
@@ -50,7 +54,8 @@ class Race {
   };
   /// Who leaves after a round.
   std::vector<Dropped> Drop();
-  /// All but the `most` whose quickest sample (of many: the interval's low end) is the quickest, and the baseline: there is no time for all.
+  /// All but the `most` whose quickest sample (of many: the interval's low end) is the quickest,
+  /// and the baseline: there is no time for all.
   std::vector<Dropped> KeepQuickest(int most);
 
   /// Nothing that could change the outcome is left to measure.

@@ -16,7 +16,8 @@ using ::testing::ElementsAre;
 /// Times with a seeded noise of `noise` of each.
 class Course {
  public:
-  Course(std::vector<double> us, double noise, uint64_t seed) : us_(std::move(us)), noise_(0, noise), random_(seed) {}
+  Course(std::vector<double> us, double noise, uint64_t seed)
+      : us_(std::move(us)), noise_(0, noise), random_(seed) {}
   double Run(int v) { return us_[v] * (1 + std::abs(noise_(random_))); }
 
  private:
@@ -80,10 +81,12 @@ TEST(Race, NoiseDoesNotMakeEverythingATie) {
 }
 
 TEST(Race, NoiseSeldomPicksWhatIsClearlySlower) {
-  // 5 % of noise, differences of 10 %: over 200 tunings the winner is one that is within the tie band of the best.
+  // 5 % of noise, differences of 10 %: over 200 tunings the winner is one that is within the tie
+  // band of the best.
   int bad = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    const int winner = RunToTheEnd({200, 110, 100, 101, 112, 150, 160, 190, 108, 109, 111}, 0.05, seed).winner;
+    const int winner =
+        RunToTheEnd({200, 110, 100, 101, 112, 150, 160, 190, 108, 109, 111}, 0.05, seed).winner;
     if (winner != 2 && winner != 3) ++bad;
   }
   EXPECT_LE(bad, 10);
@@ -100,7 +103,8 @@ TEST(Race, AtMostEightFinalists) {
   std::vector<double> us = {101};
   for (int i = 0; i < 20; ++i) us.push_back(100 + 0.01 * i);
   const Outcome o = RunToTheEnd(us, 0.05, 5);
-  EXPECT_LE(std::count_if(o.samples.begin() + 1, o.samples.end(), [](int n) { return n >= 20; }), 8);
+  EXPECT_LE(std::count_if(o.samples.begin() + 1, o.samples.end(), [](int n) { return n >= 20; }),
+            8);
 }
 
 TEST(Race, RoundsArePermutationsThatTheSeedDecides) {
@@ -114,7 +118,8 @@ TEST(Race, RoundsArePermutationsThatTheSeedDecides) {
   EXPECT_EQ(rounds(7), rounds(7));
   EXPECT_NE(rounds(7), rounds(8));
   EXPECT_NE(rounds(7)[0], rounds(7)[1]);
-  for (const std::vector<int>& round : rounds(7)) EXPECT_EQ(std::set<int>(round.begin(), round.end()).size(), 30u);
+  for (const std::vector<int>& round : rounds(7))
+    EXPECT_EQ(std::set<int>(round.begin(), round.end()).size(), 30u);
 }
 
 TEST(Race, NobodyWinsWithoutSamples) {

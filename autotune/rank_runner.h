@@ -36,17 +36,19 @@ class RankRunner final : public VariantRunner {
     CompileWatch watch;            // stop is the tuner's
   };
 
-  /// Collective. Lowers all variants and allocates what they share. `program` is bound, and with `variants` equal on
-  /// all ranks; they must outlive the runner. ResourceExhausted when not even the smallest variant fits in memory.
+  /// Collective. Lowers all variants and allocates what they share. `program` is bound, and with
+  /// `variants` equal on all ranks; they must outlive the runner. ResourceExhausted when not even
+  /// the smallest variant fits in memory.
   static absl::StatusOr<std::unique_ptr<RankRunner>> Create(Rank& rank, const Graph& program,
-                                                            const std::vector<Variant>& variants, Options options);
+                                                            const std::vector<Variant>& variants,
+                                                            Options options);
   ~RankRunner() override;
 
   /// Words, sizes, and the verdict of those that do not lower or fit, for the tuner.
   std::vector<Entrant> Entrants() const;
 
-  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(absl::Span<const int> variants,
-                                                              const std::function<bool()>& stop) override;
+  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
+      absl::Span<const int> variants, const std::function<bool()>& stop) override;
   absl::StatusOr<std::optional<Failure>> Load(int variant) override;
   absl::StatusOr<std::optional<Failure>> Verify(int variant) override;
   absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) override;
@@ -55,7 +57,7 @@ class RankRunner final : public VariantRunner {
  private:
   /// Small sizes that variants are checked at.
   struct SmallSizes {
-    int64_t multiple = 1;  // of extents; see Shrink
+    int64_t multiple = 1;               // of extents; see Shrink
     std::vector<Reference> references;  // of two seeds; none: no variant is checked at these
   };
   /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones.
@@ -64,7 +66,8 @@ class RankRunner final : public VariantRunner {
     Graph small_graph;
     size_t small_at = 0;  // index of the small sizes
   };
-  /// One variant on its way. Plans of many tensors are large and variants many, so only what is loaded keeps them.
+  /// One variant on its way. Plans of many tensors are large and variants many, so only what is
+  /// loaded keeps them.
   struct Work {
     std::string protocol;
     int64_t traffic = 0;  // bytes that a step of one rank moves
@@ -81,15 +84,16 @@ class RankRunner final : public VariantRunner {
       : rank_(rank), variants_(variants), options_(std::move(options)) {}
 
   absl::StatusOr<std::unique_ptr<const Plans>> LowerBoth(const Variant& variant) const;
-  /// At the first small sizes that it can be lowered at: odd ones, or those whose slices of any kind end where rows do.
+  /// At the first small sizes that it can be lowered at: odd ones, or those whose slices of any
+  /// kind end where rows do.
   absl::Status LowerSmall(const Variant& variant, Plans& plans) const;
   /// By need of the variants: what memory they share.
   absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   absl::Status MakeReferences(const Graph& program);
   /// Collective.
-  absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const Graph& graph, const Module& module,
-                                              Instance& instance);
+  absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const Graph& graph,
+                                              const Module& module, Instance& instance);
   absl::StatusOr<std::optional<Failure>> VerifySmall(Work& work);
   std::string WithSeed(const std::string& reason) const;
 

@@ -15,20 +15,31 @@ constexpr double kLongestUs = 1e12;  // eleven days a step: more is a damaged ro
 absl::Status CheckVariant(const VariantResult& v, absl::string_view what) {
   const Timing& t = v.timing;
   if (v.verdict != Verdict::kMeasured && v.verdict != Verdict::kNotMeasured) {
-    return absl::DataLossError(absl::StrCat(what, ": want a measured variant, have '", Name(v.verdict), "'"));
+    return absl::DataLossError(
+        absl::StrCat(what, ": want a measured variant, have '", Name(v.verdict), "'"));
   }
   const bool ordered = t.low_us <= t.median_us && t.median_us <= t.high_us;
   if (!(t.low_us >= 0) || !ordered || !(t.high_us < kLongestUs) || t.samples < 1) {
-    return absl::DataLossError(absl::StrCat(what, ": want 0 <= low <= median <= high of samples, have ", t.low_us, ", ",
-                                            t.median_us, ", ", t.high_us, " of ", t.samples));
+    return absl::DataLossError(
+        absl::StrCat(what, ": want 0 <= low <= median <= high of samples, have ", t.low_us, ", ",
+                     t.median_us, ", ", t.high_us, " of ", t.samples));
   }
   if (v.bytes < 0) return absl::DataLossError(absl::StrCat(what, ": negative bytes ", v.bytes));
   return absl::OkStatus();
 }
 
 void PackVariant(Packer& out, const VariantResult& v) {
-  out.Text(v.trace).Text(v.schedule).Text(v.protocol).Text(Text(v.config)).Text(Name(v.verdict)).Text(v.reason);
-  out.Real(v.timing.median_us).Real(v.timing.low_us).Real(v.timing.high_us).Int(v.timing.samples).Int(v.bytes);
+  out.Text(v.trace)
+      .Text(v.schedule)
+      .Text(v.protocol)
+      .Text(Text(v.config))
+      .Text(Name(v.verdict))
+      .Text(v.reason);
+  out.Real(v.timing.median_us)
+      .Real(v.timing.low_us)
+      .Real(v.timing.high_us)
+      .Int(v.timing.samples)
+      .Int(v.bytes);
 }
 
 absl::StatusOr<VariantResult> UnpackVariant(Unpacker& in) {
@@ -107,12 +118,15 @@ std::string Words(const VariantResult& variant) {
 }
 
 absl::Status Validate(const TuningRecord& record) {
-  if (record.key != Fingerprint(record.key_text)) return absl::DataLossError("the key is not that of its text");
+  if (record.key != Fingerprint(record.key_text))
+    return absl::DataLossError("the key is not that of its text");
   RETURN_IF_ERROR(CheckVariant(record.best, "best"));
   RETURN_IF_ERROR(CheckVariant(record.baseline, "baseline"));
-  if (record.variants < 1) return absl::DataLossError(absl::StrCat("want variants >= 1, have ", record.variants));
+  if (record.variants < 1)
+    return absl::DataLossError(absl::StrCat("want variants >= 1, have ", record.variants));
   if (record.necessary_bytes < 0) {
-    return absl::DataLossError(absl::StrCat("want necessary bytes >= 0, have ", record.necessary_bytes));
+    return absl::DataLossError(
+        absl::StrCat("want necessary bytes >= 0, have ", record.necessary_bytes));
   }
   return absl::OkStatus();
 }

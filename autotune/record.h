@@ -26,8 +26,9 @@ enum class Verdict : uint8_t {
   kQuarantined,  // failed under the same key in an earlier run: not tried again
 };
 inline constexpr Verdict kAllVerdicts[] = {
-    Verdict::kMeasured, Verdict::kPruned,      Verdict::kNotMeasured, Verdict::kLowerError,  Verdict::kCompileError,
-    Verdict::kRunError, Verdict::kWrongAnswer, Verdict::kTooLarge,    Verdict::kQuarantined,
+    Verdict::kMeasured,    Verdict::kPruned,       Verdict::kNotMeasured,
+    Verdict::kLowerError,  Verdict::kCompileError, Verdict::kRunError,
+    Verdict::kWrongAnswer, Verdict::kTooLarge,     Verdict::kQuarantined,
 };
 absl::string_view Name(Verdict verdict);  // "measured", "wrong answer", ...
 std::optional<Verdict> ParseVerdict(absl::string_view name);
@@ -67,15 +68,17 @@ struct TuningRecord {
   std::string runner_up;        // schedule and config in words
   int64_t necessary_bytes = 0;  // smallest `bytes` of all variants: the numerator of effective GB/s
   int variants = 0;
-  /// Every schedule was looked at. If not (interrupted, killed, or the budget ended before), a later run tunes again.
+  /// Every schedule was looked at. If not (interrupted, killed, or the budget ended before), a
+  /// later run tunes again.
   bool complete = false;
   int64_t created_s = 0;  // Unix time
-  std::string origin;     // which machine measured it (a digest); another one verifies again before it dispatches
+  std::string origin;  // which machine measured it (a digest); another one verifies again before it
+                       // dispatches
   bool operator==(const TuningRecord&) const = default;
 };
 
-/// OK when every field makes sense on its own: times finite and positive, counts in range, the key that of its text.
-/// Whether trace and config fit a program is for Replay and Validate to say.
+/// OK when every field makes sense on its own: times finite and positive, counts in range, the key
+/// that of its text. Whether trace and config fit a program is for Replay and Validate to say.
 absl::Status Validate(const TuningRecord& record);
 
 /// Between ranks; not a storage format.

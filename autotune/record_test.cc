@@ -16,7 +16,11 @@ TuningRecord Sample() {
   r.best.trace = "split(%4, flat)";
   r.best.schedule = "RS; C; AG";
   r.best.protocol = "direct";
-  r.best.config = {.protocol = Protocol::kGenerated, .vec = 8, .chunk = 512, .blocks = 2, .streaming = Streaming::kAll};
+  r.best.config = {.protocol = Protocol::kGenerated,
+                   .vec = 8,
+                   .chunk = 512,
+                   .blocks = 2,
+                   .streaming = Streaming::kAll};
   r.best.verdict = Verdict::kMeasured;
   r.best.timing = {12.5, 12.25, 13, 20};
   r.best.bytes = 4096;
@@ -42,7 +46,8 @@ TEST(Record, CrossesTheWire) {
 
 TEST(Record, CutOrLongMessagesAreRefused) {
   const std::string bytes = Encode(Sample());
-  for (size_t n = 0; n < bytes.size(); ++n) EXPECT_FALSE(DecodeRecord(bytes.substr(0, n)).ok()) << n;
+  for (size_t n = 0; n < bytes.size(); ++n)
+    EXPECT_FALSE(DecodeRecord(bytes.substr(0, n)).ok()) << n;
   EXPECT_EQ(DecodeRecord(bytes + "x").status().message(), "message between ranks: too long");
 }
 
@@ -56,7 +61,9 @@ TEST(Record, ValidateRefusesWhatMakesNoSense) {
   EXPECT_EQ(message([](TuningRecord& r) { r.key_text += "x"; }), "the key is not that of its text");
   EXPECT_EQ(message([](TuningRecord& r) { r.best.verdict = Verdict::kWrongAnswer; }),
             "best: want a measured variant, have 'wrong answer'");
-  EXPECT_EQ(message([](TuningRecord& r) { r.best.timing.median_us = std::numeric_limits<double>::quiet_NaN(); }),
+  EXPECT_EQ(message([](TuningRecord& r) {
+              r.best.timing.median_us = std::numeric_limits<double>::quiet_NaN();
+            }),
             "best: want 0 <= low <= median <= high of samples, have 12.25, nan, 13 of 20");
   EXPECT_EQ(message([](TuningRecord& r) { r.baseline.timing.samples = 0; }),
             "baseline: want 0 <= low <= median <= high of samples, have 50, 50, 50 of 0");

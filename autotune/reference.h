@@ -19,18 +19,20 @@
 
 namespace coconet {
 
-/// What a program's results are on TestData, by the interpreter: of the elements that one rank answers for, each
-/// computed once however many variants are checked. A rank answers for what it holds of Local and Sliced results, and
-/// for its share of Replicated ones, which must be equal to the bit on all ranks (the verifier sees to that), so that
-/// the ranks divide the work and together check everything. All elements of tensors up to kFullElements, or, where the results are
-/// many and together more than some times that, of small ones; of larger ones the ends of the share, where slices and tails
-/// meet, and a seeded 1 % of the rest.
+/// What a program's results are on TestData, by the interpreter: of the elements that one rank
+/// answers for, each computed once however many variants are checked. A rank answers for what it
+/// holds of Local and Sliced results, and for its share of Replicated ones, which must be equal to
+/// the bit on all ranks (the verifier sees to that), so that the ranks divide the work and together
+/// check everything. All elements of tensors up to kFullElements, or, where the results are many
+/// and together more than some times that, of small ones; of larger ones the ends of the share,
+/// where slices and tails meet, and a seeded 1 % of the rest.
 class Reference {
  public:
   static constexpr int64_t kFullElements = int64_t{1} << 22;
 
   /// `program` as the user wrote it, bound.
-  static absl::StatusOr<Reference> Create(const Graph& program, const Mesh& mesh, int rank, uint64_t seed);
+  static absl::StatusOr<Reference> Create(const Graph& program, const Mesh& mesh, int rank,
+                                          uint64_t seed);
 
   /// Results that Check takes as they are; their replicas are compared nevertheless.
   void Skip(std::set<std::string> results) { skipped_ = std::move(results); }
@@ -38,8 +40,8 @@ class Reference {
   const TestData& data() const { return *data_; }
   const std::vector<std::string>& results() const { return interpreter_->results(); }
 
-  /// InvalidArgument names the worst element with its index, value, expected value and bound when `storage` does not
-  /// hold the result `tensor` of one step on data().
+  /// InvalidArgument names the worst element with its index, value, expected value and bound when
+  /// `storage` does not hold the result `tensor` of one step on data().
   absl::Status Check(const PlacedTensor& tensor, const void* storage);
 
  private:

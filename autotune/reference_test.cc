@@ -14,13 +14,15 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr char kSum[] =
-    "coconet 1\nprogram p\ninput g : f32[N] local\nstate m : f32[N]\nupdate(m, m + all_reduce(sum, g))\noutput d = g + "
+    "coconet 1\nprogram p\ninput g : f32[N] local\nstate m : f32[N]\nupdate(m, m + all_reduce(sum, "
+    "g))\noutput d = g + "
     "g\n";
 
 Graph Program(int64_t n) { return *BindSizes(*Parse(kSum), {{"N", n}}); }
 
 /// m + sum of g, as one rank stores it under `layout`, computed without the interpreter.
-std::vector<float> Right(const TestData& data, int64_t n, int ranks, int rank, const Layout& layout) {
+std::vector<float> Right(const TestData& data, int64_t n, int ranks, int rank,
+                         const Layout& layout) {
   const Part part = PartOf({DType::kF32, {n}, layout}, ranks, rank);
   std::vector<float> storage(part.Stored(std::max<int64_t>(part.elements() - 1, 0)) + 1);
   for (int64_t i = 0; i < part.elements(); ++i) {
@@ -46,7 +48,9 @@ TEST(Reference, AcceptsWhatIsRightAndNothingElse) {
       EXPECT_TRUE(reference->Check(Result(kN, layout), storage.data()).ok());
       for (float& x : storage) {
         const float right = x;
-        x = std::nextafter(std::nextafter(std::nextafter(std::nextafter(x, 99.f), 99.f), 99.f), 99.f) + 1e-5f;
+        x = std::nextafter(std::nextafter(std::nextafter(std::nextafter(x, 99.f), 99.f), 99.f),
+                           99.f) +
+            1e-5f;
         if (!reference->Check(Result(kN, layout), storage.data()).ok()) ++caught;
         x = right;
       }
@@ -64,17 +68,20 @@ TEST(Reference, NamesTheWorstElement) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("m[42]: want "));
   EXPECT_THAT(std::string(status.message()), HasSubstr("(2 of 100 elements are wrong)"));
   storage[50] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_THAT(std::string(reference->Check(Result(100, Layout::Replicated()), storage.data()).message()),
-              HasSubstr("m[50]: want "));
+  EXPECT_THAT(
+      std::string(reference->Check(Result(100, Layout::Replicated()), storage.data()).message()),
+      HasSubstr("m[50]: want "));
 }
 
 TEST(Reference, ChecksLocalResultsOnEveryRank) {
   absl::StatusOr<Reference> reference = Reference::Create(Program(100), {.ranks = 2}, 1, 11);
   const PlacedTensor d{"d", BufferRole::kOutput, {DType::kF32, {100}, Layout::Local()}, 0, false};
   std::vector<float> storage(100);
-  for (int i = 0; i < 100; ++i) storage[i] = static_cast<float>(2 * reference->data().At("g", 1, i));
+  for (int i = 0; i < 100; ++i)
+    storage[i] = static_cast<float>(2 * reference->data().At("g", 1, i));
   EXPECT_TRUE(reference->Check(d, storage.data()).ok());
-  for (int i = 0; i < 100; ++i) storage[i] = static_cast<float>(2 * reference->data().At("g", 0, i));
+  for (int i = 0; i < 100; ++i)
+    storage[i] = static_cast<float>(2 * reference->data().At("g", 0, i));
   EXPECT_FALSE(reference->Check(d, storage.data()).ok()) << "the other rank's values";
 }
 

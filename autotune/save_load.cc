@@ -17,9 +17,10 @@ absl::StatusOr<std::vector<CheckpointState>> StatesOf(const CompiledProgram& pro
   for (const PlacedTensor& tensor : program.tensors) {
     if (tensor.role != BufferRole::kState) continue;
     if (tensor.type.layout.kind == Layout::Kind::kLocal) {
-      return absl::FailedPreconditionError(absl::StrCat("state ", tensor.name,
-                                                        " is local: each rank has values of its own, which a "
-                                                        "checkpoint for any number of ranks cannot hold"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("state ", tensor.name,
+                       " is local: each rank has values of its own, which a "
+                       "checkpoint for any number of ranks cannot hold"));
     }
     places.push_back(&tensor);
     states.push_back({tensor.name, tensor.type});
@@ -48,7 +49,8 @@ absl::Status WriteStates(const BoundRep& rep, const std::vector<const PlacedTens
                                    }));
     } else if (writer != nullptr) {
       const int64_t elements = NumElements(tensor.type.shape);
-      absl::StatusOr<HostView> view = HostView::Of(rep.Storage(tensor), elements * static_cast<int64_t>(SizeOf(tensor.type.dtype)));
+      absl::StatusOr<HostView> view = HostView::Of(
+          rep.Storage(tensor), elements * static_cast<int64_t>(SizeOf(tensor.type.dtype)));
       written = view.ok() ? writer->Write(i, 0, elements, view->data()) : view.status();
     }
     RETURN_IF_ERROR(rep.rank().exchange().Agree(written));
@@ -67,7 +69,8 @@ absl::Status BoundProgram::Save(const std::string& path) const {
     RETURN_IF_ERROR(rep_->rank().exchange().Agree(absl::OkStatus()));
     return WriteStates(*rep_, places, nullptr);
   }
-  absl::StatusOr<CheckpointWriter> writer = CheckpointWriter::Create(FileOf(rep_->rank(), path), *std::move(states));
+  absl::StatusOr<CheckpointWriter> writer =
+      CheckpointWriter::Create(FileOf(rep_->rank(), path), *std::move(states));
   RETURN_IF_ERROR(rep_->rank().exchange().Agree(writer.status()));
   return WriteStates(*rep_, places, &*writer);
 }
@@ -78,7 +81,8 @@ absl::Status BoundProgram::Load(const std::string& path) {
   absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
   if (!states.ok()) return WithContext(states.status(), "load");
   // Nothing is changed before every rank has seen that the file is whole and fits.
-  const absl::StatusOr<CheckpointReader> reader = CheckpointReader::Open(FileOf(rep_->rank(), path));
+  const absl::StatusOr<CheckpointReader> reader =
+      CheckpointReader::Open(FileOf(rep_->rank(), path));
   absl::Status good = reader.status();
   if (good.ok()) good = reader->CheckStates(*states);
   if (good.ok() && rep_->rank().stage_rank() == 0) good = reader->CheckDigests();
@@ -87,7 +91,8 @@ absl::Status BoundProgram::Load(const std::string& path) {
     const PlacedTensor& tensor = *places[i];
     const Part part = rep_->PartHere(tensor);
     const auto size = static_cast<int64_t>(SizeOf(tensor.type.dtype));
-    const int64_t stored = rep_->compiled->lowered.plan.buffers[tensor.buffer].elements;  // padding included, which stays
+    const int64_t stored = rep_->compiled->lowered.plan.buffers[tensor.buffer]
+                               .elements;  // padding included, which stays
     absl::StatusOr<HostView> view = HostView::Of(rep_->Storage(tensor), stored * size);
     good = view.status();
     for (int64_t run = 0; run < part.runs && part.run > 0 && good.ok(); ++run) {

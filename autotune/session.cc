@@ -20,8 +20,10 @@ namespace {
 std::string FirstDifference(const std::string& theirs, const std::string& first) {
   const std::vector<std::string> a = absl::StrSplit(theirs, '\n'), b = absl::StrSplit(first, '\n');
   for (size_t i = 0;; ++i) {
-    const std::string line_a = i < a.size() ? a[i] : "its end", line_b = i < b.size() ? b[i] : "its end";
-    if (line_a != line_b) return absl::StrCat("has \"", line_a, "\" where rank 0 has \"", line_b, "\"");
+    const std::string line_a = i < a.size() ? a[i] : "its end",
+                      line_b = i < b.size() ? b[i] : "its end";
+    if (line_a != line_b)
+      return absl::StrCat("has \"", line_a, "\" where rank 0 has \"", line_b, "\"");
   }
 }
 
@@ -33,7 +35,8 @@ absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const S
 }
 
 /// Collective. The same bound, canonical program on all ranks, or an error on all.
-absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const absl::StatusOr<Graph>& program, const Sizes& sizes) {
+absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const absl::StatusOr<Graph>& program,
+                                     const Sizes& sizes) {
   absl::StatusOr<Graph> mine = BindAndOrder(program, sizes);
   Packer message;
   PackStatus(message, mine.status());
@@ -50,8 +53,8 @@ absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const absl::StatusOr<Graph>& pr
     if (r == 0) first = text;
     if (text != first) {
       return absl::InvalidArgumentError(
-          absl::StrCat("Compile: want the same program and sizes on all ranks; that of rank ", r, " ",
-                       FirstDifference(text, first)));
+          absl::StrCat("Compile: want the same program and sizes on all ranks; that of rank ", r,
+                       " ", FirstDifference(text, first)));
     }
   }
   return mine;
@@ -79,7 +82,8 @@ absl::StatusOr<TunedProgram> Session::Compile(const Graph& program, const Sizes&
   return Compile(absl::StatusOr<Graph>(program), sizes);
 }
 
-absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& program, const Sizes& sizes) {
+absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& program,
+                                              const Sizes& sizes) {
   RETURN_IF_ERROR(state_->poison);
   ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, program, sizes));
   ASSIGN_OR_RETURN(LoadedProgram loaded, FindOrTune(state_, std::move(bound)));
@@ -93,12 +97,14 @@ absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& progr
 absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
   RETURN_IF_ERROR(state_->poison);
   if (elements < 0 || elements > kMaxElements) {
-    return absl::InvalidArgumentError(absl::StrCat("Allocate: want 0 to ", kMaxElements, " elements, have ", elements));
+    return absl::InvalidArgumentError(
+        absl::StrCat("Allocate: want 0 to ", kMaxElements, " elements, have ", elements));
   }
   const int64_t padded = SliceExtent(elements, state_->rank.stage_size()).padded();
   DeviceBuffer buffer;
   const MemoryNeed need{padded * static_cast<int64_t>(SizeOf(dtype)), true};
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(state_->rank, {&need, 1}));
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory,
+                   AllocateTogether(state_->rank, {&need, 1}));
   buffer.memory_ = memory[0];
   buffer.dtype_ = dtype;
   buffer.elements_ = elements;
@@ -106,14 +112,16 @@ absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
   return buffer;
 }
 
-absl::Status RunRanks(const WorldOptions& world, const std::function<absl::Status(Session&)>& body, const SessionOptions& options) {
+absl::Status RunRanks(const WorldOptions& world, const std::function<absl::Status(Session&)>& body,
+                      const SessionOptions& options) {
   return RunWorld(world, [&](Rank& rank) {
     Session session(rank, options);
     return body(session);
   });
 }
 
-absl::Status RunRanks(int ranks, const std::function<absl::Status(Session&)>& body, const SessionOptions& options) {
+absl::Status RunRanks(int ranks, const std::function<absl::Status(Session&)>& body,
+                      const SessionOptions& options) {
   return RunRanks(WorldOptions{.ranks = ranks}, body, options);
 }
 

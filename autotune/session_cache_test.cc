@@ -54,13 +54,11 @@ TEST_F(SessionCacheTest, CacheOnlyNeverTunes) {
   SessionOptions options = Options();
   options.policy = Policy::kCacheOnly;
   const absl::Status status = RunRanks(
-      2,
-      [&](Session& session) {
-        return session.Compile(program_, {{"N", 1000}}).status();
-      },
+      2, [&](Session& session) { return session.Compile(program_, {{"N", 1000}}).status(); },
       options);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Compile accumulate: no record in the tuning cache"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("Compile accumulate: no record in the tuning cache"));
 }
 
 TEST_F(SessionCacheTest, AnInterruptedTuningGoesOnLater) {
@@ -71,7 +69,8 @@ TEST_F(SessionCacheTest, AnInterruptedTuningGoesOnLater) {
       [&](Session& session) -> absl::Status {
         ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
         EXPECT_FALSE(tuned.record().complete);
-        EXPECT_EQ(Words(tuned.record().best), Words(tuned.record().baseline)) << "all that a budget of nothing allows";
+        EXPECT_EQ(Words(tuned.record().best), Words(tuned.record().baseline))
+            << "all that a budget of nothing allows";
         return StepAndCheck(tuned, session, 5);
       },
       hasty);
@@ -98,10 +97,7 @@ TEST_F(SessionCacheTest, InterruptedBeforeAnythingIsCancelled) {
   SessionOptions options = Options();
   options.interrupted = [] { return true; };
   const absl::Status status = RunRanks(
-      2,
-      [&](Session& session) {
-        return session.Compile(program_, {{"N", 1000}}).status();
-      },
+      2, [&](Session& session) { return session.Compile(program_, {{"N", 1000}}).status(); },
       options);
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
 }

@@ -26,9 +26,11 @@ struct SessionState {
   SessionOptions options;
 
   // From the first Compile on.
-  std::vector<Topology> topologies;    // of all ranks; empty before
-  std::vector<std::string> products;   // of all ranks, from the first program on that multiplies matrices (Rank::Products)
-  std::unique_ptr<Compiler> compiler;  // rank 0's; other ranks make theirs where they cannot see its binaries
+  std::vector<Topology> topologies;   // of all ranks; empty before
+  std::vector<std::string> products;  // of all ranks, from the first program on that multiplies
+                                      // matrices (Rank::Products)
+  std::unique_ptr<Compiler>
+      compiler;  // rank 0's; other ranks make theirs where they cannot see its binaries
   std::unique_ptr<TuningCache> cache;  // rank 0's
 
   int64_t allocations = 0;

@@ -37,7 +37,8 @@ std::vector<std::string> SummingResults(const Graph& g) {
       sums[id] = sums[id] || sums[input];
       totals[id] = totals[id] || totals[input];
     }
-    if ((output == nullptr && !updates) || !each[node.inputs[0]] || !sums[id] || totals[id]) continue;
+    if ((output == nullptr && !updates) || !each[node.inputs[0]] || !sums[id] || totals[id])
+      continue;
     names.push_back(updates ? std::get<State>(g.nodes[node.inputs[0]].op).name : output->name);
   }
   return names;
@@ -55,7 +56,8 @@ std::set<std::string> NotSpotChecked(const Graph& program, uint64_t seed) {
   const std::vector<std::string> results = SummingResults(program);
   for (size_t tensor = 0; tensor < kinds.of.size(); ++tensor) {
     if (left[kinds.of[tensor]]-- == 0) continue;
-    for (const std::string& name : results) names.insert(TensorName(name, static_cast<int>(tensor)));
+    for (const std::string& name : results)
+      names.insert(TensorName(name, static_cast<int>(tensor)));
   }
   return names;
 }

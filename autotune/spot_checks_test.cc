@@ -36,7 +36,8 @@ TEST(NotSpotChecked, LeavesOneTensorOfEachSize) {
 TEST(NotSpotChecked, IsEmptyWhereEverythingIsChecked) {
   EXPECT_TRUE(NotSpotChecked(Over("lamb", {1000, 1000, 1000}), 1).empty()) << "small";
   EXPECT_TRUE(NotSpotChecked(Over("adam", {kLarge, kLarge, kLarge}), 1).empty()) << "no sums";
-  EXPECT_TRUE(NotSpotChecked(Over("clip", {kLarge, kLarge, kLarge}), 1).empty()) << "a sum over all tensors";
+  EXPECT_TRUE(NotSpotChecked(Over("clip", {kLarge, kLarge, kLarge}), 1).empty())
+      << "a sum over all tensors";
 }
 
 }  // namespace

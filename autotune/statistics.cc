@@ -6,7 +6,8 @@
 namespace coconet {
 namespace {
 
-/// The number of samples to leave out at each end: the largest k with P(Binomial(n, 1/2) < k) <= 2.5 %.
+/// The number of samples to leave out at each end: the largest k with P(Binomial(n, 1/2) < k)
+/// <= 2.5 %.
 int TrimmedEachSide(int n) {
   constexpr int kExact = 1000;  // 2^-n stays a normal double
   if (n > kExact) return static_cast<int>(std::floor(n / 2.0 - 0.98 * std::sqrt(n)));
@@ -38,9 +39,13 @@ Timing Summarize(absl::Span<const double> samples_us) {
   std::sort(sorted.begin(), sorted.end());
   const int n = static_cast<int>(sorted.size());
   const int k = TrimmedEachSide(n);
-  // With k samples trimmed, the interval is from the k-th smallest to the k-th largest (counted from 1).
+  // With k samples trimmed, the interval is from the k-th smallest to the k-th largest (counted
+  // from 1).
   const int low = std::max(k - 1, 0);
-  return {.median_us = MiddleOf(sorted), .low_us = sorted[low], .high_us = sorted[n - 1 - low], .samples = n};
+  return {.median_us = MiddleOf(sorted),
+          .low_us = sorted[low],
+          .high_us = sorted[n - 1 - low],
+          .samples = n};
 }
 
 double Noise(const Timing& timing) {

@@ -14,8 +14,8 @@ TEST(Median, IsTheMiddleWhateverTheOrder) {
   EXPECT_EQ(Median({}), 0);
 }
 
-// The ranks of the interval are tabulated, e.g. in Hahn & Meeker, Statistical Intervals: n = 6: 1..6, 10: 2..9,
-// 20: 6..15, 100: 40..61.
+// The ranks of the interval are tabulated, e.g. in Hahn & Meeker, Statistical Intervals: n =
+// 6: 1..6, 10: 2..9, 20: 6..15, 100: 40..61.
 TEST(Summarize, TakesTheTabulatedOrderStatistics) {
   const struct {
     int n, low, high;

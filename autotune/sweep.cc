@@ -63,18 +63,22 @@ void Complain(const absl::Status& status) {
 }
 
 std::string Title(const SweepFlags& flags, const Session& session) {
-  const std::string name = flags.is_file ? std::filesystem::path(flags.program).filename().string() : flags.program;
-  return absl::StrCat(name, " ", SizesText(flags.sizes), flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)), ", ",
-                      session.world(),
-                      session.world() == 1 ? " rank"
-                      : UnderMpi()         ? " ranks (processes)"
-                                           : " ranks (threads)",
-                      flags.backend == Backend::kCuda   ? " on GPUs"
-                      : flags.backend == Backend::kSimt ? " on simulated GPUs"
-                                                        : "",
-                      session.stages() > 1 ? absl::StrCat(", ", session.stages(), " stages") : "",
-                      session.nodes() > 1 ? absl::StrCat(", ", session.nodes(), session.stages() > 1 ? " nodes a stage" : " nodes") : "",
-                      flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "");
+  const std::string name =
+      flags.is_file ? std::filesystem::path(flags.program).filename().string() : flags.program;
+  return absl::StrCat(
+      name, " ", SizesText(flags.sizes), flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)),
+      ", ", session.world(),
+      session.world() == 1 ? " rank"
+      : UnderMpi()         ? " ranks (processes)"
+                           : " ranks (threads)",
+      flags.backend == Backend::kCuda   ? " on GPUs"
+      : flags.backend == Backend::kSimt ? " on simulated GPUs"
+                                        : "",
+      session.stages() > 1 ? absl::StrCat(", ", session.stages(), " stages") : "",
+      session.nodes() > 1
+          ? absl::StrCat(", ", session.nodes(), session.stages() > 1 ? " nodes a stage" : " nodes")
+          : "",
+      flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "");
 }
 
 /// Steps of the tuned program on zeros, as a median in microseconds.
@@ -86,12 +90,14 @@ absl::StatusOr<double> TimeSteps(const TunedProgram& tuned) {
     ASSIGN_OR_RETURN(const ScalarRef scalar, bound.Scalar(input->name));
     bound.Set(scalar, 1);
   }
-  const int batch = static_cast<int>(std::clamp(1000 / std::max(tuned.record().best.timing.median_us, 1e-3), 1.0, 1e5));
+  const int batch = static_cast<int>(
+      std::clamp(1000 / std::max(tuned.record().best.timing.median_us, 1e-3), 1.0, 1e5));
   std::vector<double> us;
   for (int i = 0; i <= kShownSteps; ++i) {
     const auto start = std::chrono::steady_clock::now();
     for (int k = 0; k < batch; ++k) RETURN_IF_ERROR(bound.Run());
-    const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
+    const std::chrono::duration<double, std::micro> elapsed =
+        std::chrono::steady_clock::now() - start;
     if (i > 0) us.push_back(elapsed.count() / batch);  // the first one warms up
   }
   return Median(std::move(us));
@@ -104,40 +110,49 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
     shown = {record.best};
     if (!(record.best == record.baseline)) shown.push_back(record.baseline);
   }
-  std::printf("%s\n\n%s\n", Title(flags, session).c_str(), VariantTable(record, shown, session.library()).c_str());
-  const double speedup =
-      record.best.timing.median_us > 0 ? record.baseline.timing.median_us / record.best.timing.median_us : 1;
-  std::printf("best: %s, %.2fx the baseline (%s)%s\n", TimeText(record.best.timing.median_us).c_str(), speedup,
-              TimeText(record.baseline.timing.median_us).c_str(),
-              record.complete ? "" : "; not every schedule was looked at, the next sweep tunes again");
-  const auto wrong = std::count_if(shown.begin(), shown.end(),
-                                   [](const VariantResult& v) { return v.verdict == Verdict::kWrongAnswer; });
+  std::printf("%s\n\n%s\n", Title(flags, session).c_str(),
+              VariantTable(record, shown, session.library()).c_str());
+  const double speedup = record.best.timing.median_us > 0
+                             ? record.baseline.timing.median_us / record.best.timing.median_us
+                             : 1;
+  std::printf(
+      "best: %s, %.2fx the baseline (%s)%s\n", TimeText(record.best.timing.median_us).c_str(),
+      speedup, TimeText(record.baseline.timing.median_us).c_str(),
+      record.complete ? "" : "; not every schedule was looked at, the next sweep tunes again");
+  const auto wrong = std::count_if(shown.begin(), shown.end(), [](const VariantResult& v) {
+    return v.verdict == Verdict::kWrongAnswer;
+  });
   if (wrong > 0)
-    std::printf("%d variants gave a wrong answer and were rejected: a bug of ours, please report it\n",
-                static_cast<int>(wrong));
+    std::printf(
+        "%d variants gave a wrong answer and were rejected: a bug of ours, please report it\n",
+        static_cast<int>(wrong));
   const std::string file = session.cache_file();
   const std::string key = record.key.substr(0, 12);
   if (tuned.from_cache()) {
     std::printf("cache hit: tuned %s, %d variants then; record %s in %s; %d compiled\n",
-                AgeText(absl::ToUnixSeconds(absl::Now()) - record.created_s).c_str(), record.variants, key.c_str(),
-                file.empty() ? "the cache" : file.c_str(), static_cast<int>(CompilerRuns()));
+                AgeText(absl::ToUnixSeconds(absl::Now()) - record.created_s).c_str(),
+                record.variants, key.c_str(), file.empty() ? "the cache" : file.c_str(),
+                static_cast<int>(CompilerRuns()));
   } else if (file.empty()) {
     std::printf("not stored; %d compiled\n", static_cast<int>(CompilerRuns()));
   } else {
-    std::printf("stored as %s in %s; %d compiled\n", key.c_str(), file.c_str(), static_cast<int>(CompilerRuns()));
+    std::printf("stored as %s in %s; %d compiled\n", key.c_str(), file.c_str(),
+                static_cast<int>(CompilerRuns()));
   }
 }
 
 absl::Status WriteJson(const SweepFlags& flags, const Session& session, const TunedProgram& tuned) {
   std::ofstream out(flags.json);
-  out << VariantJson(tuned.record(), tuned.variants(), absl::StrCat(flags.program, " ", SizesText(flags.sizes)),
-                     session.world(), tuned.from_cache());
+  out << VariantJson(tuned.record(), tuned.variants(),
+                     absl::StrCat(flags.program, " ", SizesText(flags.sizes)), session.world(),
+                     tuned.from_cache());
   out.close();
-  return out ? absl::OkStatus() : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", flags.json));
+  return out ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", flags.json));
 }
 
-absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program, ProgressLine& progress,
-                   Session& session) {
+absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program,
+                   ProgressLine& progress, Session& session) {
   absl::StatusOr<TunedProgram> tuned = session.Compile(program, flags.sizes);
   const bool first = session.rank() == 0;
   if (first) progress.Clear();
@@ -203,7 +218,9 @@ int Main(const std::vector<std::string>& args) {
   options.budget_s = flags->budget_s;
   if (!flags->only.empty()) {
     options.admits = [&](const Schedule& schedule) {
-      return absl::c_any_of(flags->only, [&](const std::string& words) { return absl::StrContains(Describe(schedule), words); });
+      return absl::c_any_of(flags->only, [&](const std::string& words) {
+        return absl::StrContains(Describe(schedule), words);
+      });
     };
   }
   options.progress = [&](absl::string_view text) { progress.Show(text); };
@@ -215,12 +232,15 @@ int Main(const std::vector<std::string>& args) {
   std::atomic<bool> began = false, complained = false;
   const int ranks = flags->ranks > 0 ? flags->ranks : UnderMpi() ? 0 : kDefaultRanks;
   const absl::Status status = RunRanks(
-      WorldOptions{.ranks = ranks, .stages = flags->stages, .nodes = flags->nodes, .backend = flags->backend},
+      WorldOptions{.ranks = ranks,
+                   .stages = flags->stages,
+                   .nodes = flags->nodes,
+                   .backend = flags->backend},
       [&](Session& session) {
         began = true;
         if (flags->ranks > 0 && flags->ranks != session.world()) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("--ranks=", flags->ranks, ": mpirun started ", session.world(), " processes"));
+          return absl::InvalidArgumentError(absl::StrCat(
+              "--ranks=", flags->ranks, ": mpirun started ", session.world(), " processes"));
         }
         const absl::Status swept = Sweep(*flags, program, progress, session);
         if (!swept.ok() && session.rank() == 0 && !complained.exchange(true)) Complain(swept);
@@ -236,4 +256,6 @@ int Main(const std::vector<std::string>& args) {
 }  // namespace
 }  // namespace coconet
 
-int main(int argc, char** argv) { return coconet::Main(std::vector<std::string>(argv + 1, argv + argc)); }
+int main(int argc, char** argv) {
+  return coconet::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

@@ -32,10 +32,13 @@ enum Column : size_t {
   kColumns
 };
 using Row = std::array<std::string, kColumns>;
-constexpr bool kRight[kColumns] = {false, false, true, true, true, false, true, true, true, true, false};
+constexpr bool kRight[kColumns] = {false, false, true, true, true, false,
+                                   true,  true,  true, true, false};
 
 double Bandwidth(const TuningRecord& record, const VariantResult& v) {
-  return v.timing.median_us > 0 ? static_cast<double>(record.necessary_bytes) / v.timing.median_us / 1e3 : 0;
+  return v.timing.median_us > 0
+             ? static_cast<double>(record.necessary_bytes) / v.timing.median_us / 1e3
+             : 0;
 }
 
 double Speedup(const TuningRecord& record, const VariantResult& v) {
@@ -56,7 +59,9 @@ absl::string_view Streams(Streaming streaming) {
 }
 
 std::string Remark(const TuningRecord& record, const VariantResult& v) {
-  const auto is = [&](const VariantResult& other) { return v.trace == other.trace && v.config == other.config; };
+  const auto is = [&](const VariantResult& other) {
+    return v.trace == other.trace && v.config == other.config;
+  };
   std::vector<std::string> words;
   if (is(record.best)) words.push_back("best");
   if (is(record.baseline)) words.push_back("baseline");
@@ -78,7 +83,8 @@ std::string WordsOf(const VariantResult& v) {
   if (v.config.tiles > 0) words.push_back(absl::StrCat("tiles of ", v.config.tiles));
   if (v.config.beside > 0) words.push_back(absl::StrCat(v.config.beside, " beside"));
   if (v.config.batch > 0) words.push_back(absl::StrCat("batches of ", v.config.batch));
-  return absl::StrCat(v.schedule, words.empty() ? "" : absl::StrCat(" (", absl::StrJoin(words, ", "), ")"));
+  return absl::StrCat(v.schedule,
+                      words.empty() ? "" : absl::StrCat(" (", absl::StrJoin(words, ", "), ")"));
 }
 
 Row RowOf(const TuningRecord& record, const VariantResult& v, absl::string_view library) {
@@ -87,7 +93,8 @@ Row RowOf(const TuningRecord& record, const VariantResult& v, absl::string_view 
   row[kProtocol] = absl::StrReplaceAll(v.protocol, {{"library", library}});
   row[kVec] = absl::StrCat(v.config.vec);
   row[kChunk] = absl::StrCat(v.config.chunk);
-  row[kBlocks] = absl::StrCat(v.config.blocks, v.config.threads > 1 ? absl::StrCat("x", v.config.threads) : "");
+  row[kBlocks] = absl::StrCat(v.config.blocks,
+                              v.config.threads > 1 ? absl::StrCat("x", v.config.threads) : "");
   row[kStream] = std::string(Streams(v.config.streaming));
   row[kRemark] = Remark(record, v);
   if (v.timing.samples == 0) return row;
@@ -103,7 +110,8 @@ std::string Cut(absl::string_view text, size_t width) {
   return absl::StrCat(text.substr(0, width - 3), "...");
 }
 
-/// As wide as what is in them; where that is too wide together, the remarks give way first, and then the schedules.
+/// As wide as what is in them; where that is too wide together, the remarks give way first, and
+/// then the schedules.
 std::array<size_t, kColumns> WidthsFor(const std::vector<Row>& rows) {
   std::array<size_t, kColumns> width{};
   for (const Row& row : rows) {
@@ -111,7 +119,8 @@ std::array<size_t, kColumns> WidthsFor(const std::vector<Row>& rows) {
   }
   size_t all = 2 * (kColumns - 1);
   for (size_t w : width) all += w;
-  const std::pair<Column, size_t> shrinking[] = {{kRemark, 24}, {kSchedule, 24}};  // and how narrow they may become
+  const std::pair<Column, size_t> shrinking[] = {
+      {kRemark, 24}, {kSchedule, 24}};  // and how narrow they may become
   for (const auto& [column, least] : shrinking) {
     const size_t room = width[column] > least ? width[column] - least : 0;
     const size_t cut = std::min(room, all > kWidest ? all - kWidest : 0);
@@ -136,17 +145,18 @@ std::string Quoted(absl::string_view text) {
 }
 
 std::string Json(const TuningRecord& record, const VariantResult& v) {
-  std::string out = absl::StrCat("{\"schedule\": ", Quoted(v.schedule), ", \"trace\": ", Quoted(v.trace),
-                                 ", \"protocol\": ", Quoted(v.protocol), ", \"config\": ", Quoted(Text(v.config)),
-                                 ", \"verdict\": ", Quoted(Name(v.verdict)), ", \"reason\": ", Quoted(v.reason),
-                                 ", \"bytes\": ", v.bytes);
+  std::string out =
+      absl::StrCat("{\"schedule\": ", Quoted(v.schedule), ", \"trace\": ", Quoted(v.trace),
+                   ", \"protocol\": ", Quoted(v.protocol), ", \"config\": ", Quoted(Text(v.config)),
+                   ", \"verdict\": ", Quoted(Name(v.verdict)), ", \"reason\": ", Quoted(v.reason),
+                   ", \"bytes\": ", v.bytes);
   if (v.timing.samples > 0) {
-    absl::StrAppendFormat(
-        &out,
-        ", \"median_us\": %.6g, \"low_us\": %.6g, \"high_us\": %.6g, \"samples\": %d, \"gb_per_s\": %.4g, "
-        "\"speedup\": %.4g",
-        v.timing.median_us, v.timing.low_us, v.timing.high_us, v.timing.samples, Bandwidth(record, v),
-        Speedup(record, v));
+    absl::StrAppendFormat(&out,
+                          ", \"median_us\": %.6g, \"low_us\": %.6g, \"high_us\": %.6g, "
+                          "\"samples\": %d, \"gb_per_s\": %.4g, "
+                          "\"speedup\": %.4g",
+                          v.timing.median_us, v.timing.low_us, v.timing.high_us, v.timing.samples,
+                          Bandwidth(record, v), Speedup(record, v));
   }
   return out + "}";
 }
@@ -178,8 +188,8 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
     if ((a->timing.samples == 0) != (b->timing.samples == 0)) return b->timing.samples == 0;
     return a->timing.median_us < b->timing.median_us;
   });
-  std::vector<Row> rows = {
-      {"schedule", "protocol", "vec", "chunk", "blk", "stream", "median", "+-", "GB/s", "speedup", ""}};
+  std::vector<Row> rows = {{"schedule", "protocol", "vec", "chunk", "blk", "stream", "median", "+-",
+                            "GB/s", "speedup", ""}};
   for (const VariantResult* v : order) rows.push_back(RowOf(record, *v, library));
   const std::array<size_t, kColumns> width = WidthsFor(rows);
   std::string text;
@@ -195,13 +205,15 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
   return text;
 }
 
-std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants, absl::string_view program,
-                        int ranks, bool from_cache) {
+std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,
+                        absl::string_view program, int ranks, bool from_cache) {
   std::string out = absl::StrCat(
-      "{\"program\": ", Quoted(program), ", \"ranks\": ", ranks, ", \"from_cache\": ", from_cache ? "true" : "false",
+      "{\"program\": ", Quoted(program), ", \"ranks\": ", ranks,
+      ", \"from_cache\": ", from_cache ? "true" : "false",
       ", \"complete\": ", record.complete ? "true" : "false", ", \"key\": ", Quoted(record.key),
       ", \"created_s\": ", record.created_s, ", \"necessary_bytes\": ", record.necessary_bytes,
-      ",\n \"best\": ", Json(record, record.best), ",\n \"baseline\": ", Json(record, record.baseline),
+      ",\n \"best\": ", Json(record, record.best),
+      ",\n \"baseline\": ", Json(record, record.baseline),
       ",\n \"runner_up\": ", Quoted(record.runner_up), ",\n \"variants\": [");
   for (size_t i = 0; i < variants.size(); ++i)
     absl::StrAppend(&out, i == 0 ? "\n  " : ",\n  ", Json(record, variants[i]));

@@ -28,7 +28,8 @@ absl::StatusOr<int64_t> ParseExtents(absl::string_view text) {
   int64_t elements = 1;
   for (absl::string_view extent : absl::StrSplit(text, 'x')) {
     ASSIGN_OR_RETURN(const int64_t size, ParseSize(extent));
-    if (__builtin_mul_overflow(elements, size, &elements)) return absl::InvalidArgumentError("fewer elements");
+    if (__builtin_mul_overflow(elements, size, &elements))
+      return absl::InvalidArgumentError("fewer elements");
   }
   return elements;
 }
@@ -39,16 +40,21 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(absl::string_view name, const std
   std::ifstream in(file);
   std::error_code error;
   if (!in || std::filesystem::is_directory(file, error)) {
-    return absl::NotFoundError(absl::StrCat("'", name, "' is no list of a model (", absl::StrJoin(ModelNames(), ", "), ") and no file to read"));
+    return absl::NotFoundError(absl::StrCat("'", name, "' is no list of a model (",
+                                            absl::StrJoin(ModelNames(), ", "),
+                                            ") and no file to read"));
   }
   std::vector<int64_t> sizes;
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
-    const absl::string_view text = absl::StripAsciiWhitespace(absl::string_view(line).substr(0, line.find('#')));
+    const absl::string_view text =
+        absl::StripAsciiWhitespace(absl::string_view(line).substr(0, line.find('#')));
     if (text.empty()) continue;
     const absl::StatusOr<int64_t> size = ParseExtents(text);
-    if (!size.ok()) return absl::NotFoundError(absl::StrCat("line ", number, " of ", name, ": want ", size.status().message(), ", have '", text, "'"));
+    if (!size.ok())
+      return absl::NotFoundError(absl::StrCat("line ", number, " of ", name, ": want ",
+                                              size.status().message(), ", have '", text, "'"));
     sizes.push_back(*size);
   }
   if (sizes.empty()) return absl::NotFoundError(absl::StrCat("file ", name, " names no size"));
@@ -60,7 +66,8 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(absl::string_view name, const std
 absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
   const auto error = absl::InvalidArgumentError("a size such as 4096, 16Mi or 1G");
   size_t digits = 0;
-  while (digits < text.size() && (absl::ascii_isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
+  while (digits < text.size() &&
+         (absl::ascii_isdigit(static_cast<unsigned char>(text[digits])) || text[digits] == '.'))
     ++digits;
   const struct {
     absl::string_view suffix;
@@ -70,7 +77,9 @@ absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
   for (const auto& [suffix, factor] : kSuffixes) {
     if (text.substr(digits) != suffix) continue;
     int64_t whole = 0;
-    if (factor == 1) return absl::SimpleAtoi(text.substr(0, digits), &whole) ? absl::StatusOr<int64_t>(whole) : error;
+    if (factor == 1)
+      return absl::SimpleAtoi(text.substr(0, digits), &whole) ? absl::StatusOr<int64_t>(whole)
+                                                              : error;
     double number = 0;
     if (!absl::SimpleAtod(text.substr(0, digits), &number)) return error;
     const double size = number * factor;
@@ -82,7 +91,8 @@ absl::StatusOr<int64_t> ParseSize(absl::string_view text) {
 
 absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& folder) {
   if (absl::ConsumePrefix(&text, "@")) {
-    if (std::optional<std::vector<int64_t>> model = ModelSizes(text); model.has_value()) return BoundSize(*std::move(model));
+    if (std::optional<std::vector<int64_t>> model = ModelSizes(text); model.has_value())
+      return BoundSize(*std::move(model));
     ASSIGN_OR_RETURN(std::vector<int64_t> sizes, ReadSizes(text, folder));
     return BoundSize(std::move(sizes));
   }
@@ -92,7 +102,8 @@ absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& 
     ++number;
     const absl::StatusOr<int64_t> size = ParseExtents(part);
     if (!size.ok()) {
-      const std::string where = absl::StrContains(text, ",") ? absl::StrCat(" as number ", number) : "";
+      const std::string where =
+          absl::StrContains(text, ",") ? absl::StrCat(" as number ", number) : "";
       return absl::InvalidArgumentError(absl::StrCat(size.status().message(), where));
     }
     sizes.push_back(*size);
@@ -107,7 +118,9 @@ std::string SizesText(const Sizes& sizes) {
     int64_t elements = 0;
     for (int64_t size : list) elements += size;
     absl::StrAppend(out, named.first, "=",
-                    list.size() <= kShownSizes ? Text(named.second) : absl::StrCat("(", list.size(), " tensors, ", elements, ")"));
+                    list.size() <= kShownSizes
+                        ? Text(named.second)
+                        : absl::StrCat("(", list.size(), " tensors, ", elements, ")"));
   });
 }
 

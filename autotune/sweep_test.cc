@@ -45,7 +45,8 @@ class SweepTest : public ::testing::Test {
   static pid_t Start(const std::string& command, std::vector<std::string> args) {
     const pid_t child = fork();
     if (child != 0) return child;
-    for (const auto& [fd, name] : {std::pair(STDOUT_FILENO, "out"), std::pair(STDERR_FILENO, "err")}) {
+    for (const auto& [fd, name] :
+         {std::pair(STDOUT_FILENO, "out"), std::pair(STDERR_FILENO, "err")}) {
       dup2(open((root_ / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), fd);
     }
     args.insert(args.begin(), absl::StrCat("autotune/", command));
@@ -58,7 +59,8 @@ class SweepTest : public ::testing::Test {
   static Finished Wait(pid_t child) {
     int status = 0;
     waitpid(child, &status, 0);
-    return {WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status), Contents("out"), Contents("err")};
+    return {WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status), Contents("out"),
+            Contents("err")};
   }
   static Finished Run(const std::string& command, std::vector<std::string> args) {
     return Wait(Start(command, std::move(args)));
@@ -117,8 +119,9 @@ TEST_F(SweepTest, TunesThenHits) {
 }
 
 TEST_F(SweepTest, TunesAFile) {
-  std::ofstream(root_ / "work" / "my.coco") << "coconet 1\nprogram my\ninput g : f32[N] local\nstate w : f32[N]\n"
-                                               "update(w, w + all_reduce(max, g))\n";
+  std::ofstream(root_ / "work" / "my.coco")
+      << "coconet 1\nprogram my\ninput g : f32[N] local\nstate w : f32[N]\n"
+         "update(w, w + all_reduce(max, g))\n";
   const Finished finished = Sweep({"my.coco", "--N=100", "--ranks=3", "--cache=:none:"});
   ASSERT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.out, HasSubstr("my.coco N=100, 3 ranks (threads)"));
@@ -127,7 +130,8 @@ TEST_F(SweepTest, TunesAFile) {
 
 TEST_F(SweepTest, BadInputIsOneLineAndExitCode2) {
   std::ofstream(root_ / "work" / "bad.coco")
-      << "coconet 1\nprogram bad\ninput g : f32[8] local\ninput h : f32[8] sliced(0)\noutput o = g + h\n";
+      << "coconet 1\nprogram bad\ninput g : f32[8] local\ninput h : f32[8] sliced(0)\noutput o = g "
+         "+ h\n";
   const struct {
     std::vector<std::string> args;
     std::string words;
@@ -208,7 +212,8 @@ TEST_F(SweepTest, CtrlCKeepsWhatWasMeasured) {
   if (finished.out.empty()) {
     EXPECT_THAT(finished.err, HasSubstr("interrupted before anything was measured"));
   } else {
-    EXPECT_THAT(finished.out, HasSubstr("not every schedule was looked at, the next sweep tunes again"));
+    EXPECT_THAT(finished.out,
+                HasSubstr("not every schedule was looked at, the next sweep tunes again"));
     EXPECT_THAT(finished.out, HasSubstr("stored as"));
   }
 }

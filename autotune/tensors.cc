@@ -13,7 +13,8 @@ std::vector<PlacedTensor> PlaceTensors(const Graph& graph, const Plan& plan) {
   std::map<std::string, int> buffers;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const BufferRole role = plan.buffers[i].role;
-    if (role != BufferRole::kTemp && role != BufferRole::kSync) buffers[plan.buffers[i].name] = static_cast<int>(i);
+    if (role != BufferRole::kTemp && role != BufferRole::kSync)
+      buffers[plan.buffers[i].name] = static_cast<int>(i);
   }
   std::vector<PlacedTensor> tensors;
   std::map<NodeId, size_t> states;
@@ -22,12 +23,14 @@ std::vector<PlacedTensor> PlaceTensors(const Graph& graph, const Plan& plan) {
     if (const auto* input = As<Input>(graph, id)) name = input->name;
     if (const auto* state = As<State>(graph, id)) name = state->name;
     if (const auto* output = As<Output>(graph, id)) name = output->name;
-    if (As<Update>(graph, id) != nullptr) tensors[states.at(graph.nodes[id].inputs[0])].updated = true;
+    if (As<Update>(graph, id) != nullptr)
+      tensors[states.at(graph.nodes[id].inputs[0])].updated = true;
     if (name.empty()) continue;
     if (As<State>(graph, id) != nullptr) states[id] = tensors.size();
     const auto buffer = buffers.find(name);
     CC_CHECK(buffer != buffers.end());
-    tensors.push_back({name, plan.buffers[buffer->second].role, (*types)[id], buffer->second, false});
+    tensors.push_back(
+        {name, plan.buffers[buffer->second].role, (*types)[id], buffer->second, false});
     Layout& layout = tensors.back().type.layout;
     if (layout.kind == Layout::Kind::kAuto) layout = Layout::Replicated();
   }

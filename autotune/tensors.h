@@ -20,19 +20,24 @@ struct PlacedTensor {
   bool updated = false;  // a state that the step assigns
 };
 
-/// In the order of the graph. `graph` is bound and infers; `plan` was lowered from a schedule of it.
+/// In the order of the graph. `graph` is bound and infers; `plan` was lowered from a schedule of
+/// it.
 std::vector<PlacedTensor> PlaceTensors(const Graph& graph, const Plan& plan);
 
-/// What one rank holds of a tensor, as runs: run i is `run` elements, from element begin + i * global_stride of the
-/// global tensor (row major), at i * storage_stride of the rank's storage.
+/// What one rank holds of a tensor, as runs: run i is `run` elements, from element begin + i *
+/// global_stride of the global tensor (row major), at i * storage_stride of the rank's storage.
 struct Part {
   int64_t runs = 0, run = 0;
   int64_t begin = 0, global_stride = 0, storage_stride = 0;
 
   int64_t elements() const { return runs * run; }
   /// Global index, and place in storage, of the position-th element held.
-  int64_t Global(int64_t position) const { return begin + position / run * global_stride + position % run; }
-  int64_t Stored(int64_t position) const { return position / run * storage_stride + position % run; }
+  int64_t Global(int64_t position) const {
+    return begin + position / run * global_stride + position % run;
+  }
+  int64_t Stored(int64_t position) const {
+    return position / run * storage_stride + position % run;
+  }
 };
 /// All of it on every rank, unless it is Sliced.
 Part PartOf(const TensorType& type, int ranks, int rank);

@@ -27,16 +27,18 @@ uint64_t SeedOf(uint64_t seed, const std::string& name) {
   return Mix(seed ^ digest);
 }
 
-// Bits of a number from random bits: exponents of [0.5, 1) and [1, 2) differ in one bit only, so a mask and an or do
-// it.
+// Bits of a number from random bits: exponents of [0.5, 1) and [1, 2) differ in one bit only, so a
+// mask and an or do it.
 uint32_t F32Bits(uint32_t random, bool is_signed) {
   return 0x3F000000 | (random & (is_signed ? 0x80FFFFFF : 0x00FFFFFF));
 }
 uint16_t F16Bits(uint32_t random, bool is_signed) {
-  return static_cast<uint16_t>(0x3800 | (random & 0x07FF) | (is_signed ? random >> 16 & 0x8000 : 0));
+  return static_cast<uint16_t>(0x3800 | (random & 0x07FF) |
+                               (is_signed ? random >> 16 & 0x8000 : 0));
 }
 uint16_t BF16Bits(uint32_t random, bool is_signed) {
-  return static_cast<uint16_t>(0x3F00 | (random & 0x00FF) | (is_signed ? random >> 16 & 0x8000 : 0));
+  return static_cast<uint16_t>(0x3F00 | (random & 0x00FF) |
+                               (is_signed ? random >> 16 & 0x8000 : 0));
 }
 int Small(uint32_t random, bool is_signed) {
   const int magnitude = 1 + static_cast<int>(random & 7);
@@ -50,20 +52,23 @@ void Write(const uint32_t* words, uint32_t mask, int64_t count, void* out, F mak
 }
 
 /// `count` elements of one block.
-void WriteBlock(DType dtype, bool is_signed, bool scalar, const uint32_t* words, uint32_t mask, int64_t count,
-                void* out) {
+void WriteBlock(DType dtype, bool is_signed, bool scalar, const uint32_t* words, uint32_t mask,
+                int64_t count, void* out) {
   const auto f32 = [=](uint32_t w) { return F32Bits(w, is_signed); };
   const auto small = [=](uint32_t w) { return Small(w, is_signed); };
   switch (dtype) {
     case DType::kF32:
       return Write<uint32_t>(words, mask, count, out, f32);
     case DType::kF16:
-      return Write<uint16_t>(words, mask, count, out, [=](uint32_t w) { return F16Bits(w, is_signed); });
+      return Write<uint16_t>(words, mask, count, out,
+                             [=](uint32_t w) { return F16Bits(w, is_signed); });
     case DType::kBF16:
-      return Write<uint16_t>(words, mask, count, out, [=](uint32_t w) { return BF16Bits(w, is_signed); });
+      return Write<uint16_t>(words, mask, count, out,
+                             [=](uint32_t w) { return BF16Bits(w, is_signed); });
     case DType::kF64:
       if (scalar) return Write<double>(words, mask, count, out, small);
-      return Write<double>(words, mask, count, out, [=](uint32_t w) { return std::bit_cast<float>(f32(w)); });
+      return Write<double>(words, mask, count, out,
+                           [=](uint32_t w) { return std::bit_cast<float>(f32(w)); });
     case DType::kI32:
       return Write<int32_t>(words, mask, count, out, small);
     case DType::kI64:
@@ -86,7 +91,8 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size) : stage_
     const std::string& name = input != nullptr ? input->name : state->name;
     const TensorType& type = input != nullptr ? input->type : state->type;
     const bool local = type.layout.kind == Layout::Kind::kLocal;
-    streams_[name] = {type.dtype, type.shape.empty(), local && input != nullptr, local, SeedOf(seed, name)};
+    streams_[name] = {type.dtype, type.shape.empty(), local && input != nullptr, local,
+                      SeedOf(seed, name)};
   }
   for (int64_t i = 0; i < kBlock; ++i)
     table_.push_back(static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(i)) >> 16));
@@ -128,7 +134,8 @@ void TestData::Fill(const std::string& tensor, int rank, const Part& part, void*
   }
 }
 
-int64_t TestData::FirstChange(const std::string& tensor, int rank, const Part& part, const void* storage) const {
+int64_t TestData::FirstChange(const std::string& tensor, int rank, const Part& part,
+                              const void* storage) const {
   const Stream& stream = StreamOf(tensor);
   const auto size = static_cast<int64_t>(SizeOf(stream.dtype));
   std::vector<char> want(kBlock * size);

@@ -19,8 +19,8 @@ Graph ProgramOf(DType dtype) {
   return g;
 }
 
-std::vector<char> Filled(const TestData& data, DType dtype, const std::string& tensor, int rank, const Layout& layout,
-                         int ranks) {
+std::vector<char> Filled(const TestData& data, DType dtype, const std::string& tensor, int rank,
+                         const Layout& layout, int ranks) {
   const TensorType type{dtype, {kN}, layout};
   std::vector<char> storage(2 * kN * SizeOf(dtype), '\x7f');
   data.Fill(tensor, rank, PartOf(type, ranks, rank), storage.data());
@@ -36,7 +36,8 @@ TEST(TestData, IsOneFunctionHoweverItIsCut) {
       const std::vector<char> slice = Filled(data, dtype, "m", rank, Layout::Sliced(0), 3);
       for (int64_t i = 0; i < part.elements(); ++i) {
         const double value = LoadElement(dtype, slice.data(), part.Stored(i));
-        ASSERT_EQ(value, LoadElement(dtype, whole.data(), part.Global(i))) << Name(dtype) << " " << i;
+        ASSERT_EQ(value, LoadElement(dtype, whole.data(), part.Global(i)))
+            << Name(dtype) << " " << i;
         ASSERT_EQ(value, data.At("m", rank, part.Global(i)));
       }
       EXPECT_EQ(slice[part.elements() * SizeOf(dtype)], '\x7f') << "padding is left alone";
@@ -56,7 +57,8 @@ TEST(TestData, IsWellConditioned) {
       if (dtype == DType::kBool) continue;
       ASSERT_GT(m, 0);
       const double most = IsFloat(dtype) ? 2 : 8;
-      ASSERT_TRUE(std::abs(g) >= 0.5 && std::abs(g) <= most && m <= most) << Name(dtype) << " " << g << " " << m;
+      ASSERT_TRUE(std::abs(g) >= 0.5 && std::abs(g) <= most && m <= most)
+          << Name(dtype) << " " << g << " " << m;
     }
     const bool has_sign = dtype != DType::kBool && dtype != DType::kU8;
     EXPECT_NEAR(negative, has_sign ? kN / 2 : 0, kN / 20) << Name(dtype);

@@ -21,12 +21,15 @@ namespace {
 
 constexpr double kWarmUpBelowUs = 10000;  // longer steps do not notice how they start
 constexpr int kMostSteps = 1 << 20;
-constexpr int kAttempts = 4;            // to find the number of steps
-constexpr double kHopeless = 3;         // times the best's first step: not even verified at its real size, ...
-constexpr double kHopelessUs = 20000;   // ... when that is long enough to mean something
+constexpr int kAttempts = 4;  // to find the number of steps
+constexpr double kHopeless =
+    3;  // times the best's first step: not even verified at its real size, ...
+constexpr double kHopelessUs = 20000;  // ... when that is long enough to mean something
 constexpr int kRoughRounds = 4;
-constexpr double kVerifyShare = 0.01;  // of the budget, that a check at the real size may take for all variants to have one
-constexpr double kLookShare = 0.5;   // of the budget, at most, to look at schedules; the rest is for the best of them, ...
+constexpr double kVerifyShare =
+    0.01;  // of the budget, that a check at the real size may take for all variants to have one
+constexpr double kLookShare =
+    0.5;  // of the budget, at most, to look at schedules; the rest is for the best of them, ...
 constexpr double kRoughShare = 0.6;  // ... up to here measured roughly, ...
 constexpr double kTryShare = 0.75;   // ... up to here with other numbers, and then to the end
 
@@ -40,7 +43,8 @@ std::vector<const VariantResult*> ResultsOf(const std::vector<Entrant>& entrants
 
 }  // namespace
 
-Tuning::Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange, const TunerOptions& options)
+Tuning::Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner,
+               Exchange& exchange, const TunerOptions& options)
     : entrants_(std::move(entrants)),
       baseline_(baseline),
       runner_(runner),
@@ -78,7 +82,8 @@ absl::Status Tuning::MarkEarlierFailures() {
   for (const VariantResult& v : failures) {
     const bool quarantined = v.verdict == Verdict::kQuarantined;
     known.Text(absl::StrCat(v.trace, "|", Text(v.config)));
-    known.Text(quarantined ? v.reason : absl::StrCat(Name(v.verdict), " in an earlier run: ", v.reason));
+    known.Text(quarantined ? v.reason
+                           : absl::StrCat(Name(v.verdict), " in an earlier run: ", v.reason));
   }
   ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(known.bytes()));
   std::map<std::string, std::string> reasons;
@@ -100,7 +105,8 @@ absl::Status Tuning::MarkEarlierFailures() {
 Tuning::Stop Tuning::Asked() const {
   if (options_.interrupted && options_.interrupted()) return Stop::kInterrupted;
   // Something must be measured, however small the budget.
-  if (race_.Fastest() >= 0 && options_.seconds && options_.seconds() - options_.start_s > options_.budget_s)
+  if (race_.Fastest() >= 0 && options_.seconds &&
+      options_.seconds() - options_.start_s > options_.budget_s)
     return Stop::kBudget;
   return Stop::kNo;
 }
@@ -113,7 +119,9 @@ absl::StatusOr<bool> Tuning::GoOn() {
 }
 
 std::string Tuning::StopReason() const {
-  return stop_ == Stop::kInterrupted ? "interrupted" : absl::StrFormat("the budget of %.4g s ended", options_.budget_s);
+  return stop_ == Stop::kInterrupted
+             ? "interrupted"
+             : absl::StrFormat("the budget of %.4g s ended", options_.budget_s);
 }
 
 absl::Status Tuning::Try(const std::vector<int>& variants) {
@@ -131,7 +139,8 @@ absl::Status Tuning::Try(const std::vector<int>& variants) {
     if (!go_on) return absl::OkStatus();
     RETURN_IF_ERROR(Screen(v));
     ++verified_;
-    Say(absl::StrCat("checked ", verified_, " of ", verified_ + std::max(open_, i + 1) - i - 1, ": ", result(v).schedule, ": ",
+    Say(absl::StrCat("checked ", verified_, " of ", verified_ + std::max(open_, i + 1) - i - 1,
+                     ": ", result(v).schedule, ": ",
                      result(v).reason.empty() ? Milliseconds(step_us_[v]) : result(v).reason));
   }
   return absl::OkStatus();
@@ -139,13 +148,16 @@ absl::Status Tuning::Try(const std::vector<int>& variants) {
 
 absl::StatusOr<std::optional<Failure>> Tuning::Load(int v) {
   absl::StatusOr<std::optional<Failure>> failure = runner_.Load(v);
-  if (!failure.ok()) return WithContext(failure.status(), absl::StrCat("verifying ", Words(result(v)), " at a small size"));
+  if (!failure.ok())
+    return WithContext(failure.status(),
+                       absl::StrCat("verifying ", Words(result(v)), " at a small size"));
   return failure;
 }
 
 absl::StatusOr<std::optional<Failure>> Tuning::Verify(int v) {
   absl::StatusOr<std::optional<Failure>> failure = runner_.Verify(v);
-  if (!failure.ok()) return WithContext(failure.status(), absl::StrCat("verifying ", Words(result(v))));
+  if (!failure.ok())
+    return WithContext(failure.status(), absl::StrCat("verifying ", Words(result(v))));
   return failure;
 }
 
@@ -182,7 +194,8 @@ absl::StatusOr<std::optional<Failure>> Tuning::FirstRuns(int v) {
   if (first.failure.has_value()) return first.failure;
   step_us_[v] = first.us;
   forecast_.Add(v, first.us);
-  if (!options_.tries_all && v != baseline_ && first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
+  if (!options_.tries_all && v != baseline_ &&
+      first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
     result(v).verdict = Verdict::kPruned;
     result(v).reason = absl::StrFormat("%.1fx the best's first step", first.us / best_first_us_);
     result(v).timing = {first.us, first.us, first.us, 1};
@@ -204,14 +217,17 @@ absl::StatusOr<std::optional<Failure>> Tuning::VerifyAtSize(int v) {
 }
 
 absl::Status Tuning::DecideWhenToVerify() {
-  ASSIGN_OR_RETURN(const std::vector<int> is_long, FromRank0({!options_.tries_all && verify_s_ > kVerifyShare * options_.budget_s}));
+  ASSIGN_OR_RETURN(
+      const std::vector<int> is_long,
+      FromRank0({!options_.tries_all && verify_s_ > kVerifyShare * options_.budget_s}));
   verifies_leaders_only_ = is_long[0] != 0;
   return absl::OkStatus();
 }
 
 /// Nobody is measured against a variant that gives wrong answers.
 absl::Status Tuning::VerifyLeader() {
-  for (int leader = race_.Fastest(); leader >= 0 && verified_at_size_.count(leader) == 0; leader = race_.Fastest()) {
+  for (int leader = race_.Fastest(); leader >= 0 && verified_at_size_.count(leader) == 0;
+       leader = race_.Fastest()) {
     ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAtSize(leader));
     if (failure.has_value()) Fail(leader, *failure);
   }
@@ -220,8 +236,8 @@ absl::Status Tuning::VerifyLeader() {
 
 absl::StatusOr<std::optional<Failure>> Tuning::TakeSample(int v) {
   for (int attempt = 0;; ++attempt) {
-    const int steps =
-        static_cast<int>(std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
+    const int steps = static_cast<int>(
+        std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
     const int warm_up = step_us_[v] < kWarmUpBelowUs ? std::max(1, steps / 10) : 0;
     ASSIGN_OR_RETURN(const VariantRunner::Sample sample, Time(v, warm_up, steps));
     if (sample.failure.has_value()) return sample.failure;
@@ -280,12 +296,13 @@ absl::Status Tuning::VerifyWinner() {
     if (!failure.has_value()) return absl::OkStatus();
     Fail(winner, *failure);
   }
-  if (stop_ == Stop::kInterrupted) return absl::CancelledError("tuning was interrupted before anything was measured");
+  if (stop_ == Stop::kInterrupted)
+    return absl::CancelledError("tuning was interrupted before anything was measured");
   for (const Entrant& e : entrants_) {
     if (e.result.reason.empty()) continue;
-    return absl::InternalError(absl::StrCat("none of the ", size(),
-                                            " variants runs and gives the right answer; the first, ", Words(e.result),
-                                            ": ", Name(e.result.verdict), ": ", e.result.reason));
+    return absl::InternalError(absl::StrCat(
+        "none of the ", size(), " variants runs and gives the right answer; the first, ",
+        Words(e.result), ": ", Name(e.result.verdict), ": ", e.result.reason));
   }
   return absl::InternalError("nothing was measured");
 }
@@ -316,9 +333,11 @@ TuningRecord Tuning::MakeRecord(int winner) {
   record.key_text = options_.key_text;
   record.best = result(winner);
   record.baseline = result(baseline);
-  if (const int second = race_.RunnerUp(winner); second >= 0) record.runner_up = Words(result(second));
+  if (const int second = race_.RunnerUp(winner); second >= 0)
+    record.runner_up = Words(result(second));
   for (const Entrant& e : entrants_) {
-    if (e.result.bytes > 0 && (record.necessary_bytes == 0 || e.result.bytes < record.necessary_bytes)) {
+    if (e.result.bytes > 0 &&
+        (record.necessary_bytes == 0 || e.result.bytes < record.necessary_bytes)) {
       record.necessary_bytes = e.result.bytes;
     }
   }
@@ -356,8 +375,8 @@ absl::StatusOr<Tuned> Tuning::Finish() {
   return tuned;
 }
 
-absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
-                           const TunerOptions& options) {
+absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner,
+                           Exchange& exchange, const TunerOptions& options) {
   return Tuning(std::move(entrants), baseline, runner, exchange, options).Run();
 }
 

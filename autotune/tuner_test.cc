@@ -35,8 +35,8 @@ class SoloExchange final : public Exchange {
 /// Variants that take a given time, on a clock of their own.
 class FakeRunner final : public VariantRunner {
  public:
-  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(absl::Span<const int> variants,
-                                                              const std::function<bool()>& stop) override {
+  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
+      absl::Span<const int> variants, const std::function<bool()>& stop) override {
     std::vector<std::optional<Failure>> out;
     for (int v : variants) {
       if (!stop()) now_s += 0.1;
@@ -122,8 +122,10 @@ class FakeJournal final : public TuningJournal {
 
 class TunerTest : public ::testing::Test {
  protected:
-  /// Variants t0, t1, ... with these times; each of a group of its own unless `per_group` says otherwise.
-  absl::StatusOr<Tuned> Run(std::vector<double> us, int per_group = 1, int baseline = 0, std::vector<std::string> schedules = {}) {
+  /// Variants t0, t1, ... with these times; each of a group of its own unless `per_group` says
+  /// otherwise.
+  absl::StatusOr<Tuned> Run(std::vector<double> us, int per_group = 1, int baseline = 0,
+                            std::vector<std::string> schedules = {}) {
     runner_.us = us;
     std::vector<Entrant> entrants;
     for (size_t i = 0; i < us.size(); ++i) {
@@ -162,7 +164,8 @@ TEST_F(TunerTest, TheFastestIsStored) {
   EXPECT_TRUE(tuned->record.complete);
   EXPECT_TRUE(journal_.stored.back() == tuned->record);
   EXPECT_EQ(runner_.verified[2], 2) << "again after the timing";
-  EXPECT_EQ(runner_.verified[4], 0) << "hopeless from its first step: not verified at its real size";
+  EXPECT_EQ(runner_.verified[4], 0)
+      << "hopeless from its first step: not verified at its real size";
   EXPECT_EQ(tuned->variants[4].verdict, Verdict::kPruned);
   EXPECT_THAT(tuned->variants[4].reason, HasSubstr("the best's first step"));
   EXPECT_EQ(tuned->variants[0].verdict, Verdict::kMeasured);
@@ -196,12 +199,14 @@ TEST_F(TunerTest, FailuresAreValues) {
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_EQ(tuned->best, 6);
   std::vector<std::string> verdicts;
-  for (const VariantResult& v : tuned->variants) verdicts.push_back(absl::StrCat(Name(v.verdict), ": ", v.reason));
-  EXPECT_THAT(verdicts, ElementsAre("measured: ", "compile error: expected ';'", "wrong answer: p[2]: want 1, have 2",
+  for (const VariantResult& v : tuned->variants)
+    verdicts.push_back(absl::StrCat(Name(v.verdict), ": ", v.reason));
+  EXPECT_THAT(verdicts, ElementsAre("measured: ", "compile error: expected ';'",
+                                    "wrong answer: p[2]: want 1, have 2",
                                     "wrong answer: p[7]: want 1, have 2", "run error: timed out",
                                     "run error: timed out", "measured: "));
-  for (const char* kept :
-       {"t1: compile error", "t2: wrong answer", "t3: wrong answer", "t4: run error", "t5: run error"}) {
+  for (const char* kept : {"t1: compile error", "t2: wrong answer", "t3: wrong answer",
+                           "t4: run error", "t5: run error"}) {
     EXPECT_THAT(journal_.ended, Contains(kept));
   }
 }
@@ -223,7 +228,8 @@ TEST_F(TunerTest, WhatFailedBeforeIsNotTriedAgain) {
   EXPECT_EQ(tuned->variants[0].reason, "the process died");
   EXPECT_EQ(tuned->variants[1].verdict, Verdict::kQuarantined);
   EXPECT_EQ(tuned->variants[1].reason, "wrong answer in an earlier run: p[3]");
-  EXPECT_EQ(tuned->record.baseline.trace, "t2") << "the simplest that runs stands in for the baseline";
+  EXPECT_EQ(tuned->record.baseline.trace, "t2")
+      << "the simplest that runs stands in for the baseline";
 }
 
 TEST_F(TunerTest, AWinnerThatTurnsOutWrongIsNotStored) {
@@ -239,8 +245,9 @@ TEST_F(TunerTest, NothingRightIsAnError) {
   runner_.wrong = {0, 1};
   const absl::StatusOr<Tuned> tuned = Run({100, 60});
   EXPECT_EQ(tuned.status().code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(tuned.status().message()),
-              HasSubstr("none of the 2 variants runs and gives the right answer; the first, S0 (library,"));
+  EXPECT_THAT(
+      std::string(tuned.status().message()),
+      HasSubstr("none of the 2 variants runs and gives the right answer; the first, S0 (library,"));
   EXPECT_THAT(journal_.stored, IsEmpty());
 }
 
@@ -359,7 +366,8 @@ TEST_F(TunerTest, NoiseDoesNotChooseWhatIsClearlySlower) {
 TEST_F(TunerTest, TimesThatSayNothingLeaveNoVariantOut) {
   options_.tries_all = true;
   runner_.verify_s = 5;
-  const absl::StatusOr<Tuned> tuned = Run({100, 50000, 900000, 20000, 200, 700000}, /*per_group=*/3);
+  const absl::StatusOr<Tuned> tuned =
+      Run({100, 50000, 900000, 20000, 200, 700000}, /*per_group=*/3);
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   for (int v = 0; v < 6; ++v) EXPECT_GT(runner_.verified[v], 0) << v;
   EXPECT_TRUE(tuned->record.complete);
@@ -390,7 +398,8 @@ TEST_F(TunerTest, LosingThePeersInAVariantNamesIt) {
     VariantResult words;
     words.schedule = variant, words.protocol = "library";
     for (const char* what : {"verifying @ at a small size", "timing @", "verifying @"}) {
-      want.insert(absl::StrCat(absl::StrReplaceAll(what, {{"@", Words(words)}}), ": rank 1 left: data race"));
+      want.insert(absl::StrCat(absl::StrReplaceAll(what, {{"@", Words(words)}}),
+                               ": rank 1 left: data race"));
     }
   }
   EXPECT_EQ(told, want);

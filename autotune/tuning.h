@@ -17,12 +17,14 @@
 
 namespace coconet {
 
-inline constexpr double kSampleUs = 1000;  // below this the clock and the ranks' ragged start would show
+inline constexpr double kSampleUs =
+    1000;  // below this the clock and the ranks' ragged start would show
 
 /// One Tune on its way: what to try next is in explore.cc, the rest in tuner.cc.
 class Tuning {
  public:
-  Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange, const TunerOptions& options);
+  Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
+         const TunerOptions& options);
 
   absl::StatusOr<Tuned> Run();
 
@@ -33,8 +35,8 @@ class Tuning {
   VariantResult& result(int v) { return entrants_[v].result; }
   /// Not yet tried, and nothing says that it need not be.
   bool Open(int v) const {
-    return entrants_[v].result.verdict == Verdict::kNotMeasured && entrants_[v].result.reason.empty() &&
-           !tried_.count(v);
+    return entrants_[v].result.verdict == Verdict::kNotMeasured &&
+           entrants_[v].result.reason.empty() && !tried_.count(v);
   }
   void Say(absl::string_view text) const {
     if (options_.progress) options_.progress(text);
@@ -59,7 +61,8 @@ class Tuning {
   absl::StatusOr<bool> GoOn();
   std::string StopReason() const;
 
-  // The runner's, whose errors say at which variant they came: a kernel's mistake may end the world.
+  // The runner's, whose errors say at which variant they came: a kernel's mistake may end the
+  // world.
   absl::StatusOr<std::optional<Failure>> Load(int v);
   absl::StatusOr<std::optional<Failure>> Verify(int v);
   absl::StatusOr<VariantRunner::Sample> Time(int v, int warm_up, int steps);
@@ -71,7 +74,8 @@ class Tuning {
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
   absl::Status DecideWhenToVerify();
   absl::Status VerifyLeader();
-  /// At most so many, as long as that share of the budget is not spent: who cannot win goes, and, where there is not the time for all, the slowest.
+  /// At most so many, as long as that share of the budget is not spent: who cannot win goes, and,
+  /// where there is not the time for all, the slowest.
   absl::Status Rounds(int most, double share);
   absl::Status Thin(int rounds, double share);
   void Prune(const std::vector<Race::Dropped>& dropped);
@@ -96,7 +100,7 @@ class Tuning {
   std::set<int> tried_, loaded_;
   double best_first_us_ = std::numeric_limits<double>::infinity();
   int verified_ = 0;
-  double verify_s_ = 0;                // that the latest check at the real size took, on rank 0
+  double verify_s_ = 0;                 // that the latest check at the real size took, on rank 0
   bool verifies_leaders_only_ = false;  // at the real size
   std::set<int> verified_at_size_;
   size_t open_ = 0;  // candidates at the latest forecast, on rank 0

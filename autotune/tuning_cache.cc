@@ -17,7 +17,8 @@ struct TuningCache::Rep {
   bool stores;
 };
 
-TuningCache::TuningCache(std::string file, Warn warn) : file_(std::move(file)), warn_(std::move(warn)) {
+TuningCache::TuningCache(std::string file, Warn warn)
+    : file_(std::move(file)), warn_(std::move(warn)) {
   if (!warn_) warn_ = [](absl::string_view) {};
 }
 
@@ -36,7 +37,8 @@ std::unique_ptr<TuningCache> TuningCache::Open(const std::string& file, Warn war
     return cache;
   }
   const bool stores = opened->access == Access::kReadWrite;
-  if (!stores) cache->warn_(absl::StrCat("tuning cache ", file, " is read-only: what is tuned is not kept"));
+  if (!stores)
+    cache->warn_(absl::StrCat("tuning cache ", file, " is read-only: what is tuned is not kept"));
   cache->rep_.reset(new Rep{*std::move(opened), stores});
   return cache;
 }
@@ -48,7 +50,8 @@ void TuningCache::GiveUp(const absl::Status& why) {
 
 void TuningCache::CannotStore(const absl::Status& why) {
   if (absl::IsDataLoss(why)) return GiveUp(why);
-  warn_(absl::StrCat("tuning cache ", file_, " cannot be written (", why.message(), "): what is tuned is not kept"));
+  warn_(absl::StrCat("tuning cache ", file_, " cannot be written (", why.message(),
+                     "): what is tuned is not kept"));
   rep_->stores = false;
 }
 
@@ -56,7 +59,8 @@ bool TuningCache::stores() const { return rep_ != nullptr && rep_->stores; }
 
 std::optional<TuningRecord> TuningCache::Find(const std::string& key_text) {
   std::optional<TuningRecord> record = FindByKey(Fingerprint(key_text));
-  // A digest that is right with a text that is not would be a collision or a forgery: a miss in either case.
+  // A digest that is right with a text that is not would be a collision or a forgery: a miss in
+  // either case.
   if (record.has_value() && record->key_text != key_text) return std::nullopt;
   return record;
 }
@@ -66,8 +70,8 @@ std::optional<TuningRecord> TuningCache::FindByKey(const std::string& key_prefix
   absl::StatusOr<std::optional<TuningRecord>> record = ReadRecord(rep_->file.db, key_prefix);
   if (record.ok()) return *std::move(record);
   if (absl::IsInvalidArgument(record.status())) {
-    warn_(absl::StrCat("tuning cache ", file_, ": the record ", key_prefix.substr(0, 12), " makes no sense (",
-                       record.status().message(), ") and is ignored"));
+    warn_(absl::StrCat("tuning cache ", file_, ": the record ", key_prefix.substr(0, 12),
+                       " makes no sense (", record.status().message(), ") and is ignored"));
   } else {
     GiveUp(record.status());
   }
@@ -92,8 +96,8 @@ std::vector<VariantResult> TuningCache::Variants(const std::string& key) {
   if (rep_ == nullptr) return {};
   absl::StatusOr<std::vector<VariantResult>> variants = ReadVariants(rep_->file.db, key);
   if (variants.ok()) return *std::move(variants);
-  warn_(
-      absl::StrCat("tuning cache ", file_, ": the variants of ", key.substr(0, 12), ": ", variants.status().message()));
+  warn_(absl::StrCat("tuning cache ", file_, ": the variants of ", key.substr(0, 12), ": ",
+                     variants.status().message()));
   return {};
 }
 
@@ -107,17 +111,20 @@ std::vector<VariantResult> TuningCache::Failures(const std::string& key) {
 
 void TuningCache::Begin(const std::string& key, const VariantResult& variant) {
   if (!stores()) return;
-  if (absl::Status marked = MarkInFlight(rep_->file.db, key, variant); !marked.ok()) CannotStore(marked);
+  if (absl::Status marked = MarkInFlight(rep_->file.db, key, variant); !marked.ok())
+    CannotStore(marked);
 }
 
 void TuningCache::End(const std::string& key, const VariantResult& variant) {
   if (!stores()) return;
-  if (absl::Status cleared = ClearInFlight(rep_->file.db, key, variant); !cleared.ok()) CannotStore(cleared);
+  if (absl::Status cleared = ClearInFlight(rep_->file.db, key, variant); !cleared.ok())
+    CannotStore(cleared);
 }
 
 void TuningCache::Store(const TuningRecord& record, absl::Span<const VariantResult> variants) {
   if (!stores()) return;
-  if (absl::Status written = WriteRecord(rep_->file.db, record, variants); !written.ok()) CannotStore(written);
+  if (absl::Status written = WriteRecord(rep_->file.db, record, variants); !written.ok())
+    CannotStore(written);
 }
 
 }  // namespace coconet

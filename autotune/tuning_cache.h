@@ -17,20 +17,21 @@ namespace coconet {
 class TuningJournal {
  public:
   virtual ~TuningJournal() = default;
-  /// Variants that failed under this key, and those that a process ran when it died: trace, config, verdict and reason
-  /// are filled in.
+  /// Variants that failed under this key, and those that a process ran when it died: trace, config,
+  /// verdict and reason are filled in.
   virtual std::vector<VariantResult> Failures(const std::string& key) = 0;
   /// Before the first run of a variant, and after it with its verdict.
   virtual void Begin(const std::string& key, const VariantResult& variant) = 0;
   virtual void End(const std::string& key, const VariantResult& variant) = 0;
-  /// Keeps a tuned program with all its variants; a complete record is not replaced by an incomplete one, nor an
-  /// incomplete one by an incomplete slower one.
+  /// Keeps a tuned program with all its variants; a complete record is not replaced by an
+  /// incomplete one, nor an incomplete one by an incomplete slower one.
   virtual void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) = 0;
 };
 
-/// The SQLite file that remembers tuned programs. Opened by rank 0 only, after MPI_Init, used by its thread. Safe for
-/// many processes at once and under kill -9. Whatever goes wrong with it is said once to `warn`, and from then on it
-/// remembers nothing: no caller has to handle an error of the cache.
+/// The SQLite file that remembers tuned programs. Opened by rank 0 only, after MPI_Init, used by
+/// its thread. Safe for many processes at once and under kill -9. Whatever goes wrong with it is
+/// said once to `warn`, and from then on it remembers nothing: no caller has to handle an error of
+/// the cache.
 class TuningCache final : public TuningJournal {
  public:
   using Warn = std::function<void(absl::string_view)>;
@@ -40,7 +41,8 @@ class TuningCache final : public TuningJournal {
   ~TuningCache() override;
 
   const std::string& file() const { return file_; }
-  /// False when what is stored is lost: no file, a read-only or damaged one, a newer schema, a full disk.
+  /// False when what is stored is lost: no file, a read-only or damaged one, a newer schema, a full
+  /// disk.
   bool stores() const;
 
   /// The record for exactly this key text. A row that makes no sense is a miss, and said.

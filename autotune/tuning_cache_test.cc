@@ -42,7 +42,8 @@ VariantResult Variant(absl::string_view trace, double us) {
   return v;
 }
 
-TuningRecord Record(absl::string_view program, const VariantResult& best, const VariantResult& baseline) {
+TuningRecord Record(absl::string_view program, const VariantResult& best,
+                    const VariantResult& baseline) {
   TuningRecord r;
   r.key_text = absl::StrCat("ranks: 2\nprogram: ", program, "\nprogram: end\n");
   r.key = Fingerprint(r.key_text);
@@ -58,18 +59,21 @@ TuningRecord Record(absl::string_view program, const VariantResult& best, const 
 class TuningCacheTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ =
-        fs::path(::testing::TempDir()) /
-        absl::StrCat("tuning_cache_", getpid(), "_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    dir_ = fs::path(::testing::TempDir()) /
+           absl::StrCat("tuning_cache_", getpid(), "_",
+                        ::testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::remove_all(dir_);
     file_ = dir_ / "sub" / "tuning.db";
   }
   void TearDown() override { fs::remove_all(dir_); }
 
   std::unique_ptr<TuningCache> Open() {
-    return TuningCache::Open(file_, [this](absl::string_view text) { warnings_.emplace_back(text); });
+    return TuningCache::Open(file_,
+                             [this](absl::string_view text) { warnings_.emplace_back(text); });
   }
-  void Overwrite(absl::string_view text) { std::ofstream(file_, std::ios::binary | std::ios::trunc) << text; }
+  void Overwrite(absl::string_view text) {
+    std::ofstream(file_, std::ios::binary | std::ios::trunc) << text;
+  }
   /// Runs SQL that our own code never would.
   void Tamper(const std::string& sql) {
     absl::StatusOr<Database> db = Database::Open(file_, Access::kReadWrite);
@@ -78,9 +82,10 @@ class TuningCacheTest : public ::testing::Test {
     ASSERT_TRUE(done.ok()) << done;
   }
   int FilesWith(absl::string_view part) {
-    return std::count_if(fs::directory_iterator(file_.parent_path()), {}, [&](const fs::directory_entry& e) {
-      return absl::StrContains(e.path().filename().string(), part);
-    });
+    return std::count_if(fs::directory_iterator(file_.parent_path()), {},
+                         [&](const fs::directory_entry& e) {
+                           return absl::StrContains(e.path().filename().string(), part);
+                         });
   }
 
   fs::path dir_, file_;
@@ -148,7 +153,8 @@ TEST_F(TuningCacheTest, KeepsTheBetterRecord) {
 
 TEST_F(TuningCacheTest, DamagedFilesAreSetAside) {
   for (absl::string_view garbage :
-       {"this is no database, though it is long enough to be looked at as one", "SQLite format 3"}) {
+       {"this is no database, though it is long enough to be looked at as one",
+        "SQLite format 3"}) {
     warnings_.clear();
     Open();
     Overwrite(garbage);
@@ -166,7 +172,8 @@ TEST_F(TuningCacheTest, DamagedFilesAreSetAside) {
 TEST_F(TuningCacheTest, ADamagedPageIsFound) {
   {
     std::unique_ptr<TuningCache> cache = Open();
-    for (int i = 0; i < 200; ++i) cache->Store(Record(absl::StrCat("p", i), fast_, slow_), {slow_, fast_});
+    for (int i = 0; i < 200; ++i)
+      cache->Store(Record(absl::StrCat("p", i), fast_, slow_), {slow_, fast_});
   }
   std::fstream bytes(file_, std::ios::in | std::ios::out | std::ios::binary);
   bytes.seekp(3 * 4096);
@@ -187,9 +194,10 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
   cache->Store(record, {slow_, fast_});
   EXPECT_FALSE(cache->Find(record.key_text).has_value());
   EXPECT_THAT(warnings_,
-              ElementsAre(absl::StrCat("tuning cache ", file_.string(),
-                                       " was written by a newer version (schema 99, this one "
-                                       "knows 1); upgrade, or give another file: what is tuned is not kept")));
+              ElementsAre(absl::StrCat(
+                  "tuning cache ", file_.string(),
+                  " was written by a newer version (schema 99, this one "
+                  "knows 1); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
 }
 
@@ -227,22 +235,23 @@ TEST_F(TuningCacheTest, AFullDiskIsSaidOnce) {
   const TuningRecord record = Record("adam", fast_, slow_);
   Open()->Store(record, {slow_, fast_});
   // A limit on the size of files stands in for the full disk.
-  EXPECT_EQ(InChild([&] {
-              std::unique_ptr<TuningCache> cache = Open();
-              signal(SIGXFSZ, SIG_IGN);
-              const rlimit limit{96 << 10, 96 << 10};
-              setrlimit(RLIMIT_FSIZE, &limit);
-              std::vector<VariantResult> many = {slow_, fast_};
-              for (int i = 0; i < 2000; ++i)
-                many.push_back(Variant(absl::StrCat("split(%", i, ", flat)", std::string(200, 'x')), 5));
-              const TuningRecord other = Record("sgd", fast_, slow_);
-              cache->Store(other, many);
-              cache->Store(other, many);
-              const bool readable =
-                  cache->Find(record.key_text).has_value() && !cache->Find(other.key_text).has_value();
-              _exit(readable && !cache->stores() && warnings_.size() == 1 ? 0 : 1);
-            }),
-            0);
+  EXPECT_EQ(
+      InChild([&] {
+        std::unique_ptr<TuningCache> cache = Open();
+        signal(SIGXFSZ, SIG_IGN);
+        const rlimit limit{96 << 10, 96 << 10};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        std::vector<VariantResult> many = {slow_, fast_};
+        for (int i = 0; i < 2000; ++i)
+          many.push_back(Variant(absl::StrCat("split(%", i, ", flat)", std::string(200, 'x')), 5));
+        const TuningRecord other = Record("sgd", fast_, slow_);
+        cache->Store(other, many);
+        cache->Store(other, many);
+        const bool readable =
+            cache->Find(record.key_text).has_value() && !cache->Find(other.key_text).has_value();
+        _exit(readable && !cache->stores() && warnings_.size() == 1 ? 0 : 1);
+      }),
+      0);
   EXPECT_TRUE(Open()->Find(record.key_text).has_value());
 }
 
@@ -318,14 +327,16 @@ TEST_F(TuningCacheTest, KilledWritersLeaveNoDamage) {
     const pid_t child = fork();
     if (child == 0) {
       std::unique_ptr<TuningCache> cache = Open();
-      for (int i = 0;; ++i) cache->Store(Record(absl::StrCat("p", i % 50), fast_, slow_), {slow_, fast_});
+      for (int i = 0;; ++i)
+        cache->Store(Record(absl::StrCat("p", i % 50), fast_, slow_), {slow_, fast_});
     }
     usleep(3000 + 5000 * round);
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     std::unique_ptr<TuningCache> cache = Open();
     EXPECT_TRUE(cache->stores());
-    for (const TuningRecord& record : cache->List()) EXPECT_EQ(cache->Variants(record.key).size(), 2u);
+    for (const TuningRecord& record : cache->List())
+      EXPECT_EQ(cache->Variants(record.key).size(), 2u);
   }
   EXPECT_THAT(warnings_, IsEmpty());
 }

@@ -14,10 +14,12 @@
 
 namespace coconet {
 
-/// The rows of a tuning cache (cache_schema.h). Rows are data: what is read has been parsed and range-checked, and
-/// InvalidArgument says why a row makes no sense; other errors are the database's.
+/// The rows of a tuning cache (cache_schema.h). Rows are data: what is read has been parsed and
+/// range-checked, and InvalidArgument says why a row makes no sense; other errors are the
+/// database's.
 
-/// A key's text in its two halves, each kept once: the environment, and the program ("program: ..." lines, last).
+/// A key's text in its two halves, each kept once: the environment, and the program ("program: ..."
+/// lines, last).
 struct KeyHalves {
   std::string environment, program;
 };
@@ -29,7 +31,8 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
 absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db);
 absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::string_view key);
 
-/// Failed variants of a key, and as kQuarantined those that were in flight in a process that is no more.
+/// Failed variants of a key, and as kQuarantined those that were in flight in a process that is no
+/// more.
 absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key);
 
 /// Notes that this process is about to run the variant for the first time, ...
@@ -37,9 +40,10 @@ absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResu
 /// ... and what came of it.
 absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantResult& variant);
 
-/// Replaces what is known of the key in one transaction, unless what is there is better: complete, or as incomplete and
-/// faster. `best` and `baseline` of the record must be among `variants`.
-absl::Status WriteRecord(Database& db, const TuningRecord& record, absl::Span<const VariantResult> variants);
+/// Replaces what is known of the key in one transaction, unless what is there is better: complete,
+/// or as incomplete and faster. `best` and `baseline` of the record must be among `variants`.
+absl::Status WriteRecord(Database& db, const TuningRecord& record,
+                         absl::Span<const VariantResult> variants);
 
 }  // namespace coconet
 

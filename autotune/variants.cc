@@ -15,7 +15,8 @@
 namespace coconet {
 namespace {
 
-/// Elements of the largest tensor of a shrunk program, about: more than two chunks a rank for a few ranks.
+/// Elements of the largest tensor of a shrunk program, about: more than two chunks a rank for a few
+/// ranks.
 constexpr int64_t kSmallElements = 10007;
 /// Tensors of a shrunk list, about.
 constexpr size_t kSmallTensors = 8;
@@ -26,9 +27,10 @@ const TensorType* DeclaredType(const Op& op) {
   return nullptr;
 }
 
-/// Small extents for large ones: different odd multiples of `multiple`, up to `cap` or, where these do not suffice, a little above.
-/// Extents without such a multiple stay what they are.
-std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap, int64_t multiple) {
+/// Small extents for large ones: different odd multiples of `multiple`, up to `cap` or, where these
+/// do not suffice, a little above. Extents without such a multiple stay what they are.
+std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap,
+                                        int64_t multiple) {
   std::map<int64_t, int64_t> small;
   std::set<int64_t> taken = {0, 1};
   for (int64_t extent : extents) {
@@ -40,7 +42,8 @@ std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_
   for (int64_t extent : extents) {
     if (extent <= 2) continue;
     const auto is_free = [&](int64_t parts) {
-      return parts > 0 && parts * multiple > 2 && parts * multiple <= extent && taken.count(parts * multiple) == 0;
+      return parts > 0 && parts * multiple > 2 && parts * multiple <= extent &&
+             taken.count(parts * multiple) == 0;
     };
     const int64_t most = std::min(((extent - 1) / multiple) | 1, (cap / multiple) | 1);
     int64_t parts = most;
@@ -58,13 +61,18 @@ std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_
 std::vector<int64_t> FewOf(const std::vector<int64_t>& sizes, const TensorKinds& kinds) {
   if (sizes.size() <= kSmallTensors) return sizes;
   std::vector<int64_t> few;
-  for (size_t k = 0; k < kinds.first.size() && k < kSmallTensors; ++k) few.push_back(sizes[kinds.first[k]]);
+  for (size_t k = 0; k < kinds.first.size() && k < kSmallTensors; ++k)
+    few.push_back(sizes[kinds.first[k]]);
   few.push_back(sizes[kinds.first[0]]);
   return few;
 }
 
-std::vector<Schedule> Those(std::vector<Schedule> schedules, const std::function<bool(const Schedule&)>& admits) {
-  if (admits) schedules.erase(std::remove_if(schedules.begin(), schedules.end(), [&](const Schedule& s) { return !admits(s); }), schedules.end());
+std::vector<Schedule> Those(std::vector<Schedule> schedules,
+                            const std::function<bool(const Schedule&)>& admits) {
+  if (admits)
+    schedules.erase(std::remove_if(schedules.begin(), schedules.end(),
+                                   [&](const Schedule& s) { return !admits(s); }),
+                    schedules.end());
   return schedules;
 }
 
@@ -72,8 +80,9 @@ std::vector<Schedule> Those(std::vector<Schedule> schedules, const std::function
 absl::Status CheckNodes(const Graph& program, const ConfigSpace& space) {
   for (NodeId id = 0; id < program.size() && space.nodes == 1; ++id) {
     if (SpanOf(program.nodes[id].op) == Span::kAll) continue;
-    return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": ", NodeText(program, id),
-                                                      " is for several nodes, and there is one; leave the last word out, as schedules find it"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tune ", program.name, ": ", NodeText(program, id),
+        " is for several nodes, and there is one; leave the last word out, as schedules find it"));
   }
   return absl::OkStatus();
 }
@@ -102,13 +111,16 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
   }
   if (admits && set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
   if (wanted.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("tune ", program.name, ": none of its ", schedules.size(), " schedules is wanted (SessionOptions::admits, --only); the first is \"",
-                                                   Describe(schedules.front()), "\", the last \"", Describe(schedules.back()), "\""));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tune ", program.name, ": none of its ", schedules.size(),
+        " schedules is wanted (SessionOptions::admits, --only); the first is \"",
+        Describe(schedules.front()), "\", the last \"", Describe(schedules.back()), "\""));
   }
   if (set.variants.empty() || set.baseline < 0) {
-    return absl::FailedPreconditionError(absl::StrCat("tune ", program.name, ": none of ", wanted.size(), " schedules",
-                                                      admits ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "",
-                                                      " can run on ", space.ranks, " ranks", space.library ? "" : " without library collectives"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tune ", program.name, ": none of ", wanted.size(), " schedules",
+        admits ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "", " can run on ",
+        space.ranks, " ranks", space.library ? "" : " without library collectives"));
   }
   return set;
 }
@@ -144,7 +156,8 @@ Graph Shrink(const Graph& program, int64_t multiple) {
     sizes = FewOf(sizes, KindsOf(program));
     extents.insert(sizes.begin(), sizes.end());
   }
-  const auto cap = static_cast<int64_t>(std::pow(static_cast<double>(kSmallElements), 1.0 / static_cast<double>(dims)));
+  const auto cap = static_cast<int64_t>(
+      std::pow(static_cast<double>(kSmallElements), 1.0 / static_cast<double>(dims)));
   const std::map<int64_t, int64_t> small = SmallExtents(extents, cap, multiple);
   const auto shrink = [&](TensorType& type) {
     for (Dim& dim : type.shape) {

@@ -29,7 +29,8 @@ TEST(EnumerateVariants, AreDistinctAndHaveABaseline) {
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_GT(set->variants.size(), 50u);
   std::set<std::string> seen;
-  for (const Variant& v : set->variants) EXPECT_TRUE(seen.insert(Print(v.schedule) + Text(v.config)).second);
+  for (const Variant& v : set->variants)
+    EXPECT_TRUE(seen.insert(Print(v.schedule) + Text(v.config)).second);
   const Variant& baseline = set->variants[set->baseline];
   EXPECT_EQ(Describe(baseline).schedule, "AR; fuse(C)");
   EXPECT_EQ(baseline.config.protocol, Protocol::kLibrary);
@@ -41,21 +42,29 @@ TEST(EnumerateVariants, GroupsShareScheduleAndProtocol) {
   ASSERT_TRUE(set.ok());
   for (size_t i = 1; i < set->variants.size(); ++i) {
     const Variant &a = set->variants[i - 1], &b = set->variants[i];
-    const bool alike = Print(a.schedule) == Print(b.schedule) && a.config.protocol == b.config.protocol;
+    const bool alike =
+        Print(a.schedule) == Print(b.schedule) && a.config.protocol == b.config.protocol;
     EXPECT_EQ(a.group == b.group, alike);
   }
 }
 
 TEST(EnumerateVariants, SaysWhyNoneIsLeft) {
   const auto message = [](const ConfigSpace& space, const std::string& words) {
-    return std::string(EnumerateVariants(Adam(1000), space, [&](const Schedule& s) { return Describe(s) == words; }).status().message());
+    return std::string(EnumerateVariants(Adam(1000), space,
+                                         [&](const Schedule& s) { return Describe(s) == words; })
+                           .status()
+                           .message());
   };
-  EXPECT_THAT(message({.ranks = 2}, "fused"), testing::HasSubstr(" schedules is wanted (SessionOptions::admits, --only); the first is \"AR; C\", the last \""));
-  EXPECT_THAT(message({.ranks = 2, .nodes = 2}, "fuse(AR, C)"), testing::StartsWith("tune adam: none of 1 schedules that are wanted, of "));
+  EXPECT_THAT(message({.ranks = 2}, "fused"),
+              testing::HasSubstr(" schedules is wanted (SessionOptions::admits, --only); the first "
+                                 "is \"AR; C\", the last \""));
+  EXPECT_THAT(message({.ranks = 2, .nodes = 2}, "fuse(AR, C)"),
+              testing::StartsWith("tune adam: none of 1 schedules that are wanted, of "));
 }
 
 TEST(EnumerateVariants, SumsInRankOrderExcludeTheLibrary) {
-  const absl::StatusOr<VariantSet> set = EnumerateVariants(Adam(1000), {.ranks = 2, .library = false});
+  const absl::StatusOr<VariantSet> set =
+      EnumerateVariants(Adam(1000), {.ranks = 2, .library = false});
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_EQ(Describe(set->variants[set->baseline]).schedule, "AR; fuse(C)");
   EXPECT_EQ(set->variants[set->baseline].config.protocol, Protocol::kGenerated);
@@ -64,7 +73,9 @@ TEST(EnumerateVariants, SumsInRankOrderExcludeTheLibrary) {
 TEST(EnumerateVariants, SplitsByNodeWhereThereAreSeveralNodesOfSeveralRanks) {
   const auto split = [](const ConfigSpace& space) {
     const VariantSet set = EnumerateVariants(Adam(1000), space).value();
-    return std::count_if(set.variants.begin(), set.variants.end(), [](const Variant& v) { return absl::StrContains(Describe(v).schedule, "(node)"); });
+    return std::count_if(set.variants.begin(), set.variants.end(), [](const Variant& v) {
+      return absl::StrContains(Describe(v).schedule, "(node)");
+    });
   };
   EXPECT_GT(split({.ranks = 4, .nodes = 2}), 0);
   EXPECT_EQ(split({.ranks = 4}), 0);
@@ -72,26 +83,32 @@ TEST(EnumerateVariants, SplitsByNodeWhereThereAreSeveralNodesOfSeveralRanks) {
 }
 
 TEST(EnumerateVariants, RefusesAProgramForSeveralNodesOnOne) {
-  const Graph program = *Parse("coconet 1\nprogram p\ninput g : f32[8] local\n"
-                               "output y = all_gather(all_reduce(sum, reduce_scatter(sum, g, 0, node), across), node)\n");
+  const Graph program = *Parse(
+      "coconet 1\nprogram p\ninput g : f32[8] local\n"
+      "output y = all_gather(all_reduce(sum, reduce_scatter(sum, g, 0, node), across), node)\n");
   EXPECT_EQ(EnumerateVariants(program, {.ranks = 2}).status().message(),
-            "tune p: %1 = reduce_scatter(sum, g, 0, node) is for several nodes, and there is one; leave the last word out, as schedules find it");
+            "tune p: %1 = reduce_scatter(sum, g, 0, node) is for several nodes, and there is one; "
+            "leave the last word out, as schedules find it");
   EXPECT_TRUE(EnumerateVariants(program, {.ranks = 4, .nodes = 2}).ok());
 }
 
 TEST(DigestOf, NamesTheList) {
   const ConfigSpace two{.ranks = 2}, three{.ranks = 3, .cores = 8};
-  EXPECT_EQ(DigestOf(*EnumerateVariants(Adam(1000), two)), DigestOf(*EnumerateVariants(Adam(1000), two)));
-  EXPECT_NE(DigestOf(*EnumerateVariants(Adam(1000), two)), DigestOf(*EnumerateVariants(Adam(1 << 24), three)));
+  EXPECT_EQ(DigestOf(*EnumerateVariants(Adam(1000), two)),
+            DigestOf(*EnumerateVariants(Adam(1000), two)));
+  EXPECT_NE(DigestOf(*EnumerateVariants(Adam(1000), two)),
+            DigestOf(*EnumerateVariants(Adam(1 << 24), three)));
 }
 
 TEST(Shrink, KeepsWhatEqualsAndWhatBroadcasts) {
   const Graph g = Bound(
-      "coconet 1\nprogram p\ninput a : f32[B, N] local\ninput b : f32[1, N] replicated\nstate c : f32[N] replicated\n"
+      "coconet 1\nprogram p\ninput a : f32[B, N] local\ninput b : f32[1, N] replicated\nstate c : "
+      "f32[N] replicated\n"
       "output o = all_reduce(sum, a) * b + c\n",
       {{"B", 2000}, {"N", 3000}});
   const Graph small = Shrink(g);
-  const Shape a = std::get<Input>(small.nodes[0].op).type.shape, b = std::get<Input>(small.nodes[1].op).type.shape;
+  const Shape a = std::get<Input>(small.nodes[0].op).type.shape,
+              b = std::get<Input>(small.nodes[1].op).type.shape;
   EXPECT_EQ(b[0].size, 1);
   EXPECT_EQ(a[1].size, b[1].size);
   EXPECT_EQ(std::get<State>(small.nodes[2].op).type.shape[0].size, a[1].size);
@@ -108,7 +125,9 @@ TEST(Shrink, LeavesTheTinyAlone) {
 }
 
 TEST(Shrink, CanTakeMultiples) {
-  const Graph g = Bound("coconet 1\nprogram p\ninput a : f32[B, N] local\noutput o = all_reduce(sum, a)\n", {{"B", 2000}, {"N", 7}});
+  const Graph g =
+      Bound("coconet 1\nprogram p\ninput a : f32[B, N] local\noutput o = all_reduce(sum, a)\n",
+            {{"B", 2000}, {"N", 7}});
   const Shape a = std::get<Input>(Shrink(g, 64).nodes[0].op).type.shape;
   EXPECT_EQ(a[0].size % 128, 64);
   EXPECT_LE(a[0].size, 200);
@@ -127,13 +146,15 @@ TEST(Shrink, TakesAFewTensorsOfAList) {
 
 /// What makes the check at a small size worth something: the very same kernels.
 TEST(Shrink, GivesTheSameKernels) {
-  for (const Graph& adam : {Adam(1 << 24), *BindSizes(*MakeWorkload("adam"), {{"N", {1 << 24, 1000, 1 << 20}}})}) {
+  for (const Graph& adam :
+       {Adam(1 << 24), *BindSizes(*MakeWorkload("adam"), {{"N", {1 << 24, 1000, 1 << 20}}})}) {
     const absl::StatusOr<VariantSet> set = EnumerateVariants(adam, {.ranks = 2, .cores = 2});
     ASSERT_TRUE(set.ok());
     for (const Variant& v : set->variants) {
       Schedule small = v.schedule;
       small.graph = Shrink(v.schedule.graph);
-      EXPECT_EQ(Lower(v.schedule, v.config, 2)->source, Lower(small, v.config, 2)->source) << Describe(v).schedule;
+      EXPECT_EQ(Lower(v.schedule, v.config, 2)->source, Lower(small, v.config, 2)->source)
+          << Describe(v).schedule;
     }
   }
 }

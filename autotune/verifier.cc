@@ -12,7 +12,9 @@ namespace {
 
 constexpr int kPoison = 0xFF;  // a NaN in every float type
 
-int64_t BytesOf(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
+int64_t BytesOf(const Buffer& buffer) {
+  return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
+}
 
 /// Test data in inputs and states; NaNs in everything else, padding included.
 absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data) {
@@ -27,7 +29,8 @@ absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data)
   for (const PlacedTensor& t : instance.tensors) {
     if (t.role == BufferRole::kOutput) continue;
     const Part part = PartOf(t.type, plan.ranks, rank.stage_rank());
-    const int64_t data_bytes = part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
+    const int64_t data_bytes =
+        part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
     HostView view = HostView::Blank(*instance.buffers[t.buffer], BytesOf(plan.buffers[t.buffer]));
     std::memset(view.data() + data_bytes, kPoison, BytesOf(plan.buffers[t.buffer]) - data_bytes);
     data.Fill(t.name, rank.rank(), part, view.data());
@@ -73,7 +76,8 @@ absl::Status PackReplicas(Packer& out, const Instance& instance) {
 }
 
 /// Collective. What each rank found, and whether replicas are equal.
-absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instance, const absl::Status& mine) {
+absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instance,
+                                              const absl::Status& mine) {
   Packer replicas;
   absl::Status found = mine;
   found.Update(PackReplicas(replicas, instance));
@@ -87,7 +91,8 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instan
     const absl::Status status = UnpackStatus(in);
     held.push_back(in.Text());
     RETURN_IF_ERROR(in.Done());
-    if (!status.ok()) return Failure{Verdict::kWrongAnswer, absl::StrCat("rank ", r, ": ", status.message())};
+    if (!status.ok())
+      return Failure{Verdict::kWrongAnswer, absl::StrCat("rank ", r, ": ", status.message())};
   }
   for (size_t r = 1; r < held.size(); ++r) {
     const size_t root = r - r % rank.stage_size();
@@ -95,7 +100,8 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instan
     Unpacker first(held[root]), other(held[r]);
     std::string name = first.Text();
     for (other.Text(); first.Int() == other.Int(); other.Text()) name = first.Text();
-    return Failure{Verdict::kWrongAnswer, absl::StrCat(name, ": the replicas of ranks ", root, " and ", r, " differ")};
+    return Failure{Verdict::kWrongAnswer,
+                   absl::StrCat(name, ": the replicas of ranks ", root, " and ", r, " differ")};
   }
   return std::nullopt;
 }
@@ -127,14 +133,16 @@ absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const Te
     ASSIGN_OR_RETURN(HostView view, ViewOf(instance, t));
     const int64_t at = data.FirstChange(t.name, rank.rank(), part, view.data());
     if (at >= 0)
-      return absl::InvalidArgumentError(absl::StrCat(t.name, "[", part.Global(at), "] was changed; it is only read"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(t.name, "[", part.Global(at), "] was changed; it is only read"));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance, Reference& reference) {
+absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
+                                                  Reference& reference) {
   RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference.data())));
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
@@ -147,7 +155,8 @@ absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance
   return Settle(rank, instance, found);
 }
 
-absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance, const Reference& reference) {
+absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance,
+                                                    const Reference& reference) {
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
   return Settle(rank, instance, CheckUnchanged(rank, instance, reference.data()));

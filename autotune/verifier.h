@@ -28,14 +28,17 @@ struct Instance {
   std::unique_ptr<BoundPlan> bound;
 };
 
-/// Collective. Runs one step on the reference's data and compares: outputs, temporaries and padding hold NaNs before,
-/// results are within the interpreter's bounds, replicas are equal to the bit on all ranks. An error: the ranks lost
-/// each other, or a kernel failed and its GPU runs nothing more (DataLoss).
-absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance, Reference& reference);
+/// Collective. Runs one step on the reference's data and compares: outputs, temporaries and padding
+/// hold NaNs before, results are within the interpreter's bounds, replicas are equal to the bit on
+/// all ranks. An error: the ranks lost each other, or a kernel failed and its GPU runs nothing more
+/// (DataLoss).
+absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
+                                                  Reference& reference);
 
-/// Collective. After VerifyStep: one step more, from where the first one ended; replicas must still be equal, and what
-/// is only read must be as it was.
-absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance, const Reference& reference);
+/// Collective. After VerifyStep: one step more, from where the first one ended; replicas must still
+/// be equal, and what is only read must be as it was.
+absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance,
+                                                    const Reference& reference);
 
 }  // namespace coconet
 

@@ -21,7 +21,8 @@ constexpr int64_t kN = 500;
 constexpr int kRanks = 2;
 
 constexpr char kProgram[] =
-    "coconet 1\nprogram p\ninput g : f32[500] local\ninput r : f32[500] replicated\nstate m : f32[500]\n"
+    "coconet 1\nprogram p\ninput g : f32[500] local\ninput r : f32[500] replicated\nstate m : "
+    "f32[500]\n"
     "m1 = update(m, m + all_reduce(sum, g))\noutput o = m1 + r\n";
 
 /// A plan whose step is a function of the test's.
@@ -38,8 +39,8 @@ class FakePlan final : public BoundPlan {
 using Bug = std::function<void(int rank, int step, float* g, float* r, float* m, float* o)>;
 void NoBug(int, int, float*, float*, float*, float*) {}
 
-/// VerifyStep, then VerifyRepeat, on thread ranks that talk through their library; the failure's words, or the error's. `status`: of
-/// rank 1's step.
+/// VerifyStep, then VerifyRepeat, on thread ranks that talk through their library; the failure's
+/// words, or the error's. `status`: of rank 1's step.
 std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()) {
   const Graph program = *Parse(kProgram);
   std::string reasons[kRanks];
@@ -67,7 +68,8 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
         for (Memory* m : instance.buffers) at.push_back(static_cast<float*>(m->own()));
         int step = 0;
         instance.bound = std::make_unique<FakePlan>([&]() -> absl::Status {
-          RETURN_IF_ERROR(rank.library().AllReduce(at[0], at[4], kN, DType::kF32, ReduceKind::kSum));
+          RETURN_IF_ERROR(
+              rank.library().AllReduce(at[0], at[4], kN, DType::kF32, ReduceKind::kSum));
           for (int64_t i = 0; i < kN; ++i) {
             at[2][i] += at[4][i];
             at[3][i] = at[2][i] + at[1][i];
@@ -75,12 +77,14 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
           bug(rank.rank(), ++step, at[0], at[1], at[2], at[3]);
           return rank.rank() == 1 ? status : absl::OkStatus();
         });
-        ASSIGN_OR_RETURN(Reference reference, Reference::Create(program, {.ranks = kRanks}, rank.rank(), 21));
+        ASSIGN_OR_RETURN(Reference reference,
+                         Reference::Create(program, {.ranks = kRanks}, rank.rank(), 21));
         ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank, instance, reference));
         if (!failure.has_value()) {
           ASSIGN_OR_RETURN(failure, VerifyRepeat(rank, instance, reference));
         }
-        if (failure.has_value()) reasons[rank.rank()] = absl::StrCat(Name(failure->verdict), ": ", failure->reason);
+        if (failure.has_value())
+          reasons[rank.rank()] = absl::StrCat(Name(failure->verdict), ": ", failure->reason);
         return absl::OkStatus();
       });
   if (!world.ok()) return world.ToString();
@@ -110,8 +114,9 @@ TEST(Verifier, SeesReplicasThatDifferWithinTheTolerance) {
 }
 
 TEST(Verifier, SeesWhatWasNotWritten) {
-  EXPECT_THAT(Verify([](int, int, float*, float*, float*, float* o) { std::memset(o + 490, 0xFF, 40); }),
-              HasSubstr("o[490]: want "));
+  EXPECT_THAT(
+      Verify([](int, int, float*, float*, float*, float* o) { std::memset(o + 490, 0xFF, 40); }),
+      HasSubstr("o[490]: want "));
 }
 
 TEST(Verifier, SeesASecondStepThatDiffers) {
@@ -133,7 +138,10 @@ TEST(Verifier, SeesAStepThatFails) {
             "run error: rank 1: waited 10 s for rank 0");
 }
 
-TEST(Verifier, EndsWithAGpu) { EXPECT_EQ(Verify(NoBug, absl::DataLossError("cuStreamQuery: data race")), "DATA_LOSS: rank 1: cuStreamQuery: data race"); }
+TEST(Verifier, EndsWithAGpu) {
+  EXPECT_EQ(Verify(NoBug, absl::DataLossError("cuStreamQuery: data race")),
+            "DATA_LOSS: rank 1: cuStreamQuery: data race");
+}
 
 }  // namespace
 }  // namespace coconet

@@ -21,7 +21,8 @@ class Packer {
   std::string bytes_;
 };
 
-/// Reads them back in order. A message that is too short or too long is remembered, and yields empty fields.
+/// Reads them back in order. A message that is too short or too long is remembered, and yields
+/// empty fields.
 class Unpacker {
  public:
   explicit Unpacker(absl::string_view bytes) : rest_(bytes) {}

@@ -25,7 +25,8 @@ std::vector<const TensorType*> SlicedOf(const std::vector<TensorType>& types) {
 /// Whether half of the ranks, or more, have no element of a tensor that has some.
 bool IdlesHalf(const TensorType& type, int ranks) {
   const Slicing slicing = SlicingOf(type.shape, type.layout.dim, ranks).slicing;
-  return slicing.extent > 0 && ranks > 1 && (slicing.extent + slicing.per - 1) / slicing.per <= ranks / 2;
+  return slicing.extent > 0 && ranks > 1 &&
+         (slicing.extent + slicing.per - 1) / slicing.per <= ranks / 2;
 }
 
 /// The dimension over which slices are the flat ones; -1: none.
@@ -36,8 +37,10 @@ int SameAsFlat(const Shape& shape, int ranks) {
   return SlicingOf(shape, dim, ranks).slice_elements() == flat ? dim : -1;
 }
 
-/// A schedule's words with the dimension that all flat slices are the same as; as they are where there is none.
-std::string WithoutFlat(const std::string& words, const std::vector<const TensorType*>& sliced, int ranks) {
+/// A schedule's words with the dimension that all flat slices are the same as; as they are where
+/// there is none.
+std::string WithoutFlat(const std::string& words, const std::vector<const TensorType*>& sliced,
+                        int ranks) {
   int dim = -1;
   for (const TensorType* type : sliced) {
     if (type->layout.dim != Layout::kFlat) continue;
@@ -51,7 +54,8 @@ std::string WithoutFlat(const std::string& words, const std::vector<const Tensor
 }  // namespace
 
 std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ranks) {
-  if (schedules.empty() || !schedules[0].graph.lists.empty()) return schedules;  // vectors of many sizes
+  if (schedules.empty() || !schedules[0].graph.lists.empty())
+    return schedules;  // vectors of many sizes
   std::vector<std::string> words;
   for (const Schedule& s : schedules) words.push_back(Describe(s));
   const std::set<std::string> known(words.begin(), words.end());

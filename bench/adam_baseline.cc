@@ -9,7 +9,9 @@
 namespace coconet::bench {
 namespace {
 
-bool IsMixed(BaselineForm form) { return form == BaselineForm::kWidened || form == BaselineForm::kHalf; }
+bool IsMixed(BaselineForm form) {
+  return form == BaselineForm::kWidened || form == BaselineForm::kHalf;
+}
 
 }  // namespace
 
@@ -33,7 +35,8 @@ std::vector<BaselineForm> FormsFor(DType dtype) {
   return {};
 }
 
-absl::StatusOr<std::unique_ptr<AdamBaseline>> AdamBaseline::Make(BaselineForm form, int64_t n, int ranks) {
+absl::StatusOr<std::unique_ptr<AdamBaseline>> AdamBaseline::Make(BaselineForm form, int64_t n,
+                                                                 int ranks) {
   std::unique_ptr<AdamBaseline> made(new AdamBaseline(form, n, ranks));
   const int64_t narrow = n * (IsMixed(form) ? 2 : 4), wide = n * 4;
   ASSIGN_OR_RETURN(made->gradient_, Array::Allocate(narrow));
@@ -91,9 +94,11 @@ void AdamBaseline::Update(const AdamStep& step) {
     case BaselineForm::kStreaming:
       return kernels.adam_streaming(step, gradient_.as<float>(), weights_.as<float>(), m, v, n_);
     case BaselineForm::kWidened:
-      return kernels.adam_mixed(step, wide_.as<float>(), weights_.as<uint16_t>(), master_.as<float>(), m, v, n_);
+      return kernels.adam_mixed(step, wide_.as<float>(), weights_.as<uint16_t>(),
+                                master_.as<float>(), m, v, n_);
     case BaselineForm::kHalf:
-      return kernels.adam_half(step, gradient_.as<uint16_t>(), weights_.as<uint16_t>(), master_.as<float>(), m, v, n_);
+      return kernels.adam_half(step, gradient_.as<uint16_t>(), weights_.as<uint16_t>(),
+                               master_.as<float>(), m, v, n_);
   }
 }
 

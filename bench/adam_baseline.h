@@ -26,12 +26,14 @@ absl::string_view Name(BaselineForm form);  // in words
 /// Empty for a type that the baseline does not know.
 std::vector<BaselineForm> FormsFor(DType dtype);
 
-/// A step of data-parallel Adam over one tensor: MPI_Allreduce of the gradient in place, then one vectorised loop over the
-/// whole tensor. The gradient is reduced in place, so after Begin it grows from step to step until it overflows, which costs
-/// the processor nothing (what would cost are denormals, and there are none).
+/// A step of data-parallel Adam over one tensor: MPI_Allreduce of the gradient in place, then one
+/// vectorised loop over the whole tensor. The gradient is reduced in place, so after Begin it grows
+/// from step to step until it overflows, which costs the processor nothing (what would cost are
+/// denormals, and there are none).
 class AdamBaseline final : public Baseline {
  public:
-  static absl::StatusOr<std::unique_ptr<AdamBaseline>> Make(BaselineForm form, int64_t n, int ranks);
+  static absl::StatusOr<std::unique_ptr<AdamBaseline>> Make(BaselineForm form, int64_t n,
+                                                            int ranks);
 
   void Begin(int rank) override;
   absl::Status Run(int64_t steps) override;

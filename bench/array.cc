@@ -19,9 +19,11 @@ int64_t RoundUp(int64_t bytes, int64_t to) { return (bytes + to - 1) / to * to; 
 absl::StatusOr<Array> Array::Allocate(int64_t bytes) {
   const int64_t align = bytes >= kHugePage ? kHugePage : kPage;
   const int64_t mapped = RoundUp(bytes, align) + align;
-  void* const memory = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    return absl::ResourceExhaustedError(absl::StrCat("allocate ", bytes, " bytes: ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("allocate ", bytes, " bytes: ", std::strerror(errno)));
   }
   // What lies before and after the aligned part goes back.
   char* const begin = static_cast<char*>(memory);
@@ -30,7 +32,8 @@ absl::StatusOr<Array> Array::Allocate(int64_t bytes) {
   array.base_ = reinterpret_cast<void*>(RoundUp(reinterpret_cast<intptr_t>(begin), align));
   char* const base = array.as<char>();
   if (base > begin) munmap(begin, base - begin);
-  if (begin + mapped > base + array.bytes_) munmap(base + array.bytes_, begin + mapped - (base + array.bytes_));
+  if (begin + mapped > base + array.bytes_)
+    munmap(base + array.bytes_, begin + mapped - (base + array.bytes_));
   if (align == kHugePage) madvise(base, array.bytes_, MADV_HUGEPAGE);
   std::memset(base, 0, array.bytes_);
   return array;

@@ -8,8 +8,8 @@
 
 namespace coconet::bench {
 
-/// Private memory as a careful user has it: huge pages where they can be had, every page present, zero-filled, aligned
-/// to a huge page when that large, else to a page.
+/// Private memory as a careful user has it: huge pages where they can be had, every page present,
+/// zero-filled, aligned to a huge page when that large, else to a page.
 class Array {
  public:
   /// ResourceExhausted when there is not so much.

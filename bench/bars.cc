@@ -5,8 +5,12 @@ namespace {
 
 constexpr int64_t kKi = 1024, kMi = 1024 * kKi;
 
-Bar AtLeast(std::string field, double value) { return {std::move(field), Bar::Side::kAtLeast, value}; }
-Bar AtMost(std::string field, double value) { return {std::move(field), Bar::Side::kAtMost, value}; }
+Bar AtLeast(std::string field, double value) {
+  return {std::move(field), Bar::Side::kAtLeast, value};
+}
+Bar AtMost(std::string field, double value) {
+  return {std::move(field), Bar::Side::kAtMost, value};
+}
 
 std::vector<Bar> AdamBars(int ranks, const Cell& cell) {
   if (cell.dtype != DType::kF32) return {};
@@ -31,7 +35,8 @@ std::vector<Bar> ListBars(absl::string_view name) {
 std::vector<Bar> BarsFor(absl::string_view name, int ranks, const Cell& cell) {
   if (cell.list == "@bert-large" && ranks == 2) return ListBars(name);
   if (name == "adam") return AdamBars(ranks, cell);
-  if (name == "dispatch") return {AtMost("ours_us", 0.3), AtMost("allocations", 0), AtMost("locks", 0)};
+  if (name == "dispatch")
+    return {AtMost("ours_us", 0.3), AtMost("allocations", 0), AtMost("locks", 0)};
   if (name == "steps" && ranks == 2) return {AtMost("ours_us", 1)};
   if (name == "warm_start") return {AtMost("ours_us", 20e3), AtMost("compiler_runs", 0)};
   if (name == "first_sweep" && cell.n == 16 * kMi) return {AtMost("ours_us", 60e6)};

@@ -13,7 +13,8 @@
 
 namespace coconet::bench {
 
-/// A step of a data-parallel optimizer as a careful user writes it today with MPI, on every process.
+/// A step of a data-parallel optimizer as a careful user writes it today with MPI, on every
+/// process.
 class Baseline {
  public:
   virtual ~Baseline() = default;
@@ -25,7 +26,8 @@ class Baseline {
   virtual std::vector<const void*> weights() const = 0;
 };
 
-/// Gradients and weights of each tensor, f32, where somebody else has them. Gradients are only read after Begin.
+/// Gradients and weights of each tensor, f32, where somebody else has them. Gradients are only read
+/// after Begin.
 struct StepTensors {
   std::vector<float*> gradients, weights;
 };
@@ -35,10 +37,12 @@ struct NamedBaseline {
   std::unique_ptr<Baseline> baseline;
 };
 
-/// The forms in which the baseline of a cell can be written, the fastest of which counts; only the one called `form`,
-/// unless that is empty. Over a list of tensors all of them use the same memory; gradients and weights are `shared`, unless
-/// that is null. Empty for a cell without a baseline; InvalidArgument when there is no such form.
-absl::StatusOr<std::vector<NamedBaseline>> MakeBaselines(const Cell& cell, absl::string_view form, int ranks, const StepTensors* shared);
+/// The forms in which the baseline of a cell can be written, the fastest of which counts; only the
+/// one called `form`, unless that is empty. Over a list of tensors all of them use the same memory;
+/// gradients and weights are `shared`, unless that is null. Empty for a cell without a baseline;
+/// InvalidArgument when there is no such form.
+absl::StatusOr<std::vector<NamedBaseline>> MakeBaselines(const Cell& cell, absl::string_view form,
+                                                         int ranks, const StepTensors* shared);
 
 }  // namespace coconet::bench
 

@@ -10,7 +10,8 @@
 
 namespace coconet::bench {
 
-absl::StatusOr<Finished> RunBenchmark(const std::string& program, std::vector<std::string> arguments) {
+absl::StatusOr<Finished> RunBenchmark(const std::string& program,
+                                      std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), absl::StrCat("bench/", program));
   return RunProcess({.argv = arguments,
                      .input = {},
@@ -31,7 +32,8 @@ int64_t JsonReader::Ask(const std::string& sql) const {
 }
 
 absl::StatusOr<int64_t> JsonReader::TryAsk(const std::string& sql) const {
-  ASSIGN_OR_RETURN(Database db, Database::Open(testing::TempDir() + "/json.db", Access::kReadWrite));
+  ASSIGN_OR_RETURN(Database db,
+                   Database::Open(testing::TempDir() + "/json.db", Access::kReadWrite));
   ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
   statement.Bind(json_);
   ASSIGN_OR_RETURN(const bool found, statement.Step());

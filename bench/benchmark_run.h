@@ -12,7 +12,8 @@
 namespace coconet::bench {
 
 /// For tests: runs bench/`program`, which stands in the test's temporary folder.
-absl::StatusOr<Finished> RunBenchmark(const std::string& program, std::vector<std::string> arguments);
+absl::StatusOr<Finished> RunBenchmark(const std::string& program,
+                                      std::vector<std::string> arguments);
 
 /// Asks SQLite about JSON: a reader that is not ours.
 class JsonReader {
@@ -20,7 +21,8 @@ class JsonReader {
   explicit JsonReader(std::string json) : json_(std::move(json)) {}
   /// Of a file in the test's temporary folder.
   static JsonReader OfFile(const std::string& name);
-  /// First column of the answer; `sql` sees the JSON as ?1. -1, and a failed test, when there is none.
+  /// First column of the answer; `sql` sees the JSON as ?1. -1, and a failed test, when there is
+  /// none.
   int64_t Ask(const std::string& sql) const;
 
  private:

@@ -19,7 +19,8 @@ Calls CallsSoFar() { return {.allocations = allocations.load(), .locks = locks.l
 
 }  // namespace coconet::bench
 
-// Definitions of the executable win over those of the shared C library. The sanitizers' must win over these.
+// Definitions of the executable win over those of the shared C library. The sanitizers' must win
+// over these.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" {
 

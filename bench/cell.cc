@@ -17,14 +17,17 @@ namespace {
 
 /// Of "@bert-large/64".
 absl::StatusOr<std::vector<int64_t>> ListSizes(absl::string_view list) {
-  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(list, absl::MaxSplits('/', 1));
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(list, absl::MaxSplits('/', 1));
   absl::string_view model = parts.first;
   int64_t divisor = 1;
   std::optional<std::vector<int64_t>> sizes;
-  const bool divides = parts.second.empty() || (absl::SimpleAtoi(parts.second, &divisor) && divisor > 0);
+  const bool divides =
+      parts.second.empty() || (absl::SimpleAtoi(parts.second, &divisor) && divisor > 0);
   if (absl::ConsumePrefix(&model, "@") && divides) sizes = ModelSizes(model);
   if (!sizes.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("list \"", list, "\": want a model's, such as @bert-large or @bert-large/64"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("list \"", list, "\": want a model's, such as @bert-large or @bert-large/64"));
   }
   for (int64_t& size : *sizes) size = (size + divisor - 1) / divisor;
   return *std::move(sizes);
@@ -33,7 +36,8 @@ absl::StatusOr<std::vector<int64_t>> ListSizes(absl::string_view list) {
 }  // namespace
 
 std::string Text(const Cell& cell) {
-  return absl::StrCat(cell.workload, ":", Name(cell.dtype), ":", cell.list.empty() ? absl::StrCat(cell.n) : cell.list);
+  return absl::StrCat(cell.workload, ":", Name(cell.dtype), ":",
+                      cell.list.empty() ? absl::StrCat(cell.n) : cell.list);
 }
 
 absl::StatusOr<Cell> ParseCell(absl::string_view text) {
@@ -46,13 +50,15 @@ absl::StatusOr<Cell> ParseCell(absl::string_view text) {
     cell.dtype = *dtype;
     if (absl::SimpleAtoi(parts[2], &cell.n) && cell.n >= 0) return cell;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("cell \"", text, "\": want workload:dtype:elements, such as adam:f32:1024 or lamb:f32:@bert-large"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "cell \"", text,
+      "\": want workload:dtype:elements, such as adam:f32:1024 or lamb:f32:@bert-large"));
 }
 
 absl::StatusOr<Cell> ListCell(absl::string_view workload, DType dtype, absl::string_view list) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ListSizes(list));
-  return Cell{dtype, std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), std::string(workload), std::string(list)};
+  return Cell{dtype, std::accumulate(sizes.begin(), sizes.end(), int64_t{0}), std::string(workload),
+              std::string(list)};
 }
 
 Cell Flat(Cell cell) {

@@ -12,8 +12,8 @@
 
 namespace coconet::bench {
 
-/// What to measure: "adam:f32:1024", or, over the tensors of a model, "lamb:f32:@bert-large"; of "lamb:f32:@bert-large/64" each
-/// tensor has a 64th of its elements.
+/// What to measure: "adam:f32:1024", or, over the tensors of a model, "lamb:f32:@bert-large"; of
+/// "lamb:f32:@bert-large/64" each tensor has a 64th of its elements.
 struct Cell {
   DType dtype = DType::kF32;
   int64_t n = 0;                  // elements of all tensors

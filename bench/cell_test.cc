@@ -19,14 +19,16 @@ TEST(Cell, ParsesWhatItPrints) {
 }
 
 TEST(Cell, RefusesOtherTexts) {
-  for (const char* text : {"", "f32:12", "adam:bf16", "adam:f33:1", "adam:f32:-1", "adam:f32:1:1", ":f32:1", "lamb:f32:@gpt3", "lamb:f32:@gpt2/0",
-                           "lamb:f32:@gpt2/x", "lamb:f32:gpt2"}) {
+  for (const char* text :
+       {"", "f32:12", "adam:bf16", "adam:f33:1", "adam:f32:-1", "adam:f32:1:1", ":f32:1",
+        "lamb:f32:@gpt3", "lamb:f32:@gpt2/0", "lamb:f32:@gpt2/x", "lamb:f32:gpt2"}) {
     EXPECT_EQ(ParseCell(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }
 
 TEST(Cell, CountsTheElementsOfItsTensors) {
-  const absl::StatusOr<Cell> all = ListCell("lamb", DType::kF32, "@bert-large"), some = ListCell("lamb", DType::kF32, "@bert-large/1000");
+  const absl::StatusOr<Cell> all = ListCell("lamb", DType::kF32, "@bert-large"),
+                             some = ListCell("lamb", DType::kF32, "@bert-large/1000");
   ASSERT_TRUE(all.ok() && some.ok());
   EXPECT_EQ(all->n, 335'707'968);
   const std::vector<int64_t> large = TensorSizes(*all), small = TensorSizes(*some);

@@ -1,5 +1,6 @@
-// Overlap of computation and communication across two nodes, and the boundary of two pipeline stages, on a small cluster of network
-// namespaces. README.md in this folder says what the rows mean.
+// Overlap of computation and communication across two nodes, and the boundary of two pipeline
+// stages, on a small cluster of network namespaces. README.md in this folder says what the rows
+// mean.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -31,12 +32,16 @@ struct ClusterCase {
 std::vector<ClusterCase> Cases() {
   const bool quick = IsQuick();
   const int64_t tokens = quick ? 64 : 512, wide = quick ? 256 : 2048, hidden = quick ? 128 : 1024;
-  const Sizes product = {{"B", 1}, {"S", tokens}, {"H", hidden}, {"K", wide}}, boundary = {{"B", 1}, {"S", 4 * tokens}, {"H", hidden}};
+  const Sizes product = {{"B", 1}, {"S", tokens}, {"H", hidden}, {"K", wide}},
+              boundary = {{"B", 1}, {"S", 4 * tokens}, {"H", hidden}};
   std::vector<ClusterCase> cases = {
       {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 1, true},
       {"attention", {.kind = ModelCase::Kind::kAcross, .sizes = product}, 2, false},
       {"pipeline", {.kind = ModelCase::Kind::kPipeline, .sizes = boundary}, 2, true},
-      {"pipeline", {.kind = ModelCase::Kind::kPipeline, .dtype = DType::kBF16, .sizes = boundary}, 2, true},
+      {"pipeline",
+       {.kind = ModelCase::Kind::kPipeline, .dtype = DType::kBF16, .sizes = boundary},
+       2,
+       true},
   };
   for (ClusterCase& c : cases) {
     c.what.budget_s = TuningBudget(/*usual=*/40, /*quick=*/5);
@@ -47,8 +52,10 @@ std::vector<ClusterCase> Cases() {
 
 Launch OnCluster(const ClusterCase& c, const std::string& scratch) {
   return {.processes = kNodes * c.ranks_per_node,
-          .launcher = {"bench/cluster/run.sh", absl::StrCat("--nodes=", kNodes), absl::StrCat("--ranks-per-node=", c.ranks_per_node),
-                       absl::StrCat("--rate=", absl::GetFlag(FLAGS_rate)), "--mpirun=--timeout", "--mpirun=900", "--"},
+          .launcher = {"bench/cluster/run.sh", absl::StrCat("--nodes=", kNodes),
+                       absl::StrCat("--ranks-per-node=", c.ranks_per_node),
+                       absl::StrCat("--rate=", absl::GetFlag(FLAGS_rate)), "--mpirun=--timeout",
+                       "--mpirun=900", "--"},
           .arguments = Arguments(c.what),
           .scratch = scratch};
 }
@@ -72,11 +79,14 @@ void SetRatios(const ClusterCase& c, Row& row) {
 
 absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
   for (const ClusterCase& c : Cases()) {
-    absl::FPrintF(stderr, "%s, %s, %d ranks a node\n", c.name, Name(c.what.dtype), c.ranks_per_node);
-    Row row = NewModelRow(c.name, c.what, kNodes * c.ranks_per_node, absl::StrCat(kNodes, " nodes, ", c.ranks_per_node, " ranks each"));
+    absl::FPrintF(stderr, "%s, %s, %d ranks a node\n", c.name, Name(c.what.dtype),
+                  c.ranks_per_node);
+    Row row = NewModelRow(c.name, c.what, kNodes * c.ranks_per_node,
+                          absl::StrCat(kNodes, " nodes, ", c.ranks_per_node, " ranks each"));
     row.Set("link", absl::GetFlag(FLAGS_rate));
     const absl::StatusOr<std::vector<Finding>> found = RunWorker(OnCluster(c, scratch));
-    if (absl::IsCancelled(found.status()) || absl::IsUnavailable(found.status())) return found.status();
+    if (absl::IsCancelled(found.status()) || absl::IsUnavailable(found.status()))
+      return found.status();
     if (found.ok()) {
       SetSides(row, *found);
       SetRatios(c, row);
@@ -89,26 +99,31 @@ absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
 }
 
 std::vector<Column> Columns() {
-  return {{"case", [](const Row& row) { return absl::StrCat(TextOf(row, "case"), ", ", TextOf(row, "processes")); }},
-          {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
-          {"overlapped", [](const Row& row) { return TimeText(row.Number("overlapped_us")); }},
-          {"sequential", [](const Row& row) { return TimeText(row.Number("sequential_us")); }},
-          {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
-          {"slices", [](const Row& row) { return TimeText(row.Number("slices_us")); }},
-          {"ratio", [](const Row& row) { return RatioOf(row, "vs_slices"); }},
-          {"at most", [](const Row& row) { return RatioOf(row, "vs_slices_at_most"); }},
-          {"computation", [](const Row& row) { return TimeText(row.Number("computation_us")); }},
-          {"communication", [](const Row& row) { return TimeText(row.Number("communication_us")); }},
-          {"its cores", [](const Row& row) { return RatioOf(row, "communication_cores"); }},
-          {"hidden", [](const Row& row) { return RatioOf(row, "hidden"); }},
-          {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
-          {"met", MetOf},
-          {"variant", [](const Row& row) { return TextOrError(row, "overlapped_variant"); }}};
+  return {
+      {"case",
+       [](const Row& row) {
+         return absl::StrCat(TextOf(row, "case"), ", ", TextOf(row, "processes"));
+       }},
+      {"dtype", [](const Row& row) { return TextOf(row, "dtype"); }},
+      {"overlapped", [](const Row& row) { return TimeText(row.Number("overlapped_us")); }},
+      {"sequential", [](const Row& row) { return TimeText(row.Number("sequential_us")); }},
+      {"ratio", [](const Row& row) { return RatioOf(row, "ratio"); }},
+      {"slices", [](const Row& row) { return TimeText(row.Number("slices_us")); }},
+      {"ratio", [](const Row& row) { return RatioOf(row, "vs_slices"); }},
+      {"at most", [](const Row& row) { return RatioOf(row, "vs_slices_at_most"); }},
+      {"computation", [](const Row& row) { return TimeText(row.Number("computation_us")); }},
+      {"communication", [](const Row& row) { return TimeText(row.Number("communication_us")); }},
+      {"its cores", [](const Row& row) { return RatioOf(row, "communication_cores"); }},
+      {"hidden", [](const Row& row) { return RatioOf(row, "hidden"); }},
+      {"bar", [](const Row& row) { return TextOf(row, "bar"); }},
+      {"met", MetOf},
+      {"variant", [](const Row& row) { return TextOrError(row, "overlapped_variant"); }}};
 }
 
 }  // namespace
 }  // namespace coconet::bench
 
 int main(int argc, char** argv) {
-  return coconet::bench::ModelMain(argc, argv, "cluster", coconet::bench::Columns(), coconet::bench::MeasureAll);
+  return coconet::bench::ModelMain(argc, argv, "cluster", coconet::bench::Columns(),
+                                   coconet::bench::MeasureAll);
 }

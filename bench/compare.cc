@@ -29,32 +29,40 @@ struct Field {
 std::optional<StepTensors> SharedBy(const Cell& cell, const TunedStep* ours) {
   if (cell.list.empty() || ours == nullptr) return std::nullopt;
   StepTensors shared;
-  for (const DeviceBuffer& gradient : ours->gradients()) shared.gradients.push_back(static_cast<float*>(gradient.data()));
-  for (const DeviceBuffer& weights : ours->weights()) shared.weights.push_back(static_cast<float*>(weights.data()));
+  for (const DeviceBuffer& gradient : ours->gradients())
+    shared.gradients.push_back(static_cast<float*>(gradient.data()));
+  for (const DeviceBuffer& weights : ours->weights())
+    shared.weights.push_back(static_cast<float*>(weights.data()));
   return shared;
 }
 
-/// Ours over one flat tensor, by the schedule that is best for the list: only its numbers are tuned.
+/// Ours over one flat tensor, by the schedule that is best for the list: only its numbers are
+/// tuned.
 absl::Status LineFlat(Rank& rank, const SessionOptions& options, const Cell& cell, Field& field) {
   ASSIGN_OR_RETURN(const TunedProgram list, TunedStep::Compile(*field.session, cell));
   SessionOptions same = options;
   same.policy = Policy::kTune;
-  same.admits = [schedule = list.record().best.schedule](const Schedule& s) { return Describe(s) == schedule; };
+  same.admits = [schedule = list.record().best.schedule](const Schedule& s) {
+    return Describe(s) == schedule;
+  };
   field.flat_session = std::make_unique<Session>(rank, same);
   ASSIGN_OR_RETURN(field.flat, TunedStep::Make(*field.flat_session, Flat(cell)));
   return absl::OkStatus();
 }
 
-absl::StatusOr<Field> Line(Rank& rank, const SessionOptions& options, const Cell& cell, const Sides& sides) {
+absl::StatusOr<Field> Line(Rank& rank, const SessionOptions& options, const Cell& cell,
+                           const Sides& sides) {
   Field field;
   if (sides.ours || sides.flat) field.session = std::make_unique<Session>(rank, options);
-  if (sides.flat) RETURN_IF_ERROR(LineFlat(rank, options, cell, field));  // tunes: before there is other memory
+  if (sides.flat)
+    RETURN_IF_ERROR(LineFlat(rank, options, cell, field));  // tunes: before there is other memory
   if (sides.ours) {
     ASSIGN_OR_RETURN(field.ours, TunedStep::Make(*field.session, cell));
   }
   if (sides.baseline) {
     const std::optional<StepTensors> shared = SharedBy(cell, field.ours.get());
-    ASSIGN_OR_RETURN(field.baselines, MakeBaselines(cell, sides.form, rank.size(), shared.has_value() ? &*shared : nullptr));
+    ASSIGN_OR_RETURN(field.baselines, MakeBaselines(cell, sides.form, rank.size(),
+                                                    shared.has_value() ? &*shared : nullptr));
   }
   if (sides.limit && cell.n >= kLimitFrom) {
     ASSIGN_OR_RETURN(field.limit, MemoryLimit::Make(cell, rank.size()));
@@ -63,26 +71,30 @@ absl::StatusOr<Field> Line(Rank& rank, const SessionOptions& options, const Cell
 }
 
 /// Weights to compare: all of a small tensor, some of a large one.
-std::vector<std::vector<double>> SamplesOf(const Cell& cell, absl::Span<const void* const> weights) {
+std::vector<std::vector<double>> SamplesOf(const Cell& cell,
+                                           absl::Span<const void* const> weights) {
   constexpr int64_t kMost = int64_t{1} << 16;
   const std::vector<int64_t> sizes = TensorSizes(cell);
   std::vector<std::vector<double>> samples(sizes.size());
   for (size_t t = 0; t < sizes.size(); ++t) {
     const int64_t stride = (sizes[t] / kMost) | 1;  // odd: it meets all places in a vector
-    for (int64_t i = 0; i < sizes[t]; i += stride) samples[t].push_back(LoadElement(cell.dtype, weights[t], i));
+    for (int64_t i = 0; i < sizes[t]; i += stride)
+      samples[t].push_back(LoadElement(cell.dtype, weights[t], i));
   }
   return samples;
 }
 
-absl::Status CheckWeights(const Cell& cell, absl::string_view form, const std::vector<std::vector<double>>& ours,
+absl::Status CheckWeights(const Cell& cell, absl::string_view form,
+                          const std::vector<std::vector<double>>& ours,
                           const std::vector<std::vector<double>>& theirs) {
   // A step is a handful of roundings; the orders of the sums and contraction differ.
   constexpr double kRoundings = 4;
   for (size_t t = 0; t < ours.size(); ++t) {
     const double off = LargestDifference(cell.dtype, ours[t], theirs[t]);
     if (off <= kRoundings) continue;
-    return absl::InternalError(absl::StrCat(Text(cell), ": after one step our weights of tensor ", t, " differ from those of \"", form,
-                                            "\" by ", off, " roundings; want at most ", kRoundings));
+    return absl::InternalError(absl::StrCat(Text(cell), ": after one step our weights of tensor ",
+                                            t, " differ from those of \"", form, "\" by ", off,
+                                            " roundings; want at most ", kRoundings));
   }
   return absl::OkStatus();
 }
@@ -99,13 +111,15 @@ absl::Status CheckAlike(Rank& rank, const Cell& cell, const Field& field) {
     std::vector<const void*> weights;
     for (const DeviceBuffer& buffer : field.ours->weights()) weights.push_back(buffer.data());
     ours = SamplesOf(cell, weights);
-    RETURN_IF_ERROR(rank.exchange().Barrier());  // the baseline writes to our memory, and so to where others may still store
+    RETURN_IF_ERROR(rank.exchange().Barrier());  // the baseline writes to our memory, and so to
+                                                 // where others may still store
   }
   absl::Status alike;
   for (const auto& [form, baseline] : field.baselines) {
     baseline->Begin(rank.rank());
     RETURN_IF_ERROR(baseline->Run(1));
-    if (field.ours != nullptr) alike.Update(CheckWeights(cell, form, ours, SamplesOf(cell, baseline->weights())));
+    if (field.ours != nullptr)
+      alike.Update(CheckWeights(cell, form, ours, SamplesOf(cell, baseline->weights())));
   }
   return rank.exchange().Agree(alike);
 }
@@ -122,7 +136,8 @@ std::vector<std::pair<absl::string_view, Contender>> Contenders(const Field& fie
     all.push_back({"baseline", {form, [&it = *baseline](int64_t steps) { return it.Run(steps); }}});
   }
   if (field.limit != nullptr) {
-    for (Contender& contender : field.limit->contenders()) all.push_back({"limit", std::move(contender)});
+    for (Contender& contender : field.limit->contenders())
+      all.push_back({"limit", std::move(contender)});
   }
   return all;
 }
@@ -138,8 +153,9 @@ std::vector<Finding> Facts(const Cell& cell, const TunedProgram& program) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options, const Cell& cell,
-                                             const Sides& sides, const RoundTerms& terms) {
+absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options,
+                                             const Cell& cell, const Sides& sides,
+                                             const RoundTerms& terms) {
   ASSIGN_OR_RETURN(const Field field, Line(rank, options, cell, sides));
   RETURN_IF_ERROR(CheckAlike(rank, cell, field));
   std::vector<absl::string_view> side;
@@ -162,7 +178,9 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
     for (Finding& fact : Facts(cell, field.ours->program())) findings.push_back(std::move(fact));
   }
   if (field.flat != nullptr) {
-    findings.push_back({.side = "flat variant", .cell = cell, .detail = Words(field.flat->program().record().best)});
+    findings.push_back({.side = "flat variant",
+                        .cell = cell,
+                        .detail = Words(field.flat->program().record().best)});
   }
   return findings;
 }

@@ -24,12 +24,14 @@ struct Sides {
 /// Below, a step is bound by the caches and by the waiting, not by the memory.
 inline constexpr int64_t kLimitFrom = int64_t{1} << 20;
 
-/// Collective. Times all sides of one cell in the same rounds, after a check that ours and the baseline's forms compute
-/// the same. The findings of ours come with facts: "variant", "threads" of a rank, "tuned" (here, or from the cache), and
-/// "flat variant". Over a list of tensors the baseline uses the gradients and weights of ours, when both take part: nobody
-/// has so much memory twice.
-absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options, const Cell& cell,
-                                             const Sides& sides, const RoundTerms& terms);
+/// Collective. Times all sides of one cell in the same rounds, after a check that ours and the
+/// baseline's forms compute the same. The findings of ours come with facts: "variant", "threads" of
+/// a rank, "tuned" (here, or from the cache), and "flat variant". Over a list of tensors the
+/// baseline uses the gradients and weights of ours, when both take part: nobody has so much memory
+/// twice.
+absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options,
+                                             const Cell& cell, const Sides& sides,
+                                             const RoundTerms& terms);
 
 }  // namespace coconet::bench
 

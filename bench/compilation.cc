@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kRanks = 8;
 constexpr DType kDType = DType::kF16;
-constexpr Config kConfig = {.protocol = Protocol::kGenerated, .vec = 8, .blocks = 132, .threads = 512};
+constexpr Config kConfig = {
+    .protocol = Protocol::kGenerated, .vec = 8, .blocks = 132, .threads = 512};
 
 absl::StatusOr<std::vector<Lowered>> LoweredOf(const WorkloadInfo& workload) {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload.name, {.dtype = kDType}));
@@ -38,13 +39,16 @@ absl::StatusOr<std::vector<Lowered>> LoweredOf(const WorkloadInfo& workload) {
 using Clock = std::chrono::steady_clock;
 
 /// Compiles all `sources` by so many threads, in a cache that is new: microseconds.
-absl::StatusOr<double> CompileAll(absl::string_view arch, const std::vector<std::string>& sources, int threads) {
+absl::StatusOr<double> CompileAll(absl::string_view arch, const std::vector<std::string>& sources,
+                                  int threads) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> cache, TempDir::Make());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler, MakeNvrtcCompiler(arch, {.cache_dir = cache->path()}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
+                   MakeNvrtcCompiler(arch, {.cache_dir = cache->path()}));
   std::vector<absl::Status> compiled(sources.size());
   std::atomic<size_t> next{0};
   const auto work = [&] {
-    for (size_t i = next++; i < sources.size(); i = next++) compiled[i] = compiler->Compile(sources[i]).status();
+    for (size_t i = next++; i < sources.size(); i = next++)
+      compiled[i] = compiler->Compile(sources[i]).status();
   };
   const Clock::time_point begin = Clock::now();
   std::vector<std::thread> others;
@@ -57,31 +61,41 @@ absl::StatusOr<double> CompileAll(absl::string_view arch, const std::vector<std:
 }
 
 void SetCompilation(Row& row, absl::string_view name, absl::string_view arch) {
-  row.Set("case", std::string(name)).Set("dtype", std::string(Name(kDType))).Set("arch", std::string(arch)).Set("ranks", int64_t{kRanks});
+  row.Set("case", std::string(name))
+      .Set("dtype", std::string(Name(kDType)))
+      .Set("arch", std::string(arch))
+      .Set("ranks", int64_t{kRanks});
 }
 
 absl::Status SetNvrtc(Row& row, absl::string_view arch) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> cache, TempDir::Make());
-  ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler, MakeNvrtcCompiler(arch, {.cache_dir = cache->path()}));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
+                   MakeNvrtcCompiler(arch, {.cache_dir = cache->path()}));
   const std::string& identity = compiler->identity();
   row.Set("nvrtc", identity.substr(0, identity.find(';')));
   return absl::OkStatus();
 }
 
 void SetTimes(Row& row, const Timing& timing) {
-  row.Set("ours_us", timing.median_us).Set("ours_low_us", timing.low_us).Set("ours_high_us", timing.high_us).Set("spread", Noise(timing));
+  row.Set("ours_us", timing.median_us)
+      .Set("ours_low_us", timing.low_us)
+      .Set("ours_high_us", timing.high_us)
+      .Set("spread", Noise(timing));
 }
 
 }  // namespace
 
-absl::StatusOr<Row> MeasureCompilation(const WorkloadInfo& workload, absl::string_view arch, int rounds) {
+absl::StatusOr<Row> MeasureCompilation(const WorkloadInfo& workload, absl::string_view arch,
+                                       int rounds) {
   ASSIGN_OR_RETURN(const std::vector<Lowered> all, LoweredOf(workload));
   std::string longest;
   for (const Lowered& lowered : all) {
-    const bool one_kernel = lowered.plan.steps.size() == 1 && std::holds_alternative<KernelStep>(lowered.plan.steps[0]);
+    const bool one_kernel =
+        lowered.plan.steps.size() == 1 && std::holds_alternative<KernelStep>(lowered.plan.steps[0]);
     if (one_kernel && lowered.source.size() > longest.size()) longest = lowered.source;
   }
-  if (longest.empty()) return absl::NotFoundError(absl::StrCat(workload.name, ": no schedule is one kernel"));
+  if (longest.empty())
+    return absl::NotFoundError(absl::StrCat(workload.name, ": no schedule is one kernel"));
   std::vector<double> times;
   for (int round = 0; round <= rounds; ++round) {
     ASSIGN_OR_RETURN(const double us, CompileAll(arch, {longest}, 1));
@@ -96,13 +110,15 @@ absl::StatusOr<Row> MeasureCompilation(const WorkloadInfo& workload, absl::strin
   return row;
 }
 
-absl::StatusOr<Row> MeasureParallelCompilation(absl::string_view arch, int kernels, int threads, int rounds) {
+absl::StatusOr<Row> MeasureParallelCompilation(absl::string_view arch, int kernels, int threads,
+                                               int rounds) {
   std::vector<std::string> sources;
   for (const WorkloadInfo& workload : Workloads()) {
     if (!workload.optimizer || static_cast<int>(sources.size()) >= kernels) continue;
     ASSIGN_OR_RETURN(const std::vector<Lowered> all, LoweredOf(workload));
     for (const Lowered& lowered : all) {
-      const bool is_new = !lowered.source.empty() && std::find(sources.begin(), sources.end(), lowered.source) == sources.end();
+      const bool is_new = !lowered.source.empty() && std::find(sources.begin(), sources.end(),
+                                                               lowered.source) == sources.end();
       if (is_new && static_cast<int>(sources.size()) < kernels) sources.push_back(lowered.source);
     }
   }
@@ -119,8 +135,11 @@ absl::StatusOr<Row> MeasureParallelCompilation(absl::string_view arch, int kerne
   SetCompilation(row, absl::StrCat(sources.size(), " variants"), arch);
   RETURN_IF_ERROR(SetNvrtc(row, arch));
   SetTimes(row, timing);
-  row.Set("baseline_us", alone.median_us).Set("threads", int64_t{threads}).Set("kernels", static_cast<int64_t>(sources.size()));
-  row.Set("ratio", alone.median_us / timing.median_us).Set("of_limit", alone.median_us / timing.median_us / threads);
+  row.Set("baseline_us", alone.median_us)
+      .Set("threads", int64_t{threads})
+      .Set("kernels", static_cast<int64_t>(sources.size()));
+  row.Set("ratio", alone.median_us / timing.median_us)
+      .Set("of_limit", alone.median_us / timing.median_us / threads);
   row.Set("rounds", static_cast<int64_t>(rounds));
   return row;
 }

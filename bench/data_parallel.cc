@@ -1,5 +1,5 @@
-// Data-parallel optimizers: ours against what a careful user writes with MPI, and against what the memory can do.
-// README.md in this folder says what the rows mean.
+// Data-parallel optimizers: ours against what a careful user writes with MPI, and against what the
+// memory can do. README.md in this folder says what the rows mean.
 #include <string>
 #include <vector>
 
@@ -18,7 +18,8 @@ absl::Status SizesFromFlags(SuiteOptions& options) {
   for (const std::string& text : absl::GetFlag(FLAGS_N)) {
     const absl::StatusOr<int64_t> size = ParseSize(text);
     if (!size.ok() || *size == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("--N: want a size such as 4096 or 16Mi, have \"", text, "\""));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--N: want a size such as 4096 or 16Mi, have \"", text, "\""));
     }
     options.sizes.push_back(*size);
   }
@@ -31,7 +32,8 @@ absl::Status SizesFromFlags(SuiteOptions& options) {
 int main(int argc, char** argv) {
   return coconet::bench::SuiteMain(
       {.name = "data_parallel",
-       .usage = "measures data-parallel optimizers; see bench/README.md\n\n  data_parallel [--json=FILE] [--quick] [--case=adam,dispatch]",
+       .usage = "measures data-parallel optimizers; see bench/README.md\n\n  data_parallel "
+                "[--json=FILE] [--quick] [--case=adam,dispatch]",
        .topic = coconet::bench::Topic::kDataParallel,
        .budget_s = 20,
        .options = coconet::bench::SizesFromFlags},

@@ -1,4 +1,5 @@
-// The benchmark runs to its end and writes the form that other programs read. What it measured is no concern of a test.
+// The benchmark runs to its end and writes the form that other programs read. What it measured is
+// no concern of a test.
 #include <cstring>
 #include <string>
 
@@ -10,27 +11,32 @@ namespace coconet::bench {
 namespace {
 
 TEST(DataParallel, WritesRowsOfTheAgreedForm) {
-  const absl::StatusOr<Finished> run =
-      RunBenchmark("data_parallel", {"--quick", "--case=dispatch,adam", "--N=257", "--budget=1", "--json=rows.json"});
+  const absl::StatusOr<Finished> run = RunBenchmark(
+      "data_parallel",
+      {"--quick", "--case=dispatch,adam", "--N=257", "--budget=1", "--json=rows.json"});
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->code, 0) << run->output;
 
   const JsonReader json = JsonReader::OfFile("rows.json");
   ASSERT_EQ(json.Ask("SELECT json_valid(?1)"), 1);
-  EXPECT_EQ(json.Ask("SELECT json_array_length(?1)"), 5) << run->output;  // two of dispatch, three of adam
-  for (const char* type : {"text $.case", "integer $.ranks", "integer $.n", "text $.dtype", "real $.ours_us",
-                           "text $.cpu", "text $.date", "text $.compiler"}) {
+  EXPECT_EQ(json.Ask("SELECT json_array_length(?1)"), 5)
+      << run->output;  // two of dispatch, three of adam
+  for (const char* type : {"text $.case", "integer $.ranks", "integer $.n", "text $.dtype",
+                           "real $.ours_us", "text $.cpu", "text $.date", "text $.compiler"}) {
     const std::string name = std::strchr(type, ' ') + 1, want(type, std::strchr(type, ' '));
-    EXPECT_EQ(json.Ask(absl::StrCat("SELECT COUNT(*) FROM json_each(?1) WHERE json_type(value, '", name, "') = '", want,
-                                    "'")),
+    EXPECT_EQ(json.Ask(absl::StrCat("SELECT COUNT(*) FROM json_each(?1) WHERE json_type(value, '",
+                                    name, "') = '", want, "'")),
               5)
         << type;
   }
-  const std::string adam = "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.case') = 'adam'";
+  const std::string adam =
+      "SELECT COUNT(*) FROM json_each(?1) WHERE json_extract(value, '$.case') = 'adam'";
   EXPECT_EQ(json.Ask(adam + " AND json_extract(value, '$.n') = 257"), 3);
-  EXPECT_EQ(json.Ask(adam + " AND abs(json_extract(value, '$.baseline_us') / json_extract(value, '$.ours_us')"
-                            " / json_extract(value, '$.ratio') - 1) < 1e-3"),
-            3);
+  EXPECT_EQ(
+      json.Ask(adam +
+               " AND abs(json_extract(value, '$.baseline_us') / json_extract(value, '$.ours_us')"
+               " / json_extract(value, '$.ratio') - 1) < 1e-3"),
+      3);
   EXPECT_EQ(json.Ask(adam + " AND json_extract(value, '$.vs_default') > 0"), 3);
 }
 
@@ -39,16 +45,20 @@ TEST(DataParallel, NamesWhatItDoesNotKnow) {
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->code, 2);
   EXPECT_EQ(run->output,
-            "data_parallel: --case: no case \"adem\"; there are first_sweep, dispatch, steps, warm_start, adam, "
+            "data_parallel: --case: no case \"adem\"; there are first_sweep, dispatch, steps, "
+            "warm_start, adam, "
             "adam_threads\n");
 }
 
 TEST(DataParallel, WantsASize) {
   for (const char* size : {"0", "16Pi", ""}) {
-    const absl::StatusOr<Finished> run = RunBenchmark("data_parallel", {absl::StrCat("--N=64,", size)});
+    const absl::StatusOr<Finished> run =
+        RunBenchmark("data_parallel", {absl::StrCat("--N=64,", size)});
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_EQ(run->code, 2);
-    EXPECT_EQ(run->output, absl::StrCat("data_parallel: --N: want a size such as 4096 or 16Mi, have \"", size, "\"\n"));
+    EXPECT_EQ(run->output,
+              absl::StrCat("data_parallel: --N: want a size such as 4096 or 16Mi, have \"", size,
+                           "\"\n"));
   }
 }
 

@@ -22,12 +22,15 @@ std::string SizeText(const BoundSize& size) {
 }
 
 std::string SizesText(const Sizes& sizes) {
-  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) { absl::StrAppend(out, size.first, "=", SizeText(size.second)); });
+  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) {
+    absl::StrAppend(out, size.first, "=", SizeText(size.second));
+  });
 }
 
 }  // namespace
 
-absl::StatusOr<Row> MeasureDerivation(const WorkloadInfo& workload, DType dtype, int rounds, bool by_node) {
+absl::StatusOr<Row> MeasureDerivation(const WorkloadInfo& workload, DType dtype, int rounds,
+                                      bool by_node) {
   using Clock = std::chrono::steady_clock;
   const Sizes& sizes = workload.presets[0].sizes;
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload.name, {.dtype = dtype}));
@@ -40,12 +43,18 @@ absl::StatusOr<Row> MeasureDerivation(const WorkloadInfo& workload, DType dtype,
     times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
   }
   const Timing timing = Summarize(times);
-  const auto graphs = std::count_if(schedules.begin(), schedules.end(), [](const Schedule& s) { return s.kernels.empty(); });
+  const auto graphs = std::count_if(schedules.begin(), schedules.end(),
+                                    [](const Schedule& s) { return s.kernels.empty(); });
   Row row;
-  row.Set("case", std::string(workload.name)).Set("dtype", std::string(Name(dtype))).Set("sizes", SizesText(sizes));
+  row.Set("case", std::string(workload.name))
+      .Set("dtype", std::string(Name(dtype)))
+      .Set("sizes", SizesText(sizes));
   row.Set("nodes", std::string(by_node ? "several" : "one"));
-  row.Set("schedules", static_cast<int64_t>(schedules.size())).Set("graphs", static_cast<int64_t>(graphs));
-  row.Set("ours_us", timing.median_us).Set("ours_low_us", timing.low_us).Set("ours_high_us", timing.high_us);
+  row.Set("schedules", static_cast<int64_t>(schedules.size()))
+      .Set("graphs", static_cast<int64_t>(graphs));
+  row.Set("ours_us", timing.median_us)
+      .Set("ours_low_us", timing.low_us)
+      .Set("ours_high_us", timing.high_us);
   row.Set("spread", Noise(timing)).Set("rounds", static_cast<int64_t>(rounds));
   return row;
 }

@@ -17,7 +17,9 @@ void Nothing(const void* /*params*/, int /*block*/, int /*blocks*/) {}
 
 class NothingModule final : public Module {
  public:
-  absl::StatusOr<void*> Symbol(absl::string_view /*name*/) const override { return reinterpret_cast<void*>(&Nothing); }
+  absl::StatusOr<void*> Symbol(absl::string_view /*name*/) const override {
+    return reinterpret_cast<void*>(&Nothing);
+  }
 };
 
 /// x <- x + 1, one element.
@@ -44,7 +46,10 @@ absl::StatusOr<std::vector<Finding>> CountCalls(const Contender& contender, cons
   RETURN_IF_ERROR(contender.run(1000));
   const Calls after = CallsSoFar();
   const auto fact = [&](absl::string_view what, int64_t count) {
-    return Finding{.side = std::string(what), .cell = cell, .name = contender.name, .detail = absl::StrCat(count)};
+    return Finding{.side = std::string(what),
+                   .cell = cell,
+                   .name = contender.name,
+                   .detail = absl::StrCat(count)};
   };
   return std::vector<Finding>{fact("allocations", after.allocations - before.allocations),
                               fact("locks", after.locks - before.locks)};
@@ -54,16 +59,19 @@ absl::StatusOr<std::vector<Finding>> CountCalls(const Contender& contender, cons
 
 absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOptions& options,
                                                      const RoundTerms& terms) {
-  const Plan empty = {
-      .ranks = 1, .buffers = {}, .steps = {KernelStep{.symbol = "nothing", .args = {}, .label = "nothing"}}};
+  const Plan empty = {.ranks = 1,
+                      .buffers = {},
+                      .steps = {KernelStep{.symbol = "nothing", .args = {}, .label = "nothing"}}};
   const NothingModule module;
-  ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> plan, rank.Bind(empty, module, {}, GetEnv().timeout_s));
+  ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> plan,
+                   rank.Bind(empty, module, {}, GetEnv().timeout_s));
 
   Session session(rank, options);
   ASSIGN_OR_RETURN(const TunedProgram smallest, session.Compile(SmallestProgram()));
   ASSIGN_OR_RETURN(BoundProgram program, smallest.Bind({}));
 
-  const std::vector<Contender> contenders = {Repeat("BoundPlan::Run", *plan), Repeat("BoundProgram::Run", program)};
+  const std::vector<Contender> contenders = {Repeat("BoundPlan::Run", *plan),
+                                             Repeat("BoundProgram::Run", program)};
   ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, terms));
   const Cell cell = {.dtype = DType::kF32, .n = 1};
   std::vector<Finding> findings;

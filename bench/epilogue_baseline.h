@@ -13,7 +13,8 @@
 
 namespace coconet::bench {
 
-/// y = dropout(sum over ranks of x . w + b) + r: x [tokens, k], w [k, columns], of which each rank has k / ranks.
+/// y = dropout(sum over ranks of x . w + b) + r: x [tokens, k], w [k, columns], of which each rank
+/// has k / ranks.
 struct EpilogueSize {
   DType dtype = DType::kF32;
   int64_t tokens = 0, k = 0, columns = 0;
@@ -27,13 +28,18 @@ enum class EpilogueForm : uint8_t {
 absl::string_view Name(EpilogueForm form);
 std::vector<EpilogueForm> EpilogueFormsFor(DType dtype);
 
-/// A step of it as a careful user writes it today, on every process: oneDNN on one thread with weights as they lie, since a training step may have
-/// changed them, or rearranged once, for weights that stay what they are; MPI_Allreduce in place; one vectorised loop. Inputs are what NumberAt gives for "x", "w", "b" and "r".
+/// A step of it as a careful user writes it today, on every process: oneDNN on one thread with
+/// weights as they lie, since a training step may have changed them, or rearranged once, for
+/// weights that stay what they are; MPI_Allreduce in place; one vectorised loop. Inputs are what
+/// NumberAt gives for "x", "w", "b" and "r".
 class EpilogueBaseline {
  public:
-  /// InvalidArgument for a type without forms, and for columns that are no multiple of kEpilogueColumns.
-  static absl::StatusOr<std::unique_ptr<EpilogueBaseline>> Make(EpilogueForm form, OneDnnGemm::Weights weights, const EpilogueSize& size,
-                                                                 int rank, int ranks);
+  /// InvalidArgument for a type without forms, and for columns that are no multiple of
+  /// kEpilogueColumns.
+  static absl::StatusOr<std::unique_ptr<EpilogueBaseline>> Make(EpilogueForm form,
+                                                                OneDnnGemm::Weights weights,
+                                                                const EpilogueSize& size, int rank,
+                                                                int ranks);
 
   absl::Status Run(int64_t steps);
   /// The product alone.

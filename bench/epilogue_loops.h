@@ -1,7 +1,8 @@
 #ifndef COCONET_BENCH_EPILOGUE_LOOPS_H_
 #define COCONET_BENCH_EPILOGUE_LOOPS_H_
 
-// The loops of an epilogue as a careful user writes them: for the compiler to vectorise. Included where an instruction set is known, as lanes.h.
+// The loops of an epilogue as a careful user writes them: for the compiler to vectorise. Included
+// where an instruction set is known, as lanes.h.
 
 #include <stdint.h>
 
@@ -10,7 +11,9 @@
 namespace coconet::bench {
 namespace {
 
-inline float FromBf16(uint16_t bits) { return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16); }
+inline float FromBf16(uint16_t bits) {
+  return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
+}
 /// To the nearest, ties to even; of numbers.
 inline uint16_t ToBf16(float value) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, value);
@@ -26,7 +29,8 @@ inline void SetElement(uint16_t* p, int64_t i, float value) { p[i] = ToBf16(valu
 constexpr int kCounters = 8;
 typedef uint64_t WideWords __attribute__((vector_size(8 * kCounters)));
 
-/// Philox4x32-10 for kCounters counters: four words each, in order (Salmon et al., SC'11). A state's word is the low half of its lane.
+/// Philox4x32-10 for kCounters counters: four words each, in order (Salmon et al., SC'11). A
+/// state's word is the low half of its lane.
 inline void RandomWords(uint64_t block, uint64_t stream, uint64_t seed, uint64_t* pairs) {
   constexpr uint64_t kLow = 0xffffffff;
   WideWords c0, c1 = {}, c2 = WideWords{} + (stream & kLow), c3 = WideWords{} + (stream >> 32);
@@ -43,7 +47,8 @@ inline void RandomWords(uint64_t block, uint64_t stream, uint64_t seed, uint64_t
     key1 = (key1 + 0xBB67AE85) & kLow;
   }
   const WideWords first = (c0 & kLow) | (c1 << 32), second = (c2 & kLow) | (c3 << 32);
-  const WideWords low = __builtin_shuffle(first, second, WideWords{0, 8, 1, 9, 2, 10, 3, 11}), high = __builtin_shuffle(first, second, WideWords{4, 12, 5, 13, 6, 14, 7, 15});
+  const WideWords low = __builtin_shuffle(first, second, WideWords{0, 8, 1, 9, 2, 10, 3, 11}),
+                  high = __builtin_shuffle(first, second, WideWords{4, 12, 5, 13, 6, 14, 7, 15});
   __builtin_memcpy(pairs, &low, sizeof low);
   __builtin_memcpy(pairs + kCounters, &high, sizeof high);
 }
@@ -51,14 +56,15 @@ inline void RandomWords(uint64_t block, uint64_t stream, uint64_t seed, uint64_t
 /// y = dropout(z + b) + r, rows of `columns` elements, a multiple of kEpilogueColumns.
 template <class Sum, class T>
 void Epilogue(const EpilogueLoop& loop) {
-  const auto *z = static_cast<const Sum*>(loop.z);
+  const auto* z = static_cast<const Sum*>(loop.z);
   const auto *b = static_cast<const T*>(loop.b), *r = static_cast<const T*>(loop.r);
   auto* y = static_cast<T*>(loop.y);
   for (int64_t row = 0; row < loop.rows; ++row) {
     for (int64_t column = 0; column < loop.columns; column += kEpilogueColumns) {
       const int64_t at = row * loop.columns + column;
       alignas(64) uint64_t pairs[kEpilogueColumns / 2];
-      for (int i = 0; i < kEpilogueColumns; i += 4 * kCounters) RandomWords(static_cast<uint64_t>(at + i) / 4, loop.stream, loop.seed, pairs + i / 2);
+      for (int i = 0; i < kEpilogueColumns; i += 4 * kCounters)
+        RandomWords(static_cast<uint64_t>(at + i) / 4, loop.stream, loop.seed, pairs + i / 2);
       uint32_t words[kEpilogueColumns];
       __builtin_memcpy(words, pairs, sizeof words);
       for (int i = 0; i < kEpilogueColumns; ++i) {

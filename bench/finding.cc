@@ -13,22 +13,25 @@
 namespace coconet::bench {
 namespace {
 
-std::string OneLine(absl::string_view text) { return absl::StrReplaceAll(text, {{"\t", " "}, {"\n", " "}}); }
+std::string OneLine(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"\t", " "}, {"\n", " "}});
+}
 
 std::string Line(const Finding& f) {
   const Timing& t = f.timing;
-  return absl::StrCat(OneLine(f.side), "\t", Text(f.cell), "\t", OneLine(f.name), "\t", t.median_us, "\t", t.low_us,
-                      "\t", t.high_us, "\t", t.samples, "\t", f.steps, "\t", f.preempted, "\t", OneLine(f.detail),
-                      "\n");
+  return absl::StrCat(OneLine(f.side), "\t", Text(f.cell), "\t", OneLine(f.name), "\t", t.median_us,
+                      "\t", t.low_us, "\t", t.high_us, "\t", t.samples, "\t", f.steps, "\t",
+                      f.preempted, "\t", OneLine(f.detail), "\n");
 }
 
 std::optional<Finding> ParseLine(absl::string_view line) {
   const std::vector<std::string> part = absl::StrSplit(line, '\t');
   Finding f;
   Timing& t = f.timing;
-  if (part.size() != 10 || !absl::SimpleAtod(part[3], &t.median_us) || !absl::SimpleAtod(part[4], &t.low_us) ||
-      !absl::SimpleAtod(part[5], &t.high_us) || !absl::SimpleAtoi(part[6], &t.samples) ||
-      !absl::SimpleAtoi(part[7], &f.steps) || !absl::SimpleAtoi(part[8], &f.preempted)) {
+  if (part.size() != 10 || !absl::SimpleAtod(part[3], &t.median_us) ||
+      !absl::SimpleAtod(part[4], &t.low_us) || !absl::SimpleAtod(part[5], &t.high_us) ||
+      !absl::SimpleAtoi(part[6], &t.samples) || !absl::SimpleAtoi(part[7], &f.steps) ||
+      !absl::SimpleAtoi(part[8], &f.preempted)) {
     return std::nullopt;
   }
   absl::StatusOr<Cell> cell = ParseCell(part[1]);
@@ -55,7 +58,8 @@ absl::StatusOr<std::vector<Finding>> ReadFindings(const std::string& file) {
   std::vector<Finding> findings;
   for (std::string line; std::getline(in, line);) {
     std::optional<Finding> finding = ParseLine(line);
-    if (!finding) return absl::DataLossError(absl::StrCat("read ", file, ": what is \"", line, "\"?"));
+    if (!finding)
+      return absl::DataLossError(absl::StrCat("read ", file, ": what is \"", line, "\"?"));
     findings.push_back(*std::move(finding));
   }
   return findings;

@@ -17,16 +17,21 @@ using Tensor = dnnl::memory::desc;
 
 absl::StatusOr<dnnl::memory::data_type> TypeOf(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return dnnl::memory::data_type::f32;
-    case DType::kF16: return dnnl::memory::data_type::f16;
-    case DType::kBF16: return dnnl::memory::data_type::bf16;
+    case DType::kF32:
+      return dnnl::memory::data_type::f32;
+    case DType::kF16:
+      return dnnl::memory::data_type::f16;
+    case DType::kBF16:
+      return dnnl::memory::data_type::bf16;
     case DType::kF64:
     case DType::kI32:
     case DType::kI64:
     case DType::kU8:
-    case DType::kBool: break;
+    case DType::kBool:
+      break;
   }
-  return absl::InvalidArgumentError(absl::StrCat("OneDnnGemm: want f32, f16 or bf16, have ", Name(dtype)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("OneDnnGemm: want f32, f16 or bf16, have ", Name(dtype)));
 }
 
 /// What `call` throws becomes a status.
@@ -37,7 +42,8 @@ absl::Status Try(Call call) {
     return absl::OkStatus();
   } catch (const dnnl::error& error) {
     const std::string text = absl::StrCat("oneDNN: ", error.what());
-    return error.status == dnnl_unimplemented ? absl::UnimplementedError(text) : absl::InternalError(text);
+    return error.status == dnnl_unimplemented ? absl::UnimplementedError(text)
+                                              : absl::InternalError(text);
   }
 }
 
@@ -46,7 +52,8 @@ void* Data(const void* data) { return const_cast<void*>(data); }
 class Gemm final : public OneDnnGemm {
  public:
   /// Throws dnnl::error.
-  Gemm(dnnl::memory::data_type type, dnnl::memory::data_type result, const GemmSize& size, bool packed)
+  Gemm(dnnl::memory::data_type type, dnnl::memory::data_type result, const GemmSize& size,
+       bool packed)
       : plain_b_({size.k, size.n}, type, Tag::ab),
         description_({Tensor({size.m, size.k}, type, Tag::ab),
                       packed ? Tensor({size.k, size.n}, type, Tag::any) : plain_b_,
@@ -56,15 +63,18 @@ class Gemm final : public OneDnnGemm {
         packed_(description_.weights_desc() != plain_b_) {}
 
   absl::Status Open() {
-    ASSIGN_OR_RETURN(scratch_, Array::Allocate(static_cast<int64_t>(description_.scratchpad_desc().get_size())));
+    ASSIGN_OR_RETURN(
+        scratch_, Array::Allocate(static_cast<int64_t>(description_.scratchpad_desc().get_size())));
     if (packed_) {
-      ASSIGN_OR_RETURN(weights_, Array::Allocate(static_cast<int64_t>(description_.weights_desc().get_size())));
+      ASSIGN_OR_RETURN(
+          weights_, Array::Allocate(static_cast<int64_t>(description_.weights_desc().get_size())));
     }
     return Try([&] {
-      tensors_ = {{DNNL_ARG_SRC, {description_.src_desc(), engine_, nullptr}},
-                  {DNNL_ARG_WEIGHTS, {description_.weights_desc(), engine_, weights_.as<void>()}},
-                  {DNNL_ARG_DST, {description_.dst_desc(), engine_, nullptr}},
-                  {DNNL_ARG_SCRATCHPAD, {description_.scratchpad_desc(), engine_, scratch_.as<void>()}}};
+      tensors_ = {
+          {DNNL_ARG_SRC, {description_.src_desc(), engine_, nullptr}},
+          {DNNL_ARG_WEIGHTS, {description_.weights_desc(), engine_, weights_.as<void>()}},
+          {DNNL_ARG_DST, {description_.dst_desc(), engine_, nullptr}},
+          {DNNL_ARG_SCRATCHPAD, {description_.scratchpad_desc(), engine_, scratch_.as<void>()}}};
       plain_weights_ = dnnl::memory(plain_b_, engine_, nullptr);
       if (packed_) pack_ = dnnl::reorder(plain_weights_, tensors_.at(DNNL_ARG_WEIGHTS));
     });
@@ -109,13 +119,16 @@ class Gemm final : public OneDnnGemm {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OneDnnGemm>> OneDnnGemm::Make(DType dtype, const GemmSize& size, Weights weights,
+absl::StatusOr<std::unique_ptr<OneDnnGemm>> OneDnnGemm::Make(DType dtype, const GemmSize& size,
+                                                             Weights weights,
                                                              std::optional<DType> result) {
   ASSIGN_OR_RETURN(const dnnl::memory::data_type type, TypeOf(dtype));
   ASSIGN_OR_RETURN(const dnnl::memory::data_type result_type, TypeOf(result.value_or(dtype)));
   omp_set_num_threads(1);
   std::unique_ptr<Gemm> gemm;
-  RETURN_IF_ERROR(Try([&] { gemm = std::make_unique<Gemm>(type, result_type, size, weights == Weights::kPacked); }));
+  RETURN_IF_ERROR(Try([&] {
+    gemm = std::make_unique<Gemm>(type, result_type, size, weights == Weights::kPacked);
+  }));
   RETURN_IF_ERROR(gemm->Open());
   return gemm;
 }

@@ -13,18 +13,21 @@ namespace coconet::bench {
 
 struct GemmSize {
   int64_t m = 0, n = 0, k = 0;
-  double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+  double flops() const {
+    return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
 };
 
-/// c[m, n] = a[m, k] . b[k, n], row by row, by oneDNN as a careful user calls it: on one thread, prepared once, with the
-/// weights b as they lie, or rearranged as oneDNN likes them best.
+/// c[m, n] = a[m, k] . b[k, n], row by row, by oneDNN as a careful user calls it: on one thread,
+/// prepared once, with the weights b as they lie, or rearranged as oneDNN likes them best.
 class OneDnnGemm {
  public:
   enum class Weights : uint8_t { kAsTheyLie, kPacked };
-  /// a and b are f32, f16 or bf16, and c of the same type or of `result`, as far as oneDNN has it: else Unimplemented. Makes one thread the
-  /// calling thread's number for OpenMP.
-  static absl::StatusOr<std::unique_ptr<OneDnnGemm>> Make(DType dtype, const GemmSize& size, Weights weights,
-                                                          std::optional<DType> result = std::nullopt);
+  /// a and b are f32, f16 or bf16, and c of the same type or of `result`, as far as oneDNN has it:
+  /// else Unimplemented. Makes one thread the calling thread's number for OpenMP.
+  static absl::StatusOr<std::unique_ptr<OneDnnGemm>> Make(
+      DType dtype, const GemmSize& size, Weights weights,
+      std::optional<DType> result = std::nullopt);
   virtual ~OneDnnGemm() = default;
 
   /// Takes over new weights: with kPacked it rearranges them, else only remembers where they are.

@@ -1,4 +1,5 @@
-// Prints how fast a rank multiplies matrices on one thread: a GemmStep beside oneDNN as a careful user calls it.
+// Prints how fast a rank multiplies matrices on one thread: a GemmStep beside oneDNN as a careful
+// user calls it.
 
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ ABSL_FLAG(std::string, json, "", "file for the rows as JSON (default: none)");
 namespace coconet::bench {
 namespace {
 
-/// Of a rank of two, in the epilogues of attention and of an MLP (hidden size 1024), and across two nodes.
+/// Of a rank of two, in the epilogues of attention and of an MLP (hidden size 1024), and across two
+/// nodes.
 constexpr GemmSize kSizes[] = {{.m = 512, .n = 512, .k = 1024},
                                {.m = 512, .n = 1024, .k = 4096},
                                {.m = 512, .n = 1024, .k = 512},
@@ -31,7 +33,8 @@ std::vector<Column> Columns() {
   return {{"dtype", [](const Row& row) { return std::get<std::string>(row.Get("dtype")); }},
           {"m x k x n",
            [](const Row& row) {
-             return absl::StrFormat("%.0fx%.0fx%.0f", row.Number("m"), row.Number("k"), row.Number("n"));
+             return absl::StrFormat("%.0fx%.0fx%.0f", row.Number("m"), row.Number("k"),
+                                    row.Number("n"));
            }},
           {"ours GFLOP/s", [](const Row& row) { return kSpeed(row, "ours"); }},
           {"oneDNN: plain", [](const Row& row) { return kSpeed(row, "plain"); }},
@@ -60,7 +63,8 @@ absl::Status RunAll() {
 }  // namespace coconet::bench
 
 int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("measures matrix products; see bench/README.md\n\n  gemm [--ranks=2] [--json=FILE]");
+  absl::SetProgramUsageMessage(
+      "measures matrix products; see bench/README.md\n\n  gemm [--ranks=2] [--json=FILE]");
   absl::ParseCommandLine(argc, argv);
   const absl::Status status = coconet::bench::RunAll();
   if (!status.ok()) absl::FPrintF(stderr, "gemm: %s\n", status.message());

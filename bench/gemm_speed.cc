@@ -58,17 +58,20 @@ absl::StatusOr<Ours> BindOurs(Rank& rank, DType dtype, const GemmSize& size) {
 /// Values from -1 to 1 that repeat after a prime number.
 void Fill(DType dtype, void* data, int64_t count, int64_t period) {
   for (int64_t i = 0; i < count; ++i) {
-    StoreElement(dtype, data, i, static_cast<double>(i % period) / static_cast<double>(period) * 2 - 1);
+    StoreElement(dtype, data, i,
+                 static_cast<double>(i % period) / static_cast<double>(period) * 2 - 1);
   }
 }
 
 /// Both within what rounding allows of k products of numbers up to 1.
 absl::Status Agree(DType dtype, const GemmSize& size, const void* ours, const void* theirs) {
-  const double most = static_cast<double>(size.k) * (static_cast<double>(size.k) * 0x1p-23 + 2 * UnitRoundoff(dtype));
+  const double most = static_cast<double>(size.k) *
+                      (static_cast<double>(size.k) * 0x1p-23 + 2 * UnitRoundoff(dtype));
   for (int64_t i = 0; i < size.m * size.n; ++i) {
     const double a = LoadElement(dtype, ours, i), b = LoadElement(dtype, theirs, i);
     if (std::abs(a - b) <= most) continue;
-    return absl::InternalError(absl::StrCat("products differ at ", i, ": ours ", a, ", oneDNN's ", b));
+    return absl::InternalError(
+        absl::StrCat("products differ at ", i, ": ours ", a, ", oneDNN's ", b));
   }
   return absl::OkStatus();
 }
@@ -83,11 +86,13 @@ Contender Repeat(const char* name, Once once) {
 
 }  // namespace
 
-absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size, const RoundTerms& terms) {
+absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
+                                const RoundTerms& terms) {
   ASSIGN_OR_RETURN(const Ours ours, BindOurs(rank, dtype, size));
   Fill(dtype, ours.data(0), size.m * size.k, 251);
   Fill(dtype, ours.data(1), size.k * size.n, 241);
-  ASSIGN_OR_RETURN(const Array result, Array::Allocate(size.m * size.n * static_cast<int64_t>(SizeOf(dtype))));
+  ASSIGN_OR_RETURN(const Array result,
+                   Array::Allocate(size.m * size.n * static_cast<int64_t>(SizeOf(dtype))));
   using Weights = OneDnnGemm::Weights;
   ASSIGN_OR_RETURN(const auto plain, OneDnnGemm::Make(dtype, size, Weights::kAsTheyLie));
   ASSIGN_OR_RETURN(const auto packed, OneDnnGemm::Make(dtype, size, Weights::kPacked));

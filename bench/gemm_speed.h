@@ -9,10 +9,12 @@
 
 namespace coconet::bench {
 
-/// Collective: each rank multiplies matrices of its own, by oneDNN in several ways and by a GemmStep, in the same rounds.
-/// Before, all must agree on the product. The row has GFLOP/s of each, of the slowest rank: "ours", "plain" (weights as
-/// they lie), "packed" (rearranged once, before), "packing" (rearranged in every step).
-absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size, const RoundTerms& terms);
+/// Collective: each rank multiplies matrices of its own, by oneDNN in several ways and by a
+/// GemmStep, in the same rounds. Before, all must agree on the product. The row has GFLOP/s of
+/// each, of the slowest rank: "ours", "plain" (weights as they lie), "packed" (rearranged once,
+/// before), "packing" (rearranged in every step).
+absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
+                                const RoundTerms& terms);
 
 }  // namespace coconet::bench
 

@@ -16,13 +16,16 @@ TEST(OneDnnGemm, MultipliesWithTheWeightsItWasGivenLast) {
       const auto gemm = OneDnnGemm::Make(dtype, size, weights);
       ASSERT_TRUE(gemm.ok()) << gemm.status();
       std::vector<char> a(21 * 4), b(35 * 4), c(15 * 4);
-      for (int64_t i = 0; i < 21; ++i) StoreElement(dtype, a.data(), i, static_cast<double>(i / 7 + 1));
+      for (int64_t i = 0; i < 21; ++i)
+        StoreElement(dtype, a.data(), i, static_cast<double>(i / 7 + 1));
       for (int value : {1, 2}) {
-        for (int64_t i = 0; i < 35; ++i) StoreElement(dtype, b.data(), i, static_cast<double>(i % 5 * value));
+        for (int64_t i = 0; i < 35; ++i)
+          StoreElement(dtype, b.data(), i, static_cast<double>(i % 5 * value));
         EXPECT_EQ((*gemm)->SetWeights(b.data()), absl::OkStatus());
         EXPECT_EQ((*gemm)->Run(a.data(), c.data()), absl::OkStatus());
         for (int64_t i = 0; i < 15; ++i) {
-          EXPECT_EQ(LoadElement(dtype, c.data(), i), static_cast<double>(7 * (i / 5 + 1) * (i % 5) * value));
+          EXPECT_EQ(LoadElement(dtype, c.data(), i),
+                    static_cast<double>(7 * (i / 5 + 1) * (i % 5) * value));
         }
       }
     }
@@ -36,10 +39,11 @@ TEST(OneDnnGemm, RefusesTypesThatAreNoneOfGemms) {
 
 TEST(MeasureGemm, HasASpeedForEachWay) {
   const absl::Status status = RunWorld({.ranks = 2}, [](Rank& rank) -> absl::Status {
-    const absl::StatusOr<Row> row =
-        MeasureGemm(rank, DType::kF32, {.m = 17, .n = 33, .k = 65}, {.seconds = 0, .min_rounds = 2});
+    const absl::StatusOr<Row> row = MeasureGemm(rank, DType::kF32, {.m = 17, .n = 33, .k = 65},
+                                                {.seconds = 0, .min_rounds = 2});
     if (!row.ok()) return row.status();
-    for (const char* way : {"ours", "plain", "packed", "packing"}) EXPECT_GT(row->Number(way), 0) << way;
+    for (const char* way : {"ours", "plain", "packed", "packing"})
+      EXPECT_GT(row->Number(way), 0) << way;
     EXPECT_EQ(row->Number("k"), 65);
     return absl::OkStatus();
   });

@@ -23,7 +23,8 @@ struct Side {
 std::vector<Side> Sides() {
   return {{"ours", nullptr},
           {"ar_c", [](const Schedule& s) { return Describe(s) == "fuse(RS, AG); fuse(C)"; }},
-          {"rs_c_ag", [](const Schedule& s) { return absl::StartsWith(Describe(s), "RS; fuse(C); AG p"); }}};
+          {"rs_c_ag",
+           [](const Schedule& s) { return absl::StartsWith(Describe(s), "RS; fuse(C); AG p"); }}};
 }
 
 /// This rank's part of a copy that all make together.
@@ -49,7 +50,9 @@ class CopyContender {
 };
 
 void SetTimes(Row& row, const std::string& side, const Timing& timing) {
-  row.Set(side + "_us", timing.median_us).Set(side + "_low_us", timing.low_us).Set(side + "_high_us", timing.high_us);
+  row.Set(side + "_us", timing.median_us)
+      .Set(side + "_low_us", timing.low_us)
+      .Set(side + "_high_us", timing.high_us);
 }
 
 }  // namespace
@@ -69,13 +72,19 @@ absl::StatusOr<Row> MeasureGpuAdam(Rank& rank, const GpuAdamCase& c) {
     session.budget_s = c.budget_s;
     session.admits = side.admits;
     ASSIGN_OR_RETURN(tuned.emplace_back(), TunedContender::Make(rank, session, program));
-    contenders.push_back({side.name, [it = tuned.back().get()](int64_t steps) { return it->Run(steps); }});
+    contenders.push_back(
+        {side.name, [it = tuned.back().get()](int64_t steps) { return it->Run(steps); }});
   }
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, {.seconds = c.seconds}));
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+                   MeasureInRounds(rank, contenders, {.seconds = c.seconds}));
   Row row;
   if (rank.rank() != 0) return row;
   const auto& record = tuned[0]->program().record();
-  row.Set("case", "adam").Set("ranks", int64_t{rank.size()}).Set("n", c.n).Set("dtype", std::string(Name(c.dtype))).Set("device", rank.topology().device);
+  row.Set("case", "adam")
+      .Set("ranks", int64_t{rank.size()})
+      .Set("n", c.n)
+      .Set("dtype", std::string(Name(c.dtype)))
+      .Set("device", rank.topology().device);
   for (const Measured& m : measured) SetTimes(row, m.name, m.timing);
   for (size_t i = 1; i < contenders.size(); ++i) {
     row.Set(contenders[i].name + "_variant", Words(tuned[i - 1]->program().record().best));

@@ -14,7 +14,9 @@
 namespace coconet::bench {
 namespace {
 
-std::string VersionText(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+std::string VersionText(int version) {
+  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
+}
 
 absl::StatusOr<std::shared_ptr<Device>> FirstGpu() {
   ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
@@ -47,7 +49,8 @@ absl::StatusOr<std::unique_ptr<GpuStream>> GpuStream::Make() {
 }
 
 GpuStream::~GpuStream() {
-  if (const absl::StatusOr<const DriverApi*> driver = OpenDriver(); driver.ok()) (*driver)->StreamDestroy(static_cast<CUstream>(stream_));
+  if (const absl::StatusOr<const DriverApi*> driver = OpenDriver(); driver.ok())
+    (*driver)->StreamDestroy(static_cast<CUstream>(stream_));
 }
 
 void AddGpu(Row& row) {
@@ -55,12 +58,16 @@ void AddGpu(Row& row) {
   if (!device.ok()) return;
   const DeviceFacts& facts = (*device)->facts();
   int version = 0;
-  if ((*device)->driver().DriverGetVersion(&version) == CUDA_SUCCESS) row.Set("driver", absl::StrCat("CUDA ", VersionText(version)));
-  row.Set("gpu", facts.name).Set("arch", facts.arch()).Set("multiprocessors", int64_t{facts.multiprocessors});
+  if ((*device)->driver().DriverGetVersion(&version) == CUDA_SUCCESS)
+    row.Set("driver", absl::StrCat("CUDA ", VersionText(version)));
+  row.Set("gpu", facts.name)
+      .Set("arch", facts.arch())
+      .Set("multiprocessors", int64_t{facts.multiprocessors});
   row.Set("memory_bytes", facts.memory_bytes).Set("l2_bytes", facts.l2_bytes);
   int major = 0, minor = 0;
   const absl::StatusOr<const NvrtcApi*> nvrtc = OpenNvrtc();
-  if (nvrtc.ok() && (*nvrtc)->Version(&major, &minor) == 0) row.Set("nvrtc", absl::StrCat(major, ".", minor));
+  if (nvrtc.ok() && (*nvrtc)->Version(&major, &minor) == 0)
+    row.Set("nvrtc", absl::StrCat(major, ".", minor));
 }
 
 }  // namespace coconet::bench

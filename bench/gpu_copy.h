@@ -14,7 +14,8 @@ absl::StatusOr<Copies> CopiesOnGpu();
 /// By one core.
 absl::StatusOr<Copies> CopiesOnHost();
 
-/// A stream of the first GPU, of one rank: in one that several share their steps would come one after the other, each waiting for the next.
+/// A stream of the first GPU, of one rank: in one that several share their steps would come one
+/// after the other, each waiting for the next.
 class GpuStream {
  public:
   static absl::StatusOr<std::unique_ptr<GpuStream>> Make();
@@ -28,7 +29,8 @@ class GpuStream {
   void* stream_;
 };
 
-/// What a number depends on: "gpu", "arch", "multiprocessors", "memory_bytes", "l2_bytes", and the versions of "driver" and "nvrtc".
+/// What a number depends on: "gpu", "arch", "multiprocessors", "memory_bytes", "l2_bytes", and the
+/// versions of "driver" and "nvrtc".
 void AddGpu(Row& row);
 
 }  // namespace coconet::bench

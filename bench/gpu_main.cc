@@ -1,4 +1,5 @@
-// What one GPU does with ranks that share it: rows for docs and bars. Runs where there is a driver, and needs nothing but this file and its libraries.
+// What one GPU does with ranks that share it: rows for docs and bars. Runs where there is a driver,
+// and needs nothing but this file and its libraries.
 
 #include <cstdio>
 #include <fstream>
@@ -20,7 +21,9 @@
 #include "coconet/base/status.h"
 #include "runtime/world.h"
 
-ABSL_FLAG(std::string, torch, "", "file with lines 'RANKS MICROSECONDS' of PyTorch doing the same (bench/gpu_check/torch_adam.py)");
+ABSL_FLAG(std::string, torch, "",
+          "file with lines 'RANKS MICROSECONDS' of PyTorch doing the same "
+          "(bench/gpu_check/torch_adam.py)");
 ABSL_FLAG(bool, host, false, "run on the host's cores: does the program itself work?");
 
 namespace coconet::bench {
@@ -31,7 +34,9 @@ constexpr int64_t kElements = int64_t{1} << 28, kQuickElements = int64_t{1} << 1
 constexpr int64_t kSmallBytes[] = {8 << 10, 64 << 10, 256 << 10};
 constexpr int64_t kCopied = int64_t{4} << 30, kQuickCopied = int64_t{1} << 20;
 
-std::string Microseconds(const Row& row, absl::string_view field) { return TimeText(row.Number(field)); }
+std::string Microseconds(const Row& row, absl::string_view field) {
+  return TimeText(row.Number(field));
+}
 
 std::vector<Column> Columns() {
   return {{"case", [](const Row& row) { return TextOf(row, "case"); }},
@@ -54,7 +59,8 @@ std::vector<Column> Columns() {
 }
 
 std::vector<Bar> BarsOf(int ranks) {
-  std::vector<Bar> bars = {{"of_copy", Bar::Side::kAtLeast, 0.85}, {"over_rs_c_ag", Bar::Side::kAtLeast, 1.15}};
+  std::vector<Bar> bars = {{"of_copy", Bar::Side::kAtLeast, 0.85},
+                           {"over_rs_c_ag", Bar::Side::kAtLeast, 1.15}};
   if (ranks == 2) bars.push_back({"over_ar_c", Bar::Side::kAtLeast, 1.6});
   if (ranks == 8) bars.push_back({"over_ar_c", Bar::Side::kAtLeast, 3});
   return bars;
@@ -79,16 +85,20 @@ void SetBars(Row& row, const std::vector<Bar>& bars) {
 /// On so many ranks, the row of rank 0.
 absl::StatusOr<Row> OnRanks(int ranks, const std::function<absl::StatusOr<Row>(Rank&)>& measure) {
   Row row;
-  RETURN_IF_ERROR(RunWorld({.ranks = ranks, .backend = ChosenBackend()}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(Row mine, measure(rank));
-    if (rank.rank() == 0) row = std::move(mine);
-    return absl::OkStatus();
-  }));
+  RETURN_IF_ERROR(
+      RunWorld({.ranks = ranks, .backend = ChosenBackend()}, [&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(Row mine, measure(rank));
+        if (rank.rank() == 0) row = std::move(mine);
+        return absl::OkStatus();
+      }));
   return row;
 }
 
 absl::StatusOr<Row> Adam(int ranks, const std::map<int, double>& torch) {
-  GpuAdamCase c{.n = IsQuick() ? kQuickElements : kElements, .budget_s = TuningBudget(12, 2), .copied_bytes = IsQuick() ? kQuickCopied : kCopied, .copy = nullptr};
+  GpuAdamCase c{.n = IsQuick() ? kQuickElements : kElements,
+                .budget_s = TuningBudget(12, 2),
+                .copied_bytes = IsQuick() ? kQuickCopied : kCopied,
+                .copy = nullptr};
   ASSIGN_OR_RETURN(c.copy, absl::GetFlag(FLAGS_host) ? CopiesOnHost() : CopiesOnGpu());
   ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAdam(rank, c); }));
   std::vector<Bar> bars = BarsOf(ranks);
@@ -102,21 +112,31 @@ absl::StatusOr<Row> Adam(int ranks, const std::map<int, double>& torch) {
 }
 
 absl::StatusOr<Row> SmallAllReduce(int ranks, int64_t bytes) {
-  const GpuAllReduceCase c{.bytes = bytes, .budget_s = TuningBudget(8, 2), .seconds = IsQuick() ? 0.2 : 1};
-  ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAllReduce(rank, c); }));
-  SetBars(row, {{"ours_us", Bar::Side::kAtMost, 8}, {"dispatch_us", Bar::Side::kAtMost, 5}, {"replay_us", Bar::Side::kAtMost, 1.5}});
+  const GpuAllReduceCase c{
+      .bytes = bytes, .budget_s = TuningBudget(8, 2), .seconds = IsQuick() ? 0.2 : 1};
+  ASSIGN_OR_RETURN(Row row,
+                   OnRanks(ranks, [&](Rank& rank) { return MeasureGpuAllReduce(rank, c); }));
+  SetBars(row, {{"ours_us", Bar::Side::kAtMost, 8},
+                {"dispatch_us", Bar::Side::kAtMost, 5},
+                {"replay_us", Bar::Side::kAtMost, 1.5}});
   return row;
 }
 
 absl::StatusOr<Row> Overlap(int ranks) {
-  GpuOverlapCase c{.rows = 4096, .inner = 1536, .columns = 12288, .budget_s = TuningBudget(12, 2), .seconds = IsQuick() ? 0.2 : 2};
+  GpuOverlapCase c{.rows = 4096,
+                   .inner = 1536,
+                   .columns = 12288,
+                   .budget_s = TuningBudget(12, 2),
+                   .seconds = IsQuick() ? 0.2 : 2};
   if (IsQuick()) c.rows = c.columns = 256, c.inner = 64;
   ASSIGN_OR_RETURN(Row row, OnRanks(ranks, [&](Rank& rank) { return MeasureGpuOverlap(rank, c); }));
-  SetBars(row, {{"over_sequential", Bar::Side::kAtLeast, 1.1}, {"of_product", Bar::Side::kAtLeast, 0.9}});
+  SetBars(row, {{"over_sequential", Bar::Side::kAtLeast, 1.1},
+                {"of_product", Bar::Side::kAtLeast, 0.9}});
   return row;
 }
 
-/// The rows so far; what cannot be measured becomes a row with "error". Unavailable where there is nothing to measure on.
+/// The rows so far; what cannot be measured becomes a row with "error". Unavailable where there is
+/// nothing to measure on.
 class Rows {
  public:
   absl::Status Add(absl::string_view name, int ranks, absl::StatusOr<Row> row) {
@@ -159,6 +179,9 @@ absl::Status RunAll() {
 
 int main(int argc, char** argv) {
   using namespace coconet::bench;  // NOLINT: main
-  const absl::Status flags = ParseFlags(argc, argv, "measures what a GPU does with ranks that share it; see bench/README.md\n\n  gpu [--quick] [--json=FILE] [--markdown=FILE]");
+  const absl::Status flags =
+      ParseFlags(argc, argv,
+                 "measures what a GPU does with ranks that share it; see bench/README.md\n\n  gpu "
+                 "[--quick] [--json=FILE] [--markdown=FILE]");
   return ExitCode("gpu", flags.ok() ? RunAll() : flags);
 }

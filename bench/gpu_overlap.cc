@@ -24,14 +24,24 @@ constexpr int kTraces = 9, kCandidates = 4;
 
 class NoModule final : public Module {
  public:
-  absl::StatusOr<void*> Symbol(absl::string_view name) const override { return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\"")); }
+  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
+    return absl::NotFoundError(absl::StrCat("no kernel \"", name, "\""));
+  }
 };
 
-/// The product alone, one way of the library's to go, on memory of its own; `beside` multiprocessors are left to nobody.
+/// The product alone, one way of the library's to go, on memory of its own; `beside`
+/// multiprocessors are left to nobody.
 class Product {
  public:
-  static absl::StatusOr<std::unique_ptr<Product>> Make(Rank& rank, const GpuOverlapCase& c, int candidate, int beside) {
-    GemmStep step{.dtype = c.dtype, .m = {c.rows}, .n = {c.columns}, .k = {c.inner}, .candidate = candidate, .beside = beside, .label = "MM"};
+  static absl::StatusOr<std::unique_ptr<Product>> Make(Rank& rank, const GpuOverlapCase& c,
+                                                       int candidate, int beside) {
+    GemmStep step{.dtype = c.dtype,
+                  .m = {c.rows},
+                  .n = {c.columns},
+                  .k = {c.inner},
+                  .candidate = candidate,
+                  .beside = beside,
+                  .label = "MM"};
     step.a = {.buffer = 0, .ld = c.inner};
     step.b = {.buffer = 1, .ld = c.columns};
     step.c = {.buffer = 2, .ld = c.columns};
@@ -43,9 +53,12 @@ class Product {
     auto made = std::make_unique<Product>();
     std::vector<Memory*> buffers;
     for (const Buffer& buffer : plan.buffers) {
-      ASSIGN_OR_RETURN(made->memory_.emplace_back(), rank.Allocate(buffer.elements * static_cast<int64_t>(SizeOf(c.dtype)), false));
+      ASSIGN_OR_RETURN(
+          made->memory_.emplace_back(),
+          rank.Allocate(buffer.elements * static_cast<int64_t>(SizeOf(c.dtype)), false));
       buffers.push_back(made->memory_.back().get());
-      if (buffer.role == BufferRole::kInput) RETURN_IF_ERROR(Fill(buffer, rank.rank(), *buffers.back()));
+      if (buffer.role == BufferRole::kInput)
+        RETURN_IF_ERROR(Fill(buffer, rank.rank(), *buffers.back()));
     }
     ASSIGN_OR_RETURN(made->plan_, rank.Bind(plan, NoModule(), buffers, 0));
     return made;
@@ -55,7 +68,8 @@ class Product {
  private:
   static absl::Status Fill(const Buffer& buffer, int rank, Memory& memory) {
     std::vector<char> values(static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype));
-    for (int64_t i = 0; i < buffer.elements; ++i) StoreElement(buffer.dtype, values.data(), i, NumberAt(buffer.name, i, rank));
+    for (int64_t i = 0; i < buffer.elements; ++i)
+      StoreElement(buffer.dtype, values.data(), i, NumberAt(buffer.name, i, rank));
     return memory.Write(0, static_cast<int64_t>(values.size()), values.data());
   }
 
@@ -63,7 +77,8 @@ class Product {
   std::unique_ptr<BoundPlan> plan_;  // goes before its memory
 };
 
-absl::StatusOr<std::unique_ptr<TunedContender>> Tune(Rank& rank, const GpuOverlapCase& c, const Graph& program, bool overlaps) {
+absl::StatusOr<std::unique_ptr<TunedContender>> Tune(Rank& rank, const GpuOverlapCase& c,
+                                                     const Graph& program, bool overlaps) {
   SessionOptions options;
   options.cache_file = ":none:";
   options.budget_s = c.budget_s;
@@ -71,7 +86,8 @@ absl::StatusOr<std::unique_ptr<TunedContender>> Tune(Rank& rank, const GpuOverla
   return TunedContender::Make(rank, options, program);
 }
 
-/// The time of the step's product by the streams' clock, the maximum over ranks, a median; -1 where there is no clock.
+/// The time of the step's product by the streams' clock, the maximum over ranks, a median; -1 where
+/// there is no clock.
 absl::StatusOr<double> ProductTime(Rank& rank, TunedContender& overlapped) {
   std::vector<double> times;
   for (int i = 0; i < kTraces; ++i) {
@@ -79,7 +95,8 @@ absl::StatusOr<double> ProductTime(Rank& rank, TunedContender& overlapped) {
     if (absl::IsUnimplemented(spans.status())) return -1;
     RETURN_IF_ERROR(spans.status());
     double us = 0;
-    for (const StepSpan& span : *spans) us += absl::StartsWith(span.label, "MM") ? span.end_us - span.begin_us : 0;
+    for (const StepSpan& span : *spans)
+      us += absl::StartsWith(span.label, "MM") ? span.end_us - span.begin_us : 0;
     ASSIGN_OR_RETURN(const double slowest, rank.exchange().Max(us));
     times.push_back(slowest);
   }
@@ -95,20 +112,34 @@ double Fastest(const std::vector<Measured>& measured, absl::string_view name) {
   return us;
 }
 
-Row RowOf(const Rank& rank, const GpuOverlapCase& c, const std::vector<Measured>& measured, double beside_us) {
+Row RowOf(const Rank& rank, const GpuOverlapCase& c, const std::vector<Measured>& measured,
+          double beside_us) {
   Row row;
-  row.Set("case", "mlp").Set("ranks", int64_t{rank.size()}).Set("n", c.rows * c.columns).Set("dtype", std::string(Name(c.dtype)));
-  row.Set("m", c.rows).Set("k", c.inner).Set("columns", c.columns).Set("device", rank.topology().device);
+  row.Set("case", "mlp")
+      .Set("ranks", int64_t{rank.size()})
+      .Set("n", c.rows * c.columns)
+      .Set("dtype", std::string(Name(c.dtype)));
+  row.Set("m", c.rows)
+      .Set("k", c.inner)
+      .Set("columns", c.columns)
+      .Set("device", rank.topology().device);
   for (const Measured& m : measured) {
     if (m.name != "ours" && m.name != "sequential") continue;
-    row.Set(m.name + "_us", m.timing.median_us).Set(m.name + "_low_us", m.timing.low_us).Set(m.name + "_high_us", m.timing.high_us);
+    row.Set(m.name + "_us", m.timing.median_us)
+        .Set(m.name + "_low_us", m.timing.low_us)
+        .Set(m.name + "_high_us", m.timing.high_us);
     row.Set("rounds", int64_t{m.timing.samples});
   }
-  const double ours = row.Number("ours_us"), sequential = row.Number("sequential_us"), product = Fastest(measured, "product");
-  row.Set("product_us", product).Set("over_sequential", sequential / ours).Set("bound", sequential / std::max(product, sequential - product));
+  const double ours = row.Number("ours_us"), sequential = row.Number("sequential_us"),
+               product = Fastest(measured, "product");
+  row.Set("product_us", product)
+      .Set("over_sequential", sequential / ours)
+      .Set("bound", sequential / std::max(product, sequential - product));
   if (beside_us > 0) {
     const double same = Fastest(measured, "product_same");
-    row.Set("product_beside_us", beside_us).Set("product_same_us", same).Set("of_product", same / beside_us);
+    row.Set("product_beside_us", beside_us)
+        .Set("product_same_us", same)
+        .Set("of_product", same / beside_us);
   }
   return row;
 }
@@ -117,23 +148,31 @@ Row RowOf(const Rank& rank, const GpuOverlapCase& c, const std::vector<Measured>
 
 absl::StatusOr<Row> MeasureGpuOverlap(Rank& rank, const GpuOverlapCase& c) {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload("mlp", {.dtype = c.dtype}));
-  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"B", 1}, {"S", c.rows}, {"K", c.inner * rank.size()}, {"H", c.columns}}));
+  ASSIGN_OR_RETURN(
+      const Graph program,
+      BindSizes(symbolic,
+                {{"B", 1}, {"S", c.rows}, {"K", c.inner * rank.size()}, {"H", c.columns}}));
   ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> ours, Tune(rank, c, program, true));
   ASSIGN_OR_RETURN(const std::unique_ptr<TunedContender> sequential, Tune(rank, c, program, false));
   const bool gpu = rank.topology().multiprocessors > 0;
   const int beside = gpu ? ours->program().record().best.config.beside : 0;
-  std::vector<Contender> contenders = {{"ours", [&](int64_t steps) { return ours->Run(steps); }},
-                                       {"sequential", [&](int64_t steps) { return sequential->Run(steps); }}};
+  std::vector<Contender> contenders = {
+      {"ours", [&](int64_t steps) { return ours->Run(steps); }},
+      {"sequential", [&](int64_t steps) { return sequential->Run(steps); }}};
   std::vector<std::unique_ptr<Product>> products;
   for (int candidate = 0; candidate < (gpu ? kCandidates : 1); ++candidate) {
     for (const bool same : {false, true}) {
-      absl::StatusOr<std::unique_ptr<Product>> product = Product::Make(rank, c, candidate, same ? beside : 0);
+      absl::StatusOr<std::unique_ptr<Product>> product =
+          Product::Make(rank, c, candidate, same ? beside : 0);
       if (absl::IsOutOfRange(product.status())) continue;  // the library has no more ways
       ASSIGN_OR_RETURN(products.emplace_back(), std::move(product));
-      contenders.push_back({same ? "product_same" : "product", [it = products.back().get()](int64_t steps) { return it->Run(steps); }});
+      contenders.push_back(
+          {same ? "product_same" : "product",
+           [it = products.back().get()](int64_t steps) { return it->Run(steps); }});
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, {.seconds = c.seconds}));
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+                   MeasureInRounds(rank, contenders, {.seconds = c.seconds}));
   ASSIGN_OR_RETURN(const double beside_us, ProductTime(rank, *ours));
   if (rank.rank() != 0) return Row();
   Row row = RowOf(rank, c, measured, beside_us);

@@ -20,23 +20,25 @@ struct LambSquares {
   double weights, direction;
 };
 
-/// What a step of a fused program must move on one rank, as streams of `n` elements: it loads the gradients of all
-/// ranks, updates the states in place, and stores the weights to all ranks.
+/// What a step of a fused program must move on one rank, as streams of `n` elements: it loads the
+/// gradients of all ranks, updates the states in place, and stores the weights to all ranks.
 struct LimitStreams {
   static constexpr int kStates = 3;  // f32: m, v, and the weights or their master copy
   static constexpr int kMaxRanks = 8;
   int ranks = 0;
-  bool twice = false;                  // LAMB of f32: states are loaded again, once norms are known, and weights are stored then
-  bool mixed = false;                  // gradients and weights are f16, and no weight is stored in place
+  bool twice = false;  // LAMB of f32: states are loaded again, once norms are known, and weights
+                       // are stored then
+  bool mixed = false;  // gradients and weights are f16, and no weight is stored in place
   const void* gradients[kMaxRanks]{};  // `ranks` of them
   float* states[kStates]{};
-  float* fresh[kStates]{};     // other memory, for the form of the kernel that stores elsewhere than it loads from
+  float* fresh[kStates]{};  // other memory, for the form of the kernel that stores elsewhere than
+                            // it loads from
   void* weights[kMaxRanks]{};  // of f32 one less than ranks: the rank's own are states[2]
   float zero = 0;              // the compiler must not know; values stay what they are
 };
 
-/// What follows a product's sum over ranks: y = dropout(z + b) + r, where the element is kept when its random word is at least the threshold.
-/// z is f32, or of y's type; b, r and y are f32 or bf16.
+/// What follows a product's sum over ranks: y = dropout(z + b) + r, where the element is kept when
+/// its random word is at least the threshold. z is f32, or of y's type; b, r and y are f32 or bf16.
 constexpr int kEpilogueColumns = 64;  // rows are a multiple of this long
 struct EpilogueLoop {
   const void *z, *b, *r;
@@ -47,37 +49,43 @@ struct EpilogueLoop {
   float scale;
 };
 
-/// The loops that a careful user writes, and that find the memory's limit, compiled for one instruction set. All arrays
-/// are aligned to 64 bytes.
+/// The loops that a careful user writes, and that find the memory's limit, compiled for one
+/// instruction set. All arrays are aligned to 64 bytes.
 struct Kernels {
   const char* instruction_set;
 
   /// Plain stores, or stores that bypass the caches.
-  using Adam = void (*)(const AdamStep& step, const float* sum, float* p, float* m, float* v, int64_t n);
+  using Adam = void (*)(const AdamStep& step, const float* sum, float* p, float* m, float* v,
+                        int64_t n);
   Adam adam, adam_streaming;
   /// Mixed precision, from a sum in f32 or in f16.
-  using AdamMixed = void (*)(const AdamStep& step, const float* sum, uint16_t* p, float* w, float* m, float* v,
-                             int64_t n);
+  using AdamMixed = void (*)(const AdamStep& step, const float* sum, uint16_t* p, float* w,
+                             float* m, float* v, int64_t n);
   AdamMixed adam_mixed;
-  using AdamHalf = void (*)(const AdamStep& step, const uint16_t* sum, uint16_t* p, float* w, float* m, float* v,
-                            int64_t n);
+  using AdamHalf = void (*)(const AdamStep& step, const uint16_t* sum, uint16_t* p, float* w,
+                            float* m, float* v, int64_t n);
   AdamHalf adam_half;
   void (*widen)(const uint16_t* in, float* out, int64_t n);
-  /// LAMB's first pass over a tensor: moments and norms; `store`: the direction replaces the sum. Its second pass: p -= scale * direction, as
-  /// stored or from the moments, with plain or with streaming stores.
-  using LambMoments = LambSquares (*)(const LambStep& step, float* sum, const float* p, float* m, float* v, int64_t n);
+  /// LAMB's first pass over a tensor: moments and norms; `store`: the direction replaces the sum.
+  /// Its second pass: p -= scale * direction, as stored or from the moments, with plain or with
+  /// streaming stores.
+  using LambMoments = LambSquares (*)(const LambStep& step, float* sum, const float* p, float* m,
+                                      float* v, int64_t n);
   LambMoments lamb_moments, lamb_moments_store;
-  using LambApply = void (*)(const LambStep& step, float scale, const float* stored, float* p, const float* m, const float* v, int64_t n);
+  using LambApply = void (*)(const LambStep& step, float scale, const float* stored, float* p,
+                             const float* m, const float* v, int64_t n);
   LambApply lamb_apply, lamb_apply_streaming, lamb_apply_stored, lamb_apply_stored_streaming;
   void (*copy_streaming)(const float* from, float* to, int64_t n);
-  void (*add_half)(const uint16_t* in, uint16_t* inout, int64_t n);  // inout += in, each sum rounded once
+  void (*add_half)(const uint16_t* in, uint16_t* inout,
+                   int64_t n);  // inout += in, each sum rounded once
 
   using EpilogueFunction = void (*)(const EpilogueLoop& loop);
   EpilogueFunction epilogue_f32, epilogue_bf16, epilogue_bf16_from_f32;
-  void (*add_bf16)(const uint16_t* in, uint16_t* inout, int64_t n);  // inout += in, each sum rounded once
+  void (*add_bf16)(const uint16_t* in, uint16_t* inout,
+                   int64_t n);  // inout += in, each sum rounded once
 
-  /// Stores: all plain; streaming to the weights of others; all streaming; all streaming and to other memory than is
-  /// loaded.
+  /// Stores: all plain; streaming to the weights of others; all streaming; all streaming and to
+  /// other memory than is loaded.
   using Limit = void (*)(const LimitStreams& streams, int64_t n);
   Limit limit_plain, limit_streaming_weights, limit_streaming, limit_fresh;
 };

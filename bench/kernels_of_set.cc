@@ -26,7 +26,8 @@ void Adam(const AdamStep& step, const float* sum, float* p, float* m, float* v, 
   const AdamStep s = step;  // a copy, which no store can change
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    const Updated<Lanes> to = Step(s, Load<Lanes>(sum + i), Load<Lanes>(p + i), Load<Lanes>(m + i), Load<Lanes>(v + i));
+    const Updated<Lanes> to =
+        Step(s, Load<Lanes>(sum + i), Load<Lanes>(p + i), Load<Lanes>(m + i), Load<Lanes>(v + i));
     if constexpr (kStreaming) {
       StoreStreaming(p + i, to.w);
       StoreStreaming(m + i, to.m);
@@ -53,12 +54,13 @@ inline Lanes Wide(Halves x) { return Widen(x); }
 
 /// SumVector: vector of the sum's element type, kLanes long.
 template <class Sum, class SumVector>
-void AdamMixed(const AdamStep& step, const Sum* sum, _Float16* p, float* w, float* m, float* v, int64_t n) {
+void AdamMixed(const AdamStep& step, const Sum* sum, _Float16* p, float* w, float* m, float* v,
+               int64_t n) {
   const AdamStep s = step;
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    const Updated<Lanes> to =
-        Step(s, Wide(Load<SumVector>(sum + i)), Load<Lanes>(w + i), Load<Lanes>(m + i), Load<Lanes>(v + i));
+    const Updated<Lanes> to = Step(s, Wide(Load<SumVector>(sum + i)), Load<Lanes>(w + i),
+                                   Load<Lanes>(m + i), Load<Lanes>(v + i));
     Store(w + i, to.w);
     Store(m + i, to.m);
     Store(v + i, to.v);
@@ -77,10 +79,12 @@ void AdamMixed(const AdamStep& step, const Sum* sum, _Float16* p, float* w, floa
 const _Float16* Bits(const uint16_t* p) { return reinterpret_cast<const _Float16*>(p); }
 _Float16* Bits(uint16_t* p) { return reinterpret_cast<_Float16*>(p); }
 
-void AdamFromF32(const AdamStep& s, const float* sum, uint16_t* p, float* w, float* m, float* v, int64_t n) {
+void AdamFromF32(const AdamStep& s, const float* sum, uint16_t* p, float* w, float* m, float* v,
+                 int64_t n) {
   AdamMixed<float, Lanes>(s, sum, Bits(p), w, m, v, n);
 }
-void AdamFromF16(const AdamStep& s, const uint16_t* sum, uint16_t* p, float* w, float* m, float* v, int64_t n) {
+void AdamFromF16(const AdamStep& s, const uint16_t* sum, uint16_t* p, float* w, float* m, float* v,
+                 int64_t n) {
   AdamMixed<_Float16, Halves>(s, Bits(sum), Bits(p), w, m, v, n);
 }
 
@@ -117,7 +121,8 @@ void Move(const LimitStreams& streams, int64_t n) {
   const LimitStreams s = streams;
   for (int64_t i = 0; i + kLanes <= n; i += kLanes) {
     Lanes sum = {};
-    for (int r = 0; r < kRanks; ++r) sum += Wide(Load<Element>(static_cast<const char*>(s.gradients[r]) + i * kBytes));
+    for (int r = 0; r < kRanks; ++r)
+      sum += Wide(Load<Element>(static_cast<const char*>(s.gradients[r]) + i * kBytes));
     Lanes state[LimitStreams::kStates];
     for (int k = 0; k < LimitStreams::kStates; ++k) {
       state[k] = Load<Lanes>(s.states[k] + i) + sum * s.zero;
@@ -141,14 +146,18 @@ void MoveTwice(const LimitStreams& streams, int64_t n) {
   const LimitStreams s = streams;
   for (int64_t i = 0; i + kLanes <= n; i += kLanes) {
     Lanes sum = Load<Lanes>(s.states[2] + i);
-    for (int r = 0; r < kRanks; ++r) sum += Load<Lanes>(static_cast<const float*>(s.gradients[r]) + i);
-    for (int k = 0; k < 2; ++k) StoreBy<kToStates>(s.states[k] + i, Load<Lanes>(s.states[k] + i) + sum * s.zero);
+    for (int r = 0; r < kRanks; ++r)
+      sum += Load<Lanes>(static_cast<const float*>(s.gradients[r]) + i);
+    for (int k = 0; k < 2; ++k)
+      StoreBy<kToStates>(s.states[k] + i, Load<Lanes>(s.states[k] + i) + sum * s.zero);
   }
   StreamingFence();
   for (int64_t i = 0; i + kLanes <= n; i += kLanes) {
-    const Lanes w = Load<Lanes>(s.states[2] + i) + (Load<Lanes>(s.states[0] + i) + Load<Lanes>(s.states[1] + i)) * s.zero;
+    const Lanes w = Load<Lanes>(s.states[2] + i) +
+                    (Load<Lanes>(s.states[0] + i) + Load<Lanes>(s.states[1] + i)) * s.zero;
     StoreBy<kToStates>(s.states[2] + i, w);
-    for (int r = 0; r + 1 < kRanks; ++r) StoreBy<kToWeights>(static_cast<float*>(s.weights[r]) + i, w);
+    for (int r = 0; r + 1 < kRanks; ++r)
+      StoreBy<kToWeights>(static_cast<float*>(s.weights[r]) + i, w);
   }
   StreamingFence();
 }

@@ -153,12 +153,14 @@ struct StepStreams {
     }
   }
 
-  // Runs `limit` and expects the first `stored` ranks' weights written to their end, the others' not, the states kept.
+  // Runs `limit` and expects the first `stored` ranks' weights written to their end, the others'
+  // not, the states kept.
   void ExpectMoves(Kernels::Limit limit, int stored) {
     for (auto& w : weights) w = {};
     limit(s, kWhole);
     for (int r = 0; r < s.ranks; ++r) {
-      const double last = LoadElement(s.mixed ? DType::kF16 : DType::kF32, weights[r].data, kWhole - 1);
+      const double last =
+          LoadElement(s.mixed ? DType::kF16 : DType::kF32, weights[r].data, kWhole - 1);
       EXPECT_EQ(last, r < stored ? 3 : 0) << "rank " << r << " of " << s.ranks;
     }
     for (int k = 0; k < 3; ++k) EXPECT_EQ(states[k].data[kWhole - 1], k + 1);
@@ -173,8 +175,9 @@ TEST_P(KernelsTest, MoveWhatAStepMoves) {
     for (const int ranks : {1, 2, 4, 8}) {
       StepStreams streams(ranks);
       streams.s.mixed = mixed;
-      for (const Kernels::Limit limit : {GetParam()->limit_plain, GetParam()->limit_streaming_weights,
-                                         GetParam()->limit_streaming, GetParam()->limit_fresh}) {
+      for (const Kernels::Limit limit :
+           {GetParam()->limit_plain, GetParam()->limit_streaming_weights,
+            GetParam()->limit_streaming, GetParam()->limit_fresh}) {
         streams.ExpectMoves(limit, mixed ? ranks : ranks - 1);
       }
       EXPECT_EQ(streams.fresh[2].data[StepStreams::kWhole - 1], 3);
@@ -187,7 +190,8 @@ TEST_P(KernelsTest, MoveWhatAStepOfLambMoves) {
   for (const int ranks : {1, 2, 4, 8}) {
     StepStreams streams(ranks);
     streams.s.twice = true;
-    for (const Kernels::Limit limit : {GetParam()->limit_plain, GetParam()->limit_streaming_weights, GetParam()->limit_streaming}) {
+    for (const Kernels::Limit limit : {GetParam()->limit_plain, GetParam()->limit_streaming_weights,
+                                       GetParam()->limit_streaming}) {
       streams.ExpectMoves(limit, ranks - 1);
     }
   }

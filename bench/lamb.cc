@@ -1,5 +1,6 @@
-// LAMB over the tensors of a model, scattered in memory: ours against a flat MPI_Allreduce and fused loops, against ours
-// over one flat tensor, and against what the memory can do. README.md in this folder says what the rows mean.
+// LAMB over the tensors of a model, scattered in memory: ours against a flat MPI_Allreduce and
+// fused loops, against ours over one flat tensor, and against what the memory can do. README.md in
+// this folder says what the rows mean.
 #include <string>
 #include <vector>
 
@@ -8,7 +9,8 @@
 #include "bench/suite_main.h"
 #include "coconet/base/status.h"
 
-ABSL_FLAG(std::vector<std::string>, list, {}, "over these tensors: @bert-large,@gpt2/64 (of each tensor a 64th)");
+ABSL_FLAG(std::vector<std::string>, list, {},
+          "over these tensors: @bert-large,@gpt2/64 (of each tensor a 64th)");
 
 namespace coconet::bench {
 namespace {
@@ -28,7 +30,8 @@ absl::Status ListsFromFlags(SuiteOptions& options) {
 int main(int argc, char** argv) {
   return coconet::bench::SuiteMain(
       {.name = "lamb",
-       .usage = "measures LAMB over the tensors of models; see bench/README.md\n\n  lamb [--json=FILE] [--quick] [--case=lamb,lamb_flat]",
+       .usage = "measures LAMB over the tensors of models; see bench/README.md\n\n  lamb "
+                "[--json=FILE] [--quick] [--case=lamb,lamb_flat]",
        .topic = coconet::bench::Topic::kLists,
        .budget_s = 240,
        .options = coconet::bench::ListsFromFlags},

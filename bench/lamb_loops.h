@@ -31,10 +31,11 @@ inline double SumOf(Lanes x) {
   return sum;
 }
 
-/// New moments, and the squares of the norms; the direction goes to where the gradient was when kStore. Squares are added up in f32 over a
-/// piece, in f64 over all.
+/// New moments, and the squares of the norms; the direction goes to where the gradient was when
+/// kStore. Squares are added up in f32 over a piece, in f64 over all.
 template <bool kStore>
-LambSquares LambMoments(const LambStep& step, float* sum, const float* p, float* m, float* v, int64_t n) {
+LambSquares LambMoments(const LambStep& step, float* sum, const float* p, float* m, float* v,
+                        int64_t n) {
   constexpr int64_t kPiece = 4096;
   const LambStep s = step;  // a copy, which no store can change
   LambSquares squares = {0, 0};
@@ -44,7 +45,8 @@ LambSquares LambMoments(const LambStep& step, float* sum, const float* p, float*
     Lanes weights = {}, direction = {};
     for (; i + kLanes <= end; i += kLanes) {
       const Lanes w = Load<Lanes>(p + i);
-      const Moments<Lanes> to = NewMoments(s.adam, Load<Lanes>(sum + i), Load<Lanes>(m + i), Load<Lanes>(v + i));
+      const Moments<Lanes> to =
+          NewMoments(s.adam, Load<Lanes>(sum + i), Load<Lanes>(m + i), Load<Lanes>(v + i));
       const Lanes r = Direction(s, w, to.m, to.v);
       weights += w * w;
       direction += r * r;
@@ -69,7 +71,8 @@ LambSquares LambMoments(const LambStep& step, float* sum, const float* p, float*
 
 /// p -= scale * direction, which is `stored`, or made again from the moments.
 template <bool kStored, bool kStreaming>
-void LambApply(const LambStep& step, float scale, const float* stored, float* p, const float* m, const float* v, int64_t n) {
+void LambApply(const LambStep& step, float scale, const float* stored, float* p, const float* m,
+               const float* v, int64_t n) {
   const LambStep s = step;
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {

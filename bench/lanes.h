@@ -1,9 +1,9 @@
 #ifndef COCONET_BENCH_LANES_H_
 #define COCONET_BENCH_LANES_H_
 
-// The widest vectors of the instruction set that the including file is compiled for. Such files are compiled once an
-// instruction set, and the linker keeps one copy of an inline function: so everything here has internal linkage, and
-// nothing of the C++ library is included.
+// The widest vectors of the instruction set that the including file is compiled for. Such files are
+// compiled once an instruction set, and the linker keeps one copy of an inline function: so
+// everything here has internal linkage, and nothing of the C++ library is included.
 
 #include <stdint.h>
 

@@ -25,12 +25,16 @@
 namespace coconet::bench {
 namespace {
 
-/// A copy of this program: the file it was started from may be built anew before all workers have run.
+/// A copy of this program: the file it was started from may be built anew before all workers have
+/// run.
 absl::StatusOr<std::string> CopyOfSelf(const std::string& folder) {
   const std::string copy = absl::StrCat(folder, "/worker");
   std::error_code error;
-  if (!std::filesystem::exists(copy, error)) std::filesystem::copy_file("/proc/self/exe", copy, error);
-  if (error) return absl::UnavailableError(absl::StrCat("copy this program to ", copy, ": ", error.message()));
+  if (!std::filesystem::exists(copy, error))
+    std::filesystem::copy_file("/proc/self/exe", copy, error);
+  if (error)
+    return absl::UnavailableError(
+        absl::StrCat("copy this program to ", copy, ": ", error.message()));
   return copy;
 }
 
@@ -47,7 +51,8 @@ absl::StatusOr<std::vector<std::string>> CommandLine(const Launch& launch, const
             "--timeout",
             absl::StrCat(static_cast<int>(launch.time_limit_s))};
     if (line[0].empty()) return absl::UnavailableError("mpirun: not on PATH; run setup.sh");
-    for (const auto& [name, value] : launch.parameters) line.insert(line.end(), {"--mca", name, value});
+    for (const auto& [name, value] : launch.parameters)
+      line.insert(line.end(), {"--mca", name, value});
   }
   line.push_back(self);
   line.insert(line.end(), launch.arguments.begin(), launch.arguments.end());
@@ -58,12 +63,16 @@ absl::StatusOr<std::vector<std::string>> CommandLine(const Launch& launch, const
 std::vector<std::string> Environment(const Launch& launch) {
   std::vector<std::string> environment = launch.environment;
   if (geteuid() == 0) {
-    environment.insert(environment.end(), {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
+    environment.insert(environment.end(),
+                       {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"});
   }
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string name(*entry, std::strcspn(*entry, "="));
-    const auto same = [&](absl::string_view other) { return absl::StartsWith(other, absl::StrCat(name, "=")); };
-    if (std::none_of(environment.begin(), environment.end(), same)) environment.emplace_back(*entry);
+    const auto same = [&](absl::string_view other) {
+      return absl::StartsWith(other, absl::StrCat(name, "="));
+    };
+    if (std::none_of(environment.begin(), environment.end(), same))
+      environment.emplace_back(*entry);
   }
   return environment;
 }
@@ -85,15 +94,17 @@ std::string TailOf(const std::string& file) {
   return all.size() <= kTail ? all : absl::StrCat("... ", all.substr(all.size() - kTail));
 }
 
-/// The program's exit status as waitpid has it. The program stays in our process group, so that Ctrl-C reaches it, and
-/// mpirun ends its ranks. Meanwhile we ignore it, as system() does: the caller then cleans up.
+/// The program's exit status as waitpid has it. The program stays in our process group, so that
+/// Ctrl-C reaches it, and mpirun ends its ranks. Meanwhile we ignore it, as system() does: the
+/// caller then cleans up.
 absl::StatusOr<int> RunToEnd(std::vector<std::string> line, std::vector<std::string> environment,
                              const std::string& log) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   const absl::Cleanup destroy_actions = [&] { posix_spawn_file_actions_destroy(&actions); };
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(),
+                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
 
   posix_spawnattr_t attributes;
@@ -110,12 +121,14 @@ absl::StatusOr<int> RunToEnd(std::vector<std::string> line, std::vector<std::str
   sigaction(SIGINT, &ignore, &before);
   const absl::Cleanup restore = [&] { sigaction(SIGINT, &before, nullptr); };
   pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, line[0].c_str(), &actions, &attributes, Pointers(line).data(), Pointers(environment).data());
-  if (error != 0) return absl::UnavailableError(absl::StrCat("start ", line[0], ": ", std::strerror(error)));
+  const int error = posix_spawn(&pid, line[0].c_str(), &actions, &attributes, Pointers(line).data(),
+                                Pointers(environment).data());
+  if (error != 0)
+    return absl::UnavailableError(absl::StrCat("start ", line[0], ": ", std::strerror(error)));
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return absl::UnavailableError(absl::StrCat("wait for ", line[0], ": ", std::strerror(errno)));
+    if (errno != EINTR)
+      return absl::UnavailableError(absl::StrCat("wait for ", line[0], ": ", std::strerror(errno)));
   }
   return status;
 }
@@ -123,7 +136,8 @@ absl::StatusOr<int> RunToEnd(std::vector<std::string> line, std::vector<std::str
 }  // namespace
 
 absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch) {
-  const std::string out = absl::StrCat(launch.scratch, "/found"), log = absl::StrCat(launch.scratch, "/log");
+  const std::string out = absl::StrCat(launch.scratch, "/found"),
+                    log = absl::StrCat(launch.scratch, "/log");
   unlink(out.c_str());
   ASSIGN_OR_RETURN(std::vector<std::string> line, CommandLine(launch, out));
   ASSIGN_OR_RETURN(const int status, RunToEnd(std::move(line), Environment(launch), log));
@@ -133,11 +147,14 @@ absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch) {
     return absl::CancelledError("interrupted");
   }
   constexpr int kCannot = 77;
-  if (!launch.launcher.empty() && WIFEXITED(status) && WEXITSTATUS(status) == kCannot) return absl::UnavailableError(TailOf(log));
+  if (!launch.launcher.empty() && WIFEXITED(status) && WEXITSTATUS(status) == kCannot)
+    return absl::UnavailableError(TailOf(log));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return absl::InternalError(absl::StrCat(
-        "worker: ", WIFEXITED(status) ? absl::StrCat("exit code ", WEXITSTATUS(status)) : strsignal(WTERMSIG(status)),
-        ": ", TailOf(log)));
+    return absl::InternalError(absl::StrCat("worker: ",
+                                            WIFEXITED(status)
+                                                ? absl::StrCat("exit code ", WEXITSTATUS(status))
+                                                : strsignal(WTERMSIG(status)),
+                                            ": ", TailOf(log)));
   }
   return ReadFindings(out);
 }

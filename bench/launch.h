@@ -15,7 +15,8 @@ using MpiParameter = std::pair<std::string, std::string>;
 
 struct Launch {
   int processes = 0;  // under mpirun; 0: one process, without it
-  /// A command that starts the processes in place of mpirun, as bench/cluster/run.sh does; exit code 77 of it: not on this machine.
+  /// A command that starts the processes in place of mpirun, as bench/cluster/run.sh does; exit
+  /// code 77 of it: not on this machine.
   std::vector<std::string> launcher = {};
   std::vector<MpiParameter> parameters = {};
   std::vector<std::string> arguments = {};    // "--worker=..." and what it needs
@@ -24,9 +25,11 @@ struct Launch {
   double time_limit_s = 600;                  // under mpirun
 };
 
-/// Starts this program again, waits for it to end, and returns what its rank 0 found: it is told where to write by
-/// --out=FILE. The ranks may be more than the cores; they pin themselves. Unavailable when mpirun is not on PATH, or the launcher cannot work here;
-/// Internal, with the end of what it printed, when it failed; Cancelled when Ctrl-C ended it.
+/// Starts this program again, waits for it to end, and returns what its rank 0 found: it is told
+/// where to write by
+/// --out=FILE. The ranks may be more than the cores; they pin themselves. Unavailable when mpirun
+/// is not on PATH, or the launcher cannot work here; Internal, with the end of what it printed,
+/// when it failed; Cancelled when Ctrl-C ended it.
 absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch);
 
 }  // namespace coconet::bench

@@ -53,8 +53,9 @@ std::string Revision() {
   const char* const checkout = std::getenv("BUILD_WORKSPACE_DIRECTORY");
   const std::string git = FindProgram("git");
   if (checkout == nullptr || git.empty()) return "";
-  const auto done =
-      RunProcess({.argv = {git, "-C", checkout, "rev-parse", "--short", "HEAD"}, .input = {}, .environment = {}});
+  const auto done = RunProcess({.argv = {git, "-C", checkout, "rev-parse", "--short", "HEAD"},
+                                .input = {},
+                                .environment = {}});
   if (!done.ok() || done->how != Finished::How::kExited || done->code != 0) return "";
   return std::string(absl::StripAsciiWhitespace(done->output));
 }
@@ -66,8 +67,10 @@ void AddMachine(Row& row) {
       .Set("cores", Cores())
       .Set("l3", FirstLine("/sys/devices/system/cpu/cpu0/cache/index3/size"))
       .Set("kernel", Kernel())
-      .Set("huge_pages", absl::StrCat("private: ", FirstLine("/sys/kernel/mm/transparent_hugepage/enabled"),
-                                      "; shared: ", FirstLine("/sys/kernel/mm/transparent_hugepage/shmem_enabled")))
+      .Set("huge_pages",
+           absl::StrCat(
+               "private: ", FirstLine("/sys/kernel/mm/transparent_hugepage/enabled"),
+               "; shared: ", FirstLine("/sys/kernel/mm/transparent_hugepage/shmem_enabled")))
       .Set("compiler", absl::StrCat("g++ ", __VERSION__))
       .Set("mpi", MpiVersion())
       .Set("vectors", BestKernels().instruction_set)

@@ -5,8 +5,9 @@
 
 namespace coconet::bench {
 
-/// Adds what a number depends on, and nothing that names the machine: "cpu", "cores", "l3", "kernel", "huge_pages",
-/// "compiler", "mpi", "vectors" (of the baseline's loops), "revision" (where a checkout is known) and "date".
+/// Adds what a number depends on, and nothing that names the machine: "cpu", "cores", "l3",
+/// "kernel", "huge_pages", "compiler", "mpi", "vectors" (of the baseline's loops), "revision"
+/// (where a checkout is known) and "date".
 void AddMachine(Row& row);
 
 /// How many threads wanted to run in the last minute, on average: ours, when nothing else runs.

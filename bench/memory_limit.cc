@@ -18,7 +18,8 @@ bool GoesTwice(const Cell& cell) { return cell.workload == "lamb"; }
 
 absl::StatusOr<std::unique_ptr<MemoryLimit>> MemoryLimit::Make(const Cell& cell, int ranks) {
   if (ranks != 1 && ranks != 2 && ranks != 4 && ranks != 8) {
-    return absl::InvalidArgumentError(absl::StrCat("memory limit: want 1, 2, 4 or 8 ranks, have ", ranks));
+    return absl::InvalidArgumentError(
+        absl::StrCat("memory limit: want 1, 2, 4 or 8 ranks, have ", ranks));
   }
   if (GoesTwice(cell) && cell.dtype != DType::kF32) {
     return absl::InvalidArgumentError(absl::StrCat("memory limit of ", Text(cell), ": want f32"));
@@ -56,21 +57,25 @@ absl::StatusOr<std::unique_ptr<MemoryLimit>> MemoryLimit::Make(const Cell& cell,
 std::vector<Contender> MemoryLimit::contenders() const {
   const auto loop = [this](Kernels::Limit kernel) {
     return [this, kernel](int64_t steps) {
-      for (int64_t left = steps * elements_; left > 0; left -= present_) kernel(streams_, std::min(left, present_));
+      for (int64_t left = steps * elements_; left > 0; left -= present_)
+        kernel(streams_, std::min(left, present_));
       return absl::OkStatus();
     };
   };
   const Kernels& kernels = BestKernels();
-  std::vector<Contender> all = {{"plain stores", loop(kernels.limit_plain)},
-                                {"streaming stores of the weights", loop(kernels.limit_streaming_weights)},
-                                {"streaming stores", loop(kernels.limit_streaming)}};
+  std::vector<Contender> all = {
+      {"plain stores", loop(kernels.limit_plain)},
+      {"streaming stores of the weights", loop(kernels.limit_streaming_weights)},
+      {"streaming stores", loop(kernels.limit_streaming)}};
   if (!streams_.twice) all.push_back({"streaming stores elsewhere", loop(kernels.limit_fresh)});
   return all;
 }
 
 int64_t StepBytes(const Cell& cell, int ranks) {
-  const int64_t each = static_cast<int64_t>(SizeOf(cell.dtype)) * ranks;  // of the gradients; of the weights as many
-  const int64_t in_place = cell.dtype == DType::kF32 ? 4 : 0;             // f32 weights are their own master copy
+  const int64_t each =
+      static_cast<int64_t>(SizeOf(cell.dtype)) * ranks;  // of the gradients; of the weights as many
+  const int64_t in_place =
+      cell.dtype == DType::kF32 ? 4 : 0;  // f32 weights are their own master copy
   const int64_t again = GoesTwice(cell) ? LimitStreams::kStates * 4 : 0;
   return cell.n / ranks * (2 * each + 2 * LimitStreams::kStates * 4 - in_place + again);
 }

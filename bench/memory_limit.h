@@ -13,17 +13,19 @@
 
 namespace coconet::bench {
 
-/// The time that one rank's share of a fused step needs for its loads and stores alone: as many streams and bytes, in
-/// memory of this rank, with no waiting for others and next to no arithmetic. Run on all ranks at once it is what the
-/// machine's memory can do. LAMB goes twice over its states and weights, since a tensor's norms are known only after the first pass; what a cache
-/// keeps of them until then is not thought of. Of many tensors as of one of as many elements.
+/// The time that one rank's share of a fused step needs for its loads and stores alone: as many
+/// streams and bytes, in memory of this rank, with no waiting for others and next to no arithmetic.
+/// Run on all ranks at once it is what the machine's memory can do. LAMB goes twice over its states
+/// and weights, since a tensor's norms are known only after the first pass; what a cache keeps of
+/// them until then is not thought of. Of many tensors as of one of as many elements.
 class MemoryLimit {
  public:
-  /// InvalidArgument for a number of ranks that has no kernel, and for LAMB of another dtype than f32.
+  /// InvalidArgument for a number of ranks that has no kernel, and for LAMB of another dtype than
+  /// f32.
   static absl::StatusOr<std::unique_ptr<MemoryLimit>> Make(const Cell& cell, int ranks);
 
-  /// The kernel with plain stores, and those with streaming ones; the limit is the fastest. They live as long as this
-  /// object.
+  /// The kernel with plain stores, and those with streaming ones; the limit is the fastest. They
+  /// live as long as this object.
   std::vector<Contender> contenders() const;
 
  private:

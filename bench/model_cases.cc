@@ -43,32 +43,41 @@ SessionOptions OptionsOf(const ModelCase& c) {
 }
 
 /// Tunes among some of the schedules.
-absl::Status AddOurs(Rank& rank, const ModelCase& c, const std::string& side, const Graph& program, const Admits& admits, Field& field) {
+absl::Status AddOurs(Rank& rank, const ModelCase& c, const std::string& side, const Graph& program,
+                     const Admits& admits, Field& field) {
   SessionOptions options = OptionsOf(c);
   options.admits = admits;
-  ASSIGN_OR_RETURN(std::unique_ptr<TunedContender> made, TunedContender::Make(rank, options, program));
+  ASSIGN_OR_RETURN(std::unique_ptr<TunedContender> made,
+                   TunedContender::Make(rank, options, program));
   const VariantResult& best = made->program().record().best;
   field.facts.push_back({.side = "variant", .name = side, .detail = Words(best)});
-  field.facts.push_back({.side = "threads", .name = side, .detail = absl::StrCat(best.config.blocks)});
-  field.contenders.push_back({side, {"", [it = made.get()](int64_t steps) { return it->Run(steps); }}});
+  field.facts.push_back(
+      {.side = "threads", .name = side, .detail = absl::StrCat(best.config.blocks)});
+  field.contenders.push_back(
+      {side, {"", [it = made.get()](int64_t steps) { return it->Run(steps); }}});
   field.ours.push_back({side, std::move(made)});
   return absl::OkStatus();
 }
 
-/// Both within some roundings of the largest value: sums in another order, rounded to the type on the way.
-absl::Status Agree(DType dtype, absl::string_view what, const std::vector<float>& a, const std::vector<float>& b) {
+/// Both within some roundings of the largest value: sums in another order, rounded to the type on
+/// the way.
+absl::Status Agree(DType dtype, absl::string_view what, const std::vector<float>& a,
+                   const std::vector<float>& b) {
   constexpr double kRoundings = 16;
   double largest = 0, off = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     largest = std::max(largest, std::abs(static_cast<double>(b[i])));
     off = std::max(off, std::abs(static_cast<double>(a[i]) - b[i]));
   }
-  if (a.size() == b.size() && off <= kRoundings * UnitRoundoff(dtype) * largest) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(what, ": results differ by ", off, ", of values up to ", largest, "; want at most ", kRoundings, " roundings"));
+  if (a.size() == b.size() && off <= kRoundings * UnitRoundoff(dtype) * largest)
+    return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(what, ": results differ by ", off, ", of values up to ",
+                                          largest, "; want at most ", kRoundings, " roundings"));
 }
 
 /// All of ours compute the same, and something: not in the first stage, which nothing is sent to.
-absl::Status CheckOurs(const Rank& rank, const ModelCase& c, const Field& field, absl::string_view output) {
+absl::Status CheckOurs(const Rank& rank, const ModelCase& c, const Field& field,
+                       absl::string_view output) {
   std::vector<float> first;
   for (const auto& [side, ours] : field.ours) {
     RETURN_IF_ERROR(ours->Run(1));
@@ -80,14 +89,16 @@ absl::Status CheckOurs(const Rank& rank, const ModelCase& c, const Field& field,
     }
   }
   const bool computes = c.kind != ModelCase::Kind::kPipeline || rank.stage() > 0;
-  if (computes && absl::c_all_of(first, [](float value) { return value == 0; })) return absl::InternalError(absl::StrCat(output, " is all zeros"));
+  if (computes && absl::c_all_of(first, [](float value) { return value == 0; }))
+    return absl::InternalError(absl::StrCat(output, " is all zeros"));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Finding>> Measure(Rank& rank, const ModelCase& c, Field& field) {
   std::vector<Contender> contenders;
   for (const auto& [side, contender] : field.contenders) contenders.push_back(contender);
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured, MeasureInRounds(rank, contenders, {.seconds = c.seconds}));
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+                   MeasureInRounds(rank, contenders, {.seconds = c.seconds}));
   std::vector<Finding> findings = std::move(field.facts);
   for (size_t i = 0; i < measured.size(); ++i) {
     findings.push_back({.side = field.contenders[i].first,
@@ -104,17 +115,21 @@ absl::StatusOr<Graph> Workload(const char* name, const ModelCase& c) {
   return BindSizes(symbolic, c.sizes);
 }
 
-// ---- A product and its epilogue, beside oneDNN and MPI ------------------------------------------------
+// ---- A product and its epilogue, beside oneDNN and MPI
+// ------------------------------------------------
 
-/// What must move besides the product, with each rank doing its slice: sums of all ranks and the residual in, the result out to all.
+/// What must move besides the product, with each rank doing its slice: sums of all ranks and the
+/// residual in, the result out to all.
 int64_t RestBytes(const EpilogueSize& size, int ranks) {
-  const int64_t slice = size.tokens * size.columns / ranks * static_cast<int64_t>(coconet::SizeOf(size.dtype));
+  const int64_t slice =
+      size.tokens * size.columns / ranks * static_cast<int64_t>(coconet::SizeOf(size.dtype));
   return slice * (2 * ranks + 1);
 }
 
 absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
-  const EpilogueSize size = {c.dtype, SizeOf(c.sizes, "B") * SizeOf(c.sizes, "S"), SizeOf(c.sizes, "K"), SizeOf(c.sizes, "H")};
+  const EpilogueSize size = {c.dtype, SizeOf(c.sizes, "B") * SizeOf(c.sizes, "S"),
+                             SizeOf(c.sizes, "K"), SizeOf(c.sizes, "H")};
   Field field;
   RETURN_IF_ERROR(AddOurs(rank, c, "ours", program, nullptr, field));
   RETURN_IF_ERROR(field.ours[0].second->Run(1));
@@ -122,15 +137,19 @@ absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
   std::vector<std::unique_ptr<EpilogueBaseline>> baselines;
   absl::Status alike;
   using Weights = OneDnnGemm::Weights;
-  for (const auto& [weights, suffix] : {std::pair{Weights::kAsTheyLie, ""}, std::pair{Weights::kPacked, "_packed"}}) {
+  for (const auto& [weights, suffix] :
+       {std::pair{Weights::kAsTheyLie, ""}, std::pair{Weights::kPacked, "_packed"}}) {
     for (const EpilogueForm form : EpilogueFormsFor(c.dtype)) {
-      ASSIGN_OR_RETURN(baselines.emplace_back(), EpilogueBaseline::Make(form, weights, size, rank.rank(), rank.size()));
+      ASSIGN_OR_RETURN(baselines.emplace_back(),
+                       EpilogueBaseline::Make(form, weights, size, rank.rank(), rank.size()));
       EpilogueBaseline* const it = baselines.back().get();
       const std::string name(Name(form));
       RETURN_IF_ERROR(it->Run(1));
       alike.Update(Agree(c.dtype, absl::StrCat("baseline, ", name), it->Result(), ours));
-      field.contenders.push_back({absl::StrCat("baseline", suffix), {name, [it](int64_t steps) { return it->Run(steps); }}});
-      field.contenders.push_back({absl::StrCat("product", suffix), {name, [it](int64_t steps) { return it->RunProduct(steps); }}});
+      field.contenders.push_back({absl::StrCat("baseline", suffix),
+                                  {name, [it](int64_t steps) { return it->Run(steps); }}});
+      field.contenders.push_back({absl::StrCat("product", suffix),
+                                  {name, [it](int64_t steps) { return it->RunProduct(steps); }}});
     }
   }
   RETURN_IF_ERROR(rank.exchange().Agree(alike));
@@ -138,13 +157,16 @@ absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const Array from, Array::Allocate(bytes));
   ASSIGN_OR_RETURN(const Array to, Array::Allocate(bytes));
   field.contenders.push_back({"rest", {"memcpy", [&](int64_t steps) {
-                                         for (int64_t i = 0; i < steps; ++i) std::memcpy(to.as<char>(), from.as<char>(), static_cast<size_t>(bytes));
+                                         for (int64_t i = 0; i < steps; ++i)
+                                           std::memcpy(to.as<char>(), from.as<char>(),
+                                                       static_cast<size_t>(bytes));
                                          return absl::OkStatus();
                                        }}});
   return Measure(rank, c, field);
 }
 
-// ---- Across nodes -----------------------------------------------------------------------------------
+// ---- Across nodes
+// -----------------------------------------------------------------------------------
 
 /// y = dropout(x . w + b) + r of a rank's own, no rank waiting for another.
 absl::StatusOr<Graph> ComputationOf(const ModelCase& c, int ranks) {
@@ -162,9 +184,11 @@ absl::StatusOr<Graph> ComputationOf(const ModelCase& c, int ranks) {
 
 absl::StatusOr<Graph> CommunicationOf(const ModelCase& c) {
   Program program("communication");
-  program.Output("y", AllReduce(ReduceKind::kSum, program.Input("z", c.dtype, {"B", "S", "H"}, Layout::Local())));
+  program.Output("y", AllReduce(ReduceKind::kSum,
+                                program.Input("z", c.dtype, {"B", "S", "H"}, Layout::Local())));
   ASSIGN_OR_RETURN(const Graph symbolic, program.graph());
-  return BindSizes(symbolic, {{"B", c.sizes.at("B")}, {"S", c.sizes.at("S")}, {"H", c.sizes.at("H")}});
+  return BindSizes(symbolic,
+                   {{"B", c.sizes.at("B")}, {"S", c.sizes.at("S")}, {"H", c.sizes.at("H")}});
 }
 
 /// Processor time of this process over wall time while it runs.
@@ -172,7 +196,9 @@ absl::StatusOr<double> CoresOf(const Contender& contender) {
   const auto processor = [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+    const auto seconds = [](const timeval& t) {
+      return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+    };
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
   };
   const double before = processor();
@@ -185,8 +211,11 @@ absl::StatusOr<double> CoresOf(const Contender& contender) {
 absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
   Field field;
-  RETURN_IF_ERROR(AddOurs(rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps.empty(); }, field));
-  RETURN_IF_ERROR(AddOurs(rank, c, "sequential", program, [](const Schedule& s) { return s.overlaps.empty(); }, field));
+  RETURN_IF_ERROR(AddOurs(
+      rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps.empty(); },
+      field));
+  RETURN_IF_ERROR(AddOurs(
+      rank, c, "sequential", program, [](const Schedule& s) { return s.overlaps.empty(); }, field));
   RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
   ASSIGN_OR_RETURN(const Graph computation, ComputationOf(c, rank.size()));
   RETURN_IF_ERROR(AddOurs(rank, c, "computation", computation, nullptr, field));
@@ -194,14 +223,17 @@ absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
   RETURN_IF_ERROR(AddOurs(rank, c, "communication", communication, nullptr, field));
   for (const auto& [side, contender] : field.contenders) {
     ASSIGN_OR_RETURN(const double cores, CoresOf(contender));
-    field.facts.push_back({.side = "cores", .name = side, .detail = absl::StrFormat("%.2f", cores)});
+    field.facts.push_back(
+        {.side = "cores", .name = side, .detail = absl::StrFormat("%.2f", cores)});
   }
   return Measure(rank, c, field);
 }
 
-// ---- The boundary of two stages -----------------------------------------------------------------------
+// ---- The boundary of two stages
+// -----------------------------------------------------------------------
 
-/// Of each rank its slice to the next stage, and nothing else: what no schedule of the boundary does without.
+/// Of each rank its slice to the next stage, and nothing else: what no schedule of the boundary
+/// does without.
 absl::StatusOr<Graph> SlicesAlone(const ModelCase& c) {
   Program program("slices");
   program.Output("y", Send(program.Input("x", c.dtype, {"B", "S", "H"}, Layout::Sliced(1))));
@@ -211,15 +243,25 @@ absl::StatusOr<Graph> SlicesAlone(const ModelCase& c) {
 
 absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const Graph program, Workload("pipeline", c));
-  const auto has = [](const Schedule& s, absl::string_view words) { return absl::StrContains(Describe(s), words); };
+  const auto has = [](const Schedule& s, absl::string_view words) {
+    return absl::StrContains(Describe(s), words);
+  };
   Field field;
-  RETURN_IF_ERROR(AddOurs(rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps.empty(); }, field));
+  RETURN_IF_ERROR(AddOurs(
+      rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps.empty(); },
+      field));
   RETURN_IF_ERROR(AddOurs(
       rank, c, "sequential", program,
-      [&](const Schedule& s) { return s.overlaps.empty() && has(s, "AR; ") && absl::EndsWith(Describe(s), "; send"); }, field));
+      [&](const Schedule& s) {
+        return s.overlaps.empty() && has(s, "AR; ") && absl::EndsWith(Describe(s), "; send");
+      },
+      field));
   RETURN_IF_ERROR(AddOurs(
       rank, c, "slices", program,
-      [&](const Schedule& s) { return s.overlaps.empty() && absl::StartsWith(Describe(s), "RS[") && has(s, "; send["); }, field));
+      [&](const Schedule& s) {
+        return s.overlaps.empty() && absl::StartsWith(Describe(s), "RS[") && has(s, "; send[");
+      },
+      field));
   RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
   ASSIGN_OR_RETURN(const Graph slices, SlicesAlone(c));
   RETURN_IF_ERROR(AddOurs(rank, c, "communication", slices, nullptr, field));
@@ -230,9 +272,12 @@ absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
 
 absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c) {
   switch (c.kind) {
-    case ModelCase::Kind::kEpilogue: return Epilogue(rank, c);
-    case ModelCase::Kind::kAcross: return Across(rank, c);
-    case ModelCase::Kind::kPipeline: return Pipeline(rank, c);
+    case ModelCase::Kind::kEpilogue:
+      return Epilogue(rank, c);
+    case ModelCase::Kind::kAcross:
+      return Across(rank, c);
+    case ModelCase::Kind::kPipeline:
+      return Pipeline(rank, c);
   }
   return absl::InternalError("no kind");
 }

@@ -20,19 +20,22 @@ namespace coconet::bench {
 struct ModelCase {
   enum class Kind : uint8_t {
     kEpilogue,  // a product, its sum over ranks and an epilogue, beside oneDNN and MPI
-    kAcross,    // the same across nodes: with overlap, without, and computation and communication alone
+    kAcross,    // the same across nodes: with overlap, without, and computation and communication
+                // alone
     kPipeline,  // the boundary of two stages: overlapped, as written, by slices
   };
   Kind kind{};
   DType dtype = DType::kF32;
-  Sizes sizes;  // of the workload's symbols
-  double seconds = 5;   // of the rounds
-  double budget_s = 20; // of tuning one contender
+  Sizes sizes;           // of the workload's symbols
+  double seconds = 5;    // of the rounds
+  double budget_s = 20;  // of tuning one contender
 };
 
-/// Collective. Findings of sides: of kEpilogue "ours", "baseline", "product" (oneDNN alone), both also "_packed" (weights rearranged once, before), "rest" (loads and stores of what else must move);
-/// of kAcross "overlapped", "sequential", "computation", "communication", and facts "cores" of the last; of kPipeline "overlapped", "sequential" (AR; C;
-/// send), "slices" (RS; C; send; AG). Facts "variant" by side.
+/// Collective. Findings of sides: of kEpilogue "ours", "baseline", "product" (oneDNN alone), both
+/// also "_packed" (weights rearranged once, before), "rest" (loads and stores of what else must
+/// move); of kAcross "overlapped", "sequential", "computation", "communication", and facts "cores"
+/// of the last; of kPipeline "overlapped", "sequential" (AR; C; send), "slices" (RS; C; send; AG).
+/// Facts "variant" by side.
 absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c);
 
 /// As arguments of a worker, and back, from this program's flags. nullopt: a user started it.

@@ -1,5 +1,5 @@
-// A layer's product, its sum over ranks and its epilogue: ours against oneDNN, MPI and a fused loop. README.md in this folder says what the
-// rows mean.
+// A layer's product, its sum over ranks and its epilogue: ours against oneDNN, MPI and a fused
+// loop. README.md in this folder says what the rows mean.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -15,7 +15,6 @@
 #include "bench/summary.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
-
 
 namespace coconet::bench {
 namespace {
@@ -34,7 +33,9 @@ std::vector<EpilogueCase> Cases() {
     const int64_t hidden = quick ? 128 : 1024;
     return Sizes{{"B", 1}, {"S", quick ? 64 : 512}, {"H", hidden}, {"K", k_of_h * hidden}};
   };
-  const auto at_least = [](const char* field, double value) { return Bar{field, Bar::Side::kAtLeast, value}; };
+  const auto at_least = [](const char* field, double value) {
+    return Bar{field, Bar::Side::kAtLeast, value};
+  };
   std::vector<EpilogueCase> cases = {
       {"attention", {.dtype = DType::kF32, .sizes = sizes(1)}, at_least("ratio", 1.05)},
       {"attention", {.dtype = DType::kBF16, .sizes = sizes(1)}, at_least("ratio", 1.5)},
@@ -48,8 +49,10 @@ std::vector<EpilogueCase> Cases() {
   return cases;
 }
 
-/// In a launch with this setting of MPI. What ours was tuned to in the first launch later ones find in the cache.
-absl::StatusOr<std::vector<Finding>> Measure(ModelCase c, const MpiSetting& setting, double seconds, const std::string& scratch) {
+/// In a launch with this setting of MPI. What ours was tuned to in the first launch later ones find
+/// in the cache.
+absl::StatusOr<std::vector<Finding>> Measure(ModelCase c, const MpiSetting& setting, double seconds,
+                                             const std::string& scratch) {
   c.seconds = IsQuick() ? seconds / 10 : seconds;
   return RunWorker({.processes = kRanks,
                     .parameters = setting.parameters,
@@ -64,17 +67,21 @@ struct Trial {
 };
 
 /// The defaults, and the two settings that look best.
-absl::StatusOr<std::vector<Trial>> Screen(const EpilogueCase& c, const std::string& scratch, Row& row) {
+absl::StatusOr<std::vector<Trial>> Screen(const EpilogueCase& c, const std::string& scratch,
+                                          Row& row) {
   std::vector<Trial> trials;
   for (const MpiSetting& setting : MpiSettings(/*crowded=*/false, IsQuick())) {
     const absl::StatusOr<std::vector<Finding>> found = Measure(c.what, setting, 0.6, scratch);
-    if (!found.ok() && (trials.empty() || absl::IsCancelled(found.status()))) return found.status();  // the defaults come first
+    if (!found.ok() && (trials.empty() || absl::IsCancelled(found.status())))
+      return found.status();  // the defaults come first
     if (found.ok()) trials.push_back({setting, FastestOf(*found, "baseline")->timing.median_us});
   }
-  row.Set("mpi_settings_tried", absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
+  row.Set("mpi_settings_tried",
+          absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
             absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.baseline_us));
           }));
-  std::stable_sort(trials.begin() + 1, trials.end(), [](const Trial& a, const Trial& b) { return a.baseline_us < b.baseline_us; });
+  std::stable_sort(trials.begin() + 1, trials.end(),
+                   [](const Trial& a, const Trial& b) { return a.baseline_us < b.baseline_us; });
   trials.resize(std::min<size_t>(trials.size(), 3));
   return trials;
 }
@@ -84,7 +91,8 @@ absl::Status MeasureCase(const EpilogueCase& c, const std::string& scratch, Row&
   double best_us = 0;
   for (const Trial& trial : trials) {
     ASSIGN_OR_RETURN(const std::vector<Finding> found, Measure(c.what, trial.setting, 6, scratch));
-    const double baseline_us = FastestOf(found, "baseline")->timing.median_us, ours_us = FastestOf(found, "ours")->timing.median_us;
+    const double baseline_us = FastestOf(found, "baseline")->timing.median_us,
+                 ours_us = FastestOf(found, "ours")->timing.median_us;
     if (trial.setting.parameters.empty()) row.Set("vs_default", baseline_us / ours_us);
     if (best_us != 0 && best_us <= baseline_us) continue;
     best_us = baseline_us;
@@ -130,5 +138,6 @@ std::vector<Column> Columns() {
 }  // namespace coconet::bench
 
 int main(int argc, char** argv) {
-  return coconet::bench::ModelMain(argc, argv, "model_parallel", coconet::bench::Columns(), coconet::bench::MeasureAll);
+  return coconet::bench::ModelMain(argc, argv, "model_parallel", coconet::bench::Columns(),
+                                   coconet::bench::MeasureAll);
 }

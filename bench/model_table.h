@@ -14,15 +14,19 @@
 
 namespace coconet::bench {
 
-/// What the rows of model and pipeline parallelism have in common: "case", "ranks", "dtype", "sizes", "machine".
+/// What the rows of model and pipeline parallelism have in common: "case", "ranks", "dtype",
+/// "sizes", "machine".
 Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks, absl::string_view processes);
-/// "<side>_us" of the fastest finding of each side with its confidence interval, "<side>_variant", "rounds".
+/// "<side>_us" of the fastest finding of each side with its confidence interval, "<side>_variant",
+/// "rounds".
 void SetSides(Row& row, absl::Span<const Finding> findings);
 void SetError(Row& row, const absl::Status& status);
 
-/// The `main` of a benchmark of these cases: a worker's, or the user's, which `measure` fills rows for.
-int ModelMain(int argc, char** argv, absl::string_view name, absl::Span<const Column> columns,
-              const std::function<absl::Status(const std::string& scratch, std::vector<Row>& rows)>& measure);
+/// The `main` of a benchmark of these cases: a worker's, or the user's, which `measure` fills rows
+/// for.
+int ModelMain(
+    int argc, char** argv, absl::string_view name, absl::Span<const Column> columns,
+    const std::function<absl::Status(const std::string& scratch, std::vector<Row>& rows)>& measure);
 
 }  // namespace coconet::bench
 

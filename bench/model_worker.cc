@@ -11,7 +11,8 @@
 #include "coconet/base/status.h"
 #include "runtime/world.h"
 
-ABSL_FLAG(std::string, worker, "", "for this program's own use: what a process that it started measures");
+ABSL_FLAG(std::string, worker, "",
+          "for this program's own use: what a process that it started measures");
 ABSL_FLAG(std::string, worker_dtype, "f32", "of --worker");
 ABSL_FLAG(std::vector<std::string>, worker_sizes, {}, "of --worker");
 ABSL_FLAG(double, worker_seconds, 5, "of --worker");
@@ -30,16 +31,23 @@ absl::Status BadArgument(absl::string_view flag, absl::string_view text) {
 }  // namespace
 
 std::vector<std::string> Arguments(const ModelCase& c) {
-  const auto size = [](std::string* out, const auto& s) { absl::StrAppend(out, s.first, "=", s.second.sizes[0]); };
-  return {absl::StrCat("--worker=", kKinds[static_cast<int>(c.kind)]), absl::StrCat("--worker_dtype=", Name(c.dtype)),
-          absl::StrCat("--worker_sizes=", absl::StrJoin(c.sizes, ",", size)), absl::StrCat("--worker_seconds=", c.seconds),
+  const auto size = [](std::string* out, const auto& s) {
+    absl::StrAppend(out, s.first, "=", s.second.sizes[0]);
+  };
+  return {absl::StrCat("--worker=", kKinds[static_cast<int>(c.kind)]),
+          absl::StrCat("--worker_dtype=", Name(c.dtype)),
+          absl::StrCat("--worker_sizes=", absl::StrJoin(c.sizes, ",", size)),
+          absl::StrCat("--worker_seconds=", c.seconds),
           absl::StrCat("--worker_budget=", c.budget_s)};
 }
 
 absl::StatusOr<std::optional<ModelCase>> ModelCaseFromFlags() {
   const std::string kind = absl::GetFlag(FLAGS_worker);
   if (kind.empty()) return std::nullopt;
-  ModelCase c{.kind = {}, .sizes = {}, .seconds = absl::GetFlag(FLAGS_worker_seconds), .budget_s = absl::GetFlag(FLAGS_worker_budget)};
+  ModelCase c{.kind = {},
+              .sizes = {},
+              .seconds = absl::GetFlag(FLAGS_worker_seconds),
+              .budget_s = absl::GetFlag(FLAGS_worker_budget)};
   const auto* const found = std::find(std::begin(kKinds), std::end(kKinds), kind);
   if (found == std::end(kKinds)) return BadArgument("worker", kind);
   c.kind = static_cast<ModelCase::Kind>(found - kKinds);

@@ -28,11 +28,14 @@ MPI_Op MakeSum(MPI_User_function* add) {
 
 absl::Status AllReduceInPlace(void* data, int64_t elements, MPI_Datatype type, MPI_Op op) {
   if (elements > std::numeric_limits<int>::max()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("MPI_Allreduce: want at most ", std::numeric_limits<int>::max(), " elements, have ", elements));
+    return absl::InvalidArgumentError(absl::StrCat("MPI_Allreduce: want at most ",
+                                                   std::numeric_limits<int>::max(),
+                                                   " elements, have ", elements));
   }
-  const int code = MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(elements), type, op, MPI_COMM_WORLD);
-  return code == MPI_SUCCESS ? absl::OkStatus() : absl::InternalError(absl::StrCat("MPI_Allreduce: error ", code));
+  const int code =
+      MPI_Allreduce(MPI_IN_PLACE, data, static_cast<int>(elements), type, op, MPI_COMM_WORLD);
+  return code == MPI_SUCCESS ? absl::OkStatus()
+                             : absl::InternalError(absl::StrCat("MPI_Allreduce: error ", code));
 }
 
 }  // namespace
@@ -56,7 +59,8 @@ std::string MpiVersion() {
   int length = 0;
   MPI_Get_library_version(text, &length);
   // "Open MPI v4.1.4, package: ..., ident: ...": the rest names who built it.
-  const std::vector<std::string> parts = absl::StrSplit(absl::string_view(text, length), absl::MaxSplits(',', 1));
+  const std::vector<std::string> parts =
+      absl::StrSplit(absl::string_view(text, length), absl::MaxSplits(',', 1));
   return parts[0];
 }
 

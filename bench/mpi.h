@@ -8,11 +8,13 @@
 
 namespace coconet::bench {
 
-/// Plain MPI, as a program without Coconet calls it. In a process that an MPI launcher started, after MPI_Init.
+/// Plain MPI, as a program without Coconet calls it. In a process that an MPI launcher started,
+/// after MPI_Init.
 
 /// Sums over all processes in place. InvalidArgument for more elements than MPI counts.
 absl::Status MpiAllReduce(float* data, int64_t elements);
-/// The same for f16, which MPI does not know: by an operator of ours, vectorised, which rounds each sum once.
+/// The same for f16, which MPI does not know: by an operator of ours, vectorised, which rounds each
+/// sum once.
 absl::Status MpiAllReduceHalf(uint16_t* data, int64_t elements);
 
 /// And for bf16.

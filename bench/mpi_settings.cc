@@ -7,7 +7,8 @@ namespace {
 
 MpiSetting Algorithm(absl::string_view name, int number, std::vector<MpiParameter> more = {}) {
   MpiSetting setting{std::string(name),
-                     {{"coll_tuned_use_dynamic_rules", "1"}, {"coll_tuned_allreduce_algorithm", absl::StrCat(number)}}};
+                     {{"coll_tuned_use_dynamic_rules", "1"},
+                      {"coll_tuned_allreduce_algorithm", absl::StrCat(number)}}};
   setting.parameters.insert(setting.parameters.end(), more.begin(), more.end());
   return setting;
 }
@@ -30,10 +31,13 @@ std::vector<MpiSetting> MpiSettings(bool crowded, bool quick) {
     settings.insert(
         settings.end(),
         {SegmentedRing("64 KiB", 64), SegmentedRing("1 MiB", 1024), std::move(ring_of_two_copies),
-         Algorithm("basic linear", 1), Algorithm("nonoverlapping", 2), Algorithm("recursive doubling", 3),
-         Algorithm("ring", 4), Algorithm("Rabenseifner", 6), MpiSetting{"no single copy", two_copies},
-         MpiSetting{"coll sm", {{"coll_sm_priority", "90"}}}, MpiSetting{"coll han", {{"coll_han_priority", "90"}}},
-         MpiSetting{"pml ucx", {{"pml", "ucx"}, {"pml_ucx_tls", "any"}, {"pml_ucx_devices", "any"}}}});
+         Algorithm("basic linear", 1), Algorithm("nonoverlapping", 2),
+         Algorithm("recursive doubling", 3), Algorithm("ring", 4), Algorithm("Rabenseifner", 6),
+         MpiSetting{"no single copy", two_copies},
+         MpiSetting{"coll sm", {{"coll_sm_priority", "90"}}},
+         MpiSetting{"coll han", {{"coll_han_priority", "90"}}},
+         MpiSetting{"pml ucx",
+                    {{"pml", "ucx"}, {"pml_ucx_tls", "any"}, {"pml_ucx_devices", "any"}}}});
   }
   if (crowded) {
     settings.push_back(defaults);

@@ -14,8 +14,9 @@ struct MpiSetting {
   std::vector<MpiParameter> parameters;
 };
 
-/// The fixed list among which the baseline's best is looked for; the first are Open MPI's defaults. `crowded`: more
-/// ranks than cores, where waiting ranks had better yield. `quick`: the defaults and what is best most often.
+/// The fixed list among which the baseline's best is looked for; the first are Open MPI's defaults.
+/// `crowded`: more ranks than cores, where waiting ranks had better yield. `quick`: the defaults
+/// and what is best most often.
 std::vector<MpiSetting> MpiSettings(bool crowded, bool quick);
 
 }  // namespace coconet::bench

@@ -3,7 +3,9 @@
 namespace coconet::bench {
 namespace {
 
-absl::Status Absent() { return absl::UnavailableError("MPI_Allreduce: this build has no MPI; run setup.sh"); }
+absl::Status Absent() {
+  return absl::UnavailableError("MPI_Allreduce: this build has no MPI; run setup.sh");
+}
 
 }  // namespace
 

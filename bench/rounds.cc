@@ -41,7 +41,8 @@ absl::StatusOr<Sample> SampleHere(Rank& rank, const Contender& contender, int64_
   RETURN_IF_ERROR(contender.run(steps));
   const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
   const double preemptions = PreemptionsSoFar() - before;
-  // Who is done leaves the core to the rank that it shares it with, instead of going on to what is not timed.
+  // Who is done leaves the core to the rank that it shares it with, instead of going on to what is
+  // not timed.
   RETURN_IF_ERROR(rank.exchange().Barrier());
   return Sample{.us = spent.count(), .preemptions = preemptions};
 }
@@ -56,7 +57,8 @@ absl::StatusOr<Pace> FindPace(Rank& rank, const Contender& contender, const Roun
   for (;; pace.steps *= 2) {
     ASSIGN_OR_RETURN(const Sample here, SampleHere(rank, contender, pace.steps));
     ASSIGN_OR_RETURN(pace.sample_us, rank.exchange().Max(here.us));
-    if (terms.steps > 0 || pace.sample_us >= terms.min_sample_us || pace.steps >= kMaxSteps) return pace;
+    if (terms.steps > 0 || pace.sample_us >= terms.min_sample_us || pace.steps >= kMaxSteps)
+      return pace;
   }
 }
 
@@ -78,7 +80,8 @@ absl::StatusOr<std::vector<double>> MaxOverRanks(Rank& rank, std::vector<double>
 
 }  // namespace
 
-absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank, absl::Span<const Contender> contenders,
+absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank,
+                                                      absl::Span<const Contender> contenders,
                                                       const RoundTerms& terms) {
   std::vector<Pace> paces;
   double round_us = 0;
@@ -86,8 +89,8 @@ absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank, absl::Span<con
     ASSIGN_OR_RETURN(paces.emplace_back(), FindPace(rank, contender, terms));
     round_us += paces.back().sample_us * (1 + 1.0 / static_cast<double>(paces.back().steps));
   }
-  const int rounds =
-      std::clamp(static_cast<int>(terms.seconds * 1e6 / std::max(round_us, 1.0)), terms.min_rounds, terms.max_rounds);
+  const int rounds = std::clamp(static_cast<int>(terms.seconds * 1e6 / std::max(round_us, 1.0)),
+                                terms.min_rounds, terms.max_rounds);
 
   std::mt19937 random(20240229);  // any number, but the same on all ranks
   std::vector<size_t> order(contenders.size());
@@ -110,7 +113,8 @@ absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank, absl::Span<con
     for (double& sample : samples) sample /= static_cast<double>(paces[c].steps);
     const auto first = preemptions.begin() + static_cast<int64_t>(c) * rounds;
     const auto preempted = std::count_if(first, first + rounds, [](double n) { return n > 0; });
-    measured.push_back({contenders[c].name, Summarize(samples), paces[c].steps, static_cast<int>(preempted)});
+    measured.push_back(
+        {contenders[c].name, Summarize(samples), paces[c].steps, static_cast<int>(preempted)});
   }
   return measured;
 }

@@ -43,7 +43,8 @@ TEST(MeasureInRounds, MakesShortStepsASampleTogether) {
                               std::this_thread::sleep_for(std::chrono::microseconds(10 * n));
                               return absl::OkStatus();
                             }};
-    const absl::StatusOr<std::vector<Measured>> free = MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2});
+    const absl::StatusOr<std::vector<Measured>> free =
+        MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2});
     if (!free.ok()) return free.status();
     EXPECT_GT(free->front().steps, 1);
     calls = steps = 0;
@@ -61,7 +62,8 @@ TEST(MeasureInRounds, MakesShortStepsASampleTogether) {
 
 TEST(MeasureInRounds, EndsWithAContendersError) {
   const absl::Status status = RunWorld({.ranks = 1}, [](Rank& rank) -> absl::Status {
-    const Contender broken = {"broken", [](int64_t) { return absl::InternalError("out of steam"); }};
+    const Contender broken = {"broken",
+                              [](int64_t) { return absl::InternalError("out of steam"); }};
     return MeasureInRounds(rank, {broken}, {}).status();
   });
   EXPECT_EQ(status.message(), "out of steam");

@@ -30,8 +30,9 @@ std::string Quote(absl::string_view text) {
 std::string JsonOf(const Value& value) {
   return std::visit(
       Match{[](std::nullptr_t) { return std::string("null"); },
-            [](bool v) { return std::string(v ? "true" : "false"); }, [](int64_t v) { return absl::StrCat(v); },
-            [](double v) { return absl::StrCat(v); }, [](const std::string& v) { return Quote(v); }},
+            [](bool v) { return std::string(v ? "true" : "false"); },
+            [](int64_t v) { return absl::StrCat(v); }, [](double v) { return absl::StrCat(v); },
+            [](const std::string& v) { return Quote(v); }},
       value);
 }
 
@@ -46,10 +47,10 @@ bool Meets(const Bar& bar, double value) {
 }
 
 bool IsNumber(const Value& value) {
-  return std::visit(
-      Match{[](std::nullptr_t) { return false; }, [](bool) { return false; }, [](int64_t) { return true; },
-            [](double) { return true; }, [](const std::string&) { return false; }},
-      value);
+  return std::visit(Match{[](std::nullptr_t) { return false; }, [](bool) { return false; },
+                          [](int64_t) { return true; }, [](double) { return true; },
+                          [](const std::string&) { return false; }},
+                    value);
 }
 
 /// Characters, not bytes: what UTF-8 continues with takes no room.
@@ -57,7 +58,8 @@ size_t Width(absl::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
-std::vector<std::vector<std::string>> Cells(absl::Span<const Row> rows, absl::Span<const Column> columns) {
+std::vector<std::vector<std::string>> Cells(absl::Span<const Row> rows,
+                                            absl::Span<const Column> columns) {
   std::vector<std::vector<std::string>> lines(1);
   for (const Column& column : columns) lines[0].emplace_back(column.title);
   for (const Row& row : rows) {
@@ -70,7 +72,9 @@ std::vector<std::vector<std::string>> Cells(absl::Span<const Row> rows, absl::Sp
 }  // namespace
 
 Row& Row::Set(absl::string_view name, Value value) {
-  if (const double* number = std::get_if<double>(&value); number != nullptr && !std::isfinite(*number)) value = nullptr;
+  if (const double* number = std::get_if<double>(&value);
+      number != nullptr && !std::isfinite(*number))
+    value = nullptr;
   for (auto& [known, old] : fields_) {
     if (known == name) {
       old = std::move(value);
@@ -91,15 +95,16 @@ const Value& Row::Get(absl::string_view name) const {
 
 double Row::Number(absl::string_view name) const {
   return std::visit(Match{[](std::nullptr_t) { return 0.0; }, [](bool) { return 0.0; },
-                          [](int64_t v) { return static_cast<double>(v); }, [](double v) { return v; },
-                          [](const std::string&) { return 0.0; }},
+                          [](int64_t v) { return static_cast<double>(v); },
+                          [](double v) { return v; }, [](const std::string&) { return 0.0; }},
                     Get(name));
 }
 
 Row& Row::SetBars(absl::Span<const Bar> bars) {
   std::vector<std::string> texts, missed;
   for (const Bar& bar : bars) {
-    texts.push_back(absl::StrCat(bar.field, bar.side == Bar::Side::kAtLeast ? " >= " : " <= ", bar.value));
+    texts.push_back(
+        absl::StrCat(bar.field, bar.side == Bar::Side::kAtLeast ? " >= " : " <= ", bar.value));
     if (!IsNumber(Get(bar.field)) || !Meets(bar, Number(bar.field))) missed.push_back(bar.field);
   }
   Set("bar", absl::StrJoin(texts, ", "));
@@ -113,7 +118,8 @@ std::string Json(absl::Span<const Row> rows) {
     objects.push_back(absl::StrCat("{",
                                    absl::StrJoin(row.fields(), ", ",
                                                  [](std::string* out, const auto& field) {
-                                                   absl::StrAppend(out, Quote(field.first), ": ", JsonOf(field.second));
+                                                   absl::StrAppend(out, Quote(field.first), ": ",
+                                                                   JsonOf(field.second));
                                                  }),
                                    "}"));
   }
@@ -137,7 +143,8 @@ std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns) 
   for (const auto& line : lines) {
     for (size_t i = 0; i < line.size(); ++i) {
       const bool last = i + 1 == line.size();
-      absl::StrAppend(&table, line[i], std::string(last ? 0 : widths[i] - Width(line[i]) + 2, ' '), last ? "\n" : "");
+      absl::StrAppend(&table, line[i], std::string(last ? 0 : widths[i] - Width(line[i]) + 2, ' '),
+                      last ? "\n" : "");
     }
   }
   return table;
@@ -147,7 +154,8 @@ std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> c
   std::string table;
   bool header = true;
   for (const auto& line : Cells(rows, columns)) {
-    for (const std::string& cell : line) absl::StrAppend(&table, "| ", absl::StrReplaceAll(cell, {{"|", "\\|"}}), " ");
+    for (const std::string& cell : line)
+      absl::StrAppend(&table, "| ", absl::StrReplaceAll(cell, {{"|", "\\|"}}), " ");
     table += "|\n";
     for (size_t i = 0; header && i < line.size(); ++i) table += "| --- ";
     if (header) table += "|\n";

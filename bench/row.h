@@ -25,8 +25,9 @@ struct Bar {
   double value = 0;
 };
 
-/// One line of a benchmark's result. Every benchmark writes the same form: "case", "ranks", "n", "dtype", "ours_us",
-/// "baseline_us", "ratio" (baseline over ours), "limit_us", "of_limit" (limit over ours), and what else it knows.
+/// One line of a benchmark's result. Every benchmark writes the same form: "case", "ranks", "n",
+/// "dtype", "ours_us", "baseline_us", "ratio" (baseline over ours), "limit_us", "of_limit" (limit
+/// over ours), and what else it knows.
 class Row {
  public:
   /// Adds a field, or replaces it in its place. A number that is not finite becomes null.
@@ -35,8 +36,8 @@ class Row {
   /// 0 unless the field holds a number.
   double Number(absl::string_view name) const;
 
-  /// Sets "bar" ("ratio >= 2.5, of_limit >= 0.88"), "met" (null without bars), and "missed" (the fields that miss
-  /// theirs, or have no value).
+  /// Sets "bar" ("ratio >= 2.5, of_limit >= 0.88"), "met" (null without bars), and "missed" (the
+  /// fields that miss theirs, or have no value).
   Row& SetBars(absl::Span<const Bar> bars);
 
   absl::Span<const std::pair<std::string, Value>> fields() const { return fields_; }

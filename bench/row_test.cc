@@ -9,9 +9,14 @@ namespace {
 
 TEST(Row, PrintsAsJson) {
   Row row;
-  row.Set("case", "a \"b\"\n").Set("n", 7).Set("ours_us", 1.5).Set("limit_us", nullptr).Set("met", true);
+  row.Set("case", "a \"b\"\n")
+      .Set("n", 7)
+      .Set("ours_us", 1.5)
+      .Set("limit_us", nullptr)
+      .Set("met", true);
   EXPECT_EQ(Json({row, Row().Set("n", int64_t{1} << 40)}),
-            "[\n{\"case\": \"a \\\"b\\\"\\u000a\", \"n\": 7, \"ours_us\": 1.5, \"limit_us\": null, \"met\": true},\n"
+            "[\n{\"case\": \"a \\\"b\\\"\\u000a\", \"n\": 7, \"ours_us\": 1.5, \"limit_us\": null, "
+            "\"met\": true},\n"
             "{\"n\": 1099511627776}\n]\n");
 }
 
@@ -28,7 +33,8 @@ TEST(Row, ReplacesAFieldInItsPlace) {
 }
 
 TEST(Row, SaysWhichBarsItMisses) {
-  const Bar ratio = {"ratio", Bar::Side::kAtLeast, 2.5}, ours = {"ours_us", Bar::Side::kAtMost, 0.3};
+  const Bar ratio = {"ratio", Bar::Side::kAtLeast, 2.5},
+            ours = {"ours_us", Bar::Side::kAtMost, 0.3};
   Row row;
   row.Set("ratio", 2.5).Set("ours_us", 0.31).SetBars({ratio, ours});
   EXPECT_EQ(std::get<std::string>(row.Get("bar")), "ratio >= 2.5, ours_us <= 0.3");
@@ -48,8 +54,9 @@ TEST(Row, HasNoVerdictWithoutABar) {
   EXPECT_EQ(row.Get("met"), Value(nullptr));
 }
 
-constexpr Column kColumns[] = {{"n", [](const Row& row) { return CountText(static_cast<int64_t>(row.Number("n"))); }},
-                               {"time", [](const Row& row) { return TimeText(row.Number("ours_us")); }}};
+constexpr Column kColumns[] = {
+    {"n", [](const Row& row) { return CountText(static_cast<int64_t>(row.Number("n"))); }},
+    {"time", [](const Row& row) { return TimeText(row.Number("ours_us")); }}};
 
 TEST(Table, AlignsColumns) {
   const Row rows[] = {Row().Set("n", 16 << 20).Set("ours_us", 12900.0), Row().Set("n", 5)};

@@ -17,7 +17,8 @@ constexpr int64_t kAligned = 16;  // elements: 64 bytes
 }  // namespace
 
 std::string Name(const ScatteredForm& form) {
-  return absl::StrCat("flatten, MPI_Allreduce, ", form.lamb ? "LAMB" : "Adam", " loops", form.stored ? ", direction stored" : "",
+  return absl::StrCat("flatten, MPI_Allreduce, ", form.lamb ? "LAMB" : "Adam", " loops",
+                      form.stored ? ", direction stored" : "",
                       form.streaming ? ", streaming stores" : "");
 }
 
@@ -32,7 +33,8 @@ std::vector<ScatteredForm> ScatteredFormsFor(const Cell& cell) {
   return forms;
 }
 
-absl::StatusOr<std::shared_ptr<const ScatteredMemory>> ScatteredMemory::Make(const Cell& cell, const StepTensors* shared) {
+absl::StatusOr<std::shared_ptr<const ScatteredMemory>> ScatteredMemory::Make(
+    const Cell& cell, const StepTensors* shared) {
   auto memory = std::make_shared<ScatteredMemory>();
   memory->sizes = TensorSizes(cell);
   for (const int64_t size : memory->sizes) {
@@ -61,7 +63,8 @@ void ScatteredBaseline::Begin(int rank) {
     FillGradient(DType::kF32, tensors.gradients[t], memory_->sizes[t], rank);
     FillWeights(DType::kF32, tensors.weights[t], memory_->sizes[t]);
   }
-  for (const Array* moment : {&memory_->m, &memory_->v}) std::fill_n(moment->as<float>(), memory_->end, 0.0f);
+  for (const Array* moment : {&memory_->m, &memory_->v})
+    std::fill_n(moment->as<float>(), memory_->end, 0.0f);
   step_ = 0;
 }
 
@@ -92,8 +95,8 @@ void ScatteredBaseline::Update(const AdamStep& step) {
       continue;
     }
     const int64_t at = memory_->offsets[t];
-    adam(step, memory_->flat.as<float>() + at, memory_->tensors.weights[t], memory_->m.as<float>() + at, memory_->v.as<float>() + at,
-         memory_->sizes[t]);
+    adam(step, memory_->flat.as<float>() + at, memory_->tensors.weights[t],
+         memory_->m.as<float>() + at, memory_->v.as<float>() + at, memory_->sizes[t]);
   }
 }
 
@@ -103,11 +106,14 @@ void ScatteredBaseline::UpdateLamb(const AdamStep& step, size_t tensor) {
   const int64_t at = memory_->offsets[tensor], n = memory_->sizes[tensor];
   float *sum = memory_->flat.as<float>() + at, *p = memory_->tensors.weights[tensor];
   float *m = memory_->m.as<float>() + at, *v = memory_->v.as<float>() + at;
-  const LambSquares squares = (form_.stored ? kernels.lamb_moments_store : kernels.lamb_moments)(lamb, sum, p, m, v, n);
+  const LambSquares squares =
+      (form_.stored ? kernels.lamb_moments_store : kernels.lamb_moments)(lamb, sum, p, m, v, n);
   const bool both = squares.weights > 0 && squares.direction > 0;
   const double ratio = both ? std::sqrt(squares.weights / squares.direction) : 1;
-  const Kernels::LambApply apply = form_.stored ? (form_.streaming ? kernels.lamb_apply_stored_streaming : kernels.lamb_apply_stored)
-                                                : (form_.streaming ? kernels.lamb_apply_streaming : kernels.lamb_apply);
+  const Kernels::LambApply apply =
+      form_.stored
+          ? (form_.streaming ? kernels.lamb_apply_stored_streaming : kernels.lamb_apply_stored)
+          : (form_.streaming ? kernels.lamb_apply_streaming : kernels.lamb_apply);
   apply(lamb, static_cast<float>(kLearningRate * ratio), sum, p, m, v, n);
 }
 

@@ -18,9 +18,11 @@ namespace coconet::bench {
 
 /// How a step over scattered tensors is written.
 struct ScatteredForm {
-  bool lamb = false;       // else Adam
-  bool stored = false;     // LAMB: the first pass stores the step's direction; else the second makes it again
-  bool streaming = false;  // stores that bypass the caches: of the flat gradients, and of the weights (Adam: of all)
+  bool lamb = false;  // else Adam
+  bool stored =
+      false;  // LAMB: the first pass stores the step's direction; else the second makes it again
+  bool streaming = false;  // stores that bypass the caches: of the flat gradients, and of the
+                           // weights (Adam: of all)
 };
 std::string Name(const ScatteredForm& form);  // in words
 /// Empty unless the cell is LAMB or Adam, in f32.
@@ -35,15 +37,17 @@ struct ScatteredMemory {
   Array own;  // of `tensors`, when nobody shares them
   Array flat, m, v;
 
-  static absl::StatusOr<std::shared_ptr<const ScatteredMemory>> Make(const Cell& cell, const StepTensors* shared);
+  static absl::StatusOr<std::shared_ptr<const ScatteredMemory>> Make(const Cell& cell,
+                                                                     const StepTensors* shared);
 };
 
-/// A step over many tensors: the gradients are copied into one flat array, MPI_Allreduce sums it in place, and vectorised
-/// loops over one tensor after the other update flat moments and scattered weights straight from it, so that nothing is
-/// copied back.
+/// A step over many tensors: the gradients are copied into one flat array, MPI_Allreduce sums it in
+/// place, and vectorised loops over one tensor after the other update flat moments and scattered
+/// weights straight from it, so that nothing is copied back.
 class ScatteredBaseline final : public Baseline {
  public:
-  ScatteredBaseline(const ScatteredForm& form, std::shared_ptr<const ScatteredMemory> memory, int ranks)
+  ScatteredBaseline(const ScatteredForm& form, std::shared_ptr<const ScatteredMemory> memory,
+                    int ranks)
       : form_(form), memory_(std::move(memory)), ranks_(ranks) {}
 
   void Begin(int rank) override;

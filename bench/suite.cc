@@ -21,10 +21,14 @@ using Task = WorkerOptions::Task;
 
 // The first sweep wants an empty cache; the others may find there what it left.
 constexpr Suite::CaseRow Suite::kCases[] = {
-    {Topic::kDataParallel, "first_sweep", &Suite::FirstSweep}, {Topic::kDataParallel, "dispatch", &Suite::Dispatch},
-    {Topic::kDataParallel, "steps", &Suite::Steps},            {Topic::kDataParallel, "warm_start", &Suite::WarmStart},
-    {Topic::kDataParallel, "adam", &Suite::AdamInProcesses},   {Topic::kDataParallel, "adam_threads", &Suite::AdamInThreads},
-    {Topic::kLists, "lamb", &Suite::LambOverLists},            {Topic::kLists, "lamb_flat", &Suite::LambAgainstFlat},
+    {Topic::kDataParallel, "first_sweep", &Suite::FirstSweep},
+    {Topic::kDataParallel, "dispatch", &Suite::Dispatch},
+    {Topic::kDataParallel, "steps", &Suite::Steps},
+    {Topic::kDataParallel, "warm_start", &Suite::WarmStart},
+    {Topic::kDataParallel, "adam", &Suite::AdamInProcesses},
+    {Topic::kDataParallel, "adam_threads", &Suite::AdamInThreads},
+    {Topic::kLists, "lamb", &Suite::LambOverLists},
+    {Topic::kLists, "lamb_flat", &Suite::LambAgainstFlat},
     {Topic::kLists, "adam_flat", &Suite::AdamAgainstFlat},
 };
 
@@ -57,7 +61,8 @@ absl::Status Suite::FirstSweep() {
              0);
   if (!found.ok()) return Fail(std::move(row), found.status());
   SetTime(row, "ours", FastestOf(*found, "ours")->timing);
-  row.Set("variants", CountOf(*found, "variants")).Set("compiler_runs", CountOf(*found, "compiler runs"));
+  row.Set("variants", CountOf(*found, "variants"))
+      .Set("compiler_runs", CountOf(*found, "compiler runs"));
   row.Set("variant", FactOf(*found, "variant"));
   Add(std::move(row));
   return absl::OkStatus();
@@ -66,16 +71,20 @@ absl::Status Suite::FirstSweep() {
 absl::Status Suite::Dispatch() {
   const Cell cell = {DType::kF32, 1};
   const Row any = NewRow("dispatch", 1, "threads", cell);
-  const absl::StatusOr<std::vector<Finding>> found = Worker(
-      {.task = Task::kDispatch, .threads = 1, .cells = {cell}, .seconds = Seconds(2), .budget_s = options_.budget_s},
-      0);
+  const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kDispatch,
+                                                             .threads = 1,
+                                                             .cells = {cell},
+                                                             .seconds = Seconds(2),
+                                                             .budget_s = options_.budget_s},
+                                                            0);
   if (!found.ok()) return Fail(any, found.status());
   for (const Finding& f : *found) {
     if (f.side != "ours") continue;
     Row row = any;
     SetOurs(row, f);
     row.Set("call", f.name);
-    row.Set("allocations", CountOf(*found, "allocations", f.name)).Set("locks", CountOf(*found, "locks", f.name));
+    row.Set("allocations", CountOf(*found, "allocations", f.name))
+        .Set("locks", CountOf(*found, "locks", f.name));
     Add(std::move(row));
   }
   return absl::OkStatus();
@@ -109,7 +118,8 @@ absl::Status Suite::WarmStart() {
   constexpr int kRanks = 2;
   Row row = NewRow("warm_start", kRanks, "threads", cell);
   // Tuned to the end, however long that takes: an unfinished search goes on at the next start.
-  const WorkerOptions worker = {.task = Task::kWarmStart, .threads = kRanks, .cells = {cell}, .budget_s = kSweepBudget};
+  const WorkerOptions worker = {
+      .task = Task::kWarmStart, .threads = kRanks, .cells = {cell}, .budget_s = kSweepBudget};
   absl::StatusOr<std::vector<Finding>> found = Worker(worker, 0);  // fills the cache
   std::vector<double> times;
   int64_t compiler_runs = 0;
@@ -127,17 +137,19 @@ absl::Status Suite::WarmStart() {
 }
 
 absl::Status Suite::AdamInThreads() {
-  const std::vector<int64_t> sizes = options_.quick ? std::vector<int64_t>{kKi} : std::vector<int64_t>{kKi, 16 * kMi};
+  const std::vector<int64_t> sizes =
+      options_.quick ? std::vector<int64_t>{kKi} : std::vector<int64_t>{kKi, 16 * kMi};
   for (const int ranks : {2, 4}) {
     for (const Cell& cell : Sized(DType::kF32, sizes)) {
       Row row = NewRow("adam_threads", ranks, "threads", cell);
-      const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kCompare,
-                                                                 .threads = ranks,
-                                                                 .cells = {cell},
-                                                                 .sides = {.ours = true, .limit = true},
-                                                                 .seconds = Seconds(2),
-                                                                 .budget_s = options_.budget_s},
-                                                                0);
+      const absl::StatusOr<std::vector<Finding>> found =
+          Worker({.task = Task::kCompare,
+                  .threads = ranks,
+                  .cells = {cell},
+                  .sides = {.ours = true, .limit = true},
+                  .seconds = Seconds(2),
+                  .budget_s = options_.budget_s},
+                 0);
       if (!found.ok()) {
         RETURN_IF_ERROR(Fail(std::move(row), found.status()));
         continue;
@@ -154,22 +166,26 @@ absl::Status Suite::AdamInThreads() {
 absl::StatusOr<std::vector<Finding>> Suite::Worker(const WorkerOptions& options, int processes,
                                                    const std::vector<MpiParameter>& parameters) {
   const std::string fresh = absl::StrCat(options_.scratch, "/cache");
-  const bool use_fresh = options_.cache_dir.empty() || (options.task == Task::kTune && options_.topic == Topic::kDataParallel);
-  return RunWorker({.processes = processes,
-                    .parameters = parameters,
-                    .arguments = Arguments(options),
-                    .environment = {absl::StrCat("COCONET_CACHE_DIR=", use_fresh ? fresh : options_.cache_dir)},
-                    .scratch = options_.scratch,
-                    .time_limit_s = 600 + 3 * options_.budget_s});
+  const bool use_fresh = options_.cache_dir.empty() ||
+                         (options.task == Task::kTune && options_.topic == Topic::kDataParallel);
+  return RunWorker(
+      {.processes = processes,
+       .parameters = parameters,
+       .arguments = Arguments(options),
+       .environment = {absl::StrCat("COCONET_CACHE_DIR=", use_fresh ? fresh : options_.cache_dir)},
+       .scratch = options_.scratch,
+       .time_limit_s = 600 + 3 * options_.budget_s});
 }
 
 std::vector<Cell> Suite::Sized(DType dtype, std::vector<int64_t> sizes) const {
   std::vector<Cell> cells;
-  for (const int64_t n : options_.sizes.empty() ? sizes : options_.sizes) cells.push_back({dtype, n});
+  for (const int64_t n : options_.sizes.empty() ? sizes : options_.sizes)
+    cells.push_back({dtype, n});
   return cells;
 }
 
-absl::StatusOr<std::vector<Cell>> Suite::Listed(absl::string_view workload, const std::vector<std::string>& lists) const {
+absl::StatusOr<std::vector<Cell>> Suite::Listed(absl::string_view workload,
+                                                const std::vector<std::string>& lists) const {
   std::vector<Cell> cells;
   for (const std::string& list : options_.lists.empty() ? lists : options_.lists) {
     ASSIGN_OR_RETURN(cells.emplace_back(), ListCell(workload, DType::kF32, list));
@@ -177,13 +193,18 @@ absl::StatusOr<std::vector<Cell>> Suite::Listed(absl::string_view workload, cons
   return cells;
 }
 
-Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind, const Cell& cell) const {
+Row Suite::NewRow(absl::string_view name, int ranks, absl::string_view kind,
+                  const Cell& cell) const {
   options_.progress(absl::StrCat(name, ": ", ranks, " ", kind, ", ", Name(cell.dtype), " ",
                                  cell.list.empty() ? CountText(cell.n) : cell.list));
   Row row;
-  row.Set("case", std::string(name)).Set("ranks", ranks).Set("n", cell.n).Set("dtype", std::string(Name(cell.dtype)));
+  row.Set("case", std::string(name))
+      .Set("ranks", ranks)
+      .Set("n", cell.n)
+      .Set("dtype", std::string(Name(cell.dtype)));
   row.Set("list", cell.list).Set("tensors", static_cast<int64_t>(TensorSizes(cell).size()));
-  for (const char* field : {"ours_us", "baseline_us", "ratio", "limit_us", "of_limit", "vs_default"})
+  for (const char* field :
+       {"ours_us", "baseline_us", "ratio", "limit_us", "of_limit", "vs_default"})
     row.Set(field, nullptr);
   return row.Set("ranks_are", std::string(kind)).Set("load_before", LoadAverage());
 }
@@ -197,9 +218,10 @@ absl::Status Suite::Fail(Row row, const absl::Status& why) {
 }
 
 void Suite::Add(Row row) {
-  const Cell cell = {*ParseDType(std::get<std::string>(row.Get("dtype"))), std::get<int64_t>(row.Get("n")), "",
-                     std::get<std::string>(row.Get("list"))};
-  row.SetBars(BarsFor(std::get<std::string>(row.Get("case")), static_cast<int>(row.Number("ranks")), cell));
+  const Cell cell = {*ParseDType(std::get<std::string>(row.Get("dtype"))),
+                     std::get<int64_t>(row.Get("n")), "", std::get<std::string>(row.Get("list"))};
+  row.SetBars(
+      BarsFor(std::get<std::string>(row.Get("case")), static_cast<int>(row.Number("ranks")), cell));
   AddMachine(row);
   rows_.push_back(std::move(row));
 }

@@ -27,9 +27,9 @@ struct SuiteOptions {
   std::vector<std::string> cases;  // names of Suite::Cases(topic); empty: all
   std::vector<int64_t> sizes;      // of adam; empty: those of the case
   std::vector<std::string> lists;  // of kLists, "@bert-large/64"; empty: those of the case
-  std::string cache_dir;           // of tuned programs and compiled kernels; empty: a new one in `scratch`
-  std::string scratch;             // an empty folder
-  double budget_s = 20;            // of tuning one program
+  std::string cache_dir;  // of tuned programs and compiled kernels; empty: a new one in `scratch`
+  std::string scratch;    // an empty folder
+  double budget_s = 20;   // of tuning one program
   std::function<void(absl::string_view)> progress;
 };
 
@@ -65,19 +65,23 @@ class Suite {
   absl::Status LambOverLists();
   absl::Status LambAgainstFlat();
   absl::Status AdamAgainstFlat();
-  absl::Status AgainstFlat(absl::string_view name, absl::string_view workload, std::vector<std::string> lists);
+  absl::Status AgainstFlat(absl::string_view name, absl::string_view workload,
+                           std::vector<std::string> lists);
 
-  /// By cell: a quick look at the baseline under every MPI setting; the defaults first, those that failed left out.
+  /// By cell: a quick look at the baseline under every MPI setting; the defaults first, those that
+  /// failed left out.
   absl::StatusOr<std::vector<std::vector<Trial>>> Screen(int ranks, absl::Span<const Cell> cells);
-  /// What the cache does not know: before the memory is wanted for more than tuning, and so that no later launch tunes
-  /// again what the budget ended.
+  /// What the cache does not know: before the memory is wanted for more than tuning, and so that no
+  /// later launch tunes again what the budget ended.
   absl::Status Tune(int ranks, std::vector<Cell> cells);
-  absl::Status Final(absl::string_view name, int ranks, const Cell& cell, std::vector<Trial> trials);
+  absl::Status Final(absl::string_view name, int ranks, const Cell& cell,
+                     std::vector<Trial> trials);
 
   absl::StatusOr<std::vector<Finding>> Worker(const WorkerOptions& options, int processes,
                                               const std::vector<MpiParameter>& parameters = {});
   std::vector<Cell> Sized(DType dtype, std::vector<int64_t> sizes) const;
-  absl::StatusOr<std::vector<Cell>> Listed(absl::string_view workload, const std::vector<std::string>& lists) const;
+  absl::StatusOr<std::vector<Cell>> Listed(absl::string_view workload,
+                                           const std::vector<std::string>& lists) const;
   double Seconds(double full) const { return options_.quick ? full / 10 : full; }
   Row NewRow(absl::string_view name, int ranks, absl::string_view kind, const Cell& cell) const;
   /// OK unless the user interrupted; else the error is a row's.

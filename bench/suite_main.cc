@@ -18,12 +18,14 @@
 #include "jit/temp_dir.h"
 
 ABSL_FLAG(std::vector<std::string>, case, {}, "only these cases, comma-separated");
-ABSL_FLAG(std::string, cache, "", "folder of tuned programs and compiled kernels to use; default: a new one");
+ABSL_FLAG(std::string, cache, "",
+          "folder of tuned programs and compiled kernels to use; default: a new one");
 
 namespace coconet::bench {
 namespace {
 
-absl::StatusOr<SuiteOptions> OptionsFromFlags(const SuiteProgram& program, const std::string& scratch) {
+absl::StatusOr<SuiteOptions> OptionsFromFlags(const SuiteProgram& program,
+                                              const std::string& scratch) {
   SuiteOptions options;
   options.topic = program.topic;
   options.quick = IsQuick();
@@ -56,7 +58,8 @@ std::vector<Column> Columns(Topic topic) {
   std::vector<Column> columns = {
       {"case",
        [](const Row& row) {
-         return absl::StrCat(TextOf(row, "case"), TextOf(row, "call").empty() ? "" : " ", TextOf(row, "call"));
+         return absl::StrCat(TextOf(row, "case"), TextOf(row, "call").empty() ? "" : " ",
+                             TextOf(row, "call"));
        }},
       {"ranks", [](const Row& row) { return absl::StrCat(row.Number("ranks")); }},
       {"N",
@@ -68,7 +71,8 @@ std::vector<Column> Columns(Topic topic) {
       {"ours", [](const Row& row) { return TimeText(row.Number("ours_us")); }},
       {"+-",
        [](const Row& row) {
-         const double ours = row.Number("ours_us"), width = row.Number("ours_high_us") - row.Number("ours_low_us");
+         const double ours = row.Number("ours_us"),
+                      width = row.Number("ours_high_us") - row.Number("ours_low_us");
          return ours == 0 ? "" : absl::StrFormat("%.0f %%", 50 * width / ours);
        }},
       {"baseline", [](const Row& row) { return TimeText(row.Number("baseline_us")); }},
@@ -82,7 +86,8 @@ std::vector<Column> Columns(Topic topic) {
   };
   if (topic == Topic::kLists) {
     const std::vector<Column> flat = FlatColumns();
-    const auto before = absl::c_find_if(columns, [](const Column& column) { return column.title == "limit"; });
+    const auto before =
+        absl::c_find_if(columns, [](const Column& column) { return column.title == "limit"; });
     columns.insert(before, flat.begin(), flat.end());
   }
   return columns;
@@ -91,7 +96,8 @@ std::vector<Column> Columns(Topic topic) {
 absl::Status RunAll(const SuiteOptions& options) {
   Suite suite(options);
   absl::Status status = suite.Run();
-  status.Update(Show(suite.rows(), Columns(options.topic)));  // what was measured before an interruption is kept
+  status.Update(Show(suite.rows(),
+                     Columns(options.topic)));  // what was measured before an interruption is kept
   return status;
 }
 
@@ -108,7 +114,8 @@ int SuiteMain(const SuiteProgram& program, int argc, char** argv) {
   const absl::StatusOr<std::optional<WorkerOptions>> worker =
       WorkerOptionsFrom(absl::MakeSpan(argv + 1, static_cast<size_t>(argc - 1)));
   if (!worker.ok()) return ExitCode(program.name, worker.status());
-  return ExitCode(program.name, worker->has_value() ? Work(**worker) : RunAsUserSays(program, argc, argv));
+  return ExitCode(program.name,
+                  worker->has_value() ? Work(**worker) : RunAsUserSays(program, argc, argv));
 }
 
 }  // namespace coconet::bench

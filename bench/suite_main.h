@@ -15,12 +15,12 @@ struct SuiteProgram {
   absl::string_view name;
   absl::string_view usage;
   Topic topic{};
-  double budget_s = 0;                                 // of tuning one program, unless --budget says otherwise
+  double budget_s = 0;  // of tuning one program, unless --budget says otherwise
   std::function<absl::Status(SuiteOptions&)> options;  // from the program's own flags
 };
 
-/// Its main: the worker where this process was started as one; else flags, all cases, the table, and the files that were
-/// asked for. What was measured before an interruption is kept.
+/// Its main: the worker where this process was started as one; else flags, all cases, the table,
+/// and the files that were asked for. What was measured before an interruption is kept.
 int SuiteMain(const SuiteProgram& program, int argc, char** argv);
 
 }  // namespace coconet::bench

@@ -16,7 +16,8 @@ namespace coconet::bench {
 namespace {
 
 constexpr int64_t kKi = 1024, kMi = 1024 * kKi;
-// Larger cells take the setting of this size, which is bound by the memory as they are: trying all would take minutes.
+// Larger cells take the setting of this size, which is bound by the memory as they are: trying all
+// would take minutes.
 constexpr int64_t kScreenedUpTo = 16 * kMi;
 using Task = WorkerOptions::Task;
 
@@ -29,14 +30,17 @@ int Cores() {
 absl::StatusOr<Cell> StandIn(const Cell& cell) {
   if (cell.n <= kScreenedUpTo) return cell;
   if (cell.list.empty()) return Cell{cell.dtype, kScreenedUpTo, cell.workload};
-  return ListCell(cell.workload, cell.dtype, absl::StrCat(cell.list, "/", (cell.n + kScreenedUpTo - 1) / kScreenedUpTo));
+  return ListCell(cell.workload, cell.dtype,
+                  absl::StrCat(cell.list, "/", (cell.n + kScreenedUpTo - 1) / kScreenedUpTo));
 }
 
 /// Of the rounds of one launch; a step over a model takes some tenths.
-double SecondsFor(const Cell& cell) { return !cell.list.empty() ? 40 : cell.n >= kScreenedUpTo ? 12 : 4; }
+double SecondsFor(const Cell& cell) {
+  return !cell.list.empty() ? 40 : cell.n >= kScreenedUpTo ? 12 : 4;
+}
 
-/// Which form of the baseline runs: what was fastest under this setting; over a list, of which more is in the caches of its stand-in, what was
-/// fastest under the defaults.
+/// Which form of the baseline runs: what was fastest under this setting; over a list, of which more
+/// is in the caches of its stand-in, what was fastest under the defaults.
 std::string FormFor(const Cell& cell, const std::string& screened, const Row& row) {
   if (cell.list.empty()) return screened;
   const std::string* known = std::get_if<std::string>(&row.Get("default_form"));
@@ -52,23 +56,29 @@ absl::Status Suite::AdamInProcesses() {
     std::vector<int64_t> sizes;
   };
   const std::vector<Group> groups =
-      options_.quick
-          ? std::vector<Group>{{2, DType::kF32, {kKi, 64 * kKi}}, {2, DType::kF16, {64 * kKi}}, {4, DType::kF32, {kKi}}}
-          : std::vector<Group>{{2, DType::kF32, {kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 16 * kMi, 64 * kMi}},
-                               {2, DType::kF16, {16 * kMi}},
-                               {4, DType::kF32, {kKi, 16 * kMi, 64 * kMi}}};
+      options_.quick ? std::vector<Group>{{2, DType::kF32, {kKi, 64 * kKi}},
+                                          {2, DType::kF16, {64 * kKi}},
+                                          {4, DType::kF32, {kKi}}}
+                     : std::vector<Group>{
+                           {2,
+                            DType::kF32,
+                            {kKi, 4 * kKi, 16 * kKi, 64 * kKi, 256 * kKi, kMi, 16 * kMi, 64 * kMi}},
+                           {2, DType::kF16, {16 * kMi}},
+                           {4, DType::kF32, {kKi, 16 * kMi, 64 * kMi}}};
   for (const Group& group : groups) {
     const std::vector<Cell> cells = Sized(group.dtype, group.sizes);
     const absl::StatusOr<std::vector<std::vector<Trial>>> trials = Screen(group.ranks, cells);
     for (size_t i = 0; i < cells.size(); ++i) {
-      RETURN_IF_ERROR(trials.ok() ? Final("adam", group.ranks, cells[i], (*trials)[i])
-                                  : Fail(NewRow("adam", group.ranks, "processes", cells[i]), trials.status()));
+      RETURN_IF_ERROR(
+          trials.ok() ? Final("adam", group.ranks, cells[i], (*trials)[i])
+                      : Fail(NewRow("adam", group.ranks, "processes", cells[i]), trials.status()));
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks, absl::Span<const Cell> cells) {
+absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks,
+                                                                     absl::Span<const Cell> cells) {
   std::vector<Cell> stand_ins;  // each cell's own, or the one that stands for it
   for (const Cell& cell : cells) {
     ASSIGN_OR_RETURN(stand_ins.emplace_back(), StandIn(cell));
@@ -79,14 +89,18 @@ absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks, 
   std::vector<std::vector<Trial>> trials(cells.size());
   for (const MpiSetting& setting : MpiSettings(/*crowded=*/ranks > Cores(), options_.quick)) {
     options_.progress(absl::StrCat("MPI settings, ", ranks, " processes: ", setting.name));
-    const absl::StatusOr<std::vector<Finding>> found = Worker(
-        {.task = Task::kCompare, .cells = once, .sides = {.baseline = true}, .seconds = Seconds(0.3), .min_rounds = 3},
-        ranks, setting.parameters);
+    const absl::StatusOr<std::vector<Finding>> found = Worker({.task = Task::kCompare,
+                                                               .cells = once,
+                                                               .sides = {.baseline = true},
+                                                               .seconds = Seconds(0.3),
+                                                               .min_rounds = 3},
+                                                              ranks, setting.parameters);
     const bool is_default = setting.parameters.empty();
     if (!found.ok() && (absl::IsCancelled(found.status()) || is_default)) return found.status();
     for (size_t i = 0; found.ok() && i < cells.size(); ++i) {
       std::vector<Finding> here;
-      absl::c_copy_if(*found, std::back_inserter(here), [&](const Finding& f) { return f.cell == stand_ins[i]; });
+      absl::c_copy_if(*found, std::back_inserter(here),
+                      [&](const Finding& f) { return f.cell == stand_ins[i]; });
       const Finding& fastest = *FastestOf(here, "baseline");
       trials[i].push_back({setting, fastest.name, fastest.timing.median_us});
     }
@@ -94,13 +108,17 @@ absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks, 
   return trials;
 }
 
-absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell, std::vector<Trial> trials) {
+absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell,
+                          std::vector<Trial> trials) {
   Row row = NewRow(name, ranks, "processes", cell);
-  row.Set("mpi_settings_tried", absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
+  row.Set("mpi_settings_tried",
+          absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
             absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.us));
           }));
-  // The defaults, and the two settings that looked best, so that a bad moment of one does not choose.
-  std::stable_sort(trials.begin() + 1, trials.end(), [](const Trial& a, const Trial& b) { return a.us < b.us; });
+  // The defaults, and the two settings that looked best, so that a bad moment of one does not
+  // choose.
+  std::stable_sort(trials.begin() + 1, trials.end(),
+                   [](const Trial& a, const Trial& b) { return a.us < b.us; });
   trials.resize(std::min<size_t>(trials.size(), cell.n > kScreenedUpTo ? 2 : 3));
   double baseline_us = 0;
   for (const Trial& trial : trials) {
@@ -118,7 +136,9 @@ absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell, s
     const Finding &ours = *FastestOf(*found, "ours"), &baseline = *FastestOf(*found, "baseline");
     const double ratio = baseline.timing.median_us / ours.timing.median_us;
     if (trial.setting.parameters.empty()) {
-      row.Set("vs_default", ratio).Set("default_us", baseline.timing.median_us).Set("default_form", baseline.name);
+      row.Set("vs_default", ratio)
+          .Set("default_us", baseline.timing.median_us)
+          .Set("default_form", baseline.name);
       row.Set("ours_beside_default_us", ours.timing.median_us);
       SetVariant(row, *found);  // later launches find it in the cache
     }
@@ -128,8 +148,11 @@ absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell, s
     SetTime(row, "baseline", baseline.timing);
     row.Set("baseline_preempted", baseline.preempted);
     SetLimit(row, *found, cell);
-    row.Set("ratio", ratio).Set("baseline_form", baseline.name).Set("mpi_setting", trial.setting.name);
-    row.Set("mpi_parameters", absl::StrJoin(trial.setting.parameters, " ", absl::PairFormatter("=")));
+    row.Set("ratio", ratio)
+        .Set("baseline_form", baseline.name)
+        .Set("mpi_setting", trial.setting.name);
+    row.Set("mpi_parameters",
+            absl::StrJoin(trial.setting.parameters, " ", absl::PairFormatter("=")));
   }
   Add(std::move(row));
   return absl::OkStatus();

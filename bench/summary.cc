@@ -9,19 +9,22 @@ namespace coconet::bench {
 const Finding* FastestOf(absl::Span<const Finding> findings, absl::string_view side) {
   const Finding* fastest = nullptr;
   for (const Finding& f : findings) {
-    if (f.side == side && (fastest == nullptr || f.timing.median_us < fastest->timing.median_us)) fastest = &f;
+    if (f.side == side && (fastest == nullptr || f.timing.median_us < fastest->timing.median_us))
+      fastest = &f;
   }
   return fastest;
 }
 
-std::string FactOf(absl::Span<const Finding> findings, absl::string_view fact, absl::string_view name) {
+std::string FactOf(absl::Span<const Finding> findings, absl::string_view fact,
+                   absl::string_view name) {
   for (const Finding& f : findings) {
     if (f.side == fact && (name.empty() || f.name == name)) return f.detail;
   }
   return "";
 }
 
-int64_t CountOf(absl::Span<const Finding> findings, absl::string_view fact, absl::string_view name) {
+int64_t CountOf(absl::Span<const Finding> findings, absl::string_view fact,
+                absl::string_view name) {
   int64_t count = -1;
   return absl::SimpleAtoi(FactOf(findings, fact, name), &count) ? count : -1;
 }
@@ -34,7 +37,9 @@ void SetTime(Row& row, absl::string_view side, const Timing& timing) {
 
 void SetOurs(Row& row, const Finding& ours) {
   SetTime(row, "ours", ours.timing);
-  row.Set("rounds", ours.timing.samples).Set("steps_a_sample", ours.steps).Set("preempted", ours.preempted);
+  row.Set("rounds", ours.timing.samples)
+      .Set("steps_a_sample", ours.steps)
+      .Set("preempted", ours.preempted);
   row.Set("data", "warm: a sample follows a step");
 }
 

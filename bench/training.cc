@@ -36,7 +36,8 @@ AdamStep AdamStepNumber(int64_t t, int ranks, double learning_rate) {
 
 void FillGradient(DType dtype, void* gradient, int64_t n, int rank) {
   std::vector<double> values(61);
-  for (size_t i = 0; i < values.size(); ++i) values[i] = 0.5 + static_cast<double>((i * 7 + rank * 29) % 61) / 122;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = 0.5 + static_cast<double>((i * 7 + rank * 29) % 61) / 122;
   Repeat(dtype, gradient, n, values);
 }
 

@@ -22,7 +22,8 @@ void FillGradient(DType dtype, void* gradient, int64_t n, int rank);
 /// Weights: about 1.
 void FillWeights(DType dtype, void* weights, int64_t n);
 
-/// The largest difference of two arrays' elements, in units of the type's roundoff. They are of one length.
+/// The largest difference of two arrays' elements, in units of the type's roundoff. They are of one
+/// length.
 double LargestDifference(DType dtype, absl::Span<const double> a, absl::Span<const double> b);
 
 }  // namespace coconet::bench

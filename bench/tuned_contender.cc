@@ -9,17 +9,21 @@
 namespace coconet::bench {
 
 double NumberAt(absl::string_view tensor, int64_t index, int rank) {
-  uint64_t word = 0x9e3779b97f4a7c15 * (static_cast<uint64_t>(index) + 1) + static_cast<uint64_t>(rank) * 0xbf58476d1ce4e5b9;
+  uint64_t word = 0x9e3779b97f4a7c15 * (static_cast<uint64_t>(index) + 1) +
+                  static_cast<uint64_t>(rank) * 0xbf58476d1ce4e5b9;
   for (const char c : tensor) word = (word ^ static_cast<unsigned char>(c)) * 0x94d049bb133111eb;
   word ^= word >> 31;
   return static_cast<double>(word >> 40) * 0x1p-23 - 1;
 }
 
-absl::StatusOr<std::unique_ptr<TunedContender>> TunedContender::Make(Rank& rank, const SessionOptions& options, const Graph& program) {
+absl::StatusOr<std::unique_ptr<TunedContender>> TunedContender::Make(Rank& rank,
+                                                                     const SessionOptions& options,
+                                                                     const Graph& program) {
   auto session = std::make_unique<Session>(rank, options);
   ASSIGN_OR_RETURN(TunedProgram tuned, session->Compile(program));
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
-  std::unique_ptr<TunedContender> made(new TunedContender(std::move(session), std::move(tuned), std::move(bound)));
+  std::unique_ptr<TunedContender> made(
+      new TunedContender(std::move(session), std::move(tuned), std::move(bound)));
   RETURN_IF_ERROR(made->Fill());
   return made;
 }
@@ -39,7 +43,8 @@ absl::Status TunedContender::Fill() {
     const int64_t elements = NumElements(type.shape);
     const int rank = type.layout.kind == Layout::Kind::kLocal ? session_->rank() : 0;
     std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
-    for (int64_t i = 0; i < elements; ++i) StoreElement(type.dtype, values.data(), i, NumberAt(name, i, rank));
+    for (int64_t i = 0; i < elements; ++i)
+      StoreElement(type.dtype, values.data(), i, NumberAt(name, i, rank));
     RETURN_IF_ERROR(bound_.Write(name, values.data(), elements));
   }
   return absl::OkStatus();
@@ -61,7 +66,8 @@ absl::StatusOr<std::vector<float>> TunedContender::Read(absl::string_view output
     std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
     RETURN_IF_ERROR(bound_.Read(output, values.data(), elements));
     std::vector<float> wide(static_cast<size_t>(elements));
-    for (int64_t i = 0; i < elements; ++i) wide[i] = static_cast<float>(LoadElement(type.dtype, values.data(), i));
+    for (int64_t i = 0; i < elements; ++i)
+      wide[i] = static_cast<float>(LoadElement(type.dtype, values.data(), i));
     return wide;
   }
   return absl::NotFoundError(absl::StrCat("read ", output, ": no such output of ", g.name));

@@ -14,14 +14,18 @@
 
 namespace coconet::bench {
 
-/// The number that element `index` of a tensor has here: between -1 and 1, by the tensor's name, the element, and what is Local also by rank.
+/// The number that element `index` of a tensor has here: between -1 and 1, by the tensor's name,
+/// the element, and what is Local also by rank.
 double NumberAt(absl::string_view tensor, int64_t index, int rank);
 
-/// A program as Coconet runs it, tuned, on memory of the Session that NumberAt fills. Scalars are 1.
+/// A program as Coconet runs it, tuned, on memory of the Session that NumberAt fills. Scalars
+/// are 1.
 class TunedContender {
  public:
   /// Collective. `program` is bound. `options.admits` may choose among its schedules.
-  static absl::StatusOr<std::unique_ptr<TunedContender>> Make(Rank& rank, const SessionOptions& options, const Graph& program);
+  static absl::StatusOr<std::unique_ptr<TunedContender>> Make(Rank& rank,
+                                                              const SessionOptions& options,
+                                                              const Graph& program);
 
   absl::Status Run(int64_t steps);
 

@@ -64,7 +64,8 @@ absl::Status TunedStep::Begin(int rank) {
     FillWeights(cell_.dtype, weights, n);
     if (cell_.dtype == DType::kF32) continue;
     std::vector<float> master(n);
-    for (int64_t i = 0; i < n; ++i) master[i] = static_cast<float>(LoadElement(cell_.dtype, weights, i));
+    for (int64_t i = 0; i < n; ++i)
+      master[i] = static_cast<float>(LoadElement(cell_.dtype, weights, i));
     RETURN_IF_ERROR(bound_->Write(NameOf("w", t), master.data(), n));
   }
   return absl::OkStatus();

@@ -28,7 +28,8 @@ class TunedStep {
   /// Of each tensor.
   const std::vector<DeviceBuffer>& gradients() const { return gradients_; }
   const std::vector<DeviceBuffer>& weights() const { return weights_; }
-  /// Collective. Gradients and weights become those of FillGradient and FillWeights; the weights' master copies, too. The moments stay.
+  /// Collective. Gradients and weights become those of FillGradient and FillWeights; the weights'
+  /// master copies, too. The moments stay.
   absl::Status Begin(int rank);
 
   const TunedProgram& program() const { return program_; }

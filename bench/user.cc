@@ -29,19 +29,24 @@ double TuningBudget(double usual, double quick) {
 absl::Status ParseFlags(int argc, char** argv, absl::string_view usage) {
   absl::SetProgramUsageMessage(usage);
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
-  if (rest.size() > 1) return absl::InvalidArgumentError(absl::StrCat("unknown argument ", rest[1], " (see --help)"));
+  if (rest.size() > 1)
+    return absl::InvalidArgumentError(absl::StrCat("unknown argument ", rest[1], " (see --help)"));
   return absl::OkStatus();
 }
 
-std::string Resolve(const std::string& path) { return path.empty() ? "" : ResolvePath(path, UserFolder()); }
+std::string Resolve(const std::string& path) {
+  return path.empty() ? "" : ResolvePath(path, UserFolder());
+}
 
 absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns) {
   absl::PrintF("%s", Table(rows, columns));
-  if (const std::string json = Resolve(absl::GetFlag(FLAGS_json)); !json.empty()) RETURN_IF_ERROR(WriteFile(json, Json(rows)));
+  if (const std::string json = Resolve(absl::GetFlag(FLAGS_json)); !json.empty())
+    RETURN_IF_ERROR(WriteFile(json, Json(rows)));
   if (const std::string markdown = Resolve(absl::GetFlag(FLAGS_markdown)); !markdown.empty()) {
     RETURN_IF_ERROR(WriteFile(markdown, MarkdownTable(rows, columns)));
   }
-  const auto failed = absl::c_count_if(rows, [](const Row& row) { return !TextOf(row, "error").empty(); });
+  const auto failed =
+      absl::c_count_if(rows, [](const Row& row) { return !TextOf(row, "error").empty(); });
   if (failed == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(failed, " of ", rows.size(), " rows failed"));
 }
@@ -70,7 +75,8 @@ std::string MetOf(const Row& row) {
 
 std::string TextOrError(const Row& row, absl::string_view field) {
   const std::string error = TextOf(row, "error");
-  return error.empty() ? TextOf(row, field) : absl::StrCat("FAILED: ", error.substr(0, error.find('\n')));
+  return error.empty() ? TextOf(row, field)
+                       : absl::StrCat("FAILED: ", error.substr(0, error.find('\n')));
 }
 
 }  // namespace coconet::bench

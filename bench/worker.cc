@@ -24,16 +24,18 @@ double MicrosecondsSince(Clock::time_point start) {
 /// One time that was taken once, the maximum over ranks.
 absl::StatusOr<Finding> Once(Rank& rank, const Cell& cell, Clock::time_point start) {
   ASSIGN_OR_RETURN(const double us, rank.exchange().Max(MicrosecondsSince(start)));
-  return Finding{
-      .side = "ours", .cell = cell, .timing = {.median_us = us, .low_us = us, .high_us = us, .samples = 1}, .steps = 1};
+  return Finding{.side = "ours",
+                 .cell = cell,
+                 .timing = {.median_us = us, .low_us = us, .high_us = us, .samples = 1},
+                 .steps = 1};
 }
 
 Finding CompilerRunsSoFar(const Cell& cell) {
   return {.side = "compiler runs", .cell = cell, .detail = absl::StrCat(CompilerRuns())};
 }
 
-absl::StatusOr<std::vector<Finding>> FirstStep(Rank& rank, const SessionOptions& options, const Cell& cell,
-                                               Clock::time_point start) {
+absl::StatusOr<std::vector<Finding>> FirstStep(Rank& rank, const SessionOptions& options,
+                                               const Cell& cell, Clock::time_point start) {
   Session session(rank, options);
   ASSIGN_OR_RETURN(const std::unique_ptr<TunedStep> step, TunedStep::Make(session, cell));
   RETURN_IF_ERROR(step->Run(1));
@@ -41,22 +43,25 @@ absl::StatusOr<std::vector<Finding>> FirstStep(Rank& rank, const SessionOptions&
   return std::vector<Finding>{std::move(finding), CompilerRunsSoFar(cell)};
 }
 
-absl::StatusOr<std::vector<Finding>> TuneOnce(Rank& rank, const SessionOptions& options, const Cell& cell,
-                                              Clock::time_point start) {
+absl::StatusOr<std::vector<Finding>> TuneOnce(Rank& rank, const SessionOptions& options,
+                                              const Cell& cell, Clock::time_point start) {
   Session session(rank, options);
   ASSIGN_OR_RETURN(const TunedProgram tuned, TunedStep::Compile(session, cell));
   ASSIGN_OR_RETURN(Finding finding, Once(rank, cell, start));
-  Finding variants = {.side = "variants", .cell = cell, .detail = absl::StrCat(tuned.variants().size())};
+  Finding variants = {
+      .side = "variants", .cell = cell, .detail = absl::StrCat(tuned.variants().size())};
   Finding best = {.side = "variant", .cell = cell, .detail = Words(tuned.record().best)};
-  return std::vector<Finding>{std::move(finding), std::move(variants), std::move(best), CompilerRunsSoFar(cell)};
+  return std::vector<Finding>{std::move(finding), std::move(variants), std::move(best),
+                              CompilerRunsSoFar(cell)};
 }
 
-absl::StatusOr<std::vector<Finding>> WorkOn(Rank& rank, const WorkerOptions& options, const Cell& cell,
-                                            Clock::time_point start) {
+absl::StatusOr<std::vector<Finding>> WorkOn(Rank& rank, const WorkerOptions& options,
+                                            const Cell& cell, Clock::time_point start) {
   SessionOptions session;
   session.budget_s = options.budget_s;
   if (options.tuned) session.policy = Policy::kCacheOnly;
-  const RoundTerms terms = {.seconds = options.seconds, .min_rounds = options.min_rounds, .steps = options.steps};
+  const RoundTerms terms = {
+      .seconds = options.seconds, .min_rounds = options.min_rounds, .steps = options.steps};
   switch (options.task) {
     case WorkerOptions::Task::kCompare:
       return Compare(rank, session, cell, options.sides, terms);

@@ -14,12 +14,14 @@
 
 namespace coconet::bench {
 
-/// What this program does when it was started by RunWorker: measures in a world of its own, and writes what it found.
+/// What this program does when it was started by RunWorker: measures in a world of its own, and
+/// writes what it found.
 struct WorkerOptions {
   enum class Task : uint8_t {
     kCompare,    // Compare, cell by cell
     kDispatch,   // MeasureDispatch
-    kWarmStart,  // the time from before the world to the first result, once; and fact "compiler runs"
+    kWarmStart,  // the time from before the world to the first result, once; and fact "compiler
+                 // runs"
     kTune,       // the time that tuning the cells takes; and facts "variants", "compiler runs"
   };
   Task task{};
@@ -36,8 +38,8 @@ struct WorkerOptions {
 
 absl::Status Work(const WorkerOptions& options);
 
-/// As arguments of RunWorker, and back; `out` is its own to add. nullopt: this program was started by a user.
-/// InvalidArgument: by somebody who did not know how.
+/// As arguments of RunWorker, and back; `out` is its own to add. nullopt: this program was started
+/// by a user. InvalidArgument: by somebody who did not know how.
 std::vector<std::string> Arguments(const WorkerOptions& options);
 absl::StatusOr<std::optional<WorkerOptions>> WorkerOptionsFrom(absl::Span<char* const> arguments);
 

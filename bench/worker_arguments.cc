@@ -19,8 +19,10 @@ constexpr std::pair<absl::string_view, WorkerOptions::Task> kTasks[] = {
     {"tune", WorkerOptions::Task::kTune},
 };
 
-constexpr std::pair<absl::string_view, bool Sides::*> kSides[] = {
-    {"ours", &Sides::ours}, {"flat", &Sides::flat}, {"baseline", &Sides::baseline}, {"limit", &Sides::limit}};
+constexpr std::pair<absl::string_view, bool Sides::*> kSides[] = {{"ours", &Sides::ours},
+                                                                  {"flat", &Sides::flat},
+                                                                  {"baseline", &Sides::baseline},
+                                                                  {"limit", &Sides::limit}};
 
 /// False when the argument makes no sense.
 bool Read(absl::string_view name, absl::string_view value, WorkerOptions& options) {
@@ -69,8 +71,8 @@ std::vector<std::string> Arguments(const WorkerOptions& options) {
   for (const auto& [name, side] : kSides) {
     if (options.sides.*side) sides.push_back(name);
   }
-  const auto cells =
-      absl::StrJoin(options.cells, ",", [](std::string* out, const Cell& cell) { out->append(Text(cell)); });
+  const auto cells = absl::StrJoin(
+      options.cells, ",", [](std::string* out, const Cell& cell) { out->append(Text(cell)); });
   return {absl::StrCat("--worker=", task),
           absl::StrCat("--threads=", options.threads),
           absl::StrCat("--cells=", cells),
@@ -87,7 +89,8 @@ absl::StatusOr<std::optional<WorkerOptions>> WorkerOptionsFrom(absl::Span<char* 
   if (arguments.empty() || !absl::StartsWith(arguments[0], "--worker=")) return std::nullopt;
   WorkerOptions options;
   for (const char* argument : arguments) {
-    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(argument, absl::MaxSplits('=', 1));
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(argument, absl::MaxSplits('=', 1));
     if (!Read(parts.first, parts.second, options)) {
       return absl::InvalidArgumentError(absl::StrCat("worker: what is ", argument, "?"));
     }

@@ -15,7 +15,11 @@ TEST(WorkerArguments, ComeBackAsTheyWere) {
       .task = WorkerOptions::Task::kTune,
       .threads = 4,
       .cells = {{DType::kF32, 1024}, {DType::kF16, 77}, *ListCell("lamb", DType::kF32, "@gpt2/64")},
-      .sides = {.ours = true, .flat = true, .baseline = true, .form = "MPI_Allreduce, Adam loop", .limit = true},
+      .sides = {.ours = true,
+                .flat = true,
+                .baseline = true,
+                .form = "MPI_Allreduce, Adam loop",
+                .limit = true},
       .seconds = 0.25,
       .min_rounds = 3,
       .steps = 1000,
@@ -37,8 +41,10 @@ TEST(WorkerArguments, AreNotAUsers) {
 
 TEST(WorkerArguments, MustMakeSense) {
   EXPECT_EQ(Parse({"--worker=sing"}).status().message(), "worker: what is --worker=sing?");
-  EXPECT_EQ(Parse({"--worker=tune", "--cells=f32"}).status().message(), "worker: what is --cells=f32?");
-  EXPECT_EQ(Parse({"--worker=tune", "--seconds=soon"}).status().message(), "worker: what is --seconds=soon?");
+  EXPECT_EQ(Parse({"--worker=tune", "--cells=f32"}).status().message(),
+            "worker: what is --cells=f32?");
+  EXPECT_EQ(Parse({"--worker=tune", "--seconds=soon"}).status().message(),
+            "worker: what is --seconds=soon?");
 }
 
 }  // namespace

@@ -19,7 +19,12 @@ using Kernels = std::vector<std::vector<NodeId>>;
 class Candidate {
  public:
   Candidate(const Graph& g, std::vector<TensorType> types, const Fuse& fuse)
-      : g_(g), types_(std::move(types)), fuse_(fuse), values_(AssignedValues(g)), each_(EachNodes(g)), inside_(g.nodes.size()) {
+      : g_(g),
+        types_(std::move(types)),
+        fuse_(fuse),
+        values_(AssignedValues(g)),
+        each_(EachNodes(g)),
+        inside_(g.nodes.size()) {
     for (NodeId id : fuse.nodes) inside_[id] = true;
   }
 
@@ -50,11 +55,14 @@ class Candidate {
   absl::Status CheckMember(NodeId id) const {
     const bool is_declared = g_.nodes[id].inputs.empty();
     if (is_declared || (IsScalar(id) && IsComputation(g_.nodes[id].op))) {
-      return Refuse(Text(id), " belongs to no kernel: every kernel loads or recomputes it where it needs it");
+      return Refuse(Text(id),
+                    " belongs to no kernel: every kernel loads or recomputes it where it needs it");
     }
-    if (!JoinsKernels(g_, id)) return Refuse(Text(id), " is a launch of its own, not work of a kernel");
+    if (!JoinsKernels(g_, id))
+      return Refuse(Text(id), " is a launch of its own, not work of a kernel");
     if (IsView(g_.nodes[id].op) && inside_[g_.nodes[id].inputs[0]]) {
-      return Refuse(Text(id), " takes elements of other places of ", Text(g_.nodes[id].inputs[0]), ", want that in memory");
+      return Refuse(Text(id), " takes elements of other places of ", Text(g_.nodes[id].inputs[0]),
+                    ", want that in memory");
     }
     return IsScalar(id) ? CheckScalar(id) : absl::OkStatus();
   }
@@ -64,14 +72,18 @@ class Candidate {
     if (FoldsAll(g_, types_, id)) return absl::OkStatus();
     const NodeId fold = FoldBelow(g_, types_, id);
     if (fold >= 0 && inside_[fold]) {
-      if (As<AllReduce>(g_, id)->kind == AcrossRanks(As<Fold>(g_, fold)->kind)) return absl::OkStatus();
-      return Refuse(Text(id), " reduces otherwise than ", Text(fold), " folds: that takes a second round");
+      if (As<AllReduce>(g_, id)->kind == AcrossRanks(As<Fold>(g_, fold)->kind))
+        return absl::OkStatus();
+      return Refuse(Text(id), " reduces otherwise than ", Text(fold),
+                    " folds: that takes a second round");
     }
     return Refuse(Text(id), " is a scalar, want tensors only");
   }
 
   /// What the node says about the kernel's elements: a fold its operand's shape, others their own.
-  const Shape& ElementsOf(NodeId id) const { return types_[As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id].shape; }
+  const Shape& ElementsOf(NodeId id) const {
+    return types_[As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id].shape;
+  }
 
   /// A kernel works on what tensors share, or on each tensor.
   absl::Status CheckTensors() const {
@@ -79,7 +91,8 @@ class Candidate {
     const auto first = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(), elements);
     for (NodeId id : fuse_.nodes) {
       if (!elements(id) || each_[id] == each_[*first]) continue;
-      return Refuse("there is ", Text(id), each_[id] ? " of each tensor, and " : " of all tensors, and ", Text(*first),
+      return Refuse("there is ", Text(id),
+                    each_[id] ? " of each tensor, and " : " of all tensors, and ", Text(*first),
                     each_[*first] ? " of each" : " of all", ": want one of the two in a kernel");
     }
     return absl::OkStatus();
@@ -90,19 +103,22 @@ class Candidate {
     std::optional<NodeId> sliced;
     for (NodeId id : fuse_.nodes) {
       if (IsScalar(id) && !As<Fold>(g_, id)) continue;
-      const bool is_row = space.row_dims > 0 && types_[id].shape == space.rows() && !As<Fold>(g_, id) && !Communicates(g_, id);
+      const bool is_row = space.row_dims > 0 && types_[id].shape == space.rows() &&
+                          !As<Fold>(g_, id) && !Communicates(g_, id);
       if (ElementsOf(id) != space.shape && !is_row) {
-        const auto other = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(), [&](NodeId n) { return ElementsOf(n) == space.shape; });
+        const auto other = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(),
+                                        [&](NodeId n) { return ElementsOf(n) == space.shape; });
         const auto [a, b] = std::minmax(id, other == fuse_.nodes.end() ? fuse_.nodes[0] : *other);
-        return Refuse("want one shape, have ", Text(a), " of ", coconet::Text(ElementsOf(a)), " and ",
-                      Text(b), " of ", coconet::Text(ElementsOf(b)));
+        return Refuse("want one shape, have ", Text(a), " of ", coconet::Text(ElementsOf(a)),
+                      " and ", Text(b), " of ", coconet::Text(ElementsOf(b)));
       }
       RETURN_IF_ERROR(CheckFold(id, space));
       const NodeId cut = As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
       if (!types_[cut].layout.sliced()) continue;
       if (sliced.has_value() && types_[cut].layout != types_[*sliced].layout) {
-        return Refuse("want one sliced dimension, have ", Text(*sliced), " ", coconet::Text(types_[*sliced].layout),
-                      " and ", Text(cut), " ", coconet::Text(types_[cut].layout));
+        return Refuse("want one sliced dimension, have ", Text(*sliced), " ",
+                      coconet::Text(types_[*sliced].layout), " and ", Text(cut), " ",
+                      coconet::Text(types_[cut].layout));
       }
       sliced = cut;
     }
@@ -121,18 +137,23 @@ class Candidate {
       return Refuse(Text(id), " folds dimensions that are not the last: want a kernel of its own");
     }
     if (!FoldsRows(g_, types_, id)) {
-      return Refuse(Text(id), " folds rows that are empty or lie on several ranks: want a kernel of its own");
+      return Refuse(Text(id),
+                    " folds rows that are empty or lie on several ranks: want a kernel of its own");
     }
     if (static_cast<int>(fold->dims.size()) == space.row_dims) return absl::OkStatus();
-    return Refuse(Text(id), " folds ", fold->dims.size(), " dimensions, other folds of the kernel ", space.row_dims);
+    return Refuse(Text(id), " folds ", fold->dims.size(), " dimensions, other folds of the kernel ",
+                  space.row_dims);
   }
 
-  /// A kernel communicates in one way: each rank reduces everything for itself, or each rank its slice.
+  /// A kernel communicates in one way: each rank reduces everything for itself, or each rank its
+  /// slice.
   absl::Status CheckRounds() const {
     std::optional<NodeId> all_reduce, on_slices, spans;
     for (NodeId id : fuse_.nodes) {
-      if (Communicates(g_, id) && spans.has_value() && SpanOf(g_.nodes[id].op) != SpanOf(g_.nodes[*spans].op)) {
-        return Refuse(Text(*spans), " and ", Text(id), " are between different ranks: want one of the two in a kernel");
+      if (Communicates(g_, id) && spans.has_value() &&
+          SpanOf(g_.nodes[id].op) != SpanOf(g_.nodes[*spans].op)) {
+        return Refuse(Text(*spans), " and ", Text(id),
+                      " are between different ranks: want one of the two in a kernel");
       }
       if (Communicates(g_, id)) spans = id;
       if (As<AllReduce>(g_, id) && !IsScalar(id)) all_reduce = id;
@@ -160,18 +181,23 @@ class Candidate {
 
   absl::Status CheckGatherOperand(NodeId id) const {
     if (!As<AllGather>(g_, id) || inside_[g_.nodes[id].inputs[0]]) return absl::OkStatus();
-    return Refuse(Text(id), " gathers ", Text(g_.nodes[id].inputs[0]), ", which is not in the kernel");
+    return Refuse(Text(id), " gathers ", Text(g_.nodes[id].inputs[0]),
+                  ", which is not in the kernel");
   }
 
-  /// Of a send the kernel computes the operand, and only stores the result: nobody waits for another stage within a kernel.
+  /// Of a send the kernel computes the operand, and only stores the result: nobody waits for
+  /// another stage within a kernel.
   absl::Status CheckSend(NodeId id) const {
     if (As<Send>(g_, id) && !inside_[g_.nodes[id].inputs[0]]) {
-      return Refuse(Text(id), " sends ", Text(g_.nodes[id].inputs[0]), ", which is not in the kernel");
+      return Refuse(Text(id), " sends ", Text(g_.nodes[id].inputs[0]),
+                    ", which is not in the kernel");
     }
     if (As<Update>(g_, id) || As<Output>(g_, id)) return absl::OkStatus();
     for (NodeId operand : g_.nodes[id].inputs) {
       if (!IsSent(operand)) continue;
-      return Refuse(Text(id), " takes ", Text(values_[operand]), " of the same kernel, which has come from the other stage when that kernel has ended");
+      return Refuse(
+          Text(id), " takes ", Text(values_[operand]),
+          " of the same kernel, which has come from the other stage when that kernel has ended");
     }
     return absl::OkStatus();
   }
@@ -180,7 +206,8 @@ class Candidate {
   absl::Status CheckUpdatesOfMembers() const {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!As<Update>(g_, id) || inside_[id] || !inside_[g_.nodes[id].inputs[1]]) continue;
-      return Refuse(Text(id), " stores ", Text(g_.nodes[id].inputs[1]), " of the kernel, and belongs into it");
+      return Refuse(Text(id), " stores ", Text(g_.nodes[id].inputs[1]),
+                    " of the kernel, and belongs into it");
     }
     return absl::OkStatus();
   }
@@ -191,11 +218,14 @@ class Candidate {
       if (!phase.on_slices) continue;
       for (NodeId id : phase.evaluated) {
         if (!As<AllGather>(g_, id)) continue;
-        return Refuse(Text(id), " feeds computation on slices of the same kernel: that takes a second round");
+        return Refuse(Text(id),
+                      " feeds computation on slices of the same kernel: that takes a second round");
       }
     }
     if (phases.unready >= 0) {
-      return Refuse(Text(phases.unready), " is computed on slices, from a sum over whole tensors of the same kernel: that takes a second round");
+      return Refuse(Text(phases.unready),
+                    " is computed on slices, from a sum over whole tensors of the same kernel: "
+                    "that takes a second round");
     }
     for (NodeId update : fuse_.nodes) {
       if (As<Update>(g_, update)) RETURN_IF_ERROR(CheckOldValue(update, phases));
@@ -205,7 +235,8 @@ class Candidate {
 
   bool TakesElsewhere(NodeId id, NodeId operand) const {
     const Node& node = g_.nodes[id];
-    return IsView(node.op) && node.inputs[0] == operand && MovesElements(node.op, types_[id].shape, types_[operand].shape);
+    return IsView(node.op) && node.inputs[0] == operand &&
+           MovesElements(node.op, types_[id].shape, types_[operand].shape);
   }
 
   /// Nothing may read a state that is overwritten by then.
@@ -214,7 +245,9 @@ class Candidate {
     const bool is_pushed = inside_[values_[update]] && As<AllGather>(g_, values_[update]);
     const bool is_whole = !is_pushed && !types_[update].layout.sliced();
     const NodeId store = is_pushed ? values_[update] : update;
-    const auto holds = [](const std::vector<NodeId>& nodes, NodeId id) { return std::find(nodes.begin(), nodes.end(), id) != nodes.end(); };
+    const auto holds = [](const std::vector<NodeId>& nodes, NodeId id) {
+      return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+    };
     bool stored = false;
     for (const KernelPhase& phase : phases.phases) {
       std::vector<NodeId> readers = phase.evaluated;
@@ -222,7 +255,8 @@ class Candidate {
       const std::vector<NodeId> read = StatesRead(g_, readers);
       const bool reads = std::binary_search(read.begin(), read.end(), state);
       if (reads && IsSent(update)) {
-        return Refuse(Text(update), " is stored as elements come from another stage, but ", ValueText(g_, state), " before the step is read");
+        return Refuse(Text(update), " is stored as elements come from another stage, but ",
+                      ValueText(g_, state), " before the step is read");
       }
       if (reads && is_pushed && !phase.on_slices) {
         return Refuse(Text(update), " is stored as slices arrive, but ", ValueText(g_, state),
@@ -233,13 +267,14 @@ class Candidate {
                       " before the step is read on slices");
       }
       if (reads && stored) {
-        return Refuse(Text(update), " is stored before a sum is complete, but ", ValueText(g_, state),
-                      " before the step is still read after that");
+        return Refuse(Text(update), " is stored before a sum is complete, but ",
+                      ValueText(g_, state), " before the step is still read after that");
       }
       const bool stores = holds(phase.stores, store) || holds(phase.gathers, store);
       for (NodeId id : phase.evaluated) {
         if (!(stores || is_pushed) || !TakesElsewhere(id, state)) continue;
-        return Refuse(Text(update), " overwrites elements that ", Text(id), " takes for other places");
+        return Refuse(Text(update), " overwrites elements that ", Text(id),
+                      " takes for other places");
       }
       stored = stored || stores;
     }
@@ -264,7 +299,8 @@ absl::StatusOr<Kernels> Merge(const Kernels& kernels, const Fuse& fuse) {
     if (kernel == fuse.nodes) return Refused(fuse, "these nodes are a kernel already");
     if (common.empty()) merged.push_back(kernel);
     if (common.empty() || common == kernel) continue;
-    return Refused(fuse, "%", common[0], " is in the kernel {%", absl::StrJoin(kernel, " %"), "}: name all of it");
+    return Refused(fuse, "%", common[0], " is in the kernel {%", absl::StrJoin(kernel, " %"),
+                   "}: name all of it");
   }
   merged.push_back(fuse.nodes);
   std::sort(merged.begin(), merged.end());
@@ -283,7 +319,8 @@ absl::Status CheckAcyclic(const Graph& g, const Kernels& kernels, const Fuse& fu
 
 absl::StatusOr<Kernels> ApplyFuse(const Graph& g, const Kernels& kernels, const Fuse& fuse) {
   if (fuse.nodes.size() < 2) return Refused(fuse, "want two nodes or more");
-  if (std::adjacent_find(fuse.nodes.begin(), fuse.nodes.end(), std::greater_equal<NodeId>()) != fuse.nodes.end()) {
+  if (std::adjacent_find(fuse.nodes.begin(), fuse.nodes.end(), std::greater_equal<NodeId>()) !=
+      fuse.nodes.end()) {
     return Refused(fuse, "want nodes in ascending order, each once");
   }
   ASSIGN_OR_RETURN(Kernels merged, Merge(kernels, fuse));

@@ -11,17 +11,18 @@ namespace {
 
 /// What is known of a value when computation moves before a gather.
 struct Placement {
-  /// Type of its slices, where the moved computation can use them: the operands of gathers, moved values, and what
-  /// updates assign of these.
+  /// Type of its slices, where the moved computation can use them: the operands of gathers, moved
+  /// values, and what updates assign of these.
   std::optional<TensorType> slices;
-  bool from_gather = false;        // is, or is computed from, the gather in question
-  bool moved = false;              // computed on slices from now on
-  bool summed = false;             // a fold that takes slices from now on: what the ranks contribute is reduced over them
+  bool from_gather = false;  // is, or is computed from, the gather in question
+  bool moved = false;        // computed on slices from now on
+  bool summed = false;       // a fold that takes slices from now on: what the ranks contribute is
+                             // reduced over them
   std::vector<bool> takes_slices;  // by operand; empty where nothing changes
 };
 
-/// The maximal region of elementwise operations that can follow the gather's operand, and how its nodes take their
-/// operands.
+/// The maximal region of elementwise operations that can follow the gather's operand, and how its
+/// nodes take their operands.
 class Region {
  public:
   Region(const Graph& g, const std::vector<TensorType>& types, NodeId gather)
@@ -34,7 +35,8 @@ class Region {
       } else if (As<Update>(g, id)) {
         placements_[id].slices = placements_[inputs[1]].slices;
         placements_[id].from_gather = placements_[inputs[1]].from_gather;
-      } else if (IsElementwise(g.nodes[id].op) || As<Fold>(g, id) || As<MatMul>(g, id) || As<Send>(g, id)) {
+      } else if (IsElementwise(g.nodes[id].op) || As<Fold>(g, id) || As<MatMul>(g, id) ||
+                 As<Send>(g, id)) {
         PlaceComputation(id);
       }
     }
@@ -55,14 +57,16 @@ class Region {
     if (!fed) return;
     const absl::StatusOr<TensorType> sliced = TypeWith(id, takes_slices);
     if (!sliced.ok()) return;
-    if (As<Fold>(g_, id) && sliced->shape.empty() && types_[id].layout.kind == Layout::Kind::kReplicated) {
+    if (As<Fold>(g_, id) && sliced->shape.empty() &&
+        types_[id].layout.kind == Layout::Kind::kReplicated) {
       empty_ = false;
       placements_[id].takes_slices = std::move(takes_slices);
       placements_[id].summed = true;
       return;
     }
     if (!sliced->layout.sliced()) return;
-    // An operation that is sliced already, because of a sliced state, just loses its need for the gather.
+    // An operation that is sliced already, because of a sliced state, just loses its need for the
+    // gather.
     const bool is_sliced = types_[id].layout.sliced();
     if (is_sliced && *sliced != types_[id]) return;
     // Slices of other gathers are as good as ours where they are cut alike.
@@ -105,7 +109,13 @@ class Region {
 class Mover {
  public:
   Mover(const Graph& g, const std::vector<TensorType>& types, const Region& region, NodeId gather)
-      : g_(g), types_(types), region_(region), gather_(*As<AllGather>(g, gather)), out_{g.name, {}, g.lists}, whole_(g.nodes.size(), -1), slices_(g.nodes.size(), -1) {}
+      : g_(g),
+        types_(types),
+        region_(region),
+        gather_(*As<AllGather>(g, gather)),
+        out_{g.name, {}, g.lists},
+        whole_(g.nodes.size(), -1),
+        slices_(g.nodes.size(), -1) {}
 
   Graph Run() {
     for (NodeId id = 0; id < g_.size(); ++id) Emit(id);
@@ -161,10 +171,12 @@ absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder) {
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
   const Region region(g, types, reorder.all_gather);
   if (region.empty()) {
-    return Refused(reorder, "no computation after ", NodeText(g, reorder.all_gather), " can be done on slices (",
-                   Text(types[g.nodes[reorder.all_gather].inputs[0]]), ")");
+    return Refused(reorder, "no computation after ", NodeText(g, reorder.all_gather),
+                   " can be done on slices (", Text(types[g.nodes[reorder.all_gather].inputs[0]]),
+                   ")");
   }
-  ASSIGN_OR_RETURN(const Graph moved, TakeSlicesAtHand(Mover(g, types, region, reorder.all_gather).Run()));
+  ASSIGN_OR_RETURN(const Graph moved,
+                   TakeSlicesAtHand(Mover(g, types, region, reorder.all_gather).Run()));
   return TotalBeforeRanks(moved);
 }
 

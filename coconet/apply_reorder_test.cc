@@ -93,7 +93,8 @@ output y = all_reduce(sum, g) * all_reduce(sum, h)
 )";
 
 TEST(Reorder, JoinsGathersThatAreCutAlike) {
-  EXPECT_EQ(Transformed(kTwoSums, "split(%2, 0); split(%4, 0); reorder(%3)"), R"(input g : f32[N] local
+  EXPECT_EQ(Transformed(kTwoSums, "split(%2, 0); split(%4, 0); reorder(%3)"),
+            R"(input g : f32[N] local
 input h : f32[N] local
 %2 = reduce_scatter(sum, g, 0)
 %3 = reduce_scatter(sum, h, 0)
@@ -126,7 +127,8 @@ output y = all_reduce(sum, g) * all_reduce(sum, h) + c
 )";
 
 TEST(Reorder, AlignsDimensionsFromTheRight) {
-  EXPECT_EQ(Transformed(kRows, "split(%3, 1); split(%5, 0); reorder(%4)"), R"(input g : f32[A, B] local
+  EXPECT_EQ(Transformed(kRows, "split(%3, 1); split(%5, 0); reorder(%4)"),
+            R"(input g : f32[A, B] local
 input h : f32[B] local
 input c : f32[A, 1] replicated
 %3 = reduce_scatter(sum, g, 1)
@@ -139,7 +141,8 @@ output y = %7
 }
 
 TEST(Reorder, KeepsAGatherThatIsCutOtherwise) {
-  EXPECT_EQ(Transformed(kRows, "split(%3, flat); split(%5, 0); reorder(%4)"), R"(input g : f32[A, B] local
+  EXPECT_EQ(Transformed(kRows, "split(%3, flat); split(%5, 0); reorder(%4)"),
+            R"(input g : f32[A, B] local
 input h : f32[B] local
 input c : f32[A, 1] replicated
 %3 = reduce_scatter(sum, g, flat)
@@ -153,24 +156,32 @@ output y = %8
 }
 
 TEST(Reorder, RefusesWhatIsNoAllGather) {
-  EXPECT_EQ(Transformed(kTwoSums, "reorder(%2)"), "reorder(%2): want all_gather, have %2 = all_reduce(sum, g)");
+  EXPECT_EQ(Transformed(kTwoSums, "reorder(%2)"),
+            "reorder(%2): want all_gather, have %2 = all_reduce(sum, g)");
 }
 
 TEST(Reorder, RefusesWhereNothingFollows) {
-  EXPECT_EQ(Transformed("input g : f32[N] local\noutput y = all_reduce(sum, g)\n", "split(%1, 0); reorder(%2)"),
-            "reorder(%2): no computation after %2 = all_gather(%1) can be done on slices (f32[N] sliced(0))");
+  EXPECT_EQ(Transformed("input g : f32[N] local\noutput y = all_reduce(sum, g)\n",
+                        "split(%1, 0); reorder(%2)"),
+            "reorder(%2): no computation after %2 = all_gather(%1) can be done on slices (f32[N] "
+            "sliced(0))");
 }
 
 TEST(Reorder, RefusesWhereOtherRanksHoldTheOtherOperand) {
-  EXPECT_EQ(Transformed("input g : f32[N] local\ninput x : f32[N] local\noutput y = x * all_reduce(sum, g)\n",
-                        "split(%2, 0); reorder(%3)"),
-            "reorder(%3): no computation after %3 = all_gather(%2) can be done on slices (f32[N] sliced(0))");
+  EXPECT_EQ(
+      Transformed(
+          "input g : f32[N] local\ninput x : f32[N] local\noutput y = x * all_reduce(sum, g)\n",
+          "split(%2, 0); reorder(%3)"),
+      "reorder(%3): no computation after %3 = all_gather(%2) can be done on slices (f32[N] "
+      "sliced(0))");
 }
 
 TEST(Reorder, RefusesWhereTheSlicedDimensionIsBroadcast) {
-  EXPECT_EQ(Transformed("input g : f32[1] local\ninput x : f32[8] replicated\noutput y = x * all_reduce(sum, g)\n",
+  EXPECT_EQ(Transformed("input g : f32[1] local\ninput x : f32[8] replicated\noutput y = x * "
+                        "all_reduce(sum, g)\n",
                         "split(%2, 0); reorder(%3)"),
-            "reorder(%3): no computation after %3 = all_gather(%2) can be done on slices (f32[1] sliced(0))");
+            "reorder(%3): no computation after %3 = all_gather(%2) can be done on slices (f32[1] "
+            "sliced(0))");
 }
 
 }  // namespace

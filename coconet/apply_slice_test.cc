@@ -12,7 +12,8 @@ update(p, p - m1)
 )";
 
 TEST(Slice, KeepsEachRanksPartAndDropsTheGather) {
-  EXPECT_EQ(Transformed(kMomentum, "split(%5, 0); reorder(%6); slice(%1)"), R"(input g : f32[N] local
+  EXPECT_EQ(Transformed(kMomentum, "split(%5, 0); reorder(%6); slice(%1)"),
+            R"(input g : f32[N] local
 state m : f32[N] sliced(0)
 state p : f32[N] replicated
 %3 = const(0.5, f32)
@@ -48,7 +49,8 @@ TEST(Slice, OfAMatrixFollowsTheGather) {
 state m : f32[A, B]
 update(m, m + all_reduce(sum, g))
 )";
-  EXPECT_EQ(Transformed(program, "split(%2, flat); reorder(%3); slice(%1)"), R"(input g : f32[A, B] local
+  EXPECT_EQ(Transformed(program, "split(%2, flat); reorder(%3); slice(%1)"),
+            R"(input g : f32[A, B] local
 state m : f32[A, B] sliced(flat)
 %2 = reduce_scatter(sum, g, flat)
 %3 = add(m, %2)
@@ -57,19 +59,22 @@ state m : f32[A, B] sliced(flat)
 }
 
 TEST(Slice, RefusesAStateWhoseRowsAreSummed) {
-  // The sum of a part would be local, and the product with a local operand is local, too: its type alone does not tell.
+  // The sum of a part would be local, and the product with a local operand is local, too: its type
+  // alone does not tell.
   const char* program = R"(input x : f32[4] sliced(0)
 input w : f32[1, 4] local
 state s : f32[8, 4]
 update(s, all_gather(s * x))
 output y = matmul(sum(s, 1), w)
 )";
-  EXPECT_EQ(Transformed(program, "slice(%2)"),
-            "slice(%2): %6 = sum(s, 1) needs all of state s; want only uses on slices: reorder first");
+  EXPECT_EQ(
+      Transformed(program, "slice(%2)"),
+      "slice(%2): %6 = sum(s, 1) needs all of state s; want only uses on slices: reorder first");
 }
 
 TEST(Slice, RefusesWhatIsNoState) {
-  EXPECT_EQ(Transformed(kMomentum, "slice(%0)"), "slice(%0): want a state, have input g : f32[N] local");
+  EXPECT_EQ(Transformed(kMomentum, "slice(%0)"),
+            "slice(%0): want a state, have input g : f32[N] local");
 }
 
 TEST(Slice, RefusesADeclaredLayout) {
@@ -84,7 +89,8 @@ TEST(Slice, RefusesAStateThatIsNeverUpdated) {
 
 TEST(Slice, RefusesAnUpdateOfComputedWholes) {
   EXPECT_EQ(Transformed(kMomentum, "split(%5, 0); slice(%1)"),
-            "slice(%1): %8 = update(m, %7) takes %7 = add(%4, %6), want an all_gather: split and reorder first");
+            "slice(%1): %8 = update(m, %7) takes %7 = add(%4, %6), want an all_gather: split and "
+            "reorder first");
 }
 
 TEST(Slice, RefusesAUseOfTheWholeOldValue) {
@@ -93,15 +99,17 @@ state m : f32[N]
 update(m, all_reduce(sum, g))
 output y = 2 * m
 )";
-  EXPECT_EQ(Transformed(output, "split(%2, 0); slice(%1)"),
-            "slice(%1): output y = %6 needs all of state m; want only uses on slices: reorder first");
+  EXPECT_EQ(
+      Transformed(output, "split(%2, 0); slice(%1)"),
+      "slice(%1): output y = %6 needs all of state m; want only uses on slices: reorder first");
   const char* local = R"(input g : f32[N] local
 state m : f32[N]
 update(m, all_reduce(sum, g))
 output y = g * m
 )";
-  EXPECT_EQ(Transformed(local, "split(%2, 0); slice(%1)"),
-            "slice(%1): %5 = mul(g, m) needs all of state m; want only uses on slices: reorder first");
+  EXPECT_EQ(
+      Transformed(local, "split(%2, 0); slice(%1)"),
+      "slice(%1): %5 = mul(g, m) needs all of state m; want only uses on slices: reorder first");
   const char* state = R"(input g : f32[N] local
 state m : f32[N]
 state old : f32[N]
@@ -109,7 +117,8 @@ update(m, all_reduce(sum, g))
 update(old, m)
 )";
   EXPECT_EQ(Transformed(state, "split(%3, 0); slice(%1)"),
-            "slice(%1): %6 = update(old, m) needs all of state m; want only uses on slices: reorder first");
+            "slice(%1): %6 = update(old, m) needs all of state m; want only uses on slices: "
+            "reorder first");
 }
 
 }  // namespace

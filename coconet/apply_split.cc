@@ -11,9 +11,11 @@ namespace {
 
 absl::Status CheckDim(const Graph& g, const Split& split, const Shape& shape) {
   const int rank = static_cast<int>(shape.size());
-  if (rank == 0) return Refused(split, NodeText(g, split.node), " is a scalar: there is nothing to scatter");
+  if (rank == 0)
+    return Refused(split, NodeText(g, split.node), " is a scalar: there is nothing to scatter");
   if (split.dim == Layout::kFlat || (split.dim >= 0 && split.dim < rank)) return absl::OkStatus();
-  return Refused(split, "want flat or a dimension from 0 to ", rank - 1, " of ", Text(shape), ", have ", split.dim);
+  return Refused(split, "want flat or a dimension from 0 to ", rank - 1, " of ", Text(shape),
+                 ", have ", split.dim);
 }
 
 bool IsReplicated(const TensorType& type) {
@@ -40,10 +42,12 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
   const TensorType& operand = types[g.nodes[split.node].inputs[0]];
   RETURN_IF_ERROR(CheckDim(g, split, operand.shape));
   if (all_reduce == nullptr && !IsReplicated(operand)) {
-    return Refused(split, NodeText(g, split.node), " takes ", Text(operand), ", want a replicated operand");
+    return Refused(split, NodeText(g, split.node), " takes ", Text(operand),
+                   ", want a replicated operand");
   }
   if (fold != nullptr && !types[split.node].shape.empty()) {
-    return Refused(split, NodeText(g, split.node), " has several results, want a fold of all dimensions");
+    return Refused(split, NodeText(g, split.node),
+                   " has several results, want a fold of all dimensions");
   }
   std::vector<NodeId> renamed;
   Graph out{g.name, {}, g.lists};
@@ -53,11 +57,13 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
     if (id != split.node) {
       renamed.push_back(out.Add(g.nodes[id].op, std::move(inputs)));
     } else if (all_reduce != nullptr) {
-      const NodeId scattered = out.Add(ReduceScatter{all_reduce->kind, split.dim}, std::move(inputs));
+      const NodeId scattered =
+          out.Add(ReduceScatter{all_reduce->kind, split.dim}, std::move(inputs));
       renamed.push_back(out.Add(AllGather{}, {scattered}));
     } else {
       const NodeId part = out.Add(Shard{split.dim}, std::move(inputs));
-      renamed.push_back(is_send ? out.Add(AllGather{}, {out.Add(op, {part})}) : FoldOverRanks(out, *fold, part, operand.dtype));
+      renamed.push_back(is_send ? out.Add(AllGather{}, {out.Add(op, {part})})
+                                : FoldOverRanks(out, *fold, part, operand.dtype));
     }
   }
   return Checked(split, TakeSlicesAtHand(out));

@@ -40,12 +40,14 @@ output y = %2
 
 TEST(Split, OfOneElementIsLegal) {
   EXPECT_EQ(Transformed("input g : f32[1] local\noutput y = all_reduce(sum, g)\n", "split(%1, 0)"),
-            "input g : f32[1] local\n%1 = reduce_scatter(sum, g, 0)\n%2 = all_gather(%1)\noutput y = %2\n");
+            "input g : f32[1] local\n%1 = reduce_scatter(sum, g, 0)\n%2 = all_gather(%1)\noutput y "
+            "= %2\n");
 }
 
 TEST(Split, LeavesOtherAllReducesAlone) {
   const char* program =
-      "input g : f32[N] local\ninput h : f32[N] local\noutput y = all_reduce(sum, g) + all_reduce(sum, h)\n";
+      "input g : f32[N] local\ninput h : f32[N] local\noutput y = all_reduce(sum, g) + "
+      "all_reduce(sum, h)\n";
   EXPECT_EQ(Transformed(program, "split(%3, 0)"), R"(input g : f32[N] local
 input h : f32[N] local
 %2 = all_reduce(sum, g)
@@ -57,7 +59,8 @@ output y = %5
 }
 
 TEST(Split, SumsNarrowPartsInF32) {
-  EXPECT_EQ(Transformed("input x : bf16[N] replicated\noutput y = sum(x)\noutput z = amax(x)\n", "split(%1, 0); split(%7, 0)"),
+  EXPECT_EQ(Transformed("input x : bf16[N] replicated\noutput y = sum(x)\noutput z = amax(x)\n",
+                        "split(%1, 0); split(%7, 0)"),
             R"(input x : bf16[N] replicated
 %1 = shard(x, 0)
 %2 = cast(f32, %1)
@@ -72,18 +75,21 @@ output z = %8
 }
 
 TEST(Split, RefusesWhatIsNoAllReduce) {
-  EXPECT_EQ(Transformed(kSgd, "split(%3, flat)"), "split(%3, flat): want all_reduce, a fold or send, have %3 = sub(p, %2)");
+  EXPECT_EQ(Transformed(kSgd, "split(%3, flat)"),
+            "split(%3, flat): want all_reduce, a fold or send, have %3 = sub(p, %2)");
   EXPECT_EQ(Transformed(kSgd, "split(%2, 0); split(%2, 0)"),
             "split(%2, 0): want all_reduce, a fold or send, have %2 = reduce_scatter(sum, g, 0)");
 }
 
 TEST(Split, RefusesADimensionThatIsNotThere) {
-  EXPECT_EQ(Transformed(kSgd, "split(%2, 1)"), "split(%2, 1): want flat or a dimension from 0 to 0 of [N], have 1");
+  EXPECT_EQ(Transformed(kSgd, "split(%2, 1)"),
+            "split(%2, 1): want flat or a dimension from 0 to 0 of [N], have 1");
 }
 
 TEST(Split, RefusesScalars) {
-  EXPECT_EQ(Transformed("input l : f32[] local\noutput loss = all_reduce(sum, l)\n", "split(%1, flat)"),
-            "split(%1, flat): %1 = all_reduce(sum, l) is a scalar: there is nothing to scatter");
+  EXPECT_EQ(
+      Transformed("input l : f32[] local\noutput loss = all_reduce(sum, l)\n", "split(%1, flat)"),
+      "split(%1, flat): %1 = all_reduce(sum, l) is a scalar: there is nothing to scatter");
 }
 
 TEST(Split, RefusesToChangeAGraphThatHasKernels) {

@@ -13,7 +13,10 @@ namespace {
 /// Element i of an operand, whether it has one entry or many.
 struct Operand {
   explicit Operand(const Bounded& b)
-      : values(b.value.data()), errors(b.error.data()), stride(b.size() == 1 ? 0 : 1), exact(b.exact) {}
+      : values(b.value.data()),
+        errors(b.error.data()),
+        stride(b.size() == 1 ? 0 : 1),
+        exact(b.exact) {}
   double value(size_t i) const { return values[i * stride]; }
   double error(size_t i) const { return errors[i * stride]; }
 
@@ -26,7 +29,8 @@ struct Operand {
 Bounded Sized(size_t size) { return {std::vector<double>(size), std::vector<double>(size)}; }
 
 Bounded Finished(Bounded result) {
-  result.exact = std::all_of(result.error.begin(), result.error.end(), [](double e) { return e == 0; });
+  result.exact =
+      std::all_of(result.error.begin(), result.error.end(), [](double e) { return e == 0; });
   return result;
 }
 
@@ -40,14 +44,15 @@ bool PoleWithin(Pw fn, const double* x, const double* e) {
   return false;
 }
 
-/// Largest deviation of fn from `y` at the corners of the operands' bounds. Every function is monotone in
-/// each operand, or has extrema that are no sharper than these corners see. A corner outside of the function's domain
-/// counts as the domain's edge, which is 0 for all functions that have one: an implementation gets there
-/// only by the rounding that the bound is for.
+/// Largest deviation of fn from `y` at the corners of the operands' bounds. Every function is
+/// monotone in each operand, or has extrema that are no sharper than these corners see. A corner
+/// outside of the function's domain counts as the domain's edge, which is 0 for all functions that
+/// have one: an implementation gets there only by the rounding that the bound is for.
 template <int kArity>
 double Spread(Pw fn, double (*eval)(const double*), const double* x, const double* e, double y) {
   if (PoleWithin(fn, x, e)) return kUndetermined;
-  if (std::any_of(e, e + kArity, [](double error) { return std::isinf(error); })) return kUndetermined;
+  if (std::any_of(e, e + kArity, [](double error) { return std::isinf(error); }))
+    return kUndetermined;
   double spread = 0;
   for (unsigned signs = 0; signs < (1u << kArity); ++signs) {
     double corner[kArity];
@@ -95,7 +100,8 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
   return Finished(std::move(result));
 }
 
-/// Integer arithmetic is exact: operands with errors (casts of floats) carry over, plus one for the truncation.
+/// Integer arithmetic is exact: operands with errors (casts of floats) carry over, plus one for the
+/// truncation.
 template <int kArity>
 Bounded IntegerPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
   const PwInfo& info = Info(fn);
@@ -112,7 +118,8 @@ Bounded IntegerPointwise(Pw fn, DType type, absl::Span<const Bounded* const> arg
     const double unbounded = info.eval(x);  // before it wraps around
     result.value[i] = EvalPointwise(fn, type, x);
     if (exact) {
-      result.error[i] = std::fabs(unbounded) <= kExactIntegers || std::isinf(unbounded) ? 0 : kUndetermined;
+      result.error[i] =
+          std::fabs(unbounded) <= kExactIntegers || std::isinf(unbounded) ? 0 : kUndetermined;
     } else {
       const double spread = Spread<kArity>(fn, info.eval, x, e, unbounded);
       result.error[i] = ErrorOf(unbounded, spread + 1, 0, RoundingOf(type, 0));
@@ -175,15 +182,16 @@ Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const>
   if (fn == Pw::kSelect) return Selection(args, size);
   CC_CHECK(args.size() == 1 || args.size() == 2);
   if (IsFloat(operands)) {
-    return args.size() == 1 ? FloatPointwise<1>(fn, operands, args, size) : FloatPointwise<2>(fn, operands, args, size);
+    return args.size() == 1 ? FloatPointwise<1>(fn, operands, args, size)
+                            : FloatPointwise<2>(fn, operands, args, size);
   }
   return args.size() == 1 ? IntegerPointwise<1>(fn, operands, args, size)
                           : IntegerPointwise<2>(fn, operands, args, size);
 }
 
 Bounded BoundedCast(DType from, DType to, const Bounded& a) {
-  const bool widens =
-      IsFloat(from) && IsFloat(to) && UnitRoundoff(to) <= UnitRoundoff(from) && MinSubnormal(to) <= MinSubnormal(from);
+  const bool widens = IsFloat(from) && IsFloat(to) && UnitRoundoff(to) <= UnitRoundoff(from) &&
+                      MinSubnormal(to) <= MinSubnormal(from);
   const Rounding rounding = RoundingOf(to, widens ? 0 : 1);
   Bounded result = Sized(a.size());
   for (size_t i = 0; i < a.size(); ++i) {
@@ -226,8 +234,10 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
       sum += x;
       magnitude += std::fabs(x) + e;
       spread += e;
-      max = std::max(max, x), max_up = std::max(max_up, x + e), max_down = std::max(max_down, x - e);
-      min = std::min(min, x), min_up = std::min(min_up, x + e), min_down = std::min(min_down, x - e);
+      max = std::max(max, x), max_up = std::max(max_up, x + e),
+      max_down = std::max(max_down, x - e);
+      min = std::min(min, x), min_up = std::min(min_up, x + e),
+      min_down = std::min(min_down, x - e);
     }
     double& value = result.value[i];
     double& error = result.error[i];
@@ -235,7 +245,8 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
       case ReduceKind::kSum:
         value = sum;
         // Whether a partial sum overflows depends on the order, so the magnitudes count.
-        error = magnitude <= rounding.limit ? ErrorOf(sum, spread, magnitude, rounding) : kUndetermined;
+        error =
+            magnitude <= rounding.limit ? ErrorOf(sum, spread, magnitude, rounding) : kUndetermined;
         break;
       case ReduceKind::kMax:
         value = max;

@@ -9,9 +9,10 @@
 
 namespace coconet {
 
-/// Values of some elements, each with an absolute bound on what a correct implementation may differ by:
-/// the arithmetic of the interpreter. Errors are >= 0, never NaN, and infinite where the implementation's value is
-/// not determined (an overflow, a pole or the end of a domain within reach of the operands' errors).
+/// Values of some elements, each with an absolute bound on what a correct implementation may differ
+/// by: the arithmetic of the interpreter. Errors are >= 0, never NaN, and infinite where the
+/// implementation's value is not determined (an overflow, a pole or the end of a domain within
+/// reach of the operands' errors).
 struct Bounded {
   std::vector<double> value;
   std::vector<double> error;  // as long as `value`
@@ -35,7 +36,8 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
 /// `a` where `keep`, times 1 / (1 - rate); else 0. As many entries in `keep` as elements.
 Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::vector<bool>& keep);
 
-/// f32 rounded to bf16 by a random word each. The bound is 0 where all that `a` may be is rounded to the same number.
+/// f32 rounded to bf16 by a random word each. The bound is 0 where all that `a` may be is rounded
+/// to the same number.
 Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& words);
 
 /// A value and its bound.
@@ -43,13 +45,14 @@ struct BoundedValue {
   double value = 0, error = 0;
 };
 
-/// A Fold of one result, element by element, in any order. Sums are accumulated in double precision and rounded once.
+/// A Fold of one result, element by element, in any order. Sums are accumulated in double precision
+/// and rounded once.
 class BoundedFold {
  public:
   BoundedFold(FoldKind kind, DType dtype);
   void Add(double value, double error);
-  /// `count`: elements of the whole mean, which the added ones may be a part of. `parts`: of how many ranks, each of which may round its
-  /// own part, to f32 at least, before they are added up.
+  /// `count`: elements of the whole mean, which the added ones may be a part of. `parts`: of how
+  /// many ranks, each of which may round its own part, to f32 at least, before they are added up.
   BoundedValue Finish(int64_t count, int parts = 1) const;
 
  private:

@@ -17,7 +17,8 @@ Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::ve
     if (!keep[i]) continue;
     const size_t from = a.size() == 1 ? 0 : i;
     result.value[i] = a.value[from] * scale;
-    result.error[i] = ErrorOf(result.value[i], a.error[from] * scale, std::fabs(result.value[i]), rounding);
+    result.error[i] =
+        ErrorOf(result.value[i], a.error[from] * scale, std::fabs(result.value[i]), rounding);
     result.exact &= result.error[i] == 0;
   }
   return result;
@@ -25,7 +26,8 @@ Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::ve
 
 Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& words) {
   const auto rounded = [](double value, uint32_t word) -> double {
-    return absl::bit_cast<float>(RoundedByWord(absl::bit_cast<uint32_t>(static_cast<float>(value)), word));
+    return absl::bit_cast<float>(
+        RoundedByWord(absl::bit_cast<uint32_t>(static_cast<float>(value)), word));
   };
   Bounded result{std::vector<double>(words.size()), std::vector<double>(words.size())};
   for (size_t i = 0; i < words.size(); ++i) {
@@ -34,7 +36,9 @@ Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& wo
     result.value[i] = rounded(value, words[i]);
     const double low = rounded(value - error, words[i]), high = rounded(value + error, words[i]);
     if (low == result.value[i] && high == result.value[i]) continue;
-    result.error[i] = std::isfinite(low) && std::isfinite(high) ? std::max(result.value[i] - low, high - result.value[i]) : kUndetermined;
+    result.error[i] = std::isfinite(low) && std::isfinite(high)
+                          ? std::max(result.value[i] - low, high - result.value[i])
+                          : kUndetermined;
     result.exact = false;
   }
   return result;
@@ -56,7 +60,9 @@ void BoundedFold::Add(double value, double error) {
     return;
   }
   comparable_ &= !std::isnan(value);
-  const auto pick = [&](double a, double b) { return kind_ == FoldKind::kMax ? std::max(a, b) : std::min(a, b); };
+  const auto pick = [&](double a, double b) {
+    return kind_ == FoldKind::kMax ? std::max(a, b) : std::min(a, b);
+  };
   extreme_ = pick(extreme_, value);
   up_ = pick(up_, value + error);
   down_ = pick(down_, value - error);
@@ -65,16 +71,22 @@ void BoundedFold::Add(double value, double error) {
 BoundedValue BoundedFold::Finish(int64_t count, int parts) const {
   if (kind_ == FoldKind::kMax || kind_ == FoldKind::kMin) {
     if (!comparable_) return {extreme_, kUndetermined};
-    if (added_ == 0 || std::isinf(extreme_)) return {extreme_, extreme_ == up_ && extreme_ == down_ ? 0 : kUndetermined};
-    return {extreme_, ErrorOf(extreme_, std::max(std::fabs(up_ - extreme_), std::fabs(extreme_ - down_)), 0, RoundingOf(dtype_, 0))};
+    if (added_ == 0 || std::isinf(extreme_))
+      return {extreme_, extreme_ == up_ && extreme_ == down_ ? 0 : kUndetermined};
+    return {extreme_,
+            ErrorOf(extreme_, std::max(std::fabs(up_ - extreme_), std::fabs(extreme_ - down_)), 0,
+                    RoundingOf(dtype_, 0))};
   }
   const double divisor = kind_ == FoldKind::kMean ? static_cast<double>(count) : 1;
   const double value = sum_ / divisor;
   Rounding rounding = RoundingOf(dtype_, 2);  // of the sum and of the quotient
   if (magnitude_ > rounding.limit) return {value, kUndetermined};
-  const double shared = parts == 1 ? 0 : parts * std::min(UnitRoundoff(dtype_), UnitRoundoff(DType::kF32));
-  const double accumulated = magnitude_ * (static_cast<double>(added_) * UnitRoundoff(DType::kF64) + shared);
-  return {value, ErrorOf(value, (spread_ + (IsFloat(dtype_) ? accumulated : 0)) / divisor, std::fabs(value), rounding)};
+  const double shared =
+      parts == 1 ? 0 : parts * std::min(UnitRoundoff(dtype_), UnitRoundoff(DType::kF32));
+  const double accumulated =
+      magnitude_ * (static_cast<double>(added_) * UnitRoundoff(DType::kF64) + shared);
+  return {value, ErrorOf(value, (spread_ + (IsFloat(dtype_) ? accumulated : 0)) / divisor,
+                         std::fabs(value), rounding)};
 }
 
 BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b) {
@@ -86,10 +98,13 @@ BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b)
     magnitude += std::fabs(a.value[i] * b.value[i]);
   }
   for (size_t i = 0; i < a.error.size(); ++i) spread += a.error[i] * std::fabs(b.value[i]);
-  for (size_t i = 0; i < b.error.size(); ++i) spread += b.error[i] * (std::fabs(a.value[i]) + (a.error.empty() ? 0 : a.error[i]));
-  const double roundings = static_cast<double>(size) * UnitRoundoff(DType::kF32) + static_cast<double>(size) * UnitRoundoff(DType::kF64);
+  for (size_t i = 0; i < b.error.size(); ++i)
+    spread += b.error[i] * (std::fabs(a.value[i]) + (a.error.empty() ? 0 : a.error[i]));
+  const double roundings = static_cast<double>(size) * UnitRoundoff(DType::kF32) +
+                           static_cast<double>(size) * UnitRoundoff(DType::kF64);
   if (!(magnitude + spread <= MaxFinite(dtype))) return {sum, kUndetermined};
-  const double accumulated = (magnitude + spread) * roundings + static_cast<double>(size) * MinSubnormal(DType::kF32);
+  const double accumulated =
+      (magnitude + spread) * roundings + static_cast<double>(size) * MinSubnormal(DType::kF32);
   return {sum, ErrorOf(sum, spread + accumulated, std::fabs(sum), RoundingOf(dtype, 1))};
 }
 

@@ -14,7 +14,9 @@ const double kF16 = UnitRoundoff(DType::kF16);
 
 Bounded Near(double value, double error) { return {{value}, {error}, error == 0}; }
 
-Bounded Unary(Pw fn, const Bounded& a, DType dtype = DType::kF32) { return BoundedPointwise(fn, dtype, {&a}); }
+Bounded Unary(Pw fn, const Bounded& a, DType dtype = DType::kF32) {
+  return BoundedPointwise(fn, dtype, {&a});
+}
 Bounded Binary(Pw fn, const Bounded& a, const Bounded& b, DType dtype = DType::kF32) {
   return BoundedPointwise(fn, dtype, {&a, &b});
 }
@@ -86,7 +88,9 @@ TEST(BoundedPointwise, NarrowTypesMayBeStoredOrStayInF32) {
 }
 
 TEST(BoundedPointwise, ComparisonsAreInDoubtWithinTheOperandsErrors) {
-  const auto doubt = [](Pw fn, const Bounded& a, const Bounded& b) { return Binary(fn, a, b).error[0]; };
+  const auto doubt = [](Pw fn, const Bounded& a, const Bounded& b) {
+    return Binary(fn, a, b).error[0];
+  };
   EXPECT_EQ(doubt(Pw::kLt, Near(1, 0.5), Near(2, 0.25)), 0);
   EXPECT_EQ(doubt(Pw::kLt, Near(1, 0.5), Near(2, 0.5)), 1);
   EXPECT_EQ(doubt(Pw::kEq, Near(1, 0), Near(1, 0)), 0);
@@ -156,7 +160,8 @@ TEST(BoundedReduce, AddsARoundingOfTheMagnitudesForEachAddition) {
   EXPECT_NEAR(sum.error[0], 0.5 + 2 * 201.5 * kF32, 1e-7);
   EXPECT_EQ(BoundedReduce(ReduceKind::kSum, DType::kF32, {&a}).error[0], 0);
   const Bounded most = Near(40000, 0), least = Near(-40000, 0);
-  EXPECT_EQ(BoundedReduce(ReduceKind::kSum, DType::kF16, {&most, &most, &least}).error[0], kInfinity)
+  EXPECT_EQ(BoundedReduce(ReduceKind::kSum, DType::kF16, {&most, &most, &least}).error[0],
+            kInfinity)
       << "a partial sum overflows in some orders";
 }
 

@@ -9,12 +9,16 @@
 
 namespace coconet {
 
-/// What the launches of an overlap are cut into chunks of. Launch k of a chain works on chunk c of what launch k - 1 made of it.
+/// What the launches of an overlap are cut into chunks of. Launch k of a chain works on chunk c of
+/// what launch k - 1 made of it.
 struct ChunkSpace {
-  Shape shape;          // of the tensors that go from launch to launch; the last dimension may differ where `rows`
-  bool rows = false;    // a chunk has whole rows, along the last dimension: there is a matrix product, or a fold of rows
-  bool slices = false;  // a chunk has the same part of every rank's slice; else it is a part of the whole
-  int dim = 0;          // slices: over this dimension
+  Shape shape;  // of the tensors that go from launch to launch; the last dimension may differ where
+                // `rows`
+  bool rows = false;  // a chunk has whole rows, along the last dimension: there is a matrix
+                      // product, or a fold of rows
+  bool slices =
+      false;    // a chunk has the same part of every rank's slice; else it is a part of the whole
+  int dim = 0;  // slices: over this dimension
   bool has_product = false;
 };
 
@@ -35,7 +39,9 @@ class ChunkFinder {
   struct Facts;
   std::unique_ptr<const Facts> facts_;
 };
-inline Chunks ChunksOf(const Schedule& s, const std::vector<NodeId>& chain) { return ChunkFinder(s).Of(chain); }
+inline Chunks ChunksOf(const Schedule& s, const std::vector<NodeId>& chain) {
+  return ChunkFinder(s).Of(chain);
+}
 
 }  // namespace coconet
 

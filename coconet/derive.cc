@@ -29,7 +29,8 @@ struct MoveKind {
 bool Splits(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
   if (As<AllReduce>(g, id)) return !types[id].shape.empty() && SpanOf(g.nodes[id].op) == Span::kAll;
   const bool folds = As<Fold>(g, id) != nullptr && types[id].shape.empty();
-  return (folds || As<Send>(g, id)) && types[id].layout.kind == Layout::Kind::kReplicated && !types[g.nodes[id].inputs[0]].shape.empty();
+  return (folds || As<Send>(g, id)) && types[id].layout.kind == Layout::Kind::kReplicated &&
+         !types[g.nodes[id].inputs[0]].shape.empty();
 }
 
 /// Simple ones first. A split is flat, or over one dimension of tensors that have several.
@@ -38,12 +39,14 @@ std::vector<MoveKind> MoveKindsOf(const Graph& program, bool by_node) {
   CC_CHECK(types.ok());
   size_t most_dims = 1;
   for (NodeId id = 0; id < program.size(); ++id) {
-    if (Splits(program, *types, id)) most_dims = std::max(most_dims, (*types)[program.nodes[id].inputs[0]].shape.size());
+    if (Splits(program, *types, id))
+      most_dims = std::max(most_dims, (*types)[program.nodes[id].inputs[0]].shape.size());
   }
   std::vector<MoveKind> kinds;
   const auto add_splits = [&](MoveKind::Kind kind) {
     kinds.push_back({kind});
-    for (size_t dim = 0; dim < most_dims && most_dims > 1; ++dim) kinds.push_back({kind, static_cast<int>(dim)});
+    for (size_t dim = 0; dim < most_dims && most_dims > 1; ++dim)
+      kinds.push_back({kind, static_cast<int>(dim)});
   };
   add_splits(MoveKind::Kind::kSplit);
   if (by_node) add_splits(MoveKind::Kind::kReduceByNode);
@@ -72,22 +75,29 @@ Spans SpansOf(const Graph& g) {
   return spans;
 }
 
-/// A graph is split by node after all else that concerns slices of ranks; only parts of places are then still moved to.
+/// A graph is split by node after all else that concerns slices of ranks; only parts of places are
+/// then still moved to.
 bool Fits(const Spans& spans, MoveKind::Kind kind) {
   switch (kind) {
-    case MoveKind::Kind::kReduceByNode: return !spans.slices;
-    case MoveKind::Kind::kReorder: return !spans.slices_across;
+    case MoveKind::Kind::kReduceByNode:
+      return !spans.slices;
+    case MoveKind::Kind::kReorder:
+      return !spans.slices_across;
     case MoveKind::Kind::kSplit:
-    case MoveKind::Kind::kSlice: return !spans.by_node;
+    case MoveKind::Kind::kSlice:
+      return !spans.by_node;
     case MoveKind::Kind::kSlicesByNode:
-    case MoveKind::Kind::kFuse: return true;
+    case MoveKind::Kind::kFuse:
+      return true;
   }
   CC_CHECK(false);
 }
 
 /// Kernels in worlds of several nodes do not reach all ranks.
 bool ReachesAllRanks(const Graph& g, const Fuse& fuse) {
-  return absl::c_any_of(fuse.nodes, [&](NodeId id) { return Communicates(g, id) && SpanOf(g.nodes[id].op) == Span::kAll; });
+  return absl::c_any_of(fuse.nodes, [&](NodeId id) {
+    return Communicates(g, id) && SpanOf(g.nodes[id].op) == Span::kAll;
+  });
 }
 
 std::vector<Transformation> FusionsOf(const Schedule& s, FuseKind kind, bool by_node) {
@@ -99,19 +109,23 @@ std::vector<Transformation> FusionsOf(const Schedule& s, FuseKind kind, bool by_
 }
 
 /// SplitByNode of a collective, where the kind of moves asks for it.
-std::optional<Transformation> ByNode(const Graph& g, const std::vector<TensorType>& types, NodeId id, const MoveKind& kind) {
-  if (!kind.by_node() || types[id].shape.empty() || SpanOf(g.nodes[id].op) != Span::kAll) return std::nullopt;
+std::optional<Transformation> ByNode(const Graph& g, const std::vector<TensorType>& types,
+                                     NodeId id, const MoveKind& kind) {
+  if (!kind.by_node() || types[id].shape.empty() || SpanOf(g.nodes[id].op) != Span::kAll)
+    return std::nullopt;
   if (kind.kind == MoveKind::Kind::kSlicesByNode) {
     if (As<ReduceScatter>(g, id)) return SplitByNode{id, types[id].layout.dim};
     if (As<AllGather>(g, id)) return SplitByNode{id, types[g.nodes[id].inputs[0]].layout.dim};
     return std::nullopt;
   }
   const int dims = static_cast<int>(types[id].shape.size());
-  if (!As<AllReduce>(g, id) || (kind.dim != Layout::kFlat && (dims == 1 || kind.dim >= dims))) return std::nullopt;
+  if (!As<AllReduce>(g, id) || (kind.dim != Layout::kFlat && (dims == 1 || kind.dim >= dims)))
+    return std::nullopt;
   return SplitByNode{id, kind.dim};
 }
 
-/// The moves of a kind that the operations' kinds allow; Apply may refuse some. Graphs change before kernels are made.
+/// The moves of a kind that the operations' kinds allow; Apply may refuse some. Graphs change
+/// before kernels are made.
 std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool by_node) {
   std::vector<Transformation> moves;
   if (kind.kind == MoveKind::Kind::kFuse) return FusionsOf(s, kind.fuse, by_node);
@@ -123,10 +137,13 @@ std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool 
     if (kind.kind == MoveKind::Kind::kSplit && Splits(s.graph, *types, id)) {
       // Flat, a vector is cut over its one dimension.
       const int dims = static_cast<int>((*types)[s.graph.nodes[id].inputs[0]].shape.size());
-      if (kind.dim == Layout::kFlat || (dims > 1 && kind.dim < dims)) moves.push_back(Split{id, kind.dim});
+      if (kind.dim == Layout::kFlat || (dims > 1 && kind.dim < dims))
+        moves.push_back(Split{id, kind.dim});
     }
-    if (std::optional<Transformation> split = ByNode(s.graph, *types, id, kind)) moves.push_back(*std::move(split));
-    if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph, id)) moves.push_back(Reorder{id});
+    if (std::optional<Transformation> split = ByNode(s.graph, *types, id, kind))
+      moves.push_back(*std::move(split));
+    if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph, id))
+      moves.push_back(Reorder{id});
     const bool is_open = state != nullptr && state->type.layout.kind == Layout::Kind::kAuto;
     if (kind.kind == MoveKind::Kind::kSlice && is_open) moves.push_back(Slice{id});
   }
@@ -148,8 +165,8 @@ Schedule Everywhere(Schedule s, const MoveKind& kind, bool by_node) {
   return s;
 }
 
-/// Which places a step of the derivation changes: one, giving every combination; or all that there are, where programs
-/// have many; or all, with the kinds of moves in one order only.
+/// Which places a step of the derivation changes: one, giving every combination; or all that there
+/// are, where programs have many; or all, with the kinds of moves in one order only.
 enum class Scope : uint8_t { kOnePlace, kEverywhere, kEverywhereInOrder };
 
 /// A schedule, and from which kind of moves on it may be changed further.
@@ -158,14 +175,16 @@ struct Derived {
   size_t first_kind = 0;
 };
 
-/// Schedules one step from `from`. Splits by node are made wherever they can be in every scope, those of AllReduces first of all.
-std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>& kinds, Scope scope, bool by_node) {
+/// Schedules one step from `from`. Splits by node are made wherever they can be in every scope,
+/// those of AllReduces first of all.
+std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>& kinds,
+                                Scope scope, bool by_node) {
   std::vector<Derived> neighbours;
   for (size_t k = from.first_kind; k < kinds.size(); ++k) {
     if (kinds[k].kind == MoveKind::Kind::kReduceByNode && !from.schedule.trace.empty()) continue;
     if (scope != Scope::kOnePlace || kinds[k].by_node()) {
-      neighbours.push_back(
-          {Everywhere(from.schedule, kinds[k], by_node), scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
+      neighbours.push_back({Everywhere(from.schedule, kinds[k], by_node),
+                            scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
       continue;
     }
     for (const Transformation& move : Moves(from.schedule, kinds[k], by_node)) {
@@ -177,7 +196,8 @@ std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>
 }
 
 /// The closure of `plain`; nothing when it has more than `max_schedules`.
-std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope, const DeriveOptions& options) {
+std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope,
+                                             const DeriveOptions& options) {
   const std::vector<MoveKind> kinds = MoveKindsOf(plain.graph, options.by_node);
   std::set<std::string> seen = {Print(plain)};
   std::vector<Derived> derived = {{plain}};
@@ -198,13 +218,17 @@ bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
   return std::any_of(kernel.begin(), kernel.end(), [&](NodeId id) { return Communicates(g, id); });
 }
 
-/// Something communicates, and something else computes. Loads and stores within a node are as good as computation where all of that is fused.
-bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches, bool fused) {
+/// Something communicates, and something else computes. Loads and stores within a node are as good
+/// as computation where all of that is fused.
+bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches,
+                        bool fused) {
   bool communicates = false, computes = false;
   for (const std::vector<NodeId>& launch : launches) {
-    const bool moves = HasCollective(s.graph, launch), only = absl::c_all_of(launch, [&](NodeId id) {
-      return Communicates(s.graph, id) && !(fused && SpanOf(s.graph.nodes[id].op) == Span::kNode);
-    });
+    const bool moves = HasCollective(s.graph, launch),
+               only = absl::c_all_of(launch, [&](NodeId id) {
+                 return Communicates(s.graph, id) &&
+                        !(fused && SpanOf(s.graph.nodes[id].op) == Span::kNode);
+               });
     communicates |= moves;
     computes |= !only;
   }
@@ -213,7 +237,8 @@ bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>
 
 /// The longest chains of launches that can work chunk by chunk and communicate.
 std::vector<Overlap> OverlapMoves(const Schedule& s) {
-  std::set<NodeId> taken;  // first nodes of launches in a chain, and what should be in a kernel first
+  std::set<NodeId>
+      taken;  // first nodes of launches in a chain, and what should be in a kernel first
   for (const std::vector<NodeId>& group : ComputeGroups(s)) {
     if (group.size() > 1) taken.insert(group.begin(), group.end());
   }
@@ -221,7 +246,8 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
   std::vector<std::vector<NodeId>> launches = ExecutionOrder(s);
   for (const std::vector<NodeId>& launch : launches) {
     // A store goes with what makes the value.
-    if (launch.size() == 1 && (As<Update>(s.graph, launch[0]) || As<Output>(s.graph, launch[0]))) taken.insert(launch[0]);
+    if (launch.size() == 1 && (As<Update>(s.graph, launch[0]) || As<Output>(s.graph, launch[0])))
+      taken.insert(launch[0]);
   }
   const ChunkFinder chunks(s);
   std::vector<Overlap> moves;
@@ -244,17 +270,21 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
   return moves;
 }
 
-/// The schedules, and those that overlap more; nothing when these are more than `max_schedules`. Overlaps of one schedule are disjoint, so
-/// that any of them go with any others.
-std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedules, Scope scope, int max_schedules) {
+/// The schedules, and those that overlap more; nothing when these are more than `max_schedules`.
+/// Overlaps of one schedule are disjoint, so that any of them go with any others.
+std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedules, Scope scope,
+                                                  int max_schedules) {
   for (size_t base = 0, bases = schedules.size(); base < bases; ++base) {
     std::vector<Schedule> overlapped = {schedules[base]};
     for (const Overlap& move : OverlapMoves(schedules[base])) {
       for (size_t i = 0, count = overlapped.size(); i < count; ++i) {
         absl::StatusOr<Schedule> more = Apply(overlapped[i], move);
-        if (!more.ok()) continue;  // two overlaps of which each would have to begin before the other
-        if (scope == Scope::kOnePlace) overlapped.push_back(*std::move(more));
-        else overlapped[i] = *std::move(more);
+        if (!more.ok())
+          continue;  // two overlaps of which each would have to begin before the other
+        if (scope == Scope::kOnePlace)
+          overlapped.push_back(*std::move(more));
+        else
+          overlapped[i] = *std::move(more);
       }
     }
     for (Schedule& s : overlapped) {
@@ -272,29 +302,36 @@ absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveO
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
   for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
     std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options);
-    if (schedules.has_value()) schedules = WithOverlaps(*std::move(schedules), scope, options.max_schedules);
+    if (schedules.has_value())
+      schedules = WithOverlaps(*std::move(schedules), scope, options.max_schedules);
     if (!schedules.has_value()) continue;
-    std::stable_sort(schedules->begin(), schedules->end(), [](const Schedule& a, const Schedule& b) {
-      return std::pair(a.overlaps.size(), a.trace.size()) < std::pair(b.overlaps.size(), b.trace.size());
-    });
+    std::stable_sort(schedules->begin(), schedules->end(),
+                     [](const Schedule& a, const Schedule& b) {
+                       return std::pair(a.overlaps.size(), a.trace.size()) <
+                              std::pair(b.overlaps.size(), b.trace.size());
+                     });
     return *std::move(schedules);
   }
-  return absl::ResourceExhaustedError(absl::StrCat("derive ", program.name, ": more than ", options.max_schedules,
-                                                   " schedules; raise max_schedules, or split the program"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("derive ", program.name, ": more than ", options.max_schedules,
+                   " schedules; raise max_schedules, or split the program"));
 }
 
 bool IsCommunicationUnfused(const Schedule& s) {
-  return std::none_of(s.kernels.begin(), s.kernels.end(),
-                      [&](const std::vector<NodeId>& kernel) { return HasCollective(s.graph, kernel); });
+  return std::none_of(s.kernels.begin(), s.kernels.end(), [&](const std::vector<NodeId>& kernel) {
+    return HasCollective(s.graph, kernel);
+  });
 }
 
 bool IsBaseline(const Schedule& s) {
-  const bool as_written = std::all_of(s.trace.begin(), s.trace.end(),
-                                      [](const Transformation& t) { return std::holds_alternative<Fuse>(t); });
+  const bool as_written = std::all_of(s.trace.begin(), s.trace.end(), [](const Transformation& t) {
+    return std::holds_alternative<Fuse>(t);
+  });
   if (!as_written || !IsCommunicationUnfused(s)) return false;
   const std::vector<std::vector<NodeId>> groups = ComputeGroups(s);
-  return std::none_of(groups.begin(), groups.end(),
-                      [&](const std::vector<NodeId>& group) { return group.size() > 1 && Apply(s, Fuse{group}).ok(); });
+  return std::none_of(groups.begin(), groups.end(), [&](const std::vector<NodeId>& group) {
+    return group.size() > 1 && Apply(s, Fuse{group}).ok();
+  });
 }
 
 }  // namespace coconet

@@ -31,7 +31,9 @@ Graph Workload(absl::string_view name, DType dtype = DType::kF32) {
 }
 
 std::vector<Schedule> WithoutOverlaps(std::vector<Schedule> schedules) {
-  schedules.erase(std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) { return !s.overlaps.empty(); }), schedules.end());
+  schedules.erase(std::find_if(schedules.begin(), schedules.end(),
+                               [](const Schedule& s) { return !s.overlaps.empty(); }),
+                  schedules.end());
   return schedules;
 }
 
@@ -43,31 +45,32 @@ std::vector<std::string> Descriptions(const std::vector<Schedule>& schedules) {
 
 TEST(Derive, SgdByNode) {
   const std::vector<Schedule> schedules = AllOf(Workload("sgd"), {.by_node = true});
-  EXPECT_EQ(Descriptions(schedules), (std::vector<std::string>{
-                                         "AR; C",
-                                         "RS; AG; C",
-                                         "RS(node); AR(across); AG(node); C",
-                                         "AR; fuse(C)",
-                                         "RS; C; AG p",
-                                         "RS; AG; fuse(C)",
-                                         "RS(node); AR(across); C; AG(node) p",
-                                         "RS(node); AR(across); AG(node); fuse(C)",
-                                         "RS(node); RS(across); AG(across); AG(node); C",
-                                         "RS; fuse(C); AG p",
-                                         "RS(node); AR(across); fuse(C); AG(node) p",
-                                         "RS(node); RS(across); C; AG(across); AG(node) p",
-                                         "RS(node); RS(across); AG(across); AG(node); fuse(C)",
-                                         "RS(node); AR(across); fuse(C, AG(node))",
-                                         "RS(node); RS(across); fuse(C); AG(across); AG(node) p",
-                                         "ol(AR, fuse(C))",
-                                         "ol(RS, AG, fuse(C))",
-                                         "ol(RS(node), AR(across), AG(node), fuse(C))",
-                                         "ol(RS, fuse(C), AG p)",
-                                         "ol(RS(node), AR(across), fuse(C), AG(node) p)",
-                                         "ol(RS(node), RS(across), AG(across), AG(node), fuse(C))",
-                                         "ol(RS(node), AR(across), fuse(C, AG(node)))",
-                                         "ol(RS(node), RS(across), fuse(C), AG(across), AG(node) p)",
-                                     }));
+  EXPECT_EQ(Descriptions(schedules),
+            (std::vector<std::string>{
+                "AR; C",
+                "RS; AG; C",
+                "RS(node); AR(across); AG(node); C",
+                "AR; fuse(C)",
+                "RS; C; AG p",
+                "RS; AG; fuse(C)",
+                "RS(node); AR(across); C; AG(node) p",
+                "RS(node); AR(across); AG(node); fuse(C)",
+                "RS(node); RS(across); AG(across); AG(node); C",
+                "RS; fuse(C); AG p",
+                "RS(node); AR(across); fuse(C); AG(node) p",
+                "RS(node); RS(across); C; AG(across); AG(node) p",
+                "RS(node); RS(across); AG(across); AG(node); fuse(C)",
+                "RS(node); AR(across); fuse(C, AG(node))",
+                "RS(node); RS(across); fuse(C); AG(across); AG(node) p",
+                "ol(AR, fuse(C))",
+                "ol(RS, AG, fuse(C))",
+                "ol(RS(node), AR(across), AG(node), fuse(C))",
+                "ol(RS, fuse(C), AG p)",
+                "ol(RS(node), AR(across), fuse(C), AG(node) p)",
+                "ol(RS(node), RS(across), AG(across), AG(node), fuse(C))",
+                "ol(RS(node), AR(across), fuse(C, AG(node)))",
+                "ol(RS(node), RS(across), fuse(C), AG(across), AG(node) p)",
+            }));
 }
 
 TEST(Derive, ByNodeMakesNoScheduleTwiceAndFusesNothingThatReachesOtherNodes) {
@@ -77,33 +80,36 @@ TEST(Derive, ByNodeMakesNoScheduleTwiceAndFusesNothingThatReachesOtherNodes) {
       EXPECT_TRUE(seen.insert(Print(s)).second) << Describe(s);
       for (const auto& kernel : s.kernels) {
         for (NodeId id : kernel) {
-          EXPECT_FALSE(Communicates(s.graph, id) && SpanOf(s.graph.nodes[id].op) != Span::kNode) << NodeText(s.graph, id) << " in " << Describe(s);
+          EXPECT_FALSE(Communicates(s.graph, id) && SpanOf(s.graph.nodes[id].op) != Span::kNode)
+              << NodeText(s.graph, id) << " in " << Describe(s);
         }
       }
       const absl::StatusOr<Schedule> replayed = Replay(Workload(name), s.trace);
       ASSERT_TRUE(replayed.ok()) << replayed.status();
       EXPECT_EQ(Print(*replayed), Print(s));
     }
-    EXPECT_TRUE(std::any_of(seen.begin(), seen.end(), [](const std::string& text) { return absl::StrContains(text, ", across)"); }));
+    EXPECT_TRUE(std::any_of(seen.begin(), seen.end(), [](const std::string& text) {
+      return absl::StrContains(text, ", across)");
+    }));
   }
 }
 
 TEST(Derive, Sgd) {
   EXPECT_EQ(Descriptions(WithoutOverlaps(AllOf(Workload("sgd")))), (std::vector<std::string>{
-                                                      "AR; C",
-                                                      "RS; AG; C",
-                                                      "AR; fuse(C)",
-                                                      "RS; C; AG p",
-                                                      "RS; AG; fuse(C)",
-                                                      "fuse(RS, AG); C",
-                                                      "fuse(AR, C)",
-                                                      "RS; fuse(C); AG p",
-                                                      "fuse(RS, AG); fuse(C)",
-                                                      "fuse(RS, AG, C)",
-                                                      "fuse(RS, C); AG p",
-                                                      "RS; fuse(C, AG)",
-                                                      "fuse(RS, C, AG)",
-                                                  }));
+                                                                       "AR; C",
+                                                                       "RS; AG; C",
+                                                                       "AR; fuse(C)",
+                                                                       "RS; C; AG p",
+                                                                       "RS; AG; fuse(C)",
+                                                                       "fuse(RS, AG); C",
+                                                                       "fuse(AR, C)",
+                                                                       "RS; fuse(C); AG p",
+                                                                       "fuse(RS, AG); fuse(C)",
+                                                                       "fuse(RS, AG, C)",
+                                                                       "fuse(RS, C); AG p",
+                                                                       "RS; fuse(C, AG)",
+                                                                       "fuse(RS, C, AG)",
+                                                                   }));
 }
 
 TEST(Derive, AdamAndSgdByNodeAsDocumented) {
@@ -114,16 +120,22 @@ TEST(Derive, AdamAndSgdByNodeAsDocumented) {
   const std::string documented = text.str();
   const size_t begin = documented.find("AR; C\n");
   ASSERT_NE(begin, std::string::npos);
-  EXPECT_EQ(absl::StrCat(absl::StrJoin(Descriptions(WithoutOverlaps(AllOf(Workload("adam")))), "\n"), "\n"),
+  EXPECT_EQ(absl::StrCat(
+                absl::StrJoin(Descriptions(WithoutOverlaps(AllOf(Workload("adam")))), "\n"), "\n"),
             documented.substr(begin, documented.find("```", begin) - begin));
-  const size_t by_node = documented.find("AR; C\n", documented.find("In worlds of several nodes, of SGD"));
+  const size_t by_node =
+      documented.find("AR; C\n", documented.find("In worlds of several nodes, of SGD"));
   ASSERT_NE(by_node, std::string::npos);
-  EXPECT_EQ(absl::StrCat(absl::StrJoin(Descriptions(WithoutOverlaps(AllOf(Workload("sgd"), {.by_node = true}))), "\n"), "\n"),
+  EXPECT_EQ(absl::StrCat(
+                absl::StrJoin(
+                    Descriptions(WithoutOverlaps(AllOf(Workload("sgd"), {.by_node = true}))), "\n"),
+                "\n"),
             documented.substr(by_node, documented.find("```", by_node) - by_node));
 }
 
 TEST(Derive, MixedPrecisionMaySliceTheMasterWeights) {
-  const std::vector<std::string> words = Descriptions(WithoutOverlaps(AllOf(Workload("adam", DType::kF16))));
+  const std::vector<std::string> words =
+      Descriptions(WithoutOverlaps(AllOf(Workload("adam", DType::kF16))));
   EXPECT_EQ(words.size(), 48u);
   EXPECT_EQ(words.back(), "fuse(RS, C, AG); slice w m v");
 }
@@ -141,9 +153,12 @@ void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules
     ASSERT_TRUE(replayed.ok()) << replayed.status();
     EXPECT_EQ(Print(*replayed), Print(s));
     EXPECT_EQ(replayed->trace, s.trace);
-    const auto phase = [](const Transformation& t) { return std::holds_alternative<Overlap>(t) ? 2 : std::holds_alternative<Fuse>(t) ? 1 : 0; };
-    EXPECT_TRUE(std::is_sorted(s.trace.begin(), s.trace.end(), [&](const auto& a, const auto& b) { return phase(a) < phase(b); }))
-        << TraceText(s.trace);
+    const auto phase = [](const Transformation& t) {
+      return std::holds_alternative<Overlap>(t) ? 2 : std::holds_alternative<Fuse>(t) ? 1 : 0;
+    };
+    EXPECT_TRUE(std::is_sorted(s.trace.begin(), s.trace.end(), [&](const auto& a, const auto& b) {
+      return phase(a) < phase(b);
+    })) << TraceText(s.trace);
     const std::pair<size_t, size_t> length(s.overlaps.size(), s.trace.size());
     EXPECT_GE(length, last_length) << "not simplest first";
     last_length = length;
@@ -161,8 +176,9 @@ TEST(Derive, SchedulesOfWorkloadsReplayAndAreToldApartByTheirWords) {
       CheckSchedules(program, schedules);
       const std::vector<std::string> words = Descriptions(schedules);
       // Of loss_scale some differ only in the launch that checks the gradients.
-    const size_t alike = workload.name == "loss_scale" ? 2 : 0;
-    EXPECT_GE(std::set<std::string>(words.begin(), words.end()).size() + alike, words.size()) << workload.name;
+      const size_t alike = workload.name == "loss_scale" ? 2 : 0;
+      EXPECT_GE(std::set<std::string>(words.begin(), words.end()).size() + alike, words.size())
+          << workload.name;
     }
   }
 }
@@ -189,17 +205,19 @@ TEST(Derive, TheBaselineIsRecognised) {
   }
   EXPECT_EQ(baselines, std::vector<std::string>{"AR; fuse(C)"});
   EXPECT_EQ(unfused,
-            (std::vector<std::string>{"AR; C", "RS; AG; C", "AR; fuse(C)", "RS; C; AG p m v", "RS; AG; fuse(C)",
-                                      "RS; C; AG p v; slice m", "RS; C; AG p m; slice v", "RS; fuse(C); AG p m v",
-                                      "RS; C; AG p; slice m v", "RS; fuse(C); AG p v; slice m",
-                                      "RS; fuse(C); AG p m; slice v", "RS; fuse(C); AG p; slice m v"}));
+            (std::vector<std::string>{
+                "AR; C", "RS; AG; C", "AR; fuse(C)", "RS; C; AG p m v", "RS; AG; fuse(C)",
+                "RS; C; AG p v; slice m", "RS; C; AG p m; slice v", "RS; fuse(C); AG p m v",
+                "RS; C; AG p; slice m v", "RS; fuse(C); AG p v; slice m",
+                "RS; fuse(C); AG p m; slice v", "RS; fuse(C); AG p; slice m v"}));
 }
 
 TEST(Derive, AProgramWithoutComputationIsItsOwnBaseline) {
   const std::vector<Schedule> schedules =
       AllOf(ScheduleOf("input g : f32[N] local\noutput y = all_reduce(sum, g)\n").graph);
   EXPECT_TRUE(IsBaseline(schedules[0]));
-  EXPECT_EQ(Descriptions(schedules), (std::vector<std::string>{"AR", "RS; AG y", "fuse(AR)", "fuse(RS, AG)"}));
+  EXPECT_EQ(Descriptions(schedules),
+            (std::vector<std::string>{"AR", "RS; AG y", "fuse(AR)", "fuse(RS, AG)"}));
 }
 
 TEST(Derive, SplitsMatricesOverEachDimension) {
@@ -217,12 +235,14 @@ TEST(Derive, SplitsMatricesOverEachDimension) {
 TEST(Derive, FusesTwoReductionsIntoOneKernel) {
   std::set<std::string> words;
   for (const Schedule& s :
-       AllOf(ScheduleOf("input g : f32[N] local\ninput h : f32[N] local\nstate p : f32[N] replicated\n"
-                        "update(p, p - all_reduce(sum, g) * all_reduce(sum, h))\n")
+       AllOf(ScheduleOf(
+                 "input g : f32[N] local\ninput h : f32[N] local\nstate p : f32[N] replicated\n"
+                 "update(p, p - all_reduce(sum, g) * all_reduce(sum, h))\n")
                  .graph)) {
     words.insert(Describe(s));
   }
-  for (const char* known : {"AR g h; fuse(C)", "fuse(AR g h, C)", "fuse(RS g h, AG, C)", "fuse(RS g h, C, AG)"}) {
+  for (const char* known :
+       {"AR g h; fuse(C)", "fuse(AR g h, C)", "fuse(RS g h, AG, C)", "fuse(RS g h, C, AG)"}) {
     EXPECT_TRUE(words.contains(known)) << known;
   }
 }
@@ -230,9 +250,10 @@ TEST(Derive, FusesTwoReductionsIntoOneKernel) {
 TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {
   // The gradient's sum is not needed whole, but a local computation reads the new weights.
   std::set<std::string> words;
-  for (const Schedule& s : AllOf(ScheduleOf("input g : f32[N] local\nstate p : f32[N] replicated\n"
-                                            "new = update(p, p - all_reduce(sum, g))\noutput y = g * new + g\n")
-                                     .graph)) {
+  for (const Schedule& s :
+       AllOf(ScheduleOf("input g : f32[N] local\nstate p : f32[N] replicated\n"
+                        "new = update(p, p - all_reduce(sum, g))\noutput y = g * new + g\n")
+                 .graph)) {
     words.insert(Describe(s));
   }
   EXPECT_TRUE(words.contains("fuse(RS, C, AG, C)"));
@@ -245,11 +266,14 @@ TEST(Derive, OverlapsProductsAndSends) {
       EXPECT_EQ(std::count(words.begin(), words.end(), want), 1) << workload << ": " << want;
     }
   };
-  finds("attention", {"ol(MM, AR, fuse(C))", "ol(MM, fuse(AR, C))", "ol(MM, RS[1], fuse(C), AG y)", "ol(MM, fuse(RS[flat], C, AG))"});
+  finds("attention", {"ol(MM, AR, fuse(C))", "ol(MM, fuse(AR, C))", "ol(MM, RS[1], fuse(C), AG y)",
+                      "ol(MM, fuse(RS[flat], C, AG))"});
   finds("sequence", {"ol(fuse(C), AG, MM); C; ol(MM, fuse(RS[1], C))"});
-  finds("pipeline", {"ol(RS[1], fuse(C), send[1], AG y)", "ol(fuse(RS[1], C), send[1], AG y)", "ol(AR, fuse(C), send)"});
-  finds("pipeline", {"AR; fuse(C, send)", "fuse(AR, C, send)", "RS[1]; fuse(C, send[1]); AG y", "fuse(RS[1], C, send[1]); AG y",
-                     "ol(RS[1], fuse(C, send[1]), AG y)", "ol(AR, fuse(C, send))"});
+  finds("pipeline", {"ol(RS[1], fuse(C), send[1], AG y)", "ol(fuse(RS[1], C), send[1], AG y)",
+                     "ol(AR, fuse(C), send)"});
+  finds("pipeline", {"AR; fuse(C, send)", "fuse(AR, C, send)", "RS[1]; fuse(C, send[1]); AG y",
+                     "fuse(RS[1], C, send[1]); AG y", "ol(RS[1], fuse(C, send[1]), AG y)",
+                     "ol(AR, fuse(C, send))"});
   finds("adam", {"ol(RS, fuse(C), AG p); slice m v"});
 }
 
@@ -257,9 +281,10 @@ TEST(Derive, OverlapsProductsAndSends) {
 Graph Layers(int count) {
   std::string program;
   for (int i = 0; i < count; ++i) {
-    absl::StrAppend(&program, "input g", i, " : f32[", i + 5, "] local\nstate p", i, " : f32[", i + 5,
-                    "] replicated\nstate m", i, " : f32[", i + 5, "]\nm1_", i, " = update(m", i, ", 0.5 * m", i,
-                    " + all_reduce(sum, g", i, "))\nupdate(p", i, ", p", i, " - m1_", i, ")\n");
+    absl::StrAppend(&program, "input g", i, " : f32[", i + 5, "] local\nstate p", i, " : f32[",
+                    i + 5, "] replicated\nstate m", i, " : f32[", i + 5, "]\nm1_", i, " = update(m",
+                    i, ", 0.5 * m", i, " + all_reduce(sum, g", i, "))\nupdate(p", i, ", p", i,
+                    " - m1_", i, ")\n");
   }
   return ScheduleOf(program).graph;
 }
@@ -269,18 +294,23 @@ TEST(Derive, MovesEverywhereAtOnceInLargePrograms) {
   const std::vector<Schedule> schedules = AllOf(program);
   EXPECT_LE(schedules.size(), 1024u);
   CheckSchedules(program, schedules);
-  const auto sliced_in_kernels = std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) {
-    return s.kernels.size() == 6 && !IsCommunicationUnfused(s) &&
-           absl::EndsWith(Describe(s), "slice m0 m1 m2 m3 m4 m5");
-  });
+  const auto sliced_in_kernels =
+      std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) {
+        return s.kernels.size() == 6 && !IsCommunicationUnfused(s) &&
+               absl::EndsWith(Describe(s), "slice m0 m1 m2 m3 m4 m5");
+      });
   EXPECT_NE(sliced_in_kernels, schedules.end());
 }
 
 TEST(Derive, TakesOneOrderOfMovesWhereAllAreTooMany) {
-  const Graph program = ScheduleOf(
-      "input g : f32[3, N] local\ninput h : f32[N] local\nstate p : f32[3, N] replicated\nstate m : f32[3, N]\n"
-      "state r : f32[N]\ns = all_reduce(sum, g)\nt = all_reduce(sum, h)\nr1 = update(r, 0.5 * r + t)\n"
-      "m1 = update(m, 0.5 * m + s + r1)\nu = all_reduce(sum, g * s)\nupdate(p, p - m1 * u)\n").graph;
+  const Graph program =
+      ScheduleOf(
+          "input g : f32[3, N] local\ninput h : f32[N] local\nstate p : f32[3, N] "
+          "replicated\nstate m : f32[3, N]\n"
+          "state r : f32[N]\ns = all_reduce(sum, g)\nt = all_reduce(sum, h)\nr1 = update(r, 0.5 * "
+          "r + t)\n"
+          "m1 = update(m, 0.5 * m + s + r1)\nu = all_reduce(sum, g * s)\nupdate(p, p - m1 * u)\n")
+          .graph;
   const size_t everywhere = AllOf(program).size();
   const absl::StatusOr<std::vector<Schedule>> fewer =
       Derive(program, {.max_schedules = static_cast<int>(everywhere) - 1});
@@ -290,9 +320,9 @@ TEST(Derive, TakesOneOrderOfMovesWhereAllAreTooMany) {
 }
 
 TEST(Derive, SaysWhenThereAreTooMany) {
-  EXPECT_EQ(
-      Derive(Workload("adam"), {.max_schedules = 3}).status(),
-      absl::ResourceExhaustedError("derive adam: more than 3 schedules; raise max_schedules, or split the program"));
+  EXPECT_EQ(Derive(Workload("adam"), {.max_schedules = 3}).status(),
+            absl::ResourceExhaustedError(
+                "derive adam: more than 3 schedules; raise max_schedules, or split the program"));
 }
 
 }  // namespace

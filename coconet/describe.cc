@@ -14,9 +14,22 @@
 namespace coconet {
 namespace {
 
-enum class Part : uint8_t { kReduceScatter, kAllReduce, kCompute, kFold, kFoldSum, kComputeAfterFold, kAllGather, kComputeAfterGather, kSend, kOther };
+enum class Part : uint8_t {
+  kReduceScatter,
+  kAllReduce,
+  kCompute,
+  kFold,
+  kFoldSum,
+  kComputeAfterFold,
+  kAllGather,
+  kComputeAfterGather,
+  kSend,
+  kOther
+};
 
-bool IsReduction(const Graph& g, NodeId id) { return As<AllReduce>(g, id) || As<ReduceScatter>(g, id); }
+bool IsReduction(const Graph& g, NodeId id) {
+  return As<AllReduce>(g, id) || As<ReduceScatter>(g, id);
+}
 
 /// The collective whose result an update or output stores as it is; -1 for none.
 NodeId StoredCollective(const Graph& g, const std::vector<NodeId>& values, NodeId id) {
@@ -44,12 +57,18 @@ std::vector<int> StepRanks(const Graph& g, const Steps& steps) {
 /// A schedule in words.
 class Description {
  public:
-  explicit Description(const Schedule& s) : g_(s.graph), overlaps_(s.overlaps), values_(AssignedValues(g_)), steps_(FindSteps(g_, s.kernels)) {
+  explicit Description(const Schedule& s)
+      : g_(s.graph),
+        overlaps_(s.overlaps),
+        values_(AssignedValues(g_)),
+        steps_(FindSteps(g_, s.kernels)) {
     absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
     CC_CHECK(types.ok());
     types_ = *std::move(types);
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (IsReduction(g_, id) && !types_[id].shape.empty() && SpanOf(g_.nodes[id].op) != Span::kAcross) ++reductions_;
+      if (IsReduction(g_, id) && !types_[id].shape.empty() &&
+          SpanOf(g_.nodes[id].op) != Span::kAcross)
+        ++reductions_;
       if (As<AllGather>(g_, id)) ++gathers_;
       folds_unsplit_ |= FoldsAll(g_, types_, id) && types_[id].layout == Layout::Replicated();
     }
@@ -67,8 +86,10 @@ class Description {
         continue;
       }
       const bool is_kernel = nodes.size() > 1;
-      const bool differs = !run.empty() && (PartOf(run[0]) != PartOf(nodes[0]) || SpanOf(g_.nodes[run[0]].op) != SpanOf(g_.nodes[nodes[0]].op) ||
-                                            PartOf(run[0]) == Part::kOther);
+      const bool differs =
+          !run.empty() && (PartOf(run[0]) != PartOf(nodes[0]) ||
+                           SpanOf(g_.nodes[run[0]].op) != SpanOf(g_.nodes[nodes[0]].op) ||
+                           PartOf(run[0]) == Part::kOther);
       if (!run.empty() && (is_kernel || differs)) Flush(&run, &words);
       if (is_kernel) {
         words.push_back(absl::StrCat("fuse(", Kernel(nodes), ")"));
@@ -77,7 +98,8 @@ class Description {
       }
     }
     Flush(&run, &words);
-    if (const std::string states = SlicedStates(); !states.empty()) words.push_back(absl::StrCat("slice", states));
+    if (const std::string states = SlicedStates(); !states.empty())
+      words.push_back(absl::StrCat("slice", states));
     return absl::StrJoin(words, "; ");
   }
 
@@ -94,7 +116,8 @@ class Description {
     std::vector<std::string> words;
     for (NodeId first : chain) {
       const std::vector<NodeId>& nodes = steps_.nodes[steps_.of[first]];
-      words.push_back(nodes.size() > 1 ? absl::StrCat("fuse(", Kernel(nodes), ")") : Words(PartOf(first), nodes, /*name_gathers=*/true));
+      words.push_back(nodes.size() > 1 ? absl::StrCat("fuse(", Kernel(nodes), ")")
+                                       : Words(PartOf(first), nodes, /*name_gathers=*/true));
     }
     return absl::StrCat("ol(", absl::StrJoin(words, ", "), ")");
   }
@@ -115,8 +138,10 @@ class Description {
   std::string Words(Part part, const std::vector<NodeId>& nodes, bool name_gathers) const {
     std::string names, span;
     for (NodeId id : nodes) {
-      if (SpanOf(g_.nodes[id].op) != Span::kAll) span = absl::StrCat("(", Name(SpanOf(g_.nodes[id].op)), ")");
-      if (SpanOf(g_.nodes[id].op) == Span::kAcross) continue;  // what it takes was named when it was reduced within nodes
+      if (SpanOf(g_.nodes[id].op) != Span::kAll)
+        span = absl::StrCat("(", Name(SpanOf(g_.nodes[id].op)), ")");
+      if (SpanOf(g_.nodes[id].op) == Span::kAcross)
+        continue;  // what it takes was named when it was reduced within nodes
       if (IsReduction(g_, id) && types_[id].shape.empty()) {
         if (folds_unsplit_) absl::StrAppend(&names, " of ", DeclaredBelow(id));
       } else if (IsReduction(g_, id) && reductions_ > 1) {
@@ -197,7 +222,8 @@ class Description {
       const NodeId last = values_[*below.rbegin()];
       below.erase(std::prev(below.end()));
       below.insert(g_.nodes[last].inputs.begin(), g_.nodes[last].inputs.end());
-      if ((As<Input>(g_, last) || As<State>(g_, last)) && !types_[last].shape.empty()) names.push_back(ValueText(g_, last));
+      if ((As<Input>(g_, last) || As<State>(g_, last)) && !types_[last].shape.empty())
+        names.push_back(ValueText(g_, last));
     }
     std::reverse(names.begin(), names.end());
     return absl::StrJoin(names, " ");
@@ -209,7 +235,8 @@ class Description {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (StoredCollective(g_, values_, id) != gather) continue;
       const auto* output = As<Output>(g_, id);
-      absl::StrAppend(&names, " ", output != nullptr ? output->name : ValueText(g_, g_.nodes[id].inputs[0]));
+      absl::StrAppend(&names, " ",
+                      output != nullptr ? output->name : ValueText(g_, g_.nodes[id].inputs[0]));
     }
     return names;
   }
@@ -229,7 +256,8 @@ class Description {
     std::string names;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const auto* state = As<State>(g_, id);
-      if (state != nullptr && state->type.layout.sliced()) absl::StrAppend(&names, " ", state->name);
+      if (state != nullptr && state->type.layout.sliced())
+        absl::StrAppend(&names, " ", state->name);
     }
     return names;
   }

@@ -56,7 +56,8 @@ TEST(Documented, TheReferenceListsEveryFunctionAndDType) {
     EXPECT_TRUE(listed) << info.name;
   }
   for (DType dtype : kAllDTypes) {
-    EXPECT_NE(reference.find(absl::StrCat("\"", Name(dtype), "\"")), std::string::npos) << Name(dtype);
+    EXPECT_NE(reference.find(absl::StrCat("\"", Name(dtype), "\"")), std::string::npos)
+        << Name(dtype);
   }
 }
 

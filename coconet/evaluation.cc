@@ -11,7 +11,8 @@ namespace coconet {
 const Bounded& Evaluation::Of(NodeId result, int rank, absl::Span<const int64_t> indices) {
   lists_.emplace_back(indices.begin(), indices.end());
   Want(result, 0, rank);
-  // Users come after their operands: one walk back finds what is needed, one walk forth computes it.
+  // Users come after their operands: one walk back finds what is needed, one walk forth computes
+  // it.
   for (auto node = values_.rbegin(); node != values_.rend(); ++node) {
     const NodeId id = node->first;
     for (const auto& [part, unused] : node->second) {
@@ -35,8 +36,10 @@ std::vector<int> Evaluation::Contributors(const Op& op, int rank) const {
   const int first = FirstOfStage(rank), of_node = e_.ranks / e_.nodes;
   std::vector<int> ranks;
   for (int r = first; r < first + e_.ranks; ++r) {
-    const bool same_node = r / of_node == rank / of_node, same_place = r % of_node == rank % of_node;
-    if (SpanOf(op) == Span::kAll || (SpanOf(op) == Span::kNode ? same_node : same_place)) ranks.push_back(r);
+    const bool same_node = r / of_node == rank / of_node,
+               same_place = r % of_node == rank % of_node;
+    if (SpanOf(op) == Span::kAll || (SpanOf(op) == Span::kNode ? same_node : same_place))
+      ranks.push_back(r);
   }
   return ranks;
 }
@@ -63,8 +66,8 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
     for (size_t i = from; i < inputs.size(); ++i) Want(inputs[i], MapList(id, part.first, i), rank);
   };
   std::visit(Match{
-                 [&](const Fold&) {},   // evaluated by itself, block by block
-                 [&](const MatMul&) {},        // line by line
+                 [&](const Fold&) {},    // evaluated by itself, block by block
+                 [&](const MatMul&) {},  // line by line
                  [&](const AllReduce&) { want_contributions(); },
                  [&](const ReduceScatter&) { want_contributions(); },
                  [&](const ReduceTo& o) {
@@ -75,7 +78,9 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                    const int from = part.second - o.shift * e_.ranks;
                    if (from >= 0 && from < e_.ranks * e_.stages) want_of(from, from + 1);
                  },
-                 [&](const Update&) { want_all(1); },  // the old value of a state is not needed for its update
+                 [&](const Update&) {
+                   want_all(1);
+                 },  // the old value of a state is not needed for its update
                  [&](const auto&) { want_all(0); },
              },
              e_.graph.nodes[id].op);
@@ -84,47 +89,56 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
 Bounded Evaluation::Compute(NodeId id, const Part& part) {
   const auto& inputs = e_.graph.nodes[id].inputs;
   const DType dtype = type(id).dtype;
-  const auto operand = [&](size_t i) -> const Bounded& { return Get(inputs[i], MapList(id, part.first, i), part.second); };
-  return std::visit(Match{
-                        [&](const Input& op) { return Read(op.name, part); },
-                        [&](const State& op) { return Read(op.name, part); },
-                        [&](const Const& op) { return BoundedScalar(op.value, dtype); },
-                        [&](const WorldSize&) { return BoundedScalar(e_.ranks, dtype); },
-                        [&](const Pointwise& op) {
-                          std::vector<const Bounded*> args;
-                          for (size_t i = 0; i < inputs.size(); ++i) args.push_back(&operand(i));
-                          return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
-                        },
-                        [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
-                        [&](const Fold&) { return Folded(id, part); },
-                        [&](const Dropout&) { return Dropped(id, part); },
-                        [&](const StochasticRound& op) { return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream)); },
-                        [&](const MatMul&) { return Product(id, part); },
-                        [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
-                        [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
-                        [&](const ReduceTo& op) {
-                          if (part.second - FirstOfStage(part.second) != op.root) return BoundedScalar(0, dtype);
-                          return AcrossRanks(op.kind, id, part);
-                        },
-                        [&](const Broadcast& op) { return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root); },
-                        [&](const Send&) { return Received(id, part); },
-                        [&](const Update&) { return operand(1); },
-                        [&](const auto&) { return operand(0); },  // gathers, views, outputs: the same elements
-                    },
-                    e_.graph.nodes[id].op);
+  const auto operand = [&](size_t i) -> const Bounded& {
+    return Get(inputs[i], MapList(id, part.first, i), part.second);
+  };
+  return std::visit(
+      Match{
+          [&](const Input& op) { return Read(op.name, part); },
+          [&](const State& op) { return Read(op.name, part); },
+          [&](const Const& op) { return BoundedScalar(op.value, dtype); },
+          [&](const WorldSize&) { return BoundedScalar(e_.ranks, dtype); },
+          [&](const Pointwise& op) {
+            std::vector<const Bounded*> args;
+            for (size_t i = 0; i < inputs.size(); ++i) args.push_back(&operand(i));
+            return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
+          },
+          [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
+          [&](const Fold&) { return Folded(id, part); },
+          [&](const Dropout&) { return Dropped(id, part); },
+          [&](const StochasticRound& op) {
+            return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream));
+          },
+          [&](const MatMul&) { return Product(id, part); },
+          [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
+          [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
+          [&](const ReduceTo& op) {
+            if (part.second - FirstOfStage(part.second) != op.root) return BoundedScalar(0, dtype);
+            return AcrossRanks(op.kind, id, part);
+          },
+          [&](const Broadcast& op) {
+            return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
+          },
+          [&](const Send&) { return Received(id, part); },
+          [&](const Update&) { return operand(1); },
+          [&](const auto&) { return operand(0); },  // gathers, views, outputs: the same elements
+      },
+      e_.graph.nodes[id].op);
 }
 
 Bounded Evaluation::AcrossRanks(ReduceKind kind, NodeId reduction, const Part& part) const {
   std::vector<const Bounded*> parts;
   const NodeId operand = e_.graph.nodes[reduction].inputs[0];
-  for (int rank : Contributors(e_.graph.nodes[reduction].op, part.second)) parts.push_back(&Get(operand, part.first, rank));
+  for (int rank : Contributors(e_.graph.nodes[reduction].op, part.second))
+    parts.push_back(&Get(operand, part.first, rank));
   return BoundedReduce(kind, type(operand).dtype, parts);
 }
 
 std::vector<uint32_t> Evaluation::WordsOf(NodeId id, const Part& part, int64_t stream) {
   const Bounded& seed = Get(e_.graph.nodes[id].inputs[1], MapList(id, part.first, 1), part.second);
   std::vector<uint32_t> words;
-  for (int64_t index : lists_[part.first]) words.push_back(RandomWord(index, stream, static_cast<int64_t>(seed.value[0])));
+  for (int64_t index : lists_[part.first])
+    words.push_back(RandomWord(index, stream, static_cast<int64_t>(seed.value[0])));
   return words;
 }
 
@@ -133,7 +147,8 @@ Bounded Evaluation::Dropped(NodeId id, const Part& part) {
   const uint32_t threshold = DropoutThreshold(op.rate);
   std::vector<bool> keep;
   for (const uint32_t word : WordsOf(id, part, op.stream)) keep.push_back(word >= threshold);
-  return BoundedDropout(type(id).dtype, op.rate, Get(e_.graph.nodes[id].inputs[0], part.first, part.second), keep);
+  return BoundedDropout(type(id).dtype, op.rate,
+                        Get(e_.graph.nodes[id].inputs[0], part.first, part.second), keep);
 }
 
 Bounded Evaluation::Received(NodeId id, const Part& part) const {
@@ -146,7 +161,8 @@ Bounded Evaluation::Received(NodeId id, const Part& part) const {
 Bounded Evaluation::Read(const std::string& name, const Part& part) const {
   const std::vector<int64_t>& indices = lists_[part.first];
   Bounded read{std::vector<double>(indices.size()), std::vector<double>(indices.size(), 0.0)};
-  for (size_t i = 0; i < indices.size(); ++i) read.value[i] = e_.source(name, part.second, indices[i]);
+  for (size_t i = 0; i < indices.size(); ++i)
+    read.value[i] = e_.source(name, part.second, indices[i]);
   return read;
 }
 

@@ -17,13 +17,14 @@ namespace coconet {
 struct Evaluated {
   const Graph& graph;
   const std::vector<TensorType>& types;
-  int ranks;   // of a stage
-  int nodes;   // of a stage
+  int ranks;  // of a stage
+  int nodes;  // of a stage
   int stages;
   const ElementSource& source;
 };
 
-/// What is costly, and asked for again and again: results of folds, and rows and columns of matrix products' operands. By node and rank.
+/// What is costly, and asked for again and again: results of folds, and rows and columns of matrix
+/// products' operands. By node and rank.
 struct EvaluationCache {
   std::map<std::pair<NodeId, int>, std::unordered_map<int64_t, BoundedValue>> folds;
   std::map<std::pair<NodeId, int>, Bounded> scalars;  // computed ones
@@ -34,8 +35,8 @@ struct EvaluationCache {
   int64_t line_elements = 0;  // of all lines
 };
 
-/// The values of one block of elements of one result and of all that it needs: each node once for every list
-/// of elements that is asked of it and, where it is Local, every rank. Used once.
+/// The values of one block of elements of one result and of all that it needs: each node once for
+/// every list of elements that is asked of it and, where it is Local, every rank. Used once.
 class Evaluation {
  public:
   Evaluation(const Evaluated& e, EvaluationCache& cache) : e_(e), cache_(cache) {}
@@ -44,7 +45,8 @@ class Evaluation {
   const Bounded& Of(NodeId result, int rank, absl::Span<const int64_t> indices);
 
  private:
-  /// Some elements of a node: an entry of lists_, and the rank: of a value that the ranks of a stage (or of a node of it) share its first one.
+  /// Some elements of a node: an entry of lists_, and the rank: of a value that the ranks of a
+  /// stage (or of a node of it) share its first one.
   using Part = std::pair<int, int>;
 
   const TensorType& type(NodeId id) const { return e_.types[id]; }
@@ -53,9 +55,13 @@ class Evaluation {
   /// Those whose operands a reduction gives this rank.
   std::vector<int> Contributors(const Op& op, int rank) const;
   void Want(NodeId id, int list, int rank) { values_[id].try_emplace(PartOf(id, list, rank)); }
-  const Bounded& Get(NodeId id, int list, int rank) const { return values_.at(id).at(PartOf(id, list, rank)); }
+  const Bounded& Get(NodeId id, int list, int rank) const {
+    return values_.at(id).at(PartOf(id, list, rank));
+  }
   /// A scalar that is computed, whatever from: known after the first time.
-  bool IsKept(NodeId id) const { return type(id).shape.empty() && IsComputation(e_.graph.nodes[id].op); }
+  bool IsKept(NodeId id) const {
+    return type(id).shape.empty() && IsComputation(e_.graph.nodes[id].op);
+  }
 
   void WantOperands(NodeId id, const Part& part);
   Bounded Compute(NodeId id, const Part& part);
@@ -72,7 +78,8 @@ class Evaluation {
   /// Row or column `line` of operand `which` of the product, of the elements that `rank` sums over.
   const BoundedLine& LineOf(NodeId id, int which, int rank, int64_t line);
 
-  /// The rank's own part of dimension `dim` of the node's elements; all where it is not sliced over it.
+  /// The rank's own part of dimension `dim` of the node's elements; all where it is not sliced over
+  /// it.
   Range PartOfDim(NodeId id, int dim, int rank) const;
   /// The list of the elements of operand `i` that those of `list` need.
   int MapList(NodeId id, int list, size_t i);
@@ -80,7 +87,7 @@ class Evaluation {
 
   const Evaluated& e_;
   EvaluationCache& cache_;
-  std::vector<std::vector<int64_t>> lists_;      // 0: what was asked for
+  std::vector<std::vector<int64_t>> lists_;           // 0: what was asked for
   std::map<NodeId, std::map<Part, Bounded>> values_;  // of what is wanted
 };
 

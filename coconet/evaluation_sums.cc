@@ -13,7 +13,8 @@ constexpr size_t kBlock = 1024;
 /// Runs through the elements of a row-major tensor with each coordinate in a range.
 class Odometer {
  public:
-  Odometer(const Shape& shape, std::vector<Range> ranges) : ranges_(std::move(ranges)), strides_(shape.size()) {
+  Odometer(const Shape& shape, std::vector<Range> ranges)
+      : ranges_(std::move(ranges)), strides_(shape.size()) {
     int64_t stride = 1;
     for (size_t d = shape.size(); d-- > 0; stride *= shape[d].size) strides_[d] = stride;
     for (const Range& range : ranges_) {
@@ -82,16 +83,19 @@ void Evaluation::FoldOutputs(NodeId id, int rank, const std::vector<int64_t>& ou
   };
   int64_t count = 1;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (all || std::find(op.dims.begin(), op.dims.end(), static_cast<int>(d)) != op.dims.end()) count *= shape[d].size;
+    if (all || std::find(op.dims.begin(), op.dims.end(), static_cast<int>(d)) != op.dims.end())
+      count *= shape[d].size;
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
     std::vector<Range> ranges(shape.size());
     int64_t rest = outputs[o];
     for (size_t d = shape.size(); d-- > 0;) {
-      const bool folded = all || std::find(op.dims.begin(), op.dims.end(), static_cast<int>(d)) != op.dims.end();
+      const bool folded =
+          all || std::find(op.dims.begin(), op.dims.end(), static_cast<int>(d)) != op.dims.end();
       if (folded) {
-        ranges[d] = flat ? SlicingOf(from.shape, Layout::kFlat, e_.ranks).slicing.Of(rank % e_.ranks)
-                         : PartOfDim(operand, static_cast<int>(d), rank);
+        ranges[d] = flat
+                        ? SlicingOf(from.shape, Layout::kFlat, e_.ranks).slicing.Of(rank % e_.ranks)
+                        : PartOfDim(operand, static_cast<int>(d), rank);
         continue;
       }
       ranges[d] = {rest % shape[d].size, rest % shape[d].size + 1};
@@ -106,7 +110,8 @@ void Evaluation::FoldOutputs(NodeId id, int rank, const std::vector<int64_t>& ou
   if (!block.empty()) flush();
   auto& known = cache_.folds[{id, rank}];
   const bool all_have_it = !from.layout.sliced() && from.layout != Layout::Local();
-  const int parts = all && all_have_it ? e_.ranks : 1;  // a schedule may give each rank a part of the sum
+  const int parts =
+      all && all_have_it ? e_.ranks : 1;  // a schedule may give each rank a part of the sum
   for (size_t o = 0; o < outputs.size(); ++o) known[outputs[o]] = folds[o].Finish(count, parts);
 }
 
@@ -136,7 +141,8 @@ const BoundedLine& Evaluation::LineOf(NodeId id, int which, int rank, int64_t li
   const TensorType& t = type(operand);
   const bool local = t.layout.kind == Layout::Kind::kLocal;
   // Lines of a sliced sum differ by rank.
-  const int owner = local || type(id).layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank);
+  const int owner =
+      local || type(id).layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank);
   EvaluationCache::Lines& lines = cache_.lines[{operand, owner}];
   const bool transposed = which == 0 ? op.transpose_a : op.transpose_b;
   const bool is_row = (which == 0) != transposed;  // in memory
@@ -155,9 +161,11 @@ const BoundedLine& Evaluation::LineOf(NodeId id, int which, int rank, int64_t li
   }
   Bounded values;
   if (!indices.empty()) values = Evaluation(e_, cache_).Of(operand, rank, indices);
-  kept.value = values.size() == 1 ? std::vector<double>(indices.size(), values.value[0]) : std::move(values.value);
+  kept.value = values.size() == 1 ? std::vector<double>(indices.size(), values.value[0])
+                                  : std::move(values.value);
   if (!values.exact) {
-    kept.error = values.size() == 1 ? std::vector<double>(indices.size(), values.error[0]) : std::move(values.error);
+    kept.error = values.size() == 1 ? std::vector<double>(indices.size(), values.error[0])
+                                    : std::move(values.error);
   }
   cache_.line_elements += static_cast<int64_t>(indices.size());
   return kept;

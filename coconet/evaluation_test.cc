@@ -47,8 +47,10 @@ double SumOf(int64_t begin, int64_t end, int64_t stride, const std::function<dou
 TEST(Evaluation, FoldsDimensions) {
   const std::string in = "input x : f32[3, 5] replicated\n";
   const auto x = [](int64_t i) { return Input("x", 0, i); };
-  ExpectNear(AllOf(in + "output y = sum(x, 1)\n", 2), 3, [&](int64_t r) { return SumOf(5 * r, 5 * r + 5, 1, x); });
-  ExpectNear(AllOf(in + "output y = mean(x, 0)\n", 2), 5, [&](int64_t c) { return SumOf(c, 15, 5, x) / 3; });
+  ExpectNear(AllOf(in + "output y = sum(x, 1)\n", 2), 3,
+             [&](int64_t r) { return SumOf(5 * r, 5 * r + 5, 1, x); });
+  ExpectNear(AllOf(in + "output y = mean(x, 0)\n", 2), 5,
+             [&](int64_t c) { return SumOf(c, 15, 5, x) / 3; });
   ExpectNear(AllOf(in + "output y = sum(x)\n", 2), 1, [&](int64_t) { return SumOf(0, 15, 1, x); });
   ExpectNear(AllOf(in + "output y = amax(x, 1)\n", 1), 3, [&](int64_t r) {
     double most = x(5 * r);
@@ -61,8 +63,10 @@ TEST(Evaluation, FoldsOfSlicesAddUp) {
   for (const char* layout : {"sliced(0)", "sliced(1)", "sliced(flat)"}) {
     const std::string in = std::string("input x : f32[7, 5] ") + layout + "\n";
     const auto x = [](int64_t i) { return Input("x", 0, i); };
-    ExpectNear(AllOf(in + "output y = all_reduce(sum, sum(x))\n", 3), 1, [&](int64_t) { return SumOf(0, 35, 1, x); });
-    ExpectNear(AllOf(in + "output y = all_reduce(sum, mean(x))\n", 3), 1, [&](int64_t) { return SumOf(0, 35, 1, x) / 35; });
+    ExpectNear(AllOf(in + "output y = all_reduce(sum, sum(x))\n", 3), 1,
+               [&](int64_t) { return SumOf(0, 35, 1, x); });
+    ExpectNear(AllOf(in + "output y = all_reduce(sum, mean(x))\n", 3), 1,
+               [&](int64_t) { return SumOf(0, 35, 1, x) / 35; });
     ExpectNear(AllOf(in + "output y = norm(x)\n", 3), 1, [&](int64_t) {
       return std::sqrt(SumOf(0, 35, 1, [&](int64_t i) { return x(i) * x(i); }));
     });
@@ -91,7 +95,8 @@ TEST(Evaluation, SumsAreBoundTightly) {
 }
 
 TEST(Evaluation, EmptyFolds) {
-  EXPECT_EQ(AllOf("input x : f32[3, 0] replicated\noutput y = sum(x, 1)\n", 1).value, (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(AllOf("input x : f32[3, 0] replicated\noutput y = sum(x, 1)\n", 1).value,
+            (std::vector<double>{0, 0, 0}));
   EXPECT_EQ(AllOf("input x : f32[0] replicated\noutput y = amax(x)\n", 1).value[0], -INFINITY);
 }
 
@@ -101,25 +106,43 @@ TEST(Evaluation, MatMul) {
   const auto dot = [&](int64_t i) {  // a[2, 3, 4] . b[4, 5]
     return SumOf(0, 4, 1, [&](int64_t k) { return a(i / 5 * 4 + k) * b(5 * k + i % 5); });
   };
-  ExpectNear(AllOf("input a : f32[2, 3, 4] replicated\ninput b : f32[4, 5] replicated\noutput y = matmul(a, b)\n", 2), 30, dot);
-  ExpectNear(AllOf("input a : f32[2, 3, 4] sliced(2)\ninput b : f32[4, 5] sliced(0)\noutput y = all_reduce(sum, matmul(a, b))\n", 3), 30,
-             dot);
-  ExpectNear(AllOf("input a : f32[2, 3, 4] sliced(1)\ninput b : f32[4, 5] replicated\noutput y = all_gather(matmul(a, b))\n", 2), 30,
-             dot);
+  ExpectNear(AllOf("input a : f32[2, 3, 4] replicated\ninput b : f32[4, 5] replicated\noutput y = "
+                   "matmul(a, b)\n",
+                   2),
+             30, dot);
+  ExpectNear(AllOf("input a : f32[2, 3, 4] sliced(2)\ninput b : f32[4, 5] sliced(0)\noutput y = "
+                   "all_reduce(sum, matmul(a, b))\n",
+                   3),
+             30, dot);
+  ExpectNear(AllOf("input a : f32[2, 3, 4] sliced(1)\ninput b : f32[4, 5] replicated\noutput y = "
+                   "all_gather(matmul(a, b))\n",
+                   2),
+             30, dot);
   ExpectNear(AllOf("input a : f32[4, 3] replicated\ninput b : f32[5, 4] replicated\n"
-                   "output y = matmul(a, b, transpose_a, transpose_b)\n", 1),
-             15, [&](int64_t i) { return SumOf(0, 4, 1, [&](int64_t k) { return a(3 * k + i / 5) * b(i % 5 * 4 + k); }); });
-  ExpectNear(AllOf("input a : f32[2, 3, 4] replicated\ninput b : f32[2, 4, 5] replicated\noutput y = matmul(a, b)\n", 1), 30,
-             [&](int64_t i) {
-               return SumOf(0, 4, 1, [&](int64_t k) { return a(i / 5 * 4 + k) * b(i / 15 * 20 + 5 * k + i % 5); });
+                   "output y = matmul(a, b, transpose_a, transpose_b)\n",
+                   1),
+             15, [&](int64_t i) {
+               return SumOf(0, 4, 1,
+                            [&](int64_t k) { return a(3 * k + i / 5) * b(i % 5 * 4 + k); });
+             });
+  ExpectNear(AllOf("input a : f32[2, 3, 4] replicated\ninput b : f32[2, 4, 5] replicated\noutput y "
+                   "= matmul(a, b)\n",
+                   1),
+             30, [&](int64_t i) {
+               return SumOf(0, 4, 1, [&](int64_t k) {
+                 return a(i / 5 * 4 + k) * b(i / 15 * 20 + 5 * k + i % 5);
+               });
              });
 }
 
 TEST(Evaluation, MatMulOfWhatEachRankHas) {
-  const Expected y = AllOf("input a : f32[2, 6] sliced(1)\ninput b : f32[6, 2] sliced(0)\noutput y = matmul(a, b)\n", 2, 1);
+  const Expected y = AllOf(
+      "input a : f32[2, 6] sliced(1)\ninput b : f32[6, 2] sliced(0)\noutput y = matmul(a, b)\n", 2,
+      1);
   for (int64_t i = 0; i < 4; ++i) {
     double sum = 0;
-    for (int64_t k = 3; k < 6; ++k) sum += Input("a", 0, i / 2 * 6 + k) * Input("b", 0, 2 * k + i % 2);
+    for (int64_t k = 3; k < 6; ++k)
+      sum += Input("a", 0, i / 2 * 6 + k) * Input("b", 0, 2 * k + i % 2);
     EXPECT_NEAR(y.value[i], sum, 1e-9);
   }
 }
@@ -130,12 +153,14 @@ TEST(Evaluation, Views) {
              [&](int64_t i) { return x(i / 3 % 2 * 12 + i % 3 * 4 + i / 6); });
   ExpectNear(AllOf("input x : f32[2, 3, 4] replicated\noutput y = slice(x, 1, 1, 3)\n", 1), 16,
              [&](int64_t i) { return x(i / 8 * 12 + (i / 4 % 2 + 1) * 4 + i % 4); });
-  ExpectNear(AllOf("input x : f32[2, 3, 4] replicated\noutput y = reshape(x, [6, 4]) + 1\n", 1), 24, [&](int64_t i) { return x(i) + 1; });
+  ExpectNear(AllOf("input x : f32[2, 3, 4] replicated\noutput y = reshape(x, [6, 4]) + 1\n", 1), 24,
+             [&](int64_t i) { return x(i) + 1; });
 }
 
 TEST(Evaluation, DropoutIsPhilox) {
   // Known answers of Philox4x32-10 (Random123's kat_vectors).
-  EXPECT_EQ(Philox({0, 0, 0, 0}, 0), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(Philox({0, 0, 0, 0}, 0),
+            (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(Philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, 0xffffffffffffffff),
             (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   const std::string in = "input x : f32[30000] ";
@@ -147,7 +172,12 @@ TEST(Evaluation, DropoutIsPhilox) {
     dropped += !keep;
   }
   EXPECT_NEAR(dropped, 3000, 5 * std::sqrt(2700));
-  EXPECT_EQ(AllOf(in + "sliced(0)\ninput seed : i64[]\noutput y = all_gather(dropout(x + 20, seed, 0.1))\n", 3).value, y.value);
+  EXPECT_EQ(
+      AllOf(
+          in + "sliced(0)\ninput seed : i64[]\noutput y = all_gather(dropout(x + 20, seed, 0.1))\n",
+          3)
+          .value,
+      y.value);
   EXPECT_NE(AllOf(in + "replicated\noutput y = dropout(x + 20, 42, 0.1, 1)\n", 1).value, y.value);
 }
 
@@ -177,13 +207,15 @@ TEST(Evaluation, DropoutThresholdsStayInRange) {
 
 TEST(Evaluation, Communication) {
   const std::string in = "input x : f32[4] local\n";
-  ExpectNear(AllOf(in + "output y = broadcast(x, 2)\n", 3), 4, [](int64_t i) { return Input("x", 2, i); });
+  ExpectNear(AllOf(in + "output y = broadcast(x, 2)\n", 3), 4,
+             [](int64_t i) { return Input("x", 2, i); });
   const auto sum = [](int64_t i) { return Input("x", 0, i) + Input("x", 1, i); };
   ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 1), 4, sum);
   ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 0), 4, [](int64_t) { return 0; });
-  ExpectNear(AllOf("input x : f32[4, 6] sliced(0)\noutput y = all_gather(all_to_all(x, 1))\n", 2), 24,
-             [](int64_t i) { return Input("x", 0, i); });
-  absl::StatusOr<Interpreter> none = Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
+  ExpectNear(AllOf("input x : f32[4, 6] sliced(0)\noutput y = all_gather(all_to_all(x, 1))\n", 2),
+             24, [](int64_t i) { return Input("x", 0, i); });
+  absl::StatusOr<Interpreter> none =
+      Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
   EXPECT_EQ(none.status().message(), "interpret %1 = broadcast(x, 2): there is no rank 2 of 2");
 }
 
@@ -197,7 +229,8 @@ TEST(Evaluation, StagesPassValuesOn) {
   ExpectNear(AllOf(in + "previous)\n", 2, 3, 3), 4, sum_of(4));
   ExpectNear(AllOf(in + "next)\n", 2, 1, 3), 4, [](int64_t) { return 0; });
   ExpectNear(AllOf(in + "previous)\n", 2, 4, 3), 4, [](int64_t) { return 0; });
-  ExpectNear(AllOf("input x : f32[4] replicated\noutput y = x\n", 2, 5, 3), 4, [](int64_t i) { return Input("x", 4, i); });
+  ExpectNear(AllOf("input x : f32[4] replicated\noutput y = x\n", 2, 5, 3), 4,
+             [](int64_t i) { return Input("x", 4, i); });
 }
 
 }  // namespace

@@ -12,7 +12,8 @@
 namespace coconet {
 namespace {
 
-// Parentheses, calls and signs within each other: more than anybody writes, less than the stack holds.
+// Parentheses, calls and signs within each other: more than anybody writes, less than the stack
+// holds.
 constexpr int kMaxNesting = 200;
 
 }  // namespace
@@ -21,7 +22,8 @@ using Result = Expression::Result;
 
 Result Expression::Comparison() {
   static constexpr std::pair<absl::string_view, Pw> kComparisons[] = {
-      {"<", Pw::kLt}, {"<=", Pw::kLe}, {">", Pw::kGt}, {">=", Pw::kGe}, {"==", Pw::kEq}, {"!=", Pw::kNe}};
+      {"<", Pw::kLt},  {"<=", Pw::kLe}, {">", Pw::kGt},
+      {">=", Pw::kGe}, {"==", Pw::kEq}, {"!=", Pw::kNe}};
   ASSIGN_OR_RETURN(const Tensor left, Sum());
   for (const auto& [symbol, fn] : kComparisons) {
     if (!words_.Accept(symbol)) continue;
@@ -54,7 +56,8 @@ Result Expression::Product() {
 Result Expression::Signed() {
   // Every way back into the grammar passes here.
   if (nesting_ == kMaxNesting) {
-    return absl::InvalidArgumentError(absl::StrCat("the expression is nested deeper than ", kMaxNesting, " levels"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the expression is nested deeper than ", kMaxNesting, " levels"));
   }
   ++nesting_;
   Result value = absl::UnknownError("");
@@ -70,7 +73,8 @@ Result Expression::Signed() {
 
 Result Expression::Primary() {
   switch (words_.Peek().kind) {
-    case Token::Kind::kNumber: return Tensor(words_.Take().number);
+    case Token::Kind::kNumber:
+      return Tensor(words_.Take().number);
     case Token::Kind::kName:
     case Token::Kind::kValue: {
       const Token name = words_.Take();
@@ -80,7 +84,8 @@ Result Expression::Primary() {
       return value;
     }
     case Token::Kind::kSymbol:
-    case Token::Kind::kEnd: break;
+    case Token::Kind::kEnd:
+      break;
   }
   if (!words_.Accept("(")) return words_.Expected("a value");
   ASSIGN_OR_RETURN(const Tensor value, Comparison());
@@ -93,7 +98,8 @@ Result Expression::Name(absl::string_view name) {
   if (name == "world") return program_.world();
   std::vector<std::string> known = {"world"};
   for (const auto& [other, value] : values_) known.push_back(other);
-  return absl::InvalidArgumentError(absl::StrCat("unknown name '", name, "'", DidYouMean(name, known)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown name '", name, "'", DidYouMean(name, known)));
 }
 
 absl::StatusOr<Tensor> ParseExpression(Words& words, const Values& values, Program& program) {
@@ -107,11 +113,11 @@ absl::StatusOr<Tensor> ParseCall(Words& words, const Values& values, Program& pr
 absl::StatusOr<DType> ParseDTypeWord(Words& words) {
   const std::optional<DType> dtype = ParseDType(words.Peek().text);
   if (!dtype.has_value()) {
-    return words.Expected(absl::StrCat("a dtype (", absl::StrJoin(kAllDTypes, " ",
-                                                                   [](std::string* out, DType type) {
-                                                                     absl::StrAppend(out, Name(type));
-                                                                   }),
-                                       ")"));
+    return words.Expected(absl::StrCat(
+        "a dtype (",
+        absl::StrJoin(kAllDTypes, " ",
+                      [](std::string* out, DType type) { absl::StrAppend(out, Name(type)); }),
+        ")"));
   }
   words.Take();
   return *dtype;
@@ -125,7 +131,8 @@ absl::StatusOr<Shape> ParseShape(Words& words) {
     int64_t size = 0;
     if (words.Peek().kind == Token::Kind::kName) {
       shape.push_back(Dim(std::string(words.Take().text)));
-    } else if (words.Peek().kind == Token::Kind::kNumber && absl::SimpleAtoi(words.Peek().text, &size)) {
+    } else if (words.Peek().kind == Token::Kind::kNumber &&
+               absl::SimpleAtoi(words.Peek().text, &size)) {
       words.Take();
       shape.push_back(Dim(size));
     } else {

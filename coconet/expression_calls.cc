@@ -54,8 +54,9 @@ Result Expression::Call(absl::string_view name) {
   std::vector<std::string> known;
   for (const CallRule& call : kCalls) known.emplace_back(call.name);
   for (const PwInfo& info : AllPointwise()) known.emplace_back(info.name);
-  return absl::InvalidArgumentError(absl::StrCat("unknown operation '", name, "'", DidYouMean(name, known),
-                                                 "; operations are ", absl::StrJoin(known, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat("unknown operation '", name, "'",
+                                                 DidYouMean(name, known), "; operations are ",
+                                                 absl::StrJoin(known, ", ")));
 }
 
 Result Expression::ConstCall() {
@@ -179,9 +180,12 @@ Result Expression::MatMulCall() {
   ASSIGN_OR_RETURN(const Tensor b, Comparison());
   bool transpose_a = false, transpose_b = false;
   while (words_.Accept(",")) {
-    if (words_.Accept("transpose_a")) transpose_a = true;
-    else if (words_.Accept("transpose_b")) transpose_b = true;
-    else return words_.Expected("transpose_a or transpose_b");
+    if (words_.Accept("transpose_a"))
+      transpose_a = true;
+    else if (words_.Accept("transpose_b"))
+      transpose_b = true;
+    else
+      return words_.Expected("transpose_a or transpose_b");
   }
   return MatMul(a, b, transpose_a, transpose_b);
 }
@@ -264,7 +268,8 @@ Result Expression::PointwiseCall(Pw fn) {
   }
   if (static_cast<int>(operands.size()) != info.arity) {
     return absl::InvalidArgumentError(absl::StrCat(info.name, ": want ", info.arity, " operand",
-                                                   info.arity == 1 ? "" : "s", ", have ", operands.size()));
+                                                   info.arity == 1 ? "" : "s", ", have ",
+                                                   operands.size()));
   }
   return Elementwise(fn, std::move(operands));
 }
@@ -286,7 +291,8 @@ absl::StatusOr<ReduceKind> Expression::Kind() {
 
 absl::StatusOr<int64_t> Expression::Integer(absl::string_view what) {
   int64_t value = 0;
-  if (words_.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words_.Peek().text, &value)) return words_.Expected(what);
+  if (words_.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words_.Peek().text, &value))
+    return words_.Expected(what);
   words_.Take();
   return value;
 }

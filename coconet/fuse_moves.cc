@@ -19,7 +19,8 @@ using NodeSet = std::set<NodeId>;
 /// A schedule seen by who looks for fusions.
 class Moves {
  public:
-  explicit Moves(const Schedule& s) : s_(s), g_(s.graph), values_(AssignedValues(g_)), grouped_(g_.nodes.size()) {
+  explicit Moves(const Schedule& s)
+      : s_(s), g_(s.graph), values_(AssignedValues(g_)), grouped_(g_.nodes.size()) {
     absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
     CC_CHECK(types.ok());
     types_ = *std::move(types);
@@ -43,7 +44,8 @@ class Moves {
       for (NodeId operand : ValueOperands(g_, id)) {
         NodeId other = values_[operand];
         if (elements_[other] != elements_[id] || FoldsAll(g_, types_, other)) continue;
-        if (Communicates(g_, other)) other = first_consumer.try_emplace({other, stage[id]}, id).first->second;
+        if (Communicates(g_, other))
+          other = first_consumer.try_emplace({other, stage[id]}, id).first->second;
         const bool joins = IsFree(other) && Computes(other) && stage[other] == stage[id];
         if (!joins) continue;
         const auto [low, high] = std::minmax({find(id), find(other)});
@@ -60,21 +62,27 @@ class Moves {
     return groups;
   }
 
-  /// What folds to a scalar goes with what else reads the same tensor in that stage: one loop over it serves both.
+  /// What folds to a scalar goes with what else reads the same tensor in that stage: one loop over
+  /// it serves both.
   template <class Find>
-  void JoinFolds(const std::vector<int>& stage, std::vector<NodeId>& group, const Find& find) const {
+  void JoinFolds(const std::vector<int>& stage, std::vector<NodeId>& group,
+                 const Find& find) const {
     std::set<NodeId> folding;
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (FoldsAll(g_, types_, id) && IsFree(id)) folding.insert(find(id));
     }
-    std::map<std::pair<NodeId, int>, NodeId> readers;  // of a declared tensor, in a stage: a fold's group if there is one
+    std::map<std::pair<NodeId, int>, NodeId>
+        readers;  // of a declared tensor, in a stage: a fold's group if there is one
     for (bool of_folds : {true, false}) {
       for (NodeId id = 0; id < g_.size(); ++id) {
         if (!IsFree(id) || !Computes(id) || folding.contains(find(id)) != of_folds) continue;
         for (NodeId operand : ValueOperands(g_, id)) {
-          if (!g_.nodes[operand].inputs.empty() || types_[operand].shape != elements_[id].first) continue;
+          if (!g_.nodes[operand].inputs.empty() || types_[operand].shape != elements_[id].first)
+            continue;
           const auto [first, is_new] = readers.try_emplace({operand, stage[id]}, id);
-          if (is_new || elements_[first->second] != elements_[id] || !folding.contains(find(first->second))) continue;
+          if (is_new || elements_[first->second] != elements_[id] ||
+              !folding.contains(find(first->second)))
+            continue;
           const auto [low, high] = std::minmax({find(id), find(first->second)});
           const bool folds = folding.contains(low) || folding.contains(high);
           group[high] = low;
@@ -111,12 +119,18 @@ class Moves {
   }
 
  private:
-  bool IsFree(NodeId id) const { return !grouped_[id] && (!types_[id].shape.empty() || FoldsAll(g_, types_, id)); }
-  bool Computes(NodeId id) const { return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty(); }
-  bool SameShape(NodeId id, const std::vector<NodeId>& nodes) const { return elements_[id] == elements_[nodes[0]]; }
+  bool IsFree(NodeId id) const {
+    return !grouped_[id] && (!types_[id].shape.empty() || FoldsAll(g_, types_, id));
+  }
+  bool Computes(NodeId id) const {
+    return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty();
+  }
+  bool SameShape(NodeId id, const std::vector<NodeId>& nodes) const {
+    return elements_[id] == elements_[nodes[0]];
+  }
 
-  /// elements_[id]: the shape whose elements a kernel of the node runs over: of a fold its operand's, and of what is computed
-  /// from folded rows that of the rows.
+  /// elements_[id]: the shape whose elements a kernel of the node runs over: of a fold its
+  /// operand's, and of what is computed from folded rows that of the rows.
   void FindElements() {
     const std::vector<bool> each = EachNodes(g_);
     std::vector<bool> of_rows(g_.nodes.size());
@@ -164,7 +178,8 @@ class Moves {
       if (Communicates(g_, id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
         const NodeId value = values_[operand];
-        if (Communicates(g_, value) && IsFree(value) && SameShape(value, nodes)) feeding.insert(value);
+        if (Communicates(g_, value) && IsFree(value) && SameShape(value, nodes))
+          feeding.insert(value);
       }
     }
     return feeding;
@@ -225,7 +240,8 @@ class Moves {
     return nodes;
   }
 
-  NodeSet WithConsumers(const std::vector<NodeId>& core, const std::vector<std::vector<NodeId>>& groups) const {
+  NodeSet WithConsumers(const std::vector<NodeId>& core,
+                        const std::vector<std::vector<NodeId>>& groups) const {
     NodeSet nodes(core.begin(), core.end());
     const auto consumes = [&](NodeId id) {
       const std::vector<NodeId> operands = ValueOperands(g_, id);
@@ -235,7 +251,8 @@ class Moves {
       });
     };
     for (const auto& group : groups) {
-      if (!SameShape(group[0], core) || std::none_of(group.begin(), group.end(), consumes)) continue;
+      if (!SameShape(group[0], core) || std::none_of(group.begin(), group.end(), consumes))
+        continue;
       nodes.insert(group.begin(), group.end());
     }
     return nodes;
@@ -246,17 +263,21 @@ class Moves {
     NodeSet nodes(core.begin(), core.end());
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!As<AllReduce>(g_, id) || grouped_[id]) continue;
-      if (const NodeId fold = FoldBelow(g_, types_, id); fold >= 0 && nodes.contains(fold)) nodes.insert(id);
+      if (const NodeId fold = FoldBelow(g_, types_, id); fold >= 0 && nodes.contains(fold))
+        nodes.insert(id);
     }
     return nodes;
   }
 
-  /// The core, the AllReduces of its folds, and the groups that take these, or the folds themselves.
-  NodeSet WithAfterFolds(const std::vector<NodeId>& core, const std::vector<std::vector<NodeId>>& groups) const {
+  /// The core, the AllReduces of its folds, and the groups that take these, or the folds
+  /// themselves.
+  NodeSet WithAfterFolds(const std::vector<NodeId>& core,
+                         const std::vector<std::vector<NodeId>>& groups) const {
     const NodeSet with_sums = WithFoldSums(core);
     std::vector<bool> follows(g_.nodes.size());  // computed from the folds, scalars in between
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (with_sums.contains(id)) follows[id] = FoldsAll(g_, types_, id) || types_[id].shape.empty();
+      if (with_sums.contains(id))
+        follows[id] = FoldsAll(g_, types_, id) || types_[id].shape.empty();
       if (with_sums.contains(id) || Communicates(g_, id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
         const NodeId value = values_[operand];
@@ -266,7 +287,8 @@ class Moves {
     NodeSet nodes(core.begin(), core.end());
     for (const auto& group : groups) {
       if (with_sums.contains(group[0]) || !SameShape(group[0], core)) continue;
-      if (std::none_of(group.begin(), group.end(), [&](NodeId id) { return follows[id]; })) continue;
+      if (std::none_of(group.begin(), group.end(), [&](NodeId id) { return follows[id]; }))
+        continue;
       nodes.insert(group.begin(), group.end());
     }
     if (nodes.size() > core.size()) nodes.insert(with_sums.begin(), with_sums.end());
@@ -278,7 +300,8 @@ class Moves {
   const std::vector<NodeId> values_;
   std::vector<bool> grouped_;
   std::vector<TensorType> types_;
-  std::vector<std::pair<Shape, bool>> elements_;  // by node: their shape, and whether each tensor has them
+  std::vector<std::pair<Shape, bool>>
+      elements_;  // by node: their shape, and whether each tensor has them
 };
 
 }  // namespace

@@ -8,9 +8,9 @@
 
 namespace coconet {
 
-/// Computations on tensors in no kernel, in groups that one kernel may want to hold: over the same elements, connected by values
-/// or by a collective that feeds them, and between the same collectives and folds to scalars. Each
-/// ascending, ordered by first node; groups of one included.
+/// Computations on tensors in no kernel, in groups that one kernel may want to hold: over the same
+/// elements, connected by values or by a collective that feeds them, and between the same
+/// collectives and folds to scalars. Each ascending, ordered by first node; groups of one included.
 std::vector<std::vector<NodeId>> ComputeGroups(const Schedule& s);
 
 /// The fusions worth trying. A core is a kernel, or a computation that is a group alone.
@@ -26,9 +26,10 @@ enum class FuseKind : uint8_t {
   kFoldSums,        // a core and the AllReduces of its folds
   kAfterFolds,      // a core, the AllReduces of its folds, and the groups that take them
 };
-inline constexpr FuseKind kAllFuseKinds[] = {FuseKind::kGroup,      FuseKind::kPair,  FuseKind::kReduceScatters,
-                                             FuseKind::kAllReduces, FuseKind::kPairs, FuseKind::kGathers, FuseKind::kSends,
-                                             FuseKind::kConsumers,  FuseKind::kFoldSums, FuseKind::kAfterFolds};
+inline constexpr FuseKind kAllFuseKinds[] = {
+    FuseKind::kGroup,    FuseKind::kPair,      FuseKind::kReduceScatters, FuseKind::kAllReduces,
+    FuseKind::kPairs,    FuseKind::kGathers,   FuseKind::kSends,          FuseKind::kConsumers,
+    FuseKind::kFoldSums, FuseKind::kAfterFolds};
 
 /// Every fusion of a kind, ordered by core; Apply may refuse some.
 std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind);

@@ -20,15 +20,18 @@ std::string KnownSymbols(const std::set<std::string>& symbols) {
 absl::Status CheckGiven(const Graph& g, const std::set<std::string>& symbols, const Sizes& sizes) {
   for (const std::string& symbol : symbols) {
     if (sizes.contains(symbol) != g.lists.contains(symbol)) continue;
-    const absl::string_view what = sizes.contains(symbol) ? "the program has a list of them" : "no value is given";
+    const absl::string_view what =
+        sizes.contains(symbol) ? "the program has a list of them" : "no value is given";
     return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": ", what));
   }
   for (const auto& [symbol, size] : sizes) {
     if (!symbols.contains(symbol)) {
-      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": ", KnownSymbols(symbols)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("size of ", symbol, ": ", KnownSymbols(symbols)));
     }
     if (!size.is_list && size.sizes[0] < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("size of ", symbol, ": want 0 or more, have ", size.sizes[0]));
+      return absl::InvalidArgumentError(
+          absl::StrCat("size of ", symbol, ": want 0 or more, have ", size.sizes[0]));
     }
   }
   return absl::OkStatus();
@@ -77,7 +80,8 @@ absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
     for (Dim& dim : *shape) {
       if (dim.bound()) continue;
       symbols.insert(dim.symbol);
-      if (auto size = sizes.find(dim.symbol); size != sizes.end() && !size->second.is_list) dim = Dim(size->second.sizes[0]);
+      if (auto size = sizes.find(dim.symbol); size != sizes.end() && !size->second.is_list)
+        dim = Dim(size->second.sizes[0]);
     }
   }
   RETURN_IF_ERROR(CheckGiven(g, symbols, sizes));

@@ -19,9 +19,10 @@ struct Node {
   bool operator==(const Node&) const = default;
 };
 
-/// A program: operations in topological (storage) order. With `lists` it stands for as many tensors as these have sizes (lists.h). A value: nodes are never edited, passes
-/// build a new graph. Invariant: nodes[i].inputs are all < i. Names of inputs, states and outputs
-/// are unique; a state is updated at most once.
+/// A program: operations in topological (storage) order. With `lists` it stands for as many tensors
+/// as these have sizes (lists.h). A value: nodes are never edited, passes build a new graph.
+/// Invariant: nodes[i].inputs are all < i. Names of inputs, states and outputs are unique; a state
+/// is updated at most once.
 struct Graph {
   std::string name;
   std::vector<Node> nodes;
@@ -69,15 +70,15 @@ Rewritten Rewrite(const Graph& g, Emit emit) {
   return r;
 }
 
-/// Drops nodes that no Update or Output needs (declared Inputs and States stay), merges equal ones, and puts the
-/// rest in the canonical order: declarations as declared, then operands before users, depth first, for the
-/// updates in the order of their states and the outputs by name. So two graphs that differ by the
-/// order of other nodes or by duplicates print the same text.
+/// Drops nodes that no Update or Output needs (declared Inputs and States stay), merges equal ones,
+/// and puts the rest in the canonical order: declarations as declared, then operands before users,
+/// depth first, for the updates in the order of their states and the outputs by name. So two graphs
+/// that differ by the order of other nodes or by duplicates print the same text.
 Rewritten Canonicalize(const Graph& g);
 
-/// Replaces symbols by numbers, or notes the lists that they are bound to. Fails when a symbol of the program has no value, a given
-/// name is not a symbol of the program or has a list already, a size is negative, the number of elements of a tensor overflows, or
-/// CheckLists does.
+/// Replaces symbols by numbers, or notes the lists that they are bound to. Fails when a symbol of
+/// the program has no value, a given name is not a symbol of the program or has a list already, a
+/// size is negative, the number of elements of a tensor overflows, or CheckLists does.
 absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes);
 
 }  // namespace coconet

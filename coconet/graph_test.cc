@@ -88,20 +88,23 @@ output z = %11
 
 TEST(Canonicalize, KeepsConstantsApartByDTypeAndSign) {
   const Graph g = FromText(
-      "coconet 1\ninput x : f32[]\ninput y : f64[]\noutput a = x * 0\noutput b = x * (-0)\noutput c = y * 0\n");
+      "coconet 1\ninput x : f32[]\ninput y : f64[]\noutput a = x * 0\noutput b = x * (-0)\noutput "
+      "c = y * 0\n");
   const Graph c = Canonicalize(g).graph;
-  EXPECT_EQ(
-      std::count_if(c.nodes.begin(), c.nodes.end(), [](const Node& n) { return n.op.index() == Op(Const{}).index(); }),
-      3);
+  EXPECT_EQ(std::count_if(c.nodes.begin(), c.nodes.end(),
+                          [](const Node& n) { return n.op.index() == Op(Const{}).index(); }),
+            3);
 }
 
 TEST(Canonicalize, RenamesEveryNode) {
-  const Graph g = FromText("coconet 1\ninput x : f32[]\ndead = x * 3\ny = x + x\nz = x + x\noutput o = y * z\n");
+  const Graph g = FromText(
+      "coconet 1\ninput x : f32[]\ndead = x * 3\ny = x + x\nz = x + x\noutput o = y * z\n");
   const Rewritten r = Canonicalize(g);
   EXPECT_EQ(r.renamed, (std::vector<NodeId>{0, -1, -1, 1, 1, 2, 3}));
 }
 
-/// The same program with its nodes in another order that puts operands first and keeps declarations in order.
+/// The same program with its nodes in another order that puts operands first and keeps declarations
+/// in order.
 Graph Shuffled(const Graph& g, uint64_t seed) {
   std::mt19937_64 random(seed);
   Graph out{g.name, {}};
@@ -114,7 +117,8 @@ Graph Shuffled(const Graph& g, uint64_t seed) {
       if (renamed[id] >= 0 || (is_declaration(id) && declaration_seen)) continue;
       declaration_seen |= is_declaration(id);
       const std::vector<NodeId>& inputs = g.nodes[id].inputs;
-      if (std::all_of(inputs.begin(), inputs.end(), [&](NodeId i) { return renamed[i] >= 0; })) ready.push_back(id);
+      if (std::all_of(inputs.begin(), inputs.end(), [&](NodeId i) { return renamed[i] >= 0; }))
+        ready.push_back(id);
     }
     const NodeId id = ready[random() % ready.size()];
     std::vector<NodeId> inputs;
@@ -144,8 +148,8 @@ TEST(Canonicalize, TakesGraphsOfAnyDepth) {
 }
 
 TEST(BindSizes, ReplacesSymbolsInDeclarations) {
-  const Graph g =
-      FromText("coconet 1\ninput x : f32[M, N] replicated\ninput b : f32[N] replicated\noutput y = x + b\n");
+  const Graph g = FromText(
+      "coconet 1\ninput x : f32[M, N] replicated\ninput b : f32[N] replicated\noutput y = x + b\n");
   absl::StatusOr<Graph> bound = BindSizes(g, {{"M", 0}, {"N", 5}});
   ASSERT_TRUE(bound.ok()) << bound.status();
   EXPECT_EQ(Print(*bound), R"(coconet 1
@@ -158,25 +162,30 @@ output y = %2
 
 TEST(BindSizes, RefusesWhatDoesNotFitTheProgram) {
   const Graph g = FromText("coconet 1\ninput x : f32[M, N] replicated\noutput y = x + 1\n");
-  EXPECT_EQ(BindSizes(g, {{"M", 1}}).status(), absl::InvalidArgumentError("size of N: no value is given"));
+  EXPECT_EQ(BindSizes(g, {{"M", 1}}).status(),
+            absl::InvalidArgumentError("size of N: no value is given"));
   EXPECT_EQ(BindSizes(g, {{"M", 1}, {"N", 1}, {"K", 1}}).status(),
             absl::InvalidArgumentError("size of K: the program's symbols are M, N"));
   EXPECT_EQ(BindSizes(g, {{"M", 1}, {"N", -1}}).status(),
             absl::InvalidArgumentError("size of N: want 0 or more, have -1"));
   EXPECT_TRUE(BindSizes(g, {{"M", 1 << 20}, {"N", 1 << 20}}).ok());
   EXPECT_EQ(BindSizes(g, {{"M", 1 << 20}, {"N", (1 << 20) + 1}}).status().message(),
-            "input x : f32[1048576, 1048577] replicated: shape [1048576, 1048577]: more than 2^40 elements; a tensor "
+            "input x : f32[1048576, 1048577] replicated: shape [1048576, 1048577]: more than 2^40 "
+            "elements; a tensor "
             "holds at most 1099511627776");
   const Graph no_symbols = FromText("coconet 1\ninput x : f32[]\noutput y = x + 1\n");
-  EXPECT_EQ(BindSizes(no_symbols, {{"N", 1}}).status().message(), "size of N: the program has no symbols");
+  EXPECT_EQ(BindSizes(no_symbols, {{"N", 1}}).status().message(),
+            "size of N: the program has no symbols");
 }
 
 TEST(BindSizes, ChecksComputedTensorsToo) {
   const Graph g = FromText(
-      "coconet 1\ninput x : f32[N, 1] replicated\ninput y : f32[1, N] replicated\noutput z = x * y\n");
+      "coconet 1\ninput x : f32[N, 1] replicated\ninput y : f32[1, N] replicated\noutput z = x * "
+      "y\n");
   EXPECT_TRUE(BindSizes(g, {{"N", 1 << 20}}).ok());
   EXPECT_EQ(BindSizes(g, {{"N", 1 << 21}}).status().message(),
-            "%2 = mul(x, y): shape [2097152, 2097152]: more than 2^40 elements; a tensor holds at most 1099511627776");
+            "%2 = mul(x, y): shape [2097152, 2097152]: more than 2^40 elements; a tensor holds at "
+            "most 1099511627776");
 }
 
 }  // namespace

@@ -18,16 +18,18 @@ namespace coconet {
 ///   Local with Local or Replicated -> Local;  Local with Sliced -> error
 ///   Sliced(d) with Sliced(d) or Replicated -> Sliced(d);  Sliced of different dims -> error
 ///   Replicated with Replicated -> Replicated
-/// where dims are aligned from the right as in broadcasting. A sliced operand may not be broadcast at or after
-/// its sliced dim (its ranks would hold other parts than the result's), one sliced flat not at all.
-/// kAuto counts as Replicated; only State nodes have it. Arithmetic and comparisons refuse bool.
-/// Sliced(flat) of a vector is written Sliced(0).
-/// AllReduce, ReduceScatter want Local; AllGather wants Sliced. Update wants a State, and a value of the same
-/// dtype, shape and layout. A Const must be representable (and a nonzero one not round to 0).
-/// Errors name the operation, its operands and their types: InvalidArgument.
-absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id, const std::vector<TensorType>& types_before);
+/// where dims are aligned from the right as in broadcasting. A sliced operand may not be broadcast
+/// at or after its sliced dim (its ranks would hold other parts than the result's), one sliced flat
+/// not at all. kAuto counts as Replicated; only State nodes have it. Arithmetic and comparisons
+/// refuse bool. Sliced(flat) of a vector is written Sliced(0). AllReduce, ReduceScatter want Local;
+/// AllGather wants Sliced. Update wants a State, and a value of the same dtype, shape and layout. A
+/// Const must be representable (and a nonzero one not round to 0). Errors name the operation, its
+/// operands and their types: InvalidArgument.
+absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
+                                     const std::vector<TensorType>& types_before);
 
-/// Letters, digits, '_' and '.', not starting with a digit or '.': what names of tensors, sizes and programs are.
+/// Letters, digits, '_' and '.', not starting with a digit or '.': what names of tensors, sizes and
+/// programs are.
 bool IsIdentifier(absl::string_view word);
 
 /// InferTypes one node at a time, for whoever builds a graph.

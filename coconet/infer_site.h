@@ -26,7 +26,9 @@ struct Site {
     return absl::InvalidArgumentError(absl::StrCat(NodeText(g, id), ": ", parts...));
   }
   /// "g, f32[N] local"
-  std::string Operand(size_t i) const { return absl::StrCat(ValueText(g, operands()[i]), " : ", Text(type(i))); }
+  std::string Operand(size_t i) const {
+    return absl::StrCat(ValueText(g, operands()[i]), " : ", Text(type(i)));
+  }
   /// "have a : f32[N] local and b : f16[N] local"
   std::string HaveOperands() const {
     std::string text = "have ";
@@ -44,7 +46,8 @@ TensorType Read(TensorType type);
 /// Sliced(flat) of a vector is written Sliced(0).
 TensorType Normalized(TensorType type);
 
-/// Operand i is not sliced by place: several ranks would have the same part of it, or each node another contribution to it.
+/// Operand i is not sliced by place: several ranks would have the same part of it, or each node
+/// another contribution to it.
 absl::Status CheckNotByPlace(const Site& site, size_t i);
 
 /// A tensor of `shape` can be sliced over `dim`.

@@ -52,14 +52,14 @@ TEST(Infer, LayoutsOfElementwiseOperations) {
   EXPECT_EQ(TypeOf("rep - sliced"), "f32[N] sliced(0)");
   EXPECT_EQ(TypeOf("scalar * sliced"), "f32[N] sliced(0)");
   EXPECT_EQ(TypeOf("scalar * local"), "f32[N] local");
-  EXPECT_EQ(
-      TypeOf("rows * columns"),
-      "%18 = mul(rows, columns): operands are sliced over different dimensions, have rows : f32[M, N] sliced(0) and "
-      "columns : f32[M, N] sliced(1)");
-  EXPECT_EQ(
-      TypeOf("local + sliced"),
-      "%18 = add(local, sliced): a local operand does not meet a sliced one, whose other parts are on other ranks, "
-      "have local : f32[N] local and sliced : f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("rows * columns"),
+            "%18 = mul(rows, columns): operands are sliced over different dimensions, have rows : "
+            "f32[M, N] sliced(0) and "
+            "columns : f32[M, N] sliced(1)");
+  EXPECT_EQ(TypeOf("local + sliced"),
+            "%18 = add(local, sliced): a local operand does not meet a sliced one, whose other "
+            "parts are on other ranks, "
+            "have local : f32[N] local and sliced : f32[N] sliced(0)");
 }
 
 TEST(Infer, SlicedDimsAreAlignedFromTheRight) {
@@ -70,14 +70,14 @@ TEST(Infer, SlicedDimsAreAlignedFromTheRight) {
   EXPECT_EQ(TypeOf("flat + table"), "f32[M, N] sliced(flat)");
   EXPECT_EQ(TypeOf("flat * scalar + flat"), "f32[M, N] sliced(flat)");
   EXPECT_EQ(TypeOf("cell * scalar"), "f32[1, 1] sliced(1)");
-  EXPECT_EQ(
-      TypeOf("rows + sliced"),
-      "%18 = add(rows, sliced): operands are sliced over different dimensions, have rows : f32[M, N] sliced(0) and "
-      "sliced : f32[N] sliced(0)");
-  EXPECT_EQ(
-      TypeOf("flat + rows"),
-      "%18 = add(flat, rows): operands are sliced over different dimensions, have flat : f32[M, N] sliced(flat) and "
-      "rows : f32[M, N] sliced(0)");
+  EXPECT_EQ(TypeOf("rows + sliced"),
+            "%18 = add(rows, sliced): operands are sliced over different dimensions, have rows : "
+            "f32[M, N] sliced(0) and "
+            "sliced : f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("flat + rows"),
+            "%18 = add(flat, rows): operands are sliced over different dimensions, have flat : "
+            "f32[M, N] sliced(flat) and "
+            "rows : f32[M, N] sliced(0)");
 }
 
 TEST(Infer, SlicedOperandsHoldTheResultsPart) {
@@ -91,27 +91,31 @@ TEST(Infer, ShapesBroadcastAsInNumPy) {
   EXPECT_EQ(TypeOf("table + rep"), "f32[M, N] replicated");
   EXPECT_EQ(TypeOf("rep + table"), "f32[M, N] replicated");
   EXPECT_EQ(TypeOf("select(flag, table, scalar)"), "f32[M, N] replicated");
-  EXPECT_EQ(
-      TypeOf("rep + other"),
-      "%18 = add(rep, other): shapes do not broadcast, have rep : f32[N] replicated and other : f32[M] replicated");
+  EXPECT_EQ(TypeOf("rep + other"),
+            "%18 = add(rep, other): shapes do not broadcast, have rep : f32[N] replicated and "
+            "other : f32[M] replicated");
 }
 
 TEST(Infer, DTypesAreNeverPromoted) {
-  EXPECT_EQ(
-      TypeOf("rep + half"),
-      "%18 = add(rep, half): want operands of one dtype, have rep : f32[N] replicated and half : f16[N] replicated; "
-      "use cast");
+  EXPECT_EQ(TypeOf("rep + half"),
+            "%18 = add(rep, half): want operands of one dtype, have rep : f32[N] replicated and "
+            "half : f16[N] replicated; "
+            "use cast");
   EXPECT_EQ(TypeOf("cast(f16, rep) + half"), "f16[N] replicated");
-  EXPECT_EQ(TypeOf("sqrt(int)"), "%18 = sqrt(int): want floats, have int : i32[N] replicated; use cast");
+  EXPECT_EQ(TypeOf("sqrt(int)"),
+            "%18 = sqrt(int): want floats, have int : i32[N] replicated; use cast");
   EXPECT_EQ(TypeOf("abs(int)"), "i32[N] replicated");
   EXPECT_EQ(TypeOf("int < int"), "bool[N] replicated");
   EXPECT_EQ(TypeOf("flag + flag"),
-            "%18 = add(flag, flag): want numbers, have flag : bool[N] replicated and flag : bool[N] replicated");
+            "%18 = add(flag, flag): want numbers, have flag : bool[N] replicated and flag : "
+            "bool[N] replicated");
   EXPECT_EQ(TypeOf("select(flag, flag, flag)"), "bool[N] replicated");
-  EXPECT_EQ(TypeOf("select(rep, rep, rep)"),
-            "%18 = select(rep, rep, rep): want a bool as the condition, have rep : f32[N] replicated");
+  EXPECT_EQ(
+      TypeOf("select(rep, rep, rep)"),
+      "%18 = select(rep, rep, rep): want a bool as the condition, have rep : f32[N] replicated");
   EXPECT_EQ(TypeOf("select(flag, rep, half)"),
-            "%18 = select(flag, rep, half): want operands of one dtype, have flag : bool[N] replicated, rep : f32[N] "
+            "%18 = select(flag, rep, half): want operands of one dtype, have flag : bool[N] "
+            "replicated, rep : f32[N] "
             "replicated and half : f16[N] replicated; use cast");
   EXPECT_EQ(TypeOf("cast(i32, auto.s)"), "i32[N] replicated");
 }
@@ -126,13 +130,16 @@ TEST(Infer, Collectives) {
             "%18 = all_reduce(sum, rep): want a local operand, have rep : f32[N] replicated");
   EXPECT_EQ(TypeOf("all_reduce(sum, local < rep)"),
             "%19 = all_reduce(sum, %18): want numbers, have %18 : bool[N] local");
-  EXPECT_EQ(TypeOf("reduce_scatter(sum, sliced, 0)"),
-            "%18 = reduce_scatter(sum, sliced, 0): want a local operand, have sliced : f32[N] sliced(0)");
-  EXPECT_EQ(TypeOf("reduce_scatter(sum, local, 1)"),
-            "%18 = reduce_scatter(sum, local, 1): want flat or a dimension from 0 to 0 of [N], have 1");
+  EXPECT_EQ(
+      TypeOf("reduce_scatter(sum, sliced, 0)"),
+      "%18 = reduce_scatter(sum, sliced, 0): want a local operand, have sliced : f32[N] sliced(0)");
+  EXPECT_EQ(
+      TypeOf("reduce_scatter(sum, local, 1)"),
+      "%18 = reduce_scatter(sum, local, 1): want flat or a dimension from 0 to 0 of [N], have 1");
   EXPECT_EQ(TypeOf("reduce_scatter(sum, scalar, 0)"),
             "%18 = reduce_scatter(sum, scalar, 0): a scalar has no dimension to slice");
-  EXPECT_EQ(TypeOf("all_gather(local)"), "%18 = all_gather(local): want a sliced operand, have local : f32[N] local");
+  EXPECT_EQ(TypeOf("all_gather(local)"),
+            "%18 = all_gather(local): want a sliced operand, have local : f32[N] local");
 }
 
 TEST(Infer, UpdatesKeepTheStatesType) {
@@ -141,21 +148,24 @@ TEST(Infer, UpdatesKeepTheStatesType) {
   EXPECT_EQ(TypeOf("update(sliced.s, sliced)"), "f32[N] sliced(0)");
   EXPECT_EQ(TypeOf("update(scalar.s, 0)"), "f32[] replicated");
   EXPECT_EQ(TypeOf("update(rep, rep)"),
-            "%18 = update(rep, rep): want a state as the first operand, have rep : f32[N] replicated and rep : f32[N] "
+            "%18 = update(rep, rep): want a state as the first operand, have rep : f32[N] "
+            "replicated and rep : f32[N] "
             "replicated");
-  EXPECT_EQ(
-      TypeOf("update(auto.s, half)"),
-      "%18 = update(auto.s, half): want a value of the state's dtype, have auto.s : f32[N] auto and half : f16[N] "
-      "replicated; use cast");
+  EXPECT_EQ(TypeOf("update(auto.s, half)"),
+            "%18 = update(auto.s, half): want a value of the state's dtype, have auto.s : f32[N] "
+            "auto and half : f16[N] "
+            "replicated; use cast");
   EXPECT_EQ(TypeOf("update(auto.s, 0)"),
-            "%19 = update(auto.s, %18): want a value of the state's shape, have auto.s : f32[N] auto and %18 : f32[] "
+            "%19 = update(auto.s, %18): want a value of the state's shape, have auto.s : f32[N] "
+            "auto and %18 : f32[] "
             "replicated");
-  EXPECT_EQ(
-      TypeOf("update(local.s, rep)"),
-      "%18 = update(local.s, rep): want a value of the state's layout, have local.s : f32[N] local and rep : f32[N] "
-      "replicated");
+  EXPECT_EQ(TypeOf("update(local.s, rep)"),
+            "%18 = update(local.s, rep): want a value of the state's layout, have local.s : f32[N] "
+            "local and rep : f32[N] "
+            "replicated");
   EXPECT_EQ(TypeOf("update(auto.s, sliced)"),
-            "%18 = update(auto.s, sliced): want a value of the state's layout, have auto.s : f32[N] auto and sliced : "
+            "%18 = update(auto.s, sliced): want a value of the state's layout, have auto.s : "
+            "f32[N] auto and sliced : "
             "f32[N] sliced(0)");
   EXPECT_EQ(TypeOf("update(auto.s, rep) + update(auto.s, rep)"),
             "%19 = update(auto.s, rep): the state is updated twice; a step updates a state once");
@@ -167,8 +177,10 @@ TEST(Infer, ConstantsAreNumbersOfTheirType) {
   EXPECT_EQ(TypeOf("world(i64)"), "i64[] replicated");
   EXPECT_EQ(TypeOf("const(0.9, i32)"), "%18 = const(0.9, i32): 0.9 is not a number of type i32");
   EXPECT_EQ(TypeOf("const(256, u8)"), "%18 = const(256, u8): 256 is not a number of type u8");
-  EXPECT_EQ(TypeOf("const(1e-08, f16)"), "%18 = const(1e-08, f16): 1e-08 is not a number of type f16");
-  EXPECT_EQ(TypeOf("const(70000, f16)"), "%18 = const(70000, f16): 70000 is not a number of type f16");
+  EXPECT_EQ(TypeOf("const(1e-08, f16)"),
+            "%18 = const(1e-08, f16): 1e-08 is not a number of type f16");
+  EXPECT_EQ(TypeOf("const(70000, f16)"),
+            "%18 = const(70000, f16): 70000 is not a number of type f16");
   EXPECT_EQ(TypeOf("int + 0.5"), "%18 = const(0.5, i32): 0.5 is not a number of type i32");
   EXPECT_EQ(TypeOf("world(bool)"), "%18 = world(bool): the number of ranks is not a bool");
 }
@@ -192,8 +204,10 @@ TEST(Infer, DeclarationsMustMakeSense) {
             "input x : f32[-1] local: shape [-1]: an extent is negative");
   EXPECT_EQ(declared("x", {DType::kF32, {"2N"}, Layout::Local()}),
             "input x : f32[2N] local: '2N' is not a name for a size");
-  EXPECT_EQ(declared("a b", {DType::kF32, {}, {}}), "input a b : f32[] replicated: 'a b' cannot be a name");
-  EXPECT_EQ(declared("world", {DType::kF32, {}, {}}), "input world : f32[] replicated: 'world' cannot be a name");
+  EXPECT_EQ(declared("a b", {DType::kF32, {}, {}}),
+            "input a b : f32[] replicated: 'a b' cannot be a name");
+  EXPECT_EQ(declared("world", {DType::kF32, {}, {}}),
+            "input world : f32[] replicated: 'world' cannot be a name");
   EXPECT_EQ(declared("", {DType::kF32, {}, {}}), "input  : f32[] replicated: '' cannot be a name");
 }
 
@@ -230,8 +244,10 @@ TEST(Infer, GraphsMustBeWellFormed) {
 }
 
 TEST(Infer, Identifiers) {
-  for (const char* word : {"a", "_", "A1", "layer.0.w", "x_"}) EXPECT_TRUE(IsIdentifier(word)) << word;
-  for (const char* word : {"", "1a", ".a", "a-b", "a b", "%1", "\xc3\xa4"}) EXPECT_FALSE(IsIdentifier(word)) << word;
+  for (const char* word : {"a", "_", "A1", "layer.0.w", "x_"})
+    EXPECT_TRUE(IsIdentifier(word)) << word;
+  for (const char* word : {"", "1a", ".a", "a-b", "a b", "%1", "\xc3\xa4"})
+    EXPECT_FALSE(IsIdentifier(word)) << word;
 }
 
 }  // namespace

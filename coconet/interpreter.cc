@@ -21,16 +21,22 @@ absl::Status CheckRoot(const Graph& g, NodeId id, int ranks) {
   const auto* reduce = As<ReduceTo>(g, id);
   const int root = broadcast != nullptr ? broadcast->root : reduce != nullptr ? reduce->root : 0;
   if (root < ranks) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("interpret ", NodeText(g, id), ": there is no rank ", root, " of ", ranks));
+  return absl::InvalidArgumentError(
+      absl::StrCat("interpret ", NodeText(g, id), ": there is no rank ", root, " of ", ranks));
 }
 
 }  // namespace
 
 absl::StatusOr<Interpreter> Interpreter::Create(Graph graph, int ranks, int stages, int nodes) {
-  if (ranks < 1) return absl::InvalidArgumentError(absl::StrCat("interpret: want 1 or more ranks, have ", ranks));
-  if (stages < 1) return absl::InvalidArgumentError(absl::StrCat("interpret: want 1 or more stages, have ", stages));
+  if (ranks < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("interpret: want 1 or more ranks, have ", ranks));
+  if (stages < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("interpret: want 1 or more stages, have ", stages));
   if (nodes < 1 || ranks % nodes != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("interpret: want nodes that have equally many of ", ranks, " ranks, have ", nodes));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "interpret: want nodes that have equally many of ", ranks, " ranks, have ", nodes));
   }
   Interpreter interpreter;
   ASSIGN_OR_RETURN(interpreter.types_, InferTypes(graph));
@@ -61,23 +67,27 @@ const TensorType& Interpreter::type(const std::string& result) const {
   return types_[node->second];
 }
 
-absl::StatusOr<Expected> Interpreter::Evaluate(const std::string& result, int rank, absl::Span<const int64_t> indices,
+absl::StatusOr<Expected> Interpreter::Evaluate(const std::string& result, int rank,
+                                               absl::Span<const int64_t> indices,
                                                const ElementSource& source) const {
   return Evaluator(*this, source).Evaluate(result, rank, indices);
 }
 
 Evaluator::Evaluator(const Interpreter& interpreter, ElementSource source)
-    : interpreter_(interpreter), source_(std::move(source)), cache_(std::make_unique<EvaluationCache>()) {}
+    : interpreter_(interpreter),
+      source_(std::move(source)),
+      cache_(std::make_unique<EvaluationCache>()) {}
 
 Evaluator::~Evaluator() = default;
 
-absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank, absl::Span<const int64_t> indices) {
+absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank,
+                                             absl::Span<const int64_t> indices) {
   const Interpreter& in = interpreter_;
   const int world = in.ranks_ * in.stages_;
   const auto node = in.result_node_.find(result);
   if (node == in.result_node_.end()) {
-    return absl::NotFoundError(
-        absl::StrCat("evaluate ", result, ": the program's results are ", absl::StrJoin(in.results_, ", ")));
+    return absl::NotFoundError(absl::StrCat("evaluate ", result, ": the program's results are ",
+                                            absl::StrJoin(in.results_, ", ")));
   }
   if (rank < 0 || rank >= world) {
     return absl::InvalidArgumentError(

@@ -26,10 +26,13 @@ Graph Program(const std::string& statements) {
 }
 
 /// 100 * rank + index, so that values tell where they come from.
-double Telling(const std::string&, int rank, int64_t index) { return 100.0 * rank + static_cast<double>(index); }
+double Telling(const std::string&, int rank, int64_t index) {
+  return 100.0 * rank + static_cast<double>(index);
+}
 
 std::vector<double> Values(const Graph& g, int ranks, const std::string& result, int rank,
-                           const std::vector<int64_t>& indices, const ElementSource& source = Telling) {
+                           const std::vector<int64_t>& indices,
+                           const ElementSource& source = Telling) {
   absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks);
   EXPECT_TRUE(interpreter.ok()) << interpreter.status();
   absl::StatusOr<Expected> expected = interpreter->Evaluate(result, rank, indices, source);
@@ -47,18 +50,21 @@ TEST(Interpreter, ReducesOverRanks) {
   const std::string inputs = "input g : f32[8] local\n";
   EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(sum, g)\n"), 3, "y", 1, {2, 5}),
             (std::vector<double>{306, 315}));
-  EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(max, g)\n"), 3, "y", 0, {2}), std::vector<double>{202});
+  EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(max, g)\n"), 3, "y", 0, {2}),
+            std::vector<double>{202});
   EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(min, g) / world\n"), 4, "y", 0, {2}),
             std::vector<double>{0.5});
 }
 
 TEST(Interpreter, ScheduledCommunicationMeansTheSame) {
-  const Graph g = Program("input g : f32[8] local\noutput y = all_gather(2 * reduce_scatter(sum, g, 0))\n");
+  const Graph g =
+      Program("input g : f32[8] local\noutput y = all_gather(2 * reduce_scatter(sum, g, 0))\n");
   EXPECT_EQ(Values(g, 3, "y", 2, {7}), std::vector<double>{642});
 }
 
 TEST(Interpreter, LocalResultsDifferByRank) {
-  const Graph g = Program("input g : f32[8] local\ninput x : f32[8] replicated\noutput y = g - x\n");
+  const Graph g =
+      Program("input g : f32[8] local\ninput x : f32[8] replicated\noutput y = g - x\n");
   EXPECT_EQ(Values(g, 3, "y", 2, {1, 3}), (std::vector<double>{200, 200}));
 }
 
@@ -100,30 +106,35 @@ TEST(Interpreter, WindowsAgreeWithTheWhole) {
   const std::vector<int64_t> all = AllIndices(interpreter->type(result));
   const absl::StatusOr<Expected> whole = interpreter->Evaluate(result, 0, all, RandomElements(7));
   for (int64_t index : {all.front(), all[all.size() / 2], all.back()}) {
-    const absl::StatusOr<Expected> one = interpreter->Evaluate(result, 0, {index}, RandomElements(7));
+    const absl::StatusOr<Expected> one =
+        interpreter->Evaluate(result, 0, {index}, RandomElements(7));
     EXPECT_EQ(one->value[0], whole->value[index]);
     EXPECT_EQ(one->error[0], whole->error[index]);
   }
 }
 
 TEST(Interpreter, NamesResultsInGraphOrder) {
-  absl::StatusOr<Interpreter> interpreter =
-      Interpreter::Create(Program("state b : f32[2]\nstate a : f32[2]\noutput y = b\nupdate(b, a)\nupdate(a, b)\n"), 1);
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(
+      Program("state b : f32[2]\nstate a : f32[2]\noutput y = b\nupdate(b, a)\nupdate(a, b)\n"), 1);
   ASSERT_TRUE(interpreter.ok()) << interpreter.status();
   EXPECT_EQ(interpreter->results(), (std::vector<std::string>{"y", "b", "a"}));
   EXPECT_EQ(Text(interpreter->type("y")), "f32[2] replicated");
 }
 
 TEST(Interpreter, RefusesWhatItCannotEvaluate) {
-  EXPECT_EQ(Interpreter::Create(Program("input x : f32[N] replicated\noutput y = x\n"), 1).status().message(),
+  EXPECT_EQ(Interpreter::Create(Program("input x : f32[N] replicated\noutput y = x\n"), 1)
+                .status()
+                .message(),
             "interpret input x : f32[N] replicated: shape [N] holds a symbol; bind sizes first");
   const Graph g = Program("input x : f32[4] replicated\noutput y = x\n");
-  EXPECT_EQ(Interpreter::Create(g, 0).status().message(), "interpret: want 1 or more ranks, have 0");
+  EXPECT_EQ(Interpreter::Create(g, 0).status().message(),
+            "interpret: want 1 or more ranks, have 0");
   absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, 2);
   ASSERT_TRUE(interpreter.ok()) << interpreter.status();
   EXPECT_EQ(interpreter->Evaluate("z", 0, {0}, Telling).status(),
             absl::NotFoundError("evaluate z: the program's results are y"));
-  EXPECT_EQ(interpreter->Evaluate("y", 2, {0}, Telling).status().message(), "evaluate y: want a rank below 2, have 2");
+  EXPECT_EQ(interpreter->Evaluate("y", 2, {0}, Telling).status().message(),
+            "evaluate y: want a rank below 2, have 2");
   EXPECT_EQ(interpreter->Evaluate("y", 0, {4}, Telling).status().message(),
             "evaluate y: want an index below 4, have 4");
   EXPECT_TRUE(interpreter->Evaluate("y", 0, {}, Telling)->value.empty());
@@ -131,11 +142,12 @@ TEST(Interpreter, RefusesWhatItCannotEvaluate) {
 
 // ---- Error bounds -------------------------------------------------------------------------------
 
-/// What an implementation may do: every operation is rounded to its dtype, or, where that is narrower than f32, to
-/// f32 only; ranks are summed in some order.
+/// What an implementation may do: every operation is rounded to its dtype, or, where that is
+/// narrower than f32, to f32 only; ranks are summed in some order.
 class Implementation {
  public:
-  Implementation(const Graph& g, int ranks, const ElementSource& source, bool keeps_f32, uint64_t seed)
+  Implementation(const Graph& g, int ranks, const ElementSource& source, bool keeps_f32,
+                 uint64_t seed)
       : g_(g), types_(*InferTypes(g)), source_(source), keeps_f32_(keeps_f32), order_(ranks) {
     std::iota(order_.begin(), order_.end(), 0);
     std::shuffle(order_.begin(), order_.end(), std::mt19937_64(seed));
@@ -195,7 +207,8 @@ class Implementation {
     if (const auto* op = As<AllReduce>(g_, id)) return Reduced(id, op->kind, index);
     if (const auto* op = As<Pointwise>(g_, id)) {
       double args[3];
-      for (size_t i = 0; i < inputs.size(); ++i) args[i] = Of(inputs[i], rank, Broadcast(index, inputs[i]));
+      for (size_t i = 0; i < inputs.size(); ++i)
+        args[i] = Of(inputs[i], rank, Broadcast(index, inputs[i]));
       return Result(id, EvalPointwise(op->fn, types_[inputs.back()].dtype, args));
     }
     const double operand = Of(inputs.back(), rank, index);
@@ -224,14 +237,16 @@ ElementSource SameWhereReplicated(const Graph& g, const ElementSource& source) {
 
 NodeId ResultNode(const Graph& g, const std::string& name) {
   for (NodeId id = 0; id < g.size(); ++id) {
-    if (const auto* output = As<Output>(g, id); output != nullptr && output->name == name) return id;
+    if (const auto* output = As<Output>(g, id); output != nullptr && output->name == name)
+      return id;
     if (As<Update>(g, id) && As<State>(g, g.nodes[id].inputs[0])->name == name) return id;
   }
   ADD_FAILURE() << "no result " << name;
   return -1;
 }
 
-/// Checks every element of every result of one implementation, and returns how many bounds are below `useful`.
+/// Checks every element of every result of one implementation, and returns how many bounds are
+/// below `useful`.
 double ShareOfUsefulBounds(const Graph& g, int ranks, uint64_t seed, double useful) {
   const ElementSource source = SameWhereReplicated(g, RandomElements(seed));
   absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks);
@@ -245,7 +260,8 @@ double ShareOfUsefulBounds(const Graph& g, int ranks, uint64_t seed, double usef
     for (int64_t i : indices) {
       const double got = implementation.Of(ResultNode(g, result), rank, i);
       EXPECT_LE(std::fabs(got - expected->value[i]), expected->error[i])
-          << "seed " << seed << ", " << result << "[" << i << "] = " << got << ", want " << expected->value[i];
+          << "seed " << seed << ", " << result << "[" << i << "] = " << got << ", want "
+          << expected->value[i];
       ++elements;
       useful_bounds += expected->error[i] < useful;
     }
@@ -268,7 +284,8 @@ TEST(ErrorBounds, HoldForRandomProgramsInMixedPrecision) {
   double share = 0;
   constexpr int kPrograms = 40;
   for (uint64_t seed = 1000; seed < 1000 + kPrograms && !HasFailure(); ++seed) {
-    share += ShareOfUsefulBounds(RandomStep(seed), 1 + static_cast<int>(seed % 5), seed, /*useful=*/0.5);
+    share +=
+        ShareOfUsefulBounds(RandomStep(seed), 1 + static_cast<int>(seed % 5), seed, /*useful=*/0.5);
   }
   EXPECT_GE(share / kPrograms, 0.9);
 }
@@ -290,7 +307,8 @@ double MedianRelativeBound(const Graph& g, const std::string& result) {
 TEST(ErrorBounds, HoldAndAreTightForOptimizers) {
   for (const char* workload : {"sgd", "momentum", "adam", "adamw"}) {
     for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-      const absl::StatusOr<Graph> g = BindSizes(*MakeWorkload(workload, {.dtype = dtype}), {{"N", 501}});
+      const absl::StatusOr<Graph> g =
+          BindSizes(*MakeWorkload(workload, {.dtype = dtype}), {{"N", 501}});
       ASSERT_TRUE(g.ok()) << g.status();
       ShareOfUsefulBounds(*g, 4, 3, 1);
     }

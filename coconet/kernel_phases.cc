@@ -14,7 +14,11 @@ constexpr int kNever = 1 << 20;
 class Phases {
  public:
   Phases(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel)
-      : g_(g), types_(types), kernel_(kernel), values_(AssignedValues(g)), inside_(g.nodes.size()),
+      : g_(g),
+        types_(types),
+        kernel_(kernel),
+        values_(AssignedValues(g)),
+        inside_(g.nodes.size()),
         has_elements_(!SpaceOf(g, types, kernel).shape.empty()) {
     for (NodeId id : kernel) inside_[id] = true;
     result_.stored_in.assign(g.nodes.size(), -1);
@@ -30,7 +34,9 @@ class Phases {
   /// In a kernel of scalars only they are its elements.
   bool IsScalar(NodeId id) const { return has_elements_ && types_[id].shape.empty(); }
   /// A computation on scalars, which belongs to no step.
-  bool IsRecomputed(NodeId id) const { return types_[id].shape.empty() && coconet::IsComputation(g_.nodes[id].op); }
+  bool IsRecomputed(NodeId id) const {
+    return types_[id].shape.empty() && coconet::IsComputation(g_.nodes[id].op);
+  }
 
   /// Values that other steps take, and values that an update here keeps in its state.
   void FindKept() {
@@ -76,11 +82,14 @@ class Phases {
     const auto& inputs = g_.nodes[id].inputs;
     if (inside_[id] && As<AllGather>(g_, id)) {
       round = on_slices ? kNever : 0;
-    } else if (inside_[id] && !IsScalar(id) && (As<ReduceScatter>(g_, id) || As<AllReduce>(g_, id))) {
+    } else if (inside_[id] && !IsScalar(id) &&
+               (As<ReduceScatter>(g_, id) || As<AllReduce>(g_, id))) {
       round = 0;
     } else if (inside_[id] && FoldsAll(g_, types_, id)) {
       const bool folds_slices = OnSlices(inputs[0]);
-      round = folds_slices == on_slices ? RoundOf(inputs[0], on_slices) + 1 : on_slices ? kNever : 0;
+      round = folds_slices == on_slices ? RoundOf(inputs[0], on_slices) + 1
+              : on_slices               ? kNever
+                                        : 0;
     } else if (inside_[id] || IsRecomputed(id)) {
       for (NodeId input : inputs) round = std::max(round, RoundOf(input, on_slices));
     }
@@ -139,7 +148,8 @@ class Phases {
       const int stored = result_.stored_in[values_[node]];
       const bool is_loaded = !inside_[node] || IsScalar(node) || (stored >= 0 && stored < number);
       if (is_loaded || !evaluated.insert(node).second) continue;
-      if (As<ReduceScatter>(g_, node) || As<AllReduce>(g_, node) || As<AllGather>(g_, node)) continue;
+      if (As<ReduceScatter>(g_, node) || As<AllReduce>(g_, node) || As<AllGather>(g_, node))
+        continue;
       const auto& inputs = g_.nodes[node].inputs;
       stack.insert(stack.end(), inputs.begin() + (As<Update>(g_, node) ? 1 : 0), inputs.end());
     }
@@ -178,7 +188,8 @@ NodeId FoldBelow(const Graph& g, const std::vector<TensorType>& types, NodeId id
     return node;
   };
   NodeId operand = value(g.nodes[id].inputs[0]);
-  if (const auto* total = As<Total>(g, operand); total != nullptr && total->kind == all_reduce->kind) {
+  if (const auto* total = As<Total>(g, operand);
+      total != nullptr && total->kind == all_reduce->kind) {
     operand = value(g.nodes[operand].inputs[0]);
   }
   return FoldsAll(g, types, operand) ? operand : -1;
@@ -200,15 +211,16 @@ bool FoldsRows(const Graph& g, const std::vector<TensorType>& types, NodeId id) 
   return true;
 }
 
-IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel) {
+IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types,
+                       const std::vector<NodeId>& kernel) {
   IterationSpace space;
   for (NodeId id : kernel) {
     if (As<Fold>(g, id) != nullptr) {
       space.shape = types[g.nodes[id].inputs[0]].shape;
       if (FoldsRows(g, types, id)) space.row_dims = static_cast<int>(As<Fold>(g, id)->dims.size());
     } else if (types[id].shape.size() > space.shape.size() ||
-               (types[id].shape.size() == space.shape.size() && IsBound(types[id].shape) && IsBound(space.shape) &&
-                NumElements(types[id].shape) > NumElements(space.shape))) {
+               (types[id].shape.size() == space.shape.size() && IsBound(types[id].shape) &&
+                IsBound(space.shape) && NumElements(types[id].shape) > NumElements(space.shape))) {
       space.shape = types[id].shape;
     }
     if (space.row_dims > 0) break;  // rows are folded in the whole space only
@@ -216,7 +228,8 @@ IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types, con
   return space;
 }
 
-KernelPhases PhasesOf(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel) {
+KernelPhases PhasesOf(const Graph& g, const std::vector<TensorType>& types,
+                      const std::vector<NodeId>& kernel) {
   return Phases(g, types, kernel).Get();
 }
 

@@ -27,7 +27,8 @@ using AllToAllOp = struct AllToAll;
 using SendOp = struct Send;
 
 constexpr absl::string_view kNumbersOnly =
-    "a cast, collective or update was given plain numbers only; make a tensor of them with Constant";
+    "a cast, collective or update was given plain numbers only; make a tensor of them with "
+    "Constant";
 
 /// Operands from this one on share a dtype: all but a select's condition.
 size_t FirstOfOneDType(Pw fn) { return fn == Pw::kSelect ? 1 : 0; }
@@ -41,7 +42,8 @@ const TensorType& Tensor::type() const {
 
 Program::Program(absl::string_view name) : graph_{std::string(name), {}} {
   if (!name.empty() && !IsIdentifier(name)) {
-    status_ = absl::InvalidArgumentError(absl::StrCat("'", name, "' cannot be the name of a program"));
+    status_ =
+        absl::InvalidArgumentError(absl::StrCat("'", name, "' cannot be the name of a program"));
   }
 }
 
@@ -53,11 +55,14 @@ Tensor Program::State(absl::string_view name, DType dtype, Shape shape, Layout l
   return AddNode(coconet::State{std::string(name), {dtype, std::move(shape), layout}});
 }
 
-Tensor Program::Scalar(absl::string_view name, DType dtype) { return Input(name, dtype, {}, Layout::Replicated()); }
+Tensor Program::Scalar(absl::string_view name, DType dtype) {
+  return Input(name, dtype, {}, Layout::Replicated());
+}
 
 Tensor Program::Each(Tensor declared) {
   if (!status_.ok()) return Tensor(Tensor::Kind::kMistake, this, -1);
-  Op* op = declared.is_node() && declared.program_ == this ? &graph_.nodes[declared.id_].op : nullptr;
+  Op* op =
+      declared.is_node() && declared.program_ == this ? &graph_.nodes[declared.id_].op : nullptr;
   if (auto* input = op == nullptr ? nullptr : std::get_if<coconet::Input>(op)) {
     input->each = true;
   } else if (auto* state = op == nullptr ? nullptr : std::get_if<coconet::State>(op)) {
@@ -80,7 +85,9 @@ Tensor Program::world(std::optional<DType> dtype) {
   return AddNode(WorldSize{*dtype});
 }
 
-void Program::Output(absl::string_view name, Tensor value) { Add(coconet::Output{std::string(name)}, {value}); }
+void Program::Output(absl::string_view name, Tensor value) {
+  Add(coconet::Output{std::string(name)}, {value});
+}
 
 absl::StatusOr<Graph> Program::graph() const {
   RETURN_IF_ERROR(status_);
@@ -105,9 +112,11 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
   if (auto* fold = std::get_if<Fold>(&op); fold != nullptr && operands[0].is_node()) {
     if (operands[0].type().shape.empty()) return operands[0];  // of one element
     std::sort(fold->dims.begin(), fold->dims.end());
-    if (fold->dims.size() == operands[0].type().shape.size()) fold->dims.clear();  // all: written as none
+    if (fold->dims.size() == operands[0].type().shape.size())
+      fold->dims.clear();  // all: written as none
   }
-  if ((std::holds_alternative<DropoutOp>(op) || std::holds_alternative<StochasticRound>(op)) && operands[1].kind_ == Tensor::Kind::kNumber) {
+  if ((std::holds_alternative<DropoutOp>(op) || std::holds_alternative<StochasticRound>(op)) &&
+      operands[1].kind_ == Tensor::Kind::kNumber) {
     operands[1] = Constant(operands[1].number_, DType::kI64);
   }
   // Numbers become constants of the dtype of the first tensor among the operands that share one.
@@ -122,10 +131,12 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
   for (size_t i = 0; i < operands.size(); ++i) {
     Tensor operand = operands[i];
     if (!operand.is_node()) {
-      if (i < first) return Mistake(absl::StrCat(CallText(op, operands), ": want a tensor, have a plain number"));
-      if (!dtype.has_value()) {
+      if (i < first)
         return Mistake(
-            absl::StrCat(CallText(op, operands), ": no operand has a dtype; give one to a number or to world"));
+            absl::StrCat(CallText(op, operands), ": want a tensor, have a plain number"));
+      if (!dtype.has_value()) {
+        return Mistake(absl::StrCat(CallText(op, operands),
+                                    ": no operand has a dtype; give one to a number or to world"));
       }
       operand = Typed(operand, *dtype);
     }
@@ -138,7 +149,8 @@ Tensor Program::AddNode(Op op, std::vector<NodeId> inputs) {
   if (!status_.ok()) return Tensor(Tensor::Kind::kMistake, this, -1);
   const NodeId id = graph_.Add(std::move(op), std::move(inputs));
   status_ = checker_.CheckNext(graph_);
-  return Tensor(status_.ok() ? Tensor::Kind::kNode : Tensor::Kind::kMistake, this, status_.ok() ? id : -1);
+  return Tensor(status_.ok() ? Tensor::Kind::kNode : Tensor::Kind::kMistake, this,
+                status_.ok() ? id : -1);
 }
 
 Tensor Program::Mistake(absl::string_view message) {
@@ -152,10 +164,14 @@ Tensor Program::Typed(const Tensor& open, DType dtype) {
 
 std::string Program::OperandText(const Tensor& operand) const {
   switch (operand.kind_) {
-    case Tensor::Kind::kNode: return ValueText(graph_, operand.id_);
-    case Tensor::Kind::kNumber: return NumberText(operand.number_);
-    case Tensor::Kind::kWorld: return "world";
-    case Tensor::Kind::kMistake: return "?";
+    case Tensor::Kind::kNode:
+      return ValueText(graph_, operand.id_);
+    case Tensor::Kind::kNumber:
+      return NumberText(operand.number_);
+    case Tensor::Kind::kWorld:
+      return "world";
+    case Tensor::Kind::kMistake:
+      return "?";
   }
   CC_CHECK(false);
 }
@@ -179,7 +195,8 @@ Tensor Elementwise(Pw fn, std::vector<Tensor> operands) {
   double numbers[3];
   size_t count = 0;
   for (const Tensor& operand : operands) {
-    if (operand.kind_ != Tensor::Kind::kNumber) return Structured(Pointwise{fn}, std::move(operands));
+    if (operand.kind_ != Tensor::Kind::kNumber)
+      return Structured(Pointwise{fn}, std::move(operands));
     numbers[count++] = operand.number_;
   }
   return Info(fn).eval(numbers);
@@ -213,10 +230,18 @@ Tensor Select(Tensor condition, Tensor if_true, Tensor if_false) {
   return Elementwise(Pw::kSelect, {condition, if_true, if_false});
 }
 Tensor CastTo(DType dtype, Tensor a) { return Structured(Cast{dtype}, {a}); }
-Tensor Sum(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kSum, std::move(dims)}, {a}); }
-Tensor Mean(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMean, std::move(dims)}, {a}); }
-Tensor AMax(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMax, std::move(dims)}, {a}); }
-Tensor AMin(Tensor a, std::vector<int> dims) { return Structured(Fold{FoldKind::kMin, std::move(dims)}, {a}); }
+Tensor Sum(Tensor a, std::vector<int> dims) {
+  return Structured(Fold{FoldKind::kSum, std::move(dims)}, {a});
+}
+Tensor Mean(Tensor a, std::vector<int> dims) {
+  return Structured(Fold{FoldKind::kMean, std::move(dims)}, {a});
+}
+Tensor AMax(Tensor a, std::vector<int> dims) {
+  return Structured(Fold{FoldKind::kMax, std::move(dims)}, {a});
+}
+Tensor AMin(Tensor a, std::vector<int> dims) {
+  return Structured(Fold{FoldKind::kMin, std::move(dims)}, {a});
+}
 
 Tensor Total(Tensor a, ReduceKind kind) { return Structured(TotalOp{kind}, {a}); }
 
@@ -225,14 +250,16 @@ namespace {
 /// What all ranks' parts of `a` fold to.
 Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
   const Tensor folded = Structured(Fold{kind, std::move(dims)}, {a});
-  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.sliced() && folded.type().layout == Layout::Local();
+  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.sliced() &&
+                       folded.type().layout == Layout::Local();
   return partial ? AllReduce(AcrossRanks(kind), folded) : folded;
 }
 
 /// f(a), calculated in f32 where `a` is narrower: squares of f16 overflow soon.
 template <class F>
 Tensor InF32(Tensor a, F f) {
-  const bool narrow = a.id() >= 0 && (a.type().dtype == DType::kF16 || a.type().dtype == DType::kBF16);
+  const bool narrow =
+      a.id() >= 0 && (a.type().dtype == DType::kF16 || a.type().dtype == DType::kBF16);
   return narrow ? CastTo(a.type().dtype, f(CastTo(DType::kF32, a))) : f(a);
 }
 
@@ -263,26 +290,39 @@ Tensor LayerNorm(Tensor a, Tensor epsilon) {
 }
 
 Tensor RmsNorm(Tensor a, Tensor epsilon) {
-  return InF32(a, [&](Tensor x) { return x * Rsqrt(Whole(FoldKind::kMean, x * x, LastDim(x)) + epsilon); });
+  return InF32(
+      a, [&](Tensor x) { return x * Rsqrt(Whole(FoldKind::kMean, x * x, LastDim(x)) + epsilon); });
 }
 
-Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream) { return Structured(StochasticRound{stream}, {a, seed}); }
-Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream) { return Structured(DropoutOp{rate, stream}, {a, seed}); }
+Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream) {
+  return Structured(StochasticRound{stream}, {a, seed});
+}
+Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream) {
+  return Structured(DropoutOp{rate, stream}, {a, seed});
+}
 Tensor MatMul(Tensor a, Tensor b, bool transpose_a, bool transpose_b) {
   return Structured(MatMulOp{transpose_a, transpose_b}, {a, b});
 }
-Tensor Transpose(Tensor a, std::vector<int> order) { return Structured(TransposeOp{std::move(order)}, {a}); }
+Tensor Transpose(Tensor a, std::vector<int> order) {
+  return Structured(TransposeOp{std::move(order)}, {a});
+}
 Tensor Reshape(Tensor a, Shape shape) { return Structured(ReshapeOp{std::move(shape)}, {a}); }
-Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) { return Structured(SubTensorOp{dim, begin, end}, {a}); }
+Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
+  return Structured(SubTensorOp{dim, begin, end}, {a});
+}
 
-Tensor AllReduce(ReduceKind kind, Tensor local, Span span) { return Structured(AllReduceOp{kind, span}, {local}); }
+Tensor AllReduce(ReduceKind kind, Tensor local, Span span) {
+  return Structured(AllReduceOp{kind, span}, {local});
+}
 Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim, Span span) {
   return Structured(ReduceScatterOp{kind, dim, span}, {local});
 }
 Tensor AllGather(Tensor sliced, Span span) { return Structured(AllGatherOp{span}, {sliced}); }
 Tensor Shard(Tensor replicated, int dim) { return Structured(ShardOp{dim}, {replicated}); }
 Tensor Broadcast(Tensor local, int root) { return Structured(BroadcastOp{root}, {local}); }
-Tensor Reduce(ReduceKind kind, Tensor local, int root) { return Structured(ReduceTo{kind, root}, {local}); }
+Tensor Reduce(ReduceKind kind, Tensor local, int root) {
+  return Structured(ReduceTo{kind, root}, {local});
+}
 Tensor AllToAll(Tensor sliced, int dim) { return Structured(AllToAllOp{dim}, {sliced}); }
 Tensor Send(Tensor a, int shift) { return Structured(SendOp{shift}, {a}); }
 Tensor Update(Tensor state, Tensor value) { return Structured(UpdateOp{}, {state, value}); }

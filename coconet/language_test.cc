@@ -164,7 +164,8 @@ TEST(Language, TheFirstMistakeSticks) {
   EXPECT_EQ(worse.id(), -1);
   p.Output("y", worse);
   EXPECT_EQ(TextOf(p),
-            "%2 = add(x, h): want operands of one dtype, have x : f32[N] local and h : f16[N] local; use cast");
+            "%2 = add(x, h): want operands of one dtype, have x : f32[N] local and h : f16[N] "
+            "local; use cast");
   EXPECT_EQ(p.graph().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -181,14 +182,18 @@ TEST(Language, MistakesSayWhatIsMissing) {
             "div(1, world): no operand has a dtype; give one to a number or to world");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor) { p.Output("y", 3); }),
             "output y = 3: want a tensor, have a plain number");
-  EXPECT_EQ(MistakeOf([](Program& p, Tensor) { p.Output("y", AllReduce(ReduceKind::kSum, p.world())); }),
-            "all_reduce(sum, world): want a tensor, have a plain number");
-  EXPECT_EQ(MistakeOf([](Program& p, Tensor x) { p.Output("y", x + AllReduce(ReduceKind::kSum, 3)); }),
-            "a cast, collective or update was given plain numbers only; make a tensor of them with Constant");
+  EXPECT_EQ(
+      MistakeOf([](Program& p, Tensor) { p.Output("y", AllReduce(ReduceKind::kSum, p.world())); }),
+      "all_reduce(sum, world): want a tensor, have a plain number");
+  EXPECT_EQ(
+      MistakeOf([](Program& p, Tensor x) { p.Output("y", x + AllReduce(ReduceKind::kSum, 3)); }),
+      "a cast, collective or update was given plain numbers only; make a tensor of them with "
+      "Constant");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor x) { p.Output("y", Select(1, x, x)); }),
             "select(1, x, x): want a tensor, have a plain number");
   EXPECT_EQ(MistakeOf([](Program&, Tensor x) { Update(3, x); }),
-            "%2 = update(%1, x): want a state as the first operand, have %1 : f32[] replicated and x : f32[N] local");
+            "%2 = update(%1, x): want a state as the first operand, have %1 : f32[] replicated and "
+            "x : f32[N] local");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor) { p.Input("x", DType::kF32, {}, {}); }),
             "input x : f32[] replicated: the name 'x' is taken");
   EXPECT_EQ(MistakeOf([](Program& p, Tensor x) { p.Output("y", x + 1e300); }),

@@ -15,7 +15,9 @@ constexpr absl::string_view kSymbols[] = {"<=", ">=", "==", "!=", "<", ">", "=",
                                           "(",  ")",  "[",  "]",  "+", "-", "*", "/"};
 
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
-bool IsWord(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.'; }
+bool IsWord(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+}
 
 /// The part of `text` from its first character for as long as `belongs` holds.
 template <class Predicate>
@@ -28,7 +30,8 @@ absl::string_view Prefix(absl::string_view text, Predicate belongs) {
 /// Any text, short and printable.
 std::string Quoted(absl::string_view text) {
   constexpr size_t kLongest = 40;
-  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kLongest)), text.size() > kLongest ? "...'" : "'");
+  return absl::StrCat("'", absl::CHexEscape(text.substr(0, kLongest)),
+                      text.size() > kLongest ? "...'" : "'");
 }
 
 absl::StatusOr<Token> Number(absl::string_view text) {
@@ -36,11 +39,13 @@ absl::StatusOr<Token> Number(absl::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   size_t length = static_cast<size_t>(end - text.data());
   if (error == std::errc::invalid_argument || (length < text.size() && IsWord(text[length]))) {
-    return absl::InvalidArgumentError(absl::StrCat("expected a number, found ", Quoted(Prefix(text, IsWord))));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a number, found ", Quoted(Prefix(text, IsWord))));
   }
   const absl::string_view digits = text.substr(0, length);
   if (error == std::errc::result_out_of_range) {
-    return absl::InvalidArgumentError(absl::StrCat(Quoted(digits), " is beyond the range of a number (f64)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(digits), " is beyond the range of a number (f64)"));
   }
   return Token{Token::Kind::kNumber, digits, value};
 }
@@ -55,9 +60,11 @@ absl::StatusOr<Token> Next(absl::string_view text) {
     return Token{Token::Kind::kValue, value};
   }
   for (absl::string_view symbol : kSymbols) {
-    if (text.substr(0, symbol.size()) == symbol) return Token{Token::Kind::kSymbol, text.substr(0, symbol.size())};
+    if (text.substr(0, symbol.size()) == symbol)
+      return Token{Token::Kind::kSymbol, text.substr(0, symbol.size())};
   }
-  return absl::InvalidArgumentError(absl::StrCat("unexpected character ", Quoted(text.substr(0, 1))));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unexpected character ", Quoted(text.substr(0, 1))));
 }
 
 }  // namespace

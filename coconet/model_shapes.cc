@@ -5,32 +5,36 @@ namespace {
 
 using SizeList = std::vector<int64_t>;
 
-void Add(SizeList& sizes, const SizeList& more) { sizes.insert(sizes.end(), more.begin(), more.end()); }
+void Add(SizeList& sizes, const SizeList& more) {
+  sizes.insert(sizes.end(), more.begin(), more.end());
+}
 
 /// A weight matrix and its bias; scale and shift of a normalisation.
 SizeList Dense(int64_t in, int64_t out) { return {in * out, out}; }
 SizeList Normalisation(int64_t width) { return {width, width}; }
 
-/// As it is pretrained: 24 layers, hidden size 1024, inner size 4096, a vocabulary padded to 30528. Of the 398 tensors of that model two are
-/// not in the list: the 512 x 1024 position embeddings and the bias of the next-sentence classifier (2 elements), which makes
-/// the 396 tensors and 335,707,968 elements that papers on fused optimizers measure (CoCoNet, ASPLOS'22).
+/// As it is pretrained: 24 layers, hidden size 1024, inner size 4096, a vocabulary padded to 30528.
+/// Of the 398 tensors of that model two are not in the list: the 512 x 1024 position embeddings and
+/// the bias of the next-sentence classifier (2 elements), which makes the 396 tensors and
+/// 335,707,968 elements that papers on fused optimizers measure (CoCoNet, ASPLOS'22).
 SizeList BertLarge() {
   constexpr int64_t kHidden = 1024, kInner = 4096, kVocabulary = 30528;
   constexpr int kLayers = 24;
   SizeList sizes = {kVocabulary * kHidden, 2 * kHidden};  // words, token types
   Add(sizes, Normalisation(kHidden));
   for (int layer = 0; layer < kLayers; ++layer) {
-    for (int product = 0; product < 4; ++product) Add(sizes, Dense(kHidden, kHidden));  // query, key, value, output
+    for (int product = 0; product < 4; ++product)
+      Add(sizes, Dense(kHidden, kHidden));  // query, key, value, output
     Add(sizes, Normalisation(kHidden));
     Add(sizes, Dense(kHidden, kInner));
     Add(sizes, Dense(kInner, kHidden));
     Add(sizes, Normalisation(kHidden));
   }
   Add(sizes, Dense(kHidden, kHidden));  // the pooler
-  sizes.push_back(kVocabulary);         // the bias of the words' classifier, whose matrix is the embedding
+  sizes.push_back(kVocabulary);  // the bias of the words' classifier, whose matrix is the embedding
   Add(sizes, Dense(kHidden, kHidden));
   Add(sizes, Normalisation(kHidden));
-  sizes.push_back(2 * kHidden);         // the next-sentence classifier
+  sizes.push_back(2 * kHidden);  // the next-sentence classifier
   return sizes;
 }
 

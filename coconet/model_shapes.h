@@ -10,7 +10,8 @@
 
 namespace coconet {
 
-/// The elements of each parameter tensor of a published model, in the order in which the model declares them.
+/// The elements of each parameter tensor of a published model, in the order in which the model
+/// declares them.
 ///   bert-large: 396 tensors, 335,707,968 elements (Devlin et al., arXiv 1810.04805)
 ///   gpt2:       148 tensors, 124,439,808 elements (Radford et al., 2019: the smallest of the four)
 /// Nothing for another name.

@@ -8,12 +8,15 @@ namespace {
 
 /// Sizes of one model for several batches, and a small one first. `k` of each H.
 std::vector<SizePreset> ProductSizes(int64_t k_of_h) {
-  std::vector<SizePreset> presets = {{"small", {{"B", 1}, {"S", 512}, {"H", 1024}, {"K", 1024 * k_of_h}}}};
+  std::vector<SizePreset> presets = {
+      {"small", {{"B", 1}, {"S", 512}, {"H", 1024}, {"K", 1024 * k_of_h}}}};
   for (int64_t batch : {8, 16, 32, 64}) {
-    presets.push_back({absl::StrCat("gpt2-8.3b-b", batch), {{"B", batch}, {"S", 1024}, {"H", 3072}, {"K", 3072 * k_of_h}}});
+    presets.push_back({absl::StrCat("gpt2-8.3b-b", batch),
+                       {{"B", batch}, {"S", 1024}, {"H", 3072}, {"K", 3072 * k_of_h}}});
   }
   for (int64_t batch : {1, 2, 4, 6}) {
-    presets.push_back({absl::StrCat("gpt3-b", batch), {{"B", batch}, {"S", 2048}, {"H", 12288}, {"K", 12288 * k_of_h}}});
+    presets.push_back({absl::StrCat("gpt3-b", batch),
+                       {{"B", batch}, {"S", 2048}, {"H", 12288}, {"K", 12288 * k_of_h}}});
   }
   return presets;
 }
@@ -27,7 +30,8 @@ std::vector<SizePreset> SequenceSizes() {
   std::vector<SizePreset> presets = {{"small", {{"B", 1}, {"S", 512}, {"H", 1024}, {"K", 4096}}}};
   for (int64_t hidden : {4096, 8192}) {
     for (int64_t tokens : {1, 64, 1024, 8192}) {
-      presets.push_back({absl::StrCat("h", hidden, "-t", tokens), {{"B", 1}, {"S", tokens}, {"H", hidden}, {"K", 4 * hidden}}});
+      presets.push_back({absl::StrCat("h", hidden, "-t", tokens),
+                         {{"B", 1}, {"S", tokens}, {"H", hidden}, {"K", 4 * hidden}}});
     }
   }
   return presets;
@@ -69,7 +73,8 @@ absl::StatusOr<Graph> PipelineBoundary(DType dtype) {
   const Tensor b = program.Input("b", dtype, {"H"}, Layout::Replicated());
   const Tensor r = program.Input("r", dtype, {"B", "S", "H"}, Layout::Replicated());
   const Tensor seed = program.Scalar("seed", DType::kI64);
-  program.Output("y", Send(Dropout(AllReduce(ReduceKind::kSum, x) + b, kEpilogueDropout, seed) + r));
+  program.Output("y",
+                 Send(Dropout(AllReduce(ReduceKind::kSum, x) + b, kEpilogueDropout, seed) + r));
   return program.graph();
 }
 

@@ -17,9 +17,12 @@ std::string NumberText(double value) {
 
 absl::string_view Name(Span span) {
   switch (span) {
-    case Span::kAll: return "all";
-    case Span::kNode: return "node";
-    case Span::kAcross: return "across";
+    case Span::kAll:
+      return "all";
+    case Span::kNode:
+      return "node";
+    case Span::kAcross:
+      return "across";
   }
   CC_CHECK(false);
 }
@@ -33,10 +36,14 @@ Span SpanOf(const Op& op) {
 
 absl::string_view Name(FoldKind kind) {
   switch (kind) {
-    case FoldKind::kSum: return "sum";
-    case FoldKind::kMean: return "mean";
-    case FoldKind::kMax: return "amax";
-    case FoldKind::kMin: return "amin";
+    case FoldKind::kSum:
+      return "sum";
+    case FoldKind::kMean:
+      return "mean";
+    case FoldKind::kMax:
+      return "amax";
+    case FoldKind::kMin:
+      return "amin";
   }
   CC_CHECK(false);
 }
@@ -47,12 +54,13 @@ ReduceKind AcrossRanks(FoldKind kind) {
 }
 
 bool IsElementwise(const Op& op) {
-  return std::holds_alternative<Pointwise>(op) || std::holds_alternative<Cast>(op) || std::holds_alternative<Dropout>(op) ||
-         std::holds_alternative<StochasticRound>(op);
+  return std::holds_alternative<Pointwise>(op) || std::holds_alternative<Cast>(op) ||
+         std::holds_alternative<Dropout>(op) || std::holds_alternative<StochasticRound>(op);
 }
 
 bool IsComputation(const Op& op) {
-  return std::holds_alternative<Pointwise>(op) || std::holds_alternative<Cast>(op) || std::holds_alternative<Total>(op);
+  return std::holds_alternative<Pointwise>(op) || std::holds_alternative<Cast>(op) ||
+         std::holds_alternative<Total>(op);
 }
 
 std::string OpText(const Op& op) {
@@ -94,7 +102,8 @@ std::vector<std::string> DimTexts(const std::vector<int>& dims) {
 }  // namespace
 
 std::string OpText(const Op& op, absl::Span<const std::string> operands) {
-  const auto call = [&](const std::vector<std::string>& before = {}, const std::vector<std::string>& after = {}) {
+  const auto call = [&](const std::vector<std::string>& before = {},
+                        const std::vector<std::string>& after = {}) {
     std::vector<std::string> arguments = before;
     arguments.insert(arguments.end(), operands.begin(), operands.end());
     arguments.insert(arguments.end(), after.begin(), after.end());
@@ -107,8 +116,12 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
   };
   return std::visit(
       Match{
-          [&](const Input& o) { return absl::StrCat("input ", o.name, " : ", Text(o.type), o.each ? " each" : ""); },
-          [&](const State& o) { return absl::StrCat("state ", o.name, " : ", Text(o.type), o.each ? " each" : ""); },
+          [&](const Input& o) {
+            return absl::StrCat("input ", o.name, " : ", Text(o.type), o.each ? " each" : "");
+          },
+          [&](const State& o) {
+            return absl::StrCat("state ", o.name, " : ", Text(o.type), o.each ? " each" : "");
+          },
           [&](const Const& o) { return call({NumberText(o.value), text(Name(o.dtype))}); },
           [&](const WorldSize& o) { return call({text(Name(o.dtype))}); },
           [&](const Pointwise&) { return call(); },
@@ -120,7 +133,9 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
             if (o.stream != 0) numbers.push_back(absl::StrCat(o.stream));
             return call({}, numbers);
           },
-          [&](const StochasticRound& o) { return o.stream == 0 ? call() : call({}, {absl::StrCat(o.stream)}); },
+          [&](const StochasticRound& o) {
+            return o.stream == 0 ? call() : call({}, {absl::StrCat(o.stream)});
+          },
           [&](const MatMul& o) {
             std::vector<std::string> words;
             if (o.transpose_a) words.push_back("transpose_a");
@@ -129,9 +144,13 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
           },
           [&](const Transpose& o) { return call({}, DimTexts(o.order)); },
           [&](const Reshape& o) { return call({}, {Text(o.shape)}); },
-          [&](const SubTensor& o) { return call({}, {absl::StrCat(o.dim), absl::StrCat(o.begin), absl::StrCat(o.end)}); },
+          [&](const SubTensor& o) {
+            return call({}, {absl::StrCat(o.dim), absl::StrCat(o.begin), absl::StrCat(o.end)});
+          },
           [&](const AllReduce& o) { return call({text(Name(o.kind))}, spanned({}, o.span)); },
-          [&](const ReduceScatter& o) { return call({text(Name(o.kind))}, spanned({DimText(o.dim)}, o.span)); },
+          [&](const ReduceScatter& o) {
+            return call({text(Name(o.kind))}, spanned({DimText(o.dim)}, o.span));
+          },
           [&](const AllGather& o) { return call({}, spanned({}, o.span)); },
           [&](const Shard& o) { return call({}, {DimText(o.dim)}); },
           [&](const Broadcast& o) { return call({}, {absl::StrCat(o.root)}); },
@@ -139,7 +158,9 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands) {
           [&](const AllToAll& o) { return call({}, {DimText(o.dim)}); },
           [&](const Send& o) { return call({}, {o.shift > 0 ? "next" : "previous"}); },
           [&](const Update&) { return call(); },
-          [&](const Output& o) { return absl::StrCat("output ", o.name, " = ", absl::StrJoin(operands, ", ")); },
+          [&](const Output& o) {
+            return absl::StrCat("output ", o.name, " = ", absl::StrJoin(operands, ", "));
+          },
       },
       op);
 }

@@ -35,7 +35,8 @@ TEST(Pointwise, RowsAreFoundByName) {
 TEST(Pointwise, KernelExpressionsNameEachOperandOnceOrMore) {
   for (const PwInfo& info : AllPointwise()) {
     for (int i = 0; i < 3; ++i) {
-      const bool named = std::string(info.kernel_expr).find("$" + std::to_string(i)) != std::string::npos;
+      const bool named =
+          std::string(info.kernel_expr).find("$" + std::to_string(i)) != std::string::npos;
       EXPECT_EQ(named, i < info.arity) << info.name;
     }
   }
@@ -43,16 +44,35 @@ TEST(Pointwise, KernelExpressionsNameEachOperandOnceOrMore) {
 
 TEST(Pointwise, ValuesOfEveryFunction) {
   const std::map<std::string, double> at_2_and_3 = {
-      {"add", 5},         {"sub", -1},           {"mul", 6},         {"div", 2. / 3},
-      {"neg", -2},        {"abs", 2},            {"min", 2},         {"max", 3},
-      {"pow", 8},         {"sqrt", M_SQRT2},     {"rsqrt", M_SQRT1_2}, {"exp", std::exp(2)},
-      {"log", M_LN2},     {"tanh", std::tanh(2)}, {"sigmoid", 0.8807970779778823},
-      {"relu", 2},        {"gelu", 1.9544997361036416}, {"silu", 1.7615941559557646},
-      {"lt", 1},          {"le", 1},             {"gt", 0},          {"ge", 0},
-      {"eq", 0},          {"ne", 1},             {"select", 3},
+      {"add", 5},
+      {"sub", -1},
+      {"mul", 6},
+      {"div", 2. / 3},
+      {"neg", -2},
+      {"abs", 2},
+      {"min", 2},
+      {"max", 3},
+      {"pow", 8},
+      {"sqrt", M_SQRT2},
+      {"rsqrt", M_SQRT1_2},
+      {"exp", std::exp(2)},
+      {"log", M_LN2},
+      {"tanh", std::tanh(2)},
+      {"sigmoid", 0.8807970779778823},
+      {"relu", 2},
+      {"gelu", 1.9544997361036416},
+      {"silu", 1.7615941559557646},
+      {"lt", 1},
+      {"le", 1},
+      {"gt", 0},
+      {"ge", 0},
+      {"eq", 0},
+      {"ne", 1},
+      {"select", 3},
   };
   EXPECT_EQ(at_2_and_3.size(), AllPointwise().size());
-  for (const auto& [name, value] : at_2_and_3) EXPECT_NEAR(Eval(name, 2, 3, 4), value, 1e-15 * std::abs(value)) << name;
+  for (const auto& [name, value] : at_2_and_3)
+    EXPECT_NEAR(Eval(name, 2, 3, 4), value, 1e-15 * std::abs(value)) << name;
   EXPECT_EQ(Eval("select", 0, 3, 4), 4);
   EXPECT_EQ(Eval("relu", -2), 0);
   EXPECT_NEAR(Eval("gelu", -10), -10 * 7.619853024160527e-24, 1e-36);  // the tail does not cancel
@@ -108,7 +128,8 @@ TEST(Op, WholeTextHasEveryAttribute) {
   EXPECT_EQ(OpText(Pointwise{Pw::kSelect}, {"c", "%1", "%2"}), "select(c, %1, %2)");
   EXPECT_EQ(OpText(Cast{DType::kBF16}, {"x"}), "cast(bf16, x)");
   EXPECT_EQ(OpText(AllReduce{ReduceKind::kMin}, {"x"}), "all_reduce(min, x)");
-  EXPECT_EQ(OpText(ReduceScatter{ReduceKind::kSum, Layout::kFlat}, {"x"}), "reduce_scatter(sum, x, flat)");
+  EXPECT_EQ(OpText(ReduceScatter{ReduceKind::kSum, Layout::kFlat}, {"x"}),
+            "reduce_scatter(sum, x, flat)");
   EXPECT_EQ(OpText(AllGather{}, {"x"}), "all_gather(x)");
   EXPECT_EQ(OpText(Update{}, {"m", "%3"}), "update(m, %3)");
   EXPECT_EQ(OpText(Output{"y"}, {"%3"}), "output y = %3");

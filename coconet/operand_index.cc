@@ -21,17 +21,20 @@ std::vector<int64_t> Strides(const Shape& shape) {
 }  // namespace
 
 bool IsView(const Op& op) {
-  return std::holds_alternative<Transpose>(op) || std::holds_alternative<Reshape>(op) || std::holds_alternative<SubTensor>(op);
+  return std::holds_alternative<Transpose>(op) || std::holds_alternative<Reshape>(op) ||
+         std::holds_alternative<SubTensor>(op);
 }
 
 int64_t IndexMap::Of(int64_t index) const {
   int64_t there = offset;
-  for (size_t d = extents.size(); d-- > 0; index /= extents[d]) there += index % extents[d] * strides[d];
+  for (size_t d = extents.size(); d-- > 0; index /= extents[d])
+    there += index % extents[d] * strides[d];
   return there;
 }
 
 bool MovesElements(const Op& op, const Shape& result, const Shape& operand) {
-  if (const auto* transpose = std::get_if<Transpose>(&op)) return !absl::c_is_sorted(transpose->order);
+  if (const auto* transpose = std::get_if<Transpose>(&op))
+    return !absl::c_is_sorted(transpose->order);
   return std::holds_alternative<SubTensor>(op) && result != operand;
 }
 
@@ -43,14 +46,16 @@ IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to) {
     return map;
   }
   if (std::holds_alternative<Reshape>(op)) return {{NumElements(from)}, {1}};
-  if (const auto* sub = std::get_if<SubTensor>(&op)) return {Extents(from), strides, sub->begin * strides[sub->dim]};
+  if (const auto* sub = std::get_if<SubTensor>(&op))
+    return {Extents(from), strides, sub->begin * strides[sub->dim]};
   IndexMap map{Extents(from), std::vector<int64_t>(from.size(), 0)};
   const size_t lead = from.size() - to.size();
   for (size_t d = 0; d < to.size(); ++d) map.strides[lead + d] = to[d].size == 1 ? 0 : strides[d];
   return map;
 }
 
-std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape& to, absl::Span<const int64_t> list) {
+std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape& to,
+                                    absl::Span<const int64_t> list) {
   const IndexMap map = OperandMap(op, from, to);
   std::vector<int64_t> indices;
   indices.reserve(list.size());

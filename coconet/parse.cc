@@ -53,7 +53,8 @@ absl::Status Parser::Line(absl::string_view line) {
 
 absl::StatusOr<Graph> Parser::Finish() const {
   if (!saw_version_) {
-    return absl::InvalidArgumentError(absl::StrCat("expected 'coconet ", kVersion, "', found no text"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected 'coconet ", kVersion, "', found no text"));
   }
   if (!program_.has_value()) return absl::InvalidArgumentError("the program has no statements");
   return program_->graph();
@@ -73,14 +74,16 @@ absl::Status Parser::Statement() {
 }
 
 absl::Status Parser::Version() {
-  if (!words_.Accept("coconet")) return words_.Expected(absl::StrCat("'coconet ", kVersion, "' as the first line"));
+  if (!words_.Accept("coconet"))
+    return words_.Expected(absl::StrCat("'coconet ", kVersion, "' as the first line"));
   int version = 0;
-  if (words_.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words_.Peek().text, &version)) {
+  if (words_.Peek().kind != Token::Kind::kNumber ||
+      !absl::SimpleAtoi(words_.Peek().text, &version)) {
     return words_.Expected("the version of the text form");
   }
   if (version != kVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the text is of version ", version, ", this library reads version ", kVersion));
+    return absl::InvalidArgumentError(absl::StrCat("the text is of version ", version,
+                                                   ", this library reads version ", kVersion));
   }
   words_.Take();
   saw_version_ = true;
@@ -101,7 +104,8 @@ absl::Status Parser::SizeList() {
   std::vector<int64_t> sizes;
   do {
     int64_t size = 0;
-    if (words_.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words_.Peek().text, &size)) {
+    if (words_.Peek().kind != Token::Kind::kNumber ||
+        !absl::SimpleAtoi(words_.Peek().text, &size)) {
       return words_.Expected("the size of a tensor");
     }
     words_.Take();
@@ -112,12 +116,14 @@ absl::Status Parser::SizeList() {
 }
 
 absl::Status Parser::Declaration(bool is_state) {
-  ASSIGN_OR_RETURN(const std::string name, words_.Name(is_state ? "the state's name" : "the input's name"));
+  ASSIGN_OR_RETURN(const std::string name,
+                   words_.Name(is_state ? "the state's name" : "the input's name"));
   RETURN_IF_ERROR(words_.Expect(":"));
   ASSIGN_OR_RETURN(const DType dtype, ParseDTypeWord(words_));
   ASSIGN_OR_RETURN(const Shape shape, ParseShape(words_));
   ASSIGN_OR_RETURN(const Layout layout, ParseLayout(is_state, shape));
-  Tensor declared = is_state ? program().State(name, dtype, shape, layout) : program().Input(name, dtype, shape, layout);
+  Tensor declared = is_state ? program().State(name, dtype, shape, layout)
+                             : program().Input(name, dtype, shape, layout);
   if (words_.Accept("each")) declared = program().Each(declared);
   return Define(name, declared);
 }
@@ -141,7 +147,8 @@ absl::Status Parser::Assignment() {
 }
 
 absl::Status Parser::Define(absl::string_view name, Tensor value) {
-  if (name == "world") return absl::InvalidArgumentError("'world' is the number of ranks and cannot be a name");
+  if (name == "world")
+    return absl::InvalidArgumentError("'world' is the number of ranks and cannot be a name");
   if (values_.try_emplace(std::string(name), value).second) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("the name '", name, "' is taken"));
 }
@@ -153,7 +160,8 @@ absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
   if (words_.Accept("local")) return Layout::Local();
   if (words_.Accept("replicated")) return Layout::Replicated();
   if (words_.Accept("auto")) return Layout::Auto();
-  if (!words_.Accept("sliced")) return words_.Expected("a layout (local, replicated, sliced(...) or auto)");
+  if (!words_.Accept("sliced"))
+    return words_.Expected("a layout (local, replicated, sliced(...) or auto)");
   RETURN_IF_ERROR(words_.Expect("("));
   ASSIGN_OR_RETURN(const int dim, ParseSlicedDim(words_));
   RETURN_IF_ERROR(words_.Expect(")"));

@@ -40,8 +40,8 @@ std::vector<NodeId> NamedNodes(const Transformation& t) {
 absl::Status CheckNodeIds(const Graph& g, const Transformation& t) {
   for (NodeId id : NamedNodes(t)) {
     if (id >= 0 && id < g.size()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(Text(t), ": the program has no %", id, "; its last operation is %", g.size() - 1));
+    return absl::InvalidArgumentError(absl::StrCat(Text(t), ": the program has no %", id,
+                                                   "; its last operation is %", g.size() - 1));
   }
   return absl::OkStatus();
 }
@@ -53,7 +53,8 @@ Transformation Normalized(const Schedule& s, Transformation t) {
   if (split == nullptr && by_node == nullptr) return t;
   int& dim = split != nullptr ? split->dim : by_node->dim;
   const std::vector<NodeId>& inputs = s.graph.nodes[NamedNodes(t)[0]].inputs;
-  const bool splits = As<Fold>(s.graph, NamedNodes(t)[0]) || Communicates(s.graph, NamedNodes(t)[0]);
+  const bool splits =
+      As<Fold>(s.graph, NamedNodes(t)[0]) || Communicates(s.graph, NamedNodes(t)[0]);
   if (dim != Layout::kFlat || !splits) return t;
   const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
   CC_CHECK(types.ok());
@@ -71,16 +72,19 @@ absl::Status CheckHasOrder(const Graph& g) {
     const NodeId id = steps.nodes[step][0];
     if (As<Update>(g, id) && !StepsWithin(steps, step).empty()) updates.push_back(NodeText(g, id));
   }
-  return absl::InvalidArgumentError(absl::StrCat(absl::StrJoin(updates, ", "),
-                                                 ": each state takes another's value before the step, and none can be stored first; "
-                                                 "want one of the values computed"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      absl::StrJoin(updates, ", "),
+      ": each state takes another's value before the step, and none can be stored first; "
+      "want one of the values computed"));
 }
 
-absl::StatusOr<Schedule> WithGraph(const Schedule& s, const Transformation& t, absl::StatusOr<Graph> graph) {
+absl::StatusOr<Schedule> WithGraph(const Schedule& s, const Transformation& t,
+                                   absl::StatusOr<Graph> graph) {
   if (!graph.ok()) return graph.status();
   Schedule out{Canonicalize(*graph).graph, {}, {}, s.trace};
   CC_CHECK(InferTypes(out.graph).ok());
-  if (const absl::Status order = CheckHasOrder(out.graph); !order.ok()) return Refused(t, order.message());
+  if (const absl::Status order = CheckHasOrder(out.graph); !order.ok())
+    return Refused(t, order.message());
   return out;
 }
 
@@ -92,7 +96,8 @@ absl::StatusOr<NodeId> ParseNodeId(absl::string_view word) {
 
 template <class AnySplit>
 absl::StatusOr<Transformation> ParseSplit(absl::string_view arguments) {
-  const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(arguments, absl::MaxSplits(',', 1));
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(arguments, absl::MaxSplits(',', 1));
   ASSIGN_OR_RETURN(const NodeId node, ParseNodeId(absl::StripAsciiWhitespace(parts.first)));
   const absl::string_view dim_text = absl::StripAsciiWhitespace(parts.second);
   int dim = Layout::kFlat;
@@ -117,7 +122,8 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
     return absl::InvalidArgumentError("want name(arguments)");
   }
   const absl::string_view name = text.substr(0, open);
-  const absl::string_view arguments = absl::StripAsciiWhitespace(text.substr(open + 1, text.size() - open - 2));
+  const absl::string_view arguments =
+      absl::StripAsciiWhitespace(text.substr(open + 1, text.size() - open - 2));
   if (name == "split") return ParseSplit<Split>(arguments);
   if (name == "split_by_node") return ParseSplit<SplitByNode>(arguments);
   if (name == "fuse" || name == "overlap") {
@@ -138,7 +144,8 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
   RETURN_IF_ERROR(InferTypes(program).status());
   Schedule schedule{Canonicalize(TotalBeforeRanks(program)).graph, {}, {}, {}};
-  RETURN_IF_ERROR(WithContext(CheckHasOrder(schedule.graph), absl::StrCat("program ", program.name)));
+  RETURN_IF_ERROR(
+      WithContext(CheckHasOrder(schedule.graph), absl::StrCat("program ", program.name)));
   return schedule;
 }
 
@@ -146,47 +153,55 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
   RETURN_IF_ERROR(CheckNodeIds(s.graph, transformation));
   const Transformation t = Normalized(s, transformation);
   const bool overlaps = std::holds_alternative<Overlap>(t);
-  if (!s.overlaps.empty() && !overlaps) return Refused(t, "there are overlaps already, and their launches would change: overlap last");
+  if (!s.overlaps.empty() && !overlaps)
+    return Refused(t, "there are overlaps already, and their launches would change: overlap last");
   if (!s.kernels.empty() && !std::holds_alternative<Fuse>(t) && !overlaps) {
     return Refused(t, "there are kernels already, and their nodes would change: fuse last");
   }
-  absl::StatusOr<Schedule> result =
-      std::visit(Match{
-                     [&](const Split& split) { return WithGraph(s, t, ApplySplit(s.graph, split)); },
-                     [&](const SplitByNode& split) { return WithGraph(s, t, ApplySplitByNode(s.graph, split)); },
-                     [&](const Reorder& reorder) { return WithGraph(s, t, ApplyReorder(s.graph, reorder)); },
-                     [&](const Slice& slice) { return WithGraph(s, t, ApplySlice(s.graph, slice)); },
-                     [&](const Fuse& fuse) -> absl::StatusOr<Schedule> {
-                       ASSIGN_OR_RETURN(auto kernels, ApplyFuse(s.graph, s.kernels, fuse));
-                       return Schedule{s.graph, std::move(kernels), {}, s.trace};
-                     },
-                     [&](const Overlap& overlap) -> absl::StatusOr<Schedule> {
-                       if (const Chunks chunks = ChunksOf(s, overlap.nodes); !chunks.refusal.empty()) return Refused(t, chunks.refusal);
-                       Schedule out = s;
-                       out.overlaps.push_back(overlap.nodes);
-                       std::sort(out.overlaps.begin(), out.overlaps.end());
-                       return out;
-                     },
-                 },
-                 t);
+  absl::StatusOr<Schedule> result = std::visit(
+      Match{
+          [&](const Split& split) { return WithGraph(s, t, ApplySplit(s.graph, split)); },
+          [&](const SplitByNode& split) {
+            return WithGraph(s, t, ApplySplitByNode(s.graph, split));
+          },
+          [&](const Reorder& reorder) { return WithGraph(s, t, ApplyReorder(s.graph, reorder)); },
+          [&](const Slice& slice) { return WithGraph(s, t, ApplySlice(s.graph, slice)); },
+          [&](const Fuse& fuse) -> absl::StatusOr<Schedule> {
+            ASSIGN_OR_RETURN(auto kernels, ApplyFuse(s.graph, s.kernels, fuse));
+            return Schedule{s.graph, std::move(kernels), {}, s.trace};
+          },
+          [&](const Overlap& overlap) -> absl::StatusOr<Schedule> {
+            if (const Chunks chunks = ChunksOf(s, overlap.nodes); !chunks.refusal.empty())
+              return Refused(t, chunks.refusal);
+            Schedule out = s;
+            out.overlaps.push_back(overlap.nodes);
+            std::sort(out.overlaps.begin(), out.overlaps.end());
+            return out;
+          },
+      },
+      t);
   if (result.ok()) result->trace.push_back(t);
   return result;
 }
 
 std::string Text(const Transformation& t) {
-  return std::visit(Match{
-                        [](const Split& s) { return absl::StrCat("split(%", s.node, ", ", DimText(s.dim), ")"); },
-                        [](const SplitByNode& s) { return absl::StrCat("split_by_node(%", s.node, ", ", DimText(s.dim), ")"); },
-                        [](const Reorder& r) { return absl::StrCat("reorder(%", r.all_gather, ")"); },
-                        [](const Slice& s) { return absl::StrCat("slice(%", s.state, ")"); },
-                        [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },
-                        [](const Overlap& o) { return absl::StrCat("overlap(", NodeList(o.nodes), ")"); },
-                    },
-                    t);
+  return std::visit(
+      Match{
+          [](const Split& s) { return absl::StrCat("split(%", s.node, ", ", DimText(s.dim), ")"); },
+          [](const SplitByNode& s) {
+            return absl::StrCat("split_by_node(%", s.node, ", ", DimText(s.dim), ")");
+          },
+          [](const Reorder& r) { return absl::StrCat("reorder(%", r.all_gather, ")"); },
+          [](const Slice& s) { return absl::StrCat("slice(%", s.state, ")"); },
+          [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },
+          [](const Overlap& o) { return absl::StrCat("overlap(", NodeList(o.nodes), ")"); },
+      },
+      t);
 }
 
 std::string TraceText(const std::vector<Transformation>& trace) {
-  return absl::StrJoin(trace, "; ", [](std::string* out, const Transformation& t) { out->append(Text(t)); });
+  return absl::StrJoin(trace, "; ",
+                       [](std::string* out, const Transformation& t) { out->append(Text(t)); });
 }
 
 absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text) {
@@ -211,8 +226,10 @@ absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transfor
 
 std::string Print(const Schedule& s) {
   std::string text = Print(s.graph);
-  for (const std::vector<NodeId>& kernel : s.kernels) absl::StrAppend(&text, "kernel ", NodeList(kernel), "\n");
-  for (const std::vector<NodeId>& overlap : s.overlaps) absl::StrAppend(&text, "overlap ", NodeList(overlap), "\n");
+  for (const std::vector<NodeId>& kernel : s.kernels)
+    absl::StrAppend(&text, "kernel ", NodeList(kernel), "\n");
+  for (const std::vector<NodeId>& overlap : s.overlaps)
+    absl::StrAppend(&text, "overlap ", NodeList(overlap), "\n");
   return text;
 }
 

@@ -16,12 +16,15 @@ namespace {
 constexpr int kRanks[] = {1, 2, 3, 4, 8};
 
 /// The interpreter and the simulator work in double; schedules only change the order of no sum.
-bool Same(double a, double b) { return a == b || std::fabs(a - b) <= 1e-12 * std::max(1.0, std::fabs(b)); }
+bool Same(double a, double b) {
+  return a == b || std::fabs(a - b) <= 1e-12 * std::max(1.0, std::fabs(b));
+}
 
 /// Results of a program by name, for each rank.
 using Results = std::map<std::string, std::vector<std::vector<double>>>;
 
-Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int stages = 1, int nodes = 1) {
+Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int stages = 1,
+                    int nodes = 1) {
   Results results;
   absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks, stages, nodes);
   EXPECT_TRUE(interpreter.ok()) << interpreter.status();
@@ -36,29 +39,34 @@ Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int 
   return results;
 }
 
-void ExpectSame(const Results& got, const Results& want, const Schedule& s, const std::string& what) {
+void ExpectSame(const Results& got, const Results& want, const Schedule& s,
+                const std::string& what) {
   ASSERT_EQ(got.size(), want.size());
   for (const auto& [name, ranks] : want) {
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       for (size_t i = 0; i < ranks[rank].size(); ++i) {
         ASSERT_TRUE(Same(got.at(name)[rank][i], ranks[rank][i]))
-            << what << ", " << Describe(s) << " [" << TraceText(s.trace) << "]: " << name << "[" << i << "] on rank "
-            << rank << " of " << ranks.size() << " is " << got.at(name)[rank][i] << ", want " << ranks[rank][i];
+            << what << ", " << Describe(s) << " [" << TraceText(s.trace) << "]: " << name << "["
+            << i << "] on rank " << rank << " of " << ranks.size() << " is "
+            << got.at(name)[rank][i] << ", want " << ranks[rank][i];
       }
     }
   }
 }
 
-/// Every schedule of `program` means what the program means: the transformed graph to the interpreter, and its kernels
-/// run element by element in an order drawn from the seed.
-void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks, uint64_t seed, int stages = 1, int nodes = 1) {
+/// Every schedule of `program` means what the program means: the transformed graph to the
+/// interpreter, and its kernels run element by element in an order drawn from the seed.
+void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks,
+                    uint64_t seed, int stages = 1, int nodes = 1) {
   const ElementSource source = RandomElements(seed);
   const Results want = Interpreted(program, ranks, source, stages);
   uint64_t order = 1000 * seed;
   for (const Schedule& s : schedules) {
     const std::string what = absl::StrCat("seed ", seed);
     // Kernels do not change the graph.
-    if (s.kernels.empty()) ExpectSame(Interpreted(s.graph, ranks, source, stages, nodes), want, s, what + " interpreted");
+    if (s.kernels.empty())
+      ExpectSame(Interpreted(s.graph, ranks, source, stages, nodes), want, s,
+                 what + " interpreted");
     ExpectSame(Simulate(s, ranks, source, ++order, stages, nodes), want, s, what + " simulated");
     if (testing::Test::HasFatalFailure()) return;
   }
@@ -76,7 +84,8 @@ TEST(Differential, EveryScheduleOfEveryWorkload) {
     for (DType dtype : {DType::kF32, DType::kF16}) {
       for (int64_t n : {1, 67, 193}) {
         if (!workload.varies.empty() && (dtype != DType::kF32 || n != 67)) continue;
-        const Graph program = *BindSizes(*MakeWorkload(workload.name, {.dtype = dtype}), {{"N", n}});
+        const Graph program =
+            *BindSizes(*MakeWorkload(workload.name, {.dtype = dtype}), {{"N", n}});
         const std::vector<Schedule> schedules = AllOf(program);
         for (int ranks : kRanks) {
           // Several slices only where there are that many elements.
@@ -99,7 +108,8 @@ TEST(Differential, EveryScheduleOfRandomPrograms) {
 
 TEST(Differential, EveryScheduleOfLongerRandomVectorPrograms) {
   for (uint64_t seed = 100; seed < 108; ++seed) {
-    const Graph program = RandomStep(seed, {.operations = 16, .max_reductions = 3, .matrices = false});
+    const Graph program =
+        RandomStep(seed, {.operations = 16, .max_reductions = 3, .matrices = false});
     CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
     ASSERT_FALSE(HasFatalFailure());
   }
@@ -187,7 +197,10 @@ std::vector<Schedule> SomeOf(const Graph& program, size_t count) {
   const std::vector<Schedule> all = AllOf(program, /*by_node=*/true);
   std::vector<Schedule> split;
   for (const Schedule& s : all) {
-    if (absl::c_any_of(s.trace, [](const Transformation& t) { return std::holds_alternative<SplitByNode>(t); })) split.push_back(s);
+    if (absl::c_any_of(s.trace, [](const Transformation& t) {
+          return std::holds_alternative<SplitByNode>(t);
+        }))
+      split.push_back(s);
   }
   std::vector<Schedule> some;
   for (size_t i = 0; i < split.size(); i += 1 + split.size() / count) some.push_back(split[i]);
@@ -249,7 +262,9 @@ Schedule Unchecked(const char* program, std::vector<std::vector<NodeId>> kernels
 }
 
 TEST(Simulator, SeesASendOverAStateThatIsStillRead) {
-  EXPECT_TRUE(GoesWrong(Unchecked("state s : f32[200] replicated\nupdate(s, send(abs(s), next))\n", {{1, 2, 3}}), /*stages=*/3));
+  EXPECT_TRUE(GoesWrong(
+      Unchecked("state s : f32[200] replicated\nupdate(s, send(abs(s), next))\n", {{1, 2, 3}}),
+      /*stages=*/3));
 }
 
 TEST(Simulator, SeesAPushOverAStateThatIsStillRead) {

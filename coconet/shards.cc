@@ -12,17 +12,22 @@ namespace {
 /// Writes values anew on slices along one dim, next to the graph that is being rebuilt.
 class Sharder {
  public:
-  Sharder(const Graph& g, const std::vector<TensorType>& types, int dim) : g_(g), types_(types), dim_(dim) {}
+  Sharder(const Graph& g, const std::vector<TensorType>& types, int dim)
+      : g_(g), types_(types), dim_(dim) {}
 
-  /// `id` on slices, from the slices of the same shape that it is computed from; -1 for none. Its operands are in `out` as `renamed`.
-  /// One operand on slices is enough: the others are then used on slices.
+  /// `id` on slices, from the slices of the same shape that it is computed from; -1 for none. Its
+  /// operands are in `out` as `renamed`. One operand on slices is enough: the others are then used
+  /// on slices.
   NodeId Of(Graph& out, const std::vector<NodeId>& renamed, NodeId id, const Shape& shape) {
     if (types_[id].shape != shape) return -1;  // broadcasts into the slices
     const auto [at, is_new] = known_.try_emplace(id, -1);
     if (!is_new) return at->second;
     const auto& inputs = g_.nodes[id].inputs;
     if (As<Update>(g_, id)) return known_[id] = Of(out, renamed, inputs[1], shape);
-    if (As<AllGather>(g_, id)) return known_[id] = types_[inputs[0]].layout == Layout::Sliced(SlicedDim(shape)) ? renamed[inputs[0]] : -1;
+    if (As<AllGather>(g_, id))
+      return known_[id] = types_[inputs[0]].layout == Layout::Sliced(SlicedDim(shape))
+                              ? renamed[inputs[0]]
+                              : -1;
     if (!IsElementwise(g_.nodes[id].op)) return -1;
     std::vector<NodeId> operands;
     bool has_slices = false;
@@ -35,7 +40,9 @@ class Sharder {
   }
 
  private:
-  int SlicedDim(const Shape& shape) const { return dim_ == Layout::kFlat && shape.size() == 1 ? 0 : dim_; }
+  int SlicedDim(const Shape& shape) const {
+    return dim_ == Layout::kFlat && shape.size() == 1 ? 0 : dim_;
+  }
 
   const Graph& g_;
   const std::vector<TensorType>& types_;

@@ -13,8 +13,8 @@
 namespace coconet {
 namespace {
 
-/// What is recomputed from `state`s before the step: whether the value takes, through recomputed nodes, that of another state than
-/// `state` that is updated, too.
+/// What is recomputed from `state`s before the step: whether the value takes, through recomputed
+/// nodes, that of another state than `state` that is updated, too.
 bool TakesAnother(const Graph& g, const std::vector<bool>& recomputed, NodeId value, NodeId state) {
   std::set<NodeId> updated, seen;
   for (NodeId id = 0; id < g.size(); ++id) {
@@ -55,14 +55,17 @@ std::vector<bool> RecomputedNodes(const Graph& g, const std::vector<int>& kernel
     recomputed[id] = is_source || (is_computation && (*types)[id].shape.empty());
     if (!Communicates(g, id)) continue;
     const NodeId fold = FoldBelow(g, *types, id);
-    if (fold >= 0 && kernel[id] >= 0 && kernel[fold] == kernel[id]) continue;  // what it sums up is in no memory
+    if (fold >= 0 && kernel[id] >= 0 && kernel[fold] == kernel[id])
+      continue;  // what it sums up is in no memory
     const NodeId operand = values[g.nodes[id].inputs[0]];
     recomputed[operand] = g.nodes[operand].inputs.empty();
   }
-  // Two states may each take the other's value before the step: then both new values must be there before either is stored.
+  // Two states may each take the other's value before the step: then both new values must be there
+  // before either is stored.
   std::vector<bool> result = recomputed;
   for (NodeId id = 0; id < g.size(); ++id) {
-    if (!As<Update>(g, id) || g.nodes[values[id]].inputs.empty() || !recomputed[values[id]]) continue;
+    if (!As<Update>(g, id) || g.nodes[values[id]].inputs.empty() || !recomputed[values[id]])
+      continue;
     if (TakesAnother(g, recomputed, values[id], g.nodes[id].inputs[0])) result[values[id]] = false;
   }
   return result;
@@ -98,7 +101,8 @@ class Dependencies {
   }
 
  private:
-  /// leaves_[id]: the states and the nodes of steps that the value of `id` is read or recomputed from.
+  /// leaves_[id]: the states and the nodes of steps that the value of `id` is read or recomputed
+  /// from.
   void FindLeaves(NodeId id) {
     if (steps_.of[id] >= 0 || As<State>(g_, id)) {
       leaves_[id] = {id};
@@ -143,13 +147,13 @@ std::vector<std::vector<int>> Reversed(const std::vector<std::vector<int>>& edge
 }  // namespace
 
 bool Communicates(const Graph& g, NodeId id) {
-  return As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id) || As<Broadcast>(g, id) ||
-         As<ReduceTo>(g, id) || As<AllToAll>(g, id) || As<Send>(g, id);
+  return As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id) ||
+         As<Broadcast>(g, id) || As<ReduceTo>(g, id) || As<AllToAll>(g, id) || As<Send>(g, id);
 }
 
 bool IsKernelWork(const Graph& g, NodeId id) {
-  return !As<MatMul>(g, id) && !As<Broadcast>(g, id) && !As<ReduceTo>(g, id) && !As<AllToAll>(g, id) && !As<Send>(g, id) &&
-         SpanOf(g.nodes[id].op) != Span::kAcross;
+  return !As<MatMul>(g, id) && !As<Broadcast>(g, id) && !As<ReduceTo>(g, id) &&
+         !As<AllToAll>(g, id) && !As<Send>(g, id) && SpanOf(g.nodes[id].op) != Span::kAcross;
 }
 
 bool JoinsKernels(const Graph& g, NodeId id) { return IsKernelWork(g, id) || As<Send>(g, id); }
@@ -161,7 +165,8 @@ std::vector<NodeId> ValueOperands(const Graph& g, NodeId id) {
 
 std::vector<NodeId> AssignedValues(const Graph& g) {
   std::vector<NodeId> values(g.nodes.size());
-  for (NodeId id = 0; id < g.size(); ++id) values[id] = As<Update>(g, id) ? values[g.nodes[id].inputs[1]] : id;
+  for (NodeId id = 0; id < g.size(); ++id)
+    values[id] = As<Update>(g, id) ? values[g.nodes[id].inputs[1]] : id;
   return values;
 }
 
@@ -232,7 +237,8 @@ std::vector<int> StepsWithin(const Steps& steps, int inside) {
   const std::vector<bool> later = Reached(Reversed(steps.after), inside);
   std::vector<int> within;
   for (size_t step = 0; step < steps.nodes.size(); ++step) {
-    if (earlier[step] && later[step] && static_cast<int>(step) != inside) within.push_back(static_cast<int>(step));
+    if (earlier[step] && later[step] && static_cast<int>(step) != inside)
+      within.push_back(static_cast<int>(step));
   }
   return within;
 }

@@ -39,8 +39,10 @@ TEST(Steps, KernelsAreOneEach) {
 }
 
 TEST(Steps, AUseOfAnUpdateWaitsForTheValueOnly) {
-  const Graph g = GraphOf("state p : f32[8] replicated\nnew = update(p, 2 * p)\noutput y = new - p\n");
-  // %2 = mul, %3 = update, %4 = sub, %5 = output: the difference reads the old p, so it comes before the update.
+  const Graph g =
+      GraphOf("state p : f32[8] replicated\nnew = update(p, 2 * p)\noutput y = new - p\n");
+  // %2 = mul, %3 = update, %4 = sub, %5 = output: the difference reads the old p, so it comes
+  // before the update.
   const Steps steps = FindSteps(g, {});
   EXPECT_EQ(steps.nodes, (Groups{{2}, {3}, {4}, {5}}));
   EXPECT_EQ(steps.after, (After{{}, {0, 2}, {0}, {2}}));
@@ -48,8 +50,9 @@ TEST(Steps, AUseOfAnUpdateWaitsForTheValueOnly) {
 }
 
 TEST(Steps, AnOldScalarStateIsReadWhereverItsComputationsAre) {
-  const Graph g =
-      GraphOf("state n : f32[] replicated\ninput x : f32[8] replicated\nupdate(n, n + 1)\noutput y = x * (n + 1)\n");
+  const Graph g = GraphOf(
+      "state n : f32[] replicated\ninput x : f32[8] replicated\nupdate(n, n + 1)\noutput y = x * "
+      "(n + 1)\n");
   // %3 = add is recomputed by the update and by the product.
   const Steps steps = FindSteps(g, {});
   EXPECT_EQ(steps.nodes, (Groups{{4}, {5}, {6}}));
@@ -79,7 +82,8 @@ TEST(Steps, OrderStopsAtACycle) {
 }
 
 TEST(Stages, CountCollectivesAndPullPreparationBehindThem) {
-  const Graph g = GraphOf("input g : f32[8] local\nstate m : f32[8]\nupdate(m, 0.5 * m + all_reduce(sum, g * g))\n");
+  const Graph g = GraphOf(
+      "input g : f32[8] local\nstate m : f32[8]\nupdate(m, 0.5 * m + all_reduce(sum, g * g))\n");
   // %2 = 0.5, %3 = mul(0.5, m), %4 = mul(g, g), %5 = all_reduce, %6 = add, %7 = update.
   EXPECT_EQ(Stages(g), (std::vector<int>{0, 1, 1, 1, 0, 1, 1, 1}));
 }

@@ -9,8 +9,8 @@
 
 namespace coconet {
 
-/// The text form of programs: `.coco` files, dumps, goldens, and the tuning key. docs/language.md has
-/// the grammar. One statement a line; `#` starts a comment.
+/// The text form of programs: `.coco` files, dumps, goldens, and the tuning key. docs/language.md
+/// has the grammar. One statement a line; `#` starts a comment.
 ///
 ///   coconet 1
 ///   program adam
@@ -28,7 +28,8 @@ namespace coconet {
 /// accepted by Parse too: Parse(Print(g)) == g for every valid g.
 std::string Print(const Graph& g);
 
-/// InvalidArgument with "line N: ..." for anything that is not a valid program, including type errors.
+/// InvalidArgument with "line N: ..." for anything that is not a valid program, including type
+/// errors.
 absl::StatusOr<Graph> Parse(absl::string_view text);
 
 }  // namespace coconet

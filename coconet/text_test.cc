@@ -26,8 +26,9 @@ std::string ErrorOf(const std::string& text) {
 
 /// The error of one line after a few declarations (it is line 5).
 std::string ErrorOfLine(const std::string& line) {
-  return ErrorOf(absl::StrCat("coconet 1\ninput x : f32[N] local\ninput lr : f32[]\nstate m : f32[N] local\n", line,
-                              "\noutput y = x\n"));
+  return ErrorOf(
+      absl::StrCat("coconet 1\ninput x : f32[N] local\ninput lr : f32[]\nstate m : f32[N] local\n",
+                   line, "\noutput y = x\n"));
 }
 
 TEST(Parse, ReadsStatementsAndInfixExpressions) {
@@ -94,8 +95,8 @@ TEST(Parse, EveryElementwiseFunctionIsACall) {
     const std::string call = absl::StrCat(info.name, info.arity == 3   ? "(a < b, a, b)"
                                                      : info.arity == 2 ? "(a, b)"
                                                                        : "(a)");
-    const std::string text =
-        PrintParsed(absl::StrCat("coconet 1\ninput a : f32[]\ninput b : f32[]\noutput y = ", call, "\n"));
+    const std::string text = PrintParsed(
+        absl::StrCat("coconet 1\ninput a : f32[]\ninput b : f32[]\noutput y = ", call, "\n"));
     EXPECT_NE(text.find(absl::StrCat(" = ", info.name, "(")), std::string::npos) << text;
   }
 }
@@ -124,13 +125,16 @@ TEST(Parse, CastGivesANumberItsType) {
 }
 
 TEST(Parse, NamesOfOperationsAreFreeForValues) {
-  EXPECT_EQ(PrintParsed("coconet 1\ninput add : f32[]\ninput = add(add, add)\noutput output = input\n"),
-            "coconet 1\ninput add : f32[] replicated\n%1 = add(add, add)\noutput output = %1\n");
+  EXPECT_EQ(
+      PrintParsed("coconet 1\ninput add : f32[]\ninput = add(add, add)\noutput output = input\n"),
+      "coconet 1\ninput add : f32[] replicated\n%1 = add(add, add)\noutput output = %1\n");
 }
 
 TEST(Parse, NumbersOfEveryForm) {
-  for (const char* number : {"0", "-0", "1", "0.1", "1e-08", "5e-324", "1.7976931348623157e+308", "inf", "-inf"}) {
-    const std::string text = absl::StrCat("coconet 1\n%0 = const(", number, ", f64)\noutput y = %0\n");
+  for (const char* number :
+       {"0", "-0", "1", "0.1", "1e-08", "5e-324", "1.7976931348623157e+308", "inf", "-inf"}) {
+    const std::string text =
+        absl::StrCat("coconet 1\n%0 = const(", number, ", f64)\noutput y = %0\n");
     EXPECT_EQ(PrintParsed(text), text);
   }
   EXPECT_EQ(PrintParsed("coconet 1\noutput y = const(.50, f64)\n"),
@@ -140,9 +144,12 @@ TEST(Parse, NumbersOfEveryForm) {
 TEST(Parse, VersionComesFirst) {
   EXPECT_EQ(ErrorOf(""), "line 1: expected 'coconet 1', found no text");
   EXPECT_EQ(ErrorOf("# nothing\n\n"), "line 3: expected 'coconet 1', found no text");
-  EXPECT_EQ(ErrorOf("\nprogram adam\n"), "line 2: expected 'coconet 1' as the first line, found 'program'");
-  EXPECT_EQ(ErrorOf("coconet 2\n"), "line 1: the text is of version 2, this library reads version 1");
-  EXPECT_EQ(ErrorOf("coconet\n"), "line 1: expected the version of the text form, found end of line");
+  EXPECT_EQ(ErrorOf("\nprogram adam\n"),
+            "line 2: expected 'coconet 1' as the first line, found 'program'");
+  EXPECT_EQ(ErrorOf("coconet 2\n"),
+            "line 1: the text is of version 2, this library reads version 1");
+  EXPECT_EQ(ErrorOf("coconet\n"),
+            "line 1: expected the version of the text form, found end of line");
   EXPECT_EQ(ErrorOf("coconet 1.0\n"), "line 1: expected the version of the text form, found '1.0'");
   EXPECT_EQ(ErrorOf("coconet 1 2\n"), "line 1: expected end of line, found '2'");
 }
@@ -150,34 +157,43 @@ TEST(Parse, VersionComesFirst) {
 TEST(Parse, ProgramsDoSomething) {
   EXPECT_EQ(ErrorOf("coconet 1\n"), "line 2: the program has no statements");
   EXPECT_EQ(ErrorOf("coconet 1\nprogram p\n"), "line 3: the program has no statements");
-  EXPECT_EQ(ErrorOf("coconet 1\ninput x : f32[]"), "line 2: the program updates no state and has no output");
+  EXPECT_EQ(ErrorOf("coconet 1\ninput x : f32[]"),
+            "line 2: the program updates no state and has no output");
 }
 
 TEST(Parse, StatementsSayWhatIsExpected) {
-  EXPECT_EQ(ErrorOfLine("program late"), "line 5: the program's name comes once, before all other statements");
-  EXPECT_EQ(ErrorOfLine("x + lr"),
-            "line 5: expected program, sizes, input, state, output, update(...) or <name> =, found 'x'");
+  EXPECT_EQ(ErrorOfLine("program late"),
+            "line 5: the program's name comes once, before all other statements");
+  EXPECT_EQ(
+      ErrorOfLine("x + lr"),
+      "line 5: expected program, sizes, input, state, output, update(...) or <name> =, found 'x'");
   EXPECT_EQ(ErrorOfLine("update"),
-            "line 5: expected program, sizes, input, state, output, update(...) or <name> =, found 'update'");
+            "line 5: expected program, sizes, input, state, output, update(...) or <name> =, found "
+            "'update'");
   EXPECT_EQ(ErrorOfLine("update(m, x) + x"), "line 5: expected end of line, found '+'");
   EXPECT_EQ(ErrorOfLine("input"), "line 5: expected the input's name, found end of line");
   EXPECT_EQ(ErrorOfLine("state 3 : f32[]"), "line 5: expected the state's name, found '3'");
   EXPECT_EQ(ErrorOfLine("input z f32[]"), "line 5: expected ':', found 'f32'");
-  EXPECT_EQ(ErrorOfLine("input z : f31[]"), "line 5: expected a dtype (f32 f16 bf16 f64 i32 i64 u8 bool), found 'f31'");
+  EXPECT_EQ(ErrorOfLine("input z : f31[]"),
+            "line 5: expected a dtype (f32 f16 bf16 f64 i32 i64 u8 bool), found 'f31'");
   EXPECT_EQ(ErrorOfLine("input z : f32"), "line 5: expected '[', found end of line");
   EXPECT_EQ(ErrorOfLine("input z : f32[N M]"), "line 5: expected ']', found 'M'");
   EXPECT_EQ(ErrorOfLine("input z : f32[1.5] local"), "line 5: expected a size, found '1.5'");
   EXPECT_EQ(ErrorOfLine("input z : f32[99999999999999999999] local"),
             "line 5: expected a size, found '99999999999999999999'");
   EXPECT_EQ(ErrorOfLine("input z : f32[-1] local"), "line 5: expected a size, found '-'");
-  EXPECT_EQ(ErrorOfLine("input z : f32[N]"),
-            "line 5: expected a layout (local, replicated, sliced(...) or auto), found end of line");
-  EXPECT_EQ(ErrorOfLine("input z : f32[N] sliced(x)"), "line 5: expected flat or the number of a dimension, found 'x'");
-  EXPECT_EQ(ErrorOfLine("input z : f32[N] local local"), "line 5: expected end of line, found 'local'");
+  EXPECT_EQ(
+      ErrorOfLine("input z : f32[N]"),
+      "line 5: expected a layout (local, replicated, sliced(...) or auto), found end of line");
+  EXPECT_EQ(ErrorOfLine("input z : f32[N] sliced(x)"),
+            "line 5: expected flat or the number of a dimension, found 'x'");
+  EXPECT_EQ(ErrorOfLine("input z : f32[N] local local"),
+            "line 5: expected end of line, found 'local'");
   EXPECT_EQ(ErrorOfLine("x = lr"), "line 5: the name 'x' is taken");
   EXPECT_EQ(ErrorOfLine("input m : f32[]"), "line 5: the name 'm' is taken");
   EXPECT_EQ(ErrorOfLine("output x = lr"), "line 5: output x = lr: the name 'x' is taken");
-  EXPECT_EQ(ErrorOfLine("world = lr"), "line 5: 'world' is the number of ranks and cannot be a name");
+  EXPECT_EQ(ErrorOfLine("world = lr"),
+            "line 5: 'world' is the number of ranks and cannot be a name");
   EXPECT_EQ(ErrorOfLine("3 = lr"), "line 5: expected a name before '=', found '3'");
   EXPECT_EQ(ErrorOfLine("output z"), "line 5: expected '=', found end of line");
 }
@@ -195,7 +211,8 @@ TEST(Parse, ExpressionsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("z = x * ."), "line 5: expected a number, found '.'");
   EXPECT_EQ(ErrorOfLine("z = x * 1e999"), "line 5: '1e999' is beyond the range of a number (f64)");
   EXPECT_EQ(ErrorOfLine("z = const(x, f32)"), "line 5: expected a number or inf, found 'x'");
-  EXPECT_EQ(ErrorOfLine("z = all_reduce(mean, x)"), "line 5: expected sum, max or min, found 'mean'");
+  EXPECT_EQ(ErrorOfLine("z = all_reduce(mean, x)"),
+            "line 5: expected sum, max or min, found 'mean'");
   EXPECT_EQ(ErrorOfLine("z = all_reduce(sum)"), "line 5: expected ',', found ')'");
   EXPECT_EQ(ErrorOfLine("z = reduce_scatter(sum, x)"), "line 5: expected ',', found ')'");
   EXPECT_EQ(ErrorOfLine("z = add(x)"), "line 5: add: want 2 operands, have 1");
@@ -208,9 +225,12 @@ TEST(Parse, UnknownWordsGetSuggestions) {
   EXPECT_EQ(ErrorOfLine("z = quantity * x"), "line 5: unknown name 'quantity'");
   EXPECT_EQ(ErrorOfLine("z = %7"), "line 5: unknown name '%7'");
   EXPECT_EQ(ErrorOfLine("z = sqroot(x)"),
-            "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, world, cast, all_reduce, "
-            "reduce_scatter, all_gather, sum, mean, amax, amin, total, norm, softmax, layer_norm, rms_norm, dropout, round_stochastic, matmul, "
-            "transpose, reshape, slice, shard, broadcast, reduce, all_to_all, send, update, add, sub, mul, div, neg, abs, min, max, pow, sqrt, rsqrt, exp, log, "
+            "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
+            "world, cast, all_reduce, "
+            "reduce_scatter, all_gather, sum, mean, amax, amin, total, norm, softmax, layer_norm, "
+            "rms_norm, dropout, round_stochastic, matmul, "
+            "transpose, reshape, slice, shard, broadcast, reduce, all_to_all, send, update, add, "
+            "sub, mul, div, neg, abs, min, max, pow, sqrt, rsqrt, exp, log, "
             "tanh, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, select");
 }
 
@@ -251,7 +271,8 @@ TEST(RoundTrip, Workloads) {
     for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       WorkloadOptions options;
       options.dtype = dtype;
-      ExpectRoundTrip(MakeWorkload(info.name, options).value(), absl::StrCat(info.name, " ", Name(dtype)));
+      ExpectRoundTrip(MakeWorkload(info.name, options).value(),
+                      absl::StrCat(info.name, " ", Name(dtype)));
     }
   }
 }
@@ -270,11 +291,21 @@ std::string Mutated(std::string text, std::mt19937_64& random) {
   for (uint64_t changes = 1 + random() % 4; changes > 0 && !text.empty(); --changes) {
     const size_t at = random() % text.size();
     switch (random() % 6) {
-      case 0: text[at] = static_cast<char>(text[at] ^ (1 << random() % 8)); break;
-      case 1: text.erase(at, 1 + random() % 3); break;
-      case 2: text.insert(at, 1, static_cast<char>(random() % 256)); break;
-      case 3: text.insert(at, text.substr(random() % text.size(), random() % 20)); break;
-      case 4: text[at] = text[random() % text.size()]; break;
+      case 0:
+        text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
+        break;
+      case 1:
+        text.erase(at, 1 + random() % 3);
+        break;
+      case 2:
+        text.insert(at, 1, static_cast<char>(random() % 256));
+        break;
+      case 3:
+        text.insert(at, text.substr(random() % text.size(), random() % 20));
+        break;
+      case 4:
+        text[at] = text[random() % text.size()];
+        break;
       case 5:
         if (random() % 8 == 0) text.resize(at);
         break;
@@ -285,7 +316,8 @@ std::string Mutated(std::string text, std::mt19937_64& random) {
 
 TEST(RoundTrip, DamagedTextIsRefusedOrStillMeansWhatItPrints) {
   std::vector<std::string> texts = {
-      "coconet 1\nprogram p\ninput g : f32[N] local\nstate m : f32[N]\nm1 = update(m, 0.9 * m + (1 - 0.9) * "
+      "coconet 1\nprogram p\ninput g : f32[N] local\nstate m : f32[N]\nm1 = update(m, 0.9 * m + (1 "
+      "- 0.9) * "
       "all_reduce(sum, g) / world)\noutput y = select(m1 < 1e-3, -m1, cast(f32, 2))\n"};
   texts.push_back(Print(MakeWorkload("adamw", {.dtype = DType::kBF16}).value()));
   for (uint64_t seed = 0; seed < 10; ++seed) texts.push_back(Print(RandomProgram(seed)));

@@ -19,23 +19,29 @@ int64_t Product(const Shape& shape, size_t begin, size_t end) {
 std::string Text(const Dim& dim) { return dim.bound() ? absl::StrCat(dim.size) : dim.symbol; }
 
 std::string Text(const Shape& shape) {
-  return absl::StrCat("[",
-                      absl::StrJoin(shape, ", ",
-                                    [](std::string* out, const Dim& dim) { absl::StrAppend(out, Text(dim)); }),
-                      "]");
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(shape, ", ",
+                    [](std::string* out, const Dim& dim) { absl::StrAppend(out, Text(dim)); }),
+      "]");
 }
 
 std::string Text(const BoundSize& size) { return absl::StrJoin(size.sizes, ","); }
 
 std::string Text(const Layout& layout) {
   switch (layout.kind) {
-    case Layout::Kind::kLocal: return "local";
-    case Layout::Kind::kReplicated: return "replicated";
+    case Layout::Kind::kLocal:
+      return "local";
+    case Layout::Kind::kReplicated:
+      return "replicated";
     case Layout::Kind::kSliced: {
-      const char* parts = layout.parts == Layout::Parts::kPlace ? ", place" : layout.by_place() ? ", partial" : "";
+      const char* parts = layout.parts == Layout::Parts::kPlace ? ", place"
+                          : layout.by_place()                   ? ", partial"
+                                                                : "";
       return absl::StrCat("sliced(", DimText(layout.dim), parts, ")");
     }
-    case Layout::Kind::kAuto: return "auto";
+    case Layout::Kind::kAuto:
+      return "auto";
   }
   CC_CHECK(false);
 }
@@ -58,12 +64,14 @@ absl::Status CheckExtents(const Shape& shape) {
   for (const Dim& dim : shape) {
     if (!dim.bound()) continue;
     if (dim.size < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("shape ", Text(shape), ": an extent is negative"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", Text(shape), ": an extent is negative"));
     }
     // Extents of 0 are left out: products over some dimensions only must fit too.
     if (dim.size > 0 && dim.size > kMaxElements / elements) {
       return absl::InvalidArgumentError(
-          absl::StrCat("shape ", Text(shape), ": more than 2^40 elements; a tensor holds at most ", kMaxElements));
+          absl::StrCat("shape ", Text(shape), ": more than 2^40 elements; a tensor holds at most ",
+                       kMaxElements));
     }
     if (dim.size > 0) elements *= dim.size;
   }

@@ -31,8 +31,9 @@ TEST(Types, ExtentsHaveToMakeATensor) {
   EXPECT_TRUE(CheckExtents({1 << 20, "N", 1 << 20}).ok());
   EXPECT_TRUE(CheckExtents({0, kMaxElements}).ok());
   EXPECT_EQ(CheckExtents({-1}).message(), "shape [-1]: an extent is negative");
-  EXPECT_EQ(CheckExtents({kMaxElements, 2}).message(),
-            "shape [1099511627776, 2]: more than 2^40 elements; a tensor holds at most 1099511627776");
+  EXPECT_EQ(
+      CheckExtents({kMaxElements, 2}).message(),
+      "shape [1099511627776, 2]: more than 2^40 elements; a tensor holds at most 1099511627776");
   EXPECT_FALSE(CheckExtents({int64_t{1} << 62, int64_t{1} << 62}).ok());
   EXPECT_FALSE(CheckExtents({0, int64_t{1} << 62}).ok());
 }
@@ -45,7 +46,8 @@ std::tuple<int64_t, int64_t, int64_t> PerOuterInner(const Shape& shape, int dim,
 TEST(Types, SlicingOfADimension) {
   EXPECT_EQ(PerOuterInner({1000}, 0, 3), std::make_tuple(336, 1, 1));
   EXPECT_EQ(PerOuterInner({10, 96}, 0, 4), std::make_tuple(3, 1, 96));
-  EXPECT_EQ(PerOuterInner({10, 1}, 0, 4), std::make_tuple(3, 1, 1));  // the rows of all tensors with ten rows are cut alike
+  EXPECT_EQ(PerOuterInner({10, 1}, 0, 4),
+            std::make_tuple(3, 1, 1));  // the rows of all tensors with ten rows are cut alike
   EXPECT_EQ(PerOuterInner({10, 1000}, 1, 4), std::make_tuple(256, 10, 1));
   EXPECT_EQ(PerOuterInner({10, 100}, Layout::kFlat, 4), std::make_tuple(256, 1, 1));
   EXPECT_EQ(PerOuterInner({0}, 0, 2), std::make_tuple(0, 1, 1));

@@ -30,7 +30,8 @@ class Optimizer {
         kind_(weights),
         program_(name),
         gradient_(program_.Input("g", options.dtype, {"N"}, Layout::Local())),
-        weights_(program_.State("p", weights == Weights::kStochastic ? DType::kBF16 : options.dtype, {"N"}, Layout::Replicated())),
+        weights_(program_.State("p", weights == Weights::kStochastic ? DType::kBF16 : options.dtype,
+                                {"N"}, Layout::Replicated())),
         master_(weights == Weights::kStochastic ? CastTo(DType::kF32, weights_)
                 : mixed_                        ? program_.State("w", DType::kF32, {"N"})
                                                 : weights_) {}
@@ -40,12 +41,15 @@ class Optimizer {
   Tensor StepNumber() { return program_.Scalar("step", DType::kF64); }
 
   /// A state of the whole program, whatever the tensors.
-  Tensor SharedState(absl::string_view name) { return program_.State(name, DType::kF32, {}, Layout::Replicated()); }
+  Tensor SharedState(absl::string_view name) {
+    return program_.State(name, DType::kF32, {}, Layout::Replicated());
+  }
   Tensor Number(double value) { return program_.Constant(value, DType::kF32); }
   /// A scalar of each tensor of a list.
   Tensor ScalarOfTensor(absl::string_view name) { return program_.Each(program_.Scalar(name)); }
 
-  /// Mean over the ranks, in f32: cast after the reduction, so that the narrow type crosses the link.
+  /// Mean over the ranks, in f32: cast after the reduction, so that the narrow type crosses the
+  /// link.
   Tensor MeanGradient() {
     const Tensor sum = AllReduce(ReduceKind::kSum, gradient_);
     return (mixed_ ? CastTo(DType::kF32, sum) : sum) * (1 / program_.world(DType::kF32));
@@ -82,15 +86,16 @@ absl::StatusOr<Graph> Momentum(Optimizer& o, const WorkloadOptions& options) {
   return o.Finish(o.weights() - lr * m1);
 }
 
-/// What Adam subtracts from the weights. Bias corrections and the factor of the first moment are scalars, so
-/// that an element costs one division and one root.
+/// What Adam subtracts from the weights. Bias corrections and the factor of the first moment are
+/// scalars, so that an element costs one division and one root.
 struct AdamStep {
   Tensor lr;
   Tensor difference;
   std::optional<Tensor> keep;  // whether the step is made; nothing: always
 };
 
-/// The gradient that a step is made with, of the mean over the ranks, and whether it is made: nothing, always.
+/// The gradient that a step is made with, of the mean over the ranks, and whether it is made:
+/// nothing, always.
 struct UsedGradient {
   Tensor g;
   std::optional<Tensor> keep = std::nullopt;
@@ -100,10 +105,13 @@ using GradientRule = UsedGradient (*)(Optimizer& o, const WorkloadOptions& optio
 UsedGradient AsItIs(Optimizer&, const WorkloadOptions&, Tensor mean) { return {mean}; }
 
 /// `value`, or in a step that is not made what was there before.
-Tensor Kept(const UsedGradient& used, Tensor value, Tensor before) { return used.keep.has_value() ? Select(*used.keep, value, before) : value; }
+Tensor Kept(const UsedGradient& used, Tensor value, Tensor before) {
+  return used.keep.has_value() ? Select(*used.keep, value, before) : value;
+}
 
 /// `scale` is what the factor of the first moment is scaled by: the learning rate, or 1.
-AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options, std::optional<double> scale = std::nullopt, GradientRule rule = AsItIs) {
+AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options,
+                    std::optional<double> scale = std::nullopt, GradientRule rule = AsItIs) {
   const Tensor m = o.Moment("m"), v = o.Moment("v"), lr = o.LearningRate(), step = o.StepNumber();
   const UsedGradient used = rule(o, options, o.MeanGradient());
   const Tensor g = used.g;
@@ -153,11 +161,14 @@ absl::StatusOr<Graph> Groups(Optimizer& o, const WorkloadOptions& options) {
   return o.Finish(o.weights() - (step.difference + step.lr * decay * o.weights()));
 }
 
-/// Gradients of a loss that was multiplied by `scale`. No tensor is changed in a step where any gradient on any rank is infinite or
-/// no number: their sum over the ranks then is, too. The scale is halved after such a step, and doubled after many others.
+/// Gradients of a loss that was multiplied by `scale`. No tensor is changed in a step where any
+/// gradient on any rank is infinite or no number: their sum over the ranks then is, too. The scale
+/// is halved after such a step, and doubled after many others.
 UsedGradient Unscaled(Optimizer& o, const WorkloadOptions& options, Tensor mean) {
   const Tensor scale = o.SharedState("scale"), good = o.SharedState("good");
-  const Tensor bad = Total(AMax(Select(Abs(mean) < std::numeric_limits<double>::infinity(), o.Number(0), 1)), ReduceKind::kMax);
+  const Tensor bad =
+      Total(AMax(Select(Abs(mean) < std::numeric_limits<double>::infinity(), o.Number(0), 1)),
+            ReduceKind::kMax);
   const Tensor keep = bad < 0.5;
   const Tensor more = good + 1;
   const Tensor grows = more >= options.growth_steps;
@@ -179,9 +190,11 @@ struct WorkloadRow {
 };
 
 const std::vector<WorkloadRow>& Rows() {
-  const auto optimizer = [](absl::string_view name, absl::string_view description, absl::string_view varies = "") {
+  const auto optimizer = [](absl::string_view name, absl::string_view description,
+                            absl::string_view varies = "") {
     WorkloadInfo info{name, description, true, {{"default", {{"N", int64_t{1} << 20}}}}, varies};
-    for (const std::string& model : ModelNames()) info.presets.push_back({model, {{"N", *ModelSizes(model)}}});
+    for (const std::string& model : ModelNames())
+      info.presets.push_back({model, {{"N", *ModelSizes(model)}}});
     return info;
   };
   static const std::vector<WorkloadRow> rows = {
@@ -192,12 +205,28 @@ const std::vector<WorkloadRow>& Rows() {
       {optimizer("lamb", "LAMB: Adam's step scaled by norm(p) / norm(step)"), Lamb},
       {optimizer("clip", "AdamW with the gradients' norm over all tensors clipped", "adamw"), Clip},
       {optimizer("groups", "AdamW with a weight decay of each tensor, wd", "adamw"), Groups},
-      {optimizer("loss_scale", "Adam of a scaled loss; no tensor changes where any gradient is inf or nan", "adam"), LossScale},
-      {optimizer("stochastic", "AdamW of bf16 weights without a copy in f32, rounded at random by a seed", "adamw"), AdamW, nullptr, Weights::kStochastic},
-      {{"attention", "y = dropout(sum over ranks of x.w + b) + r, x.w of the attention's output", false, AttentionSizes(), ""}, nullptr, Epilogue},
-      {{"mlp", "the same of the MLP's second product, K = 4H", false, MlpSizes(), ""}, nullptr, Epilogue},
-      {{"sequence", "sequence parallelism: gather, two products, scatter", false, SequenceSizes(), ""}, nullptr, SequenceParallel},
-      {{"pipeline", "a pipeline boundary: dropout(sum over ranks of x + b) + r for the next stage", false, PipelineSizes(), ""}, nullptr,
+      {optimizer("loss_scale",
+                 "Adam of a scaled loss; no tensor changes where any gradient is inf or nan",
+                 "adam"),
+       LossScale},
+      {optimizer("stochastic",
+                 "AdamW of bf16 weights without a copy in f32, rounded at random by a seed",
+                 "adamw"),
+       AdamW, nullptr, Weights::kStochastic},
+      {{"attention", "y = dropout(sum over ranks of x.w + b) + r, x.w of the attention's output",
+        false, AttentionSizes(), ""},
+       nullptr,
+       Epilogue},
+      {{"mlp", "the same of the MLP's second product, K = 4H", false, MlpSizes(), ""},
+       nullptr,
+       Epilogue},
+      {{"sequence", "sequence parallelism: gather, two products, scatter", false, SequenceSizes(),
+        ""},
+       nullptr,
+       SequenceParallel},
+      {{"pipeline", "a pipeline boundary: dropout(sum over ranks of x + b) + r for the next stage",
+        false, PipelineSizes(), ""},
+       nullptr,
        PipelineBoundary},
   };
   return rows;
@@ -212,9 +241,11 @@ std::vector<WorkloadInfo> Workloads() {
 }
 
 absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions& options) {
-  if (options.dtype != DType::kF32 && options.dtype != DType::kF16 && options.dtype != DType::kBF16) {
+  if (options.dtype != DType::kF32 && options.dtype != DType::kF16 &&
+      options.dtype != DType::kBF16) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "workload ", name, ": want dtype f32, or f16 or bf16 for mixed precision, have ", Name(options.dtype)));
+        "workload ", name, ": want dtype f32, or f16 or bf16 for mixed precision, have ",
+        Name(options.dtype)));
   }
   std::vector<std::string> known;
   for (const WorkloadRow& row : Rows()) {
@@ -232,8 +263,8 @@ absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions
     }
     known.emplace_back(row.info.name);
   }
-  return absl::NotFoundError(absl::StrCat("unknown workload '", name, "'", DidYouMean(name, known), "; workloads are ",
-                                          absl::StrJoin(known, ", ")));
+  return absl::NotFoundError(absl::StrCat("unknown workload '", name, "'", DidYouMean(name, known),
+                                          "; workloads are ", absl::StrJoin(known, ", ")));
 }
 
 }  // namespace coconet

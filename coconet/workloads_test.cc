@@ -32,16 +32,20 @@ std::string Canonical(const std::string& text) {
 TEST(Workloads, AreListed) {
   std::vector<std::string> names;
   for (const WorkloadInfo& info : Workloads()) names.emplace_back(info.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip", "groups", "loss_scale", "stochastic", "attention", "mlp", "sequence", "pipeline"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"sgd", "momentum", "adam", "adamw", "lamb", "clip",
+                                             "groups", "loss_scale", "stochastic", "attention",
+                                             "mlp", "sequence", "pipeline"}));
 }
 
 TEST(Workloads, UnknownOnesAreNotFound) {
-  EXPECT_EQ(
-      MakeWorkload("adan").status(),
-      absl::NotFoundError("unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, adam, adamw, lamb, "
-                          "clip, groups, loss_scale, stochastic, attention, mlp, sequence, pipeline"));
+  EXPECT_EQ(MakeWorkload("adan").status(),
+            absl::NotFoundError(
+                "unknown workload 'adan' (did you mean 'adam'?); workloads are sgd, momentum, "
+                "adam, adamw, lamb, "
+                "clip, groups, loss_scale, stochastic, attention, mlp, sequence, pipeline"));
   EXPECT_EQ(MakeWorkload("adam", {.dtype = DType::kF64}).status(),
-            absl::InvalidArgumentError("workload adam: want dtype f32, or f16 or bf16 for mixed precision, have f64"));
+            absl::InvalidArgumentError(
+                "workload adam: want dtype f32, or f16 or bf16 for mixed precision, have f64"));
 }
 
 TEST(Workloads, Sgd) {
@@ -101,9 +105,11 @@ TEST(Workloads, GroupsHaveADecayOfEachTensor) {
 }
 
 TEST(Workloads, LossScaleSkipsTheStepOfAllTensors) {
-  const Graph program = Expand(BindSizes(MakeWorkload("loss_scale").value(), {{"N", {3, 2}}}).value());
+  const Graph program =
+      Expand(BindSizes(MakeWorkload("loss_scale").value(), {{"N", {3, 2}}}).value());
   const Interpreter interpreter = Interpreter::Create(program, 2).value();
-  for (const double bad : {0.5, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double bad :
+       {0.5, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     const auto source = [&](const std::string& name, int rank, int64_t index) {
       if (name == "scale") return 8.0;
       if (name == "step" || name == "good") return 1.0;
@@ -111,7 +117,8 @@ TEST(Workloads, LossScaleSkipsTheStepOfAllTensors) {
     };
     const bool skips = bad != 0.5;
     for (const char* state : {"p.0", "p.1", "m.0", "m.1", "v.0"}) {
-      EXPECT_EQ(interpreter.Evaluate(state, 0, {1}, source)->value[0] == 0.25, skips) << state << " with " << bad;
+      EXPECT_EQ(interpreter.Evaluate(state, 0, {1}, source)->value[0] == 0.25, skips)
+          << state << " with " << bad;
     }
     EXPECT_EQ(interpreter.Evaluate("scale", 0, {0}, source)->value[0], skips ? 4 : 8);
     EXPECT_EQ(interpreter.Evaluate("good", 0, {0}, source)->value[0], skips ? 0 : 2);
@@ -119,7 +126,9 @@ TEST(Workloads, LossScaleSkipsTheStepOfAllTensors) {
 }
 
 TEST(ModelSizes, AreThePublishedOnes) {
-  const auto total = [](const std::vector<int64_t>& sizes) { return std::accumulate(sizes.begin(), sizes.end(), int64_t{0}); };
+  const auto total = [](const std::vector<int64_t>& sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  };
   EXPECT_EQ(ModelSizes("bert-large")->size(), 396u);
   EXPECT_EQ(total(*ModelSizes("bert-large")), 335'707'968);
   EXPECT_EQ(ModelSizes("gpt2")->size(), 148u);
@@ -237,7 +246,8 @@ TEST(Workloads, EachInfersInEachPrecision) {
   for (const WorkloadInfo& info : Workloads()) {
     for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
       const Sizes sizes = info.optimizer ? Sizes{{"N", 1001}} : info.presets[0].sizes;
-      absl::StatusOr<Graph> bound = BindSizes(MakeWorkload(info.name, {.dtype = dtype}).value(), sizes);
+      absl::StatusOr<Graph> bound =
+          BindSizes(MakeWorkload(info.name, {.dtype = dtype}).value(), sizes);
       EXPECT_TRUE(bound.ok()) << info.name << " " << bound.status();
     }
   }

@@ -1,4 +1,5 @@
-// Tunes a step of Adam for two ranks, and takes three. The first run measures; later ones find the record of the first.
+// Tunes a step of Adam for two ranks, and takes three. The first run measures; later ones find the
+// record of the first.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -38,7 +39,8 @@ absl::Status Train(Session& session) {
     RETURN_IF_ERROR(bound.Run());
   }
   if (session.rank() == 0) {
-    std::printf("from_cache=%d  p[0]=%.4f  %s\n", adam.from_cache(), p.span<float>()[0], Words(adam.record().best).c_str());
+    std::printf("from_cache=%d  p[0]=%.4f  %s\n", adam.from_cache(), p.span<float>()[0],
+                Words(adam.record().best).c_str());
   }
   return absl::OkStatus();
 }

@@ -10,8 +10,9 @@
 namespace coconet {
 
 size_t Arguments::Slot(int buffer, DType dtype) {
-  const auto it = std::find_if(pointers_.begin(), pointers_.end(),
-                               [&](const Pointer& p) { return p.buffer == buffer && p.dtype == dtype; });
+  const auto it = std::find_if(pointers_.begin(), pointers_.end(), [&](const Pointer& p) {
+    return p.buffer == buffer && p.dtype == dtype;
+  });
   if (it != pointers_.end()) return static_cast<size_t>(it - pointers_.begin());
   pointers_.push_back({buffer, dtype, each_ != nullptr && (*each_)[buffer]});
   return pointers_.size() - 1;
@@ -48,7 +49,8 @@ std::string Arguments::Add(Field field) {
   return name;
 }
 
-std::string Arguments::Member(absl::string_view declaration, absl::string_view name, std::vector<Arg> words) {
+std::string Arguments::Member(absl::string_view declaration, absl::string_view name,
+                              std::vector<Arg> words) {
   return Add({std::string(name), std::string(declaration), std::move(words), over_tensors_});
 }
 
@@ -56,7 +58,8 @@ std::string Arguments::Integer(absl::string_view name, int64_t value) {
   return Member(absl::StrCat("Index ", name), name, {{Arg::Kind::kInt, -1, value}});
 }
 
-std::string Arguments::LaunchMember(absl::string_view declaration, absl::string_view name, std::vector<Arg> words) {
+std::string Arguments::LaunchMember(absl::string_view declaration, absl::string_view name,
+                                    std::vector<Arg> words) {
   return Add({std::string(name), std::string(declaration), std::move(words), false});
 }
 
@@ -64,15 +67,21 @@ std::string Arguments::LaunchInteger(absl::string_view name, int64_t value) {
   return LaunchMember(absl::StrCat("Index ", name), name, {{Arg::Kind::kInt, -1, value}});
 }
 
-std::string Arguments::At(absl::string_view name) const { return absl::StrCat(over_tensors_ ? "e." : "p.", name); }
+std::string Arguments::At(absl::string_view name) const {
+  return absl::StrCat(over_tensors_ ? "e." : "p.", name);
+}
 
 std::string Arguments::MembersText(bool each) const {
   std::string text;
   for (size_t i = 0; i < pointers_.size(); ++i) {
     if (pointers_[i].each != each) continue;
-    absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* b", i, pointers_[i].peers ? "[kRanks];\n" : ";\n");
-    if (pointers_[i].beside) absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* beside", i, "[Beside::kCount];\n");
-    if (pointers_[i].all) absl::StrAppend(&text, "  Multicast<", KernelType(pointers_[i].dtype), "> all", i, ";\n");
+    absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* b", i,
+                    pointers_[i].peers ? "[kRanks];\n" : ";\n");
+    if (pointers_[i].beside)
+      absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* beside", i,
+                      "[Beside::kCount];\n");
+    if (pointers_[i].all)
+      absl::StrAppend(&text, "  Multicast<", KernelType(pointers_[i].dtype), "> all", i, ";\n");
   }
   for (const Field& field : fields_) {
     if (field.each == each) absl::StrAppend(&text, "  ", field.declaration, ";\n");
@@ -82,14 +91,16 @@ std::string Arguments::MembersText(bool each) const {
 
 std::string Arguments::StructText() const {
   const std::string each = MembersText(true);
-  return absl::StrCat(each.empty() ? "" : absl::StrCat("struct Each {\n", each, "};\n"), "struct Params {\n", MembersText(false), "};\n");
+  return absl::StrCat(each.empty() ? "" : absl::StrCat("struct Each {\n", each, "};\n"),
+                      "struct Params {\n", MembersText(false), "};\n");
 }
 
 std::string Arguments::PointersText(bool each) const {
   std::string text;
   for (size_t i = 0; i < pointers_.size(); ++i) {
     if (!pointers_[i].own || pointers_[i].each != each) continue;
-    absl::StrAppend(&text, each ? "    " : "  ", KernelType(pointers_[i].dtype), "* const own", i, each ? " = e.b" : " = p.b", i,
+    absl::StrAppend(&text, each ? "    " : "  ", KernelType(pointers_[i].dtype), "* const own", i,
+                    each ? " = e.b" : " = p.b", i,
                     pointers_[i].peers ? absl::StrCat("[", own_index_, "];\n") : ";\n");
   }
   return text;
@@ -98,7 +109,9 @@ std::string Arguments::PointersText(bool each) const {
 std::string Arguments::LocalsText() const { return PointersText(false); }
 
 std::string Arguments::WithTensorLocals(absl::string_view body) const {
-  return absl::StrReplaceAll(body, {{TensorLocals(), absl::StrCat("    const Each& e = p.each[t];\n", PointersText(true))}});
+  return absl::StrReplaceAll(
+      body,
+      {{TensorLocals(), absl::StrCat("    const Each& e = p.each[t];\n", PointersText(true))}});
 }
 
 std::vector<Arg> Arguments::WordsOf(bool each) const {

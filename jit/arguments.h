@@ -11,16 +11,19 @@
 
 namespace coconet {
 
-/// The arguments of one kernel while it is being written: names for the text, words for the plan. Names count
-/// in order of first use, so that kernels that differ only in which buffers they work on have one text.
+/// The arguments of one kernel while it is being written: names for the text, words for the plan.
+/// Names count in order of first use, so that kernels that differ only in which buffers they work
+/// on have one text.
 ///
-/// A kernel over the tensors of a list has a table with a row of words a tensor besides, `Each`, which its text sees as `e`.
+/// A kernel over the tensors of a list has a table with a row of words a tensor besides, `Each`,
+/// which its text sees as `e`.
 class Arguments {
  public:
   Arguments() = default;
-  /// `each`: by buffer, whether each tensor has one; must outlive this. `over_tensors`: the kernel's elements are those of tensors, so
-  /// its numbers differ from tensor to tensor.
-  Arguments(const std::vector<bool>& each, bool over_tensors) : each_(&each), over_tensors_(over_tensors) {}
+  /// `each`: by buffer, whether each tensor has one; must outlive this. `over_tensors`: the
+  /// kernel's elements are those of tensors, so its numbers differ from tensor to tensor.
+  Arguments(const std::vector<bool>& each, bool over_tensors)
+      : each_(&each), over_tensors_(over_tensors) {}
 
   /// What the text calls this rank's index among the ranks that it reaches; "rank" unless said.
   void CallOwnIndex(std::string name) { own_index_ = std::move(name); }
@@ -39,14 +42,16 @@ class Arguments {
   std::string Member(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);
   /// The same of the launch: always "p.<name>".
   std::string LaunchInteger(absl::string_view name, int64_t value);
-  std::string LaunchMember(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);
+  std::string LaunchMember(absl::string_view declaration, absl::string_view name,
+                           std::vector<Arg> words);
   /// "e." or "p.": what Integer(name) is called.
   std::string At(absl::string_view name) const;
-  /// The begin of a loop or function of the tensor `t`: what names of its words stand for, at the end.
+  /// The begin of a loop or function of the tensor `t`: what names of its words stand for, at the
+  /// end.
   static absl::string_view TensorLocals() { return "@tensor@"; }
 
-  std::string StructText() const;    // "struct Params {...};"
-  std::string LocalsText() const;    // "  f32* const own2 = p.b2[rank];" ...
+  std::string StructText() const;  // "struct Params {...};"
+  std::string LocalsText() const;  // "  f32* const own2 = p.b2[rank];" ...
   /// `body` with the locals of tensors in their places.
   std::string WithTensorLocals(absl::string_view body) const;
   std::vector<Arg> Words() const;

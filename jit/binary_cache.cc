@@ -31,7 +31,8 @@ constexpr absl::string_view kTemporary = "tmp";
 constexpr absl::string_view kTrailer = "\ncoconet sha256 ";
 constexpr size_t kDigits = 64;
 constexpr size_t kTrailerSize = kTrailer.size() + kDigits + 1;
-constexpr off_t kLargestFile = off_t{1} << 30;  // far above any binary; bounds what a damaged directory makes us read
+constexpr off_t kLargestFile =
+    off_t{1} << 30;  // far above any binary; bounds what a damaged directory makes us read
 constexpr int kReadFlags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC;
 
 absl::Status FileError(absl::string_view call, absl::string_view path, int error) {
@@ -43,21 +44,24 @@ absl::Status CheckOwner(const Descriptor& file, absl::string_view path) {
   struct stat info;
   if (fstat(file.get(), &info) != 0) return FileError("stat", path, errno);
   if (info.st_uid != geteuid() && info.st_uid != 0) {
-    return absl::PermissionDeniedError(absl::StrCat(path, ": want owner ", geteuid(), " (you), have ", info.st_uid,
-                                                    "; choose a directory of your own with COCONET_CACHE_DIR"));
+    return absl::PermissionDeniedError(
+        absl::StrCat(path, ": want owner ", geteuid(), " (you), have ", info.st_uid,
+                     "; choose a directory of your own with COCONET_CACHE_DIR"));
   }
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(path, ": others can write to it, and so decide what your programs run; chmod go-w ", path));
+    return absl::PermissionDeniedError(absl::StrCat(
+        path, ": others can write to it, and so decide what your programs run; chmod go-w ", path));
   }
   return absl::OkStatus();
 }
 
 enum class Missing { kFail, kMake };
 
-absl::StatusOr<Descriptor> OpenFolder(const Descriptor& parent, absl::string_view name, Missing missing) {
+absl::StatusOr<Descriptor> OpenFolder(const Descriptor& parent, absl::string_view name,
+                                      Missing missing) {
   const std::string path(name);
-  if (missing == Missing::kMake && mkdirat(parent.get(), path.c_str(), 0700) != 0 && errno != EEXIST) {
+  if (missing == Missing::kMake && mkdirat(parent.get(), path.c_str(), 0700) != 0 &&
+      errno != EEXIST) {
     return FileError("mkdir", path, errno);
   }
   Descriptor folder(openat(parent.get(), path.c_str(), kReadFlags | O_DIRECTORY));
@@ -72,7 +76,8 @@ std::string PathOf(absl::string_view dir, absl::string_view name) {
   return absl::StrCat(dir, "/", kObjects, "/", Shard(name), "/", name);
 }
 
-absl::StatusOr<Descriptor> OpenShard(const Descriptor& root, absl::string_view name, Missing missing) {
+absl::StatusOr<Descriptor> OpenShard(const Descriptor& root, absl::string_view name,
+                                     Missing missing) {
   ASSIGN_OR_RETURN(const Descriptor objects, OpenFolder(root, kObjects, missing));
   return OpenFolder(objects, Shard(name), missing);
 }
@@ -82,12 +87,14 @@ void CheckName(absl::string_view name) {
   CC_CHECK(name.size() > kDigits + 1 && name[kDigits] == '.');
   const auto hex = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
   CC_CHECK(std::all_of(name.begin(), name.begin() + kDigits, hex));
-  CC_CHECK(std::all_of(name.begin() + kDigits + 1, name.end(), [](char c) { return absl::ascii_isalpha(c); }));
+  CC_CHECK(std::all_of(name.begin() + kDigits + 1, name.end(),
+                       [](char c) { return absl::ascii_isalpha(c); }));
 }
 
 std::optional<std::string> ReadAll(const Descriptor& file) {
   struct stat info;
-  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kLargestFile) return std::nullopt;
+  if (fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kLargestFile)
+    return std::nullopt;
   std::string content(static_cast<size_t>(info.st_size), '\0');
   for (size_t done = 0; done < content.size();) {
     const ssize_t n = read(file.get(), &content[done], content.size() - done);
@@ -161,7 +168,8 @@ std::optional<std::string> BinaryCache::Find(absl::string_view name) const {
   if (root_ && ReadChecked(root_, name).has_value()) return PathOf(dir_, name);
   if (!noted()) return std::nullopt;
   const absl::StatusOr<std::string> temporary = ProcessDir();
-  if (temporary.ok() && ReadChecked(OpenRoot(*temporary), name).has_value()) return PathOf(*temporary, name);
+  if (temporary.ok() && ReadChecked(OpenRoot(*temporary), name).has_value())
+    return PathOf(*temporary, name);
   return std::nullopt;
 }
 
@@ -171,7 +179,8 @@ std::optional<std::string> BinaryCache::Read(absl::string_view name) const {
   return ReadChecked(root_, name);
 }
 
-absl::StatusOr<std::string> BinaryCache::Store(absl::string_view name, absl::string_view content, Existing existing) {
+absl::StatusOr<std::string> BinaryCache::Store(absl::string_view name, absl::string_view content,
+                                               Existing existing) {
   CheckName(name);
   if (root_) {
     absl::StatusOr<std::string> path = StoreIn(dir_, root_, name, content, existing);
@@ -184,21 +193,26 @@ absl::StatusOr<std::string> BinaryCache::Store(absl::string_view name, absl::str
   return StoreIn(temporary, root, name, content, existing);
 }
 
-absl::StatusOr<std::string> BinaryCache::StoreIn(const std::string& dir, const Descriptor& root, absl::string_view name,
-                                                 absl::string_view content, Existing existing) {
+absl::StatusOr<std::string> BinaryCache::StoreIn(const std::string& dir, const Descriptor& root,
+                                                 absl::string_view name, absl::string_view content,
+                                                 Existing existing) {
   ASSIGN_OR_RETURN(const Descriptor temporary, OpenFolder(root, kTemporary, Missing::kMake));
   RemoveAbandonedFiles(temporary);
   ASSIGN_OR_RETURN(const Descriptor shard, OpenShard(root, name, Missing::kMake));
 
   // Two machines may share the directory and the process number, but hardly the nanosecond too.
-  const std::string target(name), part = absl::StrCat(name, ".", getpid(), ".", absl::GetCurrentTimeNanos());
+  const std::string target(name),
+      part = absl::StrCat(name, ".", getpid(), ".", absl::GetCurrentTimeNanos());
   const absl::Cleanup remove_part = [&] { unlinkat(temporary.get(), part.c_str(), 0); };
-  Descriptor file(openat(temporary.get(), part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Descriptor file(openat(temporary.get(), part.c_str(),
+                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return FileError("create", part, errno);
-  if (!WriteAll(file, content) || !WriteAll(file, absl::StrCat(kTrailer, Fingerprint(content), "\n"))) {
+  if (!WriteAll(file, content) ||
+      !WriteAll(file, absl::StrCat(kTrailer, Fingerprint(content), "\n"))) {
     return FileError("write", part, errno);
   }
-  if (fsync(file.get()) != 0 && errno != EINVAL && errno != ENOSYS) return FileError("write", part, errno);
+  if (fsync(file.get()) != 0 && errno != EINVAL && errno != ENOSYS)
+    return FileError("write", part, errno);
 
   bool there = false;
   if (existing == Existing::kKeep) {
@@ -223,8 +237,8 @@ void BinaryCache::RemoveAbandonedFiles(const Descriptor& temporary) {
   if (folder == nullptr) return;
   while (const dirent* entry = readdir(folder)) {
     struct stat info;
-    if (fstatat(temporary.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
-        now - info.st_mtime > kDay) {
+    if (fstatat(temporary.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(info.st_mode) && now - info.st_mtime > kDay) {
       unlinkat(temporary.get(), entry->d_name, 0);
     }
   }
@@ -238,7 +252,8 @@ BinaryCache::Lock BinaryCache::Acquire(absl::string_view name, absl::Duration pa
   const absl::StatusOr<Descriptor> temporary = OpenFolder(root_, kTemporary, Missing::kMake);
   if (!temporary.ok()) return {};
   const std::string entry = absl::StrCat(name, ".lock");
-  Descriptor file(openat(temporary->get(), entry.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  Descriptor file(
+      openat(temporary->get(), entry.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) return {};
   while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if ((errno != EWOULDBLOCK && errno != EINTR) || absl::Now() >= deadline) return {};
@@ -258,9 +273,10 @@ BinaryCache::Lock::~Lock() {
 void BinaryCache::Note(absl::string_view why) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(noted_, true)) return;
-  note_ = absl::StrCat("cache directory ", dir_.empty() ? "" : absl::StrCat(dir_, ": "), why,
-                       "; compiled kernels are kept for this process only. Make it writable, or name another with "
-                       "COCONET_CACHE_DIR");
+  note_ = absl::StrCat(
+      "cache directory ", dir_.empty() ? "" : absl::StrCat(dir_, ": "), why,
+      "; compiled kernels are kept for this process only. Make it writable, or name another with "
+      "COCONET_CACHE_DIR");
 }
 
 bool BinaryCache::noted() const {

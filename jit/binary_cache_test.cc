@@ -42,7 +42,8 @@ mode_t Mode(const fs::path& path) {
 
 class BinaryCacheTest : public ::testing::Test {
  protected:
-  BinaryCacheTest() : dir_(fs::path(::testing::TempDir()) / absl::StrCat("cache-", getpid(), "-", Fresh())) {}
+  BinaryCacheTest()
+      : dir_(fs::path(::testing::TempDir()) / absl::StrCat("cache-", getpid(), "-", Fresh())) {}
   ~BinaryCacheTest() override { fs::remove_all(dir_); }
 
   static int Fresh() {
@@ -100,7 +101,8 @@ TEST_F(BinaryCacheTest, ADamagedFileIsNotThereAndIsReplaced) {
   const std::string path = Store(*cache, Name("a"), "some content"), whole = Slurp(path);
   std::string flipped = whole, longer = whole + "x";
   flipped[3] ^= 1;
-  for (const std::string& damaged : {flipped, longer, whole.substr(0, 20), whole.substr(1), std::string()}) {
+  for (const std::string& damaged :
+       {flipped, longer, whole.substr(0, 20), whole.substr(1), std::string()}) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << damaged;
     EXPECT_EQ(cache->Find(Name("a")), std::nullopt) << damaged;
     EXPECT_EQ(Store(*cache, Name("a"), "some content"), path);

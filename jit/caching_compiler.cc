@@ -21,10 +21,12 @@ namespace {
 
 std::atomic<int64_t> compiler_runs{0};
 
-/// How long to wait for another process that compiles the same, before it is taken for stuck: dozens of compiles.
+/// How long to wait for another process that compiles the same, before it is taken for stuck:
+/// dozens of compiles.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
-/// Of calls for the same binary at the same time in this process, the first computes and the others get its result.
+/// Of calls for the same binary at the same time in this process, the first computes and the others
+/// get its result.
 class Flights {
  public:
   template <class Compute>
@@ -66,7 +68,8 @@ class CachingCompiler : public Compiler {
   const std::string& identity() const override { return translator_->identity(); }
 
   absl::StatusOr<Binary> Compile(const std::string& source) override {
-    ASSIGN_OR_RETURN(const std::string unit, ExpandIncludes(source, DeviceHeaders(translator_->dialect())));
+    ASSIGN_OR_RETURN(const std::string unit,
+                     ExpandIncludes(source, DeviceHeaders(translator_->dialect())));
     const std::string key = Fingerprint(absl::StrCat(identity(), "\n", unit));
     const std::string name = absl::StrCat(key, ".", translator_->extension());
     MaybeDump("source", absl::StrCat(key.substr(0, 12), ".cc"), unit);
@@ -85,11 +88,11 @@ class CachingCompiler : public Compiler {
 
   absl::StatusOr<Binary> Miss(const std::string& name, const std::string& unit) {
     if (GetEnv().assert_cached) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("compile ", name, ": COCONET_ASSERT_CACHED is set: want it in the cache, have a miss"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "compile ", name, ": COCONET_ASSERT_CACHED is set: want it in the cache, have a miss"));
     }
-    // A process-wide table: ranks that are threads have a compiler each. The cache is part of the name, since a
-    // binary that one compiler may use need not be in reach of another.
+    // A process-wide table: ranks that are threads have a compiler each. The cache is part of the
+    // name, since a binary that one compiler may use need not be in reach of another.
     static auto* flights = new Flights;
     return flights->Join(absl::StrCat(cache_->dir(), "/", name), [&]() -> absl::StatusOr<Binary> {
       const BinaryCache::Lock lock = cache_->Acquire(name, kPatience);
@@ -97,15 +100,17 @@ class CachingCompiler : public Compiler {
       const absl::Time begin = absl::Now();
       ASSIGN_OR_RETURN(const std::string content, translator_->Translate(unit));
       Report(name, content.size(), absl::Now() - begin);
-      ASSIGN_OR_RETURN(std::string path, cache_->Store(name, content, BinaryCache::Existing::kKeep));
+      ASSIGN_OR_RETURN(std::string path,
+                       cache_->Store(name, content, BinaryCache::Existing::kKeep));
       return Binary{std::move(path), false, ""};
     });
   }
 
   void Report(const std::string& name, size_t bytes, absl::Duration time) const {
     if (GetEnv().debug < 1) return;
-    const std::string line = absl::StrCat("coconet: compiled ", name, " in ", absl::ToInt64Milliseconds(time), " ms, ",
-                                          bytes, " bytes (", identity(), ")\n");
+    const std::string line =
+        absl::StrCat("coconet: compiled ", name, " in ", absl::ToInt64Milliseconds(time), " ms, ",
+                     bytes, " bytes (", identity(), ")\n");
     std::fputs(line.c_str(), stderr);
   }
 

@@ -12,7 +12,8 @@
 
 namespace coconet {
 
-/// Turns a translation unit that includes nothing of ours any more into the bytes of a binary. Thread-safe.
+/// Turns a translation unit that includes nothing of ours any more into the bytes of a binary.
+/// Thread-safe.
 class Translator {
  public:
   virtual ~Translator() = default;
@@ -24,8 +25,8 @@ class Translator {
   virtual absl::StatusOr<std::string> Translate(const std::string& unit) = 0;
 };
 
-/// What the host compiler and NVRTC share: expands the source's includes, looks in the cache, and translates on a miss,
-/// once however many threads and processes ask for the same binary.
+/// What the host compiler and NVRTC share: expands the source's includes, looks in the cache, and
+/// translates on a miss, once however many threads and processes ask for the same binary.
 std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
                                               std::unique_ptr<BinaryCache> cache);
 

@@ -39,7 +39,8 @@ class FakeTranslator : public Translator {
     ++runs_;
     CountCompilerRun();
     absl::SleepFor(time_);
-    if (absl::StrContains(unit, "error")) return absl::InvalidArgumentError("want no error, have error");
+    if (absl::StrContains(unit, "error"))
+      return absl::InvalidArgumentError("want no error, have error");
     return unit;
   }
 
@@ -51,13 +52,16 @@ class FakeTranslator : public Translator {
 
 class CachingCompilerTest : public ::testing::Test {
  protected:
-  CachingCompilerTest() : dir_(fs::path(::testing::TempDir()) / absl::StrCat("compiler-", getpid())) {}
+  CachingCompilerTest()
+      : dir_(fs::path(::testing::TempDir()) / absl::StrCat("compiler-", getpid())) {}
   ~CachingCompilerTest() override { fs::remove_all(dir_); }
 
-  std::unique_ptr<Compiler> Make(const std::string& identity = "fake 1", absl::Duration time = absl::ZeroDuration()) {
+  std::unique_ptr<Compiler> Make(const std::string& identity = "fake 1",
+                                 absl::Duration time = absl::ZeroDuration()) {
     absl::StatusOr<std::unique_ptr<BinaryCache>> cache = BinaryCache::Open(dir_);
     EXPECT_TRUE(cache.ok()) << cache.status();
-    return MakeCachingCompiler(std::make_unique<FakeTranslator>(runs_, identity, time), *std::move(cache));
+    return MakeCachingCompiler(std::make_unique<FakeTranslator>(runs_, identity, time),
+                               *std::move(cache));
   }
 
   const fs::path dir_;
@@ -66,7 +70,8 @@ class CachingCompilerTest : public ::testing::Test {
 
 TEST_F(CachingCompilerTest, CompilesOnceAndThenFindsIt) {
   const int64_t before = CompilerRuns();
-  const absl::StatusOr<Binary> first = Make()->Compile("int a;\n"), second = Make()->Compile("int a;\n");
+  const absl::StatusOr<Binary> first = Make()->Compile("int a;\n"),
+                               second = Make()->Compile("int a;\n");
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_FALSE(first->from_cache);
@@ -83,7 +88,8 @@ TEST_F(CachingCompilerTest, ExpandsTheDeviceHeaders) {
   std::ifstream file(binary->path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   EXPECT_THAT(text, HasSubstr("#line 1 \"prelude.h\""));
-  EXPECT_EQ(Make()->Compile("#include \"stdio.h\"\n").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Make()->Compile("#include \"stdio.h\"\n").status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(CachingCompilerTest, TheKeyHoldsSourceAndIdentity) {
@@ -92,7 +98,8 @@ TEST_F(CachingCompilerTest, TheKeyHoldsSourceAndIdentity) {
     EXPECT_TRUE(binary.ok() && !binary->from_cache);
     return binary.ok() ? binary->path : "";
   };
-  const std::string a = path("fake 1", "int a;"), b = path("fake 1", "int b;"), c = path("fake 2", "int a;");
+  const std::string a = path("fake 1", "int a;"), b = path("fake 1", "int b;"),
+                    c = path("fake 2", "int a;");
   EXPECT_NE(a, b);
   EXPECT_NE(a, c);
 }
@@ -132,7 +139,8 @@ TEST_F(CachingCompilerTest, ThreadsThatAskForDifferentBinariesCompileAtTheSameTi
   const absl::Time begin = absl::Now();
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
-    threads.emplace_back([&, i] { EXPECT_TRUE(compiler->Compile(absl::StrCat("int x", i, ";")).ok()); });
+    threads.emplace_back(
+        [&, i] { EXPECT_TRUE(compiler->Compile(absl::StrCat("int x", i, ";")).ok()); });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(runs_, 8);
@@ -159,7 +167,8 @@ TEST_F(CachingCompilerTest, SaysOnceThatTheDirectoryCannotBeWritten) {
   fs::create_directory(dir_);
   std::ofstream((dir_ / "objects").string()) << "in the way";
   const auto compiler = Make();
-  const absl::StatusOr<Binary> first = compiler->Compile("int a;"), second = compiler->Compile("int b;");
+  const absl::StatusOr<Binary> first = compiler->Compile("int a;"),
+                               second = compiler->Compile("int b;");
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_THAT(first->note, StartsWith("cache directory " + dir_.string()));
@@ -176,7 +185,8 @@ class CachingCompilerDeathTest : public CachingCompilerTest {
   CachingCompilerDeathTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
 
   /// Compiles with a variable set, prints the message and ends with the status code.
-  [[noreturn]] void CompileAndExit(const char* variable, const char* value, const std::string& source) {
+  [[noreturn]] void CompileAndExit(const char* variable, const char* value,
+                                   const std::string& source) {
     setenv(variable, value, 1);
     const absl::Status status = Make()->Compile(source).status();
     std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
@@ -186,7 +196,8 @@ class CachingCompilerDeathTest : public CachingCompilerTest {
 
 TEST_F(CachingCompilerDeathTest, AMissIsAnErrorWhenEverythingMustBeCached) {
   EXPECT_EXIT(CompileAndExit("COCONET_ASSERT_CACHED", "1", "int a;"),
-              ExitedWithCode(static_cast<int>(absl::StatusCode::kFailedPrecondition)), "COCONET_ASSERT_CACHED");
+              ExitedWithCode(static_cast<int>(absl::StatusCode::kFailedPrecondition)),
+              "COCONET_ASSERT_CACHED");
 }
 
 TEST_F(CachingCompilerDeathTest, TellsOfEachCompileWhenDebugging) {

@@ -2,7 +2,8 @@
 
 namespace coconet {
 
-absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, const CompilerOptions& options) {
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch,
+                                                          const CompilerOptions& options) {
   if (arch.empty()) return MakeHostCompiler(options);
   return arch == "simt" ? MakeSimtCompiler(options) : MakeNvrtcCompiler(arch, options);
 }

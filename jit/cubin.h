@@ -19,8 +19,9 @@ struct KernelResources {
   bool operator==(const KernelResources&) const = default;
 };
 
-/// Of the kernels in a cubin, by name: its ELF sections .text.*, .nv.shared.* and the attributes in .nv.info. InvalidArgument for what is no
-/// whole cubin, or says nothing of a kernel's registers or stack.
+/// Of the kernels in a cubin, by name: its ELF sections .text.*, .nv.shared.* and the attributes in
+/// .nv.info. InvalidArgument for what is no whole cubin, or says nothing of a kernel's registers or
+/// stack.
 absl::StatusOr<std::vector<KernelResources>> ResourcesOf(absl::string_view cubin);
 
 }  // namespace coconet

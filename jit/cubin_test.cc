@@ -14,7 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// `plain` needs next to nothing, `shares` 4096 bytes of a block, `spills` an array of a thread's that is indexed as it comes.
+/// `plain` needs next to nothing, `shares` 4096 bytes of a block, `spills` an array of a thread's
+/// that is indexed as it comes.
 constexpr char kKernels[] = R"(
 extern "C" __global__ void plain(float* x) { x[threadIdx.x] += 1; }
 extern "C" __global__ void shares(float* x) {
@@ -34,7 +35,8 @@ extern "C" __global__ void spills(float* x, int n) {
 class CubinTest : public testing::Test {
  protected:
   void SetUp() override {
-    absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompiler("sm_90a", {.cache_dir = absl::StrCat(testing::TempDir(), "/cache")});
+    absl::StatusOr<std::unique_ptr<Compiler>> compiler =
+        MakeNvrtcCompiler("sm_90a", {.cache_dir = absl::StrCat(testing::TempDir(), "/cache")});
     if (absl::IsUnavailable(compiler.status())) GTEST_SKIP() << compiler.status().message();
     ASSERT_TRUE(compiler.ok()) << compiler.status();
     const absl::StatusOr<Binary> binary = (*compiler)->Compile(kKernels);
@@ -62,11 +64,13 @@ TEST_F(CubinTest, SaysWhatEachKernelTakes) {
 
 TEST_F(CubinTest, RefusesWhatIsNotWhole) {
   EXPECT_THAT(std::string(ResourcesOf("").status().message()), HasSubstr("want an ELF file"));
-  EXPECT_THAT(std::string(ResourcesOf(std::string(4096, 'x')).status().message()), HasSubstr("want an ELF file"));
+  EXPECT_THAT(std::string(ResourcesOf(std::string(4096, 'x')).status().message()),
+              HasSubstr("want an ELF file"));
   // Cut anywhere: an error, or, behind what is read, the whole answer; never a crash.
   const absl::StatusOr<std::vector<KernelResources>> whole = ResourcesOf(cubin_);
   for (size_t size = 0; size < cubin_.size(); size += 7) {
-    const absl::StatusOr<std::vector<KernelResources>> cut = ResourcesOf(absl::string_view(cubin_).substr(0, size));
+    const absl::StatusOr<std::vector<KernelResources>> cut =
+        ResourcesOf(absl::string_view(cubin_).substr(0, size));
     if (cut.ok()) EXPECT_EQ(*cut, *whole) << size;
   }
   for (size_t at = 0; at < cubin_.size(); at += 3) {

@@ -17,11 +17,13 @@ namespace {
 /// The command that disassembles `file`; empty when there is none.
 std::vector<std::string> FindDisassembler(const std::string& file) {
   std::vector<std::string> folders = {""};  // PATH
-  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr) folders.push_back(absl::StrCat(home, "/bin/"));
+  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr)
+    folders.push_back(absl::StrCat(home, "/bin/"));
   if (*kCudaIncludeHint != '\0') folders.push_back(absl::StrCat(kCudaIncludeHint, "/../bin/"));
   for (const std::string& folder : folders) {
     if (std::string tool = FindProgram(folder + "nvdisasm"); !tool.empty()) return {tool, file};
-    if (std::string tool = FindProgram(folder + "cuobjdump"); !tool.empty()) return {tool, "-sass", file};
+    if (std::string tool = FindProgram(folder + "cuobjdump"); !tool.empty())
+      return {tool, "-sass", file};
   }
   return {};
 }
@@ -34,8 +36,10 @@ absl::StatusOr<std::string> Disassemble(absl::string_view cubin) {
   Command command;
   command.argv = FindDisassembler(file);
   command.output_limit = 64 << 20;
-  if (command.argv.empty()) return absl::NotFoundError("disassemble: have neither nvdisasm nor cuobjdump");
-  std::ofstream(file, std::ios::binary).write(cubin.data(), static_cast<std::streamsize>(cubin.size()));
+  if (command.argv.empty())
+    return absl::NotFoundError("disassemble: have neither nvdisasm nor cuobjdump");
+  std::ofstream(file, std::ios::binary)
+      .write(cubin.data(), static_cast<std::streamsize>(cubin.size()));
   ASSIGN_OR_RETURN(Finished finished, RunProcess(command));
   if (finished.how != Finished::How::kExited || finished.code != 0) {
     return absl::InternalError(absl::StrCat(command.argv[0], ": ", finished.output));

@@ -31,7 +31,8 @@ std::vector<absl::string_view> Folders(Dialect dialect) {
 
 bool IsOf(Dialect dialect, absl::string_view folder, absl::string_view name) {
   if (name == "simt_abi.h") return dialect == Dialect::kSimt;
-  return folder == "jit/device" || folder == "runtime" || absl::c_linear_search(Folders(dialect), folder);
+  return folder == "jit/device" || folder == "runtime" ||
+         absl::c_linear_search(Folders(dialect), folder);
 }
 
 std::vector<DeviceHeader> ReadDeviceHeaders(Dialect dialect) {
@@ -66,9 +67,12 @@ struct Expansion {
       if (header.name != wanted) continue;
       return done.insert(header.name).second ? Append(header.name, header.text) : absl::OkStatus();
     }
-    const auto name = [](std::string* out, const DeviceHeader& header) { out->append(header.name); };
-    return absl::InvalidArgumentError(absl::StrCat(from, ": #include \"", wanted, "\": want one of ",
-                                                   absl::StrJoin(headers, ", ", name), "; have no such header"));
+    const auto name = [](std::string* out, const DeviceHeader& header) {
+      out->append(header.name);
+    };
+    return absl::InvalidArgumentError(
+        absl::StrCat(from, ": #include \"", wanted, "\": want one of ",
+                     absl::StrJoin(headers, ", ", name), "; have no such header"));
   }
 
   absl::Status Append(absl::string_view name, absl::string_view source) {
@@ -104,7 +108,8 @@ const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect) {
   CC_CHECK(false);
 }
 
-absl::StatusOr<std::string> ExpandIncludes(absl::string_view source, absl::Span<const DeviceHeader> headers) {
+absl::StatusOr<std::string> ExpandIncludes(absl::string_view source,
+                                           absl::Span<const DeviceHeader> headers) {
   Expansion expansion{headers, {}, {}};
   RETURN_IF_ERROR(expansion.Append("kernel.cc", source));
   return expansion.text;

@@ -42,7 +42,8 @@ TEST(DeviceHeaders, EachDialectHasOnePreludeOfItsOwn) {
 
 TEST(DeviceHeaders, AKernelExpandsToOneTextWithoutQuotedIncludes) {
   for (Dialect dialect : {Dialect::kHost, Dialect::kCuda, Dialect::kSimt}) {
-    const auto text = ExpandIncludes("#include \"coconet/kernel.h\"\nint kernel;\n", DeviceHeaders(dialect));
+    const auto text =
+        ExpandIncludes("#include \"coconet/kernel.h\"\nint kernel;\n", DeviceHeaders(dialect));
     ASSERT_TRUE(text.ok()) << text.status();
     EXPECT_THAT(*text, Not(HasSubstr("#include \"")));
     EXPECT_TRUE(absl::EndsWith(*text, "#line 2 \"kernel.cc\"\nint kernel;\n"));
@@ -56,7 +57,8 @@ const DeviceHeader kHeaders[] = {
 };
 
 TEST(ExpandIncludes, IncludesEachHeaderOnceAndKeepsLineNumbers) {
-  const auto text = ExpandIncludes("#include \"coconet/kernel.h\"\n#include \"more.h\"\nint d;\n", kHeaders);
+  const auto text =
+      ExpandIncludes("#include \"coconet/kernel.h\"\n#include \"more.h\"\nint d;\n", kHeaders);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text,
             "#line 1 \"kernel.cc\"\n"
@@ -79,11 +81,13 @@ TEST(ExpandIncludes, RefusesAHeaderThatIsNotEmbedded) {
   const absl::Status status = ExpandIncludes("#include \"cuda.h\"\n", kHeaders).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
-            "kernel.cc: #include \"cuda.h\": want one of coconet/kernel.h, prelude.h, more.h; have no such header");
+            "kernel.cc: #include \"cuda.h\": want one of coconet/kernel.h, prelude.h, more.h; have "
+            "no such header");
 }
 
 TEST(ExpandIncludes, LeavesOtherLinesAlone) {
-  const std::string source = "// #include \"x.h\"\n#define include \"y.h\"\nconst char* s = \"#include\";\n";
+  const std::string source =
+      "// #include \"x.h\"\n#define include \"y.h\"\nconst char* s = \"#include\";\n";
   const auto text = ExpandIncludes(source, kHeaders);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text, "#line 1 \"kernel.cc\"\n" + source);

@@ -13,10 +13,12 @@ namespace coconet {
 bool IsStridedFold(const Units& u, int unit);
 
 /// Its kernel: each thread folds some results, neighbours in memory.
-absl::StatusOr<EmittedKernel> EmitStridedFold(const Units& u, int unit, const Config& config, int ranks, BufferTable& table);
+absl::StatusOr<EmittedKernel> EmitStridedFold(const Units& u, int unit, const Config& config,
+                                              int ranks, BufferTable& table);
 
 /// A kernel of this body.
-EmittedKernel FinishedKernel(int ranks, int vec, const Arguments& args, const std::string& body, int64_t bytes);
+EmittedKernel FinishedKernel(int ranks, int vec, const Arguments& args, const std::string& body,
+                             int64_t bytes);
 
 }  // namespace coconet
 

@@ -14,15 +14,28 @@
 
 namespace coconet {
 
-/// Builds the text of one kernel. Used once. A kernel over the tensors of a list has, in each phase, a loop over these around what
-/// the kernel of one tensor has; ranks and blocks meet once for all of them.
+/// Builds the text of one kernel. Used once. A kernel over the tensors of a list has, in each
+/// phase, a loop over these around what the kernel of one tensor has; ranks and blocks meet once
+/// for all of them.
 class Emitter {
  public:
   Emitter(const KernelPlace& at, const Config& config, const Target& target, BufferTable& table)
-      : u_(at.units), g_(*u_.graph), unit_(at.unit), config_(config), target_(target), ranks_(target.ranks), step_(at.step),
-        piece_(at.piece), tiles_(at.tiles), tensors_(at.tensors), list_chunks_(at.list_chunks),
-        table_(table), space_(SpaceOf(g_, u_.types, u_.units[unit_].nodes)), phases_(PhasesOf(g_, u_.types, u_.units[unit_].nodes)),
-        over_tensors_(absl::c_any_of(u_.units[unit_].nodes, [&](NodeId id) { return u_.each[id]; })) {}
+      : u_(at.units),
+        g_(*u_.graph),
+        unit_(at.unit),
+        config_(config),
+        target_(target),
+        ranks_(target.ranks),
+        step_(at.step),
+        piece_(at.piece),
+        tiles_(at.tiles),
+        tensors_(at.tensors),
+        list_chunks_(at.list_chunks),
+        table_(table),
+        space_(SpaceOf(g_, u_.types, u_.units[unit_].nodes)),
+        phases_(PhasesOf(g_, u_.types, u_.units[unit_].nodes)),
+        over_tensors_(
+            absl::c_any_of(u_.units[unit_].nodes, [&](NodeId id) { return u_.each[id]; })) {}
 
   absl::StatusOr<EmittedKernel> Emit();
 
@@ -50,7 +63,8 @@ class Emitter {
   }
   /// A scalar state that each tensor has is stored when no block reads it any more.
   bool MeetsBeforeScalars() const;
-  /// The same where scalars are the kernel's elements: what totals up the old ones comes first, in all blocks.
+  /// The same where scalars are the kernel's elements: what totals up the old ones comes first, in
+  /// all blocks.
   bool MeetsFirst() const;
 
   void AddStages();
@@ -62,7 +76,8 @@ class Emitter {
   /// Where partial results of the kernel's ReduceScatters go around.
   void AddRings();
   std::string RingDeclarations();
-  /// What this rank adds to the slices of others, and what it passes on of what they gathered: for each hop.
+  /// What this rank adds to the slices of others, and what it passes on of what they gathered: for
+  /// each hop.
   std::string PartialsText();
   std::string PassedOnText();
   std::string HopsText(bool gathered, const Phase& phase);
@@ -78,17 +93,20 @@ class Emitter {
   absl::Status EmitSend(Phase& phase, NodeId send);
   std::string LoopText(const Phase& phase) const;
   /// The begin of what is done for each chunk of slice `slice` of a cut.
-  std::string ForChunksText(absl::string_view cut, absl::string_view slice, absl::string_view node) const;
+  std::string ForChunksText(absl::string_view cut, absl::string_view slice,
+                            absl::string_view node) const;
   std::string ChunksText(const Phase& phase, absl::string_view loop) const;
   /// Of a chunk: what awaits the tiles that a phase reads; "" where it reads none.
   std::string AwaitTilesText(const Phase& phase, absl::string_view indent) const;
-  /// What of a phase's folds comes before its loop over tensors, at the end of each, and after the loop.
+  /// What of a phase's folds comes before its loop over tensors, at the end of each, and after the
+  /// loop.
   struct Round {
     std::string before{}, inside{}, after{};
   };
   Round FoldText(const KernelPhase& phase, const std::vector<std::string>& accumulators);
   void MeetText(NodeId fold, const std::string& accumulator, Round* round);
-  std::string OverTensors(const Phase& phase, absl::string_view locals, absl::string_view work) const;
+  std::string OverTensors(const Phase& phase, absl::string_view locals,
+                          absl::string_view work) const;
   absl::StatusOr<std::string> ScalarStoresText();
   absl::Status EmitScalarStore(NodeId id, std::string* stores);
   void AddPlaceFields();
@@ -101,27 +119,28 @@ class Emitter {
   const Target target_;
   const int ranks_;
   const int step_;
-  const Piece* const piece_;    // null: all
+  const Piece* const piece_;         // null: all
   const TiledProduct* const tiles_;  // null: none runs beside it
-  const int tensors_;           // in the table
+  const int tensors_;                // in the table
   const int64_t list_chunks_;
   BufferTable& table_;
   const IterationSpace space_;
   const KernelPhases phases_;
-  const bool over_tensors_;     // its elements are those of each tensor of a list
+  const bool over_tensors_;  // its elements are those of each tensor of a list
 
   int slice_dim_ = Layout::kFlat;
-  bool collective_ = false;     // loads from or stores to peers of the node
+  bool collective_ = false;  // loads from or stores to peers of the node
   bool sends_next_ = false, sends_previous_ = false;
-  bool cuts_ = false;           // has work on slices
-  bool by_place_ = false;       // these are the parts of the rank's place
+  bool cuts_ = false;      // has work on slices
+  bool by_place_ = false;  // these are the parts of the rank's place
   bool reads_gathered_ = false;
-  int last_gathering_ = -1;     // phase
-  int rounds_ = 0;              // phases with folds that blocks or ranks meet for
-  int round_ = 0;               // of them written so far
+  int last_gathering_ = -1;  // phase
+  int rounds_ = 0;           // phases with folds that blocks or ranks meet for
+  int round_ = 0;            // of them written so far
   int64_t row_length_ = 1, bytes_ = 0;
   int64_t chunks_ = 0;          // of a tensor, that have flags
-  std::string tensor_scalars_;  // statements at the begin of each tensor, in the phase that is being written
+  std::string tensor_scalars_;  // statements at the begin of each tensor, in the phase that is
+                                // being written
   std::string first_;           // scalars that are known before anybody is waited for
   struct Stage {
     NodeId operand;

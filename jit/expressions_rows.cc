@@ -30,16 +30,20 @@ double FirstOfFold(FoldKind kind, DType dtype) {
 std::pair<std::string, std::string> Expressions::Accumulator(NodeId id) {
   const auto& fold = *As<Fold>(g_, id);
   const std::string name = absl::StrCat("acc", named_++);
-  return {name, absl::StrCat("auto ", name, " = MakeAccumulator<", FoldKindText(fold.kind), ", kV>(",
-                             Literal(FirstOfFold(fold.kind, type(id).dtype), type(id).dtype), ");\n")};
+  return {name,
+          absl::StrCat("auto ", name, " = MakeAccumulator<", FoldKindText(fold.kind), ", kV>(",
+                       Literal(FirstOfFold(fold.kind, type(id).dtype), type(id).dtype), ");\n")};
 }
 
 std::string Expressions::FromTotal(NodeId id, absl::string_view total) {
   const auto& fold = *As<Fold>(g_, id);
   const std::string compute = absl::StrCat("Compute<", KernelType(type(id).dtype), ">");
-  if (fold.kind != FoldKind::kMean) return InRange(id, absl::StrCat("Folded<", compute, ">(", total, ")"));
-  const int64_t results = NumElements(type(id).shape), elements = NumElements(type(g_.nodes[id].inputs[0]).shape);
-  const std::string count = args_.Integer(absl::StrCat("count", named_++), results == 0 ? 0 : elements / results);
+  if (fold.kind != FoldKind::kMean)
+    return InRange(id, absl::StrCat("Folded<", compute, ">(", total, ")"));
+  const int64_t results = NumElements(type(id).shape),
+                elements = NumElements(type(g_.nodes[id].inputs[0]).shape);
+  const std::string count =
+      args_.Integer(absl::StrCat("count", named_++), results == 0 ? 0 : elements / results);
   return absl::StrCat("Averaged<", compute, ">(", total, ", ", count, ")");
 }
 
@@ -62,10 +66,11 @@ absl::StatusOr<std::string> Expressions::FoldRow(Phase& phase, NodeId id) {
   ASSIGN_OR_RETURN(const std::string element, Element(phase, pass, g_.nodes[id].inputs[0]));
   const auto [name, declaration] = Accumulator(id);
   const std::string length = args_.At("row_length");
-  absl::StrAppend(&phase.row_values, "    ", declaration,
-                  "    ForEach<kV>(grid, r * ", length, ", (r + 1) * ", length, ", ", args_.At("packed"), " != 0, [&](auto lanes, Index i) {\n",
-                  "      constexpr int V = decltype(lanes)::kCount;\n", pass.values, "      Accumulate(", name, ", ", element,
-                  ");\n    });\n");
+  absl::StrAppend(&phase.row_values, "    ", declaration, "    ForEach<kV>(grid, r * ", length,
+                  ", (r + 1) * ", length, ", ", args_.At("packed"),
+                  " != 0, [&](auto lanes, Index i) {\n",
+                  "      constexpr int V = decltype(lanes)::kCount;\n", pass.values,
+                  "      Accumulate(", name, ", ", element, ");\n    });\n");
   return FromTotal(id, absl::StrCat("Total(grid, ", name, ")"));
 }
 
@@ -74,7 +79,8 @@ absl::StatusOr<std::string> Expressions::Row(Phase& phase, NodeId id) {
   if (const auto it = phase.row_names.find(id); it != phase.row_names.end()) return it->second;
   std::string expression;
   const int stored = k_.phases.stored_in[id];
-  const bool from_memory = (!InUnit(id) && !u_.IsScalar(id)) || (stored >= 0 && stored < phase.number && table_.of[id] >= 0);
+  const bool from_memory = (!InUnit(id) && !u_.IsScalar(id)) ||
+                           (stored >= 0 && stored < phase.number && table_.of[id] >= 0);
   if (IsScalarValue(id)) {
     ASSIGN_OR_RETURN(expression, Scalar(id));
   } else if (from_memory) {

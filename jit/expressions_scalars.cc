@@ -10,9 +10,12 @@ namespace {
 
 absl::string_view KindText(ReduceKind kind) {
   switch (kind) {
-    case ReduceKind::kSum: return "SumOf";
-    case ReduceKind::kMax: return "MaxOf";
-    case ReduceKind::kMin: return "MinOf";
+    case ReduceKind::kSum:
+      return "SumOf";
+    case ReduceKind::kMax:
+      return "MaxOf";
+    case ReduceKind::kMin:
+      return "MinOf";
   }
   CC_CHECK(false);
 }
@@ -32,13 +35,15 @@ absl::StatusOr<std::string> Expressions::Scalar(NodeId id) {
   if (const auto it = names.find(id); it != names.end()) return it->second;
   ASSIGN_OR_RETURN(const std::string expression, ScalarText(id));
   const std::string name = absl::StrCat("s", named_++);
-  absl::StrAppend(of_tensor ? tensor_section_ : section_, of_tensor ? "    " : "  ", "const auto ", name, " = ", expression, ";\n");
+  absl::StrAppend(of_tensor ? tensor_section_ : section_, of_tensor ? "    " : "  ", "const auto ",
+                  name, " = ", expression, ";\n");
   names[id] = name;
   return name;
 }
 
 absl::StatusOr<std::string> Expressions::ScalarText(NodeId id) {
-  if (const auto given = tensor_sources_.find(id); given != tensor_sources_.end()) return given->second;
+  if (const auto given = tensor_sources_.find(id); given != tensor_sources_.end())
+    return given->second;
   if (const auto given = totals_.find(id); given != totals_.end()) {
     return InRange(id, TotalOf(As<AllReduce>(g_, id)->kind, type(id).dtype, "", given->second));
   }
@@ -52,7 +57,8 @@ absl::StatusOr<std::string> Expressions::ScalarText(NodeId id) {
     return Arithmetic(id, operands, "1", "0");
   }
   if (InUnit(id) || table_.of[id] < 0) {
-    return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is needed before it is known"));
+    return absl::InternalError(
+        absl::StrCat("emit: ", NodeText(g_, id), " is needed before it is known"));
   }
   return absl::StrCat("Load<1>(", args_.Own(table_.of[id], type(id).dtype), ")");
 }
@@ -69,12 +75,14 @@ absl::StatusOr<std::string> Expressions::TotalText(NodeId id) {
   return InRange(id, TotalOf(As<Total>(g_, id)->kind, type(id).dtype, statements, *operand));
 }
 
-std::string Expressions::TotalOf(ReduceKind kind, DType dtype, absl::string_view statements, absl::string_view result) {
+std::string Expressions::TotalOf(ReduceKind kind, DType dtype, absl::string_view statements,
+                                 absl::string_view result) {
   has_totals_ = true;
   const std::string tensors = args_.LaunchInteger("tensors", u_.tensors);
   args_.LaunchMember("const Each* each", "each", {{Arg::Kind::kTable, -1, 0}});
-  return absl::StrCat("TotalOf<", KindText(kind), ">(grid, ", tensors, ", ", Literal(FirstOfFold(FoldOf(kind), dtype), dtype),
-                      ", [&](Index t) {\n", Arguments::TensorLocals(), statements, "    return ", result, ";\n  })");
+  return absl::StrCat("TotalOf<", KindText(kind), ">(grid, ", tensors, ", ",
+                      Literal(FirstOfFold(FoldOf(kind), dtype), dtype), ", [&](Index t) {\n",
+                      Arguments::TensorLocals(), statements, "    return ", result, ";\n  })");
 }
 
 }  // namespace coconet

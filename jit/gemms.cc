@@ -60,7 +60,8 @@ bool FoldLead(Stack& s) {
 }
 
 GemmStep::Matrix MatrixOf(const Stack& s, int buffer, int64_t index, bool batched) {
-  return {buffer, s.lead.empty() ? 0 : index * s.matrix(), std::max<int64_t>(1, s.columns_stored), batched && !s.lead.empty() ? s.matrix() : 0};
+  return {buffer, s.lead.empty() ? 0 : index * s.matrix(), std::max<int64_t>(1, s.columns_stored),
+          batched && !s.lead.empty() ? s.matrix() : 0};
 }
 
 /// Some rows of a product.
@@ -77,13 +78,16 @@ std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& rang
 
 }  // namespace
 
-std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks, int candidate, const Piece* piece) {
+std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks,
+                              int candidate, const Piece* piece) {
   const Graph& g = *u.graph;
   const auto& op = *As<MatMul>(g, id);
   const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
-  Stack a = StackOf(u.types[in[0]], ranks), b = StackOf(u.types[in[1]], ranks), c = StackOf(u.types[id], ranks);
+  Stack a = StackOf(u.types[in[0]], ranks), b = StackOf(u.types[in[1]], ranks),
+        c = StackOf(u.types[id], ranks);
   Stack folded_a = a, folded_c = c;
-  if (b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c)) a = folded_a, c = folded_c;
+  if (b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
+    a = folded_a, c = folded_c;
   GemmStep step;
   step.dtype = u.types[id].dtype;
   step.m = op.transpose_a ? a.columns : a.rows;
@@ -111,7 +115,8 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
     if (c.sliced_lead >= 0) {
       // Ranks 0 to `having` - 1 have matrix j of their part.
       const int64_t extent = c.lead[c.sliced_lead], per = c.lead_stored[c.sliced_lead], j = i % per;
-      const int64_t having = (extent - j + per - 1) / per, rows = step.m.per > 0 ? step.m.per : step.m.total;
+      const int64_t having = (extent - j + per - 1) / per,
+                    rows = step.m.per > 0 ? step.m.per : step.m.total;
       GemmStep part = step;
       part.m = {extent > j ? having * rows : 0, rows};
       gemms.push_back(std::move(part));

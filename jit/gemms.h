@@ -10,9 +10,11 @@
 
 namespace coconet {
 
-/// The steps that compute matrix product `id` on each rank from what it has of the operands: one where leading dimensions fold into
-/// the rows or are a batch, more where they are sliced. With `piece` only these rows. `candidate`: of each step.
-std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks, int candidate, const Piece* piece);
+/// The steps that compute matrix product `id` on each rank from what it has of the operands: one
+/// where leading dimensions fold into the rows or are a batch, more where they are sliced. With
+/// `piece` only these rows. `candidate`: of each step.
+std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks,
+                              int candidate, const Piece* piece);
 
 }  // namespace coconet
 

@@ -32,20 +32,23 @@ namespace {
 
 /// Never -ffast-math: a kernel rounds like the reference, except where its source says otherwise.
 constexpr absl::string_view kFlags =
-    "-x c++ -std=c++20 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv -fno-exceptions "
+    "-x c++ -std=c++20 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv "
+    "-fno-exceptions "
     "-fno-rtti -fPIC -fvisibility=hidden -w";
-/// Without the C++ library, half of a link's time. A symbol that nothing defines is an error here, not when loading.
+/// Without the C++ library, half of a link's time. A symbol that nothing defines is an error here,
+/// not when loading.
 constexpr absl::string_view kLinkFlags = "-shared -nostdlib -Wl,-z,defs -Wl,-z,now";
 constexpr absl::string_view kLibraries = "-Wl,--as-needed -lm -lc -lgcc";
 
-/// Words of compilers (in the C locale) about a machine that is short of something: not the source's fault, so the same
-/// source may compile the next time.
+/// Words of compilers (in the C locale) about a machine that is short of something: not the
+/// source's fault, so the same source may compile the next time.
 constexpr const char* kShortages[] = {
     "No space left on device", "Disk quota exceeded", "Cannot allocate memory",
     "out of memory",           "memory exhausted",    "Killed signal",
 };
 
-/// Of kernels for simulated threads. Calls before every access tell the machine of it; the lines of these are for what it says. Timed they are never.
+/// Of kernels for simulated threads. Calls before every access tell the machine of it; the lines of
+/// these are for what it says. Timed they are never.
 constexpr absl::string_view kSimtFlags = "-O1 -g1 -fsanitize=thread";
 
 absl::string_view Level(Dialect dialect, Optimize optimize) {
@@ -59,27 +62,32 @@ absl::string_view Level(Dialect dialect, Optimize optimize) {
   CC_CHECK(false);
 }
 
-std::string Flags(Dialect dialect, Optimize optimize) { return absl::StrCat(kFlags, " ", Level(dialect, optimize), " ", kLinkFlags); }
+std::string Flags(Dialect dialect, Optimize optimize) {
+  return absl::StrCat(kFlags, " ", Level(dialect, optimize), " ", kLinkFlags);
+}
 
 /// An argument for each word of `flags`.
 void Append(std::vector<std::string>& argv, absl::string_view flags) {
   for (absl::string_view flag : absl::StrSplit(flags, ' ')) argv.emplace_back(flag);
 }
 
-/// What -march=native depends on, of the first processor. Only its beginning is read: on large machines the kernel
-/// takes milliseconds for the whole file.
+/// What -march=native depends on, of the first processor. Only its beginning is read: on large
+/// machines the kernel takes milliseconds for the whole file.
 std::string Processor() {
   std::ifstream file("/proc/cpuinfo");
   std::string text(8192, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
-  constexpr absl::string_view kFields[] = {"vendor_id",       "cpu family", "model",    "stepping", "flags",
-                                           "CPU implementer", "CPU part",   "Features", "isa"};
+  constexpr absl::string_view kFields[] = {"vendor_id", "cpu family", "model",
+                                           "stepping",  "flags",      "CPU implementer",
+                                           "CPU part",  "Features",   "isa"};
   std::vector<absl::string_view> kept;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    const absl::string_view field = absl::StripTrailingAsciiWhitespace(line.substr(0, line.find(':')));
+    const absl::string_view field =
+        absl::StripTrailingAsciiWhitespace(line.substr(0, line.find(':')));
     if (field.empty()) break;
-    if (std::find(std::begin(kFields), std::end(kFields), field) != std::end(kFields)) kept.push_back(line);
+    if (std::find(std::begin(kFields), std::end(kFields), field) != std::end(kFields))
+      kept.push_back(line);
   }
   return absl::StrJoin(kept, "\n");
 }
@@ -104,14 +112,18 @@ absl::StatusOr<Toolchain> AskCompiler(const std::string& program, double time_li
   command.time_limit_s = time_limit_s;
   ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
   if (finished.how == Finished::How::kTimedOut) {
-    return absl::DeadlineExceededError(absl::StrCat(program, " -###: no answer within ", time_limit_s, " s"));
+    return absl::DeadlineExceededError(
+        absl::StrCat(program, " -###: no answer within ", time_limit_s, " s"));
   }
   return ParseToolchain(finished.output);
 }
 
-std::string RecordText(const Toolchain& toolchain) { return absl::StrCat(toolchain.version, "\n", toolchain.target); }
+std::string RecordText(const Toolchain& toolchain) {
+  return absl::StrCat(toolchain.version, "\n", toolchain.target);
+}
 
-/// A toolchain that an earlier process found, so that a warm start need not run the compiler, or even have it.
+/// A toolchain that an earlier process found, so that a warm start need not run the compiler, or
+/// even have it.
 std::optional<Toolchain> ReadRecord(const BinaryCache& cache, const std::string& name) {
   const std::optional<std::string> text = cache.Read(name);
   if (!text.has_value()) return std::nullopt;
@@ -120,16 +132,19 @@ std::optional<Toolchain> ReadRecord(const BinaryCache& cache, const std::string&
 }
 
 void WriteRecord(BinaryCache& cache, const std::string& name, const Toolchain& toolchain) {
-  // A cache that cannot be written costs the next process a question to the compiler; the cache's note says so.
+  // A cache that cannot be written costs the next process a question to the compiler; the cache's
+  // note says so.
   (void)cache.Store(name, RecordText(toolchain), BinaryCache::Existing::kReplace);
 }
 
 std::string RecordName(absl::string_view what) {
-  return absl::StrCat(Fingerprint(absl::StrCat("host toolchain\n", what, "\n", Processor())), ".toolchain");
+  return absl::StrCat(Fingerprint(absl::StrCat("host toolchain\n", what, "\n", Processor())),
+                      ".toolchain");
 }
 
 /// The toolchain behind `program`: remembered, else asked for.
-absl::StatusOr<Toolchain> FindToolchain(const std::string& program, double time_limit_s, BinaryCache& cache) {
+absl::StatusOr<Toolchain> FindToolchain(const std::string& program, double time_limit_s,
+                                        BinaryCache& cache) {
   const std::string record = RecordName(FileStamp(program)), latest = RecordName("latest");
   std::optional<Toolchain> known = ReadRecord(cache, record);
   if (!known.has_value()) {
@@ -152,16 +167,18 @@ bool IsWholeSharedObject(absl::string_view content) {
 absl::Status Failure(const std::string& program, const Command& command, const Finished& finished) {
   switch (finished.how) {
     case Finished::How::kTimedOut:
-      return absl::DeadlineExceededError(
-          absl::StrCat(program, ": want a kernel compiled within ", command.time_limit_s, " s; stopped it"));
+      return absl::DeadlineExceededError(absl::StrCat(program, ": want a kernel compiled within ",
+                                                      command.time_limit_s, " s; stopped it"));
     case Finished::How::kSignaled:
-      return absl::ResourceExhaustedError(absl::StrCat(program, ": ended by signal ", finished.code, " (",
-                                                       strsignal(finished.code), ")\n", finished.output));
+      return absl::ResourceExhaustedError(absl::StrCat(program, ": ended by signal ", finished.code,
+                                                       " (", strsignal(finished.code), ")\n",
+                                                       finished.output));
     case Finished::How::kExited:
     case Finished::How::kUnknown:
       break;
   }
-  const std::string words = absl::StrCat(program, ": the kernel does not compile:\n", finished.output);
+  const std::string words =
+      absl::StrCat(program, ": the kernel does not compile:\n", finished.output);
   for (const char* shortage : kShortages) {
     if (absl::StrContains(finished.output, shortage)) return absl::ResourceExhaustedError(words);
   }
@@ -170,11 +187,12 @@ absl::Status Failure(const std::string& program, const Command& command, const F
 
 class HostTranslator : public Translator {
  public:
-  HostTranslator(const std::string& program, absl::Status usable, const Toolchain& toolchain, Dialect dialect,
-                 const CompilerOptions& options)
+  HostTranslator(const std::string& program, absl::Status usable, const Toolchain& toolchain,
+                 Dialect dialect, const CompilerOptions& options)
       : program_(program), usable_(std::move(usable)), dialect_(dialect), options_(options) {
-    identity_ = absl::StrCat(toolchain.version, "; target ", toolchain.target, "; flags ", Flags(dialect, options.optimize), " ",
-                             kLibraries, "; headers ", HeadersFingerprint(dialect));
+    identity_ = absl::StrCat(toolchain.version, "; target ", toolchain.target, "; flags ",
+                             Flags(dialect, options.optimize), " ", kLibraries, "; headers ",
+                             HeadersFingerprint(dialect));
   }
 
   const std::string& identity() const override { return identity_; }
@@ -198,7 +216,8 @@ class HostTranslator : public Translator {
     std::ifstream file(output, std::ios::binary);
     std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const bool succeeded = finished.how == Finished::How::kExited && finished.code == 0;
-    if ((succeeded || finished.how == Finished::How::kUnknown) && IsWholeSharedObject(content)) return content;
+    if ((succeeded || finished.how == Finished::How::kUnknown) && IsWholeSharedObject(content))
+      return content;
     if (!succeeded) return Failure(program_, command, finished);
     return absl::ResourceExhaustedError(
         absl::StrCat(program_, ": want a whole shared object, have ", content.size(), " bytes"));
@@ -216,54 +235,66 @@ class HostTranslator : public Translator {
 
 absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text) {
   Toolchain toolchain;
-  std::vector<std::string> meaning;  // of -march=native: the options and features that the driver hands on
+  std::vector<std::string>
+      meaning;  // of -march=native: the options and features that the driver hands on
   std::string triple;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (toolchain.version.empty() && absl::StrContains(line, " version ")) {
       toolchain.version = std::string(absl::StripAsciiWhitespace(line));
     }
-    if (absl::ConsumePrefix(&line, "Target: ")) triple = std::string(absl::StripAsciiWhitespace(line));
+    if (absl::ConsumePrefix(&line, "Target: "))
+      triple = std::string(absl::StripAsciiWhitespace(line));
     absl::string_view previous;
     for (absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
       absl::ConsumePrefix(&word, "\"");
       absl::ConsumeSuffix(&word, "\"");
-      const bool value = previous == "--param" || previous == "-target-cpu" || previous == "-target-feature";
+      const bool value =
+          previous == "--param" || previous == "-target-cpu" || previous == "-target-feature";
       if (value || absl::StartsWith(word, "-m")) meaning.emplace_back(word);
       previous = word;
     }
   }
   if (toolchain.version.empty() || triple.empty() || meaning.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("want what g++ or clang++ prints for -###, have \"", text.substr(0, 200), "\""));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "want what g++ or clang++ prints for -###, have \"", text.substr(0, 200), "\""));
   }
   std::sort(meaning.begin(), meaning.end());
-  toolchain.target = absl::StrCat(triple, " ", Fingerprint(absl::StrJoin(meaning, " ")).substr(0, 16));
+  toolchain.target =
+      absl::StrCat(triple, " ", Fingerprint(absl::StrJoin(meaning, " ")).substr(0, 16));
   return toolchain;
 }
 
-static absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerOf(Dialect dialect, const std::string& cxx, const CompilerOptions& options) {
+static absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerOf(Dialect dialect,
+                                                                const std::string& cxx,
+                                                                const CompilerOptions& options) {
   ASSIGN_OR_RETURN(std::unique_ptr<BinaryCache> cache, BinaryCache::Open(options.cache_dir));
   const std::string program = FindProgram(cxx);
   absl::Status usable;
   Toolchain toolchain;
   if (program.empty()) {
-    usable = absl::UnavailableError(absl::StrCat("host compiler: want ", cxx.empty() ? "c++, g++ or clang++" : cxx,
-                                                 ", have no such program; install g++ or name a C++ compiler with "
-                                                 "COCONET_CXX"));
-  } else if (absl::StatusOr<Toolchain> found = FindToolchain(program, options.time_limit_s, *cache); found.ok()) {
+    usable = absl::UnavailableError(
+        absl::StrCat("host compiler: want ", cxx.empty() ? "c++, g++ or clang++" : cxx,
+                     ", have no such program; install g++ or name a C++ compiler with "
+                     "COCONET_CXX"));
+  } else if (absl::StatusOr<Toolchain> found = FindToolchain(program, options.time_limit_s, *cache);
+             found.ok()) {
     toolchain = *found;
   } else {
-    usable = absl::UnavailableError(
-        absl::StrCat("host compiler ", program, ": ", found.status().message(), "; name another with COCONET_CXX"));
+    usable = absl::UnavailableError(absl::StrCat("host compiler ", program, ": ",
+                                                 found.status().message(),
+                                                 "; name another with COCONET_CXX"));
   }
   if (!usable.ok()) {
     // What was compiled on this kind of processor before stays usable.
     toolchain = ReadRecord(*cache, RecordName("latest")).value_or(Toolchain{"no compiler", "none"});
   }
-  return MakeCachingCompiler(std::make_unique<HostTranslator>(program, usable, toolchain, dialect, options), std::move(cache));
+  return MakeCachingCompiler(
+      std::make_unique<HostTranslator>(program, usable, toolchain, dialect, options),
+      std::move(cache));
 }
 
-absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx, const CompilerOptions& options) {
+absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx,
+                                                              const CompilerOptions& options) {
   return MakeCompilerOf(Dialect::kHost, cxx, options);
 }
 

@@ -11,12 +11,14 @@
 namespace coconet {
 
 /// MakeHostCompiler with the compiler given: a path, or a name on PATH; "": none was found.
-absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx, const CompilerOptions& options);
+absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx,
+                                                              const CompilerOptions& options);
 
 /// What decides the code that a compiler makes for this machine.
 struct Toolchain {
   std::string version;  // "gcc version 12.2.0 (Debian 12.2.0-14)"
-  std::string target;   // "x86_64-linux-gnu 0123456789abcdef": with a digest of what -march=native means here
+  std::string target;   // "x86_64-linux-gnu 0123456789abcdef": with a digest of what -march=native
+                        // means here
   bool operator==(const Toolchain&) const = default;
 };
 

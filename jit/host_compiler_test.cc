@@ -27,14 +27,17 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kAnswer[] = "extern \"C\" __attribute__((visibility(\"default\"))) int answer() { return 42; }\n";
+constexpr char kAnswer[] =
+    "extern \"C\" __attribute__((visibility(\"default\"))) int answer() { return 42; }\n";
 
 /// Of the generated form: a loop over packs with a tail.
 constexpr char kKernel[] = R"(#include "coconet/kernel.h"
 struct Params { float* x; long long n; };
 CC_KERNEL(square) {
   using namespace coconet;
-  for (Index i = grid.BlockId(); i < p.n; i += grid.GridSize()) p.x[i] = ScalarSqrt(p.x[i]) * p.x[i];
+  for (Index i = grid.BlockId(); i < p.n; i += grid.GridSize()) {
+    p.x[i] = ScalarSqrt(p.x[i]) * p.x[i];
+  }
 }
 )";
 
@@ -64,7 +67,8 @@ class HostCompilerTest : public ::testing::Test {
   /// A compiler that answers -### as the system's does, and otherwise runs `script`.
   std::string FakeCompiler(const std::string& script) const {
     const std::string path = dir_ / "fake-c++";
-    std::ofstream(path) << "#!/bin/sh\ncase \"$*\" in *'-###'*) exec " << SystemCompiler() << " \"$@\" ;; esac\n"
+    std::ofstream(path) << "#!/bin/sh\ncase \"$*\" in *'-###'*) exec " << SystemCompiler()
+                        << " \"$@\" ;; esac\n"
                         << script << "\n";
     fs::permissions(path, fs::perms::owner_all);
     return path;
@@ -137,7 +141,8 @@ TEST_F(HostCompilerTest, AWarmCacheNeedsNoCompiler) {
 
 TEST_F(HostCompilerTest, AsksTheCompilerAboutItselfOnlyOnce) {
   const std::string log = dir_ / "log", path = dir_ / "logging-c++";
-  std::ofstream(path) << "#!/bin/sh\necho run >> " << log << "\nexec " << SystemCompiler() << " \"$@\"\n";
+  std::ofstream(path) << "#!/bin/sh\necho run >> " << log << "\nexec " << SystemCompiler()
+                      << " \"$@\"\n";
   fs::permissions(path, fs::perms::owner_all);
   const auto runs = [&] {
     std::ifstream file(log);
@@ -155,8 +160,9 @@ TEST_F(HostCompilerTest, AsksTheCompilerAboutItselfOnlyOnce) {
 
 TEST_F(HostCompilerTest, IdentityNamesCompilerTargetFlagsAndHeadersAndNoPath) {
   const std::string fast = Make()->identity();
-  EXPECT_THAT(fast, AllOf(HasSubstr(" version "), HasSubstr("; target "), HasSubstr("-ffp-contract=off"),
-                          HasSubstr("-O1"), HasSubstr("; headers "), Not(HasSubstr(SystemCompiler()))));
+  EXPECT_THAT(fast,
+              AllOf(HasSubstr(" version "), HasSubstr("; target "), HasSubstr("-ffp-contract=off"),
+                    HasSubstr("-O1"), HasSubstr("; headers "), Not(HasSubstr(SystemCompiler()))));
   EXPECT_THAT(fast, Not(HasSubstr("-ffast-math")));
   options_.optimize = Optimize::kFull;
   const std::string full = Make()->identity();
@@ -168,7 +174,8 @@ TEST_F(HostCompilerTest, SaysWhatToInstallWhenThereIsNoCompiler) {
   const absl::Status status = Make("")->Compile(kAnswer).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(status.message(),
-            "host compiler: want c++, g++ or clang++, have no such program; install g++ or name a C++ compiler with "
+            "host compiler: want c++, g++ or clang++, have no such program; install g++ or name a "
+            "C++ compiler with "
             "COCONET_CXX");
 }
 
@@ -181,11 +188,13 @@ TEST_F(HostCompilerTest, RefusesAProgramThatIsNoCompiler) {
 TEST_F(HostCompilerTest, ACompileErrorHasTheCompilersWordsAndTheLine) {
   const absl::Status status = Make()->Compile("int fine;\nint x = undeclared_name;\n").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("undeclared_name"), HasSubstr("kernel.cc:2:")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("undeclared_name"), HasSubstr("kernel.cc:2:")));
 }
 
 TEST_F(HostCompilerTest, AnUndefinedSymbolIsACompileError) {
-  const absl::Status status = Make()->Compile("extern \"C\" int elsewhere();\nint x = elsewhere();\n").status();
+  const absl::Status status =
+      Make()->Compile("extern \"C\" int elsewhere();\nint x = elsewhere();\n").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("elsewhere"));
 }
@@ -201,18 +210,22 @@ TEST_F(HostCompilerTest, StopsACompilerAtTheTimeLimit) {
 }
 
 TEST_F(HostCompilerTest, AShortageIsNotBlamedOnTheSource) {
-  for (const char* script : {"echo 'cannot write: No space left on device' >&2; exit 1", "kill -9 $$"}) {
-    EXPECT_EQ(Make(FakeCompiler(script))->Compile(kAnswer).status().code(), absl::StatusCode::kResourceExhausted)
+  for (const char* script :
+       {"echo 'cannot write: No space left on device' >&2; exit 1", "kill -9 $$"}) {
+    EXPECT_EQ(Make(FakeCompiler(script))->Compile(kAnswer).status().code(),
+              absl::StatusCode::kResourceExhausted)
         << script;
   }
 }
 
 TEST_F(HostCompilerTest, AnOutputThatIsNotWholeIsNotKept) {
   const auto compiler = Make(FakeCompiler(absl::StrCat(
-      SystemCompiler(), " \"$@\"; while [ $1 != -o ]; do shift; done; head -c 3000 $2 > $2.part; mv $2.part $2")));
+      SystemCompiler(),
+      " \"$@\"; while [ $1 != -o ]; do shift; done; head -c 3000 $2 > $2.part; mv $2.part $2")));
   const absl::Status status = compiler->Compile(kAnswer).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("want a whole shared object, have 3000 bytes"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("want a whole shared object, have 3000 bytes"));
   EXPECT_EQ(CallAnswer(Make()->Compile(kAnswer)->path), 42);
 }
 
@@ -244,7 +257,8 @@ TEST_F(HostCompilerTest, LeavesNothingInTheTemporaryDirectory) {
 }
 
 TEST_F(HostCompilerTest, ProcessesThatCompileTheSameAtOnceRunOneCompiler) {
-  const std::string cxx = FakeCompiler(absl::StrCat("sleep 0.3; exec ", SystemCompiler(), " \"$@\""));
+  const std::string cxx =
+      FakeCompiler(absl::StrCat("sleep 0.3; exec ", SystemCompiler(), " \"$@\""));
   Make(cxx);  // asks the compiler about itself
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
@@ -283,11 +297,14 @@ TEST_F(HostCompilerTest, EveryCompilerOfTheMachineWorks) {
 
 TEST(ParseToolchain, ReadsGccAndClang) {
   const char gcc[] =
-      "Using built-in specs.\nTarget: x86_64-linux-gnu\nThread model: posix\ngcc version 12.2.0 (Debian 12.2.0-14) \n"
-      " /usr/lib/cc1plus -quiet - \"-march=znver3\" -mavx2 --param \"l1-cache-size=48\" -o /tmp/ccA.s\n";
+      "Using built-in specs.\nTarget: x86_64-linux-gnu\nThread model: posix\ngcc version 12.2.0 "
+      "(Debian 12.2.0-14) \n"
+      " /usr/lib/cc1plus -quiet - \"-march=znver3\" -mavx2 --param \"l1-cache-size=48\" -o "
+      "/tmp/ccA.s\n";
   const char clang[] =
       "Debian clang version 14.0.6\nTarget: x86_64-pc-linux-gnu\nThread model: posix\n"
-      " \"/usr/bin/clang\" \"-cc1\" \"-target-cpu\" \"znver3\" \"-target-feature\" \"+avx2\" \"-mllvm\" \"-x\"\n";
+      " \"/usr/bin/clang\" \"-cc1\" \"-target-cpu\" \"znver3\" \"-target-feature\" \"+avx2\" "
+      "\"-mllvm\" \"-x\"\n";
   const absl::StatusOr<Toolchain> g = ParseToolchain(gcc), c = ParseToolchain(clang);
   ASSERT_TRUE(g.ok()) << g.status();
   ASSERT_TRUE(c.ok()) << c.status();

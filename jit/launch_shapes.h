@@ -6,7 +6,8 @@
 
 namespace coconet {
 
-/// Largest block of a kernel on a GPU (CC_MAX_THREADS of the CUDA prelude): the compiler leaves each of its threads 128 registers.
+/// Largest block of a kernel on a GPU (CC_MAX_THREADS of the CUDA prelude): the compiler leaves
+/// each of its threads 128 registers.
 inline constexpr int kMaxThreads = 512;
 inline constexpr int kWarpThreads = 32;
 /// A block of a product that works tile by tile (jit/device/cuda/tile_product.h).
@@ -29,10 +30,12 @@ struct KernelWork {
 };
 
 /// On a host: threads are blocks, up to `spare_cores` of them.
-std::vector<LaunchShape> LaunchShapesOnHost(const KernelWork& work, int vector_bytes, int spare_cores);
+std::vector<LaunchShape> LaunchShapesOnHost(const KernelWork& work, int vector_bytes,
+                                            int spare_cores);
 
-/// On a GPU of which a rank has `multiprocessors`: one to four blocks on each, and loads of 16 bytes of the widest type and more in flight. What has too few
-/// elements for that gets fewer blocks. Blocks that do not fit at once are refused when they are bound (Rank::Bind).
+/// On a GPU of which a rank has `multiprocessors`: one to four blocks on each, and loads of 16
+/// bytes of the widest type and more in flight. What has too few elements for that gets fewer
+/// blocks. Blocks that do not fit at once are refused when they are bound (Rank::Bind).
 std::vector<LaunchShape> LaunchShapesOnGpu(const KernelWork& work, int multiprocessors);
 
 }  // namespace coconet

@@ -11,7 +11,8 @@ namespace {
 
 std::string FloatLiteral(double value, absl::string_view digits, absl::string_view suffix) {
   if (std::isnan(value)) return absl::StrCat("(0.0", suffix, " / 0.0", suffix, ")");
-  if (std::isinf(value)) return absl::StrCat(value > 0 ? "(1.0" : "(-1.0", suffix, " / 0.0", suffix, ")");
+  if (std::isinf(value))
+    return absl::StrCat(value > 0 ? "(1.0" : "(-1.0", suffix, " / 0.0", suffix, ")");
   std::string text(digits);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return value < 0 ? absl::StrCat("(", text, suffix, ")") : absl::StrCat(text, suffix);
@@ -25,7 +26,9 @@ std::string IntegerLiteral(int64_t value, absl::string_view suffix) {
 
 }  // namespace
 
-absl::string_view KernelType(DType dtype) { return dtype == DType::kBool ? "boolean" : Name(dtype); }
+absl::string_view KernelType(DType dtype) {
+  return dtype == DType::kBool ? "boolean" : Name(dtype);
+}
 
 std::string Literal(double value, DType dtype) {
   switch (dtype) {

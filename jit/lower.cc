@@ -54,16 +54,20 @@ int64_t LibraryBytes(const CollectiveStep& step, int ranks) {
     case CollectiveStep::Kind::kAllReduce:
     case CollectiveStep::Kind::kBroadcast:
     case CollectiveStep::Kind::kReduce:
-    case CollectiveStep::Kind::kSend: return 2 * step.count * size;
+    case CollectiveStep::Kind::kSend:
+      return 2 * step.count * size;
     case CollectiveStep::Kind::kReduceScatter:
-    case CollectiveStep::Kind::kAllGather: return (ranks + 1) * step.count * size;
-    case CollectiveStep::Kind::kAllToAll: return 2 * ranks * step.count * size;
+    case CollectiveStep::Kind::kAllGather:
+      return (ranks + 1) * step.count * size;
+    case CollectiveStep::Kind::kAllToAll:
+      return 2 * ranks * step.count * size;
   }
   return 0;
 }
 
 int64_t GemmBytes(const GemmStep& s) {
-  const int64_t elements = s.m.Most() * s.k.Most() + s.k.Most() * s.n.Most() + s.m.Most() * s.n.Most();
+  const int64_t elements =
+      s.m.Most() * s.k.Most() + s.k.Most() * s.n.Most() + s.m.Most() * s.n.Most();
   return s.batch * elements * static_cast<int64_t>(SizeOf(s.dtype));
 }
 
@@ -75,23 +79,33 @@ std::string ProtocolOf(const Units& u, const Config& config) {
   };
   for (const Unit& unit : u.units) {
     bool all_reduce = false, scatter = false, gather = false;
-    if (std::any_of(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Is<MatMul>(g, id); })) continue;
+    if (std::any_of(unit.nodes.begin(), unit.nodes.end(),
+                    [&](NodeId id) { return Is<MatMul>(g, id); }))
+      continue;
     for (NodeId id : unit.nodes) {
       all_reduce = all_reduce || Is<AllReduce>(g, id);
       scatter = scatter || Is<ReduceScatter>(g, id);
       gather = gather || Is<AllGather>(g, id) || Is<Send>(g, id);
     }
-    if (unit.library) add("library");
-    else if (config.ring && (scatter || gather)) add("ring");
-    else if (scatter && gather) add("two-shot");
-    else if (scatter || gather) add("direct");
-    if (all_reduce && !unit.library) add(config.one_shot == OneShot::kStaged ? "one-shot staged" : config.one_shot == OneShot::kLL ? "one-shot ll" : "one-shot");
+    if (unit.library)
+      add("library");
+    else if (config.ring && (scatter || gather))
+      add("ring");
+    else if (scatter && gather)
+      add("two-shot");
+    else if (scatter || gather)
+      add("direct");
+    if (all_reduce && !unit.library)
+      add(config.one_shot == OneShot::kStaged ? "one-shot staged"
+          : config.one_shot == OneShot::kLL   ? "one-shot ll"
+                                              : "one-shot");
   }
   return words.empty() ? "-" : absl::StrJoin(words, "+");
 }
 
 NodeId ProductOf(const Graph& g, const Unit& unit) {
-  const auto product = std::find_if(unit.nodes.begin(), unit.nodes.end(), [&](NodeId id) { return Is<MatMul>(g, id); });
+  const auto product = std::find_if(unit.nodes.begin(), unit.nodes.end(),
+                                    [&](NodeId id) { return Is<MatMul>(g, id); });
   return product == unit.nodes.end() ? -1 : *product;
 }
 
@@ -124,8 +138,10 @@ class Lowering {
     step.after = after_;
     lowered_.plan.steps.emplace_back(std::move(step));
   }
-  void AddKernel(EmittedKernel kernel, int blocks, std::string label, const TiledProduct* tiles = nullptr);
-  /// Blocks of a kernel that lays out a library collective's operands: on a host the lane's thread does it.
+  void AddKernel(EmittedKernel kernel, int blocks, std::string label,
+                 const TiledProduct* tiles = nullptr);
+  /// Blocks of a kernel that lays out a library collective's operands: on a host the lane's thread
+  /// does it.
   int BlocksToMove() const { return config_.threads == 1 ? 1 : ConfigHere().blocks; }
   /// Beside a product kernels have a block on each multiprocessor that it leaves.
   Config ConfigHere() const {
@@ -135,7 +151,8 @@ class Lowering {
   }
   /// The step of the product's first piece; -1: it is the one that will be added now.
   int FirstPieceOf(NodeId product) {
-    const auto [first, is_new] = first_piece_.try_emplace(product, static_cast<int>(lowered_.plan.steps.size()));
+    const auto [first, is_new] =
+        first_piece_.try_emplace(product, static_cast<int>(lowered_.plan.steps.size()));
     return is_new ? -1 : first->second;
   }
 
@@ -149,8 +166,9 @@ class Lowering {
   std::string kernels_;
   int lane_ = 0;            // of the steps that are added
   std::vector<int> after_;  // what these wait for
-  int beside_ = 0;          // Config::beside, while a chain is added whose collectives run beside its products
-  int last_beside_ = -1;    // the last step on lane 1
+  int beside_ =
+      0;  // Config::beside, while a chain is added whose collectives run beside its products
+  int last_beside_ = -1;               // the last step on lane 1
   std::map<NodeId, int> first_piece_;  // of products in overlaps: their first step
 };
 
@@ -158,21 +176,26 @@ class Lowering {
 void Show(const Schedule& schedule, const Config& config, const Lowered& lowered) {
   const Env& env = GetEnv();
   if (env.Dumps("schedule") || env.Dumps("plan")) {
-    const std::string text = absl::StrCat(Print(schedule), "# ", TraceText(schedule.trace), "\n# ", Text(config), "\n");
-    const std::string name = absl::StrCat(schedule.graph.name, "-", Fingerprint(text).substr(0, 12));
+    const std::string text =
+        absl::StrCat(Print(schedule), "# ", TraceText(schedule.trace), "\n# ", Text(config), "\n");
+    const std::string name =
+        absl::StrCat(schedule.graph.name, "-", Fingerprint(text).substr(0, 12));
     MaybeDump("schedule", name + ".schedule", text);
     MaybeDump("plan", name + ".plan", Print(lowered.plan));
   }
   if (env.debug < 2) return;
-  std::string lines = absl::StrCat("coconet: lowered ", schedule.graph.name, ": ", Describe(schedule), "; ", Text(config), ": ",
-                                   lowered.plan.steps.size(), " steps\n");
+  std::string lines =
+      absl::StrCat("coconet: lowered ", schedule.graph.name, ": ", Describe(schedule), "; ",
+                   Text(config), ": ", lowered.plan.steps.size(), " steps\n");
   if (env.debug >= 3) {
-    for (const Transformation& t : schedule.trace) absl::StrAppend(&lines, "coconet:   ", Text(t), "\n");
+    for (const Transformation& t : schedule.trace)
+      absl::StrAppend(&lines, "coconet:   ", Text(t), "\n");
   }
   std::fputs(lines.c_str(), stderr);
 }
 
-void Lowering::AddKernel(EmittedKernel kernel, int blocks, std::string label, const TiledProduct* tiles) {
+void Lowering::AddKernel(EmittedKernel kernel, int blocks, std::string label,
+                         const TiledProduct* tiles) {
   if (emitted_.insert(kernel.symbol).second) absl::StrAppend(&kernels_, "\n", kernel.text);
   KernelStep step{std::move(kernel.symbol), std::move(kernel.args), blocks, std::move(label)};
   step.threads = config_.threads;
@@ -194,16 +217,21 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece, const TiledProduc
     }
   } else if (unit.library) {
     LibraryCall call = LibraryCallOf(u_, unit, config_, target_, piece, table_);
-    if (call.before.has_value()) AddKernel(*std::move(call.before), BlocksToMove(), absl::StrCat("pack ", label));
+    if (call.before.has_value())
+      AddKernel(*std::move(call.before), BlocksToMove(), absl::StrCat("pack ", label));
     for (CollectiveStep& step : call.steps) {
       step.label = label;
       const int64_t bytes = LibraryBytes(step, SizeOf(lowered_.plan, step.group));
       Add(std::move(step), bytes);
     }
-    if (call.after.has_value()) AddKernel(*std::move(call.after), BlocksToMove(), absl::StrCat("unpack ", label));
+    if (call.after.has_value())
+      AddKernel(*std::move(call.after), BlocksToMove(), absl::StrCat("unpack ", label));
   } else {
     const int step = static_cast<int>(lowered_.plan.steps.size());
-    ASSIGN_OR_RETURN(EmittedKernel kernel, EmitKernel({.units = u_, .unit = number, .step = step, .piece = piece, .tiles = tiles}, ConfigHere(), target_, table_));
+    ASSIGN_OR_RETURN(
+        EmittedKernel kernel,
+        EmitKernel({.units = u_, .unit = number, .step = step, .piece = piece, .tiles = tiles},
+                   ConfigHere(), target_, table_));
     AddKernel(std::move(kernel), ConfigHere().blocks, label, tiles);
   }
   return absl::OkStatus();
@@ -211,24 +239,30 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece, const TiledProduc
 
 int Lowering::LaneOf(const Unit& unit) const {
   if (ProductOf(schedule_.graph, unit) >= 0) return 0;
-  const bool communicates = absl::c_any_of(unit.nodes, [&](NodeId id) { return Communicates(schedule_.graph, id); });
+  const bool communicates =
+      absl::c_any_of(unit.nodes, [&](NodeId id) { return Communicates(schedule_.graph, id); });
   return unit.library || (communicates && beside_ > 0) ? 1 : 0;
 }
 
-/// Piece k of a launch comes when piece k + 1 of the launch before it has begun. What communicates beside the rest is on a lane of its own;
-/// steps wait for those of the other lane that the same piece needs.
+/// Piece k of a launch comes when piece k + 1 of the launch before it has begun. What communicates
+/// beside the rest is on a lane of its own; steps wait for those of the other lane that the same
+/// piece needs.
 absl::Status Lowering::AddChain(const Units::Chain& chain) {
   if (config_.tiles > 0) return AddTiledChain(chain);
-  ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(schedule_, chain.overlap, target_.ranks, config_.pieces));
+  ASSIGN_OR_RETURN(const std::vector<Piece> pieces,
+                   PiecesOf(schedule_, chain.overlap, target_.ranks, config_.pieces));
   const int count = static_cast<int>(pieces.size()), units = chain.last - chain.first + 1;
   const auto in_chain = absl::MakeSpan(u_.units).subspan(chain.first, units);
-  if (absl::c_any_of(in_chain, [&](const Unit& unit) { return ProductOf(schedule_.graph, unit) >= 0; })) beside_ = config_.beside;
+  if (absl::c_any_of(in_chain,
+                     [&](const Unit& unit) { return ProductOf(schedule_.graph, unit) >= 0; }))
+    beside_ = config_.beside;
   const auto last_step = [&] { return static_cast<int>(lowered_.plan.steps.size()) - 1; };
   const int before = last_step();
   std::vector<std::array<int, kLanes>> last(count);  // step of each piece on each lane
   for (auto& lanes : last) lanes = {before, last_beside_};
   for (int time = 0; time < count + units - 1; ++time) {
-    // Of one time the last launches first: what they wait for is done, and the collectives behind them get something to move.
+    // Of one time the last launches first: what they wait for is done, and the collectives behind
+    // them get something to move.
     for (int unit = units - 1; unit >= 0; --unit) {
       const int k = time - unit;
       if (k < 0 || k >= count) continue;
@@ -255,19 +289,26 @@ int Lowering::LastStepOn(int lane) const {
 
 absl::StatusOr<TiledProduct> Lowering::AddTiledProduct(int unit) {
   const int step = static_cast<int>(lowered_.plan.steps.size());
-  ASSIGN_OR_RETURN(const TiledProduct tiles, MakeTiledProduct({u_, ProductOf(schedule_.graph, u_.units[unit]), unit + 1, step}, config_, target_, table_));
+  ASSIGN_OR_RETURN(
+      const TiledProduct tiles,
+      MakeTiledProduct({u_, ProductOf(schedule_.graph, u_.units[unit]), unit + 1, step}, config_,
+                       target_, table_));
   ASSIGN_OR_RETURN(EmittedKernel kernel, EmitTiledProduct(u_, tiles, config_, target_, table_));
   AddKernel(std::move(kernel), config_.blocks, "MM");
-  std::get<KernelStep>(lowered_.plan.steps.back()).threads = kTileThreads;  // a host has one a block
+  std::get<KernelStep>(lowered_.plan.steps.back()).threads =
+      kTileThreads;  // a host has one a block
   return tiles;
 }
 
-/// The kernel that takes a product's tiles goes on from where the product does, on the other lane. The other launches follow one another.
+/// The kernel that takes a product's tiles goes on from where the product does, on the other lane.
+/// The other launches follow one another.
 absl::Status Lowering::AddTiledChain(const Units::Chain& chain) {
   beside_ = config_.beside;
   for (int unit = chain.first; unit <= chain.last; ++unit) {
     lane_ = LaneOf(u_.units[unit]);
-    const bool signals = lane_ == 0 && unit < chain.last && ProductOf(schedule_.graph, u_.units[unit]) >= 0 && TakesTiles(u_.units[unit + 1]);
+    const bool signals = lane_ == 0 && unit < chain.last &&
+                         ProductOf(schedule_.graph, u_.units[unit]) >= 0 &&
+                         TakesTiles(u_.units[unit + 1]);
     const int before = LastStepOn(0);
     WaitFor(LastStepOn(1 - lane_));
     if (!signals) {
@@ -292,7 +333,8 @@ absl::StatusOr<Lowered> Lowering::Run() {
   lowered_.plan.nodes = target_.nodes;
   lowered_.plan.stages = target_.stages;
   for (int unit = 0; unit < static_cast<int>(u_.units.size()); ++unit) {
-    const auto chain = absl::c_find_if(u_.chains, [&](const Units::Chain& c) { return c.first == unit; });
+    const auto chain =
+        absl::c_find_if(u_.chains, [&](const Units::Chain& c) { return c.first == unit; });
     if (chain != u_.chains.end()) {
       RETURN_IF_ERROR(AddChain(*chain));
       unit = chain->last;
@@ -302,16 +344,22 @@ absl::StatusOr<Lowered> Lowering::Run() {
     after_.clear();
   }
   lowered_.plan.buffers = std::move(table_.buffers);
-  if (!kernels_.empty()) lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
+  if (!kernels_.empty())
+    lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
   lowered_.protocol = ProtocolOf(u_, config_);
   return std::move(lowered_);
 }
 
 }  // namespace
 
-absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target) {
-  RETURN_IF_ERROR(Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));
-  absl::StatusOr<Lowered> lowered = schedule.graph.lists.empty() ? Lowering(schedule, config, target).Run() : LowerList(schedule, config, target);
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config,
+                              const Target& target) {
+  RETURN_IF_ERROR(Validate(
+      config, schedule,
+      {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));
+  absl::StatusOr<Lowered> lowered = schedule.graph.lists.empty()
+                                        ? Lowering(schedule, config, target).Run()
+                                        : LowerList(schedule, config, target);
   if (lowered.ok()) Show(schedule, config, *lowered);
   return lowered;
 }

@@ -29,24 +29,31 @@ struct Kind {
 /// A step whose buffers are those of its kinds' tables.
 struct Draft {
   Step step;
-  int tensor = 0;                 // of its buffers
-  std::vector<int> rows = {};     // the tensors of a kernel's table
+  int tensor = 0;              // of its buffers
+  std::vector<int> rows = {};  // the tensors of a kernel's table
 };
 
 class ListLowering {
  public:
   ListLowering(const Schedule& schedule, const Config& config, const Target& target)
-      : schedule_(schedule), config_(config), target_(target), ranks_(target.ranks), tensors_(TensorCount(schedule.graph)), kinds_of_(KindsOf(schedule.graph)) {}
+      : schedule_(schedule),
+        config_(config),
+        target_(target),
+        ranks_(target.ranks),
+        tensors_(TensorCount(schedule.graph)),
+        kinds_of_(KindsOf(schedule.graph)) {}
 
   absl::StatusOr<Lowered> Run() {
     RETURN_IF_ERROR(MakeKinds());
     lowered_.plan.ranks = target_.ranks;
     lowered_.plan.nodes = target_.nodes;
     lowered_.plan.stages = target_.stages;
-    for (int unit = 0; unit < static_cast<int>(kinds_[0]->units.units.size()); ++unit) RETURN_IF_ERROR(LowerUnit(unit));
+    for (int unit = 0; unit < static_cast<int>(kinds_[0]->units.units.size()); ++unit)
+      RETURN_IF_ERROR(LowerUnit(unit));
     PlaceBuffers();
     for (Draft& draft : drafts_) lowered_.plan.steps.push_back(Placed(std::move(draft)));
-    if (!kernels_.empty()) lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
+    if (!kernels_.empty())
+      lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
     lowered_.protocol = ProtocolOf(kinds_[0]->units, config_);
     return std::move(lowered_);
   }
@@ -59,7 +66,8 @@ class ListLowering {
   absl::Status AddKernels(int unit, bool of_tensors);
   /// The tensors of the kinds, in groups of one launch each.
   std::vector<std::vector<int>> Batches(int unit, const std::vector<int>& kinds, bool splits) const;
-  absl::Status AddKernel(int unit, const std::vector<int>& tensors, const std::vector<int64_t>& chunks_of_kind);
+  absl::Status AddKernel(int unit, const std::vector<int>& tensors,
+                         const std::vector<int64_t>& chunks_of_kind);
   void AddKernelSource(const EmittedKernel& kernel);
   void PlaceBuffers();
   int PlaceOf(int buffer, int tensor) const;
@@ -78,7 +86,8 @@ class ListLowering {
   std::vector<Draft> drafts_;
   std::set<std::string> emitted_;
   std::string kernels_;
-  std::vector<std::vector<int>> places_;  // by kind and buffer: where shared ones are in the plan, the how manieth of its tensor others are
+  std::vector<std::vector<int>> places_;  // by kind and buffer: where shared ones are in the plan,
+                                          // the how manieth of its tensor others are
   std::vector<int> first_place_;          // by tensor: of its buffers
   Lowered lowered_;
 };
@@ -87,10 +96,14 @@ absl::Status ListLowering::MakeKinds() {
   const std::vector<bool> each = EachNodes(schedule_.graph);
   for (size_t k = 0; k < kinds_of_.first.size(); ++k) {
     auto kind = std::make_unique<Kind>();
-    kind->schedule = {ProgramOf(schedule_.graph, kinds_of_.first[k]), schedule_.kernels, schedule_.overlaps, schedule_.trace};
+    kind->schedule = {ProgramOf(schedule_.graph, kinds_of_.first[k]), schedule_.kernels,
+                      schedule_.overlaps, schedule_.trace};
     kind->tensors = kinds_of_.count[k];
-    ASSIGN_OR_RETURN(kind->units, CutIntoUnits(kind->schedule, LeftToLibrary(config_.protocol, target_.nodes), tensors_, each));
-    kind->table = AssignBuffers(kind->units, target_, config_.one_shot == OneShot::kPull || ranks_ == 1);
+    ASSIGN_OR_RETURN(kind->units,
+                     CutIntoUnits(kind->schedule, LeftToLibrary(config_.protocol, target_.nodes),
+                                  tensors_, each));
+    kind->table =
+        AssignBuffers(kind->units, target_, config_.one_shot == OneShot::kPull || ranks_ == 1);
     kinds_.push_back(std::move(kind));
   }
   return absl::OkStatus();
@@ -103,7 +116,8 @@ absl::Status ListLowering::LowerUnit(int unit) {
   const NodeId product = ProductOf(*u.graph, nodes);
   if (product < 0 && !nodes.library) return AddKernels(unit, of_tensors);
   if (product < 0) AddLibraryCalls(unit, of_tensors);
-  for (int tensor = 0; product >= 0 && tensor < (of_tensors ? tensors_ : 1); ++tensor) AddGemms(unit, product, tensor);
+  for (int tensor = 0; product >= 0 && tensor < (of_tensors ? tensors_ : 1); ++tensor)
+    AddGemms(unit, product, tensor);
   return absl::OkStatus();
 }
 
@@ -112,17 +126,20 @@ void ListLowering::AddLibraryCalls(int unit, bool of_tensors) {
   const std::string label = LabelOf(schedule_.graph, kinds_[0]->units.units[unit]);
   std::vector<LibraryCall> calls;
   for (const auto& kind : kinds_) {
-    calls.push_back(LibraryCallOf(kind->units, kind->units.units[unit], config_, target_, nullptr, kind->table));
+    calls.push_back(LibraryCallOf(kind->units, kind->units.units[unit], config_, target_, nullptr,
+                                  kind->table));
     if (!of_tensors) break;
   }
   const auto add_kernel = [&](const EmittedKernel& kernel, absl::string_view what, int tensor) {
     AddKernelSource(kernel);
     lowered_.plan.bytes_per_rank += kernel.bytes;
-    drafts_.push_back({KernelStep{kernel.symbol, kernel.args, 1, absl::StrCat(what, " ", label)}, tensor});
+    drafts_.push_back(
+        {KernelStep{kernel.symbol, kernel.args, 1, absl::StrCat(what, " ", label)}, tensor});
   };
   for (int tensor = 0; tensor < (of_tensors ? tensors_ : 1); ++tensor) {
     const LibraryCall& call = calls[kinds_of_.of[tensor]];
-    if (absl::c_all_of(call.steps, [](const CollectiveStep& step) { return step.count == 0; })) continue;  // an empty tensor
+    if (absl::c_all_of(call.steps, [](const CollectiveStep& step) { return step.count == 0; }))
+      continue;  // an empty tensor
     if (call.before.has_value()) add_kernel(*call.before, "pack", tensor);
     for (CollectiveStep step : call.steps) {
       step.label = label;
@@ -142,7 +159,8 @@ void ListLowering::AddGemms(int unit, NodeId product, int tensor) {
   }
 }
 
-/// One kernel for all tensors, or one for those that have the same text. Texts and flags are known after a first try.
+/// One kernel for all tensors, or one for those that have the same text. Texts and flags are known
+/// after a first try.
 absl::Status ListLowering::AddKernels(int unit, bool of_tensors) {
   std::map<std::string, std::vector<int>> kinds_of_text;
   std::vector<std::string> texts;
@@ -150,7 +168,8 @@ absl::Status ListLowering::AddKernels(int unit, bool of_tensors) {
   bool totals = false, rounds = false;
   for (size_t k = 0; k < kinds_.size(); ++k) {
     BufferTable scratch = kinds_[k]->table;
-    const KernelPlace at{kinds_[k]->units, unit, static_cast<int>(drafts_.size()), nullptr, tensors_};
+    const KernelPlace at{kinds_[k]->units, unit, static_cast<int>(drafts_.size()), nullptr,
+                         tensors_};
     ASSIGN_OR_RETURN(const EmittedKernel kernel, EmitKernel(at, config_, target_, scratch));
     totals = totals || kernel.totals;
     rounds = rounds || kernel.rounds;
@@ -160,23 +179,26 @@ absl::Status ListLowering::AddKernels(int unit, bool of_tensors) {
     if (!of_tensors && kernel.tensor_args.empty()) break;  // it is of no tensor
   }
   if (texts.size() > 1 && totals) {
-    return absl::FailedPreconditionError(absl::StrCat("lower(", schedule_.graph.name, "): tensor ",
-                                                      kinds_of_.first[kinds_of_text[texts[1]][0]],
-                                                      " needs another kernel than tensor 0, and one must add something up over all"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "lower(", schedule_.graph.name, "): tensor ", kinds_of_.first[kinds_of_text[texts[1]][0]],
+        " needs another kernel than tensor 0, and one must add something up over all"));
   }
   for (const std::string& text : texts) {
-    for (const std::vector<int>& tensors : Batches(unit, kinds_of_text[text], of_tensors && rounds && !totals)) {
+    for (const std::vector<int>& tensors :
+         Batches(unit, kinds_of_text[text], of_tensors && rounds && !totals)) {
       RETURN_IF_ERROR(AddKernel(unit, tensors, chunks));
     }
   }
   return absl::OkStatus();
 }
 
-std::vector<std::vector<int>> ListLowering::Batches(int unit, const std::vector<int>& kinds, bool splits) const {
+std::vector<std::vector<int>> ListLowering::Batches(int unit, const std::vector<int>& kinds,
+                                                    bool splits) const {
   std::vector<int64_t> elements(kinds_.size());  // of a rank
   for (int k : kinds) {
     const Units& u = kinds_[k]->units;
-    for (NodeId id : u.units[unit].nodes) elements[k] = std::max(elements[k], NumElements(u.types[id].shape) / ranks_);
+    for (NodeId id : u.units[unit].nodes)
+      elements[k] = std::max(elements[k], NumElements(u.types[id].shape) / ranks_);
   }
   std::vector<std::vector<int>> batches;
   int64_t in_batch = 0;
@@ -194,21 +216,28 @@ std::vector<std::vector<int>> ListLowering::Batches(int unit, const std::vector<
   return batches;
 }
 
-absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& tensors, const std::vector<int64_t>& chunks_of_kind) {
+absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& tensors,
+                                     const std::vector<int64_t>& chunks_of_kind) {
   int64_t chunks = 0;
   for (int tensor : tensors) chunks += chunks_of_kind[kinds_of_.of[tensor]];
   std::map<int, EmittedKernel> kernels;  // by kind
   for (int tensor : tensors) {
     const int kind = kinds_of_.of[tensor];
     if (kernels.contains(kind)) continue;
-    const KernelPlace at{kinds_[kind]->units, unit, static_cast<int>(drafts_.size()), nullptr, static_cast<int>(tensors.size()), chunks};
+    const KernelPlace at{kinds_[kind]->units,
+                         unit,
+                         static_cast<int>(drafts_.size()),
+                         nullptr,
+                         static_cast<int>(tensors.size()),
+                         chunks};
     ASSIGN_OR_RETURN(kernels[kind], EmitKernel(at, config_, target_, kinds_[kind]->table));
   }
   const EmittedKernel first = kernels[kinds_of_.of[tensors[0]]];
   AddKernelSource(first);
   const Units& units = kinds_[0]->units;
   const std::string label = LabelOf(schedule_.graph, units.units[unit]);
-  const bool of_tensors = absl::c_any_of(units.units[unit].nodes, [&](NodeId id) { return units.each[id]; });
+  const bool of_tensors =
+      absl::c_any_of(units.units[unit].nodes, [&](NodeId id) { return units.each[id]; });
   const auto step_with = [&](const std::vector<Arg>& args) {
     KernelStep step{first.symbol, args, config_.blocks, label};
     step.threads = config_.threads;
@@ -247,7 +276,8 @@ void ListLowering::PlaceBuffers() {
         places.push_back(of_tensor++);
         continue;
       }
-      const auto [place, is_new] = shared.try_emplace(buffer.name, static_cast<int>(buffers.size()));
+      const auto [place, is_new] =
+          shared.try_emplace(buffer.name, static_cast<int>(buffers.size()));
       if (is_new) buffers.push_back(buffer);
       places.push_back(place->second);
     }
@@ -278,14 +308,16 @@ Step ListLowering::Placed(Draft draft) const {
   const auto place = [&](int& buffer) { buffer = PlaceOf(buffer, draft.tensor); };
   std::visit(Match{[&](KernelStep& kernel) {
                      Place(kernel.args, draft.tensor);
-                     for (size_t row = 0; row < draft.rows.size(); ++row) Place(kernel.tensors[row], draft.rows[row]);
+                     for (size_t row = 0; row < draft.rows.size(); ++row)
+                       Place(kernel.tensors[row], draft.rows[row]);
                    },
                    [&](CollectiveStep& collective) {
                      place(collective.in);
                      place(collective.out);
                    },
                    [&](GemmStep& gemm) {
-                     for (GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c}) place(matrix->buffer);
+                     for (GemmStep::Matrix* matrix : {&gemm.a, &gemm.b, &gemm.c})
+                       place(matrix->buffer);
                    }},
              draft.step);
   return std::move(draft.step);
@@ -293,7 +325,8 @@ Step ListLowering::Placed(Draft draft) const {
 
 }  // namespace
 
-absl::StatusOr<Lowered> LowerList(const Schedule& schedule, const Config& config, const Target& target) {
+absl::StatusOr<Lowered> LowerList(const Schedule& schedule, const Config& config,
+                                  const Target& target) {
   return ListLowering(schedule, config, target).Run();
 }
 

@@ -25,10 +25,12 @@ std::string ProtocolOf(const Units& u, const Config& config);
 /// The matrix product of a unit; -1: none.
 NodeId ProductOf(const Graph& g, const Unit& unit);
 
-/// Lower of a schedule whose graph has lists: the kernels of one tensor, with a loop over a table of all; library collectives and matrix
-/// products once a tensor. FailedPrecondition when tensors of some sizes need another kernel (an extent that is 1 is
-/// broadcast), and it must add something up over all.
-absl::StatusOr<Lowered> LowerList(const Schedule& schedule, const Config& config, const Target& target);
+/// Lower of a schedule whose graph has lists: the kernels of one tensor, with a loop over a table
+/// of all; library collectives and matrix products once a tensor. FailedPrecondition when tensors
+/// of some sizes need another kernel (an extent that is 1 is broadcast), and it must add something
+/// up over all.
+absl::StatusOr<Lowered> LowerList(const Schedule& schedule, const Config& config,
+                                  const Target& target);
 
 }  // namespace coconet
 

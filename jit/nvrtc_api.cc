@@ -21,7 +21,8 @@ namespace {
 
 struct Place {
   std::string nvrtc;
-  std::string builtins;  // opened before, where NVRTC would not find it by its plain name; "": no need
+  std::string
+      builtins;  // opened before, where NVRTC would not find it by its plain name; "": no need
 };
 
 std::vector<Place> Places() {
@@ -42,7 +43,8 @@ std::string BuildIdIn(const char* note, const char* end) {
     std::memcpy(&header, note, sizeof header);
     const char* name = note + sizeof header;
     const char* content = name + align(header.n_namesz);
-    if (header.n_type == NT_GNU_BUILD_ID && absl::string_view(name, header.n_namesz) == absl::string_view("GNU", 4)) {
+    if (header.n_type == NT_GNU_BUILD_ID &&
+        absl::string_view(name, header.n_namesz) == absl::string_view("GNU", 4)) {
       return absl::BytesToHexString(absl::string_view(content, header.n_descsz));
     }
     note = content + align(header.n_descsz);
@@ -79,15 +81,18 @@ bool Bind(void* library, const char* name, Function*& function) {
 /// False when a function is missing.
 bool BindAll(void* library, NvrtcApi& api) {
   Bind(library, "nvrtcSetFlowCallback", api.SetFlowCallback);
-  return Bind(library, "nvrtcVersion", api.Version) && Bind(library, "nvrtcGetErrorString", api.GetErrorString) &&
+  return Bind(library, "nvrtcVersion", api.Version) &&
+         Bind(library, "nvrtcGetErrorString", api.GetErrorString) &&
          Bind(library, "nvrtcGetNumSupportedArchs", api.GetNumSupportedArchs) &&
          Bind(library, "nvrtcGetSupportedArchs", api.GetSupportedArchs) &&
          Bind(library, "nvrtcCreateProgram", api.CreateProgram) &&
          Bind(library, "nvrtcCompileProgram", api.CompileProgram) &&
          Bind(library, "nvrtcGetProgramLogSize", api.GetProgramLogSize) &&
          Bind(library, "nvrtcGetProgramLog", api.GetProgramLog) &&
-         Bind(library, "nvrtcGetCUBINSize", api.GetCUBINSize) && Bind(library, "nvrtcGetCUBIN", api.GetCUBIN) &&
-         Bind(library, "nvrtcGetPTXSize", api.GetPTXSize) && Bind(library, "nvrtcGetPTX", api.GetPTX) &&
+         Bind(library, "nvrtcGetCUBINSize", api.GetCUBINSize) &&
+         Bind(library, "nvrtcGetCUBIN", api.GetCUBIN) &&
+         Bind(library, "nvrtcGetPTXSize", api.GetPTXSize) &&
+         Bind(library, "nvrtcGetPTX", api.GetPTX) &&
          Bind(library, "nvrtcDestroyProgram", api.DestroyProgram);
 }
 
@@ -107,7 +112,8 @@ absl::StatusOr<NvrtcApi> Open() {
     tried.push_back(absl::StrCat("  ", place.nvrtc, ": ", why));
   }
   return absl::UnavailableError(
-      absl::StrCat("NVRTC (libnvrtc) cannot be opened; install the CUDA toolkit with ./setup.sh, or set CUDA_HOME or "
+      absl::StrCat("NVRTC (libnvrtc) cannot be opened; install the CUDA toolkit with ./setup.sh, "
+                   "or set CUDA_HOME or "
                    "LD_LIBRARY_PATH to where it is. Tried:\n",
                    absl::StrJoin(tried, "\n")));
 }

@@ -11,7 +11,8 @@
 namespace coconet {
 
 /// MakeNvrtcCompiler over a given NVRTC, which outlives it.
-absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& nvrtc, absl::string_view arch,
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& nvrtc,
+                                                                absl::string_view arch,
                                                                 const CompilerOptions& options);
 
 }  // namespace coconet

@@ -45,14 +45,17 @@ std::string Slurp(const fs::path& path) {
 
 class NvrtcTest : public ::testing::Test {
  protected:
-  NvrtcTest() : dir_(fs::path(::testing::TempDir()) / absl::StrCat("nvrtc-", getpid())) { options_.cache_dir = dir_; }
+  NvrtcTest() : dir_(fs::path(::testing::TempDir()) / absl::StrCat("nvrtc-", getpid())) {
+    options_.cache_dir = dir_;
+  }
   ~NvrtcTest() override { fs::remove_all(dir_); }
 
   const fs::path dir_;
   CompilerOptions options_;
 };
 
-// ---- The real library --------------------------------------------------------------------------------
+// ---- The real library
+// --------------------------------------------------------------------------------
 
 class RealNvrtcTest : public NvrtcTest {
  protected:
@@ -95,10 +98,12 @@ TEST_F(RealNvrtcTest, AWarmCacheCompilesNothing) {
 }
 
 TEST_F(RealNvrtcTest, ACompileErrorHasTheCompilersWordsAndTheLine) {
-  const absl::Status status = Make()->Compile("int fine;\n__device__ int x = undeclared_name;\n").status();
+  const absl::Status status =
+      Make()->Compile("int fine;\n__device__ int x = undeclared_name;\n").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("nvrtcCompileProgram for sm_80: NVRTC_ERROR_COMPILATION"),
-                                                   HasSubstr("undeclared_name"), HasSubstr("kernel.cc(2)")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("nvrtcCompileProgram for sm_80: NVRTC_ERROR_COMPILATION"),
+                    HasSubstr("undeclared_name"), HasSubstr("kernel.cc(2)")));
 }
 
 TEST_F(RealNvrtcTest, RefusesWhatIsNotAnArchitecture) {
@@ -119,7 +124,8 @@ TEST_F(RealNvrtcTest, TheTimeLimitStopsACompile) {
 
 TEST_F(RealNvrtcTest, IdentityNamesVersionArchitectureFlagsAndHeaders) {
   const std::string identity = Make("sm_90a")->identity();
-  EXPECT_THAT(identity, ::testing::MatchesRegex("nvrtc [0-9]+\\.[0-9]+ [0-9a-f]{40}; flags .*; headers [0-9a-f]{16}"));
+  EXPECT_THAT(identity, ::testing::MatchesRegex(
+                            "nvrtc [0-9]+\\.[0-9]+ [0-9a-f]{40}; flags .*; headers [0-9a-f]{16}"));
   EXPECT_THAT(identity, HasSubstr("--gpu-architecture=sm_90a"));
   EXPECT_NE(identity, Make("sm_80")->identity());
 }
@@ -132,7 +138,8 @@ TEST_F(RealNvrtcTest, LeavesTheProcesssStackLimitAlone) {
   EXPECT_EQ(before.rlim_cur, after.rlim_cur);
 }
 
-/// Ends with 0 when the dumps hold what they should. The tool that makes SASS is a fake: not every machine has one.
+/// Ends with 0 when the dumps hold what they should. The tool that makes SASS is a fake: not every
+/// machine has one.
 [[noreturn]] void DumpAndExit(const fs::path& dir, const std::function<bool()>& compile) {
   fs::create_directories(dir / "bin");
   std::ofstream(dir / "bin" / "nvdisasm") << "#!/bin/sh\ntest -s \"$1\" && echo 'EXIT ;'\n";
@@ -150,10 +157,12 @@ TEST_F(RealNvrtcTest, LeavesTheProcesssStackLimitAlone) {
 
 TEST_F(RealNvrtcTest, DumpsPtxAndSass) {
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // the environment is read once a process
-  EXPECT_EXIT(DumpAndExit(dir_, [&] { return Make()->Compile(kKernel).ok(); }), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(DumpAndExit(dir_, [&] { return Make()->Compile(kKernel).ok(); }),
+              ::testing::ExitedWithCode(0), "");
 }
 
-// ---- A fake, whose calls fail one at a time ----------------------------------------------------------
+// ---- A fake, whose calls fail one at a time
+// ----------------------------------------------------------
 
 struct FakeState {
   std::string failing;  // name of the call that fails
@@ -169,11 +178,18 @@ int Result(const char* call) { return fake.failing == call ? fake.result : 0; }
 NvrtcApi FakeApi() {
   fake = FakeState();
   NvrtcApi api;
-  api.Version = [](int* major, int* minor) { return *major = 12, *minor = fake.minor, Result("nvrtcVersion"); };
+  api.Version = [](int* major, int* minor) {
+    return *major = 12, *minor = fake.minor, Result("nvrtcVersion");
+  };
   api.GetErrorString = [](int) { return "NVRTC_ERROR_FAKE"; };
-  api.GetNumSupportedArchs = [](int* count) { return *count = 2, Result("nvrtcGetNumSupportedArchs"); };
-  api.GetSupportedArchs = [](int* archs) { return archs[0] = 80, archs[1] = 90, Result("nvrtcGetSupportedArchs"); };
-  api.CreateProgram = [](NvrtcApi::Program*, const char*, const char*, int, const char* const*, const char* const*) {
+  api.GetNumSupportedArchs = [](int* count) {
+    return *count = 2, Result("nvrtcGetNumSupportedArchs");
+  };
+  api.GetSupportedArchs = [](int* archs) {
+    return archs[0] = 80, archs[1] = 90, Result("nvrtcGetSupportedArchs");
+  };
+  api.CreateProgram = [](NvrtcApi::Program*, const char*, const char*, int, const char* const*,
+                         const char* const*) {
     fake.live += fake.failing == "nvrtcCreateProgram" ? 0 : 1;
     return Result("nvrtcCreateProgram");
   };
@@ -183,10 +199,16 @@ NvrtcApi FakeApi() {
   };
   api.GetProgramLogSize = [](NvrtcApi::Program, size_t* size) { return *size = 10, 0; };
   api.GetProgramLog = [](NvrtcApi::Program, char* log) { return std::strcpy(log, "the words"), 0; };
-  api.GetCUBINSize = [](NvrtcApi::Program, size_t* size) { return *size = 5, Result("nvrtcGetCUBINSize"); };
-  api.GetCUBIN = [](NvrtcApi::Program, char* cubin) { return std::memcpy(cubin, "cubin", 5), Result("nvrtcGetCUBIN"); };
+  api.GetCUBINSize = [](NvrtcApi::Program, size_t* size) {
+    return *size = 5, Result("nvrtcGetCUBINSize");
+  };
+  api.GetCUBIN = [](NvrtcApi::Program, char* cubin) {
+    return std::memcpy(cubin, "cubin", 5), Result("nvrtcGetCUBIN");
+  };
   api.DestroyProgram = [](NvrtcApi::Program*) { return --fake.live, 0; };
-  api.SetFlowCallback = [](NvrtcApi::Program, int (*)(void*, void*), void*) { return Result("nvrtcSetFlowCallback"); };
+  api.SetFlowCallback = [](NvrtcApi::Program, int (*)(void*, void*), void*) {
+    return Result("nvrtcSetFlowCallback");
+  };
   api.build_id = "abc";
   return api;
 }
@@ -194,7 +216,8 @@ NvrtcApi FakeApi() {
 class FakeNvrtcTest : public NvrtcTest {
  protected:
   absl::Status Compile() const {
-    const absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeNvrtcCompilerOver(api_, "sm_90a", options_);
+    const absl::StatusOr<std::unique_ptr<Compiler>> compiler =
+        MakeNvrtcCompilerOver(api_, "sm_90a", options_);
     if (!compiler.ok()) return compiler.status();
     return (*compiler)->Compile("text").status();
   }
@@ -203,8 +226,9 @@ class FakeNvrtcTest : public NvrtcTest {
 };
 
 TEST_F(FakeNvrtcTest, EachFailingCallIsNamed) {
-  for (const char* call : {"nvrtcVersion", "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs", "nvrtcCreateProgram",
-                           "nvrtcSetFlowCallback", "nvrtcGetCUBINSize", "nvrtcGetCUBIN"}) {
+  for (const char* call :
+       {"nvrtcVersion", "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs", "nvrtcCreateProgram",
+        "nvrtcSetFlowCallback", "nvrtcGetCUBINSize", "nvrtcGetCUBIN"}) {
     fake.failing = call;
     EXPECT_EQ(Compile(), absl::InternalError(absl::StrCat(call, ": NVRTC_ERROR_FAKE")));
     EXPECT_EQ(fake.live, 0) << call;
@@ -227,7 +251,8 @@ TEST_F(FakeNvrtcTest, AFailedCompileIsBlamedByItsResult) {
     fake.result = result;
     const absl::Status status = Compile();
     EXPECT_EQ(status.code(), code) << result;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("nvrtcCompileProgram for sm_90a: NVRTC_ERROR_FAKE"));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("nvrtcCompileProgram for sm_90a: NVRTC_ERROR_FAKE"));
     EXPECT_EQ(fake.live, 0);
   }
   EXPECT_EQ(Compile().message(), "nvrtcCompileProgram for sm_90a: NVRTC_ERROR_FAKE\nthe words");
@@ -235,14 +260,16 @@ TEST_F(FakeNvrtcTest, AFailedCompileIsBlamedByItsResult) {
 
 TEST_F(FakeNvrtcTest, OptionsFollowTheVersion) {
   ASSERT_TRUE(Compile().ok());
-  EXPECT_THAT(fake.options, ElementsAre("--gpu-architecture=sm_90a", "--std=c++20", "--modify-stack-limit=false",
-                                        "--device-as-default-execution-space"));
+  EXPECT_THAT(fake.options,
+              ElementsAre("--gpu-architecture=sm_90a", "--std=c++20", "--modify-stack-limit=false",
+                          "--device-as-default-execution-space"));
   fake.minor = 9;
   options_.optimize = Optimize::kFast;
   ASSERT_TRUE(Compile().ok());
-  EXPECT_THAT(fake.options, ElementsAre("--gpu-architecture=sm_90a", "--std=c++20", "--modify-stack-limit=false",
-                                        "--device-as-default-execution-space",
-                                        "--minimal", "--no-cache", "--ptxas-options=-O1"));
+  EXPECT_THAT(fake.options,
+              ElementsAre("--gpu-architecture=sm_90a", "--std=c++20", "--modify-stack-limit=false",
+                          "--device-as-default-execution-space", "--minimal", "--no-cache",
+                          "--ptxas-options=-O1"));
 }
 
 TEST_F(FakeNvrtcTest, RefusesADriverThatDoesNotLoadWhatItMakes) {
@@ -252,8 +279,11 @@ TEST_F(FakeNvrtcTest, RefusesADriverThatDoesNotLoadWhatItMakes) {
   }
   options_.driver = 11080;
   fake.minor = 9;
-  EXPECT_EQ(Compile(), absl::FailedPreconditionError("NVRTC 12.9 makes cubins that want a driver of CUDA 12.0 or later; this machine's is of CUDA 11.8: update "
-                                                     "the driver, or say in CUDA_HOME or LD_LIBRARY_PATH where an NVRTC of CUDA 11 is"));
+  EXPECT_EQ(Compile(),
+            absl::FailedPreconditionError(
+                "NVRTC 12.9 makes cubins that want a driver of CUDA 12.0 or later; this machine's "
+                "is of CUDA 11.8: update "
+                "the driver, or say in CUDA_HOME or LD_LIBRARY_PATH where an NVRTC of CUDA 11 is"));
 }
 
 TEST_F(FakeNvrtcTest, WorksWithAnNvrtcThatCannotBeStopped) {
@@ -265,7 +295,8 @@ TEST(OpenNvrtc, WhenAbsentSaysWhatToDo) {
   const auto nvrtc = OpenNvrtc();
   if (nvrtc.ok()) GTEST_SKIP() << "NVRTC is here";
   EXPECT_EQ(nvrtc.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(nvrtc.status().message()), AllOf(HasSubstr("./setup.sh"), HasSubstr("libnvrtc.so.13: ")));
+  EXPECT_THAT(std::string(nvrtc.status().message()),
+              AllOf(HasSubstr("./setup.sh"), HasSubstr("libnvrtc.so.13: ")));
 }
 
 }  // namespace

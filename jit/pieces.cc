@@ -15,16 +15,22 @@ constexpr int64_t kElements = 64;  // of a chunk a multiple, so that packs begin
 
 /// Rows or elements of a rank's slice of the tensor.
 absl::StatusOr<int64_t> PerSlice(const TensorType& type, bool rows, int ranks) {
-  if (rows && type.shape.back().size == 0) return absl::FailedPreconditionError(absl::StrCat("rows of ", Text(type), " are empty"));
+  if (rows && type.shape.back().size == 0)
+    return absl::FailedPreconditionError(absl::StrCat("rows of ", Text(type), " are empty"));
   const TensorSlicing s = SlicingOf(type.shape, type.layout.dim, ranks);
-  if (!s.contiguous()) return absl::FailedPreconditionError(absl::StrCat("slices of ", Text(type), " are not contiguous"));
+  if (!s.contiguous())
+    return absl::FailedPreconditionError(
+        absl::StrCat("slices of ", Text(type), " are not contiguous"));
   const int64_t unit = rows ? std::max<int64_t>(1, type.shape.back().size) : 1;
-  if (s.slice_elements() % unit != 0) return absl::FailedPreconditionError(absl::StrCat("slices of ", Text(type), " end within a row"));
+  if (s.slice_elements() % unit != 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat("slices of ", Text(type), " end within a row"));
   return s.slice_elements() / unit;
 }
 
 /// What all sliced tensors of the overlap have a rank.
-absl::StatusOr<int64_t> PerSlice(const Schedule& s, const std::vector<NodeId>& overlap, bool rows, int ranks) {
+absl::StatusOr<int64_t> PerSlice(const Schedule& s, const std::vector<NodeId>& overlap, bool rows,
+                                 int ranks) {
   ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(s.graph));
   const Steps steps = FindSteps(s.graph, s.kernels);
   int64_t per = -1;
@@ -33,7 +39,9 @@ absl::StatusOr<int64_t> PerSlice(const Schedule& s, const std::vector<NodeId>& o
       const TensorType& type = types[As<AllGather>(s.graph, id) ? s.graph.nodes[id].inputs[0] : id];
       if (!type.layout.sliced() || As<MatMul>(s.graph, id) || As<Fold>(s.graph, id)) continue;
       ASSIGN_OR_RETURN(const int64_t its, PerSlice(type, rows, ranks));
-      if (per >= 0 && its != per) return absl::FailedPreconditionError(absl::StrCat("slices of ", Text(type), " have other rows than those before"));
+      if (per >= 0 && its != per)
+        return absl::FailedPreconditionError(
+            absl::StrCat("slices of ", Text(type), " have other rows than those before"));
       per = its;
     }
   }
@@ -51,7 +59,8 @@ std::vector<Range> Piece::Whole(int ranks) const {
   return ranges;
 }
 
-absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector<NodeId>& overlap, int ranks, int chunks) {
+absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector<NodeId>& overlap,
+                                            int ranks, int chunks) {
   const Chunks cut = ChunksOf(s, overlap);
   CC_CHECK(cut.refusal.empty());
   const ChunkSpace& space = cut.space;
@@ -65,7 +74,8 @@ absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector
     ASSIGN_OR_RETURN(piece.per, PerSlice(s, overlap, space.rows, ranks));
   }
   const int64_t align = space.rows ? 1 : kElements;
-  const int64_t step = std::max<int64_t>(1, ((piece.per + chunks - 1) / chunks + align - 1) / align * align);
+  const int64_t step =
+      std::max<int64_t>(1, ((piece.per + chunks - 1) / chunks + align - 1) / align * align);
   std::vector<Piece> pieces;
   do {
     piece.end = std::min(piece.begin + step, piece.per);

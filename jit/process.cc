@@ -29,10 +29,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 absl::Status CannotStart(const Command& command, int error) {
-  return absl::UnavailableError(absl::StrCat("start ", command.argv[0], ": ", std::strerror(error)));
+  return absl::UnavailableError(
+      absl::StrCat("start ", command.argv[0], ": ", std::strerror(error)));
 }
 
-/// A copy of `fd` above the three that the child redirects, so that no redirection overwrites another's source.
+/// A copy of `fd` above the three that the child redirects, so that no redirection overwrites
+/// another's source.
 absl::StatusOr<Descriptor> AboveStandard(const Command& command, Descriptor fd) {
   if (!fd) return CannotStart(command, errno);
   Descriptor high(fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
@@ -42,8 +44,10 @@ absl::StatusOr<Descriptor> AboveStandard(const Command& command, Descriptor fd) 
 
 /// The input as a file in memory: needs neither a thread nor a loop that feeds a pipe.
 absl::StatusOr<Descriptor> InputFile(const Command& command) {
-  ASSIGN_OR_RETURN(Descriptor file, AboveStandard(command, Descriptor(memfd_create("coconet-input", MFD_CLOEXEC))));
-  if (!WriteAll(file, command.input) || lseek(file.get(), 0, SEEK_SET) != 0) return CannotStart(command, errno);
+  ASSIGN_OR_RETURN(Descriptor file,
+                   AboveStandard(command, Descriptor(memfd_create("coconet-input", MFD_CLOEXEC))));
+  if (!WriteAll(file, command.input) || lseek(file.get(), 0, SEEK_SET) != 0)
+    return CannotStart(command, errno);
   return file;
 }
 
@@ -52,7 +56,9 @@ std::vector<std::string> Environment(const std::vector<std::string>& over) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const absl::string_view text = *entry;
     const absl::string_view name = text.substr(0, text.find('='));
-    const auto same = [&](absl::string_view other) { return other.substr(0, other.find('=')) == name; };
+    const auto same = [&](absl::string_view other) {
+      return other.substr(0, other.find('=')) == name;
+    };
     if (std::none_of(over.begin(), over.end(), same)) all.emplace_back(text);
   }
   return all;
@@ -66,7 +72,8 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }
 
 /// posix_spawn: no fork handlers run, and no page table is copied, whatever the process's size.
-absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input, const Descriptor& output) {
+absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input,
+                            const Descriptor& output) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   const absl::Cleanup destroy_actions = [&] { posix_spawn_file_actions_destroy(&actions); };
@@ -84,12 +91,13 @@ absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input, con
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 
   std::vector<std::string> argv = command.argv, environment = Environment(command.environment);
   pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, argv[0].c_str(), &actions, &attributes, Pointers(argv).data(), Pointers(environment).data());
+  const int error = posix_spawn(&pid, argv[0].c_str(), &actions, &attributes, Pointers(argv).data(),
+                                Pointers(environment).data());
   if (error != 0) return CannotStart(command, error);
   return pid;
 }
@@ -97,13 +105,15 @@ absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input, con
 /// True when the child has ended, also when somebody else took its status.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
-  if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return errno == ECHILD;
+  if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return errno == ECHILD;
   return info.si_pid == pid;
 }
 
-/// Reads what the child and its children write until all have closed the pipe, or the child has ended and a process
-/// that it left behind is silent, or the deadline passes.
-std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point deadline, size_t limit) {
+/// Reads what the child and its children write until all have closed the pipe, or the child has
+/// ended and a process that it left behind is silent, or the deadline passes.
+std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point deadline,
+                       size_t limit) {
   std::string output;
   for (char buffer[4096]; Clock::now() < deadline;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -123,7 +133,8 @@ std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point dead
 Finished Reap(pid_t pid, Clock::time_point deadline) {
   using How = Finished::How;
   bool killed = false;
-  for (auto nap = std::chrono::microseconds(50);; nap = std::min(2 * nap, std::chrono::microseconds(5000))) {
+  for (auto nap = std::chrono::microseconds(50);;
+       nap = std::min(2 * nap, std::chrono::microseconds(5000))) {
     int status = 0;
     const pid_t done = waitpid(pid, &status, killed ? 0 : WNOHANG);
     if (done < 0 && errno == EINTR) continue;
@@ -166,8 +177,10 @@ absl::StatusOr<Finished> RunProcess(const Command& command) {
 std::string FindProgram(absl::string_view name) {
   if (absl::StrContains(name, '/')) return IsProgram(std::string(name)) ? std::string(name) : "";
   const char* path = std::getenv("PATH");
-  for (absl::string_view folder : absl::StrSplit(path == nullptr ? "" : path, ':', absl::SkipEmpty())) {
-    if (std::string file = absl::StrCat(folder, "/", name); !name.empty() && IsProgram(file)) return file;
+  for (absl::string_view folder :
+       absl::StrSplit(path == nullptr ? "" : path, ':', absl::SkipEmpty())) {
+    if (std::string file = absl::StrCat(folder, "/", name); !name.empty() && IsProgram(file))
+      return file;
   }
   return "";
 }

@@ -86,7 +86,9 @@ TEST(RunProcess, DoesNotWaitForAProcessThatTheProgramLeftBehind) {
 TEST(RunProcess, HandsOnNoDescriptor) {
   const int leaky = open("/dev/null", O_RDONLY);  // without O_CLOEXEC, as other libraries do
   ASSERT_GE(leaky, 0);
-  EXPECT_EQ(Shell(absl::StrCat("test -e /proc/self/fd/", leaky, " && echo leaked; echo done")).output, "done\n");
+  EXPECT_EQ(
+      Shell(absl::StrCat("test -e /proc/self/fd/", leaky, " && echo leaked; echo done")).output,
+      "done\n");
   close(leaky);
 }
 

@@ -10,8 +10,9 @@ namespace {
 void Merge(const Shape& space, const std::vector<int64_t>& strides, StoredMap* b) {
   for (size_t k = 0; k < space.size(); ++k) {
     if (space[k].size == 1) continue;
-    const bool merges = !b->dims.empty() && (strides[k] == 0 ? b->strides.back() == 0
-                                                            : b->strides.back() == strides[k] * space[k].size);
+    const bool merges =
+        !b->dims.empty() && (strides[k] == 0 ? b->strides.back() == 0
+                                             : b->strides.back() == strides[k] * space[k].size);
     if (merges) {
       b->dims.back() *= space[k].size;
       b->strides.back() = strides[k];
@@ -29,7 +30,8 @@ void Merge(const Shape& space, const std::vector<int64_t>& strides, StoredMap* b
 }  // namespace
 
 StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks) {
-  // Extents of the operand's storage, aligned from the right; a sliced one stores `per` of its dimension.
+  // Extents of the operand's storage, aligned from the right; a sliced one stores `per` of its
+  // dimension.
   const size_t lead = space.size() - operand.shape.size();
   StoredMap b;
   std::vector<int64_t> stored(space.size(), 1);

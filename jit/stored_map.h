@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// How a stored tensor is read over an iteration space: BroadcastMap of the kernel dialect. Neighbouring dimensions that act as one
-/// are merged.
+/// How a stored tensor is read over an iteration space: BroadcastMap of the kernel dialect.
+/// Neighbouring dimensions that act as one are merged.
 struct StoredMap {
   std::vector<int64_t> dims, strides;  // of the iteration space, innermost last
   int64_t offset = 0;                  // of element 0 of the space

@@ -18,7 +18,8 @@ absl::StatusOr<std::unique_ptr<TempDir>> TempDir::Make() {
   if (place == nullptr || *place == '\0') place = "/tmp";
   std::string path = absl::StrCat(place, "/coconet-XXXXXX");
   if (mkdtemp(path.data()) == nullptr) {
-    return absl::UnavailableError(absl::StrCat("make a temporary directory in ", place, ": ", std::strerror(errno),
+    return absl::UnavailableError(absl::StrCat("make a temporary directory in ", place, ": ",
+                                               std::strerror(errno),
                                                "; set TMPDIR to a writable directory"));
   }
   return std::unique_ptr<TempDir>(new TempDir(std::move(path)));

@@ -10,8 +10,8 @@
 
 namespace coconet {
 
-/// A directory of this user alone (0700) under TMPDIR, else /tmp; goes away, with what is in it, together with the
-/// object, in the process that made it.
+/// A directory of this user alone (0700) under TMPDIR, else /tmp; goes away, with what is in it,
+/// together with the object, in the process that made it.
 class TempDir {
  public:
   /// Unavailable when none can be made.

@@ -55,32 +55,41 @@ using Kernels = std::vector<std::vector<NodeId>>;
 
 bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
   if (!Communicates(g, id)) return false;
-  return library == LibraryDoes::kAll || (library == LibraryDoes::kOverAllRanks && SpanOf(g.nodes[id].op) == Span::kAll);
+  return library == LibraryDoes::kAll ||
+         (library == LibraryDoes::kOverAllRanks && SpanOf(g.nodes[id].op) == Span::kAll);
 }
 
-/// Whether a node can write over its operand: element by element, and of collectives sums and broadcasts.
+/// Whether a node can write over its operand: element by element, and of collectives sums and
+/// broadcasts.
 bool WorksInPlace(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
   const Node& node = g.nodes[id];
   if (Communicates(g, id)) return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
-  return !Is<MatMul>(g, id) && !(IsView(node.op) && MovesElements(node.op, types[id].shape, types[node.inputs[0]].shape));
+  return !Is<MatMul>(g, id) &&
+         !(IsView(node.op) && MovesElements(node.op, types[id].shape, types[node.inputs[0]].shape));
 }
 
-/// A node that takes a state, and whose result `store` would assign to that state while the node still reads it.
-bool WouldOverwriteItsOperand(const Graph& g, const std::vector<TensorType>& types, NodeId id, NodeId store) {
+/// A node that takes a state, and whose result `store` would assign to that state while the node
+/// still reads it.
+bool WouldOverwriteItsOperand(const Graph& g, const std::vector<TensorType>& types, NodeId id,
+                              NodeId store) {
   if (!Is<Update>(g, store) || WorksInPlace(g, types, id)) return false;
   const NodeId state = g.nodes[store].inputs[0];
   return absl::c_any_of(g.nodes[id].inputs, [&](NodeId operand) {
-    while (Is<Update>(g, operand) && g.nodes[operand].inputs[0] != state) operand = StoredOperand(g, operand);
+    while (Is<Update>(g, operand) && g.nodes[operand].inputs[0] != state)
+      operand = StoredOperand(g, operand);
     return operand == state || Is<Update>(g, operand);
   });
 }
 
-/// Whether `store` updates a state of which another launch of the producer's overlap reads more than its own chunk: it would see it half new.
-bool WouldOverwriteInOverlap(const Schedule& s, const std::vector<TensorType>& types, const Steps& steps, int producer, NodeId store) {
+/// Whether `store` updates a state of which another launch of the producer's overlap reads more
+/// than its own chunk: it would see it half new.
+bool WouldOverwriteInOverlap(const Schedule& s, const std::vector<TensorType>& types,
+                             const Steps& steps, int producer, NodeId store) {
   if (!Is<Update>(s.graph, store)) return false;
   const NodeId state = s.graph.nodes[store].inputs[0];
   const auto reads = [&](NodeId id) {
-    const bool in_chunk = IsElementwise(s.graph.nodes[id].op) && types[id].shape == types[state].shape;
+    const bool in_chunk =
+        IsElementwise(s.graph.nodes[id].op) && types[id].shape == types[state].shape;
     return !in_chunk && absl::c_linear_search(ValueOperands(s.graph, id), state);
   };
   const NodeId first = steps.nodes[producer][0];
@@ -93,18 +102,22 @@ bool WouldOverwriteInOverlap(const Schedule& s, const std::vector<TensorType>& t
   return false;
 }
 
-/// Lets the unit that computes a value store it too, instead of a copy in a unit of its own. `kernels` grow by that.
-/// A library writes one buffer, so it takes one store.
-void Attach(const Schedule& s, const Units& u, NodeId store, LibraryDoes library, const Steps& steps, Kernels& kernels) {
+/// Lets the unit that computes a value store it too, instead of a copy in a unit of its own.
+/// `kernels` grow by that. A library writes one buffer, so it takes one store.
+void Attach(const Schedule& s, const Units& u, NodeId store, LibraryDoes library,
+            const Steps& steps, Kernels& kernels) {
   const Graph& g = s.graph;
   if (steps.nodes[steps.of[store]].size() != 1) return;
   const NodeId value = AssignedValues(g)[StoredOperand(g, store)];
   const int producer = steps.of[value];
   if (producer < 0 || u.each[store] != u.each[value]) return;
   const std::vector<NodeId>& nodes = steps.nodes[producer];
-  auto kernel = std::find_if(kernels.begin(), kernels.end(),
-                             [&](const auto& k) { return std::find(k.begin(), k.end(), nodes[0]) != k.end(); });
-  if (absl::c_any_of(nodes, [&](NodeId id) { return WouldOverwriteItsOperand(g, u.types, id, store); })) return;
+  auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) {
+    return std::find(k.begin(), k.end(), nodes[0]) != k.end();
+  });
+  if (absl::c_any_of(nodes,
+                     [&](NodeId id) { return WouldOverwriteItsOperand(g, u.types, id, store); }))
+    return;
   if (WouldOverwriteInOverlap(s, u.types, steps, producer, store)) return;
   if (kernel == kernels.end()) {
     kernel = kernels.insert(kernels.end(), nodes);
@@ -115,11 +128,15 @@ void Attach(const Schedule& s, const Units& u, NodeId store, LibraryDoes library
   std::sort(kernel->begin(), kernel->end());
 }
 
-/// By first node where dependencies leave a choice; shorter than the list of steps when there is a cycle.
-std::vector<int> Order(const Steps& steps) { return InOrder(steps, std::vector<int>(steps.nodes.size(), 0)); }
+/// By first node where dependencies leave a choice; shorter than the list of steps when there is a
+/// cycle.
+std::vector<int> Order(const Steps& steps) {
+  return InOrder(steps, std::vector<int>(steps.nodes.size(), 0));
+}
 
 /// `order` with the launches of each overlap one after the other: each overlap is one step of it.
-std::vector<int> WithChains(const Steps& steps, const std::vector<std::vector<NodeId>>& overlaps, const std::vector<int>& order) {
+std::vector<int> WithChains(const Steps& steps, const std::vector<std::vector<NodeId>>& overlaps,
+                            const std::vector<int>& order) {
   std::vector<int> merged_of(steps.nodes.size(), -1);
   std::vector<std::vector<int>> members;
   for (const std::vector<NodeId>& overlap : overlaps) {
@@ -147,7 +164,8 @@ std::vector<int> WithChains(const Steps& steps, const std::vector<std::vector<No
     merged.after.emplace_back(after.begin(), after.end());
   }
   std::vector<int> result;
-  for (int step : InOrder(merged, rank)) result.insert(result.end(), members[step].begin(), members[step].end());
+  for (int step : InOrder(merged, rank))
+    result.insert(result.end(), members[step].begin(), members[step].end());
   return result;
 }
 
@@ -157,7 +175,8 @@ std::vector<int> OrderOf(const Steps& steps, const std::vector<std::vector<NodeI
   return order.size() == steps.nodes.size() ? WithChains(steps, overlaps, order) : order;
 }
 
-/// The schedule's kernels, with stores attached to what computes their values as long as no cycle arises.
+/// The schedule's kernels, with stores attached to what computes their values as long as no cycle
+/// arises.
 Kernels AttachStores(const Schedule& s, const Units& u, LibraryDoes library) {
   const Steps bare = FindSteps(s.graph, s.kernels);
   Kernels all = s.kernels;
@@ -183,7 +202,8 @@ Kernels AttachStores(const Schedule& s, const Units& u, LibraryDoes library) {
 
 }  // namespace
 
-absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors, std::vector<bool> each) {
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors,
+                                   std::vector<bool> each) {
   const Graph& g = schedule.graph;
   Units u;
   u.graph = &g;
@@ -200,8 +220,8 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
   const Steps steps = FindSteps(g, AttachStores(schedule, u, library));
   const std::vector<int> order = OrderOf(steps, schedule.overlaps);
   if (order.size() != steps.nodes.size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));
   }
   for (int step : order) {
     const std::vector<NodeId>& nodes = steps.nodes[step];
@@ -214,7 +234,8 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
   for (const std::vector<NodeId>& overlap : schedule.overlaps) {
     u.chains.push_back({u.unit_of[overlap.front()], u.unit_of[overlap.back()], overlap});
   }
-  std::sort(u.chains.begin(), u.chains.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(u.chains.begin(), u.chains.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   return u;
 }
 

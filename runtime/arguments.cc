@@ -8,11 +8,13 @@ namespace {
 
 Word ToWord(const void* address) { return reinterpret_cast<Word>(address); }
 
-void AppendWord(const ArgumentSource& source, const Arg& arg, const void* table, std::vector<Word>& words) {
+void AppendWord(const ArgumentSource& source, const Arg& arg, const void* table,
+                std::vector<Word>& words) {
   const Plan& plan = source.plan;
   switch (arg.kind) {
     case Arg::Kind::kPeers:
-      for (int i = 0; i < source.node.size; ++i) words.push_back(ToWord(source.address(arg.buffer, source.node.Rank(i))));
+      for (int i = 0; i < source.node.size; ++i)
+        words.push_back(ToWord(source.address(arg.buffer, source.node.Rank(i))));
       return;
     case Arg::Kind::kBeside:
       for (int beside : {source.rank - plan.ranks, source.rank + plan.ranks}) {
@@ -20,13 +22,27 @@ void AppendWord(const ArgumentSource& source, const Arg& arg, const void* table,
         words.push_back(exists ? ToWord(source.address(arg.buffer, beside)) : 0);
       }
       return;
-    case Arg::Kind::kOwn: words.push_back(ToWord(source.address(arg.buffer, source.rank))); return;
-    case Arg::Kind::kMulticast: words.push_back(source.multicast ? ToWord(source.multicast(arg.buffer)) : 0); return;
-    case Arg::Kind::kInt: words.push_back(static_cast<Word>(arg.value)); return;
-    case Arg::Kind::kRank: words.push_back(static_cast<Word>(source.rank % plan.ranks)); return;
-    case Arg::Kind::kNodeRank: words.push_back(static_cast<Word>(source.node.Index(source.rank))); return;
-    case Arg::Kind::kControl: words.push_back(ToWord(source.control)); return;
-    case Arg::Kind::kTable: words.push_back(ToWord(table)); return;
+    case Arg::Kind::kOwn:
+      words.push_back(ToWord(source.address(arg.buffer, source.rank)));
+      return;
+    case Arg::Kind::kMulticast:
+      words.push_back(source.multicast ? ToWord(source.multicast(arg.buffer)) : 0);
+      return;
+    case Arg::Kind::kInt:
+      words.push_back(static_cast<Word>(arg.value));
+      return;
+    case Arg::Kind::kRank:
+      words.push_back(static_cast<Word>(source.rank % plan.ranks));
+      return;
+    case Arg::Kind::kNodeRank:
+      words.push_back(static_cast<Word>(source.node.Index(source.rank)));
+      return;
+    case Arg::Kind::kControl:
+      words.push_back(ToWord(source.control));
+      return;
+    case Arg::Kind::kTable:
+      words.push_back(ToWord(table));
+      return;
   }
   CC_CHECK(false);
 }
@@ -36,12 +52,15 @@ void AppendWord(const ArgumentSource& source, const Arg& arg, const void* table,
 size_t WordsOf(const std::vector<Arg>& args, int node_size) {
   size_t words = 0;
   for (const Arg& arg : args) {
-    words += arg.kind == Arg::Kind::kPeers ? static_cast<size_t>(node_size) : arg.kind == Arg::Kind::kBeside ? Beside::kCount : 1;
+    words += arg.kind == Arg::Kind::kPeers    ? static_cast<size_t>(node_size)
+             : arg.kind == Arg::Kind::kBeside ? Beside::kCount
+                                              : 1;
   }
   return words;
 }
 
-void AppendWords(const ArgumentSource& source, const std::vector<Arg>& args, const void* table, std::vector<Word>& words) {
+void AppendWords(const ArgumentSource& source, const std::vector<Arg>& args, const void* table,
+                 std::vector<Word>& words) {
   for (const Arg& arg : args) AppendWord(source, arg, table, words);
 }
 

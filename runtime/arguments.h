@@ -26,7 +26,8 @@ struct ArgumentSource {
 size_t WordsOf(const std::vector<Arg>& args, int node_size);
 
 /// Appends them. `table`: where the step's table is, as kernels address it.
-void AppendWords(const ArgumentSource& source, const std::vector<Arg>& args, const void* table, std::vector<Word>& words);
+void AppendWords(const ArgumentSource& source, const std::vector<Arg>& args, const void* table,
+                 std::vector<Word>& words);
 
 /// Whether a kernel of the plan may wait for peers, or for other blocks.
 bool Waits(const KernelStep& step);

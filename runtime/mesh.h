@@ -8,13 +8,15 @@
 
 namespace coconet {
 
-/// How the ranks of a world lie: in pipeline stages (usually one), which collectives span; a stage's on nodes, whose ranks
-/// share memory. A rank's number in the world is (stage * nodes + node) * ranks + local.
+/// How the ranks of a world lie: in pipeline stages (usually one), which collectives span; a
+/// stage's on nodes, whose ranks share memory. A rank's number in the world is (stage * nodes +
+/// node) * ranks + local.
 struct Mesh {
   int stages = 1;
   int nodes = 1;  // of a stage
   int ranks = 1;  // of a node of a stage
-  bool stages_apart = false;  // stages are on different nodes; else ranks share memory with those of all stages
+  bool stages_apart =
+      false;  // stages are on different nodes; else ranks share memory with those of all stages
   int stage_size() const { return nodes * ranks; }
   int size() const { return stages * stage_size(); }
   bool operator==(const Mesh&) const = default;
@@ -23,11 +25,13 @@ struct Mesh {
 /// What a user asks for.
 struct WorldShape {
   int stages = 1;
-  int nodes = 0;  // of the world; 0: as many as there are. More of them: nodes are cut into virtual ones
+  int nodes =
+      0;  // of the world; 0: as many as there are. More of them: nodes are cut into virtual ones
 };
 
-/// The mesh of a world; `machines[rank]`: the lowest rank on the machine that `rank` is on. InvalidArgument when the shape
-/// does not divide the ranks, and FailedPrecondition when the ranks do not lie so: alike on all machines, machine by machine.
+/// The mesh of a world; `machines[rank]`: the lowest rank on the machine that `rank` is on.
+/// InvalidArgument when the shape does not divide the ranks, and FailedPrecondition when the ranks
+/// do not lie so: alike on all machines, machine by machine.
 absl::StatusOr<Mesh> MeshOf(const WorldShape& shape, const std::vector<int>& machines);
 
 /// World ranks first, first + stride, ...: `size` of them.

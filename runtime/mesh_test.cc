@@ -27,18 +27,25 @@ TEST(MeshOf, CutsNodesIntoStagesAndVirtualNodes) {
 
 TEST(MeshOf, RefusesInWords) {
   const auto invalid = [](const char* words) { return absl::InvalidArgumentError(words); };
-  EXPECT_EQ(MeshOf({.stages = 2}, Machines(1, 3)).status(), invalid("RunWorld: 3 ranks do not make 2 equal stages"));
-  EXPECT_EQ(MeshOf({.stages = 0}, Machines(1, 3)).status(), invalid("RunWorld: 3 ranks do not make 0 equal stages"));
-  EXPECT_EQ(MeshOf({.nodes = 2}, Machines(1, 3)).status(), invalid("RunWorld: 3 ranks do not make 2 equal nodes"));
-  EXPECT_EQ(MeshOf({.nodes = -1}, Machines(1, 3)).status(), invalid("RunWorld: 3 ranks do not make -1 equal nodes"));
+  EXPECT_EQ(MeshOf({.stages = 2}, Machines(1, 3)).status(),
+            invalid("RunWorld: 3 ranks do not make 2 equal stages"));
+  EXPECT_EQ(MeshOf({.stages = 0}, Machines(1, 3)).status(),
+            invalid("RunWorld: 3 ranks do not make 0 equal stages"));
+  EXPECT_EQ(MeshOf({.nodes = 2}, Machines(1, 3)).status(),
+            invalid("RunWorld: 3 ranks do not make 2 equal nodes"));
+  EXPECT_EQ(MeshOf({.nodes = -1}, Machines(1, 3)).status(),
+            invalid("RunWorld: 3 ranks do not make -1 equal nodes"));
   EXPECT_EQ(MeshOf({.nodes = 1}, Machines(2, 2)).status(),
             invalid("RunWorld: want a multiple of the 2 nodes that there are, have 1 nodes"));
   EXPECT_EQ(MeshOf({.stages = 3, .nodes = 2}, Machines(1, 6)).status(),
-            invalid("RunWorld: want stages of whole nodes, or nodes of whole stages, have 2 ranks a stage and 3 a node"));
-  EXPECT_EQ(MeshOf({}, {0, 1, 0, 1}).status(),  // dealt out in turn
-            absl::FailedPreconditionError(
-                "RunWorld: want each machine to have 2 ranks with consecutive numbers, have rank 1 on the machine of rank 1, "
-                "not of rank 0; start as many on each, one machine after another (mpirun --map-by slot)"));
+            invalid("RunWorld: want stages of whole nodes, or nodes of whole stages, have 2 ranks "
+                    "a stage and 3 a node"));
+  EXPECT_EQ(
+      MeshOf({}, {0, 1, 0, 1}).status(),  // dealt out in turn
+      absl::FailedPreconditionError("RunWorld: want each machine to have 2 ranks with consecutive "
+                                    "numbers, have rank 1 on the machine of rank 1, "
+                                    "not of rank 0; start as many on each, one machine after "
+                                    "another (mpirun --map-by slot)"));
   EXPECT_TRUE(absl::IsFailedPrecondition(MeshOf({}, {0, 0, 2}).status()));
 }
 
@@ -55,7 +62,8 @@ TEST(GroupOf, IsOfTheStageTheNodeOrAcrossNodes) {
 TEST(SharingMemory, AreTheRanksOfANodeOfAllStagesThatAreThere) {
   EXPECT_EQ(SharingMemory({.stages = 1, .nodes = 2, .ranks = 3}, 4), (Members{3, 1, 3}));
   EXPECT_EQ(SharingMemory({.stages = 2, .nodes = 1, .ranks = 3}, 4), (Members{0, 1, 6}));
-  EXPECT_EQ(SharingMemory({.stages = 2, .nodes = 1, .ranks = 3, .stages_apart = true}, 4), (Members{3, 1, 3}));
+  EXPECT_EQ(SharingMemory({.stages = 2, .nodes = 1, .ranks = 3, .stages_apart = true}, 4),
+            (Members{3, 1, 3}));
 }
 
 }  // namespace

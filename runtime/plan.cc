@@ -13,33 +13,48 @@ namespace {
 
 absl::string_view Name(BufferRole role) {
   switch (role) {
-    case BufferRole::kInput: return "input";
-    case BufferRole::kState: return "state";
-    case BufferRole::kOutput: return "output";
-    case BufferRole::kTemp: return "temp";
-    case BufferRole::kSync: return "sync";
+    case BufferRole::kInput:
+      return "input";
+    case BufferRole::kState:
+      return "state";
+    case BufferRole::kOutput:
+      return "output";
+    case BufferRole::kTemp:
+      return "temp";
+    case BufferRole::kSync:
+      return "sync";
   }
   CC_CHECK(false);
 }
 
 absl::string_view Name(CollectiveStep::Kind kind) {
   switch (kind) {
-    case CollectiveStep::Kind::kAllReduce: return "all_reduce";
-    case CollectiveStep::Kind::kReduceScatter: return "reduce_scatter";
-    case CollectiveStep::Kind::kAllGather: return "all_gather";
-    case CollectiveStep::Kind::kBroadcast: return "broadcast";
-    case CollectiveStep::Kind::kReduce: return "reduce";
-    case CollectiveStep::Kind::kAllToAll: return "all_to_all";
-    case CollectiveStep::Kind::kSend: return "send";
+    case CollectiveStep::Kind::kAllReduce:
+      return "all_reduce";
+    case CollectiveStep::Kind::kReduceScatter:
+      return "reduce_scatter";
+    case CollectiveStep::Kind::kAllGather:
+      return "all_gather";
+    case CollectiveStep::Kind::kBroadcast:
+      return "broadcast";
+    case CollectiveStep::Kind::kReduce:
+      return "reduce";
+    case CollectiveStep::Kind::kAllToAll:
+      return "all_to_all";
+    case CollectiveStep::Kind::kSend:
+      return "send";
   }
   CC_CHECK(false);
 }
 
 absl::string_view Name(Group group) {
   switch (group) {
-    case Group::kStage: return "stage";
-    case Group::kNode: return "node";
-    case Group::kAcross: return "across";
+    case Group::kStage:
+      return "stage";
+    case Group::kNode:
+      return "node";
+    case Group::kAcross:
+      return "across";
   }
   CC_CHECK(false);
 }
@@ -52,28 +67,39 @@ std::string Words(const CollectiveStep& s) {
     absl::StrAppend(&words, " ", Name(s.reduce));
   }
   if (s.group != Group::kStage) absl::StrAppend(&words, " group=", Name(s.group));
-  if (s.kind == Kind::kBroadcast || s.kind == Kind::kReduce) absl::StrAppend(&words, " root=", s.root);
+  if (s.kind == Kind::kBroadcast || s.kind == Kind::kReduce)
+    absl::StrAppend(&words, " root=", s.root);
   if (s.kind == Kind::kSend) absl::StrAppend(&words, " shift=", s.shift);
   return words;
 }
 
 std::string Print(const Arg& arg) {
   switch (arg.kind) {
-    case Arg::Kind::kPeers: return absl::StrCat("peers %", arg.buffer);
-    case Arg::Kind::kBeside: return absl::StrCat("beside %", arg.buffer);
-    case Arg::Kind::kOwn: return absl::StrCat("own %", arg.buffer);
-    case Arg::Kind::kMulticast: return absl::StrCat("multicast %", arg.buffer);
-    case Arg::Kind::kInt: return absl::StrCat("int ", arg.value);
-    case Arg::Kind::kRank: return "rank";
-    case Arg::Kind::kNodeRank: return "node_rank";
-    case Arg::Kind::kControl: return "control";
-    case Arg::Kind::kTable: return "table";
+    case Arg::Kind::kPeers:
+      return absl::StrCat("peers %", arg.buffer);
+    case Arg::Kind::kBeside:
+      return absl::StrCat("beside %", arg.buffer);
+    case Arg::Kind::kOwn:
+      return absl::StrCat("own %", arg.buffer);
+    case Arg::Kind::kMulticast:
+      return absl::StrCat("multicast %", arg.buffer);
+    case Arg::Kind::kInt:
+      return absl::StrCat("int ", arg.value);
+    case Arg::Kind::kRank:
+      return "rank";
+    case Arg::Kind::kNodeRank:
+      return "node_rank";
+    case Arg::Kind::kControl:
+      return "control";
+    case Arg::Kind::kTable:
+      return "table";
   }
   CC_CHECK(false);
 }
 
 std::string Print(const std::vector<Arg>& args) {
-  return absl::StrJoin(args, ", ", [](std::string* out, const Arg& arg) { absl::StrAppend(out, Print(arg)); });
+  return absl::StrJoin(args, ", ",
+                       [](std::string* out, const Arg& arg) { absl::StrAppend(out, Print(arg)); });
 }
 
 std::string Print(const RankExtent& extent) {
@@ -81,7 +107,8 @@ std::string Print(const RankExtent& extent) {
 }
 
 std::string Print(const GemmStep::Matrix& matrix, bool transposed) {
-  return absl::StrCat("%", matrix.buffer, matrix.offset == 0 ? "" : absl::StrCat("+", matrix.offset), "(", matrix.ld,
+  return absl::StrCat("%", matrix.buffer,
+                      matrix.offset == 0 ? "" : absl::StrCat("+", matrix.offset), "(", matrix.ld,
                       ", ", matrix.batch_stride, ")", transposed ? "^T" : "");
 }
 
@@ -89,25 +116,31 @@ std::string PrintBody(const Step& step) {
   return std::visit(
       Match{[](const KernelStep& s) {
               std::string rows;
-              for (const std::vector<Arg>& tensor : s.tensors) absl::StrAppend(&rows, "\n   tensor (", Print(tensor), ")");
-              return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks, s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads), s.awaits < 0 ? "" : absl::StrCat(" awaits step ", s.awaits), " (", Print(s.args), ") \"", s.label, "\"", rows);
+              for (const std::vector<Arg>& tensor : s.tensors)
+                absl::StrAppend(&rows, "\n   tensor (", Print(tensor), ")");
+              return absl::StrCat("kernel ", s.symbol, " blocks=", s.blocks,
+                                  s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
+                                  s.awaits < 0 ? "" : absl::StrCat(" awaits step ", s.awaits), " (",
+                                  Print(s.args), ") \"", s.label, "\"", rows);
             },
             [](const CollectiveStep& s) {
               const auto place = [](int buffer, int64_t offset) {
                 return absl::StrCat("%", buffer, offset == 0 ? "" : absl::StrCat("+", offset));
               };
-              return absl::StrCat(Words(s), " ", Name(s.dtype), "[", s.count, "] ", place(s.in, s.in_offset), " -> ",
-                                  place(s.out, s.out_offset), s.stride == 0 ? "" : absl::StrCat(" stride=", s.stride), " \"",
+              return absl::StrCat(Words(s), " ", Name(s.dtype), "[", s.count, "] ",
+                                  place(s.in, s.in_offset), " -> ", place(s.out, s.out_offset),
+                                  s.stride == 0 ? "" : absl::StrCat(" stride=", s.stride), " \"",
                                   s.label, "\"");
             },
             [](const GemmStep& s) {
-              return absl::StrCat("gemm ", Name(s.dtype), " ", s.batch, " x [", Print(s.m), ", ", Print(s.n), ", ",
-                                  Print(s.k), "] ", Print(s.a, s.transpose_a), " . ", Print(s.b, s.transpose_b), " -> ",
-                                  Print(s.c, false), s.weights_of < 0 ? "" : absl::StrCat(" weights of step ", s.weights_of),
-                                  s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
-                                  s.candidate == 0 ? "" : absl::StrCat(" candidate=", s.candidate),
-                                  s.beside == 0 ? "" : absl::StrCat(" beside=", s.beside), " \"",
-                                  s.label, "\"");
+              return absl::StrCat(
+                  "gemm ", Name(s.dtype), " ", s.batch, " x [", Print(s.m), ", ", Print(s.n), ", ",
+                  Print(s.k), "] ", Print(s.a, s.transpose_a), " . ", Print(s.b, s.transpose_b),
+                  " -> ", Print(s.c, false),
+                  s.weights_of < 0 ? "" : absl::StrCat(" weights of step ", s.weights_of),
+                  s.threads == 1 ? "" : absl::StrCat(" threads=", s.threads),
+                  s.candidate == 0 ? "" : absl::StrCat(" candidate=", s.candidate),
+                  s.beside == 0 ? "" : absl::StrCat(" beside=", s.beside), " \"", s.label, "\"");
             }},
       step);
 }
@@ -116,8 +149,9 @@ std::string PrintBody(const Step& step) {
 std::string PrintOrder(const Step& step) {
   const int lane = LaneOf(step);
   const std::vector<int>& after = AfterOf(step);
-  return absl::StrCat(lane == 0 ? "" : absl::StrCat(" lane=", lane),
-                      after.empty() ? "" : absl::StrCat(" after=[", absl::StrJoin(after, ", "), "]"));
+  return absl::StrCat(
+      lane == 0 ? "" : absl::StrCat(" lane=", lane),
+      after.empty() ? "" : absl::StrCat(" after=[", absl::StrJoin(after, ", "), "]"));
 }
 
 }  // namespace
@@ -148,9 +182,12 @@ bool ReachesStages(const Plan& plan) {
 
 int SizeOf(const Plan& plan, Group group) {
   switch (group) {
-    case Group::kStage: return plan.ranks;
-    case Group::kNode: return plan.ranks / plan.nodes;
-    case Group::kAcross: return plan.nodes;
+    case Group::kStage:
+      return plan.ranks;
+    case Group::kNode:
+      return plan.ranks / plan.nodes;
+    case Group::kAcross:
+      return plan.nodes;
   }
   CC_CHECK(false);
 }
@@ -162,8 +199,8 @@ std::string Print(const Plan& plan) {
   absl::StrAppend(&out, " bytes=", plan.bytes_per_rank, "\n");
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const Buffer& b = plan.buffers[i];
-    absl::StrAppend(&out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[", b.elements, "]",
-                    b.symmetric ? " symmetric" : "", "\n");
+    absl::StrAppend(&out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[",
+                    b.elements, "]", b.symmetric ? " symmetric" : "", "\n");
   }
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     absl::StrAppend(&out, i, ": ", PrintBody(plan.steps[i]), PrintOrder(plan.steps[i]), "\n");

@@ -14,12 +14,18 @@ Plan Example() {
                       {"t", BufferRole::kTemp, DType::kF32, 128, false},
                       {"flags", BufferRole::kSync, DType::kI32, 32, true}},
           .steps = {KernelStep{.symbol = "k_ab12",
-                               .args = {{Kind::kPeers, 0}, {Kind::kMulticast, 0}, {Kind::kOwn, 1}, {Kind::kInt, -1, 100}, {Kind::kRank},
+                               .args = {{Kind::kPeers, 0},
+                                        {Kind::kMulticast, 0},
+                                        {Kind::kOwn, 1},
+                                        {Kind::kInt, -1, 100},
+                                        {Kind::kRank},
                                         {Kind::kControl}},
                                .blocks = 2,
                                .label = "fuse(RS, C, AG)"},
-                    CollectiveStep{CollectiveStep::Kind::kReduceScatter, ReduceKind::kMax, DType::kF32, 0, 2, 50, "RS"},
-                    CollectiveStep{CollectiveStep::Kind::kAllGather, ReduceKind::kSum, DType::kF32, 0, 2, 50, "AG"}},
+                    CollectiveStep{CollectiveStep::Kind::kReduceScatter, ReduceKind::kMax,
+                                   DType::kF32, 0, 2, 50, "RS"},
+                    CollectiveStep{CollectiveStep::Kind::kAllGather, ReduceKind::kSum, DType::kF32,
+                                   0, 2, 50, "AG"}},
           .bytes_per_rank = 1600};
 }
 
@@ -30,16 +36,21 @@ TEST(Plan, PrintsOneLineABufferAndAStep) {
             "%1 = state \"m\" bf16[64]\n"
             "%2 = temp \"t\" f32[128]\n"
             "%3 = sync \"flags\" i32[32] symmetric\n"
-            "0: kernel k_ab12 blocks=2 (peers %0, multicast %0, own %1, int 100, rank, control) \"fuse(RS, C, AG)\"\n"
+            "0: kernel k_ab12 blocks=2 (peers %0, multicast %0, own %1, int 100, rank, control) "
+            "\"fuse(RS, C, AG)\"\n"
             "1: reduce_scatter max f32[50] %0 -> %2 \"RS\"\n"
             "2: all_gather f32[50] %0 -> %2 \"AG\"\n");
 }
 
 TEST(Plan, PrintsARowATensor) {
   using Kind = Arg::Kind;
-  const Plan plan{.buffers = {{"p.0", BufferRole::kState, DType::kF32, 3, false}, {"p.1", BufferRole::kState, DType::kF32, 5, false}},
-                  .steps = {KernelStep{.symbol = "k_1", .args = {{Kind::kTable}, {Kind::kInt, -1, 2}}, .label = "C",
-                                       .tensors = {{{Kind::kOwn, 0}, {Kind::kInt, -1, 3}}, {{Kind::kOwn, 1}, {Kind::kInt, -1, 5}}}}},
+  const Plan plan{.buffers = {{"p.0", BufferRole::kState, DType::kF32, 3, false},
+                              {"p.1", BufferRole::kState, DType::kF32, 5, false}},
+                  .steps = {KernelStep{.symbol = "k_1",
+                                       .args = {{Kind::kTable}, {Kind::kInt, -1, 2}},
+                                       .label = "C",
+                                       .tensors = {{{Kind::kOwn, 0}, {Kind::kInt, -1, 3}},
+                                                   {{Kind::kOwn, 1}, {Kind::kInt, -1, 5}}}}},
                   .bytes_per_rank = 32};
   EXPECT_EQ(Print(plan),
             "plan ranks=1 bytes=32\n"
@@ -54,14 +65,16 @@ TEST(Plan, PrintsGroupsOfRanksWhereThereAreMoreThanOne) {
   using Kind = CollectiveStep::Kind;
   Plan plan{.ranks = 4, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 8};
   const auto add = [&](Kind kind, Group group, int root, int shift) {
-    plan.steps.push_back(CollectiveStep{kind, ReduceKind::kSum, DType::kF16, 0, 1, 5, "x", group, root, shift});
+    plan.steps.push_back(
+        CollectiveStep{kind, ReduceKind::kSum, DType::kF16, 0, 1, 5, "x", group, root, shift});
   };
   add(Kind::kAllReduce, Group::kAcross, 0, 1);
   add(Kind::kBroadcast, Group::kStage, 3, 1);
   add(Kind::kReduce, Group::kNode, 1, 1);
   add(Kind::kAllToAll, Group::kStage, 0, 1);
   add(Kind::kSend, Group::kStage, 0, -1);
-  plan.steps.push_back(KernelStep{.symbol = "k", .args = {{Arg::Kind::kNodeRank}}, .blocks = 1, .label = "C"});
+  plan.steps.push_back(
+      KernelStep{.symbol = "k", .args = {{Arg::Kind::kNodeRank}}, .blocks = 1, .label = "C"});
   EXPECT_EQ(Print(plan),
             "plan ranks=4 nodes=2 stages=3 bytes=8\n"
             "0: all_reduce sum group=across f16[5] %0 -> %1 \"x\"\n"
@@ -73,13 +86,16 @@ TEST(Plan, PrintsGroupsOfRanksWhereThereAreMoreThanOne) {
 }
 
 TEST(Plan, KnowsTheSizesOfItsGroups) {
-  const Plan plan{.ranks = 6, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 0};
+  const Plan plan{
+      .ranks = 6, .nodes = 2, .stages = 3, .buffers = {}, .steps = {}, .bytes_per_rank = 0};
   EXPECT_EQ(SizeOf(plan, Group::kStage), 6);
   EXPECT_EQ(SizeOf(plan, Group::kNode), 3);
   EXPECT_EQ(SizeOf(plan, Group::kAcross), 2);
 }
 
-TEST(Plan, CountsTheBytesOfItsBuffers) { EXPECT_EQ(BytesPerRank(Example()), 100 * 4 + 64 * 2 + 128 * 4 + 32 * 4); }
+TEST(Plan, CountsTheBytesOfItsBuffers) {
+  EXPECT_EQ(BytesPerRank(Example()), 100 * 4 + 64 * 2 + 128 * 4 + 32 * 4);
+}
 
 GemmStep ExampleGemm() {
   return {.dtype = DType::kBF16,
@@ -98,7 +114,8 @@ TEST(Plan, PrintsMatrixProducts) {
   Plan plan{.buffers = {}, .steps = {ExampleGemm()}};
   EXPECT_EQ(Print(plan),
             "plan ranks=1 bytes=0\n"
-            "0: gemm bf16 2 x [512, 100/64, 1000] %0+8(1000, 512000) . %1(1000, 0)^T -> %2(64, 32768) \"MM\"\n");
+            "0: gemm bf16 2 x [512, 100/64, 1000] %0+8(1000, 512000) . %1(1000, 0)^T -> %2(64, "
+            "32768) \"MM\"\n");
   std::get<GemmStep>(plan.steps[0]).threads = 2;
   EXPECT_THAT(Print(plan), testing::HasSubstr("%2(64, 32768) threads=2 \"MM\"\n"));
   std::get<GemmStep>(plan.steps[0]).candidate = 3;
@@ -107,8 +124,10 @@ TEST(Plan, PrintsMatrixProducts) {
 }
 
 TEST(Plan, PrintsLanesWhereTheyAreUsed) {
-  Plan plan{.buffers = {}, .steps = {ExampleGemm(), KernelStep{.symbol = "k", .args = {}, .label = "C"}}};
-  plan.steps.push_back(CollectiveStep{.kind = CollectiveStep::Kind::kAllReduce, .in = 0, .out = 0, .label = "AR"});
+  Plan plan{.buffers = {},
+            .steps = {ExampleGemm(), KernelStep{.symbol = "k", .args = {}, .label = "C"}}};
+  plan.steps.push_back(
+      CollectiveStep{.kind = CollectiveStep::Kind::kAllReduce, .in = 0, .out = 0, .label = "AR"});
   std::get<GemmStep>(plan.steps[0]).lane = 1;
   std::get<KernelStep>(plan.steps[1]).after = {0};
   std::get<CollectiveStep>(plan.steps[2]).lane = 1;

@@ -24,7 +24,8 @@ absl::Status Decode(const std::string& bytes) {
 
 /// The first line in which two texts differ, of each.
 std::pair<std::string, std::string> FirstDifference(absl::string_view a, absl::string_view b) {
-  const std::vector<std::string> lines_a = absl::StrSplit(a, '\n'), lines_b = absl::StrSplit(b, '\n');
+  const std::vector<std::string> lines_a = absl::StrSplit(a, '\n'),
+                                 lines_b = absl::StrSplit(b, '\n');
   for (size_t i = 0; i < std::max(lines_a.size(), lines_b.size()); ++i) {
     const std::string line_a = i < lines_a.size() ? lines_a[i] : "nothing";
     const std::string line_b = i < lines_b.size() ? lines_b[i] : "nothing";
@@ -69,8 +70,9 @@ absl::Status Exchange::CheckSame(absl::string_view what, const std::string& mine
   for (size_t peer = 1; peer < all.size(); ++peer) {
     if (all[peer] == all[0]) continue;
     const auto [zero, other] = FirstDifference(all[0], all[peer]);
-    return absl::InvalidArgumentError(absl::StrCat(what, ": the ranks ask for different things: rank 0 \"", zero,
-                                                   "\", rank ", peer, " \"", other, "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": the ranks ask for different things: rank 0 \"", zero, "\", rank ",
+                     peer, " \"", other, "\""));
   }
   return absl::OkStatus();
 }
@@ -93,7 +95,9 @@ absl::Status Memory::Write(int64_t offset, int64_t bytes, const void* from) {
 
 HostView HostView::Blank(Memory& memory, int64_t bytes) {
   CC_CHECK(bytes <= memory.bytes());
-  return HostView(memory, bytes, memory.space() == nullptr ? nullptr : std::make_unique<char[]>(static_cast<size_t>(bytes)));
+  return HostView(
+      memory, bytes,
+      memory.space() == nullptr ? nullptr : std::make_unique<char[]>(static_cast<size_t>(bytes)));
 }
 
 absl::StatusOr<HostView> HostView::Of(Memory& memory, int64_t bytes) {
@@ -102,18 +106,24 @@ absl::StatusOr<HostView> HostView::Of(Memory& memory, int64_t bytes) {
   return view;
 }
 
-absl::Status HostView::Store() { return copy_ == nullptr ? absl::OkStatus() : memory_->Write(0, bytes_, copy_.get()); }
+absl::Status HostView::Store() {
+  return copy_ == nullptr ? absl::OkStatus() : memory_->Write(0, bytes_, copy_.get());
+}
 
 absl::Status BoundPlan::RunSteps(int64_t steps) {
   for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Run());
   return absl::OkStatus();
 }
 
-absl::Status BoundPlan::Enqueue(void* /*stream*/) { return absl::UnimplementedError("Enqueue: this backend has no streams; call Run"); }
+absl::Status BoundPlan::Enqueue(void* /*stream*/) {
+  return absl::UnimplementedError("Enqueue: this backend has no streams; call Run");
+}
 absl::Status BoundPlan::Wait() { return absl::OkStatus(); }
 absl::StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Capture(int64_t /*steps*/) {
   return absl::UnimplementedError("Capture: this backend has no graphs; call RunSteps");
 }
-absl::StatusOr<std::vector<StepSpan>> BoundPlan::Trace() { return absl::UnimplementedError("Trace: this backend has no clock in its streams; time Run"); }
+absl::StatusOr<std::vector<StepSpan>> BoundPlan::Trace() {
+  return absl::UnimplementedError("Trace: this backend has no clock in its streams; time Run");
+}
 
 }  // namespace coconet

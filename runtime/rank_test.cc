@@ -36,7 +36,8 @@ class Faraway final : public FarSpace {
 
 class Bytes final : public Memory {
  public:
-  Bytes(void* at, std::shared_ptr<const FarSpace> space) : Memory(0, kBytes, false, {at}, std::move(space)) {}
+  Bytes(void* at, std::shared_ptr<const FarSpace> space)
+      : Memory(0, kBytes, false, {at}, std::move(space)) {}
 };
 
 struct Far {

@@ -16,14 +16,16 @@
 namespace coconet {
 namespace {
 
-constexpr int kMostThreadRanks = 1024;  // more threads than any machine has cores for; fewer than systems allow
+constexpr int kMostThreadRanks =
+    1024;  // more threads than any machine has cores for; fewer than systems allow
 
 /// As COCONET_SIMT_SEED says.
 absl::StatusOr<SimtOptions> SimtOptionsOfEnv() {
   uint64_t seed = SimtOptions().seed;
   const std::string& text = GetEnv().simt_seed;
   if (text.empty() || absl::SimpleAtoi(text, &seed)) return SimtOptions::Of(seed);
-  return absl::InvalidArgumentError(absl::StrCat("COCONET_SIMT_SEED: want a number from 0 on, have '", text, "'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("COCONET_SIMT_SEED: want a number from 0 on, have '", text, "'"));
 }
 
 }  // namespace
@@ -45,16 +47,22 @@ absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Sta
   const WorldShape shape{.stages = options.stages, .nodes = options.nodes};
   if (options.backend == Backend::kCuda) {
     if (UnderMpi()) return RunCudaMpiWorld(shape, timeout_s, options.pin, body);
-    return RunCudaWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);
+    return RunCudaWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin,
+                        body);
   }
   if (options.backend == Backend::kSimt) {
-    if (UnderMpi()) return absl::UnimplementedError("RunWorld: simulated GPUs are of one process; start it without mpirun");
-    const absl::StatusOr<SimtOptions> simt = options.simt.has_value() ? *options.simt : SimtOptionsOfEnv();
+    if (UnderMpi())
+      return absl::UnimplementedError(
+          "RunWorld: simulated GPUs are of one process; start it without mpirun");
+    const absl::StatusOr<SimtOptions> simt =
+        options.simt.has_value() ? *options.simt : SimtOptionsOfEnv();
     RETURN_IF_ERROR(simt.status());
-    return RunSimtWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, *simt, body);
+    return RunSimtWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin,
+                        *simt, body);
   }
   if (UnderMpi()) return RunMpiWorld(shape, timeout_s, options.pin, body);
-  return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin, body);
+  return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin,
+                        body);
 }
 
 }  // namespace coconet

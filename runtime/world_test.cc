@@ -21,19 +21,21 @@ TEST(UnderMpi, IsWhatTheLaunchersSay) {
 }
 
 TEST(RunWorld, RunsOneRankByDefault) {
-  EXPECT_EQ(RunWorld({}, [](Rank& rank) {
-              EXPECT_EQ(rank.size(), 1);
-              return rank.exchange().Barrier();
-            }),
+  EXPECT_EQ(RunWorld({},
+                     [](Rank& rank) {
+                       EXPECT_EQ(rank.size(), 1);
+                       return rank.exchange().Barrier();
+                     }),
             absl::OkStatus());
 }
 
 TEST(RunWorld, RunsEachRankOnce) {
   std::atomic<int> ranks = 0;
-  EXPECT_EQ(RunWorld({.ranks = 3}, [&](Rank& rank) {
-              ranks += 1 << (4 * rank.rank());
-              return absl::OkStatus();
-            }),
+  EXPECT_EQ(RunWorld({.ranks = 3},
+                     [&](Rank& rank) {
+                       ranks += 1 << (4 * rank.rank());
+                       return absl::OkStatus();
+                     }),
             absl::OkStatus());
   EXPECT_EQ(ranks, 0x111);
 }
@@ -41,7 +43,8 @@ TEST(RunWorld, RunsEachRankOnce) {
 TEST(RunWorld, HasStagesAndNodes) {
   EXPECT_EQ(RunWorld({.ranks = 8, .stages = 2, .nodes = 4},
                      [](Rank& rank) {
-                       EXPECT_EQ(rank.mesh(), (Mesh{.stages = 2, .nodes = 2, .ranks = 2, .stages_apart = true}));
+                       EXPECT_EQ(rank.mesh(),
+                                 (Mesh{.stages = 2, .nodes = 2, .ranks = 2, .stages_apart = true}));
                        EXPECT_EQ(rank.stage(), rank.rank() / 4);
                        return absl::OkStatus();
                      }),
@@ -56,14 +59,16 @@ TEST(RunWorld, WaitsAsLongAsItIsTold) {
                        if (rank.rank() == 1) usleep(300000);
                        return rank.exchange().Barrier();
                      }),
-            absl::DeadlineExceededError("exchange on rank 0: waited 0.1 s for rank 1; rank 1 may be dead or behind; "
-                                        "COCONET_TIMEOUT sets the deadline"));
+            absl::DeadlineExceededError(
+                "exchange on rank 0: waited 0.1 s for rank 1; rank 1 may be dead or behind; "
+                "COCONET_TIMEOUT sets the deadline"));
 }
 
 TEST(RunWorld, RefusesSillyNumbersOfRanks) {
   for (int ranks : {-1, 1025}) {
-    EXPECT_EQ(RunWorld({.ranks = ranks}, [](Rank&) { return absl::OkStatus(); }),
-              absl::InvalidArgumentError(absl::StrCat("RunWorld: want 1 to 1024 ranks, have ", ranks)));
+    EXPECT_EQ(
+        RunWorld({.ranks = ranks}, [](Rank&) { return absl::OkStatus(); }),
+        absl::InvalidArgumentError(absl::StrCat("RunWorld: want 1 to 1024 ranks, have ", ranks)));
   }
 }
 

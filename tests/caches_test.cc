@@ -1,5 +1,5 @@
-// What befalls tuning caches, through the sweep command: several jobs at once, jobs that are killed, files that are
-// damaged, newer, or not ours; and sizes at the ends of what there is.
+// What befalls tuning caches, through the sweep command: several jobs at once, jobs that are
+// killed, files that are damaged, newer, or not ours; and sizes at the ends of what there is.
 
 #include <signal.h>
 
@@ -26,7 +26,9 @@ using testing::Not;
 
 class CachesTest : public testing::Test {
  protected:
-  CachesTest() : folder_(fs::path(testing::TempDir()) / testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  CachesTest()
+      : folder_(fs::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
     fs::create_directories(folder_);
     fs::permissions(folder_, fs::perms::owner_all);
   }
@@ -37,11 +39,13 @@ class CachesTest : public testing::Test {
     args.push_back(absl::StrCat("--cache=", cache()));
     return args;
   }
-  Ended Sweep(const std::vector<std::string>& args, std::map<std::string, std::string> environment = {}) const {
+  Ended Sweep(const std::vector<std::string>& args,
+              std::map<std::string, std::string> environment = {}) const {
     return RunCommand(SweepOf(args), Environment(std::move(environment)));
   }
   /// Kernels are compiled once for all tests.
-  static std::map<std::string, std::string> Environment(std::map<std::string, std::string> more = {}) {
+  static std::map<std::string, std::string> Environment(
+      std::map<std::string, std::string> more = {}) {
     more.insert({"COCONET_CACHE_DIR", absl::StrCat(testing::TempDir(), "/kernels")});
     return more;
   }
@@ -50,7 +54,8 @@ class CachesTest : public testing::Test {
 };
 
 TEST_F(CachesTest, TwoJobsTuneIntoOneFileAtOnce) {
-  Command one(SweepOf({"sgd", "--N=2001"}), Environment()), other(SweepOf({"momentum", "--N=2001"}), Environment()),
+  Command one(SweepOf({"sgd", "--N=2001"}), Environment()),
+      other(SweepOf({"momentum", "--N=2001"}), Environment()),
       same(SweepOf({"sgd", "--N=2001"}), Environment());
   for (Command* job : {&one, &other, &same}) {
     const Ended ended = job->Wait();
@@ -67,8 +72,9 @@ TEST_F(CachesTest, TwoJobsTuneIntoOneFileAtOnce) {
 TEST_F(CachesTest, AJobThatIsKilledLeavesAGoodFile) {
   for (double after_s : {0.0, 0.3, 0.8}) {
     Command job(SweepOf({"sgd", "--N=5001"}), Environment());
-    ASSERT_TRUE(Eventually([&] { return absl::StrContains(job.err(), "variants") || fs::exists(cache()); }))
-        << job.err();
+    ASSERT_TRUE(Eventually([&] {
+      return absl::StrContains(job.err(), "variants") || fs::exists(cache());
+    })) << job.err();
     Sleep(after_s);
     job.Signal(SIGKILL);
     job.Wait();
@@ -81,7 +87,8 @@ TEST_F(CachesTest, AJobThatIsKilledLeavesAGoodFile) {
 
 TEST_F(CachesTest, ADamagedFileIsSetAsideAndRebuilt) {
   ASSERT_EQ(Sweep({"sgd", "--N=100"}).code, 0);
-  std::fstream(cache(), std::ios::in | std::ios::out | std::ios::binary).write(std::string(5000, 'x').data(), 5000);
+  std::fstream(cache(), std::ios::in | std::ios::out | std::ios::binary)
+      .write(std::string(5000, 'x').data(), 5000);
   const Ended rebuilt = Sweep({"sgd", "--N=100"});
   EXPECT_EQ(rebuilt.code, 0) << rebuilt.err;
   EXPECT_THAT(rebuilt.err, HasSubstr("corrupt"));
@@ -96,7 +103,9 @@ TEST_F(CachesTest, ADamagedFileIsSetAsideAndRebuilt) {
 TEST_F(CachesTest, ANewerFileIsLeftAlone) {
   ASSERT_EQ(Sweep({"sgd", "--N=100"}).code, 0);
   constexpr int kUserVersion = 60;  // place of SQLite's big-endian user_version in the file
-  std::fstream(cache(), std::ios::in | std::ios::out | std::ios::binary).seekp(kUserVersion).write("\0\0\1\0", 4);
+  std::fstream(cache(), std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(kUserVersion)
+      .write("\0\0\1\0", 4);
   const std::string before = ReadFile(cache());
   const Ended ended = Sweep({"sgd", "--N=100"});
   EXPECT_EQ(ended.code, 0) << ended.err;
@@ -107,17 +116,20 @@ TEST_F(CachesTest, ANewerFileIsLeftAlone) {
 
 TEST_F(CachesTest, AWarmCacheNeedsNoCompiler) {
   ASSERT_EQ(Sweep({"sgd", "--N=100"}).code, 0);
-  const std::map<std::string, std::string> no_compiler = {{"PATH", "/nonexistent"}, {"COCONET_ASSERT_CACHED", "1"}};
+  const std::map<std::string, std::string> no_compiler = {{"PATH", "/nonexistent"},
+                                                          {"COCONET_ASSERT_CACHED", "1"}};
   const Ended hit = Sweep({"sgd", "--N=100"}, no_compiler);
   EXPECT_EQ(hit.code, 0) << hit.err;
   EXPECT_THAT(hit.out, HasSubstr("cache hit"));
-  const Ended miss = Sweep({"adamw", "--dtype=bf16", "--N=100"}, {{"PATH", "/nonexistent"}, {"COCONET_CXX", ""}});
+  const Ended miss =
+      Sweep({"adamw", "--dtype=bf16", "--N=100"}, {{"PATH", "/nonexistent"}, {"COCONET_CXX", ""}});
   EXPECT_EQ(miss.code, 2) << miss.err;
   EXPECT_THAT(miss.err, HasSubstr("install g++"));
 }
 
 TEST_F(CachesTest, CtrlCKeepsWhatWasMeasured) {
-  ASSERT_EQ(Sweep({"sgd", "--N=100", "--ranks=1"}).code, 0);  // so that the next one need not compile
+  ASSERT_EQ(Sweep({"sgd", "--N=100", "--ranks=1"}).code,
+            0);  // so that the next one need not compile
   const std::vector<std::string> args = {"sgd", "--N=24Mi", "--ranks=1"};
   Command job(SweepOf(args), Environment());
   ASSERT_TRUE(Eventually([&] {
@@ -137,9 +149,11 @@ struct OddSize {
 };
 class OddSizesTest : public CachesTest, public testing::WithParamInterface<OddSize> {};
 INSTANTIATE_TEST_SUITE_P(, OddSizesTest,
-                         testing::Values(OddSize{"0", "2"}, OddSize{"1", "1"}, OddSize{"1", "3"}, OddSize{"7", "3"},
-                                         OddSize{"1001", "2"}),
-                         [](const auto& info) { return absl::StrCat("N", info.param.n, "On", info.param.ranks); });
+                         testing::Values(OddSize{"0", "2"}, OddSize{"1", "1"}, OddSize{"1", "3"},
+                                         OddSize{"7", "3"}, OddSize{"1001", "2"}),
+                         [](const auto& info) {
+                           return absl::StrCat("N", info.param.n, "On", info.param.ranks);
+                         });
 
 TEST_P(OddSizesTest, AreTunedLikeOthers) {
   const std::vector<std::string> args = {"sgd", absl::StrCat("--N=", GetParam().n),
@@ -161,28 +175,36 @@ class BadProgramsTest : public CachesTest, public testing::WithParamInterface<Ba
 INSTANTIATE_TEST_SUITE_P(
     , BadProgramsTest,
     testing::Values(
-        BadProgram{"Empty", "", "line 1"}, BadProgram{"NoVersion", "program p\noutput o = 1\n", "line 1"},
+        BadProgram{"Empty", "", "line 1"},
+        BadProgram{"NoVersion", "program p\noutput o = 1\n", "line 1"},
         BadProgram{"NewerVersion", "coconet 99\nprogram p\n", "line 1"},
-        BadProgram{"UnknownOperation", "coconet 1\nprogram p\ninput g : f32[8] local\noutput o = all_reduse(sum, g)\n",
+        BadProgram{"UnknownOperation",
+                   "coconet 1\nprogram p\ninput g : f32[8] local\noutput o = all_reduse(sum, g)\n",
                    "line 4"},
         BadProgram{"LocalWithSliced",
-                   "coconet 1\nprogram p\ninput a : f32[8] local\ninput b : f32[8] sliced(0)\noutput o = a + b\n",
+                   "coconet 1\nprogram p\ninput a : f32[8] local\ninput b : f32[8] "
+                   "sliced(0)\noutput o = a + b\n",
                    "line 5"},
-        BadProgram{
-            "TwoSlicings",
-            "coconet 1\nprogram p\ninput a : f32[8, 8] sliced(0)\ninput b : f32[8, 8] sliced(1)\noutput o = a + b\n",
-            "line 5"},
+        BadProgram{"TwoSlicings",
+                   "coconet 1\nprogram p\ninput a : f32[8, 8] sliced(0)\ninput b : f32[8, 8] "
+                   "sliced(1)\noutput o = a + b\n",
+                   "line 5"},
         BadProgram{"ShapesDoNotFit",
-                   "coconet 1\nprogram p\ninput a : f32[8] local\ninput b : f32[9] local\noutput o = a + b\n",
+                   "coconet 1\nprogram p\ninput a : f32[8] local\ninput b : f32[9] local\noutput o "
+                   "= a + b\n",
                    "line 5"},
-        BadProgram{"NegativeExtent", "coconet 1\nprogram p\ninput a : f32[-8] local\noutput o = a\n", "line 3"},
-        BadProgram{"HugeExtent", "coconet 1\nprogram p\ninput a : f32[99999999999999999999] local\noutput o = a\n",
-                   "line 3"},
+        BadProgram{"NegativeExtent",
+                   "coconet 1\nprogram p\ninput a : f32[-8] local\noutput o = a\n", "line 3"},
+        BadProgram{
+            "HugeExtent",
+            "coconet 1\nprogram p\ninput a : f32[99999999999999999999] local\noutput o = a\n",
+            "line 3"},
         BadProgram{"NotText",
                    "\x7f"
                    "ELF\x02\x01\x01\xff\xfe",
                    "line 1"},
-        BadProgram{"UnboundSymbol", "coconet 1\nprogram p\ninput a : f32[B] local\noutput o = all_reduce(sum, a)\n",
+        BadProgram{"UnboundSymbol",
+                   "coconet 1\nprogram p\ninput a : f32[B] local\noutput o = all_reduce(sum, a)\n",
                    "--B"}),
     [](const auto& info) { return info.param.name; });
 

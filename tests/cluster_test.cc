@@ -30,7 +30,8 @@ constexpr char kRun[] = "bench/cluster/run.sh";
 constexpr char kChecks[] = "runtime/mpi/mpi_checks";
 constexpr int kCannot = 77;
 
-std::vector<std::string> OnCluster(std::vector<std::string> options, std::vector<std::string> program) {
+std::vector<std::string> OnCluster(std::vector<std::string> options,
+                                   std::vector<std::string> program) {
   std::vector<std::string> argv = {kRun};
   argv.insert(argv.end(), options.begin(), options.end());
   argv.push_back("--");
@@ -62,7 +63,8 @@ void ExpectAllOk(const std::string& check, const std::string& stages, int lines)
   Command command(OnCluster({"--nodes=2", "--ranks-per-node=2"}, {kChecks, check, stages}));
   const Ended ended = command.Wait(300);
   EXPECT_EQ(ended.code, 0) << ended.out << ended.err;
-  EXPECT_THAT(Lines(ended.out, "rank "), AllOf(SizeIs(lines), Each(EndsWith(": OK")))) << ended.out << ended.err;
+  EXPECT_THAT(Lines(ended.out, "rank "), AllOf(SizeIs(lines), Each(EndsWith(": OK"))))
+      << ended.out << ended.err;
 }
 
 TEST_F(Cluster, HasNodesThatMpiTellsApart) {
@@ -77,12 +79,14 @@ TEST_F(Cluster, DoesItInStages) { ExpectAllOk("all", "2", 8); }
 TEST_F(Cluster, MayHaveOneRankANodeAndThreeNodes) {
   const Ended ended = RunCommand(OnCluster({"--nodes=3"}, {kChecks, "collectives"}));
   EXPECT_EQ(ended.code, 0) << ended.err;
-  EXPECT_THAT(Lines(ended.out, "rank "), AllOf(SizeIs(6), Each(EndsWith(": OK")))) << ended.out << ended.err;
+  EXPECT_THAT(Lines(ended.out, "rank "), AllOf(SizeIs(6), Each(EndsWith(": OK"))))
+      << ended.out << ended.err;
 }
 
 TEST_F(Cluster, TellsOtherNodesWhoLeftAndWhy) {
   for (const char* check : {"leave-exchange", "leave-library"}) {
-    const Ended ended = RunCommand(OnCluster({"--nodes=2", "--ranks-per-node=2"}, {kChecks, check}));
+    const Ended ended =
+        RunCommand(OnCluster({"--nodes=2", "--ranks-per-node=2"}, {kChecks, check}));
     EXPECT_NE(ended.code, 0);
     const std::vector<std::string> lines = Lines(ended.out, "rank ");
     ASSERT_THAT(lines, SizeIs(4)) << ended.out << ended.err;
@@ -91,10 +95,13 @@ TEST_F(Cluster, TellsOtherNodesWhoLeftAndWhy) {
   }
 }
 
-class ClusterDeath : public Cluster, public testing::WithParamInterface<std::pair<const char*, const char*>> {};
+class ClusterDeath : public Cluster,
+                     public testing::WithParamInterface<std::pair<const char*, const char*>> {};
 INSTANTIATE_TEST_SUITE_P(In, ClusterDeath,
-                         testing::Values(std::pair("die-exchange", "1"), std::pair("die-library", "1"),
-                                         std::pair("die-in-library", "1"), std::pair("die-send", "2")),
+                         testing::Values(std::pair("die-exchange", "1"),
+                                         std::pair("die-library", "1"),
+                                         std::pair("die-in-library", "1"),
+                                         std::pair("die-send", "2")),
                          [](const auto& info) { return "Case" + std::to_string(info.index); });
 
 /// What survivors say of the ranks that died: of four, those without a line in `lines`.
@@ -112,16 +119,22 @@ std::vector<std::string> Deaths(const std::vector<std::string>& lines) {
 
 TEST_P(ClusterDeath, OfOneRankIsAnErrorOfTheOthersInTime) {
   const auto& [check, stages] = GetParam();
-  const std::vector<std::string> options = {"--nodes=2", "--ranks-per-node=2", "--mpirun=--enable-recovery"};
+  const std::vector<std::string> options = {"--nodes=2", "--ranks-per-node=2",
+                                            "--mpirun=--enable-recovery"};
   Command command(OnCluster(options, {kChecks, check, stages}));
-  // Open MPI 4.1's mpirun does not always end after a death on a node that it is not on. The ranks do.
-  EXPECT_TRUE(Eventually([&] { return Lines(command.out(), "rank ").size() >= 2; }, 30)) << command.err();
-  EXPECT_TRUE(Eventually([&] { return command.Descendants("mpi_checks").empty(); }, 30)) << command.err();
+  // Open MPI 4.1's mpirun does not always end after a death on a node that it is not on. The ranks
+  // do.
+  EXPECT_TRUE(Eventually([&] { return Lines(command.out(), "rank ").size() >= 2; }, 30))
+      << command.err();
+  EXPECT_TRUE(Eventually([&] { return command.Descendants("mpi_checks").empty(); }, 30))
+      << command.err();
   const std::vector<std::string> lines = Lines(command.out(), "rank ");
-  // Open MPI 4.1 ends a process of its own accord, in the midst of a message to one that died on another node.
-  const bool ended_by_mpi =
-      absl::StrContains(command.err(), "pml_ob1_sendreq.c") && absl::StrContains(command.err(), "FATAL");
-  ASSERT_THAT(lines, SizeIs(testing::AllOf(testing::Ge(ended_by_mpi ? 2 : 3), testing::Le(3)))) << command.err();
+  // Open MPI 4.1 ends a process of its own accord, in the midst of a message to one that died on
+  // another node.
+  const bool ended_by_mpi = absl::StrContains(command.err(), "pml_ob1_sendreq.c") &&
+                            absl::StrContains(command.err(), "FATAL");
+  ASSERT_THAT(lines, SizeIs(testing::AllOf(testing::Ge(ended_by_mpi ? 2 : 3), testing::Le(3))))
+      << command.err();
   const std::vector<std::string> deaths = Deaths(lines);
   ASSERT_THAT(deaths, Contains(StartsWith("rank 3 ")));
   for (const std::string& line : lines) {
@@ -139,7 +152,8 @@ INSTANTIATE_TEST_SUITE_P(By, ClusterEnd, testing::Values(SIGINT, SIGTERM, SIGKIL
 
 TEST_P(ClusterEnd, OfTheScriptIsTheEndOfAll) {
   Command command(OnCluster({"--nodes=2", "--ranks-per-node=2"}, {kChecks, "hold"}));
-  ASSERT_TRUE(Eventually([&] { return Lines(command.out(), "holding ").size() == 4; })) << command.err();
+  ASSERT_TRUE(Eventually([&] { return Lines(command.out(), "holding ").size() == 4; }))
+      << command.err();
   std::vector<pid_t> all;
   for (const char* name : {"mpi_checks", "mpirun", "orted", "unshare"}) {
     const std::vector<pid_t> found = command.Descendants(name);
@@ -153,8 +167,10 @@ TEST_P(ClusterEnd, OfTheScriptIsTheEndOfAll) {
 }
 
 TEST(ClusterScript, SaysWhatItWants) {
-  EXPECT_EQ(RunCommand(OnCluster({"--nodes=0"}, {"true"})).err, "cluster: --nodes=0: want 1 to 64; see --help\n");
-  EXPECT_EQ(RunCommand(OnCluster({"--rat=1"}, {"true"})).err, "cluster: unknown option --rat=1; see --help\n");
+  EXPECT_EQ(RunCommand(OnCluster({"--nodes=0"}, {"true"})).err,
+            "cluster: --nodes=0: want 1 to 64; see --help\n");
+  EXPECT_EQ(RunCommand(OnCluster({"--rat=1"}, {"true"})).err,
+            "cluster: unknown option --rat=1; see --help\n");
   EXPECT_EQ(RunCommand({kRun, "true"}).code, 2);
   EXPECT_THAT(RunCommand({kRun, "--help"}).out, StartsWith("Runs a program under Open MPI"));
 }

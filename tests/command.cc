@@ -25,7 +25,8 @@ std::string NewFiles() {
 }
 
 /// Only what may be called between fork and exec.
-void BecomeCommand(const std::string& out, const std::string& err, char* const* argv, char* const* environment) {
+void BecomeCommand(const std::string& out, const std::string& err, char* const* argv,
+                   char* const* environment) {
   setpgid(0, 0);
   dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
   dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
@@ -80,7 +81,8 @@ ProcessInfo InfoOf(pid_t pid) {
 
 }  // namespace
 
-Command::Command(std::vector<std::string> argv, const std::map<std::string, std::string>& environment)
+Command::Command(std::vector<std::string> argv,
+                 const std::map<std::string, std::string>& environment)
     : files_(NewFiles()), pid_(Start(std::move(argv), environment, files_)) {}
 
 Command::~Command() {
@@ -126,7 +128,8 @@ Ended Command::Wait(double limit_s) {
   return {in_time ? code : kTookTooLong, out(), err()};
 }
 
-Ended RunCommand(std::vector<std::string> argv, const std::map<std::string, std::string>& environment) {
+Ended RunCommand(std::vector<std::string> argv,
+                 const std::map<std::string, std::string>& environment) {
   return Command(std::move(argv), environment).Wait();
 }
 

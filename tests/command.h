@@ -16,12 +16,13 @@ struct Ended {
 };
 inline constexpr int kTookTooLong = -1000;
 
-/// A command that runs, as a user starts it, in a process group of its own. What is left of the group ends with the
-/// object.
+/// A command that runs, as a user starts it, in a process group of its own. What is left of the
+/// group ends with the object.
 class Command {
  public:
   /// `argv[0]` is looked for on PATH; `environment` goes over this process's.
-  explicit Command(std::vector<std::string> argv, const std::map<std::string, std::string>& environment = {});
+  explicit Command(std::vector<std::string> argv,
+                   const std::map<std::string, std::string>& environment = {});
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
   ~Command();
@@ -43,7 +44,8 @@ class Command {
 };
 
 /// A Command, waited for.
-Ended RunCommand(std::vector<std::string> argv, const std::map<std::string, std::string>& environment = {});
+Ended RunCommand(std::vector<std::string> argv,
+                 const std::map<std::string, std::string>& environment = {});
 
 /// Waits until `condition()`, for at most `limit_s`; false after that.
 template <class Condition>

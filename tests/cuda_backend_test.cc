@@ -1,5 +1,6 @@
-// The CUDA backend's way of running plans (streams, events, launches, flags in device memory, collectives by NCCL or by way of the host) against the
-// interpreter, on a driver that runs kernels of the host dialect and an NCCL of the host: all of the backend but the GPU.
+// The CUDA backend's way of running plans (streams, events, launches, flags in device memory,
+// collectives by NCCL or by way of the host) against the interpreter, on a driver that runs kernels
+// of the host dialect and an NCCL of the host: all of the backend but the GPU.
 
 #include <random>
 #include <string>
@@ -24,14 +25,23 @@ namespace {
 
 constexpr double kTimeout = 60;
 
-absl::Status OnHostDriver(bool green, const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
-  const auto open = [](const StreamLibraryTerms& terms) { return OpenNcclLibrariesOver(&HostNccl(), terms); };
-  const CudaLibraries libraries{.driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .open_libraries = open, .green_contexts = green};
-  return RunCudaWorldOver(libraries, ControlOfHostKernels(), options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout, true, body);
+absl::Status OnHostDriver(bool green, const WorldOptions& options,
+                          const std::function<absl::Status(Rank&)>& body) {
+  const auto open = [](const StreamLibraryTerms& terms) {
+    return OpenNcclLibrariesOver(&HostNccl(), terms);
+  };
+  const CudaLibraries libraries{.driver = HostDriver(),
+                                .open_cublaslt = OpenHostCublasLt,
+                                .open_libraries = open,
+                                .green_contexts = green};
+  return RunCudaWorldOver(libraries, ControlOfHostKernels(), options.ranks,
+                          {.stages = options.stages, .nodes = options.nodes}, kTimeout, true, body);
 }
 
-/// A sample of the schedules of a workload in each of these worlds, on so many GPUs: library collectives are NCCL's where each rank has one.
-Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes, const std::vector<Target>& worlds, int gpus) {
+/// A sample of the schedules of a workload in each of these worlds, on so many GPUs: library
+/// collectives are NCCL's where each rank has one.
+Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes,
+              const std::vector<Target>& worlds, int gpus) {
   SetHostDevices({.count = gpus, .multiprocessors = 512});
   return RunBatch(
       [&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
@@ -43,7 +53,8 @@ Tally RunSome(const std::string& name, DType dtype, const Sizes& sizes, const st
 }
 
 /// Kernels on slices that reach all ranks of a node at once.
-Tally RunMulticast(const std::string& name, DType dtype, const Sizes& sizes, const std::vector<Target>& worlds) {
+Tally RunMulticast(const std::string& name, DType dtype, const Sizes& sizes,
+                   const std::vector<Target>& worlds) {
   SetHostDevices({.count = 8, .multiprocessors = 512, .multicast = true});
   const auto fill = [&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = dtype}));
@@ -71,8 +82,10 @@ Tally RunMulticast(const std::string& name, DType dtype, const Sizes& sizes, con
   return RunBatch(fill, {.run_world = run});
 }
 
-/// Overlaps of a workload's products with collectives by kernels, all of them beside the products, on one GPU.
-Tally RunBeside(const std::string& name, DType dtype, const Sizes& sizes, const std::vector<Target>& worlds, bool green) {
+/// Overlaps of a workload's products with collectives by kernels, all of them beside the products,
+/// on one GPU.
+Tally RunBeside(const std::string& name, DType dtype, const Sizes& sizes,
+                const std::vector<Target>& worlds, bool green) {
   SetHostDevices({.multiprocessors = 512});
   const auto fill = [&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(name, {.dtype = dtype}));
@@ -103,8 +116,13 @@ TEST(CudaBackend, NormsMeetAcrossBlocksAndRanks) {
 }
 
 TEST(CudaBackend, ListsAreReachedByTables) {
-  EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001, 1000, 64}}}, {2, 3}, 1).variants, 20);
-  EXPECT_GT(RunSome("clip", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2}, 1).variants, 10);
+  EXPECT_GT(
+      RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001, 1000, 64}}}, {2, 3}, 1)
+          .variants,
+      20);
+  EXPECT_GT(
+      RunSome("clip", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2}, 1).variants,
+      10);
 }
 
 TEST(CudaBackend, MatrixProductsMatchTheInterpreter) {
@@ -137,15 +155,24 @@ TEST(CudaBackend, SequenceParallelProductsMatchTheInterpreter) {
 
 TEST(CudaBackend, CollectivesOfStreamsMatchTheInterpreter) {
   const int before = NcclCollectives();
-  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {1, 2, 3, 4, {4, 2}, {6, 3}}, 8).variants, 30);
+  EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {1, 2, 3, 4, {4, 2}, {6, 3}}, 8).variants,
+            30);
   EXPECT_GT(RunSome("adamw", DType::kBF16, {{"N", 1000}}, {2, 3, {4, 2}}, 8).variants, 20);
-  EXPECT_GT(RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2, 3}, 8).variants, 15);
-  EXPECT_GT(RunSome("pipeline", DType::kF16, {{"B", 2}, {"S", 33}, {"H", 64}}, {{2, 1, 2}, {4, 2, 2}, {6, 1, 2}}, 8).variants, 10);
+  EXPECT_GT(
+      RunSome("lamb", DType::kF32, {{"N", std::vector<int64_t>{1, 64, 7001}}}, {2, 3}, 8).variants,
+      15);
+  EXPECT_GT(RunSome("pipeline", DType::kF16, {{"B", 2}, {"S", 33}, {"H", 64}},
+                    {{2, 1, 2}, {4, 2, 2}, {6, 1, 2}}, 8)
+                .variants,
+            10);
   EXPECT_GT(NcclCollectives() - before, 100);
 }
 
 TEST(CudaBackend, StagesAndNodesMatchTheInterpreter) {
-  EXPECT_GT(RunSome("pipeline", DType::kF32, {{"B", 2}, {"S", 33}, {"H", 64}}, {{2, 1, 2}, {4, 2, 2}}, 2).variants, 10);
+  EXPECT_GT(
+      RunSome("pipeline", DType::kF32, {{"B", 2}, {"S", 33}, {"H", 64}}, {{2, 1, 2}, {4, 2, 2}}, 2)
+          .variants,
+      10);
   EXPECT_GT(RunSome("adam", DType::kF32, {{"N", 4097}}, {{4, 2}}, 4).variants, 10);
 }
 

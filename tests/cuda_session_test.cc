@@ -1,4 +1,5 @@
-// Sessions on GPUs, on a driver that runs kernels of the host dialect: tune, remember, bind, run, save.
+// Sessions on GPUs, on a driver that runs kernels of the host dialect: tune, remember, bind, run,
+// save.
 
 #include <set>
 #include <string>
@@ -32,16 +33,21 @@ class CudaSession : public SessionTest {
     double budget_s = 60;
     bool multicast = true;
   };
-  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body, const Terms& terms) {
-    const CudaLibraries libraries{.driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .multicast = terms.multicast};
-    return RunCudaWorldOver(libraries, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true, [&](Rank& rank) {
-      SessionOptions options = Options();
-      options.budget_s = terms.budget_s;
-      Session session(rank, options);
-      return body(session);
-    });
+  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body,
+                     const Terms& terms) {
+    const CudaLibraries libraries{
+        .driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .multicast = terms.multicast};
+    return RunCudaWorldOver(libraries, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true,
+                            [&](Rank& rank) {
+                              SessionOptions options = Options();
+                              options.budget_s = terms.budget_s;
+                              Session session(rank, options);
+                              return body(session);
+                            });
   }
-  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body) { return OnGpu(ranks, body, Terms()); }
+  absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body) {
+    return OnGpu(ranks, body, Terms());
+  }
 };
 
 TEST_F(CudaSession, TunesShapesOfLaunchesAndRemembers) {
@@ -54,7 +60,8 @@ TEST_F(CudaSession, TunesShapesOfLaunchesAndRemembers) {
       bool all_fit = true;
       for (const VariantResult& v : tuned.variants()) {
         const bool ran = v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned;
-        EXPECT_TRUE(ran || absl::StrContains(v.reason, "want at most 8 blocks of")) << Text(v.config) << ": " << v.reason;
+        EXPECT_TRUE(ran || absl::StrContains(v.reason, "want at most 8 blocks of"))
+            << Text(v.config) << ": " << v.reason;
         if (ran) ran_with.insert(v.config.blocks);
         all_fit = all_fit && ran;
       }
@@ -79,7 +86,10 @@ TEST_F(CudaSession, TriesMulticastWhereMemoryHasSuchAddresses) {
           EXPECT_FALSE(tuned.from_cache()) << "what is best without is another question";
           int ran = 0;
           for (const VariantResult& v : tuned.variants()) {
-            ran += v.config.multicast && (v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned) ? 1 : 0;
+            ran += v.config.multicast &&
+                           (v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned)
+                       ? 1
+                       : 0;
           }
           EXPECT_EQ(ran > 0, there);
           return StepAndCheck(tuned, session, 3);
@@ -150,17 +160,22 @@ input x : f32[70, 40] local
 input w : f32[40, 65] local
 output y = abs(all_reduce(sum, matmul(x, w)))
 )");
-  const absl::Status status = OnGpu(2, [&](Session& session) -> absl::Status {
-    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program, {}));
-    int right = 0;
-    for (const VariantResult& v : tuned.variants()) {
-      const bool was_tried = v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned || v.verdict == Verdict::kNotMeasured;
-      EXPECT_TRUE(was_tried || absl::StrContains(v.reason, "want at most")) << Text(v.config) << ": " << v.reason;
-      right += v.config.tiles > 0 && was_tried && v.timing.samples > 0;
-    }
-    EXPECT_GT(right, 0);
-    return absl::OkStatus();
-  }, {.budget_s = 5});
+  const absl::Status status = OnGpu(
+      2,
+      [&](Session& session) -> absl::Status {
+        ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program, {}));
+        int right = 0;
+        for (const VariantResult& v : tuned.variants()) {
+          const bool was_tried = v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned ||
+                                 v.verdict == Verdict::kNotMeasured;
+          EXPECT_TRUE(was_tried || absl::StrContains(v.reason, "want at most"))
+              << Text(v.config) << ": " << v.reason;
+          right += v.config.tiles > 0 && was_tried && v.timing.samples > 0;
+        }
+        EXPECT_GT(right, 0);
+        return absl::OkStatus();
+      },
+      {.budget_s = 5});
   EXPECT_EQ(status, absl::OkStatus());
 }
 
@@ -176,14 +191,17 @@ output y = matmul(x, w) * 0.5
     ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program, {}));
     std::set<int> ran_with;
     for (const VariantResult& v : tuned.variants()) {
-      if (v.verdict == Verdict::kPruned && v.timing.samples == 0) continue;  // its schedule was slower by far, with another way
+      if (v.verdict == Verdict::kPruned && v.timing.samples == 0)
+        continue;  // its schedule was slower by far, with another way
       const bool ran = v.verdict == Verdict::kMeasured || v.verdict == Verdict::kPruned;
       if (ran) ran_with.insert(v.config.gemm);
-      const bool there_is = v.config.gemm < kHostWays || absl::StrContains(v.reason, "MM: want a candidate below 3");
+      const bool there_is =
+          v.config.gemm < kHostWays || absl::StrContains(v.reason, "MM: want a candidate below 3");
       EXPECT_TRUE(there_is) << Text(v.config) << ": " << v.reason;
     }
     EXPECT_THAT(ran_with, ElementsAre(0, 1, 2));
-    EXPECT_TRUE(absl::StrContains(tuned.record().key_text, "\nproducts from rank 0: cublaslt ")) << tuned.record().key_text;
+    EXPECT_TRUE(absl::StrContains(tuned.record().key_text, "\nproducts from rank 0: cublaslt "))
+        << tuned.record().key_text;
     ASSIGN_OR_RETURN(const TunedProgram without, session.Compile(program_, {{"N", 1000}}));
     EXPECT_FALSE(absl::StrContains(without.record().key_text, "cublaslt"));
     return absl::OkStatus();
@@ -197,14 +215,16 @@ TEST_F(CudaSession, OthersMemoryIsCopied) {
     ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
     std::vector<float> g(1000, static_cast<float>(session.rank() + 1)), p(1000, 10);
     float lr = 1;
-    ASSIGN_OR_RETURN(BoundProgram bound,
-                     tuned.Bind({{"g", absl::MakeSpan(g)}, {"p", absl::MakeSpan(p)}, {"lr", absl::MakeSpan(&lr, 1)}}));
+    ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", absl::MakeSpan(g)},
+                                                     {"p", absl::MakeSpan(p)},
+                                                     {"lr", absl::MakeSpan(&lr, 1)}}));
     RETURN_IF_ERROR(bound.Run());
     EXPECT_THAT(p, Each(7.f));
     return absl::OkStatus();
   });
   EXPECT_EQ(status, absl::OkStatus());
-  EXPECT_THAT(warnings_, ElementsAre("g, p, lr: not memory of Session::Allocate, copied at every step"));
+  EXPECT_THAT(warnings_,
+              ElementsAre("g, p, lr: not memory of Session::Allocate, copied at every step"));
 }
 
 /// A stream of the caller's.
@@ -218,22 +238,28 @@ class Stream {
   CUstream stream_ = nullptr;
 };
 
-/// Momentum by schedules whose steps streams do, after so many steps with gradients of 3 and lr = 1.
+/// Momentum by schedules whose steps streams do, after so many steps with gradients of 3 and lr
+/// = 1.
 class CudaSessionStreams : public CudaSession {
  protected:
   absl::Status OnPlainSteps(const std::function<absl::Status(BoundProgram&)>& body) {
-    return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), 2, {}, kTimeout, /*pin=*/true, [&](Rank& rank) -> absl::Status {
-      SessionOptions options = Options();
-      options.admits = [](const Schedule& s) { return absl::StrContains(Describe(s), "fuse(RS, C, AG)"); };
-      Session session(rank, options);
-      ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
-      ASSIGN_OR_RETURN(DeviceBuffer g, session.Allocate(DType::kF32, 1000));
-      RETURN_IF_ERROR(g.Write(std::vector<float>(1000, static_cast<float>(rank.rank() + 1)).data()));
-      ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", g}}));
-      ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
-      bound.Set(lr, 1);
-      return body(bound);
-    });
+    return RunCudaWorldOver(
+        {HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), 2, {}, kTimeout, /*pin=*/true,
+        [&](Rank& rank) -> absl::Status {
+          SessionOptions options = Options();
+          options.admits = [](const Schedule& s) {
+            return absl::StrContains(Describe(s), "fuse(RS, C, AG)");
+          };
+          Session session(rank, options);
+          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
+          ASSIGN_OR_RETURN(DeviceBuffer g, session.Allocate(DType::kF32, 1000));
+          RETURN_IF_ERROR(
+              g.Write(std::vector<float>(1000, static_cast<float>(rank.rank() + 1)).data()));
+          ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", g}}));
+          ASSIGN_OR_RETURN(const ScalarRef lr, bound.Scalar("lr"));
+          bound.Set(lr, 1);
+          return body(bound);
+        });
   }
   static absl::Status ExpectSteps(BoundProgram& bound, int steps) {
     float want = 0, m = 0;
@@ -300,7 +326,8 @@ TEST_F(CudaSessionStreams, StepsBecomeGraphsThatReadScalarsWhenTheyRun) {
     bound.Set(lr, 0);
     RETURN_IF_ERROR(four.Run());
     RETURN_IF_ERROR(ExpectSteps(bound, 8));  // without a learning rate the weights stay
-    EXPECT_EQ(bound.Capture(0).status(), absl::InvalidArgumentError("Capture: want 1 step or more, have 0"));
+    EXPECT_EQ(bound.Capture(0).status(),
+              absl::InvalidArgumentError("Capture: want 1 step or more, have 0"));
     return absl::OkStatus();
   });
   EXPECT_EQ(status, absl::OkStatus());
@@ -312,12 +339,14 @@ TEST_F(CudaSessionStreams, BecomePartOfGraphsOfTheCaller) {
     Stream stream;
     CUgraph graph = nullptr;
     CUgraphExec made = nullptr;
-    EXPECT_EQ(driver.StreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), CUDA_SUCCESS);
+    EXPECT_EQ(driver.StreamBeginCapture(stream.get(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+              CUDA_SUCCESS);
     for (int step = 0; step < 2; ++step) RETURN_IF_ERROR(bound.Enqueue(stream.get()));
     EXPECT_EQ(driver.StreamEndCapture(stream.get(), &graph), CUDA_SUCCESS);
     EXPECT_EQ(driver.GraphInstantiateWithFlags(&made, graph, 0), CUDA_SUCCESS);
     RETURN_IF_ERROR(ExpectSteps(bound, 0));
-    for (int launch = 0; launch < 3; ++launch) EXPECT_EQ(driver.GraphLaunch(made, stream.get()), CUDA_SUCCESS);
+    for (int launch = 0; launch < 3; ++launch)
+      EXPECT_EQ(driver.GraphLaunch(made, stream.get()), CUDA_SUCCESS);
     EXPECT_EQ(driver.StreamSynchronize(stream.get()), CUDA_SUCCESS);
     RETURN_IF_ERROR(bound.Wait());
     RETURN_IF_ERROR(ExpectSteps(bound, 6));
@@ -332,8 +361,11 @@ TEST_F(CudaSessionStreams, RefuseWhatNoStreamDoesAndGoOn) {
   const absl::Status status = OnGpu(2, [&](Session& session) -> absl::Status {
     ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
     std::vector<float> g(1000, 1), p(1000);
-    ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({{"g", absl::MakeSpan(g)}, {"p", absl::MakeSpan(p)}}));
-    const std::string words = "g, p: copied at every step, which no stream does; bind memory of Session::Allocate, or call Run";
+    ASSIGN_OR_RETURN(BoundProgram bound,
+                     tuned.Bind({{"g", absl::MakeSpan(g)}, {"p", absl::MakeSpan(p)}}));
+    const std::string words =
+        "g, p: copied at every step, which no stream does; bind memory of Session::Allocate, or "
+        "call Run";
     Stream stream;
     EXPECT_EQ(bound.Enqueue(stream.get()), absl::FailedPreconditionError("Enqueue: " + words));
     EXPECT_EQ(bound.Capture(1).status(), absl::FailedPreconditionError("Capture: " + words));

@@ -1,5 +1,6 @@
-// The CUDA text of a product's tile, thread for thread: 256 threads of the host, with the instructions of warps (mma.h) as the PTX ISA describes them, and copies
-// that arrive as late as they may. And which tiles a block makes, and a chunk awaits.
+// The CUDA text of a product's tile, thread for thread: 256 threads of the host, with the
+// instructions of warps (mma.h) as the PTX ISA describes them, and copies that arrive as late as
+// they may. And which tiles a block makes, and a chunk awaits.
 
 #include <algorithm>
 #include <barrier>
@@ -27,7 +28,8 @@ struct Block {
   std::barrier<> all{kBlockThreads};
   struct Warp {
     std::barrier<> all{kWarp};
-    const void* rows[2][kWarp];  // by turns, so that whoever is ahead by one instruction overwrites nothing
+    const void*
+        rows[2][kWarp];  // by turns, so that whoever is ahead by one instruction overwrites nothing
     unsigned a[2][kWarp][4], b[2][kWarp][2];
   };
   Warp warps[kBlockThreads / kWarp];
@@ -84,7 +86,9 @@ void WaitCopies() {
   }
 }
 
-unsigned Pair(unsigned short low, unsigned short high) { return low | static_cast<unsigned>(high) << 16; }
+unsigned Pair(unsigned short low, unsigned short high) {
+  return low | static_cast<unsigned>(high) << 16;
+}
 
 template <bool kTransposed>
 void LoadMatricesOfWarp(unsigned (&r)[4], const void* row) {
@@ -94,9 +98,12 @@ void LoadMatricesOfWarp(unsigned (&r)[4], const void* row) {
   warp.rows[turn][lane] = row;
   warp.all.arrive_and_wait();
   for (int matrix = 0; matrix < 4; ++matrix) {
-    const auto at = [&](int i, int j) { return static_cast<const unsigned short*>(warp.rows[turn][8 * matrix + i])[j]; };
+    const auto at = [&](int i, int j) {
+      return static_cast<const unsigned short*>(warp.rows[turn][8 * matrix + i])[j];
+    };
     const int near = lane / 4, far = 2 * (lane % 4);
-    r[matrix] = kTransposed ? Pair(at(far, near), at(far + 1, near)) : Pair(at(near, far), at(near, far + 1));
+    r[matrix] = kTransposed ? Pair(at(far, near), at(far + 1, near))
+                            : Pair(at(near, far), at(near, far + 1));
   }
 }
 void LoadMatrices(unsigned (&r)[4], const void* row) { LoadMatricesOfWarp<false>(r, row); }
@@ -111,9 +118,13 @@ void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1
   warp.b[turn][lane][1] = b1;
   warp.all.arrive_and_wait();
   const auto half = [](unsigned word, int k) {
-    return Get(FromRaw<T, 1>(Pack<unsigned short, 1>{static_cast<unsigned short>(k % 2 == 0 ? word : word >> 16)}), 0);
+    return Get(FromRaw<T, 1>(Pack<unsigned short, 1>{
+                   static_cast<unsigned short>(k % 2 == 0 ? word : word >> 16)}),
+               0);
   };
-  const auto of_a = [&](int i, int k) { return half(warp.a[turn][i % 8 * 4 + k % 8 / 2][i / 8 + k / 8 * 2], k); };
+  const auto of_a = [&](int i, int k) {
+    return half(warp.a[turn][i % 8 * 4 + k % 8 / 2][i / 8 + k / 8 * 2], k);
+  };
   const auto of_b = [&](int k, int j) { return half(warp.b[turn][j * 4 + k % 8 / 2][k / 8], k); };
   for (int x = 0; x < 4; ++x) {
     const int i = lane / 4 + x / 2 * 8, j = lane % 4 * 2 + x % 2;
@@ -137,11 +148,14 @@ namespace {
 template <class T>
 std::vector<T> Draw(size_t count, std::mt19937_64& random) {
   std::vector<T> values(count);
-  for (T& value : values) Store<kCached>(&value, Splat<1>(static_cast<float>(static_cast<int>(random() % 7) - 3)));
+  for (T& value : values)
+    Store<kCached>(&value, Splat<1>(static_cast<float>(static_cast<int>(random() % 7) - 3)));
   return values;
 }
 template <class T>
-float ValueOf(const T& value) { return Get(Load<1>(&value), 0); }
+float ValueOf(const T& value) {
+  return Get(Load<1>(&value), 0);
+}
 
 struct Sizes {
   int m, n, k;
@@ -152,15 +166,21 @@ struct Sizes {
 /// All tiles of a product, by one block. What is wrong; "" when nothing is.
 template <int kSide, bool kTransposeA, bool kTransposeB, class T>
 std::string Multiplied(const Sizes& s, std::mt19937_64& random) {
-  const int lda = (kTransposeA ? s.m : s.k) + s.more, ldb = (kTransposeB ? s.k : s.n) + s.more, ldc = s.n + s.more;
-  const auto room = [&](int rows, int ld) { return static_cast<size_t>(s.before + rows * ld + 16); };
-  alignas(16) const std::vector<T> a = Draw<T>(room(kTransposeA ? s.k : s.m, lda), random), b = Draw<T>(room(kTransposeB ? s.n : s.k, ldb), random);
+  const int lda = (kTransposeA ? s.m : s.k) + s.more, ldb = (kTransposeB ? s.k : s.n) + s.more,
+            ldc = s.n + s.more;
+  const auto room = [&](int rows, int ld) {
+    return static_cast<size_t>(s.before + rows * ld + 16);
+  };
+  alignas(16) const std::vector<T> a = Draw<T>(room(kTransposeA ? s.k : s.m, lda), random),
+                                   b = Draw<T>(room(kTransposeB ? s.n : s.k, ldb), random);
   std::vector<T> c = Draw<T>(room(s.m, ldc), random), expected = c;
   const T *from_a = a.data() + s.before, *from_b = b.data() + s.before;
   for (int i = 0; i < s.m; ++i) {
     for (int j = 0; j < s.n; ++j) {
       float sum = 0;
-      for (int k = 0; k < s.k; ++k) sum += ValueOf(from_a[kTransposeA ? k * lda + i : i * lda + k]) * ValueOf(from_b[kTransposeB ? j * ldb + k : k * ldb + j]);
+      for (int k = 0; k < s.k; ++k)
+        sum += ValueOf(from_a[kTransposeA ? k * lda + i : i * lda + k]) *
+               ValueOf(from_b[kTransposeB ? j * ldb + k : k * ldb + j]);
       Store<kCached>(&expected[static_cast<size_t>(s.before + i * ldc + j)], Splat<1>(sum));
     }
   }
@@ -180,7 +200,8 @@ std::string Multiplied(const Sizes& s, std::mt19937_64& random) {
   for (std::thread& thread : threads) thread.join();
   for (size_t i = 0; i < c.size(); ++i) {
     if (std::memcmp(&c[i], &expected[i], sizeof(T)) == 0) continue;
-    return testing::PrintToString(i) + ": want " + testing::PrintToString(ValueOf(expected[i])) + ", have " + testing::PrintToString(ValueOf(c[i]));
+    return testing::PrintToString(i) + ": want " + testing::PrintToString(ValueOf(expected[i])) +
+           ", have " + testing::PrintToString(ValueOf(c[i]));
   }
   return "";
 }
@@ -214,13 +235,15 @@ std::vector<TileNumbers> TilesOf(const Grid& grid, Index m, Index n, const TileO
 }
 
 TEST(ForTiles, GivesEachTileToOneBlock) {
-  for (const auto& [m, n] : {TileNumbers{1, 1}, {64, 64}, {1000, 70}, {70, 1000}, {640, 640}, {0, 5}, {5, 0}}) {
+  for (const auto& [m, n] :
+       {TileNumbers{1, 1}, {64, 64}, {1000, 70}, {70, 1000}, {640, 640}, {0, 5}, {5, 0}}) {
     for (Index slices : {1, 2, 3, 8, 100}) {
       for (int blocks : {1, 2, 3, 7, 200}) {
         std::set<TileNumbers> all;
         size_t most = 0, least = 1000000;
         for (int block = 0; block < blocks; ++block) {
-          const std::vector<TileNumbers> tiles = TilesOf({block, blocks}, m, n, {slices, (m * n + slices - 1) / slices});
+          const std::vector<TileNumbers> tiles =
+              TilesOf({block, blocks}, m, n, {slices, (m * n + slices - 1) / slices});
           most = std::max(most, tiles.size());
           least = std::min(least, tiles.size());
           for (const TileNumbers& tile : tiles) {
@@ -239,7 +262,8 @@ TEST(ForTiles, BeginsEverySliceFirst) {
   // 10 rows of tiles, 2 in a row; slices begin in rows 0, 3 and 6.
   const std::vector<TileNumbers> tiles = TilesOf({}, 640, 128, {3, 214 * 128});
   const std::vector<TileNumbers> first(tiles.begin(), tiles.begin() + 8);
-  EXPECT_EQ(first, (std::vector<TileNumbers>{{0, 0}, {3, 0}, {6, 0}, {0, 1}, {3, 1}, {6, 1}, {1, 0}, {4, 0}}));
+  EXPECT_EQ(first, (std::vector<TileNumbers>{
+                       {0, 0}, {3, 0}, {6, 0}, {0, 1}, {3, 1}, {6, 1}, {1, 0}, {4, 0}}));
   EXPECT_EQ(tiles.back(), TileNumbers(9, 1));  // of the last slice, which has most
 }
 
@@ -252,7 +276,12 @@ TEST(AwaitTiles, WaitsForThoseThatHoldTheElements) {
   Sync<2> sync{};
   sync.control = &control, sync.rank = 1, sync.epoch = 5;
   for (Index width : {kColumns, Index{1}, Index{7}}) {
-    for (const auto& [begin, end] : {TileNumbers{0, 1}, {63, 65}, {100, 150}, {149, 151}, {5 * kColumns + 10, 5 * kColumns + 20}, {9000, 12000}}) {
+    for (const auto& [begin, end] : {TileNumbers{0, 1},
+                                     {63, 65},
+                                     {100, 150},
+                                     {149, 151},
+                                     {5 * kColumns + 10, 5 * kColumns + 20},
+                                     {9000, 12000}}) {
       if (end > kRows * width) continue;
       for (Index missing = 0; missing < 2 * kRow; ++missing) {
         std::vector<unsigned> flags(2 * kRow, 5);
@@ -262,12 +291,15 @@ TEST(AwaitTiles, WaitsForThoseThatHoldTheElements) {
         for (Index i = begin; i < end && tile < kAcross * kDown; ++i) {
           const bool in_row = i / width >= top && i / width < top + 64;
           // Of a row of another width, all of the product's.
-          needed = needed || (in_row && (width != kColumns || (i % width >= left && i % width < left + 64)));
+          needed = needed ||
+                   (in_row && (width != kColumns || (i % width >= left && i % width < left + 64)));
         }
-        const bool there = AwaitTiles(sync, Grid(), {flags.data(), kRow, 64, kColumns, width}, begin, end);
+        const bool there =
+            AwaitTiles(sync, Grid(), {flags.data(), kRow, 64, kColumns, width}, begin, end);
         const bool one_row = begin / width == (end - 1) / width;
         if (needed || one_row) {
-          EXPECT_EQ(there, !needed) << "width " << width << ", [" << begin << ", " << end << "), missing " << missing;
+          EXPECT_EQ(there, !needed)
+              << "width " << width << ", [" << begin << ", " << end << "), missing " << missing;
         }
       }
     }

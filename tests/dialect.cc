@@ -8,8 +8,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/embedded_headers.h"
 #include "gtest/gtest.h"
+#include "jit/embedded_headers.h"
 #include "jit/process.h"
 
 namespace coconet {
@@ -27,7 +27,8 @@ std::vector<std::string> FeatureLevels() { return {"native"}; }
 }  // namespace
 
 void PrintTo(const Toolchain& toolchain, std::ostream* out) {
-  for (char c : absl::StrCat(toolchain.cxx.substr(toolchain.cxx.rfind('/') + 1), "_", toolchain.march)) {
+  for (char c :
+       absl::StrCat(toolchain.cxx.substr(toolchain.cxx.rfind('/') + 1), "_", toolchain.march)) {
     *out << (absl::ascii_isalnum(c) ? c : '_');
   }
 }
@@ -42,8 +43,10 @@ std::vector<Toolchain> Toolchains() {
   return toolchains;
 }
 
-Column::Column(DType dtype, const std::vector<double>& values) : dtype_(dtype), bytes_(values.size() * SizeOf(dtype)) {
-  for (size_t i = 0; i < values.size(); ++i) StoreElement(dtype, bytes_.data(), static_cast<int64_t>(i), values[i]);
+Column::Column(DType dtype, const std::vector<double>& values)
+    : dtype_(dtype), bytes_(values.size() * SizeOf(dtype)) {
+  for (size_t i = 0; i < values.size(); ++i)
+    StoreElement(dtype, bytes_.data(), static_cast<int64_t>(i), values[i]);
 }
 
 absl::StatusOr<std::unique_ptr<DialectModule>> DialectModule::Compile(const Toolchain& toolchain,
@@ -71,11 +74,13 @@ absl::StatusOr<std::unique_ptr<DialectModule>> DialectModule::Compile(const Tool
                   binary,
                   "-",
                   "-lm"};
-  ASSIGN_OR_RETURN(command.input, ExpandIncludes(absl::StrCat("#include \"coconet/kernel.h\"\n", kernels),
-                                                 DeviceHeaders(Dialect::kHost)));
+  ASSIGN_OR_RETURN(command.input,
+                   ExpandIncludes(absl::StrCat("#include \"coconet/kernel.h\"\n", kernels),
+                                  DeviceHeaders(Dialect::kHost)));
   ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
   if (finished.how != Finished::How::kExited || finished.code != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(toolchain.cxx, " -march=", toolchain.march, ":\n", finished.output));
+    return absl::InvalidArgumentError(
+        absl::StrCat(toolchain.cxx, " -march=", toolchain.march, ":\n", finished.output));
   }
   void* handle = dlopen(binary.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return absl::InternalError(dlerror());
@@ -104,10 +109,12 @@ void DialectModule::Run(const ElementwiseKernel& kernel, const std::vector<const
 }
 
 const DialectModule& CompiledOnce(const Toolchain& toolchain, const std::string& kernels) {
-  static auto* modules = new std::map<std::pair<std::string, std::string>, std::unique_ptr<DialectModule>>();
+  static auto* modules =
+      new std::map<std::pair<std::string, std::string>, std::unique_ptr<DialectModule>>();
   std::unique_ptr<DialectModule>& module = (*modules)[{toolchain.cxx, toolchain.march}];
   if (module == nullptr) {
-    absl::StatusOr<std::unique_ptr<DialectModule>> compiled = DialectModule::Compile(toolchain, kernels);
+    absl::StatusOr<std::unique_ptr<DialectModule>> compiled =
+        DialectModule::Compile(toolchain, kernels);
     if (!compiled.ok()) ADD_FAILURE() << compiled.status();
     CC_CHECK(compiled.ok());
     module = *std::move(compiled);

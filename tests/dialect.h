@@ -21,8 +21,8 @@ struct Toolchain {
   std::string march;  // "native", "x86-64-v3", ...
 };
 
-/// Every compiler of this machine with every feature level that this machine can run: so the parts of the host prelude
-/// that stand in for missing features are executed too.
+/// Every compiler of this machine with every feature level that this machine can run: so the parts
+/// of the host prelude that stand in for missing features are executed too.
 std::vector<Toolchain> Toolchains();
 
 /// "g++_x86_64_v3": names the instances of tests.
@@ -45,26 +45,30 @@ class Column {
   std::vector<char> bytes_;
 };
 
-/// Kernels in the dialect, compiled by one toolchain with the flags of the library's own host compiler, and loaded.
+/// Kernels in the dialect, compiled by one toolchain with the flags of the library's own host
+/// compiler, and loaded.
 class DialectModule {
  public:
   /// `kernels`: definitions, without the #include line.
-  static absl::StatusOr<std::unique_ptr<DialectModule>> Compile(const Toolchain& toolchain, absl::string_view kernels);
+  static absl::StatusOr<std::unique_ptr<DialectModule>> Compile(const Toolchain& toolchain,
+                                                                absl::string_view kernels);
   ~DialectModule();
 
   /// Dies when there is no such kernel.
   HostKernel Kernel(const std::string& name) const;
   /// Runs a kernel made by KernelText, one block.
-  void Run(const ElementwiseKernel& kernel, const std::vector<const Column*>& operands, Column& result) const;
+  void Run(const ElementwiseKernel& kernel, const std::vector<const Column*>& operands,
+           Column& result) const;
 
  private:
-  DialectModule(std::unique_ptr<TempDir> folder, void* handle) : folder_(std::move(folder)), handle_(handle) {}
+  DialectModule(std::unique_ptr<TempDir> folder, void* handle)
+      : folder_(std::move(folder)), handle_(handle) {}
   std::unique_ptr<TempDir> folder_;
   void* handle_;
 };
 
-/// The kernels compiled by the toolchain, the first time that they are asked for. A test fails where they do not
-/// compile.
+/// The kernels compiled by the toolchain, the first time that they are asked for. A test fails
+/// where they do not compile.
 const DialectModule& CompiledOnce(const Toolchain& toolchain, const std::string& kernels);
 
 }  // namespace coconet

@@ -1,6 +1,6 @@
-// The elementwise functions and casts of the host's kernel dialect, on every compiler and every level of machine
-// features that is here. What differs from the reference semantics of the language is a bug of the prelude or of a row
-// of the elementwise table.
+// The elementwise functions and casts of the host's kernel dialect, on every compiler and every
+// level of machine features that is here. What differs from the reference semantics of the language
+// is a bug of the prelude or of a row of the elementwise table.
 
 #include <cmath>
 #include <limits>
@@ -38,12 +38,14 @@ std::vector<double> Interesting(DType dtype) {
       values.insert(values.end(), {-1, -2, -3, -7, -50, 46340, 65537, 2147483647.0, -2147483648.0});
     return values;
   }
-  std::vector<double> values = {0,   -0.0, 1,    -1,   0.5,   -0.5,      1.5,        2,    3,     -3,   7.25, 10, -10,
-                                100, -100, 1e-3, 1e-8, 65504, kInfinity, -kInfinity, kNaN, 1e-30, 1e30, -20,  88, -88};
+  std::vector<double> values = {0,         -0.0,       1,    -1,    0.5,  -0.5, 1.5,  2,    3,
+                                -3,        7.25,       10,   -10,   100,  -100, 1e-3, 1e-8, 65504,
+                                kInfinity, -kInfinity, kNaN, 1e-30, 1e30, -20,  88,   -88};
   values.push_back(MinSubnormal(dtype));
   values.push_back(MaxFinite(dtype));
   std::mt19937 random(7);
-  for (int i = 0; i < 20; ++i) values.push_back((static_cast<int>(random() % 20001) - 10000) / 1024.0);
+  for (int i = 0; i < 20; ++i)
+    values.push_back((static_cast<int>(random() % 20001) - 10000) / 1024.0);
   return values;
 }
 
@@ -56,7 +58,8 @@ struct Operands {
   }
 };
 
-/// All combinations of interesting values, repeated so that every one is seen by the packs and by the tail.
+/// All combinations of interesting values, repeated so that every one is seen by the packs and by
+/// the tail.
 Operands AllCombinations(const ElementwiseKernel& kernel) {
   std::vector<std::vector<double>> columns(kernel.operands.size());
   std::vector<std::vector<double>> choices;
@@ -75,7 +78,8 @@ Operands AllCombinations(const ElementwiseKernel& kernel) {
     for (auto& column : columns) column.push_back(column[column.size() % combinations]);
   }
   Operands operands;
-  for (size_t k = 0; k < choices.size(); ++k) operands.columns.emplace_back(kernel.operands[k], columns[k]);
+  for (size_t k = 0; k < choices.size(); ++k)
+    operands.columns.emplace_back(kernel.operands[k], columns[k]);
   return operands;
 }
 
@@ -88,13 +92,17 @@ std::string Wrong(Pw fn, DType dtype, const double* args, double have) {
     const bool narrow = UnitRoundoff(dtype) > UnitRoundoff(DType::kF32);
     const double computed = UnitRoundoff(narrow ? DType::kF32 : dtype);
     const double magnitude = info.magnitude == nullptr ? std::fabs(want) : info.magnitude(args);
-    error = magnitude * (info.ulps * computed + (narrow ? UnitRoundoff(dtype) : 0)) + info.ulps * MinSubnormal(dtype);
+    error = magnitude * (info.ulps * computed + (narrow ? UnitRoundoff(dtype) : 0)) +
+            info.ulps * MinSubnormal(dtype);
     if (std::isnan(want)) return std::isnan(have) ? "" : "want NaN";
     // Beyond the largest number everything is infinite, at its edge perhaps.
-    if (std::fabs(want) > MaxFinite(dtype) && std::isinf(have) && (want > 0) == (have > 0)) return "";
+    if (std::fabs(want) > MaxFinite(dtype) && std::isinf(have) && (want > 0) == (have > 0))
+      return "";
     if (!std::isfinite(error)) return std::isinf(have) ? "" : "want infinity";
   }
-  return std::fabs(have - want) <= error || have == want ? "" : absl::StrCat("want ", want, " +- ", error);
+  return std::fabs(have - want) <= error || have == want
+             ? ""
+             : absl::StrCat("want ", want, " +- ", error);
 }
 
 TEST_P(DialectFunctionsTest, ElementwiseFunctionsKeepTheirTablesBounds) {
@@ -108,9 +116,11 @@ TEST_P(DialectFunctionsTest, ElementwiseFunctionsKeepTheirTablesBounds) {
       double args[3] = {};
       for (size_t k = 0; k < operands.columns.size(); ++k) args[k] = operands.columns[k][i];
       const double exact = Info(fn).eval(args);
-      if (!IsFloat(dtype) && std::isfinite(exact) && std::fabs(exact) > 0x1p53) continue;  // beyond what a double holds
+      if (!IsFloat(dtype) && std::isfinite(exact) && std::fabs(exact) > 0x1p53)
+        continue;  // beyond what a double holds
       const std::string wrong = Wrong(fn, dtype, args, out[i]);
-      ASSERT_EQ(wrong, "") << kernel.name << "(" << args[0] << ", " << args[1] << ", " << args[2] << ") = " << out[i];
+      ASSERT_EQ(wrong, "") << kernel.name << "(" << args[0] << ", " << args[1] << ", " << args[2]
+                           << ") = " << out[i];
     }
   }
 }
@@ -119,12 +129,14 @@ TEST_P(DialectFunctionsTest, ElementwiseFunctionsKeepTheirTablesBounds) {
 bool Holds(DType dtype, double value) {
   if (IsFloat(dtype) || dtype == DType::kBool) return true;
   const double least = dtype == DType::kU8 ? 0 : -MaxFinite(dtype);
-  return std::trunc(value) >= least && std::trunc(value) <= MaxFinite(dtype) && std::fabs(value) <= 0x1p53;
+  return std::trunc(value) >= least && std::trunc(value) <= MaxFinite(dtype) &&
+         std::fabs(value) <= 0x1p53;
 }
 
 TEST_P(DialectFunctionsTest, CastsLikeTheReference) {
   for (DType from : kAllDTypes) {
-    std::vector<double> values = from == DType::kBool ? std::vector<double>{0, 1} : Interesting(from);
+    std::vector<double> values =
+        from == DType::kBool ? std::vector<double>{0, 1} : Interesting(from);
     while (values.size() % 16 != 15) values.push_back(values[values.size() / 2]);
     const Column in(from, values);
     for (DType to : kAllDTypes) {
@@ -133,16 +145,19 @@ TEST_P(DialectFunctionsTest, CastsLikeTheReference) {
       for (int64_t i = 0; i < in.size(); ++i) {
         if (!Holds(to, in[i])) continue;
         const Column want(to, std::vector<double>{in[i]});
-        const Column through_f32(to, std::vector<double>{static_cast<float>(in[i])});  // f16 and bf16 may round twice
-        const bool same = out[i] == want[0] || out[i] == through_f32[0] || (std::isnan(out[i]) && std::isnan(want[0]));
-        ASSERT_TRUE(same) << Name(to) << " of " << Name(from) << " " << in[i] << ": want " << want[0] << ", have "
-                          << out[i];
+        const Column through_f32(
+            to, std::vector<double>{static_cast<float>(in[i])});  // f16 and bf16 may round twice
+        const bool same = out[i] == want[0] || out[i] == through_f32[0] ||
+                          (std::isnan(out[i]) && std::isnan(want[0]));
+        ASSERT_TRUE(same) << Name(to) << " of " << Name(from) << " " << in[i] << ": want "
+                          << want[0] << ", have " << out[i];
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, DialectFunctionsTest, testing::ValuesIn(Toolchains()), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(, DialectFunctionsTest, testing::ValuesIn(Toolchains()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace coconet

@@ -9,7 +9,9 @@ namespace {
 
 constexpr int kCastLanes = 16;
 
-absl::string_view KernelTypeName(DType dtype) { return dtype == DType::kBool ? "boolean" : Name(dtype); }
+absl::string_view KernelTypeName(DType dtype) {
+  return dtype == DType::kBool ? "boolean" : Name(dtype);
+}
 
 std::vector<int> LanesOf(DType dtype) {
   if (dtype == DType::kF32) return {4, 16};
@@ -23,7 +25,8 @@ std::string KernelText(const ElementwiseKernel& kernel) {
   std::string members, loads;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     absl::StrAppend(&members, "const ", KernelTypeName(kernel.operands[i]), "* in", i, "; ");
-    absl::StrAppend(&loads, "[[maybe_unused]] const auto ", kNames.substr(i, 1), " = Load<V>(p.in", i, " + i); ");
+    absl::StrAppend(&loads, "[[maybe_unused]] const auto ", kNames.substr(i, 1), " = Load<V>(p.in",
+                    i, " + i); ");
   }
   return absl::StrReplaceAll(R"(
 namespace @name@_n {
@@ -56,11 +59,13 @@ ElementwiseKernel CastKernel(DType from, DType to) {
 
 ElementwiseKernel PointwiseKernel(Pw fn, DType dtype, int lanes) {
   const PwInfo& info = Info(fn);
-  ElementwiseKernel kernel{absl::StrCat(info.name, "_", Name(dtype), "_", lanes), {}, dtype, lanes, ""};
+  ElementwiseKernel kernel{
+      absl::StrCat(info.name, "_", Name(dtype), "_", lanes), {}, dtype, lanes, ""};
   kernel.operands.assign(info.arity, dtype);
   if (fn == Pw::kSelect) kernel.operands[0] = DType::kBool;
   if (info.result == PwResult::kBool) kernel.result = DType::kBool;
-  kernel.expression = absl::StrReplaceAll(info.kernel_expr, {{"$0", "x"}, {"$1", "y"}, {"$2", "z"}});
+  kernel.expression =
+      absl::StrReplaceAll(info.kernel_expr, {{"$0", "x"}, {"$1", "y"}, {"$2", "z"}});
   return kernel;
 }
 
@@ -68,7 +73,8 @@ std::vector<ElementwiseKernel> PointwiseKernels() {
   std::vector<ElementwiseKernel> kernels;
   for (int row = 0; row < static_cast<int>(AllPointwise().size()); ++row) {
     const Pw fn = static_cast<Pw>(row);
-    for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kI32, DType::kI64, DType::kU8}) {
+    for (DType dtype :
+         {DType::kF32, DType::kF64, DType::kF16, DType::kI32, DType::kI64, DType::kU8}) {
       if (Info(fn).float_only && !IsFloat(dtype)) continue;
       for (int lanes : LanesOf(dtype)) kernels.push_back(PointwiseKernel(fn, dtype, lanes));
     }

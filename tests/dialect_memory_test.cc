@@ -1,5 +1,5 @@
-// How the host's kernel dialect reads and writes memory, on every compiler and every level of machine features that is
-// here: 16-bit floats, broadcasts, chunks of slices, streaming stores.
+// How the host's kernel dialect reads and writes memory, on every compiler and every level of
+// machine features that is here: 16-bit floats, broadcasts, chunks of slices, streaming stores.
 
 #include <cfloat>
 #include <cmath>
@@ -62,7 +62,8 @@ CC_KERNEL(broadcast_@r@_@v@) {
                              {{"@r@", absl::StrCat(rank)}, {"@v@", absl::StrCat(lanes)}});
 }
 
-/// Writes 1 + the global index of every element of a rank's slice to its place in the slice's storage.
+/// Writes 1 + the global index of every element of a rank's slice to its place in the slice's
+/// storage.
 constexpr absl::string_view kChunksText = R"(
 namespace chunks_n {
 using namespace coconet;
@@ -70,7 +71,9 @@ struct Params { i64* out; Index outer, row, per, rank, chunk, packed; };
 CC_KERNEL(chunks) {
   ForChunks(grid, Cut{p.outer, p.row, p.per}, int(p.rank), p.chunk, [&](const Chunk& c) {
     ForEach<4>(grid, c.begin, c.end, p.packed != 0, [&](auto lanes, Index i) {
-      for (int lane = 0; lane < decltype(lanes)::kCount; ++lane) p.out[i + lane - c.shift] += i + lane + 1;
+      for (int lane = 0; lane < decltype(lanes)::kCount; ++lane) {
+        p.out[i + lane - c.shift] += i + lane + 1;
+      }
     });
     return true;
   });
@@ -112,15 +115,21 @@ class DialectMemoryTest : public testing::TestWithParam<Toolchain> {
   }
 };
 
-// ---- f16 and bf16 -----------------------------------------------------------------------------------
+// ---- f16 and bf16
+// -----------------------------------------------------------------------------------
 
-float Widened(DType narrow, uint16_t bits) { return narrow == DType::kF16 ? F32FromF16(bits) : F32FromBF16(bits); }
-uint16_t Narrowed(DType narrow, float value) { return narrow == DType::kF16 ? F16FromF32(value) : BF16FromF32(value); }
+float Widened(DType narrow, uint16_t bits) {
+  return narrow == DType::kF16 ? F32FromF16(bits) : F32FromBF16(bits);
+}
+uint16_t Narrowed(DType narrow, float value) {
+  return narrow == DType::kF16 ? F16FromF32(value) : BF16FromF32(value);
+}
 
 TEST_P(DialectMemoryTest, WidensEveryPattern) {
   for (DType narrow : {DType::kF16, DType::kBF16}) {
     Column in(narrow, 65536);
-    for (uint32_t bits = 0; bits < 65536; ++bits) static_cast<uint16_t*>(in.data())[bits] = static_cast<uint16_t>(bits);
+    for (uint32_t bits = 0; bits < 65536; ++bits)
+      static_cast<uint16_t*>(in.data())[bits] = static_cast<uint16_t>(bits);
     for (int lanes : kConversionLanes) {
       Column out(DType::kF32, 65536);
       Module().Run(Widen(narrow, lanes), {&in}, out);
@@ -138,8 +147,8 @@ TEST_P(DialectMemoryTest, WidensEveryPattern) {
   }
 }
 
-/// Every number of the narrow type, the middle between it and the next, and the closest neighbours of both; random
-/// patterns; the ends.
+/// Every number of the narrow type, the middle between it and the next, and the closest neighbours
+/// of both; random patterns; the ends.
 std::vector<float> HardToRound(DType narrow) {
   std::vector<float> values = {0.0f,     -0.0f,    INFINITY, -INFINITY, NAN,   65519.99f,
                                65520.0f, 65536.0f, FLT_MAX,  -FLT_MAX,  1e-45f};
@@ -153,7 +162,8 @@ std::vector<float> HardToRound(DType narrow) {
     }
   }
   std::mt19937 random(20260);
-  for (int i = 0; i < 200000; ++i) values.push_back(BitCast<float>(static_cast<uint32_t>(random())));
+  for (int i = 0; i < 200000; ++i)
+    values.push_back(BitCast<float>(static_cast<uint32_t>(random())));
   return values;
 }
 
@@ -170,7 +180,8 @@ TEST_P(DialectMemoryTest, NarrowsToNearestEven) {
         const uint16_t have = static_cast<const uint16_t*>(out.data())[i];
         const uint16_t want = Narrowed(narrow, values[i]);
         if (std::isnan(values[i])) {
-          ASSERT_TRUE(std::isnan(Widened(narrow, have))) << Name(narrow) << " lanes " << lanes << " of " << values[i];
+          ASSERT_TRUE(std::isnan(Widened(narrow, have)))
+              << Name(narrow) << " lanes " << lanes << " of " << values[i];
         } else {
           ASSERT_EQ(have, want) << Name(narrow) << " lanes " << lanes << " of " << values[i];
         }
@@ -179,7 +190,8 @@ TEST_P(DialectMemoryTest, NarrowsToNearestEven) {
   }
 }
 
-// ---- Loops and broadcasts ---------------------------------------------------------------------------
+// ---- Loops and broadcasts
+// ---------------------------------------------------------------------------
 
 struct Map {
   std::vector<int64_t> dims, strides;  // innermost last
@@ -207,14 +219,16 @@ TEST_P(DialectMemoryTest, BroadcastsByTheMap) {
     for (int64_t dim : map.dims) n *= dim;
     for (int lanes : {1, 4, 16}) {
       Column out(DType::kF32, n);
-      std::vector<Word> words = {reinterpret_cast<Word>(in.data()), reinterpret_cast<Word>(out.data())};
+      std::vector<Word> words = {reinterpret_cast<Word>(in.data()),
+                                 reinterpret_cast<Word>(out.data())};
       for (int64_t dim : map.dims) words.push_back(static_cast<Word>(dim));
       for (int64_t stride : map.strides) words.push_back(static_cast<Word>(stride));
       words.push_back(static_cast<Word>(n));
       Module().Kernel(absl::StrCat("broadcast_", map.dims.size(), "_", lanes))(words.data(), 0, 1);
       for (int64_t i = 0; i < n; ++i) {
         int64_t rest = i, offset = 0;
-        for (size_t k = map.dims.size(); k-- > 0; rest /= map.dims[k]) offset += rest % map.dims[k] * map.strides[k];
+        for (size_t k = map.dims.size(); k-- > 0; rest /= map.dims[k])
+          offset += rest % map.dims[k] * map.strides[k];
         ASSERT_EQ(out[i], in[offset]) << "element " << i << " of " << n << " in packs of " << lanes;
       }
     }
@@ -225,8 +239,8 @@ TEST_P(DialectMemoryTest, ChunksCoverEverySliceOnce) {
   struct Case {
     int64_t outer, extent, inner;
   };
-  for (const Case& c : {Case{1, 0, 1}, Case{1, 1, 1}, Case{1, 1000, 1}, Case{1, 130, 16}, Case{3, 10, 1},
-                        Case{4, 9, 64}, Case{5, 70, 3}}) {
+  for (const Case& c : {Case{1, 0, 1}, Case{1, 1, 1}, Case{1, 1000, 1}, Case{1, 130, 16},
+                        Case{3, 10, 1}, Case{4, 9, 64}, Case{5, 70, 3}}) {
     for (int ranks : {1, 2, 3, 8}) {
       const Slicing slicing = SliceExtent(c.extent, ranks);
       const int64_t row = c.extent * c.inner, per = slicing.per * c.inner;
@@ -236,18 +250,20 @@ TEST_P(DialectMemoryTest, ChunksCoverEverySliceOnce) {
           for (int blocks : {1, 2, 5}) {
             std::vector<int64_t> out(std::max<int64_t>(1, c.outer * per));
             for (int block = 0; block < blocks; ++block) {
-              const int64_t args[] = {c.outer, row, per, rank, chunk,
-                                      (c.outer == 1 || row % 4 == 0) && (ranks == 1 || per % 4 == 0)};
+              const int64_t args[] = {
+                  c.outer, row,   per,
+                  rank,    chunk, (c.outer == 1 || row % 4 == 0) && (ranks == 1 || per % 4 == 0)};
               std::vector<Word> words = {reinterpret_cast<Word>(out.data())};
               for (int64_t arg : args) words.push_back(static_cast<Word>(arg));
               Module().Kernel("chunks")(words.data(), block, blocks);
             }
-            const int64_t low = slicing.Of(rank).begin * c.inner, high = slicing.Of(rank).end * c.inner;
+            const int64_t low = slicing.Of(rank).begin * c.inner,
+                          high = slicing.Of(rank).end * c.inner;
             for (int64_t o = 0; o < c.outer; ++o) {
               for (int64_t k = 0; k < per; ++k) {
                 const int64_t want = low + k < high ? o * row + low + k + 1 : 0;
-                ASSERT_EQ(out[o * per + k], want)
-                    << "rank " << rank << " of " << ranks << " chunk " << chunk << " blocks " << blocks;
+                ASSERT_EQ(out[o * per + k], want) << "rank " << rank << " of " << ranks << " chunk "
+                                                  << chunk << " blocks " << blocks;
                 if (want > 0 && chunk == 4 && blocks == 1) ++seen[want - 1];
               }
             }
@@ -265,7 +281,8 @@ TEST_P(DialectMemoryTest, StreamingStoresArrive) {
     for (int lanes : kStreamLanes) {
       constexpr int64_t kElements = 64 * 5 + 3;
       alignas(64) static char in[kElements * 8], out[kElements * 8];
-      for (size_t i = 0; i < sizeof in; ++i) in[i] = static_cast<char>(i % 100);  // no NaN in any type
+      for (size_t i = 0; i < sizeof in; ++i)
+        in[i] = static_cast<char>(i % 100);  // no NaN in any type
       std::memset(out, 0x55, sizeof out);
       const Word words[] = {reinterpret_cast<Word>(in), reinterpret_cast<Word>(out), kElements};
       Module().Kernel(absl::StrCat("stream_", type, "_", lanes))(words, 0, 1);
@@ -274,7 +291,8 @@ TEST_P(DialectMemoryTest, StreamingStoresArrive) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, DialectMemoryTest, testing::ValuesIn(Toolchains()), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(, DialectMemoryTest, testing::ValuesIn(Toolchains()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace coconet

@@ -1,5 +1,6 @@
-// Messages of data and epoch (jit/device/operands.h) between threads that nothing else holds together, on every compiler and every level of machine
-// features that is here: step after step, over the wrap-around of epochs.
+// Messages of data and epoch (jit/device/operands.h) between threads that nothing else holds
+// together, on every compiler and every level of machine features that is here: step after step,
+// over the wrap-around of epochs.
 
 #include <sched.h>
 
@@ -26,13 +27,23 @@ constexpr DType kTypes[] = {DType::kU8, DType::kF16, DType::kF32, DType::kF64};
 constexpr int kLanes[] = {2, 64};
 constexpr int64_t kSizes[] = {1, 3, 64, 389};
 
-std::string KernelName(DType dtype, int lanes) { return absl::StrCat("messages_", Name(dtype), "_", lanes); }
+std::string KernelName(DType dtype, int lanes) {
+  return absl::StrCat("messages_", Name(dtype), "_", lanes);
+}
 
 std::string MessagesText(DType dtype, int lanes) {
-  return absl::StrReplaceAll(R"(
+  return absl::StrReplaceAll(
+      R"(
 namespace @name@_n {
 using namespace coconet;
-struct Params { @t@ *own, *out; i64* words[3]; unsigned* flags[3]; unsigned* epochs; Control* control; Index rank, n, stride; };
+struct Params {
+  @t@ *own, *out;
+  i64* words[3];
+  unsigned* flags[3];
+  unsigned* epochs;
+  Control* control;
+  Index rank, n, stride;
+};
 CC_KERNEL(@name@) {
   const auto sync = MakeSync<3>(grid, p.control, p.flags, p.epochs, 16, int(p.rank), 0, 0, kCached);
   bool lost = false;
@@ -44,7 +55,8 @@ CC_KERNEL(@name@) {
   ForChunks(grid, Cut{1, p.n, p.n}, 0, 192, [&](const Chunk& c) {
     ForEach<@v@>(grid, c.begin, c.end, true, [&](auto lanes, Index i) {
       constexpr int V = decltype(lanes)::kCount;
-      Store<kCached>(p.out + i, LoadSum<V>(messages, i) + LoadMax<V>(messages, i) - LoadMin<V>(messages, i));
+      Store<kCached>(p.out + i, LoadSum<V>(messages, i) + LoadMax<V>(messages, i) -
+                                    LoadMin<V>(messages, i));
     });
     return true;
   });
@@ -53,11 +65,13 @@ CC_KERNEL(@name@) {
 }
 }
 )",
-                             {{"@name@", KernelName(dtype, lanes)}, {"@t@", Name(dtype)}, {"@v@", absl::StrCat(lanes)}});
+      {{"@name@", KernelName(dtype, lanes)}, {"@t@", Name(dtype)}, {"@v@", absl::StrCat(lanes)}});
 }
 
 /// Small numbers, exact in every type.
-int Value(int rank, int step, int64_t i) { return static_cast<int>((5 * rank + 3 * step + i) % 23); }
+int Value(int rank, int step, int64_t i) {
+  return static_cast<int>((5 * rank + 3 * step + i) % 23);
+}
 int Want(int step, int64_t i) {
   const int x = Value(0, step, i), y = Value(1, step, i), z = Value(2, step, i);
   return x + y + z + std::max({x, y, z}) - std::min({x, y, z});
@@ -80,7 +94,8 @@ struct Arguments {
 
 /// The memory of one rank.
 struct Memory {
-  Memory(DType dtype, int64_t n, int64_t stride) : own(dtype, n), out(dtype, n), words(2 * kRanks * stride) {}
+  Memory(DType dtype, int64_t n, int64_t stride)
+      : own(dtype, n), out(dtype, n), words(2 * kRanks * stride) {}
   Column own, out;
   std::vector<uint64_t> words;
   unsigned epoch = kFirstEpoch;
@@ -88,7 +103,8 @@ struct Memory {
   Control control{};
 };
 
-/// Every rank runs step after step, and now and then sleeps. What was wrong first; "" when nothing was.
+/// Every rank runs step after step, and now and then sleeps. What was wrong first; "" when nothing
+/// was.
 std::string RunRanks(HostKernel kernel, DType dtype, int64_t n, uint64_t seed) {
   const int64_t stride = (n * static_cast<int64_t>(SizeOf(dtype)) / 4 + 16) / 16 * 16;
   std::vector<Memory> memory(kRanks, Memory(dtype, n, stride));
@@ -100,16 +116,20 @@ std::string RunRanks(HostKernel kernel, DType dtype, int64_t n, uint64_t seed) {
       mine.control.near = mine.near;
       mine.control.spins = 100;
       mine.control.wait = WaitPolitely;
-      Arguments arguments{mine.own.data(), mine.out.data(), {}, {}, &mine.epoch, &mine.control, rank, n, stride};
+      Arguments arguments{
+          mine.own.data(), mine.out.data(), {}, {}, &mine.epoch, &mine.control, rank, n, stride};
       for (int r = 0; r < kRanks; ++r) arguments.words[r] = memory[r].words.data();
       std::mt19937_64 random(Mix(seed, rank));
       for (int step = 0; step < kSteps; ++step) {
-        for (int64_t i = 0; i < n; ++i) StoreElement(dtype, mine.own.data(), i, Value(rank, step, i));
-        if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 50));
+        for (int64_t i = 0; i < n; ++i)
+          StoreElement(dtype, mine.own.data(), i, Value(rank, step, i));
+        if (random() % 8 == 0)
+          std::this_thread::sleep_for(std::chrono::microseconds(random() % 50));
         kernel(&arguments, 0, 1);
         for (int64_t i = 0; i < n && wrong[rank].empty(); ++i) {
           if (mine.out[i] == Want(step, i)) continue;
-          wrong[rank] = absl::StrCat("step ", step, " on rank ", rank, ", element ", i, ": want ", Want(step, i), ", have ", mine.out[i]);
+          wrong[rank] = absl::StrCat("step ", step, " on rank ", rank, ", element ", i, ": want ",
+                                     Want(step, i), ", have ", mine.out[i]);
         }
       }
     });
@@ -139,7 +159,8 @@ TEST_P(DialectMessagesTest, AreOfTheirStep) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, DialectMessagesTest, testing::ValuesIn(Toolchains()), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(, DialectMessagesTest, testing::ValuesIn(Toolchains()),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace coconet

@@ -22,7 +22,8 @@ class Stepper {
   absl::Status Run(int step) {
     if (step == 1) {
       absl::StatusOr<std::unique_ptr<BoundPlan>> graph = plan_.Capture(1);
-      const bool has_none = absl::IsUnimplemented(graph.status()) || absl::IsFailedPrecondition(graph.status());
+      const bool has_none =
+          absl::IsUnimplemented(graph.status()) || absl::IsFailedPrecondition(graph.status());
       if (!graph.ok() && !has_none) return graph.status();
       if (graph.ok()) graph_ = *std::move(graph);
     }
@@ -36,26 +37,29 @@ class Stepper {
 
 }  // namespace
 
-absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule, const Config& config, const Target& target) {
+absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule,
+                                    const Config& config, const Target& target) {
   ASSIGN_OR_RETURN(Lowered lowered, Lower(schedule, config, target));
   return Variant{program, schedule, config, std::move(lowered)};
 }
 
 std::string Reproducer(const Variant& variant, uint64_t seed) {
-  return absl::StrCat("schedule: ", Describe(variant.schedule), "\ntrace: ", TraceText(variant.schedule.trace),
-                      "\nconfig: ", Text(variant.config), "\nranks: ", variant.lowered.plan.ranks, ", nodes: ", variant.lowered.plan.nodes, ", stages: ", variant.lowered.plan.stages,
-                      "  COCONET_SEED=", seed, "\n",
-                      Print(variant.program));
+  return absl::StrCat(
+      "schedule: ", Describe(variant.schedule), "\ntrace: ", TraceText(variant.schedule.trace),
+      "\nconfig: ", Text(variant.config), "\nranks: ", variant.lowered.plan.ranks,
+      ", nodes: ", variant.lowered.plan.nodes, ", stages: ", variant.lowered.plan.stages,
+      "  COCONET_SEED=", seed, "\n", Print(variant.program));
 }
 
-absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed, int steps,
-                        Tally& tally) {
-  absl::StatusOr<RankMemory> memory = RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan);
+absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
+                        int steps, Tally& tally) {
+  absl::StatusOr<RankMemory> memory =
+      RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan);
   RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));
   ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> plan,
                    rank.Bind(variant.lowered.plan, kernels, memory->buffers(), kTimeoutSeconds));
-  // The steps follow each other as fast as they can: a rank that is ahead already changes what a slow one must be done
-  // with.
+  // The steps follow each other as fast as they can: a rank that is ahead already changes what a
+  // slow one must be done with.
   Stepper stepper(*plan);
   std::vector<std::string> read;
   absl::Status verdict;
@@ -66,11 +70,13 @@ absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& varian
     read.push_back(memory->Read());
     if (verdict.ok()) verdict = WithContext(memory->CheckUntouched(), absl::StrCat("step ", step));
   }
-  absl::StatusOr<Judge> judge = Judge::Create(Expand(variant.program), memory->results(), rank.mesh(), rank.rank(), seed);
+  absl::StatusOr<Judge> judge =
+      Judge::Create(Expand(variant.program), memory->results(), rank.mesh(), rank.rank(), seed);
   CC_CHECK(judge.ok());
   for (int step = 0; step < steps; ++step) {
     ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(read[step]));
-    if (verdict.ok()) verdict = WithContext(judge->Step(step, all, tally), absl::StrCat("step ", step));
+    if (verdict.ok())
+      verdict = WithContext(judge->Step(step, all, tally), absl::StrCat("step ", step));
   }
   if (rank.rank() == 0) ++tally.variants;
   return rank.exchange().Agree(verdict);

@@ -22,20 +22,23 @@ struct Variant {
   Config config;
   Lowered lowered;
 };
-absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule, const Config& config, const Target& target);
+absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedule,
+                                    const Config& config, const Target& target);
 
-/// Everything that is needed to see a failure again: the program's text, the schedule's trace, the config.
+/// Everything that is needed to see a failure again: the program's text, the schedule's trace, the
+/// config.
 std::string Reproducer(const Variant& variant, uint64_t seed);
 
-/// Collective: the differential test of one variant on any world. Runs it `steps` times with data of `seed`, and
-/// compares every element of every result of every step on every rank with the interpreter, evaluated on the original
-/// program with the states that the step before left behind. Outputs, temporaries and padding are filled with NaNs
-/// before each step, canaries stand behind each buffer's end, inputs must come out unchanged, and replicas equal to the
-/// bit.
+/// Collective: the differential test of one variant on any world. Runs it `steps` times with data
+/// of `seed`, and compares every element of every result of every step on every rank with the
+/// interpreter, evaluated on the original program with the states that the step before left behind.
+/// Outputs, temporaries and padding are filled with NaNs before each step, canaries stand behind
+/// each buffer's end, inputs must come out unchanged, and replicas equal to the bit.
 ///
-/// Internal, on all ranks, with the first difference; other errors are the runtime's. Each rank has a tally of its own.
-absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed, int steps,
-                        Tally& tally);
+/// Internal, on all ranks, with the first difference; other errors are the runtime's. Each rank has
+/// a tally of its own.
+absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
+                        int steps, Tally& tally);
 
 }  // namespace coconet
 

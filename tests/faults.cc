@@ -22,11 +22,11 @@
 namespace coconet {
 namespace {
 
-constexpr double kTimeout = 2;           // where only a deadline can tell
-constexpr double kLongTimeout = 120;     // where it must not take one: beyond kLimit
-constexpr double kLimit = 60;            // of a rank's time
-constexpr int kMostRuns = 20;            // before the fault
-constexpr int kMostMicroseconds = 20000; // before a death
+constexpr double kTimeout = 2;            // where only a deadline can tell
+constexpr double kLongTimeout = 120;      // where it must not take one: beyond kLimit
+constexpr double kLimit = 60;             // of a rank's time
+constexpr int kMostRuns = 20;             // before the fault
+constexpr int kMostMicroseconds = 20000;  // before a death
 
 constexpr absl::string_view kRooted = R"(coconet 1
 program rooted
@@ -52,17 +52,25 @@ state p : f16[N] replicated
 update(p, 0.5 * p + all_reduce(sum, g) / 8)
 )";
 
-Graph Workload(absl::string_view name, const Sizes& sizes) { return BindSizes(MakeWorkload(name).value(), sizes).value(); }
-Graph Text(absl::string_view text, const Sizes& sizes) { return BindSizes(Parse(text).value(), sizes).value(); }
+Graph Workload(absl::string_view name, const Sizes& sizes) {
+  return BindSizes(MakeWorkload(name).value(), sizes).value();
+}
+Graph Text(absl::string_view text, const Sizes& sizes) {
+  return BindSizes(Parse(text).value(), sizes).value();
+}
 
 /// A kernel of the rank that skips.
 void Nothing(const void* /*params*/, int /*block*/, int /*blocks*/) {}
 class SkippedModule final : public Module {
  public:
-  absl::StatusOr<void*> Symbol(absl::string_view) const override { return reinterpret_cast<void*>(Nothing); }
+  absl::StatusOr<void*> Symbol(absl::string_view) const override {
+    return reinterpret_cast<void*>(Nothing);
+  }
 };
 
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 bool MayWait(const Step& step) {
   const auto* kernel = std::get_if<KernelStep>(&step);
@@ -70,15 +78,21 @@ bool MayWait(const Step& step) {
 }
 
 /// What is wrong with the words of `rank`, which found that `victim` failed; "" when nothing is.
-/// `late`: at a deadline on GPUs, where nobody notes for whom it waits, so a rank names who waits, too, or nobody who waits in a library's collective.
+/// `late`: at a deadline on GPUs, where nobody notes for whom it waits, so a rank names who waits,
+/// too, or nobody who waits in a library's collective.
 std::string CheckWords(const absl::Status& status, int rank, int victim, bool late) {
-  const std::string where = absl::StrCat(" on rank ", rank, ": "), who = absl::StrCat("rank ", victim, " ");
+  const std::string where = absl::StrCat(" on rank ", rank, ": "),
+                    who = absl::StrCat("rank ", victim, " ");
   const absl::string_view words = status.message();
   const bool code = absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
   const bool step = absl::StartsWith(words, "step ") && absl::StrContains(words, where);
-  const bool names = absl::c_any_of(std::vector<std::string>{"left: ", "has finished", "may be dead"},
-                                    [&](const std::string& what) { return absl::StrContains(words, who + what); });
-  return code && step && (names || (late && absl::StrContains(words, " may be dead"))) ? "" : absl::StrCat("want an error that names rank ", victim, " and the step, have ", status.ToString());
+  const bool names =
+      absl::c_any_of(std::vector<std::string>{"left: ", "has finished", "may be dead"},
+                     [&](const std::string& what) { return absl::StrContains(words, who + what); });
+  return code && step && (names || (late && absl::StrContains(words, " may be dead")))
+             ? ""
+             : absl::StrCat("want an error that names rank ", victim, " and the step, have ",
+                            status.ToString());
 }
 
 /// The rank that makes the fault; the same on all ranks.
@@ -97,10 +111,16 @@ struct Plotter {
   bool Strikes(int run, absl::Status& status) const {
     if (run != after) return false;
     switch (fault) {
-      case Fault::kReturns: return true;
-      case Fault::kLeaves: status = absl::DataLossError("bad page"); return true;
-      case Fault::kSleeps: usleep(static_cast<useconds_t>(2.5e6 * kTimeout)); return false;
-      case Fault::kSkips: return false;
+      case Fault::kReturns:
+        return true;
+      case Fault::kLeaves:
+        status = absl::DataLossError("bad page");
+        return true;
+      case Fault::kSleeps:
+        usleep(static_cast<useconds_t>(2.5e6 * kTimeout));
+        return false;
+      case Fault::kSkips:
+        return false;
       case Fault::kDies:
         std::thread([us = delay_us] {
           usleep(us);
@@ -116,11 +136,16 @@ struct Plotter {
 
 std::string Name(Fault fault) {
   switch (fault) {
-    case Fault::kReturns: return "returns";
-    case Fault::kLeaves: return "leaves";
-    case Fault::kSleeps: return "sleeps";
-    case Fault::kSkips: return "skips";
-    case Fault::kDies: return "dies";
+    case Fault::kReturns:
+      return "returns";
+    case Fault::kLeaves:
+      return "leaves";
+    case Fault::kSleeps:
+      return "sleeps";
+    case Fault::kSkips:
+      return "skips";
+    case Fault::kDies:
+      return "dies";
   }
   CC_CHECK(false);
 }
@@ -129,7 +154,8 @@ std::vector<FaultProgram> FaultPrograms(bool small) {
   const int64_t less = small ? 8 : 1;
   const int64_t n = 20011 / less;
   const std::vector<int64_t> list = {1, 64, 7001 / (less * less), 1000 / less, 64};
-  const Graph product = Workload("attention", {{"B", 1}, {"S", 64 / less}, {"H", 128 / less}, {"K", 256 / less}});
+  const Graph product =
+      Workload("attention", {{"B", 1}, {"S", 64 / less}, {"H", 128 / less}, {"K", 256 / less}});
   const Graph boundary = Workload("pipeline", {{"B", 2}, {"S", 64 / less}, {"H", 128 / less}});
   return {{"adam_3", {3}, Workload("adam", {{"N", n}})},
           {"adam_4_2", {4, 2}, Workload("adam", {{"N", n}})},
@@ -159,7 +185,9 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
     for (const std::vector<NodeId>& kernel : s.kernels) most = std::max(most, kernel.size());
   }
   const auto fused = [&](const Schedule& s) {
-    return absl::c_any_of(s.kernels, [&](const std::vector<NodeId>& kernel) { return kernel.size() == most && most > 0; });
+    return absl::c_any_of(s.kernels, [&](const std::vector<NodeId>& kernel) {
+      return kernel.size() == most && most > 0;
+    });
   };
   std::shuffle(schedules.begin(), schedules.end(), random);
   std::vector<Variant> variants;
@@ -169,12 +197,15 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
       Config config = DrawArguments(compiled, schedule, random);
       if (!schedule.overlaps.empty()) config.pieces = 4;
       const ConfigSpace space{.ranks = program.target.ranks, .nodes = program.target.nodes};
-      config.protocol = random() % 2 == 0 && !program.one_shot.has_value() ? Protocol::kLibrary : Protocol::kGenerated;
+      config.protocol = random() % 2 == 0 && !program.one_shot.has_value() ? Protocol::kLibrary
+                                                                           : Protocol::kGenerated;
       if (schedule.overlaps.empty()) config.one_shot = program.one_shot.value_or(config.one_shot);
-      if (!Validate(config, schedule, space).ok()) config.protocol = Protocol::kLibrary;  // kernels do not reach other nodes
+      if (!Validate(config, schedule, space).ok())
+        config.protocol = Protocol::kLibrary;  // kernels do not reach other nodes
       DrawBeside(schedule, program.target.nodes, random, config);
       if (!Validate(config, schedule, space).ok()) continue;
-      ASSIGN_OR_RETURN(Variant variant, MakeVariant(program.program, schedule, config, program.target));
+      ASSIGN_OR_RETURN(Variant variant,
+                       MakeVariant(program.program, schedule, config, program.target));
       variants.push_back(std::move(variant));
       return absl::OkStatus();
     }
@@ -183,17 +214,23 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
   RETURN_IF_ERROR(add(plain));
   RETURN_IF_ERROR(add(overlaps));
   RETURN_IF_ERROR(add(fused));
-  if (variants.empty()) return absl::InternalError(absl::StrCat("no schedule of ", program.name, " runs on its world"));
+  if (variants.empty())
+    return absl::InternalError(absl::StrCat("no schedule of ", program.name, " runs on its world"));
   return variants;
 }
 
 double TimeoutOf(Fault fault, const Target& target, bool gpu) {
   switch (fault) {
     case Fault::kSleeps:
-    case Fault::kSkips: return kTimeout;
-    case Fault::kReturns: return gpu || target.world_nodes() > 1 ? kTimeout : kLongTimeout;  // success is not told to GPUs, and other nodes
+    case Fault::kSkips:
+      return kTimeout;
+    case Fault::kReturns:
+      return gpu || target.world_nodes() > 1
+                 ? kTimeout
+                 : kLongTimeout;  // success is not told to GPUs, and other nodes
     case Fault::kLeaves:
-    case Fault::kDies: return kLongTimeout;
+    case Fault::kDies:
+      return kLongTimeout;
   }
   CC_CHECK(false);
 }
@@ -204,12 +241,14 @@ bool MustBeNoticed(Fault fault, const Variant& variant) {
   return fault != Fault::kSkips || (waits && plan.nodes == 1 && plan.stages == 1);
 }
 
-absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& variant, Fault fault, uint64_t seed, std::string& wrong) {
+absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& variant, Fault fault,
+                          uint64_t seed, std::string& wrong) {
   const Plotter plot(fault, rank.size(), seed);
   const bool victim = rank.rank() == plot.victim;
   const SkippedModule skipped;
   const Module& module = victim && fault == Fault::kSkips ? skipped : kernels;
-  ASSIGN_OR_RETURN(RankMemory memory, RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan));
+  ASSIGN_OR_RETURN(RankMemory memory,
+                   RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan));
   ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> plan,
                    rank.Bind(variant.lowered.plan, module, memory.buffers(), /*timeout_s=*/0));
   absl::Status status;
@@ -225,10 +264,13 @@ absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& vari
     status = plan->Run();
     if (!status.ok() || fault == Fault::kSkips) continue;
     if (run == 0) first = memory.Read();
-    if (memory.Read() != first) wrong = absl::StrCat("rank ", rank.rank(), ", run ", run, ": other results than those of the first");
+    if (memory.Read() != first)
+      wrong = absl::StrCat("rank ", rank.rank(), ", run ", run,
+                           ": other results than those of the first");
   }
   if (plan->Run() != status) absl::StrAppend(&wrong, "the second error differs from the first");
-  const bool late = !rank.topology().arch.empty() && (fault == Fault::kReturns || fault == Fault::kSleeps);
+  const bool late =
+      !rank.topology().arch.empty() && (fault == Fault::kReturns || fault == Fault::kSleeps);
   if (!victim) absl::StrAppend(&wrong, CheckWords(status, rank.rank(), plot.victim, late));
   return status;
 }

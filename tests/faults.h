@@ -23,33 +23,39 @@ enum class Fault : uint8_t {
   kSkips,    // its kernels return at once, and have done nothing
   kDies,     // its process is killed, at a moment drawn at random
 };
-inline constexpr Fault kAllFaults[] = {Fault::kReturns, Fault::kLeaves, Fault::kSleeps, Fault::kSkips, Fault::kDies};
+inline constexpr Fault kAllFaults[] = {Fault::kReturns, Fault::kLeaves, Fault::kSleeps,
+                                       Fault::kSkips, Fault::kDies};
 std::string Name(Fault fault);
 
 /// A program on a world.
 struct FaultProgram {
   std::string name;  // "lamb_3"
   Target target;
-  Graph program;  // bound
+  Graph program;                         // bound
   std::optional<OneShot> one_shot = {};  // by generated kernels, in this way; else by lot
 };
-/// One of each kind: one tensor, operands in messages, lists with folds and totals, products with overlaps, sends, rooted collectives, exchanges; within a node,
-/// across nodes, in stages. `small`: for GPUs that are simulated thread for thread.
+/// One of each kind: one tensor, operands in messages, lists with folds and totals, products with
+/// overlaps, sends, rooted collectives, exchanges; within a node, across nodes, in stages. `small`:
+/// for GPUs that are simulated thread for thread.
 std::vector<FaultProgram> FaultPrograms(bool small = false);
 
-/// Of a program, the plain schedule, and one each that overlaps and that has the most in one kernel; with configs drawn at random.
+/// Of a program, the plain schedule, and one each that overlaps and that has the most in one
+/// kernel; with configs drawn at random.
 absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, uint64_t seed);
 
-/// The deadline to run with: short where only a deadline can tell the others, else too long for a test.
+/// The deadline to run with: short where only a deadline can tell the others, else too long for a
+/// test.
 double TimeoutOf(Fault fault, const Target& target, bool gpu = false);
 
 /// Whether the fault, made by one rank of such a variant, is one that the others must notice.
 bool MustBeNoticed(Fault fault, const Variant& variant);
 
-/// Collective. All ranks run the variant again and again; one, drawn from the seed, makes the fault. Returns what the rank's body should: of
-/// others than that one an error, which has been checked; `wrong` says what was not as it must be: it
-/// names rank and step and the one that failed, later calls return the same, and no result before it differed from the first.
-absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& variant, Fault fault, uint64_t seed, std::string& wrong);
+/// Collective. All ranks run the variant again and again; one, drawn from the seed, makes the
+/// fault. Returns what the rank's body should: of others than that one an error, which has been
+/// checked; `wrong` says what was not as it must be: it names rank and step and the one that
+/// failed, later calls return the same, and no result before it differed from the first.
+absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& variant, Fault fault,
+                          uint64_t seed, std::string& wrong);
 
 }  // namespace coconet
 

@@ -1,4 +1,5 @@
-// A rank that fails in the midst of generated programs, whose ranks are threads: every kind of program, world and fault.
+// A rank that fails in the midst of generated programs, whose ranks are threads: every kind of
+// program, world and fault.
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/base/status.h"
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -21,12 +21,14 @@ namespace coconet {
 namespace {
 
 class Faults : public testing::TestWithParam<FaultProgram> {};
-INSTANTIATE_TEST_SUITE_P(In, Faults, testing::ValuesIn(FaultPrograms()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(In, Faults, testing::ValuesIn(FaultPrograms()),
+                         [](const auto& info) { return info.param.name; });
 
 /// As small as the machine wants it.
 FaultProgram ProgramOf(const std::string& name) {
   const std::vector<FaultProgram> programs = FaultPrograms(/*small=*/TheMachine().simulated);
-  const auto program = std::find_if(programs.begin(), programs.end(), [&](const FaultProgram& p) { return p.name == name; });
+  const auto program = std::find_if(programs.begin(), programs.end(),
+                                    [&](const FaultProgram& p) { return p.name == name; });
   CC_CHECK(program != programs.end());
   return *program;
 }
@@ -34,7 +36,10 @@ FaultProgram ProgramOf(const std::string& name) {
 std::vector<std::string> Compiled(const std::vector<Variant>& variants) {
   KernelSet kernels;
   for (const Variant& variant : variants) kernels.Add(variant.lowered);
-  const auto compiler = TheMachine().make_compiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast}).value();
+  const auto compiler = TheMachine()
+                            .make_compiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"),
+                                            .optimize = Optimize::kFast})
+                            .value();
   return kernels.Compile(*compiler).value();
 }
 
@@ -47,17 +52,22 @@ TEST_P(Faults, OfARankAreErrorsOfTheOthersThatNameIt) {
   for (const Variant& variant : variants) {
     for (Fault fault : {Fault::kReturns, Fault::kLeaves, Fault::kSleeps, Fault::kSkips}) {
       if (!MustBeNoticed(fault, variant)) continue;
-      if (fault == Fault::kSkips && TheMachine().gpu) continue;  // it takes the place of kernels of the host
+      if (fault == Fault::kSkips && TheMachine().gpu)
+        continue;  // it takes the place of kernels of the host
       const bool waits = fault == Fault::kSleeps || fault == Fault::kSkips;
       if (waits && &variant != &variants.back()) continue;  // each takes seconds
       std::vector<std::string> wrong(target.world());
-      const WorldOptions options{.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes(), .timeout_s = TimeoutOf(fault, target, TheMachine().gpu)};
+      const WorldOptions options{.ranks = target.world(),
+                                 .stages = target.stages,
+                                 .nodes = target.world_nodes(),
+                                 .timeout_s = TimeoutOf(fault, target, TheMachine().gpu)};
       const absl::Status status = TheMachine().run_world(options, [&](Rank& rank) -> absl::Status {
         ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
         return RunIntoFault(rank, *module, variant, fault, seed, wrong[rank.rank()]);
       });
       EXPECT_FALSE(status.ok());
-      EXPECT_THAT(wrong, testing::Each("")) << "A rank " << Name(fault) << "\n" << Reproducer(variant, seed);
+      EXPECT_THAT(wrong, testing::Each("")) << "A rank " << Name(fault) << "\n"
+                                            << Reproducer(variant, seed);
     }
   }
 }
@@ -67,10 +77,13 @@ TEST(FaultsOfMessages, SayThatNoDataCame) {
   ASSERT_EQ(variants[0].lowered.protocol, "one-shot ll");
   const std::vector<std::string> binaries = Compiled({variants[0]});
   std::vector<std::string> wrong(3);
-  const absl::Status status = TheMachine().run_world({.ranks = 3, .timeout_s = TimeoutOf(Fault::kReturns, 3, TheMachine().gpu)}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
-    return RunIntoFault(rank, *module, variants[0], Fault::kReturns, /*seed=*/1, wrong[rank.rank()]);
-  });
+  const absl::Status status = TheMachine().run_world(
+      {.ranks = 3, .timeout_s = TimeoutOf(Fault::kReturns, 3, TheMachine().gpu)},
+      [&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
+        return RunIntoFault(rank, *module, variants[0], Fault::kReturns, /*seed=*/1,
+                            wrong[rank.rank()]);
+      });
   EXPECT_THAT(status.message(), testing::HasSubstr(", flag in data: want epoch "));
   EXPECT_THAT(wrong, testing::Each(""));
 }

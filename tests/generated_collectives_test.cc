@@ -1,5 +1,6 @@
-// Every way in which kernels exchange tensors: of one-shots each way to get the other ranks' operands, two-shots with and without addresses for all
-// ranks; every type and reduction, odd sizes, on 1 to 8 ranks, against the interpreter, for enough steps that memory is used again.
+// Every way in which kernels exchange tensors: of one-shots each way to get the other ranks'
+// operands, two-shots with and without addresses for all ranks; every type and reduction, odd
+// sizes, on 1 to 8 ranks, against the interpreter, for enough steps that memory is used again.
 
 #include <functional>
 #include <string>
@@ -30,7 +31,8 @@ int64_t Many() { return TheMachine().simulated ? 1003 : 5003; }
 
 using Takes = std::function<bool(const Lowered&)>;
 
-/// The first schedules of the program whose plan is taken, on all numbers of ranks; numbers of blocks and chunks by turns.
+/// The first schedules of the program whose plan is taken, on all numbers of ranks; numbers of
+/// blocks and chunks by turns.
 absl::Status AddSome(const Graph& program, Config config, const Takes& takes, VariantBatch& batch) {
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   int turn = 0;
@@ -51,7 +53,8 @@ absl::Status AddSome(const Graph& program, Config config, const Takes& takes, Va
 }
 
 /// Adds a bound program's schedules to the batch.
-void AddProgram(const std::string& text, const Sizes& sizes, const Config& config, const Takes& takes, VariantBatch& batch) {
+void AddProgram(const std::string& text, const Sizes& sizes, const Config& config,
+                const Takes& takes, VariantBatch& batch) {
   const absl::StatusOr<Graph> symbolic = Parse(absl::StrCat("coconet 1\nprogram p\n", text));
   ASSERT_TRUE(symbolic.ok()) << symbolic.status();
   const absl::StatusOr<Graph> program = BindSizes(*symbolic, sizes);
@@ -63,14 +66,19 @@ void AddProgram(const std::string& text, const Sizes& sizes, const Config& confi
 void ExpectRight(VariantBatch& batch, size_t variants) {
   const uint64_t seed = FreshSeed();
   EXPECT_EQ(batch.Run(seed, TheMachine().simulated ? kSimulatedSteps : kSteps), "");
-  EXPECT_GE(batch.tally().variants, static_cast<int64_t>(TheMachine().simulated ? variants / 3 : variants)) << "COCONET_SEED=" << seed;
+  EXPECT_GE(batch.tally().variants,
+            static_cast<int64_t>(TheMachine().simulated ? variants / 3 : variants))
+      << "COCONET_SEED=" << seed;
 }
 
 class OneShotTest : public testing::TestWithParam<OneShot> {
  protected:
   void Add(const std::string& text, const Sizes& sizes, int vec) {
     const Config config{.protocol = Protocol::kGenerated, .vec = vec, .one_shot = GetParam()};
-    AddProgram(text, sizes, config, [](const Lowered& lowered) { return absl::StrContains(lowered.protocol, "one-shot"); }, batch_);
+    AddProgram(
+        text, sizes, config,
+        [](const Lowered& lowered) { return absl::StrContains(lowered.protocol, "one-shot"); },
+        batch_);
   }
 
   VariantBatch batch_;
@@ -80,7 +88,8 @@ TEST_P(OneShotTest, ReducesEveryType) {
   for (DType dtype : kAllDTypes) {
     if (dtype == DType::kBool) continue;  // no number
     for (ReduceKind kind : kAllReduceKinds) {
-      const std::string text = absl::StrCat("input g : ", Name(dtype), "[N] local\noutput y = all_reduce(", Name(kind), ", g)\n");
+      const std::string text = absl::StrCat(
+          "input g : ", Name(dtype), "[N] local\noutput y = all_reduce(", Name(kind), ", g)\n");
       for (int64_t size : {3, 131}) Add(text, {{"N", size}}, size == 131 ? 16 : 2);
     }
   }
@@ -121,14 +130,21 @@ update(p, p - lr * G / (1 + sqrt(total(sum(G * G)))))
   ExpectRight(batch_, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(, OneShotTest, testing::Values(OneShot::kPull, OneShot::kStaged, OneShot::kLL),
-                         [](const auto& info) { return info.param == OneShot::kPull ? "Pull" : info.param == OneShot::kStaged ? "Staged" : "LL"; });
+INSTANTIATE_TEST_SUITE_P(, OneShotTest,
+                         testing::Values(OneShot::kPull, OneShot::kStaged, OneShot::kLL),
+                         [](const auto& info) {
+                           return info.param == OneShot::kPull     ? "Pull"
+                                  : info.param == OneShot::kStaged ? "Staged"
+                                                                   : "LL";
+                         });
 
 bool Multicasts(const Lowered& lowered) {
   return absl::c_any_of(lowered.plan.steps, [](const Step& step) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     const auto is_multicast = [](const Arg& arg) { return arg.kind == Arg::Kind::kMulticast; };
-    return kernel != nullptr && (absl::c_any_of(kernel->args, is_multicast) || (!kernel->tensors.empty() && absl::c_any_of(kernel->tensors[0], is_multicast)));
+    return kernel != nullptr &&
+           (absl::c_any_of(kernel->args, is_multicast) ||
+            (!kernel->tensors.empty() && absl::c_any_of(kernel->tensors[0], is_multicast)));
   });
 }
 
@@ -136,9 +152,13 @@ TEST(MulticastTest, ReducesAndGathersSlicesOfEveryType) {
   VariantBatch batch;
   for (DType dtype : kAllDTypes) {
     if (dtype == DType::kBool) continue;  // no number
-    const std::string text = absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype), "[N] replicated\nupdate(p, all_reduce(sum, g))\n");
+    const std::string text =
+        absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype),
+                     "[N] replicated\nupdate(p, all_reduce(sum, g))\n");
     for (int64_t size : {3, 1000}) {
-      AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = size == 3 ? 2 : 8, .multicast = true}, Multicasts, batch);
+      AddProgram(text, {{"N", size}},
+                 {.protocol = Protocol::kGenerated, .vec = size == 3 ? 2 : 8, .multicast = true},
+                 Multicasts, batch);
     }
   }
   ExpectRight(batch, 80);
@@ -154,23 +174,27 @@ G = cast(f32, all_reduce(sum, g)) / world
 m1 = update(m, 0.9 * m + 0.1 * G)
 update(p, p - cast(bf16, lr * m1 / (1 + norm(G))))
 )";
-  for (int64_t size : {int64_t{1}, int64_t{65}, Many()}) AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .multicast = true}, Multicasts, batch);
-  AddProgram(text, {{"N", std::vector<int64_t>{1, 64, 0, 333}}}, {.protocol = Protocol::kGenerated, .vec = 8, .multicast = true}, Multicasts, batch);
+  for (int64_t size : {int64_t{1}, int64_t{65}, Many()})
+    AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .multicast = true},
+               Multicasts, batch);
+  AddProgram(text, {{"N", std::vector<int64_t>{1, 64, 0, 333}}},
+             {.protocol = Protocol::kGenerated, .vec = 8, .multicast = true}, Multicasts, batch);
   ExpectRight(batch, 30);
 }
 
-bool GoesAround(const Lowered& lowered) {
-  return absl::StrContains(lowered.source, "PassOn(");
-}
+bool GoesAround(const Lowered& lowered) { return absl::StrContains(lowered.source, "PassOn("); }
 
 TEST(RingTest, ReducesAndGathersSlicesOfEveryType) {
   VariantBatch batch;
   for (DType dtype : kAllDTypes) {
     if (dtype == DType::kBool) continue;  // no number
     for (absl::string_view kind : {"sum", "max", "min"}) {
-      const std::string text = absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype), "[N] replicated\nupdate(p, all_reduce(", kind, ", g))\n");
+      const std::string text =
+          absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype),
+                       "[N] replicated\nupdate(p, all_reduce(", kind, ", g))\n");
       const int64_t size = kind == "sum" ? 1000 : 130;
-      AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 8, .ring = true}, GoesAround, batch);
+      AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 8, .ring = true},
+                 GoesAround, batch);
     }
   }
   ExpectRight(batch, 100);
@@ -191,8 +215,10 @@ update(p, p - cast(bf16, lr * m1 / (1 + norm(G))))
 update(q, q + H * m1)
 )";
   for (Streaming streaming : {Streaming::kNone, Streaming::kAll}) {
-    const Config config{.protocol = Protocol::kGenerated, .vec = 4, .streaming = streaming, .ring = true};
-    for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{65}, Many()}) AddProgram(text, {{"N", size}}, config, GoesAround, batch);
+    const Config config{
+        .protocol = Protocol::kGenerated, .vec = 4, .streaming = streaming, .ring = true};
+    for (int64_t size : {int64_t{0}, int64_t{1}, int64_t{65}, Many()})
+      AddProgram(text, {{"N", size}}, config, GoesAround, batch);
     AddProgram(text, {{"N", std::vector<int64_t>{1, 64, 0, 333}}}, config, GoesAround, batch);
   }
   ExpectRight(batch, 60);
@@ -205,20 +231,31 @@ state r : f32[B, S, H] replicated
 y = cast(f32, all_reduce(sum, x))
 update(r, 0.5 * r + softmax(y))
 )";
-  for (int64_t size : {3, 16, 129}) AddProgram(text, {{"B", 5}, {"S", 7}, {"H", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .ring = true}, GoesAround, batch);
+  for (int64_t size : {3, 16, 129})
+    AddProgram(text, {{"B", 5}, {"S", 7}, {"H", size}},
+               {.protocol = Protocol::kGenerated, .vec = 4, .ring = true}, GoesAround, batch);
   ExpectRight(batch, 15);
 }
 
 TEST(BulkTest, GathersSlicesOfEveryType) {
-  const Takes copies = [](const Lowered& lowered) { return absl::StrContains(lowered.source, "CopyToAll<"); };
+  const Takes copies = [](const Lowered& lowered) {
+    return absl::StrContains(lowered.source, "CopyToAll<");
+  };
   VariantBatch batch;
   for (DType dtype : kAllDTypes) {
     if (dtype == DType::kBool) continue;  // no number
-    const std::string text = absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype), "[N] replicated\nupdate(p, all_reduce(sum, g))\n");
-    for (int64_t size : {3, 1000}) AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .bulk = true}, copies, batch);
+    const std::string text =
+        absl::StrCat("input g : ", Name(dtype), "[N] local\nstate p : ", Name(dtype),
+                     "[N] replicated\nupdate(p, all_reduce(sum, g))\n");
+    for (int64_t size : {3, 1000})
+      AddProgram(text, {{"N", size}}, {.protocol = Protocol::kGenerated, .vec = 4, .bulk = true},
+                 copies, batch);
   }
-  const std::string rows = "input x : f16[B, S, H] local\nstate r : f32[B, S, H] replicated\nupdate(r, 0.5 * r + softmax(cast(f32, all_reduce(sum, x))))\n";
-  AddProgram(rows, {{"B", 5}, {"S", 7}, {"H", 33}}, {.protocol = Protocol::kGenerated, .vec = 4, .bulk = true}, copies, batch);
+  const std::string rows =
+      "input x : f16[B, S, H] local\nstate r : f32[B, S, H] replicated\nupdate(r, 0.5 * r + "
+      "softmax(cast(f32, all_reduce(sum, x))))\n";
+  AddProgram(rows, {{"B", 5}, {"S", 7}, {"H", 33}},
+             {.protocol = Protocol::kGenerated, .vec = 4, .bulk = true}, copies, batch);
   ExpectRight(batch, 40);
 }
 
@@ -226,14 +263,21 @@ TEST(BulkTest, GathersSlicesOfEveryType) {
 TEST(RingTest, GoesAroundTheRanksOfANode) {
   VariantBatch batch;
   const Graph symbolic = MakeWorkload("adam", {}).value();
-  for (const Sizes& sizes : {Sizes{{"N", Many()}}, Sizes{{"N", std::vector<int64_t>{1, 64, 0, 333}}}}) {
+  for (const Sizes& sizes :
+       {Sizes{{"N", Many()}}, Sizes{{"N", std::vector<int64_t>{1, 64, 0, 333}}}}) {
     const Graph program = BindSizes(symbolic, sizes).value();
     const std::vector<Schedule> schedules = Derive(program, {.by_node = true}).value();
     size_t turn = 0;
     for (const Schedule& schedule : schedules) {
-      const Config config{.protocol = Protocol::kGenerated, .vec = 4, .chunk = turn % 2 == 0 ? 64 : 4096, .blocks = 1 + static_cast<int>(turn % 3), .ring = true};
+      const Config config{.protocol = Protocol::kGenerated,
+                          .vec = 4,
+                          .chunk = turn % 2 == 0 ? 64 : 4096,
+                          .blocks = 1 + static_cast<int>(turn % 3),
+                          .ring = true};
       const Target target{6, 2};
-      if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}).ok() || !GoesAround(Lower(schedule, config, target).value())) continue;
+      if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes}).ok() ||
+          !GoesAround(Lower(schedule, config, target).value()))
+        continue;
       if (turn++ % 3 != 0) continue;
       ASSERT_TRUE(batch.Add(program, schedule, config, target).ok());
     }

@@ -27,8 +27,10 @@ constexpr Shown kAdam[] = {
     {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
     {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=staged"},
     {"fuse(AR, C)", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=ll"},
-    {"RS; fuse(C); AG p; slice m v", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
-    {"fuse(RS, C, AG); slice m v", "generated vec=16 chunk=4096 blocks=2 stream=shared one-shot=pull"},
+    {"RS; fuse(C); AG p; slice m v",
+     "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
+    {"fuse(RS, C, AG); slice m v",
+     "generated vec=16 chunk=4096 blocks=2 stream=shared one-shot=pull"},
 };
 
 constexpr absl::string_view kRowScaleProgram = R"(coconet 1
@@ -45,8 +47,10 @@ update(w, w - lr * (G * scale + shift) / (peak + 1))
 )";
 constexpr Shown kRowScale[] = {
     {"AR; fuse(C)", "generated vec=4 chunk=64 blocks=1 stream=none one-shot=pull"},
-    {"fuse(RS[flat], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all one-shot=pull"},
-    {"fuse(RS[1], C, AG); slice most", "generated vec=16 chunk=64 blocks=1 stream=all one-shot=pull"},
+    {"fuse(RS[flat], C, AG); slice most",
+     "generated vec=16 chunk=64 blocks=1 stream=all one-shot=pull"},
+    {"fuse(RS[1], C, AG); slice most",
+     "generated vec=16 chunk=64 blocks=1 stream=all one-shot=pull"},
 };
 
 constexpr absl::string_view kClipProgram = R"(coconet 1
@@ -61,14 +65,17 @@ update(p, p - lr * (G / sqrt(1 + total(sum(G * G))) + wd * p))
 )";
 constexpr Shown kClip[] = {
     {"AR; fuse(C, fold); fuse(C)", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
-    {"fuse(RS, C, fold, AR, C, AG)", "generated vec=16 chunk=64 blocks=2 stream=none one-shot=pull"},
+    {"fuse(RS, C, fold, AR, C, AG)",
+     "generated vec=16 chunk=64 blocks=2 stream=none one-shot=pull"},
 };
 
 const Target kNodes = {4, 2};
 
 constexpr Shown kMomentumByNode[] = {
-    {"RS(node); AR(across); fuse(C, AG(node))", "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
-    {"ol(RS(node), RS(across), fuse(C), AG(across), AG(node) p); slice m", "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=2"},
+    {"RS(node); AR(across); fuse(C, AG(node))",
+     "generated vec=16 chunk=4096 blocks=1 stream=none one-shot=pull"},
+    {"ol(RS(node), RS(across), fuse(C), AG(across), AG(node) p); slice m",
+     "library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull pieces=2"},
 };
 
 constexpr absl::string_view kEpilogueProgram = R"(coconet 1
@@ -79,39 +86,50 @@ input r : bf16[100, 64] replicated
 output c = all_reduce(sum, matmul(a, b)) + r
 )";
 constexpr Shown kEpilogue[] = {
-    {"ol(MM, fuse(RS[flat], C, AG))", "generated vec=16 chunk=4096 blocks=66 stream=none one-shot=pull pieces=2 threads=256 beside=8"},
-    {"ol(MM, fuse(RS[flat], C, AG))", "generated vec=16 chunk=4096 blocks=116 stream=none one-shot=pull threads=256 beside=8 tiles=64"},
+    {"ol(MM, fuse(RS[flat], C, AG))",
+     "generated vec=16 chunk=4096 blocks=66 stream=none one-shot=pull pieces=2 threads=256 "
+     "beside=8"},
+    {"ol(MM, fuse(RS[flat], C, AG))",
+     "generated vec=16 chunk=4096 blocks=116 stream=none one-shot=pull threads=256 beside=8 "
+     "tiles=64"},
 };
 
-absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown, const Target& target = kRanks) {
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = target.nodes > 1}));
+absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown> shown,
+                                   const Target& target = kRanks) {
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
+                   Derive(program, {.by_node = target.nodes > 1}));
   std::string text = absl::StrCat(Print(program), "\n==== schedules\n");
-  for (const Schedule& s : schedules) absl::StrAppend(&text, Describe(s), "\n    ", TraceText(s.trace), "\n");
+  for (const Schedule& s : schedules)
+    absl::StrAppend(&text, Describe(s), "\n    ", TraceText(s.trace), "\n");
   for (const Shown& want : shown) {
-    const auto schedule = std::find_if(schedules.begin(), schedules.end(),
-                                       [&](const Schedule& s) { return Describe(s) == want.schedule; });
+    const auto schedule = std::find_if(schedules.begin(), schedules.end(), [&](const Schedule& s) {
+      return Describe(s) == want.schedule;
+    });
     if (schedule == schedules.end()) {
       return absl::NotFoundError(
           absl::StrCat(program.name, ": no schedule \"", want.schedule, "\"; there are\n", text));
     }
     ASSIGN_OR_RETURN(const Config config, ParseConfig(want.config));
     ASSIGN_OR_RETURN(const Lowered lowered, Lower(*schedule, config, target));
-    absl::StrAppend(&text, "\n==== ", want.schedule, ", ", want.config, "\n", Print(*schedule), "\n", lowered.protocol,
-                    " ", Print(lowered.plan), "\n", lowered.source);
+    absl::StrAppend(&text, "\n==== ", want.schedule, ", ", want.config, "\n", Print(*schedule),
+                    "\n", lowered.protocol, " ", Print(lowered.plan), "\n", lowered.source);
   }
   return text;
 }
 
 /// "--N=1048576", as `sweep` takes it.
 std::string SizesText(const Sizes& sizes) {
-  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) { absl::StrAppend(out, "--", size.first, "=", Text(size.second)); });
+  return absl::StrJoin(sizes, " ", [](std::string* out, const auto& size) {
+    absl::StrAppend(out, "--", size.first, "=", Text(size.second));
+  });
 }
 
 absl::StatusOr<GoldenText> FileOf(const WorkloadInfo& info, DType dtype) {
   ASSIGN_OR_RETURN(const Graph program, MakeWorkload(info.name, {.dtype = dtype}));
   const std::string suffix = dtype == DType::kF32 ? "" : absl::StrCat("_", Name(dtype));
   const std::string file = absl::StrCat("coconet/programs/", info.name, suffix, ".coco");
-  return GoldenText{file, absl::StrCat("# The workload ", info.name, ", ", Name(dtype), ": ", info.description, ".\n# sweep ", file, " ",
+  return GoldenText{file, absl::StrCat("# The workload ", info.name, ", ", Name(dtype), ": ",
+                                       info.description, ".\n# sweep ", file, " ",
                                        SizesText(info.presets[0].sizes), "\n", Print(program))};
 }
 

@@ -14,8 +14,8 @@ struct GoldenText {
   std::string text;
 };
 
-/// Programs on their way, program → schedules → plan → kernel source (tests/goldens), and every workload as a program in the text form
-/// (coconet/programs), made by the library as it is now.
+/// Programs on their way, program, schedules, plan, kernel source (tests/goldens), and every
+/// workload as a program in the text form (coconet/programs), made by the library as it is now.
 absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts();
 
 }  // namespace coconet

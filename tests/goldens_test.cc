@@ -1,4 +1,5 @@
-// What the library makes of two programs, step by step, and its workloads as files, against what was looked at and committed.
+// What the library makes of two programs, step by step, and its workloads as files, against what
+// was looked at and committed.
 
 #include <fstream>
 #include <iterator>
@@ -19,8 +20,8 @@ TEST(Goldens, AreWhatTheLibraryMakes) {
   for (const GoldenText& golden : *texts) {
     std::ifstream file(golden.file);
     const std::string committed((std::istreambuf_iterator<char>(file)), {});
-    EXPECT_EQ(committed, golden.text) << golden.file
-                                      << ": where the new text is meant, run bazel run //tests:update_goldens";
+    EXPECT_EQ(committed, golden.text)
+        << golden.file << ": where the new text is meant, run bazel run //tests:update_goldens";
   }
 }
 
@@ -30,10 +31,12 @@ TEST(Goldens, FilesOfWorkloadsAreTheirPrograms) {
   for (const WorkloadInfo& info : Workloads()) {
     const std::string path = absl::StrCat("coconet/programs/", info.name, ".coco");
     std::ifstream file(path);
-    const absl::StatusOr<Graph> read = Parse(std::string((std::istreambuf_iterator<char>(file)), {}));
+    const absl::StatusOr<Graph> read =
+        Parse(std::string((std::istreambuf_iterator<char>(file)), {}));
     ASSERT_TRUE(read.ok()) << path << ": " << read.status();
     EXPECT_EQ(Print(Canonicalize(*read).graph), Print(*MakeWorkload(info.name))) << path;
-    for (const SizePreset& preset : info.presets) EXPECT_TRUE(BindSizes(*read, preset.sizes).ok()) << path << " " << preset.name;
+    for (const SizePreset& preset : info.presets)
+      EXPECT_TRUE(BindSizes(*read, preset.sizes).ok()) << path << " " << preset.name;
   }
 }
 

@@ -1,6 +1,7 @@
-// Every kernel of every workload, schedule and way of its collectives, on simulated GPUs, thread for thread, in several interleavings, against the
-// interpreter. Types, sizes, and numbers of ranks, blocks and threads are drawn anew in each run.
-// All types, a thousand interleavings of each: --test_arg=--every_type --test_arg=--interleavings=1000 --test_timeout=-1.
+// Every kernel of every workload, schedule and way of its collectives, on simulated GPUs, thread
+// for thread, in several interleavings, against the interpreter. Types, sizes, and numbers of
+// ranks, blocks and threads are drawn anew in each run. All types, a thousand interleavings of
+// each: --test_arg=--every_type --test_arg=--interleavings=1000 --test_timeout=-1.
 
 #include <algorithm>
 #include <iostream>
@@ -51,7 +52,9 @@ struct Case {
   Form form;
   uint64_t number = 0;
 };
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.workload.name << " " << kForms[static_cast<int>(c.form)]; }
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.workload.name << " " << kForms[static_cast<int>(c.form)];
+}
 
 std::vector<Case> AllCases() {
   std::vector<Case> all;
@@ -65,13 +68,16 @@ std::vector<Case> AllCases() {
 
 class InterleavingsTest : public testing::TestWithParam<Case> {
  protected:
-  int64_t Draw(int64_t least, int64_t most) { return least + static_cast<int64_t>(random_() % static_cast<uint64_t>(most - least + 1)); }
+  int64_t Draw(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_() % static_cast<uint64_t>(most - least + 1));
+  }
 
   Sizes DrawSizes() {
     if (GetParam().form == Form::kList) return {{"N", {Draw(1, 200), Draw(1, 20)}}};
     if (GetParam().workload.optimizer) return {{"N", Draw(50, 700)}};
     Sizes sizes;
-    for (const auto& [symbol, unused] : GetParam().workload.presets[0].sizes) sizes.insert_or_assign(symbol, Draw(symbol == "B" ? 1 : 3, symbol == "B" ? 2 : 40));
+    for (const auto& [symbol, unused] : GetParam().workload.presets[0].sizes)
+      sizes.insert_or_assign(symbol, Draw(symbol == "B" ? 1 : 3, symbol == "B" ? 2 : 40));
     return sizes;
   }
 
@@ -83,7 +89,8 @@ class InterleavingsTest : public testing::TestWithParam<Case> {
   }
 
   /// The schedule in all ways, on pieces and, where it can be, on tiles.
-  absl::Status AddWays(const Graph& program, const Schedule& schedule, const Target& target, const Config& compiled, VariantBatch& batch) {
+  absl::Status AddWays(const Graph& program, const Schedule& schedule, const Target& target,
+                       const Config& compiled, VariantBatch& batch) {
     for (const Config& way : kWays) {
       Config config = way;
       config.vec = compiled.vec;
@@ -102,16 +109,20 @@ class InterleavingsTest : public testing::TestWithParam<Case> {
   }
 
   absl::Status AddKernels(DType dtype, VariantBatch& batch) {
-    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(GetParam().workload.name, {.dtype = dtype}));
+    ASSIGN_OR_RETURN(const Graph symbolic,
+                     MakeWorkload(GetParam().workload.name, {.dtype = dtype}));
     ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, DrawSizes()));
-    ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = GetParam().form == Form::kTwoNodes}));
+    ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
+                     Derive(program, {.by_node = GetParam().form == Form::kTwoNodes}));
     const Target target = DrawTarget(program);
     const Config compiled = DrawCompiledConfig(random_);
-    for (const Schedule& schedule : schedules) RETURN_IF_ERROR(AddWays(program, schedule, target, compiled, batch));
+    for (const Schedule& schedule : schedules)
+      RETURN_IF_ERROR(AddWays(program, schedule, target, compiled, batch));
     return absl::OkStatus();
   }
 
-  /// One after the other they have all orders; now and then a device has room for one block at a time.
+  /// One after the other they have all orders; now and then a device has room for one block at a
+  /// time.
   Machine DrawMachine() {
     SimtOptions options = SimtOptions::Of(first_ + made_++);
     if (made_ % 5 == 0) options.resident_blocks = 1;
@@ -123,9 +134,11 @@ class InterleavingsTest : public testing::TestWithParam<Case> {
     const absl::Status added = AddKernels(dtype, batch);
     ASSERT_TRUE(added.ok()) << added << "\nCOCONET_SEED=" << seed_;
     for (int i = 0; i < absl::GetFlag(FLAGS_interleavings); ++i) {
-      ASSERT_EQ(batch.RunOn(DrawMachine(), seed_, kSteps), "") << "interleaving " << i << " of " << Name(dtype) << ", COCONET_SEED=" << seed_;
+      ASSERT_EQ(batch.RunOn(DrawMachine(), seed_, kSteps), "")
+          << "interleaving " << i << " of " << Name(dtype) << ", COCONET_SEED=" << seed_;
     }
-    std::cout << batch.kernels() << " kernels in " << Name(dtype) << ", " << batch.tally().variants << " variants run, COCONET_SEED=" << seed_ << "\n";
+    std::cout << batch.kernels() << " kernels in " << Name(dtype) << ", " << batch.tally().variants
+              << " variants run, COCONET_SEED=" << seed_ << "\n";
   }
 
   const uint64_t seed_ = FreshSeed();
@@ -141,8 +154,9 @@ TEST_P(InterleavingsTest, OfEveryKernelComputeWhatTheProgramSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, InterleavingsTest, testing::ValuesIn(AllCases()),
-                         [](const auto& info) { return absl::StrCat(info.param.workload.name, "_", kForms[static_cast<int>(info.param.form)]); });
+INSTANTIATE_TEST_SUITE_P(, InterleavingsTest, testing::ValuesIn(AllCases()), [](const auto& info) {
+  return absl::StrCat(info.param.workload.name, "_", kForms[static_cast<int>(info.param.form)]);
+});
 
 }  // namespace
 }  // namespace coconet

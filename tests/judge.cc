@@ -23,9 +23,10 @@ Tally& Tally::operator+=(const Tally& other) {
   return *this;
 }
 
-absl::StatusOr<Judge> Judge::Create(const Graph& program, std::vector<Placed> results, const Mesh& mesh, int rank,
-                                    uint64_t seed) {
-  ASSIGN_OR_RETURN(Interpreter interpreter, Interpreter::Create(program, mesh.stage_size(), mesh.stages, mesh.nodes));
+absl::StatusOr<Judge> Judge::Create(const Graph& program, std::vector<Placed> results,
+                                    const Mesh& mesh, int rank, uint64_t seed) {
+  ASSIGN_OR_RETURN(Interpreter interpreter,
+                   Interpreter::Create(program, mesh.stage_size(), mesh.stages, mesh.nodes));
   Judge judge(std::move(interpreter), std::move(results), mesh, rank, seed);
   for (NodeId id = 0; id < program.size(); ++id) {
     if (const auto* input = As<Input>(program, id)) judge.dtypes_[input->name] = input->type.dtype;
@@ -40,7 +41,9 @@ double Judge::Stored::At(int rank, int64_t index) const {
     const int owner = FirstOf(rank) + placements[0].OwnerOf(index);
     return LoadElement(type.dtype, parts[owner].data(), placements[owner].Find(index));
   }
-  return LoadElement(type.dtype, parts[type.layout.kind == Layout::Kind::kLocal ? rank : FirstOf(rank)].data(), index);
+  return LoadElement(type.dtype,
+                     parts[type.layout.kind == Layout::Kind::kLocal ? rank : FirstOf(rank)].data(),
+                     index);
 }
 
 std::map<std::string, Judge::Stored> Judge::Split(const std::vector<std::string>& read) const {
@@ -72,7 +75,8 @@ absl::Status Judge::Step(int step, const std::vector<std::string>& read, Tally& 
     const Layout& layout = result.placement.type().layout;
     const bool replicated = layout.kind != Layout::Kind::kLocal && !layout.sliced();
     if (replicated && have.parts[rank_] != have.parts[first_]) {
-      return absl::InternalError(absl::StrCat("\"", result.name, "\": the replicas of ranks ", first_, " and ", rank_, " differ"));
+      return absl::InternalError(absl::StrCat("\"", result.name, "\": the replicas of ranks ",
+                                              first_, " and ", rank_, " differ"));
     }
     RETURN_IF_ERROR(Compare(result, have, source, evaluator, tally));
   }
@@ -80,8 +84,8 @@ absl::Status Judge::Step(int step, const std::vector<std::string>& read, Tally& 
   return absl::OkStatus();
 }
 
-/// This rank's share of all elements of small tensors, and of both ends of every slice and a tenth of the rest of
-/// large ones.
+/// This rank's share of all elements of small tensors, and of both ends of every slice and a tenth
+/// of the rest of large ones.
 std::vector<int64_t> Judge::Share(const TensorType& type) const {
   const int64_t n = NumElements(type.shape), part = std::max<int64_t>((n + ranks_ - 1) / ranks_, 1);
   std::vector<int64_t> indices;
@@ -89,13 +93,14 @@ std::vector<int64_t> Judge::Share(const TensorType& type) const {
     if (i / kBlock % ranks_ != rank_ - first_) continue;
     const int64_t within = i % part;
     const bool edge = within < 2 * kSliceAlign || part - within < 2 * kSliceAlign;
-    if (n <= kCompareAll || edge || Mix(seed_, static_cast<uint64_t>(i)) % 10 == 0) indices.push_back(i);
+    if (n <= kCompareAll || edge || Mix(seed_, static_cast<uint64_t>(i)) % 10 == 0)
+      indices.push_back(i);
   }
   return indices;
 }
 
-absl::Status Judge::Compare(const Placed& result, const Stored& have, const ElementSource& source, Evaluator& evaluator,
-                            Tally& tally) const {
+absl::Status Judge::Compare(const Placed& result, const Stored& have, const ElementSource& source,
+                            Evaluator& evaluator, Tally& tally) const {
   const TensorType& type = result.placement.type();
   const std::vector<int64_t> indices = Share(type);
   const std::vector<std::string>& updated = interpreter_.results();
@@ -116,8 +121,9 @@ absl::Status Judge::Compare(const Placed& result, const Stored& have, const Elem
       }
       const double value = have.At(rank, indices[i]);
       if (std::fabs(value - want.value[i]) <= want.error[i] || value == want.value[i]) continue;
-      return absl::InternalError(absl::StrCat("\"", result.name, "\"[", indices[i], "] of ", Text(type), " on rank ",
-                                              rank, ": want ", want.value[i], " +- ", want.error[i], ", have ", value));
+      return absl::InternalError(
+          absl::StrCat("\"", result.name, "\"[", indices[i], "] of ", Text(type), " on rank ", rank,
+                       ": want ", want.value[i], " +- ", want.error[i], ", have ", value));
     }
   }
   return absl::OkStatus();

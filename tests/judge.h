@@ -23,15 +23,16 @@ struct Tally {
   Tally& operator+=(const Tally& other);
 };
 
-/// Holds what all ranks ended up with against the interpreter, step by step. Each rank judges a share of the elements.
+/// Holds what all ranks ended up with against the interpreter, step by step. Each rank judges a
+/// share of the elements.
 class Judge {
  public:
   /// `program` as written; `results` of the schedule that runs, in the order of RankMemory::Read.
-  static absl::StatusOr<Judge> Create(const Graph& program, std::vector<Placed> results, const Mesh& mesh, int rank,
-                                      uint64_t seed);
+  static absl::StatusOr<Judge> Create(const Graph& program, std::vector<Placed> results,
+                                      const Mesh& mesh, int rank, uint64_t seed);
 
-  /// `read[r]`: what rank r's memory read after the step. Call for steps 0, 1, ...: the next one begins with the states
-  /// of this one. Internal with the first difference.
+  /// `read[r]`: what rank r's memory read after the step. Call for steps 0, 1, ...: the next one
+  /// begins with the states of this one. Internal with the first difference.
   absl::Status Step(int step, const std::vector<std::string>& read, Tally& tally);
 
  private:
@@ -44,13 +45,19 @@ class Judge {
     int stage_size = 1;
   };
 
-  Judge(Interpreter interpreter, std::vector<Placed> results, const Mesh& mesh, int rank, uint64_t seed)
-      : interpreter_(std::move(interpreter)), results_(std::move(results)), world_(mesh.size()), ranks_(mesh.stage_size()),
-        first_(rank - rank % ranks_), rank_(rank), seed_(seed) {}
+  Judge(Interpreter interpreter, std::vector<Placed> results, const Mesh& mesh, int rank,
+        uint64_t seed)
+      : interpreter_(std::move(interpreter)),
+        results_(std::move(results)),
+        world_(mesh.size()),
+        ranks_(mesh.stage_size()),
+        first_(rank - rank % ranks_),
+        rank_(rank),
+        seed_(seed) {}
   std::map<std::string, Stored> Split(const std::vector<std::string>& read) const;
   std::vector<int64_t> Share(const TensorType& type) const;
-  absl::Status Compare(const Placed& result, const Stored& have, const ElementSource& source, Evaluator& evaluator,
-                       Tally& tally) const;
+  absl::Status Compare(const Placed& result, const Stored& have, const ElementSource& source,
+                       Evaluator& evaluator, Tally& tally) const;
 
   Interpreter interpreter_;
   std::vector<Placed> results_;

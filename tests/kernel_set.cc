@@ -14,19 +14,21 @@
 namespace coconet {
 namespace {
 
-/// Large enough that starting the compiler and reading the prelude does not count, small enough that all cores get
-/// some.
+/// Large enough that starting the compiler and reading the prelude does not count, small enough
+/// that all cores get some.
 constexpr size_t kKernelsAUnit = 40;
 constexpr absl::string_view kInclude = "#include \"coconet/kernel.h\"\n";
 
 class ModuleList final : public Module {
  public:
-  explicit ModuleList(std::vector<std::unique_ptr<Module>> modules) : modules_(std::move(modules)) {}
+  explicit ModuleList(std::vector<std::unique_ptr<Module>> modules)
+      : modules_(std::move(modules)) {}
   absl::StatusOr<void*> Symbol(absl::string_view name) const override {
     for (const std::unique_ptr<Module>& module : modules_) {
       if (absl::StatusOr<void*> symbol = module->Symbol(name); symbol.ok()) return symbol;
     }
-    return absl::NotFoundError(absl::StrCat("no kernel ", name, " in ", modules_.size(), " modules"));
+    return absl::NotFoundError(
+        absl::StrCat("no kernel ", name, " in ", modules_.size(), " modules"));
   }
 
  private:
@@ -69,7 +71,8 @@ absl::StatusOr<std::vector<std::string>> KernelSet::Compile(Compiler& compiler) 
   std::vector<std::thread> threads;
   for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
     threads.emplace_back([&] {
-      for (size_t unit = next++; unit < units.size(); unit = next++) binaries[unit] = compiler.Compile(units[unit]);
+      for (size_t unit = next++; unit < units.size(); unit = next++)
+        binaries[unit] = compiler.Compile(units[unit]);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -81,7 +84,8 @@ absl::StatusOr<std::vector<std::string>> KernelSet::Compile(Compiler& compiler) 
   return paths;
 }
 
-absl::StatusOr<std::unique_ptr<Module>> LoadAll(Rank& rank, const std::vector<std::string>& binaries) {
+absl::StatusOr<std::unique_ptr<Module>> LoadAll(Rank& rank,
+                                                const std::vector<std::string>& binaries) {
   std::vector<std::unique_ptr<Module>> modules;
   for (const std::string& path : binaries) {
     ASSIGN_OR_RETURN(std::unique_ptr<Module> module, rank.Load(path));

@@ -13,7 +13,8 @@
 
 namespace coconet {
 
-/// The kernels of many variants, each once: compiled in a few calls of the compiler instead of one a variant.
+/// The kernels of many variants, each once: compiled in a few calls of the compiler instead of one
+/// a variant.
 class KernelSet {
  public:
   /// Whether one of its kernels is new.
@@ -31,7 +32,8 @@ class KernelSet {
 };
 
 /// Several binaries as one module.
-absl::StatusOr<std::unique_ptr<Module>> LoadAll(Rank& rank, const std::vector<std::string>& binaries);
+absl::StatusOr<std::unique_ptr<Module>> LoadAll(Rank& rank,
+                                                const std::vector<std::string>& binaries);
 
 }  // namespace coconet
 

@@ -1,5 +1,5 @@
-// Every derived schedule of programs over lists of tensors, on 1 to 8 ranks, at odd lists, with configs drawn at random, against
-// the interpreter on the program written out.
+// Every derived schedule of programs over lists of tensors, on 1 to 8 ranks, at odd lists, with
+// configs drawn at random, against the interpreter on the program written out.
 
 #include <random>
 #include <string>
@@ -33,7 +33,8 @@ std::vector<int64_t> Tiny(int tensors) {
 }
 
 const Case kCases[] = {
-    {"adam", R"(input g : f32[N] local
+    {"adam",
+     R"(input g : f32[N] local
 state p : f32[N] replicated
 state m : f32[N]
 input lr : f32[]
@@ -42,7 +43,8 @@ m1 = update(m, 0.9 * m + 0.1 * G)
 update(p, p - lr * m1 / (abs(m1) + 1e-3))
 )",
      {{{"N", {1, 0, 7, 64, 1000, 64}}}, {{"N", {4099}}}, {{"N", Tiny(100)}}}},
-    {"lamb", R"(input g : f16[N] local
+    {"lamb",
+     R"(input g : f16[N] local
 state p : f16[N] replicated
 state w : f32[N]
 state m : f32[N]
@@ -55,7 +57,8 @@ w1 = update(w, w - lr * norm(w) / (norm(r) + 1e-3) * r)
 update(p, cast(f16, w1))
 )",
      {{{"N", {1, 0, 7, 64, 1000, 64}}}, {{"N", {513}}}, {{"N", Tiny(20)}}}},
-    {"clip", R"(input g : bf16[N] local
+    {"clip",
+     R"(input g : bf16[N] local
 state p : f32[N] replicated
 state m : f32[N]
 state count : f32[] replicated
@@ -70,7 +73,8 @@ update(most, amax(G) * count)
 output least = total(min, amin(abs(G)))
 )",
      {{{"N", {1, 7, 64, 1000, 64}}}, {{"N", {513}}}, {{"N", {3, 5, 3, 5, 3, 3, 3, 9, 1, 2}}}}},
-    {"totals", R"(input a : f32[N] local
+    {"totals",
+     R"(input a : f32[N] local
 input b : i32[N] local
 state s : f64[] replicated each
 output x = all_reduce(sum, total(sum(a)))
@@ -80,7 +84,8 @@ output q = all_reduce(sum, total(sum(b)))
 update(s, s + total(s) / 2)
 )",
      {{{"N", {1, 7, 64, 1000, 64}}}, {{"N", {2}}}}},
-    {"rows", R"(input x : f32[N, 16] local
+    {"rows",
+     R"(input x : f32[N, 16] local
 input b : f32[16] replicated
 input scale : f32[N, 1] replicated
 input bias : f32[16] replicated each
@@ -90,7 +95,8 @@ update(r, r + softmax(y) - bias)
 output size = norm(y)
 )",
      {{{"N", {2, 7, 64, 3, 64}}}, {{"N", {1, 5}}}}},
-    {"products", R"(input x : f32[N, 8] replicated
+    {"products",
+     R"(input x : f32[N, 8] replicated
 input w : f32[8, 12] replicated
 input v : f32[8, 12] replicated each
 output y = matmul(x, w) + 1
@@ -98,7 +104,8 @@ output z = matmul(x, v)
 output u = w * 2
 )",
      {{{"N", {2, 7, 5}}}}},
-    {"two", R"(input a : f32[N] local
+    {"two",
+     R"(input a : f32[N] local
 input b : f32[M, N] local
 state p : f32[N] replicated
 state q : f32[M, N]
@@ -107,7 +114,8 @@ update(q, q * 0.5 + all_reduce(sum, b))
 output c = mean(b, 0)
 )",
      {{{"N", {2, 7, 5, 65}}, {"M", {3, 1, 4, 2}}}, {{"N", {2, 7}}, {"M", 3}}}},
-    {"sends", R"(input x : f32[N] local
+    {"sends",
+     R"(input x : f32[N] local
 input c : f32[1000] local
 state p : f32[N] replicated
 y = p + all_reduce(sum, x)
@@ -123,7 +131,9 @@ class ListProgramsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(ListProgramsTest, EveryScheduleComputesWhatTheProgramSays) {
   const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
-    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
+    ASSIGN_OR_RETURN(
+        const Graph symbolic,
+        Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
     ScheduleSampler sampler(GetParam().worlds, random, batch);
     for (const Sizes& sizes : GetParam().sizes) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
@@ -134,7 +144,8 @@ TEST_P(ListProgramsTest, EveryScheduleComputesWhatTheProgramSays) {
   EXPECT_LT(tally.undetermined, tally.elements / 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(, ListProgramsTest, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(, ListProgramsTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace coconet

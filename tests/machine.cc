@@ -32,7 +32,8 @@ absl::StatusOr<Machine> Gpus() {
 }
 
 absl::StatusOr<Machine> SimulatedGpus() {
-  RETURN_IF_ERROR(RunWorld({.ranks = 1, .backend = Backend::kSimt}, [](Rank&) { return absl::OkStatus(); }));
+  RETURN_IF_ERROR(
+      RunWorld({.ranks = 1, .backend = Backend::kSimt}, [](Rank&) { return absl::OkStatus(); }));
   return SimulatedMachine();
 }
 
@@ -57,7 +58,8 @@ absl::StatusOr<Machine> MachineOfTests() {
   if (backend == "host") return Machine();
   if (backend == "cuda") return Gpus();
   if (backend == "simt") return SimulatedGpus();
-  return absl::InvalidArgumentError(absl::StrCat("COCONET_TEST_BACKEND: want host, cuda or simt, have '", backend, "'"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("COCONET_TEST_BACKEND: want host, cuda or simt, have '", backend, "'"));
 }
 
 const Machine& TheMachine() {

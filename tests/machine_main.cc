@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
   const absl::Status machine = coconet::MachineOfTests().status();
   if (!machine.ok()) {
-    std::printf("%s: %s\n", absl::IsUnavailable(machine) ? "skipped" : "failed", std::string(machine.message()).c_str());
+    std::printf("%s: %s\n", absl::IsUnavailable(machine) ? "skipped" : "failed",
+                std::string(machine.message()).c_str());
     return absl::IsUnavailable(machine) ? 0 : 2;
   }
   return RUN_ALL_TESTS();

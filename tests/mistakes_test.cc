@@ -1,4 +1,5 @@
-// The mistakes of earlier code for the same task (a published compiler of such schedules and its generated kernels), each as a test of ours.
+// The mistakes of earlier code for the same task (a published compiler of such schedules and its
+// generated kernels), each as a test of ours.
 
 #include <cmath>
 #include <map>
@@ -32,11 +33,14 @@ Graph Bound(absl::string_view name, int64_t n, const WorkloadOptions& options = 
   return BindSizes(*MakeWorkload(name, options), {{"N", n}}).value();
 }
 
-Graph Parsed(absl::string_view text) { return Parse(absl::StrCat("coconet 1\nprogram p\n", text)).value(); }
+Graph Parsed(absl::string_view text) {
+  return Parse(absl::StrCat("coconet 1\nprogram p\n", text)).value();
+}
 
 /// Adds the schedules of `program` that `wanted` takes; how many there were.
 template <class Wanted>
-int AddSchedules(const Graph& program, int ranks, std::mt19937_64& random, Wanted wanted, VariantBatch& batch) {
+int AddSchedules(const Graph& program, int ranks, std::mt19937_64& random, Wanted wanted,
+                 VariantBatch& batch) {
   int added = 0;
   const Config compiled = DrawCompiledConfig(random);
   const std::vector<Schedule> schedules = Derive(program).value();
@@ -54,7 +58,8 @@ bool Reorders(const Schedule& s) { return absl::StrContains(TraceText(s.trace), 
 bool IsAny(const Schedule&) { return true; }
 
 /// All elements of a result, on rank 0.
-std::vector<double> AllOf(const Graph& program, const std::string& result, int ranks, const ElementSource& source) {
+std::vector<double> AllOf(const Graph& program, const std::string& result, int ranks,
+                          const ElementSource& source) {
   const Interpreter interpreter = Interpreter::Create(program, ranks).value();
   std::vector<int64_t> indices(NumElements(interpreter.type(result).shape));
   std::iota(indices.begin(), indices.end(), 0);
@@ -66,7 +71,8 @@ TEST(Mistakes, ReorderedKernelsWorkOnTheSliceOfTheirRank) {
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(seed);
   VariantBatch batch;
-  for (int ranks : {2, 3, 4}) EXPECT_GT(AddSchedules(Bound("momentum", 1001), ranks, random, Reorders, batch), 0);
+  for (int ranks : {2, 3, 4})
+    EXPECT_GT(AddSchedules(Bound("momentum", 1001), ranks, random, Reorders, batch), 0);
   EXPECT_EQ(batch.Run(seed, kSteps), "");
 }
 
@@ -85,19 +91,23 @@ TEST(Mistakes, LambScalesByNormsThatAreNotZero) {
   std::vector<double> r(kN);
   for (int64_t i = 0; i < kN; ++i) {
     const double g = 0.75, p = data("p", 0, i);  // the mean of 0.5 and 1
-    const double m = o.beta1 * data("m", 0, i) + (1 - o.beta1) * g, v = o.beta2 * 0.5 + (1 - o.beta2) * g * g;
+    const double m = o.beta1 * data("m", 0, i) + (1 - o.beta1) * g,
+                 v = o.beta2 * 0.5 + (1 - o.beta2) * g * g;
     r[i] = m / (1 - o.beta1) / (std::sqrt(v / (1 - o.beta2)) + o.eps) + o.weight_decay * p;
     weights += p * p;
     update += r[i] * r[i];
   }
   const std::vector<double> p = AllOf(program, "p", 2, data);
   for (int64_t i = 0; i < kN; ++i) {
-    ASSERT_NEAR(p[i], data("p", 0, i) - 0.25 * std::sqrt(weights) / std::sqrt(update) * r[i], 1e-12) << i;
+    ASSERT_NEAR(p[i], data("p", 0, i) - 0.25 * std::sqrt(weights) / std::sqrt(update) * r[i], 1e-12)
+        << i;
   }
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(seed);
   VariantBatch batch;
-  const auto some = [&](const Schedule&) { return random() % (TheMachine().simulated ? 48 : 6) == 0; };
+  const auto some = [&](const Schedule&) {
+    return random() % (TheMachine().simulated ? 48 : 6) == 0;
+  };
   for (int ranks : {1, 2, 3}) AddSchedules(program, ranks, random, some, batch);
   EXPECT_EQ(batch.Run(seed, kSteps), "");
 }
@@ -106,7 +116,9 @@ TEST(Mistakes, LambScalesByNormsThatAreNotZero) {
 TEST(Mistakes, TheMomentsOfAdamHaveDecaysOfTheirOwn) {
   const WorkloadOptions options{.beta1 = 0.5, .beta2 = 0.25};
   const Graph program = Bound("adam", 65, options);
-  const auto data = [](const std::string& name, int, int64_t) { return name == "g" ? 2.0 : name == "m" ? 8.0 : 1.0; };
+  const auto data = [](const std::string& name, int, int64_t) {
+    return name == "g" ? 2.0 : name == "m" ? 8.0 : 1.0;
+  };
   for (double m : AllOf(program, "m", 2, data)) ASSERT_DOUBLE_EQ(m, 0.5 * 8 + 0.5 * 2);
   for (double v : AllOf(program, "v", 2, data)) ASSERT_DOUBLE_EQ(v, 0.25 * 1 + 0.75 * 4);
   const uint64_t seed = FreshSeed();
@@ -126,8 +138,11 @@ output far = dropout(ones, seed, 0.25, 1)
 
 // "Dropout drew one number for all elements."
 TEST(Mistakes, DropoutDrawsForEachElementAtItsRateAndScale) {
-  const auto data = [](const std::string& name, int, int64_t) { return name == "seed" ? 7.0 : 1.0; };
-  const std::vector<double> y = AllOf(Parsed(kDropouts), "s", 2, data), far = AllOf(Parsed(kDropouts), "far", 2, data);
+  const auto data = [](const std::string& name, int, int64_t) {
+    return name == "seed" ? 7.0 : 1.0;
+  };
+  const std::vector<double> y = AllOf(Parsed(kDropouts), "s", 2, data),
+                            far = AllOf(Parsed(kDropouts), "far", 2, data);
   int64_t dropped = 0, changes = 0, alike = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     ASSERT_TRUE(y[i] == 0 || y[i] == 1 / 0.75);
@@ -145,7 +160,9 @@ TEST(Mistakes, DropoutDrawsForEachElementAtItsRateAndScale) {
 }
 
 TEST(Mistakes, DropoutHasOneMaskUnderEveryScheduleLayoutAndNumberOfRanks) {
-  const auto data = [](const std::string& name, int, int64_t) { return name == "seed" ? 7.0 : 1.0; };
+  const auto data = [](const std::string& name, int, int64_t) {
+    return name == "seed" ? 7.0 : 1.0;
+  };
   const Graph program = Parsed(kDropouts);
   const std::vector<double> mask = AllOf(program, "s", 1, data);
   std::set<std::string> layouts;
@@ -153,14 +170,17 @@ TEST(Mistakes, DropoutHasOneMaskUnderEveryScheduleLayoutAndNumberOfRanks) {
   for (const Schedule& schedule : schedules) {
     if (!schedule.kernels.empty()) continue;
     layouts.insert(Text(As<State>(schedule.graph, 2)->type.layout));
-    for (int ranks : {2, 3, 8}) EXPECT_EQ(AllOf(schedule.graph, "s", ranks, data), mask) << Describe(schedule);
+    for (int ranks : {2, 3, 8})
+      EXPECT_EQ(AllOf(schedule.graph, "s", ranks, data), mask) << Describe(schedule);
   }
   EXPECT_EQ(layouts, (std::set<std::string>{"auto", "sliced(0)", "sliced(1)", "sliced(flat)"}));
   // Kernels: a mask that is another one is out of the reference's bounds.
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(seed);
   VariantBatch batch;
-  const auto some = [&](const Schedule&) { return random() % (TheMachine().simulated ? 12 : 4) == 0; };
+  const auto some = [&](const Schedule&) {
+    return random() % (TheMachine().simulated ? 12 : 4) == 0;
+  };
   for (int ranks : {1, 2, 3}) AddSchedules(program, ranks, random, some, batch);
   EXPECT_EQ(batch.Run(seed, kSteps), "");
 }
@@ -170,7 +190,8 @@ TEST(Mistakes, OddSizesStayWithinTheirBounds) {
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(seed);
   VariantBatch batch;
-  for (int64_t n : {1, 63, 65, 1023}) AddSchedules(Bound("sgd", n), n % 2 == 1 ? 3 : 2, random, IsAny, batch);
+  for (int64_t n : {1, 63, 65, 1023})
+    AddSchedules(Bound("sgd", n), n % 2 == 1 ? 3 : 2, random, IsAny, batch);
   EXPECT_EQ(batch.Run(seed, kSteps), "");
 }
 

@@ -34,8 +34,8 @@ std::vector<std::string> Mpirun(int ranks, const std::vector<std::string>& comma
 
 /// One cache of kernels for all tests: what is not tested should not be compiled twice.
 const std::map<std::string, std::string>& Environment() {
-  static const auto* environment =
-      new std::map<std::string, std::string>{{"COCONET_CACHE_DIR", absl::StrCat(testing::TempDir(), "/kernels")}};
+  static const auto* environment = new std::map<std::string, std::string>{
+      {"COCONET_CACHE_DIR", absl::StrCat(testing::TempDir(), "/kernels")}};
   return *environment;
 }
 
@@ -61,7 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, MpiTest, testing::Values(2, 3), testing::PrintTo
 TEST_P(MpiTest, VariantsComputeWhatTheProgramSays) {
   const uint64_t seed = FreshSeed();
   const Ended ended = RunCommand(
-      Mpirun(GetParam(), {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "1", "1"}));
+      Mpirun(GetParam(), {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"),
+                          absl::StrCat(seed), "1", "1"}));
   EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
   EXPECT_THAT(ended.out, HasSubstr(absl::StrCat(" variants on ", GetParam(), " shm ranks")));
   EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
@@ -69,7 +70,9 @@ TEST_P(MpiTest, VariantsComputeWhatTheProgramSays) {
 
 TEST(MpiNodesTest, VariantsOfTwoNodesComputeWhatTheProgramSays) {
   const uint64_t seed = FreshSeed();
-  const Ended ended = RunCommand(Mpirun(4, {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "2", "1"}));
+  const Ended ended =
+      RunCommand(Mpirun(4, {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"),
+                            absl::StrCat(seed), "2", "1"}));
   EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
   EXPECT_THAT(ended.out, HasSubstr(" variants on 4 mpi ranks"));
   EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
@@ -78,7 +81,8 @@ TEST(MpiNodesTest, VariantsOfTwoNodesComputeWhatTheProgramSays) {
 TEST(MpiStages, VariantsComputeWhatTheProgramSays) {
   const uint64_t seed = FreshSeed();
   const Ended ended =
-      RunCommand(Mpirun(4, {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"), absl::StrCat(seed), "1", "2"}));
+      RunCommand(Mpirun(4, {"tests/mpi_differential", Environment().at("COCONET_CACHE_DIR"),
+                            absl::StrCat(seed), "1", "2"}));
   EXPECT_EQ(ended.code, 0) << "COCONET_SEED=" << seed << "\n" << ended.err;
   EXPECT_THAT(ended.out, HasSubstr(" variants on 4 shm ranks"));
   EXPECT_THAT(ended.out, Not(testing::StartsWith("0 variants")));
@@ -86,24 +90,29 @@ TEST(MpiStages, VariantsComputeWhatTheProgramSays) {
 
 TEST_P(MpiTest, SweepTunesOnceAndHitsTheSecondTime) {
   const std::string cache = absl::StrCat("--cache=", NewCacheFile());
-  const Ended first = RunCommand(Mpirun(GetParam(), {"autotune/sweep", "sgd", "--N=3001", cache}), Environment());
+  const Ended first =
+      RunCommand(Mpirun(GetParam(), {"autotune/sweep", "sgd", "--N=3001", cache}), Environment());
   ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_THAT(first.out, HasSubstr(absl::StrCat("sgd N=3001 f32, ", GetParam(), " ranks (processes)")));
+  EXPECT_THAT(first.out,
+              HasSubstr(absl::StrCat("sgd N=3001 f32, ", GetParam(), " ranks (processes)")));
   EXPECT_THAT(first.out, HasSubstr("stored as "));
   EXPECT_THAT(first.out, Not(HasSubstr("wrong answer")));
-  const Ended second = RunCommand(Mpirun(GetParam(), {"autotune/sweep", "sgd", "--N=3001", cache}), Environment());
+  const Ended second =
+      RunCommand(Mpirun(GetParam(), {"autotune/sweep", "sgd", "--N=3001", cache}), Environment());
   ASSERT_EQ(second.code, 0) << second.err;
   EXPECT_THAT(second.out, HasSubstr("cache hit"));
   EXPECT_THAT(second.out, HasSubstr(" 0 compiled"));
   // MPI may have something to say there; a tuner has nothing.
-  EXPECT_THAT(second.err, Not(testing::AnyOf(HasSubstr("variants"), HasSubstr("checked"), HasSubstr("warning"))));
+  EXPECT_THAT(second.err, Not(testing::AnyOf(HasSubstr("variants"), HasSubstr("checked"),
+                                             HasSubstr("warning"))));
 }
 
 TEST(Mpi, RanksThatDisagreeOnTheProgramAreTold) {
   const std::string cache = absl::StrCat("--cache=", NewCacheFile());
-  const std::vector<std::string> argv = {"mpirun", "--oversubscribe", "-n",  "1",       "autotune/sweep",
-                                         "sgd",    "--N=100",         cache, ":",       "-n",
-                                         "1",      "autotune/sweep",  "sgd", "--N=101", cache};
+  const std::vector<std::string> argv = {
+      "mpirun", "--oversubscribe", "-n",  "1",       "autotune/sweep",
+      "sgd",    "--N=100",         cache, ":",       "-n",
+      "1",      "autotune/sweep",  "sgd", "--N=101", cache};
   const Ended ended = RunCommand(argv, Environment());
   EXPECT_EQ(ended.code, 2) << ended.err;
   EXPECT_THAT(ended.err, HasSubstr("want the same program and sizes on all ranks"));
@@ -122,21 +131,26 @@ std::vector<std::string> Complaints(const Ended& ended) {
 TEST(Mpi, MistakesAreSaidOnce) {
   const Ended ended = RunCommand(Mpirun(3, {"autotune/sweep", "adm"}), Environment());
   EXPECT_EQ(ended.code, 2) << ended.err;
-  EXPECT_THAT(Complaints(ended), testing::ElementsAre(HasSubstr("unknown workload 'adm'"))) << ended.err;
+  EXPECT_THAT(Complaints(ended), testing::ElementsAre(HasSubstr("unknown workload 'adm'")))
+      << ended.err;
 }
 
 TEST(Mpi, GpusThatAreNotHereAreSaidOnce) {
   std::map<std::string, std::string> environment = Environment();
   environment["CUDA_VISIBLE_DEVICES"] = "";  // where there are some
-  const Ended ended = RunCommand(Mpirun(3, {"autotune/sweep", "adam", "--backend=cuda"}), environment);
+  const Ended ended =
+      RunCommand(Mpirun(3, {"autotune/sweep", "adam", "--backend=cuda"}), environment);
   EXPECT_EQ(ended.code, 2) << ended.err;
-  EXPECT_THAT(Complaints(ended), testing::ElementsAre(testing::ContainsRegex("sweep: rank 0: .*GPU"))) << ended.err;
+  EXPECT_THAT(Complaints(ended),
+              testing::ElementsAre(testing::ContainsRegex("sweep: rank 0: .*GPU")))
+      << ended.err;
 }
 
 TEST(Mpi, ARankThatDiesEndsTheJobAndLeavesNothingBehind) {
   const std::set<std::string> before = SharedMemoryFiles();
   const std::string cache = NewCacheFile();
-  Command job(Mpirun(3, {"autotune/sweep", "adam", "--N=2Mi", absl::StrCat("--cache=", cache)}), Environment());
+  Command job(Mpirun(3, {"autotune/sweep", "adam", "--N=2Mi", absl::StrCat("--cache=", cache)}),
+              Environment());
   std::vector<pid_t> ranks;
   ASSERT_TRUE(Eventually([&] {
     ranks = job.Descendants("sweep");
@@ -148,11 +162,14 @@ TEST(Mpi, ARankThatDiesEndsTheJobAndLeavesNothingBehind) {
   EXPECT_NE(ended.code, kTookTooLong) << ended.err;
   EXPECT_THAT(job.Descendants("sweep"), IsEmpty());
   // mpirun does not wait for what it has killed.
-  for (pid_t rank : ranks) EXPECT_TRUE(Eventually([rank] { return !IsRunning(rank); }, 10)) << rank << " is still there";
-  for (const std::string& file : SharedMemoryFiles()) EXPECT_EQ(before.count(file), 1u) << "/dev/shm/" << file;
+  for (pid_t rank : ranks)
+    EXPECT_TRUE(Eventually([rank] { return !IsRunning(rank); }, 10)) << rank << " is still there";
+  for (const std::string& file : SharedMemoryFiles())
+    EXPECT_EQ(before.count(file), 1u) << "/dev/shm/" << file;
   // And the cache is as good as before.
   const Ended next =
-      RunCommand(Mpirun(3, {"autotune/sweep", "sgd", "--N=3001", absl::StrCat("--cache=", cache)}), Environment());
+      RunCommand(Mpirun(3, {"autotune/sweep", "sgd", "--N=3001", absl::StrCat("--cache=", cache)}),
+                 Environment());
   EXPECT_EQ(next.code, 0) << next.err;
   EXPECT_THAT(next.err, Not(HasSubstr("warning")));
 }

@@ -1,5 +1,7 @@
-// One rank of the differential test in a world of MPI processes: schedules of Adam, or, where there are several stages, of the boundary
-// between two, every so many, with both protocols. mpi_commands_test starts it. Arguments: the folder of the kernel cache, the seed, how many nodes and stages.
+// One rank of the differential test in a world of MPI processes: schedules of Adam, or, where there
+// are several stages, of the boundary between two, every so many, with both protocols.
+// mpi_commands_test starts it. Arguments: the folder of the kernel cache, the seed, how many nodes
+// and stages.
 
 #include <cstdint>
 #include <cstdio>
@@ -45,11 +47,13 @@ absl::StatusOr<std::vector<Variant>> DrawVariants(const Target& target, uint64_t
     ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(drawn.workload, {.dtype = dtype}));
     for (const Sizes& sizes : drawn.sizes) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = target.nodes > 1}));
+      ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
+                       Derive(program, {.by_node = target.nodes > 1}));
       for (const Schedule& schedule : schedules) {
         Config config = DrawArguments(compiled, schedule, random);
         config.protocol = random() % 2 == 0 ? Protocol::kLibrary : Protocol::kGenerated;
-        const ConfigSpace space{.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart};
+        const ConfigSpace space{
+            .ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart};
         if (random() % drawn.one_in != 0 || !Validate(config, schedule, space).ok()) continue;
         ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, target));
         variants.push_back(std::move(variant));
@@ -60,7 +64,8 @@ absl::StatusOr<std::vector<Variant>> DrawVariants(const Target& target, uint64_t
 }
 
 /// Rank 0 compiles; all get the paths.
-absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank, const std::vector<Variant>& variants,
+absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank,
+                                                     const std::vector<Variant>& variants,
                                                      const std::string& folder) {
   absl::StatusOr<std::vector<std::string>> binaries = std::vector<std::string>();
   if (rank.rank() == 0) {
@@ -71,7 +76,8 @@ absl::StatusOr<std::vector<std::string>> CompileOnce(Rank& rank, const std::vect
     binaries = kernels.Compile(*compiler);
   }
   RETURN_IF_ERROR(rank.exchange().Agree(binaries.status()));
-  ASSIGN_OR_RETURN(const std::string paths, rank.exchange().Broadcast(absl::StrJoin(*binaries, "\n")));
+  ASSIGN_OR_RETURN(const std::string paths,
+                   rank.exchange().Broadcast(absl::StrJoin(*binaries, "\n")));
   return std::vector<std::string>(absl::StrSplit(paths, '\n'));
 }
 
@@ -100,9 +106,10 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "want 4 arguments: folder, seed, nodes and stages\n");
     return 2;
   }
-  const absl::Status status = coconet::RunWorld({.stages = std::atoi(argv[4]), .nodes = std::atoi(argv[3])}, [&](coconet::Rank& rank) {
-    return coconet::Body(rank, argv[1], std::strtoull(argv[2], nullptr, 10));
-  });
+  const absl::Status status = coconet::RunWorld(
+      {.stages = std::atoi(argv[4]), .nodes = std::atoi(argv[3])}, [&](coconet::Rank& rank) {
+        return coconet::Body(rank, argv[1], std::strtoull(argv[2], nullptr, 10));
+      });
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;
 }

@@ -65,7 +65,8 @@ absl::StatusOr<Graph> ProgramOf(const MutationCase& at) {
     return Canonicalize(bound).graph;
   }
   const bool halves = absl::ConsumeSuffix(&name, "_bf16");
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(std::string(name), {.dtype = halves ? DType::kBF16 : DType::kF32}));
+  ASSIGN_OR_RETURN(const Graph symbolic,
+                   MakeWorkload(std::string(name), {.dtype = halves ? DType::kBF16 : DType::kF32}));
   return BindSizes(symbolic, at.sizes);
 }
 
@@ -74,16 +75,58 @@ absl::StatusOr<Graph> ProgramOf(const MutationCase& at) {
 const std::vector<MutationCase>& MutationCases() {
   static const auto* cases = new std::vector<MutationCase>{
       {"pull", "adam", {{"N", 93}}, "fuse(AR, C)", kPull, 3},
-      {"staged", "adam_bf16", {{"N", 333}}, "fuse(AR, C)", "generated vec=4 chunk=64 blocks=2 stream=none one-shot=staged threads=64", 3},
-      {"ll", "adam_bf16", {{"N", 93}}, "fuse(AR, C)", "generated vec=4 chunk=64 blocks=2 stream=none one-shot=ll threads=64", 3},
+      {"staged",
+       "adam_bf16",
+       {{"N", 333}},
+       "fuse(AR, C)",
+       "generated vec=4 chunk=64 blocks=2 stream=none one-shot=staged threads=64",
+       3},
+      {"ll",
+       "adam_bf16",
+       {{"N", 93}},
+       "fuse(AR, C)",
+       "generated vec=4 chunk=64 blocks=2 stream=none one-shot=ll threads=64",
+       3},
       {"two-shot", "adam", {{"N", 333}}, "fuse(RS, AG, C)", kPull, 3},
       {"slices", "adam", {{"N", 333}}, "fuse(RS, C, AG); slice m v", kPull, 3},
-      {"ring", "adam", {{"N", 333}}, "fuse(RS, C, AG); slice m v", "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=64 ring=1", 4},
-      {"bulk", kSum, {{"N", 20000}}, "RS; AG p", "generated vec=4 chunk=16384 blocks=1 stream=none one-shot=pull threads=96 bulk=1", 2, 1},
-      {"bulk-odd", kSum, {{"N", 37}}, "RS; AG p", "generated vec=4 chunk=64 blocks=1 stream=none one-shot=pull threads=96 bulk=1", 2, 1},
-      {"rows", kRows, {{"B", 5}, {"H", 70}}, "fuse(AR, C)", "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=96", 2},
-      {"folds", kNorm, {{"N", 333}}, "fuse(RS, C, fold, AR, C, AG)", "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=96", 3},
-      {"list", "clip", {{"N", std::vector<int64_t>{100, 3, 131}}}, "fuse(RS, C, fold, AR, C, AG); slice m v", kPull, 2},
+      {"ring",
+       "adam",
+       {{"N", 333}},
+       "fuse(RS, C, AG); slice m v",
+       "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=64 ring=1",
+       4},
+      {"bulk",
+       kSum,
+       {{"N", 20000}},
+       "RS; AG p",
+       "generated vec=4 chunk=16384 blocks=1 stream=none one-shot=pull threads=96 bulk=1",
+       2,
+       1},
+      {"bulk-odd",
+       kSum,
+       {{"N", 37}},
+       "RS; AG p",
+       "generated vec=4 chunk=64 blocks=1 stream=none one-shot=pull threads=96 bulk=1",
+       2,
+       1},
+      {"rows",
+       kRows,
+       {{"B", 5}, {"H", 70}},
+       "fuse(AR, C)",
+       "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=96",
+       2},
+      {"folds",
+       kNorm,
+       {{"N", 333}},
+       "fuse(RS, C, fold, AR, C, AG)",
+       "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=96",
+       3},
+      {"list",
+       "clip",
+       {{"N", std::vector<int64_t>{100, 3, 131}}},
+       "fuse(RS, C, fold, AR, C, AG); slice m v",
+       kPull,
+       2},
       {"tiles",
        kEpilogue,
        {{"M", 90}, {"N", 70}, {"K", 40}},
@@ -104,7 +147,12 @@ const std::vector<MutationCase>& MutationCases() {
        "ol(MM, fuse(RS[flat], C, AG))",
        "generated vec=2 chunk=4096 blocks=1 stream=none one-shot=pull threads=64 beside=3 tiles=64",
        1},
-      {"stages", "pipeline", {{"B", 1}, {"S", 5}, {"H", 33}}, "fuse(AR, C, send)", kPull, {2, 1, 2}},
+      {"stages",
+       "pipeline",
+       {{"B", 1}, {"S", 5}, {"H", 33}},
+       "fuse(AR, C, send)",
+       kPull,
+       {2, 1, 2}},
       {"nodes", "momentum", {{"N", 333}}, "RS(node); AR(across); fuse(C, AG(node))", kPull, {4, 2}},
       {"all-to-all", kExchange, {{"B", 2}, {"S", 5}, {"H", 21}}, "C; A2A; C", kPull, 2},
   };
@@ -112,22 +160,29 @@ const std::vector<MutationCase>& MutationCases() {
 }
 
 absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name) {
-  const auto found = absl::c_find_if(MutationCases(), [&](const MutationCase& c) { return c.name == name; });
+  const auto found =
+      absl::c_find_if(MutationCases(), [&](const MutationCase& c) { return c.name == name; });
   if (found != MutationCases().end()) return *found;
-  return absl::InvalidArgumentError(absl::StrCat("case ", name, ": want one of ",
-                                                 absl::StrJoin(MutationCases(), ", ", [](std::string* out, const auto& c) { absl::StrAppend(out, c.name); })));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "case ", name, ": want one of ",
+      absl::StrJoin(MutationCases(), ", ",
+                    [](std::string* out, const auto& c) { absl::StrAppend(out, c.name); })));
 }
 
 absl::StatusOr<Variant> VariantOf(const MutationCase& at) {
   ASSIGN_OR_RETURN(const Graph program, ProgramOf(at));
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = at.target.nodes > 1}));
-  const auto schedule = absl::c_find_if(schedules, [&](const Schedule& s) { return Describe(s) == at.schedule; });
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
+                   Derive(program, {.by_node = at.target.nodes > 1}));
+  const auto schedule =
+      absl::c_find_if(schedules, [&](const Schedule& s) { return Describe(s) == at.schedule; });
   if (schedule == schedules.end()) {
-    return absl::NotFoundError(
-        absl::StrCat(at.name, ": no schedule '", at.schedule, "'; the last of ", schedules.size(), " is '", Describe(schedules.back()), "'"));
+    return absl::NotFoundError(absl::StrCat(at.name, ": no schedule '", at.schedule,
+                                            "'; the last of ", schedules.size(), " is '",
+                                            Describe(schedules.back()), "'"));
   }
   ASSIGN_OR_RETURN(const Config config, ParseConfig(at.config));
-  const ConfigSpace space{.ranks = at.target.ranks, .nodes = at.target.nodes, .stages_apart = at.target.stages_apart};
+  const ConfigSpace space{
+      .ranks = at.target.ranks, .nodes = at.target.nodes, .stages_apart = at.target.stages_apart};
   RETURN_IF_ERROR(WithContext(Validate(config, *schedule, space), at.name));
   return MakeVariant(program, *schedule, config, at.target);
 }

@@ -11,11 +11,13 @@
 
 namespace coconet {
 
-/// A variant that mistakes are planted in (mutations.h), on a small world: together they go every way in which kernels exchange tensors, in several steps, so
-/// that epochs move on and halves of buffers are used again.
+/// A variant that mistakes are planted in (mutations.h), on a small world: together they go every
+/// way in which kernels exchange tensors, in several steps, so that epochs move on and halves of
+/// buffers are used again.
 struct MutationCase {
   const char* name;
-  const char* program;  // a workload's name, with "_bf16" behind where its tensors are that; else a program's text
+  const char* program;  // a workload's name, with "_bf16" behind where its tensors are that; else a
+                        // program's text
   Sizes sizes;
   const char* schedule;  // as Describe says
   const char* config;
@@ -26,7 +28,8 @@ const std::vector<MutationCase>& MutationCases();
 /// InvalidArgument, with all names, where there is none of that name.
 absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name);
 
-/// Fails where the program has no such schedule, naming those that it has, or the config is not legal for it.
+/// Fails where the program has no such schedule, naming those that it has, or the config is not
+/// legal for it.
 absl::StatusOr<Variant> VariantOf(const MutationCase& at);
 
 }  // namespace coconet

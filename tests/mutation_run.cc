@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "coconet/base/status.h"
 #include "jit/compiler.h"
 #include "jit/embedded_headers.h"
@@ -16,27 +18,53 @@ namespace coconet {
 namespace {
 
 constexpr uint64_t kData = 1;  // seed of the operands
-constexpr FindingKind kKinds[] = {FindingKind::kRace,         FindingKind::kOutOfBounds,     FindingKind::kMisaligned,
-                                  FindingKind::kNeverWritten, FindingKind::kUnwrittenOutput, FindingKind::kDivergentBarrier,
-                                  FindingKind::kBadShuffle,   FindingKind::kUnfinishedCopy,  FindingKind::kDeadlock,
-                                  FindingKind::kNoRoom};
+constexpr FindingKind kKinds[] = {
+    FindingKind::kRace,         FindingKind::kOutOfBounds,     FindingKind::kMisaligned,
+    FindingKind::kNeverWritten, FindingKind::kUnwrittenOutput, FindingKind::kDivergentBarrier,
+    FindingKind::kBadShuffle,   FindingKind::kUnfinishedCopy,  FindingKind::kDeadlock,
+    FindingKind::kNoRoom};
 
-/// The one place where the text is, changed.
-absl::Status Edit(const MutationEdit& edit, std::string& text) {
-  const absl::string_view find = edit.find;
-  const size_t at = text.find(edit.find);
-  if (at == std::string::npos || text.find(edit.find, at + 1) != std::string::npos) {
-    return absl::FailedPreconditionError(absl::StrCat("planting a mistake in ", edit.file, ": want this there once, have it ",
-                                                      at == std::string::npos ? "nowhere" : "more than once", "; say anew where it goes:\n", find));
+/// Where `find` lies in `text` at or after `from`, begin and end; whitespace does not count, so
+/// that the formatter may break lines elsewhere. Both npos: nowhere.
+std::pair<size_t, size_t> FindCode(absl::string_view text, absl::string_view find, size_t from) {
+  find = absl::StripAsciiWhitespace(find);
+  for (size_t begin = from; begin < text.size(); ++begin) {
+    if (text[begin] != find[0]) continue;
+    size_t at = begin, matched = 0;
+    while (matched < find.size() && at < text.size()) {
+      if (absl::ascii_isspace(find[matched])) {
+        ++matched;
+      } else if (text[at] == find[matched]) {
+        ++at, ++matched;
+      } else if (absl::ascii_isspace(text[at])) {
+        ++at;
+      } else {
+        break;
+      }
+    }
+    if (matched == find.size()) return {begin, at};
   }
-  text.replace(at, find.size(), edit.with);
+  return {absl::string_view::npos, absl::string_view::npos};
+}
+
+/// Replaces the one place where `edit.find` is in `text`.
+absl::Status Edit(const MutationEdit& edit, std::string& text) {
+  const auto [begin, end] = FindCode(text, edit.find, 0);
+  const bool found = begin != absl::string_view::npos;
+  if (!found || FindCode(text, edit.find, begin + 1).first != absl::string_view::npos) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "planting a mistake in ", edit.file, ": want this there once, have it ",
+        found ? "more than once" : "nowhere", "; say anew where it goes:\n", edit.find));
+  }
+  text.replace(begin, end - begin, edit.with);
   return absl::OkStatus();
 }
 
 /// Compiles with changed headers, and changes of the source.
 class MutatingCompiler final : public Compiler {
  public:
-  MutatingCompiler(std::unique_ptr<Compiler> compiler, const std::vector<MutationEdit>& edits) : compiler_(std::move(compiler)), edits_(edits) {}
+  MutatingCompiler(std::unique_ptr<Compiler> compiler, const std::vector<MutationEdit>& edits)
+      : compiler_(std::move(compiler)), edits_(edits) {}
 
   const std::string& identity() const override { return compiler_->identity(); }
   absl::StatusOr<Binary> Compile(const std::string& source) override {
@@ -45,11 +73,14 @@ class MutatingCompiler final : public Compiler {
     for (const DeviceHeader& header : headers) texts.emplace_back(header.text);
     std::string kernels = source;
     for (const MutationEdit& edit : edits_) {
-      const auto header = absl::c_find_if(headers, [&](const DeviceHeader& h) { return h.name == edit.file; });
+      const auto header =
+          absl::c_find_if(headers, [&](const DeviceHeader& h) { return h.name == edit.file; });
       if (header == headers.end() && edit.file != absl::string_view(kKernelText)) {
-        return absl::InvalidArgumentError(absl::StrCat("planting a mistake: no header ", edit.file));
+        return absl::InvalidArgumentError(
+            absl::StrCat("planting a mistake: no header ", edit.file));
       }
-      RETURN_IF_ERROR(Edit(edit, header == headers.end() ? kernels : texts[header - headers.begin()]));
+      RETURN_IF_ERROR(
+          Edit(edit, header == headers.end() ? kernels : texts[header - headers.begin()]));
     }
     for (size_t i = 0; i < headers.size(); ++i) headers[i].text = texts[i];
     ASSIGN_OR_RETURN(const std::string expanded, ExpandIncludes(kernels, headers));
@@ -78,9 +109,11 @@ absl::StatusOr<MutationOutcome> OutcomeOf(const absl::Status& status) {
   return outcome;
 }
 
-absl::StatusOr<MutationOutcome> Run(const MutationCase& at, const std::vector<MutationEdit>& edits, const std::string& cache_dir, uint64_t first_seed) {
+absl::StatusOr<MutationOutcome> Run(const MutationCase& at, const std::vector<MutationEdit>& edits,
+                                    const std::string& cache_dir, uint64_t first_seed) {
   ASSIGN_OR_RETURN(const Variant variant, VariantOf(at));
-  ASSIGN_OR_RETURN(std::unique_ptr<Compiler> compiler, MakeSimtCompiler({.cache_dir = cache_dir, .optimize = Optimize::kFast}));
+  ASSIGN_OR_RETURN(std::unique_ptr<Compiler> compiler,
+                   MakeSimtCompiler({.cache_dir = cache_dir, .optimize = Optimize::kFast}));
   MutatingCompiler mutating(std::move(compiler), edits);
   KernelSet kernels;
   kernels.Add(variant.lowered);
@@ -88,28 +121,35 @@ absl::StatusOr<MutationOutcome> Run(const MutationCase& at, const std::vector<Mu
   for (uint64_t seed = first_seed; seed < first_seed + kMutationInterleavings; ++seed) {
     std::vector<Tally> tallies(at.target.world());
     const Machine machine = SimulatedMachine(SimtOptions::Of(seed));
-    const absl::Status status = machine.run_world({.ranks = at.target.world(), .stages = at.target.stages, .nodes = at.target.world_nodes(), .pin = false},
-                                                  [&](Rank& rank) -> absl::Status {
-                                                    ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
-                                                    return RunVariant(rank, *module, variant, kData, at.steps, tallies[rank.rank()]);
-                                                  });
+    const absl::Status status = machine.run_world(
+        {.ranks = at.target.world(),
+         .stages = at.target.stages,
+         .nodes = at.target.world_nodes(),
+         .pin = false},
+        [&](Rank& rank) -> absl::Status {
+          ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
+          return RunVariant(rank, *module, variant, kData, at.steps, tallies[rank.rank()]);
+        });
     if (status.ok()) continue;
     ASSIGN_OR_RETURN(MutationOutcome outcome, OutcomeOf(status));
     outcome.seed = seed;
     outcome.tried = static_cast<int>(seed - first_seed) + 1;
     return outcome;
   }
-  return MutationOutcome{.kind = std::nullopt, .report = "", .seed = first_seed, .tried = kMutationInterleavings};
+  return MutationOutcome{
+      .kind = std::nullopt, .report = "", .seed = first_seed, .tried = kMutationInterleavings};
 }
 
 }  // namespace
 
-absl::StatusOr<MutationOutcome> RunMutation(const Mutation& mutation, const std::string& cache_dir, uint64_t first_seed) {
+absl::StatusOr<MutationOutcome> RunMutation(const Mutation& mutation, const std::string& cache_dir,
+                                            uint64_t first_seed) {
   ASSIGN_OR_RETURN(const MutationCase at, FindMutationCase(mutation.at));
   return Run(at, mutation.edits, cache_dir, first_seed);
 }
 
-absl::StatusOr<MutationOutcome> RunUnmutated(const MutationCase& at, const std::string& cache_dir, uint64_t first_seed) {
+absl::StatusOr<MutationOutcome> RunUnmutated(const MutationCase& at, const std::string& cache_dir,
+                                             uint64_t first_seed) {
   return Run(at, {}, cache_dir, first_seed);
 }
 

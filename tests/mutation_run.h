@@ -24,11 +24,14 @@ struct MutationOutcome {
   int tried = 0;                     // interleavings
 };
 
-/// Runs the mutation's case, with it planted, on simulated GPUs, in interleaving after interleaving until something is found. Fails where the mutation cannot
-/// be planted as it says, or what it leaves does not compile. Thread-safe.
-absl::StatusOr<MutationOutcome> RunMutation(const Mutation& mutation, const std::string& cache_dir, uint64_t first_seed = 0);
+/// Runs the mutation's case, with it planted, on simulated GPUs, in interleaving after interleaving
+/// until something is found. Fails where the mutation cannot be planted as it says, or what it
+/// leaves does not compile. Thread-safe.
+absl::StatusOr<MutationOutcome> RunMutation(const Mutation& mutation, const std::string& cache_dir,
+                                            uint64_t first_seed = 0);
 /// The case as it is, in all of them.
-absl::StatusOr<MutationOutcome> RunUnmutated(const MutationCase& at, const std::string& cache_dir, uint64_t first_seed = 0);
+absl::StatusOr<MutationOutcome> RunUnmutated(const MutationCase& at, const std::string& cache_dir,
+                                             uint64_t first_seed = 0);
 
 /// Whether what was found is what the mutation says must be.
 bool IsCaught(const Mutation& mutation, const MutationOutcome& outcome);

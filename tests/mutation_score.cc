@@ -1,4 +1,5 @@
-// Plants mistakes in the text of kernels, one at a time, and says which of them simulated GPUs find: the measure of their checks.
+// Plants mistakes in the text of kernels, one at a time, and says which of them simulated GPUs
+// find: the measure of their checks.
 //   bazel run //tests:mutation_score -- [--seed=100] [hop]
 // tries all, or the mutations with that in their names, or of the case of that name.
 
@@ -27,7 +28,8 @@ ABSL_FLAG(uint64_t, seed, 0, "the first interleaving that is tried");
 namespace coconet {
 namespace {
 
-/// Prints line_of(0), ..., line_of(count - 1) in order, each when it is there; they are made on all cores.
+/// Prints line_of(0), ..., line_of(count - 1) in order, each when it is there; they are made on all
+/// cores.
 template <class F>
 void PrintLines(size_t count, const F& line_of) {
   std::vector<std::string> lines(count);
@@ -41,7 +43,8 @@ void PrintLines(size_t count, const F& line_of) {
         std::string line = line_of(k);
         const std::lock_guard<std::mutex> lock(mutex);
         lines[k] = std::move(line);
-        for (; printed < count && !lines[printed].empty(); ++printed) std::printf("%s\n", lines[printed].c_str());
+        for (; printed < count && !lines[printed].empty(); ++printed)
+          std::printf("%s\n", lines[printed].c_str());
         std::fflush(stdout);
       }
     });
@@ -51,30 +54,41 @@ void PrintLines(size_t count, const F& line_of) {
 
 std::string Words(const absl::StatusOr<MutationOutcome>& outcome, size_t shown) {
   if (!outcome.ok()) return outcome.status().ToString();
-  if (!outcome->kind.has_value()) return absl::StrCat("found nothing, in ", outcome->tried, " interleavings");
-  return absl::StrCat("found ", Name(*outcome->kind), ", seed ", outcome->seed, ", ", outcome->tried,
-                      " tried: ", absl::StrReplaceAll(outcome->report, {{"\n", "; "}}).substr(0, shown));
+  if (!outcome->kind.has_value())
+    return absl::StrCat("found nothing, in ", outcome->tried, " interleavings");
+  return absl::StrCat(
+      "found ", Name(*outcome->kind), ", seed ", outcome->seed, ", ", outcome->tried,
+      " tried: ", absl::StrReplaceAll(outcome->report, {{"\n", "; "}}).substr(0, shown));
 }
 
-/// "caught hop-without-release, in ring.h, case ring: expected data race, found data race, seed 0, 1 tried: data race: ...".
-std::string LineOf(const Mutation& mutation, const absl::StatusOr<MutationOutcome>& outcome, bool caught) {
+/// "caught hop-without-release, in ring.h, case ring: expected data race, found data race, seed 0,
+/// 1 tried: data race: ...".
+std::string LineOf(const Mutation& mutation, const absl::StatusOr<MutationOutcome>& outcome,
+                   bool caught) {
   constexpr size_t kShown = 240;
   std::vector<std::string> files;
   for (const MutationEdit& edit : mutation.edits) files.emplace_back(edit.file);
   files.erase(std::unique(files.begin(), files.end()), files.end());
-  const std::string expected = absl::StrJoin(mutation.expected, " or ", [](std::string* out, const MutationKind& kind) { absl::StrAppend(out, Name(kind)); });
-  return absl::StrCat(caught ? "caught " : "MISSED ", mutation.name, ", in ", absl::StrJoin(files, "+"), ", case ", mutation.at, ": expected ", expected, ", ",
-                      Words(outcome, caught ? kShown : std::string::npos), caught ? "" : absl::StrCat("\n  ", mutation.what));
+  const std::string expected = absl::StrJoin(
+      mutation.expected, " or ",
+      [](std::string* out, const MutationKind& kind) { absl::StrAppend(out, Name(kind)); });
+  return absl::StrCat(caught ? "caught " : "MISSED ", mutation.name, ", in ",
+                      absl::StrJoin(files, "+"), ", case ", mutation.at, ": expected ", expected,
+                      ", ", Words(outcome, caught ? kShown : std::string::npos),
+                      caught ? "" : absl::StrCat("\n  ", mutation.what));
 }
 
 int Run(absl::string_view part, uint64_t seed, const std::string& cache_dir) {
   std::vector<MutationCase> cases;
   std::vector<Mutation> mutations;
   for (const Mutation& mutation : Mutations()) {
-    if (absl::StrContains(mutation.name, part) || mutation.at == part) mutations.push_back(mutation);
+    if (absl::StrContains(mutation.name, part) || mutation.at == part)
+      mutations.push_back(mutation);
   }
   for (const MutationCase& at : MutationCases()) {
-    const auto is_at = [&](const Mutation& mutation) { return absl::string_view(mutation.at) == at.name; };
+    const auto is_at = [&](const Mutation& mutation) {
+      return absl::string_view(mutation.at) == at.name;
+    };
     if (std::any_of(mutations.begin(), mutations.end(), is_at)) cases.push_back(at);
   }
   std::atomic<int> clean{0}, caught{0};
@@ -90,7 +104,9 @@ int Run(absl::string_view part, uint64_t seed, const std::string& cache_dir) {
     return LineOf(mutations[i], outcome, is_caught);
   });
   std::printf("caught %d of %zu\n", caught.load(), mutations.size());
-  return clean == static_cast<int>(cases.size()) && caught == static_cast<int>(mutations.size()) ? 0 : 1;
+  return clean == static_cast<int>(cases.size()) && caught == static_cast<int>(mutations.size())
+             ? 0
+             : 1;
 }
 
 }  // namespace
@@ -99,7 +115,9 @@ int Run(absl::string_view part, uint64_t seed, const std::string& cache_dir) {
 int main(int argc, char** argv) {
   const std::vector<char*> arguments = absl::ParseCommandLine(argc, argv);
   const auto cache = coconet::TempDir::Make();
-  if (cache.ok()) return coconet::Run(arguments.size() > 1 ? arguments[1] : "", absl::GetFlag(FLAGS_seed), (*cache)->path());
+  if (cache.ok())
+    return coconet::Run(arguments.size() > 1 ? arguments[1] : "", absl::GetFlag(FLAGS_seed),
+                        (*cache)->path());
   std::fprintf(stderr, "%s\n", cache.status().ToString().c_str());
   return 1;
 }

@@ -1,4 +1,5 @@
-// Each mistake that is planted in the text of kernels is found on simulated GPUs by the check that is there for it, and the kernels as they are have none.
+// Each mistake that is planted in the text of kernels is found on simulated GPUs by the check that
+// is there for it, and the kernels as they are have none.
 
 #include <set>
 #include <string>
@@ -25,8 +26,9 @@ TEST(MutationTest, IsOfEveryKindAndEveryCase) {
   }
   EXPECT_GE(names.size(), 100u);
   for (const MutationCase& at : MutationCases()) EXPECT_EQ(cases.count(at.name), 1u) << at.name;
-  EXPECT_EQ(kinds, (std::set<std::string>{"bad shuffle", "data race", "deadlock", "divergent barrier", "misaligned", "never written", "out of bounds",
-                                          "unfinished copy", "wrong answer"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"bad shuffle", "data race", "deadlock",
+                                          "divergent barrier", "misaligned", "never written",
+                                          "out of bounds", "unfinished copy", "wrong answer"}));
 }
 
 TEST(MutationTest, IsRefusedWhereItsTextIsNotThereOnce) {
@@ -45,10 +47,12 @@ class PlantedTest : public testing::TestWithParam<Mutation> {};
 TEST_P(PlantedTest, IsFoundByTheRightCheck) {
   const absl::StatusOr<MutationOutcome> outcome = RunMutation(GetParam(), CacheDir());
   ASSERT_EQ(outcome.status(), absl::OkStatus());
-  EXPECT_TRUE(IsCaught(GetParam(), *outcome)) << GetParam().what << " After " << outcome->tried << " interleavings: " << outcome->report;
+  EXPECT_TRUE(IsCaught(GetParam(), *outcome))
+      << GetParam().what << " After " << outcome->tried << " interleavings: " << outcome->report;
 }
 
-INSTANTIATE_TEST_SUITE_P(, PlantedTest, testing::ValuesIn(Mutations()), [](const auto& info) { return TestName(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(, PlantedTest, testing::ValuesIn(Mutations()),
+                         [](const auto& info) { return TestName(info.param.name); });
 
 class AsItIsTest : public testing::TestWithParam<MutationCase> {};
 
@@ -58,7 +62,8 @@ TEST_P(AsItIsTest, HasNoMistake) {
   EXPECT_FALSE(outcome->kind.has_value()) << outcome->report;
 }
 
-INSTANTIATE_TEST_SUITE_P(, AsItIsTest, testing::ValuesIn(MutationCases()), [](const auto& info) { return TestName(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(, AsItIsTest, testing::ValuesIn(MutationCases()),
+                         [](const auto& info) { return TestName(info.param.name); });
 
 }  // namespace
 }  // namespace coconet

@@ -10,7 +10,8 @@
 
 namespace coconet {
 
-/// How a mistake shows: a check of simulated GPUs finds it, or, where none can know, the interpreter has another answer.
+/// How a mistake shows: a check of simulated GPUs finds it, or, where none can know, the
+/// interpreter has another answer.
 struct WrongAnswer {
   bool operator==(const WrongAnswer&) const { return true; }
 };
@@ -30,14 +31,17 @@ struct Mutation {
   const char* name;
   const char* what;  // is wrong with it
   const char* at;    // MutationCase::name
-  /// What must be found first, in whatever interleaving finds anything: one kind, but where it depends on the interleaving which of two mistakes that follow
-  /// from it comes first.
+  /// What must be found first, in whatever interleaving finds anything: one kind, but where it
+  /// depends on the interleaving which of two mistakes that follow from it comes first.
   std::vector<MutationKind> expected;
   std::vector<MutationEdit> edits;
 };
 
-/// Of who reads what others are about to write: it depends on the interleaving whether they have by then.
-inline std::vector<MutationKind> TooEarly() { return {FindingKind::kRace, FindingKind::kNeverWritten}; }
+/// Of who reads what others are about to write: it depends on the interleaving whether they have by
+/// then.
+inline std::vector<MutationKind> TooEarly() {
+  return {FindingKind::kRace, FindingKind::kNeverWritten};
+}
 
 /// All of them; no two have one name.
 const std::vector<Mutation>& Mutations();

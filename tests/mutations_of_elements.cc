@@ -3,7 +3,8 @@
 namespace coconet {
 namespace {
 
-constexpr FindingKind kRace = FindingKind::kRace, kOutOfBounds = FindingKind::kOutOfBounds, kMisaligned = FindingKind::kMisaligned;
+constexpr FindingKind kRace = FindingKind::kRace, kOutOfBounds = FindingKind::kOutOfBounds,
+                      kMisaligned = FindingKind::kMisaligned;
 
 }  // namespace
 
@@ -13,43 +14,60 @@ std::vector<Mutation> ElementMutations() {
        "The elements behind a chunk's last pack go one beyond its end.",
        "two-shot",
        {kRace},
-       {{"elementwise.h", "for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, i);",
-         "for (Index i = tail + grid.ThreadId(); i <= end; i += grid.BlockSize()) body(Lanes<1>{}, i);"}}},
+       {{"elementwise.h",
+         "for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, "
+         "i);",
+         "for (Index i = tail + grid.ThreadId(); i <= end; i += grid.BlockSize()) body(Lanes<1>{}, "
+         "i);"}}},
       {"tail-in-packs",
        "The end of a tensor that is no whole pack is handled as one.",
        "pull",
        {kOutOfBounds},
-       {{"elementwise.h", "tail = begin + (end - begin) / V * V;", "tail = begin + (end - begin + V - 1) / V * V;"}}},
+       {{"elementwise.h", "tail = begin + (end - begin) / V * V;",
+         "tail = begin + (end - begin + V - 1) / V * V;"}}},
       {"chunk-without-end",
        "A chunk at the end of a slice is as long as others.",
        "slices",
        {kOutOfBounds},
-       {{kKernelText, "  const Cut cut{p.outer, p.row_elements, p.per};\n", "  const Cut cut{p.outer, p.row_elements + 64, p.per + 64};\n"}}},
+       {{kKernelText, "  const Cut cut{p.outer, p.row_elements, p.per};\n",
+         "  const Cut cut{p.outer, p.row_elements + 64, p.per + 64};\n"}}},
       {"chunks-overlap",
        "Chunks end an element behind the begin of the next.",
        "slices",
        {kRace},
        {{"elementwise.h",
-         "    const Index begin = low + (id - o * in_row) * chunk;\n    const Index end = begin + chunk < high ? begin + chunk : high;\n    if (begin >= end) "
-         "continue;\n    const Index base = o * cut.row;\n    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;",
-         "    const Index begin = low + (id - o * in_row) * chunk;\n    const Index end = begin + chunk + 1 < high ? begin + chunk + 1 : high;\n    if (begin "
-         ">= end) continue;\n    const Index base = o * cut.row;\n    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;"}}},
+         "    const Index begin = low + (id - o * in_row) * chunk;\n    const Index end = begin + "
+         "chunk < high ? begin + chunk : high;\n    if (begin >= end) "
+         "continue;\n    const Index base = o * cut.row;\n    if (!f(Chunk{base + begin, base + "
+         "end, base + low - o * cut.per, id})) return false;",
+         "    const Index begin = low + (id - o * in_row) * chunk;\n    const Index end = begin + "
+         "chunk + 1 < high ? begin + chunk + 1 : high;\n    if (begin "
+         ">= end) continue;\n    const Index base = o * cut.row;\n    if (!f(Chunk{base + begin, "
+         "base + end, base + low - o * cut.per, id})) return false;"}}},
       {"last-chunk-left-out",
        "The last chunk of a slice, which is short, is not counted.",
        "slices",
        {WrongAnswer()},
-       {{"elementwise.h", "  const Index in_row = (cut.per + chunk - 1) / chunk;\n  for (Index id = grid.BlockId(); id < cut.outer",
-         "  const Index in_row = cut.per / chunk;\n  for (Index id = grid.BlockId(); id < cut.outer"}}},
+       {{"elementwise.h",
+         "  const Index in_row = (cut.per + chunk - 1) / chunk;\n  for (Index id = grid.BlockId(); "
+         "id < cut.outer",
+         "  const Index in_row = cut.per / chunk;\n  for (Index id = grid.BlockId(); id < "
+         "cut.outer"}}},
       {"every-block-does-all",
        "Each block does every chunk from its own first on.",
        "slices",
        {kRace},
        {{"elementwise.h",
-         "id < cut.outer * in_row; id += grid.GridSize()) {\n    const Index o = cut.outer == 1 ? 0 : id / in_row;\n    const Index begin = low + (id - o * "
-         "in_row) * chunk;\n    const Index end = begin + chunk < high ? begin + chunk : high;\n    if (begin >= end) continue;\n    const Index base = o * "
-         "cut.row;\n    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;",
-         "id < cut.outer * in_row; id += 1) {\n    const Index o = cut.outer == 1 ? 0 : id / in_row;\n    const Index begin = low + (id - o * in_row) * "
-         "chunk;\n    const Index end = begin + chunk < high ? begin + chunk : high;\n    if (begin >= end) continue;\n    const Index base = o * cut.row;\n   "
+         "id < cut.outer * in_row; id += grid.GridSize()) {\n    const Index o = cut.outer == 1 ? "
+         "0 : id / in_row;\n    const Index begin = low + (id - o * "
+         "in_row) * chunk;\n    const Index end = begin + chunk < high ? begin + chunk : high;\n   "
+         " if (begin >= end) continue;\n    const Index base = o * "
+         "cut.row;\n    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) "
+         "return false;",
+         "id < cut.outer * in_row; id += 1) {\n    const Index o = cut.outer == 1 ? 0 : id / "
+         "in_row;\n    const Index begin = low + (id - o * in_row) * "
+         "chunk;\n    const Index end = begin + chunk < high ? begin + chunk : high;\n    if "
+         "(begin >= end) continue;\n    const Index base = o * cut.row;\n   "
          " if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;"}}},
       {"first-slice-on-all-ranks",
        "All ranks compute the slice of the first.",
@@ -65,12 +83,14 @@ std::vector<Mutation> ElementMutations() {
        "A slice is shifted by the next rank's begin.",
        "slices",
        {kOutOfBounds},
-       {{kKernelText, "Store<kCached>(own0 + (i - c.shift)", "Store<kCached>(own0 + (i - c.shift - p.per)"}}},
+       {{kKernelText, "Store<kCached>(own0 + (i - c.shift)",
+         "Store<kCached>(own0 + (i - c.shift - p.per)"}}},
       {"slice-of-another-length",
        "Slices of ranks above 0 begin an element early.",
        "slices",
        {kMisaligned},
-       {{kKernelText, "  const Cut cut{p.outer, p.row_elements, p.per};\n", "  const Cut cut{p.outer, p.row_elements, p.per - 1};\n"}}},
+       {{kKernelText, "  const Cut cut{p.outer, p.row_elements, p.per};\n",
+         "  const Cut cut{p.outer, p.row_elements, p.per - 1};\n"}}},
       {"gathered-everywhere-but-last",
        "A gathered value is stored on all ranks but the last.",
        "slices",
@@ -83,10 +103,13 @@ std::vector<Mutation> ElementMutations() {
        {kMisaligned},
        {{"elementwise.h", "  if (packed) {\n", "  if (packed || end - begin >= V) {\n"}}},
       {"turns-of-a-list",
-       "Blocks begin each tensor of a list with the same turn, and number chunks as if it were the only one.",
+       "Blocks begin each tensor of a list with the same turn, and number chunks as if it were the "
+       "only one.",
        "list",
        {kRace},
-       {{"elementwise.h", "const Index begin_id = grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - turn + grid.GridSize();",
+       {{"elementwise.h",
+         "const Index begin_id = grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - "
+         "turn + grid.GridSize();",
          "const Index begin_id = turn - turn;"}}},
       {"node-for-slice",
        "The parts of a place are all taken to be of the first node.",
@@ -97,17 +120,21 @@ std::vector<Mutation> ElementMutations() {
        "Every block moves all rows of an all-to-all.",
        "all-to-all",
        {kRace},
-       {{"blocks.h", "row < ranks * rows; row += grid.GridSize()", "row < ranks * rows; row += 1"}}},
+       {{"blocks.h", "row < ranks * rows; row += grid.GridSize()",
+         "row < ranks * rows; row += 1"}}},
       {"padding-moved",
        "What slices lack at the end is moved in an all-to-all as if they had it.",
        "all-to-all",
        {kOutOfBounds},
-       {{"blocks.h", "const Index run = OwnPart(g.high.extent, g.high.per, g.keeps_low ? k : rank) * g.inner;", "const Index run = g.high.per * g.inner;"}}},
+       {{"blocks.h",
+         "const Index run = OwnPart(g.high.extent, g.high.per, g.keeps_low ? k : rank) * g.inner;",
+         "const Index run = g.high.per * g.inner;"}}},
       {"blocks-of-one-rank",
        "What goes to each rank in an all-to-all is packed in one place.",
        "all-to-all",
        {WrongAnswer()},
-       {{"blocks.h", "T* const other = blocks + k * block + row % rows", "T* const other = blocks + 0 * k * block + row % rows"}}},
+       {{"blocks.h", "T* const other = blocks + k * block + row % rows",
+         "T* const other = blocks + 0 * k * block + row % rows"}}},
   };
 }
 

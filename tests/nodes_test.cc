@@ -1,5 +1,5 @@
-// Schedules of workloads in worlds of several nodes, those that are split by node among them, at sizes that are odd or tiny, with configs drawn at
-// random, against the interpreter.
+// Schedules of workloads in worlds of several nodes, those that are split by node among them, at
+// sizes that are odd or tiny, with configs drawn at random, against the interpreter.
 
 #include <iostream>
 #include <random>
@@ -24,7 +24,9 @@ size_t Some() { return TheMachine().simulated ? 1 : 5; }
 
 /// Ranks and nodes of a stage, stages.
 std::vector<Target> WorldsOf(const Graph& program) {
-  if (absl::c_any_of(program.nodes, [](const Node& node) { return std::holds_alternative<Send>(node.op); })) return {{4, 2, 2}};
+  if (absl::c_any_of(program.nodes,
+                     [](const Node& node) { return std::holds_alternative<Send>(node.op); }))
+    return {{4, 2, 2}};
   return {{4, 2}, {6, 2}, {6, 3}, {8, 4}};
 }
 
@@ -32,7 +34,8 @@ std::vector<Sizes> SizesOf(const WorkloadInfo& info) {
   if (info.optimizer) return {{{"N", 1}}, {{"N", 65}}, {{"N", 4097}}, {{"N", {70, 1, 1000, 70}}}};
   const Sizes all = {{"B", 2}, {"S", 33}, {"H", 40}, {"K", 24}};
   Sizes used;
-  for (const auto& [symbol, unused] : info.presets[0].sizes) used.insert_or_assign(symbol, all.at(symbol));
+  for (const auto& [symbol, unused] : info.presets[0].sizes)
+    used.insert_or_assign(symbol, all.at(symbol));
   return {used};
 }
 
@@ -40,11 +43,15 @@ TEST(Nodes, SchedulesOfEveryWorkloadComputeWhatTheProgramSays) {
   const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
     for (const WorkloadInfo& info : Workloads()) {
       if (!info.varies.empty()) continue;
-      ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(info.name, {.dtype = random() % 3 == 0 ? DType::kBF16 : DType::kF32}));
+      ASSIGN_OR_RETURN(
+          const Graph symbolic,
+          MakeWorkload(info.name, {.dtype = random() % 3 == 0 ? DType::kBF16 : DType::kF32}));
       ScheduleSampler sampler(WorldsOf(symbolic), random, batch);
       for (const Sizes& sizes : SizesOf(info)) {
         ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
-        const auto some = [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / Some()) == 0; };
+        const auto some = [&](size_t /*index*/, size_t count, size_t /*world*/) {
+          return random() % (1 + count / Some()) == 0;
+        };
         RETURN_IF_ERROR(WithContext(sampler.Add(program, some), info.name));
       }
     }
@@ -53,7 +60,8 @@ TEST(Nodes, SchedulesOfEveryWorkloadComputeWhatTheProgramSays) {
   EXPECT_GT(tally.variants, 20 * Some());
 }
 
-/// A program whose text needs what optimizers do not: rows, slices of an inner dimension, what all have of a row.
+/// A program whose text needs what optimizers do not: rows, slices of an inner dimension, what all
+/// have of a row.
 TEST(Nodes, EveryScheduleOfAProgramOfMatricesComputesWhatItSays) {
   const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
     ASSIGN_OR_RETURN(const Graph program, Parse(R"(coconet 1
@@ -70,12 +78,15 @@ update(w, 0.5 * w + z)
 output o = z * z
 )"));
     ScheduleSampler sampler({{4, 2}, {6, 2}, {6, 3}, {3, 3}}, random, batch);
-    return sampler.Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random() % (1 + count / (12 * Some())) == 0; });
+    return sampler.Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) {
+      return random() % (1 + count / (12 * Some())) == 0;
+    });
   });
   EXPECT_GT(tally.variants, 10 * Some());
 }
 
-/// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most parts are empty.
+/// Of one rank a node a node's collectives are of one rank; of many ranks and few elements most
+/// parts are empty.
 TEST(Nodes, SplitsByNodeWorkOnAnyMesh) {
   const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
     for (int64_t n : {1, 1003}) {

@@ -1,4 +1,5 @@
-// The kernels of every schedule of every workload through NVRTC, for each architecture. Needs no GPU.
+// The kernels of every schedule of every workload through NVRTC, for each architecture. Needs no
+// GPU.
 
 #include <algorithm>
 #include <fstream>
@@ -26,16 +27,19 @@
 #include "tests/kernel_set.h"
 #include "tests/test_data.h"
 
-ABSL_FLAG(bool, every_kernel, false, "compile the kernels of all schedules in all ways, for each architecture");
+ABSL_FLAG(bool, every_kernel, false,
+          "compile the kernels of all schedules in all ways, for each architecture");
 
 namespace coconet {
 namespace {
 
-/// Bounds the time: of a workload's schedules one in so many, of those that differ little from others' fewer.
+/// Bounds the time: of a workload's schedules one in so many, of those that differ little from
+/// others' fewer.
 constexpr unsigned kOneIn = 12, kVariationsOneIn = 100;
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
-/// What the assembler keeps there where it takes 64 registers a thread, so that more threads fit, for a kernel with many loops that could do with some more. Of all
-/// kernels for sm_90a the most is 96; much more is a spill in a loop.
+/// What the assembler keeps there where it takes 64 registers a thread, so that more threads fit,
+/// for a kernel with many loops that could do with some more. Of all kernels for sm_90a the most is
+/// 96; much more is a spill in a loop.
 constexpr uint32_t kMostStackBytes = 128;
 constexpr absl::string_view kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
 
@@ -45,7 +49,9 @@ struct Case {
   int ranks;
   Streaming streaming;
 };
-constexpr Case kCases[] = {{DType::kF32, 2, Streaming::kNone}, {DType::kF16, 8, Streaming::kShared}, {DType::kBF16, 3, Streaming::kAll}};
+constexpr Case kCases[] = {{DType::kF32, 2, Streaming::kNone},
+                           {DType::kF16, 8, Streaming::kShared},
+                           {DType::kBF16, 3, Streaming::kAll}};
 
 /// How a schedule's collectives are done.
 constexpr Config kWays[] = {
@@ -58,7 +64,8 @@ constexpr Config kWays[] = {
     {.protocol = Protocol::kGenerated, .bulk = true},
 };
 
-/// Which schedules have their kernels compiled: drawn anew in each run, one in so many, each done in one way; or all in all ways.
+/// Which schedules have their kernels compiled: drawn anew in each run, one in so many, each done
+/// in one way; or all in all ways.
 class Sample {
  public:
   static Sample All() { return Sample(nullptr, 1); }
@@ -68,7 +75,8 @@ class Sample {
   bool Takes(const Schedule& schedule, size_t count) const {
     if (random_ == nullptr) return true;
     const unsigned one_in = one_in_ * (count < kManySchedules ? 1 : 4);
-    return (*random_)() % (schedule.overlaps.empty() ? one_in : std::max(one_in, kOverlapsOneIn)) == 0;
+    return (*random_)() % (schedule.overlaps.empty() ? one_in : std::max(one_in, kOverlapsOneIn)) ==
+           0;
   }
   bool TakesWay(size_t way, size_t drawn) const { return random_ == nullptr || way == drawn; }
   size_t DrawWay() const { return random_ == nullptr ? 0 : (*random_)() % std::size(kWays); }
@@ -82,7 +90,8 @@ class Sample {
 };
 
 /// Of `nodes` nodes with the case's ranks each.
-absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes& sizes, const Sample& sample, KernelSet& kernels, int nodes = 1) {
+absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes& sizes,
+                        const Sample& sample, KernelSet& kernels, int nodes = 1) {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload.name, {.dtype = c.dtype}));
   ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = nodes > 1}));
@@ -95,7 +104,9 @@ absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes
       config.vec = kVec;
       config.streaming = c.streaming;
       if (!schedule.overlaps.empty()) config.pieces = 2;
-      if (!sample.TakesWay(way, drawn) || !Validate(config, schedule, {.ranks = target.ranks, .nodes = nodes}).ok()) continue;
+      if (!sample.TakesWay(way, drawn) ||
+          !Validate(config, schedule, {.ranks = target.ranks, .nodes = nodes}).ok())
+        continue;
       ASSIGN_OR_RETURN(const Lowered lowered, Lower(schedule, config, target));
       kernels.Add(lowered);
     }
@@ -104,11 +115,14 @@ absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes
 }
 
 /// Of one tensor and of a list, on one node and on two.
-absl::Status AddWorkload(const WorkloadInfo& workload, const Case& c, const Sample& sample, const Sample& of_variations, KernelSet& kernels) {
+absl::Status AddWorkload(const WorkloadInfo& workload, const Case& c, const Sample& sample,
+                         const Sample& of_variations, KernelSet& kernels) {
   const Sizes sizes = workload.optimizer ? Sizes{{"N", 1 << 20}} : workload.presets[0].sizes;
   const bool few_new_kernels = !workload.varies.empty();
-  RETURN_IF_ERROR(AddKernels(workload, c, sizes, few_new_kernels ? of_variations : sample, kernels));
-  if (workload.optimizer) RETURN_IF_ERROR(AddKernels(workload, c, {{"N", {1 << 20, 1000}}}, of_variations, kernels));
+  RETURN_IF_ERROR(
+      AddKernels(workload, c, sizes, few_new_kernels ? of_variations : sample, kernels));
+  if (workload.optimizer)
+    RETURN_IF_ERROR(AddKernels(workload, c, {{"N", {1 << 20, 1000}}}, of_variations, kernels));
   return AddKernels(workload, c, sizes, of_variations, kernels, /*nodes=*/2);
 }
 
@@ -134,7 +148,9 @@ class NvrtcTest : public testing::Test {
   std::unique_ptr<Compiler> compiler_;
 };
 
-class NvrtcArchitectureTest : public NvrtcTest, public testing::WithParamInterface<int> {  // index of the architecture
+class NvrtcArchitectureTest
+    : public NvrtcTest,
+      public testing::WithParamInterface<int> {  // index of the architecture
  protected:
   void SetUp() override { MakeCompiler(kArchitectures[GetParam()]); }
 };
@@ -143,13 +159,15 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
   KernelSet kernels;
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(Mix(seed, static_cast<uint64_t>(GetParam())));
-  auto next = static_cast<size_t>(GetParam());  // each architecture takes another case for each workload
+  auto next =
+      static_cast<size_t>(GetParam());  // each architecture takes another case for each workload
   for (const WorkloadInfo& workload : Workloads()) {
     const Case& drawn = kCases[next++ % std::size(kCases)];
     const bool every = absl::GetFlag(FLAGS_every_kernel);
     for (const Case& c : kCases) {
       if (!every && &c != &drawn) continue;
-      const Sample sample = every ? Sample::All() : Sample(&random, kOneIn), of_variations = every ? Sample::All() : Sample(&random, kVariationsOneIn);
+      const Sample sample = every ? Sample::All() : Sample(&random, kOneIn),
+                   of_variations = every ? Sample::All() : Sample(&random, kVariationsOneIn);
       const absl::Status added = AddWorkload(workload, c, sample, of_variations, kernels);
       ASSERT_TRUE(added.ok()) << workload.name << ": " << added;
     }
@@ -164,11 +182,14 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
     for (const KernelResources& kernel : ReadCubin(path)) {
       compiled.insert(kernel.kernel);
       most = std::max(most, kernel.stack_bytes);
-      if (kernel.stack_bytes > kMostStackBytes) absl::StrAppend(&spilling, kernel.stack_bytes, " bytes\n", kernels.kernels().at(kernel.kernel));
+      if (kernel.stack_bytes > kMostStackBytes)
+        absl::StrAppend(&spilling, kernel.stack_bytes, " bytes\n",
+                        kernels.kernels().at(kernel.kernel));
     }
   }
   std::cout << "at most " << most << " bytes of stack\n";
-  for (const auto& [symbol, text] : kernels.kernels()) EXPECT_EQ(compiled.count(symbol), 1u) << symbol << "\n" << text;
+  for (const auto& [symbol, text] : kernels.kernels())
+    EXPECT_EQ(compiled.count(symbol), 1u) << symbol << "\n" << text;
   EXPECT_EQ(spilling, "") << "of " << compiled.size() << " kernels, COCONET_SEED=" << seed;
 }
 
@@ -176,23 +197,27 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
 TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
   KernelSet kernels;
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    const Graph program = BindSizes(MakeWorkload("momentum", {.dtype = dtype}).value(), {{"N", 1 << 20}}).value();
+    const Graph program =
+        BindSizes(MakeWorkload("momentum", {.dtype = dtype}).value(), {{"N", 1 << 20}}).value();
     const std::vector<Schedule> schedules = Derive(program).value();
     for (size_t i = 0; i < schedules.size(); i += 3) {
       const Schedule& schedule = schedules[i];
       for (int vec : {1, 8}) {
         const Config config{.protocol = Protocol::kGenerated, .vec = vec, .multicast = true};
-        if (Validate(config, schedule, {.ranks = 8}).ok()) kernels.Add(Lower(schedule, config, 8).value());
+        if (Validate(config, schedule, {.ranks = 8}).ok())
+          kernels.Add(Lower(schedule, config, 8).value());
       }
     }
   }
   int multicast = 0;
-  for (const auto& [symbol, text] : kernels.kernels()) multicast += absl::StrContains(text, "Multicast<");
+  for (const auto& [symbol, text] : kernels.kernels())
+    multicast += absl::StrContains(text, "Multicast<");
   EXPECT_GT(multicast, 6);
   const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
   ASSERT_TRUE(binaries.ok()) << binaries.status();
   for (const std::string& path : *binaries) {
-    for (const KernelResources& kernel : ReadCubin(path)) EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernel.kernel;
+    for (const KernelResources& kernel : ReadCubin(path))
+      EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernel.kernel;
   }
 }
 
@@ -210,18 +235,27 @@ TEST_P(NvrtcArchitectureTest, CompilesProductsThatTellOfTheirTiles) {
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (bool transpose_a : {false, true}) {
       for (bool transpose_b : {false, true}) {
-        const std::string how = absl::StrCat(transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "");
-        const std::string text = absl::StrReplaceAll(kEpilogue, {{"@type@", Name(dtype)},
-                                                                 {"@a@", transpose_a ? "80, 1000" : "1000, 80"},
-                                                                 {"@b@", transpose_b ? "600, 80" : "80, 600"},
-                                                                 {"@how@", how}});
-        const std::vector<Schedule> schedules = Derive(Canonicalize(Parse(text).value()).graph).value();
+        const std::string how =
+            absl::StrCat(transpose_a ? ", transpose_a" : "", transpose_b ? ", transpose_b" : "");
+        const std::string text =
+            absl::StrReplaceAll(kEpilogue, {{"@type@", Name(dtype)},
+                                            {"@a@", transpose_a ? "80, 1000" : "1000, 80"},
+                                            {"@b@", transpose_b ? "600, 80" : "80, 600"},
+                                            {"@how@", how}});
+        const std::vector<Schedule> schedules =
+            Derive(Canonicalize(Parse(text).value()).graph).value();
         const auto takes = [](const Schedule& s) { return TakesTiles(s, Protocol::kGenerated, 1); };
         const auto schedule = std::find_if(schedules.begin(), schedules.end(), takes);
         ASSERT_NE(schedule, schedules.end());
         for (int side : {64, 128}) {
-          if (++number % std::size(kArchitectures) != static_cast<size_t>(GetParam())) continue;  // others for each
-          const Config config{.protocol = Protocol::kGenerated, .vec = kVec, .blocks = 132, .threads = 256, .beside = 8, .tiles = side};
+          if (++number % std::size(kArchitectures) != static_cast<size_t>(GetParam()))
+            continue;  // others for each
+          const Config config{.protocol = Protocol::kGenerated,
+                              .vec = kVec,
+                              .blocks = 132,
+                              .threads = 256,
+                              .beside = 8,
+                              .tiles = side};
           kernels.Add(Lower(*schedule, config, 2).value());
         }
       }
@@ -259,7 +293,8 @@ TEST_F(NvrtcTest, CompilesEveryElementwiseFunctionOfEveryType) {
   EXPECT_TRUE(std::includes(compiled.begin(), compiled.end(), wanted.begin(), wanted.end()));
 }
 
-INSTANTIATE_TEST_SUITE_P(, NvrtcArchitectureTest, testing::Range(0, static_cast<int>(std::size(kArchitectures))),
+INSTANTIATE_TEST_SUITE_P(, NvrtcArchitectureTest,
+                         testing::Range(0, static_cast<int>(std::size(kArchitectures))),
                          [](const auto& info) { return std::string(kArchitectures[info.param]); });
 
 }  // namespace

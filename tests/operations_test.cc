@@ -1,5 +1,5 @@
-// Every derived schedule of programs with folds, rows, dropout and views, on 1 to 8 ranks, at odd sizes, with
-// configs drawn at random, against the interpreter.
+// Every derived schedule of programs with folds, rows, dropout and views, on 1 to 8 ranks, at odd
+// sizes, with configs drawn at random, against the interpreter.
 
 #include <random>
 #include <string>
@@ -23,7 +23,8 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"lamb", R"(input g : f32[N] local
+    {"lamb",
+     R"(input g : f32[N] local
 state p : f32[N] replicated
 state m : f32[N]
 state v : f32[N]
@@ -35,7 +36,8 @@ r = m1 / (sqrt(abs(v1)) + 1e-3) + 0.01 * p
 update(p, p - lr * norm(p) / (norm(r) + 1e-6) * r)
 )",
      {{{"N", 1}}, {{"N", 65}}, {{"N", 4099}}}},
-    {"clip", R"(input g : f16[N] local
+    {"clip",
+     R"(input g : f16[N] local
 state p : f16[N] replicated
 state w : f32[N]
 state count : f32[] replicated
@@ -48,7 +50,8 @@ output most = amax(G)
 output least = amin(abs(G))
 )",
      {{{"N", 3}}, {{"N", 500}}, {{"N", 33000}}}},
-    {"rows", R"(input g : f32[B, S, H] local
+    {"rows",
+     R"(input g : f32[B, S, H] local
 input b : f32[H] replicated
 input scale : f32[S, 1] replicated
 state r : f32[B, S, H] replicated
@@ -58,8 +61,11 @@ y = update(r, r + layer_norm(x, 1e-3) * scale)
 output z = softmax(y)
 output q = amax(y, 2) - mean(y, 2)
 )",
-     {{{"B", 1}, {"S", 3}, {"H", 1}}, {{"B", 2}, {"S", 5}, {"H", 48}}, {{"B", 3}, {"S", 2}, {"H", 37}}}},
-    {"columns", R"(input x : f32[B, S, H] replicated
+     {{{"B", 1}, {"S", 3}, {"H", 1}},
+      {{"B", 2}, {"S", 5}, {"H", 48}},
+      {{"B", 3}, {"S", 2}, {"H", 37}}}},
+    {"columns",
+     R"(input x : f32[B, S, H] replicated
 input u : f32[B, S, H] sliced(1)
 input n : i32[S, H] local
 output a = sum(x, 0)
@@ -71,8 +77,11 @@ output f = all_gather(amin(u, 0, 2))
 output g = all_reduce(max, amax(n))
 output h = all_reduce(sum, sum(n, 0))
 )",
-     {{{"B", 1}, {"S", 2}, {"H", 3}}, {{"B", 3}, {"S", 7}, {"H", 64}}, {{"B", 4}, {"S", 33}, {"H", 20}}}},
-    {"views", R"(input x : f32[M, N] replicated
+     {{{"B", 1}, {"S", 2}, {"H", 3}},
+      {{"B", 3}, {"S", 7}, {"H", 64}},
+      {{"B", 4}, {"S", 33}, {"H", 20}}}},
+    {"views",
+     R"(input x : f32[M, N] replicated
 input y : f32[N, M] local
 t = transpose(x, 1, 0)
 output a = t * y
@@ -82,15 +91,19 @@ output d = all_gather(shard(x, 1) * shard(x, 1))
 output e = norm(shard(t, flat))
 )",
      {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 32}}, {{"M", 19}, {"N", 23}}}},
-    {"epilogue", R"(input x : f32[B, S, K] sliced(2)
+    {"epilogue",
+     R"(input x : f32[B, S, K] sliced(2)
 input w : f32[K, H] sliced(0)
 input b : f32[H] replicated
 state r : f32[B, S, H] replicated
 input seed : i64[]
 update(r, r + dropout(all_reduce(sum, matmul(x, w)) + b, seed, 0.1))
 )",
-     {{{"B", 1}, {"S", 1}, {"K", 3}, {"H", 5}}, {{"B", 2}, {"S", 9}, {"K", 33}, {"H", 16}}, {{"B", 3}, {"S", 16}, {"K", 8}, {"H", 32}}}},
-    {"sequence_parallel", R"(input x : bf16[S, H] sliced(0)
+     {{{"B", 1}, {"S", 1}, {"K", 3}, {"H", 5}},
+      {{"B", 2}, {"S", 9}, {"K", 33}, {"H", 16}},
+      {{"B", 3}, {"S", 16}, {"K", 8}, {"H", 32}}}},
+    {"sequence_parallel",
+     R"(input x : bf16[S, H] sliced(0)
 input w1 : bf16[H, F] sliced(1)
 input w2 : bf16[F, H] sliced(0)
 state y : bf16[S, H] sliced(0)
@@ -98,7 +111,8 @@ h = gelu(matmul(all_gather(rms_norm(x, 1e-3)), w1))
 update(y, x + reduce_scatter(sum, matmul(h, w2), 0))
 )",
      {{{"S", 5}, {"H", 8}, {"F", 12}}, {{"S", 32}, {"H", 17}, {"F", 64}}}},
-    {"heads", R"(input q : f16[A, S, D] sliced(0)
+    {"heads",
+     R"(input q : f16[A, S, D] sliced(0)
 input k : f16[A, S, D] sliced(0)
 input v : f16[A, S, D] sliced(0)
 p = softmax(matmul(q, k, transpose_b) * 0.25)
@@ -106,14 +120,16 @@ output y = all_gather(matmul(p, v))
 output t = all_gather(matmul(v, k, transpose_a))
 )",
      {{{"A", 1}, {"S", 3}, {"D", 4}}, {{"A", 5}, {"S", 7}, {"D", 16}}}},
-    {"dropout", R"(input g : bf16[N] local
+    {"dropout",
+     R"(input g : bf16[N] local
 input seed : i64[]
 state s : f32[N]
 x = dropout(all_reduce(sum, g), seed, 0.1)
 update(s, s + cast(f32, x) * dropout(s, seed + 1, 0.5, 77))
 )",
      {{{"N", 1}}, {{"N", 4099}}}},
-    {"rooted", R"(input g : f16[N] local
+    {"rooted",
+     R"(input g : f16[N] local
 state s : f32[N] local
 state top : bf16[N] replicated
 x = reduce(sum, g, 0)
@@ -122,8 +138,10 @@ update(s, s + cast(f32, reduce(max, y * g, 0)))
 update(top, cast(bf16, broadcast(g, 0)) + top)
 output total = norm(y)
 )",
-     {{{"N", 1}}, {{"N", 1025}}}, {1, 2, 3, 8, {4, 2}, {2, 1, 3}, {4, 2, 2}}},
-    {"exchange", R"(input x : f16[A, S, D] sliced(0)
+     {{{"N", 1}}, {{"N", 1025}}},
+     {1, 2, 3, 8, {4, 2}, {2, 1, 3}, {4, 2, 2}}},
+    {"exchange",
+     R"(input x : f16[A, S, D] sliced(0)
 input w : f16[D, S] replicated
 state y : f16[A, S, D] sliced(1)
 h = all_to_all(gelu(x), 2)
@@ -132,8 +150,10 @@ update(y, z + y)
 output p = matmul(all_to_all(all_to_all(x, 1), 0), w)
 output q = all_gather(all_to_all(z, 0))
 )",
-     {{{"A", 1}, {"S", 2}, {"D", 3}}, {{"A", 5}, {"S", 33}, {"D", 32}}}, {1, 2, 3, 4, 8, {4, 2}, {3, 3}, {2, 1, 2}}},
-    {"pipeline", R"(input x : bf16[B, S, H] local
+     {{{"A", 1}, {"S", 2}, {"D", 3}}, {{"A", 5}, {"S", 33}, {"D", 32}}},
+     {1, 2, 3, 4, 8, {4, 2}, {3, 3}, {2, 1, 2}}},
+    {"pipeline",
+     R"(input x : bf16[B, S, H] local
 input b : bf16[H] replicated
 state r : bf16[B, S, H] replicated
 input seed : i64[]
@@ -143,7 +163,8 @@ output back = send(norm(r), previous)
 )",
      {{{"B", 1}, {"S", 3}, {"H", 5}}, {{"B", 2}, {"S", 33}, {"H", 64}}},
      {1, {1, 1, 2}, {2, 1, 2}, {2, 1, 2, true}, {3, 1, 3}, {4, 1, 2}, {2, 2, 2}, {4, 2, 2}}},
-    {"states_into_themselves", R"(state s : f32[N] replicated
+    {"states_into_themselves",
+     R"(state s : f32[N] replicated
 state t : f16[N] local
 state u : f32[N] local
 state v : f32[N] local
@@ -157,7 +178,8 @@ output x = w1 + 1
 )",
      {{{"N", 1}}, {{"N", 1027}}, {{"N", 8192}}},
      {1, 2, 3, {1, 1, 2}, {2, 1, 2}, {2, 1, 3}, {4, 1, 2}, {2, 1, 2, true}}},
-    {"fused_sends", R"(input x : f16[N] local
+    {"fused_sends",
+     R"(input x : f16[N] local
 state p : f16[N] replicated
 state q : f16[N]
 state far : f16[N] local
@@ -170,7 +192,8 @@ output most = amax(y - p)
 )",
      {{{"N", 1}}, {{"N", 1027}}, {{"N", 8192}}},
      {1, {1, 1, 2}, {2, 1, 2}, {4, 1, 2}, {1, 1, 3}, {2, 1, 3}, {4, 1, 3}, {2, 1, 2, true}}},
-    {"overlap", R"(input x : f32[S, K] sliced(1)
+    {"overlap",
+     R"(input x : f32[S, K] sliced(1)
 input w : f32[K, H] sliced(0)
 input b : f32[H] replicated
 state r : f32[S, H] replicated
@@ -178,9 +201,12 @@ input seed : i64[]
 z = all_reduce(sum, matmul(x, w))
 update(r, rms_norm(dropout(z + b, seed, 0.1) + r, 1e-3))
 )",
-     {{{"S", 3}, {"K", 5}, {"H", 7}}, {{"S", 97}, {"K", 33}, {"H", 64}}, {{"S", 256}, {"K", 16}, {"H", 32}}},
+     {{{"S", 3}, {"K", 5}, {"H", 7}},
+      {{"S", 97}, {"K", 33}, {"H", 64}},
+      {{"S", 256}, {"K", 16}, {"H", 32}}},
      {1, 2, 3, 4, 8, {2, 2}, {4, 2}, {3, 3}}},
-    {"overlap_gather", R"(input x : bf16[B, S, H] sliced(1)
+    {"overlap_gather",
+     R"(input x : bf16[B, S, H] sliced(1)
 input w1 : bf16[H, F] sliced(1)
 input w2 : bf16[F, H] sliced(0)
 state y : bf16[B, S, H] sliced(1)
@@ -189,7 +215,8 @@ update(y, x + reduce_scatter(sum, matmul(h, w2), 1))
 )",
      {{{"B", 1}, {"S", 5}, {"H", 8}, {"F", 12}}, {{"B", 1}, {"S", 96}, {"H", 17}, {"F", 64}}},
      {1, 2, 3, 4, {2, 2}, {4, 2}}},
-    {"overlap_send", R"(input x : bf16[S, H] local
+    {"overlap_send",
+     R"(input x : bf16[S, H] local
 input b : bf16[H] replicated
 state r : bf16[S, H] replicated
 y = silu(all_reduce(sum, x) + b) + r
@@ -197,7 +224,8 @@ update(r, send(y, next))
 )",
      {{{"S", 3}, {"H", 5}}, {{"S", 129}, {"H", 64}}},
      {{1, 1, 2}, {2, 1, 2}, {2, 1, 2, true}, {3, 1, 3}, {2, 2, 2}, {4, 2, 2}}},
-    {"nodes", R"(input g : f16[N] local
+    {"nodes",
+     R"(input g : f16[N] local
 state w : f16[N] replicated
 state m : f32[N]
 input lr : f32[]
@@ -205,8 +233,10 @@ G = cast(f32, all_reduce(sum, g)) / world
 m1 = update(m, 0.9 * m + G)
 update(w, cast(f16, cast(f32, w) - lr * m1 / (norm(m1) + 1)))
 )",
-     {{{"N", 1}}, {{"N", 4099}}}, {{2, 2}, {4, 2}, {6, 3}, {4, 2, 2}}},
-    {"moved_in_place", R"(state s : f32[N, N] replicated
+     {{{"N", 1}}, {{"N", 4099}}},
+     {{2, 2}, {4, 2}, {6, 3}, {4, 2, 2}}},
+    {"moved_in_place",
+     R"(state s : f32[N, N] replicated
 state p : f32[N, N] replicated
 state q : f32[N, N] replicated
 input w : f32[N, N] local
@@ -215,12 +245,14 @@ update(p, p + transpose(p, 1, 0))
 update(q, all_reduce(sum, matmul(w, q)) + p)
 )",
      {{{"N", 3}}, {{"N", 21}}}},
-    {"product_in_place", R"(state s : f32[N, N] replicated
+    {"product_in_place",
+     R"(state s : f32[N, N] replicated
 input w : f32[N, N] local
 update(s, all_reduce(sum, matmul(w, s)))
 )",
      {{{"N", 3}}, {{"N", 21}}}},
-    {"empty", R"(input x : f32[A, B] local
+    {"empty",
+     R"(input x : f32[A, B] local
 input y : f32[A, C] replicated
 input z : i32[A, B] replicated
 state a : f32[] replicated
@@ -232,8 +264,12 @@ output s = sum(z, 1)
 update(a, a + 0.5 * b)
 update(b, b - 0.5 * a)
 )",
-     {{{"A", 3}, {"B", 0}, {"C", 2}}, {{"A", 0}, {"B", 4}, {"C", 3}}, {{"A", 4}, {"B", 3}, {"C", 0}}, {{"A", 5}, {"B", 3}, {"C", 2}}}},
-    {"ninth_buffer_is_bool", R"(input x0 : f32[N] local
+     {{{"A", 3}, {"B", 0}, {"C", 2}},
+      {{"A", 0}, {"B", 4}, {"C", 3}},
+      {{"A", 4}, {"B", 3}, {"C", 0}},
+      {{"A", 5}, {"B", 3}, {"C", 2}}}},
+    {"ninth_buffer_is_bool",
+     R"(input x0 : f32[N] local
 input x1 : f32[N] local
 input x2 : f32[N] replicated
 input x3 : f32[N] replicated
@@ -256,7 +292,9 @@ class OperationsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(OperationsTest, EveryScheduleComputesWhatTheProgramSays) {
   const Tally tally = RunBatch([](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
-    ASSIGN_OR_RETURN(const Graph symbolic, Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
+    ASSIGN_OR_RETURN(
+        const Graph symbolic,
+        Parse(absl::StrCat("coconet 1\nprogram ", GetParam().name, "\n", GetParam().program)));
     ScheduleSampler sampler(GetParam().worlds, random, batch);
     for (const Sizes& sizes : GetParam().sizes) {
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, sizes));
@@ -267,7 +305,8 @@ TEST_P(OperationsTest, EveryScheduleComputesWhatTheProgramSays) {
   EXPECT_LT(tally.undetermined, tally.elements / 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(, OperationsTest, testing::ValuesIn(kCases), [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(, OperationsTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 }  // namespace coconet

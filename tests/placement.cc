@@ -22,8 +22,8 @@ Placement::Placement(const TensorType& type, int ranks, int rank) : type_(type) 
       if (d > type.layout.dim) inner *= type.shape[d].size;
     }
   }
-  // The smallest part that is ceil(extent / ranks) or more, and a multiple of the largest of 1, 2, 4 ... 64 that goes into
-  // it sixteen times.
+  // The smallest part that is ceil(extent / ranks) or more, and a multiple of the largest of 1, 2,
+  // 4 ... 64 that goes into it sixteen times.
   int64_t per = (extent + ranks - 1) / ranks, multiple = 64;
   while (multiple > 1 && per < 16 * multiple) multiple /= 2;
   while (per % multiple != 0) ++per;
@@ -38,7 +38,8 @@ std::string Placement::Read(const void* buffer) const {
   const size_t size = SizeOf(type_.dtype);
   std::string bytes;
   bytes.reserve(elements() * size);
-  for (int64_t o = 0; o < outer_; ++o) bytes.append(static_cast<const char*>(buffer) + o * stride_ * size, run_ * size);
+  for (int64_t o = 0; o < outer_; ++o)
+    bytes.append(static_cast<const char*>(buffer) + o * stride_ * size, run_ * size);
   return bytes;
 }
 

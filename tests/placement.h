@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// Where the elements of a tensor lie in one rank's buffer, written a second time and in another way than the library
-/// does.
+/// Where the elements of a tensor lie in one rank's buffer, written a second time and in another
+/// way than the library does.
 class Placement {
  public:
   Placement(const TensorType& type, int ranks, int rank);

@@ -1,5 +1,6 @@
-// Random programs, with schedules and configs drawn at random, against the interpreter. A failure prints the program,
-// as it is and shrunk, and the seed that makes it again. More of them: --test_arg=--programs=10000.
+// Random programs, with schedules and configs drawn at random, against the interpreter. A failure
+// prints the program, as it is and shrunk, and the seed that makes it again. More of them:
+// --test_arg=--programs=10000.
 
 #include <iostream>
 #include <iterator>
@@ -30,8 +31,21 @@ ABSL_FLAG(int, programs, 0, "how many programs of each kind; 0: 80, on simulated
 namespace coconet {
 namespace {
 
-const Target kWorlds[] = {1,      2,      3,         4,         5,         8,               {2, 2},   {4, 2},
-                          {6, 3}, {6, 2}, {3, 1, 2}, {2, 1, 3}, {2, 1, 2, true}, {2, 2, 2}, {4, 2, 2}};  // ranks and nodes of a stage, stages
+const Target kWorlds[] = {1,
+                          2,
+                          3,
+                          4,
+                          5,
+                          8,
+                          {2, 2},
+                          {4, 2},
+                          {6, 3},
+                          {6, 2},
+                          {3, 1, 2},
+                          {2, 1, 3},
+                          {2, 1, 2, true},
+                          {2, 2, 2},
+                          {4, 2, 2}};  // ranks and nodes of a stage, stages
 constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 63, 64, 65, 130, 257};
 constexpr int kSchedules = 3;        // tried of each program
 constexpr int kProgramsABatch = 40;  // share ranks and kernels
@@ -48,8 +62,8 @@ Terms DrawTerms(std::mt19937_64& random) {
 }
 
 /// Adds up to `limit` schedules of the program, the plainest among them.
-absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit, std::mt19937_64& random,
-                          VariantBatch& batch) {
+absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit,
+                          std::mt19937_64& random, VariantBatch& batch) {
   const bool by_node = terms.world.nodes > 1 && terms.world.ranks_per_node() > 1;
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
   for (size_t i = 0; i < std::min(limit, schedules.size()); ++i) {
@@ -57,8 +71,10 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
     for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
       Config config = DrawArguments(terms.compiled, schedules[at], random);
       config.protocol = protocol;
-      RETURN_IF_ERROR(WithContext(batch.Add(program, schedules[at], config, terms.world),
-                                  absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace), "] of\n", Print(program))));
+      RETURN_IF_ERROR(
+          WithContext(batch.Add(program, schedules[at], config, terms.world),
+                      absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace),
+                                   "] of\n", Print(program))));
     }
   }
   return absl::OkStatus();
@@ -68,7 +84,8 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
 bool Fails(const Graph& program, const Terms& terms, uint64_t seed) {
   VariantBatch batch;
   std::mt19937_64 random(seed);
-  return !AddSchedules(program, terms, /*limit=*/16, random, batch).ok() || !batch.Run(seed, /*steps=*/3).empty();
+  return !AddSchedules(program, terms, /*limit=*/16, random, batch).ok() ||
+         !batch.Run(seed, /*steps=*/3).empty();
 }
 
 /// Runs programs made by `make`; returns what was compared.
@@ -76,8 +93,11 @@ template <class Make>
 Tally RunPrograms(uint64_t seed, Make make) {
   Tally all;
   std::mt19937_64 random(seed);
-  const int programs = absl::GetFlag(FLAGS_programs) > 0 ? absl::GetFlag(FLAGS_programs) : TheMachine().simulated ? 16 : 80;
-  const int together = TheMachine().simulated ? 4 : kProgramsABatch;  // of few programs, too, several worlds
+  const int programs = absl::GetFlag(FLAGS_programs) > 0 ? absl::GetFlag(FLAGS_programs)
+                       : TheMachine().simulated          ? 16
+                                                         : 80;
+  const int together =
+      TheMachine().simulated ? 4 : kProgramsABatch;  // of few programs, too, several worlds
   for (int begin = 0; begin < programs; begin += together) {
     const Terms terms = DrawTerms(random);
     VariantBatch batch;
@@ -124,7 +144,9 @@ Graph WithTotal(Graph g, std::mt19937_64& random) {
   for (NodeId id = 0; id < g.size(); ++id) {
     const TensorType& type = types[id];
     const bool is_value = !As<Output>(g, id) && !As<Update>(g, id);
-    if (is_value && type.dtype == DType::kF32 && !type.shape.empty() && type.layout.kind == Layout::Kind::kReplicated) candidates.push_back(id);
+    if (is_value && type.dtype == DType::kF32 && !type.shape.empty() &&
+        type.layout.kind == Layout::Kind::kReplicated)
+      candidates.push_back(id);
   }
   if (candidates.empty()) return g;
   const NodeId summed = candidates[random() % candidates.size()];
@@ -141,7 +163,8 @@ TEST(RandomPrograms, OverListsOfTensorsComputeWhatTheySay) {
     const Graph symbolic = RandomProgram(random());
     std::vector<int64_t> sizes(1 + random() % 4);
     for (int64_t& size : sizes) size = kSizes[random() % std::size(kSizes)];
-    absl::StatusOr<Graph> program = BindSizes(symbolic, {{"N", sizes}, {"M", int64_t(random() % 8)}});
+    absl::StatusOr<Graph> program =
+        BindSizes(symbolic, {{"N", sizes}, {"M", int64_t(random() % 8)}});
     if (!program.ok()) program = BindSizes(symbolic, {{"N", sizes}});
     CC_CHECK(program.ok());
     return Canonicalize(WithTotal(*program, random)).graph;
@@ -150,14 +173,16 @@ TEST(RandomPrograms, OverListsOfTensorsComputeWhatTheySay) {
 }
 
 TEST(RandomPrograms, LikeTrainingStepsComputeWhatTheySay) {
-  const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) { return RandomStep(random()); });
+  const Tally tally =
+      RunPrograms(FreshSeed(), [](std::mt19937_64& random) { return RandomStep(random()); });
   EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
 }
 
 TEST(RandomPrograms, OfAllOperationsComputeWhatTheySay) {
   const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) {
     const uint64_t seed = random();
-    return RandomModel(seed, {.max_elements = seed % 4 == 0 ? 4000 : 300, .rooted = true, .sends = true});
+    return RandomModel(seed,
+                       {.max_elements = seed % 4 == 0 ? 4000 : 300, .rooted = true, .sends = true});
   });
   EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
 }

@@ -25,7 +25,8 @@ class Part final : public Memory {
       : Memory(rank, bytes, whole.symmetric(), std::move(peers), whole.space()) {}
 };
 
-std::unique_ptr<Memory> Cut(const Memory& whole, int64_t begin, int64_t bytes, int rank, int ranks) {
+std::unique_ptr<Memory> Cut(const Memory& whole, int64_t begin, int64_t bytes, int rank,
+                            int ranks) {
   std::vector<void*> peers;
   for (int r = 0; r < ranks; ++r) {
     char* base = static_cast<char*>(whole.peer(r));
@@ -36,7 +37,8 @@ std::unique_ptr<Memory> Cut(const Memory& whole, int64_t begin, int64_t bytes, i
 
 }  // namespace
 
-absl::StatusOr<RankMemory> RankMemory::Allocate(Rank& rank, const Schedule& schedule, const Plan& plan) {
+absl::StatusOr<RankMemory> RankMemory::Allocate(Rank& rank, const Schedule& schedule,
+                                                const Plan& plan) {
   RankMemory memory(rank, plan);
   RETURN_IF_ERROR(memory.AllocateBuffers(rank));
   RETURN_IF_ERROR(memory.PlaceTensors(rank, schedule));
@@ -44,7 +46,8 @@ absl::StatusOr<RankMemory> RankMemory::Allocate(Rank& rank, const Schedule& sche
 }
 
 int64_t RankMemory::BytesOf(size_t buffer) const {
-  return plan_->buffers[buffer].elements * static_cast<int64_t>(SizeOf(plan_->buffers[buffer].dtype));
+  return plan_->buffers[buffer].elements *
+         static_cast<int64_t>(SizeOf(plan_->buffers[buffer].dtype));
 }
 
 absl::Status RankMemory::AllocateBuffers(Rank& rank) {
@@ -52,7 +55,8 @@ absl::Status RankMemory::AllocateBuffers(Rank& rank) {
   for (size_t i = 0; i < plan_->buffers.size(); ++i) {
     int64_t& at = end[plan_->buffers[i].symmetric];
     begins_.push_back(at);
-    if (plan_->buffers[i].role != BufferRole::kSync) at += (BytesOf(i) + kCanaryBytes + kLine - 1) / kLine * kLine;
+    if (plan_->buffers[i].role != BufferRole::kSync)
+      at += (BytesOf(i) + kCanaryBytes + kLine - 1) / kLine * kLine;
   }
   ASSIGN_OR_RETURN(symmetric_, rank.Allocate(end[true], /*symmetric=*/true));
   ASSIGN_OR_RETURN(local_, rank.Allocate(end[false], /*symmetric=*/false));
@@ -65,7 +69,8 @@ absl::Status RankMemory::AllocateBuffers(Rank& rank) {
     const Buffer& buffer = plan_->buffers[i];
     buffers_.emplace_back();
     if (buffer.role == BufferRole::kSync) continue;
-    buffers_.back() = Cut(buffer.symmetric ? *symmetric_ : *local_, begins_[i], BytesOf(i), rank.rank(), rank.size());
+    buffers_.back() = Cut(buffer.symmetric ? *symmetric_ : *local_, begins_[i], BytesOf(i),
+                          rank.rank(), rank.size());
   }
   return absl::OkStatus();
 }
@@ -76,7 +81,8 @@ absl::Status RankMemory::PlaceTensors(Rank& rank, const Schedule& schedule) {
   std::vector<Placed> outputs;
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto placed = [&](const std::string& name) {
-      return Placed{name, IndexOf(name), Placement(types[id], rank.mesh().stage_size(), rank.rank() - first_)};
+      return Placed{name, IndexOf(name),
+                    Placement(types[id], rank.mesh().stage_size(), rank.rank() - first_)};
     };
     if (const auto* input = As<Input>(g, id)) inputs_.push_back(placed(input->name));
     if (const auto* state = As<State>(g, id)) results_.push_back(placed(state->name));
@@ -119,7 +125,8 @@ void RankMemory::Fill(uint64_t seed, int step) {
     const TensorType& type = tensor.placement.type();
     const int rank = type.layout.kind == Layout::Kind::kLocal ? rank_ : first_;
     tensor.placement.ForEach([&](int64_t place, int64_t index) {
-      StoreElement(type.dtype, own(tensor.buffer), place, TestValue(seed, tensor.name, type.dtype, step, rank, index));
+      StoreElement(type.dtype, own(tensor.buffer), place,
+                   TestValue(seed, tensor.name, type.dtype, step, rank, index));
     });
   };
   for (const Placed& input : inputs_) fill(input);
@@ -127,7 +134,8 @@ void RankMemory::Fill(uint64_t seed, int step) {
     if (step == 0 && plan_->buffers[result.buffer].role == BufferRole::kState) fill(result);
   }
   inputs_before_.clear();
-  for (const Placed& input : inputs_) inputs_before_.emplace_back(own(input.buffer), BytesOf(input.buffer));
+  for (const Placed& input : inputs_)
+    inputs_before_.emplace_back(own(input.buffer), BytesOf(input.buffer));
   for (std::optional<HostView>& view : views_) CC_CHECK(view->Store().ok());
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (IsComputed(i)) ForgetSimtMemory(buffers_[i]->own(), BytesOf(i));
@@ -145,7 +153,9 @@ absl::Status RankMemory::CheckWritten() const {
     if (!IsComputed(static_cast<size_t>(result.buffer))) continue;
     const auto size = static_cast<int64_t>(SizeOf(result.placement.type().dtype));
     const char* begin = static_cast<const char*>(buffers_[result.buffer]->own());
-    result.placement.ForEachRun([&](int64_t place, int64_t elements) { status.Update(CheckSimtWritten(begin + place * size, elements * size)); });
+    result.placement.ForEachRun([&](int64_t place, int64_t elements) {
+      status.Update(CheckSimtWritten(begin + place * size, elements * size));
+    });
   }
   return status;
 }
@@ -154,18 +164,21 @@ absl::Status RankMemory::CheckUntouched() const {
   Look();
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Placed& input = inputs_[i];
-    if (std::memcmp(inputs_before_[i].data(), own(input.buffer), inputs_before_[i].size()) == 0) continue;
+    if (std::memcmp(inputs_before_[i].data(), own(input.buffer), inputs_before_[i].size()) == 0)
+      continue;
     return absl::InternalError(absl::StrCat("input \"", input.name, "\" has changed"));
   }
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (buffers_[i] == nullptr) continue;
-    const auto touched = [&](int64_t byte) { return static_cast<unsigned char>(own(i)[byte]) != kCanary; };
+    const auto touched = [&](int64_t byte) {
+      return static_cast<unsigned char>(own(i)[byte]) != kCanary;
+    };
     for (int64_t k = 0; k < kCanaryBytes; ++k) {
       const bool before = touched(-1 - k), behind = touched(BytesOf(i) + k);
       if (!before && !behind) continue;
-      return absl::InternalError(absl::StrCat("buffer \"", plan_->buffers[i].name, "\" of ", BytesOf(i),
-                                              " bytes: byte ", k, before ? " before its begin" : " behind its end",
-                                              " was written"));
+      return absl::InternalError(
+          absl::StrCat("buffer \"", plan_->buffers[i].name, "\" of ", BytesOf(i), " bytes: byte ",
+                       k, before ? " before its begin" : " behind its end", " was written"));
     }
   }
   return absl::OkStatus();

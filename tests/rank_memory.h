@@ -25,18 +25,21 @@ struct Placed {
 class RankMemory {
  public:
   /// Collective.
-  static absl::StatusOr<RankMemory> Allocate(Rank& rank, const Schedule& schedule, const Plan& plan);
+  static absl::StatusOr<RankMemory> Allocate(Rank& rank, const Schedule& schedule,
+                                             const Plan& plan);
 
   /// For Bind.
   std::vector<Memory*> buffers() const;
   /// What a step may change: states, then outputs.
   const std::vector<Placed>& results() const { return results_; }
 
-  /// Before a step: NaNs everywhere but in the inputs' own elements, and in states after the first step.
+  /// Before a step: NaNs everywhere but in the inputs' own elements, and in states after the first
+  /// step.
   void Fill(uint64_t seed, int step);
   /// After it, on simulated GPUs: all elements of outputs were written.
   absl::Status CheckWritten() const;
-  /// After it: inputs are what they were, padding included, and nothing was written between the buffers.
+  /// After it: inputs are what they were, padding included, and nothing was written between the
+  /// buffers.
   absl::Status CheckUntouched() const;
   /// The elements of results(), one after the other, without padding.
   std::string Read() const;
@@ -51,7 +54,9 @@ class RankMemory {
   bool IsComputed(size_t buffer) const;
   /// Looks at the memory as it is now; own() is then what the host sees of a buffer.
   void Look() const;
-  char* own(size_t buffer) const { return views_[plan_->buffers[buffer].symmetric]->data() + begins_[buffer]; }
+  char* own(size_t buffer) const {
+    return views_[plan_->buffers[buffer].symmetric]->data() + begins_[buffer];
+  }
   int64_t BytesOf(size_t buffer) const;
 
   int rank_;

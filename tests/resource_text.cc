@@ -39,13 +39,17 @@ size_t LargestKernel(const Schedule& s) {
   return most;
 }
 
-absl::Status AddWorkload(const WorkloadInfo& info, DType dtype, KernelSet& kernels, std::vector<Origin>& origins) {
+absl::Status AddWorkload(const WorkloadInfo& info, DType dtype, KernelSet& kernels,
+                         std::vector<Origin>& origins) {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(info.name, {.dtype = dtype}));
-  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, info.optimizer ? Sizes{{"N", 1 << 20}} : info.presets[0].sizes));
+  ASSIGN_OR_RETURN(
+      const Graph program,
+      BindSizes(symbolic, info.optimizer ? Sizes{{"N", 1 << 20}} : info.presets[0].sizes));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   const Schedule* fullest = nullptr;
   for (const Schedule& s : schedules) {
-    if (s.overlaps.empty() && (fullest == nullptr || LargestKernel(s) > LargestKernel(*fullest))) fullest = &s;
+    if (s.overlaps.empty() && (fullest == nullptr || LargestKernel(s) > LargestKernel(*fullest)))
+      fullest = &s;
   }
   for (int ranks : kRanks) {
     const Target target(ranks, /*nodes=*/1, /*stages=*/2);
@@ -54,37 +58,48 @@ absl::Status AddWorkload(const WorkloadInfo& info, DType dtype, KernelSet& kerne
     kernels.Add(lowered);
     for (const Step& step : lowered.plan.steps) {
       const auto* kernel = std::get_if<KernelStep>(&step);
-      if (kernel != nullptr) origins.push_back({kernel->symbol, absl::StrCat(info.name, " ", Name(dtype), " ", ranks, " ranks: ", kernel->label)});
+      if (kernel != nullptr)
+        origins.push_back({kernel->symbol, absl::StrCat(info.name, " ", Name(dtype), " ", ranks,
+                                                        " ranks: ", kernel->label)});
     }
   }
   return absl::OkStatus();
 }
 
 /// Products that tell of their tiles.
-absl::Status AddTiled(absl::string_view workload, DType dtype, KernelSet& kernels, std::vector<Origin>& origins) {
+absl::Status AddTiled(absl::string_view workload, DType dtype, KernelSet& kernels,
+                      std::vector<Origin>& origins) {
   ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload, {.dtype = dtype}));
-  ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, {{"B", 8}, {"S", 512}, {"H", 1024}, {"K", 256}}));
+  ASSIGN_OR_RETURN(const Graph program,
+                   BindSizes(symbolic, {{"B", 8}, {"S", 512}, {"H", 1024}, {"K", 256}}));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   for (int side : {64, 128}) {
-    const Config config = {.protocol = Protocol::kGenerated, .vec = kVec, .threads = 256, .beside = 8, .tiles = side};
+    const Config config = {
+        .protocol = Protocol::kGenerated, .vec = kVec, .threads = 256, .beside = 8, .tiles = side};
     const auto takes = [&](const Schedule& s) { return Validate(config, s, {.ranks = 2}).ok(); };
     const auto schedule = std::find_if(schedules.begin(), schedules.end(), takes);
-    if (schedule == schedules.end()) return absl::NotFoundError(absl::StrCat(workload, ": no schedule takes tiles"));
+    if (schedule == schedules.end())
+      return absl::NotFoundError(absl::StrCat(workload, ": no schedule takes tiles"));
     ASSIGN_OR_RETURN(const Lowered lowered, Lower(*schedule, config, 2));
     kernels.Add(lowered);
     for (const Step& step : lowered.plan.steps) {
       const auto* kernel = std::get_if<KernelStep>(&step);
       if (kernel == nullptr || kernel->label != "MM") continue;
-      origins.push_back({kernel->symbol, absl::StrCat(workload, " ", Name(dtype), " 2 ranks: MM in tiles of ", side)});
+      origins.push_back({kernel->symbol, absl::StrCat(workload, " ", Name(dtype),
+                                                      " 2 ranks: MM in tiles of ", side)});
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::map<std::string, KernelResources>> CompileFor(absl::string_view architecture, const KernelSet& kernels, const std::string& cache_dir,
+absl::StatusOr<std::map<std::string, KernelResources>> CompileFor(absl::string_view architecture,
+                                                                  const KernelSet& kernels,
+                                                                  const std::string& cache_dir,
                                                                   std::string& version) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler, MakeNvrtcCompiler(architecture, {.cache_dir = cache_dir}));
-  const std::vector<std::string> words = absl::StrSplit(compiler->identity(), ' ');  // "nvrtc 13.0 ..."
+  ASSIGN_OR_RETURN(const std::unique_ptr<Compiler> compiler,
+                   MakeNvrtcCompiler(architecture, {.cache_dir = cache_dir}));
+  const std::vector<std::string> words =
+      absl::StrSplit(compiler->identity(), ' ');  // "nvrtc 13.0 ..."
   version = absl::StrCat(words[0], " ", words[1]);
   ASSIGN_OR_RETURN(const std::vector<std::string> binaries, kernels.Compile(*compiler));
   std::map<std::string, KernelResources> of;
@@ -111,7 +126,9 @@ absl::StatusOr<std::string> MakeResourceText(const std::string& cache_dir) {
   for (absl::string_view architecture : kArchitectures) {
     ASSIGN_OR_RETURN(compiled[architecture], CompileFor(architecture, kernels, cache_dir, version));
   }
-  std::string text = absl::StrCat("# ", version, "; registers, bytes of stack, bytes of shared memory, for each of sm_80, sm_90a, sm_100\n");
+  std::string text = absl::StrCat(
+      "# ", version,
+      "; registers, bytes of stack, bytes of shared memory, for each of sm_80, sm_90a, sm_100\n");
   for (const Origin& origin : origins) {
     absl::StrAppendFormat(&text, "%-60s", origin.words);
     for (absl::string_view architecture : kArchitectures) {

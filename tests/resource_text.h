@@ -10,8 +10,9 @@ namespace coconet {
 
 inline constexpr absl::string_view kResourcesFile = "tests/goldens/resources.txt";
 
-/// Registers, stack and shared memory of kernels of every workload, those of the schedule that has most in one kernel, for each architecture. The first
-/// line names NVRTC's version, since another one allocates otherwise. Unavailable without NVRTC.
+/// Registers, stack and shared memory of kernels of every workload, those of the schedule that has
+/// most in one kernel, for each architecture. The first line names NVRTC's version, since another
+/// one allocates otherwise. Unavailable without NVRTC.
 absl::StatusOr<std::string> MakeResourceText(const std::string& cache_dir);
 
 }  // namespace coconet

@@ -33,16 +33,22 @@ bool IsLarge(const Graph& program, const Target& world) {
   int64_t elements = 0;
   const Graph written_out = Expand(program);
   for (const Node& node : written_out.nodes) {
-    if (const auto* input = std::get_if<Input>(&node.op)) elements += NumElements(input->type.shape);
-    if (const auto* state = std::get_if<State>(&node.op)) elements += NumElements(state->type.shape);
+    if (const auto* input = std::get_if<Input>(&node.op))
+      elements += NumElements(input->type.shape);
+    if (const auto* state = std::get_if<State>(&node.op))
+      elements += NumElements(state->type.shape);
   }
   return elements * world.world() > kMostElements;
 }
 
 }  // namespace
 
-ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch, int gemm_candidates)
-    : worlds_(std::move(worlds)), random_(random), batch_(batch), gemm_candidates_(gemm_candidates) {
+ScheduleSampler::ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random,
+                                 VariantBatch& batch, int gemm_candidates)
+    : worlds_(std::move(worlds)),
+      random_(random),
+      batch_(batch),
+      gemm_candidates_(gemm_candidates) {
   for (const Target& world : worlds_) compiled_[world] = DrawCompiledConfig(random_);
 }
 
@@ -70,17 +76,23 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
 absl::Status ScheduleSampler::AddSome(const Graph& program) {
   constexpr size_t kSome = 16, kSomeSimulated = 4;
   const size_t some = TheMachine().simulated ? kSomeSimulated : kSome;
-  return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) { return random_() % (1 + count / some) == 0; });
+  return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) {
+    return random_() % (1 + count / some) == 0;
+  });
 }
 
-Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill, Machine machine) {
+Tally RunBatch(
+    const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill,
+    Machine machine) {
   const uint64_t seed = FreshSeed();
   std::mt19937_64 random(seed);
   VariantBatch batch(std::move(machine));
-  if (const absl::Status filled = fill(random, batch); !filled.ok()) ADD_FAILURE() << filled << "\nCOCONET_SEED=" << seed;
+  if (const absl::Status filled = fill(random, batch); !filled.ok())
+    ADD_FAILURE() << filled << "\nCOCONET_SEED=" << seed;
   EXPECT_EQ(batch.Run(seed, /*steps=*/3), "");
   const Tally& tally = batch.tally();
-  std::cout << tally.variants << " variants, " << batch.kernels() << " kernels, " << tally.elements << " elements, COCONET_SEED=" << seed << "\n";
+  std::cout << tally.variants << " variants, " << batch.kernels() << " kernels, " << tally.elements
+            << " elements, COCONET_SEED=" << seed << "\n";
   return tally;
 }
 

@@ -15,12 +15,14 @@
 
 namespace coconet {
 
-/// Adds schedules of programs to a batch: on each world, with numbers drawn at random, by kernels and, where a collective is left to whoever the protocol
-/// names, by the library. All that is added on a world shares what of a config is in the text of kernels, and so kernels.
+/// Adds schedules of programs to a batch: on each world, with numbers drawn at random, by kernels
+/// and, where a collective is left to whoever the protocol names, by the library. All that is added
+/// on a world shares what of a config is in the text of kernels, and so kernels.
 class ScheduleSampler {
  public:
   /// `gemm_candidates`: ways that matrix products may go.
-  ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch, int gemm_candidates = 1);
+  ScheduleSampler(std::vector<Target> worlds, std::mt19937_64& random, VariantBatch& batch,
+                  int gemm_candidates = 1);
 
   /// Whether the `index`th of `count` schedules is tried in the `world`th world.
   using Tries = std::function<bool(size_t index, size_t count, size_t world)>;
@@ -37,8 +39,11 @@ class ScheduleSampler {
   const int gemm_candidates_;
 };
 
-/// Runs what `fill` adds, drawing from a fresh seed, for three steps, and prints how much that was. What fails is a failure of the test, with the seed.
-Tally RunBatch(const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill, Machine machine = TheMachine());
+/// Runs what `fill` adds, drawing from a fresh seed, for three steps, and prints how much that was.
+/// What fails is a failure of the test, with the seed.
+Tally RunBatch(
+    const std::function<absl::Status(std::mt19937_64& random, VariantBatch& batch)>& fill,
+    Machine machine = TheMachine());
 
 }  // namespace coconet
 

@@ -11,8 +11,12 @@
 namespace coconet {
 namespace {
 
-bool IsResult(const Graph& g, NodeId id) { return As<Update>(g, id) != nullptr || As<Output>(g, id) != nullptr; }
-bool IsDeclaration(const Graph& g, NodeId id) { return As<Input>(g, id) != nullptr || As<State>(g, id) != nullptr; }
+bool IsResult(const Graph& g, NodeId id) {
+  return As<Update>(g, id) != nullptr || As<Output>(g, id) != nullptr;
+}
+bool IsDeclaration(const Graph& g, NodeId id) {
+  return As<Input>(g, id) != nullptr || As<State>(g, id) != nullptr;
+}
 
 /// Declarations that nothing uses go, too.
 Graph WithoutUnused(const Graph& g) {
@@ -25,7 +29,8 @@ Graph WithoutUnused(const Graph& g) {
       .graph;
 }
 
-/// Without node `dropped`, whose users take `instead` in its place; nothing when that is no program.
+/// Without node `dropped`, whose users take `instead` in its place; nothing when that is no
+/// program.
 std::optional<Graph> Without(const Graph& g, NodeId dropped, NodeId instead) {
   Graph out{g.name, {}, g.lists};
   std::vector<NodeId> renamed;
@@ -77,7 +82,8 @@ std::vector<Graph> WithSmallerExtents(const Graph& g) {
   std::vector<Graph> smaller;
   for (const int64_t extent : extents) {
     for (const int64_t fewer : {int64_t{1}, extent / 2, extent - 1}) {
-      std::optional<Graph> with = fewer >= 1 && fewer < extent ? WithExtent(g, extent, fewer) : std::nullopt;
+      std::optional<Graph> with =
+          fewer >= 1 && fewer < extent ? WithExtent(g, extent, fewer) : std::nullopt;
       if (with.has_value()) smaller.push_back(*std::move(with));
     }
   }
@@ -96,7 +102,8 @@ std::vector<Graph> Smaller(const Graph& g) {
     if (As<Output>(g, id) != nullptr) add(id, -1);
     for (NodeId input : g.nodes[id].inputs) add(id, input);
   }
-  std::stable_sort(smaller.begin(), smaller.end(), [](const Graph& a, const Graph& b) { return a.size() < b.size(); });
+  std::stable_sort(smaller.begin(), smaller.end(),
+                   [](const Graph& a, const Graph& b) { return a.size() < b.size(); });
   for (Graph& with : WithSmallerExtents(g)) smaller.push_back(std::move(with));
   return smaller;
 }

@@ -31,7 +31,9 @@ TEST(Shrink, KeepsWhatMakesItFailAndNothingElse) {
 }
 
 TEST(Shrink, MakesTensorsAsSmallAsTheFailureAllows) {
-  const absl::StatusOr<Graph> program = Parse("coconet 1\nprogram p\ninput x : f32[100, 30] replicated\noutput o = reshape(x, [30, 100])\n");
+  const absl::StatusOr<Graph> program = Parse(
+      "coconet 1\nprogram p\ninput x : f32[100, 30] replicated\noutput o = reshape(x, [30, "
+      "100])\n");
   ASSERT_TRUE(program.ok()) << program.status();
   const auto is_wide = [](const Graph& g) { return NumElements(As<Input>(g, 0)->type.shape) > 40; };
   EXPECT_EQ(Print(Shrink(*program, 1000, is_wide)),

@@ -1,4 +1,5 @@
-// What the machine of simulated threads finds in kernels with planted mistakes, and that it finds nothing in those without.
+// What the machine of simulated threads finds in kernels with planted mistakes, and that it finds
+// nothing in those without.
 
 #include <array>
 #include <fstream>
@@ -25,7 +26,9 @@ using namespace coconet;
 struct Params { Control* control; unsigned* a; unsigned* flag; u64* words; Index n; };
 
 CC_KERNEL(fills) {
-  for (Index i = grid.BlockId() * grid.BlockSize() + grid.ThreadId(); i < p.n; i += grid.GridSize() * grid.BlockSize()) p.a[i] = unsigned(i);
+  const Index first = grid.BlockId() * grid.BlockSize() + grid.ThreadId();
+  const Index stride = grid.GridSize() * grid.BlockSize();
+  for (Index i = first; i < p.n; i += stride) p.a[i] = unsigned(i);
 }
 CC_KERNEL(all_write_one) { p.a[0] = 1; }
 CC_KERNEL(rotates) {
@@ -69,7 +72,8 @@ CC_KERNEL(some_shuffle_while_others_wait) {
 }
 CC_KERNEL(shuffles_with_wrong_mask) { p.a[grid.ThreadId()] = ShuffleDown(0xffffu, 1u, 1); }
 CC_KERNEL(totals) {
-  const double total = grid.Total(double(grid.ThreadId()), [](double x, double y) { return x + y; });
+  const double total = 
+      grid.Total(double(grid.ThreadId()), [](double x, double y) { return x + y; });
   if (grid.ThreadId() == 0) p.a[0] = unsigned(total);
 }
 CC_KERNEL(sends) {
@@ -188,11 +192,15 @@ TEST(SimtChecks, KernelsWithoutMistakesRun) {
 
 TEST(SimtChecks, FindsRacesBetweenThreadsOfABlock) {
   for (const SimtOptions& options : Interleavings()) {
-    EXPECT_THAT(Lab(options).Run("all_write_one", 1, 2),
-                AllOf(HasSubstr("data race: all_write_one (kernel.cc:8"),
-                      ContainsRegex("on rank 0 block 0 thread [01] writes bytes \\[0, 4\\) of a buffer of 256 bytes"),
-                      ContainsRegex("rank 0 block 0 of all_write_one thread [01] \\(kernel.cc:8.*\\) wrote byte 0 before")));
-    EXPECT_THAT(Lab(options).Run("rotates_without_barrier", 1, 64), ContainsRegex("^(data race|never written): .*shared memory of block 0"));
+    EXPECT_THAT(
+        Lab(options).Run("all_write_one", 1, 2),
+        AllOf(HasSubstr("data race: all_write_one (kernel.cc:8"),
+              ContainsRegex(
+                  "on rank 0 block 0 thread [01] writes bytes \\[0, 4\\) of a buffer of 256 bytes"),
+              ContainsRegex("rank 0 block 0 of all_write_one thread [01] \\(kernel.cc:8.*\\) wrote "
+                            "byte 0 before")));
+    EXPECT_THAT(Lab(options).Run("rotates_without_barrier", 1, 64),
+                ContainsRegex("^(data race|never written): .*shared memory of block 0"));
   }
 }
 
@@ -226,40 +234,57 @@ TEST(SimtChecks, LaunchesAreOrderedByWhatTheyWaitFor) {
 TEST(SimtChecks, FindsAccessesOutsideOfBuffers) {
   Lab behind;
   behind.params().n = 65;
-  EXPECT_THAT(behind.Run("fills", 1, 32), AllOf(HasSubstr("out of bounds: fills (kernel.cc:6"),
-                                                HasSubstr("thread 0 writes 4 bytes at bytes [256, 260) of a buffer of 256 bytes on rank 0")));
+  EXPECT_THAT(
+      behind.Run("fills", 1, 32),
+      AllOf(HasSubstr("out of bounds: fills (kernel.cc:6"),
+            HasSubstr(
+                "thread 0 writes 4 bytes at bytes [256, 260) of a buffer of 256 bytes on rank 0")));
   Lab nowhere;
   nowhere.params().a = nullptr;
-  EXPECT_THAT(nowhere.Run("fills", 1, 1), HasSubstr("writes 4 bytes at 0x0, where no rank has memory"));
-  EXPECT_THAT(Lab().Run("loads_misaligned", 1, 1), HasSubstr("reads bytes [4, 20) of a buffer of 256 bytes on rank 0"));
+  EXPECT_THAT(nowhere.Run("fills", 1, 1),
+              HasSubstr("writes 4 bytes at 0x0, where no rank has memory"));
+  EXPECT_THAT(Lab().Run("loads_misaligned", 1, 1),
+              HasSubstr("reads bytes [4, 20) of a buffer of 256 bytes on rank 0"));
 }
 
 TEST(SimtChecks, FindsReadsOfWhatNobodyWrote) {
   EXPECT_THAT(Lab().Run("reads_unwritten_shared", 1, 64),
-              AllOf(HasSubstr("never written: reads_unwritten_shared"), HasSubstr("thread 0 reads"), HasSubstr("nothing has written byte 0")));
+              AllOf(HasSubstr("never written: reads_unwritten_shared"), HasSubstr("thread 0 reads"),
+                    HasSubstr("nothing has written byte 0")));
   Lab fresh;
   fresh.params().a = fresh.Fresh(64);
   fresh.params().n = 63;
-  EXPECT_THAT(fresh.Run("sums_unwritten", 1, 1), HasSubstr("reads bytes [252, 256) of a buffer of 256 bytes on rank 0; nothing has written byte 252"));
+  EXPECT_THAT(fresh.Run("sums_unwritten", 1, 1),
+              HasSubstr("reads bytes [252, 256) of a buffer of 256 bytes on rank 0; nothing has "
+                        "written byte 252"));
 }
 
 TEST(SimtChecks, FindsBarriersThatNotAllComeTo) {
   for (const SimtOptions& options : Interleavings()) {
-    EXPECT_THAT(Lab(options).Run("half_come_to_barrier", 1, 32), HasSubstr("divergent barrier: half_come_to_barrier"));
-    EXPECT_THAT(Lab(options).Run("two_kinds_of_barriers", 1, 32), HasSubstr("divergent barrier: two_kinds_of_barriers"));
-    EXPECT_THAT(Lab(options).Run("one_kind_of_barrier_in_two_places", 1, 32),
-                ContainsRegex("divergent barrier: .* is at another barrier than one_kind_of_barrier_in_two_places \\(.*kernel.cc:.*\\) on rank 0 block 0"));
+    EXPECT_THAT(Lab(options).Run("half_come_to_barrier", 1, 32),
+                HasSubstr("divergent barrier: half_come_to_barrier"));
+    EXPECT_THAT(Lab(options).Run("two_kinds_of_barriers", 1, 32),
+                HasSubstr("divergent barrier: two_kinds_of_barriers"));
+    EXPECT_THAT(
+        Lab(options).Run("one_kind_of_barrier_in_two_places", 1, 32),
+        ContainsRegex("divergent barrier: .* is at another barrier than "
+                      "one_kind_of_barrier_in_two_places \\(.*kernel.cc:.*\\) on rank 0 block 0"));
     EXPECT_THAT(Lab(options).Run("some_shuffle_while_others_wait", 1, 32),
-                ContainsRegex("divergent barrier: .* waits for it to meet its warp|bad shuffle: .* it names thread [0-9]+, which waits at a barrier"));
-    EXPECT_THAT(Lab(options).Run("shuffles_with_wrong_mask", 1, 32), HasSubstr("meets its warp by mask 0xffff: it is not in it itself"));
+                ContainsRegex("divergent barrier: .* waits for it to meet its warp|bad shuffle: .* "
+                              "it names thread [0-9]+, which waits at a barrier"));
+    EXPECT_THAT(Lab(options).Run("shuffles_with_wrong_mask", 1, 32),
+                HasSubstr("meets its warp by mask 0xffff: it is not in it itself"));
   }
-  EXPECT_THAT(Lab().Run("shuffles_with_wrong_mask", 1, 12), HasSubstr("names thread 12, which the block lacks"));
+  EXPECT_THAT(Lab().Run("shuffles_with_wrong_mask", 1, 12),
+              HasSubstr("names thread 12, which the block lacks"));
 }
 
 TEST(SimtChecks, NamesWhoWaitsForWhatNobodySets) {
   for (const SimtOptions& options : Interleavings()) {
     EXPECT_THAT(Lab(options).Run("receives", 1, 32),
-                AllOf(HasSubstr("deadlock: receives"), HasSubstr("thread 0 waits for bytes [0, 4) of a buffer of 8 bytes on rank 0 to reach 1, has 0")));
+                AllOf(HasSubstr("deadlock: receives"),
+                      HasSubstr("thread 0 waits for bytes [0, 4) of a buffer of 8 bytes on rank 0 "
+                                "to reach 1, has 0")));
   }
 }
 
@@ -267,7 +292,8 @@ TEST(SimtChecks, BlocksThatWaitForOthersMustBeThereTogether) {
   for (SimtOptions options : Interleavings()) {
     EXPECT_EQ(Lab(options).Run("last_block_lets_go", 4, 1), "");
     options.resident_blocks = 3;
-    EXPECT_THAT(Lab(options).Run("last_block_lets_go", 4, 1), HasSubstr("of 4 blocks of last_block_lets_go on rank 0 only 3 have begun"));
+    EXPECT_THAT(Lab(options).Run("last_block_lets_go", 4, 1),
+                HasSubstr("of 4 blocks of last_block_lets_go on rank 0 only 3 have begun"));
     EXPECT_EQ(Lab(options).Run("fills", 8, 8), "");
   }
 }
@@ -285,8 +311,10 @@ TEST(SimtChecks, FindsOutputsThatNobodyWrote) {
     ASSERT_TRUE(lab.machine().finding().has_value());
     EXPECT_EQ(lab.machine().finding()->kind, FindingKind::kUnwrittenOutput);
     EXPECT_THAT(lab.machine().finding()->text,
-                ContainsRegex("^unwritten output: no kernel has written bytes .244, 245. of a buffer of 256 bytes on rank 0; "
-                              "rank 0 block 0 of fills thread 0 .*wrote bytes .0, 1. of a buffer of 256 bytes on rank 0$"));
+                ContainsRegex("^unwritten output: no kernel has written bytes .244, 245. of a "
+                              "buffer of 256 bytes on rank 0; "
+                              "rank 0 block 0 of fills thread 0 .*wrote bytes .0, 1. of a buffer "
+                              "of 256 bytes on rank 0$"));
   }
 }
 
@@ -296,9 +324,11 @@ TEST(SimtChecks, BulkCopiesGoOnUntilSomebodyWaits) {
     EXPECT_EQ(lab.Run("copies", 1, 32), "");
     EXPECT_EQ(lab.params().a[8], 7u);
     EXPECT_THAT(Lab(options).Run("copies_what_changes", 1, 32),
-                ContainsRegex("data race: copies_what_changes .* thread 1 writes .*; (a copy, not awaited yet, of )?rank 0 block 0 of copies_what_changes "
+                ContainsRegex("data race: copies_what_changes .* thread 1 writes .*; (a copy, not "
+                              "awaited yet, of )?rank 0 block 0 of copies_what_changes "
                               "thread 0 .* read byte 0 before"));
-    EXPECT_THAT(Lab(options).Run("leaves_copies", 1, 32), HasSubstr("unfinished copy: leaves_copies"));
+    EXPECT_THAT(Lab(options).Run("leaves_copies", 1, 32),
+                HasSubstr("unfinished copy: leaves_copies"));
   }
 }
 
@@ -306,8 +336,9 @@ TEST(SimtChecks, BulkCopiesSeeWhatAFenceIsBehind) {
   for (const SimtOptions& options : Interleavings()) {
     EXPECT_EQ(Lab(options).Run("copies_behind_a_fence", 1, 32), "");
     for (const char* kernel : {"copies_without_fence", "copies_with_an_early_fence"}) {
-      EXPECT_THAT(Lab(options).Run(kernel, 1, 32), AllOf(HasSubstr(absl::StrCat("data race: ", kernel)), HasSubstr("in bulk"),
-                                                         HasSubstr("wrote there before, and no fence of proxies is between")));
+      EXPECT_THAT(Lab(options).Run(kernel, 1, 32),
+                  AllOf(HasSubstr(absl::StrCat("data race: ", kernel)), HasSubstr("in bulk"),
+                        HasSubstr("wrote there before, and no fence of proxies is between")));
     }
   }
 }
@@ -318,7 +349,8 @@ TEST(SimtChecks, WhatIsBroughtIsThereWhenSomebodyHasWaited) {
     for (unsigned i = 0; i < 32; ++i) lab.params().a[i] = 100 + i;
     EXPECT_EQ(lab.Run("brings", 1, 8), "");
     EXPECT_EQ(lab.params().a[3], 104u);  // and a zero, to which 12 bytes are filled up
-    EXPECT_THAT(Lab(options).Run("brings_and_does_not_wait", 1, 8), ContainsRegex("data race: brings_and_does_not_wait .* a copy, not awaited yet"));
+    EXPECT_THAT(Lab(options).Run("brings_and_does_not_wait", 1, 8),
+                ContainsRegex("data race: brings_and_does_not_wait .* a copy, not awaited yet"));
   }
 }
 

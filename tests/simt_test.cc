@@ -1,4 +1,5 @@
-// Workloads on simulated GPUs, thread for thread, in several interleavings, against the interpreter.
+// Workloads on simulated GPUs, thread for thread, in several interleavings, against the
+// interpreter.
 
 #include <algorithm>
 #include <chrono>
@@ -60,7 +61,8 @@ TEST_P(SimtTest, EveryInterleavingComputesWhatTheProgramSays) {
   }
 }
 
-// A block without chunks comes to its end before some of its threads know the step's epoch: it once said there which one was done before they had read it.
+// A block without chunks comes to its end before some of its threads know the step's epoch: it once
+// said there which one was done before they had read it.
 TEST(SimtTests, BlocksWithoutWorkEndTheStepTogether) {
   const Graph symbolic = Parse(R"(coconet 1
 program epilogue
@@ -68,10 +70,13 @@ input a : f32[M, K] local
 input b : f32[K, N] local
 input r : f32[M, N] replicated
 output c = abs(all_reduce(sum, matmul(a, b)) + r)
-)").value();
+)")
+                             .value();
   const Graph program = BindSizes(symbolic, {{"M", 90}, {"K", 0}, {"N", 80}}).value();
   const std::vector<Schedule> schedules = Derive(program, {}).value();
-  const auto overlapped = std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) { return Describe(s) == "ol(MM, RS[0], AG); C"; });
+  const auto overlapped = std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) {
+    return Describe(s) == "ol(MM, RS[0], AG); C";
+  });
   ASSERT_NE(overlapped, schedules.end());
   Config config{.protocol = Protocol::kGenerated, .blocks = 3, .threads = 96, .beside = 3};
   config.tiles = 64;
@@ -82,7 +87,8 @@ output c = abs(all_reduce(sum, matmul(a, b)) + r)
   }
 }
 
-// All threads load a scalar state, one stores it: it once did so while others, of its block or of others that had nothing else to do, still loaded it.
+// All threads load a scalar state, one stores it: it once did so while others, of its block or of
+// others that had nothing else to do, still loaded it.
 TEST(SimtTests, ScalarsAreStoredWhenAllHaveLoadedThem) {
   const Graph program = Parse(R"(coconet 1
 program scalars
@@ -92,13 +98,15 @@ state good : f32[] replicated
 g = all_reduce(sum, x)
 update(scale, select(g > 0, scale * 2, scale + good))
 update(good, select(g > 0, good + 1, scale))
-)").value();
+)")
+                            .value();
   const std::vector<Schedule> schedules = Derive(program, {}).value();
   for (uint64_t seed = 0; seed < kSimtOrders; ++seed) {
     VariantBatch batch(SimulatedMachine(SimtOptions::Of(seed)));
     for (const Schedule& schedule : schedules) {
       for (OneShot one_shot : {OneShot::kPull, OneShot::kStaged, OneShot::kLL}) {
-        const Config config{.protocol = Protocol::kGenerated, .blocks = 2, .one_shot = one_shot, .threads = 64};
+        const Config config{
+            .protocol = Protocol::kGenerated, .blocks = 2, .one_shot = one_shot, .threads = 64};
         ASSERT_EQ(batch.Add(program, schedule, config, 2), absl::OkStatus());
       }
     }
@@ -106,12 +114,16 @@ update(good, select(g > 0, good + 1, scale))
   }
 }
 
-/// The same GPUs, whose time when all is done is put into `ns`; before and after that ranks are late by some of the host's time.
+/// The same GPUs, whose time when all is done is put into `ns`; before and after that ranks are
+/// late by some of the host's time.
 Machine TimedMachine(uint64_t seed, uint64_t lateness, int64_t& ns) {
   Machine machine = SimulatedMachine(SimtOptions::Of(seed));
-  machine.run_world = [run = machine.run_world, lateness, &ns](const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
+  machine.run_world = [run = machine.run_world, lateness, &ns](
+                          const WorldOptions& options,
+                          const std::function<absl::Status(Rank&)>& body) {
     return run(options, [&](Rank& rank) -> absl::Status {
-      std::this_thread::sleep_for(std::chrono::milliseconds(lateness * static_cast<uint64_t>(rank.rank() + 1) % 7));
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(lateness * static_cast<uint64_t>(rank.rank() + 1) % 7));
       RETURN_IF_ERROR(body(rank));
       RETURN_IF_ERROR(rank.exchange().Agree(absl::OkStatus()));
       if (rank.rank() == 0) ns = SimtTimeNs();
@@ -131,7 +143,14 @@ TEST(SimtTests, ASeedIsOneInterleaving) {
       int64_t ns = 0;
       VariantBatch batch(TimedMachine(seed, run, ns));
       for (size_t i = 0; i < schedules.size(); i += 9) {
-        ASSERT_EQ(batch.Add(program, schedules[i], {.protocol = Protocol::kGenerated, .vec = 4, .chunk = 64, .blocks = 2, .threads = 32}, 3), absl::OkStatus());
+        ASSERT_EQ(batch.Add(program, schedules[i],
+                            {.protocol = Protocol::kGenerated,
+                             .vec = 4,
+                             .chunk = 64,
+                             .blocks = 2,
+                             .threads = 32},
+                            3),
+                  absl::OkStatus());
       }
       EXPECT_EQ(batch.Run(seed, /*steps=*/2), "") << "COCONET_SIMT_SEED=" << seed;
       if (run == 0) first = ns;
@@ -142,7 +161,8 @@ TEST(SimtTests, ASeedIsOneInterleaving) {
   EXPECT_GT(times.size(), size_t{kSimtOrders});
 }
 
-// All threads of a kernel of scalars once loaded those that one of them overwrites, some of them behind that.
+// All threads of a kernel of scalars once loaded those that one of them overwrites, some of them
+// behind that.
 TEST(SimtTests, ScalarsAreReadByWhoUpdatesThemOnly) {
   const Graph symbolic = Parse(R"(coconet 1
 program scalars
@@ -153,13 +173,16 @@ state most : f32[] replicated each
 update(a, a + 0.5 * b)
 update(b, b - 0.5 * a)
 update(most, most * b + amax(all_reduce(sum, x)))
-)").value();
+)")
+                             .value();
   const Graph program = BindSizes(symbolic, {{"N", std::vector<int64_t>{3, 70, 3}}}).value();
   const std::vector<Schedule> schedules = Derive(program, {}).value();
   for (uint64_t seed = 0; seed < kSimtOrders; ++seed) {
     VariantBatch batch(SimulatedMachine(SimtOptions::Of(seed)));
     for (size_t i = 0; i < schedules.size(); i += schedules.size() / 3 + 1) {
-      const Config config{.protocol = Protocol::kGenerated, .blocks = 1 + static_cast<int>(seed % 3), .threads = 64};
+      const Config config{.protocol = Protocol::kGenerated,
+                          .blocks = 1 + static_cast<int>(seed % 3),
+                          .threads = 64};
       ASSERT_EQ(batch.Add(program, schedules[i], config, 2), absl::OkStatus());
     }
     EXPECT_EQ(batch.Run(seed, /*steps=*/2), "") << "COCONET_SIMT_SEED=" << seed;
@@ -181,8 +204,9 @@ std::vector<Case> AllCases() {
           {"lamb", DType::kBF16, {{"N", 333}}, 2, in_messages}};
 }
 
-INSTANTIATE_TEST_SUITE_P(, SimtTest, testing::ValuesIn(AllCases()),
-                         [](const auto& info) { return absl::StrCat(info.param.workload, "_", Name(info.param.dtype), "_", info.param.ranks); });
+INSTANTIATE_TEST_SUITE_P(, SimtTest, testing::ValuesIn(AllCases()), [](const auto& info) {
+  return absl::StrCat(info.param.workload, "_", Name(info.param.dtype), "_", info.param.ranks);
+});
 
 }  // namespace
 }  // namespace coconet

@@ -1,5 +1,6 @@
-// Random programs of all operations and layouts: their schedules, run element by element by the simulator, against the interpreter. A
-// failure prints the program, as it is and shrunk, and the seed that makes it again. More of them: --test_arg=--programs=100000.
+// Random programs of all operations and layouts: their schedules, run element by element by the
+// simulator, against the interpreter. A failure prints the program, as it is and shrunk, and the
+// seed that makes it again. More of them: --test_arg=--programs=100000.
 
 #include <unistd.h>
 
@@ -46,7 +47,8 @@ struct Setting {
 /// Some of the worlds of 4 and 8 ranks are of two nodes.
 Setting SettingOf(uint64_t made) {
   const int ranks = kRanks[made % std::size(kRanks)];
-  return {made, ranks, /*nodes=*/ranks % 4 == 0 && made / 8 % 2 == 0 ? 2 : 1, /*stages=*/made % 4 == 0 ? 2 : 1};
+  return {made, ranks, /*nodes=*/ranks % 4 == 0 && made / 8 % 2 == 0 ? 2 : 1,
+          /*stages=*/made % 4 == 0 ? 2 : 1};
 }
 
 struct Tally {
@@ -79,11 +81,14 @@ void ShowCurrent(int signal) {
 }
 
 /// Internal with the first element that is not as wanted.
-absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluator& evaluator, const Setting& setting, const ElementSource& source,
-                     Tally& tally) {
-  current = absl::StrCat("in ", Describe(s), " [", TraceText(s.trace), "] of\n", Print(s.graph), "ranks: ", setting.ranks, ", nodes: ",
-                         setting.nodes, ", stages: ", setting.stages, "\n");
-  const auto have = Simulate(s, setting.ranks, source, Mix(setting.seed, static_cast<uint64_t>(tally.schedules++)), setting.stages, setting.nodes);
+absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluator& evaluator,
+                     const Setting& setting, const ElementSource& source, Tally& tally) {
+  current = absl::StrCat("in ", Describe(s), " [", TraceText(s.trace), "] of\n", Print(s.graph),
+                         "ranks: ", setting.ranks, ", nodes: ", setting.nodes,
+                         ", stages: ", setting.stages, "\n");
+  const auto have = Simulate(s, setting.ranks, source,
+                             Mix(setting.seed, static_cast<uint64_t>(tally.schedules++)),
+                             setting.stages, setting.nodes);
   for (const std::string& result : interpreter.results()) {
     std::vector<int64_t> indices(NumElements(interpreter.type(result).shape));
     std::iota(indices.begin(), indices.end(), 0);
@@ -94,8 +99,9 @@ absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluato
         ++tally.elements;
         tally.undetermined += std::isinf(want.error[i]);
         if (Within(value, want.value[i], want.error[i])) continue;
-        return absl::InternalError(absl::StrCat(result, "[", i, "] on rank ", rank, ": want ", want.value[i], " +- ", want.error[i],
-                                                ", have ", value, "\nschedule: ", Describe(s), "\ntrace: ", TraceText(s.trace)));
+        return absl::InternalError(absl::StrCat(
+            result, "[", i, "] on rank ", rank, ": want ", want.value[i], " +- ", want.error[i],
+            ", have ", value, "\nschedule: ", Describe(s), "\ntrace: ", TraceText(s.trace)));
       }
     }
   }
@@ -104,10 +110,12 @@ absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluato
 
 /// `limit` schedules of the program, drawn by the seed; the plain one is the first.
 absl::Status Check(const Graph& program, const Setting& setting, size_t limit, Tally& tally) {
-  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program, {.max_schedules = kMaxSchedules, .by_node = setting.nodes > 1});
+  absl::StatusOr<std::vector<Schedule>> schedules =
+      Derive(program, {.max_schedules = kMaxSchedules, .by_node = setting.nodes > 1});
   if (absl::IsResourceExhausted(schedules.status())) return absl::OkStatus();
   RETURN_IF_ERROR(schedules.status());
-  ASSIGN_OR_RETURN(const Interpreter interpreter, Interpreter::Create(program, setting.ranks, setting.stages, setting.nodes));
+  ASSIGN_OR_RETURN(const Interpreter interpreter,
+                   Interpreter::Create(program, setting.ranks, setting.stages, setting.nodes));
   const ElementSource source = DataOf(program, setting.seed);
   Evaluator evaluator(interpreter, source);
   std::mt19937_64 random(setting.seed);
@@ -135,10 +143,14 @@ TEST(SimulatedPrograms, ComputeWhatTheySay) {
       return !Check(smaller, setting, kMaxSchedules, unused).ok();
     };
     const Graph shrunk = fails(program) ? Shrink(program, kShrinkTries, fails) : program;
-    FAIL() << status << "\nranks: " << setting.ranks << ", nodes: " << setting.nodes << ", stages: " << setting.stages << "  COCONET_SEED=" << seed << " --programs=" << i + 1
-           << "\n" << Print(program) << "\nshrunk: " << Check(shrunk, setting, kMaxSchedules, tally) << "\n" << Print(shrunk);
+    FAIL() << status << "\nranks: " << setting.ranks << ", nodes: " << setting.nodes
+           << ", stages: " << setting.stages << "  COCONET_SEED=" << seed << " --programs=" << i + 1
+           << "\n"
+           << Print(program) << "\nshrunk: " << Check(shrunk, setting, kMaxSchedules, tally) << "\n"
+           << Print(shrunk);
   }
-  std::cout << tally.schedules << " schedules, " << tally.elements << " elements, " << tally.undetermined << " of them undetermined\n";
+  std::cout << tally.schedules << " schedules, " << tally.elements << " elements, "
+            << tally.undetermined << " of them undetermined\n";
   EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
 }
 

@@ -8,8 +8,8 @@
 namespace coconet {
 namespace {
 
-/// Of second moments: from its root on, the error of a gradient summed in 16 bits has no bound where a moment may be 0, and through a norm
-/// that would hide the whole tensor.
+/// Of second moments: from its root on, the error of a gradient summed in 16 bits has no bound
+/// where a moment may be 0, and through a norm that would hide the whole tensor.
 constexpr double kLeastMoment = 1.0 / 16;
 
 }  // namespace
@@ -21,12 +21,14 @@ uint64_t Mix(uint64_t a, uint64_t b) {  // splitmix64
   return x ^ (x >> 31);
 }
 
-double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank, int64_t index) {
+double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
+                 int64_t index) {
   const std::string base = name.substr(0, name.find('.'));  // of tensors of a list, too
   if (base == "step") return step + 1;
   for (char c : name) seed = Mix(seed, static_cast<unsigned char>(c));
   const uint64_t bits =
-      Mix(Mix(Mix(seed, static_cast<uint64_t>(step)), static_cast<uint64_t>(rank)), static_cast<uint64_t>(index));
+      Mix(Mix(Mix(seed, static_cast<uint64_t>(step)), static_cast<uint64_t>(rank)),
+          static_cast<uint64_t>(index));
   double value = std::ldexp(static_cast<double>(bits >> 11), -52) - 1;
   if (base == "v" || base == "lr" || dtype == DType::kU8) value = std::fabs(value);
   if (base == "v") value = kLeastMoment + (1 - kLeastMoment) * value;

@@ -8,10 +8,11 @@
 
 namespace coconet {
 
-/// The value of an element of an input, or of a state before the first step: a pure function of its arguments,
-/// representable in `dtype`. Floats lie in [-1, 1]; those of `lr` in [0, 1] and of `v`, second moments, in [1/16, 1]; `step`
-/// counts from 1.
-double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank, int64_t index);
+/// The value of an element of an input, or of a state before the first step: a pure function of its
+/// arguments, representable in `dtype`. Floats lie in [-1, 1]; those of `lr` in [0, 1] and of `v`,
+/// second moments, in [1/16, 1]; `step` counts from 1.
+double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
+                 int64_t index);
 
 /// COCONET_SEED, else one that differs from run to run.
 uint64_t FreshSeed();

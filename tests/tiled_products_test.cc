@@ -1,5 +1,6 @@
-// Products that tell of each tile when it is there, with the collective beside them that awaits the tiles: every type, transposes and odd sizes, on 1 to 4 ranks
-// and two nodes, against the interpreter; and what happens when tiles do not come.
+// Products that tell of each tile when it is there, with the collective beside them that awaits the
+// tiles: every type, transposes and odd sizes, on 1 to 4 ranks and two nodes, against the
+// interpreter; and what happens when tiles do not come.
 
 #include <memory>
 #include <string>
@@ -32,21 +33,25 @@ struct Case {
 
 Graph Epilogue(const Case& c) {
   const auto operand = [&](const char* name, int64_t rows, int64_t columns, bool transposed) {
-    return absl::StrCat("input ", name, " : ", Name(c.dtype), "[", transposed ? columns : rows, ", ", transposed ? rows : columns, "] local\n");
+    return absl::StrCat("input ", name, " : ", Name(c.dtype), "[", transposed ? columns : rows,
+                        ", ", transposed ? rows : columns, "] local\n");
   };
   const std::string text = absl::StrCat(
-      "coconet 1\nprogram epilogue\n", operand("a", c.rows, c.depth, c.transpose_a), operand("b", c.depth, c.columns, c.transpose_b), "input r : ", Name(c.dtype),
-      "[", c.rows, ", ", c.columns, "] replicated\noutput c = abs(all_reduce(sum, matmul(a, b", c.transpose_a ? ", transpose_a" : "",
-      c.transpose_b ? ", transpose_b" : "", ")) + r)\n");
+      "coconet 1\nprogram epilogue\n", operand("a", c.rows, c.depth, c.transpose_a),
+      operand("b", c.depth, c.columns, c.transpose_b), "input r : ", Name(c.dtype), "[", c.rows,
+      ", ", c.columns, "] replicated\noutput c = abs(all_reduce(sum, matmul(a, b",
+      c.transpose_a ? ", transpose_a" : "", c.transpose_b ? ", transpose_b" : "", ")) + r)\n");
   const absl::StatusOr<Graph> program = Parse(text);
   EXPECT_TRUE(program.ok()) << program.status() << "\n" << text;
   return Canonicalize(*program).graph;
 }
 
 /// Some of the schedules that overlap the product with a kernel, in tiles.
-absl::Status AddTiled(const Case& c, const Target& world, const Config& compiled, std::mt19937_64& random, VariantBatch& batch) {
+absl::Status AddTiled(const Case& c, const Target& world, const Config& compiled,
+                      std::mt19937_64& random, VariantBatch& batch) {
   const Graph program = Epilogue(c);
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = world.nodes > 1}));
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
+                   Derive(program, {.by_node = world.nodes > 1}));
   for (const Schedule& schedule : schedules) {
     if (!TakesTiles(schedule, Protocol::kGenerated, world.nodes) || random() % 8 != 0) continue;
     Config config = DrawArguments(compiled, schedule, random);
@@ -59,10 +64,11 @@ absl::Status AddTiled(const Case& c, const Target& world, const Config& compiled
 
 TEST(TiledProducts, MatchTheInterpreter) {
   const Case cases[] = {
-      {DType::kF32, 200, 150, 70, false, false}, {DType::kF32, 131, 64, 129, true, false},  {DType::kF32, 65, 257, 33, false, true},
-      {DType::kBF16, 300, 72, 40, true, true},   {DType::kBF16, 128, 128, 64, false, true}, {DType::kF16, 129, 136, 65, false, false},
-      {DType::kF16, 1, 300, 1, true, false},     {DType::kF32, 70, 1, 200, false, false},   {DType::kF32, 90, 80, 0, false, false},
-      {DType::kF32, 0, 80, 9, false, false},
+      {DType::kF32, 200, 150, 70, false, false}, {DType::kF32, 131, 64, 129, true, false},
+      {DType::kF32, 65, 257, 33, false, true},   {DType::kBF16, 300, 72, 40, true, true},
+      {DType::kBF16, 128, 128, 64, false, true}, {DType::kF16, 129, 136, 65, false, false},
+      {DType::kF16, 1, 300, 1, true, false},     {DType::kF32, 70, 1, 200, false, false},
+      {DType::kF32, 90, 80, 0, false, false},    {DType::kF32, 0, 80, 9, false, false},
   };
   const Target worlds[] = {1, 2, 3, 4, {4, 2}};
   const Tally tally = RunBatch([&](std::mt19937_64& random, VariantBatch& batch) -> absl::Status {
@@ -95,28 +101,39 @@ TEST(TiledProducts, AreAwaitedUntilTheDeadline) {
   for (int ranks : {1, 2}) {
     for (const Schedule& schedule : schedules) {
       if (Describe(schedule) != "ol(MM, fuse(RS[flat], C, AG))") continue;
-      const Variant variant = MakeVariant(program, schedule, {.chunk = 64, .beside = 1, .tiles = 64}, ranks).value();
+      const Variant variant =
+          MakeVariant(program, schedule, {.chunk = 64, .beside = 1, .tiles = 64}, ranks).value();
       const Plan plan = WithoutTiles(variant.lowered.plan, kRows);
       KernelSet kernels;
       kernels.Add(variant.lowered);
-      const auto compiler = TheMachine().make_compiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast}).value();
+      const auto compiler =
+          TheMachine()
+              .make_compiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"),
+                              .optimize = Optimize::kFast})
+              .value();
       const std::vector<std::string> binaries = kernels.Compile(*compiler).value();
-      const absl::Status status = TheMachine().run_world({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
-        ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
-        ASSIGN_OR_RETURN(RankMemory memory, RankMemory::Allocate(rank, schedule, plan));
-        ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, rank.Bind(plan, *module, memory.buffers(), timeout_s));
-        const absl::Status failed = bound->Run();
-        EXPECT_EQ(bound->Run(), failed);
-        return failed;
-      });
-      if (TheMachine().simulated) {  // which knows, long before the deadline, that nobody will make them
-        EXPECT_TRUE(absl::IsDataLoss(status) && absl::StrContains(status.message(), "deadlock: ")) << status;
+      const absl::Status status =
+          TheMachine().run_world({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
+            ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
+            ASSIGN_OR_RETURN(RankMemory memory, RankMemory::Allocate(rank, schedule, plan));
+            ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound,
+                             rank.Bind(plan, *module, memory.buffers(), timeout_s));
+            const absl::Status failed = bound->Run();
+            EXPECT_EQ(bound->Run(), failed);
+            return failed;
+          });
+      if (TheMachine()
+              .simulated) {  // which knows, long before the deadline, that nobody will make them
+        EXPECT_TRUE(absl::IsDataLoss(status) && absl::StrContains(status.message(), "deadlock: "))
+            << status;
         EXPECT_TRUE(absl::StrContains(status.message(), " to reach 1, has 0")) << status;
         continue;
       }
       EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsAborted(status)) << status;
       EXPECT_TRUE(absl::StrContains(status.message(), "\"fuse(RS, C, AG)\"")) << status;
-      EXPECT_TRUE(absl::StrContains(status.message(), "flag tile[") && absl::StrContains(status.message(), "]: want epoch 1, found 0")) << status;
+      EXPECT_TRUE(absl::StrContains(status.message(), "flag tile[") &&
+                  absl::StrContains(status.message(), "]: want epoch 1, found 0"))
+          << status;
     }
   }
 }

@@ -16,8 +16,12 @@ constexpr int kShownFailures = 3;  // of one world
 
 }  // namespace
 
-absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, const Config& config, const Target& target, bool only_new) {
-  if (!Validate(config, schedule, {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}).ok()) return absl::OkStatus();
+absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, const Config& config,
+                               const Target& target, bool only_new) {
+  if (!Validate(config, schedule,
+                {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart})
+           .ok())
+    return absl::OkStatus();
   ASSIGN_OR_RETURN(Variant variant, MakeVariant(program, schedule, config, target));
   const bool is_new = kernels_.Add(variant.lowered);
   if (is_new || !only_new) variants_[target].push_back(std::move(variant));
@@ -25,31 +29,39 @@ absl::Status VariantBatch::Add(const Graph& program, const Schedule& schedule, c
 }
 
 std::string VariantBatch::RunOn(const Machine& machine, uint64_t seed, int steps) {
-  absl::StatusOr<std::unique_ptr<Compiler>> compiler =
-      machine.make_compiler({.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast});
+  absl::StatusOr<std::unique_ptr<Compiler>> compiler = machine.make_compiler(
+      {.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .optimize = Optimize::kFast});
   if (!compiler.ok()) return compiler.status().ToString();
   const absl::StatusOr<std::vector<std::string>> binaries = kernels_.Compile(**compiler);
   if (!binaries.ok()) return binaries.status().ToString();
   std::string failures;
-  for (const auto& [target, unused] : variants_) failures += RunOn(machine, target, *binaries, seed, steps);
+  for (const auto& [target, unused] : variants_)
+    failures += RunOn(machine, target, *binaries, seed, steps);
   return failures;
 }
 
-std::string VariantBatch::RunOn(const Machine& machine, const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps) {
+std::string VariantBatch::RunOn(const Machine& machine, const Target& target,
+                                const std::vector<std::string>& binaries, uint64_t seed,
+                                int steps) {
   std::string failures;  // written by rank 0
   std::vector<Tally> tallies(target.world());
-  const absl::Status world = machine.run_world({.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes()}, [&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
-    int failed = 0;
-    for (const Variant& variant : variants_[target]) {
-      const absl::Status status = RunVariant(rank, *module, variant, seed, steps, tallies[rank.rank()]);
-      if (status.ok() || (machine.may_lack_room && absl::IsResourceExhausted(status))) continue;
-      if (rank.rank() == 0) absl::StrAppend(&failures, status.ToString(), "\n", Reproducer(variant, seed), "\n");
-      const bool wrong_answer = absl::IsInternal(status);  // after anything else the world may not be usable
-      if (!wrong_answer || ++failed == kShownFailures) return status;
-    }
-    return absl::OkStatus();
-  });
+  const absl::Status world = machine.run_world(
+      {.ranks = target.world(), .stages = target.stages, .nodes = target.world_nodes()},
+      [&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
+        int failed = 0;
+        for (const Variant& variant : variants_[target]) {
+          const absl::Status status =
+              RunVariant(rank, *module, variant, seed, steps, tallies[rank.rank()]);
+          if (status.ok() || (machine.may_lack_room && absl::IsResourceExhausted(status))) continue;
+          if (rank.rank() == 0)
+            absl::StrAppend(&failures, status.ToString(), "\n", Reproducer(variant, seed), "\n");
+          const bool wrong_answer =
+              absl::IsInternal(status);  // after anything else the world may not be usable
+          if (!wrong_answer || ++failed == kShownFailures) return status;
+        }
+        return absl::OkStatus();
+      });
   for (const Tally& tally : tallies) tally_ += tally;
   return failures.empty() && !world.ok() ? world.ToString() : failures;
 }

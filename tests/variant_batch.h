@@ -20,12 +20,13 @@ class VariantBatch {
  public:
   explicit VariantBatch(Machine machine = TheMachine()) : machine_(std::move(machine)) {}
 
-  /// The variant of one schedule and config, or of none when the config is not legal for it. Fails when lowering does.
-  /// `only_new`: when it has a kernel that no variant has yet.
-  absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config, const Target& target, bool only_new = false);
+  /// The variant of one schedule and config, or of none when the config is not legal for it. Fails
+  /// when lowering does. `only_new`: when it has a kernel that no variant has yet.
+  absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config,
+                   const Target& target, bool only_new = false);
 
-  /// Compiles, and runs every variant for `steps` steps. What went wrong, with all that it takes to see it again; ""
-  /// when nothing did.
+  /// Compiles, and runs every variant for `steps` steps. What went wrong, with all that it takes to
+  /// see it again; "" when nothing did.
   std::string Run(uint64_t seed, int steps) { return RunOn(machine_, seed, steps); }
   /// The same on another machine for the same binaries.
   std::string RunOn(const Machine& machine, uint64_t seed, int steps);
@@ -34,7 +35,8 @@ class VariantBatch {
   const Tally& tally() const { return tally_; }
 
  private:
-  std::string RunOn(const Machine& machine, const Target& target, const std::vector<std::string>& binaries, uint64_t seed, int steps);
+  std::string RunOn(const Machine& machine, const Target& target,
+                    const std::vector<std::string>& binaries, uint64_t seed, int steps);
 
   Machine machine_;
   KernelSet kernels_;

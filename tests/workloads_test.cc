@@ -1,5 +1,5 @@
-// Every derived schedule of every workload, on 1 to 8 ranks, at sizes that are odd, tiny or empty, with configs drawn
-// at random, against the interpreter.
+// Every derived schedule of every workload, on 1 to 8 ranks, at sizes that are odd, tiny or empty,
+// with configs drawn at random, against the interpreter.
 
 #include "coconet/workloads.h"
 
@@ -19,7 +19,9 @@
 #include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
 
-ABSL_FLAG(bool, every_schedule, false, "of workloads with very many schedules, too, try every schedule at every number of ranks");
+ABSL_FLAG(
+    bool, every_schedule, false,
+    "of workloads with very many schedules, too, try every schedule at every number of ranks");
 
 namespace coconet {
 namespace {
@@ -38,10 +40,14 @@ struct Tried {
 /// Of optimizers; of models, of which a program uses some.
 std::vector<Tried> SizesOf(const WorkloadInfo& info) {
   if (info.optimizer) {
-    std::vector<Tried> all = {{{{"N", 0}}, 12}, {{{"N", 1}}, 12}, {{{"N", 7}}, 12}, {{{"N", 63}}, 12}, {{{"N", 64}}, 12}, {{{"N", 65}}, 12},
+    std::vector<Tried> all = {{{{"N", 0}}, 12},   {{{"N", 1}}, 12},   {{{"N", 7}}, 12},
+                              {{{"N", 63}}, 12},  {{{"N", 64}}, 12},  {{{"N", 65}}, 12},
                               {{{"N", 1000}}, 6}, {{{"N", 4097}}, 1}, {{{"N", 70001}}, 24}};
-    const auto is_large = [](const Tried& tried) { return tried.sizes.at("N").sizes[0] > kMostSimulatedElements; };
-    if (TheMachine().simulated) all.erase(std::remove_if(all.begin(), all.end(), is_large), all.end());
+    const auto is_large = [](const Tried& tried) {
+      return tried.sizes.at("N").sizes[0] > kMostSimulatedElements;
+    };
+    if (TheMachine().simulated)
+      all.erase(std::remove_if(all.begin(), all.end(), is_large), all.end());
     return all;
   }
   const std::vector<Tried> all = {{{{"B", 1}, {"S", 3}, {"H", 5}, {"K", 7}}, 4},
@@ -50,15 +56,18 @@ std::vector<Tried> SizesOf(const WorkloadInfo& info) {
   std::vector<Tried> used;
   for (const Tried& tried : all) {
     Tried& mine = used.emplace_back(Tried{{}, tried.one_in});
-    for (const auto& [symbol, unused] : info.presets[0].sizes) mine.sizes.insert_or_assign(symbol, tried.sizes.at(symbol));
+    for (const auto& [symbol, unused] : info.presets[0].sizes)
+      mine.sizes.insert_or_assign(symbol, tried.sizes.at(symbol));
   }
   return used;
 }
 
-/// Of workloads that vary another one: of their schedules one in so many of what is tried of others'.
+/// Of workloads that vary another one: of their schedules one in so many of what is tried of
+/// others'.
 constexpr unsigned kOneInOfVariations = 10;
 
-/// Where there are more schedules, each is tried at one number of ranks, others at each; where there are very many, one of two.
+/// Where there are more schedules, each is tried at one number of ranks, others at each; where
+/// there are very many, one of two.
 constexpr size_t kManySchedules = 60, kVeryManySchedules = 200;
 
 struct Workload {
@@ -81,24 +90,29 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
  protected:
   /// On all numbers of ranks; where something is sent, of two stages.
   static std::vector<Target> WorldsOf(const Graph& program) {
-    const bool sends = absl::c_any_of(program.nodes, [](const Node& node) { return std::holds_alternative<Send>(node.op); });
+    const bool sends = absl::c_any_of(
+        program.nodes, [](const Node& node) { return std::holds_alternative<Send>(node.op); });
     std::vector<Target> worlds;
     for (int ranks : kRanks) {
-      if (ranks <= kMostSimulatedRanks || !TheMachine().simulated) worlds.push_back({ranks, /*nodes=*/1, /*stages=*/sends ? 2 : 1});
+      if (ranks <= kMostSimulatedRanks || !TheMachine().simulated)
+        worlds.push_back({ranks, /*nodes=*/1, /*stages=*/sends ? 2 : 1});
     }
     return worlds;
   }
 
   static absl::Status AddVariants(std::mt19937_64& random, VariantBatch& batch) {
-    ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(GetParam().info.name, {.dtype = GetParam().dtype}));
+    ASSIGN_OR_RETURN(const Graph symbolic,
+                     MakeWorkload(GetParam().info.name, {.dtype = GetParam().dtype}));
     ScheduleSampler sampler(WorldsOf(symbolic), random, batch);
     for (const Tried& tried : SizesOf(GetParam().info)) {
-      const unsigned one_in = tried.one_in * (GetParam().info.varies.empty() ? 1 : kOneInOfVariations);
+      const unsigned one_in =
+          tried.one_in * (GetParam().info.varies.empty() ? 1 : kOneInOfVariations);
       // Of types with more or less the same schedules one has them all.
       const bool all = absl::GetFlag(FLAGS_every_schedule);
       const unsigned drawn_one_in = GetParam().dtype == DType::kF32 || all ? one_in : 4 * one_in;
       const auto tries = [&](size_t index, size_t count, size_t world) {
-        if (random() % (drawn_one_in * (all || count <= kVeryManySchedules ? 1 : 2)) != 0) return false;
+        if (random() % (drawn_one_in * (all || count <= kVeryManySchedules ? 1 : 2)) != 0)
+          return false;
         return count <= kManySchedules || all || (index + world) % std::size(kRanks) == 0;
       };
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, tried.sizes));
@@ -110,12 +124,14 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
 
 TEST_P(WorkloadsTest, EveryScheduleComputesWhatTheProgramSays) {
   const Tally tally = RunBatch(AddVariants);
-  // Of sums in 16 bits that pass through a nonlinear function the bounds are wide; those of a norm of one or two elements that cancel reach 0, where it is divided by.
+  // Of sums in 16 bits that pass through a nonlinear function the bounds are wide; those of a norm
+  // of one or two elements that cancel reach 0, where it is divided by.
   EXPECT_LE(tally.undetermined, tally.elements / (GetParam().info.optimizer ? 10000 : 100));
 }
 
-INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()),
-                         [](const auto& info) { return absl::StrCat(info.param.info.name, "_", Name(info.param.dtype)); });
+INSTANTIATE_TEST_SUITE_P(, WorkloadsTest, testing::ValuesIn(AllWorkloads()), [](const auto& info) {
+  return absl::StrCat(info.param.info.name, "_", Name(info.param.dtype));
+});
 
 }  // namespace
 }  // namespace coconet

@@ -19,7 +19,8 @@
 
 namespace coconet {
 
-/// Momentum: a state that the tuner may slice, one that it may not, a scalar. Few schedules, so quick to tune.
+/// Momentum: a state that the tuner may slice, one that it may not, a scalar. Few schedules, so
+/// quick to tune.
 inline constexpr absl::string_view kMomentum = R"(coconet 1
 program momentum
 input g : f32[N] local
@@ -39,7 +40,8 @@ input s : f32[]
 update(w, s * w + all_reduce(sum, g))
 )";
 
-/// All tests share one folder of binaries and, unless they are about the cache, one cache, so that little is tuned.
+/// All tests share one folder of binaries and, unless they are about the cache, one cache, so that
+/// little is tuned.
 class SessionTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -56,10 +58,11 @@ class SessionTest : public ::testing::Test {
     return options;
   }
   std::string File(absl::string_view name) const {
-    return root_ /
-           absl::StrCat(::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", std::string(name));
+    return root_ / absl::StrCat(::testing::UnitTest::GetInstance()->current_test_info()->name(),
+                                "_", std::string(name));
   }
-  absl::Status Run(int ranks, const std::function<absl::Status(Session&, const TunedProgram&)>& body) {
+  absl::Status Run(int ranks,
+                   const std::function<absl::Status(Session&, const TunedProgram&)>& body) {
     return RunRanks(
         ranks,
         [&](Session& session) -> absl::Status {
@@ -78,18 +81,20 @@ class SessionTest : public ::testing::Test {
 /// Writes the test data, steps, and compares every state with the interpreter.
 inline absl::Status StepAndCheck(const TunedProgram& tuned, Session& session, uint64_t seed) {
   const Graph& program = tuned.program();
-  ASSIGN_OR_RETURN(Reference reference, Reference::Create(program, {.ranks = session.world()}, session.rank(), seed));
+  ASSIGN_OR_RETURN(Reference reference,
+                   Reference::Create(program, {.ranks = session.world()}, session.rank(), seed));
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
   std::vector<PlacedTensor> states;
   for (const Node& node : program.nodes) {
     const auto* input = std::get_if<Input>(&node.op);
     const auto* state = std::get_if<State>(&node.op);
     if (input == nullptr && state == nullptr) continue;
-    PlacedTensor tensor{input ? input->name : state->name, {}, input ? input->type : state->type, 0, false};
+    PlacedTensor tensor{
+        input ? input->name : state->name, {}, input ? input->type : state->type, 0, false};
     if (tensor.type.layout.kind != Layout::Kind::kLocal) tensor.type.layout = Layout::Replicated();
     std::vector<char> data(NumElements(tensor.type.shape) * SizeOf(tensor.type.dtype));
-    reference.data().Fill(tensor.name, session.rank(), PartOf(tensor.type, session.world(), session.rank()),
-                          data.data());
+    reference.data().Fill(tensor.name, session.rank(),
+                          PartOf(tensor.type, session.world(), session.rank()), data.data());
     RETURN_IF_ERROR(bound.Write(tensor.name, data.data(), NumElements(tensor.type.shape)));
     if (state != nullptr) states.push_back(tensor);
   }

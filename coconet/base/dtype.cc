@@ -56,12 +56,13 @@ T Saturated(double value) {
   // The upper limit plus one is a power of two, so exact also where the limit itself is not.
   const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (value >= above) return std::numeric_limits<T>::max();
-  if (value <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  if (value <= static_cast<double>(std::numeric_limits<T>::min()))
+    return std::numeric_limits<T>::min();
   return static_cast<T>(value);
 }
 
-/// The f32 next to `value` whose last bit is odd unless it is exact: rounding that once more, to a type
-/// at least two bits narrower, gives what rounding `value` at once would.
+/// The f32 next to `value` whose last bit is odd unless it is exact: rounding that once more, to a
+/// type at least two bits narrower, gives what rounding `value` at once would.
 float RoundToOdd(double value) {
   const float nearest = static_cast<float>(value);
   if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
@@ -89,35 +90,52 @@ double MaxFinite(DType type) { return Row(type).max_finite; }
 
 double LoadElement(DType type, const void* data, int64_t index) {
   switch (type) {
-    case DType::kF32: return Read<float>(data, index);
-    case DType::kF16: return F32FromF16(Read<uint16_t>(data, index));
-    case DType::kBF16: return F32FromBF16(Read<uint16_t>(data, index));
-    case DType::kF64: return Read<double>(data, index);
-    case DType::kI32: return Read<int32_t>(data, index);
-    case DType::kI64: return static_cast<double>(Read<int64_t>(data, index));
-    case DType::kU8: return Read<uint8_t>(data, index);
-    case DType::kBool: return Read<uint8_t>(data, index) != 0;
+    case DType::kF32:
+      return Read<float>(data, index);
+    case DType::kF16:
+      return F32FromF16(Read<uint16_t>(data, index));
+    case DType::kBF16:
+      return F32FromBF16(Read<uint16_t>(data, index));
+    case DType::kF64:
+      return Read<double>(data, index);
+    case DType::kI32:
+      return Read<int32_t>(data, index);
+    case DType::kI64:
+      return static_cast<double>(Read<int64_t>(data, index));
+    case DType::kU8:
+      return Read<uint8_t>(data, index);
+    case DType::kBool:
+      return Read<uint8_t>(data, index) != 0;
   }
   CC_CHECK(false);
 }
 
 void StoreElement(DType type, void* data, int64_t index, double value) {
   switch (type) {
-    case DType::kF32: return Write(data, index, static_cast<float>(value));
-    case DType::kF16: return Write(data, index, F16FromF32(RoundToOdd(value)));
-    case DType::kBF16: return Write(data, index, BF16FromF32(RoundToOdd(value)));
-    case DType::kF64: return Write(data, index, value);
-    case DType::kI32: return Write(data, index, Saturated<int32_t>(value));
-    case DType::kI64: return Write(data, index, Saturated<int64_t>(value));
-    case DType::kU8: return Write(data, index, Saturated<uint8_t>(value));
-    case DType::kBool: return Write(data, index, static_cast<uint8_t>(value != 0));
+    case DType::kF32:
+      return Write(data, index, static_cast<float>(value));
+    case DType::kF16:
+      return Write(data, index, F16FromF32(RoundToOdd(value)));
+    case DType::kBF16:
+      return Write(data, index, BF16FromF32(RoundToOdd(value)));
+    case DType::kF64:
+      return Write(data, index, value);
+    case DType::kI32:
+      return Write(data, index, Saturated<int32_t>(value));
+    case DType::kI64:
+      return Write(data, index, Saturated<int64_t>(value));
+    case DType::kU8:
+      return Write(data, index, Saturated<uint8_t>(value));
+    case DType::kBool:
+      return Write(data, index, static_cast<uint8_t>(value != 0));
   }
   CC_CHECK(false);
 }
 
 uint16_t F16FromF32(float value) {
   constexpr uint32_t kInf = 0x7f800000, kHalfMinNormal = 0x38800000;  // 2^-14
-  constexpr uint32_t kHalfOverflow = 0x477ff000;  // 65520: the tie between 65504 and what would be 65536
+  constexpr uint32_t kHalfOverflow =
+      0x477ff000;  // 65520: the tie between 65504 and what would be 65536
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = bits >> 16 & 0x8000;
   const uint32_t magnitude = bits & 0x7fffffff;
@@ -150,7 +168,8 @@ float F32FromF16(uint16_t bits) {
 
 uint16_t BF16FromF32(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>(bits >> 16 | 0x40);  // stays a NaN
+  if ((bits & 0x7fffffff) > 0x7f800000)
+    return static_cast<uint16_t>(bits >> 16 | 0x40);  // stays a NaN
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 

@@ -15,9 +15,9 @@ enum class DType : uint8_t { kF32, kF16, kBF16, kF64, kI32, kI64, kU8, kBool };
 inline constexpr DType kAllDTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64,
                                        DType::kI32, DType::kI64, DType::kU8,   DType::kBool};
 
-absl::string_view Name(DType type);                      // "f32", "f16", ...
+absl::string_view Name(DType type);  // "f32", "f16", ...
 std::optional<DType> ParseDType(absl::string_view name);
-size_t SizeOf(DType type);                               // bytes of one element
+size_t SizeOf(DType type);  // bytes of one element
 bool IsFloat(DType type);
 
 /// Half the distance from 1 to the next number: the relative error of one rounding. 0 for integers.
@@ -33,14 +33,15 @@ double LoadElement(DType type, const void* data, int64_t index);
 /// saturated, 0 for a NaN; bool: != 0).
 void StoreElement(DType type, void* data, int64_t index, double value);
 
-uint16_t F16FromF32(float value);   // round to nearest even
+uint16_t F16FromF32(float value);  // round to nearest even
 float F32FromF16(uint16_t bits);
 uint16_t BF16FromF32(float value);  // round to nearest even
 float F32FromBF16(uint16_t bits);
 
 /// How a collective combines the ranks' values, element by element.
 enum class ReduceKind : uint8_t { kSum, kMax, kMin };
-inline constexpr ReduceKind kAllReduceKinds[] = {ReduceKind::kSum, ReduceKind::kMax, ReduceKind::kMin};
+inline constexpr ReduceKind kAllReduceKinds[] = {ReduceKind::kSum, ReduceKind::kMax,
+                                                 ReduceKind::kMin};
 absl::string_view Name(ReduceKind kind);  // "sum", "max", "min"
 std::optional<ReduceKind> ParseReduceKind(absl::string_view name);
 

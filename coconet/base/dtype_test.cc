@@ -45,8 +45,8 @@ TEST(DType, SizesAndKinds) {
   EXPECT_EQ(floats, (std::vector<bool>{true, true, true, true, false, false, false, false}));
 }
 
-// Every 16-bit pattern is the rounding of its own value, and the midpoint to the next pattern is a tie
-// that goes to the even one; just beside it, to the nearer.
+// Every 16-bit pattern is the rounding of its own value, and the midpoint to the next pattern is a
+// tie that goes to the even one; just beside it, to the nearer.
 void CheckAllPatterns(DType type, uint16_t infinity) {
   for (uint32_t pattern = 0; pattern < 0x10000; ++pattern) {
     const uint16_t bits = static_cast<uint16_t>(pattern);
@@ -64,9 +64,10 @@ void CheckAllPatterns(DType type, uint16_t infinity) {
     }
     // Past the largest number the next pattern is infinity, whose place on the grid is one step on.
     const uint16_t next = bits + 1;
-    const double step = magnitude + 1 == infinity
-                            ? value - LoadElement(type, std::vector<uint16_t>{uint16_t(bits - 1)}.data(), 0)
-                            : LoadElement(type, &next, 0) - value;
+    const double step =
+        magnitude + 1 == infinity
+            ? value - LoadElement(type, std::vector<uint16_t>{uint16_t(bits - 1)}.data(), 0)
+            : LoadElement(type, &next, 0) - value;
     const double tie = value + step / 2;
     ASSERT_EQ(Bits(type, tie), bits % 2 == 0 ? bits : next) << pattern;
     ASSERT_EQ(Bits(type, std::nextafter(tie, value)), bits) << pattern;
@@ -129,7 +130,8 @@ TEST(DType, LimitsAreTheTypesOwn) {
     EXPECT_EQ(RoundTrip(type, MinSubnormal(type)), MinSubnormal(type)) << Name(type);
     EXPECT_EQ(RoundTrip(type, MinSubnormal(type) / 2), 0) << Name(type);
     EXPECT_EQ(RoundTrip(type, 1 + UnitRoundoff(type)), 1) << Name(type);
-    EXPECT_EQ(RoundTrip(type, 1 + 2 * UnitRoundoff(type)), 1 + 2 * UnitRoundoff(type)) << Name(type);
+    EXPECT_EQ(RoundTrip(type, 1 + 2 * UnitRoundoff(type)), 1 + 2 * UnitRoundoff(type))
+        << Name(type);
   }
 }
 

@@ -46,17 +46,20 @@ std::string HostCompiler() {
     for (const std::string& dir : path) {
       const fs::path candidate = fs::path(dir) / name;
       std::error_code error;
-      if (fs::is_regular_file(candidate, error) && access(candidate.c_str(), X_OK) == 0) return candidate;
+      if (fs::is_regular_file(candidate, error) && access(candidate.c_str(), X_OK) == 0)
+        return candidate;
     }
   }
   return "";
 }
 
-/// A file name of its own for any `name`: what is not a letter, digit, dot, dash or underscore becomes '_'.
+/// A file name of its own for any `name`: what is not a letter, digit, dot, dash or underscore
+/// becomes '_'.
 std::string FileName(absl::string_view name) {
   std::string file(name);
   for (char& c : file) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_') c = '_';
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-' && c != '_')
+      c = '_';
   }
   return file;
 }
@@ -81,14 +84,16 @@ bool Env::Dumps(absl::string_view what) const {
 
 Env ReadEnv() {
   Env env;
-  if (int debug; absl::SimpleAtoi(Var("COCONET_DEBUG"), &debug) && debug >= 0 && debug <= 3) env.debug = debug;
+  if (int debug; absl::SimpleAtoi(Var("COCONET_DEBUG"), &debug) && debug >= 0 && debug <= 3)
+    env.debug = debug;
   env.dump = Var("COCONET_DUMP");
   env.dump_dir = Var("COCONET_DUMP_DIR");
   env.cache_dir = CacheDir();
   if (uint64_t seed; absl::SimpleAtoi(Var("COCONET_SEED"), &seed)) env.seed = seed;
   env.verify = Flag("COCONET_VERIFY");
   env.assert_cached = Flag("COCONET_ASSERT_CACHED");
-  if (double seconds; absl::SimpleAtod(Var("COCONET_TIMEOUT"), &seconds) && std::isfinite(seconds) && seconds > 0) {
+  if (double seconds;
+      absl::SimpleAtod(Var("COCONET_TIMEOUT"), &seconds) && std::isfinite(seconds) && seconds > 0) {
     env.timeout_s = seconds;
   }
   env.green_contexts = Flag("COCONET_GREEN_CONTEXTS", /*otherwise=*/true);
@@ -107,7 +112,8 @@ void MaybeDump(absl::string_view what, absl::string_view name, absl::string_view
   MaybeDump(GetEnv(), what, name, text);
 }
 
-void MaybeDump(const Env& env, absl::string_view what, absl::string_view name, absl::string_view text) {
+void MaybeDump(const Env& env, absl::string_view what, absl::string_view name,
+               absl::string_view text) {
   if (!env.Dumps(what)) return;
   const fs::path dir = env.dump_dir.empty() ? fs::path(".") : fs::path(env.dump_dir);
   std::error_code error;

@@ -18,9 +18,10 @@ namespace fs = std::filesystem;
 class EnvTest : public testing::Test {
  protected:
   EnvTest() {
-    for (const char* name : {"COCONET_DEBUG", "COCONET_DUMP", "COCONET_DUMP_DIR", "COCONET_CACHE_DIR", "COCONET_SEED",
-                             "COCONET_VERIFY", "COCONET_ASSERT_CACHED", "COCONET_TIMEOUT", "COCONET_CXX", "COCONET_GREEN_CONTEXTS",
-                             "XDG_CACHE_HOME", "HOME", "PATH"}) {
+    for (const char* name :
+         {"COCONET_DEBUG", "COCONET_DUMP", "COCONET_DUMP_DIR", "COCONET_CACHE_DIR", "COCONET_SEED",
+          "COCONET_VERIFY", "COCONET_ASSERT_CACHED", "COCONET_TIMEOUT", "COCONET_CXX",
+          "COCONET_GREEN_CONTEXTS", "XDG_CACHE_HOME", "HOME", "PATH"}) {
       if (const char* value = std::getenv(name); value != nullptr) saved_[name] = value;
       unsetenv(name);
     }
@@ -81,7 +82,8 @@ TEST_F(EnvTest, ReadsEachVariable) {
 }
 
 TEST_F(EnvTest, NonsenseCountsAsUnset) {
-  for (const char* nonsense : {"many", "-1", "4", "1e9", ""}) EXPECT_EQ(With("COCONET_DEBUG", nonsense).debug, 0);
+  for (const char* nonsense : {"many", "-1", "4", "1e9", ""})
+    EXPECT_EQ(With("COCONET_DEBUG", nonsense).debug, 0);
   for (const char* nonsense : {"x", "-1", "0", "inf", "nan", ""}) {
     EXPECT_EQ(With("COCONET_TIMEOUT", nonsense).timeout_s, 60) << nonsense;
   }

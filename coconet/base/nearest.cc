@@ -31,7 +31,8 @@ std::string DidYouMean(absl::string_view word, const std::vector<std::string>& k
   constexpr size_t kLongest = 64;  // longer words are no misspelling, and would cost quadratic time
   if (word.size() > kLongest) return "";
   const std::string lower = absl::AsciiStrToLower(word);
-  size_t best = word.size() / 3 + 2;  // one more than the mistakes forgiven: one, and one in three letters
+  size_t best =
+      word.size() / 3 + 2;  // one more than the mistakes forgiven: one, and one in three letters
   const std::string* nearest = nullptr;
   for (const std::string& name : known) {
     if (name.size() > kLongest) continue;

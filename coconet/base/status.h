@@ -11,11 +11,11 @@
 /// Errors by blame: absl::Status for what a user, file, driver or peer can cause;
 /// CC_CHECK for our own broken invariant.
 
-#define RETURN_IF_ERROR(expr)                                   \
-  do {                                                          \
-    if (absl::Status cc_status_ = (expr); !cc_status_.ok()) {   \
-      return cc_status_;                                        \
-    }                                                           \
+#define RETURN_IF_ERROR(expr)                                 \
+  do {                                                        \
+    if (absl::Status cc_status_ = (expr); !cc_status_.ok()) { \
+      return cc_status_;                                      \
+    }                                                         \
   } while (false)
 
 #define CC_CONCAT_INNER_(a, b) a##b

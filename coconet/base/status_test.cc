@@ -36,13 +36,15 @@ TEST(Status, ReturnIfErrorPassesOkOn) {
 }
 
 TEST(Status, ContextIsPutBeforeTheMessage) {
-  EXPECT_EQ(WithContext(absl::NotFoundError("no file"), "open"), absl::NotFoundError("open: no file"));
+  EXPECT_EQ(WithContext(absl::NotFoundError("no file"), "open"),
+            absl::NotFoundError("open: no file"));
   EXPECT_TRUE(WithContext(absl::OkStatus(), "open").ok());
 }
 
 TEST(Status, MatchPicksTheArmOfTheAlternative) {
   const std::variant<int, std::string> value = "text";
-  EXPECT_EQ(std::visit(Match{[](int) { return 1; }, [](const std::string&) { return 2; }}, value), 2);
+  EXPECT_EQ(std::visit(Match{[](int) { return 1; }, [](const std::string&) { return 2; }}, value),
+            2);
 }
 
 TEST(StatusDeathTest, CheckNamesTheCondition) {

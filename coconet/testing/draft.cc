@@ -12,7 +12,8 @@ namespace {
 
 constexpr double kEpsilon = 0.125;  // of norms of rows
 
-/// Beyond it a dtype does not hold a value, or arithmetic on doubles, which the reference does, would not be exact.
+/// Beyond it a dtype does not hold a value, or arithmetic on doubles, which the reference does,
+/// would not be exact.
 double Largest(DType dtype) {
   if (dtype == DType::kF16) return 60000;
   return IsFloat(dtype) ? 1e30 : std::exp2(40);
@@ -45,7 +46,8 @@ void Draft::Pop() {
 }
 
 Drafted Draft::NewInput(DType dtype, Shape shape, Layout layout) {
-  return Add(Input{absl::StrCat("x", inputs_++), {dtype, std::move(shape), layout}}, {}, BoundOfData(dtype));
+  return Add(Input{absl::StrCat("x", inputs_++), {dtype, std::move(shape), layout}}, {},
+             BoundOfData(dtype));
 }
 
 Drafted Draft::NewState(DType dtype, Shape shape, Layout layout) {
@@ -55,11 +57,15 @@ Drafted Draft::NewState(DType dtype, Shape shape, Layout layout) {
   return state;
 }
 
-Drafted Draft::Number(double value, DType dtype) { return Add(Const{value, dtype}, {}, std::fabs(value)); }
+Drafted Draft::Number(double value, DType dtype) {
+  return Add(Const{value, dtype}, {}, std::fabs(value));
+}
 
 Drafted Draft::Cast(DType dtype, Drafted a) {
   if (!a.there() || type(a).dtype == dtype) return a;
-  const double bound = dtype == DType::kBool ? 1 : dtype == DType::kU8 ? std::min(a.bound, 255.0) : a.bound;
+  const double bound = dtype == DType::kBool ? 1
+                       : dtype == DType::kU8 ? std::min(a.bound, 255.0)
+                                             : a.bound;
   return Add(coconet::Cast{dtype}, {a}, bound);
 }
 
@@ -73,7 +79,9 @@ Drafted Draft::Times(Drafted a, double number) {
   return Apply(Pw::kMul, {a, Number(number, type(a).dtype)}, a.bound * std::fabs(number));
 }
 
-Drafted Draft::Apply(Pw fn, const std::vector<Drafted>& operands, double bound) { return Add(Pointwise{fn}, operands, bound); }
+Drafted Draft::Apply(Pw fn, const std::vector<Drafted>& operands, double bound) {
+  return Add(Pointwise{fn}, operands, bound);
+}
 
 int64_t Draft::Folded(Drafted a, const std::vector<int>& dims) const {
   const Shape& shape = type(a).shape;
@@ -86,13 +94,17 @@ int64_t Draft::Folded(Drafted a, const std::vector<int>& dims) const {
 Drafted Draft::Whole(FoldKind kind, Drafted a, std::vector<int> dims) {
   if (!a.there() || type(a).shape.empty()) return {};
   if (dims.size() == type(a).shape.size()) dims.clear();
-  const double bound = kind == FoldKind::kSum ? a.bound * static_cast<double>(Folded(a, dims)) : a.bound;
+  const double bound =
+      kind == FoldKind::kSum ? a.bound * static_cast<double>(Folded(a, dims)) : a.bound;
   const Drafted folded = Add(Fold{kind, std::move(dims)}, {a}, bound);
-  const bool is_part = folded.there() && type(a).layout.sliced() && type(folded).layout == Layout::Local();
+  const bool is_part =
+      folded.there() && type(a).layout.sliced() && type(folded).layout == Layout::Local();
   return is_part ? Add(AllReduce{AcrossRanks(kind)}, {folded}, bound) : folded;
 }
 
-std::vector<int> Draft::LastDim(Drafted a) const { return {static_cast<int>(type(a).shape.size()) - 1}; }
+std::vector<int> Draft::LastDim(Drafted a) const {
+  return {static_cast<int>(type(a).shape.size()) - 1};
+}
 
 Drafted Draft::Norm(Drafted a) {
   const Drafted sum = Whole(FoldKind::kSum, Apply(Pw::kMul, {a, a}, a.bound * a.bound), {});
@@ -116,7 +128,8 @@ Drafted Draft::RmsNorm(Drafted a) {
   if (!a.there() || type(a).shape.empty()) return {};
   const Drafted square = Apply(Pw::kMul, {a, a}, a.bound * a.bound);
   const double largest = 1 / std::sqrt(kEpsilon);
-  const Drafted scale = Apply(Pw::kRsqrt, {Plus(Whole(FoldKind::kMean, square, LastDim(a)), kEpsilon)}, largest);
+  const Drafted scale =
+      Apply(Pw::kRsqrt, {Plus(Whole(FoldKind::kMean, square, LastDim(a)), kEpsilon)}, largest);
   return Apply(Pw::kMul, {a, scale}, a.bound * largest);
 }
 

@@ -7,8 +7,8 @@
 
 namespace coconet {
 
-/// A node of a draft, and what the magnitude of its elements does not exceed. Not there where an operation did not fit: whatever is
-/// computed from that is not there either.
+/// A node of a draft, and what the magnitude of its elements does not exceed. Not there where an
+/// operation did not fit: whatever is computed from that is not there either.
 struct Drafted {
   NodeId id = -1;
   double bound = 0;

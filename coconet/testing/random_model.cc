@@ -26,7 +26,8 @@ class Generator : private ValuePool {
   Graph Run() {
     Declare();
     const int draws = 20 * options_.operations;  // most fit
-    for (int done = 0, drawn = 0; done < options_.operations && drawn < draws; ++drawn) done += Keep(Draw());
+    for (int done = 0, drawn = 0; done < options_.operations && drawn < draws; ++drawn)
+      done += Keep(Draw());
     for (Drafted state : draft_.states()) {
       if (Chance(85)) Keep(UpdateOf(state));
       if (Chance(25)) Keep(Draw());
@@ -36,13 +37,15 @@ class Generator : private ValuePool {
   }
 
  private:
-  // ---- Declarations ----------------------------------------------------------------------------------
+  // ---- Declarations
+  // ----------------------------------------------------------------------------------
 
   void Declare() {
     const int dims = Pick({0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4});
     for (int d = 0; d < dims; ++d) shape_.push_back(Pick(kExtents));
     for (int d = 0; d < dims; ++d) {
-      while (NumElements(shape_) > options_.max_elements && shape_[d].size > 1) shape_[d] = shape_[d].size / 2;
+      while (NumElements(shape_) > options_.max_elements && shape_[d].size > 1)
+        shape_[d] = shape_[d].size / 2;
     }
     if (dims > 0 && Chance(4)) shape_[Below(dims)] = 0;
     dim_ = dims == 0 ? 0 : Pick({Layout::kFlat, 0, dims - 1, Below(dims)});
@@ -66,7 +69,8 @@ class Generator : private ValuePool {
   Shape AnyShape() {
     Shape shape = shape_;
     const int kind = Below(10);
-    if (kind < 3) shape.erase(shape.begin(), shape.begin() + Below(static_cast<int64_t>(shape.size()) + 1));
+    if (kind < 3)
+      shape.erase(shape.begin(), shape.begin() + Below(static_cast<int64_t>(shape.size()) + 1));
     if (kind == 3 && !shape.empty()) shape[Below(static_cast<int64_t>(shape.size()))] = 1;
     return shape;
   }
@@ -90,7 +94,8 @@ class Generator : private ValuePool {
     return draft_.NewState(type.dtype, type.shape, Chance(60) ? Layout::Auto() : type.layout);
   }
 
-  // ---- Operations ------------------------------------------------------------------------------------
+  // ---- Operations
+  // ------------------------------------------------------------------------------------
 
   int AnyDim(Drafted v) {
     const int dims = static_cast<int>(draft_.type(v).shape.size());
@@ -103,10 +108,11 @@ class Generator : private ValuePool {
       Drafted (Generator::*draw)();
     };
     static constexpr Row kRows[] = {
-        {30, &Generator::Combined}, {6, &Generator::OfOne},     {5, &Generator::Chosen},   {6, &Generator::CastOf},
-        {10, &Generator::Folded},   {6, &Generator::Normalized}, {10, &Generator::Product}, {6, &Generator::Viewed},
-        {6, &Generator::Dropped},   {4, &Generator::Sharded},    {16, &Generator::Reduced}, {6, &Generator::Gathered},
-        {4, &Generator::Rooted},    {4, &Generator::Sent},      {3, &Generator::RoundedAtRandom},
+        {30, &Generator::Combined}, {6, &Generator::OfOne},    {5, &Generator::Chosen},
+        {6, &Generator::CastOf},    {10, &Generator::Folded},  {6, &Generator::Normalized},
+        {10, &Generator::Product},  {6, &Generator::Viewed},   {6, &Generator::Dropped},
+        {4, &Generator::Sharded},   {16, &Generator::Reduced}, {6, &Generator::Gathered},
+        {4, &Generator::Rooted},    {4, &Generator::Sent},     {3, &Generator::RoundedAtRandom},
     };
     int total = 0;
     for (const Row& row : kRows) total += row.weight;
@@ -122,7 +128,8 @@ class Generator : private ValuePool {
     for (int i = 0; i < 6; ++i) {
       const Drafted b = draft_.Cast(draft_.type(a).dtype, Numbers(Any()));
       if (!b.there()) continue;
-      const Drafted result = IsFloat(draft_.type(a).dtype) ? CombinedFloats(a, b) : CombinedIntegers(a, b);
+      const Drafted result =
+          IsFloat(draft_.type(a).dtype) ? CombinedFloats(a, b) : CombinedIntegers(a, b);
       if (result.there()) return result;
     }
     return {};
@@ -131,27 +138,42 @@ class Generator : private ValuePool {
   Drafted CombinedIntegers(Drafted a, Drafted b) {
     const double sum = a.bound + b.bound, most = std::max(a.bound, b.bound);
     switch (Below(6)) {
-      case 0: return draft_.Apply(Pw::kAdd, {a, b}, sum);
-      case 1: return draft_.Apply(Pw::kSub, {a, b}, sum);
-      case 2: return draft_.Apply(Pw::kMul, {a, b}, a.bound * b.bound);
-      case 3: return draft_.Apply(Pw::kDiv, {a, b}, a.bound);
-      case 4: return draft_.Apply(Pw::kMin, {a, b}, most);
-      default: return draft_.Apply(Pw::kMax, {a, draft_.Apply(Pw::kNeg, {b}, b.bound)}, most);
+      case 0:
+        return draft_.Apply(Pw::kAdd, {a, b}, sum);
+      case 1:
+        return draft_.Apply(Pw::kSub, {a, b}, sum);
+      case 2:
+        return draft_.Apply(Pw::kMul, {a, b}, a.bound * b.bound);
+      case 3:
+        return draft_.Apply(Pw::kDiv, {a, b}, a.bound);
+      case 4:
+        return draft_.Apply(Pw::kMin, {a, b}, most);
+      default:
+        return draft_.Apply(Pw::kMax, {a, draft_.Apply(Pw::kNeg, {b}, b.bound)}, most);
     }
   }
 
   Drafted CombinedFloats(Drafted a, Drafted b) {
-    const double sum = a.bound + b.bound, most = std::max(a.bound, b.bound), product = a.bound * b.bound;
+    const double sum = a.bound + b.bound, most = std::max(a.bound, b.bound),
+                 product = a.bound * b.bound;
     switch (Below(10)) {
       case 0:
-      case 1: return draft_.Apply(Pw::kAdd, {a, b}, sum);
-      case 2: return draft_.Apply(Pw::kSub, {a, b}, sum);
+      case 1:
+        return draft_.Apply(Pw::kAdd, {a, b}, sum);
+      case 2:
+        return draft_.Apply(Pw::kSub, {a, b}, sum);
       case 3:
       case 4:
-      case 5: return draft_.Apply(Pw::kMul, {a, b}, product);
-      case 6: return draft_.Apply(Pw::kDiv, {a, draft_.Plus(draft_.Apply(Pw::kMul, {b, b}, b.bound * b.bound), 1)}, a.bound);
-      case 7: return draft_.Apply(Pw::kMin, {a, b}, most);
-      case 8: return draft_.Apply(Pw::kMax, {b, draft_.Apply(Pw::kNeg, {a}, a.bound)}, most);
+      case 5:
+        return draft_.Apply(Pw::kMul, {a, b}, product);
+      case 6:
+        return draft_.Apply(Pw::kDiv,
+                            {a, draft_.Plus(draft_.Apply(Pw::kMul, {b, b}, b.bound * b.bound), 1)},
+                            a.bound);
+      case 7:
+        return draft_.Apply(Pw::kMin, {a, b}, most);
+      case 8:
+        return draft_.Apply(Pw::kMax, {b, draft_.Apply(Pw::kNeg, {a}, a.bound)}, most);
       default: {
         const Drafted base = draft_.Plus(draft_.Apply(Pw::kAbs, {a}, a.bound), 0.5);
         const double exponent = Pick({2.0, 0.75, 1.0});
@@ -166,15 +188,24 @@ class Generator : private ValuePool {
     if (!a.there()) return a;
     const Drafted magnitude = draft_.Apply(Pw::kAbs, {a}, a.bound);
     switch (Below(10)) {
-      case 0: return draft_.Apply(Pw::kSqrt, {draft_.Plus(magnitude, 0.25)}, std::sqrt(a.bound + 0.25));
-      case 1: return draft_.Apply(Pw::kRsqrt, {draft_.Plus(magnitude, 0.25)}, 2);
-      case 2: return draft_.Apply(Pw::kExp, {draft_.Apply(Pw::kNeg, {magnitude}, a.bound)}, 1);
-      case 3: return draft_.Apply(Pw::kLog, {draft_.Plus(magnitude, 1)}, std::log(a.bound + 1));
-      case 4: return draft_.Apply(Pw::kTanh, {a}, 1);
-      case 5: return draft_.Apply(Pw::kSigmoid, {a}, 1);
-      case 6: return draft_.Apply(Pw::kRelu, {a}, a.bound);
-      case 7: return draft_.Apply(Pw::kGelu, {a}, a.bound);
-      case 8: return draft_.Apply(Pw::kSilu, {a}, a.bound);
+      case 0:
+        return draft_.Apply(Pw::kSqrt, {draft_.Plus(magnitude, 0.25)}, std::sqrt(a.bound + 0.25));
+      case 1:
+        return draft_.Apply(Pw::kRsqrt, {draft_.Plus(magnitude, 0.25)}, 2);
+      case 2:
+        return draft_.Apply(Pw::kExp, {draft_.Apply(Pw::kNeg, {magnitude}, a.bound)}, 1);
+      case 3:
+        return draft_.Apply(Pw::kLog, {draft_.Plus(magnitude, 1)}, std::log(a.bound + 1));
+      case 4:
+        return draft_.Apply(Pw::kTanh, {a}, 1);
+      case 5:
+        return draft_.Apply(Pw::kSigmoid, {a}, 1);
+      case 6:
+        return draft_.Apply(Pw::kRelu, {a}, a.bound);
+      case 7:
+        return draft_.Apply(Pw::kGelu, {a}, a.bound);
+      case 8:
+        return draft_.Apply(Pw::kSilu, {a}, a.bound);
       default: {
         const DType dtype = draft_.type(a).dtype;
         const Drafted world = draft_.Add(WorldSize{dtype}, {}, kMostRanks);
@@ -186,12 +217,16 @@ class Generator : private ValuePool {
   Drafted Chosen() {
     const Drafted a = Numbers(Any());
     const Drafted b = draft_.Cast(draft_.type(a).dtype, Numbers(Any()));
-    const Drafted condition = draft_.Apply(Pick({Pw::kLt, Pw::kLe, Pw::kGt, Pw::kGe, Pw::kEq, Pw::kNe}), {a, b}, 1);
+    const Drafted condition =
+        draft_.Apply(Pick({Pw::kLt, Pw::kLe, Pw::kGt, Pw::kGe, Pw::kEq, Pw::kNe}), {a, b}, 1);
     if (Chance(25)) return condition;
     return draft_.Apply(Pw::kSelect, {condition, a, b}, std::max(a.bound, b.bound));
   }
 
-  Drafted CastOf() { return draft_.Cast(Chance(70) ? Pick({DType::kF32, DType::kF16, DType::kBF16}) : Pick(kAllDTypes), Any()); }
+  Drafted CastOf() {
+    return draft_.Cast(
+        Chance(70) ? Pick({DType::kF32, DType::kF16, DType::kBF16}) : Pick(kAllDTypes), Any());
+  }
 
   Drafted Folded() {
     const Drafted a = Numbers(AnyTensor());
@@ -212,10 +247,14 @@ class Generator : private ValuePool {
   Drafted Normalized() {
     const Drafted a = Floats(AnyTensor());
     switch (Below(4)) {
-      case 0: return draft_.Softmax(a);
-      case 1: return draft_.LayerNorm(a);
-      case 2: return draft_.RmsNorm(a);
-      default: return draft_.Norm(a);
+      case 0:
+        return draft_.Softmax(a);
+      case 1:
+        return draft_.LayerNorm(a);
+      case 2:
+        return draft_.RmsNorm(a);
+      default:
+        return draft_.Norm(a);
     }
   }
 
@@ -249,13 +288,15 @@ class Generator : private ValuePool {
     if (!a.there() || !b.there() || draft_.type(a).shape.size() < 2) return {};
     const Shape& shape = draft_.type(a).shape;
     const int64_t sums = shape[shape.size() - (op.transpose_a ? 2 : 1)].size;
-    return draft_.Add(op, {a, b}, a.bound * b.bound * static_cast<double>(std::max<int64_t>(1, sums)));
+    return draft_.Add(op, {a, b},
+                      a.bound * b.bound * static_cast<double>(std::max<int64_t>(1, sums)));
   }
 
   /// Of a new operand that meets `a` as the product's first (or second) one.
   Shape FactorFor(const MatMul& op, Drafted a, bool first) {
     const Shape& shape = draft_.type(a).shape;
-    const bool a_transposed = first ? op.transpose_a : op.transpose_b, b_transposed = first ? op.transpose_b : op.transpose_a;
+    const bool a_transposed = first ? op.transpose_a : op.transpose_b,
+               b_transposed = first ? op.transpose_b : op.transpose_a;
     const Dim summed = shape[shape.size() - (first != a_transposed ? 1 : 2)];
     const Dim other = Pick({1, 2, 3, 5, 8, 16, 17});
     Shape result;
@@ -283,7 +324,8 @@ class Generator : private ValuePool {
         const int64_t end = begin + Below(shape[dim].size - begin + 1);
         return draft_.Add(SubTensor{dim, begin, end}, {a}, a.bound);
       }
-      default: return draft_.Add(Reshape{Reshaped(shape)}, {a}, a.bound);
+      default:
+        return draft_.Add(Reshape{Reshaped(shape)}, {a}, a.bound);
     }
   }
 
@@ -325,7 +367,8 @@ class Generator : private ValuePool {
     const ReduceKind kind = Chance(75) ? ReduceKind::kSum : Pick(kAllReduceKinds);
     const double bound = kind == ReduceKind::kSum ? kMostRanks * a.bound : a.bound;
     const bool scatters = !draft_.type(a).shape.empty() && Chance(35);
-    const Drafted result = scatters ? draft_.Add(ReduceScatter{kind, AnyDim(a)}, {a}, bound) : draft_.Add(AllReduce{kind}, {a}, bound);
+    const Drafted result = scatters ? draft_.Add(ReduceScatter{kind, AnyDim(a)}, {a}, bound)
+                                    : draft_.Add(AllReduce{kind}, {a}, bound);
     collectives_ += result.there();
     return result;
   }
@@ -340,11 +383,19 @@ class Generator : private ValuePool {
     const Drafted a = AnyLocal();
     Drafted result;
     switch (Below(3)) {
-      case 0: result = draft_.Add(Broadcast{0}, {a}, a.bound); break;
-      case 1: result = draft_.Add(ReduceTo{ReduceKind::kSum, 0}, {a}, kMostRanks * a.bound); break;
+      case 0:
+        result = draft_.Add(Broadcast{0}, {a}, a.bound);
+        break;
+      case 1:
+        result = draft_.Add(ReduceTo{ReduceKind::kSum, 0}, {a}, kMostRanks * a.bound);
+        break;
       default: {
-        const Drafted sliced = AnyOf([](const TensorType& type) { return type.layout.sliced() && type.shape.size() > 1; });
-        if (sliced.there()) result = draft_.Add(AllToAll{Below(static_cast<int64_t>(draft_.type(sliced).shape.size()))}, {sliced}, sliced.bound);
+        const Drafted sliced = AnyOf(
+            [](const TensorType& type) { return type.layout.sliced() && type.shape.size() > 1; });
+        if (sliced.there())
+          result =
+              draft_.Add(AllToAll{Below(static_cast<int64_t>(draft_.type(sliced).shape.size()))},
+                         {sliced}, sliced.bound);
       }
     }
     collectives_ += result.there();
@@ -358,7 +409,8 @@ class Generator : private ValuePool {
     return sent;
   }
 
-  // ---- Results ---------------------------------------------------------------------------------------
+  // ---- Results
+  // ---------------------------------------------------------------------------------------
 
   /// From the youngest value that fits.
   Drafted UpdateOf(Drafted state) {
@@ -366,8 +418,10 @@ class Generator : private ValuePool {
     for (size_t i = values().size(); i-- > 0;) {
       const Drafted term = draft_.Cast(dtype, values()[i]);
       Drafted next = term;
-      if (IsFloat(dtype)) next = draft_.Apply(Pw::kAdd, {draft_.Times(state, 0.75), draft_.Times(term, 0.125)}, 2);
-      if (!IsFloat(dtype) && dtype != DType::kBool) next = draft_.Apply(Pw::kMin, {term, state}, std::max(term.bound, state.bound));
+      if (IsFloat(dtype))
+        next = draft_.Apply(Pw::kAdd, {draft_.Times(state, 0.75), draft_.Times(term, 0.125)}, 2);
+      if (!IsFloat(dtype) && dtype != DType::kBool)
+        next = draft_.Apply(Pw::kMin, {term, state}, std::max(term.bound, state.bound));
       const Drafted update = draft_.Add(Update{}, {state, next}, next.bound);
       if (update.there()) return update;
     }
@@ -380,14 +434,16 @@ class Generator : private ValuePool {
   }
 
   const RandomModelOptions options_;
-  Shape shape_;            // that most tensors have
-  int dim_ = 0;            // over which most slices are
-  Drafted seed_;           // of dropout
-  int collectives_ = 0;    // that reduce or move
+  Shape shape_;          // that most tensors have
+  int dim_ = 0;          // over which most slices are
+  Drafted seed_;         // of dropout
+  int collectives_ = 0;  // that reduce or move
 };
 
 }  // namespace
 
-Graph RandomModel(uint64_t seed, const RandomModelOptions& options) { return Generator(seed, options).Run(); }
+Graph RandomModel(uint64_t seed, const RandomModelOptions& options) {
+  return Generator(seed, options).Run();
+}
 
 }  // namespace coconet

@@ -34,13 +34,16 @@ TEST(RandomModel, UsesTheWholeLanguage) {
     const std::vector<TensorType> types = InferTypes(g).value();
     for (NodeId id = 0; id < g.size(); ++id) {
       operations.insert(g.nodes[id].op.index());
-      if (const auto* pointwise = As<Pointwise>(g, id)) functions.insert(std::string(Info(pointwise->fn).name));
+      if (const auto* pointwise = As<Pointwise>(g, id))
+        functions.insert(std::string(Info(pointwise->fn).name));
       dims.insert(types[id].shape.size());
       layouts.insert(Text(types[id].layout));
       dtypes.insert(std::string(Name(types[id].dtype)));
       empty += NumElements(types[id].shape) == 0;
       if (As<MatMul>(g, id) == nullptr) continue;
-      const auto layout = [&](int operand) { return Text(types[g.nodes[id].inputs[operand]].layout); };
+      const auto layout = [&](int operand) {
+        return Text(types[g.nodes[id].inputs[operand]].layout);
+      };
       products.insert(absl::StrCat(layout(0), " x ", layout(1)));
     }
   }
@@ -48,13 +51,15 @@ TEST(RandomModel, UsesTheWholeLanguage) {
   EXPECT_EQ(operations.size(), std::variant_size_v<Op> - 1);
   EXPECT_EQ(functions.size(), AllPointwise().size());
   for (size_t d = 0; d <= 4; ++d) EXPECT_TRUE(dims.contains(d)) << d;
-  for (const char* layout : {"local", "replicated", "auto", "sliced(flat)", "sliced(0)", "sliced(1)", "sliced(2)", "sliced(3)"}) {
+  for (const char* layout : {"local", "replicated", "auto", "sliced(flat)", "sliced(0)",
+                             "sliced(1)", "sliced(2)", "sliced(3)"}) {
     EXPECT_TRUE(layouts.contains(layout)) << layout;
   }
   EXPECT_EQ(dtypes.size(), std::size(kAllDTypes));
   EXPECT_GT(empty, 0);
   // Products of rows, of columns, of sliced sums, of batches.
-  for (const char* product : {"replicated x local", "sliced(0) x replicated", "replicated x sliced(1)", "sliced(1) x sliced(0)"}) {
+  for (const char* product : {"replicated x local", "sliced(0) x replicated",
+                              "replicated x sliced(1)", "sliced(1) x sliced(0)"}) {
     EXPECT_TRUE(products.contains(product)) << product;
   }
 }
@@ -63,7 +68,9 @@ TEST(RandomModel, LeavesOutWhatIsSwitchedOff) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Graph g = RandomModel(seed);
     for (NodeId id = 0; id < g.size(); ++id) {
-      ASSERT_FALSE(As<Broadcast>(g, id) || As<ReduceTo>(g, id) || As<AllToAll>(g, id) || As<Send>(g, id)) << seed;
+      ASSERT_FALSE(As<Broadcast>(g, id) || As<ReduceTo>(g, id) || As<AllToAll>(g, id) ||
+                   As<Send>(g, id))
+          << seed;
     }
   }
 }

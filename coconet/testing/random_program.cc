@@ -24,7 +24,8 @@ class Generator {
     Declare();
     const size_t wanted = graph_.nodes.size() + options_.operations;
     // Most draws infer or nearly do; the bound only keeps a bad seed from looping.
-    for (int draws = 0; graph_.nodes.size() < wanted && draws < 100 * options_.operations; ++draws) Draw();
+    for (int draws = 0; graph_.nodes.size() < wanted && draws < 100 * options_.operations; ++draws)
+      Draw();
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (As<State>(graph_, id) != nullptr) UpdateWithSomething(id);
     }
@@ -37,7 +38,8 @@ class Generator {
  private:
   template <class T>
   T Pick(absl::Span<const T> choices) {
-    return choices[random_() % choices.size()];  // not uniform_int_distribution: that differs between libraries
+    return choices[random_() %
+                   choices.size()];  // not uniform_int_distribution: that differs between libraries
   }
   NodeId AnyValue() { return static_cast<NodeId>(random_() % graph_.nodes.size()); }
   bool Chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
@@ -71,18 +73,29 @@ class Generator {
     static constexpr double kConstants[] = {-2, -0.75, 0, 0.5, 1, 3};
     static constexpr int kDims[] = {Layout::kFlat, 0, 1};
     switch (random_() % 16) {
-      case 0: TryAdd(Const{Pick<double>(kConstants), types_[AnyValue()].dtype}, {}); return;
-      case 1: TryAdd(WorldSize{types_[AnyValue()].dtype}, {}); return;
-      case 2: TryAdd(Cast{AnyDType()}, {AnyValue()}); return;
+      case 0:
+        TryAdd(Const{Pick<double>(kConstants), types_[AnyValue()].dtype}, {});
+        return;
+      case 1:
+        TryAdd(WorldSize{types_[AnyValue()].dtype}, {});
+        return;
+      case 2:
+        TryAdd(Cast{AnyDType()}, {AnyValue()});
+        return;
       case 3:
-      case 4: TryAdd(AllReduce{Pick<ReduceKind>(kAllReduceKinds)}, {AnyValue()}); return;
+      case 4:
+        TryAdd(AllReduce{Pick<ReduceKind>(kAllReduceKinds)}, {AnyValue()});
+        return;
       case 5:
-        if (options_.slices) TryAdd(ReduceScatter{Pick<ReduceKind>(kAllReduceKinds), Pick<int>(kDims)}, {AnyValue()});
+        if (options_.slices)
+          TryAdd(ReduceScatter{Pick<ReduceKind>(kAllReduceKinds), Pick<int>(kDims)}, {AnyValue()});
         return;
       case 6:
         if (options_.slices) TryAdd(AllGather{}, {AnyValue()});
         return;
-      default: DrawPointwise(); return;
+      default:
+        DrawPointwise();
+        return;
     }
   }
 
@@ -108,6 +121,8 @@ class Generator {
 
 }  // namespace
 
-Graph RandomProgram(uint64_t seed, const RandomProgramOptions& options) { return Generator(seed, options).Run(); }
+Graph RandomProgram(uint64_t seed, const RandomProgramOptions& options) {
+  return Generator(seed, options).Run();
+}
 
 }  // namespace coconet

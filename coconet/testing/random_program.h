@@ -14,9 +14,9 @@ struct RandomProgramOptions {
   bool slices = true;      // reduce_scatter and all_gather as the program's own operations
 };
 
-/// A valid program that depends on nothing but the arguments: elementwise operations, casts, constants and
-/// collectives over a local, a replicated and two state tensors and a scalar, ending in updates and an output.
-/// Sizes are the symbols N and (with matrices) M.
+/// A valid program that depends on nothing but the arguments: elementwise operations, casts,
+/// constants and collectives over a local, a replicated and two state tensors and a scalar, ending
+/// in updates and an output. Sizes are the symbols N and (with matrices) M.
 Graph RandomProgram(uint64_t seed, const RandomProgramOptions& options = {});
 
 }  // namespace coconet

@@ -83,7 +83,8 @@ class Generator {
     if (Chance(60)) states_.push_back({program_.State("w", AnyDType(), shape_), 1});
     shared_ = states_;
     shared_.push_back({program_.Scalar("lr"), 1});
-    if (Chance(40)) shared_.push_back({program_.Input("x", AnyDType(), shape_, Layout::Replicated()), 1});
+    if (Chance(40))
+      shared_.push_back({program_.Input("x", AnyDType(), shape_, Layout::Replicated()), 1});
     if (Chance(20)) {
       const Tensor loss = program_.Input("loss", DType::kF32, {}, Layout::Local());
       shared_.push_back({AllReduce(ReduceKind::kSum, 0.125 * loss), 1});
@@ -118,7 +119,8 @@ class Generator {
     const ReduceKind kind = Chance(80) ? ReduceKind::kSum : Pick(kAllReduceKinds);
     const Tensor reduced = AllReduce(kind, value.tensor);
     const double bound = kind == ReduceKind::kSum ? value.bound * kMostRanks : value.bound;
-    shared_.push_back(Tamed(Chance(50) ? Value{reduced / program_.world(), value.bound} : Value{reduced, bound}));
+    shared_.push_back(
+        Tamed(Chance(50) ? Value{reduced / program_.world(), value.bound} : Value{reduced, bound}));
   }
 
   /// Prefers young values, so that chains get long.
@@ -173,7 +175,8 @@ class Generator {
       case 14:
         return {Gelu(x) - Silu(y), a.bound + b.bound};
       default:
-        return {Pow(Abs(x) + 0.5, y.type().shape.empty() ? Tensor(2.0) : Tensor(0.75)), (a.bound + 1) * (a.bound + 1)};
+        return {Pow(Abs(x) + 0.5, y.type().shape.empty() ? Tensor(2.0) : Tensor(0.75)),
+                (a.bound + 1) * (a.bound + 1)};
     }
   }
 
@@ -192,7 +195,8 @@ class Generator {
     const Value value = Operand();
     const Tensor old = state.tensor;
     const Tensor term = CastTo(DType::kF32, value.tensor) * 0.125;
-    const Tensor updated = Update(old, CastTo(old.type().dtype, CastTo(DType::kF32, old) * 0.75 + term));
+    const Tensor updated =
+        Update(old, CastTo(old.type().dtype, CastTo(DType::kF32, old) * 0.75 + term));
     if (Chance(50)) shared_.push_back({updated, 2});
   }
 
@@ -212,7 +216,9 @@ uint64_t Mixed(uint64_t x) {  // splitmix64
 
 }  // namespace
 
-Graph RandomStep(uint64_t seed, const RandomStepOptions& options) { return Generator(seed, options).Run(); }
+Graph RandomStep(uint64_t seed, const RandomStepOptions& options) {
+  return Generator(seed, options).Run();
+}
 
 ElementSource RandomElements(uint64_t seed) {
   return [seed](const std::string& name, int rank, int64_t index) -> double {

@@ -12,7 +12,8 @@ constexpr double kPoison = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-SimulatedMemory::SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int nodes, int stages, const ElementSource& source)
+SimulatedMemory::SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks,
+                                 int nodes, int stages, const ElementSource& source)
     : ranks_(ranks), of_node_(ranks / nodes), elements_(ranks * stages) {
   for (int rank = 0; rank < world(); ++rank) {
     elements_[rank].resize(g.nodes.size());

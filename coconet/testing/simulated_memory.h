@@ -9,19 +9,22 @@
 
 namespace coconet {
 
-/// Memory of the ranks of some stages, with a place for every element of every node. Inputs and states hold what each rank has; all
-/// the rest is NaN.
+/// Memory of the ranks of some stages, with a place for every element of every node. Inputs and
+/// states hold what each rank has; all the rest is NaN.
 class SimulatedMemory {
  public:
-  SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int nodes, int stages, const ElementSource& source);
+  SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int nodes,
+                  int stages, const ElementSource& source);
 
   int world() const { return static_cast<int>(elements_.size()); }
   int FirstOfStage(int rank) const { return rank - rank % ranks_; }
-  /// Whether an element is of the rank's slice (or of those of its place), or the tensor not sliced.
+  /// Whether an element is of the rank's slice (or of those of its place), or the tensor not
+  /// sliced.
   bool Owns(int rank, int64_t index, const TensorType& type) const;
 
   double& At(int rank, NodeId node, int64_t index);
-  /// All elements as the rank has them; of a sliced `type` put together from the ranks of its stage.
+  /// All elements as the rank has them; of a sliced `type` put together from the ranks of its
+  /// stage.
   std::vector<double> Whole(int rank, NodeId node, const TensorType& type) const;
 
  private:

@@ -21,16 +21,25 @@ namespace {
 
 class Simulation {
  public:
-  Simulation(const Schedule& s, std::vector<TensorType> types, int ranks, int nodes, int stages, const ElementSource& source, uint64_t seed)
-      : s_(s), g_(s.graph), types_(std::move(types)), ranks_(ranks), of_node_(ranks / nodes), random_(seed), values_(AssignedValues(g_)),
-        memory_(g_, types_, ranks, nodes, stages, source), world_(memory_.world()) {}
+  Simulation(const Schedule& s, std::vector<TensorType> types, int ranks, int nodes, int stages,
+             const ElementSource& source, uint64_t seed)
+      : s_(s),
+        g_(s.graph),
+        types_(std::move(types)),
+        ranks_(ranks),
+        of_node_(ranks / nodes),
+        random_(seed),
+        values_(AssignedValues(g_)),
+        memory_(g_, types_, ranks, nodes, stages, source),
+        world_(memory_.world()) {}
 
   void Run() {
     steps_ = FindSteps(g_, s_.kernels);
     FindHomes();
     for (const std::vector<NodeId>& nodes : ExecutionOrder(s_)) {
       step_ = steps_.of[nodes[0]];
-      const bool alone = nodes.size() == 1 && (Communicates(g_, nodes[0]) || As<MatMul>(g_, nodes[0]) || As<Fold>(g_, nodes[0]));
+      const bool alone = nodes.size() == 1 && (Communicates(g_, nodes[0]) ||
+                                               As<MatMul>(g_, nodes[0]) || As<Fold>(g_, nodes[0]));
       for (int rank = 0; alone && rank < world_; ++rank) RunAlone(nodes[0], rank);
       if (!alone) RunKernel(nodes);
     }
@@ -43,17 +52,22 @@ class Simulation {
       if (output == nullptr && !As<Update>(g_, id)) continue;
       const NodeId home = Target(id);
       const std::string name = output != nullptr ? output->name : As<State>(g_, home)->name;
-      for (int rank = 0; rank < world_; ++rank) results[name].push_back(memory_.Whole(rank, home, types_[id]));
+      for (int rank = 0; rank < world_; ++rank)
+        results[name].push_back(memory_.Whole(rank, home, types_[id]));
     }
     return results;
   }
 
  private:
   int FirstOfStage(int rank) const { return memory_.FirstOfStage(rank); }
-  bool Owns(int rank, int64_t index, const TensorType& type) const { return memory_.Owns(rank, index, type); }
+  bool Owns(int rank, int64_t index, const TensorType& type) const {
+    return memory_.Owns(rank, index, type);
+  }
 
   /// Where an update or output stores.
-  NodeId Target(NodeId store) const { return As<Update>(g_, store) ? g_.nodes[store].inputs[0] : store; }
+  NodeId Target(NodeId store) const {
+    return As<Update>(g_, store) ? g_.nodes[store].inputs[0] : store;
+  }
 
   /// A value that an update of its own step keeps needs no memory beside the state's.
   void FindHomes() {
@@ -68,24 +82,29 @@ class Simulation {
   std::vector<NodeId> PushTargets(NodeId gather) const {
     std::vector<NodeId> targets;
     for (NodeId id = 0; id < g_.size(); ++id) {
-      const bool assigns = As<Update>(g_, id) && values_[id] == gather && steps_.of[id] == steps_.of[gather];
+      const bool assigns =
+          As<Update>(g_, id) && values_[id] == gather && steps_.of[id] == steps_.of[gather];
       if (assigns) targets.push_back(Target(id));
     }
     if (targets.empty()) targets.push_back(gather);
     return targets;
   }
 
-  double& Cell(int rank, NodeId value, int64_t index) { return memory_.At(rank, homes_[value], index); }
+  double& Cell(int rank, NodeId value, int64_t index) {
+    return memory_.At(rank, homes_[value], index);
+  }
 
   double Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index) {
     const NodeId operand = values_[g_.nodes[reduction].inputs[0]];
     const Members members = MembersOf(SpanOf(g_.nodes[reduction].op), rank, ranks_, of_node_);
     double result = Cell(members.first, operand, index);
-    for (int i = 1; i < members.count; ++i) result = Combined(kind, result, Cell(members.first + i * members.stride, operand, index));
+    for (int i = 1; i < members.count; ++i)
+      result = Combined(kind, result, Cell(members.first + i * members.stride, operand, index));
     return result;
   }
 
-  // ---- Launches of one operation -------------------------------------------------------------------
+  // ---- Launches of one operation
+  // -------------------------------------------------------------------
 
   void RunAlone(NodeId id, int rank) {
     for (int64_t i = 0; i < NumElements(types_[id].shape); ++i) {
@@ -96,24 +115,33 @@ class Simulation {
   double Alone(NodeId id, int rank, int64_t i) {
     const NodeId operand = values_[g_.nodes[id].inputs[0]];
     const int first = FirstOfStage(rank);
-    return std::visit(Match{
-                          [&](const AllReduce& o) { return Reduced(o.kind, id, rank, i); },
-                          [&](const ReduceScatter& o) { return Reduced(o.kind, id, rank, i); },
-                          [&](const AllGather& o) {
-                            const int owner = OwnerOf(i, types_[operand], ranks_);  // of a place's parts: whoever of this node is at that place
-                            return Cell(o.span == Span::kNode ? rank - rank % of_node_ + owner % of_node_ : first + owner, operand, i);
-                          },
-                          [&](const ReduceTo& o) { return rank - first == o.root ? Reduced(o.kind, id, rank, i) : 0.0; },
-                          [&](const Broadcast& o) { return Cell(first + o.root, operand, i); },
-                          [&](const Send& o) {
-                            const int from = rank - o.shift * ranks_;
-                            return from >= 0 && from < world_ ? Cell(from, operand, i) : 0.0;
-                          },
-                          [&](const MatMul& o) { return Product(o, id, rank, i); },
-                          [&](const Fold& o) { return Folded(o, id, rank, i); },
-                          [&](const auto&) { return Cell(first + OwnerOf(i, types_[operand], ranks_), operand, i); },
-                      },
-                      g_.nodes[id].op);
+    return std::visit(
+        Match{
+            [&](const AllReduce& o) { return Reduced(o.kind, id, rank, i); },
+            [&](const ReduceScatter& o) { return Reduced(o.kind, id, rank, i); },
+            [&](const AllGather& o) {
+              const int owner =
+                  OwnerOf(i, types_[operand],
+                          ranks_);  // of a place's parts: whoever of this node is at that place
+              return Cell(
+                  o.span == Span::kNode ? rank - rank % of_node_ + owner % of_node_ : first + owner,
+                  operand, i);
+            },
+            [&](const ReduceTo& o) {
+              return rank - first == o.root ? Reduced(o.kind, id, rank, i) : 0.0;
+            },
+            [&](const Broadcast& o) { return Cell(first + o.root, operand, i); },
+            [&](const Send& o) {
+              const int from = rank - o.shift * ranks_;
+              return from >= 0 && from < world_ ? Cell(from, operand, i) : 0.0;
+            },
+            [&](const MatMul& o) { return Product(o, id, rank, i); },
+            [&](const Fold& o) { return Folded(o, id, rank, i); },
+            [&](const auto&) {
+              return Cell(first + OwnerOf(i, types_[operand], ranks_), operand, i);
+            },
+        },
+        g_.nodes[id].op);
   }
 
   double Product(const MatMul& op, NodeId id, int rank, int64_t i) {
@@ -124,10 +152,13 @@ class Simulation {
     const int64_t matrix = i / (m * n);
     double sum = 0;
     for (int64_t k = 0; k < k_size; ++k) {
-      const int64_t at_a = (sa.size() > 2 ? matrix * m * k_size : 0) + (op.transpose_a ? k * m + i / n % m : i / n % m * k_size + k);
-      const int64_t at_b = (sb.size() > 2 ? matrix * n * k_size : 0) + (op.transpose_b ? i % n * k_size + k : k * n + i % n);
+      const int64_t at_a = (sa.size() > 2 ? matrix * m * k_size : 0) +
+                           (op.transpose_a ? k * m + i / n % m : i / n % m * k_size + k);
+      const int64_t at_b = (sb.size() > 2 ? matrix * n * k_size : 0) +
+                           (op.transpose_b ? i % n * k_size + k : k * n + i % n);
       const bool contracts_slices = types_[id].layout.kind == Layout::Kind::kLocal;
-      if (contracts_slices && !(Owns(rank, at_a, types_[a]) && Owns(rank, at_b, types_[b]))) continue;
+      if (contracts_slices && !(Owns(rank, at_a, types_[a]) && Owns(rank, at_b, types_[b])))
+        continue;
       sum += Cell(rank, a, at_a) * Cell(rank, b, at_b);
     }
     return sum;
@@ -139,7 +170,8 @@ class Simulation {
     double result = FirstOf(op.kind, types_[id].dtype);
     for (int64_t at = 0; at < NumElements(from); ++at) {
       const bool belongs = to.empty() || OperandMap(Pointwise{}, from, to).Of(at) == i;
-      if (belongs && Owns(rank, at, types_[operand])) result = Combined(AcrossRanks(op.kind), result, Cell(rank, operand, at));
+      if (belongs && Owns(rank, at, types_[operand]))
+        result = Combined(AcrossRanks(op.kind), result, Cell(rank, operand, at));
     }
     return Mean(op, id, result);
   }
@@ -147,10 +179,13 @@ class Simulation {
   double Mean(const Fold& op, NodeId id, double sum) const {
     if (op.kind != FoldKind::kMean) return sum;
     const int64_t results = NumElements(types_[id].shape);
-    return results == 0 ? 0 : sum / static_cast<double>(NumElements(types_[g_.nodes[id].inputs[0]].shape) / results);
+    return results == 0 ? 0
+                        : sum / static_cast<double>(
+                                    NumElements(types_[g_.nodes[id].inputs[0]].shape) / results);
   }
 
-  // ---- Kernels -----------------------------------------------------------------------------------------
+  // ---- Kernels
+  // -----------------------------------------------------------------------------------------
 
   /// Values that a task needs, each computed once from what is in memory now.
   class Computation {
@@ -173,19 +208,25 @@ class Simulation {
       if (As<WorldSize>(g, id)) return sim_.ranks_;
       const bool in_step = sim_.steps_.of[id] == sim_.step_;
       const bool recomputed = sim_.steps_.of[id] < 0 && !As<Input>(g, id) && !As<State>(g, id);
-      if (const auto scalar = sim_.scalars_.find({rank_, id}); in_step && scalar != sim_.scalars_.end()) return scalar->second;
-      if ((!in_step && !recomputed) || As<AllGather>(g, id) || sim_.stored_.contains(id)) return sim_.Cell(rank_, id, index);
+      if (const auto scalar = sim_.scalars_.find({rank_, id});
+          in_step && scalar != sim_.scalars_.end())
+        return scalar->second;
+      if ((!in_step && !recomputed) || As<AllGather>(g, id) || sim_.stored_.contains(id))
+        return sim_.Cell(rank_, id, index);
       if (const auto* ar = As<AllReduce>(g, id)) return sim_.Reduced(ar->kind, id, rank_, index);
-      if (const auto* rs = As<ReduceScatter>(g, id)) return sim_.Reduced(rs->kind, id, rank_, index);
+      if (const auto* rs = As<ReduceScatter>(g, id))
+        return sim_.Reduced(rs->kind, id, rank_, index);
       if (const auto* fold = As<Fold>(g, id)) return Row(*fold, id, index);
       return Arithmetic(id, index);
     }
 
     double Row(const Fold& fold, NodeId id, int64_t row) {
       const NodeId operand = g().nodes[id].inputs[0];
-      const int64_t length = NumElements(sim_.types_[operand].shape) / std::max<int64_t>(1, NumElements(sim_.types_[id].shape));
+      const int64_t length = NumElements(sim_.types_[operand].shape) /
+                             std::max<int64_t>(1, NumElements(sim_.types_[id].shape));
       double result = FirstOf(fold.kind, sim_.types_[id].dtype);
-      for (int64_t i = row * length; i < (row + 1) * length; ++i) result = Combined(AcrossRanks(fold.kind), result, Of(operand, i));
+      for (int64_t i = row * length; i < (row + 1) * length; ++i)
+        result = Combined(AcrossRanks(fold.kind), result, Of(operand, i));
       return sim_.Mean(fold, id, result);
     }
 
@@ -193,7 +234,9 @@ class Simulation {
       std::vector<double> args;
       const auto& inputs = g().nodes[id].inputs;
       for (NodeId input : inputs) {
-        args.push_back(Of(input, OperandMap(g().nodes[id].op, sim_.types_[id].shape, sim_.types_[input].shape).Of(index)));
+        args.push_back(
+            Of(input, OperandMap(g().nodes[id].op, sim_.types_[id].shape, sim_.types_[input].shape)
+                          .Of(index)));
       }
       if (const auto* pointwise = As<Pointwise>(g(), id)) {
         return EvalPointwise(pointwise->fn, sim_.types_[inputs.back()].dtype, args.data());
@@ -204,7 +247,8 @@ class Simulation {
       }
       if (const auto* round = As<StochasticRound>(g(), id)) {
         const uint32_t word = RandomWord(index, round->stream, static_cast<int64_t>(args[1]));
-        return absl::bit_cast<float>(RoundedByWord(absl::bit_cast<uint32_t>(static_cast<float>(args[0])), word));
+        return absl::bit_cast<float>(
+            RoundedByWord(absl::bit_cast<uint32_t>(static_cast<float>(args[0])), word));
       }
       if (const auto* cast = As<Cast>(g(), id)) return Converted(cast->dtype, args[0]);
       return args[0];  // views, shards
@@ -236,7 +280,8 @@ class Simulation {
     const KernelPhases phases = PhasesOf(g_, types_, nodes);
     const IterationSpace space = SpaceOf(g_, types_, nodes);
     row_length_ = 1;
-    for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d) row_length_ *= space.shape[d].size;
+    for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d)
+      row_length_ *= space.shape[d].size;
     rows_ = NumElements(space.rows());
     scalars_.clear();
     stored_.clear();
@@ -251,13 +296,15 @@ class Simulation {
       tasks.clear();
       FinishFolds(nodes, phase);
       for (NodeId id = 0; id < g_.size(); ++id) {
-        if (phases.stored_in[id] >= 0 && phases.stored_in[id] <= static_cast<int>(p)) stored_.insert(id);
+        if (phases.stored_in[id] >= 0 && phases.stored_in[id] <= static_cast<int>(p))
+          stored_.insert(id);
       }
     }
     for (NodeId id : phases.scalars) {
       const bool is_value = !As<Update>(g_, id) && !As<Output>(g_, id);
       for (int rank = 0; rank < world_; ++rank) {
-        const double value = Computation(this, rank).Of(is_value ? id : g_.nodes[id].inputs.back(), 0);
+        const double value =
+            Computation(this, rank).Of(is_value ? id : g_.nodes[id].inputs.back(), 0);
         (is_value ? Cell(rank, id, 0) : memory_.At(rank, Target(id), 0)) = value;
       }
     }
@@ -269,12 +316,14 @@ class Simulation {
     for (NodeId id : phase.stores) cut = types_[id].layout.sliced() ? id : cut;
     for (NodeId id : phase.gathers) cut = g_.nodes[id].inputs[0];
     for (NodeId id : phase.sends) cut = types_[id].layout.sliced() ? id : cut;
-    for (NodeId id : phase.folds) cut = types_[g_.nodes[id].inputs[0]].layout.sliced() ? g_.nodes[id].inputs[0] : cut;
+    for (NodeId id : phase.folds)
+      cut = types_[g_.nodes[id].inputs[0]].layout.sliced() ? g_.nodes[id].inputs[0] : cut;
     for (int64_t row = 0; row < rows_; ++row) {
       for (int rank = 0; rank < world_; ++rank) {
         // A row's values are cut as the row is.
         const bool of_rows = cut >= 0 && NumElements(types_[cut].shape) == rows_;
-        if (phase.on_slices && !Owns(rank, of_rows ? row : row * row_length_, types_[cut])) continue;
+        if (phase.on_slices && !Owns(rank, of_rows ? row : row * row_length_, types_[cut]))
+          continue;
         tasks.push_back({&phase, rank, row});
       }
     }
@@ -282,15 +331,18 @@ class Simulation {
 
   void RunTasks(std::vector<Task>& tasks) {
     std::shuffle(tasks.begin(), tasks.end(), random_);
-    std::vector<int> missing(rows_ * (world_ / reached_));  // tasks on slices, by stage (or node) and row, that have not run
-    for (const Task& task : tasks) missing[task.rank / reached_ * rows_ + task.row] += task.phase->on_slices;
+    std::vector<int> missing(
+        rows_ *
+        (world_ / reached_));  // tasks on slices, by stage (or node) and row, that have not run
+    for (const Task& task : tasks)
+      missing[task.rank / reached_ * rows_ + task.row] += task.phase->on_slices;
     std::vector<Task> waiting;
     for (const Task& task : tasks) {
       int& left = missing[task.rank / reached_ * rows_ + task.row];
       const auto& evaluated = task.phase->evaluated;
-      const bool waits = !task.phase->on_slices && std::any_of(evaluated.begin(), evaluated.end(), [&](NodeId id) {
-        return As<AllGather>(g_, id) != nullptr;
-      });
+      const bool waits = !task.phase->on_slices &&
+                         std::any_of(evaluated.begin(), evaluated.end(),
+                                     [&](NodeId id) { return As<AllGather>(g_, id) != nullptr; });
       if (waits && left > 0) {
         waiting.push_back(task);
         continue;
@@ -309,7 +361,8 @@ class Simulation {
     for (NodeId id : task.phase->stores) {
       const bool is_value = !As<Update>(g_, id) && !As<Output>(g_, id);
       const bool of_rows = row_length_ != 1 && NumElements(types_[id].shape) == rows_;
-      for (int64_t at = of_rows ? task.row : begin; at < (of_rows ? task.row + 1 : begin + row_length_); ++at) {
+      for (int64_t at = of_rows ? task.row : begin;
+           at < (of_rows ? task.row + 1 : begin + row_length_); ++at) {
         double* cell = is_value ? &Cell(task.rank, id, at) : &memory_.At(task.rank, Target(id), at);
         writes.emplace_back(cell, computation.Of(is_value ? id : g_.nodes[id].inputs.back(), at));
       }
@@ -319,20 +372,25 @@ class Simulation {
         const double value = computation.Of(g_.nodes[id].inputs[0], i);
         const int first = task.rank - task.rank % reached_;
         for (int rank = first; rank < first + reached_; ++rank) {
-          for (NodeId target : PushTargets(id)) writes.emplace_back(&memory_.At(rank, target, i), value);
+          for (NodeId target : PushTargets(id))
+            writes.emplace_back(&memory_.At(rank, target, i), value);
         }
       }
-      for (NodeId id : task.phase->sends) Push(task.rank, id, i, computation.Of(g_.nodes[id].inputs[0], i), writes);
+      for (NodeId id : task.phase->sends)
+        Push(task.rank, id, i, computation.Of(g_.nodes[id].inputs[0], i), writes);
       for (NodeId id : task.phase->folds) {
-        const auto [sum, is_new] = sums_.try_emplace({task.rank, id}, FirstOf(As<Fold>(g_, id)->kind, types_[id].dtype));
-        sum->second = Combined(AcrossRanks(As<Fold>(g_, id)->kind), sum->second, computation.Of(g_.nodes[id].inputs[0], i));
+        const auto [sum, is_new] =
+            sums_.try_emplace({task.rank, id}, FirstOf(As<Fold>(g_, id)->kind, types_[id].dtype));
+        sum->second = Combined(AcrossRanks(As<Fold>(g_, id)->kind), sum->second,
+                               computation.Of(g_.nodes[id].inputs[0], i));
       }
     }
     for (const auto& [cell, value] : writes) *cell = value;
   }
 
   /// Element `i` of what a kernel sends; where nothing comes from another stage, zero.
-  void Push(int rank, NodeId send, int64_t i, double value, std::vector<std::pair<double*, double>>& writes) {
+  void Push(int rank, NodeId send, int64_t i, double value,
+            std::vector<std::pair<double*, double>>& writes) {
     const int shift = As<Send>(g_, send)->shift * ranks_, to = rank + shift, from = rank - shift;
     std::vector<NodeId> homes = {homes_[send]};
     for (NodeId id = send; id < g_.size(); ++id) {
@@ -351,7 +409,8 @@ class Simulation {
       const auto* fold = As<Fold>(g_, id);
       for (int rank = 0; rank < world_; ++rank) {
         const auto at = sums_.find({rank, id});
-        scalars_[{rank, id}] = Mean(*fold, id, at != sums_.end() ? at->second : FirstOf(fold->kind, types_[id].dtype));
+        scalars_[{rank, id}] =
+            Mean(*fold, id, at != sums_.end() ? at->second : FirstOf(fold->kind, types_[id].dtype));
       }
       for (NodeId sum : nodes) {
         const auto* all_reduce = As<AllReduce>(g_, sum);
@@ -359,7 +418,8 @@ class Simulation {
         for (int rank = 0; rank < world_; ++rank) {
           const int first = FirstOfStage(rank);
           double result = scalars_[{first, id}];
-          for (int r = first + 1; r < first + ranks_; ++r) result = Combined(all_reduce->kind, result, scalars_[{r, id}]);
+          for (int r = first + 1; r < first + ranks_; ++r)
+            result = Combined(all_reduce->kind, result, scalars_[{r, id}]);
           scalars_[{rank, sum}] = result;
         }
       }
@@ -376,18 +436,22 @@ class Simulation {
   SimulatedMemory memory_;
   const int world_;
   Steps steps_;
-  int step_ = -1;              // that runs
-  std::vector<NodeId> homes_;  // by value: the node in whose memory it is kept
+  int step_ = -1;                      // that runs
+  std::vector<NodeId> homes_;          // by value: the node in whose memory it is kept
   int64_t row_length_ = 1, rows_ = 0;  // of the kernel that runs
-  int reached_ = 1;  // ranks that gather from each other in it
-  std::map<std::pair<int, NodeId>, double> sums_, scalars_;  // by rank: of folds that are not complete; known ones
-  std::set<NodeId> stored_;    // values that an earlier phase of the kernel stored
+  int reached_ = 1;                    // ranks that gather from each other in it
+  std::map<std::pair<int, NodeId>, double> sums_,
+      scalars_;              // by rank: of folds that are not complete; known ones
+  std::set<NodeId> stored_;  // values that an earlier phase of the kernel stored
 };
 
 }  // namespace
 
-std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule, int ranks, const ElementSource& source,
-                                                                 uint64_t seed, int stages, int nodes) {
+std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule& schedule,
+                                                                 int ranks,
+                                                                 const ElementSource& source,
+                                                                 uint64_t seed, int stages,
+                                                                 int nodes) {
   absl::StatusOr<std::vector<TensorType>> types = InferTypes(schedule.graph);
   CC_CHECK(types.ok());
   Simulation simulation(schedule, *std::move(types), ranks, nodes, stages, source, seed);

@@ -24,15 +24,21 @@ Drafted ValuePool::AnyTensor() {
 }
 
 Drafted ValuePool::AnyLocal() {
-  return AnyOf([](const TensorType& type) { return type.layout == Layout::Local() && type.dtype != DType::kBool; });
+  return AnyOf([](const TensorType& type) {
+    return type.layout == Layout::Local() && type.dtype != DType::kBool;
+  });
 }
 
 Drafted ValuePool::AnyWhole() {
   return AnyOf([](const TensorType& type) { return !type.layout.sliced() && !type.shape.empty(); });
 }
 
-Drafted ValuePool::Numbers(Drafted v) { return v.there() && draft_.type(v).dtype == DType::kBool ? draft_.Cast(DType::kF32, v) : v; }
+Drafted ValuePool::Numbers(Drafted v) {
+  return v.there() && draft_.type(v).dtype == DType::kBool ? draft_.Cast(DType::kF32, v) : v;
+}
 
-Drafted ValuePool::Floats(Drafted v) { return v.there() && !IsFloat(draft_.type(v).dtype) ? draft_.Cast(DType::kF32, v) : v; }
+Drafted ValuePool::Floats(Drafted v) {
+  return v.there() && !IsFloat(draft_.type(v).dtype) ? draft_.Cast(DType::kF32, v) : v;
+}
 
 }  // namespace coconet

@@ -12,7 +12,8 @@
 
 namespace coconet {
 
-/// Draws at random, among choices and among the values of a draft that were kept. A pure function of the seed and the calls.
+/// Draws at random, among choices and among the values of a draft that were kept. A pure function
+/// of the seed and the calls.
 class ValuePool {
  protected:
   ValuePool(uint64_t seed, std::string name) : draft_(std::move(name)), random_(seed) {}
@@ -30,7 +31,8 @@ class ValuePool {
   }
 
   const std::vector<Drafted>& values() const { return values_; }
-  /// Keeps the value for later operations, scaled down where it may have grown; whether it is there.
+  /// Keeps the value for later operations, scaled down where it may have grown; whether it is
+  /// there.
   bool Keep(Drafted v);
 
   /// Prefers young values, so that chains get long. Requires a value.

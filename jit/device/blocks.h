@@ -1,12 +1,14 @@
 #ifndef COCONET_JIT_DEVICE_BLOCKS_H_
 #define COCONET_JIT_DEVICE_BLOCKS_H_
 
-// What goes from each rank to each other when a tensor's slicing changes from one dimension to another.
+// What goes from each rank to each other when a tensor's slicing changes from one dimension to
+// another.
 
 namespace coconet {
 
-/// A tensor [outer, low, middle, high, inner]. One of low and high, `kept`, is sliced in a rank's storage, which is whole along the other,
-/// `cut`; block k of n holds of `kept` what the rank has, and of `cut` what rank k has. Both are padded to `per`.
+/// A tensor [outer, low, middle, high, inner]. One of low and high, `kept`, is sliced in a rank's
+/// storage, which is whole along the other, `cut`; block k of n holds of `kept` what the rank has,
+/// and of `cut` what rank k has. Both are padded to `per`.
 struct BlockedDim {
   Index extent, per;
 };
@@ -16,24 +18,31 @@ struct Blocks {
   Index keeps_low;
 };
 
-/// Between a rank's storage and the blocks: to these (kPack) from the operand of an all-to-all, or from what arrived to its result. With
-/// the roles of ranks swapped the same: what block k lacks along `kept` when it arrives, it lacked on rank k.
+/// Between a rank's storage and the blocks: to these (kPack) from the operand of an all-to-all, or
+/// from what arrived to its result. With the roles of ranks swapped the same: what block k lacks
+/// along `kept` when it arrives, it lacked on rank k.
 template <int kV, bool kPack, class T>
-CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks& g, int ranks, int rank, bool packed) {
-  const Index low_stored = g.keeps_low ? g.low.per : g.low.extent, high_stored = g.keeps_low ? g.high.extent : g.high.per;
+CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks& g, int ranks,
+                          int rank, bool packed) {
+  const Index low_stored = g.keeps_low ? g.low.per : g.low.extent,
+              high_stored = g.keeps_low ? g.high.extent : g.high.per;
   const Index rows = g.outer * g.low.per * g.middle, block = rows * g.high.per * g.inner;
   for (Index row = grid.BlockId(); row < ranks * rows; row += grid.GridSize()) {
     const int k = int(row / rows);
-    const Index m = row % g.middle, l = row / g.middle % g.low.per, o = row % rows / (g.middle * g.low.per);
+    const Index m = row % g.middle, l = row / g.middle % g.low.per,
+                o = row % rows / (g.middle * g.low.per);
     if (l >= OwnPart(g.low.extent, g.low.per, g.keeps_low ? rank : k)) continue;
     const Index run = OwnPart(g.high.extent, g.high.per, g.keeps_low ? k : rank) * g.inner;
     const Index low = g.keeps_low ? l : k * g.low.per + l, high = g.keeps_low ? k * g.high.per : 0;
-    T* const own = storage + (((o * low_stored + low) * g.middle + m) * high_stored + high) * g.inner;
+    T* const own =
+        storage + (((o * low_stored + low) * g.middle + m) * high_stored + high) * g.inner;
     T* const other = blocks + k * block + row % rows * g.high.per * g.inner;
     ForEach<kV>(grid, 0, run, packed, [&](auto lanes, Index i) {
       constexpr int V = decltype(lanes)::kCount;
-      if constexpr (kPack) Store<kCached>(other + i, Load<V>(own + i));
-      else Store<kCached>(own + i, Load<V>(other + i));
+      if constexpr (kPack)
+        Store<kCached>(other + i, Load<V>(own + i));
+      else
+        Store<kCached>(own + i, Load<V>(other + i));
     });
   }
 }

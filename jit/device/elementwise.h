@@ -5,44 +5,88 @@
 
 namespace coconet {
 
-// ---- Storage types; computation is in Compute<T> ----------------------------------------------------
+// ---- Storage types; computation is in Compute<T>
+// ----------------------------------------------------
 
-struct f16 { unsigned short bits; };
-struct bf16 { unsigned short bits; };
-struct boolean { unsigned char byte; };  // bool: 0 or 1
+struct f16 {
+  unsigned short bits;
+};
+struct bf16 {
+  unsigned short bits;
+};
+struct boolean {
+  unsigned char byte;
+};  // bool: 0 or 1
 using u8 = unsigned char;
 using i32 = int;
 using i64 = long long;
 using f32 = float;
 using f64 = double;
 
-template <class T> struct ComputeOf { using Type = T; };
-template <> struct ComputeOf<f16> { using Type = float; };
-template <> struct ComputeOf<bf16> { using Type = float; };
-template <> struct ComputeOf<u8> { using Type = int; };
-template <> struct ComputeOf<boolean> { using Type = int; };
+template <class T>
+struct ComputeOf {
+  using Type = T;
+};
+template <>
+struct ComputeOf<f16> {
+  using Type = float;
+};
+template <>
+struct ComputeOf<bf16> {
+  using Type = float;
+};
+template <>
+struct ComputeOf<u8> {
+  using Type = int;
+};
+template <>
+struct ComputeOf<boolean> {
+  using Type = int;
+};
 template <class T>
 using Compute = typename ComputeOf<T>::Type;
 
-template <class A, class B> struct SameType { static constexpr bool value = false; };
-template <class A> struct SameType<A, A> { static constexpr bool value = true; };
+template <class A, class B>
+struct SameType {
+  static constexpr bool value = false;
+};
+template <class A>
+struct SameType<A, A> {
+  static constexpr bool value = true;
+};
 template <class A, class B>
 constexpr bool kSame = SameType<A, B>::value;
 
 /// What a value's lanes are in memory.
-template <class T> struct RawOf { using Type = T; };
-template <> struct RawOf<f16> { using Type = unsigned short; };
-template <> struct RawOf<bf16> { using Type = unsigned short; };
-template <> struct RawOf<boolean> { using Type = unsigned char; };
+template <class T>
+struct RawOf {
+  using Type = T;
+};
+template <>
+struct RawOf<f16> {
+  using Type = unsigned short;
+};
+template <>
+struct RawOf<bf16> {
+  using Type = unsigned short;
+};
+template <>
+struct RawOf<boolean> {
+  using Type = unsigned char;
+};
 template <class T>
 using Raw = typename RawOf<T>::Type;
 
 template <class T, int V>
 CC_DEVICE Pack<Compute<T>, V> FromRaw(Pack<Raw<T>, V> x) {
-  if constexpr (kSame<T, f16>) return FromF16(x);
-  else if constexpr (kSame<T, bf16>) return FromBF16(x);
-  else if constexpr (kSame<T, boolean> || kSame<T, u8>) return ConvertLanes<int>(x);
-  else return x;
+  if constexpr (kSame<T, f16>)
+    return FromF16(x);
+  else if constexpr (kSame<T, bf16>)
+    return FromBF16(x);
+  else if constexpr (kSame<T, boolean> || kSame<T, u8>)
+    return ConvertLanes<int>(x);
+  else
+    return x;
 }
 template <int V, class T>
 CC_DEVICE Pack<Compute<T>, V> Load(const T* p) {
@@ -54,26 +98,42 @@ constexpr bool kCached = false, kStreamed = true;
 
 template <bool kStream, int V, class T>
 CC_DEVICE void StoreRaw(T* p, Pack<T, V> x) {
-  if constexpr (kStream && V > 1) StoreLanesStream<V>(p, x);
-  else StoreLanes<V>(p, x);
+  if constexpr (kStream && V > 1)
+    StoreLanesStream<V>(p, x);
+  else
+    StoreLanes<V>(p, x);
 }
 /// Rounds to nearest even where T is narrower than what was computed.
 template <class T, int V>
 CC_DEVICE Pack<Raw<T>, V> ToRaw(Pack<Compute<T>, V> x) {
-  if constexpr (kSame<T, f16>) return ToF16(x);
-  else if constexpr (kSame<T, bf16>) return ToBF16(x);
-  else if constexpr (kSame<T, boolean> || kSame<T, u8>) return ConvertLanes<unsigned char>(x);
-  else return x;
+  if constexpr (kSame<T, f16>)
+    return ToF16(x);
+  else if constexpr (kSame<T, bf16>)
+    return ToBF16(x);
+  else if constexpr (kSame<T, boolean> || kSame<T, u8>)
+    return ConvertLanes<unsigned char>(x);
+  else
+    return x;
 }
 template <bool kStream, int V, class T>
 CC_DEVICE void Store(T* p, Pack<Compute<T>, V> x) {
   StoreRaw<kStream>(reinterpret_cast<Raw<T>*>(p), ToRaw<T, V>(x));
 }
 
-template <class T> struct IntegerRange;
-template <> struct IntegerRange<u8> { static constexpr i64 kMin = 0, kMax = 255; };
-template <> struct IntegerRange<i32> { static constexpr i64 kMin = -0x7fffffffll - 1, kMax = 0x7fffffffll; };
-template <> struct IntegerRange<i64> { static constexpr i64 kMin = -0x7fffffffffffffffll - 1, kMax = 0x7fffffffffffffffll; };
+template <class T>
+struct IntegerRange;
+template <>
+struct IntegerRange<u8> {
+  static constexpr i64 kMin = 0, kMax = 255;
+};
+template <>
+struct IntegerRange<i32> {
+  static constexpr i64 kMin = -0x7fffffffll - 1, kMax = 0x7fffffffll;
+};
+template <>
+struct IntegerRange<i64> {
+  static constexpr i64 kMin = -0x7fffffffffffffffll - 1, kMax = 0x7fffffffffffffffll;
+};
 template <class T>
 constexpr bool kInteger = kSame<T, u8> || kSame<T, i32> || kSame<T, i64>;
 
@@ -85,7 +145,10 @@ CC_DEVICE To Saturated(From x) {
     return x < kMin ? To(kMin) : x > kMax ? To(kMax) : To(x);
   } else {
     // kMax + 1 is a power of two, so it is exact in every floating-point type; kMax may not be.
-    return x != x ? To(0) : x >= From(kMax / 2 + 1) * From(2) ? To(kMax) : x < From(kMin) ? To(kMin) : To(x);
+    return x != x                              ? To(0)
+           : x >= From(kMax / 2 + 1) * From(2) ? To(kMax)
+           : x < From(kMin)                    ? To(kMin)
+                                               : To(x);
   }
 }
 
@@ -122,15 +185,15 @@ CC_DEVICE T ScalarSigmoid(T x) {
   return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
 
-#define CC_MAP1(Name, expression)                     \
-  template <class T, int V>                           \
-  CC_DEVICE Pack<T, V> Name(Pack<T, V> a) {           \
-    Pack<T, V> r;                                     \
-    CC_UNROLL for (int i = 0; i < V; ++i) {           \
-      const T x = Get(a, i);                          \
-      Put<T, V>(r, i, expression);                    \
-    }                                                 \
-    return r;                                         \
+#define CC_MAP1(Name, expression)           \
+  template <class T, int V>                 \
+  CC_DEVICE Pack<T, V> Name(Pack<T, V> a) { \
+    Pack<T, V> r;                           \
+    CC_UNROLL for (int i = 0; i < V; ++i) { \
+      const T x = Get(a, i);                \
+      Put<T, V>(r, i, expression);          \
+    }                                       \
+    return r;                               \
   }
 CC_MAP1(Sqrt, ScalarSqrt(x))
 CC_MAP1(Rsqrt, T(1) / ScalarSqrt(x))
@@ -138,7 +201,7 @@ CC_MAP1(Exp, ScalarExp(x))
 CC_MAP1(Log, ScalarLog(x))
 CC_MAP1(Tanh, ScalarTanh(x))
 CC_MAP1(Sigmoid, ScalarSigmoid(x))
-CC_MAP1(Silu, x * ScalarSigmoid(x))
+CC_MAP1(Silu, x* ScalarSigmoid(x))
 CC_MAP1(Gelu, T(0.5) * x * (T(1) + ScalarErf(x * T(0.70710678118654752440))))
 #undef CC_MAP1
 
@@ -149,11 +212,17 @@ CC_DEVICE Pack<T, V> Pow(Pack<T, V> a, Pack<T, V> b) {
   return r;
 }
 template <class T, int V>
-CC_DEVICE Pack<T, V> Min(Pack<T, V> a, Pack<T, V> b) { return Select(Less(a, b), a, b); }
+CC_DEVICE Pack<T, V> Min(Pack<T, V> a, Pack<T, V> b) {
+  return Select(Less(a, b), a, b);
+}
 template <class T, int V>
-CC_DEVICE Pack<T, V> Max(Pack<T, V> a, Pack<T, V> b) { return Select(Greater(a, b), a, b); }
+CC_DEVICE Pack<T, V> Max(Pack<T, V> a, Pack<T, V> b) {
+  return Select(Greater(a, b), a, b);
+}
 template <class T, int V>
-CC_DEVICE Pack<T, V> Relu(Pack<T, V> a) { return Max(Splat<V>(T(0)), a); }  // NaN stays NaN
+CC_DEVICE Pack<T, V> Relu(Pack<T, V> a) {
+  return Max(Splat<V>(T(0)), a);
+}  // NaN stays NaN
 template <class T, int V>
 CC_DEVICE Pack<T, V> Abs(Pack<T, V> a) {
   if constexpr (T(0.5) != T(0)) {
@@ -183,7 +252,9 @@ struct BroadcastMap {
 };
 
 template <int R>
-CC_DEVICE Index At(const BroadcastMap<R>& m, Index i) { return BroadcastMap<R>::Offset(m, i); }
+CC_DEVICE Index At(const BroadcastMap<R>& m, Index i) {
+  return BroadcastMap<R>::Offset(m, i);
+}
 template <int R>
 CC_DEVICE Index CountOf(const BroadcastMap<R>& m) {
   Index count = 1;
@@ -204,7 +275,8 @@ CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const Broadcast
   Pack<Compute<T>, V> r;
   if (m.dim[R - 1] % V == 0) {
     const T* row = p + BroadcastMap<R>::Offset(m, i);
-    for (int lane = 0; lane < V; ++lane) Put<Compute<T>, V>(r, lane, Get(Load<1>(row + lane * m.stride[R - 1]), 0));
+    for (int lane = 0; lane < V; ++lane)
+      Put<Compute<T>, V>(r, lane, Get(Load<1>(row + lane * m.stride[R - 1]), 0));
   } else {
     for (int lane = 0; lane < V; ++lane)
       Put<Compute<T>, V>(r, lane, Get(Load<1>(p + BroadcastMap<R>::Offset(m, i + lane)), 0));
@@ -219,23 +291,27 @@ struct Lanes {
   static constexpr int kCount = V;
 };
 
-/// body(Lanes<V>, i) over [begin, end) by this block's threads: packs of V where `packed`, single elements at the end.
+/// body(Lanes<V>, i) over [begin, end) by this block's threads: packs of V where `packed`, single
+/// elements at the end.
 template <int V, class Body>
 CC_DEVICE void ForEach(const Grid& grid, Index begin, Index end, bool packed, Body&& body) {
   Index tail = begin;
   if (packed) {
     tail = begin + (end - begin) / V * V;
-    for (Index i = begin + Index(grid.ThreadId()) * V; i < tail; i += Index(grid.BlockSize()) * V) body(Lanes<V>{}, i);
+    for (Index i = begin + Index(grid.ThreadId()) * V; i < tail; i += Index(grid.BlockSize()) * V)
+      body(Lanes<V>{}, i);
   }
   for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, i);
 }
 
-/// How a tensor is cut over ranks (coconet/base/slices.h): of each of `outer` rows of `row` contiguous elements, rank r has
-/// [r*per, (r+1)*per), which its storage holds contiguously, padded to `per` a row.
+/// How a tensor is cut over ranks (coconet/base/slices.h): of each of `outer` rows of `row`
+/// contiguous elements, rank r has [r*per, (r+1)*per), which its storage holds contiguously, padded
+/// to `per` a row.
 struct Cut {
   Index outer, row, per;
 };
-/// Some contiguous elements of one rank's slice: global indices [begin, end); element i is stored at i - shift.
+/// Some contiguous elements of one rank's slice: global indices [begin, end); element i is stored
+/// at i - shift.
 struct Chunk {
   Index begin, end, shift, id;
 };
@@ -245,8 +321,8 @@ struct Part {
   Index begin, end;
 };
 
-/// f(chunk) -> bool, for each chunk of `rank`'s slice that belongs to this block; stops when f returns false. A chunk
-/// belongs to the same block number on every rank.
+/// f(chunk) -> bool, for each chunk of `rank`'s slice that belongs to this block; stops when f
+/// returns false. A chunk belongs to the same block number on every rank.
 template <class F>
 CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
   const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
@@ -264,9 +340,11 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk
 }
 /// The same for a part of a slice, of contiguous ones (outer is 1).
 template <class F>
-CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int rank, Index chunk, F&& f) {
+CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int rank, Index chunk,
+                         F&& f) {
   const auto within = [&](Index i) { return i < cut.row ? i : cut.row; };
-  const Index slice = within(rank * cut.per), low = within(rank * cut.per + part.begin), high = within(rank * cut.per + part.end);
+  const Index slice = within(rank * cut.per), low = within(rank * cut.per + part.begin),
+              high = within(rank * cut.per + part.end);
   for (Index id = grid.BlockId(); id * chunk < part.end - part.begin; id += grid.GridSize()) {
     const Index begin = low + id * chunk, end = begin + chunk < high ? begin + chunk : high;
     if (begin < end && !f(Chunk{begin, end, slice, id})) return false;
@@ -275,21 +353,28 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int
 }
 
 /// How many chunks a rank's slice of a tensor has.
-CC_DEVICE Index CountChunks(const Cut& cut, Index chunk) { return cut.outer * ((cut.per + chunk - 1) / chunk); }
-
-/// A chunk of the slice that node `node` has at this rank's place: the slices of the nodes lie one after the other, and so do their chunks' numbers.
-CC_DEVICE Chunk OfNode(const Chunk& c, const Cut& cut, Index chunk, Index node) {
-  return {c.begin, c.end, c.shift - node * cut.outer * cut.per, c.id + node * CountChunks(cut, chunk)};
+CC_DEVICE Index CountChunks(const Cut& cut, Index chunk) {
+  return cut.outer * ((cut.per + chunk - 1) / chunk);
 }
 
-/// ForChunks of one tensor of a list, whose chunks are numbered from `first` on: blocks take turns over the chunks of all tensors.
+/// A chunk of the slice that node `node` has at this rank's place: the slices of the nodes lie one
+/// after the other, and so do their chunks' numbers.
+CC_DEVICE Chunk OfNode(const Chunk& c, const Cut& cut, Index chunk, Index node) {
+  return {c.begin, c.end, c.shift - node * cut.outer * cut.per,
+          c.id + node * CountChunks(cut, chunk)};
+}
+
+/// ForChunks of one tensor of a list, whose chunks are numbered from `first` on: blocks take turns
+/// over the chunks of all tensors.
 template <class F>
-CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first, F&& f) {
+CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first,
+                             F&& f) {
   const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
   const Index high = low + cut.per < cut.row ? low + cut.per : cut.row;
   const Index in_row = (cut.per + chunk - 1) / chunk;
   const Index turn = first % grid.GridSize();
-  const Index begin_id = grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - turn + grid.GridSize();
+  const Index begin_id =
+      grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - turn + grid.GridSize();
   for (Index id = begin_id; id < cut.outer * in_row; id += grid.GridSize()) {
     const Index o = cut.outer == 1 ? 0 : id / in_row;
     const Index begin = low + (id - o * in_row) * chunk;

@@ -1,33 +1,59 @@
 #ifndef COCONET_JIT_DEVICE_FOLDS_H_
 #define COCONET_JIT_DEVICE_FOLDS_H_
 
-// Sums and extrema over elements: within a thread, a block, a rank, and all ranks; and the random words of dropout.
+// Sums and extrema over elements: within a thread, a block, a rank, and all ranks; and the random
+// words of dropout.
 
 namespace coconet {
 
 struct SumOf {
   template <class T, int V>
-  CC_DEVICE Pack<T, V> Combine(Pack<T, V> a, Pack<T, V> b) { return a + b; }
+  CC_DEVICE Pack<T, V> Combine(Pack<T, V> a, Pack<T, V> b) {
+    return a + b;
+  }
 };
 struct MaxOf {
   template <class T, int V>
-  CC_DEVICE Pack<T, V> Combine(Pack<T, V> a, Pack<T, V> b) { return Max(a, b); }
+  CC_DEVICE Pack<T, V> Combine(Pack<T, V> a, Pack<T, V> b) {
+    return Max(a, b);
+  }
 };
 struct MinOf {
   template <class T, int V>
-  CC_DEVICE Pack<T, V> Combine(Pack<T, V> a, Pack<T, V> b) { return Min(a, b); }
+  CC_DEVICE Pack<T, V> Combine(Pack<T, V> a, Pack<T, V> b) {
+    return Min(a, b);
+  }
 };
 
-/// What values of a compute type are accumulated in: sums in double precision, so that their length does not matter.
-template <class Kind, class T> struct WideOf { using Type = T; };
-template <> struct WideOf<SumOf, float> { using Type = double; };
-template <> struct WideOf<SumOf, int> { using Type = i64; };
+/// What values of a compute type are accumulated in: sums in double precision, so that their length
+/// does not matter.
+template <class Kind, class T>
+struct WideOf {
+  using Type = T;
+};
+template <>
+struct WideOf<SumOf, float> {
+  using Type = double;
+};
+template <>
+struct WideOf<SumOf, int> {
+  using Type = i64;
+};
 template <class Kind, class T>
 using Wide = typename WideOf<Kind, T>::Type;
 /// How a partial result crosses to other blocks and ranks: 8 bytes.
-template <class T> struct PartialOf { using Type = double; };
-template <> struct PartialOf<int> { using Type = i64; };
-template <> struct PartialOf<i64> { using Type = i64; };
+template <class T>
+struct PartialOf {
+  using Type = double;
+};
+template <>
+struct PartialOf<int> {
+  using Type = i64;
+};
+template <>
+struct PartialOf<i64> {
+  using Type = i64;
+};
 template <class T>
 using Partial = typename PartialOf<T>::Type;
 
@@ -44,67 +70,86 @@ CC_DEVICE Accumulator<Kind, V, T> MakeAccumulator(T first) {
 }
 template <class Kind, int V, class T, int L>
 CC_DEVICE void Accumulate(Accumulator<Kind, V, T>& a, Pack<T, L> x) {
-  if constexpr (L == V) a.many = Kind::Combine(a.many, ConvertLanes<Wide<Kind, T>>(x));
-  else a.one = Kind::Combine(a.one, ConvertLanes<Wide<Kind, T>>(x));
+  if constexpr (L == V)
+    a.many = Kind::Combine(a.many, ConvertLanes<Wide<Kind, T>>(x));
+  else
+    a.one = Kind::Combine(a.one, ConvertLanes<Wide<Kind, T>>(x));
 }
 /// All lanes, of all threads of the block; on every thread.
 template <class Kind, int V, class T>
 CC_DEVICE Wide<Kind, T> Total(const Grid& grid, const Accumulator<Kind, V, T>& a) {
   Pack<Wide<Kind, T>, 1> total = a.one;
   CC_UNROLL for (int i = 0; i < V; ++i) total = Kind::Combine(total, Splat<1>(Get(a.many, i)));
-  return grid.Total(Get(total, 0), [](auto x, auto y) { return Get(Kind::Combine(Splat<1>(x), Splat<1>(y)), 0); });
+  return grid.Total(Get(total, 0),
+                    [](auto x, auto y) { return Get(Kind::Combine(Splat<1>(x), Splat<1>(y)), 0); });
 }
 /// As the compute type T of a value.
 template <class T, class W>
-CC_DEVICE Pack<T, 1> Folded(W total) { return Splat<1>(T(total)); }
+CC_DEVICE Pack<T, 1> Folded(W total) {
+  return Splat<1>(T(total));
+}
 template <class T, class W>
-CC_DEVICE Pack<T, 1> Averaged(W total, Index count) { return Splat<1>(T(total / W(count))); }
+CC_DEVICE Pack<T, 1> Averaged(W total, Index count) {
+  return Splat<1>(T(total / W(count)));
+}
 
-// ---- Between blocks and ranks ------------------------------------------------------------------------
+// ---- Between blocks and ranks
+// ------------------------------------------------------------------------
 
-/// Where the blocks of all ranks leave their partial results of one fold: on each rank two halves, used in turn, of one word a
-/// tensor, for each block of a rank. A half is written again two steps later, when every rank has been seen to have read it.
+/// Where the blocks of all ranks leave their partial results of one fold: on each rank two halves,
+/// used in turn, of one word a tensor, for each block of a rank. A half is written again two steps
+/// later, when every rank has been seen to have read it.
 template <int kRanks, class P>
 struct Partials {
   P* const* on;  // [rank]
   Index half, tensors;
 };
 template <int kRanks, class P>
-CC_DEVICE Partials<kRanks, P> MakePartials(const Sync<kRanks>& s, const Grid& grid, P* const* on, Index tensors = 1) {
+CC_DEVICE Partials<kRanks, P> MakePartials(const Sync<kRanks>& s, const Grid& grid, P* const* on,
+                                           Index tensors = 1) {
   return {on, Index(s.epoch & 1) * kRanks * grid.GridSize() * tensors, tensors};
 }
 /// This block's part of a tensor, for all ranks or for this one only; Meet makes it visible.
 template <int kRanks, class P>
-CC_DEVICE void Leave(const Partials<kRanks, P>& to, const Sync<kRanks>& s, const Grid& grid, bool for_all, P part, Index tensor = 0) {
-  const Index at = to.half + (Index(s.rank) * grid.GridSize() + grid.BlockId()) * to.tensors + tensor;
+CC_DEVICE void Leave(const Partials<kRanks, P>& to, const Sync<kRanks>& s, const Grid& grid,
+                     bool for_all, P part, Index tensor = 0) {
+  const Index at =
+      to.half + (Index(s.rank) * grid.GridSize() + grid.BlockId()) * to.tensors + tensor;
   for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
     if (for_all || r == s.rank) to.on[r][at] = part;
 }
 /// What the blocks of this rank, or of all ranks, left of a tensor; always in the same order.
 template <class Kind, int kRanks, class P>
-CC_DEVICE P Gathered(const Partials<kRanks, P>& from, const Sync<kRanks>& s, const Grid& grid, bool of_all, Index tensor = 0) {
+CC_DEVICE P Gathered(const Partials<kRanks, P>& from, const Sync<kRanks>& s, const Grid& grid,
+                     bool of_all, Index tensor = 0) {
   const P* parts = from.on[s.rank] + from.half + tensor;
   const Index begin = of_all ? 0 : Index(s.rank) * grid.GridSize();
   const Index end = of_all ? Index(kRanks) * grid.GridSize() : begin + grid.GridSize();
   Pack<P, 1> total = Splat<1>(parts[begin * from.tensors]);
-  for (Index i = begin + 1; i < end; ++i) total = Kind::Combine(total, Splat<1>(parts[i * from.tensors]));
+  for (Index i = begin + 1; i < end; ++i)
+    total = Kind::Combine(total, Splat<1>(parts[i * from.tensors]));
   return Get(total, 0);
 }
 
-/// What of(tensor), packs of one, add up to over all tensors, from `first` on; on every thread of the block, in the same order
-/// wherever blocks are of one size.
+/// What of(tensor), packs of one, add up to over all tensors, from `first` on; on every thread of
+/// the block, in the same order wherever blocks are of one size.
 template <class Kind, class T, class F>
 CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
   using W = Wide<Kind, T>;
   Pack<W, 1> total = Splat<1>(W(first));
-  for (Index t = grid.ThreadId(); t < tensors; t += grid.BlockSize()) total = Kind::Combine(total, ConvertLanes<W>(of(t)));
-  return Splat<1>(T(grid.Total(Get(total, 0), [](auto x, auto y) { return Get(Kind::Combine(Splat<1>(x), Splat<1>(y)), 0); })));
+  for (Index t = grid.ThreadId(); t < tensors; t += grid.BlockSize())
+    total = Kind::Combine(total, ConvertLanes<W>(of(t)));
+  return Splat<1>(T(grid.Total(Get(total, 0), [](auto x, auto y) {
+    return Get(Kind::Combine(Splat<1>(x), Splat<1>(y)), 0);
+  })));
 }
 
-// ---- Random words ---------------------------------------------------------------------------------------
+// ---- Random words
+// ---------------------------------------------------------------------------------------
 
-/// Philox4x32-10 (coconet/philox.h) of V / 4 counters from `first` on: their words, in order. Lane 2k is of words 0 and 1 of counter k,
-/// lane 2k + 1 of words 2 and 3; what counts is in the low words of `even` and `odd`. A product of 32-bit words has both halves in one lane.
+/// Philox4x32-10 (coconet/philox.h) of V / 4 counters from `first` on: their words, in order. Lane
+/// 2k is of words 0 and 1 of counter k, lane 2k + 1 of words 2 and 3; what counts is in the low
+/// words of `even` and `odd`. A product of 32-bit words has both halves in one lane.
 template <int V>
 CC_DEVICE Pack<unsigned, V> PhiloxWords(u64 first, u64 stream, u64 seed) {
   constexpr int kLanes = V / 2;
@@ -116,7 +161,8 @@ CC_DEVICE Pack<unsigned, V> PhiloxWords(u64 first, u64 stream, u64 seed) {
     Put<u64, kLanes>(factor, i, i % 2 == 0 ? 0xD2511F53u : 0xCD9E8D57u);
     Put<u64, kLanes>(key_step, i, i % 2 == 0 ? 0x9E3779B9u : 0xBB67AE85u);
   }
-  Pack<u64, kLanes> even = Select(is_first, Splat<kLanes>(first) + counter, Splat<kLanes>(stream)), odd = HighWords(even);
+  Pack<u64, kLanes> even = Select(is_first, Splat<kLanes>(first) + counter, Splat<kLanes>(stream)),
+                    odd = HighWords(even);
   Pack<u64, kLanes> key = Select(is_first, Splat<kLanes>(seed), Splat<kLanes>(seed >> 32));
   for (int round = 0; round < 10; ++round) {
     const Pack<u64, kLanes> products = MulLowWords(even, factor);
@@ -127,7 +173,8 @@ CC_DEVICE Pack<unsigned, V> PhiloxWords(u64 first, u64 stream, u64 seed) {
   return JoinWords(even, odd);
 }
 
-/// A word for each of V elements. `i`: index of the first one in the global tensor, a multiple of min(V, 4).
+/// A word for each of V elements. `i`: index of the first one in the global tensor, a multiple of
+/// min(V, 4).
 template <int V>
 CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
   if constexpr (V < 4) {
@@ -145,15 +192,19 @@ CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
     return PhiloxWords<V>(u64(i) / 4, u64(stream), u64(seed));
   } else {
     constexpr int kPart = kRegisterWords;
-    struct Parts { Pack<unsigned, kPart> part[V / kPart]; } parts;
-    CC_UNROLL for (int k = 0; k < V / kPart; ++k) parts.part[k] = PhiloxWords<kPart>(u64(i) / 4 + k * kPart / 4, u64(stream), u64(seed));
+    struct Parts {
+      Pack<unsigned, kPart> part[V / kPart];
+    } parts;
+    CC_UNROLL for (int k = 0; k < V / kPart; ++k) parts.part[k] =
+        PhiloxWords<kPart>(u64(i) / 4 + k * kPart / 4, u64(stream), u64(seed));
     return __builtin_bit_cast(Pack<unsigned, V>, parts);
   }
 }
 
 /// x * scale where the element's word is at least `threshold`, else 0.
 template <int V, class T>
-CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsigned threshold, T scale) {
+CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsigned threshold,
+                             T scale) {
   const Pack<unsigned, V> words = RandomWords<V>(i, seed, stream);
   return Select(Less(words, Splat<V>(threshold)), Splat<V>(T(0)), x * Splat<V>(scale));
 }

@@ -9,8 +9,8 @@
 #include "sync.h"
 
 #include "blocks.h"
-#include "folds.h"
 #include "bulk.h"
+#include "folds.h"
 #include "operands.h"
 #include "ring.h"
 #include "tiles.h"

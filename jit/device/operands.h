@@ -5,7 +5,8 @@
 
 namespace coconet {
 
-// ---- Loads from all ranks; sums go 0 + 1 + ... so that every rank gets the same bits -----------------
+// ---- Loads from all ranks; sums go 0 + 1 + ... so that every rank gets the same bits
+// -----------------
 
 template <int V, int kRanks, class T>
 CC_DEVICE Pack<Compute<T>, V> LoadSum(T* const (&peers)[kRanks], Index i) {
@@ -26,7 +27,8 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
   return x;
 }
 
-/// By the switch where there is an address for all ranks, in any order: only what one rank reduces for all may come so.
+/// By the switch where there is an address for all ranks, in any order: only what one rank reduces
+/// for all may come so.
 template <int V, int kRanks, class T>
 CC_DEVICE Pack<Compute<T>, V> LoadSum(const Multicast<T>& all, T* const (&peers)[kRanks], Index i) {
   if constexpr (kSame<T, f32>) {
@@ -39,7 +41,8 @@ CC_DEVICE Pack<Compute<T>, V> LoadSum(const Multicast<T>& all, T* const (&peers)
   return LoadSum<V>(peers, i);
 }
 
-// ---- Staged: each rank copies its own to memory that it alone writes ---------------------------------
+// ---- Staged: each rank copies its own to memory that it alone writes
+// ---------------------------------
 
 /// One step's staged operands: each rank has two halves of `stride` elements, used in turn.
 template <int kRanks, class T>
@@ -48,7 +51,8 @@ struct Staged {
   T* to;            // where this rank stages its own
 };
 template <int kRanks, class T>
-CC_DEVICE Staged<kRanks, T> MakeStaged(const Sync<kRanks>& s, T* own, T* const (&stages)[kRanks], Index stride) {
+CC_DEVICE Staged<kRanks, T> MakeStaged(const Sync<kRanks>& s, T* own, T* const (&stages)[kRanks],
+                                       Index stride) {
   const Index half = Index(s.epoch & 1) * stride;
   Staged<kRanks, T> staged;
   CC_UNROLL for (int r = 0; r < kRanks; ++r) staged.from[r] = r == s.rank ? own : stages[r] + half;
@@ -56,37 +60,43 @@ CC_DEVICE Staged<kRanks, T> MakeStaged(const Sync<kRanks>& s, T* own, T* const (
   return staged;
 }
 
-// ---- In messages (LL): each rank sends its own to the others, in words that hold data and the epoch ---
+// ---- In messages (LL): each rank sends its own to the others, in words that hold data and the
+// epoch ---
 
-/// One step's messages. On each rank lie two halves, used in turn, of a part a writer, of `stride` words: word k is bytes [4k, 4k + 4) of the
-/// writer's operand, and the epoch above them. Data and epoch are stored and loaded at once, so who finds the epoch has the data: there is no
-/// flag, no fence, and no wait but for the words themselves, and nothing is said when they have been read.
+/// One step's messages. On each rank lie two halves, used in turn, of a part a writer, of `stride`
+/// words: word k is bytes [4k, 4k + 4) of the writer's operand, and the epoch above them. Data and
+/// epoch are stored and loaded at once, so who finds the epoch has the data: there is no flag, no
+/// fence, and no wait but for the words themselves, and nothing is said when they have been read.
 ///
-/// They have been, when they are overwritten. A rank stores words of step t + 2 in the half of step t, in launch t + 2, when its launch t + 1 has
-/// ended. That one has read words of t + 1 from every peer: every rank reads whole operands, and where these have no elements, nothing is sent either.
-/// A peer sent those words in its launch t + 1, which began when its launch t, and with it all that read words of t, had ended. So it
-/// does not matter which threads store and load a word.
+/// They have been, when they are overwritten. A rank stores words of step t + 2 in the half of step
+/// t, in launch t + 2, when its launch t + 1 has ended. That one has read words of t + 1 from every
+/// peer: every rank reads whole operands, and where these have no elements, nothing is sent either.
+/// A peer sent those words in its launch t + 1, which began when its launch t, and with it all that
+/// read words of t, had ended. So it does not matter which threads store and load a word.
 ///
-/// Epochs are compared for equality: a word is overwritten every other step, so an old epoch in it is the last but one, or 0 before the first, which has epoch
-/// 1 or 2. That 0 is an epoch like others after 2^32 steps does no harm.
+/// Epochs are compared for equality: a word is overwritten every other step, so an old epoch in it
+/// is the last but one, or 0 before the first, which has epoch 1 or 2. That 0 is an epoch like
+/// others after 2^32 steps does no harm.
 template <int kRanks, class T>
 struct Messages {
-  const T* own;        // this rank's operand
-  const u64* inbox;    // the half of this step, here
-  u64* outbox[kRanks]; // this rank's part of it on each rank
+  const T* own;         // this rank's operand
+  const u64* inbox;     // the half of this step, here
+  u64* outbox[kRanks];  // this rank's part of it on each rank
   Index stride;
   Control* control;
   int rank, step;
   unsigned epoch;
-  bool* lost;          // this thread gave up: what it loads and stores from now on is not to be used
+  bool* lost;  // this thread gave up: what it loads and stores from now on is not to be used
 };
 template <int kRanks, class T>
-CC_DEVICE Messages<kRanks, T> MakeMessages(const Sync<kRanks>& s, const T* own, i64* const (&words)[kRanks], Index stride, bool& lost) {
+CC_DEVICE Messages<kRanks, T> MakeMessages(const Sync<kRanks>& s, const T* own,
+                                           i64* const (&words)[kRanks], Index stride, bool& lost) {
   const Index half = Index(s.epoch & 1) * kRanks * stride;
   Messages<kRanks, T> m;
   m.own = own;
   m.inbox = reinterpret_cast<const u64*>(words[s.rank]) + half;
-  CC_UNROLL for (int r = 0; r < kRanks; ++r) m.outbox[r] = reinterpret_cast<u64*>(words[r]) + half + s.rank * stride;
+  CC_UNROLL for (int r = 0; r < kRanks; ++r) m.outbox[r] =
+      reinterpret_cast<u64*>(words[r]) + half + s.rank * stride;
   m.stride = stride;
   m.control = s.control;
   m.rank = s.rank;
@@ -96,27 +106,29 @@ CC_DEVICE Messages<kRanks, T> MakeMessages(const Sync<kRanks>& s, const T* own, 
   return m;
 }
 
-/// Sends a chunk of this rank's operand, of n elements in all: every group of words that begins in it.
+/// Sends a chunk of this rank's operand, of n elements in all: every group of words that begins in
+/// it.
 template <int kRanks, class T>
 CC_DEVICE void SendChunk(const Grid& grid, const Messages<kRanks, T>& m, const Chunk& c, Index n) {
   constexpr int kWords = kRegisterWords / 2, kBytes = 4 * kWords, kSize = sizeof(T);
   const auto* bytes = reinterpret_cast<const unsigned char*>(m.own);
   const Index end = (c.end * kSize + kBytes - 1) / kBytes;
-  for (Index k = (c.begin * kSize + kBytes - 1) / kBytes + grid.ThreadId(); k < end; k += grid.BlockSize()) {
+  for (Index k = (c.begin * kSize + kBytes - 1) / kBytes + grid.ThreadId(); k < end;
+       k += grid.BlockSize()) {
     Pack<unsigned, kWords> data;
     if ((k + 1) * kBytes <= n * kSize) {
       data = LoadLanes<kWords>(reinterpret_cast<const unsigned*>(bytes + k * kBytes));
     } else {
       CC_UNROLL for (int w = 0; w < kWords; ++w) {
         unsigned word = 0;
-        CC_UNROLL for (int b = 4 * w; b < 4 * w + 4; ++b)
-          if (k * kBytes + b < n * kSize) word |= unsigned(bytes[k * kBytes + b]) << (8 * (b % 4));
+        CC_UNROLL for (int b = 4 * w; b < 4 * w + 4; ++b) if (k * kBytes + b < n * kSize) word |=
+            unsigned(bytes[k * kBytes + b]) << (8 * (b % 4));
         Put<unsigned, kWords>(data, w, word);
       }
     }
     const Pack<u64, kWords> words = Xor(ConvertLanes<u64>(data), Splat<kWords>(u64(m.epoch) << 32));
-    CC_UNROLL for (int r = 0; r < kRanks; ++r)
-      if (r != m.rank) StoreWords(m.outbox[r] + k * kWords, words);
+    CC_UNROLL for (int r = 0; r < kRanks; ++r) if (r != m.rank)
+        StoreWords(m.outbox[r] + k * kWords, words);
   }
 }
 
@@ -125,14 +137,18 @@ CC_DEVICE bool AnyBit(Pack<u64, N> x) {
   if constexpr (N == 1) {
     return Get(x, 0) != 0;
   } else {
-    struct Two { Pack<u64, N / 2> half[2]; } two = __builtin_bit_cast(Two, x);
+    struct Two {
+      Pack<u64, N / 2> half[2];
+    } two = __builtin_bit_cast(Two, x);
     return AnyBit(Or(two.half[0], two.half[1]));
   }
 }
 
-/// The data of words [word, word + N) of all peers, when they are there: polls all at once, so that they cost one latency.
+/// The data of words [word, word + N) of all peers, when they are there: polls all at once, so that
+/// they cost one latency.
 template <int N, int kRanks, class T>
-CC_DEVICE void Receive(const Messages<kRanks, T>& m, Index word, Pack<unsigned, N> (&data)[kRanks]) {
+CC_DEVICE void Receive(const Messages<kRanks, T>& m, Index word,
+                       Pack<unsigned, N> (&data)[kRanks]) {
   for (Polls polls;;) {
     int missing = -1;
     CC_UNROLL for (int r = 0; r < kRanks; ++r) {
@@ -140,20 +156,31 @@ CC_DEVICE void Receive(const Messages<kRanks, T>& m, Index word, Pack<unsigned, 
       const Pack<u64, N> words = LoadWords<N>(m.inbox + r * m.stride + word);
       data[r] = ConvertLanes<unsigned>(words);
       // Of those who are missing first who needs this core to get here.
-      if (AnyBit(Xor(HighWords(words), Splat<N>(u64(m.epoch)))) && (missing < 0 || SharesCore(m.control, r))) missing = r;
+      if (AnyBit(Xor(HighWords(words), Splat<N>(u64(m.epoch)))) &&
+          (missing < 0 || SharesCore(m.control, r)))
+        missing = r;
     }
     if (missing < 0 || *m.lost) return;
-    *m.lost = !PollAgain<N>(polls, m.control, m.inbox + missing * m.stride + word, m.epoch, missing, m.step, FlagSlots::kInData);
+    *m.lost = !PollAgain<N>(polls, m.control, m.inbox + missing * m.stride + word, m.epoch, missing,
+                            m.step, FlagSlots::kInData);
   }
 }
 
-template <int Bytes> struct Bits;
-template <> struct Bits<1> { using Type = unsigned char; };
-template <> struct Bits<2> { using Type = unsigned short; };
+template <int Bytes>
+struct Bits;
+template <>
+struct Bits<1> {
+  using Type = unsigned char;
+};
+template <>
+struct Bits<2> {
+  using Type = unsigned short;
+};
 
 /// V elements, not more than some registers of words.
 template <int V, int kRanks, class T, class Combine>
-CC_DEVICE Pack<Compute<T>, V> CombineMessages(const Messages<kRanks, T>& m, Index i, Combine&& combine) {
+CC_DEVICE Pack<Compute<T>, V> CombineMessages(const Messages<kRanks, T>& m, Index i,
+                                              Combine&& combine) {
   constexpr int kSize = sizeof(T), kBytes = kSize * V, kWords = kBytes < 4 ? 1 : kBytes / 4;
   Pack<unsigned, kWords> data[kRanks];
   Receive(m, i * kSize / 4, data);
@@ -163,7 +190,8 @@ CC_DEVICE Pack<Compute<T>, V> CombineMessages(const Messages<kRanks, T>& m, Inde
     Pack<Compute<T>, V> of_rank = own;
     if (r != m.rank) {
       if constexpr (kBytes < 4) {
-        const auto bits = static_cast<typename Bits<kBytes>::Type>(Get(data[r], 0) >> (8 * (i * kSize % 4)));
+        const auto bits =
+            static_cast<typename Bits<kBytes>::Type>(Get(data[r], 0) >> (8 * (i * kSize % 4)));
         of_rank = FromRaw<T, V>(__builtin_bit_cast(Pack<Raw<T>, V>, bits));
       } else {
         of_rank = FromRaw<T, V>(__builtin_bit_cast(Pack<Raw<T>, V>, data[r]));
@@ -177,8 +205,11 @@ CC_DEVICE Pack<Compute<T>, V> CombineMessages(const Messages<kRanks, T>& m, Inde
 template <int V, int kRanks, class T, class Combine>
 CC_DEVICE Pack<Compute<T>, V> CombineAll(const Messages<kRanks, T>& m, Index i, Combine&& combine) {
   constexpr int kMost = 4 * kRegisterWords / int(sizeof(T)), kPart = V < kMost ? V : kMost;
-  struct Parts { Pack<Compute<T>, kPart> part[V / kPart]; } parts;
-  CC_UNROLL for (int k = 0; k < V / kPart; ++k) parts.part[k] = CombineMessages<kPart>(m, i + k * kPart, combine);
+  struct Parts {
+    Pack<Compute<T>, kPart> part[V / kPart];
+  } parts;
+  CC_UNROLL for (int k = 0; k < V / kPart; ++k) parts.part[k] =
+      CombineMessages<kPart>(m, i + k * kPart, combine);
   return __builtin_bit_cast(Pack<Compute<T>, V>, parts);
 }
 template <int V, int kRanks, class T>

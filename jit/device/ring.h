@@ -1,25 +1,35 @@
 #ifndef COCONET_JIT_DEVICE_RING_H_
 #define COCONET_JIT_DEVICE_RING_H_
 
-// Collectives of slices around a ring: each rank gets chunks from the rank before it only, and passes them on to the one after it.
+// Collectives of slices around a ring: each rank gets chunks from the rank before it only, and
+// passes them on to the one after it.
 
 namespace coconet {
 
 template <int kRanks>
-CC_DEVICE int RankAfter(const Sync<kRanks>& s) { return s.rank + 1 < kRanks ? s.rank + 1 : 0; }
+CC_DEVICE int RankAfter(const Sync<kRanks>& s) {
+  return s.rank + 1 < kRanks ? s.rank + 1 : 0;
+}
 template <int kRanks>
-CC_DEVICE int RankBefore(const Sync<kRanks>& s) { return s.rank > 0 ? s.rank - 1 : kRanks - 1; }
+CC_DEVICE int RankBefore(const Sync<kRanks>& s) {
+  return s.rank > 0 ? s.rank - 1 : kRanks - 1;
+}
 /// The rank `hops` before this one.
 template <int kRanks>
-CC_DEVICE int RankBehind(const Sync<kRanks>& s, int hops) { return (s.rank + kRanks - hops) % kRanks; }
+CC_DEVICE int RankBehind(const Sync<kRanks>& s, int hops) {
+  return (s.rank + kRanks - hops) % kRanks;
+}
 
-/// A chunk is stored on the rank after this one. `id` numbers the chunks of all slices, as AwaitHop's does.
+/// A chunk is stored on the rank after this one. `id` numbers the chunks of all slices, as
+/// AwaitHop's does.
 template <int kRanks>
 CC_DEVICE void PassOn(const Sync<kRanks>& s, const Grid& grid, Index id) {
   grid.Sync();
   if (grid.ThreadId() != 0) return;
   if (s.streaming) StreamFence();
-  StoreRelease(s.flags[RankAfter(s)] + s.rank * s.row + FlagSlots::Chunk(grid.GridSize(), s.rounds, id), s.epoch);
+  StoreRelease(
+      s.flags[RankAfter(s)] + s.rank * s.row + FlagSlots::Chunk(grid.GridSize(), s.rounds, id),
+      s.epoch);
 }
 /// Returns when it is stored here.
 template <int kRanks>
@@ -27,12 +37,14 @@ CC_DEVICE bool AwaitHop(const Sync<kRanks>& s, const Grid& grid, Index id) {
   const int before = RankBefore(s), slot = FlagSlots::Chunk(grid.GridSize(), s.rounds, id);
   bool ok = true;
   if (grid.ThreadId() == 0)
-    ok = WaitFlag(s.control, s.flags[s.rank] + before * s.row + slot, s.epoch, before, s.step, FlagSlots::Chunk(grid.GridSize(), 0, id));
+    ok = WaitFlag(s.control, s.flags[s.rank] + before * s.row + slot, s.epoch, before, s.step,
+                  FlagSlots::Chunk(grid.GridSize(), 0, id));
   return grid.SyncAnd(ok);
 }
 
-/// One step's partial results of a reduction of slices. The slice of rank r begins at rank r + 1, and each rank puts its own operand to what it got, r last: in
-/// no order of ranks. Between ranks they are in the type that they are computed in, so the result is rounded once.
+/// One step's partial results of a reduction of slices. The slice of rank r begins at rank r + 1,
+/// and each rank puts its own operand to what it got, r last: in no order of ranks. Between ranks
+/// they are in the type that they are computed in, so the result is rounded once.
 template <class T>
 struct Ring {
   const T* own;               // this rank's operand
@@ -40,19 +52,27 @@ struct Ring {
   Compute<T>* next;           // the same on the rank after this one
 };
 template <int kRanks, class T>
-CC_DEVICE Ring<T> MakeRing(const Sync<kRanks>& s, const T* own, Compute<T>* const (&partials)[kRanks]) {
+CC_DEVICE Ring<T> MakeRing(const Sync<kRanks>& s, const T* own,
+                           Compute<T>* const (&partials)[kRanks]) {
   return {own, partials[s.rank], partials[RankAfter(s)]};
 }
 template <int V, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadSum(const Ring<T>& ring, Index i) { return Load<V>(ring.partial + i) + Load<V>(ring.own + i); }
+CC_DEVICE Pack<Compute<T>, V> LoadSum(const Ring<T>& ring, Index i) {
+  return Load<V>(ring.partial + i) + Load<V>(ring.own + i);
+}
 template <int V, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMax(const Ring<T>& ring, Index i) { return Max(Load<V>(ring.partial + i), Load<V>(ring.own + i)); }
+CC_DEVICE Pack<Compute<T>, V> LoadMax(const Ring<T>& ring, Index i) {
+  return Max(Load<V>(ring.partial + i), Load<V>(ring.own + i));
+}
 template <int V, class T>
-CC_DEVICE Pack<Compute<T>, V> LoadMin(const Ring<T>& ring, Index i) { return Min(Load<V>(ring.partial + i), Load<V>(ring.own + i)); }
+CC_DEVICE Pack<Compute<T>, V> LoadMin(const Ring<T>& ring, Index i) {
+  return Min(Load<V>(ring.partial + i), Load<V>(ring.own + i));
+}
 
 /// Here and on the next rank, which passes it on.
 template <bool kStream, int V, int kRanks, class T>
-CC_DEVICE void StoreAround(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i, Pack<Compute<T>, V> x) {
+CC_DEVICE void StoreAround(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i,
+                           Pack<Compute<T>, V> x) {
   Store<kStream>(ranks[s.rank] + i, x);
   Store<kStream>(ranks[RankAfter(s)] + i, x);
 }
@@ -60,7 +80,8 @@ CC_DEVICE void StoreAround(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Ind
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void CopyOn(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i) {
   using Bits = Raw<T>;
-  StoreRaw<kStream>(reinterpret_cast<Bits*>(ranks[RankAfter(s)]) + i, LoadLanes<V>(reinterpret_cast<const Bits*>(ranks[s.rank]) + i));
+  StoreRaw<kStream>(reinterpret_cast<Bits*>(ranks[RankAfter(s)]) + i,
+                    LoadLanes<V>(reinterpret_cast<const Bits*>(ranks[s.rank]) + i));
 }
 
 }  // namespace coconet

@@ -5,8 +5,8 @@
 
 namespace coconet {
 
-/// One block's part of the flag protocol of one collective kernel (FlagSlots in kernel_abi.h). Every wait is bounded; a
-/// false result means give up: control->failure says where.
+/// One block's part of the flag protocol of one collective kernel (FlagSlots in kernel_abi.h).
+/// Every wait is bounded; a false result means give up: control->failure says where.
 template <int kRanks>
 struct Sync {
   Control* control;
@@ -15,9 +15,9 @@ struct Sync {
   Index row;               // words a flag row
   int rank;
   int step;
-  int rounds;              // of folds that the kernel waits for
+  int rounds;  // of folds that the kernel waits for
   unsigned epoch;
-  bool streaming;          // this kernel made streaming stores
+  bool streaming;  // this kernel made streaming stores
 
   template <class Slot>
   CC_DEVICE void Signal(const Sync& s, const Grid& grid, Slot slot) {
@@ -33,15 +33,17 @@ struct Sync {
     for (int pass = 0; pass < 2; ++pass) {
       for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
         if (r != s.rank && SharesCore(s.control, r) == (pass == 0))
-          ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot, s.epoch, r, s.step, int(slot));
+          ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot, s.epoch, r, s.step,
+                              int(slot));
     }
     return grid.SyncAnd(ok);
   }
 };
 
 template <int kRanks>
-CC_DEVICE Sync<kRanks> MakeSync(const Grid& grid, Control* control, unsigned* const* flags, unsigned* epochs, Index row,
-                                int rank, int step, int rounds, bool streaming) {
+CC_DEVICE Sync<kRanks> MakeSync(const Grid& grid, Control* control, unsigned* const* flags,
+                                unsigned* epochs, Index row, int rank, int step, int rounds,
+                                bool streaming) {
   return {control, flags, epochs, row, rank, step, rounds, epochs[grid.BlockId()] + 1, streaming};
 }
 
@@ -64,35 +66,41 @@ CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Ind
   const int slot = FlagSlots::Chunk(grid.GridSize(), s.rounds, id);
   bool ok = true;
   if (grid.ThreadId() == 0)
-    ok = WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, FlagSlots::Chunk(grid.GridSize(), 0, id));
+    ok = WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step,
+                  FlagSlots::Chunk(grid.GridSize(), 0, id));
   return grid.SyncAnd(ok);
 }
-/// What this block left before (folds.h) is there for all blocks of this rank, or of all ranks; returns when the same holds of theirs.
+/// What this block left before (folds.h) is there for all blocks of this rank, or of all ranks;
+/// returns when the same holds of theirs.
 template <int kRanks>
 CC_DEVICE bool Meet(const Sync<kRanks>& s, const Grid& grid, int round, bool all_ranks) {
   const int slot = FlagSlots::Round(grid.GridSize(), round, 0);
   grid.Sync();
   for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
-    if (all_ranks || r == s.rank) StoreRelease(s.flags[r] + s.rank * s.row + slot + grid.BlockId(), s.epoch);
+    if (all_ranks || r == s.rank)
+      StoreRelease(s.flags[r] + s.rank * s.row + slot + grid.BlockId(), s.epoch);
   bool ok = true;
   const int others = kRanks * grid.GridSize();
   for (int pass = 0; pass < 2; ++pass) {  // as in WaitAll
     for (int k = grid.ThreadId(); k < others; k += grid.BlockSize()) {
       const int r = k / grid.GridSize(), block = k % grid.GridSize();
-      if ((!all_ranks && r != s.rank) || (SharesCore(s.control, r) && r != s.rank) != (pass == 0)) continue;
-      ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot + block, s.epoch, r, s.step, ~(slot + block));
+      if ((!all_ranks && r != s.rank) || (SharesCore(s.control, r) && r != s.rank) != (pass == 0))
+        continue;
+      ok = ok && WaitFlag(s.control, s.flags[s.rank] + r * s.row + slot + block, s.epoch, r, s.step,
+                          ~(slot + block));
     }
   }
   return grid.SyncAnd(ok);
 }
-/// What I staged in this step may be overwritten when I stage again in its half, two steps on: I have then seen my peers
-/// enter the step between, and so end this one.
+/// What I staged in this step may be overwritten when I stage again in its half, two steps on: I
+/// have then seen my peers enter the step between, and so end this one.
 template <int kRanks>
 CC_DEVICE void Leave(const Sync<kRanks>& s, const Grid& grid) {
   grid.Sync();  // all threads know this step's epoch
   if (grid.ThreadId() == 0) s.epochs[grid.BlockId()] = s.epoch;
 }
-/// I have read my peers' inputs and written their outputs; returns when they have read mine and written mine.
+/// I have read my peers' inputs and written their outputs; returns when they have read mine and
+/// written mine.
 template <int kRanks>
 CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
   const int slot = FlagSlots::Done(grid.GridSize(), grid.BlockId());
@@ -102,38 +110,44 @@ CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
   return true;
 }
 
-// ---- Sends of a kernel: to the rank beside it in the stage that they go to, from the one where they come from ----
+// ---- Sends of a kernel: to the rank beside it in the stage that they go to, from the one where
+// they come from ----
 
 /// What a kernel sends: to the next stage, to the previous one, or both.
 struct Routes {
   bool next, previous;
-  /// What goes `after` (to the next stage, else to the one before) goes there, and comes from the other side.
+  /// What goes `after` (to the next stage, else to the one before) goes there, and comes from the
+  /// other side.
   CC_DEVICE bool GoesTo(const Routes& r, bool after) { return after ? r.next : r.previous; }
 };
 
 template <int kRanks>
 CC_DEVICE void SignalBeside(const Sync<kRanks>& s, bool after, Index slot) {
   const int peer = Beside::Number(kRanks, after);
-  if (s.flags[peer] != nullptr) StoreRelease(s.flags[peer] + Beside::Own(kRanks, peer) * s.row + slot, s.epoch);
+  if (s.flags[peer] != nullptr)
+    StoreRelease(s.flags[peer] + Beside::Own(kRanks, peer) * s.row + slot, s.epoch);
 }
 template <int kRanks>
 CC_DEVICE bool AwaitBeside(const Sync<kRanks>& s, bool after, int slot) {
   const int peer = Beside::Number(kRanks, after);
-  return s.flags[peer] == nullptr || WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
+  return s.flags[peer] == nullptr ||
+         WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
 }
 /// What this kernel receives may be stored from now on. Of each stage, before it waits for anybody.
 template <int kRanks>
 CC_DEVICE void OpenSends(const Sync<kRanks>& s, const Grid& grid, const Routes& routes) {
   grid.Sync();
   for (int after = grid.ThreadId(); after < 2; after += grid.BlockSize())
-    if (Routes::GoesTo(routes, after == 0)) SignalBeside(s, after != 0, FlagSlots::Enter(grid.BlockId()));
+    if (Routes::GoesTo(routes, after == 0))
+      SignalBeside(s, after != 0, FlagSlots::Enter(grid.BlockId()));
 }
 /// Returns when that holds where this kernel sends to.
 template <int kRanks>
 CC_DEVICE bool AwaitReceivers(const Sync<kRanks>& s, const Grid& grid, const Routes& routes) {
   bool ok = true;
   for (int after = grid.ThreadId(); after < 2; after += grid.BlockSize())
-    if (Routes::GoesTo(routes, after != 0)) ok = ok && AwaitBeside(s, after != 0, FlagSlots::Enter(grid.BlockId()));
+    if (Routes::GoesTo(routes, after != 0))
+      ok = ok && AwaitBeside(s, after != 0, FlagSlots::Enter(grid.BlockId()));
   return grid.SyncAnd(ok);
 }
 /// All that this block sends is stored; returns when what comes from its peer is.
@@ -150,7 +164,8 @@ CC_DEVICE bool CloseSends(const Sync<kRanks>& s, const Grid& grid, const Routes&
   return grid.SyncAnd(ok);
 }
 
-// ---- Stores to all ranks --------------------------------------------------------------------------
+// ---- Stores to all ranks
+// --------------------------------------------------------------------------
 
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
@@ -159,7 +174,8 @@ CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V
 
 /// At once where there is an address for all of them, and the pack is whole words.
 template <bool kStream, int V, int kRanks, class T>
-CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
+CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], Index i,
+                          Pack<Compute<T>, V> x) {
   if constexpr (sizeof(T) * V % 4 == 0) {
     if (IsThere(all)) return MulticastStore<V, kRanks>(all.ranks, i, ToRaw<T, V>(x));
   }
@@ -168,18 +184,21 @@ CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], In
 
 /// Chunk `c` of this rank's slice, stored at `from`, to its place on all ranks.
 template <bool kStream, int V, int kRanks, class T>
-CC_DEVICE void CopyByPacks(const Grid& grid, T* const (&ranks)[kRanks], const T* from, const Chunk& c, bool packed) {
+CC_DEVICE void CopyByPacks(const Grid& grid, T* const (&ranks)[kRanks], const T* from,
+                           const Chunk& c, bool packed) {
   using Bits = Raw<T>;
   ForEach<V>(grid, c.begin, c.end, packed, [&](auto lanes, Index i) {
     constexpr int N = decltype(lanes)::kCount;
     const auto x = LoadLanes<N>(reinterpret_cast<const Bits*>(from) + (i - c.shift));
-    CC_UNROLL for (int r = 0; r < kRanks; ++r) StoreRaw<kStream>(reinterpret_cast<Bits*>(ranks[r]) + i, x);
+    CC_UNROLL for (int r = 0; r < kRanks; ++r)
+        StoreRaw<kStream>(reinterpret_cast<Bits*>(ranks[r]) + i, x);
   });
 }
 
 /// To the rank beside this one, if there is one; zeros to `own`, where nothing comes.
 template <bool kStream, int V, class T>
-CC_DEVICE void StoreBeside(T* const (&beside)[Beside::kCount], bool after, T* own, Index i, Pack<Compute<T>, V> x) {
+CC_DEVICE void StoreBeside(T* const (&beside)[Beside::kCount], bool after, T* own, Index i,
+                           Pack<Compute<T>, V> x) {
   if (beside[after] != nullptr) Store<kStream>(beside[after] + i, x);
   if (beside[!after] == nullptr) Store<kStream>(own + i, Splat<V>(Compute<T>(0)));
 }

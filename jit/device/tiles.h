@@ -1,13 +1,14 @@
 #ifndef COCONET_JIT_DEVICE_TILES_H_
 #define COCONET_JIT_DEVICE_TILES_H_
 
-// A matrix product that works tile by tile and tells all ranks of each tile that it is there; and how a kernel that runs beside it, of this rank or
-// another, waits for the tiles that it needs. The product waits for nobody, so it comes to its end whichever of the two was started first.
+// A matrix product that works tile by tile and tells all ranks of each tile that it is there; and
+// how a kernel that runs beside it, of this rank or another, waits for the tiles that it needs. The
+// product waits for nobody, so it comes to its end whichever of the two was started first.
 
 namespace coconet {
 
-/// c[m, n] = op(a)[m, k] . op(b)[k, n], where op transposes or does nothing; rows as stored are lda, ldb, ldc elements apart. Halves are summed in f32 and
-/// rounded once; without k, zeros.
+/// c[m, n] = op(a)[m, k] . op(b)[k, n], where op transposes or does nothing; rows as stored are
+/// lda, ldb, ldc elements apart. Halves are summed in f32 and rounded once; without k, zeros.
 template <class T>
 struct Product {
   const T *a, *b;
@@ -15,18 +16,20 @@ struct Product {
   Index lda, ldb, ldc, m, n, k;
 };
 
-/// The tile of c that begins at (row, column), of kSide rows and columns, less at the ends; by all threads of the block. In the dialect's tile_product.h.
+/// The tile of c that begins at (row, column), of kSide rows and columns, less at the ends; by all
+/// threads of the block. In the dialect's tile_product.h.
 template <int kSide, bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column);
 
-/// The order in which tiles are wanted: the product's elements are cut into `slices` of `slice` elements, one behind the other, which are read at once, each
-/// from its begin.
+/// The order in which tiles are wanted: the product's elements are cut into `slices` of `slice`
+/// elements, one behind the other, which are read at once, each from its begin.
 struct TileOrder {
   Index slices, slice;
 };
 
-/// f(row, column), in tiles, for those of an m x n matrix that are this block's. In each round comes the next row of tiles of every slice; tiles below each
-/// other, which take the same columns of b, come one after the other.
+/// f(row, column), in tiles, for those of an m x n matrix that are this block's. In each round
+/// comes the next row of tiles of every slice; tiles below each other, which take the same columns
+/// of b, come one after the other.
 template <int kSide, class F>
 CC_DEVICE void ForTiles(const Grid& grid, Index m, Index n, const TileOrder& order, F&& f) {
   const Index down = (m + kSide - 1) / kSide, across = (n + kSide - 1) / kSide;
@@ -50,18 +53,20 @@ CC_DEVICE void ForTiles(const Grid& grid, Index m, Index n, const TileOrder& ord
   }
 }
 
-/// Where a product tells the ranks of its tiles: on each rank a row of words a writer, one a tile, of epochs as other flags (kernel_abi.h).
+/// Where a product tells the ranks of its tiles: on each rank a row of words a writer, one a tile,
+/// of epochs as other flags (kernel_abi.h).
 template <int kRanks>
 struct TileFlags {
   unsigned* const* flags;  // [rank]
   Index row;               // words a row
   int rank;
-  unsigned* epochs;        // [block]
+  unsigned* epochs;  // [block]
 };
 
 /// All tiles of a product, by all blocks. Whoever finds the flag of a tile has the tile.
 template <int kSide, bool kTransposeA, bool kTransposeB, int kRanks, class T>
-CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOrder& order, const TileFlags<kRanks>& out) {
+CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
+                             const TileFlags<kRanks>& out) {
   const unsigned epoch = out.epochs[grid.BlockId()] + 1;
   const Index across = (p.n + kSide - 1) / kSide;
   ForTiles<kSide>(grid, p.m, p.n, order, [&](Index row, Index column) {
@@ -74,7 +79,8 @@ CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOr
   if (grid.ThreadId() == 0) out.epochs[grid.BlockId()] = epoch;
 }
 
-/// The flags of the products of all ranks, here, for a kernel that goes over rows of `width` elements, those of the products.
+/// The flags of the products of all ranks, here, for a kernel that goes over rows of `width`
+/// elements, those of the products.
 struct Tiles {
   const unsigned* flags;
   Index row;      // words a row
@@ -83,13 +89,16 @@ struct Tiles {
   Index width;
 };
 
-/// Returns when elements [begin, end), which are some, of the products of all ranks are there. The product and this kernel are launched once a step each, so
-/// their epochs are the same.
+/// Returns when elements [begin, end), which are some, of the products of all ranks are there. The
+/// product and this kernel are launched once a step each, so their epochs are the same.
 template <int kRanks>
-CC_DEVICE bool AwaitTiles(const Sync<kRanks>& s, const Grid& grid, const Tiles& t, Index begin, Index end) {
-  const Index first = begin / t.width, last = (end - 1) / t.width, across = (t.columns + t.side - 1) / t.side;
+CC_DEVICE bool AwaitTiles(const Sync<kRanks>& s, const Grid& grid, const Tiles& t, Index begin,
+                          Index end) {
+  const Index first = begin / t.width, last = (end - 1) / t.width,
+              across = (t.columns + t.side - 1) / t.side;
   const bool within_row = first == last && t.width == t.columns;
-  const Index left = within_row ? begin % t.width / t.side : 0, right = within_row ? (end - 1) % t.width / t.side + 1 : across;
+  const Index left = within_row ? begin % t.width / t.side : 0,
+              right = within_row ? (end - 1) % t.width / t.side + 1 : across;
   const Index top = first / t.side, tiles = (last / t.side + 1 - top) * (right - left);
   bool ok = true;
   for (int pass = 0; pass < 2; ++pass) {  // as in WaitAll
@@ -97,7 +106,8 @@ CC_DEVICE bool AwaitTiles(const Sync<kRanks>& s, const Grid& grid, const Tiles& 
       const int r = int(i / tiles);
       if (SharesCore(s.control, r) != (pass == 0)) continue;
       const Index tile = (top + i % tiles / (right - left)) * across + left + i % (right - left);
-      ok = ok && WaitFlag(s.control, t.flags + r * t.row + tile, s.epoch, r, s.step, FlagSlots::Tile(tile));
+      ok = ok && WaitFlag(s.control, t.flags + r * t.row + tile, s.epoch, r, s.step,
+                          FlagSlots::Tile(tile));
     }
   }
   return grid.SyncAnd(ok);

@@ -18,9 +18,12 @@ namespace coconet {
 class Allocation {
  public:
   /// Zero-filled. ResourceExhausted where the GPU has no such room.
-  static absl::StatusOr<std::shared_ptr<Allocation>> Make(std::shared_ptr<Device> device, int64_t bytes);
-  /// Another process's, which it exported, as `device` reaches it; given back with the last who holds it.
-  static absl::StatusOr<std::shared_ptr<Allocation>> Import(std::shared_ptr<Device> device, const CUipcMemHandle& handle);
+  static absl::StatusOr<std::shared_ptr<Allocation>> Make(std::shared_ptr<Device> device,
+                                                          int64_t bytes);
+  /// Another process's, which it exported, as `device` reaches it; given back with the last who
+  /// holds it.
+  static absl::StatusOr<std::shared_ptr<Allocation>> Import(std::shared_ptr<Device> device,
+                                                            const CUipcMemHandle& handle);
   /// Memory that comes from elsewhere, which `free` gives back; not to be exported.
   Allocation(std::shared_ptr<Device> device, CUdeviceptr address, std::function<void()> free)
       : device_(std::move(device)), address_(address), free_(std::move(free)) {}
@@ -44,7 +47,8 @@ class Allocation {
 /// Memory of the host's that kernels reach too, at the same address; zero-filled.
 class PinnedMemory {
  public:
-  static absl::StatusOr<std::shared_ptr<PinnedMemory>> Make(std::shared_ptr<Device> device, int64_t bytes);
+  static absl::StatusOr<std::shared_ptr<PinnedMemory>> Make(std::shared_ptr<Device> device,
+                                                            int64_t bytes);
   ~PinnedMemory();
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
@@ -52,7 +56,8 @@ class PinnedMemory {
   void* address() const { return address_; }
 
  private:
-  PinnedMemory(std::shared_ptr<Device> device, void* address) : device_(std::move(device)), address_(address) {}
+  PinnedMemory(std::shared_ptr<Device> device, void* address)
+      : device_(std::move(device)), address_(address) {}
 
   std::shared_ptr<Device> device_;
   void* address_;
@@ -68,14 +73,18 @@ class CudaSpace final : public FarSpace {
   std::shared_ptr<Device> device_;
 };
 
-/// Tells a driver what those bytes of the calling thread's device are called. Of an allocation of which some are, kernels use no others.
+/// Tells a driver what those bytes of the calling thread's device are called. Of an allocation of
+/// which some are, kernels use no others.
 using NamesBuffer = void (*)(const void* address, size_t bytes, absl::string_view name);
 
 /// Memory of a rank on a GPU.
 class CudaMemory final : public Memory {
  public:
-  /// `allocations`: by rank; null for ranks whose memory this one does not see. `multicast`: of all ranks of the node at once, or null.
-  CudaMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Allocation>> allocations, std::shared_ptr<const FarSpace> space,
+  /// `allocations`: by rank; null for ranks whose memory this one does not see. `multicast`: of all
+  /// ranks of the node at once, or null.
+  CudaMemory(int rank, int64_t bytes, bool symmetric,
+             std::vector<std::shared_ptr<Allocation>> allocations,
+             std::shared_ptr<const FarSpace> space,
              std::shared_ptr<Allocation> multicast = nullptr);
 
  private:
@@ -92,7 +101,8 @@ class CudaWords final : public Memory {
   std::shared_ptr<PinnedMemory> memory_;
 };
 
-/// Between memories of GPUs and the host, whichever; returns when it is done. `device` is the calling thread's.
+/// Between memories of GPUs and the host, whichever; returns when it is done. `device` is the
+/// calling thread's.
 absl::Status Copy(const Device& device, CUstream stream, const void* from, int64_t bytes, void* to);
 
 }  // namespace coconet

@@ -13,10 +13,12 @@
 
 namespace coconet {
 
-/// cuBLASLt on a GPU. Opening and closing it may wait for all that runs on the GPU: a rank does so once, and not while its peers' kernels wait.
+/// cuBLASLt on a GPU. Opening and closing it may wait for all that runs on the GPU: a rank does so
+/// once, and not while its peers' kernels wait.
 class CublasLt {
  public:
-  static absl::StatusOr<std::shared_ptr<const CublasLt>> Open(const CublasLtApi& api, std::shared_ptr<Device> device);
+  static absl::StatusOr<std::shared_ptr<const CublasLt>> Open(const CublasLtApi& api,
+                                                              std::shared_ptr<Device> device);
   ~CublasLt();
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
@@ -34,7 +36,8 @@ class CublasLt {
   cublasLtHandle_t handle_;
 };
 
-/// c[t] = op(a[t]) . op(b[t]) for t < batch, of matrices of rows one after the other, as a GemmStep's; nothing is 0.
+/// c[t] = op(a[t]) . op(b[t]) for t < batch, of matrices of rows one after the other, as a
+/// GemmStep's; nothing is 0.
 struct LtShape {
   struct Matrix {
     int64_t ld = 0;      // elements from one row, as stored, to the next
@@ -54,22 +57,32 @@ class LtProduct {
  public:
   static absl::StatusOr<LtProduct> Describe(const CublasLtApi& api, const LtShape& shape);
 
-  /// The ways to compute it on the GPU of `library`, the best by the library's forecast first; Unimplemented where there is none.
+  /// The ways to compute it on the GPU of `library`, the best by the library's forecast first;
+  /// Unimplemented where there is none.
   absl::StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Ways(const CublasLt& library) const;
   /// Starts one of these, whose workspace is at `workspace`.
-  absl::Status Start(const CublasLt& library, const cublasLtMatmulHeuristicResult_t& way, const void* a, const void* b, void* c,
-                     void* workspace, CUstream stream) const;
+  absl::Status Start(const CublasLt& library, const cublasLtMatmulHeuristicResult_t& way,
+                     const void* a, const void* b, void* c, void* workspace, CUstream stream) const;
 
  private:
-  using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, decltype(CublasLtApi::MatrixLayoutDestroy)>;
-  using Operation = std::unique_ptr<cublasLtMatmulDescOpaque_t, decltype(CublasLtApi::MatmulDescDestroy)>;
-  using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, decltype(CublasLtApi::MatmulPreferenceDestroy)>;
+  using Layout =
+      std::unique_ptr<cublasLtMatrixLayoutOpaque_t, decltype(CublasLtApi::MatrixLayoutDestroy)>;
+  using Operation =
+      std::unique_ptr<cublasLtMatmulDescOpaque_t, decltype(CublasLtApi::MatmulDescDestroy)>;
+  using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
+                                     decltype(CublasLtApi::MatmulPreferenceDestroy)>;
   LtProduct(Operation operation, Layout a, Layout b, Layout c, Preference preference)
-      : operation_(std::move(operation)), a_(std::move(a)), b_(std::move(b)), c_(std::move(c)), preference_(std::move(preference)) {}
-  static absl::StatusOr<Layout> DescribeMatrix(const CublasLtApi& api, const LtShape& shape, const LtShape::Matrix& matrix, int64_t rows,
+      : operation_(std::move(operation)),
+        a_(std::move(a)),
+        b_(std::move(b)),
+        c_(std::move(c)),
+        preference_(std::move(preference)) {}
+  static absl::StatusOr<Layout> DescribeMatrix(const CublasLtApi& api, const LtShape& shape,
+                                               const LtShape::Matrix& matrix, int64_t rows,
                                                int64_t cols);
   static absl::StatusOr<Operation> DescribeOperation(const CublasLtApi& api, const LtShape& shape);
-  static absl::StatusOr<Preference> DescribePreference(const CublasLtApi& api, const LtShape& shape);
+  static absl::StatusOr<Preference> DescribePreference(const CublasLtApi& api,
+                                                       const LtShape& shape);
 
   Operation operation_;
   Layout a_, b_, c_;

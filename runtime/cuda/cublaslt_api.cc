@@ -15,7 +15,8 @@ namespace {
 std::vector<std::string> Files() {
   std::vector<std::string> files = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"};
   if (const char* home = std::getenv("CUDA_HOME"); home != nullptr && *home != '\0') {
-    for (const char* folder : {"/lib64/", "/lib/"}) files.push_back(absl::StrCat(home, folder, "libcublasLt.so.13"));
+    for (const char* folder : {"/lib64/", "/lib/"})
+      files.push_back(absl::StrCat(home, folder, "libcublasLt.so.13"));
   }
   if (*kCublasLtHint != '\0') files.emplace_back(kCublasLtHint);
   return files;
@@ -56,7 +57,8 @@ absl::StatusCode CodeOf(cublasStatus_t result) {
 
 absl::Status ToStatus(const CublasLtApi& library, cublasStatus_t result, absl::string_view call) {
   if (result == CUBLAS_STATUS_SUCCESS) return absl::OkStatus();
-  return absl::Status(CodeOf(result), absl::StrCat(call, ": ", library.GetStatusName(result), " (", static_cast<int>(result),
+  return absl::Status(CodeOf(result), absl::StrCat(call, ": ", library.GetStatusName(result), " (",
+                                                   static_cast<int>(result),
                                                    "): ", library.GetStatusString(result)));
 }
 
@@ -75,7 +77,8 @@ absl::StatusOr<CublasLtApi> CublasLtIn(absl::Span<const std::string> files) {
     dlclose(library);
   }
   return absl::UnavailableError(
-      absl::StrCat("cuBLASLt (libcublasLt), which multiplies matrices on GPUs, cannot be opened; install the CUDA toolkit with ./setup.sh, or set "
+      absl::StrCat("cuBLASLt (libcublasLt), which multiplies matrices on GPUs, cannot be opened; "
+                   "install the CUDA toolkit with ./setup.sh, or set "
                    "CUDA_HOME or LD_LIBRARY_PATH to where it is. Tried:\n",
                    absl::StrJoin(tried, "\n")));
 }

@@ -14,44 +14,62 @@
 namespace coconet {
 namespace {
 
-/// OK when the step's blocks, those of all ranks on the same multiprocessors, are resident together, beside what takes `taken` of these.
-absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunction function, const GpuShare& share, int taken) {
+/// OK when the step's blocks, those of all ranks on the same multiprocessors, are resident
+/// together, beside what takes `taken` of these.
+absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunction function,
+                           const GpuShare& share, int taken) {
   int per_multiprocessor = 0;
-  RETURN_IF_CU(device.driver(), OccupancyMaxActiveBlocksPerMultiprocessor, &per_multiprocessor, function, step.threads, 0);
+  RETURN_IF_CU(device.driver(), OccupancyMaxActiveBlocksPerMultiprocessor, &per_multiprocessor,
+               function, step.threads, 0);
   const bool apart = share.multiprocessors > 0;
   const int multiprocessors = apart ? share.multiprocessors : device.facts().multiprocessors;
   const int64_t most = int64_t{per_multiprocessor} * std::max(multiprocessors - taken, 0);
   const int64_t want = int64_t{step.blocks} * (apart ? 1 : share.ranks);
   if (want <= most) return absl::OkStatus();
-  const std::string where = absl::StrCat(apart ? absl::StrCat("the ", multiprocessors, " multiprocessors that a rank has of ") : "", "GPU ", device.ordinal());
-  return absl::ResourceExhaustedError(absl::StrCat("Bind: ", step.label, ": want at most ", most, " blocks of ", step.threads, " threads at once on ", where,
-                                                   ", have ", step.blocks, " of each of ", share.ranks, " ranks, which wait for each other",
-                                                   taken == 0 ? "" : absl::StrCat("; ", taken, " multiprocessors are a collective's beside them")));
+  const std::string where = absl::StrCat(
+      apart ? absl::StrCat("the ", multiprocessors, " multiprocessors that a rank has of ") : "",
+      "GPU ", device.ordinal());
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "Bind: ", step.label, ": want at most ", most, " blocks of ", step.threads,
+      " threads at once on ", where, ", have ", step.blocks, " of each of ", share.ranks,
+      " ranks, which wait for each other",
+      taken == 0 ? ""
+                 : absl::StrCat("; ", taken, " multiprocessors are a collective's beside them")));
 }
 
-/// OK when products of one rank can run while the others' kernels wait for it. A block of a product may take a whole multiprocessor, and start only
-/// together with another of the same cluster of them, of which a GPU has about eight: with an eighth free, some cluster has two. What the rank's own kernels
-/// wait for comes before its next product everywhere, so they end by themselves: on multiprocessors of its own they may take all.
+/// OK when products of one rank can run while the others' kernels wait for it. A block of a product
+/// may take a whole multiprocessor, and start only together with another of the same cluster of
+/// them, of which a GPU has about eight: with an eighth free, some cluster has two. What the rank's
+/// own kernels wait for comes before its next product everywhere, so they end by themselves: on
+/// multiprocessors of its own they may take all.
 absl::Status CheckRoomForProducts(const CudaExecutor::Parts& parts, const GpuShare& share) {
-  const bool multiplies = absl::c_any_of(parts.plan.steps, [](const Step& step) { return std::holds_alternative<GemmStep>(step); });
+  const bool multiplies = absl::c_any_of(
+      parts.plan.steps, [](const Step& step) { return std::holds_alternative<GemmStep>(step); });
   if (!multiplies || share.ranks == 1 || share.multiprocessors > 0) return absl::OkStatus();
   const int all = parts.device->facts().multiprocessors, most = all - (all + 7) / 8;
   for (const Step& step : parts.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
-    if (kernel == nullptr || !Waits(*kernel) || int64_t{kernel->blocks} * (share.ranks - 1) <= most) continue;
-    return absl::ResourceExhaustedError(absl::StrCat("Bind: ", kernel->label, ": want at most ", most, " blocks of all ranks but one on the ", all,
-                                                     " multiprocessors of GPU ", parts.device->ordinal(), ", the rest for matrix products, have ",
-                                                     kernel->blocks, " of each of ", share.ranks, " ranks"));
+    if (kernel == nullptr || !Waits(*kernel) || int64_t{kernel->blocks} * (share.ranks - 1) <= most)
+      continue;
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Bind: ", kernel->label, ": want at most ", most,
+                     " blocks of all ranks but one on the ", all, " multiprocessors of GPU ",
+                     parts.device->ordinal(), ", the rest for matrix products, have ",
+                     kernel->blocks, " of each of ", share.ranks, " ranks"));
   }
   return absl::OkStatus();
 }
 
 /// What the product is to be fast on; 0: the whole GPU.
-absl::StatusOr<int> MultiprocessorsFor(const GemmStep& step, const Device& device, const GpuShare& share) {
-  const int all = device.facts().multiprocessors, own = share.multiprocessors > 0 ? share.multiprocessors : std::max(all / share.ranks, 1);
+absl::StatusOr<int> MultiprocessorsFor(const GemmStep& step, const Device& device,
+                                       const GpuShare& share) {
+  const int all = device.facts().multiprocessors, own = share.multiprocessors > 0
+                                                            ? share.multiprocessors
+                                                            : std::max(all / share.ranks, 1);
   if (step.beside >= own) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("Bind: ", step.label, ": want fewer than the ", own, " multiprocessors of a rank beside it, have ", step.beside));
+        absl::StrCat("Bind: ", step.label, ": want fewer than the ", own,
+                     " multiprocessors of a rank beside it, have ", step.beside));
   }
   return own - step.beside == all ? 0 : own - step.beside;
 }
@@ -63,19 +81,26 @@ struct CallMaker {
   const GpuShare& share;
   const CudaGemm::OpensLibrary& library;
 
-  char* Own(int buffer) const { return static_cast<char*>(const_cast<void*>(source.address(buffer, parts.rank))); }
+  char* Own(int buffer) const {
+    return static_cast<char*>(const_cast<void*>(source.address(buffer, parts.rank)));
+  }
   absl::StatusOr<CudaWork> Make(const KernelStep& step, const Word* params) const {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
     const CudaLaunch launch{static_cast<CUfunction>(symbol), params, step.blocks, step.threads};
-    if (Waits(step)) RETURN_IF_ERROR(CheckResident(*parts.device, step, launch.function, share, TakenBeside(step.lane)));
-    if (const KernelStep* awaited = AwaitedBy(parts.plan, step); awaited != nullptr) RETURN_IF_ERROR(CheckResidentBeside(step, *awaited));
+    if (Waits(step))
+      RETURN_IF_ERROR(
+          CheckResident(*parts.device, step, launch.function, share, TakenBeside(step.lane)));
+    if (const KernelStep* awaited = AwaitedBy(parts.plan, step); awaited != nullptr)
+      RETURN_IF_ERROR(CheckResidentBeside(step, *awaited));
     return launch;
   }
-  /// OK when the blocks that a step awaits are resident wherever its own are, each of which may be on a multiprocessor of its own: whichever comes first.
+  /// OK when the blocks that a step awaits are resident wherever its own are, each of which may be
+  /// on a multiprocessor of its own: whichever comes first.
   absl::Status CheckResidentBeside(const KernelStep& step, const KernelStep& awaited) const {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(awaited.symbol));
     const int taken = step.blocks * (share.multiprocessors > 0 ? 1 : share.ranks);
-    return CheckResident(*parts.device, awaited, static_cast<CUfunction>(symbol), share, TakenBeside(awaited.lane) + taken);
+    return CheckResident(*parts.device, awaited, static_cast<CUfunction>(symbol), share,
+                         TakenBeside(awaited.lane) + taken);
   }
   absl::StatusOr<CudaWork> Make(const CollectiveStep& step, const Word* /*params*/) const {
     const auto size = static_cast<int64_t>(SizeOf(step.dtype));
@@ -99,15 +124,17 @@ struct CallMaker {
   }
   absl::StatusOr<CudaWork> Make(const GemmStep& step, const Word* /*params*/) const {
     ASSIGN_OR_RETURN(const int multiprocessors, MultiprocessorsFor(step, *parts.device, share));
-    return CudaGemm::Make(parts.device, library, step, parts.rank % parts.plan.ranks, multiprocessors,
-                          {.a = Own(step.a.buffer), .b = Own(step.b.buffer), .c = Own(step.c.buffer)});
+    return CudaGemm::Make(
+        parts.device, library, step, parts.rank % parts.plan.ranks, multiprocessors,
+        {.a = Own(step.a.buffer), .b = Own(step.b.buffer), .c = Own(step.c.buffer)});
   }
 
   bool GoesByStream(const CollectiveStep& step) const {
     const StreamLibrary* library = parts.stream_libraries[step.lane];
     return library != nullptr && library->Takes(step);
   }
-  /// Multiprocessors that collectives of the other lane may keep, waiting for peers that wait for this lane's blocks.
+  /// Multiprocessors that collectives of the other lane may keep, waiting for peers that wait for
+  /// this lane's blocks.
   int TakenBeside(int lane) const {
     int taken = 0;
     for (const Step& step : parts.plan.steps) {
@@ -119,7 +146,8 @@ struct CallMaker {
   }
 };
 
-/// Lays the words of all steps out one after the other: arguments in `parts.params`, tables in one allocation. Where each begins.
+/// Lays the words of all steps out one after the other: arguments in `parts.params`, tables in one
+/// allocation. Where each begins.
 struct Places {
   std::vector<size_t> params, tables;
 };
@@ -130,20 +158,26 @@ absl::StatusOr<Places> LayOut(const ArgumentSource& source, CudaExecutor::Parts&
     places.tables.push_back(tables.size());
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (kernel == nullptr) continue;
-    for (const std::vector<Arg>& tensor : kernel->tensors) AppendWords(source, tensor, nullptr, tables);
+    for (const std::vector<Arg>& tensor : kernel->tensors)
+      AppendWords(source, tensor, nullptr, tables);
   }
   const auto bytes = static_cast<int64_t>(tables.size() * sizeof(Word));
   ASSIGN_OR_RETURN(parts.tables, Allocation::Make(parts.device, bytes));
-  RETURN_IF_ERROR(Copy(*parts.device, parts.streams[0], tables.data(), bytes, parts.tables->address()));
+  RETURN_IF_ERROR(
+      Copy(*parts.device, parts.streams[0], tables.data(), bytes, parts.tables->address()));
   for (size_t i = 0; i < parts.plan.steps.size(); ++i) {
     places.params.push_back(parts.params.size());
     const auto* kernel = std::get_if<KernelStep>(&parts.plan.steps[i]);
-    if (kernel != nullptr) AppendWords(source, kernel->args, static_cast<const Word*>(parts.tables->address()) + places.tables[i], parts.params);
+    if (kernel != nullptr)
+      AppendWords(source, kernel->args,
+                  static_cast<const Word*>(parts.tables->address()) + places.tables[i],
+                  parts.params);
   }
   return places;
 }
 
-/// Memory for the products, and their kernels on the GPU. Those of a lane, one after the other, share a workspace.
+/// Memory for the products, and their kernels on the GPU. Those of a lane, one after the other,
+/// share a workspace.
 absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
   std::array<int64_t, kLanes> workspace_bytes = {};
   int64_t scratch_bytes = 0;
@@ -160,7 +194,8 @@ absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
     if (workspace_bytes[lane] == 0) continue;
     ASSIGN_OR_RETURN(parts.workspaces[lane], Allocation::Make(parts.device, workspace_bytes[lane]));
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> scratch, Allocation::Make(parts.device, scratch_bytes));
+  ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> scratch,
+                   Allocation::Make(parts.device, scratch_bytes));
   for (const auto& [gemm, lane] : gemms) {
     if (gemm->workspace_bytes() > 0) gemm->UseWorkspace(parts.workspaces[lane]->address());
     RETURN_IF_ERROR(gemm->Load(static_cast<char*>(scratch->address()), parts.streams[lane]));
@@ -194,7 +229,8 @@ absl::Status Order(CudaExecutor::Parts& parts) {
 
 }  // namespace
 
-absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout, const GpuShare& share,
+absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers,
+                             const SyncLayout& layout, const GpuShare& share,
                              const CudaGemm::OpensLibrary& library, CudaExecutor::Parts& parts) {
   const auto address = [&](int buffer, int rank) -> const void* {
     const Buffer& b = parts.plan.buffers[buffer];
@@ -203,15 +239,22 @@ absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buf
     return static_cast<const char*>(memory.peer(rank)) + layout.offsets[buffer];
   };
   const auto multicast = [&](int buffer) -> const void* {
-    return parts.plan.buffers[buffer].role == BufferRole::kSync ? nullptr : buffers[buffer]->multicast();
+    return parts.plan.buffers[buffer].role == BufferRole::kSync ? nullptr
+                                                                : buffers[buffer]->multicast();
   };
-  const ArgumentSource source{
-      .plan = parts.plan, .rank = parts.rank, .node = parts.node, .address = address, .control = parts.control->address(), .multicast = multicast};
+  const ArgumentSource source{.plan = parts.plan,
+                              .rank = parts.rank,
+                              .node = parts.node,
+                              .address = address,
+                              .control = parts.control->address(),
+                              .multicast = multicast};
   RETURN_IF_ERROR(CheckRoomForProducts(parts, share));
   ASSIGN_OR_RETURN(const Places places, LayOut(source, parts));
   const CallMaker maker{module, source, parts, share, library};
   for (size_t i = 0; i < parts.plan.steps.size(); ++i) {
-    const auto make = [&](const auto& step) { return maker.Make(step, parts.params.data() + places.params[i]); };
+    const auto make = [&](const auto& step) {
+      return maker.Make(step, parts.params.data() + places.params[i]);
+    };
     ASSIGN_OR_RETURN(CudaWork work, std::visit(make, parts.plan.steps[i]));
     parts.calls.push_back({.work = std::move(work), .lane = LaneOf(parts.plan.steps[i])});
   }

@@ -15,7 +15,8 @@ namespace coconet {
 
 absl::StatusOr<std::unique_ptr<Event>> Event::Make(const Device& device, bool timed) {
   CUevent event = nullptr;
-  RETURN_IF_CU(device.driver(), EventCreate, &event, timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+  RETURN_IF_CU(device.driver(), EventCreate, &event,
+               timed ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
   return std::make_unique<Event>(device, event);
 }
 
@@ -26,7 +27,8 @@ std::vector<StreamWatch::Watched> CollectivesOfStreams(const CudaExecutor::Parts
   for (size_t step = 0; step < parts.calls.size(); ++step) {
     const auto* collective = std::get_if<StreamCollective>(&parts.calls[step].work);
     if (collective == nullptr) continue;
-    all.push_back({static_cast<int>(step), parts.calls[step].lane, collective->begun->get(), collective->ended->get()});
+    all.push_back({static_cast<int>(step), parts.calls[step].lane, collective->begun->get(),
+                   collective->ended->get()});
   }
   return all;
 }
@@ -34,7 +36,9 @@ std::vector<StreamWatch::Watched> CollectivesOfStreams(const CudaExecutor::Parts
 }  // namespace
 
 CudaExecutor::CudaExecutor(Parts parts)
-    : parts_(std::move(parts)), streams_(parts_.streams), watch_(parts_.device->driver(), CollectivesOfStreams(parts_), parts_.timeout_s) {}
+    : parts_(std::move(parts)),
+      streams_(parts_.streams),
+      watch_(parts_.device->driver(), CollectivesOfStreams(parts_), parts_.timeout_s) {}
 
 CudaExecutor::~CudaExecutor() {
   // Kernels that still run, after an error, use what goes now.
@@ -67,13 +71,15 @@ absl::Status CudaExecutor::Enqueue(void* stream) {
   return EnqueueIn(at, [this, at] { return parts_.apart ? EnqueueApart(at) : EnqueueStep(at); });
 }
 
-absl::Status CudaExecutor::EnqueueIn(CUstream stream, const std::function<absl::Status()>& enqueue) {
+absl::Status CudaExecutor::EnqueueIn(CUstream stream,
+                                     const std::function<absl::Status()>& enqueue) {
   RETURN_IF_ERROR(first_error_);
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   RETURN_IF_CU(driver(), StreamIsCapturing, stream, &capture);
   const bool captured = capture != CU_STREAM_CAPTURE_STATUS_NONE;
   RETURN_IF_ERROR(CheckStreamsDoAll(captured));
-  if (!watch_.empty()) RETURN_IF_ERROR(Wait());  // it tells which collective of one step does not end
+  if (!watch_.empty())
+    RETURN_IF_ERROR(Wait());  // it tells which collective of one step does not end
   const auto all = [&]() -> absl::Status {
     RETURN_IF_ERROR(enqueue());
     if (captured) return absl::OkStatus();
@@ -87,7 +93,8 @@ absl::Status CudaExecutor::EnqueueIn(CUstream stream, const std::function<absl::
 absl::Status CudaExecutor::Wait() {
   RETURN_IF_ERROR(first_error_);
   absl::Status status;
-  if (in_flight_) status = Await("cuEventQuery", [this] { return driver().EventQuery(parts_.last->get()); });
+  if (in_flight_)
+    status = Await("cuEventQuery", [this] { return driver().EventQuery(parts_.last->get()); });
   in_flight_ = false;
   if (status.ok() && Stopped()) status = GaveUp(-1);
   return Settled(status);
@@ -105,11 +112,13 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaExecutor::Capture(int64_t steps) 
 absl::Status CudaExecutor::CheckStreamsDoAll(bool captured) const {
   for (size_t step = 0; step < parts_.calls.size(); ++step) {
     const CudaWork& work = parts_.calls[step].work;
-    const bool staged = std::holds_alternative<StagedCollective>(work), of_library = std::holds_alternative<StreamCollective>(work);
+    const bool staged = std::holds_alternative<StagedCollective>(work),
+               of_library = std::holds_alternative<StreamCollective>(work);
     if (!staged && !(of_library && captured)) continue;
-    return absl::FailedPreconditionError(absl::StrCat(StepName(parts_.plan, static_cast<int>(step), parts_.rank),
-                                                      staged ? ": goes by way of the host, which no stream does; call RunSteps"
-                                                             : ": is a library's, whose deadline a graph has not; call RunSteps"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(StepName(parts_.plan, static_cast<int>(step), parts_.rank),
+                     staged ? ": goes by way of the host, which no stream does; call RunSteps"
+                            : ": is a library's, whose deadline a graph has not; call RunSteps"));
   }
   return absl::OkStatus();
 }
@@ -143,14 +152,21 @@ absl::Status CudaExecutor::EnqueueApart(CUstream stream) {
 absl::Status CudaExecutor::StartCalls() {
   for (size_t step = 0; step < parts_.calls.size(); ++step) {
     const CudaCall& call = parts_.calls[step];
-    for (CUevent event : call.awaits) RETURN_IF_CU(driver(), StreamWaitEvent, streams_[call.lane], event, 0);
-    if (!marks_.empty()) RETURN_IF_CU(driver(), EventRecord, marks_[step].begun->get(), streams_[call.lane]);
-    const absl::Status started = std::visit([&](const auto& work) { return Start(call, work); }, call.work);
+    for (CUevent event : call.awaits)
+      RETURN_IF_CU(driver(), StreamWaitEvent, streams_[call.lane], event, 0);
+    if (!marks_.empty())
+      RETURN_IF_CU(driver(), EventRecord, marks_[step].begun->get(), streams_[call.lane]);
+    const absl::Status started =
+        std::visit([&](const auto& work) { return Start(call, work); }, call.work);
     if (!started.ok()) {
-      return Stopped() ? GaveUp(static_cast<int>(step)) : WithContext(started, StepName(parts_.plan, static_cast<int>(step), parts_.rank));
+      return Stopped()
+                 ? GaveUp(static_cast<int>(step))
+                 : WithContext(started, StepName(parts_.plan, static_cast<int>(step), parts_.rank));
     }
-    if (!marks_.empty()) RETURN_IF_CU(driver(), EventRecord, marks_[step].ended->get(), streams_[call.lane]);
-    if (call.done != nullptr) RETURN_IF_CU(driver(), EventRecord, call.done->get(), streams_[call.lane]);
+    if (!marks_.empty())
+      RETURN_IF_CU(driver(), EventRecord, marks_[step].ended->get(), streams_[call.lane]);
+    if (call.done != nullptr)
+      RETURN_IF_CU(driver(), EventRecord, call.done->get(), streams_[call.lane]);
   }
   return absl::OkStatus();
 }
@@ -167,7 +183,9 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const CudaLaunch& launch)
   config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
   config.hStream = streams_[call.lane];
   void* params[] = {const_cast<Word*>(launch.params)};
-  return ToStatus(parts_.device->driver(), parts_.device->driver().LaunchKernelEx(&config, launch.function, params, nullptr), "cuLaunchKernelEx");
+  return ToStatus(parts_.device->driver(),
+                  parts_.device->driver().LaunchKernelEx(&config, launch.function, params, nullptr),
+                  "cuLaunchKernelEx");
 }
 
 absl::Status CudaExecutor::Start(const CudaCall& call, const StreamCollective& collective) {
@@ -178,7 +196,8 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StreamCollective& c
     return Stopped();
   };
   RETURN_IF_CU(driver, EventRecord, collective.begun->get(), stream);
-  RETURN_IF_ERROR(collective.library->Enqueue(collective.step, collective.in, collective.out, stream, stopped));
+  RETURN_IF_ERROR(
+      collective.library->Enqueue(collective.step, collective.in, collective.out, stream, stopped));
   RETURN_IF_CU(driver, EventRecord, collective.ended->get(), stream);
   watch_.Enqueued();
   return absl::OkStatus();
@@ -190,13 +209,17 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StagedCollective& c
   const CUstream stream = streams_[call.lane];
   std::vector<char> in(collective.in_bytes), out(collective.out_bytes);
   RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.in, collective.in_bytes, in.data()));
-  RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.out, collective.out_bytes, out.data()));  // what lies between blocks stays
+  RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.out, collective.out_bytes,
+                       out.data()));  // what lies between blocks stays
   const bool in_place = collective.in == collective.out;
-  RETURN_IF_ERROR(Communicate(*collective.library, collective.step, in_place ? out.data() : in.data(), out.data()));
+  RETURN_IF_ERROR(Communicate(*collective.library, collective.step,
+                              in_place ? out.data() : in.data(), out.data()));
   return Copy(*parts_.device, stream, out.data(), collective.out_bytes, collective.out);
 }
 
-absl::Status CudaExecutor::Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm) { return gemm->Start(streams_[call.lane]); }
+absl::Status CudaExecutor::Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm) {
+  return gemm->Start(streams_[call.lane]);
+}
 
 absl::Status CudaExecutor::Await(absl::string_view call, const std::function<CUresult()>& query) {
   CUresult state = CUDA_ERROR_NOT_READY;
@@ -206,8 +229,11 @@ absl::Status CudaExecutor::Await(absl::string_view call, const std::function<CUr
     if (Stopped()) AbortLibraries(WhyStopped());
     return false;
   };
-  // Without a deadline: kernels have one of their own, and the watch has that of collectives. A simulated GPU waits within each query.
-  WaitUntil({.spins = parts_.device->facts().simulated() ? 0u : 1000u, .timeout_ns = std::numeric_limits<int64_t>::max()}, ready, tell);
+  // Without a deadline: kernels have one of their own, and the watch has that of collectives. A
+  // simulated GPU waits within each query.
+  WaitUntil({.spins = parts_.device->facts().simulated() ? 0u : 1000u,
+             .timeout_ns = std::numeric_limits<int64_t>::max()},
+            ready, tell);
   return ToStatus(driver(), state, call);
 }
 
@@ -222,7 +248,9 @@ void CudaExecutor::WatchOut() {
     stuck_.Update(watch_.Look());
     if (stuck_.ok()) return;
     const int step = watch_.UnderWay();
-    stuck_ = absl::Status(stuck_.code(), absl::StrCat(StepName(parts_.plan, step, parts_.rank), ": ", stuck_.message(), WhoHasFinished(step)));
+    stuck_ =
+        absl::Status(stuck_.code(), absl::StrCat(StepName(parts_.plan, step, parts_.rank), ": ",
+                                                 stuck_.message(), WhoHasFinished(step)));
   }
   OwnSign().Set(1 + static_cast<unsigned>(parts_.rank));
 }
@@ -232,9 +260,12 @@ std::string CudaExecutor::WhoHasFinished(int step) const {
   const auto* collective = step < 0 ? nullptr : std::get_if<CollectiveStep>(&plan.steps[step]);
   if (collective == nullptr) return "";
   const Mesh mesh{.stages = plan.stages, .nodes = plan.nodes, .ranks = plan.ranks / plan.nodes};
-  const Members members = collective->kind == CollectiveStep::Kind::kSend ? Column(mesh, parts_.rank) : GroupOf(mesh, collective->group, parts_.rank);
+  const Members members = collective->kind == CollectiveStep::Kind::kSend
+                              ? Column(mesh, parts_.rank)
+                              : GroupOf(mesh, collective->group, parts_.rank);
   for (int i = 0; i < members.size; ++i) {
-    if (!parts_.board->IsHere(members.Rank(i))) return absl::StrCat("; rank ", members.Rank(i), " has finished");
+    if (!parts_.board->IsHere(members.Rank(i)))
+      return absl::StrCat("; rank ", members.Rank(i), " has finished");
   }
   return "";
 }
@@ -248,7 +279,8 @@ absl::Status CudaExecutor::CheckLibraries() const {
 }
 
 absl::Status CudaExecutor::WhyStopped() const {
-  return stuck_.ok() ? absl::AbortedError(absl::StrCat("rank ", OwnSign().Load() - 1, " gave up")) : stuck_;
+  return stuck_.ok() ? absl::AbortedError(absl::StrCat("rank ", OwnSign().Load() - 1, " gave up"))
+                     : stuck_;
 }
 
 absl::Status CudaExecutor::GaveUp(int step) {
@@ -256,19 +288,23 @@ absl::Status CudaExecutor::GaveUp(int step) {
   if (!stuck_.ok()) return stuck_;
   HostControl seen{};
   Control control;
-  RETURN_IF_ERROR(Copy(*parts_.device, parts_.streams[0], parts_.control->address(), sizeof control, &control));
+  RETURN_IF_ERROR(
+      Copy(*parts_.device, parts_.streams[0], parts_.control->address(), sizeof control, &control));
   seen.failure = control.failure;
-  if (control.claimed == 0) seen.failure.step = std::max({step, aborted_step_, 0});  // it was no kernel
+  if (control.claimed == 0)
+    seen.failure.step = std::max({step, aborted_step_, 0});  // it was no kernel
   seen.timeout_ns = control.timeout_ns;
-  seen.failure.peer = seen.suspect = WorldRank(parts_.node, parts_.rank, parts_.plan.ranks, control.failure.peer);
+  seen.failure.peer = seen.suspect =
+      WorldRank(parts_.node, parts_.rank, parts_.plan.ranks, control.failure.peer);
   const int first = static_cast<int>(OwnSign().Load()) - 1;
   const absl::Status left = parts_.board->Left();
   if (first == parts_.rank) {
     seen.end = left.ok() ? WaitEnd::kDeadline : WaitEnd::kReady;
     return WhyGaveUp(seen, parts_.rank, *parts_.board, parts_.plan);
   }
-  return absl::AbortedError(
-      absl::StrCat(StepName(parts_.plan, seen.failure.step, parts_.rank), ": rank ", first, " gave up: ", parts_.signs[first]->why()));
+  return absl::AbortedError(absl::StrCat(StepName(parts_.plan, seen.failure.step, parts_.rank),
+                                         ": rank ", first,
+                                         " gave up: ", parts_.signs[first]->why()));
 }
 
 void CudaExecutor::StopOthers(const absl::Status& why) {

@@ -50,7 +50,8 @@ struct StreamCollective {
   StreamLibrary* library;
   std::unique_ptr<Event> begun, ended;
 };
-/// A library collective by way of the host: between ranks that share a GPU, or of what no library does on streams.
+/// A library collective by way of the host: between ranks that share a GPU, or of what no library
+/// does on streams.
 struct StagedCollective {
   CollectiveStep step;
   char* in;
@@ -58,11 +59,12 @@ struct StagedCollective {
   int64_t in_bytes, out_bytes;
   Communicator* library;  // between host memory
 };
-using CudaWork = std::variant<CudaLaunch, StreamCollective, StagedCollective, std::unique_ptr<CudaGemm>>;
+using CudaWork =
+    std::variant<CudaLaunch, StreamCollective, StagedCollective, std::unique_ptr<CudaGemm>>;
 struct CudaCall {
   CudaWork work;
   int lane = 0;
-  std::vector<CUevent> awaits = {};  // of the other lane
+  std::vector<CUevent> awaits = {};       // of the other lane
   std::unique_ptr<Event> done = nullptr;  // null: nobody of the other lane waits for it
 };
 
@@ -77,20 +79,29 @@ class CudaExecutor final : public BoundPlan {
     Board* board = nullptr;
     std::shared_ptr<Device> device;
     std::array<CUstream, kLanes> streams = {};
-    bool apart = false;  // these alone run on the rank's multiprocessors: lane 0 is never a caller's stream
-    std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group, between the host's memory
-    std::array<StreamLibrary*, kLanes> stream_libraries = {};               // all, or none
+    bool apart =
+        false;  // these alone run on the rank's multiprocessors: lane 0 is never a caller's stream
+    std::array<std::array<Communicator*, kGroups>, kLanes> libraries =
+        {};  // by lane and group, between the host's memory
+    std::array<StreamLibrary*, kLanes> stream_libraries = {};  // all, or none
     double timeout_s = 60;
-    std::unique_ptr<Memory> shared = nullptr, local = nullptr;  // symmetric sync buffers, and the others
+    std::unique_ptr<Memory> shared = nullptr,
+                            local = nullptr;  // symmetric sync buffers, and the others
     std::shared_ptr<Allocation> control = nullptr;
     std::shared_ptr<Allocation> tables = nullptr;  // of kernels over lists
-    std::vector<std::unique_ptr<StopSign>> signs = {};  // by world rank; null for those that share no memory
-    std::array<std::shared_ptr<Allocation>, kLanes> workspaces = {};  // of each lane's matrix products
-    std::unique_ptr<Event> begun = nullptr, joined = nullptr;  // of a step: between lane 0 and lane 1, null where that has nothing to do
-    std::unique_ptr<Event> entered = nullptr, left = nullptr;  // `apart`: between a caller's stream and lane 0
-    std::unique_ptr<Event> last = nullptr;                     // behind the last step enqueued
-    std::vector<CudaCall> calls = {};  // one a step
-    std::vector<Word> params = {};     // what launches point into
+    std::vector<std::unique_ptr<StopSign>> signs =
+        {};  // by world rank; null for those that share no memory
+    std::array<std::shared_ptr<Allocation>, kLanes> workspaces =
+        {};  // of each lane's matrix products
+    std::unique_ptr<Event>
+        begun = nullptr,
+        joined =
+            nullptr;  // of a step: between lane 0 and lane 1, null where that has nothing to do
+    std::unique_ptr<Event> entered = nullptr,
+                           left = nullptr;  // `apart`: between a caller's stream and lane 0
+    std::unique_ptr<Event> last = nullptr;  // behind the last step enqueued
+    std::vector<CudaCall> calls = {};       // one a step
+    std::vector<Word> params = {};          // what launches point into
   };
   explicit CudaExecutor(Parts parts);
   ~CudaExecutor() override;
@@ -105,7 +116,8 @@ class CudaExecutor final : public BoundPlan {
   const DriverApi& driver() const { return parts_.device->driver(); }
   /// Of lane 0.
   CUstream stream() const { return parts_.streams[0]; }
-  /// What `enqueue` has enqueued in `stream`, steps of this plan, is what Wait waits for from now on.
+  /// What `enqueue` has enqueued in `stream`, steps of this plan, is what Wait waits for from now
+  /// on.
   absl::Status EnqueueIn(CUstream stream, const std::function<absl::Status()>& enqueue);
 
  private:
@@ -122,13 +134,16 @@ class CudaExecutor final : public BoundPlan {
   absl::Status Start(const CudaCall& call, const StreamCollective& collective);
   absl::Status Start(const CudaCall& call, const StagedCollective& collective);
   absl::Status Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm);
-  /// Returns when `query`, of the driver, does not say "not ready" any more; sees to it that it comes to that.
+  /// Returns when `query`, of the driver, does not say "not ready" any more; sees to it that it
+  /// comes to that.
   absl::Status Await(absl::string_view call, const std::function<CUresult()>& query);
   absl::Status Await(int lane);
-  /// Stops this rank when the world has lost one, or when a library's collective fails or comes to its deadline.
+  /// Stops this rank when the world has lost one, or when a library's collective fails or comes to
+  /// its deadline.
   void WatchOut();
   absl::Status CheckLibraries() const;
-  /// While nobody has left: "; rank 2 has finished" where that is so of one with whom the step is; else "".
+  /// While nobody has left: "; rank 2 has finished" where that is so of one with whom the step is;
+  /// else "".
   std::string WhoHasFinished(int step) const;
   bool Stopped() const { return OwnSign().Load() != 0; }
   StopSign& OwnSign() const { return *parts_.signs[parts_.rank]; }
@@ -137,7 +152,8 @@ class CudaExecutor final : public BoundPlan {
   /// Why this rank has given up; `step`: where it was seen, -1: at the end.
   absl::Status GaveUp(int step);
   void StopOthers(const absl::Status& why);
-  /// The plan's collectives of streams end: the libraries are nobody's any more. Nothing where it has none. The world ends, too, once it is known why (Settled).
+  /// The plan's collectives of streams end: the libraries are nobody's any more. Nothing where it
+  /// has none. The world ends, too, once it is known why (Settled).
   void AbortLibraries(const absl::Status& why);
 
   Parts parts_;
@@ -145,8 +161,8 @@ class CudaExecutor final : public BoundPlan {
   struct Marks {
     std::unique_ptr<Event> begun, ended;
   };
-  std::vector<Marks> marks_;              // by step, while one is traced
-  bool in_flight_ = false;                // Enqueue was called, and Wait not yet
+  std::vector<Marks> marks_;  // by step, while one is traced
+  bool in_flight_ = false;    // Enqueue was called, and Wait not yet
   StreamWatch watch_;
   absl::Status stuck_;     // why a library's collective does not end
   int aborted_step_ = -1;  // that was under way when the libraries were aborted

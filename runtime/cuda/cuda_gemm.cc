@@ -18,7 +18,9 @@ int64_t WorkspaceBytes(const DeviceFacts& facts) {
   return (facts.major == 12 ? 12 : 4) * kMiB;
 }
 
-uintptr_t MisalignmentOf(const char* address) { return reinterpret_cast<uintptr_t>(address) % kAlignment; }
+uintptr_t MisalignmentOf(const char* address) {
+  return reinterpret_cast<uintptr_t>(address) % kAlignment;
+}
 
 /// A power of 2 that divides the addresses of all matrices of a batch.
 int AlignmentOf(const char* first, int64_t stride_bytes) {
@@ -28,7 +30,8 @@ int AlignmentOf(const char* first, int64_t stride_bytes) {
 
 }  // namespace
 
-CudaGemm::CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int rank, int multiprocessors, const Buffers& buffers)
+CudaGemm::CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int rank,
+                   int multiprocessors, const Buffers& buffers)
     : device_(std::move(device)),
       element_(static_cast<int64_t>(SizeOf(step.dtype))),
       multiprocessors_(multiprocessors),
@@ -37,9 +40,13 @@ CudaGemm::CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int ran
       b_(buffers.b + problem_.b.begin * element_),
       c_(buffers.c + problem_.c.begin * element_) {}
 
-absl::StatusOr<std::unique_ptr<CudaGemm>> CudaGemm::Make(std::shared_ptr<Device> device, const OpensLibrary& library, const GemmStep& step, int rank,
-                                                         int multiprocessors, const Buffers& buffers) {
-  std::unique_ptr<CudaGemm> gemm(new CudaGemm(std::move(device), step, rank, multiprocessors, buffers));
+absl::StatusOr<std::unique_ptr<CudaGemm>> CudaGemm::Make(std::shared_ptr<Device> device,
+                                                         const OpensLibrary& library,
+                                                         const GemmStep& step, int rank,
+                                                         int multiprocessors,
+                                                         const Buffers& buffers) {
+  std::unique_ptr<CudaGemm> gemm(
+      new CudaGemm(std::move(device), step, rank, multiprocessors, buffers));
   if (gemm->problem_.m == 0 || gemm->problem_.k == 0) return gemm;
   RETURN_IF_ERROR(gemm->ChooseWay(library, step));
   return gemm;
@@ -86,8 +93,10 @@ int64_t CudaGemm::scratch_bytes() const {
 
 absl::Status CudaGemm::Load(char* scratch, CUstream stream) const {
   if (!matmul_.has_value()) return absl::OkStatus();
-  char* c = scratch + MisalignmentOf(c_);  // Allocation's memory begins at a multiple of kAlignment: so does this lie as c does
-  RETURN_IF_ERROR(matmul_->product.Start(*matmul_->library, matmul_->way, a_, b_, c, workspace_, stream));
+  char* c = scratch + MisalignmentOf(c_);  // Allocation's memory begins at a multiple of
+                                           // kAlignment: so does this lie as c does
+  RETURN_IF_ERROR(
+      matmul_->product.Start(*matmul_->library, matmul_->way, a_, b_, c, workspace_, stream));
   RETURN_IF_CU(device_->driver(), StreamSynchronize, stream);
   return absl::OkStatus();
 }
@@ -102,7 +111,8 @@ absl::Status CudaGemm::FillWithZeros(CUstream stream) const {
   const auto bytes = [&](int64_t elements) { return static_cast<size_t>(elements * element_); };
   for (int64_t t = 0; t < problem_.batch; ++t) {
     const auto first = reinterpret_cast<CUdeviceptr>(c_ + t * problem_.c.batch * element_);
-    RETURN_IF_CU(device_->driver(), MemsetD2D8Async, first, bytes(problem_.c.row), 0, bytes(problem_.n), static_cast<size_t>(problem_.m), stream);
+    RETURN_IF_CU(device_->driver(), MemsetD2D8Async, first, bytes(problem_.c.row), 0,
+                 bytes(problem_.n), static_cast<size_t>(problem_.m), stream);
   }
   return absl::OkStatus();
 }

@@ -24,19 +24,27 @@ class CudaGemm {
     const char* b;
     char* c;
   };
-  /// `rank`: in its stage. `multiprocessors`: that it is to be fast on; 0: all. `library` is asked for only where there is something to sum. OutOfRange where the library has fewer candidates than
-  /// the step's. Requires CheckGemm.
-  static absl::StatusOr<std::unique_ptr<CudaGemm>> Make(std::shared_ptr<Device> device, const OpensLibrary& library, const GemmStep& step, int rank,
-                                                        int multiprocessors, const Buffers& buffers);
+  /// `rank`: in its stage. `multiprocessors`: that it is to be fast on; 0: all. `library` is asked
+  /// for only where there is something to sum. OutOfRange where the library has fewer candidates
+  /// than the step's. Requires CheckGemm.
+  static absl::StatusOr<std::unique_ptr<CudaGemm>> Make(std::shared_ptr<Device> device,
+                                                        const OpensLibrary& library,
+                                                        const GemmStep& step, int rank,
+                                                        int multiprocessors,
+                                                        const Buffers& buffers);
 
-  /// What Start needs at the address given to UseWorkspace: that of nobody who runs at the same time.
-  int64_t workspace_bytes() const { return matmul_.has_value() ? static_cast<int64_t>(matmul_->way.workspaceSize) : 0; }
+  /// What Start needs at the address given to UseWorkspace: that of nobody who runs at the same
+  /// time.
+  int64_t workspace_bytes() const {
+    return matmul_.has_value() ? static_cast<int64_t>(matmul_->way.workspaceSize) : 0;
+  }
   void UseWorkspace(void* workspace) { workspace_ = workspace; }
 
   /// Bytes that Load needs; 0 where there is nothing to load.
   int64_t scratch_bytes() const;
-  /// Gets the library's kernels onto the GPU, by a product that ends in `scratch`: those that the first Start loaded could wait for kernels that
-  /// spin until it has run. Returns when they are there.
+  /// Gets the library's kernels onto the GPU, by a product that ends in `scratch`: those that the
+  /// first Start loaded could wait for kernels that spin until it has run. Returns when they are
+  /// there.
   absl::Status Load(char* scratch, CUstream stream) const;
 
   /// Allocates nothing.
@@ -48,7 +56,8 @@ class CudaGemm {
     LtProduct product;
     cublasLtMatmulHeuristicResult_t way;
   };
-  CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int rank, int multiprocessors, const Buffers& buffers);
+  CudaGemm(std::shared_ptr<Device> device, const GemmStep& step, int rank, int multiprocessors,
+           const Buffers& buffers);
   LtShape ShapeOf(const GemmStep& step) const;
   absl::Status ChooseWay(const OpensLibrary& library, const GemmStep& step);
   absl::Status FillWithZeros(CUstream stream) const;

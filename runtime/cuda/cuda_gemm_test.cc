@@ -23,21 +23,26 @@ using ::testing::HasSubstr;
 class Gpu {
  public:
   Gpu() : device_(Device::Open(HostDriver(), 0).value()) {
-    EXPECT_EQ(HostDriver().StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0), CUDA_SUCCESS);
+    EXPECT_EQ(HostDriver().StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0),
+              CUDA_SUCCESS);
   }
   ~Gpu() { HostDriver().StreamDestroy(stream_); }
 
-  absl::StatusOr<std::unique_ptr<CudaGemm>> Make(const GemmCase& c, GemmOperands& operands, int multiprocessors = 0) const {
+  absl::StatusOr<std::unique_ptr<CudaGemm>> Make(const GemmCase& c, GemmOperands& operands,
+                                                 int multiprocessors = 0) const {
     const auto open = [&] { return CublasLt::Open(HostCublasLt(), device_); };
-    return CudaGemm::Make(device_, open, c.step, c.rank, multiprocessors,
-                          {static_cast<const char*>(operands.a()), static_cast<const char*>(operands.b()), static_cast<char*>(operands.c())});
+    return CudaGemm::Make(
+        device_, open, c.step, c.rank, multiprocessors,
+        {static_cast<const char*>(operands.a()), static_cast<const char*>(operands.b()),
+         static_cast<char*>(operands.c())});
   }
 
   /// Everything that comes before Start.
   absl::Status Load(CudaGemm& gemm) {
     ASSIGN_OR_RETURN(workspace_, Allocation::Make(device_, gemm.workspace_bytes()));
     if (gemm.workspace_bytes() > 0) gemm.UseWorkspace(workspace_->address());
-    ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> scratch, Allocation::Make(device_, gemm.scratch_bytes()));
+    ASSIGN_OR_RETURN(const std::shared_ptr<Allocation> scratch,
+                     Allocation::Make(device_, gemm.scratch_bytes()));
     return gemm.Load(static_cast<char*>(scratch->address()), stream_);
   }
 
@@ -76,8 +81,12 @@ INSTANTIATE_TEST_SUITE_P(Types, CudaGemmOf, testing::Values(DType::kF32, DType::
                          [](const auto& info) { return std::string(Name(info.param)); });
 
 TEST_P(CudaGemmOf, OddSizesAndTransposes) { ExpectRight(OddSizesAndTransposes(GetParam())); }
-TEST_P(CudaGemmOf, BatchesStridesOffsetsAndThreads) { ExpectRight(BatchesStridesOffsetsAndThreads(GetParam())); }
-TEST_P(CudaGemmOf, BatchesOfTransposedColumnsTimesOneMatrix) { ExpectRight(BatchesOfTransposedColumns(GetParam())); }
+TEST_P(CudaGemmOf, BatchesStridesOffsetsAndThreads) {
+  ExpectRight(BatchesStridesOffsetsAndThreads(GetParam()));
+}
+TEST_P(CudaGemmOf, BatchesOfTransposedColumnsTimesOneMatrix) {
+  ExpectRight(BatchesOfTransposedColumns(GetParam()));
+}
 TEST_P(CudaGemmOf, BatchesSideBySide) { ExpectRight(BatchesSideBySide(GetParam())); }
 TEST_P(CudaGemmOf, SlicesOfEachRank) { ExpectRight(SlicesOfEachRank(GetParam())); }
 TEST_P(CudaGemmOf, NothingIsZerosOrNothing) { ExpectRight(NothingToSumOrNothing(GetParam())); }
@@ -95,19 +104,24 @@ TEST_P(CudaGemmOf, GoesTheWayThatItsCandidateSays) {
     TakeHostProducts();
     EXPECT_EQ(gpu.Multiply(c, operands, 10 * candidate), absl::OkStatus());
     EXPECT_EQ(operands.Wrong(c), "") << candidate;
-    const HostProduct want{.way = candidate, .multiprocessors = 10 * candidate, .misalignment = static_cast<int>(begin % 256)};
-    EXPECT_THAT(TakeHostProducts(), ElementsAre(want, want));  // to load it, and to run it: the same kernel
+    const HostProduct want{.way = candidate,
+                           .multiprocessors = 10 * candidate,
+                           .misalignment = static_cast<int>(begin % 256)};
+    EXPECT_THAT(TakeHostProducts(),
+                ElementsAre(want, want));  // to load it, and to run it: the same kernel
   }
   GemmCase none{DenseGemm(GetParam(), 2, 20, 30, 40)};
   none.step.candidate = ways;
   GemmOperands operands(none.step);
   EXPECT_EQ(gpu.Make(none, operands).status(),
-            absl::OutOfRangeError(absl::StrCat("Bind: MM: want a candidate below ", ways, ", as there are so many, have ", ways)));
+            absl::OutOfRangeError(absl::StrCat("Bind: MM: want a candidate below ", ways,
+                                               ", as there are so many, have ", ways)));
 }
 
 TEST_P(CudaGemmOf, LoadingLeavesTheResultAlone) {
   Gpu gpu;
-  for (const std::vector<GemmCase>& cases : {BatchesStridesOffsetsAndThreads(GetParam()), BatchesSideBySide(GetParam())}) {
+  for (const std::vector<GemmCase>& cases :
+       {BatchesStridesOffsetsAndThreads(GetParam()), BatchesSideBySide(GetParam())}) {
     for (const GemmCase& c : cases) {
       GemmOperands operands(c.step);
       const auto gemm = gpu.Make(c, operands);
@@ -122,13 +136,16 @@ TEST_P(CudaGemmOf, LoadingLeavesTheResultAlone) {
 
 TEST(CudaGemm, AsksForTheLibraryOnlyWhereThereIsSomethingToSum) {
   Gpu gpu;
-  const auto open = []() -> absl::StatusOr<std::shared_ptr<const CublasLt>> { return absl::UnavailableError("no library"); };
+  const auto open = []() -> absl::StatusOr<std::shared_ptr<const CublasLt>> {
+    return absl::UnavailableError("no library");
+  };
   const auto make = [&](const GemmCase& c) {
     GemmOperands operands(c.step);
     auto* result = static_cast<char*>(operands.c());
     return CudaGemm::Make(gpu.device(), open, c.step, c.rank, 0, {result, result, result}).status();
   };
-  for (const GemmCase& c : NothingToSumOrNothing(DType::kF32)) EXPECT_EQ(make(c), absl::OkStatus()) << Text(c);
+  for (const GemmCase& c : NothingToSumOrNothing(DType::kF32))
+    EXPECT_EQ(make(c), absl::OkStatus()) << Text(c);
   EXPECT_EQ(make({DenseGemm(DType::kF32, 1, 2, 3, 4)}), absl::UnavailableError("no library"));
 }
 
@@ -144,17 +161,24 @@ TEST(CudaGemm, EachCallThatFailsBecomesAnErrorThatNamesIt) {
       EXPECT_EQ(status, absl::OkStatus());
       break;
     }
-    if (failed.empty() || failed.back() != FailedCublasLtCall()) failed.push_back(FailedCublasLtCall());
+    if (failed.empty() || failed.back() != FailedCublasLtCall())
+      failed.push_back(FailedCublasLtCall());
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(FailedCublasLtCall(), ": CUBLAS_STATUS_OF_A_TEST (15): what a library says")));
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat(FailedCublasLtCall(),
+                                       ": CUBLAS_STATUS_OF_A_TEST (15): what a library says")));
     const bool at_bind = failed.back() != "cublasLtMatmul" && failed.back() != "cublasLtCreate";
     EXPECT_EQ(absl::StartsWith(status.message(), "Bind: MM: "), at_bind) << status;
   }
   FailCublasLtCall(0, CUBLAS_STATUS_SUCCESS);
-  EXPECT_THAT(failed, ElementsAre("cublasLtCreate", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
-                                  "cublasLtMatrixLayoutSetAttribute", "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
-                                  "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute", "cublasLtMatmulPreferenceCreate",
-                                  "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"));
+  EXPECT_THAT(
+      failed,
+      ElementsAre("cublasLtCreate", "cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute",
+                  "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
+                  "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
+                  "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
+                  "cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute",
+                  "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul"));
 }
 
 TEST(CudaGemm, NeedsItsWorkspace) {
@@ -168,17 +192,23 @@ TEST(CudaGemm, NeedsItsWorkspace) {
 }
 
 TEST(CudaGemm, RefusesSizesThatTheLibraryCannotCount) {
-  const absl::Status status = LtProduct::Describe(HostCublasLt(), {.dtype = DType::kF32, .m = int64_t{1} << 31, .n = 1, .k = 1}).status();
-  EXPECT_EQ(status, absl::UnimplementedError("cuBLASLt: want sizes below 2^31, have 1 x [2147483648, 1, 1]"));
+  const absl::Status status =
+      LtProduct::Describe(HostCublasLt(),
+                          {.dtype = DType::kF32, .m = int64_t{1} << 31, .n = 1, .k = 1})
+          .status();
+  EXPECT_EQ(status, absl::UnimplementedError(
+                        "cuBLASLt: want sizes below 2^31, have 1 x [2147483648, 1, 1]"));
 }
 
-/// What needs no GPU of the library itself: it knows all attributes that it is told, and their sizes.
+/// What needs no GPU of the library itself: it knows all attributes that it is told, and their
+/// sizes.
 TEST(CudaGemm, TheLibraryTakesEveryDescription) {
   const absl::StatusOr<const CublasLtApi*> api = OpenCublasLt();
   if (!api.ok()) GTEST_SKIP() << api.status().message();
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (int alignment : {2, 4, 16, 256}) {
-      const LtShape::Matrix matrix{.ld = 128, .stride = 128 * 128, .transposed = alignment == 16, .alignment = alignment};
+      const LtShape::Matrix matrix{
+          .ld = 128, .stride = 128 * 128, .transposed = alignment == 16, .alignment = alignment};
       const LtShape shape{.dtype = dtype,
                           .batch = 3,
                           .m = 65,
@@ -189,7 +219,8 @@ TEST(CudaGemm, TheLibraryTakesEveryDescription) {
                           .c = {.ld = 128, .stride = 128 * 128, .alignment = alignment},
                           .multiprocessors = alignment,
                           .workspace_bytes = 32 << 20};
-      EXPECT_EQ(LtProduct::Describe(**api, shape).status(), absl::OkStatus()) << Name(dtype) << " " << alignment;
+      EXPECT_EQ(LtProduct::Describe(**api, shape).status(), absl::OkStatus())
+          << Name(dtype) << " " << alignment;
     }
   }
 }

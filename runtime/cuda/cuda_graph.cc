@@ -4,15 +4,21 @@
 
 namespace coconet {
 
-absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(CudaExecutor& executor, const std::function<absl::Status()>& enqueue) {
+absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(
+    CudaExecutor& executor, const std::function<absl::Status()>& enqueue) {
   const DriverApi& driver = executor.driver();
   // Of this thread: those of other ranks do what they like meanwhile.
   RETURN_IF_CU(driver, StreamBeginCapture, executor.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   absl::Status status = enqueue();
   CUgraph graph = nullptr;
-  status.Update(ToStatus(driver, driver.StreamEndCapture(executor.stream(), &graph), "cuStreamEndCapture"));
+  status.Update(
+      ToStatus(driver, driver.StreamEndCapture(executor.stream(), &graph), "cuStreamEndCapture"));
   CUgraphExec made = nullptr;  // lane 1 comes first there, too
-  if (status.ok()) status = ToStatus(driver, driver.GraphInstantiateWithFlags(&made, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY), "cuGraphInstantiateWithFlags");
+  if (status.ok())
+    status = ToStatus(driver,
+                      driver.GraphInstantiateWithFlags(
+                          &made, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY),
+                      "cuGraphInstantiateWithFlags");
   if (graph != nullptr) driver.GraphDestroy(graph);
   RETURN_IF_ERROR(status);
   return std::unique_ptr<BoundPlan>(new CudaGraph(executor, made));
@@ -30,7 +36,10 @@ absl::Status CudaGraph::RunSteps(int64_t steps) {
 
 absl::Status CudaGraph::Enqueue(void* stream) {
   const auto at = static_cast<CUstream>(stream);
-  return executor_.EnqueueIn(at, [&] { return ToStatus(executor_.driver(), executor_.driver().GraphLaunch(graph_, at), "cuGraphLaunch"); });
+  return executor_.EnqueueIn(at, [&] {
+    return ToStatus(executor_.driver(), executor_.driver().GraphLaunch(graph_, at),
+                    "cuGraphLaunch");
+  });
 }
 
 }  // namespace coconet

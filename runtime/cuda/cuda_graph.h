@@ -12,7 +12,8 @@ namespace coconet {
 class CudaGraph final : public BoundPlan {
  public:
   /// Of what `enqueue` enqueues in the executor's stream. The executor outlives the graph.
-  static absl::StatusOr<std::unique_ptr<BoundPlan>> Make(CudaExecutor& executor, const std::function<absl::Status()>& enqueue);
+  static absl::StatusOr<std::unique_ptr<BoundPlan>> Make(
+      CudaExecutor& executor, const std::function<absl::Status()>& enqueue);
   ~CudaGraph() override;
 
   absl::Status Run() override { return RunSteps(1); }

@@ -15,7 +15,8 @@ class CudaModule final : public Module {
   CudaModule(std::shared_ptr<Device> device, std::string path, CUlibrary library)
       : device_(std::move(device)), path_(std::move(path)), library_(library) {}
   ~CudaModule() override {
-    device_->Retire([&driver = device_->driver(), library = library_] { driver.LibraryUnload(library); });
+    device_->Retire(
+        [&driver = device_->driver(), library = library_] { driver.LibraryUnload(library); });
   }
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
@@ -25,7 +26,8 @@ class CudaModule final : public Module {
     RETURN_IF_ERROR(device_->Use());
     CUkernel kernel = nullptr;
     const CUresult found = driver.LibraryGetKernel(&kernel, library_, std::string(name).c_str());
-    if (found == CUDA_ERROR_NOT_FOUND) return absl::NotFoundError(absl::StrCat("module ", path_, " has no kernel \"", name, "\""));
+    if (found == CUDA_ERROR_NOT_FOUND)
+      return absl::NotFoundError(absl::StrCat("module ", path_, " has no kernel \"", name, "\""));
     RETURN_IF_ERROR(ToStatus(driver, found, "cuLibraryGetKernel"));
     CUfunction function = nullptr;
     RETURN_IF_CU(driver, KernelGetFunction, &function, kernel);
@@ -41,14 +43,18 @@ class CudaModule final : public Module {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device, const std::string& path) {
+absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device,
+                                                       const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string code(std::istreambuf_iterator<char>(file), {});
-  if (!file || code.empty()) return absl::NotFoundError(absl::StrCat("loading a module: cannot read ", path));
+  if (!file || code.empty())
+    return absl::NotFoundError(absl::StrCat("loading a module: cannot read ", path));
   RETURN_IF_ERROR(device->Use());
   CUlibrary library = nullptr;
-  const CUresult loaded = device->driver().LibraryLoadData(&library, code.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
-  RETURN_IF_ERROR(WithContext(ToStatus(device->driver(), loaded, "cuLibraryLoadData"), absl::StrCat("loading ", path)));
+  const CUresult loaded = device->driver().LibraryLoadData(&library, code.data(), nullptr, nullptr,
+                                                           0, nullptr, nullptr, 0);
+  RETURN_IF_ERROR(WithContext(ToStatus(device->driver(), loaded, "cuLibraryLoadData"),
+                              absl::StrCat("loading ", path)));
   return std::make_unique<CudaModule>(std::move(device), path, library);
 }
 

@@ -10,9 +10,11 @@
 
 namespace coconet {
 
-/// Loads a cubin; its symbols are CUfunctions of `device`, whose code is on the GPU when Symbol returns: a kernel that was loaded by its first
-/// launch could wait for kernels that spin until it runs.
-absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device, const std::string& path);
+/// Loads a cubin; its symbols are CUfunctions of `device`, whose code is on the GPU when Symbol
+/// returns: a kernel that was loaded by its first launch could wait for kernels that spin until it
+/// runs.
+absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device,
+                                                       const std::string& path);
 
 }  // namespace coconet
 

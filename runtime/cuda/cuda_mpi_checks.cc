@@ -1,5 +1,6 @@
-// One rank of the test of GPUs of MPI processes, over the driver of tests: cuda_mpi_test starts it through mpirun, with the name of a check, and how many
-// GPUs a process sees, stages, (0: as there are) nodes, and what is between the GPUs.
+// One rank of the test of GPUs of MPI processes, over the driver of tests: cuda_mpi_test starts it
+// through mpirun, with the name of a check, and how many GPUs a process sees, stages, (0: as there
+// are) nodes, and what is between the GPUs.
 
 #include <signal.h>
 
@@ -40,7 +41,9 @@ absl::Status CheckAll(Rank& rank) {
 
 bool IsLast(const Rank& rank) { return rank.rank() == rank.size() - 1; }
 
-absl::Status LeaveStep(Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); }
+absl::Status LeaveStep(Rank& rank) {
+  return LeaveOthersInAStep(rank, absl::DataLossError("bad page"));
+}
 
 absl::Status DieInStep(Rank& rank) {
   return RunSteps(rank, 100, [&](int step) {
@@ -48,7 +51,8 @@ absl::Status DieInStep(Rank& rank) {
   });
 }
 
-/// One of the last rank's calls fails while all share memory: its own, the export, or that of the first peer's.
+/// One of the last rank's calls fails while all share memory: its own, the export, or that of the
+/// first peer's.
 template <int kCall>
 absl::Status FailToShare(Rank& rank) {
   if (IsLast(rank)) FailCall(kCall, CUDA_ERROR_UNKNOWN);
@@ -56,14 +60,17 @@ absl::Status FailToShare(Rank& rank) {
 }
 
 absl::Status CheckAllWithMulticast(Rank& rank) {
-  if (!rank.topology().multicast) return absl::NotFoundError(absl::StrCat("no multicast; ", rank.topology().note));
+  if (!rank.topology().multicast)
+    return absl::NotFoundError(absl::StrCat("no multicast; ", rank.topology().note));
   RETURN_IF_ERROR(CheckMulticast(rank));
   RETURN_IF_ERROR(CheckMemory(rank));
   RETURN_IF_ERROR(CheckPlans(rank));
-  return SeeHostVirtual().wrong == 0 ? absl::OkStatus() : absl::InternalError("taken down in a wrong order");
+  return SeeHostVirtual().wrong == 0 ? absl::OkStatus()
+                                     : absl::InternalError("taken down in a wrong order");
 }
 
-/// Each call of the last rank that multicast memory takes fails in turn: then no rank has it, and all say why.
+/// Each call of the last rank that multicast memory takes fails in turn: then no rank has it, and
+/// all say why.
 absl::Status FailMulticast(Rank& rank) {
   std::set<std::string> calls;
   for (int call = 1, again = 1; again > 0; ++call) {
@@ -73,12 +80,17 @@ absl::Status FailMulticast(Rank& rank) {
     FailCall(0, CUDA_SUCCESS);
     ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(failed));
     again = all.back().empty() ? 0 : 1;
-    const bool told = absl::StrContains(rank.topology().note, absl::StrCat("memory without multicast: rank ", rank.size() - 1, ": ", all.back()));
-    if (memory->multicast() != nullptr && again == 1) return absl::InternalError(absl::StrCat("an address, though there is no ", all.back()));
-    if (again == 1 && !told) return absl::InternalError(absl::StrCat(all.back(), " is not in: ", rank.topology().note));
+    const bool told = absl::StrContains(
+        rank.topology().note,
+        absl::StrCat("memory without multicast: rank ", rank.size() - 1, ": ", all.back()));
+    if (memory->multicast() != nullptr && again == 1)
+      return absl::InternalError(absl::StrCat("an address, though there is no ", all.back()));
+    if (again == 1 && !told)
+      return absl::InternalError(absl::StrCat(all.back(), " is not in: ", rank.topology().note));
     calls.insert(all.back());
   }
-  for (const char* want : {"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuMulticastBindMem"}) {
+  for (const char* want :
+       {"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuMulticastBindMem"}) {
     if (calls.count(want) == 0) return absl::InternalError(absl::StrCat(want, " did not fail"));
   }
   return CheckAllWithMulticast(rank);
@@ -87,7 +99,8 @@ absl::Status FailMulticast(Rank& rank) {
 /// What the ranks that have one GPU are told.
 absl::Status SayPlace(Rank& rank) {
   const Topology& topology = rank.topology();
-  return absl::NotFoundError(absl::StrCat(topology.library, "; ", topology.ranks_per_gpu, " a GPU; ", topology.note));
+  return absl::NotFoundError(
+      absl::StrCat(topology.library, "; ", topology.ranks_per_gpu, " a GPU; ", topology.note));
 }
 
 constexpr struct {
@@ -105,12 +118,17 @@ constexpr struct {
 
 absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
   const auto body = [&](Rank& rank) { return SayOutcome(rank, check(rank)); };
-  return RunCudaMpiWorldOver({.driver = HostDriver()}, ControlOfHostKernels(), shape, 60, true, body);
+  return RunCudaMpiWorldOver({.driver = HostDriver()}, ControlOfHostKernels(), shape, 60, true,
+                             body);
 }
 
-/// `switched`: "no" switch is between the GPUs, or one, and handles of memory go from process to process as "files", as "fabric" handles, or not: "alone".
+/// `switched`: "no" switch is between the GPUs, or one, and handles of memory go from process to
+/// process as "files", as "fabric" handles, or not: "alone".
 int Run(const char* name, int gpus, const WorldShape& shape, const std::string& switched) {
-  SetHostDevices({.count = gpus, .multicast = switched != "no", .files_pass = switched == "files", .fabric = switched == "fabric"});
+  SetHostDevices({.count = gpus,
+                  .multicast = switched != "no",
+                  .files_pass = switched == "files",
+                  .fabric = switched == "fabric"});
   for (const auto& check : kChecks) {
     if (std::strcmp(check.name, name) != 0) continue;
     absl::Status status = OneWorld(check.body, shape);
@@ -127,5 +145,6 @@ int Run(const char* name, int gpus, const WorldShape& shape, const std::string& 
 
 int main(int argc, char** argv) {
   if (argc != 6) return 2;
-  return coconet::Run(argv[1], std::atoi(argv[2]), {.stages = std::atoi(argv[3]), .nodes = std::atoi(argv[4])}, argv[5]);
+  return coconet::Run(argv[1], std::atoi(argv[2]),
+                      {.stages = std::atoi(argv[3]), .nodes = std::atoi(argv[4])}, argv[5]);
 }

@@ -18,19 +18,23 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-MpiOutcome RunCheck(const std::string& check, int ranks, int gpus, int stages = 1, int nodes = 0, const std::string& switched = "no") {
-  return RunMpi(absl::StrCat("mpirun --oversubscribe -n ", ranks, " runtime/cuda/cuda_mpi_checks ", check, " ", gpus, " ", stages, " ", nodes, " ", switched,
-                             " 2>&1"));
+MpiOutcome RunCheck(const std::string& check, int ranks, int gpus, int stages = 1, int nodes = 0,
+                    const std::string& switched = "no") {
+  return RunMpi(absl::StrCat("mpirun --oversubscribe -n ", ranks, " runtime/cuda/cuda_mpi_checks ",
+                             check, " ", gpus, " ", stages, " ", nodes, " ", switched, " 2>&1"));
 }
 
 struct Case {
   int ranks, gpus, stages, nodes;
 };
 class CudaMpi : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Of, CudaMpi, testing::Values(Case{1, 1, 1, 0}, Case{2, 1, 1, 0}, Case{3, 8, 1, 0}, Case{4, 2, 1, 2}, Case{4, 8, 2, 0}),
+INSTANTIATE_TEST_SUITE_P(Of, CudaMpi,
+                         testing::Values(Case{1, 1, 1, 0}, Case{2, 1, 1, 0}, Case{3, 8, 1, 0},
+                                         Case{4, 2, 1, 2}, Case{4, 8, 2, 0}),
                          [](const auto& info) {
                            const Case& c = info.param;
-                           return absl::StrCat(c.ranks, "Ranks", c.gpus, "Gpus", c.stages, "Stages", c.nodes, "Nodes");
+                           return absl::StrCat(c.ranks, "Ranks", c.gpus, "Gpus", c.stages, "Stages",
+                                               c.nodes, "Nodes");
                          });
 
 TEST_P(CudaMpi, DoesWhatEveryWorldMust) {
@@ -52,26 +56,32 @@ TEST(CudaMpi, ProcessesTakeTheGpusInTurns) {
 TEST(CudaMpi, NoGpuIsSaid) {
   const MpiOutcome outcome = RunCheck("all", 2, 0);
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.output, HasSubstr("UNAVAILABLE: rank 0: GPU 0: want one of the 0 that are visible"));
+  EXPECT_THAT(outcome.output,
+              HasSubstr("UNAVAILABLE: rank 0: GPU 0: want one of the 0 that are visible"));
 }
 
 TEST(CudaMpi, MemoryThatIsNotSharedIsAnErrorOfAll) {
   const struct {
     const char *check, *words;
-  } kCases[] = {{"fail-alloc", "rank 2: GPU 0: 2 MiB: cuMemAlloc: "},
-                {"fail-export", "rank 2: cuIpcGetMemHandle: "},
-                {"fail-open", "rank 2: the memory of rank 0, another process, on its GPU: cuIpcOpenMemHandle: "}};
+  } kCases[] = {
+      {"fail-alloc", "rank 2: GPU 0: 2 MiB: cuMemAlloc: "},
+      {"fail-export", "rank 2: cuIpcGetMemHandle: "},
+      {"fail-open",
+       "rank 2: the memory of rank 0, another process, on its GPU: cuIpcOpenMemHandle: "}};
   for (const auto& [check, words] : kCases) {
     const MpiOutcome outcome = RunCheck(check, 3, 1);
     EXPECT_NE(outcome.exit_code, 0);
     EXPECT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
-    EXPECT_THAT(outcome.lines, Each(HasSubstr(absl::StrCat(words, "CUDA_ERROR_OF_A_TEST (999): what a driver says"))));
+    EXPECT_THAT(
+        outcome.lines,
+        Each(HasSubstr(absl::StrCat(words, "CUDA_ERROR_OF_A_TEST (999): what a driver says"))));
   }
 }
 
 TEST(CudaMpi, AddressesOfAllRanksPassAsFilesOrFabricHandles) {
   for (const auto& [check, ranks, nodes, switched] :
-       {std::tuple("multicast", 3, 0, "files"), std::tuple("multicast", 4, 2, "fabric"), std::tuple("fail-multicast", 3, 0, "files")}) {
+       {std::tuple("multicast", 3, 0, "files"), std::tuple("multicast", 4, 2, "fabric"),
+        std::tuple("fail-multicast", 3, 0, "files")}) {
     const MpiOutcome outcome = RunCheck(check, ranks, 8, 1, nodes, switched);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
     EXPECT_THAT(outcome.lines, SizeIs(2 * ranks)) << outcome.output;
@@ -79,14 +89,18 @@ TEST(CudaMpi, AddressesOfAllRanksPassAsFilesOrFabricHandles) {
   }
   const MpiOutcome outcome = RunCheck("multicast", 2, 8, 1, 0, "alone");
   ASSERT_THAT(outcome.lines, SizeIs(2)) << outcome.output;
-  EXPECT_THAT(outcome.lines, Each(AllOf(HasSubstr("no multicast: rank 0: cuMemExportToShareableHandle: "), HasSubstr("; rank 0: cuMemCreate: "))));
+  EXPECT_THAT(outcome.lines,
+              Each(AllOf(HasSubstr("no multicast: rank 0: cuMemExportToShareableHandle: "),
+                         HasSubstr("; rank 0: cuMemCreate: "))));
 }
 
 TEST(CudaMpi, ARankThatLeavesEndsTheWaitsOfKernels) {
   const MpiOutcome outcome = RunCheck("leave-step", 3, 1);
   EXPECT_NE(outcome.exit_code, 0);
   ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
-  for (int rank : {0, 1}) EXPECT_THAT(outcome.lines[rank], AllOf(HasSubstr(absl::StrCat("on rank ", rank)), HasSubstr("bad page")));
+  for (int rank : {0, 1})
+    EXPECT_THAT(outcome.lines[rank],
+                AllOf(HasSubstr(absl::StrCat("on rank ", rank)), HasSubstr("bad page")));
   EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
 }
 

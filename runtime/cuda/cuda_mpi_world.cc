@@ -18,23 +18,32 @@ absl::StatusOr<std::shared_ptr<Device>> OpenInTurn(const DriverApi& driver, int 
 
 }  // namespace
 
-absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldShape& shape, double timeout_s) {
+absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldShape& shape,
+                                double timeout_s) {
   // Where the others agree on their GPUs.
-  const auto refuse = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> { return place.exchange->Agree(why); };
+  const auto refuse = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
+    return place.exchange->Agree(why);
+  };
   return RunOnMpi(shape, timeout_s, /*pin=*/false, refuse, [](Rank&) { return absl::OkStatus(); });
 }
 
-absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& control, const WorldShape& shape, double timeout_s, bool pin,
+absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& control,
+                                 const WorldShape& shape, double timeout_s, bool pin,
                                  const std::function<absl::Status(Rank&)>& body) {
   const auto make = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
-    absl::StatusOr<std::shared_ptr<Device>> device = OpenInTurn(libraries.driver, place.machine_rank);
+    absl::StatusOr<std::shared_ptr<Device>> device =
+        OpenInTurn(libraries.driver, place.machine_rank);
     RETURN_IF_ERROR(place.exchange->Agree(device.status()));
-    auto sharing = std::make_unique<ProcessGpuSharing>(*place.exchange, place.rank, SharingMemory(place.mesh, place.rank));
+    auto sharing = std::make_unique<ProcessGpuSharing>(*place.exchange, place.rank,
+                                                       SharingMemory(place.mesh, place.rank));
     // Half of the time: who fails waits for the others in the exchange, and has a deadline, too.
     std::vector<std::shared_ptr<HandlePassing>> passings = {
-        std::make_shared<FileHandlePassing>(libraries.driver, *place.exchange, place.rank, place.timeout_s / 2),
+        std::make_shared<FileHandlePassing>(libraries.driver, *place.exchange, place.rank,
+                                            place.timeout_s / 2),
         std::make_shared<FabricHandlePassing>(libraries.driver, *place.exchange, place.rank)};
-    return MakeCudaRank(libraries, control, std::move(place), *std::move(device), std::move(sharing), {.why_none = "they are processes"}, std::move(passings));
+    return MakeCudaRank(libraries, control, std::move(place), *std::move(device),
+                        std::move(sharing), {.why_none = "they are processes"},
+                        std::move(passings));
   };
   return RunOnMpi(shape, timeout_s, pin, make, body);
 }

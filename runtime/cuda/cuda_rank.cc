@@ -28,7 +28,10 @@ Topology TopologyOf(const CudaRank::Parts& parts) {
 
 }  // namespace
 
-CudaRank::CudaRank(Parts parts) : parts_(std::move(parts)), topology_(TopologyOf(parts_)), space_(std::make_shared<CudaSpace>(parts_.device)) {}
+CudaRank::CudaRank(Parts parts)
+    : parts_(std::move(parts)),
+      topology_(TopologyOf(parts_)),
+      space_(std::make_shared<CudaSpace>(parts_.device)) {}
 
 CudaRank::~CudaRank() {
   stream_libraries_ = {};  // its calls are of these streams
@@ -59,8 +62,11 @@ absl::Status CudaRank::CountRanks() {
 
 absl::Status CudaRank::OpenLibraries() {
   const bool shares = topology_.ranks_per_gpu > 1;
-  std::string why = shares ? absl::StrCat(topology_.ranks_per_gpu, " ranks share GPU ", parts_.device->ordinal()) : "";
-  if (shares && parts_.part.own == nullptr) absl::StrAppend(&why, " and its multiprocessors: ", parts_.part.why_none);
+  std::string why =
+      shares ? absl::StrCat(topology_.ranks_per_gpu, " ranks share GPU ", parts_.device->ordinal())
+             : "";
+  if (shares && parts_.part.own == nullptr)
+    absl::StrAppend(&why, " and its multiprocessors: ", parts_.part.why_none);
   ASSIGN_OR_RETURN(stream_libraries_.note, FirstNote(exchange(), why));
   if (stream_libraries_.note.empty() && parts_.open_libraries != nullptr) {
     ASSIGN_OR_RETURN(stream_libraries_, parts_.open_libraries(LibraryTerms()));
@@ -69,7 +75,8 @@ absl::Status CudaRank::OpenLibraries() {
   topology_.staged = stream_libraries_.of_lane[0] == nullptr;
   topology_.note = stream_libraries_.note;
   const std::string name = stream_libraries_.name.substr(0, stream_libraries_.name.find(' '));
-  for (int group = 0; group < kGroups; ++group) libraries_[group] = std::make_shared<NamedCommunicator>(name, parts_.place.libraries[0][group]);
+  for (int group = 0; group < kGroups; ++group)
+    libraries_[group] = std::make_shared<NamedCommunicator>(name, parts_.place.libraries[0][group]);
   return absl::OkStatus();
 }
 
@@ -77,31 +84,37 @@ absl::Status CudaRank::Open() {
   RETURN_IF_ERROR(parts_.device->Use());
   RETURN_IF_CU(parts_.device->driver(), DriverGetVersion, &topology_.driver);
   for (int lane = 0; lane < kLanes; ++lane) {
-    // What communicates gets the multiprocessors first that blocks of a product leave: else it would begin when all of these have begun.
+    // What communicates gets the multiprocessors first that blocks of a product leave: else it
+    // would begin when all of these have begun.
     const int priority = -lane;
     if (parts_.part.own != nullptr) {
       ASSIGN_OR_RETURN(streams_[lane], parts_.part.own->MakeStream(priority));
     } else {
-      RETURN_IF_CU(parts_.device->driver(), StreamCreateWithPriority, &streams_[lane], CU_STREAM_NON_BLOCKING, priority);
+      RETURN_IF_CU(parts_.device->driver(), StreamCreateWithPriority, &streams_[lane],
+                   CU_STREAM_NON_BLOCKING, priority);
     }
   }
   return absl::OkStatus();
 }
 
 StreamLibraryTerms CudaRank::LibraryTerms() {
-  return {parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board, parts_.place.timeout_s};
+  return {parts_.device->driver(), rank(), mesh(), exchange(), parts_.place.board,
+          parts_.place.timeout_s};
 }
 
 absl::Status CudaRank::OpenWindows(const absl::Status& why) {
   if (stream_libraries_.open_windows == nullptr) return why;
   const auto neither = [&](const absl::Status& status) {
     if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status)) return status;
-    return absl::Status(why.code(), absl::StrCat(why.message(), "; nor by windows of ", stream_libraries_.name, ": ", status.message()));
+    return absl::Status(why.code(), absl::StrCat(why.message(), "; nor by windows of ",
+                                                 stream_libraries_.name, ": ", status.message()));
   };
-  absl::StatusOr<std::unique_ptr<MemoryWindows>> windows = stream_libraries_.open_windows(LibraryTerms());
+  absl::StatusOr<std::unique_ptr<MemoryWindows>> windows =
+      stream_libraries_.open_windows(LibraryTerms());
   if (!windows.ok()) return neither(windows.status());
   auto sharing = std::make_unique<WindowGpuSharing>(exchange(), rank(), *std::move(windows));
-  if (const absl::Status reached = sharing->Reach(parts_.device); !reached.ok()) return neither(reached);
+  if (const absl::Status reached = sharing->Reach(parts_.device); !reached.ok())
+    return neither(reached);
   parts_.sharing = std::move(sharing);
   AddNote(absl::StrCat("memory by windows of ", stream_libraries_.name, ": ", why.message()));
   return absl::OkStatus();
@@ -109,8 +122,12 @@ absl::Status CudaRank::OpenWindows(const absl::Status& why) {
 
 absl::Status CudaRank::OpenMulticast() {
   const Members node = GroupOf(mesh(), Group::kNode, rank());
-  const bool can = node.size > 1 && topology_.ranks_per_gpu == 1 && parts_.device->facts().multicast && !parts_.passings.empty();
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange().AllGather(!can ? "cannot" : parts_.multicast ? "can" : "may not"));
+  const bool can = node.size > 1 && topology_.ranks_per_gpu == 1 &&
+                   parts_.device->facts().multicast && !parts_.passings.empty();
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   exchange().AllGather(!can               ? "cannot"
+                                        : parts_.multicast ? "can"
+                                                           : "may not"));
   if (absl::c_linear_search(all, "cannot")) return absl::OkStatus();
   std::vector<std::string> notes;
   if (absl::c_linear_search(all, "may not")) {
@@ -118,7 +135,8 @@ absl::Status CudaRank::OpenMulticast() {
     parts_.passings.clear();
   }
   for (const std::shared_ptr<HandlePassing>& passing : parts_.passings) {
-    auto sharing = std::make_unique<MulticastSharing>(exchange(), rank(), SharingMemory(mesh(), rank()), node, passing);
+    auto sharing = std::make_unique<MulticastSharing>(exchange(), rank(),
+                                                      SharingMemory(mesh(), rank()), node, passing);
     ASSIGN_OR_RETURN(const MulticastSharing::Shared tried, sharing->Share(parts_.device, 1));
     if (tried.note.empty()) {
       multicast_ = std::move(sharing);
@@ -131,7 +149,9 @@ absl::Status CudaRank::OpenMulticast() {
   return absl::OkStatus();
 }
 
-void CudaRank::AddNote(const std::string& note) { absl::StrAppend(&topology_.note, topology_.note.empty() ? "" : "; ", note); }
+void CudaRank::AddNote(const std::string& note) {
+  absl::StrAppend(&topology_.note, topology_.note.empty() ? "" : "; ", note);
+}
 
 absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool symmetric) {
   if (symmetric) return Share(bytes, /*multicast=*/true);
@@ -144,10 +164,14 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Share(int64_t bytes, bool mult
   RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
   if (multicast && multicast_ != nullptr && bytes > 0) {
     ASSIGN_OR_RETURN(MulticastSharing::Shared shared, multicast_->Share(parts_.device, bytes));
-    if (shared.note.empty()) return std::make_unique<CudaMemory>(rank(), bytes, true, std::move(shared.all), space_, std::move(shared.multicast));
-    AddNote(absl::StrCat("memory without multicast: ", shared.note));  // a switch has room for so many of its addresses
+    if (shared.note.empty())
+      return std::make_unique<CudaMemory>(rank(), bytes, true, std::move(shared.all), space_,
+                                          std::move(shared.multicast));
+    AddNote(absl::StrCat("memory without multicast: ",
+                         shared.note));  // a switch has room for so many of its addresses
   }
-  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Allocation>> all, parts_.sharing->Share(parts_.device, bytes));
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Allocation>> all,
+                   parts_.sharing->Share(parts_.device, bytes));
   return std::make_unique<CudaMemory>(rank(), bytes, true, std::move(all), space_);
 }
 
@@ -163,9 +187,12 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaRank::AllocateWords(int64_t bytes) {
   return std::make_unique<CudaWords>(rank(), size(), bytes, std::move(words));
 }
 
-absl::StatusOr<std::unique_ptr<Module>> CudaRank::Load(const std::string& path) { return LoadCudaModule(parts_.device, path); }
+absl::StatusOr<std::unique_ptr<Module>> CudaRank::Load(const std::string& path) {
+  return LoadCudaModule(parts_.device, path);
+}
 
-absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, const Module& module, absl::Span<Memory* const> buffers,
+absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, const Module& module,
+                                                          absl::Span<Memory* const> buffers,
                                                           double timeout_s) {
   RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, mesh())));
   RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
@@ -181,24 +208,31 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
                             .timeout_s = timeout_s > 0 ? timeout_s : parts_.place.timeout_s};
   for (int lane = 0; lane < kLanes; ++lane) {
     parts.stream_libraries[lane] = stream_libraries_.of_lane[lane].get();
-    for (int group = 0; group < kGroups; ++group) parts.libraries[lane][group] = parts_.place.libraries[lane][group].get();
+    for (int group = 0; group < kGroups; ++group)
+      parts.libraries[lane][group] = parts_.place.libraries[lane][group].get();
   }
   RETURN_IF_ERROR(AllocateSync(plan, parts));
   RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
   const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
   NameBuffers(parts, layout, buffers);
-  const GpuShare share{.ranks = topology_.ranks_per_gpu, .multiprocessors = topology_.own_multiprocessors};
-  RETURN_IF_ERROR(exchange().Agree(ResolveOnDevice(module, buffers, layout, share, [this] { return Library(); }, parts)));
+  const GpuShare share{.ranks = topology_.ranks_per_gpu,
+                       .multiprocessors = topology_.own_multiprocessors};
+  RETURN_IF_ERROR(exchange().Agree(
+      ResolveOnDevice(module, buffers, layout, share, [this] { return Library(); }, parts)));
   return std::make_unique<CudaExecutor>(std::move(parts));
 }
 
-void CudaRank::NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout, absl::Span<Memory* const> buffers) const {
+void CudaRank::NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout,
+                           absl::Span<Memory* const> buffers) const {
   if (parts_.name_buffer == nullptr) return;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& buffer = parts.plan.buffers[i];
     const Memory& sync = buffer.symmetric ? *parts.shared : *parts.local;
-    const void* address = buffer.role == BufferRole::kSync ? static_cast<const char*>(sync.own()) + layout.offsets[i] : buffers[i]->own();
-    parts_.name_buffer(address, static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype), buffer.name);
+    const void* address = buffer.role == BufferRole::kSync
+                              ? static_cast<const char*>(sync.own()) + layout.offsets[i]
+                              : buffers[i]->own();
+    parts_.name_buffer(address, static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype),
+                       buffer.name);
   }
   parts_.name_buffer(parts.control->address(), sizeof(Control), "control");
 }
@@ -216,8 +250,10 @@ absl::Status CudaRank::AllocateSync(const Plan& plan, CudaExecutor::Parts& parts
   RETURN_IF_ERROR(exchange().Agree(local.status()));
   parts.local = *std::move(local);
   ASSIGN_OR_RETURN(parts.shared, Share(layout.shared_bytes, /*multicast=*/false));
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> regions, parts_.place.sharing->Share(StopSign::Bytes()));
-  for (const std::shared_ptr<Region>& region : regions) parts.signs.push_back(region == nullptr ? nullptr : std::make_unique<StopSign>(region));
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> regions,
+                   parts_.place.sharing->Share(StopSign::Bytes()));
+  for (const std::shared_ptr<Region>& region : regions)
+    parts.signs.push_back(region == nullptr ? nullptr : std::make_unique<StopSign>(region));
   return absl::OkStatus();
 }
 

@@ -20,8 +20,9 @@
 
 namespace coconet {
 
-/// A rank whose memory and kernels are a GPU's; a thread of its process, or all of it. Several may have one GPU: then each has its streams, on
-/// multiprocessors of its own where it can, and all blocks that wait for each other must fit at once.
+/// A rank whose memory and kernels are a GPU's; a thread of its process, or all of it. Several may
+/// have one GPU: then each has its streams, on multiprocessors of its own where it can, and all
+/// blocks that wait for each other must fit at once.
 class CudaRank final : public Rank {
  public:
   struct Parts {
@@ -32,9 +33,11 @@ class CudaRank final : public Rank {
     OpensCublasLt open_cublaslt = OpenCublasLt;
     Control control = {};  // what every plan's begins as: zeros, but where kernels are the host's
     OpenStreamLibraries open_libraries = {};  // where each rank has a GPU of its own
-    bool multicast = true;                    // there are addresses of the memory of all GPUs of a node, where these can do that
+    bool multicast =
+        true;  // there are addresses of the memory of all GPUs of a node, where these can do that
     std::vector<std::shared_ptr<HandlePassing>> passings = {};  // for those: to try in order
-    NamesBuffer name_buffer = nullptr;  // is told what buffers of plans are called, where there is one
+    NamesBuffer name_buffer =
+        nullptr;  // is told what buffers of plans are called, where there is one
   };
   /// Collective. Unimplemented where the ranks' GPUs do not reach each other's memory.
   static absl::StatusOr<std::unique_ptr<Rank>> Make(Parts parts);
@@ -52,7 +55,8 @@ class CudaRank final : public Rank {
   absl::StatusOr<std::unique_ptr<Memory>> AllocateWords(int64_t bytes) override;
   std::string Products() override;
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
-  absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module, absl::Span<Memory* const> buffers,
+  absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
+                                                  absl::Span<Memory* const> buffers,
                                                   double timeout_s) override;
   void Leave(const absl::Status& why) override { parts_.place.board.Leave(rank(), why); }
 
@@ -64,7 +68,8 @@ class CudaRank final : public Rank {
   absl::Status CountRanks();
   /// Collective.
   absl::Status OpenLibraries();
-  /// Collective. Shares memory by the library's windows where it cannot be shared otherwise because of `why`.
+  /// Collective. Shares memory by the library's windows where it cannot be shared otherwise because
+  /// of `why`.
   absl::Status OpenWindows(const absl::Status& why);
   StreamLibraryTerms LibraryTerms();
   /// Collective. Sees whether there can be addresses of all GPUs of a node at once.
@@ -73,7 +78,8 @@ class CudaRank final : public Rank {
   absl::StatusOr<std::unique_ptr<Memory>> Share(int64_t bytes, bool multicast);
   void AddNote(const std::string& note);
   absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
-  void NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout, absl::Span<Memory* const> buffers) const;
+  void NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout,
+                   absl::Span<Memory* const> buffers) const;
   absl::Status OpenControl(CudaExecutor::Parts& parts);
   /// Opens it, the first time.
   absl::StatusOr<std::shared_ptr<const CublasLt>> Library();

@@ -25,7 +25,8 @@ absl::StatusOr<std::vector<StepSpan>> CudaExecutor::Trace() {
     float begin_ms = 0, end_ms = 0;
     RETURN_IF_CU(driver(), EventElapsedTime, &begin_ms, start->get(), marks_[step].begun->get());
     RETURN_IF_CU(driver(), EventElapsedTime, &end_ms, start->get(), marks_[step].ended->get());
-    const std::string label = std::visit([](const auto& s) { return s.label; }, parts_.plan.steps[step]);
+    const std::string label =
+        std::visit([](const auto& s) { return s.label; }, parts_.plan.steps[step]);
     spans.push_back({label, parts_.calls[step].lane, 1e3 * begin_ms, 1e3 * end_ms});
   }
   return spans;

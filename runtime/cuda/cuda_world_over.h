@@ -25,27 +25,34 @@ namespace coconet {
 struct CudaLibraries {
   const DriverApi& driver;
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
-  OpenStreamLibraries open_libraries = {};     // where there is one: called in worlds whose ranks have a GPU each
-  NamesBuffer name_buffer = nullptr;  // is told what buffers of plans are called, where there is one
-  bool green_contexts = true;  // threads that share a GPU have multiprocessors of their own, where its driver can do that
+  OpenStreamLibraries open_libraries =
+      {};  // where there is one: called in worlds whose ranks have a GPU each
+  NamesBuffer name_buffer =
+      nullptr;                 // is told what buffers of plans are called, where there is one
+  bool green_contexts = true;  // threads that share a GPU have multiprocessors of their own, where
+                               // its driver can do that
   bool multicast = true;       // GPUs that can have addresses of the memory of all of them, do
 };
 
 /// RunCudaWorld over given libraries. `control`: what every plan's control begins as.
-absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks, const WorldShape& shape, double timeout_s, bool pin,
+absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks,
+                              const WorldShape& shape, double timeout_s, bool pin,
                               const std::function<absl::Status(Rank&)>& body);
 
-/// Instead of RunCudaMpiWorldOver, in a process that has no GPU because of `why`: so all processes hear of it.
+/// Instead of RunCudaMpiWorldOver, in a process that has no GPU because of `why`: so all processes
+/// hear of it.
 absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldShape& shape, double timeout_s);
 
 /// RunCudaMpiWorld over given libraries.
-absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& control, const WorldShape& shape, double timeout_s, bool pin,
+absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& control,
+                                 const WorldShape& shape, double timeout_s, bool pin,
                                  const std::function<absl::Status(Rank&)>& body);
 
 /// A rank of such worlds, in its place, on a GPU.
-absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(const CudaLibraries& libraries, const Control& control, RankPlace place,
-                                                   std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part,
-                                                   std::vector<std::shared_ptr<HandlePassing>> passings);
+absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(
+    const CudaLibraries& libraries, const Control& control, RankPlace place,
+    std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part,
+    std::vector<std::shared_ptr<HandlePassing>> passings);
 
 }  // namespace coconet
 

@@ -35,8 +35,10 @@ struct Case {
   WorldShape shape = {};
 };
 
-absl::Status OnHost(int ranks, const WorldShape& shape, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
+absl::Status OnHost(int ranks, const WorldShape& shape, double timeout_s,
+                    const std::function<absl::Status(Rank&)>& body) {
+  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), ranks, shape,
+                          timeout_s, true, body);
 }
 
 class CudaWorldOnHost : public testing::TestWithParam<Case> {};
@@ -74,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(All, CudaWorldOnHost, testing::ValuesIn(AllCases()), []
 });
 
 /// What every rank of a world returned from `body`.
-std::vector<std::string> Outcomes(int ranks, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
+std::vector<std::string> Outcomes(int ranks, double timeout_s,
+                                  const std::function<absl::Status(Rank&)>& body) {
   SetHostDevices({});
   std::vector<std::string> outcomes(ranks);
   OnHost(ranks, {}, timeout_s, [&](Rank& rank) {
@@ -87,20 +90,28 @@ std::vector<std::string> Outcomes(int ranks, double timeout_s, const std::functi
 
 TEST(CudaWorld, ARankThatDoesNotComeIsNamedAtTheDeadline) {
   SetHostDevices({});
-  EXPECT_EQ(OnHost(3, {}, kTimeout, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
-  EXPECT_EQ(OnHost(4, {.nodes = 2}, kTimeout, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
+  EXPECT_EQ(OnHost(3, {}, kTimeout, [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
+            absl::OkStatus());
+  EXPECT_EQ(OnHost(4, {.nodes = 2}, kTimeout, [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
+            absl::OkStatus());
 }
 
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 TEST(CudaWorld, ARankThatLeavesEndsTheWaitsOfKernels) {
   const double start = Seconds();
-  const std::vector<std::string> outcomes =
-      Outcomes(3, kTimeout, [](Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); });
+  const std::vector<std::string> outcomes = Outcomes(3, kTimeout, [](Rank& rank) {
+    return LeaveOthersInAStep(rank, absl::DataLossError("bad page"));
+  });
   for (int rank : {0, 1}) {
-    EXPECT_THAT(outcomes[rank], AllOf(HasSubstr("step 0"), HasSubstr(absl::StrCat("on rank ", rank)), HasSubstr("bad page")));
+    EXPECT_THAT(outcomes[rank],
+                AllOf(HasSubstr("step 0"), HasSubstr(absl::StrCat("on rank ", rank)),
+                      HasSubstr("bad page")));
   }
-  EXPECT_LT(Seconds() - start, 20) << "the last rank frees its plan while kernels of others wait for it";
+  EXPECT_LT(Seconds() - start, 20)
+      << "the last rank frees its plan while kernels of others wait for it";
 }
 
 /// Rank 0 frees what it has while a kernel of rank 1, on its GPU, waits for it.
@@ -112,7 +123,8 @@ TEST(CudaWorld, MemoryIsFreedWithoutWaitingForKernelsThatWaitForThisRank) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Memory> in, rank.Allocate(40, true));
     ASSIGN_OR_RETURN(const std::unique_ptr<Memory> out, rank.Allocate(40, false));
     Memory* const buffers[] = {in.get(), nullptr, out.get(), nullptr};
-    ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, rank.Bind(plan, HandWritten(), buffers, 0));
+    ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound,
+                     rank.Bind(plan, HandWritten(), buffers, 0));
     ASSIGN_OR_RETURN(std::unique_ptr<BoundPlan> other, rank.Bind(plan, HandWritten(), buffers, 0));
     ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, rank.Allocate(int64_t{30} << 20, false));
     ASSIGN_OR_RETURN(std::unique_ptr<Memory> words, rank.AllocateWords(8));
@@ -142,15 +154,19 @@ TEST(CudaWorld, RefusesBlocksThatAreNotResidentTogether) {
   SetHostDevices({.count = 1, .multiprocessors = 1});
   const absl::Status status = OnHost(4, {}, kTimeout, CheckPlans);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("want at most 2 blocks"), HasSubstr("of each of 4 ranks, which wait for each other")));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("want at most 2 blocks"),
+                    HasSubstr("of each of 4 ranks, which wait for each other")));
 }
 
 /// A kernel whose blocks wait for those of other ranks, and a product.
 absl::Status BindSumAndProduct(Rank& rank, int blocks) {
   Plan plan = OneShotSum(rank.mesh(), 10, blocks);
-  for (const char* name : {"a", "b", "c"}) plan.buffers.push_back({name, BufferRole::kTemp, DType::kF32, 16, false});
+  for (const char* name : {"a", "b", "c"})
+    plan.buffers.push_back({name, BufferRole::kTemp, DType::kF32, 16, false});
   GemmStep product{.dtype = DType::kF32, .m = {4}, .n = {4}, .k = {4}, .label = "MM"};
-  product.a = {.buffer = 4, .ld = 4}, product.b = {.buffer = 5, .ld = 4}, product.c = {.buffer = 6, .ld = 4};
+  product.a = {.buffer = 4, .ld = 4}, product.b = {.buffer = 5, .ld = 4},
+  product.c = {.buffer = 6, .ld = 4};
   plan.steps.emplace_back(product);
   std::vector<std::unique_ptr<Memory>> memory;
   std::vector<Memory*> buffers;
@@ -166,19 +182,27 @@ absl::Status BindSumAndProduct(Rank& rank, int blocks) {
 
 TEST(CudaWorld, RefusesKernelsThatLeaveNoRoomToProducts) {
   SetHostDevices({.count = 1, .multiprocessors = 8});
-  const auto bind = [](int ranks, int blocks) { return OnHost(ranks, {}, kTimeout, [&](Rank& rank) { return BindSumAndProduct(rank, blocks); }); };
+  const auto bind = [](int ranks, int blocks) {
+    return OnHost(ranks, {}, kTimeout, [&](Rank& rank) { return BindSumAndProduct(rank, blocks); });
+  };
   EXPECT_EQ(bind(4, 2), absl::OkStatus());
   EXPECT_EQ(bind(1, 16), absl::OkStatus());
   const absl::Status status = bind(4, 3);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("want at most 7 blocks of all ranks but one on the 8 multiprocessors of GPU 0, the rest for matrix products, have 3 of each of 4 ranks"));
+              HasSubstr("want at most 7 blocks of all ranks but one on the 8 multiprocessors of "
+                        "GPU 0, the rest for matrix products, have 3 of each of 4 ranks"));
 }
 
 TEST(CudaWorld, SaysThatThereIsNoLibraryToMultiplyWith) {
   SetHostDevices({});
-  const auto none = []() -> absl::StatusOr<const CublasLtApi*> { return absl::UnavailableError("no cuBLASLt here"); };
-  const auto run = [&](Check check) { return RunCudaWorldOver({HostDriver(), none}, ControlOfHostKernels(), 2, {}, kTimeout, true, check); };
+  const auto none = []() -> absl::StatusOr<const CublasLtApi*> {
+    return absl::UnavailableError("no cuBLASLt here");
+  };
+  const auto run = [&](Check check) {
+    return RunCudaWorldOver({HostDriver(), none}, ControlOfHostKernels(), 2, {}, kTimeout, true,
+                            check);
+  };
   EXPECT_EQ(run(CheckPlans), absl::OkStatus());
   const absl::Status status = run(CheckMatrixProducts);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
@@ -198,7 +222,8 @@ TEST(CudaWorld, SaysWhichDriverAndWhichLibrariesThereAre) {
                    [](Rank& rank) {
                      EXPECT_EQ(rank.topology().driver, 12080);
                      const int v = CUBLAS_VERSION;
-                     EXPECT_EQ(rank.Products(), absl::StrCat("cublaslt ", v / 10000, ".", v / 100 % 100, ".", v % 100));
+                     EXPECT_EQ(rank.Products(), absl::StrCat("cublaslt ", v / 10000, ".",
+                                                             v / 100 % 100, ".", v % 100));
                      return absl::OkStatus();
                    }),
             absl::OkStatus());
@@ -211,12 +236,14 @@ TEST(CudaWorld, SaysThatThereIsNoGpu) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("want one of the 0 that are visible"));
 }
 
-/// Fails one call after the other in a world; returns how many there were, and counts those that nobody was told of.
+/// Fails one call after the other in a world; returns how many there were, and counts those that
+/// nobody was told of.
 int FailEachCall(int ranks, int& untold) {
   SetHostDevices({.count = 2});
   for (int call = 1;; ++call) {
     FailCall(call, CUDA_ERROR_UNKNOWN);
-    const absl::Status status = OnHost(ranks, {}, kTimeout, [](Rank& rank) { return RunSteps(rank, 2, [](int) {}); });
+    const absl::Status status =
+        OnHost(ranks, {}, kTimeout, [](Rank& rank) { return RunSteps(rank, 2, [](int) {}); });
     const std::string failed = FailedCall();
     FailCall(0, CUDA_SUCCESS);
     if (failed.empty()) {
@@ -228,7 +255,9 @@ int FailEachCall(int ranks, int& untold) {
       continue;
     }
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << failed;
-    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(failed), HasSubstr("CUDA_ERROR_OF_A_TEST (999): what a driver says")));
+    EXPECT_THAT(
+        std::string(status.message()),
+        AllOf(HasSubstr(failed), HasSubstr("CUDA_ERROR_OF_A_TEST (999): what a driver says")));
   }
 }
 
@@ -254,7 +283,9 @@ TEST(CudaWorld, EachCallOfTheLibraryThatFailsBecomesAnErrorThatNamesIt) {
       }
       ++calls;
       EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << failed;
-      EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(failed), HasSubstr("CUBLAS_STATUS_OF_A_TEST (13): what a library says")));
+      EXPECT_THAT(
+          std::string(status.message()),
+          AllOf(HasSubstr(failed), HasSubstr("CUBLAS_STATUS_OF_A_TEST (13): what a library says")));
     }
     EXPECT_GT(calls, 40 * ranks);
   }

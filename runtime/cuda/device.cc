@@ -17,10 +17,12 @@ absl::Status ReadAttributes(const DriverApi& driver, CUdevice device, DeviceFact
       {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &facts.minor},
       {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &facts.multiprocessors},
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &facts.threads_per_multiprocessor},
-      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, &facts.shared_bytes_per_multiprocessor},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+       &facts.shared_bytes_per_multiprocessor},
       {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
       {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, &multicast}};
-  for (const auto& [attribute, value] : wanted) RETURN_IF_CU(driver, DeviceGetAttribute, value, attribute, device);
+  for (const auto& [attribute, value] : wanted)
+    RETURN_IF_CU(driver, DeviceGetAttribute, value, attribute, device);
   facts.l2_bytes = l2;
   facts.multicast = multicast != 0;
   return absl::OkStatus();
@@ -45,7 +47,8 @@ absl::StatusOr<DeviceFacts> FactsOf(const DriverApi& driver, CUdevice device) {
 
 std::string DeviceFacts::arch() const {
   if (simulated()) return "simt";
-  // From 9.0 on there are instructions that only the form with "a" has, which runs on that very architecture.
+  // From 9.0 on there are instructions that only the form with "a" has, which runs on that very
+  // architecture.
   return absl::StrCat("sm_", major, minor, major >= 9 ? "a" : "");
 }
 
@@ -54,8 +57,9 @@ absl::StatusOr<std::shared_ptr<Device>> Device::Open(const DriverApi& driver, in
   RETURN_IF_CU(driver, DeviceGetCount, &count);
   if (ordinal < 0 || ordinal >= count) {
     const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    return absl::UnavailableError(absl::StrCat("GPU ", ordinal, ": want one of the ", count, " that are visible",
-                                               visible == nullptr ? "" : absl::StrCat(" (CUDA_VISIBLE_DEVICES=", visible, ")")));
+    return absl::UnavailableError(absl::StrCat(
+        "GPU ", ordinal, ": want one of the ", count, " that are visible",
+        visible == nullptr ? "" : absl::StrCat(" (CUDA_VISIBLE_DEVICES=", visible, ")")));
   }
   CUdevice device = 0;
   RETURN_IF_CU(driver, DeviceGet, &device, ordinal);
@@ -93,19 +97,25 @@ void Device::FreeRetired() const {
   for (const std::function<void()>& free : retired) free();
 }
 
-absl::Status Device::Use() const { return ToStatus(driver_, driver_.CtxSetCurrent(context_), "cuCtxSetCurrent"); }
+absl::Status Device::Use() const {
+  return ToStatus(driver_, driver_.CtxSetCurrent(context_), "cuCtxSetCurrent");
+}
 
 absl::Status Device::Reach(const Device& other) const {
   if (device_ == other.device_) return absl::OkStatus();
   int can = 0;
   RETURN_IF_CU(driver_, DeviceCanAccessPeer, &can, device_, other.device_);
   if (can == 0) {
-    return absl::UnimplementedError(absl::StrCat("GPU ", ordinal_, " (", facts_.name, ") does not reach the memory of GPU ", other.ordinal_, " (",
-                                                 other.facts_.name, "): want GPUs with peer access (nvidia-smi topo -p2p r), or ranks on one GPU"));
+    return absl::UnimplementedError(absl::StrCat(
+        "GPU ", ordinal_, " (", facts_.name, ") does not reach the memory of GPU ", other.ordinal_,
+        " (", other.facts_.name,
+        "): want GPUs with peer access (nvidia-smi topo -p2p r), or ranks on one GPU"));
   }
   RETURN_IF_ERROR(Use());
   const CUresult result = driver_.CtxEnablePeerAccess(other.context_, 0);
-  return result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? absl::OkStatus() : ToStatus(driver_, result, "cuCtxEnablePeerAccess");
+  return result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+             ? absl::OkStatus()
+             : ToStatus(driver_, result, "cuCtxEnablePeerAccess");
 }
 
 }  // namespace coconet

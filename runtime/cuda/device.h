@@ -26,12 +26,14 @@ struct DeviceFacts {
   int64_t l2_bytes = 0;
   bool multicast = false;  // multimem instructions on memory of several GPUs
 
-  /// What NVRTC compiles for it: "sm_90a", the whole of that architecture, where there is such a form.
+  /// What NVRTC compiles for it: "sm_90a", the whole of that architecture, where there is such a
+  /// form.
   std::string arch() const;
   bool simulated() const { return major == 0; }  // which no GPU has
 };
 
-/// A GPU that this process uses, by its primary context, which others in the process may use too. Thread-safe.
+/// A GPU that this process uses, by its primary context, which others in the process may use too.
+/// Thread-safe.
 class Device {
  public:
   /// Unavailable, with what to do, where there is no such GPU.
@@ -47,20 +49,27 @@ class Device {
 
   /// The calling thread's calls are of this device from now on.
   absl::Status Use() const;
-  /// Gives memory of the device back. The driver waits for all that runs there before it does so, which may be a kernel of another thread's rank that waits
-  /// for the calling one: so from the first DeferFrees on, it is done by FreeRetired. `free` is not to keep this device. Any thread.
+  /// Gives memory of the device back. The driver waits for all that runs there before it does so,
+  /// which may be a kernel of another thread's rank that waits for the calling one: so from the
+  /// first DeferFrees on, it is done by FreeRetired. `free` is not to keep this device. Any thread.
   void Retire(std::function<void()> free) const;
   void DeferFrees() const;
-  /// Where what runs on the device ends without the calling rank: when all ranks have come to one place of their programs, and when they have been told
-  /// that the calling one gives up.
+  /// Where what runs on the device ends without the calling rank: when all ranks have come to one
+  /// place of their programs, and when they have been told that the calling one gives up.
   void FreeRetired() const;
 
-  /// Whether kernels on this device reach memory of the other one; switches that on. Unimplemented where they cannot.
+  /// Whether kernels on this device reach memory of the other one; switches that on. Unimplemented
+  /// where they cannot.
   absl::Status Reach(const Device& other) const;
 
  private:
-  Device(const DriverApi& driver, int ordinal, CUdevice device, CUcontext context, DeviceFacts facts)
-      : driver_(driver), ordinal_(ordinal), device_(device), context_(context), facts_(std::move(facts)) {}
+  Device(const DriverApi& driver, int ordinal, CUdevice device, CUcontext context,
+         DeviceFacts facts)
+      : driver_(driver),
+        ordinal_(ordinal),
+        device_(device),
+        context_(context),
+        facts_(std::move(facts)) {}
 
   const DriverApi& driver_;
   const int ordinal_;

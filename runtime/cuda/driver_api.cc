@@ -13,13 +13,16 @@
 namespace coconet {
 namespace {
 
-std::string VersionText(int version) { return absl::StrCat(version / 1000, ".", version % 1000 / 10); }
+std::string VersionText(int version) {
+  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
+}
 
 /// `since`: the version that has it.
 template <class Function>
 bool Find(const FindFunction& find, const char* name, int since, Function*& function) {
   function = reinterpret_cast<Function*>(find(name, CUDA_VERSION));
-  // A driver older than the headers answers for its own version: the functions that it lacks are those of later ones.
+  // A driver older than the headers answers for its own version: the functions that it lacks are
+  // those of later ones.
   if (function == nullptr) function = reinterpret_cast<Function*>(find(name, since));
   return function != nullptr;
 }
@@ -51,13 +54,15 @@ absl::StatusCode CodeOf(CUresult result) {
   }
 }
 
-/// Streams share that many hardware queues; a kernel that waits for one behind it in its queue waits for ever. The driver reads it once, when it starts.
+/// Streams share that many hardware queues; a kernel that waits for one behind it in its queue
+/// waits for ever. The driver reads it once, when it starts.
 void AskForQueues() {
   constexpr char kName[] = "CUDA_DEVICE_MAX_CONNECTIONS";
   constexpr int kMost = 32;
   const char* set = std::getenv(kName);
   int queues = 0;
-  if (set == nullptr || !absl::SimpleAtoi(set, &queues) || queues < kMost) setenv(kName, absl::StrCat(kMost).c_str(), 1);
+  if (set == nullptr || !absl::SimpleAtoi(set, &queues) || queues < kMost)
+    setenv(kName, absl::StrCat(kMost).c_str(), 1);
 }
 
 absl::StatusOr<DriverApi> Open() {
@@ -73,9 +78,11 @@ absl::StatusOr<DriverApi> Open() {
 absl::Status ToStatus(const DriverApi& driver, CUresult result, absl::string_view call) {
   if (result == CUDA_SUCCESS) return absl::OkStatus();
   const char *name = nullptr, *words = nullptr;
-  if (driver.GetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr) name = "an error that the driver has no name for";
+  if (driver.GetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr)
+    name = "an error that the driver has no name for";
   if (driver.GetErrorString(result, &words) != CUDA_SUCCESS || words == nullptr) words = "";
-  return absl::Status(CodeOf(result), absl::StrCat(call, ": ", name, " (", static_cast<int>(result), ")", *words == '\0' ? "" : ": ", words));
+  return absl::Status(CodeOf(result), absl::StrCat(call, ": ", name, " (", static_cast<int>(result),
+                                                   ")", *words == '\0' ? "" : ": ", words));
 }
 
 absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
@@ -86,9 +93,11 @@ absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
       tried.push_back(absl::StrCat("  ", dlerror()));
       continue;
     }
-    auto* get = reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
+    auto* get =
+        reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
     if (get == nullptr) {
-      tried.push_back(absl::StrCat("  ", file, ": too old, want the driver of CUDA ", VersionText(kLeastDriver), " or later"));
+      tried.push_back(absl::StrCat("  ", file, ": too old, want the driver of CUDA ",
+                                   VersionText(kLeastDriver), " or later"));
       continue;
     }
     return FindFunction([get](const char* name, int version) -> void* {
@@ -98,9 +107,10 @@ absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
       return result == CUDA_SUCCESS && found == CU_GET_PROC_ADDRESS_SUCCESS ? function : nullptr;
     });
   }
-  return absl::UnavailableError(absl::StrCat(
-      "the CUDA driver (libcuda) cannot be opened: want an NVIDIA GPU and its driver on this machine, or, in a container, its GPUs made visible. Tried:\n",
-      absl::StrJoin(tried, "\n")));
+  return absl::UnavailableError(
+      absl::StrCat("the CUDA driver (libcuda) cannot be opened: want an NVIDIA GPU and its driver "
+                   "on this machine, or, in a container, its GPUs made visible. Tried:\n",
+                   absl::StrJoin(tried, "\n")));
 }
 
 absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find) {
@@ -114,19 +124,22 @@ absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find) {
   COCONET_DRIVER_OPTIONAL(COCONET_TAKE)
 #undef COCONET_TAKE
   if (missing.empty()) return driver;
-  return absl::UnavailableError(absl::StrCat("the CUDA driver lacks ", absl::StrJoin(missing, ", "), ": want that of CUDA ",
-                                             VersionText(kLeastDriver), " or later"));
+  return absl::UnavailableError(absl::StrCat("the CUDA driver lacks ", absl::StrJoin(missing, ", "),
+                                             ": want that of CUDA ", VersionText(kLeastDriver),
+                                             " or later"));
 }
 
 absl::Status InitDriver(const DriverApi& driver) {
   if (absl::Status status = ToStatus(driver, driver.Init(0), "cuInit"); !status.ok()) {
-    return absl::UnavailableError(absl::StrCat("the CUDA driver does not start: ", status.message()));
+    return absl::UnavailableError(
+        absl::StrCat("the CUDA driver does not start: ", status.message()));
   }
   int version = 0;
   RETURN_IF_CU(driver, DriverGetVersion, &version);
   if (version >= kLeastDriver) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("the CUDA driver is of CUDA ", VersionText(version), ": want one of CUDA ",
-                                             VersionText(kLeastDriver), " or later"));
+  return absl::UnavailableError(absl::StrCat("the CUDA driver is of CUDA ", VersionText(version),
+                                             ": want one of CUDA ", VersionText(kLeastDriver),
+                                             " or later"));
 }
 
 absl::StatusOr<const DriverApi*> OpenDriver() {

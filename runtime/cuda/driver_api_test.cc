@@ -59,30 +59,37 @@ TEST(DriverApi, EachKindOfErrorHasItsCode) {
       {CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, absl::StatusCode::kUnimplemented},
       {CUDA_ERROR_NOT_FOUND, absl::StatusCode::kNotFound},
       {CUDA_ERROR_ILLEGAL_ADDRESS, absl::StatusCode::kInternal}};
-  for (const auto& [result, code] : codes) EXPECT_EQ(ToStatus(Fake(), result, "cuCall").code(), code) << result;
+  for (const auto& [result, code] : codes)
+    EXPECT_EQ(ToStatus(Fake(), result, "cuCall").code(), code) << result;
 }
 
 TEST(DriverApi, OpensNoFileThatIsNotThere) {
-  const absl::Status status = FindIn({"libcoconet_no_such_driver.so.1", "/nonexistent/libcuda.so"}).status();
+  const absl::Status status =
+      FindIn({"libcoconet_no_such_driver.so.1", "/nonexistent/libcuda.so"}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("libcuda"), HasSubstr("libcoconet_no_such_driver.so.1"), HasSubstr("/nonexistent/libcuda.so"),
-                                                   HasSubstr("want an NVIDIA GPU and its driver")));
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("libcuda"), HasSubstr("libcoconet_no_such_driver.so.1"),
+            HasSubstr("/nonexistent/libcuda.so"), HasSubstr("want an NVIDIA GPU and its driver")));
 }
 
 TEST(DriverApi, SaysThatALibraryIsNoDriver) {
   const absl::Status status = FindIn({"libm.so.6"}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("libm.so.6: too old, want the driver of CUDA 12.4 or later"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("libm.so.6: too old, want the driver of CUDA 12.4 or later"));
 }
 
 TEST(DriverApi, NamesTheFunctionsThatAreMissing) {
   static int function;
-  const auto status = FillDriverApi([](const char* name, int) -> void* {
-                        const std::string text = name;
-                        return text == "cuLaunchKernelEx" || text == "cuFuncLoad" ? nullptr : &function;
-                      }).status();
+  const auto status =
+      FillDriverApi([](const char* name, int) -> void* {
+        const std::string text = name;
+        return text == "cuLaunchKernelEx" || text == "cuFuncLoad" ? nullptr : &function;
+      }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(status.message(), "the CUDA driver lacks cuFuncLoad, cuLaunchKernelEx: want that of CUDA 12.4 or later");
+  EXPECT_EQ(status.message(),
+            "the CUDA driver lacks cuFuncLoad, cuLaunchKernelEx: want that of CUDA 12.4 or later");
 }
 
 TEST(DriverApi, DoesWithoutGreenContexts) {
@@ -97,8 +104,9 @@ TEST(DriverApi, DoesWithoutGreenContexts) {
 
 TEST(DriverApi, AsksAnOlderDriverForItsOwnVersion) {
   static int function;
-  const absl::StatusOr<DriverApi> driver =
-      FillDriverApi([](const char*, int version) -> void* { return version > kLeastDriver ? nullptr : &function; });
+  const absl::StatusOr<DriverApi> driver = FillDriverApi([](const char*, int version) -> void* {
+    return version > kLeastDriver ? nullptr : &function;
+  });
   EXPECT_TRUE(driver.ok()) << driver.status();
 }
 
@@ -116,7 +124,8 @@ TEST(DriverApi, SaysWhyADriverDoesNotStart) {
   init_result = CUDA_ERROR_OUT_OF_MEMORY;
   const absl::Status status = InitDriver(Fake());
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(status.message(), "the CUDA driver does not start: cuInit: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
+  EXPECT_EQ(status.message(),
+            "the CUDA driver does not start: cuInit: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory");
   init_result = CUDA_SUCCESS;
 }
 

@@ -11,12 +11,14 @@
 
 namespace coconet {
 
-/// An exchange of a rank that is a thread. When all have come to it, each has enqueued all steps that stand before it in the program, so what runs on the
-/// GPUs ends by itself: then memory goes back to the driver, which waits for that (Device::Retire). The rest of it does when the rank is no more, of which its
-/// peers have heard before.
+/// An exchange of a rank that is a thread. When all have come to it, each has enqueued all steps
+/// that stand before it in the program, so what runs on the GPUs ends by itself: then memory goes
+/// back to the driver, which waits for that (Device::Retire). The rest of it does when the rank is
+/// no more, of which its peers have heard before.
 class FreeingExchange final : public Exchange {
  public:
-  FreeingExchange(std::unique_ptr<Exchange> exchange, std::shared_ptr<Device> device) : exchange_(std::move(exchange)), device_(std::move(device)) {
+  FreeingExchange(std::unique_ptr<Exchange> exchange, std::shared_ptr<Device> device)
+      : exchange_(std::move(exchange)), device_(std::move(device)) {
     device_->DeferFrees();
   }
   ~FreeingExchange() override { device_->FreeRetired(); }

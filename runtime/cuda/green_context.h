@@ -10,13 +10,16 @@
 
 namespace coconet {
 
-/// Multiprocessors of a GPU that no other work runs on: what its streams do runs there alone. Memory, kernels and events are those of the GPU's primary
-/// context, which stays the thread's. Of one thread at a time.
+/// Multiprocessors of a GPU that no other work runs on: what its streams do runs there alone.
+/// Memory, kernels and events are those of the GPU's primary context, which stays the thread's. Of
+/// one thread at a time.
 class GreenContext {
  public:
-  /// `parts` equal parts of the GPU, as large as can be in whole groups of multiprocessors that clusters of blocks need; some are left over.
-  /// Unimplemented where the driver is too old, ResourceExhausted where the GPU has too few groups.
-  static absl::StatusOr<std::vector<std::shared_ptr<const GreenContext>>> Split(const std::shared_ptr<Device>& device, int parts);
+  /// `parts` equal parts of the GPU, as large as can be in whole groups of multiprocessors that
+  /// clusters of blocks need; some are left over. Unimplemented where the driver is too old,
+  /// ResourceExhausted where the GPU has too few groups.
+  static absl::StatusOr<std::vector<std::shared_ptr<const GreenContext>>> Split(
+      const std::shared_ptr<Device>& device, int parts);
   ~GreenContext() { device_->driver().GreenCtxDestroy(context_); }
   GreenContext(const GreenContext&) = delete;
   GreenContext& operator=(const GreenContext&) = delete;
@@ -36,11 +39,13 @@ class GreenContext {
 
 /// What a rank has of a GPU that it shares.
 struct GpuPart {
-  std::shared_ptr<const GreenContext> own = nullptr;  // null: ranks that share the GPU share all its multiprocessors
-  std::string why_none = {};                          // then, in words
+  std::shared_ptr<const GreenContext> own =
+      nullptr;                // null: ranks that share the GPU share all its multiprocessors
+  std::string why_none = {};  // then, in words
 };
 
-/// Of each of the `ranks` on a GPU. `wanted`: whether they are to have multiprocessors of their own, where they can.
+/// Of each of the `ranks` on a GPU. `wanted`: whether they are to have multiprocessors of their
+/// own, where they can.
 std::vector<GpuPart> SplitAmong(const std::shared_ptr<Device>& device, int ranks, bool wanted);
 
 }  // namespace coconet

@@ -28,7 +28,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-
 /// What each of so many ranks has of a GPU of `multiprocessors`; empty: they share them all.
 std::vector<int> PartsOf(int multiprocessors, int ranks, bool tells_group = true) {
   SetHostDevices({.multiprocessors = multiprocessors, .tells_group = tells_group});
@@ -62,14 +61,19 @@ std::string WhyNone(const DriverApi& driver, int multiprocessors, bool wanted) {
 
 TEST(GreenContext, SaysWhyRanksHaveNone) {
   EXPECT_EQ(WhyNone(HostDriver(), 132, false), "COCONET_GREEN_CONTEXTS=0");
-  EXPECT_EQ(WhyNone(HostDriver(), 12, true), "GPU 0: want groups of multiprocessors for each of 2 ranks, have too few in 12 multiprocessors");
+  EXPECT_EQ(WhyNone(HostDriver(), 12, true),
+            "GPU 0: want groups of multiprocessors for each of 2 ranks, have too few in 12 "
+            "multiprocessors");
   DriverApi old = HostDriver();
   old.GreenCtxStreamCreate = nullptr;
-  EXPECT_EQ(WhyNone(old, 132, true), "the driver has no streams of green contexts: want that of CUDA 12.5 or later");
+  EXPECT_EQ(WhyNone(old, 132, true),
+            "the driver has no streams of green contexts: want that of CUDA 12.5 or later");
 }
 
 absl::Status OnHost(int ranks, bool green, const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver({.driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .green_contexts = green}, ControlOfHostKernels(), ranks, {}, 60, true, body);
+  return RunCudaWorldOver(
+      {.driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .green_contexts = green},
+      ControlOfHostKernels(), ranks, {}, 60, true, body);
 }
 
 TEST(GreenContext, StepsOfRanksThatShareAGpuRunOnMultiprocessorsOfTheirOwn) {
@@ -80,7 +84,10 @@ TEST(GreenContext, StepsOfRanksThatShareAGpuRunOnMultiprocessorsOfTheirOwn) {
       const auto check = [&](Rank& rank) -> absl::Status {
         const Topology& topology = rank.topology();
         EXPECT_EQ(topology.own_multiprocessors, !green || gpus == 4 ? 0 : gpus == 2 ? 64 : 32);
-        EXPECT_EQ(absl::StrContains(topology.note, "and its multiprocessors: COCONET_GREEN_CONTEXTS=0"), !green && gpus < 4) << topology.note;
+        EXPECT_EQ(
+            absl::StrContains(topology.note, "and its multiprocessors: COCONET_GREEN_CONTEXTS=0"),
+            !green && gpus < 4)
+            << topology.note;
         return RunSteps(rank, 2, [](int) {});
       };
       EXPECT_EQ(OnHost(4, green, check), absl::OkStatus());
@@ -105,16 +112,19 @@ TEST(GreenContext, EachCallThatFailsLeavesRanksWithoutOrIsNamed) {
     FailCall(0, CUDA_SUCCESS);
     if (failed.empty()) break;
     if (status.ok()) {
-      EXPECT_THAT(note, AllOf(HasSubstr("2 ranks share GPU 0 and its multiprocessors: "), HasSubstr(failed), HasSubstr("what a driver says")));
+      EXPECT_THAT(note, AllOf(HasSubstr("2 ranks share GPU 0 and its multiprocessors: "),
+                              HasSubstr(failed), HasSubstr("what a driver says")));
       without.insert(failed);
     } else {
-      EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(failed), HasSubstr("what a driver says")));
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(HasSubstr(failed), HasSubstr("what a driver says")));
       named.insert(failed);
     }
     const HostGreen seen = TakeHostGreen();
     EXPECT_EQ(seen.contexts + seen.streams + seen.left, 0) << failed;
   }
-  EXPECT_THAT(without, ElementsAre("cuDevResourceGenerateDesc", "cuDevSmResourceSplitByCount", "cuDeviceGetDevResource", "cuGreenCtxCreate"));
+  EXPECT_THAT(without, ElementsAre("cuDevResourceGenerateDesc", "cuDevSmResourceSplitByCount",
+                                   "cuDeviceGetDevResource", "cuGreenCtxCreate"));
   EXPECT_THAT(named, testing::Contains("cuGreenCtxStreamCreate"));
 }
 
@@ -129,7 +139,8 @@ absl::Status BindPlan(Rank& rank, const Plan& plan, Bound& bound) {
   for (const Buffer& buffer : plan.buffers) {
     const bool sync = buffer.role == BufferRole::kSync;
     if (!sync) {
-      ASSIGN_OR_RETURN(bound.memory.emplace_back(), rank.Allocate(buffer.elements * 4, buffer.symmetric));
+      ASSIGN_OR_RETURN(bound.memory.emplace_back(),
+                       rank.Allocate(buffer.elements * 4, buffer.symmetric));
     }
     buffers.push_back(sync ? nullptr : bound.memory.back().get());
   }
@@ -140,15 +151,19 @@ absl::Status BindPlan(Rank& rank, const Plan& plan, Bound& bound) {
 /// A kernel whose blocks wait for those of other ranks, and a product beside it.
 absl::Status BindSumAndProduct(Rank& rank, int blocks, int beside) {
   Plan plan = OneShotSum(rank.mesh(), 10, blocks);
-  for (const char* name : {"a", "b", "c"}) plan.buffers.push_back({name, BufferRole::kTemp, DType::kF32, 16, false});
-  GemmStep product{.dtype = DType::kF32, .m = {4}, .n = {4}, .k = {4}, .beside = beside, .label = "MM"};
-  product.a = {.buffer = 4, .ld = 4}, product.b = {.buffer = 5, .ld = 4}, product.c = {.buffer = 6, .ld = 4};
+  for (const char* name : {"a", "b", "c"})
+    plan.buffers.push_back({name, BufferRole::kTemp, DType::kF32, 16, false});
+  GemmStep product{
+      .dtype = DType::kF32, .m = {4}, .n = {4}, .k = {4}, .beside = beside, .label = "MM"};
+  product.a = {.buffer = 4, .ld = 4}, product.b = {.buffer = 5, .ld = 4},
+  product.c = {.buffer = 6, .ld = 4};
   plan.steps.emplace_back(product);
   Bound bound;
   return BindPlan(rank, plan, bound);
 }
 
-/// Sums over ranks in the midst of what a stream of the caller's has: it writes what is summed late, and reads the sums.
+/// Sums over ranks in the midst of what a stream of the caller's has: it writes what is summed
+/// late, and reads the sums.
 absl::Status SumInAStreamOfTheCallers(Rank& rank, bool as_graph) {
   Bound bound;
   RETURN_IF_ERROR(BindPlan(rank, OneShotSum(rank.mesh(), 1, 1), bound));
@@ -182,8 +197,11 @@ TEST(GreenContext, StepsInACallersStreamRunThereTooAndInItsOrder) {
   SetHostDevices({.multiprocessors = 132});
   for (bool as_graph : {false, true}) {
     TakeHostGreen();
-    EXPECT_EQ(OnHost(2, true, [&](Rank& rank) { return SumInAStreamOfTheCallers(rank, as_graph); }), absl::OkStatus());
-    EXPECT_EQ(TakeHostGreen().launches, as_graph ? 2 : 4);  // a graph's kernels are those of the streams that it was captured from
+    EXPECT_EQ(OnHost(2, true, [&](Rank& rank) { return SumInAStreamOfTheCallers(rank, as_graph); }),
+              absl::OkStatus());
+    EXPECT_EQ(
+        TakeHostGreen().launches,
+        as_graph ? 2 : 4);  // a graph's kernels are those of the streams that it was captured from
   }
 }
 
@@ -192,22 +210,31 @@ TEST(GreenContext, BlocksMustBeResidentOnTheRanksOwnMultiprocessors) {
   const auto bind = [](bool green, int blocks, int beside) {
     return OnHost(2, green, [&](Rank& rank) { return BindSumAndProduct(rank, blocks, beside); });
   };
-  EXPECT_EQ(bind(true, 16, 7), absl::OkStatus()) << "all of them: products of the other rank are elsewhere";
+  EXPECT_EQ(bind(true, 16, 7), absl::OkStatus())
+      << "all of them: products of the other rank are elsewhere";
   EXPECT_THAT(std::string(bind(true, 17, 7).message()),
-              HasSubstr("want at most 16 blocks of 1 threads at once on the 8 multiprocessors that a rank has of GPU 0, have 17 of each of 2 ranks"));
-  EXPECT_THAT(std::string(bind(true, 16, 8).message()), HasSubstr("Bind: MM: want fewer than the 8 multiprocessors of a rank beside it, have 8"));
+              HasSubstr("want at most 16 blocks of 1 threads at once on the 8 multiprocessors that "
+                        "a rank has of GPU 0, have 17 of each of 2 ranks"));
+  EXPECT_THAT(
+      std::string(bind(true, 16, 8).message()),
+      HasSubstr("Bind: MM: want fewer than the 8 multiprocessors of a rank beside it, have 8"));
   EXPECT_EQ(bind(false, 17, 9), absl::OkStatus());
-  EXPECT_THAT(std::string(bind(false, 18, 9).message()), HasSubstr("the rest for matrix products, have 18 of each of 2 ranks"));
-  EXPECT_THAT(std::string(bind(false, 17, 10).message()), HasSubstr("want fewer than the 10 multiprocessors of a rank"));
+  EXPECT_THAT(std::string(bind(false, 18, 9).message()),
+              HasSubstr("the rest for matrix products, have 18 of each of 2 ranks"));
+  EXPECT_THAT(std::string(bind(false, 17, 10).message()),
+              HasSubstr("want fewer than the 10 multiprocessors of a rank"));
 }
 
-/// A kernel of so many blocks, which wait for other ranks' and for those of another one, `awaited`, on the other lane.
+/// A kernel of so many blocks, which wait for other ranks' and for those of another one, `awaited`,
+/// on the other lane.
 absl::Status BindSumBeside(Rank& rank, int blocks, int awaited) {
   Plan plan = OneShotSum(rank.mesh(), 10, blocks);
   KernelStep sum = std::get<KernelStep>(plan.steps[0]);
   sum.lane = 1;
   sum.awaits = 0;
-  plan.steps = {KernelStep{.symbol = "nothing", .args = {}, .blocks = awaited, .label = "MM", .threads = 256}, sum};
+  plan.steps = {
+      KernelStep{.symbol = "nothing", .args = {}, .blocks = awaited, .label = "MM", .threads = 256},
+      sum};
   Bound bound;
   return BindPlan(rank, plan, bound);
 }
@@ -218,19 +245,23 @@ TEST(GreenContext, BlocksThatKernelsAwaitMustFitBesideThem) {
     return OnHost(2, green, [&](Rank& rank) { return BindSumBeside(rank, blocks, awaited); });
   };
   EXPECT_EQ(bind(true, 3, 10), absl::OkStatus());
-  EXPECT_THAT(std::string(bind(true, 3, 11).message()),
-              HasSubstr("Bind: MM: want at most 10 blocks of 256 threads at once on the 8 multiprocessors that a rank has of GPU 0, have 11 of each of 2 ranks, which wait "
-                        "for each other; 3 multiprocessors are a collective's beside them"));
+  EXPECT_THAT(
+      std::string(bind(true, 3, 11).message()),
+      HasSubstr("Bind: MM: want at most 10 blocks of 256 threads at once on the 8 multiprocessors "
+                "that a rank has of GPU 0, have 11 of each of 2 ranks, which wait "
+                "for each other; 3 multiprocessors are a collective's beside them"));
   EXPECT_EQ(bind(false, 3, 14), absl::OkStatus());
   EXPECT_THAT(std::string(bind(false, 3, 15).message()),
-              HasSubstr("Bind: MM: want at most 28 blocks of 256 threads at once on GPU 0, have 15 of each of 2 ranks, which wait for each other; 6 multiprocessors"));
+              HasSubstr("Bind: MM: want at most 28 blocks of 256 threads at once on GPU 0, have 15 "
+                        "of each of 2 ranks, which wait for each other; 6 multiprocessors"));
 }
 
 TEST(GreenContext, ProductsAreToldWhatTheyHave) {
   const auto told = [](int ranks, bool green, int beside) {
     SetHostDevices({.multiprocessors = 132});
     TakeHostProducts();
-    EXPECT_EQ(OnHost(ranks, green, [&](Rank& rank) { return BindSumAndProduct(rank, 1, beside); }), absl::OkStatus());
+    EXPECT_EQ(OnHost(ranks, green, [&](Rank& rank) { return BindSumAndProduct(rank, 1, beside); }),
+              absl::OkStatus());
     std::set<int> all;
     for (const HostProduct& product : TakeHostProducts()) all.insert(product.multiprocessors);
     return all;

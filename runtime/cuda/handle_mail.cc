@@ -31,7 +31,8 @@ struct Box {
 };
 
 absl::Status Failed(absl::string_view call, int error) {
-  return absl::UnavailableError(absl::StrCat("passing files between processes: ", call, ": ", strerror(error)));
+  return absl::UnavailableError(
+      absl::StrCat("passing files between processes: ", call, ": ", strerror(error)));
 }
 
 union Control {
@@ -42,7 +43,8 @@ union Control {
 /// The file that came with a message, if any. One at most has room.
 File FileOf(msghdr& message) {
   cmsghdr* control = CMSG_FIRSTHDR(&message);
-  if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) return File();
+  if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
+    return File();
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(control), sizeof fd);
   return File(fd);
@@ -60,21 +62,26 @@ absl::StatusOr<HandleMail> HandleMail::Open() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   socklen_t size = sizeof address.sun_family;  // no name: the system finds one
-  if (bind(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0) return Failed("bind", errno);
+  if (bind(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0)
+    return Failed("bind", errno);
   size = sizeof address;
-  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return Failed("getsockname", errno);
+  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return Failed("getsockname", errno);
   std::random_device random;
   const uint64_t secret = uint64_t{random()} << 32 | random();
-  return HandleMail(std::move(socket), std::string(address.sun_path, size - offsetof(sockaddr_un, sun_path)), secret);
+  return HandleMail(std::move(socket),
+                    std::string(address.sun_path, size - offsetof(sockaddr_un, sun_path)), secret);
 }
 
 std::string HandleMail::Address(bool sends) const {
-  Box box{.secret = secret_, .sends = sends, .size = static_cast<int64_t>(name_.size()), .name = {}};
+  Box box{
+      .secret = secret_, .sends = sends, .size = static_cast<int64_t>(name_.size()), .name = {}};
   std::memcpy(box.name, name_.data(), name_.size());
   return {reinterpret_cast<const char*>(&box), sizeof box};
 }
 
-absl::StatusOr<bool> HandleMail::Send(const std::string& address, int rank, const File& file) const {
+absl::StatusOr<bool> HandleMail::Send(const std::string& address, int rank,
+                                      const File& file) const {
   Box box;
   std::memcpy(&box, address.data(), sizeof box);
   sockaddr_un to{};
@@ -83,11 +90,13 @@ absl::StatusOr<bool> HandleMail::Send(const std::string& address, int rank, cons
   Note note{box.secret, rank};
   iovec data{&note, sizeof note};
   Control control{};
-  control.header = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+  control.header = {
+      .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
   const int fd = file.fd();
   std::memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
   const msghdr message{.msg_name = &to,
-                       .msg_namelen = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + static_cast<size_t>(box.size)),
+                       .msg_namelen = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +
+                                                             static_cast<size_t>(box.size)),
                        .msg_iov = &data,
                        .msg_iovlen = 1,
                        .msg_control = &control,
@@ -103,24 +112,36 @@ int HandleMail::Receive(const Members& group, std::vector<File>& files) const {
     Note note{};
     iovec data{&note, sizeof note};
     Control control{};
-    msghdr message{
-        .msg_name = nullptr, .msg_namelen = 0, .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control, .msg_flags = 0};
+    msghdr message{.msg_name = nullptr,
+                   .msg_namelen = 0,
+                   .msg_iov = &data,
+                   .msg_iovlen = 1,
+                   .msg_control = &control,
+                   .msg_controllen = sizeof control,
+                   .msg_flags = 0};
     const ssize_t bytes = recvmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) return count;
     File file = FileOf(message);
-    const bool from_group = note.rank >= group.first && note.rank < static_cast<int64_t>(files.size()) && (note.rank - group.first) % group.stride == 0 &&
+    const bool from_group = note.rank >= group.first &&
+                            note.rank < static_cast<int64_t>(files.size()) &&
+                            (note.rank - group.first) % group.stride == 0 &&
                             (note.rank - group.first) / group.stride < group.size;
-    if (bytes != sizeof note || note.secret != secret_ || file.fd() < 0 || !from_group || files[note.rank].fd() >= 0) continue;
+    if (bytes != sizeof note || note.secret != secret_ || file.fd() < 0 || !from_group ||
+        files[note.rank].fd() >= 0)
+      continue;
     files[note.rank] = std::move(file);
     ++count;
   }
 }
 
-absl::StatusOr<std::vector<File>> HandleMail::Swap(const Members& group, int rank, absl::Span<const std::string> addresses, const File& mine,
-                                                   double timeout_s) const {
+absl::StatusOr<std::vector<File>> HandleMail::Swap(const Members& group, int rank,
+                                                   absl::Span<const std::string> addresses,
+                                                   const File& mine, double timeout_s) const {
   std::vector<File> files(addresses.size());
-  if (absl::c_any_of(addresses, [](const std::string& address) { return address.size() != sizeof(Box); })) return files;
+  if (absl::c_any_of(addresses,
+                     [](const std::string& address) { return address.size() != sizeof(Box); }))
+    return files;
   std::vector<int> to;
   int missing = 0;
   for (int i = 0; i < group.size; ++i) {
@@ -133,7 +154,8 @@ absl::StatusOr<std::vector<File>> HandleMail::Swap(const Members& group, int ran
   }
   absl::Status failed;
   const auto done = [&] {
-    missing -= Receive(group, files);  // all the time: who waits for room in this rank's queue gets it
+    missing -=
+        Receive(group, files);  // all the time: who waits for room in this rank's queue gets it
     while (!to.empty() && failed.ok()) {
       const absl::StatusOr<bool> sent = Send(addresses[to.back()], rank, mine);
       failed = sent.status();
@@ -147,8 +169,9 @@ absl::StatusOr<std::vector<File>> HandleMail::Swap(const Members& group, int ran
     RETURN_IF_ERROR(failed);
     return files;
   }
-  return absl::UnavailableError(
-      absl::StrCat("passing files between processes: waited ", timeout_s, " s for ", missing, " of them and for room for ", to.size()));
+  return absl::UnavailableError(absl::StrCat("passing files between processes: waited ", timeout_s,
+                                             " s for ", missing, " of them and for room for ",
+                                             to.size()));
 }
 
 }  // namespace coconet

@@ -16,7 +16,8 @@ namespace coconet {
 /// By world rank; null for those that pass none.
 using MemoryHandles = std::vector<std::shared_ptr<MemoryHandle>>;
 
-/// How ranks of a node hand each other the driver's handles of memory: threads and processes differ.
+/// How ranks of a node hand each other the driver's handles of memory: threads and processes
+/// differ.
 class HandlePassing {
  public:
   virtual ~HandlePassing() = default;
@@ -24,9 +25,10 @@ class HandlePassing {
   virtual CUmemAllocationHandleType exported() const = 0;
   /// When all have come here since they gave up what was passed before.
   virtual void Prepare() {}
-  /// Collective. What each of `group`, this rank's, passes; `mine`: null where that is nothing. Aborted and DeadlineExceeded are the exchange's; other
-  /// errors this rank's alone.
-  virtual absl::StatusOr<MemoryHandles> Pass(const Members& group, std::shared_ptr<MemoryHandle> mine) = 0;
+  /// Collective. What each of `group`, this rank's, passes; `mine`: null where that is nothing.
+  /// Aborted and DeadlineExceeded are the exchange's; other errors this rank's alone.
+  virtual absl::StatusOr<MemoryHandles> Pass(const Members& group,
+                                             std::shared_ptr<MemoryHandle> mine) = 0;
 };
 
 /// Threads of one process share them.
@@ -34,7 +36,8 @@ class ThreadHandlePassing final : public HandlePassing {
  public:
   explicit ThreadHandlePassing(Exchange& exchange) : exchange_(exchange) {}
   CUmemAllocationHandleType exported() const override { return CU_MEM_HANDLE_TYPE_NONE; }
-  absl::StatusOr<MemoryHandles> Pass(const Members& group, std::shared_ptr<MemoryHandle> mine) override;
+  absl::StatusOr<MemoryHandles> Pass(const Members& group,
+                                     std::shared_ptr<MemoryHandle> mine) override;
 
  private:
   Exchange& exchange_;
@@ -46,9 +49,12 @@ class FileHandlePassing final : public HandlePassing {
   /// `timeout_s`: how long to wait for files of peers.
   FileHandlePassing(const DriverApi& driver, Exchange& exchange, int rank, double timeout_s)
       : driver_(driver), exchange_(exchange), rank_(rank), timeout_s_(timeout_s) {}
-  CUmemAllocationHandleType exported() const override { return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR; }
+  CUmemAllocationHandleType exported() const override {
+    return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  }
   void Prepare() override { ReleaseRetained(); }
-  absl::StatusOr<MemoryHandles> Pass(const Members& group, std::shared_ptr<MemoryHandle> mine) override;
+  absl::StatusOr<MemoryHandles> Pass(const Members& group,
+                                     std::shared_ptr<MemoryHandle> mine) override;
 
  private:
   const DriverApi& driver_;
@@ -57,13 +63,16 @@ class FileHandlePassing final : public HandlePassing {
   double timeout_s_;
 };
 
-/// Processes with access to one IMEX channel exchange them as bytes, also where files cannot pass from one to the other.
+/// Processes with access to one IMEX channel exchange them as bytes, also where files cannot pass
+/// from one to the other.
 class FabricHandlePassing final : public HandlePassing {
  public:
-  FabricHandlePassing(const DriverApi& driver, Exchange& exchange, int rank) : driver_(driver), exchange_(exchange), rank_(rank) {}
+  FabricHandlePassing(const DriverApi& driver, Exchange& exchange, int rank)
+      : driver_(driver), exchange_(exchange), rank_(rank) {}
   CUmemAllocationHandleType exported() const override { return CU_MEM_HANDLE_TYPE_FABRIC; }
   void Prepare() override { ReleaseRetained(); }
-  absl::StatusOr<MemoryHandles> Pass(const Members& group, std::shared_ptr<MemoryHandle> mine) override;
+  absl::StatusOr<MemoryHandles> Pass(const Members& group,
+                                     std::shared_ptr<MemoryHandle> mine) override;
 
  private:
   const DriverApi& driver_;

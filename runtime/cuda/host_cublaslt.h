@@ -29,9 +29,11 @@ struct HostLtDevices {
   void (*give)(cudaStream_t stream, HostLtWork work);
 };
 
-/// cuBLASLt on such devices: multiplies on the host, element by element in f32, when the stream comes to it. Refuses what the library refuses: another device,
-/// sizes that do not fit together, memory that lies worse than was said, too small a workspace. Offers kHostWays ways, and one more, which rounds parts of
-/// sums to the type of the result, to those who do not forbid that. `create`: calls CreateHostCublasLt for some devices, which live on.
+/// cuBLASLt on such devices: multiplies on the host, element by element in f32, when the stream
+/// comes to it. Refuses what the library refuses: another device, sizes that do not fit together,
+/// memory that lies worse than was said, too small a workspace. Offers kHostWays ways, and one
+/// more, which rounds parts of sums to the type of the result, to those who do not forbid that.
+/// `create`: calls CreateHostCublasLt for some devices, which live on.
 CublasLtApi MakeHostCublasLt(decltype(CublasLtApi::Create) create);
 cublasStatus_t CreateHostCublasLt(cublasLtHandle_t* handle, const HostLtDevices& devices);
 inline constexpr int kHostWays = 3;

@@ -17,9 +17,11 @@ struct MulticastSharing::Work {
 };
 
 absl::Status MulticastSharing::Create(Work& work) const {
-  ASSIGN_OR_RETURN(work.memory, MemoryHandle::OfMemory(*work.device, work.bytes, passing_->exported()));
+  ASSIGN_OR_RETURN(work.memory,
+                   MemoryHandle::OfMemory(*work.device, work.bytes, passing_->exported()));
   if (rank_ != node_.first) return absl::OkStatus();
-  ASSIGN_OR_RETURN(work.object, MemoryHandle::OfMulticast(work.device->driver(), node_.size, work.bytes, passing_->exported()));
+  ASSIGN_OR_RETURN(work.object, MemoryHandle::OfMulticast(work.device->driver(), node_.size,
+                                                          work.bytes, passing_->exported()));
   return absl::OkStatus();
 }
 
@@ -33,15 +35,20 @@ absl::Status MulticastSharing::Map(const Work& work, Shared& shared) const {
   return shared.all[rank_]->Clear(static_cast<size_t>(work.bytes));
 }
 
-absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(const std::shared_ptr<Device>& device, int64_t bytes) {
+absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(
+    const std::shared_ptr<Device>& device, int64_t bytes) {
   passing_->Prepare();
   const DriverApi& driver = device->driver();
   Work work{.device = device, .memory = nullptr, .object = nullptr};
   Shared shared;
-  const absl::StatusOr<int64_t> rounded = RoundedForMulticast(*device, node_.size, bytes, passing_->exported());
-  ASSIGN_OR_RETURN(const double most, exchange_.Max(rounded.ok() ? static_cast<double>(*rounded) : 0));  // of powers of two a multiple of all units
+  const absl::StatusOr<int64_t> rounded =
+      RoundedForMulticast(*device, node_.size, bytes, passing_->exported());
+  ASSIGN_OR_RETURN(const double most,
+                   exchange_.Max(rounded.ok() ? static_cast<double>(*rounded)
+                                              : 0));  // of powers of two a multiple of all units
   work.bytes = static_cast<int64_t>(most);
-  // Each when all have done the one before: the driver waits, without a deadline, in calls that come too early.
+  // Each when all have done the one before: the driver waits, without a deadline, in calls that
+  // come too early.
   const std::function<absl::Status()> stages[] = {
       [&] { return device->Use(); },
       [&] { return rounded.status(); },
@@ -55,7 +62,10 @@ absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(const std::shar
         work.object = objects[node_.first];
         return absl::OkStatus();
       },
-      [&] { return ToStatus(driver, driver.MulticastAddDevice(work.object->get(), device->handle()), "cuMulticastAddDevice"); },
+      [&] {
+        return ToStatus(driver, driver.MulticastAddDevice(work.object->get(), device->handle()),
+                        "cuMulticastAddDevice");
+      },
       [&] { return work.object->Bind(*device, work.memories[rank_], work.bytes); },
       [&] { return Map(work, shared); }};
   for (const std::function<absl::Status()>& stage : stages) {
@@ -65,7 +75,8 @@ absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(const std::shar
     if (note.empty()) continue;
     shared = {};
     work = {};
-    RETURN_IF_ERROR(exchange_.Barrier());  // before what is retained here goes, all have given up theirs
+    RETURN_IF_ERROR(
+        exchange_.Barrier());  // before what is retained here goes, all have given up theirs
     return Shared{.all = {}, .multicast = nullptr, .note = note};
   }
   return shared;

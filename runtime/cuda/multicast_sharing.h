@@ -17,21 +17,27 @@
 
 namespace coconet {
 
-/// Memory that ranks with a GPU each share by the driver's virtual memory management, and that has, on each of them, an address of the memory of all ranks of
-/// the node at once: of a multicast object, which the first of them makes, and all bind their memory to.
+/// Memory that ranks with a GPU each share by the driver's virtual memory management, and that has,
+/// on each of them, an address of the memory of all ranks of the node at once: of a multicast
+/// object, which the first of them makes, and all bind their memory to.
 class MulticastSharing {
  public:
   /// `sharing`: who reaches each other's memory; `node`: this rank's, among them.
-  MulticastSharing(Exchange& exchange, int rank, const Members& sharing, const Members& node, std::shared_ptr<HandlePassing> passing)
-      : exchange_(exchange), rank_(rank), sharing_(sharing), node_(node), passing_(std::move(passing)) {}
+  MulticastSharing(Exchange& exchange, int rank, const Members& sharing, const Members& node,
+                   std::shared_ptr<HandlePassing> passing)
+      : exchange_(exchange),
+        rank_(rank),
+        sharing_(sharing),
+        node_(node),
+        passing_(std::move(passing)) {}
 
   struct Shared {
     std::vector<std::shared_ptr<Allocation>> all;  // as of GpuSharing::Share
     std::shared_ptr<Allocation> multicast;
     std::string note;  // why there is none of it, on any rank; "": there is
   };
-  /// Collective, after another call that was; the ranks agree on `bytes` already. Where a call of the driver fails on one rank, none has anything; an error is
-  /// one of the exchange alone.
+  /// Collective, after another call that was; the ranks agree on `bytes` already. Where a call of
+  /// the driver fails on one rank, none has anything; an error is one of the exchange alone.
   absl::StatusOr<Shared> Share(const std::shared_ptr<Device>& device, int64_t bytes);
 
  private:

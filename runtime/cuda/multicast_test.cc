@@ -23,8 +23,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-absl::Status OnHost(int ranks, const WorldShape& shape, bool multicast, const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver({.driver = HostDriver(), .multicast = multicast}, ControlOfHostKernels(), ranks, shape, 60, true, body);
+absl::Status OnHost(int ranks, const WorldShape& shape, bool multicast,
+                    const std::function<absl::Status(Rank&)>& body) {
+  return RunCudaWorldOver({.driver = HostDriver(), .multicast = multicast}, ControlOfHostKernels(),
+                          ranks, shape, 60, true, body);
 }
 
 void ExpectNothingLeft(const std::string& when = "") {
@@ -39,8 +41,8 @@ struct Case {
 };
 
 TEST(Multicast, AddressesReachTheMemoryOfAllRanksOfTheNode) {
-  for (const Case& c :
-       {Case{2}, Case{3}, Case{8}, Case{4, {.stages = 1, .nodes = 2}}, Case{6, {.stages = 3, .nodes = 0}}, Case{8, {.stages = 2, .nodes = 4}}}) {
+  for (const Case& c : {Case{2}, Case{3}, Case{8}, Case{4, {.stages = 1, .nodes = 2}},
+                        Case{6, {.stages = 3, .nodes = 0}}, Case{8, {.stages = 2, .nodes = 4}}}) {
     SetHostDevices({.count = 8, .multicast = true});
     const auto check = [](Rank& rank) -> absl::Status {
       EXPECT_TRUE(rank.topology().multicast);
@@ -57,7 +59,9 @@ TEST(Multicast, AddressesReachTheMemoryOfAllRanksOfTheNode) {
 TEST(Multicast, MemoryIsInUnitsOfTheDriver) {
   const auto size = [](int64_t unit, int64_t best, int64_t bytes) {
     SetHostDevices({.multicast = true, .multicast_unit = unit, .best_multicast_unit = best});
-    return RoundedForMulticast(*Device::Open(HostDriver(), 0).value(), 2, bytes, CU_MEM_HANDLE_TYPE_NONE).value();
+    return RoundedForMulticast(*Device::Open(HostDriver(), 0).value(), 2, bytes,
+                               CU_MEM_HANDLE_TYPE_NONE)
+        .value();
   };
   EXPECT_EQ(size(2 * kMiB, 4 * kMiB, 1), 2 * kMiB);
   EXPECT_EQ(size(2 * kMiB, 4 * kMiB, 3 * kMiB), 4 * kMiB);
@@ -82,14 +86,17 @@ std::pair<std::string, bool> Told(const HostDevices& devices, bool wanted) {
 
 TEST(Multicast, IsThereWhereEachRankHasAGpuBehindASwitch) {
   EXPECT_EQ(Told({.count = 2, .multicast = true}, true), std::pair(std::string(), true));
-  EXPECT_EQ(Told({.count = 2, .multicast = true}, false), std::pair(std::string("no multicast: COCONET_MULTICAST=0"), false));
-  EXPECT_EQ(Told({.count = 2, .multicast = false}, false), std::pair(std::string(), false)) << "nothing is missed";
+  EXPECT_EQ(Told({.count = 2, .multicast = true}, false),
+            std::pair(std::string("no multicast: COCONET_MULTICAST=0"), false));
+  EXPECT_EQ(Told({.count = 2, .multicast = false}, false), std::pair(std::string(), false))
+      << "nothing is missed";
   const auto shared = Told({.count = 1, .multicast = true}, true);
   EXPECT_FALSE(shared.second);
   EXPECT_FALSE(absl::StrContains(shared.first, "multicast")) << shared.first;
 }
 
-/// Each call of a kind in turn. Returns how many of them left a world without multicast, and how many one piece of memory.
+/// Each call of a kind in turn. Returns how many of them left a world without multicast, and how
+/// many one piece of memory.
 std::pair<int, int> FailEach(const std::string& name) {
   SetHostDevices({.count = 3, .multicast = true});
   std::pair<int, int> without;
@@ -104,7 +111,9 @@ std::pair<int, int> FailEach(const std::string& name) {
       notes[rank.rank()] = rank.topology().note;
       std::memset(memory->own(), rank.rank(), 100);
       RETURN_IF_ERROR(rank.exchange().Barrier());
-      return static_cast<const char*>(memory->peer(1))[99] == 1 ? absl::OkStatus() : absl::InternalError("another's memory");
+      return static_cast<const char*>(memory->peer(1))[99] == 1
+                 ? absl::OkStatus()
+                 : absl::InternalError("another's memory");
     });
     const std::string failed = FailedCall();
     FailCall(0, CUDA_SUCCESS);
@@ -115,16 +124,20 @@ std::pair<int, int> FailEach(const std::string& name) {
     if (failed.empty() || !status.ok()) return without;
     (had[0] ? without.second : without.first) += 1;
     for (const std::string& note : notes) {
-      EXPECT_THAT(note, AllOf(HasSubstr(had[0] ? "memory without multicast: rank " : "no multicast: rank "), HasSubstr(name), HasSubstr("what a driver says")));
+      EXPECT_THAT(
+          note, AllOf(HasSubstr(had[0] ? "memory without multicast: rank " : "no multicast: rank "),
+                      HasSubstr(name), HasSubstr("what a driver says")));
     }
   }
 }
 
 TEST(Multicast, EachCallThatFailsLeavesAllRanksWithout) {
-  for (const char* each_rank : {"cuMemCreate", "cuMulticastAddDevice", "cuMulticastBindMem", "cuMemsetD8Async", "cuMemGetAllocationGranularity"}) {
+  for (const char* each_rank : {"cuMemCreate", "cuMulticastAddDevice", "cuMulticastBindMem",
+                                "cuMemsetD8Async", "cuMemGetAllocationGranularity"}) {
     EXPECT_EQ(FailEach(each_rank), std::pair(3, 3)) << each_rank;
   }
-  for (const char* each_mapping : {"cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"}) EXPECT_EQ(FailEach(each_mapping), std::pair(12, 12)) << each_mapping;
+  for (const char* each_mapping : {"cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"})
+    EXPECT_EQ(FailEach(each_mapping), std::pair(12, 12)) << each_mapping;
   EXPECT_EQ(FailEach("cuMulticastGetGranularity"), std::pair(6, 6));
   EXPECT_EQ(FailEach("cuMulticastCreate"), std::pair(1, 1));
 }

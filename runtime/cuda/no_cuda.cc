@@ -4,17 +4,20 @@ namespace coconet {
 namespace {
 
 absl::Status NotInThisBuild() {
-  return absl::UnavailableError("this build has no GPU backend: install the CUDA toolkit's headers (setup.sh), and build again");
+  return absl::UnavailableError(
+      "this build has no GPU backend: install the CUDA toolkit's headers (setup.sh), and build "
+      "again");
 }
 
 }  // namespace
 
-absl::Status RunCudaWorld(int /*ranks*/, const WorldShape& /*shape*/, double /*timeout_s*/, bool /*pin*/,
-                          const std::function<absl::Status(Rank&)>& /*body*/) {
+absl::Status RunCudaWorld(int /*ranks*/, const WorldShape& /*shape*/, double /*timeout_s*/,
+                          bool /*pin*/, const std::function<absl::Status(Rank&)>& /*body*/) {
   return NotInThisBuild();
 }
 
-absl::Status RunCudaMpiWorld(const WorldShape& /*shape*/, double /*timeout_s*/, bool /*pin*/, const std::function<absl::Status(Rank&)>& /*body*/) {
+absl::Status RunCudaMpiWorld(const WorldShape& /*shape*/, double /*timeout_s*/, bool /*pin*/,
+                             const std::function<absl::Status(Rank&)>& /*body*/) {
   return NotInThisBuild();
 }
 

@@ -7,8 +7,9 @@
 
 namespace coconet {
 
-/// What peers of a process that is one rank may still use when it itself has no use for it. It goes when all have come to the next call of Share, of this
-/// world or the process's next: they have given it up before. Of the one thread that is the process's rank.
+/// What peers of a process that is one rank may still use when it itself has no use for it. It goes
+/// when all have come to the next call of Share, of this world or the process's next: they have
+/// given it up before. Of the one thread that is the process's rank.
 inline std::vector<std::shared_ptr<void>>& Retained() {
   static auto* retained = new std::vector<std::shared_ptr<void>>;
   return *retained;

@@ -21,7 +21,8 @@ absl::StatusOr<unsigned*> StopSign::Open(std::shared_ptr<Device> device) {
   RETURN_IF_ERROR(device->Use());
   const DriverApi& driver = device->driver();
   const auto bytes = static_cast<size_t>(region_->bytes());
-  RETURN_IF_CU(driver, MemHostRegister, region_->base(), bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  RETURN_IF_CU(driver, MemHostRegister, region_->base(), bytes,
+               CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   device_ = std::move(device);
   CUdeviceptr address = 0;
   RETURN_IF_CU(driver, MemHostGetDevicePointer, &address, &board().word, 0);
@@ -29,14 +30,18 @@ absl::StatusOr<unsigned*> StopSign::Open(std::shared_ptr<Device> device) {
 }
 
 StopSign::~StopSign() {
-  if (device_ != nullptr) device_->Retire([&driver = device_->driver(), region = region_] { driver.MemHostUnregister(region->base()); });
+  if (device_ != nullptr)
+    device_->Retire([&driver = device_->driver(), region = region_] {
+      driver.MemHostUnregister(region->base());
+    });
 }
 
 unsigned StopSign::Load() const { return __atomic_load_n(&board().word, __ATOMIC_ACQUIRE); }
 
 void StopSign::Set(unsigned value) {
   unsigned none = 0;
-  __atomic_compare_exchange_n(&board().word, &none, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  __atomic_compare_exchange_n(&board().word, &none, value, false, __ATOMIC_ACQ_REL,
+                              __ATOMIC_ACQUIRE);
 }
 
 void StopSign::SetWhy(absl::string_view why) {

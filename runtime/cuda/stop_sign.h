@@ -12,8 +12,8 @@
 
 namespace coconet {
 
-/// How ranks that share memory tell a rank's kernels to give up: a word and a reason, in memory of the host that all of them map, as threads or as
-/// processes.
+/// How ranks that share memory tell a rank's kernels to give up: a word and a reason, in memory of
+/// the host that all of them map, as threads or as processes.
 class StopSign {
  public:
   static int64_t Bytes();

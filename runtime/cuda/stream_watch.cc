@@ -26,8 +26,8 @@ absl::Status StreamWatch::Look() {
     const Clock::time_point now = Clock::now();
     if (seen_[lane] == Clock::time_point()) seen_[lane] = now;
     if (now - seen_[lane] < timeout_) continue;
-    return absl::DeadlineExceededError(
-        absl::StrCat("waited ", timeout_.count(), " s for the other ranks, one of which ", kDeadlineAdvice));
+    return absl::DeadlineExceededError(absl::StrCat(
+        "waited ", timeout_.count(), " s for the other ranks, one of which ", kDeadlineAdvice));
   }
   return absl::OkStatus();
 }

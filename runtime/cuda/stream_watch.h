@@ -11,7 +11,8 @@
 
 namespace coconet {
 
-/// Finds out which library collective of a run keeps its stream: it has no deadline of its own, as kernels' waits have.
+/// Finds out which library collective of a run keeps its stream: it has no deadline of its own, as
+/// kernels' waits have.
 class StreamWatch {
  public:
   /// A collective of the plan, in the order of steps; the events are recorded before and after it.
@@ -19,14 +20,16 @@ class StreamWatch {
     int step = 0, lane = 0;
     CUevent begun = nullptr, ended = nullptr;
   };
-  StreamWatch(const DriverApi& driver, std::vector<Watched> all, double timeout_s) : driver_(driver), all_(std::move(all)), timeout_(timeout_s) {}
+  StreamWatch(const DriverApi& driver, std::vector<Watched> all, double timeout_s)
+      : driver_(driver), all_(std::move(all)), timeout_(timeout_s) {}
 
   bool empty() const { return all_.empty(); }
   /// A run begins: nothing is enqueued.
   void Reset();
   /// The next one is.
   void Enqueued() { ++enqueued_; }
-  /// DeadlineExceeded once one has been under way for that long, as far as previous calls have seen it.
+  /// DeadlineExceeded once one has been under way for that long, as far as previous calls have seen
+  /// it.
   absl::Status Look();
   /// The step of one that is under way; -1: none is.
   int UnderWay();
@@ -41,8 +44,9 @@ class StreamWatch {
   std::vector<Watched> all_;
   std::chrono::duration<double> timeout_;
   size_t enqueued_ = 0;
-  std::array<size_t, kLanes> first_ = {};              // by lane: those before it are done, or of another lane
-  std::array<Clock::time_point, kLanes> seen_ = {};    // since when it has been under way; epoch: it has not
+  std::array<size_t, kLanes> first_ = {};  // by lane: those before it are done, or of another lane
+  std::array<Clock::time_point, kLanes> seen_ =
+      {};  // since when it has been under way; epoch: it has not
 };
 
 }  // namespace coconet

@@ -13,7 +13,8 @@ namespace coconet {
 namespace {
 
 constexpr int kMostBlocks = 1024;  // each is a thread
-constexpr int64_t kLine = 64;  // bytes of a cache line: buffers of different writers never share one
+constexpr int64_t kLine =
+    64;  // bytes of a cache line: buffers of different writers never share one
 
 int64_t Advance(int64_t& end, int64_t bytes) {
   const int64_t begin = end;
@@ -21,7 +22,9 @@ int64_t Advance(int64_t& end, int64_t bytes) {
   return begin;
 }
 
-int64_t BytesOf(const Buffer& buffer) { return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype)); }
+int64_t BytesOf(const Buffer& buffer) {
+  return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
+}
 
 absl::Status Bad(absl::string_view what, absl::string_view want, absl::string_view have) {
   return absl::InvalidArgumentError(absl::StrCat("Bind: ", what, ": want ", want, ", have ", have));
@@ -43,7 +46,8 @@ absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
 
 absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vector<Arg>& words) {
   for (const Arg& arg : words) {
-    const bool shared = arg.kind == Arg::Kind::kPeers || arg.kind == Arg::Kind::kBeside || arg.kind == Arg::Kind::kMulticast;
+    const bool shared = arg.kind == Arg::Kind::kPeers || arg.kind == Arg::Kind::kBeside ||
+                        arg.kind == Arg::Kind::kMulticast;
     if (!shared && arg.kind != Arg::Kind::kOwn) continue;
     if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size())) {
       return Bad(step.label, "a buffer of the plan", absl::StrCat("%", arg.buffer));
@@ -58,22 +62,27 @@ absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vec
 /// Rows of one form, without tables in them.
 absl::Status CheckTable(const KernelStep& step) {
   const auto is_table = [](const Arg& arg) { return arg.kind == Arg::Kind::kTable; };
-  if (absl::c_any_of(step.args, is_table) && step.tensors.empty()) return Bad(step.label, "rows of its table", "none");
+  if (absl::c_any_of(step.args, is_table) && step.tensors.empty())
+    return Bad(step.label, "rows of its table", "none");
   for (const std::vector<Arg>& row : step.tensors) {
     const auto alike = [](const Arg& a, const Arg& b) { return a.kind == b.kind; };
-    if (!absl::c_equal(row, step.tensors[0], alike)) return Bad(step.label, "rows of one form in its table", "others");
-    if (absl::c_any_of(row, is_table)) return Bad(step.label, "a table without tables", "one in a row");
+    if (!absl::c_equal(row, step.tensors[0], alike))
+      return Bad(step.label, "rows of one form in its table", "others");
+    if (absl::c_any_of(row, is_table))
+      return Bad(step.label, "a table without tables", "one in a row");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
   if (step.blocks < 1 || step.blocks > kMostBlocks) {
-    return Bad(step.label, absl::StrCat("1 to ", kMostBlocks, " blocks"), absl::StrCat(step.blocks));
+    return Bad(step.label, absl::StrCat("1 to ", kMostBlocks, " blocks"),
+               absl::StrCat(step.blocks));
   }
   RETURN_IF_ERROR(CheckTable(step));
   RETURN_IF_ERROR(CheckWords(plan, step, step.args));
-  for (const std::vector<Arg>& tensor : step.tensors) RETURN_IF_ERROR(CheckWords(plan, step, tensor));
+  for (const std::vector<Arg>& tensor : step.tensors)
+    RETURN_IF_ERROR(CheckWords(plan, step, tensor));
   return absl::OkStatus();
 }
 
@@ -83,39 +92,50 @@ struct Blocks {
 };
 Blocks BlocksOf(CollectiveStep::Kind kind, int group) {
   switch (kind) {
-    case CollectiveStep::Kind::kReduceScatter: return {.in = group, .out = 1};
-    case CollectiveStep::Kind::kAllGather: return {.in = 1, .out = group};
-    case CollectiveStep::Kind::kAllToAll: return {.in = group, .out = group};
+    case CollectiveStep::Kind::kReduceScatter:
+      return {.in = group, .out = 1};
+    case CollectiveStep::Kind::kAllGather:
+      return {.in = 1, .out = group};
+    case CollectiveStep::Kind::kAllToAll:
+      return {.in = group, .out = group};
     case CollectiveStep::Kind::kAllReduce:
     case CollectiveStep::Kind::kBroadcast:
     case CollectiveStep::Kind::kReduce:
-    case CollectiveStep::Kind::kSend: return {};
+    case CollectiveStep::Kind::kSend:
+      return {};
   }
   CC_CHECK(false);
 }
 
 /// `blocks` times `count` elements, the step's stride apart, fit in `buffer` behind `offset`.
-absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buffer, int64_t offset, int blocks) {
+absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buffer, int64_t offset,
+                          int blocks) {
   if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size())) {
     return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
   }
   const int64_t have = BytesOf(plan.buffers[buffer]);
   int64_t want = 0;
-  const bool overflows = __builtin_mul_overflow(step.Stride(), int64_t{blocks - 1}, &want) ||
-                         __builtin_add_overflow(want, step.count, &want) || __builtin_add_overflow(want, offset, &want) ||
-                         __builtin_mul_overflow(want, static_cast<int64_t>(SizeOf(step.dtype)), &want);
+  const bool overflows =
+      __builtin_mul_overflow(step.Stride(), int64_t{blocks - 1}, &want) ||
+      __builtin_add_overflow(want, step.count, &want) ||
+      __builtin_add_overflow(want, offset, &want) ||
+      __builtin_mul_overflow(want, static_cast<int64_t>(SizeOf(step.dtype)), &want);
   if (step.count < 0 || offset < 0 || step.Stride() < step.count || overflows) {
-    return Bad(step.label, absl::StrCat("a number of elements that %", buffer, " can hold"), absl::StrCat(step.count));
+    return Bad(step.label, absl::StrCat("a number of elements that %", buffer, " can hold"),
+               absl::StrCat(step.count));
   }
-  if (have < want) return Bad(step.label, absl::StrCat(want, " bytes in %", buffer), absl::StrCat(have));
+  if (have < want)
+    return Bad(step.label, absl::StrCat(want, " bytes in %", buffer), absl::StrCat(have));
   return absl::OkStatus();
 }
 
 /// The fields that only some kinds use.
 absl::Status CheckRoute(const CollectiveStep& step, int group) {
   if (step.kind == CollectiveStep::Kind::kSend) {
-    if (step.group != Group::kStage) return Bad(step.label, "a send between stages", "one between other groups");
-    if (step.shift != 1 && step.shift != -1) return Bad(step.label, "shift 1 or -1", absl::StrCat(step.shift));
+    if (step.group != Group::kStage)
+      return Bad(step.label, "a send between stages", "one between other groups");
+    if (step.shift != 1 && step.shift != -1)
+      return Bad(step.label, "shift 1 or -1", absl::StrCat(step.shift));
   }
   if (step.root < 0 || step.root >= group) {
     return Bad(step.label, absl::StrCat("a root of 0 to ", group - 1), absl::StrCat(step.root));
@@ -129,7 +149,8 @@ absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
   RETURN_IF_ERROR(CheckOperand(plan, step, step.in, step.in_offset, blocks.in));
   RETURN_IF_ERROR(CheckOperand(plan, step, step.out, step.out_offset, blocks.out));
   RETURN_IF_ERROR(CheckRoute(step, group));
-  const bool in_place = step.kind == CollectiveStep::Kind::kAllReduce || step.kind == CollectiveStep::Kind::kBroadcast;
+  const bool in_place = step.kind == CollectiveStep::Kind::kAllReduce ||
+                        step.kind == CollectiveStep::Kind::kBroadcast;
   if (step.in == step.out && !in_place) return Bad(step.label, "two buffers", "one");
   return absl::OkStatus();
 }
@@ -137,11 +158,15 @@ absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
 absl::Status CheckStep(const Plan& plan, const GemmStep& step) {
   RETURN_IF_ERROR(CheckGemm(step, plan.buffers));
   if (step.weights_of < 0) return absl::OkStatus();
-  const GemmStep* first = step.weights_of < static_cast<int>(plan.steps.size()) ? std::get_if<GemmStep>(&plan.steps[step.weights_of]) : nullptr;
-  if (first != nullptr && first->b == step.b && first->transpose_b == step.transpose_b && first->lane == step.lane && first->weights_of < 0) {
+  const GemmStep* first = step.weights_of < static_cast<int>(plan.steps.size())
+                              ? std::get_if<GemmStep>(&plan.steps[step.weights_of])
+                              : nullptr;
+  if (first != nullptr && first->b == step.b && first->transpose_b == step.transpose_b &&
+      first->lane == step.lane && first->weights_of < 0) {
     return absl::OkStatus();
   }
-  return Bad(step.label, "weights_of an earlier product of the same b on the same lane", absl::StrCat("step ", step.weights_of));
+  return Bad(step.label, "weights_of an earlier product of the same b on the same lane",
+             absl::StrCat("step ", step.weights_of));
 }
 
 /// The ranks, nodes and stages that a plan is for, in words.
@@ -154,10 +179,13 @@ std::string ShapeText(int ranks, int nodes, int stages) {
 
 absl::Status CheckShape(const Plan& plan, const Mesh& mesh) {
   if (plan.ranks == mesh.stage_size() && plan.nodes == mesh.nodes && plan.stages == mesh.stages) {
-    return ReachesStages(plan) && mesh.stages_apart ? Bad("plan", "kernels that stay in their stage, as others are on other nodes", "stores beside")
-                                                    : absl::OkStatus();
+    return ReachesStages(plan) && mesh.stages_apart
+               ? Bad("plan", "kernels that stay in their stage, as others are on other nodes",
+                     "stores beside")
+               : absl::OkStatus();
   }
-  return Bad("plan", absl::StrCat("one for ", ShapeText(mesh.stage_size(), mesh.nodes, mesh.stages)),
+  return Bad("plan",
+             absl::StrCat("one for ", ShapeText(mesh.stage_size(), mesh.nodes, mesh.stages)),
              ShapeText(plan.ranks, plan.nodes, plan.stages));
 }
 
@@ -183,7 +211,8 @@ struct CallMaker {
 
   absl::StatusOr<Call> Make(const KernelStep& step, const Word* params) const {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
-    return KernelCall{reinterpret_cast<HostKernel>(symbol), params, step.blocks, Waits(step), parts.teams[step.lane]};
+    return KernelCall{reinterpret_cast<HostKernel>(symbol), params, step.blocks, Waits(step),
+                      parts.teams[step.lane]};
   }
   absl::StatusOr<Call> Make(const CollectiveStep& step, const Word* /*params*/) const {
     const int64_t element = static_cast<int64_t>(SizeOf(step.dtype));
@@ -192,15 +221,19 @@ struct CallMaker {
                           parts.libraries[step.lane][static_cast<size_t>(step.group)]};
   }
   absl::StatusOr<Call> Make(const GemmStep& step, const Word* /*params*/) const {
-    const auto own = [&](const GemmStep::Matrix& matrix) { return addresses.Of(matrix.buffer, parts.rank); };
+    const auto own = [&](const GemmStep::Matrix& matrix) {
+      return addresses.Of(matrix.buffer, parts.rank);
+    };
     const int number = static_cast<int>(parts.calls.size());
     const bool shares = absl::c_any_of(parts.plan.steps, [&](const Step& other) {
       const auto* gemm = std::get_if<GemmStep>(&other);
       return gemm != nullptr && gemm->weights_of == number;
     });
-    const Gemm* first = step.weights_of < 0 ? nullptr : std::get<GemmCall>(parts.calls[step.weights_of]).gemm.get();
-    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm, Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b), own(step.c),
-                                                              {.shares = shares, .first = first}));
+    const Gemm* first =
+        step.weights_of < 0 ? nullptr : std::get<GemmCall>(parts.calls[step.weights_of]).gemm.get();
+    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm,
+                     Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b),
+                                  own(step.c), {.shares = shares, .first = first}));
     return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
   }
 };
@@ -212,7 +245,8 @@ absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const
   if (buffers.size() != plan.buffers.size()) {
     return Bad("plan", absl::StrCat(plan.buffers.size(), " buffers"), absl::StrCat(buffers.size()));
   }
-  for (size_t i = 0; i < buffers.size(); ++i) RETURN_IF_ERROR(CheckBuffer(plan.buffers[i], buffers[i]));
+  for (size_t i = 0; i < buffers.size(); ++i)
+    RETURN_IF_ERROR(CheckBuffer(plan.buffers[i], buffers[i]));
   for (const Step& step : plan.steps) {
     RETURN_IF_ERROR(std::visit([&](const auto& s) { return CheckStep(plan, s); }, step));
   }
@@ -221,7 +255,8 @@ absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const
 
 OperandElements ElementsOf(const Plan& plan, const CollectiveStep& step) {
   const Blocks blocks = BlocksOf(step.kind, SizeOf(plan, step.group));
-  return {.in = (blocks.in - 1) * step.Stride() + step.count, .out = (blocks.out - 1) * step.Stride() + step.count};
+  return {.in = (blocks.in - 1) * step.Stride() + step.count,
+          .out = (blocks.out - 1) * step.Stride() + step.count};
 }
 
 SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes) {
@@ -234,32 +269,36 @@ SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes) {
     if (sync && b.symmetric) layout.waits = true;
   }
   for (const Step& step : plan.steps) {
-    if (const auto* kernel = std::get_if<KernelStep>(&step); kernel != nullptr && Waits(*kernel)) layout.waits = true;
+    if (const auto* kernel = std::get_if<KernelStep>(&step); kernel != nullptr && Waits(*kernel))
+      layout.waits = true;
   }
   return layout;
 }
 
-absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout,
-                     Executor::Parts& parts) {
+absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
+                     const SyncLayout& layout, Executor::Parts& parts) {
   const Addresses addresses{parts, buffers, layout};
   parts.multicast.resize(parts.plan.buffers.size());
   const auto multicast = [&](int buffer) -> const void* {
     std::vector<void*>& table = parts.multicast[buffer];
-    for (int i = static_cast<int>(table.size()); i < parts.node.size; ++i) table.push_back(addresses.Of(buffer, parts.node.Rank(i)));
+    for (int i = static_cast<int>(table.size()); i < parts.node.size; ++i)
+      table.push_back(addresses.Of(buffer, parts.node.Rank(i)));
     return table.data();
   };
-  const ArgumentSource source{.plan = parts.plan,
-                              .rank = parts.rank,
-                              .node = parts.node,
-                              .address = [&](int buffer, int rank) { return addresses.Of(buffer, rank); },
-                              .control = static_cast<Control*>(static_cast<HostControl*>(parts.shared->own())),
-                              .multicast = multicast};
+  const ArgumentSource source{
+      .plan = parts.plan,
+      .rank = parts.rank,
+      .node = parts.node,
+      .address = [&](int buffer, int rank) { return addresses.Of(buffer, rank); },
+      .control = static_cast<Control*>(static_cast<HostControl*>(parts.shared->own())),
+      .multicast = multicast};
   size_t words = 0;
   for (const Step& step : parts.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (kernel == nullptr) continue;
     words += WordsOf(kernel->args, parts.node.size);
-    if (!kernel->tensors.empty()) words += kernel->tensors.size() * WordsOf(kernel->tensors[0], parts.node.size);
+    if (!kernel->tensors.empty())
+      words += kernel->tensors.size() * WordsOf(kernel->tensors[0], parts.node.size);
   }
   parts.params.reserve(words);  // so that they stay where they are
   std::vector<size_t> begins;   // of each step's words
@@ -267,14 +306,18 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, co
     begins.push_back(parts.params.size());
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (kernel == nullptr) continue;
-    const Word* table = parts.params.data() + begins.back() + WordsOf(kernel->args, parts.node.size);
+    const Word* table =
+        parts.params.data() + begins.back() + WordsOf(kernel->args, parts.node.size);
     AppendWords(source, kernel->args, table, parts.params);
-    for (const std::vector<Arg>& tensor : kernel->tensors) AppendWords(source, tensor, nullptr, parts.params);
+    for (const std::vector<Arg>& tensor : kernel->tensors)
+      AppendWords(source, tensor, nullptr, parts.params);
   }
   CC_CHECK(parts.params.size() == words);
   const CallMaker maker{module, addresses, parts};
   for (size_t i = 0; i < begins.size(); ++i) {
-    const auto make = [&](const auto& step) { return maker.Make(step, parts.params.data() + begins[i]); };
+    const auto make = [&](const auto& step) {
+      return maker.Make(step, parts.params.data() + begins[i]);
+    };
     ASSIGN_OR_RETURN(Call call, std::visit(make, parts.plan.steps[i]));
     parts.calls.push_back(std::move(call));
   }

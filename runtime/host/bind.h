@@ -20,19 +20,20 @@ struct OperandElements {
 };
 OperandElements ElementsOf(const Plan& plan, const CollectiveStep& step);
 
-/// Where the flags and counters of a bound plan lie: behind the control in shared memory, or in local memory.
+/// Where the flags and counters of a bound plan lie: behind the control in shared memory, or in
+/// local memory.
 struct SyncLayout {
   std::vector<int64_t> offsets;  // by buffer; -1 for those that are not kSync
   int64_t shared_bytes = 0;      // the control's, which comes first, included
   int64_t local_bytes = 0;
-  bool waits = false;            // for peers: then the shared part must be symmetric
+  bool waits = false;  // for peers: then the shared part must be symmetric
 };
 SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes);
 
-/// Fills in `parts.calls` and `parts.params` from the other parts. NotFound for a kernel that `module` lacks;
-/// Unimplemented for a matrix product that the library lacks.
-absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers, const SyncLayout& layout,
-                     Executor::Parts& parts);
+/// Fills in `parts.calls` and `parts.params` from the other parts. NotFound for a kernel that
+/// `module` lacks; Unimplemented for a matrix product that the library lacks.
+absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
+                     const SyncLayout& layout, Executor::Parts& parts);
 
 }  // namespace coconet
 

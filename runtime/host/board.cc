@@ -38,9 +38,13 @@ Board Board::Telling(std::function<void(const absl::Status&)> tell) const {
 
 std::atomic<unsigned>& Board::arrivals(int rank) { return notices_[rank].arrivals; }
 
-void Board::NoteWait(int rank, int peer) { notices_[rank].awaited.store(1 + peer, std::memory_order_relaxed); }
+void Board::NoteWait(int rank, int peer) {
+  notices_[rank].awaited.store(1 + peer, std::memory_order_relaxed);
+}
 
-int Board::Awaited(int rank) const { return notices_[rank].awaited.load(std::memory_order_relaxed) - 1; }
+int Board::Awaited(int rank) const {
+  return notices_[rank].awaited.load(std::memory_order_relaxed) - 1;
+}
 
 int Board::Suspect(int rank, int peer) const {
   int suspect = peer;
@@ -87,7 +91,8 @@ absl::Status Board::Left() const {
 
 absl::Status Board::Gone(int peer) const {
   if (absl::Status left = Left(); !left.ok()) return left;
-  if (notices_[peer].state.load(std::memory_order_acquire) != Notice::kFinished) return absl::OkStatus();
+  if (notices_[peer].state.load(std::memory_order_acquire) != Notice::kFinished)
+    return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("rank ", peer, " has finished"));
 }
 
@@ -97,8 +102,8 @@ absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what) 
   return absl::AbortedError(absl::StrCat(what, " on rank ", rank, ": ", left.message()));
 }
 
-absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer, const std::atomic<unsigned>& flag,
-                       unsigned epoch, absl::string_view what) {
+absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
+                       const std::atomic<unsigned>& flag, unsigned epoch, absl::string_view what) {
   const auto ready = [&] { return Reached(flag.load(std::memory_order_acquire), epoch); };
   ObservedWait observed;
   const auto in_vain = [&] {
@@ -115,8 +120,8 @@ absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
   const absl::Status failure =
       end == WaitEnd::kInVain
           ? absl::AbortedError(absl::StrCat(where, board.Gone(peer).message()))
-          : absl::DeadlineExceededError(
-                absl::StrCat(where, WaitedFor(terms.timeout_ns, peer), MayBeDead(peer, board.Suspect(rank, peer))));
+          : absl::DeadlineExceededError(absl::StrCat(where, WaitedFor(terms.timeout_ns, peer),
+                                                     MayBeDead(peer, board.Suspect(rank, peer))));
   board.Leave(rank, failure);
   return failure;
 }
@@ -126,8 +131,9 @@ std::string WaitedFor(int64_t timeout_ns, int peer) {
 }
 
 std::string MayBeDead(int peer, int suspect) {
-  return absl::StrCat(suspect == peer ? "" : absl::StrCat("; rank ", peer, " waits for rank ", suspect), "; rank ", suspect, " ",
-                      kDeadlineAdvice);
+  return absl::StrCat(
+      suspect == peer ? "" : absl::StrCat("; rank ", peer, " waits for rank ", suspect), "; rank ",
+      suspect, " ", kDeadlineAdvice);
 }
 
 }  // namespace coconet

@@ -12,8 +12,9 @@
 
 namespace coconet {
 
-/// Where the ranks of a node tell each other that they are gone, so that no wait for them runs to its deadline. This
-/// object is a view of memory that all of them map; several views of the same memory may be used at once.
+/// Where the ranks of a node tell each other that they are gone, so that no wait for them runs to
+/// its deadline. This object is a view of memory that all of them map; several views of the same
+/// memory may be used at once.
 class Board {
  public:
   static int64_t Bytes(int ranks);
@@ -28,12 +29,13 @@ class Board {
   /// A counter of each rank's own: how often it has come to something that all do together.
   std::atomic<unsigned>& arrivals(int rank);
 
-  /// `rank` waits for `peer`, or, for -1, no more; said again and again, since one of its threads may say so of one peer while another waits
-  /// for the next. Who has given up keeps its note: others, whose deadline is the same, may be looking for the one that all wait for.
+  /// `rank` waits for `peer`, or, for -1, no more; said again and again, since one of its threads
+  /// may say so of one peer while another waits for the next. Who has given up keeps its note:
+  /// others, whose deadline is the same, may be looking for the one that all wait for.
   void NoteWait(int rank, int peer);
   int Awaited(int rank) const;  // what that was last; -1: nobody
-  /// For whom `rank`, which waits for `peer`, waits in truth: `peer`, unless that waits for somebody, too, and so on; `peer` where that
-  /// goes in a circle.
+  /// For whom `rank`, which waits for `peer`, waits in truth: `peer`, unless that waits for
+  /// somebody, too, and so on; `peer` where that goes in a circle.
   int Suspect(int rank, int peer) const;
 
   /// `rank` gives up; the first reason a rank has is the one that stays.
@@ -41,7 +43,8 @@ class Board {
   /// `rank` is done, with success.
   void Finish(int rank);
 
-  /// True when a flag of `peer` that is not there by now will not come: it has finished, or some rank has left.
+  /// True when a flag of `peer` that is not there by now will not come: it has finished, or some
+  /// rank has left.
   bool InVain(int peer) const;
   /// True until `rank` leaves or finishes.
   bool IsHere(int rank) const;
@@ -60,19 +63,22 @@ class Board {
   std::function<void(const absl::Status&)> tell_;
 };
 
-/// OK while all ranks are here; else why `rank` cannot do `what`: "AllReduce on rank 1: rank 0 left: ...".
+/// OK while all ranks are here; else why `rank` cannot do `what`: "AllReduce on rank 1: rank 0
+/// left: ...".
 absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what);
 
-/// Waits until `peer` has set `flag` to `epoch`. On failure this rank leaves, with DeadlineExceeded or Aborted;
-/// `what` names the operation: "AllReduce".
-absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer, const std::atomic<unsigned>& flag,
-                       unsigned epoch, absl::string_view what);
+/// Waits until `peer` has set `flag` to `epoch`. On failure this rank leaves, with DeadlineExceeded
+/// or Aborted; `what` names the operation: "AllReduce".
+absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
+                       const std::atomic<unsigned>& flag, unsigned epoch, absl::string_view what);
 
 /// "waited 60 s for rank 0"
 std::string WaitedFor(int64_t timeout_ns, int peer);
-/// After that: "; rank 0 may be dead or behind ...", of a suspect that the peer waits for, too: "; rank 0 waits for rank 1; rank 1 may ...".
+/// After that: "; rank 0 may be dead or behind ...", of a suspect that the peer waits for, too: ";
+/// rank 0 waits for rank 1; rank 1 may ...".
 std::string MayBeDead(int peer, int suspect);
-inline constexpr absl::string_view kDeadlineAdvice = "may be dead or behind; COCONET_TIMEOUT sets the deadline";
+inline constexpr absl::string_view kDeadlineAdvice =
+    "may be dead or behind; COCONET_TIMEOUT sets the deadline";
 
 }  // namespace coconet
 

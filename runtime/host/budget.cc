@@ -18,7 +18,8 @@ namespace coconet {
 namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-// Left to everybody else: at 1/32 of the machine, and not above 256 MiB, no system was seen to kill or to thrash.
+// Left to everybody else: at 1/32 of the machine, and not above 256 MiB, no system was seen to kill
+// or to thrash.
 constexpr int64_t kReserveShare = 32, kMaxReserve = int64_t{256} << 20;
 
 /// What the two versions of control groups call their files.
@@ -47,7 +48,8 @@ std::optional<int64_t> ReadNumber(const std::string& path) {
 /// The number after `name` in lines of "name: number unit".
 std::optional<int64_t> Field(absl::string_view text, absl::string_view name) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    const std::vector<absl::string_view> words = absl::StrSplit(line, absl::ByAnyChar(" \t:"), absl::SkipEmpty());
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t:"), absl::SkipEmpty());
     int64_t value;
     if (words.size() >= 2 && words[0] == name && absl::SimpleAtoi(words[1], &value)) return value;
   }
@@ -58,7 +60,8 @@ int64_t LeftIn(const std::string& folder, const GroupFiles& names) {
   const std::optional<int64_t> limit = ReadNumber(absl::StrCat(folder, "/", names.limit));
   const std::optional<int64_t> usage = ReadNumber(absl::StrCat(folder, "/", names.usage));
   if (!limit.has_value() || !usage.has_value()) return kUnlimited;
-  const int64_t reclaimable = Field(Read(absl::StrCat(folder, "/memory.stat")), names.reclaimable).value_or(0);
+  const int64_t reclaimable =
+      Field(Read(absl::StrCat(folder, "/memory.stat")), names.reclaimable).value_or(0);
   return std::max<int64_t>(*limit - *usage + std::min(reclaimable, *usage), 0);
 }
 
@@ -79,15 +82,18 @@ int64_t AvailableBytes(const MemoryFiles& files) {
   const std::string meminfo = Read(absl::StrCat(files.proc, "/meminfo"));
   const std::optional<int64_t> available_kib = Field(meminfo, "MemAvailable");
   int64_t left = available_kib.has_value() ? *available_kib * 1024 : kUnlimited;
-  for (absl::string_view line : absl::StrSplit(Read(absl::StrCat(files.proc, "/self/cgroup")), '\n')) {
+  for (absl::string_view line :
+       absl::StrSplit(Read(absl::StrCat(files.proc, "/self/cgroup")), '\n')) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3) continue;
     for (const GroupFiles& names : kGroupVersions) {
-      if (!absl::c_linear_search(std::vector<absl::string_view>(absl::StrSplit(fields[1], ',')), names.controller)) {
+      if (!absl::c_linear_search(std::vector<absl::string_view>(absl::StrSplit(fields[1], ',')),
+                                 names.controller)) {
         continue;
       }
-      const std::string root =
-          names.controller.empty() ? files.cgroup : absl::StrCat(files.cgroup, "/", names.controller);
+      const std::string root = names.controller.empty()
+                                   ? files.cgroup
+                                   : absl::StrCat(files.cgroup, "/", names.controller);
       left = std::min(left, LeftInGroups(root, fields[2], names));
     }
   }
@@ -100,9 +106,9 @@ absl::Status CheckFits(int ranks, int64_t bytes) {
   const int64_t available = AvailableBytes();
   if (bytes <= available / ranks) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("Allocate: ", ranks == 1 ? "" : absl::StrCat(ranks, " ranks x "), SizeText(bytes),
-                   " do not fit: this machine, or its control group, has ", SizeText(available),
-                   " left; take a smaller size, fewer ranks, or more nodes"));
+      absl::StrCat("Allocate: ", ranks == 1 ? "" : absl::StrCat(ranks, " ranks x "),
+                   SizeText(bytes), " do not fit: this machine, or its control group, has ",
+                   SizeText(available), " left; take a smaller size, fewer ranks, or more nodes"));
 }
 
 std::string SizeText(int64_t bytes) {

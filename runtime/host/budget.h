@@ -14,8 +14,8 @@ struct MemoryFiles {
   std::string cgroup = "/sys/fs/cgroup";
 };
 
-/// Bytes that this process may still take before the machine, or a control group that it is in, runs out of memory
-/// and kills somebody, less a reserve. INT64_MAX where nothing says.
+/// Bytes that this process may still take before the machine, or a control group that it is in,
+/// runs out of memory and kills somebody, less a reserve. INT64_MAX where nothing says.
 int64_t AvailableBytes(const MemoryFiles& files = {});
 
 /// OK when `ranks` x `bytes` fit; else ResourceExhausted, with the sizes.

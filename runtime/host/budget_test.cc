@@ -18,7 +18,8 @@ class Budget : public testing::Test {
     root_ = std::filesystem::path(testing::TempDir()) /
             testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(root_);
-    Write("proc/meminfo", "MemTotal:        1048576 kB\nMemFree:          1024 kB\nMemAvailable:     524288 kB\n");
+    Write("proc/meminfo",
+          "MemTotal:        1048576 kB\nMemFree:          1024 kB\nMemAvailable:     524288 kB\n");
   }
   ~Budget() override { std::filesystem::remove_all(root_); }
 
@@ -26,7 +27,9 @@ class Budget : public testing::Test {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  int64_t Available() { return AvailableBytes({.proc = root_ / "proc", .cgroup = root_ / "cgroup"}); }
+  int64_t Available() {
+    return AvailableBytes({.proc = root_ / "proc", .cgroup = root_ / "cgroup"});
+  }
 
  private:
   std::filesystem::path root_;
@@ -68,7 +71,10 @@ TEST(CheckFits, SaysTheSizes) {
   EXPECT_EQ(CheckFits(2, 4096), absl::OkStatus());
   const absl::Status refused = CheckFits(4, int64_t{1} << 50);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(std::string(refused.message()).find("Allocate: 4 ranks x 1.0 PiB do not fit: this machine"), 0u) << refused;
+  EXPECT_EQ(
+      std::string(refused.message()).find("Allocate: 4 ranks x 1.0 PiB do not fit: this machine"),
+      0u)
+      << refused;
 }
 
 TEST(SizeText, RoundsToOneUnit) {

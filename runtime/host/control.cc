@@ -13,13 +13,16 @@ void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
   if (control.claimed.exchange(true)) return;
   control.failure = failure;
   control.end = end;
-  control.suspect = end == WaitEnd::kDeadline ? control.board->Suspect(control.rank, failure.peer) : failure.peer;
+  control.suspect =
+      end == WaitEnd::kDeadline ? control.board->Suspect(control.rank, failure.peer) : failure.peer;
   unsigned running = 0;
-  __atomic_compare_exchange_n(&control.abort, &running, 1 + control.rank, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  __atomic_compare_exchange_n(&control.abort, &running, 1 + control.rank, false, __ATOMIC_ACQ_REL,
+                              __ATOMIC_ACQUIRE);
 }
 
 /// Control::wait. The caller has done the policy's spins, if any.
-bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int kernels_peer, int step, int slot) {
+bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int kernels_peer,
+                  int step, int slot) {
   HostControl& control = static_cast<HostControl&>(*kernels);
   const int peer = WorldRank(control.node, control.rank, control.stage_size, kernels_peer);
   const auto found = [&] { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); };
@@ -27,13 +30,15 @@ bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int
     control.board->NoteWait(control.rank, peer);
     return __atomic_load_n(&control.abort, __ATOMIC_ACQUIRE) != 0 || control.board->InVain(peer);
   };
-  const WaitEnd end = WaitUntil({.spins = 0, .timeout_ns = static_cast<int64_t>(control.timeout_ns)},
-                                [&] { return Reached(found(), expected); }, in_vain);
+  const WaitEnd end = WaitUntil(
+      {.spins = 0, .timeout_ns = static_cast<int64_t>(control.timeout_ns)},
+      [&] { return Reached(found(), expected); }, in_vain);
   if (end == WaitEnd::kReady) {
     control.board->NoteWait(control.rank, -1);
     return true;
   }
-  Record(control, end, {.peer = peer, .step = step, .slot = slot, .expected = expected, .found = found()});
+  Record(control, end,
+         {.peer = peer, .step = step, .slot = slot, .expected = expected, .found = found()});
   return false;
 }
 
@@ -62,8 +67,8 @@ std::string FlagName(const Plan& plan, const WaitFailure& failure) {
 
 }  // namespace
 
-void Open(HostControl& control, int rank, const Members& node, int stage_size, Board& board, const WaitTerms& terms,
-          const unsigned char* near) {
+void Open(HostControl& control, int rank, const Members& node, int stage_size, Board& board,
+          const WaitTerms& terms, const unsigned char* near) {
   new (&control) HostControl();
   control.spins = terms.spins;
   control.near = near;
@@ -81,26 +86,32 @@ int WorldRank(const Members& node, int rank, int stage_size, int peer) {
 }
 
 void GiveUp(HostControl& control, int step) {
-  Record(control, WaitEnd::kReady, {.peer = -1, .step = step, .slot = -1, .expected = 0, .found = 0});
+  Record(control, WaitEnd::kReady,
+         {.peer = -1, .step = step, .slot = -1, .expected = 0, .found = 0});
 }
 
 absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board, const Plan& plan) {
   const WaitFailure& failure = control.failure;
   const std::string where = StepName(plan, failure.step, rank);
   const absl::Status left = board.Left();
-  if (control.end == WaitEnd::kReady) return WithContext(left.ok() ? absl::AbortedError("failed") : left, where);
-  const std::string flag = absl::StrCat(", flag ", FlagName(plan, failure), ": want epoch ", failure.expected, ", found ", failure.found);
+  if (control.end == WaitEnd::kReady)
+    return WithContext(left.ok() ? absl::AbortedError("failed") : left, where);
+  const std::string flag = absl::StrCat(", flag ", FlagName(plan, failure), ": want epoch ",
+                                        failure.expected, ", found ", failure.found);
   if (control.end == WaitEnd::kInVain) {
-    return absl::AbortedError(absl::StrCat(where, ": waited for rank ", failure.peer, flag, "; ", board.Gone(failure.peer).message()));
+    return absl::AbortedError(absl::StrCat(where, ": waited for rank ", failure.peer, flag, "; ",
+                                           board.Gone(failure.peer).message()));
   }
-  return absl::DeadlineExceededError(absl::StrCat(where, ": ", WaitedFor(static_cast<int64_t>(control.timeout_ns), failure.peer), flag,
-                                                  MayBeDead(failure.peer, control.suspect)));
+  return absl::DeadlineExceededError(
+      absl::StrCat(where, ": ", WaitedFor(static_cast<int64_t>(control.timeout_ns), failure.peer),
+                   flag, MayBeDead(failure.peer, control.suspect)));
 }
 
 std::string StepName(const Plan& plan, int step, int rank) {
   std::string label;
   if (step >= 0 && step < static_cast<int>(plan.steps.size())) {
-    label = std::visit([](const auto& s) { return absl::StrCat(" \"", s.label, "\""); }, plan.steps[step]);
+    label = std::visit([](const auto& s) { return absl::StrCat(" \"", s.label, "\""); },
+                       plan.steps[step]);
   }
   return absl::StrCat("step ", step, label, " on rank ", rank);
 }

@@ -34,8 +34,10 @@ class CoreSet {
 /// What makes two machines run different generated code, or the same code at a different speed.
 bool DecidesCode(absl::string_view feature) {
   constexpr absl::string_view kFamilies[] = {"amx", "asimd", "avx", "sve"};
-  constexpr absl::string_view kSingle[] = {"bf16", "bmi2", "f16c", "fma", "fphp", "sme", "sme2", "sse4_2"};
-  return absl::c_linear_search(kSingle, feature) || absl::c_any_of(kFamilies, [&](absl::string_view family) {
+  constexpr absl::string_view kSingle[] = {"bf16", "bmi2", "f16c", "fma",
+                                           "fphp", "sme",  "sme2", "sse4_2"};
+  return absl::c_linear_search(kSingle, feature) ||
+         absl::c_any_of(kFamilies, [&](absl::string_view family) {
            return feature.substr(0, family.size()) == family;
          });
 }
@@ -72,10 +74,12 @@ std::string CpuNameFrom(absl::string_view cpuinfo) {
   std::vector<std::string> features;
   for (absl::string_view line : absl::StrSplit(cpuinfo, '\n')) {
     if (line.empty()) break;  // the end of the first core
-    const std::pair<absl::string_view, absl::string_view> field = absl::StrSplit(line, absl::MaxSplits(':', 1));
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
     const absl::string_view key = absl::StripAsciiWhitespace(field.first);
     const absl::string_view value = absl::StripAsciiWhitespace(field.second);
-    if (key == "model name" || key == "CPU part") model = std::string(value);  // CPU part: what ARM has
+    if (key == "model name" || key == "CPU part")
+      model = std::string(value);  // CPU part: what ARM has
     if (key != "flags" && key != "Features") continue;
     for (absl::string_view feature : absl::StrSplit(value, ' ', absl::SkipEmpty())) {
       if (DecidesCode(feature)) features.push_back(std::string(feature));

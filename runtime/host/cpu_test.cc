@@ -17,7 +17,8 @@ TEST(CpuName, HasTheModelAndWhatDecidesCode) {
                         "model name\t: another\n"
                         "flags\t\t: amx_tile\n"),
             "AMD EPYC 9654 96-Core Processor avx avx2 avx512f fma sse4_2");
-  EXPECT_EQ(CpuNameFrom("processor\t: 0\nFeatures\t: fp asimd sve2 crc32\nCPU part\t: 0xd4f\n\n"), "0xd4f asimd sve2");
+  EXPECT_EQ(CpuNameFrom("processor\t: 0\nFeatures\t: fp asimd sve2 crc32\nCPU part\t: 0xd4f\n\n"),
+            "0xd4f asimd sve2");
   EXPECT_EQ(CpuNameFrom(""), "unknown CPU");
 }
 

@@ -6,7 +6,8 @@
 
 namespace coconet {
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
-  Open(*control_, parts_.rank, parts_.node, parts_.plan.ranks, *parts_.board, parts_.kernel_terms, parts_.near.data());
+  Open(*control_, parts_.rank, parts_.node, parts_.plan.ranks, *parts_.board, parts_.kernel_terms,
+       parts_.near.data());
 }
 
 absl::Status Executor::Run() {
@@ -27,7 +28,8 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
   } else {
     call.team->Run(call.kernel, call.params, call.blocks, parts_.terms);
   }
-  if (!call.waits || __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE) == 0) return absl::OkStatus();
+  if (!call.waits || __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE) == 0)
+    return absl::OkStatus();
   return GaveUp(step);
 }
 
@@ -39,16 +41,17 @@ absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
 absl::Status Executor::Execute(int step, const GemmCall& call) const {
   call.team->Run(Gemm::Run, call.gemm.get(), call.threads, parts_.terms);
   if (!call.gemm->failed()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(StepName(parts_.plan, step, parts_.rank),
-                                                   ": oneDNN failed; the machine may be out of memory"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat(StepName(parts_.plan, step, parts_.rank),
+                   ": oneDNN failed; the machine may be out of memory"));
 }
 
 absl::Status Executor::GaveUp(int step) const {
   const int first = static_cast<int>(__atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE)) - 1;
   const absl::Status why = WhyGaveUp(*ControlOf(first), first, *parts_.board, parts_.plan);
   if (first == parts_.rank) return why;
-  return absl::AbortedError(
-      absl::StrCat(StepName(parts_.plan, step, parts_.rank), ": rank ", first, " gave up: ", why.message()));
+  return absl::AbortedError(absl::StrCat(StepName(parts_.plan, step, parts_.rank), ": rank ", first,
+                                         " gave up: ", why.message()));
 }
 
 void Executor::StopOthers(int step) {
@@ -58,7 +61,8 @@ void Executor::StopOthers(int step) {
     HostControl* theirs = ControlOf(parts_.stopping.Rank(peer));
     if (theirs == nullptr) continue;  // a plan without waits for peers
     unsigned running = 0;
-    __atomic_compare_exchange_n(&theirs->abort, &running, first, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    __atomic_compare_exchange_n(&theirs->abort, &running, first, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
   }
 }
 

@@ -40,21 +40,25 @@ class Executor : public BoundPlan {
   struct Parts {
     Plan plan;
     int rank = 0;       // in the world
-    Members node = {};     // whose memory kernels reach
-    Members stopping = {};  // those that give up together, wherever kernels of the plan may wait for each other
+    Members node = {};  // whose memory kernels reach
+    Members stopping =
+        {};  // those that give up together, wherever kernels of the plan may wait for each other
     Board* board = nullptr;
     WaitTerms terms;         // of the team
     WaitTerms kernel_terms;  // of kernels, for ranks with a core of their own
-    std::vector<unsigned char> near = {};  // by rank of the node, and beside: shares a core with this one
-    std::array<Team*, kLanes> teams = {};  // by lane
+    std::vector<unsigned char> near =
+        {};  // by rank of the node, and beside: shares a core with this one
+    std::array<Team*, kLanes> teams = {};                                   // by lane
     std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
     std::unique_ptr<Memory> shared = nullptr;  // the control first, then symmetric sync buffers
     std::unique_ptr<Memory> local = nullptr;   // the other sync buffers
     std::vector<Call> calls = {};              // one a step
     std::vector<Word> params = {};             // what the calls point into
-    std::vector<std::vector<void*>> multicast = {};  // by buffer: its addresses on the node, which stand for one of a switch's
+    std::vector<std::vector<void*>> multicast =
+        {};  // by buffer: its addresses on the node, which stand for one of a switch's
   };
-  /// Opens this rank's control. The caller makes sure that no rank runs before all have opened theirs.
+  /// Opens this rank's control. The caller makes sure that no rank runs before all have opened
+  /// theirs.
   explicit Executor(Parts parts);
 
   absl::Status Run() override;
@@ -73,7 +77,9 @@ class Executor : public BoundPlan {
   absl::Status Execute(int step, const KernelCall& call) const;
   absl::Status Execute(int step, const CollectiveCall& call) const;
   absl::Status Execute(int step, const GemmCall& call) const;
-  HostControl* ControlOf(int rank) const { return static_cast<HostControl*>(parts_.shared->peer(rank)); }
+  HostControl* ControlOf(int rank) const {
+    return static_cast<HostControl*>(parts_.shared->peer(rank));
+  }
   /// A wait in a kernel of `step` failed, here or on a peer.
   absl::Status GaveUp(int step) const;
 

@@ -26,13 +26,17 @@ absl::StatusOr<std::unique_ptr<Matmul>> MakeBest(const MatmulShape& shape) {
 }  // namespace
 
 Gemm::Gemm(DType dtype, const void* a, const void* b, void* c)
-    : dtype_(dtype), a_(static_cast<const char*>(a)), b_(static_cast<const char*>(b)), c_(static_cast<char*>(c)) {}
+    : dtype_(dtype),
+      a_(static_cast<const char*>(a)),
+      b_(static_cast<const char*>(b)),
+      c_(static_cast<char*>(c)) {}
 
 /// The weights of the first product that has the same b, null where it has none.
 std::shared_ptr<MatmulWeights> Gemm::WeightsFor(const GemmProblem& problem) const {
   for (const Part& part : parts_) {
     const GemmProblem& p = part.problem;
-    if (part.weights != nullptr && p.b == problem.b && p.n == problem.n && p.k == problem.k) return part.weights;
+    if (part.weights != nullptr && p.b == problem.b && p.n == problem.n && p.k == problem.k)
+      return part.weights;
   }
   return nullptr;
 }
@@ -43,7 +47,8 @@ absl::Status Gemm::MakeMatmul(Part& part, const Weights& weights) {
     if (weights.first != nullptr) {
       part.weights = weights.first->WeightsFor(part.problem);
     } else if (weights.shares) {
-      if (absl::StatusOr<std::shared_ptr<MatmulWeights>> made = MakeMatmulWeights(shape); made.ok()) part.weights = *std::move(made);
+      if (absl::StatusOr<std::shared_ptr<MatmulWeights>> made = MakeMatmulWeights(shape); made.ok())
+        part.weights = *std::move(made);
       part.packs = part.weights != nullptr;
     }
   }
@@ -59,14 +64,15 @@ absl::Status Gemm::MakeMatmul(Part& part, const Weights& weights) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a, const void* b, void* c,
-                                                   const Weights& weights) {
+absl::StatusOr<std::unique_ptr<Gemm>> Gemm::Create(const GemmStep& step, int rank, const void* a,
+                                                   const void* b, void* c, const Weights& weights) {
   RETURN_IF_ERROR(CheckCandidate(step, /*count=*/1));
   std::unique_ptr<Gemm> gemm(new Gemm(step.dtype, a, b, c));
   for (const GemmProblem& problem : Cut(ProblemOf(step, rank), step.threads)) {
     Part part{problem, nullptr};
     if (problem.m > 0 && problem.k > 0) {
-      RETURN_IF_ERROR(WithContext(gemm->MakeMatmul(part, weights), absl::StrCat("Bind: ", step.label)));
+      RETURN_IF_ERROR(
+          WithContext(gemm->MakeMatmul(part, weights), absl::StrCat("Bind: ", step.label)));
     }
     gemm->parts_.push_back(std::move(part));
   }
@@ -87,7 +93,8 @@ bool Gemm::RunPart(const Part& part) const {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype_));
   if (part.packs && !part.weights->Pack(b_ + p.b.At(0, 0, 0).begin * element)) return false;
   for (int64_t t = 0; t < p.batch; ++t) {
-    if (!part.matmul->Run(a_ + p.a.At(t, 0, 0).begin * element, b_ + p.b.At(t, 0, 0).begin * element,
+    if (!part.matmul->Run(a_ + p.a.At(t, 0, 0).begin * element,
+                          b_ + p.b.At(t, 0, 0).begin * element,
                           c_ + p.c.At(t, 0, 0).begin * element)) {
       return false;
     }

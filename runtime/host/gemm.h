@@ -12,17 +12,20 @@
 
 namespace coconet {
 
-/// A GemmStep of one rank, with its addresses and everything it needs prepared: a kernel with one block a thread.
+/// A GemmStep of one rank, with its addresses and everything it needs prepared: a kernel with one
+/// block a thread.
 class Gemm {
  public:
-  /// Whose rearranged b is used: `first`'s, which has run before whenever this runs; else `shares`: its own, which others use. Where the library
-  /// has nothing better than b as it lies, that is used.
+  /// Whose rearranged b is used: `first`'s, which has run before whenever this runs; else `shares`:
+  /// its own, which others use. Where the library has nothing better than b as it lies, that is
+  /// used.
   struct Weights {
     bool shares = false;
     const Gemm* first = nullptr;
   };
   /// `a`, `b`, `c`: the buffers' addresses. Requires CheckGemm.
-  static absl::StatusOr<std::unique_ptr<Gemm>> Create(const GemmStep& step, int rank, const void* a, const void* b, void* c,
+  static absl::StatusOr<std::unique_ptr<Gemm>> Create(const GemmStep& step, int rank, const void* a,
+                                                      const void* b, void* c,
                                                       const Weights& weights);
 
   /// A HostKernel, whose parameter is the Gemm, to be run with step.threads blocks.

@@ -16,7 +16,8 @@ constexpr int64_t kTileRows = 16, kTileCols = 64;
 constexpr int kMostThreads = 1024;
 
 absl::Status Bad(const GemmStep& step, absl::string_view want, absl::string_view have) {
-  return absl::InvalidArgumentError(absl::StrCat("Bind: ", step.label, ": want ", want, ", have ", have));
+  return absl::InvalidArgumentError(
+      absl::StrCat("Bind: ", step.label, ": want ", want, ", have ", have));
 }
 
 /// One of the three matrices, as stored, on the rank that has most of it.
@@ -26,10 +27,12 @@ struct Stored {
   int64_t rows, cols;
 };
 
-/// Elements from the first to the last one used: sums and products of 64-bit numbers that do not fit in 64 bits.
+/// Elements from the first to the last one used: sums and products of 64-bit numbers that do not
+/// fit in 64 bits.
 absl::int128 Span(const Stored& s, int64_t batch) {
   if (batch == 0 || s.rows == 0 || s.cols == 0) return 0;
-  return absl::int128(batch - 1) * s.matrix.batch_stride + absl::int128(s.rows - 1) * s.matrix.ld + s.cols;
+  return absl::int128(batch - 1) * s.matrix.batch_stride + absl::int128(s.rows - 1) * s.matrix.ld +
+         s.cols;
 }
 
 std::string Text(absl::int128 number) {
@@ -41,7 +44,8 @@ absl::Status CheckMatrix(const GemmStep& step, const Stored& s, absl::Span<const
   const GemmStep::Matrix& matrix = s.matrix;
   const std::string name(1, s.name);
   if (matrix.buffer < 0 || matrix.buffer >= static_cast<int>(buffers.size())) {
-    return Bad(step, absl::StrCat("a buffer of the plan as ", name), absl::StrCat("%", matrix.buffer));
+    return Bad(step, absl::StrCat("a buffer of the plan as ", name),
+               absl::StrCat("%", matrix.buffer));
   }
   const Buffer& buffer = buffers[matrix.buffer];
   if (buffer.dtype != step.dtype || buffer.role == BufferRole::kSync) {
@@ -53,7 +57,8 @@ absl::Status CheckMatrix(const GemmStep& step, const Stored& s, absl::Span<const
                absl::StrCat(matrix.offset, " and ", matrix.batch_stride));
   }
   if (matrix.ld < std::max<int64_t>(s.cols, 1)) {
-    return Bad(step, absl::StrCat("rows of ", name, " at least ", std::max<int64_t>(s.cols, 1), " apart"),
+    return Bad(step,
+               absl::StrCat("rows of ", name, " at least ", std::max<int64_t>(s.cols, 1), " apart"),
                absl::StrCat(matrix.ld));
   }
   const absl::int128 span = Span(s, step.batch), end = matrix.offset + span;
@@ -71,33 +76,38 @@ absl::Status CheckBatchesApart(const GemmStep& step, const Stored& c) {
   const bool one_after_another = stride >= Span(c, 1);
   const bool side_by_side = stride >= c.cols && (step.batch - 1) * stride + c.cols <= c.matrix.ld;
   if (one_after_another || side_by_side) return absl::OkStatus();
-  return Bad(step, "batches of c that do not overlap", absl::StrCat("a batch stride of ", c.matrix.batch_stride));
+  return Bad(step, "batches of c that do not overlap",
+             absl::StrCat("a batch stride of ", c.matrix.batch_stride));
 }
 
 absl::Status CheckApart(const GemmStep& step, const Stored& c, const Stored& in) {
   const auto begin = [](const Stored& s) { return absl::int128(s.matrix.offset); };
   const auto end = [&](const Stored& s) { return s.matrix.offset + Span(s, step.batch); };
-  if (c.matrix.buffer != in.matrix.buffer || end(c) <= begin(in) || end(in) <= begin(c)) return absl::OkStatus();
+  if (c.matrix.buffer != in.matrix.buffer || end(c) <= begin(in) || end(in) <= begin(c))
+    return absl::OkStatus();
   return Bad(step, absl::StrCat("c apart from ", std::string(1, in.name)),
              absl::StrCat("both in the same part of %", c.matrix.buffer));
 }
 
 MatrixView ViewOf(const GemmStep::Matrix& matrix, bool transposed) {
-  return {matrix.offset, matrix.batch_stride, transposed ? 1 : matrix.ld, transposed ? matrix.ld : 1};
+  return {matrix.offset, matrix.batch_stride, transposed ? 1 : matrix.ld,
+          transposed ? matrix.ld : 1};
 }
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// What each of `parts` gets of `extent`, but the last ones, in whole tiles.
-int64_t PerPart(int64_t extent, int64_t parts, int64_t tile) { return CeilDiv(CeilDiv(extent, parts), tile) * tile; }
+int64_t PerPart(int64_t extent, int64_t parts, int64_t tile) {
+  return CeilDiv(CeilDiv(extent, parts), tile) * tile;
+}
 
 /// A grid of parts.
 struct Grid {
   int64_t batches = 1, rows = 1, cols = 1;
 };
 
-/// The one whose largest part is smallest. Of equal ones, that which cuts batches first and then columns: each part
-/// rearranges all of its b.
+/// The one whose largest part is smallest. Of equal ones, that which cuts batches first and then
+/// columns: each part rearranges all of its b.
 Grid BestGrid(const GemmProblem& whole, int parts) {
   Grid best;
   double best_work = std::numeric_limits<double>::infinity();
@@ -127,9 +137,11 @@ absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
     return Bad(step, absl::StrCat("1 to ", kMostThreads, " threads"), absl::StrCat(step.threads));
   }
   if (step.candidate < 0 || step.beside < 0) {
-    return Bad(step, "no negative candidate or beside", absl::StrCat(step.candidate, " and ", step.beside));
+    return Bad(step, "no negative candidate or beside",
+               absl::StrCat(step.candidate, " and ", step.beside));
   }
-  for (int64_t extent : {step.batch, step.m.total, step.m.per, step.n.total, step.n.per, step.k.total, step.k.per}) {
+  for (int64_t extent :
+       {step.batch, step.m.total, step.m.per, step.n.total, step.n.per, step.k.total, step.k.per}) {
     if (extent < 0) return Bad(step, "no negative size", absl::StrCat(extent));
   }
   const int64_t m = step.m.Most(), n = step.n.Most(), k = step.k.Most();
@@ -144,7 +156,9 @@ absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
 
 absl::Status CheckCandidate(const GemmStep& step, int count) {
   if (step.candidate < count) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat("Bind: ", step.label, ": want a candidate below ", count, ", as there are so many, have ", step.candidate));
+  return absl::OutOfRangeError(absl::StrCat("Bind: ", step.label, ": want a candidate below ",
+                                            count, ", as there are so many, have ",
+                                            step.candidate));
 }
 
 GemmProblem ProblemOf(const GemmStep& step, int rank) {
@@ -160,8 +174,10 @@ GemmProblem ProblemOf(const GemmStep& step, int rank) {
     p.a = ViewOf(step.a, step.transpose_a);
     p.b = ViewOf(step.b, step.transpose_b);
   }
-  // Not of transposed matrices, which are no one matrix unless k is 1, and then a column with a stride that is too small for it.
-  const bool tall = !step.transpose_a && p.b.batch == 0 && p.a.batch == p.m * p.a.row && p.c.batch == p.m * p.c.row;
+  // Not of transposed matrices, which are no one matrix unless k is 1, and then a column with a
+  // stride that is too small for it.
+  const bool tall = !step.transpose_a && p.b.batch == 0 && p.a.batch == p.m * p.a.row &&
+                    p.c.batch == p.m * p.c.row;
   if (tall) {
     p.m *= std::exchange(p.batch, 1);
     p.a.batch = p.c.batch = 0;
@@ -172,7 +188,8 @@ GemmProblem ProblemOf(const GemmStep& step, int rank) {
 std::vector<GemmProblem> Cut(const GemmProblem& whole, int parts) {
   const Grid grid = BestGrid(whole, parts);
   const int64_t batches = PerPart(whole.batch, grid.batches, 1);
-  const int64_t rows = PerPart(whole.m, grid.rows, kTileRows), cols = PerPart(whole.n, grid.cols, kTileCols);
+  const int64_t rows = PerPart(whole.m, grid.rows, kTileRows),
+                cols = PerPart(whole.n, grid.cols, kTileCols);
   std::vector<GemmProblem> cut;
   for (int64_t part = 0; part < parts; ++part) {
     const int64_t t = part / (grid.rows * grid.cols) * batches;

@@ -46,7 +46,8 @@ TEST(CheckGemm, AcceptsWhatFits) {
   EXPECT_EQ(Refusal([](GemmStep& s) { s.b.batch_stride = 0; }), "");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.transpose_a = true, s.a.ld = 3; }), "");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.m.total = 0, s.c.offset = 30; }), "");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.batch = 1, s.a.batch_stride = s.c.batch_stride = kMost; }), "");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.batch = 1, s.a.batch_stride = s.c.batch_stride = kMost; }),
+            "");
   // Batches of c side by side in each row.
   EXPECT_EQ(Refusal([](GemmStep& s) { s.c.ld = 10, s.c.batch_stride = 5; }), "");
   // The rank that has most of a sliced dimension decides.
@@ -60,18 +61,27 @@ TEST(CheckGemm, RefusesTypesItCannotMultiply) {
     EXPECT_EQ(Refusal([&](GemmStep& s) { s.dtype = dtype; }),
               "Bind: MM: want f32, f16 or bf16, have " + std::string(Name(dtype)));
   }
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.b.buffer = 3; }), "Bind: MM: want a buffer of f32 as b, have f16");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.b.buffer = 4; }), "Bind: MM: want a buffer of f32 as b, have one of flags");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.c.buffer = 5; }), "Bind: MM: want a buffer of the plan as c, have %5");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.buffer = -1; }), "Bind: MM: want a buffer of the plan as a, have %-1");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.b.buffer = 3; }),
+            "Bind: MM: want a buffer of f32 as b, have f16");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.b.buffer = 4; }),
+            "Bind: MM: want a buffer of f32 as b, have one of flags");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.c.buffer = 5; }),
+            "Bind: MM: want a buffer of the plan as c, have %5");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.buffer = -1; }),
+            "Bind: MM: want a buffer of the plan as a, have %-1");
 }
 
 TEST(CheckGemm, RefusesWhatLeavesABuffer) {
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.offset = 1; }), "Bind: MM: want 25 elements in %0 for a, have 24");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.b.batch_stride = 21; }), "Bind: MM: want 41 elements in %1 for b, have 40");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.c.ld = 6; }), "Bind: MM: want 32 elements in %2 for c, have 30");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.transpose_b = true; }), "Bind: MM: want 44 elements in %1 for b, have 40");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.m = {8, 4}; }), "Bind: MM: want 28 elements in %0 for a, have 24");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.offset = 1; }),
+            "Bind: MM: want 25 elements in %0 for a, have 24");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.b.batch_stride = 21; }),
+            "Bind: MM: want 41 elements in %1 for b, have 40");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.c.ld = 6; }),
+            "Bind: MM: want 32 elements in %2 for c, have 30");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.transpose_b = true; }),
+            "Bind: MM: want 44 elements in %1 for b, have 40");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.m = {8, 4}; }),
+            "Bind: MM: want 28 elements in %0 for a, have 24");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.a.offset = kMost; }),
             "Bind: MM: want 2^63 or more elements in %0 for a, have 24");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.batch = kMost, s.a.batch_stride = kMost; }),
@@ -79,14 +89,18 @@ TEST(CheckGemm, RefusesWhatLeavesABuffer) {
 }
 
 TEST(CheckGemm, RefusesNumbersThatMeanNothing) {
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.threads = 0; }), "Bind: MM: want 1 to 1024 threads, have 0");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.candidate = -1; }), "Bind: MM: want no negative candidate or beside, have -1 and 0");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.beside = -2; }), "Bind: MM: want no negative candidate or beside, have 0 and -2");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.threads = 0; }),
+            "Bind: MM: want 1 to 1024 threads, have 0");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.candidate = -1; }),
+            "Bind: MM: want no negative candidate or beside, have -1 and 0");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.beside = -2; }),
+            "Bind: MM: want no negative candidate or beside, have 0 and -2");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.batch = -1; }), "Bind: MM: want no negative size, have -1");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.n.per = -2; }), "Bind: MM: want no negative size, have -2");
   EXPECT_EQ(Refusal([](GemmStep& s) { s.b.offset = -1; }),
             "Bind: MM: want no negative offset or stride of b, have -1 and 20");
-  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.ld = 3; }), "Bind: MM: want rows of a at least 4 apart, have 3");
+  EXPECT_EQ(Refusal([](GemmStep& s) { s.a.ld = 3; }),
+            "Bind: MM: want rows of a at least 4 apart, have 3");
 }
 
 TEST(CheckGemm, RefusesResultsThatOverlap) {
@@ -101,7 +115,8 @@ TEST(CheckGemm, RefusesResultsThatOverlap) {
 TEST(ProblemOf, IsOneTallMatrixWhereBatchesAreRows) {
   GemmStep step = Example();
   step.b.batch_stride = 0;
-  EXPECT_EQ(ProblemOf(step, 0), (GemmProblem{1, 6, 5, 4, {0, 0, 4, 1}, {0, 0, 5, 1}, {0, 0, 5, 1}}));
+  EXPECT_EQ(ProblemOf(step, 0),
+            (GemmProblem{1, 6, 5, 4, {0, 0, 4, 1}, {0, 0, 5, 1}, {0, 0, 5, 1}}));
   step.a.batch_stride = 16;
   EXPECT_EQ(ProblemOf(step, 0).batch, 2);
 }
@@ -114,7 +129,8 @@ TEST(ProblemOf, DependsOnTheRank) {
   EXPECT_EQ(ProblemOf(step, 2), GemmProblem{});
 }
 
-using Element = std::tuple<int64_t, int64_t, int64_t>;  // where a's row, b's column and c's element are
+using Element =
+    std::tuple<int64_t, int64_t, int64_t>;  // where a's row, b's column and c's element are
 
 /// All elements that the problems compute; fails on one that is there twice.
 std::set<Element> ElementsOf(const std::vector<GemmProblem>& problems) {
@@ -123,7 +139,9 @@ std::set<Element> ElementsOf(const std::vector<GemmProblem>& problems) {
     for (int64_t t = 0; t < p.batch; ++t) {
       for (int64_t i = 0; i < p.m; ++i) {
         for (int64_t j = 0; j < p.n; ++j) {
-          EXPECT_TRUE(elements.insert({p.a.At(t, i, 0).begin, p.b.At(t, 0, j).begin, p.c.At(t, i, j).begin}).second);
+          EXPECT_TRUE(
+              elements.insert({p.a.At(t, i, 0).begin, p.b.At(t, 0, j).begin, p.c.At(t, i, j).begin})
+                  .second);
         }
       }
     }
@@ -132,7 +150,8 @@ std::set<Element> ElementsOf(const std::vector<GemmProblem>& problems) {
 }
 
 TEST(Cut, LosesNothing) {
-  for (const auto& [batch, m, n] : {Element{1, 1, 1}, {3, 17, 65}, {1, 100, 3}, {5, 1, 300}, {2, 33, 129}}) {
+  for (const auto& [batch, m, n] :
+       {Element{1, 1, 1}, {3, 17, 65}, {1, 100, 3}, {5, 1, 300}, {2, 33, 129}}) {
     const GemmProblem whole{.batch = batch,
                             .m = m,
                             .n = n,
@@ -143,7 +162,8 @@ TEST(Cut, LosesNothing) {
     for (int parts : {1, 2, 3, 4, 6, 8, 13}) {
       const std::vector<GemmProblem> cut = Cut(whole, parts);
       EXPECT_EQ(static_cast<int>(cut.size()), parts);
-      EXPECT_EQ(ElementsOf(cut), ElementsOf({whole})) << batch << " x " << m << " x " << n << " in " << parts;
+      EXPECT_EQ(ElementsOf(cut), ElementsOf({whole}))
+          << batch << " x " << m << " x " << n << " in " << parts;
     }
   }
 }
@@ -154,10 +174,13 @@ TEST(Cut, SharesTheWork) {
     for (const GemmProblem& p : Cut(whole, parts)) work = std::max(work, p.batch * p.m * p.n);
     return work;
   };
-  EXPECT_EQ(most({.batch = 1, .m = 512, .n = 512, .k = 8, .a = {}, .b = {}, .c = {}}, 4), 512 * 512 / 4);
+  EXPECT_EQ(most({.batch = 1, .m = 512, .n = 512, .k = 8, .a = {}, .b = {}, .c = {}}, 4),
+            512 * 512 / 4);
   EXPECT_EQ(most({.batch = 4, .m = 8, .n = 8, .k = 8, .a = {}, .b = {}, .c = {}}, 4), 8 * 8);
-  EXPECT_EQ(most({.batch = 3, .m = 64, .n = 64, .k = 8, .a = {}, .b = {}, .c = {}}, 4), 3 * 16 * 64);
-  EXPECT_EQ(most({.batch = 1, .m = 16, .n = 4096, .k = 8, .a = {}, .b = {}, .c = {}}, 2), 16 * 2048);
+  EXPECT_EQ(most({.batch = 3, .m = 64, .n = 64, .k = 8, .a = {}, .b = {}, .c = {}}, 4),
+            3 * 16 * 64);
+  EXPECT_EQ(most({.batch = 1, .m = 16, .n = 4096, .k = 8, .a = {}, .b = {}, .c = {}}, 2),
+            16 * 2048);
 }
 
 }  // namespace

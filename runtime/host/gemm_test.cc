@@ -12,7 +12,8 @@ namespace coconet {
 namespace {
 
 absl::Status Multiply(const GemmCase& c, GemmOperands& operands) {
-  absl::StatusOr<std::unique_ptr<Gemm>> gemm = Gemm::Create(c.step, c.rank, operands.a(), operands.b(), operands.c(), {});
+  absl::StatusOr<std::unique_ptr<Gemm>> gemm =
+      Gemm::Create(c.step, c.rank, operands.a(), operands.b(), operands.c(), {});
   if (!gemm.ok()) return gemm.status();
   std::vector<std::thread> threads;
   for (int block = 1; block < c.step.threads; ++block) {
@@ -37,9 +38,13 @@ INSTANTIATE_TEST_SUITE_P(Types, GemmOf, testing::Values(DType::kF32, DType::kF16
 
 TEST_P(GemmOf, OddSizesAndTransposes) { ExpectRight(OddSizesAndTransposes(GetParam())); }
 
-TEST_P(GemmOf, BatchesOfTransposedColumnsTimesOneMatrix) { ExpectRight(BatchesOfTransposedColumns(GetParam())); }
+TEST_P(GemmOf, BatchesOfTransposedColumnsTimesOneMatrix) {
+  ExpectRight(BatchesOfTransposedColumns(GetParam()));
+}
 
-TEST_P(GemmOf, BatchesStridesOffsetsAndThreads) { ExpectRight(BatchesStridesOffsetsAndThreads(GetParam())); }
+TEST_P(GemmOf, BatchesStridesOffsetsAndThreads) {
+  ExpectRight(BatchesStridesOffsetsAndThreads(GetParam()));
+}
 
 TEST_P(GemmOf, BatchesSideBySide) { ExpectRight(BatchesSideBySide(GetParam())); }
 
@@ -53,7 +58,9 @@ TEST_P(GemmOf, HasOneWayToGo) {
   GemmCase c{DenseGemm(GetParam(), 1, 5, 7, 3)};
   c.step.candidate = 1;
   GemmOperands operands(c.step);
-  EXPECT_EQ(Multiply(c, operands), absl::OutOfRangeError("Bind: MM: want a candidate below 1, as there are so many, have 1"));
+  EXPECT_EQ(
+      Multiply(c, operands),
+      absl::OutOfRangeError("Bind: MM: want a candidate below 1, as there are so many, have 1"));
 }
 
 TEST_P(GemmOf, RunsAgainWithNewValues) {
@@ -81,19 +88,25 @@ TEST_P(GemmOf, PiecesShareWhatTheFirstOneRearranges) {
       piece.m = {end - begin, 0};
       piece.a.offset = begin * whole.a.ld;
       piece.c.offset = begin * whole.c.ld;
-      auto made = Gemm::Create(piece, 0, a.data(), b.data(), c.data(), {.shares = pieces.empty(), .first = pieces.empty() ? nullptr : pieces[0].get()});
+      auto made = Gemm::Create(
+          piece, 0, a.data(), b.data(), c.data(),
+          {.shares = pieces.empty(), .first = pieces.empty() ? nullptr : pieces[0].get()});
       ASSERT_TRUE(made.ok()) << made.status();
       pieces.push_back(*std::move(made));
     }
     for (int value : {1, 3}) {  // other weights at each step
-      for (int64_t i = 0; i < kRows * kInner; ++i) StoreElement(GetParam(), a.data(), i, i / kInner % 5);
-      for (int64_t i = 0; i < kInner * kColumns; ++i) StoreElement(GetParam(), b.data(), i, i % kColumns == 7 ? value : 0.5);
+      for (int64_t i = 0; i < kRows * kInner; ++i)
+        StoreElement(GetParam(), a.data(), i, i / kInner % 5);
+      for (int64_t i = 0; i < kInner * kColumns; ++i)
+        StoreElement(GetParam(), b.data(), i, i % kColumns == 7 ? value : 0.5);
       for (const auto& piece : pieces) {
         for (int block = 0; block < threads; ++block) Gemm::Run(piece.get(), block, threads);
       }
       for (int64_t i = 0; i < kRows * kColumns; ++i) {
-        const double want = static_cast<double>(i / kColumns % 5 * kInner) * (i % kColumns == 7 ? value : 0.5);
-        ASSERT_EQ(LoadElement(GetParam(), c.data(), i), want) << i << " of value " << value << ", " << threads << " threads";
+        const double want =
+            static_cast<double>(i / kColumns % 5 * kInner) * (i % kColumns == 7 ? value : 0.5);
+        ASSERT_EQ(LoadElement(GetParam(), c.data(), i), want)
+            << i << " of value " << value << ", " << threads << " threads";
       }
     }
   }
@@ -101,7 +114,8 @@ TEST_P(GemmOf, PiecesShareWhatTheFirstOneRearranges) {
 
 TEST(Gemm, TakesAsManyThreadsAsAskedWhateverOpenMpIsTold) {
   const auto threads = [] {
-    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                         std::filesystem::directory_iterator());
   };
   const int before = omp_get_max_threads();
   omp_set_num_threads(5);
@@ -117,21 +131,27 @@ TEST(Gemm, TakesAsManyThreadsAsAskedWhateverOpenMpIsTold) {
 /// Halves by way of f32, which a CPU whose library has the type does not take by itself.
 TEST(WidenedMatmul, IsRoundedOnceInEveryBlock) {
   for (DType dtype : {DType::kF16, DType::kBF16}) {
-    for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {400, 3, 5}, {3, 400, 5}, {5, 3, 800}}) {
+    for (auto [m, n, k] :
+         {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {400, 3, 5}, {3, 400, 5}, {5, 3, 800}}) {
       const int64_t half = 2;
       std::vector<char> a(m * k * half), b(k * n * half), c(m * n * half);
       // Integers: sums are exact in f32, and some too long for a half.
-      for (int64_t i = 0; i < m * k; ++i) StoreElement(dtype, a.data(), i, static_cast<double>(i % 13));
-      for (int64_t i = 0; i < k * n; ++i) StoreElement(dtype, b.data(), i, static_cast<double>(i % 7));
-      auto matmul = MakeWidenedMatmul({.dtype = dtype, .m = m, .n = n, .k = k, .a = {k, 1}, .b = {1, k}, .c = {n, 1}});
+      for (int64_t i = 0; i < m * k; ++i)
+        StoreElement(dtype, a.data(), i, static_cast<double>(i % 13));
+      for (int64_t i = 0; i < k * n; ++i)
+        StoreElement(dtype, b.data(), i, static_cast<double>(i % 7));
+      auto matmul = MakeWidenedMatmul(
+          {.dtype = dtype, .m = m, .n = n, .k = k, .a = {k, 1}, .b = {1, k}, .c = {n, 1}});
       ASSERT_TRUE(matmul.ok()) << matmul.status();
       ASSERT_TRUE((*matmul)->Run(a.data(), b.data(), c.data()));
       for (int64_t i = 0; i < m * n; ++i) {
         double sum = 0;
-        for (int64_t p = 0; p < k; ++p) sum += static_cast<double>((i / n * k + p) % 13 * ((i % n * k + p) % 7));
+        for (int64_t p = 0; p < k; ++p)
+          sum += static_cast<double>((i / n * k + p) % 13 * ((i % n * k + p) % 7));
         char want[half];
         StoreElement(dtype, want, 0, sum);
-        ASSERT_EQ(LoadElement(dtype, c.data(), i), LoadElement(dtype, want, 0)) << m << " " << n << " " << k << " " << i;
+        ASSERT_EQ(LoadElement(dtype, c.data(), i), LoadElement(dtype, want, 0))
+            << m << " " << n << " " << k << " " << i;
       }
     }
   }

@@ -16,9 +16,10 @@ namespace {
 
 /// Threads that a step keeps busy.
 int BlocksOf(const Step& step) {
-  return std::visit(Match{[](const KernelStep& s) { return s.blocks; }, [](const CollectiveStep&) { return 1; },
-                          [](const GemmStep& s) { return s.threads; }},
-                    step);
+  return std::visit(
+      Match{[](const KernelStep& s) { return s.blocks; }, [](const CollectiveStep&) { return 1; },
+            [](const GemmStep& s) { return s.threads; }},
+      step);
 }
 
 /// The most that a lane's steps need; 0 for a lane without steps.
@@ -36,15 +37,17 @@ std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, in
   const int64_t n = static_cast<int64_t>(cores.size());
   std::vector<int> out;
   // After lcm(n, local_ranks) / local_ranks blocks the cores repeat.
-  for (int64_t i = local_rank; i < std::lcm<int64_t>(n, local_ranks) + local_rank; i += local_ranks) {
+  for (int64_t i = local_rank; i < std::lcm<int64_t>(n, local_ranks) + local_rank;
+       i += local_ranks) {
     out.push_back(cores[i % n]);
   }
   return out;
 }
 
-std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank, int local_ranks, int blocks,
-                                        bool pin) {
-  const bool crowded = static_cast<int64_t>(blocks) * local_ranks > static_cast<int64_t>(cores.size());
+std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank,
+                                        int local_ranks, int blocks, bool pin) {
+  const bool crowded =
+      static_cast<int64_t>(blocks) * local_ranks > static_cast<int64_t>(cores.size());
   std::vector<unsigned char> sharing(local_ranks, crowded);
   if (!crowded || !pin) return sharing;
   const auto cores_of = [&](int of) {
@@ -55,14 +58,16 @@ std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local
   const std::vector<int> mine = cores_of(local_rank);
   for (int peer = 0; peer < local_ranks; ++peer) {
     const std::vector<int> theirs = cores_of(peer);
-    sharing[peer] = std::find_first_of(mine.begin(), mine.end(), theirs.begin(), theirs.end()) != mine.end();
+    sharing[peer] =
+        std::find_first_of(mine.begin(), mine.end(), theirs.begin(), theirs.end()) != mine.end();
   }
   return sharing;
 }
 
 HostRank::HostRank(Parts parts)
     : parts_(std::move(parts)),
-      cores_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.machine_rank, parts_.machine_ranks) : std::vector<int>()),
+      cores_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.machine_rank, parts_.machine_ranks)
+                        : std::vector<int>()),
       teams_{Team(cores_), Team(cores_)} {}
 
 absl::StatusOr<std::unique_ptr<Memory>> HostRank::Allocate(int64_t bytes, bool symmetric) {
@@ -86,10 +91,13 @@ absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateSymmetric(int64_t byte
   return std::make_unique<HostMemory>(parts_.rank, bytes, true, std::move(regions));
 }
 
-absl::StatusOr<std::unique_ptr<Module>> HostRank::Load(const std::string& path) { return LoadHostModule(path); }
+absl::StatusOr<std::unique_ptr<Module>> HostRank::Load(const std::string& path) {
+  return LoadHostModule(path);
+}
 
 absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, const Module& module,
-                                                          absl::Span<Memory* const> buffers, double timeout_s) {
+                                                          absl::Span<Memory* const> buffers,
+                                                          double timeout_s) {
   RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, mesh())));
   RETURN_IF_ERROR(exchange().Agree(CheckLibraryLanes(plan)));
   RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
@@ -102,23 +110,27 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   const absl::Status resolved = Resolve(module, buffers, layout, parts);
   for (int lane = 0; lane < kLanes; ++lane) teams_[lane].Grow(MostBlocks(plan, lane));
   std::unique_ptr<BoundPlan> plan_here = MakeExecutor(std::move(parts));
-  RETURN_IF_ERROR(exchange().Agree(resolved));  // and no rank runs before all have opened their controls
+  RETURN_IF_ERROR(
+      exchange().Agree(resolved));  // and no rank runs before all have opened their controls
   return plan_here;
 }
 
 Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
   const int blocks = std::max(MostBlocks(plan, 0) + MostBlocks(plan, 1), 1);
-  Executor::Parts parts{.plan = plan,
-                        .rank = rank(),
-                        .node = GroupOf(mesh(), Group::kNode, rank()),
-                        .stopping = ReachesStages(plan) ? SharingMemory(mesh(), rank()) : GroupOf(mesh(), Group::kNode, rank()),
-                        .board = &parts_.board,
-                        .terms = TermsFor(blocks * parts_.machine_ranks, parts_.topology.cores, timeout_s),
-                        .kernel_terms = TermsFor(1, 1, timeout_s),
-                        .near = Near(blocks),
-                        .teams = {&teams_[0], &teams_[1]}};
+  Executor::Parts parts{
+      .plan = plan,
+      .rank = rank(),
+      .node = GroupOf(mesh(), Group::kNode, rank()),
+      .stopping = ReachesStages(plan) ? SharingMemory(mesh(), rank())
+                                      : GroupOf(mesh(), Group::kNode, rank()),
+      .board = &parts_.board,
+      .terms = TermsFor(blocks * parts_.machine_ranks, parts_.topology.cores, timeout_s),
+      .kernel_terms = TermsFor(1, 1, timeout_s),
+      .near = Near(blocks),
+      .teams = {&teams_[0], &teams_[1]}};
   for (int lane = 0; lane < kLanes; ++lane) {
-    for (int group = 0; group < kGroups; ++group) parts.libraries[lane][group] = parts_.libraries[lane][group].get();
+    for (int group = 0; group < kGroups; ++group)
+      parts.libraries[lane][group] = parts_.libraries[lane][group].get();
   }
   return parts;
 }
@@ -140,15 +152,18 @@ absl::Status HostRank::CheckLibraryLanes(const Plan& plan) const {
   if (!has_collectives(1) || allowed == LibraryThreads::kAny) return absl::OkStatus();
   if (allowed == LibraryThreads::kOneAtATime && !at_once) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "Bind: plan: want library collectives on ", allowed == LibraryThreads::kFirst ? "lane 0" : "one lane",
-      " only, have them on ", at_once ? "both lanes" : "lane 1", "; to allow that, start MPI with MPI_THREAD_MULTIPLE"));
+      "Bind: plan: want library collectives on ",
+      allowed == LibraryThreads::kFirst ? "lane 0" : "one lane", " only, have them on ",
+      at_once ? "both lanes" : "lane 1", "; to allow that, start MPI with MPI_THREAD_MULTIPLE"));
 }
 
 std::vector<unsigned char> HostRank::Near(int blocks) const {
   const std::vector<unsigned char> sharing =
       SharingCores(parts_.cores, parts_.machine_rank, parts_.machine_ranks, blocks, parts_.pin);
-  const int first = parts_.machine_rank - parts_.rank % parts_.mesh.ranks;  // of this node, on the machine
-  std::vector<unsigned char> near(sharing.begin() + first, sharing.begin() + first + parts_.mesh.ranks);
+  const int first =
+      parts_.machine_rank - parts_.rank % parts_.mesh.ranks;  // of this node, on the machine
+  std::vector<unsigned char> near(sharing.begin() + first,
+                                  sharing.begin() + first + parts_.mesh.ranks);
   for (int shift : {-1, 1}) {
     const int beside = parts_.machine_rank + shift * stage_size();
     near.push_back(beside >= 0 && beside < parts_.machine_ranks && sharing[beside] != 0);

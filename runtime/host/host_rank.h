@@ -21,13 +21,15 @@ enum class LibraryThreads : uint8_t { kFirst, kOneAtATime, kAny };
 /// By Group; one that serves two groups is there twice.
 using Libraries = std::array<std::shared_ptr<Communicator>, kGroups>;
 
-/// A rank of the host backend. What worlds of threads and of processes do differently comes in as parts.
+/// A rank of the host backend. What worlds of threads and of processes do differently comes in as
+/// parts.
 class HostRank final : public Rank {
  public:
   struct Parts {
     int rank = 0;
     Mesh mesh;
-    int machine_rank = 0;    // among the ranks on this machine, which are those of one or several nodes of the mesh
+    int machine_rank =
+        0;  // among the ranks on this machine, which are those of one or several nodes of the mesh
     int machine_ranks = 1;
     Topology topology;
     std::vector<int> cores;  // of this machine, for all its ranks
@@ -46,18 +48,22 @@ class HostRank final : public Rank {
   const Mesh& mesh() const override { return parts_.mesh; }
   const Topology& topology() const override { return parts_.topology; }
   Exchange& exchange() override { return *parts_.exchange; }
-  Communicator& library(Group group) override { return *parts_.libraries[0][static_cast<size_t>(group)]; }
+  Communicator& library(Group group) override {
+    return *parts_.libraries[0][static_cast<size_t>(group)];
+  }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
   absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
-                                                  absl::Span<Memory* const> buffers, double timeout_s) override;
+                                                  absl::Span<Memory* const> buffers,
+                                                  double timeout_s) override;
   void Leave(const absl::Status& why) override { parts_.board.Leave(parts_.rank, why); }
 
  private:
   absl::StatusOr<std::unique_ptr<Memory>> AllocateLocal(int64_t bytes);
   absl::StatusOr<std::unique_ptr<Memory>> AllocateSymmetric(int64_t bytes);
-  /// By rank of this node, and beside: whether it shares a core with this rank, where each has so many blocks.
+  /// By rank of this node, and beside: whether it shares a core with this rank, where each has so
+  /// many blocks.
   std::vector<unsigned char> Near(int blocks) const;
   /// OK when the library may be called from the plan's lanes.
   absl::Status CheckLibraryLanes(const Plan& plan) const;
@@ -71,13 +77,14 @@ class HostRank final : public Rank {
   std::unique_ptr<LaneThread> lane_thread_;  // from the first plan on that needs it
 };
 
-/// Where block 0, 1, ... of a rank run: its own core first, then those that no rank has, then everybody's.
+/// Where block 0, 1, ... of a rank run: its own core first, then those that no rank has, then
+/// everybody's.
 std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, int local_ranks);
 
-/// By rank of the machine: whether it may need a core of `local_rank`, each with so many blocks, to get further. Where threads are
-/// more than cores and not pinned, all may.
-std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank, int local_ranks, int blocks,
-                                        bool pin);
+/// By rank of the machine: whether it may need a core of `local_rank`, each with so many blocks, to
+/// get further. Where threads are more than cores and not pinned, all may.
+std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank,
+                                        int local_ranks, int blocks, bool pin);
 
 }  // namespace coconet
 

@@ -8,7 +8,8 @@ LanedExecutor::LanedExecutor(Parts parts, LaneThread* thread)
     : Executor(std::move(parts)), thread_(thread), order_(OrderOf(parts_.plan)) {
   for (int lane = 0; lane < kLanes; ++lane) {
     for (unsigned i = 0; i < order_.of[lane].size(); ++i) {
-      if (std::holds_alternative<CollectiveStep>(parts_.plan.steps[order_.of[lane][i].step])) collectives_[lane] = i + 1;
+      if (std::holds_alternative<CollectiveStep>(parts_.plan.steps[order_.of[lane][i].step]))
+        collectives_[lane] = i + 1;
     }
   }
 }
@@ -34,7 +35,8 @@ void LanedExecutor::RunLane(int lane) {
     }
     Publish(progress_[lane].done, i + 1);
   }
-  if (failed_.load(std::memory_order_acquire)) Publish(progress_[lane].done, steps);  // nothing waits for the rest
+  if (failed_.load(std::memory_order_acquire))
+    Publish(progress_[lane].done, steps);  // nothing waits for the rest
 }
 
 void LanedExecutor::Fail(int lane, int step, const absl::Status& why) {

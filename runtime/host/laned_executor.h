@@ -9,8 +9,8 @@
 
 namespace coconet {
 
-/// A bound plan of two lanes: lane 0 on the thread that calls Run, lane 1 on `thread`, each in its own order, and each
-/// stopping where it needs a step of the other.
+/// A bound plan of two lanes: lane 0 on the thread that calls Run, lane 1 on `thread`, each in its
+/// own order, and each stopping where it needs a step of the other.
 class LanedExecutor final : public Executor {
  public:
   LanedExecutor(Parts parts, LaneThread* thread);
@@ -27,7 +27,8 @@ class LanedExecutor final : public Executor {
 
   LaneThread* thread_;
   LaneOrder order_;
-  std::array<unsigned, kLanes> collectives_ = {};  // the lane's steps up to its last library collective
+  std::array<unsigned, kLanes> collectives_ =
+      {};  // the lane's steps up to its last library collective
   std::array<Progress, kLanes> progress_;
   std::atomic<bool> failed_{false};
 };

@@ -14,18 +14,22 @@ absl::Status CheckLanes(const Plan& plan) {
   for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i) {
     const Step& step = plan.steps[i];
     const auto bad = [&](absl::string_view want, int have) {
-      const std::string& label = std::visit([](const auto& s) -> const std::string& { return s.label; }, step);
-      return absl::InvalidArgumentError(absl::StrCat("Bind: ", label, ": want ", want, ", have ", have));
+      const std::string& label =
+          std::visit([](const auto& s) -> const std::string& { return s.label; }, step);
+      return absl::InvalidArgumentError(
+          absl::StrCat("Bind: ", label, ": want ", want, ", have ", have));
     };
     if (LaneOf(step) < 0 || LaneOf(step) >= kLanes) return bad("lane 0 or 1", LaneOf(step));
     for (int before : AfterOf(step)) {
-      if (before < 0 || before >= i) return bad(absl::StrCat("steps before ", i, " in `after`"), before);
+      if (before < 0 || before >= i)
+        return bad(absl::StrCat("steps before ", i, " in `after`"), before);
     }
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (kernel == nullptr || kernel->awaits == -1) continue;
     const KernelStep* awaited = kernel->awaits < i ? AwaitedBy(plan, *kernel) : nullptr;
     if (awaited == nullptr || awaited->lane == kernel->lane || Waits(*awaited)) {
-      return bad("an earlier kernel of the other lane, which waits for nobody, in `awaits`", kernel->awaits);
+      return bad("an earlier kernel of the other lane, which waits for nobody, in `awaits`",
+                 kernel->awaits);
     }
   }
   return absl::OkStatus();

@@ -15,19 +15,22 @@ namespace coconet {
 struct LaneOrder {
   struct Entry {
     int step = 0;
-    unsigned awaits = 0;  // so many steps of the other lane, its first ones, are done before this one begins
+    unsigned awaits =
+        0;  // so many steps of the other lane, its first ones, are done before this one begins
     bool operator==(const Entry&) const = default;
   };
   std::array<std::vector<Entry>, kLanes> of;
 };
 
-/// OK when every step is of a lane that exists, and comes after earlier ones only; so lanes never wait in a circle.
+/// OK when every step is of a lane that exists, and comes after earlier ones only; so lanes never
+/// wait in a circle.
 absl::Status CheckLanes(const Plan& plan);
 /// Requires CheckLanes.
 LaneOrder OrderOf(const Plan& plan);
 bool UsesLane(const Plan& plan, int lane);
 
-/// The thread of a rank's lane 1, which communicates. It sleeps whenever it has nothing to do, and is prompt when there is (wait.h).
+/// The thread of a rank's lane 1, which communicates. It sleeps whenever it has nothing to do, and
+/// is prompt when there is (wait.h).
 class LaneThread {
  public:
   /// The thread runs on any of `cores`; empty: wherever the system likes.

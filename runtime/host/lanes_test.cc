@@ -19,7 +19,8 @@ TEST(CheckLanes, RefusesLanesAndOrdersThatCannotBe) {
   EXPECT_EQ(refusal({StepOf(2, {})}), "Bind: K: want lane 0 or 1, have 2");
   EXPECT_EQ(refusal({StepOf(-1, {})}), "Bind: K: want lane 0 or 1, have -1");
   EXPECT_EQ(refusal({StepOf(0, {0})}), "Bind: K: want steps before 0 in `after`, have 0");
-  EXPECT_EQ(refusal({StepOf(0, {}), StepOf(0, {2})}), "Bind: K: want steps before 1 in `after`, have 2");
+  EXPECT_EQ(refusal({StepOf(0, {}), StepOf(0, {2})}),
+            "Bind: K: want steps before 1 in `after`, have 2");
   EXPECT_EQ(refusal({StepOf(0, {-1})}), "Bind: K: want steps before 0 in `after`, have -1");
 }
 
@@ -33,7 +34,9 @@ TEST(CheckLanes, RefusesToAwaitWhatCannotRunMeanwhile) {
   waiting.args.push_back({Arg::Kind::kControl, -1, 0});
   EXPECT_EQ(refusal(StepOf(0, {}), 0), "");
   EXPECT_EQ(refusal(waiting, -1), "");
-  const std::string want = "Bind: K: want an earlier kernel of the other lane, which waits for nobody, in `awaits`, have ";
+  const std::string want =
+      "Bind: K: want an earlier kernel of the other lane, which waits for nobody, in `awaits`, "
+      "have ";
   EXPECT_EQ(refusal(StepOf(1, {}), 0), want + "0");
   EXPECT_EQ(refusal(waiting, 0), want + "0");
   EXPECT_EQ(refusal(StepOf(0, {}), 1), want + "1");
@@ -42,8 +45,8 @@ TEST(CheckLanes, RefusesToAwaitWhatCannotRunMeanwhile) {
 
 TEST(OrderOf, CountsTheStepsOfTheOtherLaneThatMustBeDone) {
   const Plan plan{.buffers = {},
-                  .steps = {StepOf(0, {}), StepOf(1, {0}), StepOf(0, {0}), StepOf(1, {2, 0, 1}), StepOf(0, {1}),
-                            StepOf(1, {})}};
+                  .steps = {StepOf(0, {}), StepOf(1, {0}), StepOf(0, {0}), StepOf(1, {2, 0, 1}),
+                            StepOf(0, {1}), StepOf(1, {})}};
   const LaneOrder order = OrderOf(plan);
   EXPECT_EQ(order.of[0], (std::vector<LaneOrder::Entry>{{0, 0}, {2, 0}, {4, 1}}));
   EXPECT_EQ(order.of[1], (std::vector<LaneOrder::Entry>{{1, 1}, {3, 2}, {5, 0}}));

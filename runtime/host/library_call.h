@@ -7,7 +7,8 @@
 namespace coconet {
 
 /// The library's part of a collective step, on these operands.
-absl::Status Communicate(Communicator& library, const CollectiveStep& step, const void* in, void* out);
+absl::Status Communicate(Communicator& library, const CollectiveStep& step, const void* in,
+                         void* out);
 
 }  // namespace coconet
 

@@ -1,7 +1,7 @@
 #include "runtime/host/matmul.h"
 
-#include <oneapi/dnnl/dnnl.h>
 #include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,8 +14,8 @@
 namespace coconet {
 namespace {
 
-/// While it lives, oneDNN uses the calling thread alone, whatever OMP_NUM_THREADS and the user's settings for this
-/// thread say. Only the calling thread's setting changes, and comes back.
+/// While it lives, oneDNN uses the calling thread alone, whatever OMP_NUM_THREADS and the user's
+/// settings for this thread say. Only the calling thread's setting changes, and comes back.
 class OneThread {
  public:
   OneThread() : threads_(omp_get_max_threads()) {
@@ -34,7 +34,9 @@ class OneThread {
 template <auto Free>
 struct Deleter {
   template <class T>
-  void operator()(T* handle) const { Free(handle); }
+  void operator()(T* handle) const {
+    Free(handle);
+  }
 };
 template <class T, auto Free>
 using Handle = std::unique_ptr<T, Deleter<Free>>;
@@ -55,28 +57,33 @@ absl::Status ToStatus(dnnl_status_t code, absl::string_view call) {
 }
 #define RETURN_IF_DNNL(call, ...) RETURN_IF_ERROR(ToStatus(dnnl_##call(__VA_ARGS__), #call))
 /// The same, of a call whose first argument is where it puts the handle that `owner` shall hold.
-#define MAKE_BY_DNNL(owner, call, ...)                                    \
-  do {                                                                    \
-    typename decltype(owner)::pointer handle = nullptr;                   \
-    RETURN_IF_DNNL(call, &handle __VA_OPT__(, ) __VA_ARGS__);             \
-    (owner).reset(handle);                                                \
+#define MAKE_BY_DNNL(owner, call, ...)                        \
+  do {                                                        \
+    typename decltype(owner)::pointer handle = nullptr;       \
+    RETURN_IF_DNNL(call, &handle __VA_OPT__(, ) __VA_ARGS__); \
+    (owner).reset(handle);                                    \
   } while (false)
 
 dnnl_data_type_t TypeOf(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return dnnl_f32;
-    case DType::kF16: return dnnl_f16;
-    case DType::kBF16: return dnnl_bf16;
+    case DType::kF32:
+      return dnnl_f32;
+    case DType::kF16:
+      return dnnl_f16;
+    case DType::kBF16:
+      return dnnl_bf16;
     case DType::kF64:
     case DType::kI32:
     case DType::kI64:
     case DType::kU8:
-    case DType::kBool: return dnnl_data_type_undef;
+    case DType::kBool:
+      return dnnl_data_type_undef;
   }
   CC_CHECK(false);
 }
 
-absl::StatusOr<dnnl_memory_desc_t> MemoryOf(DType dtype, int64_t rows, int64_t cols, const MatrixStrides& strides) {
+absl::StatusOr<dnnl_memory_desc_t> MemoryOf(DType dtype, int64_t rows, int64_t cols,
+                                            const MatrixStrides& strides) {
   const dnnl_dims_t dims = {rows, cols}, steps = {strides.row, strides.col};
   dnnl_memory_desc_t memory;
   RETURN_IF_DNNL(memory_desc_init_by_strides, &memory, 2, dims, TypeOf(dtype), steps);
@@ -98,7 +105,8 @@ absl::StatusOr<Attributes> AttributesOf(const MatmulShape& shape) {
 }
 
 /// A product of this shape with b lying as described: what oneDNN has for it.
-absl::StatusOr<Description> DescriptionOf(const MatmulShape& shape, const dnnl_memory_desc_t& b, dnnl_engine_t engine) {
+absl::StatusOr<Description> DescriptionOf(const MatmulShape& shape, const dnnl_memory_desc_t& b,
+                                          dnnl_engine_t engine) {
   ASSIGN_OR_RETURN(const dnnl_memory_desc_t a, MemoryOf(shape.dtype, shape.m, shape.k, shape.a));
   ASSIGN_OR_RETURN(const dnnl_memory_desc_t c, MemoryOf(shape.dtype, shape.m, shape.n, shape.c));
   ASSIGN_OR_RETURN(const Attributes attributes, AttributesOf(shape));
@@ -108,7 +116,8 @@ absl::StatusOr<Description> DescriptionOf(const MatmulShape& shape, const dnnl_m
   MAKE_BY_DNNL(description, primitive_desc_create, &matmul, attributes.get(), engine, nullptr);
   const char* name = nullptr;
   RETURN_IF_DNNL(primitive_desc_query, description.get(), dnnl_query_impl_info_str, 0, &name);
-  if (absl::StartsWith(name, "ref") && shape.dtype != DType::kF32) return absl::UnimplementedError("oneDNN has only its reference");
+  if (absl::StartsWith(name, "ref") && shape.dtype != DType::kF32)
+    return absl::UnimplementedError("oneDNN has only its reference");
   return description;
 }
 
@@ -118,20 +127,25 @@ class DnnlWeights final : public MatmulWeights {
     const OneThread one_thread;
     MAKE_BY_DNNL(engine_, engine_create, dnnl_cpu, 0);
     MAKE_BY_DNNL(stream_, stream_create, engine_.get(), dnnl_stream_default_flags);
-    ASSIGN_OR_RETURN(const dnnl_memory_desc_t plain, MemoryOf(shape.dtype, shape.k, shape.n, shape.b));
+    ASSIGN_OR_RETURN(const dnnl_memory_desc_t plain,
+                     MemoryOf(shape.dtype, shape.k, shape.n, shape.b));
     dnnl_memory_desc_t any;
     const dnnl_dims_t dims = {shape.k, shape.n};
-    RETURN_IF_DNNL(memory_desc_init_by_tag, &any, 2, dims, TypeOf(shape.dtype), dnnl_format_tag_any);
+    RETURN_IF_DNNL(memory_desc_init_by_tag, &any, 2, dims, TypeOf(shape.dtype),
+                   dnnl_format_tag_any);
     ASSIGN_OR_RETURN(const Description product, DescriptionOf(shape, any, engine_.get()));
     packed_ = *dnnl_primitive_desc_query_md(product.get(), dnnl_query_weights_md, 0);
-    if (dnnl_memory_desc_equal(&packed_, &plain) != 0) return absl::UnimplementedError("oneDNN rearranges nothing");
+    if (dnnl_memory_desc_equal(&packed_, &plain) != 0)
+      return absl::UnimplementedError("oneDNN rearranges nothing");
     Attributes attributes;
     MAKE_BY_DNNL(attributes, primitive_attr_create);
     RETURN_IF_DNNL(primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
     Description reorder;
-    MAKE_BY_DNNL(reorder, reorder_primitive_desc_create, &plain, engine_.get(), &packed_, engine_.get(), attributes.get());
+    MAKE_BY_DNNL(reorder, reorder_primitive_desc_create, &plain, engine_.get(), &packed_,
+                 engine_.get(), attributes.get());
     MAKE_BY_DNNL(reorder_, primitive_create, reorder.get());
-    const dnnl_memory_desc_t& scratch = *dnnl_primitive_desc_query_md(reorder.get(), dnnl_query_scratchpad_md, 0);
+    const dnnl_memory_desc_t& scratch =
+        *dnnl_primitive_desc_query_md(reorder.get(), dnnl_query_scratchpad_md, 0);
     scratch_ = Scratch<char>(static_cast<int64_t>(dnnl_memory_desc_get_size(&scratch)));
     data_ = Scratch<char>(static_cast<int64_t>(dnnl_memory_desc_get_size(&packed_)));
     MAKE_BY_DNNL(from_, memory_create, &plain, engine_.get(), nullptr);
@@ -142,9 +156,12 @@ class DnnlWeights final : public MatmulWeights {
 
   bool Pack(const void* b) override {
     const OneThread one_thread;
-    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from_.get()}, {DNNL_ARG_TO, to_.get()}, {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, from_.get()},
+                                         {DNNL_ARG_TO, to_.get()},
+                                         {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
     return dnnl_memory_set_data_handle(from_.get(), const_cast<void*>(b)) == dnnl_success &&
-           dnnl_primitive_execute(reorder_.get(), stream_.get(), std::size(arguments), arguments) == dnnl_success &&
+           dnnl_primitive_execute(reorder_.get(), stream_.get(), std::size(arguments), arguments) ==
+               dnnl_success &&
            dnnl_stream_wait(stream_.get()) == dnnl_success;
   }
 
@@ -173,7 +190,8 @@ class DnnlMatmul final : public Matmul {
     weights_ = weights == nullptr ? nullptr : weights->data();
     ASSIGN_OR_RETURN(const Description description, DescriptionOf(shape, b, engine_.get()));
     MAKE_BY_DNNL(primitive_, primitive_create, description.get());
-    const dnnl_memory_desc_t& scratch = *dnnl_primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
+    const dnnl_memory_desc_t& scratch =
+        *dnnl_primitive_desc_query_md(description.get(), dnnl_query_scratchpad_md, 0);
     scratch_ = Scratch<char>(static_cast<int64_t>(dnnl_memory_desc_get_size(&scratch)));
     MAKE_BY_DNNL(a_, memory_create, &a, engine_.get(), nullptr);
     MAKE_BY_DNNL(b_, memory_create, &b, engine_.get(), nullptr);
@@ -189,7 +207,8 @@ class DnnlMatmul final : public Matmul {
                                          {DNNL_ARG_DST, c_.get()},
                                          {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
     return Put(a_, a) && Put(b_, weights_ != nullptr ? weights_ : b) && Put(c_, c) &&
-           dnnl_primitive_execute(primitive_.get(), stream_.get(), std::size(arguments), arguments) == dnnl_success &&
+           dnnl_primitive_execute(primitive_.get(), stream_.get(), std::size(arguments),
+                                  arguments) == dnnl_success &&
            dnnl_stream_wait(stream_.get()) == dnnl_success;
   }
 
@@ -214,7 +233,8 @@ absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulSha
   return weights;
 }
 
-absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape, const MatmulWeights* weights) {
+absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape,
+                                                   const MatmulWeights* weights) {
   auto matmul = std::make_unique<DnnlMatmul>();
   RETURN_IF_ERROR(matmul->Open(shape, static_cast<const DnnlWeights*>(weights)));
   return matmul;

@@ -13,22 +13,27 @@
 namespace coconet {
 namespace {
 
-// Between two looks at what the machine has left. Several ranks at it at once stay within the reserve of
-// AvailableBytes for a few steps.
+// Between two looks at what the machine has left. Several ranks at it at once stay within the
+// reserve of AvailableBytes for a few steps.
 constexpr int64_t kPopulateStep = int64_t{64} << 20;
 
 // MADV_COLLAPSE of Linux 6.1; glibc 2.36 lacks the name.
 constexpr int kCollapse = 25;
 
-int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
-
-absl::Status Exhausted(absl::string_view call, int64_t bytes, int error) {
-  return absl::ResourceExhaustedError(absl::StrCat("Allocate: ", call, " of ", SizeText(bytes), ": ", strerror(error)));
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Maps `bytes` at a multiple of 2 MiB: takes that much more of address space, and gives the ends back.
+absl::Status Exhausted(absl::string_view call, int64_t bytes, int error) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("Allocate: ", call, " of ", SizeText(bytes), ": ", strerror(error)));
+}
+
+/// Maps `bytes` at a multiple of 2 MiB: takes that much more of address space, and gives the ends
+/// back.
 void* MapAligned(int64_t bytes, int flags, int fd) {
-  void* reserved = mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* reserved = mmap(nullptr, bytes + kHugePage, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return MAP_FAILED;
   char* begin = static_cast<char*>(reserved);
   char* aligned = reinterpret_cast<char*>(RoundUp(reinterpret_cast<intptr_t>(begin), kHugePage));
@@ -43,23 +48,27 @@ void* MapAligned(int64_t bytes, int flags, int fd) {
   return aligned;
 }
 
-/// Asks for huge pages whatever the system's defaults are, for shared memory often "never" (Linux 6.1). The kernel
-/// gathers a huge page around one page that is present. A wish: small pages do as well.
+/// Asks for huge pages whatever the system's defaults are, for shared memory often "never"
+/// (Linux 6.1). The kernel gathers a huge page around one page that is present. A wish: small pages
+/// do as well.
 void MakeHuge(char* begin, int64_t bytes) {
   const int64_t page = sysconf(_SC_PAGESIZE);
-  for (int64_t i = 0; i + kHugePage <= bytes; i += kHugePage) madvise(begin + i, page, MADV_POPULATE_WRITE);
+  for (int64_t i = 0; i + kHugePage <= bytes; i += kHugePage)
+    madvise(begin + i, page, MADV_POPULATE_WRITE);
   madvise(begin, bytes, kCollapse);
 }
 
 /// Kernels before 5.14 cannot populate on request: write to each page.
 void Touch(char* begin, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += sysconf(_SC_PAGESIZE)) *static_cast<volatile char*>(begin + i) = 0;
+  for (int64_t i = 0; i < bytes; i += sysconf(_SC_PAGESIZE))
+    *static_cast<volatile char*>(begin + i) = 0;
 }
 
 }  // namespace
 
 int64_t Region::Rounded(int64_t bytes) {
-  return RoundUp(std::max<int64_t>(bytes, 1), bytes >= kHugePage ? kHugePage : sysconf(_SC_PAGESIZE));
+  return RoundUp(std::max<int64_t>(bytes, 1),
+                 bytes >= kHugePage ? kHugePage : sysconf(_SC_PAGESIZE));
 }
 
 absl::StatusOr<std::shared_ptr<Region>> Region::Map(int64_t bytes, int fd) {
@@ -89,9 +98,12 @@ absl::Status Region::Populate() {
 
 void Region::Prefault() { madvise(base_, bytes_, MADV_POPULATE_WRITE); }
 
-HostMemory::HostMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Region>> regions)
-    : Memory(rank, bytes, symmetric, std::vector<void*>(regions.size())), regions_(std::move(regions)) {
-  for (size_t i = 0; i < regions_.size(); ++i) peers_[i] = regions_[i] == nullptr ? nullptr : regions_[i]->base();
+HostMemory::HostMemory(int rank, int64_t bytes, bool symmetric,
+                       std::vector<std::shared_ptr<Region>> regions)
+    : Memory(rank, bytes, symmetric, std::vector<void*>(regions.size())),
+      regions_(std::move(regions)) {
+  for (size_t i = 0; i < regions_.size(); ++i)
+    peers_[i] = regions_[i] == nullptr ? nullptr : regions_[i]->base();
 }
 
 }  // namespace coconet

@@ -14,9 +14,15 @@ double Reference(ReduceKind kind, const std::vector<double>& values) {
   double all = values[0];
   for (size_t i = 1; i < values.size(); ++i) {
     switch (kind) {
-      case ReduceKind::kSum: all += values[i]; break;
-      case ReduceKind::kMax: all = std::max(all, values[i]); break;
-      case ReduceKind::kMin: all = std::min(all, values[i]); break;
+      case ReduceKind::kSum:
+        all += values[i];
+        break;
+      case ReduceKind::kMax:
+        all = std::max(all, values[i]);
+        break;
+      case ReduceKind::kMin:
+        all = std::min(all, values[i]);
+        break;
     }
   }
   return all;
@@ -38,7 +44,8 @@ TEST_P(Reduce, EqualsTheScalarReference) {
         std::vector<std::vector<char>> data(inputs, std::vector<char>(count * size + 1));
         std::vector<const void*> ins;
         for (auto& in : data) {
-          for (int64_t i = 0; i < count; ++i) StoreElement(dtype, in.data(), i, static_cast<double>(random() % 30));
+          for (int64_t i = 0; i < count; ++i)
+            StoreElement(dtype, in.data(), i, static_cast<double>(random() % 30));
           ins.push_back(in.data());
         }
         std::vector<char> want(count * size), first(count * size), second(count * size);
@@ -64,8 +71,10 @@ TEST(ReduceHalves, WidensAndRoundsEveryBitPatternAsTheScalarsDo) {
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
     ReduceInto({out.data()}, {all.data(), zeros.data()}, 65536, dtype, ReduceKind::kSum);
     for (size_t i = 0; i < all.size(); ++i) {
-      const double want = LoadElement(dtype, all.data(), i), have = LoadElement(dtype, out.data(), i);
-      EXPECT_TRUE(std::isnan(want) ? std::isnan(have) : out[i] == all[i]) << NameOf(dtype) << " bits " << i;
+      const double want = LoadElement(dtype, all.data(), i),
+                   have = LoadElement(dtype, out.data(), i);
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(have) : out[i] == all[i])
+          << NameOf(dtype) << " bits " << i;
     }
   }
 }
@@ -82,9 +91,9 @@ TEST(ReduceHalves, RoundsOnceToNearestEven) {
     ReduceInto({&out}, ins, 1, dtype, ReduceKind::kSum);
     return LoadElement(dtype, &out, 0);
   };
-  EXPECT_EQ(sum(DType::kF16, {2048, 1}), 2048);        // a tie
-  EXPECT_EQ(sum(DType::kF16, {2048, 1, 1}), 2050);     // no rounding in between
-  EXPECT_EQ(sum(DType::kF16, {2050, 1}), 2052);        // a tie, to even
+  EXPECT_EQ(sum(DType::kF16, {2048, 1}), 2048);     // a tie
+  EXPECT_EQ(sum(DType::kF16, {2048, 1, 1}), 2050);  // no rounding in between
+  EXPECT_EQ(sum(DType::kF16, {2050, 1}), 2052);     // a tie, to even
   EXPECT_EQ(sum(DType::kF16, {65504, 15}), 65504);
   EXPECT_EQ(sum(DType::kF16, {65504, 16}), std::numeric_limits<double>::infinity());
   EXPECT_EQ(sum(DType::kF16, {0x1p-24, 0x1p-24}), 0x1p-23);  // subnormals
@@ -99,7 +108,8 @@ TEST(ReduceIntegers, WrapAroundAndCompareWithSign) {
     ReduceInto({&out}, {&a, &b}, 1, DType::kI32, kind);
     return out;
   };
-  EXPECT_EQ(reduce(std::numeric_limits<int32_t>::max(), 1, ReduceKind::kSum), std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(reduce(std::numeric_limits<int32_t>::max(), 1, ReduceKind::kSum),
+            std::numeric_limits<int32_t>::min());
   EXPECT_EQ(reduce(-5, 3, ReduceKind::kMax), 3);
   EXPECT_EQ(reduce(-5, 3, ReduceKind::kMin), -5);
 }

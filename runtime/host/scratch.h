@@ -12,7 +12,8 @@ template <class T>
 class Scratch {
  public:
   Scratch() = default;
-  explicit Scratch(int64_t count) : data_(static_cast<T*>(::operator new(count * sizeof(T), kPage))) {}
+  explicit Scratch(int64_t count)
+      : data_(static_cast<T*>(::operator new(count * sizeof(T), kPage))) {}
   T* data() const { return data_.get(); }
 
  private:

@@ -41,12 +41,14 @@ void Team::Run(HostKernel kernel, const void* params, int blocks, const WaitTerm
     worker.job.notify_one();
   }
   kernel(params, 0, blocks);
-  const WaitTerms forever{terms.spins, std::numeric_limits<int64_t>::max()};  // the waits in a kernel have deadlines
+  const WaitTerms forever{
+      terms.spins, std::numeric_limits<int64_t>::max()};  // the waits in a kernel have deadlines
   for (int i = 0; i + 1 < blocks; ++i) {
     const Worker& worker = *workers_[i];
     const unsigned job = worker.job.load(std::memory_order_relaxed);
     WaitUntil(
-        forever, [&] { return worker.done.load(std::memory_order_acquire) == job; }, [] { return false; });
+        forever, [&] { return worker.done.load(std::memory_order_acquire) == job; },
+        [] { return false; });
   }
 }
 
@@ -59,7 +61,9 @@ void Team::Work(Worker& worker, int block) {
       if (phase == Pauser::Phase::kSpin || phase == Pauser::Phase::kYield) {
         pauser.Pause(phase);
       } else {
-        worker.job.wait(job - 1, std::memory_order_acquire);  // asleep until there is work: teams may idle for hours
+        worker.job.wait(
+            job - 1,
+            std::memory_order_acquire);  // asleep until there is work: teams may idle for hours
       }
     }
     if (worker.kernel == nullptr) return;

@@ -11,10 +11,12 @@
 
 namespace coconet {
 
-/// The threads that run the blocks of a rank's kernels beside the first. Used by the rank's thread only.
+/// The threads that run the blocks of a rank's kernels beside the first. Used by the rank's thread
+/// only.
 class Team {
  public:
-  /// Blocks 0, 1, ... of this rank run on cores[0], cores[1], ... (modulo); empty: wherever the system likes.
+  /// Blocks 0, 1, ... of this rank run on cores[0], cores[1], ... (modulo); empty: wherever the
+  /// system likes.
   explicit Team(std::vector<int> cores) : cores_(std::move(cores)) {}
   ~Team();
   Team(const Team&) = delete;
@@ -23,7 +25,8 @@ class Team {
   /// Starts threads until there are blocks - 1.
   void Grow(int blocks);
 
-  /// Calls the kernel once a block, at the same time; block 0 on the calling thread. Requires Grow(blocks).
+  /// Calls the kernel once a block, at the same time; block 0 on the calling thread. Requires
+  /// Grow(blocks).
   void Run(HostKernel kernel, const void* params, int blocks, const WaitTerms& terms);
 
  private:

@@ -18,8 +18,8 @@ void CopyUnlessSame(void* out, const void* in, int64_t bytes) {
 
 }  // namespace
 
-ThreadCommunicator::ThreadCommunicator(const Mesh& mesh, Group group, int rank, std::shared_ptr<Desks> desks,
-                                       Board board, WaitTerms terms)
+ThreadCommunicator::ThreadCommunicator(const Mesh& mesh, Group group, int rank,
+                                       std::shared_ptr<Desks> desks, Board board, WaitTerms terms)
     : rank_(rank),
       size_(GroupOf(mesh, group, rank).size),
       index_(GroupOf(mesh, group, rank).Index(rank)),
@@ -31,7 +31,8 @@ ThreadCommunicator::ThreadCommunicator(const Mesh& mesh, Group group, int rank, 
       ins_(size_),
       outs_(size_) {}
 
-absl::Status ThreadCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) {
+absl::Status ThreadCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
+                                           ReduceKind kind) {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype));
   if (size_ == 1) {
     CopyUnlessSame(out, in, count * element);
@@ -47,8 +48,8 @@ absl::Status ThreadCommunicator::AllReduce(const void* in, void* out, int64_t co
   return End("AllReduce");
 }
 
-absl::Status ThreadCommunicator::ReduceScatter(const void* in, void* out, int64_t count, DType dtype,
-                                               ReduceKind kind, int64_t stride) {
+absl::Status ThreadCommunicator::ReduceScatter(const void* in, void* out, int64_t count,
+                                               DType dtype, ReduceKind kind, int64_t stride) {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype)), bytes = count * element;
   if (size_ == 1) {
     CopyUnlessSame(out, in, bytes);
@@ -60,7 +61,8 @@ absl::Status ThreadCommunicator::ReduceScatter(const void* in, void* out, int64_
   return End("ReduceScatter");
 }
 
-absl::Status ThreadCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) {
+absl::Status ThreadCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype,
+                                           int64_t stride) {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype)), bytes = count * element;
   if (size_ == 1) {
     CopyUnlessSame(out, in, bytes);
@@ -71,7 +73,8 @@ absl::Status ThreadCommunicator::AllGather(const void* in, void* out, int64_t co
   return End("AllGather");
 }
 
-absl::Status ThreadCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) {
+absl::Status ThreadCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype,
+                                           int root) {
   const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
   if (size_ == 1) {
     CopyUnlessSame(out, in, bytes);
@@ -82,8 +85,8 @@ absl::Status ThreadCommunicator::Broadcast(const void* in, void* out, int64_t co
   return End("Broadcast");
 }
 
-absl::Status ThreadCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                                        int root) {
+absl::Status ThreadCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype,
+                                        ReduceKind kind, int root) {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype));
   if (size_ == 1) {
     CopyUnlessSame(out, in, count * element);
@@ -104,11 +107,13 @@ absl::Status ThreadCommunicator::AllToAll(const void* in, void* out, int64_t cou
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(Begin(in, out, "AllToAll"));
-  for (int peer = 0; peer < size_; ++peer) std::memcpy(At(out, peer * bytes), At(ins_[peer], index_ * bytes), bytes);
+  for (int peer = 0; peer < size_; ++peer)
+    std::memcpy(At(out, peer * bytes), At(ins_[peer], index_ * bytes), bytes);
   return End("AllToAll");
 }
 
-absl::Status ThreadCommunicator::Send(const void* in, void* out, int64_t count, DType dtype, int shift) {
+absl::Status ThreadCommunicator::Send(const void* in, void* out, int64_t count, DType dtype,
+                                      int shift) {
   const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
   RETURN_IF_ERROR(Open(column_, in, out, "Send"));
   const int stage = column_.members.Index(rank_), before = stage - shift, after = stage + shift;
@@ -116,7 +121,8 @@ absl::Status ThreadCommunicator::Send(const void* in, void* out, int64_t count, 
   if (exists(before)) {
     RETURN_IF_ERROR(Await(column_, before, &Desks::Desk::ready, "Send"));
     // A rank that left owns its memory again.
-    if (absl::Status all = CheckAllHere(board_, rank_, "Send"); !all.ok()) return Retreat(column_, all);
+    if (absl::Status all = CheckAllHere(board_, rank_, "Send"); !all.ok())
+      return Retreat(column_, all);
     std::memcpy(out, column_.Of(before).in, bytes);
   } else {
     std::memset(out, 0, bytes);
@@ -142,7 +148,8 @@ absl::Status ThreadCommunicator::End(absl::string_view what) {
   return AwaitAll(&Desks::Desk::done, what);
 }
 
-absl::Status ThreadCommunicator::Open(Table& table, const void* in, void* out, absl::string_view what) {
+absl::Status ThreadCommunicator::Open(Table& table, const void* in, void* out,
+                                      absl::string_view what) {
   RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
   ++table.call;
   Desks::Desk& own = table.Of(table.members.Index(rank_));
@@ -152,21 +159,23 @@ absl::Status ThreadCommunicator::Open(Table& table, const void* in, void* out, a
   return absl::OkStatus();
 }
 
-absl::Status ThreadCommunicator::Await(const Table& table, int index, std::atomic<unsigned> Desks::Desk::*flag,
+absl::Status ThreadCommunicator::Await(const Table& table, int index,
+                                       std::atomic<unsigned> Desks::Desk::* flag,
                                        absl::string_view what) {
-  const absl::Status status =
-      AwaitPeer(board_, terms_, rank_, table.members.Rank(index), table.Of(index).*flag, table.call, what);
+  const absl::Status status = AwaitPeer(board_, terms_, rank_, table.members.Rank(index),
+                                        table.Of(index).*flag, table.call, what);
   return status.ok() ? status : Retreat(table, status);
 }
 
-absl::Status ThreadCommunicator::AwaitAll(std::atomic<unsigned> Desks::Desk::*flag, absl::string_view what) {
+absl::Status ThreadCommunicator::AwaitAll(std::atomic<unsigned> Desks::Desk::* flag,
+                                          absl::string_view what) {
   for (int peer = 0; peer < size_; ++peer) RETURN_IF_ERROR(Await(group_, peer, flag, what));
   return absl::OkStatus();
 }
 
 absl::Status ThreadCommunicator::Retreat(const Table& table, const absl::Status& why) {
-  // Sequentially consistent, like the peers' stores to `ready`: one that is not ready below will see that this rank
-  // left.
+  // Sequentially consistent, like the peers' stores to `ready`: one that is not ready below will
+  // see that this rank left.
   board_.Leave(rank_, why);
   for (int peer = 0; peer < table.members.size; ++peer) {
     const Desks::Desk& theirs = table.Of(peer);

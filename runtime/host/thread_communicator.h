@@ -25,21 +25,24 @@ struct Desks {
   std::vector<Desk> of_column;  // by world rank, for what goes from stage to stage
 };
 
-/// The plain library tier between the threads of one process: each rank reduces its part of the elements, in the order
-/// of ranks, straight from and to its peers' buffers.
+/// The plain library tier between the threads of one process: each rank reduces its part of the
+/// elements, in the order of ranks, straight from and to its peers' buffers.
 class ThreadCommunicator final : public Communicator {
  public:
   /// `desks`: of all ranks, for this kind of group alone.
-  ThreadCommunicator(const Mesh& mesh, Group group, int rank, std::shared_ptr<Desks> desks, Board board,
-                     WaitTerms terms);
+  ThreadCommunicator(const Mesh& mesh, Group group, int rank, std::shared_ptr<Desks> desks,
+                     Board board, WaitTerms terms);
 
   absl::string_view name() const override { return "thread"; }
-  absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) override;
+  absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype,
+                         ReduceKind kind) override;
   absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
                              int64_t stride) override;
-  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) override;
+  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype,
+                         int64_t stride) override;
   absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) override;
-  absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int root) override;
+  absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
+                      int root) override;
   absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;
   absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) override;
 
@@ -55,8 +58,9 @@ class ThreadCommunicator final : public Communicator {
   absl::Status Begin(const void* in, void* out, absl::string_view what);
   absl::Status End(absl::string_view what);
   absl::Status Open(Table& table, const void* in, void* out, absl::string_view what);
-  absl::Status Await(const Table& table, int index, std::atomic<unsigned> Desks::Desk::*flag, absl::string_view what);
-  absl::Status AwaitAll(std::atomic<unsigned> Desks::Desk::*flag, absl::string_view what);
+  absl::Status Await(const Table& table, int index, std::atomic<unsigned> Desks::Desk::* flag,
+                     absl::string_view what);
+  absl::Status AwaitAll(std::atomic<unsigned> Desks::Desk::* flag, absl::string_view what);
   /// Ends a call that failed: returns when no peer touches this rank's buffers any more.
   absl::Status Retreat(const Table& table, const absl::Status& why);
 

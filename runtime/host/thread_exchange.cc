@@ -21,7 +21,8 @@ absl::StatusOr<std::vector<std::string>> ThreadExchange::AllGather(absl::string_
 
 absl::StatusOr<std::vector<std::shared_ptr<Region>>> ThreadSharing::Share(int64_t bytes) {
   absl::StatusOr<std::shared_ptr<Region>> own = Region::Map(bytes, -1);
-  if (absl::Status populated = own.ok() ? (*own)->Populate() : own.status(); !populated.ok()) own = populated;
+  if (absl::Status populated = own.ok() ? (*own)->Populate() : own.status(); !populated.ok())
+    own = populated;
   return HandAround(exchange_, group_, own);
 }
 

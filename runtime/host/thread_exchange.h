@@ -19,7 +19,8 @@ namespace coconet {
 struct Mailboxes {
   struct alignas(64) Mailbox {
     std::atomic<unsigned> round;
-    std::string letter[2];  // of odd and even rounds: a writer is at most one round ahead of a reader
+    std::string
+        letter[2];  // of odd and even rounds: a writer is at most one round ahead of a reader
   };
   explicit Mailboxes(int ranks) : of(ranks) {}
   std::vector<Mailbox> of;  // by rank
@@ -41,14 +42,15 @@ class ThreadExchange final : public Exchange {
   unsigned round_ = 0;
 };
 
-/// Collective, between threads of one process. By world rank, what each of `group` passes, and null for the others; on every rank the first error
-/// there is.
+/// Collective, between threads of one process. By world rank, what each of `group` passes, and null
+/// for the others; on every rank the first error there is.
 template <class T>
-absl::StatusOr<std::vector<std::shared_ptr<T>>> HandAround(Exchange& exchange, const Members& group,
-                                                           const absl::StatusOr<std::shared_ptr<T>>& mine) {
+absl::StatusOr<std::vector<std::shared_ptr<T>>> HandAround(
+    Exchange& exchange, const Members& group, const absl::StatusOr<std::shared_ptr<T>>& mine) {
   RETURN_IF_ERROR(exchange.Agree(mine.status()));
   const std::shared_ptr<T>* own = &*mine;
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange.AllGather({reinterpret_cast<const char*>(&own), sizeof own}));
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   exchange.AllGather({reinterpret_cast<const char*>(&own), sizeof own}));
   std::vector<std::shared_ptr<T>> of(all.size());
   for (int i = 0; i < group.size; ++i) {
     const std::string& letter = all[group.Rank(i)];
@@ -61,7 +63,8 @@ absl::StatusOr<std::vector<std::shared_ptr<T>>> HandAround(Exchange& exchange, c
   return of;
 }
 
-/// Threads see each other's memory as it is; the regions only need to be handed around, between those that share memory.
+/// Threads see each other's memory as it is; the regions only need to be handed around, between
+/// those that share memory.
 class ThreadSharing final : public Sharing {
  public:
   ThreadSharing(Exchange& exchange, const Members& group) : exchange_(exchange), group_(group) {}

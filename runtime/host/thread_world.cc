@@ -37,30 +37,32 @@ struct ThreadWorld {
 };
 
 RankPlace PlaceOf(const ThreadWorld& world, int rank, bool pin) {
-  RankPlace place{.rank = rank,
-                  .mesh = world.mesh,
-                  .machine_rank = rank,
-                  .machine_ranks = world.mesh.size(),
-                  .cores = world.cores,
-                  .pin = pin,
-                  .timeout_s = world.timeout_s,
-                  .board = world.board,
-                  .exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, world.board, world.terms),
-                  .libraries = {},
-                  .library = "thread",
-                  .sharing = nullptr};
+  RankPlace place{
+      .rank = rank,
+      .mesh = world.mesh,
+      .machine_rank = rank,
+      .machine_ranks = world.mesh.size(),
+      .cores = world.cores,
+      .pin = pin,
+      .timeout_s = world.timeout_s,
+      .board = world.board,
+      .exchange = std::make_unique<ThreadExchange>(rank, world.mailboxes, world.board, world.terms),
+      .libraries = {},
+      .library = "thread",
+      .sharing = nullptr};
   place.sharing = std::make_unique<ThreadSharing>(*place.exchange, SharingMemory(world.mesh, rank));
   for (int lane = 0; lane < kLanes; ++lane) {
     for (Group group : kAllGroups) {
       const auto i = static_cast<size_t>(group);
-      place.libraries[lane][i] =
-          std::make_shared<ThreadCommunicator>(world.mesh, group, rank, world.desks[lane][i], world.board, world.terms);
+      place.libraries[lane][i] = std::make_shared<ThreadCommunicator>(
+          world.mesh, group, rank, world.desks[lane][i], world.board, world.terms);
     }
   }
   return place;
 }
 
-absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const MakeRank& make, const std::function<absl::Status(Rank&)>& body) {
+absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const MakeRank& make,
+                     const std::function<absl::Status(Rank&)>& body) {
   if (pin) RunOn({world.cores[rank % world.cores.size()]});
   Board board = world.board;
   absl::StatusOr<std::unique_ptr<Rank>> endpoint = make(PlaceOf(world, rank, pin));
@@ -73,7 +75,8 @@ absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const MakeRan
   return status;
 }
 
-/// The first error by rank; one that a rank had of its own goes before those that followed from a peer's.
+/// The first error by rank; one that a rank had of its own goes before those that followed from a
+/// peer's.
 absl::Status FirstError(const std::vector<absl::Status>& statuses) {
   absl::Status first;
   for (const absl::Status& status : statuses) {
@@ -91,8 +94,8 @@ absl::Status RunThreadWorld(int ranks, const WorldShape& shape, double timeout_s
   return RunOnThreads(ranks, shape, timeout_s, pin, MakeHostRank, body);
 }
 
-absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
-                          const std::function<absl::Status(Rank&)>& body) {
+absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin,
+                          const MakeRank& make, const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(shape, std::vector<int>(ranks, 0)));
   ASSIGN_OR_RETURN(std::shared_ptr<Region> board_memory, Region::Map(Board::Bytes(ranks), -1));
   const ThreadWorld world(mesh, timeout_s, std::move(board_memory));

@@ -15,8 +15,8 @@ absl::Status RunThreadWorld(int ranks, const WorldShape& shape, double timeout_s
                             const std::function<absl::Status(Rank&)>& body);
 
 /// The same with ranks of any kind.
-absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
-                          const std::function<absl::Status(Rank&)>& body);
+absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin,
+                          const MakeRank& make, const std::function<absl::Status(Rank&)>& body);
 
 }  // namespace coconet
 

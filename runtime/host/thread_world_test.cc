@@ -58,15 +58,18 @@ std::vector<Case> AllCases() {
 
 INSTANTIATE_TEST_SUITE_P(All, ThreadWorld, testing::ValuesIn(AllCases()), [](const auto& info) {
   const Case& c = info.param;
-  return c.name + std::to_string(c.ranks) + "x" + std::to_string(c.shape.stages) + "x" + std::to_string(c.shape.nodes);
+  return c.name + std::to_string(c.ranks) + "x" + std::to_string(c.shape.stages) + "x" +
+         std::to_string(c.shape.nodes);
 });
 
-absl::Status OnThreads(int ranks, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
+absl::Status OnThreads(int ranks, double timeout_s,
+                       const std::function<absl::Status(Rank&)>& body) {
   return RunThreadWorld(ranks, {}, timeout_s, true, body);
 }
 
 // What every rank of a failing world returned from `body`.
-std::vector<std::string> Outcomes(int ranks, double timeout_s, const std::function<absl::Status(Rank&)>& body) {
+std::vector<std::string> Outcomes(int ranks, double timeout_s,
+                                  const std::function<absl::Status(Rank&)>& body) {
   std::vector<std::string> outcomes(ranks);
   OnThreads(ranks, timeout_s, [&](Rank& rank) {
     const absl::Status status = body(rank);
@@ -77,16 +80,20 @@ std::vector<std::string> Outcomes(int ranks, double timeout_s, const std::functi
 }
 
 int64_t EntriesOf(const char* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  return std::distance(std::filesystem::directory_iterator(folder),
+                       std::filesystem::directory_iterator());
 }
 
 TEST(ThreadWorldFailure, NamesStepFlagAndAbsentRankAtTheDeadline) {
-  EXPECT_EQ(OnThreads(2, 60, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
-  EXPECT_EQ(OnThreads(4, 60, [](Rank& rank) { return CheckDeadline(rank, 0.2); }), absl::OkStatus());
+  EXPECT_EQ(OnThreads(2, 60, [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
+            absl::OkStatus());
+  EXPECT_EQ(OnThreads(4, 60, [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
+            absl::OkStatus());
 }
 
 TEST(ThreadWorldFailure, OfAKernelNamesTheRankInTheWorld) {
-  EXPECT_EQ(RunThreadWorld(4, {.nodes = 2}, 60, true, [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
+  EXPECT_EQ(RunThreadWorld(4, {.nodes = 2}, 60, true,
+                           [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
             absl::OkStatus());
 }
 
@@ -101,7 +108,8 @@ TEST(ThreadWorldFailure, OfAKernelThatSendsEndsTheWaitsOfOtherStages) {
     return status;
   }).IgnoreError();
   for (int rank : {1, 5}) {
-    EXPECT_THAT(outcomes[rank], testing::StartsWith(absl::StrCat("ABORTED: step 0 \"pass on\" on rank ", rank, ": ")));
+    EXPECT_THAT(outcomes[rank], testing::StartsWith(absl::StrCat(
+                                    "ABORTED: step 0 \"pass on\" on rank ", rank, ": ")));
     EXPECT_THAT(outcomes[rank], testing::EndsWith("rank 3 left: DATA_LOSS: bad page"));
   }
   EXPECT_EQ(outcomes[3], "DATA_LOSS: bad page");
@@ -110,31 +118,38 @@ TEST(ThreadWorldFailure, OfAKernelThatSendsEndsTheWaitsOfOtherStages) {
 TEST(ThreadWorldFailure, OfAKernelThatSendsNamesTheRankOfTheOtherStage) {
   std::vector<std::string> outcomes(3);
   RunThreadWorld(3, {.stages = 3}, 60, true, [&](Rank& rank) {
-    const absl::Status status = RunSendSteps(rank, rank.rank() == 1 ? 5 : 6, 0.2, [&](int) { return absl::OkStatus(); });
+    const absl::Status status =
+        RunSendSteps(rank, rank.rank() == 1 ? 5 : 6, 0.2, [&](int) { return absl::OkStatus(); });
     outcomes[rank.rank()] = status.ToString();
     return rank.exchange().Barrier();
   }).IgnoreError();
   const auto waited = [](int rank, const char* flag) {
-    return absl::StrCat("DEADLINE_EXCEEDED: step 0 \"pass on\" on rank ", rank, ": waited 0.2 s for rank 1, flag ", flag,
-                        ": want epoch 6, found 5; ");
+    return absl::StrCat("DEADLINE_EXCEEDED: step 0 \"pass on\" on rank ", rank,
+                        ": waited 0.2 s for rank 1, flag ", flag, ": want epoch 6, found 5; ");
   };
   // Whose deadline came first stops the other.
-  const auto stopped = [](int rank, int by) { return testing::StartsWith(absl::StrCat("ABORTED: step 0 \"pass on\" on rank ", rank, ": rank ", by, " gave up: step 0")); };
-  EXPECT_THAT(outcomes[0], testing::AnyOf(testing::StartsWith(waited(0, "enter[0]")), stopped(0, 2)));
+  const auto stopped = [](int rank, int by) {
+    return testing::StartsWith(absl::StrCat("ABORTED: step 0 \"pass on\" on rank ", rank, ": rank ",
+                                            by, " gave up: step 0"));
+  };
+  EXPECT_THAT(outcomes[0],
+              testing::AnyOf(testing::StartsWith(waited(0, "enter[0]")), stopped(0, 2)));
   EXPECT_EQ(outcomes[1], "OK");
-  EXPECT_THAT(outcomes[2], testing::AnyOf(testing::StartsWith(waited(2, "done[0]")), stopped(2, 0)));
+  EXPECT_THAT(outcomes[2],
+              testing::AnyOf(testing::StartsWith(waited(2, "done[0]")), stopped(2, 0)));
 }
 
 TEST(ThreadWorldFailure, ReachesOtherNodesAndStages) {
   for (Group group : kAllGroups) {
-    const absl::Status status = RunThreadWorld(8, {.stages = 2, .nodes = 4}, 60, true, [&](Rank& rank) {
-      if (rank.rank() == 7) return absl::DataLossError("bad page");
-      float x[2] = {}, y[2] = {};
-      while (true) {
-        RETURN_IF_ERROR(rank.library(group).AllReduce(x, y, 2, DType::kF32, ReduceKind::kSum));
-        RETURN_IF_ERROR(rank.library(group).Send(x, y, 2, DType::kF32, 1));
-      }
-    });
+    const absl::Status status =
+        RunThreadWorld(8, {.stages = 2, .nodes = 4}, 60, true, [&](Rank& rank) {
+          if (rank.rank() == 7) return absl::DataLossError("bad page");
+          float x[2] = {}, y[2] = {};
+          while (true) {
+            RETURN_IF_ERROR(rank.library(group).AllReduce(x, y, 2, DType::kF32, ReduceKind::kSum));
+            RETURN_IF_ERROR(rank.library(group).Send(x, y, 2, DType::kF32, 1));
+          }
+        });
     EXPECT_EQ(status, absl::DataLossError("bad page"));
   }
 }
@@ -148,20 +163,24 @@ TEST(ThreadWorldFailure, IsTheFirstErrorThatARankHadOfItsOwn) {
 
 TEST(ThreadWorldFailure, EndsWaitsOfAllKindsAtOnce) {
   const auto error = absl::DataLossError("bad page");
-  EXPECT_THAT(Outcomes(3, 60, [&](Rank& rank) { return rank.rank() == 1 ? error : rank.exchange().Barrier(); }),
-              testing::ElementsAre("ABORTED: exchange on rank 0: rank 1 left: DATA_LOSS: bad page",
-                                   "DATA_LOSS: bad page",
-                                   "ABORTED: exchange on rank 2: rank 1 left: DATA_LOSS: bad page"));
+  EXPECT_THAT(
+      Outcomes(3, 60,
+               [&](Rank& rank) { return rank.rank() == 1 ? error : rank.exchange().Barrier(); }),
+      testing::ElementsAre("ABORTED: exchange on rank 0: rank 1 left: DATA_LOSS: bad page",
+                           "DATA_LOSS: bad page",
+                           "ABORTED: exchange on rank 2: rank 1 left: DATA_LOSS: bad page"));
   EXPECT_THAT(Outcomes(2, 60,
                        [&](Rank& rank) {
                          float x = 1;
                          return rank.rank() == 1 ? error
-                                                 : rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum);
+                                                 : rank.library().AllReduce(&x, &x, 1, DType::kF32,
+                                                                            ReduceKind::kSum);
                        }),
               testing::ElementsAre("ABORTED: AllReduce on rank 0: rank 1 left: DATA_LOSS: bad page",
                                    "DATA_LOSS: bad page"));
   EXPECT_THAT(Outcomes(2, 60, [&](Rank& rank) { return LeaveOthersInAStep(rank, error); }),
-              testing::ElementsAre("ABORTED: step 0 \"one-shot sum\" on rank 0: waited for rank 1, flag enter[0]: want epoch 1, found 0; "
+              testing::ElementsAre("ABORTED: step 0 \"one-shot sum\" on rank 0: waited for rank 1, "
+                                   "flag enter[0]: want epoch 1, found 0; "
                                    "rank 1 left: DATA_LOSS: bad page",
                                    "DATA_LOSS: bad page"));
 }
@@ -179,18 +198,23 @@ TEST(ThreadWorldFailure, EndsBothLanesAtOnce) {
 
 TEST(ThreadWorldFailure, OfOneLaneEndsTheOther) {
   const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> outcomes = Outcomes(2, 60, [](Rank& rank) { return OutwaitLaneZero(rank, 0.2); });
+  const std::vector<std::string> outcomes =
+      Outcomes(2, 60, [](Rank& rank) { return OutwaitLaneZero(rank, 0.2); });
   const std::string reason =
-      "DEADLINE_EXCEEDED: step 0 \"one-shot sum\" on rank 0: waited 0.2 s for rank 1, flag enter[0]: want epoch 1, "
+      "DEADLINE_EXCEEDED: step 0 \"one-shot sum\" on rank 0: waited 0.2 s for rank 1, flag "
+      "enter[0]: want epoch 1, "
       "found 0; rank 1 may be dead or behind; COCONET_TIMEOUT sets the deadline";
-  EXPECT_THAT(outcomes, testing::ElementsAre(reason, "ABORTED: exchange on rank 1: rank 0 left: " + reason));
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));  // the library's deadline is 60 s
+  EXPECT_THAT(outcomes,
+              testing::ElementsAre(reason, "ABORTED: exchange on rank 1: rank 0 left: " + reason));
+  EXPECT_LT(std::chrono::steady_clock::now() - start,
+            std::chrono::seconds(30));  // the library's deadline is 60 s
 }
 
 TEST(ThreadWorldFailure, IsSaidOfARankThatReturnsTooEarly) {
-  const auto early = [](Rank& rank) { return rank.rank() == 1 ? absl::OkStatus() : rank.exchange().Barrier(); };
-  EXPECT_EQ(OnThreads(2, 60, early),
-            absl::AbortedError("exchange on rank 0: rank 1 has finished"));
+  const auto early = [](Rank& rank) {
+    return rank.rank() == 1 ? absl::OkStatus() : rank.exchange().Barrier();
+  };
+  EXPECT_EQ(OnThreads(2, 60, early), absl::AbortedError("exchange on rank 0: rank 1 has finished"));
 }
 
 TEST(ThreadWorldFailure, ReachesTheRankThatComesAfterTheDeadline) {
@@ -199,14 +223,18 @@ TEST(ThreadWorldFailure, ReachesTheRankThatComesAfterTheDeadline) {
     return rank.exchange().Barrier();
   });
   const std::string reason =
-      "exchange on rank 0: waited 0.2 s for rank 1; rank 1 may be dead or behind; COCONET_TIMEOUT sets the deadline";
-  EXPECT_THAT(outcomes, testing::ElementsAre("DEADLINE_EXCEEDED: " + reason,
-                                             "ABORTED: exchange on rank 1: rank 0 left: DEADLINE_EXCEEDED: " + reason));
+      "exchange on rank 0: waited 0.2 s for rank 1; rank 1 may be dead or behind; COCONET_TIMEOUT "
+      "sets the deadline";
+  EXPECT_THAT(outcomes,
+              testing::ElementsAre(
+                  "DEADLINE_EXCEEDED: " + reason,
+                  "ABORTED: exchange on rank 1: rank 0 left: DEADLINE_EXCEEDED: " + reason));
 }
 
 TEST(ThreadWorldFailure, OfBindingIsTheSameOnAllRanks) {
   EXPECT_EQ(OnThreads(3, 60, CheckBindErrors), absl::OkStatus());
-  EXPECT_EQ(RunThreadWorld(8, {.stages = 2, .nodes = 4}, 60, true, CheckBindErrors), absl::OkStatus());
+  EXPECT_EQ(RunThreadWorld(8, {.stages = 2, .nodes = 4}, 60, true, CheckBindErrors),
+            absl::OkStatus());
 }
 
 TEST(ThreadWorldAfterwards, LeavesNothingBehind) {

@@ -10,12 +10,13 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kSpinNs = 2000;          // some round trips between cores; longer waits are worth a yield
-constexpr int64_t kSleepAfterNs = 1000000; // idle for so long, a wait may cost 0.1 ms more
-constexpr int64_t kSleepNs = 50000;        // about the timer slack: shorter sleeps end no sooner
+constexpr int64_t kSpinNs = 2000;  // some round trips between cores; longer waits are worth a yield
+constexpr int64_t kSleepAfterNs = 1000000;  // idle for so long, a wait may cost 0.1 ms more
+constexpr int64_t kSleepNs = 50000;         // about the timer slack: shorter sleeps end no sooner
 constexpr unsigned kYieldsPerClockRead = 16;
-constexpr unsigned kWakefulPauses = 8;     // of a Dozer: none costs less than its poll, about 1 us
-constexpr int64_t kLongestDozeNs = 100000; // at 250 MB/s, 25 KB come meanwhile: less than is under way
+constexpr unsigned kWakefulPauses = 8;  // of a Dozer: none costs less than its poll, about 1 us
+constexpr int64_t kLongestDozeNs =
+    100000;  // at 250 MB/s, 25 KB come meanwhile: less than is under way
 
 constexpr int64_t kPromptSleepNs = 20000;  // of a prompt thread in place of a yield
 
@@ -75,7 +76,9 @@ Pauser::Phase Pauser::NextSlow() {
 
 bool Pauser::Pause(Phase phase) {
   switch (phase) {
-    case Phase::kSpin: CpuPause(); return true;
+    case Phase::kSpin:
+      CpuPause();
+      return true;
     case Phase::kYield:
       if (is_prompt) {
         Sleep(kPromptSleepNs);
@@ -83,8 +86,11 @@ bool Pauser::Pause(Phase phase) {
         sched_yield();
       }
       return true;
-    case Phase::kSleep: Sleep(kSleepNs); return true;
-    case Phase::kDeadline: return false;
+    case Phase::kSleep:
+      Sleep(kSleepNs);
+      return true;
+    case Phase::kDeadline:
+      return false;
   }
   CC_CHECK(false);
 }

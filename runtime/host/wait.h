@@ -8,16 +8,17 @@
 
 namespace coconet {
 
-/// How a thread waits for a word that another thread or process writes: the one policy, of kernels, collectives,
-/// exchange and block teams. First polls with a CPU pause between them, for about 2 us, where every waiter has a
-/// core of its own, else none (kernels: none for peers on the same core); then yields; after about 1 ms sleeps between polls.
+/// How a thread waits for a word that another thread or process writes: the one policy, of kernels,
+/// collectives, exchange and block teams. First polls with a CPU pause between them, for about 2
+/// us, where every waiter has a core of its own, else none (kernels: none for peers on the same
+/// core); then yields; after about 1 ms sleeps between polls.
 struct WaitTerms {
   unsigned spins = 0;      // polls before the first yield
   int64_t timeout_ns = 0;  // from the first yield on
 };
 
-/// Who has waited for a rank of another node until the deadline says so, and then waits one part in so many longer: by then it has heard
-/// whether that rank waits, too, and for whom.
+/// Who has waited for a rank of another node until the deadline says so, and then waits one part in
+/// so many longer: by then it has heard whether that rank waits, too, and for whom.
 inline constexpr int64_t kGrace = 4;
 
 /// `waiters`: threads on this node that may wait at once, one a rank and block.
@@ -59,9 +60,10 @@ class Pauser {
   bool sleeping_ = false;
 };
 
-/// The course of one wait for the network, which takes from 50 us to seconds: some polls, then sleeps between polls, of
-/// 50 us first and 100 us later. A core that waits so has most of its time for others; polls without sleep take it whole,
-/// and yields hand it to them for a scheduler's slice each.
+/// The course of one wait for the network, which takes from 50 us to seconds: some polls, then
+/// sleeps between polls, of 50 us first and 100 us later. A core that waits so has most of its time
+/// for others; polls without sleep take it whole, and yields hand it to them for a scheduler's
+/// slice each.
 class Dozer {
  public:
   explicit Dozer(int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
@@ -76,11 +78,13 @@ class Dozer {
   unsigned pauses_ = 0;
 };
 
-/// Is told of the calling thread's waits for other ranks' threads (AwaitPeer) that take longer than a few polls.
+/// Is told of the calling thread's waits for other ranks' threads (AwaitPeer) that take longer than
+/// a few polls.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
-  /// Any thread may ask `ready` until End: whether the wait is over, which its thread may not know yet.
+  /// Any thread may ask `ready` until End: whether the wait is over, which its thread may not know
+  /// yet.
   virtual void Begin(absl::FunctionRef<bool()> ready) = 0;
   virtual void End() = 0;
 };
@@ -103,14 +107,15 @@ class ObservedWait {
 
 enum class WaitEnd : uint8_t { kReady, kInVain, kDeadline };
 
-/// Waits until `ready()`. `in_vain()`, which costs more than `ready()`, is asked from the first yield on, and ends
-/// the wait when true unless `ready()` has come true before it.
+/// Waits until `ready()`. `in_vain()`, which costs more than `ready()`, is asked from the first
+/// yield on, and ends the wait when true unless `ready()` has come true before it.
 template <class Ready, class InVain>
 WaitEnd WaitUntil(const WaitTerms& terms, Ready ready, InVain in_vain) {
   Pauser pauser(terms);
   while (!ready()) {
     const Pauser::Phase phase = pauser.Next();
-    if (phase != Pauser::Phase::kSpin && in_vain()) return ready() ? WaitEnd::kReady : WaitEnd::kInVain;
+    if (phase != Pauser::Phase::kSpin && in_vain())
+      return ready() ? WaitEnd::kReady : WaitEnd::kInVain;
     if (!pauser.Pause(phase)) return ready() ? WaitEnd::kReady : WaitEnd::kDeadline;
   }
   return WaitEnd::kReady;
@@ -119,13 +124,15 @@ WaitEnd WaitUntil(const WaitTerms& terms, Ready ready, InVain in_vain) {
 /// Flags hold the number of the round that set them last; they are never reset, and wrap around.
 inline bool Reached(unsigned flag, unsigned epoch) { return static_cast<int>(flag - epoch) >= 0; }
 
-/// The calling thread from now on runs as soon as it wakes up, before threads that compute on the same core: at the lowest of the real-time
-/// priorities, where the system permits that; else nothing changes. Its waits sleep where others yield, so that nobody waits for whom it keeps from
+/// The calling thread from now on runs as soon as it wakes up, before threads that compute on the
+/// same core: at the lowest of the real-time priorities, where the system permits that; else
+/// nothing changes. Its waits sleep where others yield, so that nobody waits for whom it keeps from
 /// running. Threads that it makes are as all others.
 void BecomePrompt();
 
-/// Between threads of one process, where who waits must not disturb those who compute on the same core: sleeps until
-/// Publish, having polled `spins` times. Without a deadline: for threads whose own waits have one.
+/// Between threads of one process, where who waits must not disturb those who compute on the same
+/// core: sleeps until Publish, having polled `spins` times. Without a deadline: for threads whose
+/// own waits have one.
 void SleepUntilReached(const std::atomic<unsigned>& flag, unsigned epoch, unsigned spins);
 void Publish(std::atomic<unsigned>& flag, unsigned epoch);
 

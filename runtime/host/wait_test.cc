@@ -30,7 +30,9 @@ TEST(WaitUntil, SeesAFlagThatComesLate) {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     flag.store(1, std::memory_order_release);
   });
-  EXPECT_EQ(WaitUntil(TermsFor(1, 1, 60), [&] { return Reached(flag.load(), 1); }, Never), WaitEnd::kReady);
+  EXPECT_EQ(WaitUntil(
+                TermsFor(1, 1, 60), [&] { return Reached(flag.load(), 1); }, Never),
+            WaitEnd::kReady);
   setter.join();
 }
 

@@ -9,8 +9,8 @@
 namespace coconet {
 namespace {
 
-// The three blocks of f32 fit in a second-level cache of 2 MiB with room to spare, and each element that is widened takes
-// part in so many multiplications.
+// The three blocks of f32 fit in a second-level cache of 2 MiB with room to spare, and each element
+// that is widened takes part in so many multiplications.
 constexpr int64_t kMostBlock = 384;
 
 /// Blocks of equal size: the last one is at most a few elements short.
@@ -36,11 +36,13 @@ CC_FOR_EACH_CPU void Narrow(DType dtype, void* out, const float* in, int64_t cou
   return dtype == DType::kF16 ? NarrowAs<F16>(out, in, count) : NarrowAs<BF16>(out, in, count);
 }
 
-const void* At(const void* base, int64_t elements) { return static_cast<const uint16_t*>(base) + elements; }
+const void* At(const void* base, int64_t elements) {
+  return static_cast<const uint16_t*>(base) + elements;
+}
 void* At(void* base, int64_t elements) { return static_cast<uint16_t*>(base) + elements; }
 
-/// One operand, and where it is widened block by block. A block keeps the order in which its matrix is stored, and is
-/// filled up with zeros at the matrix's ends.
+/// One operand, and where it is widened block by block. A block keeps the order in which its matrix
+/// is stored, and is filled up with zeros at the matrix's ends.
 class Operand {
  public:
   Operand(DType dtype, int64_t rows, int64_t cols, const MatrixStrides& strides)
@@ -53,7 +55,8 @@ class Operand {
   /// The block whose first element is (row, col).
   const float* Widened(const void* matrix, int64_t row, int64_t col) const {
     const void* first = At(matrix, row * strides_.row + col * strides_.col);
-    const int64_t rows = std::min(BlockOf(rows_), rows_ - row), cols = std::min(BlockOf(cols_), cols_ - col);
+    const int64_t rows = std::min(BlockOf(rows_), rows_ - row),
+                  cols = std::min(BlockOf(cols_), cols_ - col);
     if (by_cols_) {
       WidenLines(first, cols, BlockOf(cols_), rows, BlockOf(rows_), strides_.col);
     } else {
@@ -63,8 +66,8 @@ class Operand {
   }
 
  private:
-  void WidenLines(const void* first, int64_t lines, int64_t block_lines, int64_t length, int64_t block_length,
-                  int64_t stride) const {
+  void WidenLines(const void* first, int64_t lines, int64_t block_lines, int64_t length,
+                  int64_t block_length, int64_t stride) const {
     float* out = block_.data();
     for (int64_t line = 0; line < lines; ++line, out += block_length) {
       Widen(dtype_, out, At(first, line * stride), length);
@@ -83,7 +86,9 @@ class Operand {
 class WidenedMatmul final : public Matmul {
  public:
   explicit WidenedMatmul(const MatmulShape& shape)
-      : shape_(shape), a_(shape.dtype, shape.m, shape.k, shape.a), b_(shape.dtype, shape.k, shape.n, shape.b) {}
+      : shape_(shape),
+        a_(shape.dtype, shape.m, shape.k, shape.a),
+        b_(shape.dtype, shape.k, shape.n, shape.b) {}
 
   absl::Status Open() {
     a_.Open();
@@ -108,7 +113,8 @@ class WidenedMatmul final : public Matmul {
         if (!Sum(a, b, row, col)) return false;
         const int64_t count = std::min(cols_, shape_.n - col);
         for (int64_t i = 0; i < std::min(rows_, shape_.m - row); ++i) {
-          Narrow(shape_.dtype, At(c, (row + i) * shape_.c.row + col), sum_.data() + i * cols_, count);
+          Narrow(shape_.dtype, At(c, (row + i) * shape_.c.row + col), sum_.data() + i * cols_,
+                 count);
         }
       }
     }

@@ -12,7 +12,8 @@
 
 namespace coconet {
 
-DeathWatch::DeathWatch(const Board& board, const std::vector<pid_t>& pids) : board_(board), stop_(eventfd(0, EFD_CLOEXEC)) {
+DeathWatch::DeathWatch(const Board& board, const std::vector<pid_t>& pids)
+    : board_(board), stop_(eventfd(0, EFD_CLOEXEC)) {
   for (size_t rank = 0; stop_ >= 0 && rank < pids.size(); ++rank) {
     if (pids[rank] == 0) continue;
     const int handle = static_cast<int>(syscall(SYS_pidfd_open, pids[rank], 0));

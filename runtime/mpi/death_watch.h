@@ -11,11 +11,13 @@
 
 namespace coconet {
 
-/// Says on a board, for a process of this machine that ends without a word, that its rank has left: so nobody waits for it
-/// until a deadline, and the error names it and not a survivor that waits, too. One thread, which sleeps until then.
+/// Says on a board, for a process of this machine that ends without a word, that its rank has left:
+/// so nobody waits for it until a deadline, and the error names it and not a survivor that waits,
+/// too. One thread, which sleeps until then.
 class DeathWatch {
  public:
-  /// `pids`: by rank; 0 for those not to watch. Where the system has no pidfd_open (Linux before 5.3), watches nobody.
+  /// `pids`: by rank; 0 for those not to watch. Where the system has no pidfd_open (Linux
+  /// before 5.3), watches nobody.
   DeathWatch(const Board& board, const std::vector<pid_t>& pids);
   ~DeathWatch();
   DeathWatch(const DeathWatch&) = delete;

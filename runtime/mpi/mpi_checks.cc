@@ -1,5 +1,6 @@
-// One rank of the tests of MPI processes: mpi_test and the cluster's test start it through mpirun, with the name of a check,
-// and, where the world has more than one, how many stages and (0: as there are) nodes.
+// One rank of the tests of MPI processes: mpi_test and the cluster's test start it through mpirun,
+// with the name of a check, and, where the world has more than one, how many stages and (0: as
+// there are) nodes.
 
 #include <mpi.h>
 #include <signal.h>
@@ -41,7 +42,8 @@ absl::Status CheckAll(Rank& rank) {
 absl::Status CheckTwoNodes(Rank& rank) {
   const Mesh& mesh = rank.mesh();
   if (rank.topology().nodes == 2 && rank.topology().ranks_per_node == 2) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
+  return absl::InternalError(
+      absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
 }
 
 constexpr unsigned kSleepSeconds = 4;  // the deadline is 1
@@ -66,9 +68,13 @@ absl::Status LeaveSend(Rank& rank) {
   while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
 }
 
-absl::Status LeaveLanes(Rank& rank) { return LeaveOthersInBothLanes(rank, absl::DataLossError("bad page")); }
+absl::Status LeaveLanes(Rank& rank) {
+  return LeaveOthersInBothLanes(rank, absl::DataLossError("bad page"));
+}
 
-absl::Status LeaveStep(Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); }
+absl::Status LeaveStep(Rank& rank) {
+  return LeaveOthersInAStep(rank, absl::DataLossError("bad page"));
+}
 
 /// The last rank dies while the others wait for it.
 absl::Status DieOutsideExchange(Rank& rank) {
@@ -97,8 +103,8 @@ absl::Status DieInsideLibrary(Rank& rank) {
     }).detach();
   }
   while (true) {
-    RETURN_IF_ERROR(rank.library().AllReduce(x.data(), y.data(), static_cast<int64_t>(x.size()), DType::kF32,
-                                             ReduceKind::kSum));
+    RETURN_IF_ERROR(rank.library().AllReduce(x.data(), y.data(), static_cast<int64_t>(x.size()),
+                                             DType::kF32, ReduceKind::kSum));
   }
 }
 
@@ -135,7 +141,9 @@ absl::Status SleepOutsideSend(Rank& rank) {
 
 /// The last rank leaves, or dies, while kernels of the stage before it wait for it.
 absl::Status LeaveSendStep(Rank& rank) {
-  return RunSendSteps(rank, 100, 0, [&](int i) { return IsLast(rank) && i == 50 ? absl::DataLossError("bad page") : absl::OkStatus(); });
+  return RunSendSteps(rank, 100, 0, [&](int i) {
+    return IsLast(rank) && i == 50 ? absl::DataLossError("bad page") : absl::OkStatus();
+  });
 }
 
 absl::Status DieInSendStep(Rank& rank) {
@@ -206,5 +214,6 @@ int Run(const char* name, int stages, int nodes) {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  return coconet::Run(argv[1], argc > 2 ? std::atoi(argv[2]) : 1, argc > 3 ? std::atoi(argv[3]) : 0);
+  return coconet::Run(argv[1], argc > 2 ? std::atoi(argv[2]) : 1,
+                      argc > 3 ? std::atoi(argv[3]) : 0);
 }

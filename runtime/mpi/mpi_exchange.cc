@@ -20,7 +20,9 @@ struct Envelope {
   char text[kRoom];
 };
 
-WaitTerms GraceOf(const WaitTerms& terms) { return {.spins = 0, .timeout_ns = terms.timeout_ns / kGrace}; }
+WaitTerms GraceOf(const WaitTerms& terms) {
+  return {.spins = 0, .timeout_ns = terms.timeout_ns / kGrace};
+}
 
 }  // namespace
 
@@ -60,13 +62,14 @@ absl::StatusOr<std::vector<std::string>> MpiExchange::Gather(absl::string_view m
   return all;
 }
 
-absl::StatusOr<std::vector<int64_t>> MpiExchange::GatherEnvelopes(absl::string_view mine, Round& round) {
+absl::StatusOr<std::vector<int64_t>> MpiExchange::GatherEnvelopes(absl::string_view mine,
+                                                                  Round& round) {
   Envelope own{.size = static_cast<int64_t>(mine.size()), .text = {}};
   std::memcpy(own.text, mine.data(), std::min<size_t>(mine.size(), Envelope::kRoom));
   round.sent.assign(reinterpret_cast<char*>(&own), reinterpret_cast<char*>(&own + 1));
   round.envelopes.resize(size_ * sizeof own);
-  RETURN_IF_MPI(Iallgather, round.sent.data(), sizeof own, MPI_BYTE, round.envelopes.data(), sizeof own, MPI_BYTE,
-                comm_, &round.request);
+  RETURN_IF_MPI(Iallgather, round.sent.data(), sizeof own, MPI_BYTE, round.envelopes.data(),
+                sizeof own, MPI_BYTE, comm_, &round.request);
   RETURN_IF_ERROR(Await(round));
   std::vector<int64_t> sizes(size_);
   for (int peer = 0; peer < size_; ++peer) {
@@ -75,10 +78,12 @@ absl::StatusOr<std::vector<int64_t>> MpiExchange::GatherEnvelopes(absl::string_v
   return sizes;
 }
 
-absl::Status MpiExchange::GatherLetters(absl::string_view mine, const std::vector<int64_t>& sizes, Round& round) {
+absl::Status MpiExchange::GatherLetters(absl::string_view mine, const std::vector<int64_t>& sizes,
+                                        Round& round) {
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   if (total > std::numeric_limits<int>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("messages of ", total, " bytes; want less than 2 GiB together"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("messages of ", total, " bytes; want less than 2 GiB together"));
   }
   round.sent.assign(mine.begin(), mine.end());
   round.counts.assign(sizes.begin(), sizes.end());
@@ -103,23 +108,27 @@ absl::Status MpiExchange::Await(Round& round) {
   };
   WaitEnd end = WaitUntil(terms_, ready, in_vain);
   if (end == WaitEnd::kDeadline && AbsentHere() < 0) {
-    hearsay_.note(rank_);  // waits, for whomever; by the end of this grace all who wait have said so
+    hearsay_.note(
+        rank_);  // waits, for whomever; by the end of this grace all who wait have said so
     end = WaitUntil(GraceOf(terms_), ready, in_vain);
     if (end == WaitEnd::kReady) hearsay_.note(-1);
   }
   if (end == WaitEnd::kReady) return status;
   if (end == WaitEnd::kInVain) return board_->Left();
   const int absent = AbsentHere() >= 0 ? AbsentHere() : AbsentElsewhere();
-  if (absent >= 0) return absl::DeadlineExceededError(absl::StrCat(WaitedFor(terms_.timeout_ns, absent), MayBeDead(absent, absent)));
-  return absl::DeadlineExceededError(
-      absl::StrCat("waited ", terms_.timeout_ns * 1e-9, " s for the other ranks; one ", kDeadlineAdvice));
+  if (absent >= 0)
+    return absl::DeadlineExceededError(
+        absl::StrCat(WaitedFor(terms_.timeout_ns, absent), MayBeDead(absent, absent)));
+  return absl::DeadlineExceededError(absl::StrCat("waited ", terms_.timeout_ns * 1e-9,
+                                                  " s for the other ranks; one ", kDeadlineAdvice));
 }
 
 int MpiExchange::AbsentHere() {
   if (!board_.has_value()) return -1;
   const unsigned mine = board_->arrivals(rank_).load(std::memory_order_acquire);
   for (int i = 0; i < node_.size; ++i) {
-    if (!Reached(board_->arrivals(node_.Rank(i)).load(std::memory_order_acquire), mine)) return node_.Rank(i);
+    if (!Reached(board_->arrivals(node_.Rank(i)).load(std::memory_order_acquire), mine))
+      return node_.Rank(i);
   }
   return -1;
 }

@@ -16,8 +16,8 @@
 
 namespace coconet {
 
-/// Exchange between MPI processes: nonblocking collectives, polled, so that a peer that does not come ends in an error.
-/// Uses `comm` alone, and does not own it.
+/// Exchange between MPI processes: nonblocking collectives, polled, so that a peer that does not
+/// come ends in an error. Uses `comm` alone, and does not own it.
 class MpiExchange final : public Exchange {
  public:
   MpiExchange(MPI_Comm comm, int rank, int size, WaitTerms terms)
@@ -44,7 +44,8 @@ class MpiExchange final : public Exchange {
   absl::StatusOr<std::vector<std::string>> Gather(absl::string_view mine, Round& round);
   /// Sends the first bytes of each message with its size; returns the sizes.
   absl::StatusOr<std::vector<int64_t>> GatherEnvelopes(absl::string_view mine, Round& round);
-  absl::Status GatherLetters(absl::string_view mine, const std::vector<int64_t>& sizes, Round& round);
+  absl::Status GatherLetters(absl::string_view mine, const std::vector<int64_t>& sizes,
+                             Round& round);
   absl::Status Await(Round& round);
   int AbsentHere();       // a rank of this node that has not come yet; -1: none
   int AbsentElsewhere();  // a rank of another node that has not said it waits, too; -1: none

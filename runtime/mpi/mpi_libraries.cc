@@ -21,22 +21,27 @@ absl::Status Duplicate(MPI_Comm comm, MPI_Comm& copy) {
 std::unique_ptr<MpiTraffic> TrafficOf(const LibrarySite& site, int lane, Group group) {
   const int tag = lane * kGroups + static_cast<int>(group);
   const int most = std::max(1, GroupOf(site.mesh, group, site.rank).size - 1);
-  return std::make_unique<MpiTraffic>(site.comms.traffic, tag, site.rank, most, site.timeout_s, site.board, site.hearsay);
+  return std::make_unique<MpiTraffic>(site.comms.traffic, tag, site.rank, most, site.timeout_s,
+                                      site.board, site.hearsay);
 }
 
 std::shared_ptr<Communicator> NodeLibrary(const LibrarySite& site, int lane, Group group) {
   const Members members = GroupOf(site.mesh, group, site.rank);
   std::unique_ptr<Stage> stage;
   if (members.size > 1) {
-    stage = std::make_unique<Stage>(site.stages, lane * Stage::kBytes, members, site.rank, site.board, site.terms);
+    stage = std::make_unique<Stage>(site.stages, lane * Stage::kBytes, members, site.rank,
+                                    site.board, site.terms);
   }
-  return std::make_shared<MpiNodeCommunicator>(members, std::move(stage), TrafficOf(site, lane, group), site.rank,
+  return std::make_shared<MpiNodeCommunicator>(members, std::move(stage),
+                                               TrafficOf(site, lane, group), site.rank,
                                                Column(site.mesh, site.rank));
 }
 
 Libraries LibrariesOf(const LibrarySite& site, int lane) {
   Libraries libraries;
-  const auto of = [&](Group group) -> std::shared_ptr<Communicator>& { return libraries[static_cast<size_t>(group)]; };
+  const auto of = [&](Group group) -> std::shared_ptr<Communicator>& {
+    return libraries[static_cast<size_t>(group)];
+  };
   of(Group::kNode) = NodeLibrary(site, lane, Group::kNode);
   if (site.mesh.nodes == 1) {
     of(Group::kStage) = of(Group::kNode);
@@ -44,7 +49,8 @@ Libraries LibrariesOf(const LibrarySite& site, int lane) {
     return libraries;
   }
   for (Group group : {Group::kStage, Group::kAcross}) {
-    of(group) = std::make_shared<MpiSpanningCommunicator>(site.mesh, group, site.rank, TrafficOf(site, lane, group));
+    of(group) = std::make_shared<MpiSpanningCommunicator>(site.mesh, group, site.rank,
+                                                          TrafficOf(site, lane, group));
   }
   return libraries;
 }

@@ -20,7 +20,8 @@ namespace coconet {
 /// MPI's communicators of one world: each has one use, so that messages of two never meet.
 struct MpiComms {
   MPI_Comm exchange = MPI_COMM_NULL;  // and farewells
-  MPI_Comm traffic = MPI_COMM_NULL;   // point-to-point messages of all libraries, which have a tag each
+  MPI_Comm traffic =
+      MPI_COMM_NULL;  // point-to-point messages of all libraries, which have a tag each
 };
 
 /// Collective: those of all ranks.
@@ -36,7 +37,8 @@ struct LibrarySite {
   double timeout_s;
   WaitTerms terms;  // for ranks of this node
   const Board& board;
-  const std::vector<std::shared_ptr<Region>>& stages;  // StageBytes of each rank of the node, by world rank
+  const std::vector<std::shared_ptr<Region>>&
+      stages;  // StageBytes of each rank of the node, by world rank
   const Hearsay& hearsay;
 };
 /// What a rank shares with its node for that.

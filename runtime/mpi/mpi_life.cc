@@ -31,15 +31,17 @@ bool AllCome(MPI_Comm comm, double timeout_s) {
   const WaitTerms terms{.spins = 0, .timeout_ns = static_cast<int64_t>(timeout_s * 1e9)};
   int all_came = 0;
   WaitUntil(
-      terms, [&] { return MPI_Test(&request, &all_came, MPI_STATUS_IGNORE) != MPI_SUCCESS || all_came; },
+      terms,
+      [&] { return MPI_Test(&request, &all_came, MPI_STATUS_IGNORE) != MPI_SUCCESS || all_came; },
       [] { return false; });
   return all_came != 0;
 }
 
 constexpr double kSecondRoundSeconds = 5;  // all are on their way there
 
-/// MPI_Finalize would wait for ever for a rank that died, or that has given up waiting here. Then this process ends without, and the launcher
-/// says so. Two rounds: who gives up in the first comes to none of the second, so that nobody who comes late finalizes alone.
+/// MPI_Finalize would wait for ever for a rank that died, or that has given up waiting here. Then
+/// this process ends without, and the launcher says so. Two rounds: who gives up in the first comes
+/// to none of the second, so that nobody who comes late finalizes alone.
 void EndMpi() {
   int finalized = 0;
   if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
@@ -55,7 +57,8 @@ absl::Status BeginMpi(double timeout_s) {
   RETURN_IF_MPI(Initialized, &initialized);
   RETURN_IF_MPI(Finalized, &finalized);
   if (finalized) {
-    return absl::FailedPreconditionError("RunWorld: MPI was finalized already, and starts only once a process");
+    return absl::FailedPreconditionError(
+        "RunWorld: MPI was finalized already, and starts only once a process");
   }
   if (initialized) return absl::OkStatus();
   // For lanes that communicate at once. Where less is provided, Bind refuses those.
@@ -66,12 +69,14 @@ absl::Status BeginMpi(double timeout_s) {
   return absl::OkStatus();
 }
 
-void HastenEnd(double timeout_s) { TheEnding().timeout_s = std::min(TheEnding().timeout_s, timeout_s); }
+void HastenEnd(double timeout_s) {
+  TheEnding().timeout_s = std::min(TheEnding().timeout_s, timeout_s);
+}
 
 absl::Status MeetAll(double timeout_s) {
   if (AllCome(MPI_COMM_WORLD, timeout_s)) return absl::OkStatus();
-  return absl::DeadlineExceededError(
-      absl::StrCat("RunWorld: waited ", timeout_s, " s for the other ranks; one ", kDeadlineAdvice));
+  return absl::DeadlineExceededError(absl::StrCat("RunWorld: waited ", timeout_s,
+                                                  " s for the other ranks; one ", kDeadlineAdvice));
 }
 
 }  // namespace coconet

@@ -22,14 +22,19 @@ void CopyUnlessSame(void* out, const void* in, int64_t bytes) {
 
 }  // namespace
 
-Stage::Stage(std::vector<std::shared_ptr<Region>> regions, int64_t offset, const Members& group, int rank, Board board,
-             WaitTerms terms)
-    : regions_(std::move(regions)), group_(group), rank_(rank), board_(std::move(board)), terms_(terms) {
+Stage::Stage(std::vector<std::shared_ptr<Region>> regions, int64_t offset, const Members& group,
+             int rank, Board board, WaitTerms terms)
+    : regions_(std::move(regions)),
+      group_(group),
+      rank_(rank),
+      board_(std::move(board)),
+      terms_(terms) {
   static_assert(std::atomic<unsigned>::is_always_lock_free, "processes share it");
-  for (int i = 0; i < group.size; ++i) bases_.push_back(Bytes(regions_[group.Rank(i)]->base()) + offset);
+  for (int i = 0; i < group.size; ++i)
+    bases_.push_back(Bytes(regions_[group.Rank(i)]->base()) + offset);
 }
 
-absl::Status Stage::Meet(absl::string_view what, std::atomic<unsigned> Counters::*counter) {
+absl::Status Stage::Meet(absl::string_view what, std::atomic<unsigned> Counters::* counter) {
   const auto of = [&](int index) -> std::atomic<unsigned>& {
     return reinterpret_cast<Counters*>(bases_[index])->*counter;
   };
@@ -42,18 +47,22 @@ absl::Status Stage::Meet(absl::string_view what, std::atomic<unsigned> Counters:
 }
 
 MpiNodeCommunicator::MpiNodeCommunicator(const Members& group, std::unique_ptr<Stage> stage,
-                                         std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column)
+                                         std::unique_ptr<MpiTraffic> traffic, int rank,
+                                         const Members& column)
     : MpiSender(std::move(traffic), rank, column),
       index_(group.Index(rank)),
       size_(group.size),
       stage_(std::move(stage)),
       sources_(group.size) {}
 
-// A half is used again two windows later. By then all ranks have shown the window between, and so are done with this one.
-absl::Status MpiNodeCommunicator::InWindows(const Call& call, absl::FunctionRef<void(const Window&)> show,
+// A half is used again two windows later. By then all ranks have shown the window between, and so
+// are done with this one.
+absl::Status MpiNodeCommunicator::InWindows(const Call& call,
+                                            absl::FunctionRef<void(const Window&)> show,
                                             absl::FunctionRef<absl::Status(const Window&)> take) {
   RETURN_IF_ERROR(CheckAllHere(stage_->board(), world_rank_, call.what));
-  const int64_t most = std::max<int64_t>(Stage::kWindow / (call.blocks * call.element) / kSliceAlign * kSliceAlign, 1);
+  const int64_t most = std::max<int64_t>(
+      Stage::kWindow / (call.blocks * call.element) / kSliceAlign * kSliceAlign, 1);
   int64_t begin = 0;
   do {  // with nothing to move, the ranks still meet: a call of all is a call of all
     const int64_t count = std::min(most, call.count - begin);
@@ -67,7 +76,8 @@ absl::Status MpiNodeCommunicator::InWindows(const Call& call, absl::FunctionRef<
   return absl::OkStatus();
 }
 
-absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, char* out, ReduceKind kind, int root) {
+absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, char* out,
+                                            ReduceKind kind, int root) {
   const bool keeps = root < 0 || root == index_;
   const bool one_shot = call.count * call.element <= kOneShotBytes;
   const auto show = [&](const Window& w) {
@@ -76,8 +86,8 @@ absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, ch
     for (int peer = 0; peer < size_; ++peer) {
       const Range theirs = slices.Of(peer);
       if (peer == index_ && !one_shot) continue;  // nobody else reads it
-      std::memcpy(stage_->Shown(index_) + theirs.begin * call.element, from + theirs.begin * call.element,
-                  theirs.size() * call.element);
+      std::memcpy(stage_->Shown(index_) + theirs.begin * call.element,
+                  from + theirs.begin * call.element, theirs.size() * call.element);
     }
   };
   const auto reduce = [&](const Window& w, const Range& part, char* to) {
@@ -99,21 +109,24 @@ absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, ch
     RETURN_IF_ERROR(stage_->AwaitReduced(call.what));
     for (int peer = 0; keeps && peer < size_; ++peer) {
       const Range theirs = slices.Of(peer);
-      std::memcpy(to + theirs.begin * call.element, stage_->Reduced(peer) + theirs.begin * call.element,
+      std::memcpy(to + theirs.begin * call.element,
+                  stage_->Reduced(peer) + theirs.begin * call.element,
                   theirs.size() * call.element);
     }
     return absl::OkStatus();
   });
 }
 
-absl::Status MpiNodeCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind) {
+absl::Status MpiNodeCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
+                                            ReduceKind kind) {
   const Call call{"AllReduce", count, dtype};
   if (size_ > 1) return ReduceAll(call, Bytes(in), Bytes(out), kind, /*root=*/-1);
   CopyUnlessSame(out, in, count * call.element);
   return absl::OkStatus();
 }
 
-absl::Status MpiNodeCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind, int root) {
+absl::Status MpiNodeCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype,
+                                         ReduceKind kind, int root) {
   const Call call{"Reduce", count, dtype};
   if (size_ > 1) {
     RETURN_IF_ERROR(ReduceAll(call, Bytes(in), Bytes(out), kind, root));
@@ -124,17 +137,20 @@ absl::Status MpiNodeCommunicator::Reduce(const void* in, void* out, int64_t coun
   return absl::OkStatus();
 }
 
-absl::Status MpiNodeCommunicator::ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                                                int64_t stride) {
+absl::Status MpiNodeCommunicator::ReduceScatter(const void* in, void* out, int64_t count,
+                                                DType dtype, ReduceKind kind, int64_t stride) {
   const Call call{"ReduceScatter", count, dtype, size_};
   if (size_ == 1) {
     CopyUnlessSame(out, in, count * call.element);
     return absl::OkStatus();
   }
-  const auto block = [&](int of, const Window& w) { return Bytes(in) + (of * stride + w.begin) * call.element; };
+  const auto block = [&](int of, const Window& w) {
+    return Bytes(in) + (of * stride + w.begin) * call.element;
+  };
   const auto show = [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
-      if (peer != index_) std::memcpy(stage_->Shown(index_) + peer * w.bytes, block(peer, w), w.bytes);
+      if (peer != index_)
+        std::memcpy(stage_->Shown(index_) + peer * w.bytes, block(peer, w), w.bytes);
     }
   };
   return InWindows(call, show, [&](const Window& w) {
@@ -146,7 +162,8 @@ absl::Status MpiNodeCommunicator::ReduceScatter(const void* in, void* out, int64
   });
 }
 
-absl::Status MpiNodeCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) {
+absl::Status MpiNodeCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype,
+                                            int64_t stride) {
   const Call call{"AllGather", count, dtype};
   if (size_ == 1) {
     CopyUnlessSame(out, in, count * call.element);
@@ -157,21 +174,25 @@ absl::Status MpiNodeCommunicator::AllGather(const void* in, void* out, int64_t c
   };
   return InWindows(call, show, [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
-      std::memcpy(Bytes(out) + (peer * stride + w.begin) * call.element, stage_->Shown(peer), w.bytes);
+      std::memcpy(Bytes(out) + (peer * stride + w.begin) * call.element, stage_->Shown(peer),
+                  w.bytes);
     }
     return absl::OkStatus();
   });
 }
 
-absl::Status MpiNodeCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) {
+absl::Status MpiNodeCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype,
+                                            int root) {
   const Call call{"Broadcast", count, dtype};
   if (index_ == root) CopyUnlessSame(out, in, count * call.element);
   if (size_ == 1) return absl::OkStatus();
   const auto show = [&](const Window& w) {
-    if (index_ == root) std::memcpy(stage_->Shown(root), Bytes(in) + w.begin * call.element, w.bytes);
+    if (index_ == root)
+      std::memcpy(stage_->Shown(root), Bytes(in) + w.begin * call.element, w.bytes);
   };
   return InWindows(call, show, [&](const Window& w) {
-    if (index_ != root) std::memcpy(Bytes(out) + w.begin * call.element, stage_->Shown(root), w.bytes);
+    if (index_ != root)
+      std::memcpy(Bytes(out) + w.begin * call.element, stage_->Shown(root), w.bytes);
     return absl::OkStatus();
   });
 }
@@ -182,15 +203,19 @@ absl::Status MpiNodeCommunicator::AllToAll(const void* in, void* out, int64_t co
     CopyUnlessSame(out, in, count * call.element);
     return absl::OkStatus();
   }
-  const auto at = [&](auto* base, int block, const Window& w) { return Bytes(base) + (block * count + w.begin) * call.element; };
+  const auto at = [&](auto* base, int block, const Window& w) {
+    return Bytes(base) + (block * count + w.begin) * call.element;
+  };
   const auto show = [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
-      if (peer != index_) std::memcpy(stage_->Shown(index_) + peer * w.bytes, at(in, peer, w), w.bytes);
+      if (peer != index_)
+        std::memcpy(stage_->Shown(index_) + peer * w.bytes, at(in, peer, w), w.bytes);
     }
   };
   return InWindows(call, show, [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
-      const char* from = peer == index_ ? at(in, index_, w) : stage_->Shown(peer) + index_ * w.bytes;
+      const char* from =
+          peer == index_ ? at(in, index_, w) : stage_->Shown(peer) + index_ * w.bytes;
       std::memcpy(at(out, peer, w), from, w.bytes);
     }
     return absl::OkStatus();

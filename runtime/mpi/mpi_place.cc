@@ -42,7 +42,8 @@ absl::StatusOr<Place> FindPlace(MPI_Comm comm, Exchange& exchange, int rank) {
   Place place;
   ASSIGN_OR_RETURN(const int machine, LowestRankOnMachine(comm, rank));
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   exchange.AllGather(absl::StrCat(machine, ",", getpid(), ":", absl::StrJoin(AllowedCores(), ","))));
+                   exchange.AllGather(absl::StrCat(machine, ",", getpid(), ":",
+                                                   absl::StrJoin(AllowedCores(), ","))));
   std::vector<std::vector<int>> masks;
   for (size_t peer = 0; peer < all.size(); ++peer) {
     const std::pair<std::string, std::string> fields = absl::StrSplit(all[peer], ':');
@@ -70,7 +71,8 @@ std::vector<int> OwnCores(const std::vector<std::vector<int>>& masks) {
   return own;
 }
 
-std::vector<int> CoresOfNode(const std::vector<std::vector<int>>& masks, const std::vector<int>& own) {
+std::vector<int> CoresOfNode(const std::vector<std::vector<int>>& masks,
+                             const std::vector<int>& own) {
   std::vector<int> cores;
   const auto add = [&](int core) {
     if (!absl::c_linear_search(cores, core)) cores.push_back(core);

@@ -9,7 +9,8 @@
 
 namespace coconet {
 
-/// What the libraries between MPI processes have in common: sends from stage to stage, wherever the stages are.
+/// What the libraries between MPI processes have in common: sends from stage to stage, wherever the
+/// stages are.
 class MpiSender : public Communicator {
  public:
   absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) override;

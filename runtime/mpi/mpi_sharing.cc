@@ -52,8 +52,8 @@ absl::Status Exhausted(int64_t bytes) {
 /// A memfd of huge pages from the system's pool, reserved; not open where that has too few.
 Handle ReserveHuge(int64_t bytes) {
   Handle handle(memfd_create("coconet", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
-  const bool reserved =
-      handle.fd() >= 0 && ftruncate(handle.fd(), bytes) == 0 && fallocate(handle.fd(), 0, 0, bytes) == 0;
+  const bool reserved = handle.fd() >= 0 && ftruncate(handle.fd(), bytes) == 0 &&
+                        fallocate(handle.fd(), 0, 0, bytes) == 0;
   return reserved ? std::move(handle) : Handle();
 }
 
@@ -67,20 +67,21 @@ absl::StatusOr<Shared> MakeOwn(int64_t bytes) {
   }
   ASSIGN_OR_RETURN(own.region, Region::Map(bytes, own.handle.fd()));
   RETURN_IF_ERROR(own.region->Populate());
-  // After the pages, which come as huge ones only through the mapping; reserves what is missing by now, so that a full
-  // memory is an error here and not a SIGBUS later.
+  // After the pages, which come as huge ones only through the mapping; reserves what is missing by
+  // now, so that a full memory is an error here and not a SIGBUS later.
   if (fallocate(own.handle.fd(), 0, 0, rounded) != 0) return Exhausted(rounded);
   return own;
 }
 
 absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, int64_t bytes) {
-  const Handle handle(open(absl::StrCat("/proc/", offer.pid, "/fd/", offer.fd).c_str(), O_RDWR | O_CLOEXEC));
+  const Handle handle(
+      open(absl::StrCat("/proc/", offer.pid, "/fd/", offer.fd).c_str(), O_RDWR | O_CLOEXEC));
   struct stat found{};
   if (handle.fd() < 0 || fstat(handle.fd(), &found) != 0 || found.st_ino != offer.inode ||
       found.st_dev != offer.device) {
     return absl::FailedPreconditionError(
-        absl::StrCat("Allocate: no access to the memory of rank ", peer, " (process ", offer.pid, "): ",
-                     handle.fd() < 0 ? strerror(errno) : "another file",
+        absl::StrCat("Allocate: no access to the memory of rank ", peer, " (process ", offer.pid,
+                     "): ", handle.fd() < 0 ? strerror(errno) : "another file",
                      "; ranks of one node must be processes of one user in one PID namespace"));
   }
   ASSIGN_OR_RETURN(std::shared_ptr<Region> region, Region::Map(bytes, handle.fd()));
@@ -95,7 +96,8 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> MpiSharing::Share(int64_t b
   RETURN_IF_ERROR(exchange_.Agree(own.status()));
   struct stat mine{};
   CC_CHECK(fstat(own->handle.fd(), &mine) == 0);
-  const Offer offer{.pid = getpid(), .fd = own->handle.fd(), .device = mine.st_dev, .inode = mine.st_ino};
+  const Offer offer{
+      .pid = getpid(), .fd = own->handle.fd(), .device = mine.st_dev, .inode = mine.st_ino};
   ASSIGN_OR_RETURN(const std::vector<std::string> offers,
                    exchange_.AllGather({reinterpret_cast<const char*>(&offer), sizeof offer}));
 

@@ -18,7 +18,9 @@ void CopyUnlessSame(char* out, const char* in, int64_t bytes) {
 }
 
 /// Block `index` of many of `count` elements, `stride` from each other.
-Range Block(int64_t count, int64_t stride, int index) { return {index * stride, index * stride + count}; }
+Range Block(int64_t count, int64_t stride, int index) {
+  return {index * stride, index * stride + count};
+}
 
 }  // namespace
 
@@ -31,48 +33,59 @@ MpiSpanningCommunicator::MpiSpanningCommunicator(const Mesh& mesh, Group group, 
   local_ = group == Group::kStage ? line(GroupOf(mesh, Group::kNode, rank)) : line({.first = rank});
 }
 
-absl::Status MpiSpanningCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
-                                                ReduceKind kind) {
+absl::Status MpiSpanningCommunicator::AllReduce(const void* in, void* out, int64_t count,
+                                                DType dtype, ReduceKind kind) {
   const Call call{"AllReduce", count, dtype, kind};
   RETURN_IF_ERROR(ReduceSlices(call, Bytes(in), Bytes(out)));
   return GatherSlices(call, Bytes(out));
 }
 
-absl::Status MpiSpanningCommunicator::ReduceScatter(const void* in, void* out, int64_t count, DType dtype,
-                                                    ReduceKind kind, int64_t stride) {
+absl::Status MpiSpanningCommunicator::ReduceScatter(const void* in, void* out, int64_t count,
+                                                    DType dtype, ReduceKind kind, int64_t stride) {
   const Call call{"ReduceScatter", count, dtype, kind};
   const int nodes = across_.members.size, ranks = local_.members.size;
-  if (ranks == 1) return ReduceParts(call, across_, Bytes(in), [&](int node) { return Block(count, stride, node); }, Bytes(out));
+  if (ranks == 1)
+    return ReduceParts(
+        call, across_, Bytes(in), [&](int node) { return Block(count, stride, node); }, Bytes(out));
   const int64_t bytes = count * call.element;
   if (static_cast<int64_t>(blocks_.size()) < nodes * bytes) blocks_.resize(nodes * bytes);
   for (int node = 0; node < nodes; ++node) {
     const auto of_node = [&](int local) { return Block(count, stride, node * ranks + local); };
     RETURN_IF_ERROR(ReduceParts(call, local_, Bytes(in), of_node, blocks_.data() + node * bytes));
   }
-  return ReduceParts(call, across_, blocks_.data(), [&](int node) { return Block(count, count, node); }, Bytes(out));
+  return ReduceParts(
+      call, across_, blocks_.data(), [&](int node) { return Block(count, count, node); },
+      Bytes(out));
 }
 
-absl::Status MpiSpanningCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride) {
+absl::Status MpiSpanningCommunicator::AllGather(const void* in, void* out, int64_t count,
+                                                DType dtype, int64_t stride) {
   const Call call{"AllGather", count, dtype};
   const int nodes = across_.members.size, ranks = local_.members.size;
-  std::memcpy(Bytes(out) + Block(count, stride, group_.index).begin * call.element, in, count * call.element);
-  const auto of_node = [&](int node, int local) { return Block(count, stride, node * ranks + local); };
-  RETURN_IF_ERROR(GatherParts(call, across_, Bytes(out), [&](int node) { return of_node(node, local_.index); }));
+  std::memcpy(Bytes(out) + Block(count, stride, group_.index).begin * call.element, in,
+              count * call.element);
+  const auto of_node = [&](int node, int local) {
+    return Block(count, stride, node * ranks + local);
+  };
+  RETURN_IF_ERROR(GatherParts(call, across_, Bytes(out),
+                              [&](int node) { return of_node(node, local_.index); }));
   for (int node = 0; node < nodes; ++node) {
-    RETURN_IF_ERROR(GatherParts(call, local_, Bytes(out), [&](int local) { return of_node(node, local); }));
+    RETURN_IF_ERROR(
+        GatherParts(call, local_, Bytes(out), [&](int local) { return of_node(node, local); }));
   }
   return absl::OkStatus();
 }
 
-absl::Status MpiSpanningCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) {
+absl::Status MpiSpanningCommunicator::Broadcast(const void* in, void* out, int64_t count,
+                                                DType dtype, int root) {
   const Call call{"Broadcast", count, dtype};
   if (group_.index == root) CopyUnlessSame(Bytes(out), Bytes(in), count * call.element);
   RETURN_IF_ERROR(ScatterSlices(call, Bytes(out), root));
   return GatherSlices(call, Bytes(out));
 }
 
-absl::Status MpiSpanningCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                                             int root) {
+absl::Status MpiSpanningCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype,
+                                             ReduceKind kind, int root) {
   const Call call{"Reduce", count, dtype, kind};
   RETURN_IF_ERROR(ReduceSlices(call, Bytes(in), Bytes(out)));
   RETURN_IF_ERROR(CollectSlices(call, Bytes(out), root));
@@ -80,7 +93,8 @@ absl::Status MpiSpanningCommunicator::Reduce(const void* in, void* out, int64_t 
   return absl::OkStatus();
 }
 
-absl::Status MpiSpanningCommunicator::AllToAll(const void* in, void* out, int64_t count, DType dtype) {
+absl::Status MpiSpanningCommunicator::AllToAll(const void* in, void* out, int64_t count,
+                                               DType dtype) {
   const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
   const Members& members = group_.members;
   std::memcpy(Bytes(out) + group_.index * bytes, Bytes(in) + group_.index * bytes, bytes);
@@ -98,8 +112,8 @@ absl::Status MpiSpanningCommunicator::AllToAll(const void* in, void* out, int64_
   });
 }
 
-absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& line, const char* in, PartOf part,
-                                                  char* out) {
+absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& line,
+                                                  const char* in, PartOf part, char* out) {
   const Range mine = part(line.index);
   const int64_t bytes = mine.size() * call.element;
   const char* own = in + mine.begin * call.element;
@@ -111,7 +125,8 @@ absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& 
   for (int peer = 0; peer < line.members.size; ++peer) {
     if (peer == line.index) continue;
     const Range theirs = part(peer);
-    streams_.outs.push_back({line.members.Rank(peer), in + theirs.begin * call.element, theirs.size() * call.element});
+    streams_.outs.push_back(
+        {line.members.Rank(peer), in + theirs.begin * call.element, theirs.size() * call.element});
     streams_.ins.push_back({line.members.Rank(peer), bytes});
   }
   sources_.resize(line.members.size);
@@ -125,7 +140,8 @@ absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& 
   });
 }
 
-absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& line, char* inout, PartOf part) {
+absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& line, char* inout,
+                                                  PartOf part) {
   if (line.members.size == 1) return absl::OkStatus();
   const Range mine = part(line.index);
   streams_.Clear(line.members.size - 1);
@@ -138,7 +154,8 @@ absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& 
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
       if (peer == line.index) continue;
-      std::memcpy(inout + part(peer).begin * call.element + begin, pieces[i].data(), pieces[i].size());
+      std::memcpy(inout + part(peer).begin * call.element + begin, pieces[i].data(),
+                  pieces[i].size());
       ++i;
     }
   });
@@ -150,7 +167,8 @@ absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call, const char*
   const Slicing of_rank = SliceExtent(mine.size(), across_.members.size);
   char* slice = out + mine.begin * call.element;
   const bool alone = local_.members.size == 1;
-  if (!alone) RETURN_IF_ERROR(ReduceParts(call, local_, in, [&](int i) { return of_node.Of(i); }, slice));
+  if (!alone)
+    RETURN_IF_ERROR(ReduceParts(call, local_, in, [&](int i) { return of_node.Of(i); }, slice));
   return ReduceParts(
       call, across_, alone ? in : slice, [&](int i) { return of_rank.Of(i); },
       slice + of_rank.Of(across_.index).begin * call.element);
@@ -160,7 +178,8 @@ absl::Status MpiSpanningCommunicator::GatherSlices(const Call& call, char* inout
   const Slicing of_node = SliceExtent(call.count, local_.members.size);
   const Range mine = of_node.Of(local_.index);
   const Slicing of_rank = SliceExtent(mine.size(), across_.members.size);
-  RETURN_IF_ERROR(GatherParts(call, across_, inout + mine.begin * call.element, [&](int i) { return of_rank.Of(i); }));
+  RETURN_IF_ERROR(GatherParts(call, across_, inout + mine.begin * call.element,
+                              [&](int i) { return of_rank.Of(i); }));
   return GatherParts(call, local_, inout, [&](int i) { return of_node.Of(i); });
 }
 
@@ -168,7 +187,8 @@ absl::Status MpiSpanningCommunicator::ScatterSlices(const Call& call, char* inou
   const Members& members = group_.members;
   const Range mine = SliceOf(call.count, group_.index);
   streams_.Clear(members.size - 1);
-  if (group_.index != root) streams_.ins.push_back({members.Rank(root), mine.size() * call.element});
+  if (group_.index != root)
+    streams_.ins.push_back({members.Rank(root), mine.size() * call.element});
   for (int peer = 0; group_.index == root && peer < members.size; ++peer) {
     if (peer == root) continue;
     const Range theirs = SliceOf(call.count, peer);
@@ -176,7 +196,8 @@ absl::Status MpiSpanningCommunicator::ScatterSlices(const Call& call, char* inou
         {members.Rank(peer), inout + theirs.begin * call.element, theirs.size() * call.element});
   }
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
-    for (const auto& piece : pieces) std::memcpy(inout + mine.begin * call.element + begin, piece.data(), piece.size());
+    for (const auto& piece : pieces)
+      std::memcpy(inout + mine.begin * call.element + begin, piece.data(), piece.size());
   });
 }
 
@@ -185,10 +206,12 @@ absl::Status MpiSpanningCommunicator::CollectSlices(const Call& call, char* inou
   const Range mine = SliceOf(call.count, group_.index);
   streams_.Clear(members.size - 1);
   if (group_.index != root) {
-    streams_.outs.push_back({members.Rank(root), inout + mine.begin * call.element, mine.size() * call.element});
+    streams_.outs.push_back(
+        {members.Rank(root), inout + mine.begin * call.element, mine.size() * call.element});
   }
   for (int peer = 0; group_.index == root && peer < members.size; ++peer) {
-    if (peer != root) streams_.ins.push_back({members.Rank(peer), SliceOf(call.count, peer).size() * call.element});
+    if (peer != root)
+      streams_.ins.push_back({members.Rank(peer), SliceOf(call.count, peer).size() * call.element});
   }
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     for (size_t i = 0; i < pieces.size(); ++i) {

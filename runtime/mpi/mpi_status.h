@@ -10,7 +10,8 @@ namespace coconet {
 /// OK for MPI_SUCCESS; else Internal: "MPI_Allreduce: <what MPI says>".
 absl::Status ToStatus(int code, absl::string_view call);
 
-#define RETURN_IF_MPI(fn, ...) RETURN_IF_ERROR(::coconet::ToStatus(MPI_##fn(__VA_ARGS__), "MPI_" #fn))
+#define RETURN_IF_MPI(fn, ...) \
+  RETURN_IF_ERROR(::coconet::ToStatus(MPI_##fn(__VA_ARGS__), "MPI_" #fn))
 
 }  // namespace coconet
 

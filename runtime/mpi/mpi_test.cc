@@ -29,11 +29,13 @@ using testing::SizeIs;
 using testing::StartsWith;
 
 std::string Command(int ranks, const std::string& check, const std::string& options = "") {
-  return absl::StrCat("mpirun --oversubscribe ", options, " -n ", ranks, " runtime/mpi/mpi_checks ", check, " 2>&1");
+  return absl::StrCat("mpirun --oversubscribe ", options, " -n ", ranks, " runtime/mpi/mpi_checks ",
+                      check, " 2>&1");
 }
 
 class Mpi : public testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, Mpi, testing::Values(1, 2, 3, 4), testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Ranks, Mpi, testing::Values(1, 2, 3, 4),
+                         testing::PrintToStringParamName());
 
 TEST_P(Mpi, DoesWhatEveryWorldMust) {
   const MpiOutcome outcome = RunMpi(Command(GetParam(), "all"));
@@ -46,14 +48,18 @@ TEST_P(Mpi, DoesWhatEveryWorldMust) {
 struct Shape {
   int ranks, stages, nodes;
 };
-std::string Arguments(const Shape& shape) { return absl::StrCat(" ", shape.stages, " ", shape.nodes); }
+std::string Arguments(const Shape& shape) {
+  return absl::StrCat(" ", shape.stages, " ", shape.nodes);
+}
 
 class MpiShapes : public testing::TestWithParam<Shape> {};
 INSTANTIATE_TEST_SUITE_P(Of, MpiShapes,
-                         testing::Values(Shape{4, 1, 2}, Shape{4, 1, 4}, Shape{4, 2, 2}, Shape{4, 2, 4}, Shape{3, 3, 0}),
+                         testing::Values(Shape{4, 1, 2}, Shape{4, 1, 4}, Shape{4, 2, 2},
+                                         Shape{4, 2, 4}, Shape{3, 3, 0}),
                          [](const auto& info) {
                            const Shape& shape = info.param;
-                           return absl::StrCat(shape.ranks, "Ranks", shape.stages, "Stages", shape.nodes, "Nodes");
+                           return absl::StrCat(shape.ranks, "Ranks", shape.stages, "Stages",
+                                               shape.nodes, "Nodes");
                          });
 
 TEST_P(MpiShapes, DoWhatEveryWorldMust) {
@@ -66,7 +72,8 @@ TEST_P(MpiShapes, DoWhatEveryWorldMust) {
 TEST(MpiShapes, ThatTheRanksDoNotMakeAreRefused) {
   const MpiOutcome outcome = RunMpi(Command(3, "all" + Arguments({3, 2, 0})));
   EXPECT_NE(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.output, HasSubstr("INVALID_ARGUMENT: RunWorld: 3 ranks do not make 2 equal stages"));
+  EXPECT_THAT(outcome.output,
+              HasSubstr("INVALID_ARGUMENT: RunWorld: 3 ranks do not make 2 equal stages"));
 }
 
 TEST(MpiLanes, CommunicateAtOnce) {
@@ -78,7 +85,8 @@ TEST(MpiLanes, CommunicateAtOnce) {
 TEST(MpiLanes, DoNotWhereTheUserStartedMpiForOneThread) {
   const MpiOutcome outcome = RunMpi(Command(2, "own-lanes"));
   EXPECT_THAT(outcome.lines,
-              Each(HasSubstr("INVALID_ARGUMENT: rank 0: Bind: plan: want library collectives on lane 0 only, have them on "
+              Each(HasSubstr("INVALID_ARGUMENT: rank 0: Bind: plan: want library collectives on "
+                             "lane 0 only, have them on "
                              "both lanes; to allow that, start MPI with MPI_THREAD_MULTIPLE")))
       << outcome.output;
   EXPECT_THAT(outcome.lines, SizeIs(2)) << outcome.output;
@@ -116,7 +124,8 @@ std::string Name(const testing::TestParamInfo<Apart>& info) {
 
 class MpiLeaveApart : public testing::TestWithParam<Apart> {};
 INSTANTIATE_TEST_SUITE_P(In, MpiLeaveApart,
-                         testing::Values(Apart{"leave-exchange", {4, 1, 2}}, Apart{"leave-library", {4, 1, 2}},
+                         testing::Values(Apart{"leave-exchange", {4, 1, 2}},
+                                         Apart{"leave-library", {4, 1, 2}},
                                          Apart{"leave-send", {4, 2, 2}}),
                          Name);
 
@@ -124,7 +133,8 @@ TEST_P(MpiLeaveApart, EndsTheOthersWaitsAtOnce) {
   const MpiOutcome outcome = RunMpi(Command(4, GetParam().check + Arguments(GetParam().shape)));
   EXPECT_NE(outcome.exit_code, 0);
   ASSERT_THAT(outcome.lines, SizeIs(4)) << outcome.output;
-  for (int rank : {0, 1, 2}) EXPECT_THAT(outcome.lines[rank], EndsWith("rank 3 left: DATA_LOSS: bad page"));
+  for (int rank : {0, 1, 2})
+    EXPECT_THAT(outcome.lines[rank], EndsWith("rank 3 left: DATA_LOSS: bad page"));
   EXPECT_EQ(outcome.lines[3], "rank 3: DATA_LOSS: bad page");
   EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
 }
@@ -139,7 +149,9 @@ std::string FaultName(const testing::TestParamInfo<Apart>& info) {
 std::vector<Apart> Faults(absl::string_view kind) {
   static auto& names = *new std::vector<std::string>();  // that the parameters point to
   names.reserve(100);
-  const auto check = [&](absl::string_view of) { return names.emplace_back(absl::StrCat(kind, "-", of)).c_str(); };
+  const auto check = [&](absl::string_view of) {
+    return names.emplace_back(absl::StrCat(kind, "-", of)).c_str();
+  };
   std::vector<Apart> faults;
   for (const Shape& shape : {Shape{3, 1, 0}, Shape{4, 1, 2}, Shape{4, 1, 4}}) {
     for (const char* of : {"exchange", "library"}) faults.push_back({check(of), shape});
@@ -151,12 +163,15 @@ std::vector<Apart> Faults(absl::string_view kind) {
 class MpiDeath : public MpiFault {};
 INSTANTIATE_TEST_SUITE_P(In, MpiDeath, testing::ValuesIn(Faults("die")), FaultName);
 INSTANTIATE_TEST_SUITE_P(InMidst, MpiDeath,
-                         testing::Values(Apart{"die-in-library", {3, 1, 0}}, Apart{"die-in-library", {4, 1, 2}}, Apart{"die-step", {3, 1, 0}}),
+                         testing::Values(Apart{"die-in-library", {3, 1, 0}},
+                                         Apart{"die-in-library", {4, 1, 2}},
+                                         Apart{"die-step", {3, 1, 0}}),
                          FaultName);
 
 TEST_P(MpiDeath, IsAnErrorOfTheOthersAtOnceWhichNamesTheDead) {
   const int dead = GetParam().shape.ranks - 1;
-  const MpiOutcome outcome = RunMpi(Command(dead + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
+  const MpiOutcome outcome = RunMpi(
+      Command(dead + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
   ASSERT_THAT(outcome.lines, SizeIs(dead)) << outcome.output;  // of the survivors
   const std::string reason = absl::StrCat("rank ", dead, " left: UNAVAILABLE: its process ended");
   EXPECT_THAT(outcome.lines, Each(HasSubstr(reason))) << outcome.output;
@@ -166,7 +181,8 @@ TEST_P(MpiDeath, IsAnErrorOfTheOthersAtOnceWhichNamesTheDead) {
 TEST(MpiDeathInAStep, NamesTheDeadRankAndItsFlag) {
   const MpiOutcome outcome = RunMpi(Command(2, "die-step", "--enable-recovery"));
   EXPECT_THAT(outcome.lines,
-              testing::ElementsAre("rank 0: ABORTED: step 0 \"one-shot sum\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
+              testing::ElementsAre("rank 0: ABORTED: step 0 \"one-shot sum\" on rank 0: waited for "
+                                   "rank 1, flag enter[0]: want epoch 51, "
                                    "found 50; rank 1 left: UNAVAILABLE: its process ended"))
       << outcome.output;
 }
@@ -176,7 +192,8 @@ INSTANTIATE_TEST_SUITE_P(In, MpiSleep, testing::ValuesIn(Faults("sleep")), Fault
 
 TEST_P(MpiSleep, BeyondTheDeadlineIsAnErrorOfAllWhichNamesTheSleeper) {
   const int late = GetParam().shape.ranks - 1;
-  const MpiOutcome outcome = RunMpi(Command(late + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
+  const MpiOutcome outcome = RunMpi(
+      Command(late + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
   ASSERT_THAT(outcome.lines, SizeIs(late + 1)) << outcome.output;
   EXPECT_THAT(outcome.lines[late], HasSubstr("ABORTED: ")) << outcome.output;
   const std::vector<std::string> others(outcome.lines.begin(), outcome.lines.begin() + late);
@@ -188,9 +205,11 @@ TEST_P(MpiSleep, BeyondTheDeadlineIsAnErrorOfAllWhichNamesTheSleeper) {
 
 TEST(MpiLeaveInAStep, OfAKernelThatSendsEndsTheStageBefore) {
   const MpiOutcome outcome = RunMpi(Command(2, "leave-send-step 2 0"));
-  EXPECT_THAT(outcome.lines, testing::ElementsAre("rank 0: ABORTED: step 0 \"pass on\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
-                                                  "found 50; rank 1 left: DATA_LOSS: bad page",
-                                                  "rank 1: DATA_LOSS: bad page"))
+  EXPECT_THAT(outcome.lines,
+              testing::ElementsAre("rank 0: ABORTED: step 0 \"pass on\" on rank 0: waited for rank "
+                                   "1, flag enter[0]: want epoch 51, "
+                                   "found 50; rank 1 left: DATA_LOSS: bad page",
+                                   "rank 1: DATA_LOSS: bad page"))
       << outcome.output;
   EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
 }
@@ -198,7 +217,8 @@ TEST(MpiLeaveInAStep, OfAKernelThatSendsEndsTheStageBefore) {
 TEST(MpiDeathInAStep, OfAKernelThatSendsNamesTheDeadRankOfTheOtherStage) {
   const MpiOutcome outcome = RunMpi(Command(2, "die-send-step 2 0", "--enable-recovery"));
   EXPECT_THAT(outcome.lines,
-              testing::ElementsAre("rank 0: ABORTED: step 0 \"pass on\" on rank 0: waited for rank 1, flag enter[0]: want epoch 51, "
+              testing::ElementsAre("rank 0: ABORTED: step 0 \"pass on\" on rank 0: waited for rank "
+                                   "1, flag enter[0]: want epoch 51, "
                                    "found 50; rank 1 left: UNAVAILABLE: its process ended"))
       << outcome.output;
 }
@@ -211,7 +231,8 @@ std::vector<std::string> HoldersOfOurMemory() {
     std::ifstream maps(process.path() / "maps");
     std::ostringstream text;
     text << maps.rdbuf();
-    if (absl::StrContains(text.str(), "memfd:coconet")) holders.push_back(process.path().filename());
+    if (absl::StrContains(text.str(), "memfd:coconet"))
+      holders.push_back(process.path().filename());
   }
   return holders;
 }
@@ -221,7 +242,8 @@ TEST(MpiDeathOfAll, LeavesNoMemoryBehind) {
   std::vector<std::string> pids;
   std::array<char, 256> line;
   while (pids.size() < 2 && fgets(line.data(), line.size(), pipe) != nullptr) {
-    if (absl::StartsWith(line.data(), "holding ")) pids.push_back(std::to_string(std::atoi(line.data() + 8)));
+    if (absl::StartsWith(line.data(), "holding "))
+      pids.push_back(std::to_string(std::atoi(line.data() + 8)));
   }
   ASSERT_THAT(pids, SizeIs(2));
   EXPECT_THAT(HoldersOfOurMemory(), testing::IsSupersetOf(pids));
@@ -229,7 +251,8 @@ TEST(MpiDeathOfAll, LeavesNoMemoryBehind) {
   while (fgets(line.data(), line.size(), pipe) != nullptr) {
   }
   pclose(pipe);
-  for (const std::string& pid : pids) EXPECT_THAT(HoldersOfOurMemory(), testing::Not(Contains(pid)));
+  for (const std::string& pid : pids)
+    EXPECT_THAT(HoldersOfOurMemory(), testing::Not(Contains(pid)));
   for (const auto& file : std::filesystem::directory_iterator("/dev/shm")) {
     EXPECT_THAT(file.path().filename().string(), testing::Not(HasSubstr("coconet")));
   }

@@ -11,14 +11,16 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kWindow = 16;                     // messages of a stream under way at once
-constexpr int64_t kMostBytes = int64_t{60} << 10;   // of a message: what Open MPI sends over TCP without asking first
+constexpr int64_t kWindow = 16;  // messages of a stream under way at once
+constexpr int64_t kMostBytes =
+    int64_t{60} << 10;  // of a message: what Open MPI sends over TCP without asking first
 constexpr int64_t kLeastBytes = int64_t{16} << 10;
 constexpr int64_t kBytesUnderWay = int64_t{8} << 20;  // one way, for all streams of a rank
 
 /// Bytes of a message where ranks have so many streams one way; a multiple of every element's size.
 int64_t PieceBytes(int width) {
-  return std::clamp(kBytesUnderWay / (kWindow * std::max(width, 1)) / 64 * 64, kLeastBytes, kMostBytes);
+  return std::clamp(kBytesUnderWay / (kWindow * std::max(width, 1)) / 64 * 64, kLeastBytes,
+                    kMostBytes);
 }
 
 }  // namespace
@@ -30,9 +32,10 @@ struct MpiTraffic::Depot {
         sends(kWindow * most, MPI_REQUEST_NULL),
         pieces(most) {}
 
-  std::unique_ptr<char[]> memory;               // never touched, and so not there, beyond what widths in use take
-  std::vector<MPI_Request> receives, sends;     // by place in the window, and stream
-  std::vector<absl::Span<const char>> pieces;   // by stream
+  std::unique_ptr<char[]>
+      memory;  // never touched, and so not there, beyond what widths in use take
+  std::vector<MPI_Request> receives, sends;    // by place in the window, and stream
+  std::vector<absl::Span<const char>> pieces;  // by stream
 };
 
 /// Piece p of all streams has place p % kWindow of the window.
@@ -43,7 +46,8 @@ struct MpiTraffic::Course {
   int64_t pieces = 0;
   int64_t posted = 0, taken = 0, sent = 0;  // pieces
 
-  explicit Course(MpiTraffic& traffic, const Streams& streams) : traffic(traffic), streams(streams) {
+  explicit Course(MpiTraffic& traffic, const Streams& streams)
+      : traffic(traffic), streams(streams) {
     int64_t longest = 0;
     for (const Streams::Out& out : streams.outs) longest = std::max(longest, out.bytes);
     for (const Streams::In& in : streams.ins) longest = std::max(longest, in.bytes);
@@ -55,11 +59,16 @@ struct MpiTraffic::Course {
   }
   size_t ins() const { return streams.ins.size(); }
   size_t outs() const { return streams.outs.size(); }
-  MPI_Request* Receives(int64_t piece) const { return &traffic.depot_->receives[piece % kWindow * ins()]; }
-  MPI_Request* Sends(int64_t piece) const { return &traffic.depot_->sends[piece % kWindow * outs()]; }
+  MPI_Request* Receives(int64_t piece) const {
+    return &traffic.depot_->receives[piece % kWindow * ins()];
+  }
+  MPI_Request* Sends(int64_t piece) const {
+    return &traffic.depot_->sends[piece % kWindow * outs()];
+  }
   /// Where a piece lies in the depot: those that come first, then those that go.
   char* Place(int64_t piece, size_t stream) const {
-    return traffic.depot_->memory.get() + (piece % kWindow * (ins() + outs()) + stream) * piece_bytes;
+    return traffic.depot_->memory.get() +
+           (piece % kWindow * (ins() + outs()) + stream) * piece_bytes;
   }
 
   absl::Status Post();
@@ -72,8 +81,8 @@ absl::Status MpiTraffic::Course::Post() {
   for (size_t i = 0; i < ins(); ++i) {
     const int bytes = static_cast<int>(BytesOf(streams.ins[i].bytes, posted));
     if (bytes == 0) continue;
-    RETURN_IF_MPI(Irecv, Place(posted, i), bytes, MPI_BYTE, streams.ins[i].peer, traffic.tag_, traffic.comm_,
-                  &Receives(posted)[i]);
+    RETURN_IF_MPI(Irecv, Place(posted, i), bytes, MPI_BYTE, streams.ins[i].peer, traffic.tag_,
+                  traffic.comm_, &Receives(posted)[i]);
   }
   for (size_t i = 0; i < outs(); ++i) {
     const Streams::Out& out = streams.outs[i];
@@ -81,7 +90,8 @@ absl::Status MpiTraffic::Course::Post() {
     if (bytes == 0) continue;
     char* place = Place(posted, ins() + i);
     std::memcpy(place, out.data + posted * piece_bytes, bytes);
-    RETURN_IF_MPI(Isend, place, bytes, MPI_BYTE, out.peer, traffic.tag_, traffic.comm_, &Sends(posted)[i]);
+    RETURN_IF_MPI(Isend, place, bytes, MPI_BYTE, out.peer, traffic.tag_, traffic.comm_,
+                  &Sends(posted)[i]);
   }
   ++posted;
   return absl::OkStatus();
@@ -89,7 +99,8 @@ absl::Status MpiTraffic::Course::Post() {
 
 void MpiTraffic::Course::TakePiece(Take take) {
   for (size_t i = 0; i < ins(); ++i) {
-    traffic.depot_->pieces[i] = {Place(taken, i), static_cast<size_t>(BytesOf(streams.ins[i].bytes, taken))};
+    traffic.depot_->pieces[i] = {Place(taken, i),
+                                 static_cast<size_t>(BytesOf(streams.ins[i].bytes, taken))};
   }
   take(taken * piece_bytes, absl::MakeSpan(traffic.depot_->pieces).first(ins()));
   ++taken;
@@ -102,7 +113,8 @@ absl::Status MpiTraffic::Course::Advance(Take take, bool& moved) {
   }
   int complete = 0;
   if (taken < posted) {
-    RETURN_IF_MPI(Testall, static_cast<int>(ins()), Receives(taken), &complete, MPI_STATUSES_IGNORE);
+    RETURN_IF_MPI(Testall, static_cast<int>(ins()), Receives(taken), &complete,
+                  MPI_STATUSES_IGNORE);
     if (complete) TakePiece(take);
     moved |= complete != 0;
   }
@@ -152,7 +164,8 @@ absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Ta
   };
   while (!course.done()) {
     bool moved = false;
-    if (absl::Status status = course.Advance(take, moved); !status.ok()) return Failed(what, status);
+    if (absl::Status status = course.Advance(take, moved); !status.ok())
+      return Failed(what, status);
     if (moved) {
       if (noted) note(-1);
       dozer = Dozer(timeout_ns_);
@@ -164,7 +177,8 @@ absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Ta
     const int peer = course.PeerAwaited();
     if (noted) {
       const std::string suspect = MayBeDead(peer, board_.Suspect(rank_, peer));
-      return Failed(what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(timeout_ns_, peer), suspect)));
+      return Failed(
+          what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(timeout_ns_, peer), suspect)));
     }
     note(peer);
     dozer = Dozer(timeout_ns_ / kGrace);

@@ -27,7 +27,8 @@ std::string LibraryName() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) length = 0;
-  const std::vector<absl::string_view> parts = absl::StrSplit(absl::string_view(text, length), absl::ByAnyChar(",\n"));
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(absl::string_view(text, length), absl::ByAnyChar(",\n"));
   return absl::StrCat("mpi ", parts[0]);
 }
 
@@ -50,21 +51,25 @@ absl::StatusOr<Numbers> NumbersIn(MPI_Comm comm) {
   return numbers;
 }
 
-absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
-                        const std::function<absl::Status(Rank&)>& body) {
+absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout_s, bool pin,
+                        const MakeRank& make, const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(const Numbers numbers, NumbersIn(comms.exchange));
   const int rank = numbers.rank, size = numbers.size;
-  auto exchange_here = std::make_unique<MpiExchange>(comms.exchange, rank, size, TermsFor(size, 1, timeout_s));
+  auto exchange_here =
+      std::make_unique<MpiExchange>(comms.exchange, rank, size, TermsFor(size, 1, timeout_s));
   MpiExchange& exchange = *exchange_here;
   ASSIGN_OR_RETURN(const Place place, FindPlace(comms.traffic, exchange, rank));
   ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(shape, place.machines));
   const Members group = SharingMemory(mesh, rank);
-  const WaitTerms terms = TermsFor(place.local_size, static_cast<int>(place.cores.size()), timeout_s);
+  const WaitTerms terms =
+      TermsFor(place.local_size, static_cast<int>(place.cores.size()), timeout_s);
   exchange.SetTerms(terms);
 
   auto sharing = std::make_unique<MpiSharing>(exchange, rank, group);
-  // One board for those that share memory, in the memory of its lowest rank; the others' share is idle.
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> boards, sharing->Share(Board::Bytes(size)));
+  // One board for those that share memory, in the memory of its lowest rank; the others' share is
+  // idle.
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> boards,
+                   sharing->Share(Board::Bytes(size)));
   const MpiFarewells farewells(comms.exchange, rank, size, group);
   Board heard(boards[group.first]->base(), size);
   const DeathWatch watch(heard, place.pids);
@@ -72,27 +77,30 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   const Hearsay hearsay{.listen = [&farewells, heard]() mutable { farewells.Listen(heard); },
                         .note = [&farewells](int peer) { farewells.Note(peer); }};
   exchange.Watch(board, group, hearsay);
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> stages, sharing->Share(StageBytes(mesh)));
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> stages,
+                   sharing->Share(StageBytes(mesh)));
   auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, stages, hearsay});
   const std::vector<int> before = AllowedCores();
   if (pin) RunOn({place.core});
   absl::Status status;
   {
-    const absl::StatusOr<std::unique_ptr<Rank>> endpoint = make({.rank = rank,
-                                                                 .mesh = mesh,
-                                                                 .machine_rank = place.local_rank,
-                                                                 .machine_ranks = place.local_size,
-                                                                 .cores = place.cores,
-                                                                 .pin = pin,
-                                                                 .timeout_s = timeout_s,
-                                                                 .board = board,
-                                                                 .exchange = std::move(exchange_here),
-                                                                 .libraries = std::move(libraries),
-                                                                 .library = LibraryName(),
-                                                                 .library_threads = ThreadsOfMpi(),
-                                                                 .sharing = std::move(sharing)});
+    const absl::StatusOr<std::unique_ptr<Rank>> endpoint =
+        make({.rank = rank,
+              .mesh = mesh,
+              .machine_rank = place.local_rank,
+              .machine_ranks = place.local_size,
+              .cores = place.cores,
+              .pin = pin,
+              .timeout_s = timeout_s,
+              .board = board,
+              .exchange = std::move(exchange_here),
+              .libraries = std::move(libraries),
+              .library = LibraryName(),
+              .library_threads = ThreadsOfMpi(),
+              .sharing = std::move(sharing)});
     status = endpoint.ok() ? body(**endpoint) : endpoint.status();
-    if (!status.ok()) board.Leave(rank, status);  // before the endpoint goes, which may wait for its peers
+    if (!status.ok())
+      board.Leave(rank, status);  // before the endpoint goes, which may wait for its peers
   }
   if (pin) RunOn(before);
   if (status.ok()) {

@@ -10,8 +10,9 @@
 
 namespace coconet {
 
-/// Runs `body` on the calling thread as this process's rank of MPI_COMM_WORLD; see RunWorld. Unavailable in a build
-/// without MPI. Where nobody has initialised MPI, it is, once, and finalised when the process exits.
+/// Runs `body` on the calling thread as this process's rank of MPI_COMM_WORLD; see RunWorld.
+/// Unavailable in a build without MPI. Where nobody has initialised MPI, it is, once, and finalised
+/// when the process exits.
 absl::Status RunMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
                          const std::function<absl::Status(Rank&)>& body);
 

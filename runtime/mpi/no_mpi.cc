@@ -2,10 +2,12 @@
 
 namespace coconet {
 
-absl::Status RunOnMpi(const WorldShape& /*shape*/, double /*timeout_s*/, bool /*pin*/, const MakeRank& /*make*/,
+absl::Status RunOnMpi(const WorldShape& /*shape*/, double /*timeout_s*/, bool /*pin*/,
+                      const MakeRank& /*make*/,
                       const std::function<absl::Status(Rank&)>& /*body*/) {
   return absl::UnavailableError(
-      "RunWorld: this process was started by an MPI launcher, but this build has no MPI; install libopenmpi-dev and "
+      "RunWorld: this process was started by an MPI launcher, but this build has no MPI; install "
+      "libopenmpi-dev and "
       "build again");
 }
 

@@ -32,7 +32,8 @@ absl::StatusCode CodeOf(ncclResult_t result) {
 
 std::vector<std::string> Places() {
   std::vector<std::string> places = {"libnccl.so.2"};
-  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr && *home != '\0') places.push_back(absl::StrCat(home, "/lib64/libnccl.so.2"));
+  if (const char* home = std::getenv("CUDA_HOME"); home != nullptr && *home != '\0')
+    places.push_back(absl::StrCat(home, "/lib64/libnccl.so.2"));
   if (*kNcclHint != '\0') places.push_back(kNcclHint);
   return places;
 }
@@ -48,8 +49,10 @@ absl::Status ToStatus(const NcclApi& nccl, ncclResult_t result, absl::string_vie
   if (result == ncclSuccess) return absl::OkStatus();
   const char *words = nccl.GetErrorString(result), *last = nccl.GetLastError(nullptr);
   if (words == nullptr) words = "an error that NCCL has no words for";
-  return absl::Status(CodeOf(result), absl::StrCat(call, ": ", words, " (", static_cast<int>(result), ")",
-                                                   last == nullptr || *last == '\0' ? "" : absl::StrCat(": ", last)));
+  return absl::Status(
+      CodeOf(result),
+      absl::StrCat(call, ": ", words, " (", static_cast<int>(result), ")",
+                   last == nullptr || *last == '\0' ? "" : absl::StrCat(": ", last)));
 }
 
 absl::Status ToStatusOfBegun(const NcclApi& nccl, ncclResult_t result, absl::string_view call) {
@@ -60,22 +63,27 @@ absl::StatusOr<FindNcclFunction> FindNcclIn(absl::Span<const std::string> files)
   std::vector<std::string> tried;
   for (const std::string& file : files) {
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library != nullptr) return FindNcclFunction([library](const char* name) { return dlsym(library, name); });
+    if (library != nullptr)
+      return FindNcclFunction([library](const char* name) { return dlsym(library, name); });
     tried.emplace_back(dlerror());
   }
-  return absl::UnavailableError(absl::StrCat("NCCL cannot be opened (", absl::StrJoin(tried, "; "), "): install libnccl2, or say in LD_LIBRARY_PATH where it is"));
+  return absl::UnavailableError(
+      absl::StrCat("NCCL cannot be opened (", absl::StrJoin(tried, "; "),
+                   "): install libnccl2, or say in LD_LIBRARY_PATH where it is"));
 }
 
 absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find) {
   NcclApi nccl;
   std::vector<std::string> missing;
-#define COCONET_NEED(name)                                                    \
-  nccl.name = reinterpret_cast<decltype(nccl.name)>(find("nccl" #name));       \
+#define COCONET_NEED(name)                                               \
+  nccl.name = reinterpret_cast<decltype(nccl.name)>(find("nccl" #name)); \
   if (nccl.name == nullptr) missing.emplace_back("nccl" #name);
   COCONET_NCCL_FUNCTIONS(COCONET_NEED)
 #undef COCONET_NEED
   if (!missing.empty()) {
-    return absl::UnavailableError(absl::StrCat("NCCL lacks ", absl::StrJoin(missing, ", "), ": want version ", VersionText(kLeastNccl), " or later"));
+    return absl::UnavailableError(absl::StrCat("NCCL lacks ", absl::StrJoin(missing, ", "),
+                                               ": want version ", VersionText(kLeastNccl),
+                                               " or later"));
   }
 #define COCONET_TAKE(name) nccl.name = reinterpret_cast<decltype(nccl.name)>(find("nccl" #name));
   COCONET_TAKE(MemAlloc)
@@ -90,7 +98,8 @@ absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find) {
   nccl.version_code = version;
   nccl.version = VersionText(version);
   if (version >= kLeastNccl) return nccl;
-  return absl::UnavailableError(absl::StrCat("NCCL is of version ", nccl.version, ": want ", VersionText(kLeastNccl), " or later"));
+  return absl::UnavailableError(absl::StrCat("NCCL is of version ", nccl.version, ": want ",
+                                             VersionText(kLeastNccl), " or later"));
 }
 
 absl::StatusOr<const NcclApi*> OpenNccl() {

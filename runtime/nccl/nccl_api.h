@@ -13,23 +13,26 @@
 
 namespace coconet {
 
-/// What NCCL must have: 2.17, for communicators that do not block and say how many multiprocessors they take.
+/// What NCCL must have: 2.17, for communicators that do not block and say how many multiprocessors
+/// they take.
 inline constexpr int kLeastNccl = 21700;
-#define COCONET_NCCL_FUNCTIONS(X)                                                                                     \
-  X(GetVersion) X(GetErrorString) X(GetLastError)                                                                     \
-  X(GetUniqueId) X(CommInitRankConfig) X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort)               \
-  X(AllReduce) X(ReduceScatter) X(AllGather) X(Broadcast) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd)
+// clang-format off
+#define COCONET_NCCL_FUNCTIONS(X) \
+  X(GetVersion) X(GetErrorString) X(GetLastError) X(GetUniqueId) X(CommInitRankConfig) \
+  X(CommGetAsyncError) X(CommFinalize) X(CommDestroy) X(CommAbort) X(AllReduce) X(ReduceScatter) \
+  X(AllGather) X(Broadcast) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd)
+// clang-format on
 
-/// Windows, memory that NCCL shares between ranks: since 2.27, and as this project knows them since 2.28. Declared here, so that a build with older headers
-/// can use a newer library.
+/// Windows, memory that NCCL shares between ranks: since 2.27, and as this project knows them
+/// since 2.28. Declared here, so that a build with older headers can use a newer library.
 using NcclWindow = struct OpaqueNcclWindow*;
 inline constexpr int kSymmetricWindow = 1;  // NCCL_WIN_COLL_SYMMETRIC
 struct NcclTeam {
   int ranks, rank, stride;
 };
 
-/// The functions of libnccl, by their names without "nccl". Opened at run time, so that one binary runs on machines with and without it. Tests
-/// fill it with fakes.
+/// The functions of libnccl, by their names without "nccl". Opened at run time, so that one binary
+/// runs on machines with and without it. Tests fill it with fakes.
 struct NcclApi {
 #define COCONET_DECLARE(name) decltype(&::nccl##name) name = nullptr;
   COCONET_NCCL_FUNCTIONS(COCONET_DECLARE)
@@ -37,26 +40,32 @@ struct NcclApi {
   // Null where NCCL is too old for them.
   ncclResult_t (*MemAlloc)(void** memory, size_t bytes) = nullptr;
   ncclResult_t (*MemFree)(void* memory) = nullptr;
-  ncclResult_t (*CommWindowRegister)(ncclComm_t comm, void* memory, size_t bytes, NcclWindow* window, int flags) = nullptr;
+  ncclResult_t (*CommWindowRegister)(ncclComm_t comm, void* memory, size_t bytes,
+                                     NcclWindow* window, int flags) = nullptr;
   ncclResult_t (*CommWindowDeregister)(ncclComm_t comm, NcclWindow window) = nullptr;
-  NcclTeam (*TeamLsa)(ncclComm_t comm) = nullptr;  // since 2.28: whose memory a rank loads and stores
-  ncclResult_t (*GetPeerDevicePointer)(NcclWindow window, size_t offset, int peer, void** pointer) = nullptr;  // since 2.29
-  int version_code = 0;  // 22809
-  std::string version;   // "2.28.9"
+  NcclTeam (*TeamLsa)(ncclComm_t comm) =
+      nullptr;  // since 2.28: whose memory a rank loads and stores
+  ncclResult_t (*GetPeerDevicePointer)(NcclWindow window, size_t offset, int peer,
+                                       void** pointer) = nullptr;  // since 2.29
+  int version_code = 0;                                            // 22809
+  std::string version;                                             // "2.28.9"
 };
 
-/// OK for ncclSuccess; else "call: NCCL's words for the kind of error (number): its words for this one".
+/// OK for ncclSuccess; else "call: NCCL's words for the kind of error (number): its words for this
+/// one".
 absl::Status ToStatus(const NcclApi& nccl, ncclResult_t result, absl::string_view call);
 
 /// The same where a communicator that does not block may still be at it: OK, too.
 absl::Status ToStatusOfBegun(const NcclApi& nccl, ncclResult_t result, absl::string_view call);
 
-/// Opens libnccl, the first time. It stays open. Unavailable, with what to do, where there is none, or too old a one.
+/// Opens libnccl, the first time. It stays open. Unavailable, with what to do, where there is none,
+/// or too old a one.
 absl::StatusOr<const NcclApi*> OpenNccl();
 
 /// The address of a function of NCCL; null where it has none.
 using FindNcclFunction = std::function<void*(const char* name)>;
-/// The same from any source. Unavailable, with their names, where functions are missing, or with the version, where that is too old.
+/// The same from any source. Unavailable, with their names, where functions are missing, or with
+/// the version, where that is too old.
 absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find);
 /// Opens the first of these files that can be.
 absl::StatusOr<FindNcclFunction> FindNcclIn(absl::Span<const std::string> files);

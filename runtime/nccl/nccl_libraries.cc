@@ -32,20 +32,23 @@ StreamLibraries Staged(absl::string_view note) {
   return staged;
 }
 
-NcclLibrary::Links LinksOf(const Mesh& mesh, int rank, const std::vector<Members>& groups, const std::shared_ptr<NcclLink>* links) {
+NcclLibrary::Links LinksOf(const Mesh& mesh, int rank, const std::vector<Members>& groups,
+                           const std::shared_ptr<NcclLink>* links) {
   const auto find = [&](const Members& members) {
     const auto found = absl::c_find(groups, members);
     return found == groups.end() ? nullptr : links[found - groups.begin()];
   };
   NcclLibrary::Links of;
-  for (Group group : kAllGroups) of.of_group[static_cast<size_t>(group)] = find(GroupOf(mesh, group, rank));
+  for (Group group : kAllGroups)
+    of.of_group[static_cast<size_t>(group)] = find(GroupOf(mesh, group, rank));
   of.column = find(Column(mesh, rank));
   return of;
 }
 
 }  // namespace
 
-absl::StatusOr<StreamLibraries> OpenNcclLibrariesOver(const absl::StatusOr<const NcclApi*>& nccl, const StreamLibraryTerms& terms) {
+absl::StatusOr<StreamLibraries> OpenNcclLibrariesOver(const absl::StatusOr<const NcclApi*>& nccl,
+                                                      const StreamLibraryTerms& terms) {
   ASSIGN_OR_RETURN(std::string note, FirstNote(terms.exchange, nccl.status().message()));
   if (!note.empty()) return Staged(note);
   const std::string name = absl::StrCat("nccl ", (*nccl)->version);
@@ -59,14 +62,19 @@ absl::StatusOr<StreamLibraries> OpenNcclLibrariesOver(const absl::StatusOr<const
 
   StreamLibraries libraries;
   libraries.name = name;
-  libraries.open_windows = [&nccl = **nccl](const StreamLibraryTerms& of_rank) { return OpenNcclWindows(nccl, of_rank); };
+  libraries.open_windows = [&nccl = **nccl](const StreamLibraryTerms& of_rank) {
+    return OpenNcclWindows(nccl, of_rank);
+  };
   for (int lane = 0; lane < kLanes; ++lane) {
     const std::shared_ptr<NcclLink>* of_lane = opening.links.data() + lane * groups.size();
-    libraries.of_lane[lane] = std::make_shared<NcclLibrary>(**nccl, terms.driver, LinksOf(terms.mesh, terms.rank, groups, of_lane));
+    libraries.of_lane[lane] = std::make_shared<NcclLibrary>(
+        **nccl, terms.driver, LinksOf(terms.mesh, terms.rank, groups, of_lane));
   }
   return libraries;
 }
 
-absl::StatusOr<StreamLibraries> OpenNcclLibraries(const StreamLibraryTerms& terms) { return OpenNcclLibrariesOver(OpenNccl(), terms); }
+absl::StatusOr<StreamLibraries> OpenNcclLibraries(const StreamLibraryTerms& terms) {
+  return OpenNcclLibrariesOver(OpenNccl(), terms);
+}
 
 }  // namespace coconet

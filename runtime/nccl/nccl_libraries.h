@@ -6,7 +6,8 @@
 
 namespace coconet {
 
-/// OpenStreamLibraries of NCCL, opened at run time, for ranks that are threads or processes, on one node or several.
+/// OpenStreamLibraries of NCCL, opened at run time, for ranks that are threads or processes, on one
+/// node or several.
 absl::StatusOr<StreamLibraries> OpenNcclLibraries(const StreamLibraryTerms& terms);
 
 }  // namespace coconet

@@ -11,43 +11,65 @@ using Kind = CollectiveStep::Kind;
 
 ncclDataType_t TypeOf(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return ncclFloat32;
-    case DType::kF16: return ncclFloat16;
-    case DType::kBF16: return ncclBfloat16;
-    case DType::kF64: return ncclFloat64;
-    case DType::kI32: return ncclInt32;
-    case DType::kI64: return ncclInt64;
-    case DType::kU8: return ncclUint8;
-    case DType::kBool: return ncclUint8;
+    case DType::kF32:
+      return ncclFloat32;
+    case DType::kF16:
+      return ncclFloat16;
+    case DType::kBF16:
+      return ncclBfloat16;
+    case DType::kF64:
+      return ncclFloat64;
+    case DType::kI32:
+      return ncclInt32;
+    case DType::kI64:
+      return ncclInt64;
+    case DType::kU8:
+      return ncclUint8;
+    case DType::kBool:
+      return ncclUint8;
   }
   CC_CHECK(false);
 }
 
 ncclRedOp_t OpOf(ReduceKind kind, DType dtype) {
   switch (kind) {
-    case ReduceKind::kSum: return dtype == DType::kBool ? ncclMax : ncclSum;  // of 0 and 1: their "or"
-    case ReduceKind::kMax: return ncclMax;
-    case ReduceKind::kMin: return ncclMin;
+    case ReduceKind::kSum:
+      return dtype == DType::kBool ? ncclMax : ncclSum;  // of 0 and 1: their "or"
+    case ReduceKind::kMax:
+      return ncclMax;
+    case ReduceKind::kMin:
+      return ncclMin;
   }
   CC_CHECK(false);
 }
 
 absl::string_view CallOf(Kind kind) {
   switch (kind) {
-    case Kind::kAllReduce: return "ncclAllReduce";
-    case Kind::kReduceScatter: return "ncclReduceScatter";
-    case Kind::kAllGather: return "ncclAllGather";
-    case Kind::kBroadcast: return "ncclBroadcast";
-    case Kind::kReduce: return "ncclReduce";
-    case Kind::kAllToAll: return "ncclSend and ncclRecv";
-    case Kind::kSend: return "ncclSend and ncclRecv";
+    case Kind::kAllReduce:
+      return "ncclAllReduce";
+    case Kind::kReduceScatter:
+      return "ncclReduceScatter";
+    case Kind::kAllGather:
+      return "ncclAllGather";
+    case Kind::kBroadcast:
+      return "ncclBroadcast";
+    case Kind::kReduce:
+      return "ncclReduce";
+    case Kind::kAllToAll:
+      return "ncclSend and ncclRecv";
+    case Kind::kSend:
+      return "ncclSend and ncclRecv";
   }
   CC_CHECK(false);
 }
 
-bool Reduces(Kind kind) { return kind == Kind::kAllReduce || kind == Kind::kReduceScatter || kind == Kind::kReduce; }
+bool Reduces(Kind kind) {
+  return kind == Kind::kAllReduce || kind == Kind::kReduceScatter || kind == Kind::kReduce;
+}
 
-size_t Bytes(const CollectiveStep& step) { return static_cast<size_t>(step.count) * SizeOf(step.dtype); }
+size_t Bytes(const CollectiveStep& step) {
+  return static_cast<size_t>(step.count) * SizeOf(step.dtype);
+}
 
 }  // namespace
 
@@ -59,10 +81,12 @@ bool NcclLibrary::Takes(const CollectiveStep& step) const {
 }
 
 NcclLink* NcclLibrary::LinkOf(const CollectiveStep& step) const {
-  return step.kind == Kind::kSend ? links_.column.get() : links_.of_group[static_cast<size_t>(step.group)].get();
+  return step.kind == Kind::kSend ? links_.column.get()
+                                  : links_.of_group[static_cast<size_t>(step.group)].get();
 }
 
-absl::Status NcclLibrary::Enqueue(const CollectiveStep& step, const void* in, void* out, CUstream stream, const std::function<bool()>& stopped) {
+absl::Status NcclLibrary::Enqueue(const CollectiveStep& step, const void* in, void* out,
+                                  CUstream stream, const std::function<bool()>& stopped) {
   RETURN_IF_ERROR(aborted_);
   if (step.count == 0) return absl::OkStatus();
   const Operands at{static_cast<const char*>(in), static_cast<char*>(out), stream};
@@ -74,23 +98,33 @@ absl::Status NcclLibrary::Enqueue(const CollectiveStep& step, const void* in, vo
   return EnqueueOwn(step, link, at);
 }
 
-absl::Status NcclLibrary::Begin(const CollectiveStep& step, const NcclLink& link, const Operands& at) const {
+absl::Status NcclLibrary::Begin(const CollectiveStep& step, const NcclLink& link,
+                                const Operands& at) const {
   const auto count = static_cast<size_t>(step.count);
   const ncclDataType_t type = TypeOf(step.dtype);
   const ncclRedOp_t op = OpOf(step.reduce, step.dtype);
   const size_t stride = static_cast<size_t>(step.Stride()) * SizeOf(step.dtype);
   const bool dense = step.Stride() == step.count;
-  const auto begun = [&](ncclResult_t result) { return ToStatusOfBegun(nccl_, result, CallOf(step.kind)); };
+  const auto begun = [&](ncclResult_t result) {
+    return ToStatusOfBegun(nccl_, result, CallOf(step.kind));
+  };
   switch (step.kind) {
-    case Kind::kAllReduce: return begun(nccl_.AllReduce(at.in, at.out, count, type, op, link.comm(), at.stream));
-    case Kind::kBroadcast: return begun(nccl_.Broadcast(at.in, at.out, count, type, step.root, link.comm(), at.stream));
-    case Kind::kReduce: return begun(nccl_.Reduce(at.in, at.out, count, type, op, step.root, link.comm(), at.stream));
+    case Kind::kAllReduce:
+      return begun(nccl_.AllReduce(at.in, at.out, count, type, op, link.comm(), at.stream));
+    case Kind::kBroadcast:
+      return begun(nccl_.Broadcast(at.in, at.out, count, type, step.root, link.comm(), at.stream));
+    case Kind::kReduce:
+      return begun(nccl_.Reduce(at.in, at.out, count, type, op, step.root, link.comm(), at.stream));
     case Kind::kReduceScatter:
-      if (dense) return begun(nccl_.ReduceScatter(at.in, at.out, count, type, op, link.comm(), at.stream));
+      if (dense)
+        return begun(nccl_.ReduceScatter(at.in, at.out, count, type, op, link.comm(), at.stream));
       return Together([&] {
         absl::Status status;
         for (int root = 0; root < link.size(); ++root) {
-          status.Update(ToStatusOfBegun(nccl_, nccl_.Reduce(at.in + root * stride, at.out, count, type, op, root, link.comm(), at.stream), "ncclReduce"));
+          status.Update(ToStatusOfBegun(nccl_,
+                                        nccl_.Reduce(at.in + root * stride, at.out, count, type, op,
+                                                     root, link.comm(), at.stream),
+                                        "ncclReduce"));
         }
         return status;
       });
@@ -99,37 +133,55 @@ absl::Status NcclLibrary::Begin(const CollectiveStep& step, const NcclLink& link
       return Together([&] {
         absl::Status status;
         for (int root = 0; root < link.size(); ++root) {
-          status.Update(ToStatusOfBegun(nccl_, nccl_.Broadcast(at.in, at.out + root * stride, count, type, root, link.comm(), at.stream), "ncclBroadcast"));
+          status.Update(ToStatusOfBegun(nccl_,
+                                        nccl_.Broadcast(at.in, at.out + root * stride, count, type,
+                                                        root, link.comm(), at.stream),
+                                        "ncclBroadcast"));
         }
         return status;
       });
-    case Kind::kAllToAll: return BeginAllToAll(step, link, at);
-    case Kind::kSend: return BeginSend(step, link, at);
+    case Kind::kAllToAll:
+      return BeginAllToAll(step, link, at);
+    case Kind::kSend:
+      return BeginSend(step, link, at);
   }
   CC_CHECK(false);
 }
 
-absl::Status NcclLibrary::BeginAllToAll(const CollectiveStep& step, const NcclLink& link, const Operands& at) const {
+absl::Status NcclLibrary::BeginAllToAll(const CollectiveStep& step, const NcclLink& link,
+                                        const Operands& at) const {
   return Together([&] {
     const auto count = static_cast<size_t>(step.count);
     absl::Status status;
     for (int peer = 0; peer < link.size(); ++peer) {
       const size_t block = peer * Bytes(step);
-      status.Update(ToStatusOfBegun(nccl_, nccl_.Send(at.in + block, count, TypeOf(step.dtype), peer, link.comm(), at.stream), "ncclSend"));
-      status.Update(ToStatusOfBegun(nccl_, nccl_.Recv(at.out + block, count, TypeOf(step.dtype), peer, link.comm(), at.stream), "ncclRecv"));
+      status.Update(ToStatusOfBegun(
+          nccl_, nccl_.Send(at.in + block, count, TypeOf(step.dtype), peer, link.comm(), at.stream),
+          "ncclSend"));
+      status.Update(ToStatusOfBegun(
+          nccl_,
+          nccl_.Recv(at.out + block, count, TypeOf(step.dtype), peer, link.comm(), at.stream),
+          "ncclRecv"));
     }
     return status;
   });
 }
 
-absl::Status NcclLibrary::BeginSend(const CollectiveStep& step, const NcclLink& link, const Operands& at) const {
+absl::Status NcclLibrary::BeginSend(const CollectiveStep& step, const NcclLink& link,
+                                    const Operands& at) const {
   const int before = link.index() - step.shift, after = link.index() + step.shift;
   const auto exists = [&](int stage) { return stage >= 0 && stage < link.size(); };
   return Together([&] {
     const auto count = static_cast<size_t>(step.count);
     absl::Status status;
-    if (exists(after)) status.Update(ToStatusOfBegun(nccl_, nccl_.Send(at.in, count, TypeOf(step.dtype), after, link.comm(), at.stream), "ncclSend"));
-    if (exists(before)) status.Update(ToStatusOfBegun(nccl_, nccl_.Recv(at.out, count, TypeOf(step.dtype), before, link.comm(), at.stream), "ncclRecv"));
+    if (exists(after))
+      status.Update(ToStatusOfBegun(
+          nccl_, nccl_.Send(at.in, count, TypeOf(step.dtype), after, link.comm(), at.stream),
+          "ncclSend"));
+    if (exists(before))
+      status.Update(ToStatusOfBegun(
+          nccl_, nccl_.Recv(at.out, count, TypeOf(step.dtype), before, link.comm(), at.stream),
+          "ncclRecv"));
     return status;
   });
 }
@@ -137,20 +189,31 @@ absl::Status NcclLibrary::BeginSend(const CollectiveStep& step, const NcclLink& 
 absl::Status NcclLibrary::Together(const std::function<absl::Status()>& begin) const {
   RETURN_IF_ERROR(ToStatusOfBegun(nccl_, nccl_.GroupStart(), "ncclGroupStart"));
   absl::Status begun = begin();
-  begun.Update(ToStatusOfBegun(nccl_, nccl_.GroupEnd(), "ncclGroupEnd"));  // also after an error: the thread is in the group until then
+  begun.Update(ToStatusOfBegun(
+      nccl_, nccl_.GroupEnd(),
+      "ncclGroupEnd"));  // also after an error: the thread is in the group until then
   return begun;
 }
 
-absl::Status NcclLibrary::EnqueueOwn(const CollectiveStep& step, const NcclLink* link, const Operands& at) const {
+absl::Status NcclLibrary::EnqueueOwn(const CollectiveStep& step, const NcclLink* link,
+                                     const Operands& at) const {
   const auto out = reinterpret_cast<CUdeviceptr>(at.out);
-  const auto zero = [&] { return ToStatus(driver_, driver_.MemsetD8Async(out, 0, Bytes(step), at.stream), "cuMemsetD8Async"); };
+  const auto zero = [&] {
+    return ToStatus(driver_, driver_.MemsetD8Async(out, 0, Bytes(step), at.stream),
+                    "cuMemsetD8Async");
+  };
   if (step.kind == Kind::kSend) {
-    const int stages = link == nullptr ? 1 : link->size(), before = (link == nullptr ? 0 : link->index()) - step.shift;
+    const int stages = link == nullptr ? 1 : link->size(),
+              before = (link == nullptr ? 0 : link->index()) - step.shift;
     return before < 0 || before >= stages ? zero() : absl::OkStatus();
   }
-  if (link != nullptr) return step.kind == Kind::kReduce && link->index() != step.root ? zero() : absl::OkStatus();
+  if (link != nullptr)
+    return step.kind == Kind::kReduce && link->index() != step.root ? zero() : absl::OkStatus();
   if (at.in == at.out) return absl::OkStatus();
-  return ToStatus(driver_, driver_.MemcpyAsync(out, reinterpret_cast<CUdeviceptr>(at.in), Bytes(step), at.stream), "cuMemcpyAsync");
+  return ToStatus(
+      driver_,
+      driver_.MemcpyAsync(out, reinterpret_cast<CUdeviceptr>(at.in), Bytes(step), at.stream),
+      "cuMemcpyAsync");
 }
 
 absl::Status NcclLibrary::Check() {

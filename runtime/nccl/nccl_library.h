@@ -13,8 +13,8 @@
 
 namespace coconet {
 
-/// The collectives of a lane, by NCCL. Sums of f16 and bf16 it rounds each time that it adds, where plans mean them rounded once: it takes those of two
-/// ranks only.
+/// The collectives of a lane, by NCCL. Sums of f16 and bf16 it rounds each time that it adds, where
+/// plans mean them rounded once: it takes those of two ranks only.
 class NcclLibrary final : public StreamLibrary {
  public:
   /// Null where a rank is alone.
@@ -22,11 +22,13 @@ class NcclLibrary final : public StreamLibrary {
     std::array<std::shared_ptr<NcclLink>, kGroups> of_group;
     std::shared_ptr<NcclLink> column;  // of stages, for sends
   };
-  NcclLibrary(const NcclApi& nccl, const DriverApi& driver, Links links) : nccl_(nccl), driver_(driver), links_(std::move(links)) {}
+  NcclLibrary(const NcclApi& nccl, const DriverApi& driver, Links links)
+      : nccl_(nccl), driver_(driver), links_(std::move(links)) {}
 
   bool Takes(const CollectiveStep& step) const override;
   int multiprocessors() const override { return NcclLink::kMultiprocessors; }
-  absl::Status Enqueue(const CollectiveStep& step, const void* in, void* out, CUstream stream, const std::function<bool()>& stopped) override;
+  absl::Status Enqueue(const CollectiveStep& step, const void* in, void* out, CUstream stream,
+                       const std::function<bool()>& stopped) override;
   absl::Status Check() override;
   void Abort(const absl::Status& why) override;
 
@@ -38,12 +40,15 @@ class NcclLibrary final : public StreamLibrary {
   };
   NcclLink* LinkOf(const CollectiveStep& step) const;
   absl::Status Begin(const CollectiveStep& step, const NcclLink& link, const Operands& at) const;
-  absl::Status BeginAllToAll(const CollectiveStep& step, const NcclLink& link, const Operands& at) const;
-  absl::Status BeginSend(const CollectiveStep& step, const NcclLink& link, const Operands& at) const;
+  absl::Status BeginAllToAll(const CollectiveStep& step, const NcclLink& link,
+                             const Operands& at) const;
+  absl::Status BeginSend(const CollectiveStep& step, const NcclLink& link,
+                         const Operands& at) const;
   /// As one operation.
   absl::Status Together(const std::function<absl::Status()>& begin) const;
   /// What of `step` no peer does: the operand of a rank that is alone, and zeros.
-  absl::Status EnqueueOwn(const CollectiveStep& step, const NcclLink* link, const Operands& at) const;
+  absl::Status EnqueueOwn(const CollectiveStep& step, const NcclLink* link,
+                          const Operands& at) const;
 
   const NcclApi& nccl_;
   const DriverApi& driver_;

@@ -11,7 +11,8 @@ namespace {
 
 /// "ranks 0 to 3", "ranks 1, 3, ... 7"
 std::string Words(const Members& members) {
-  return absl::StrCat("ranks ", members.first, members.stride == 1 ? " to " : absl::StrCat(", ", members.Rank(1), ", ... "),
+  return absl::StrCat("ranks ", members.first,
+                      members.stride == 1 ? " to " : absl::StrCat(", ", members.Rank(1), ", ... "),
                       members.Rank(members.size - 1));
 }
 
@@ -19,13 +20,15 @@ bool Never() { return false; }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<NcclLink>> NcclLink::Begin(const Terms& terms, const ncclUniqueId& id) {
+absl::StatusOr<std::unique_ptr<NcclLink>> NcclLink::Begin(const Terms& terms,
+                                                          const ncclUniqueId& id) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   config.maxCTAs = kMultiprocessors;
   ncclComm_t comm = nullptr;
   const Members& members = terms.members;
-  const ncclResult_t begun = terms.nccl.CommInitRankConfig(&comm, members.size, id, members.Index(terms.rank), &config);
+  const ncclResult_t begun =
+      terms.nccl.CommInitRankConfig(&comm, members.size, id, members.Index(terms.rank), &config);
   std::unique_ptr<NcclLink> link(new NcclLink(terms, comm));
   const absl::Status status = ToStatusOfBegun(terms.nccl, begun, "ncclCommInitRankConfig");
   if (status.ok()) return link;
@@ -33,13 +36,17 @@ absl::StatusOr<std::unique_ptr<NcclLink>> NcclLink::Begin(const Terms& terms, co
   return status;
 }
 
-absl::Status NcclLink::Join(double patience_s) { return Await("ncclCommInitRankConfig", patience_s, Never); }
+absl::Status NcclLink::Join(double patience_s) {
+  return Await("ncclCommInitRankConfig", patience_s, Never);
+}
 
 NcclLink::~NcclLink() {
   if (comm_ == nullptr) return;
   // One that a rank has left never comes to rest.
-  const bool finished = terms_.board.Left().ok() && ToStatusOfBegun(nccl(), nccl().CommFinalize(comm_), "ncclCommFinalize").ok() &&
-                        Await("ncclCommFinalize", terms_.timeout_s, Never).ok();
+  const bool finished =
+      terms_.board.Left().ok() &&
+      ToStatusOfBegun(nccl(), nccl().CommFinalize(comm_), "ncclCommFinalize").ok() &&
+      Await("ncclCommFinalize", terms_.timeout_s, Never).ok();
   if (finished) {
     nccl().CommDestroy(comm_);
   } else {
@@ -47,16 +54,20 @@ NcclLink::~NcclLink() {
   }
 }
 
-absl::Status NcclLink::Settle(absl::string_view what, const std::function<bool()>& stopped) { return Await(what, terms_.timeout_s, stopped); }
+absl::Status NcclLink::Settle(absl::string_view what, const std::function<bool()>& stopped) {
+  return Await(what, terms_.timeout_s, stopped);
+}
 
-absl::Status NcclLink::Await(absl::string_view what, double patience_s, const std::function<bool()>& stopped) {
+absl::Status NcclLink::Await(absl::string_view what, double patience_s,
+                             const std::function<bool()>& stopped) {
   ncclResult_t asked = ncclSuccess, state = ncclSuccess;
   const auto ready = [&] {
     asked = nccl().CommGetAsyncError(comm_, &state);
     return asked != ncclSuccess || state != ncclInProgress;
   };
   const auto in_vain = [&] { return !terms_.board.Left().ok() || stopped(); };
-  switch (WaitUntil({.spins = 1000, .timeout_ns = static_cast<int64_t>(patience_s * 1e9)}, ready, in_vain)) {
+  switch (WaitUntil({.spins = 1000, .timeout_ns = static_cast<int64_t>(patience_s * 1e9)}, ready,
+                    in_vain)) {
     case WaitEnd::kReady:
       RETURN_IF_ERROR(ToStatus(nccl(), asked, "ncclCommGetAsyncError"));
       return ToStatus(nccl(), state, what);
@@ -64,15 +75,17 @@ absl::Status NcclLink::Await(absl::string_view what, double patience_s, const st
       RETURN_IF_ERROR(WithContext(terms_.board.Left(), what));
       return absl::AbortedError(absl::StrCat(what, ": stopped"));
     case WaitEnd::kDeadline:
-      return absl::DeadlineExceededError(
-          absl::StrCat(what, ": waited ", patience_s, " s for ", Words(terms_.members), ", one of which ", kDeadlineAdvice));
+      return absl::DeadlineExceededError(absl::StrCat(what, ": waited ", patience_s, " s for ",
+                                                      Words(terms_.members), ", one of which ",
+                                                      kDeadlineAdvice));
   }
   CC_CHECK(false);
 }
 
 absl::Status NcclLink::Check() const {
   ncclResult_t state = ncclSuccess;
-  RETURN_IF_ERROR(ToStatus(nccl(), nccl().CommGetAsyncError(comm_, &state), "ncclCommGetAsyncError"));
+  RETURN_IF_ERROR(
+      ToStatus(nccl(), nccl().CommGetAsyncError(comm_, &state), "ncclCommGetAsyncError"));
   return ToStatusOfBegun(nccl(), state, "a collective of NCCL");
 }
 

@@ -12,8 +12,8 @@
 
 namespace coconet {
 
-/// One rank's end of a communicator of NCCL, of the kind that does not block: so whoever waits for peers does it here, at most until the deadline,
-/// and hears when a rank has left.
+/// One rank's end of a communicator of NCCL, of the kind that does not block: so whoever waits for
+/// peers does it here, at most until the deadline, and hears when a rank has left.
 class NcclLink {
  public:
   struct Terms {
@@ -26,8 +26,10 @@ class NcclLink {
   /// Multiprocessors that a call may take: what NCCL takes by itself at most.
   static constexpr int kMultiprocessors = 32;
 
-  /// Between `members`, all with the id that one of them made; the calling thread's device is the rank's.
-  static absl::StatusOr<std::unique_ptr<NcclLink>> Begin(const Terms& terms, const ncclUniqueId& id);
+  /// Between `members`, all with the id that one of them made; the calling thread's device is the
+  /// rank's.
+  static absl::StatusOr<std::unique_ptr<NcclLink>> Begin(const Terms& terms,
+                                                         const ncclUniqueId& id);
   /// Collective. Then it can be used; waits for the others for at most `patience_s`.
   absl::Status Join(double patience_s);
   /// Waits until all is done, at most until the deadline, unless a rank has left.
@@ -40,8 +42,8 @@ class NcclLink {
   int size() const { return terms_.members.size; }
   int index() const { return terms_.members.Index(terms_.rank); }
 
-  /// Returns when what was begun is in its stream; the first calls connect to peers, which must come for that. DeadlineExceeded, or Aborted where
-  /// a rank has left or `stopped` says so.
+  /// Returns when what was begun is in its stream; the first calls connect to peers, which must
+  /// come for that. DeadlineExceeded, or Aborted where a rank has left or `stopped` says so.
   absl::Status Settle(absl::string_view what, const std::function<bool()>& stopped);
   /// OK unless something begun has failed.
   absl::Status Check() const;
@@ -50,7 +52,8 @@ class NcclLink {
 
  private:
   NcclLink(const Terms& terms, ncclComm_t comm) : terms_(terms), comm_(comm) {}
-  absl::Status Await(absl::string_view what, double patience_s, const std::function<bool()>& stopped);
+  absl::Status Await(absl::string_view what, double patience_s,
+                     const std::function<bool()>& stopped);
 
   Terms terms_;
   ncclComm_t comm_;  // null once aborted

@@ -1,5 +1,6 @@
-// One rank of the test of NCCL's collectives between MPI processes, over a driver and an NCCL of tests: nccl_mpi_test starts it through mpirun, with the name
-// of a check, stages, (0: as there are) nodes, and a folder in which the processes meet.
+// One rank of the test of NCCL's collectives between MPI processes, over a driver and an NCCL of
+// tests: nccl_mpi_test starts it through mpirun, with the name of a check, stages, (0: as there
+// are) nodes, and a folder in which the processes meet.
 
 #include <signal.h>
 
@@ -25,7 +26,8 @@ namespace {
 
 absl::Status CheckUsed(const Rank& rank) {
   const Topology& topology = rank.topology();
-  return topology.staged ? absl::NotFoundError(absl::StrCat(topology.library, "; ", topology.note)) : absl::OkStatus();
+  return topology.staged ? absl::NotFoundError(absl::StrCat(topology.library, "; ", topology.note))
+                         : absl::OkStatus();
 }
 
 absl::Status CheckAll(Rank& rank) {
@@ -34,7 +36,9 @@ absl::Status CheckAll(Rank& rank) {
   RETURN_IF_ERROR(CheckCollectiveSteps(rank));
   RETURN_IF_ERROR(CheckPlans(rank));
   RETURN_IF_ERROR(CheckOrderOfLanes(rank));
-  return rank.size() == 1 || NcclCollectives() > before ? absl::OkStatus() : absl::InternalError("no collective was NCCL's");
+  return rank.size() == 1 || NcclCollectives() > before
+             ? absl::OkStatus()
+             : absl::InternalError("no collective was NCCL's");
 }
 
 /// The last rank leaves by `leave` while the others are in a collective.
@@ -65,7 +69,8 @@ absl::Status SayWithout(Rank& rank) {
 }
 
 absl::Status CheckMemoryByWindows(Rank& rank) {
-  if (!absl::StrContains(rank.topology().note, "memory by windows of nccl")) return absl::NotFoundError(rank.topology().note);
+  if (!absl::StrContains(rank.topology().note, "memory by windows of nccl"))
+    return absl::NotFoundError(rank.topology().note);
   RETURN_IF_ERROR(CheckMemory(rank));
   RETURN_IF_ERROR(CheckPlans(rank));
   return CheckCollectiveSteps(rank);
@@ -74,17 +79,26 @@ absl::Status CheckMemoryByWindows(Rank& rank) {
 constexpr struct {
   const char* name;
   absl::Status (*body)(Rank&);
-} kChecks[] = {{"all", CheckAll}, {"die", Die}, {"leave", Leave}, {"without", SayWithout}, {"windows", CheckMemoryByWindows}};
+} kChecks[] = {{"all", CheckAll},
+               {"die", Die},
+               {"leave", Leave},
+               {"without", SayWithout},
+               {"windows", CheckMemoryByWindows}};
 
 int Run(const char* name, const WorldShape& shape, const std::string& folder) {
   SetHostDevices({.count = 8, .opens_memory = std::strcmp(name, "windows") != 0});
   MeetInFolderFromNowOn(folder);
-  if (std::strcmp(name, "without") == 0) SetNcclFaults({.failing_call = 2});  // in each process; their first says so
-  const auto open = [](const StreamLibraryTerms& terms) { return OpenNcclLibrariesOver(&HostNccl(), terms); };
+  if (std::strcmp(name, "without") == 0)
+    SetNcclFaults({.failing_call = 2});  // in each process; their first says so
+  const auto open = [](const StreamLibraryTerms& terms) {
+    return OpenNcclLibrariesOver(&HostNccl(), terms);
+  };
   for (const auto& check : kChecks) {
     if (std::strcmp(check.name, name) != 0) continue;
     const auto body = [&](Rank& rank) { return SayOutcome(rank, check.body(rank)); };
-    const absl::Status status = RunCudaMpiWorldOver({.driver = HostDriver(), .open_libraries = open}, ControlOfHostKernels(), shape, 60, true, body);
+    const absl::Status status =
+        RunCudaMpiWorldOver({.driver = HostDriver(), .open_libraries = open},
+                            ControlOfHostKernels(), shape, 60, true, body);
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     return status.ok() ? 0 : 1;
   }
@@ -97,5 +111,6 @@ int Run(const char* name, const WorldShape& shape, const std::string& folder) {
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
-  return coconet::Run(argv[1], {.stages = std::atoi(argv[2]), .nodes = std::atoi(argv[3])}, argv[4]);
+  return coconet::Run(argv[1], {.stages = std::atoi(argv[2]), .nodes = std::atoi(argv[3])},
+                      argv[4]);
 }

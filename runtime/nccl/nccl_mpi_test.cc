@@ -1,4 +1,5 @@
-// Library collectives of worlds of GPUs whose ranks are MPI processes, by an NCCL of tests: each test starts mpirun.
+// Library collectives of worlds of GPUs whose ranks are MPI processes, by an NCCL of tests: each
+// test starts mpirun.
 
 #include <cstdlib>
 #include <filesystem>
@@ -23,13 +24,15 @@ MpiOutcome RunCheck(const std::string& check, int ranks, int stages = 1, int nod
   std::string folder = "/dev/shm/coconet-nccl-XXXXXX";
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
   const MpiOutcome outcome =
-      RunMpi(absl::StrCat("mpirun --oversubscribe -n ", ranks, " runtime/nccl/nccl_mpi_checks ", check, " ", stages, " ", nodes, " ", folder, " 2>&1"));
+      RunMpi(absl::StrCat("mpirun --oversubscribe -n ", ranks, " runtime/nccl/nccl_mpi_checks ",
+                          check, " ", stages, " ", nodes, " ", folder, " 2>&1"));
   std::filesystem::remove_all(folder);
   return outcome;
 }
 
 TEST(NcclMpi, DoesTheCollectivesOfPlans) {
-  for (const auto& [ranks, stages, nodes] : {std::tuple(2, 1, 0), std::tuple(3, 1, 0), std::tuple(4, 1, 2), std::tuple(4, 2, 0)}) {
+  for (const auto& [ranks, stages, nodes] :
+       {std::tuple(2, 1, 0), std::tuple(3, 1, 0), std::tuple(4, 1, 2), std::tuple(4, 2, 0)}) {
     const MpiOutcome outcome = RunCheck("all", ranks, stages, nodes);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
     EXPECT_THAT(outcome.lines, AllOf(SizeIs(ranks), Each(EndsWith(": OK")))) << outcome.output;
@@ -55,14 +58,17 @@ TEST(NcclMpi, AProcessThatLeavesEndsTheCollectivesOfOthers) {
   const MpiOutcome outcome = RunCheck("leave", 3);
   EXPECT_NE(outcome.exit_code, 0);
   ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
-  for (int rank : {0, 1}) EXPECT_THAT(outcome.lines[rank], AllOf(HasSubstr(absl::StrCat("step 0 \"sum\" on rank ", rank)), HasSubstr("bad page")));
+  for (int rank : {0, 1})
+    EXPECT_THAT(outcome.lines[rank], AllOf(HasSubstr(absl::StrCat("step 0 \"sum\" on rank ", rank)),
+                                           HasSubstr("bad page")));
   EXPECT_LT(outcome.seconds, 30);
 }
 
 TEST(NcclMpi, AllDoWithoutWhereItDoesNotStartInOneProcess) {
   const MpiOutcome outcome = RunCheck("without", 3);
   ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
-  EXPECT_THAT(outcome.lines, Each(AllOf(HasSubstr("staged; not by NCCL: rank 0: nccl"), HasSubstr("an error of a test (2)"))));
+  EXPECT_THAT(outcome.lines, Each(AllOf(HasSubstr("staged; not by NCCL: rank 0: nccl"),
+                                        HasSubstr("an error of a test (2)"))));
 }
 
 }  // namespace

@@ -19,9 +19,10 @@ struct NcclOpening {
   std::string note;                              // why there are none, on any rank; "": there are
 };
 
-/// Collective: makes one of each of this rank's `groups`, as many on every rank, for each lane, one after the other until one does not succeed on some rank.
-/// An error is one of the exchange alone.
-absl::StatusOr<NcclOpening> OpenNcclLinks(const NcclApi& nccl, const StreamLibraryTerms& terms, const std::vector<Members>& groups, int lanes);
+/// Collective: makes one of each of this rank's `groups`, as many on every rank, for each lane, one
+/// after the other until one does not succeed on some rank. An error is one of the exchange alone.
+absl::StatusOr<NcclOpening> OpenNcclLinks(const NcclApi& nccl, const StreamLibraryTerms& terms,
+                                          const std::vector<Members>& groups, int lanes);
 
 }  // namespace coconet
 

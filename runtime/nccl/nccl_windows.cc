@@ -30,21 +30,27 @@ static_assert(offsetof(WindowLayout, base) == 8 && offsetof(WindowLayout, stride
 
 bool Never() { return false; }
 
-/// NCCL does not tell which error of CUDA's there was: where memory is asked for, that there is too little.
+/// NCCL does not tell which error of CUDA's there was: where memory is asked for, that there is too
+/// little.
 absl::Status StatusOfAllocation(const NcclApi& nccl, ncclResult_t result) {
   const absl::Status status = ToStatus(nccl, result, "ncclMemAlloc");
   return result == ncclUnhandledCudaError ? absl::ResourceExhaustedError(status.message()) : status;
 }
 
 absl::Status CheckVersion(const NcclApi& nccl) {
-  const bool has = nccl.MemAlloc != nullptr && nccl.MemFree != nullptr && nccl.CommWindowRegister != nullptr && nccl.CommWindowDeregister != nullptr;
-  if (has && (nccl.GetPeerDevicePointer != nullptr || (nccl.TeamLsa != nullptr && nccl.version_code == kKnownLayout))) return absl::OkStatus();
-  return absl::UnimplementedError(absl::StrCat("NCCL ", nccl.version, " does not say where its windows are: want 2.28.9, or 2.29 or later"));
+  const bool has = nccl.MemAlloc != nullptr && nccl.MemFree != nullptr &&
+                   nccl.CommWindowRegister != nullptr && nccl.CommWindowDeregister != nullptr;
+  if (has && (nccl.GetPeerDevicePointer != nullptr ||
+              (nccl.TeamLsa != nullptr && nccl.version_code == kKnownLayout)))
+    return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "NCCL ", nccl.version, " does not say where its windows are: want 2.28.9, or 2.29 or later"));
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MemoryWindows>> OpenNcclWindows(const NcclApi& nccl, const StreamLibraryTerms& terms) {
+absl::StatusOr<std::unique_ptr<MemoryWindows>> OpenNcclWindows(const NcclApi& nccl,
+                                                               const StreamLibraryTerms& terms) {
   RETURN_IF_ERROR(terms.exchange.Agree(CheckVersion(nccl)));
   const Members group = SharingMemory(terms.mesh, terms.rank);
   // Half of the time: who fails waits for the others in the exchange, and has a deadline, too.
@@ -63,7 +69,8 @@ absl::StatusOr<MemoryWindow> NcclWindows::Open(int64_t bytes) {
     if (!status.ok()) Close(part);
     return status;
   };
-  RETURN_IF_ERROR(agreed(StatusOfAllocation(nccl_, nccl_.MemAlloc(&part->memory, static_cast<size_t>(rounded)))));
+  RETURN_IF_ERROR(agreed(
+      StatusOfAllocation(nccl_, nccl_.MemAlloc(&part->memory, static_cast<size_t>(rounded)))));
   RETURN_IF_ERROR(agreed(Register(*part, rounded)));
   absl::StatusOr<std::vector<void*>> addresses = AddressesOf(*part);
   RETURN_IF_ERROR(agreed(addresses.status()));
@@ -72,12 +79,15 @@ absl::StatusOr<MemoryWindow> NcclWindows::Open(int64_t bytes) {
 
 absl::Status NcclWindows::Register(Part& part, int64_t bytes) {
   constexpr char kCall[] = "ncclCommWindowRegister";
-  if (link_->comm() == nullptr) return absl::UnavailableError(absl::StrCat(kCall, ": its communicator was given up"));
-  const ncclResult_t begun = nccl_.CommWindowRegister(link_->comm(), part.memory, static_cast<size_t>(bytes), &part.window, kSymmetricWindow);
+  if (link_->comm() == nullptr)
+    return absl::UnavailableError(absl::StrCat(kCall, ": its communicator was given up"));
+  const ncclResult_t begun = nccl_.CommWindowRegister(
+      link_->comm(), part.memory, static_cast<size_t>(bytes), &part.window, kSymmetricWindow);
   absl::Status status = ToStatusOfBegun(nccl_, begun, kCall);
   if (status.ok()) status = link_->Settle(kCall, Never);
   if (status.ok() && part.window == nullptr) {
-    status = absl::UnavailableError(absl::StrCat(kCall, ": NCCL shares no memory between these GPUs (NCCL_DEBUG=INFO says why)"));
+    status = absl::UnavailableError(absl::StrCat(
+        kCall, ": NCCL shares no memory between these GPUs (NCCL_DEBUG=INFO says why)"));
   }
   if (status.ok()) return status;
   // Peers may wait for this rank in there: none goes on with it.
@@ -94,7 +104,9 @@ absl::StatusOr<std::vector<void*>> NcclWindows::AddressesOf(const Part& part) co
       continue;
     }
     ASSIGN_OR_RETURN(addresses[peer], AddressOf(part, i));
-    if (addresses[peer] == nullptr) return absl::UnavailableError(absl::StrCat("NCCL: this rank does not load and store the memory of rank ", peer));
+    if (addresses[peer] == nullptr)
+      return absl::UnavailableError(
+          absl::StrCat("NCCL: this rank does not load and store the memory of rank ", peer));
   }
   return addresses;
 }
@@ -102,15 +114,21 @@ absl::StatusOr<std::vector<void*>> NcclWindows::AddressesOf(const Part& part) co
 absl::StatusOr<void*> NcclWindows::AddressOf(const Part& part, int peer) const {
   if (nccl_.GetPeerDevicePointer != nullptr) {
     void* address = nullptr;
-    RETURN_IF_ERROR(ToStatus(nccl_, nccl_.GetPeerDevicePointer(part.window, 0, peer, &address), "ncclGetPeerDevicePointer"));
+    RETURN_IF_ERROR(ToStatus(nccl_, nccl_.GetPeerDevicePointer(part.window, 0, peer, &address),
+                             "ncclGetPeerDevicePointer"));
     return address;
   }
   WindowLayout window{};
-  RETURN_IF_CU(driver_, MemcpyAsync, reinterpret_cast<CUdeviceptr>(&window), reinterpret_cast<CUdeviceptr>(part.window), sizeof window, CU_STREAM_PER_THREAD);
+  RETURN_IF_CU(driver_, MemcpyAsync, reinterpret_cast<CUdeviceptr>(&window),
+               reinterpret_cast<CUdeviceptr>(part.window), sizeof window, CU_STREAM_PER_THREAD);
   RETURN_IF_CU(driver_, StreamSynchronize, CU_STREAM_PER_THREAD);
   const NcclTeam team = nccl_.TeamLsa(link_->comm());
-  const bool plausible = window.base != nullptr && window.stride > 0 && window.comm_rank == link_->index() && window.rank == team.rank && team.stride == 1;
-  if (!plausible) return absl::InternalError(absl::StrCat("NCCL ", nccl_.version, ": a window is not laid out as that version has it"));
+  const bool plausible = window.base != nullptr && window.stride > 0 &&
+                         window.comm_rank == link_->index() && window.rank == team.rank &&
+                         team.stride == 1;
+  if (!plausible)
+    return absl::InternalError(
+        absl::StrCat("NCCL ", nccl_.version, ": a window is not laid out as that version has it"));
   const int place = window.rank + peer - window.comm_rank;
   if (place < 0 || place >= team.ranks) return nullptr;
   return static_cast<void*>(window.base + (static_cast<size_t>(place) * window.stride << 32));

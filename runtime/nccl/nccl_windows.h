@@ -16,12 +16,20 @@
 
 namespace coconet {
 
-/// Memory that NCCL allocates and maps for all ranks of a communicator of its own, between those that share memory. Where peers have theirs, NCCL itself says
-/// since 2.29; version 2.28.9 says it to kernels only, in a structure of its own, which is read here. Other versions are refused.
+/// Memory that NCCL allocates and maps for all ranks of a communicator of its own, between those
+/// that share memory. Where peers have theirs, NCCL itself says since 2.29; version 2.28.9 says it
+/// to kernels only, in a structure of its own, which is read here. Other versions are refused.
 class NcclWindows final : public MemoryWindows {
  public:
-  NcclWindows(const NcclApi& nccl, const StreamLibraryTerms& terms, const Members& group, std::shared_ptr<NcclLink> link)
-      : nccl_(nccl), driver_(terms.driver), exchange_(terms.exchange), rank_(terms.rank), ranks_(terms.mesh.size()), group_(group), link_(std::move(link)) {}
+  NcclWindows(const NcclApi& nccl, const StreamLibraryTerms& terms, const Members& group,
+              std::shared_ptr<NcclLink> link)
+      : nccl_(nccl),
+        driver_(terms.driver),
+        exchange_(terms.exchange),
+        rank_(terms.rank),
+        ranks_(terms.mesh.size()),
+        group_(group),
+        link_(std::move(link)) {}
 
   absl::StatusOr<MemoryWindow> Open(int64_t bytes) override;
 
@@ -46,7 +54,8 @@ class NcclWindows final : public MemoryWindows {
 };
 
 /// OpenMemoryWindows of NCCL. Unimplemented for versions that do not say where windows are.
-absl::StatusOr<std::unique_ptr<MemoryWindows>> OpenNcclWindows(const NcclApi& nccl, const StreamLibraryTerms& terms);
+absl::StatusOr<std::unique_ptr<MemoryWindows>> OpenNcclWindows(const NcclApi& nccl,
+                                                               const StreamLibraryTerms& terms);
 
 }  // namespace coconet
 

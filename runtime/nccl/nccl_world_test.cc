@@ -46,10 +46,12 @@ struct World {
   absl::Status Run(const Body& body) const {
     SetHostDevices({.count = devices, .reach_each_other = reach});
     const auto open = [&](const StreamLibraryTerms& terms) {
-      const absl::StatusOr<const NcclApi*> none = missing.ok() ? absl::StatusOr<const NcclApi*>(nccl) : missing;
+      const absl::StatusOr<const NcclApi*> none =
+          missing.ok() ? absl::StatusOr<const NcclApi*>(nccl) : missing;
       return OpenNcclLibrariesOver(none, terms);
     };
-    return RunCudaWorldOver({.driver = HostDriver(), .open_libraries = open}, ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
+    return RunCudaWorldOver({.driver = HostDriver(), .open_libraries = open},
+                            ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
   }
   /// What every rank returned.
   std::vector<absl::Status> Outcomes(const Body& body) const {
@@ -60,10 +62,13 @@ struct World {
 };
 
 absl::Status CheckUsed(const Rank& rank, absl::string_view want) {
-  return rank.topology().library == want ? absl::OkStatus() : Wrong("want ", want, ", have ", rank.topology().library, ", ", rank.topology().note);
+  return rank.topology().library == want
+             ? absl::OkStatus()
+             : Wrong("want ", want, ", have ", rank.topology().library, ", ", rank.topology().note);
 }
 
-// ---- What every world must do --------------------------------------------------------------------------
+// ---- What every world must do
+// --------------------------------------------------------------------------
 
 struct Case {
   const char* name;
@@ -78,7 +83,8 @@ TEST_P(NcclWorld, Does) {
   const World world{.ranks = c.ranks, .shape = c.shape};
   EXPECT_EQ(world.Run([&](Rank& rank) {
     RETURN_IF_ERROR(CheckUsed(rank, kName));
-    if (rank.library().name() != "nccl" || !rank.topology().note.empty()) return Wrong(rank.library().name(), rank.topology().note);
+    if (rank.library().name() != "nccl" || !rank.topology().note.empty())
+      return Wrong(rank.library().name(), rank.topology().note);
     return c.check(rank);
   }),
             absl::OkStatus());
@@ -110,22 +116,30 @@ INSTANTIATE_TEST_SUITE_P(All, NcclWorld, testing::ValuesIn(AllCases()), [](const
 TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
   for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
     for (int ranks : {2, 3}) {
-      const double first = dtype == DType::kBF16 ? 256 : 2048;  // where the next number of two bytes is 2 more
+      const double first =
+          dtype == DType::kBF16 ? 256 : 2048;  // where the next number of two bytes is 2 more
       const int before = NcclCollectives();
       EXPECT_EQ(World{.ranks = ranks}.Run([&](Rank& rank) -> absl::Status {
         ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0, dtype));
         StoreElement(dtype, bound.in->own(), 0, rank.rank() == 0 ? first : 1);
         for (int round = 0; round < 5; ++round) RETURN_IF_ERROR(bound.plan->Run());
-        const double sum = LoadElement(dtype, bound.out->own(), 0), want = ranks == 3 ? first + 2 : dtype == DType::kF32 ? first + 1 : first;
-        return sum == want ? absl::OkStatus() : Wrong(Name(dtype), " of ", ranks, " ranks: want ", want, ", have ", sum);
+        const double sum = LoadElement(dtype, bound.out->own(), 0), want = ranks == 3 ? first + 2
+                                                                           : dtype == DType::kF32
+                                                                               ? first + 1
+                                                                               : first;
+        return sum == want
+                   ? absl::OkStatus()
+                   : Wrong(Name(dtype), " of ", ranks, " ranks: want ", want, ", have ", sum);
       }),
                 absl::OkStatus());
-      EXPECT_EQ(NcclCollectives() - before, ranks == 2 || dtype == DType::kF32 ? 5 * ranks : 0) << Name(dtype);
+      EXPECT_EQ(NcclCollectives() - before, ranks == 2 || dtype == DType::kF32 ? 5 * ranks : 0)
+          << Name(dtype);
     }
   }
 }
 
-// ---- Worlds that do without ----------------------------------------------------------------------------
+// ---- Worlds that do without
+// ----------------------------------------------------------------------------
 
 /// The world works, by way of the host, and says why.
 void ExpectStaged(const World& world, const std::string& why) {
@@ -147,12 +161,15 @@ TEST(Nccl, IsDoneWithoutWhereRanksShareAGpu) {
 }
 
 TEST(Nccl, IsDoneWithoutWhereItIsMissing) {
-  ExpectStaged({.ranks = 2, .missing = absl::UnavailableError("libnccl.so.2: no such file")}, "not by NCCL: rank 0: libnccl.so.2: no such file");
+  ExpectStaged({.ranks = 2, .missing = absl::UnavailableError("libnccl.so.2: no such file")},
+               "not by NCCL: rank 0: libnccl.so.2: no such file");
 }
 
 TEST(Nccl, IsDoneWithoutWhereARankIsNotHeard) {
   SetNcclFaults({.unheard_join = 1});
-  ExpectStaged({.ranks = 3, .timeout_s = 2}, "ncclCommInitRankConfig: waited 1 s for ranks 0 to 2, one of which may be dead or behind");
+  ExpectStaged(
+      {.ranks = 3, .timeout_s = 2},
+      "ncclCommInitRankConfig: waited 1 s for ranks 0 to 2, one of which may be dead or behind");
   SetNcclFaults({});
 }
 
@@ -166,12 +183,14 @@ TEST(Nccl, EachCallThatFailsIsNamedInTheNoteOrTheError) {
   for (int call = 1, step = 1;; call += step) {
     SetNcclFaults({.failing_call = call});
     std::string notes[2];
-    const absl::Status status = World{.ranks = 2, .timeout_s = 4}.Run([&](Rank& rank) { return body(rank, notes[rank.rank()]); });
+    const absl::Status status = World{.ranks = 2, .timeout_s = 4}.Run(
+        [&](Rank& rank) { return body(rank, notes[rank.rank()]); });
     const std::string failed = FailedNcclCall();
     SetNcclFaults({});
     if (failed.empty()) break;
     EXPECT_EQ(NcclCommunicators(), 0) << failed;
-    const auto words = AllOf(HasSubstr(failed), HasSubstr("an error of a test (2): what NCCL says"));
+    const auto words =
+        AllOf(HasSubstr(failed), HasSubstr("an error of a test (2): what NCCL says"));
     if (!notes[0].empty()) {
       EXPECT_EQ(status, absl::OkStatus());
       EXPECT_THAT(notes[0], words);
@@ -188,19 +207,24 @@ TEST(Nccl, EachCallThatFailsIsNamedInTheNoteOrTheError) {
   EXPECT_GT(failed_later, 20);
 }
 
-// ---- Memory by its windows -----------------------------------------------------------------------------
+// ---- Memory by its windows
+// -----------------------------------------------------------------------------
 
 absl::Status CheckMemoryByWindows(Rank& rank) {
   const std::string& note = rank.topology().note;
-  if (!absl::StrContains(note, "memory by windows of nccl 2.0.0 of a test: rank 0: GPU 0")) return Wrong("note: ", note);
+  if (!absl::StrContains(note, "memory by windows of nccl 2.0.0 of a test: rank 0: GPU 0"))
+    return Wrong("note: ", note);
   RETURN_IF_ERROR(CheckMemory(rank));
   return CheckPlans(rank);
 }
 
 TEST(Nccl, SharesMemoryThatIsNotSharedOtherwise) {
   for (const NcclApi* nccl : {&HostNccl(), &NewerHostNccl()}) {
-    for (const WorldShape& shape : {WorldShape{}, WorldShape{.stages = 1, .nodes = 2}, WorldShape{.stages = 2, .nodes = 0}}) {
-      EXPECT_EQ((World{.ranks = 4, .shape = shape, .reach = false, .nccl = nccl}.Run(CheckMemoryByWindows)), absl::OkStatus());
+    for (const WorldShape& shape :
+         {WorldShape{}, WorldShape{.stages = 1, .nodes = 2}, WorldShape{.stages = 2, .nodes = 0}}) {
+      EXPECT_EQ((World{.ranks = 4, .shape = shape, .reach = false, .nccl = nccl}.Run(
+                    CheckMemoryByWindows)),
+                absl::OkStatus());
       EXPECT_EQ(NcclCommunicators(), 0);
       EXPECT_EQ(HostWindowsLeft(), 0);
     }
@@ -217,7 +241,8 @@ TEST(Nccl, SaysWhyItSharesNoMemoryEither) {
   };
   NcclApi other = HostNccl();
   other.version_code = 22807;  // which has the functions, and another layout
-  EXPECT_THAT(outcome(other), HasSubstr("; nor by windows of nccl 2.0.0 of a test: rank 0: NCCL 2.0.0 of a test does not say where its windows are: "
+  EXPECT_THAT(outcome(other), HasSubstr("; nor by windows of nccl 2.0.0 of a test: rank 0: NCCL "
+                                        "2.0.0 of a test does not say where its windows are: "
                                         "want 2.28.9, or 2.29"));
   other = NewerHostNccl();
   other.CommWindowRegister = nullptr;
@@ -227,7 +252,8 @@ TEST(Nccl, SaysWhyItSharesNoMemoryEither) {
     *pointer = nullptr;
     return ncclSuccess;
   };
-  EXPECT_THAT(outcome(other), HasSubstr("NCCL: this rank does not load and store the memory of rank 1"));
+  EXPECT_THAT(outcome(other),
+              HasSubstr("NCCL: this rank does not load and store the memory of rank 1"));
   other = HostNccl();
   other.TeamLsa = [](ncclComm_t) { return NcclTeam{2, 7, 1}; };
   EXPECT_THAT(outcome(other), HasSubstr("a window is not laid out as that version has it"));
@@ -241,9 +267,9 @@ TEST(Nccl, EachCallOfWindowsThatFailsIsNamed) {
   std::set<std::string> named;
   for (int call = 1;; ++call) {
     SetNcclFaults({.failing_call = call});
-    const absl::Status status = World{.ranks = 2, .timeout_s = 1, .reach = false, .nccl = &NewerHostNccl()}.Run([](Rank& rank) {
-      return rank.Allocate(10000, true).status();
-    });
+    const absl::Status status =
+        World{.ranks = 2, .timeout_s = 1, .reach = false, .nccl = &NewerHostNccl()}.Run(
+            [](Rank& rank) { return rank.Allocate(10000, true).status(); });
     const std::string failed = FailedNcclCall();
     SetNcclFaults({});
     if (failed.empty()) break;
@@ -252,30 +278,39 @@ TEST(Nccl, EachCallOfWindowsThatFailsIsNamed) {
     EXPECT_FALSE(status.ok()) << failed;
     named.insert(failed);
     // Without NCCL for collectives there are no windows either.
-    EXPECT_THAT(std::string(status.message()), AnyOf(HasSubstr(failed), HasSubstr("does not reach the memory of GPU"))) << failed;
+    EXPECT_THAT(std::string(status.message()),
+                AnyOf(HasSubstr(failed), HasSubstr("does not reach the memory of GPU")))
+        << failed;
   }
-  for (const char* call : {"ncclMemAlloc", "ncclCommWindowRegister", "ncclGetPeerDevicePointer"}) EXPECT_EQ(named.count(call), 1) << call;
+  for (const char* call : {"ncclMemAlloc", "ncclCommWindowRegister", "ncclGetPeerDevicePointer"})
+    EXPECT_EQ(named.count(call), 1) << call;
 }
 
-// ---- Peers that are missing ----------------------------------------------------------------------------
+// ---- Peers that are missing
+// ----------------------------------------------------------------------------
 
-double Seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 TEST(Nccl, ACollectiveWhosePeerDoesNotComeEndsAtTheDeadline) {
   for (int lane = 0; lane < kLanes; ++lane) {
     const double start = Seconds();
-    const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
-      ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, lane, 0.3));
-      RETURN_IF_ERROR(bound.plan->Run());
-      if (rank.rank() == 2) return rank.exchange().Barrier();
-      const absl::Status first = bound.plan->Run();
-      if (bound.plan->Run() != first) return Wrong("the second Run differs from the first");
-      return first;
-    });
+    const std::vector<absl::Status> outcomes =
+        World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
+          ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, lane, 0.3));
+          RETURN_IF_ERROR(bound.plan->Run());
+          if (rank.rank() == 2) return rank.exchange().Barrier();
+          const absl::Status first = bound.plan->Run();
+          if (bound.plan->Run() != first) return Wrong("the second Run differs from the first");
+          return first;
+        });
     EXPECT_LT(Seconds() - start, 20);
     for (int rank : {0, 1}) {
       const std::string where = absl::StrCat("step 0 \"sum\" on rank ", rank, ": ");
-      const std::string reason = "waited 0.3 s for the other ranks, one of which may be dead or behind; COCONET_TIMEOUT sets the deadline";
+      const std::string reason =
+          "waited 0.3 s for the other ranks, one of which may be dead or behind; COCONET_TIMEOUT "
+          "sets the deadline";
       EXPECT_THAT(outcomes[rank].ToString(), AllOf(HasSubstr(where), HasSubstr(reason)));
     }
     EXPECT_TRUE(absl::IsDeadlineExceeded(outcomes[0]) || absl::IsDeadlineExceeded(outcomes[1]));
@@ -285,28 +320,34 @@ TEST(Nccl, ACollectiveWhosePeerDoesNotComeEndsAtTheDeadline) {
 }
 
 TEST(Nccl, ADeadlineNamesWhoHasFinished) {
-  const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0.5));
-    RETURN_IF_ERROR(bound.plan->Run());
-    return rank.rank() == 1 ? absl::OkStatus() : bound.plan->Run();
-  });
+  const std::vector<absl::Status> outcomes =
+      World{.ranks = 3}.Outcomes([](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0.5));
+        RETURN_IF_ERROR(bound.plan->Run());
+        return rank.rank() == 1 ? absl::OkStatus() : bound.plan->Run();
+      });
   for (int rank : {0, 2}) {
-    EXPECT_THAT(outcomes[rank].ToString(), AllOf(HasSubstr(absl::StrCat("step 0 \"sum\" on rank ", rank, ": ")), HasSubstr("; rank 1 has finished")));
+    EXPECT_THAT(outcomes[rank].ToString(),
+                AllOf(HasSubstr(absl::StrCat("step 0 \"sum\" on rank ", rank, ": ")),
+                      HasSubstr("; rank 1 has finished")));
   }
 }
 
 TEST(Nccl, ARankThatLeavesEndsTheCollectivesOfOthers) {
   for (const WorldShape& shape : {WorldShape{}, WorldShape{.stages = 1, .nodes = 4}}) {
     const double start = Seconds();
-    const std::vector<absl::Status> outcomes = World{.ranks = 4, .shape = shape}.Outcomes([&](Rank& rank) -> absl::Status {
-      ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
-      RETURN_IF_ERROR(bound.plan->Run());
-      return rank.rank() == 3 ? absl::DataLossError("bad page") : bound.plan->Run();
-    });
+    const std::vector<absl::Status> outcomes =
+        World{.ranks = 4, .shape = shape}.Outcomes([&](Rank& rank) -> absl::Status {
+          ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
+          RETURN_IF_ERROR(bound.plan->Run());
+          return rank.rank() == 3 ? absl::DataLossError("bad page") : bound.plan->Run();
+        });
     EXPECT_LT(Seconds() - start, 20);
     for (int rank : {0, 1, 2}) {
       EXPECT_TRUE(absl::IsAborted(outcomes[rank])) << outcomes[rank];
-      EXPECT_THAT(outcomes[rank].ToString(), AllOf(HasSubstr(absl::StrCat("step 0 \"sum\" on rank ", rank, ": ")), HasSubstr("bad page")));
+      EXPECT_THAT(outcomes[rank].ToString(),
+                  AllOf(HasSubstr(absl::StrCat("step 0 \"sum\" on rank ", rank, ": ")),
+                        HasSubstr("bad page")));
     }
     EXPECT_EQ(NcclCommunicators(), 0);
   }
@@ -314,20 +355,24 @@ TEST(Nccl, ARankThatLeavesEndsTheCollectivesOfOthers) {
 
 TEST(Nccl, ACollectiveThatFailsWhileItIsUnderWayEndsThoseOfAll) {
   SetNcclFaults({.failing_collective = 3, .result = ncclRemoteError});
-  const std::vector<absl::Status> outcomes = World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
-    ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
-    return bound.plan->Run();
-  });
+  const std::vector<absl::Status> outcomes =
+      World{.ranks = 3}.Outcomes([&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
+        return bound.plan->Run();
+      });
   SetNcclFaults({});
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_FALSE(outcomes[rank].ok());
-    EXPECT_THAT(outcomes[rank].ToString(), AllOf(HasSubstr(absl::StrCat("on rank ", rank)), HasSubstr("an error of a test (6): what NCCL says")));
+    EXPECT_THAT(outcomes[rank].ToString(),
+                AllOf(HasSubstr(absl::StrCat("on rank ", rank)),
+                      HasSubstr("an error of a test (6): what NCCL says")));
   }
 }
 
 TEST(Nccl, AKernelThatGivesUpEndsThePlansCollectives) {
   const double start = Seconds();
-  const std::vector<absl::Status> outcomes = World{.ranks = 2}.Outcomes([](Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); });
+  const std::vector<absl::Status> outcomes = World{.ranks = 2}.Outcomes(
+      [](Rank& rank) { return LeaveOthersInAStep(rank, absl::DataLossError("bad page")); });
   EXPECT_LT(Seconds() - start, 20);
   EXPECT_THAT(outcomes[0].ToString(), HasSubstr("bad page"));
 }

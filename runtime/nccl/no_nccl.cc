@@ -4,7 +4,9 @@ namespace coconet {
 
 absl::StatusOr<StreamLibraries> OpenNcclLibraries(const StreamLibraryTerms& /*terms*/) {
   StreamLibraries staged;
-  staged.note = "not by NCCL: this build has none; put nccl.h where the CUDA toolkit has its headers and build again";
+  staged.note =
+      "not by NCCL: this build has none; put nccl.h where the CUDA toolkit has its headers and "
+      "build again";
   return staged;
 }
 

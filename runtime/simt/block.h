@@ -32,15 +32,16 @@ struct PendingStore {
 struct OngoingCopy {
   char* to;
   const char* from;
-  size_t bytes, filled;    // to so many, with zeros
-  int group;               // of its thread's
+  size_t bytes, filled;  // to so many, with zeros
+  int group;             // of its thread's
   const void* at;
   std::vector<char> data;  // what it has read; empty: nothing yet
   Epoch epoch;             // while nobody has awaited it
   bool has_read = false;   // as far as its thread knows
 };
 
-/// What a thread has loaded since it last did something that others could see: who finds the same again, spins.
+/// What a thread has loaded since it last did something that others could see: who finds the same
+/// again, spins.
 struct Polls {
   static constexpr int kMost = 64;
   struct Poll {
@@ -50,7 +51,8 @@ struct Polls {
   std::array<Poll, kMost> all;
   int count = 0;
 
-  /// Whether it was there with the same value. Else notes it; where the value is another, or there are too many, what came before is forgotten.
+  /// Whether it was there with the same value. Else notes it; where the value is another, or there
+  /// are too many, what came before is forgotten.
   bool Repeats(const char* from, uint64_t value) {
     for (int i = 0; i < count; ++i) {
       if (all[i].from != from) continue;
@@ -63,7 +65,8 @@ struct Polls {
   }
 };
 
-/// A thread of a block. Lives as long as its machine, in one block after another, so that who looks for a thread that waited finds one.
+/// A thread of a block. Lives as long as its machine, in one block after another, so that who looks
+/// for a thread that waited finds one.
 struct SimtThread {
   enum class State : uint8_t { kReady, kSpins, kAtBarrier, kInShuffle, kEnded };
 
@@ -77,8 +80,9 @@ struct SimtThread {
   uint64_t ticket = 0;  // of its last wait for words
   int looks = 0;        // loads that do not count as spinning: it was woken to look at the clock
   Agent agent;
-  std::shared_ptr<Clock> learned;  // what it has acquired since the last barrier, and all before; null: nothing
-  Epoch fenced;                    // what it wrote until then, bulk copies see
+  std::shared_ptr<Clock>
+      learned;   // what it has acquired since the last barrier, and all before; null: nothing
+  Epoch fenced;  // what it wrote until then, bulk copies see
   Polls polls;
   std::vector<PendingStore> pending;
   struct Copies {
@@ -86,10 +90,10 @@ struct SimtThread {
     int closed = 0;  // groups
   };
   Copies bulk, async;
-  bool vote = false;                 // what a barrier answered
-  uint64_t shuffled = 0;             // what a shuffle answered
-  const void* at = nullptr;          // where it waits
-  const unsigned* awaited = nullptr; // the last flag that it said it waits for, and its epoch
+  bool vote = false;                  // what a barrier answered
+  uint64_t shuffled = 0;              // what a shuffle answered
+  const void* at = nullptr;           // where it waits
+  const unsigned* awaited = nullptr;  // the last flag that it said it waits for, and its epoch
   unsigned epoch = 0;
 };
 
@@ -123,7 +127,7 @@ struct SimtBlock {
   int slot = 0;
   uint32_t first = 0, generation = 0;  // of the slot
   std::shared_ptr<const Clock> clock;  // what all of its threads know of others
-  std::vector<SimtThread*> threads;     // the machine's
+  std::vector<SimtThread*> threads;    // the machine's
   int live = 0;
   // Those at the barrier.
   int arrived = 0;

@@ -31,8 +31,10 @@ void Clock::JoinReleased(Epoch e) {
 }
 
 void Clock::Join(const Clock& other) {
-  if (other.generations_.size() > generations_.size()) generations_.resize(other.generations_.size());
-  for (size_t i = 0; i < other.generations_.size(); ++i) generations_[i] = std::max(generations_[i], other.generations_[i]);
+  if (other.generations_.size() > generations_.size())
+    generations_.resize(other.generations_.size());
+  for (size_t i = 0; i < other.generations_.size(); ++i)
+    generations_[i] = std::max(generations_[i], other.generations_[i]);
   for (Epoch e : other.released_) JoinReleased(e);
   const auto covered = [&](Epoch e) {
     const auto slot = static_cast<size_t>(e.slot());

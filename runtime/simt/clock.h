@@ -7,17 +7,22 @@
 
 namespace coconet {
 
-/// When something happened, as the one who did it counts. Who that is: a slot, which a block has while it runs, a stream, or a thread of the host; and of a
-/// block, which thread, or its copies that go on, which nobody knows of before they have been awaited, and are then the thread's. They count generations, a
-/// block's from barrier to barrier, and in one of these each thread ticks when it releases; a copy's tick is its group.
-/// Source of the method: Flanagan and Freund, "FastTrack", PLDI 2009; slots in place of threads keep clocks short, as barriers order all threads of a block.
+/// When something happened, as the one who did it counts. Who that is: a slot, which a block has
+/// while it runs, a stream, or a thread of the host; and of a block, which thread, or its copies
+/// that go on, which nobody knows of before they have been awaited, and are then the thread's. They
+/// count generations, a block's from barrier to barrier, and in one of these each thread ticks when
+/// it releases; a copy's tick is its group. Source of the method: Flanagan and Freund, "FastTrack",
+/// PLDI 2009; slots in place of threads keep clocks short, as barriers order all threads of a
+/// block.
 class Epoch {
  public:
   static constexpr int kSlots = 1 << 12, kThreads = 1 << 10, kTicks = 1 << 11;
 
   Epoch() = default;
-  Epoch(int slot, int thread, uint32_t generation, uint32_t tick, bool atomic = false, bool goes_on = false)
-      : bits_((uint64_t{atomic} << 63) | (uint64_t(slot) << 51) | (uint64_t{goes_on} << 50) | (uint64_t(thread) << 40) | (uint64_t{generation} << 11) | tick) {}
+  Epoch(int slot, int thread, uint32_t generation, uint32_t tick, bool atomic = false,
+        bool goes_on = false)
+      : bits_((uint64_t{atomic} << 63) | (uint64_t(slot) << 51) | (uint64_t{goes_on} << 50) |
+              (uint64_t(thread) << 40) | (uint64_t{generation} << 11) | tick) {}
 
   bool exists() const { return bits_ != 0; }
   bool atomic() const { return bits_ >> 63 != 0; }
@@ -35,13 +40,15 @@ class Epoch {
   uint64_t bits_ = 0;
 };
 
-/// What somebody knows to have happened: of each slot all generations before one, and of some threads what they did until they released.
+/// What somebody knows to have happened: of each slot all generations before one, and of some
+/// threads what they did until they released.
 class Clock {
  public:
   bool Knows(Epoch e) const {
     if (e.goes_on()) return false;
     const auto slot = static_cast<size_t>(e.slot());
-    return (slot < generations_.size() && generations_[slot] > e.generation()) || (!released_.empty() && KnowsReleased(e));
+    return (slot < generations_.size() && generations_[slot] > e.generation()) ||
+           (!released_.empty() && KnowsReleased(e));
   }
   void Join(const Clock& other);
   /// Everything of the slot before that generation.

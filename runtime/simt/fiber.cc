@@ -24,7 +24,8 @@ StackPool::~StackPool() {
 char* StackPool::Take() {
   if (free_.empty()) {
     const size_t each = kBytes + PageBytes();
-    void* mapping = mmap(nullptr, kAtOnce * each, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* mapping = mmap(nullptr, kAtOnce * each, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED) return nullptr;
     mappings_.push_back(mapping);
     for (int i = 0; i < kAtOnce; ++i) {

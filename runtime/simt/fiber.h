@@ -10,7 +10,8 @@ namespace coconet {
 /// Stacks of one size with a page below each that nobody may touch. Not thread-safe.
 class StackPool {
  public:
-  static constexpr size_t kBytes = 64 << 10;  // of kernels that call nothing deep; only pages that were touched take memory
+  static constexpr size_t kBytes =
+      64 << 10;  // of kernels that call nothing deep; only pages that were touched take memory
 
   StackPool() = default;
   ~StackPool();
@@ -28,8 +29,9 @@ class StackPool {
   std::vector<char*> free_;
 };
 
-/// A function on a stack of its own, which stops in the middle and goes on later. Switched by Boost.Context. One that is never resumed again is just forgotten:
-/// nothing on its stack is destroyed. Not thread-safe; resumed by one thread of the system at a time.
+/// A function on a stack of its own, which stops in the middle and goes on later. Switched by
+/// Boost.Context. One that is never resumed again is just forgotten: nothing on its stack is
+/// destroyed. Not thread-safe; resumed by one thread of the system at a time.
 class Fiber {
  public:
   using Body = void (*)(void* argument);

@@ -14,12 +14,14 @@ enum class FindingKind : uint8_t {
   kOutOfBounds,       // of every allocation
   kMisaligned,        // an access of several bytes not at a multiple of these
   kNeverWritten,      // a read of memory that nothing has written
-  kDivergentBarrier,  // threads of a block at different barriers, or at one that others will not come to
-  kBadShuffle,        // a warp whose threads name different masks, or masks with threads that are not there
-  kUnwrittenOutput,   // of a step
-  kUnfinishedCopy,    // a thread that ended before its bulk copies
-  kDeadlock,          // all threads wait for flags that nobody will set
-  kNoRoom,            // the host has no memory for more threads
+  kDivergentBarrier,  // threads of a block at different barriers, or at one that others will not
+                      // come to
+  kBadShuffle,  // a warp whose threads name different masks, or masks with threads that are not
+                // there
+  kUnwrittenOutput,  // of a step
+  kUnfinishedCopy,   // a thread that ended before its bulk copies
+  kDeadlock,         // all threads wait for flags that nobody will set
+  kNoRoom,           // the host has no memory for more threads
 };
 absl::string_view Name(FindingKind kind);
 
@@ -28,8 +30,9 @@ struct Finding {
   std::string text;  // which kernel, line, rank, block, thread and buffer
 };
 
-/// "sync.h:33 < kernel.cc:12" of an address in a module's code: the line, and those that inlined it. Asks addr2line, of the compiler's binutils; the address
-/// within the module where there is none.
+/// "sync.h:33 < kernel.cc:12" of an address in a module's code: the line, and those that inlined
+/// it. Asks addr2line, of the compiler's binutils; the address within the module where there is
+/// none.
 std::string SourceLine(const void* at);
 
 }  // namespace coconet

@@ -8,13 +8,19 @@
 
 namespace coconet {
 
-absl::StatusOr<std::unique_ptr<SimtMachine>> SimtMachine::Make(const SimtOptions& options, int ranks) {
+absl::StatusOr<std::unique_ptr<SimtMachine>> SimtMachine::Make(const SimtOptions& options,
+                                                               int ranks) {
   ASSIGN_OR_RETURN(std::unique_ptr<SimtMemory> memory, SimtMemory::Make());
   return std::unique_ptr<SimtMachine>(new SimtMachine(options, ranks, std::move(memory)));
 }
 
 SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<SimtMemory> memory)
-    : options_(options), memory_(std::move(memory)), calls_{}, scheduler_(options, ranks), slots_(1), resident_(ranks) {
+    : options_(options),
+      memory_(std::move(memory)),
+      calls_{},
+      scheduler_(options, ranks),
+      slots_(1),
+      resident_(ranks) {
   calls_ = {.place = nullptr,
             .stack = 0,
             .stack_bytes = StackPool::kBytes,
@@ -38,7 +44,8 @@ SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<
             .gather = OnGather};
 }
 
-// ---- Slots ---------------------------------------------------------------------------------------------
+// ---- Slots
+// ---------------------------------------------------------------------------------------------
 
 Agent SimtMachine::TakeSlot(const std::string& who) {
   constexpr size_t kRemembered = 16;
@@ -60,7 +67,8 @@ void SimtMachine::GiveSlot(const Agent& agent) {
   free_slots_.push_back(agent.slot);
 }
 
-// ---- Launches and blocks -------------------------------------------------------------------------------
+// ---- Launches and blocks
+// -------------------------------------------------------------------------------
 
 void SimtMachine::Launch(std::shared_ptr<SimtLaunch> launch) {
   scheduler_.Draw(*launch);
@@ -69,13 +77,15 @@ void SimtMachine::Launch(std::shared_ptr<SimtLaunch> launch) {
 }
 
 bool SimtMachine::HasRoom(const SimtLaunch& launch) const {
-  if (options_.resident_blocks > 0 && resident_[launch.rank] >= options_.resident_blocks) return false;
+  if (options_.resident_blocks > 0 && resident_[launch.rank] >= options_.resident_blocks)
+    return false;
   return blocks_.size() < Epoch::kSlots - kSlotsOfOthers && HasSlot();
 }
 
 void SimtMachine::StartBlocks() {
   for (const std::shared_ptr<SimtLaunch>& launch : launches_) {
-    while (launch->started < launch->blocks && !finding_.has_value() && HasRoom(*launch)) StartBlock(launch);
+    while (launch->started < launch->blocks && !finding_.has_value() && HasRoom(*launch))
+      StartBlock(launch);
   }
 }
 
@@ -83,7 +93,8 @@ void SimtMachine::StartBlock(const std::shared_ptr<SimtLaunch>& launch) {
   auto block = std::make_unique<SimtBlock>();
   block->launch = launch;
   block->index = launch->started++;
-  const Agent agent = TakeSlot(absl::StrCat("rank ", launch->rank, " block ", block->index, " of ", launch->name));
+  const Agent agent =
+      TakeSlot(absl::StrCat("rank ", launch->rank, " block ", block->index, " of ", launch->name));
   block->slot = agent.slot;
   block->first = block->generation = agent.generation;
   block->clock = launch->start;
@@ -92,7 +103,8 @@ void SimtMachine::StartBlock(const std::shared_ptr<SimtLaunch>& launch) {
   const int starved_warp = scheduler_.DrawWarp(static_cast<int>(block->warps.size()));
   for (int i = 0; i < launch->threads; ++i) {
     if (!StartThread(*block, i, starved_warp)) {
-      return Report(FindingKind::kNoRoom, absl::StrCat("for the stacks of more than ", live_, " threads"));
+      return Report(FindingKind::kNoRoom,
+                    absl::StrCat("for the stacks of more than ", live_, " threads"));
     }
   }
   blocks_.push_back(std::move(block));
@@ -124,7 +136,11 @@ bool SimtMachine::StartThread(SimtBlock& block, int index, int starved_warp) {
   thread->place = {block.index, launch.blocks, index, launch.threads};
   thread->block = &block;
   thread->stack = stack;
-  thread->agent = {.slot = block.slot, .thread = index, .first = block.first, .generation = block.generation, .clock = block.clock.get()};
+  thread->agent = {.slot = block.slot,
+                   .thread = index,
+                   .first = block.first,
+                   .generation = block.generation,
+                   .clock = block.clock.get()};
   thread->starved = scheduler_.Starves(*thread, starved_warp);
   thread->fiber.Start(stack, RunThread, thread);
   scheduler_.MakeReady(*thread);
@@ -169,13 +185,19 @@ void SimtMachine::EndThread(SimtThread& thread) {
   changed_ = steps_;
   for (SimtThread::Copies* copies : {&thread.bulk, &thread.async}) {
     if (copies->ongoing.empty()) continue;
-    Report(FindingKind::kUnfinishedCopy, absl::StrCat(NameOf(thread, copies->ongoing[0].at), " has ended, and nobody waited for this copy of its"));
+    Report(FindingKind::kUnfinishedCopy,
+           absl::StrCat(NameOf(thread, copies->ongoing[0].at),
+                        " has ended, and nobody waited for this copy of its"));
     copies->ongoing.clear();
   }
   if (block.arrived > 0) {
-    const auto at_barrier = [](const SimtThread* other) { return other->state == SimtThread::State::kAtBarrier; };
+    const auto at_barrier = [](const SimtThread* other) {
+      return other->state == SimtThread::State::kAtBarrier;
+    };
     const SimtThread& waits = **absl::c_find_if(block.threads, at_barrier);
-    return Report(FindingKind::kDivergentBarrier, absl::StrCat(NameOf(waits, waits.at), " waits for thread ", thread.place.thread, ", which has ended"));
+    return Report(FindingKind::kDivergentBarrier,
+                  absl::StrCat(NameOf(waits, waits.at), " waits for thread ", thread.place.thread,
+                               ", which has ended"));
   }
   if (block.live == 0) EndBlock(block);
 }

@@ -17,14 +17,15 @@
 #include "runtime/simt/finding.h"
 #include "runtime/simt/scheduler.h"
 #include "runtime/simt/simt_memory.h"
-#include "runtime/simt_options.h"
 #include "runtime/simt_abi.h"
+#include "runtime/simt_options.h"
 
 namespace coconet {
 
-/// Devices, one a rank, that run kernels thread for thread: each thread is a fiber, one of which goes at a time, to the next access of the memory model,
-/// barrier or shuffle. Between these a thread's accesses are its own, or a data race. The first mistake found ends the machine. Not thread-safe: one thread of
-/// the system at a time.
+/// Devices, one a rank, that run kernels thread for thread: each thread is a fiber, one of which
+/// goes at a time, to the next access of the memory model, barrier or shuffle. Between these a
+/// thread's accesses are its own, or a data race. The first mistake found ends the machine. Not
+/// thread-safe: one thread of the system at a time.
 class SimtMachine {
  public:
   static absl::StatusOr<std::unique_ptr<SimtMachine>> Make(const SimtOptions& options, int ranks);
@@ -53,12 +54,15 @@ class SimtMachine {
   /// The last step in which something did.
   uint64_t last_change() const { return changed_; }
   /// Nobody can go on but by the clock, or by what the host does.
-  bool stuck() const { return (!scheduler_.any_ready() && storing_.empty()) || steps_ - std::max(changed_, looked_) > 4096 * (1 + uint64_t(live_)); }
+  bool stuck() const {
+    return (!scheduler_.any_ready() && storing_.empty()) ||
+           steps_ - std::max(changed_, looked_) > 4096 * (1 + uint64_t(live_));
+  }
 
   /// An access by the host, of whole buffers or parts.
   void AccessFromHost(const Agent& agent, void* p, size_t bytes, bool writes);
-  /// Kernels of another plan begin. When one of a plan has been told to stop, or a collective has been given up, races and reads of what nobody has written
-  /// are no mistakes of that plan's.
+  /// Kernels of another plan begin. When one of a plan has been told to stop, or a collective has
+  /// been given up, races and reads of what nobody has written are no mistakes of that plan's.
   void BeginPlan() { given_up_ = false; }
   void GiveUp() { given_up_ = true; }
   /// Reports a byte of those that nobody has written.
@@ -101,20 +105,26 @@ class SimtMachine {
 
   // ---- What threads ask (thread_calls.cc)
   static SimtMachine& Of(void* machine) { return *static_cast<SimtMachine*>(machine); }
-  static void OnAccess(void* machine, const void* p, unsigned long bytes, bool writes, bool aligned, const void* at);
-  static void OnLoad(void* machine, const void* p, int bytes, int count, bool acquires, unsigned long long* values, const void* at);
-  static void OnStore(void* machine, void* p, int bytes, int count, bool releases, const unsigned long long* values, const void* at);
+  static void OnAccess(void* machine, const void* p, unsigned long bytes, bool writes, bool aligned,
+                       const void* at);
+  static void OnLoad(void* machine, const void* p, int bytes, int count, bool acquires,
+                     unsigned long long* values, const void* at);
+  static void OnStore(void* machine, void* p, int bytes, int count, bool releases,
+                      const unsigned long long* values, const void* at);
   static unsigned OnExchange(void* machine, unsigned* p, unsigned value, const void* at);
   static void OnNoteWait(void* machine, const unsigned* flag, unsigned epoch);
   static void* OnShared(void* machine, const void* place, unsigned long bytes);
   static unsigned long long OnNow(void* machine);
   /// Null: registered memory of the host's, which nobody checks.
-  SimtBuffer* Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic, const void* at) {
+  SimtBuffer* Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic,
+                    const void* at) {
     return Check(p, bytes, writes, aligned, atomic, at, running_->agent);
   }
-  SimtBuffer* Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic, const void* at, const Agent& agent);
+  SimtBuffer* Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic,
+                    const void* at, const Agent& agent);
   void ReportAddress(const void* p, size_t bytes, bool writes, const void* at);
-  void ReportAccess(const SimtBuffer& buffer, size_t offset, size_t bytes, bool writes, const Shadow::Found& found, const std::string& who);
+  void ReportAccess(const SimtBuffer& buffer, size_t offset, size_t bytes, bool writes,
+                    const Shadow::Found& found, const std::string& who);
   /// Other threads' turn; back when this one's comes.
   void Yield();
   /// Until one of the words that it has loaded changes, or somebody says to look again.
@@ -149,9 +159,11 @@ class SimtMachine {
 
   // ---- What they do together (meetings.cc)
   static bool OnBarrier(void* machine, bool votes, bool ok, const void* at);
-  static unsigned long long OnShuffleDown(void* machine, unsigned mask, unsigned long long value, int distance, const void* at);
+  static unsigned long long OnShuffleDown(void* machine, unsigned mask, unsigned long long value,
+                                          int distance, const void* at);
   static void OnGather(void* machine, const void* mine, int bytes, void* all, const void* at);
-  /// Puts a thread to those of its warp that have come to a shuffle, or to a gather of so many bytes; returns when all have.
+  /// Puts a thread to those of its warp that have come to a shuffle, or to a gather of so many
+  /// bytes; returns when all have.
   void MeetWarp(SimtThread& thread, unsigned mask, int bytes, const void* at);
   void FinishBarrier(SimtBlock& block);
   void FinishShuffle(SimtBlock& block, int warp);
@@ -176,12 +188,14 @@ class SimtMachine {
   std::vector<int> resident_;                         // by rank
   std::vector<std::unique_ptr<SimtThread>> threads_;  // all there ever were
   std::vector<SimtThread*> free_threads_;
-  std::vector<SimtThread*> storing_;                  // have stores that others do not see; some more than once, or no more
+  std::vector<SimtThread*>
+      storing_;  // have stores that others do not see; some more than once, or no more
   std::vector<SimtBuffer*> free_shared_;
   SimtThread* running_ = nullptr;
   int live_ = 0;  // threads
   uint64_t steps_ = 0, changed_ = 0, looked_ = 0, idle_ns_ = 0, operations_ = 0;
-  bool given_up_ = false;  // by some rank, the plan: kernels behind that compute with what is there, and nobody uses what comes of it
+  bool given_up_ = false;  // by some rank, the plan: kernels behind that compute with what is
+                           // there, and nobody uses what comes of it
   std::optional<Finding> finding_;
   mutable std::map<const void*, std::string> lines_;  // of code
 };

@@ -25,7 +25,9 @@ bool SimtMachine::OnBarrier(void* machine, bool votes, bool ok, const void* at) 
   thread.polls.count = 0;
   thread.at = at;
   if (block.live < static_cast<int>(block.threads.size())) {
-    m.Report(FindingKind::kDivergentBarrier, absl::StrCat(m.NameOf(thread, at), " is at a barrier, where other threads of the block have ended"));
+    m.Report(FindingKind::kDivergentBarrier,
+             absl::StrCat(m.NameOf(thread, at),
+                          " is at a barrier, where other threads of the block have ended"));
     m.Abandon(thread);
   }
   if (block.arrived == 0) {
@@ -34,14 +36,16 @@ bool SimtMachine::OnBarrier(void* machine, bool votes, bool ok, const void* at) 
     block.first_there = &thread;
   } else if (block.votes != votes || !m.IsSameLine(at, block.first_there->at)) {
     const std::string other = m.NameOf(*block.first_there, block.first_there->at);
-    m.Report(FindingKind::kDivergentBarrier, absl::StrCat(m.NameOf(thread, at), " is at another barrier than ", other));
+    m.Report(FindingKind::kDivergentBarrier,
+             absl::StrCat(m.NameOf(thread, at), " is at another barrier than ", other));
     m.Abandon(thread);
   }
   const SimtWarp& warp = block.warps[thread.place.thread / 32];
   if (warp.arrived != 0 && (warp.mask >> thread.place.thread % 32 & 1) != 0) {
     const SimtThread& other = FirstOf(block, warp);
     m.Report(FindingKind::kDivergentBarrier,
-             absl::StrCat(m.NameOf(thread, at), " is at a barrier, where ", m.NameOf(other, other.at), " waits for it to meet its warp"));
+             absl::StrCat(m.NameOf(thread, at), " is at a barrier, where ",
+                          m.NameOf(other, other.at), " waits for it to meet its warp"));
     m.Abandon(thread);
   }
   block.all_ok &= ok;
@@ -83,14 +87,18 @@ std::string SimtMachine::WhyShuffleIsBad(const SimtThread& thread, unsigned mask
   if ((mask >> (thread.place.thread - first) & 1) == 0) return "it is not in it itself";
   for (int lane = 0; lane < 32; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
-    if (first + lane >= static_cast<int>(block.threads.size())) return absl::StrCat("it names thread ", first + lane, ", which the block lacks");
+    if (first + lane >= static_cast<int>(block.threads.size()))
+      return absl::StrCat("it names thread ", first + lane, ", which the block lacks");
     const SimtThread& named = *block.threads[first + lane];
-    if (named.state == SimtThread::State::kEnded) return absl::StrCat("it names thread ", first + lane, ", which has ended");
+    if (named.state == SimtThread::State::kEnded)
+      return absl::StrCat("it names thread ", first + lane, ", which has ended");
     if (named.state == SimtThread::State::kAtBarrier) {
-      return absl::StrCat("it names thread ", first + lane, ", which waits at a barrier (", LineOf(named.at), ")");
+      return absl::StrCat("it names thread ", first + lane, ", which waits at a barrier (",
+                          LineOf(named.at), ")");
     }
   }
-  if (state.arrived != 0 && state.mask != mask) return absl::StrCat("it is another than that of threads that wait, 0x", absl::Hex(state.mask));
+  if (state.arrived != 0 && state.mask != mask)
+    return absl::StrCat("it is another than that of threads that wait, 0x", absl::Hex(state.mask));
   return "";
 }
 
@@ -101,9 +109,11 @@ void SimtMachine::MeetWarp(SimtThread& thread, unsigned mask, int bytes, const v
   thread.polls.count = 0;
   thread.at = at;
   std::string why = WhyShuffleIsBad(thread, mask);
-  if (why.empty() && warp.arrived != 0 && warp.bytes != bytes) why = "others of the warp do something else";
+  if (why.empty() && warp.arrived != 0 && warp.bytes != bytes)
+    why = "others of the warp do something else";
   if (!why.empty()) {
-    Report(FindingKind::kBadShuffle, absl::StrCat(NameOf(thread, at), " meets its warp by mask 0x", absl::Hex(mask), ": ", why));
+    Report(FindingKind::kBadShuffle, absl::StrCat(NameOf(thread, at), " meets its warp by mask 0x",
+                                                  absl::Hex(mask), ": ", why));
     Abandon(thread);
   }
   warp.mask = mask;
@@ -115,7 +125,9 @@ void SimtMachine::MeetWarp(SimtThread& thread, unsigned mask, int bytes, const v
   Yield();
 }
 
-unsigned long long SimtMachine::OnShuffleDown(void* machine, unsigned mask, unsigned long long value, int distance, const void* at) {
+unsigned long long SimtMachine::OnShuffleDown(void* machine, unsigned mask,
+                                              unsigned long long value, int distance,
+                                              const void* at) {
   SimtMachine& m = Of(machine);
   SimtThread& thread = *m.running_;
   SimtWarp& warp = thread.block->warps[thread.place.thread / 32];
@@ -143,10 +155,13 @@ void SimtMachine::FinishShuffle(SimtBlock& block, int number) {
     const int from = lane + warp.distances[lane];
     if (warp.bytes > 0) {
       for (int other = 0; other < 32; ++other) {
-        std::memcpy(static_cast<char*>(warp.gathered[lane]) + other * warp.bytes, warp.given[other], static_cast<size_t>(warp.bytes));
+        std::memcpy(static_cast<char*>(warp.gathered[lane]) + other * warp.bytes, warp.given[other],
+                    static_cast<size_t>(warp.bytes));
       }
     } else {
-      thread.shuffled = from >= 32 ? warp.values[lane] : (warp.mask >> from & 1) != 0 ? warp.values[from] : kAny;
+      thread.shuffled = from >= 32                     ? warp.values[lane]
+                        : (warp.mask >> from & 1) != 0 ? warp.values[from]
+                                                       : kAny;
     }
     if (thread.state == SimtThread::State::kInShuffle) scheduler_.MakeReady(thread);
   }

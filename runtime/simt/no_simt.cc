@@ -4,8 +4,11 @@
 
 namespace coconet {
 
-absl::Status RunSimtWorld(int, const WorldShape&, double, bool, const SimtOptions&, const std::function<absl::Status(Rank&)>&) {
-  return absl::UnavailableError("simulated GPUs: not in this build, which has no CUDA headers; run ./setup.sh --cuda=auto and build again");
+absl::Status RunSimtWorld(int, const WorldShape&, double, bool, const SimtOptions&,
+                          const std::function<absl::Status(Rank&)>&) {
+  return absl::UnavailableError(
+      "simulated GPUs: not in this build, which has no CUDA headers; run ./setup.sh --cuda=auto "
+      "and build again");
 }
 
 void ForgetSimtMemory(const void*, int64_t) {}

@@ -6,12 +6,16 @@ namespace coconet {
 
 bool SimtScheduler::Starves(const SimtThread& thread, int warp) const {
   switch (order_) {
-    case SimtOrder::kStarveBlock: return thread.place.block == thread.block->launch->starved;
-    case SimtOrder::kStarveRank: return thread.block->launch->rank == starved_rank_;
-    case SimtOrder::kStarveWarp: return thread.place.thread / 32 == warp;
+    case SimtOrder::kStarveBlock:
+      return thread.place.block == thread.block->launch->starved;
+    case SimtOrder::kStarveRank:
+      return thread.block->launch->rank == starved_rank_;
+    case SimtOrder::kStarveWarp:
+      return thread.place.thread / 32 == warp;
     case SimtOrder::kRoundRobin:
     case SimtOrder::kRandom:
-    case SimtOrder::kConsumerFirst: return false;
+    case SimtOrder::kConsumerFirst:
+      return false;
   }
   CC_CHECK(false);
 }
@@ -53,12 +57,15 @@ SimtThread* SimtScheduler::Next(bool any) {
   }
   const List& list = ready_[0].empty() ? ready_[1] : ready_[0];
   switch (order_) {
-    case SimtOrder::kRoundRobin: return list[turn_++ % list.size()];
-    case SimtOrder::kConsumerFirst: return list.back();
+    case SimtOrder::kRoundRobin:
+      return list[turn_++ % list.size()];
+    case SimtOrder::kConsumerFirst:
+      return list.back();
     case SimtOrder::kRandom:
     case SimtOrder::kStarveBlock:
     case SimtOrder::kStarveRank:
-    case SimtOrder::kStarveWarp: return list[random_.Below(list.size())];
+    case SimtOrder::kStarveWarp:
+      return list[random_.Below(list.size())];
   }
   CC_CHECK(false);
 }

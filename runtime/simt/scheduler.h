@@ -20,7 +20,9 @@ class SimtRandom {
     return x ^ (x >> 31);
   }
   /// Below `end`.
-  size_t Below(size_t end) { return static_cast<size_t>((static_cast<unsigned __int128>(Next()) * end) >> 64); }
+  size_t Below(size_t end) {
+    return static_cast<size_t>((static_cast<unsigned __int128>(Next()) * end) >> 64);
+  }
 
  private:
   uint64_t state_;
@@ -29,11 +31,18 @@ class SimtRandom {
 /// Which threads can go on, which spin, and who is next.
 class SimtScheduler {
  public:
-  SimtScheduler(const SimtOptions& options, int ranks) : order_(options.order), random_(options.seed), starved_rank_(static_cast<int>(random_.Below(ranks))) {}
+  SimtScheduler(const SimtOptions& options, int ranks)
+      : order_(options.order),
+        random_(options.seed),
+        starved_rank_(static_cast<int>(random_.Below(ranks))) {}
 
   /// Draws whom a launch starves.
-  void Draw(SimtLaunch& launch) { launch.starved = order_ == SimtOrder::kStarveBlock ? static_cast<int>(random_.Below(launch.blocks)) : -1; }
-  /// Whether that thread of a block that starts is starved. `warp`: the one that starves where one does.
+  void Draw(SimtLaunch& launch) {
+    launch.starved =
+        order_ == SimtOrder::kStarveBlock ? static_cast<int>(random_.Below(launch.blocks)) : -1;
+  }
+  /// Whether that thread of a block that starts is starved. `warp`: the one that starves where one
+  /// does.
   bool Starves(const SimtThread& thread, int warp) const;
   int DrawWarp(int warps) { return static_cast<int>(random_.Below(warps)); }
 

@@ -8,7 +8,12 @@ namespace {
 using Verdict = Shadow::Verdict;
 
 Agent ThreadOf(int slot, int thread, uint32_t generation, const Clock& clock) {
-  return {.slot = slot, .thread = thread, .first = 1, .generation = generation, .tick = 0, .clock = &clock};
+  return {.slot = slot,
+          .thread = thread,
+          .first = 1,
+          .generation = generation,
+          .tick = 0,
+          .clock = &clock};
 }
 
 TEST(Clock, KnowsWholeGenerationsOfASlotAndWhatThreadsReleased) {
@@ -34,13 +39,16 @@ TEST(Clock, KnowsWholeGenerationsOfASlotAndWhatThreadsReleased) {
 TEST(Shadow, OrdersWhatABarrierOrders) {
   Shadow shadow(64);
   const Clock nothing;
-  const Agent first = ThreadOf(1, 0, 1, nothing), second = ThreadOf(1, 1, 1, nothing), later = ThreadOf(1, 1, 2, nothing);
-  EXPECT_EQ(shadow.Note(first, 0, 4, /*writes=*/false, false, nullptr).verdict, Verdict::kNeverWritten);
+  const Agent first = ThreadOf(1, 0, 1, nothing), second = ThreadOf(1, 1, 1, nothing),
+              later = ThreadOf(1, 1, 2, nothing);
+  EXPECT_EQ(shadow.Note(first, 0, 4, /*writes=*/false, false, nullptr).verdict,
+            Verdict::kNeverWritten);
   EXPECT_EQ(shadow.Note(first, 0, 4, /*writes=*/true, false, nullptr).verdict, Verdict::kFine);
   EXPECT_EQ(shadow.Note(second, 4, 4, /*writes=*/true, false, nullptr).verdict, Verdict::kFine);
   EXPECT_EQ(shadow.Note(second, 0, 4, /*writes=*/false, false, nullptr).verdict, Verdict::kRace);
   EXPECT_EQ(shadow.Note(later, 0, 8, /*writes=*/false, false, nullptr).verdict, Verdict::kFine);
-  EXPECT_EQ(shadow.Note(first, 0, 4, /*writes=*/true, false, nullptr).verdict, Verdict::kRace);  // with the read
+  EXPECT_EQ(shadow.Note(first, 0, 4, /*writes=*/true, false, nullptr).verdict,
+            Verdict::kRace);  // with the read
 }
 
 TEST(Shadow, TellsBytesApartHoweverTheyAreAccessed) {
@@ -48,9 +56,13 @@ TEST(Shadow, TellsBytesApartHoweverTheyAreAccessed) {
   const Clock nothing;
   shadow.Bear();
   for (int i = 0; i < 37; ++i) {
-    EXPECT_EQ(shadow.Note(ThreadOf(1, i, 1, nothing), i, 1, /*writes=*/true, false, nullptr).verdict, Verdict::kFine) << i;
+    EXPECT_EQ(
+        shadow.Note(ThreadOf(1, i, 1, nothing), i, 1, /*writes=*/true, false, nullptr).verdict,
+        Verdict::kFine)
+        << i;
   }
-  const Shadow::Found found = shadow.Note(ThreadOf(1, 0, 1, nothing), 32, 4, /*writes=*/false, false, nullptr);
+  const Shadow::Found found =
+      shadow.Note(ThreadOf(1, 0, 1, nothing), 32, 4, /*writes=*/false, false, nullptr);
   EXPECT_EQ(found.verdict, Verdict::kRace);
   EXPECT_EQ(found.offset, 32u);
   EXPECT_EQ(found.earlier.epoch.thread(), 32);
@@ -61,10 +73,14 @@ TEST(Shadow, AccessesOfTheMemoryModelDoNotRaceWithEachOther) {
   Shadow shadow(8);
   const Clock nothing;
   const Agent one = ThreadOf(1, 0, 1, nothing), other = ThreadOf(2, 0, 1, nothing);
-  EXPECT_EQ(shadow.Note(one, 0, 8, /*writes=*/true, /*atomic=*/true, nullptr).verdict, Verdict::kFine);
-  EXPECT_EQ(shadow.Note(other, 0, 8, /*writes=*/false, /*atomic=*/true, nullptr).verdict, Verdict::kFine);
-  EXPECT_EQ(shadow.Note(other, 0, 8, /*writes=*/true, /*atomic=*/true, nullptr).verdict, Verdict::kFine);
-  EXPECT_EQ(shadow.Note(one, 0, 8, /*writes=*/false, /*atomic=*/false, nullptr).verdict, Verdict::kRace);
+  EXPECT_EQ(shadow.Note(one, 0, 8, /*writes=*/true, /*atomic=*/true, nullptr).verdict,
+            Verdict::kFine);
+  EXPECT_EQ(shadow.Note(other, 0, 8, /*writes=*/false, /*atomic=*/true, nullptr).verdict,
+            Verdict::kFine);
+  EXPECT_EQ(shadow.Note(other, 0, 8, /*writes=*/true, /*atomic=*/true, nullptr).verdict,
+            Verdict::kFine);
+  EXPECT_EQ(shadow.Note(one, 0, 8, /*writes=*/false, /*atomic=*/false, nullptr).verdict,
+            Verdict::kRace);
 }
 
 TEST(Shadow, KnowsWhatNobodyHasWritten) {
@@ -77,7 +93,8 @@ TEST(Shadow, KnowsWhatNobodyHasWritten) {
   EXPECT_EQ(shadow.FirstUnwritten(0, 50), 6u);
   EXPECT_EQ(shadow.FirstUnwritten(0, 6), std::nullopt);
   EXPECT_EQ(shadow.FirstUnwritten(36, 14), std::nullopt);
-  EXPECT_EQ(shadow.Note(one, 34, 2, /*writes=*/false, false, nullptr).verdict, Verdict::kNeverWritten);
+  EXPECT_EQ(shadow.Note(one, 34, 2, /*writes=*/false, false, nullptr).verdict,
+            Verdict::kNeverWritten);
   EXPECT_EQ(shadow.Note(one, 6, 28, /*writes=*/true, false, &shadow).verdict, Verdict::kFine);
   EXPECT_EQ(shadow.FirstUnwritten(0, 50), 34u);
   EXPECT_EQ(shadow.WriteOf(20).at, &shadow);
@@ -92,7 +109,8 @@ TEST(Shadow, KnowsWhatNobodyHasWritten) {
 TEST(Shadow, ASlotsNewTenantKnowsNothingOfTheOldOne) {
   Shadow shadow(4);
   const Clock nothing;
-  EXPECT_EQ(shadow.Note(ThreadOf(1, 0, 1, nothing), 0, 4, /*writes=*/true, false, nullptr).verdict, Verdict::kFine);
+  EXPECT_EQ(shadow.Note(ThreadOf(1, 0, 1, nothing), 0, 4, /*writes=*/true, false, nullptr).verdict,
+            Verdict::kFine);
   Agent tenant = ThreadOf(1, 0, 2, nothing);
   tenant.first = 2;
   EXPECT_EQ(shadow.Note(tenant, 0, 4, /*writes=*/false, false, nullptr).verdict, Verdict::kRace);

@@ -11,7 +11,8 @@ namespace {
 
 void Give(CUstream stream, HostLtWork work) {
   std::vector<SimtAccess> accesses;
-  for (const HostLtWork::Access& access : work.accesses) accesses.push_back({access.p, access.bytes, access.writes});
+  for (const HostLtWork::Access& access : work.accesses)
+    accesses.push_back({access.p, access.bytes, access.writes});
   GiveToSimtStream(stream, CallWork{std::move(work.compute), std::move(accesses)});
 }
 
@@ -20,7 +21,8 @@ constexpr HostLtDevices kDevices{SimtRankHere, Give};
 }  // namespace
 
 absl::StatusOr<const CublasLtApi*> OpenSimtCublasLt() {
-  static const auto* api = new CublasLtApi(MakeHostCublasLt([](cublasLtHandle_t* handle) { return CreateHostCublasLt(handle, kDevices); }));
+  static const auto* api = new CublasLtApi(MakeHostCublasLt(
+      [](cublasLtHandle_t* handle) { return CreateHostCublasLt(handle, kDevices); }));
   return api;
 }
 

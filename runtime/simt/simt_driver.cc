@@ -36,14 +36,17 @@ struct ThisHost final : WaitObserver {
   const Context* context = nullptr;
   std::unique_ptr<Simulation::Host> host;
 
-  void Begin(absl::FunctionRef<bool()> ready) override { context->simulation->WaitForHost(*host, ready); }
+  void Begin(absl::FunctionRef<bool()> ready) override {
+    context->simulation->WaitForHost(*host, ready);
+  }
   void End() override { context->simulation->GoOn(*host); }
 
   void Use(const Context* next) {
     const Simulation* before = context == nullptr ? nullptr : context->simulation;
     if (next == nullptr || next->simulation != before) Leave();
     context = next;
-    if (next != nullptr && host == nullptr) host = next->simulation->Attach(absl::StrCat("the host of rank ", next->rank));
+    if (next != nullptr && host == nullptr)
+      host = next->simulation->Attach(absl::StrCat("the host of rank ", next->rank));
     if (host != nullptr) ObserveWaits(this);
   }
   void Leave() {
@@ -57,16 +60,21 @@ thread_local ThisHost here;
 
 Simulation& Gpus() { return *here.context->simulation; }
 /// Null: what it is given is done at once.
-SimtStream* Of(CUstream stream) { return stream == CU_STREAM_PER_THREAD ? nullptr : reinterpret_cast<SimtStream*>(stream); }
+SimtStream* Of(CUstream stream) {
+  return stream == CU_STREAM_PER_THREAD ? nullptr : reinterpret_cast<SimtStream*>(stream);
+}
 SimtEvent* Of(CUevent event) { return reinterpret_cast<SimtEvent*>(event); }
 SimtGraph* Of(CUgraph graph) { return reinterpret_cast<SimtGraph*>(graph); }
 template <class T = void>
-T* At(CUdeviceptr address) { return reinterpret_cast<T*>(address); }
+T* At(CUdeviceptr address) {
+  return reinterpret_cast<T*>(address);
+}
 
 CUresult Outcome() { return Gpus().mistake().empty() ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED; }
 
 CUresult Give(CUstream stream, SimtWork work) {
-  return Gpus().Give(*here.host, Of(stream), std::move(work)) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  return Gpus().Give(*here.host, Of(stream), std::move(work)) ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 }
 
 /// A graph that can be launched: its other branches have streams of their own.
@@ -77,7 +85,8 @@ struct Launchable {
 
 void FillErrors(DriverApi& driver) {
   driver.GetErrorName = [](CUresult result, const char** name) {
-    *name = result == CUDA_ERROR_LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED" : "an error of the simulated driver";
+    *name = result == CUDA_ERROR_LAUNCH_FAILED ? "CUDA_ERROR_LAUNCH_FAILED"
+                                               : "an error of the simulated driver";
     return CUDA_SUCCESS;
   };
   driver.GetErrorString = [](CUresult, const char** words) {
@@ -116,7 +125,10 @@ void FillDevices(DriverApi& driver) {
   driver.DeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
     const bool counts = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
     const int resident = seen.simulation->options().resident_blocks;
-    *value = counts ? resident > 0 ? resident : kMultiprocessors : attribute == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR ? kThreadsAMultiprocessor : 0;
+    *value = counts ? resident > 0 ? resident : kMultiprocessors
+             : attribute == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
+                 ? kThreadsAMultiprocessor
+                 : 0;
     return CUDA_SUCCESS;
   };
   driver.DeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) {
@@ -141,9 +153,13 @@ void FillMemory(DriverApi& driver) {
     *address = reinterpret_cast<CUdeviceptr>(base);
     return base == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   };
-  driver.MemFree = [](CUdeviceptr address) { return Gpus().Free(At(address)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
+  driver.MemFree = [](CUdeviceptr address) {
+    return Gpus().Free(At(address)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
   driver.IpcGetMemHandle = [](CUipcMemHandle*, CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; };
-  driver.IpcOpenMemHandle = [](CUdeviceptr*, CUipcMemHandle, unsigned) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.IpcOpenMemHandle = [](CUdeviceptr*, CUipcMemHandle, unsigned) {
+    return CUDA_ERROR_NOT_SUPPORTED;
+  };
   driver.IpcCloseMemHandle = [](CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.MemHostRegister = [](void* base, size_t bytes, unsigned) {
     Gpus().Register(base, bytes);
@@ -163,9 +179,14 @@ void FillMemory(DriverApi& driver) {
     Gpus().BearBuffer(*address);  // the host writes it as it likes
     return CUDA_SUCCESS;
   };
-  driver.MemFreeHost = [](void* address) { return Gpus().Free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; };
-  driver.MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) { return Give(stream, CopyWork{At(to), At(from), bytes}); };
-  driver.MemsetD2D8Async = [](CUdeviceptr at, size_t pitch, unsigned char byte, size_t width, size_t height, CUstream stream) {
+  driver.MemFreeHost = [](void* address) {
+    return Gpus().Free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  };
+  driver.MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    return Give(stream, CopyWork{At(to), At(from), bytes});
+  };
+  driver.MemsetD2D8Async = [](CUdeviceptr at, size_t pitch, unsigned char byte, size_t width,
+                              size_t height, CUstream stream) {
     if (height > 1 && pitch < width) return CUDA_ERROR_INVALID_VALUE;
     return Give(stream, FillWork{At(at), pitch, byte, width, height});
   };
@@ -190,8 +211,12 @@ void FillStreams(DriverApi& driver) {
     Gpus().DestroyStream(Of(stream));
     return CUDA_SUCCESS;
   };
-  driver.StreamQuery = [](CUstream stream) { return Gpus().Await(*here.host, Of(stream)) ? Outcome() : CUDA_ERROR_NOT_READY; };
-  driver.StreamWaitEvent = [](CUstream stream, CUevent event, unsigned) { return Give(stream, AwaitWork{Of(event), 0}); };
+  driver.StreamQuery = [](CUstream stream) {
+    return Gpus().Await(*here.host, Of(stream)) ? Outcome() : CUDA_ERROR_NOT_READY;
+  };
+  driver.StreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
+    return Give(stream, AwaitWork{Of(event), 0});
+  };
   driver.EventCreate = [](CUevent* event, unsigned) {
     *event = reinterpret_cast<CUevent>(new SimtEvent);
     return CUDA_SUCCESS;
@@ -200,8 +225,12 @@ void FillStreams(DriverApi& driver) {
     delete Of(event);
     return CUDA_SUCCESS;
   };
-  driver.EventRecord = [](CUevent event, CUstream stream) { return Give(stream, RecordWork{Of(event), 0}); };
-  driver.EventQuery = [](CUevent event) { return Gpus().Await(*here.host, Of(event)) ? Outcome() : CUDA_ERROR_NOT_READY; };
+  driver.EventRecord = [](CUevent event, CUstream stream) {
+    return Give(stream, RecordWork{Of(event), 0});
+  };
+  driver.EventQuery = [](CUevent event) {
+    return Gpus().Await(*here.host, Of(event)) ? Outcome() : CUDA_ERROR_NOT_READY;
+  };
 }
 
 void FillClock(DriverApi& driver) {
@@ -212,7 +241,8 @@ void FillClock(DriverApi& driver) {
 }
 
 void FillKernels(DriverApi& driver) {
-  driver.LibraryLoadData = [](CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+  driver.LibraryLoadData = [](CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
+                              CUlibraryOption*, void**, unsigned) {
     *library = reinterpret_cast<CUlibrary>(SimtModule::Load(code, Gpus().calls()).release());
     return *library == nullptr ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
   };
@@ -230,21 +260,27 @@ void FillKernels(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.FuncLoad = [](CUfunction) { return CUDA_SUCCESS; };
-  driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads, size_t) {
-    *blocks = Gpus().options().resident_blocks > 0 ? 1 : kThreadsAMultiprocessor / std::max(threads, 1);
+  driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads,
+                                                        size_t) {
+    *blocks =
+        Gpus().options().resident_blocks > 0 ? 1 : kThreadsAMultiprocessor / std::max(threads, 1);
     return CUDA_SUCCESS;
   };
-  driver.LaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void** params, void**) {
+  driver.LaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void** params,
+                             void**) {
     const auto& kernel = *reinterpret_cast<const SimtModule::Function*>(function);
-    if (config->gridDimX == 0 || config->blockDimX == 0 || config->blockDimX > Epoch::kThreads) return CUDA_ERROR_INVALID_VALUE;
-    return Give(config->hStream,
-                KernelWork{kernel.kernel, &kernel.name, params[0], static_cast<int>(config->gridDimX), static_cast<int>(config->blockDimX)});
+    if (config->gridDimX == 0 || config->blockDimX == 0 || config->blockDimX > Epoch::kThreads)
+      return CUDA_ERROR_INVALID_VALUE;
+    return Give(config->hStream, KernelWork{kernel.kernel, &kernel.name, params[0],
+                                            static_cast<int>(config->gridDimX),
+                                            static_cast<int>(config->blockDimX)});
   };
 }
 
 void FillGraphs(DriverApi& driver) {
   driver.StreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
-    *status = Of(stream)->capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *status = Of(stream)->capture == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
+                                             : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
   };
   driver.StreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
@@ -271,7 +307,8 @@ void FillGraphs(DriverApi& driver) {
   };
   driver.GraphLaunch = [](CUgraphExec graph, CUstream stream) {
     const auto& launchable = *reinterpret_cast<const Launchable*>(graph);
-    for (const auto& [branch, work] : launchable.work) Gpus().Give(*here.host, branch == 0 ? Of(stream) : launchable.others[branch - 1], work);
+    for (const auto& [branch, work] : launchable.work)
+      Gpus().Give(*here.host, branch == 0 ? Of(stream) : launchable.others[branch - 1], work);
     return CUDA_SUCCESS;
   };
   driver.GraphDestroy = [](CUgraph graph) {
@@ -304,7 +341,8 @@ const DriverApi& SimtDriver() {
 
 SimtGpus::SimtGpus(std::shared_ptr<Simulation> simulation) {
   seen.contexts.clear();
-  for (int rank = 0; rank < simulation->ranks(); ++rank) seen.contexts.push_back({simulation.get(), rank});
+  for (int rank = 0; rank < simulation->ranks(); ++rank)
+    seen.contexts.push_back({simulation.get(), rank});
   seen.simulation = std::move(simulation);
 }
 
@@ -317,8 +355,12 @@ int SimtRankHere() { return here.context == nullptr ? -1 : here.context->rank; }
 
 Simulation& SimulationHere() { return Gpus(); }
 
-void GiveToSimtStream(CUstream stream, SimtWork work) { Gpus().Give(*here.host, Of(stream), std::move(work)); }
+void GiveToSimtStream(CUstream stream, SimtWork work) {
+  Gpus().Give(*here.host, Of(stream), std::move(work));
+}
 
-void NameSimtBuffer(const void* address, size_t bytes, absl::string_view name) { Gpus().NameBuffer(address, bytes, std::string(name)); }
+void NameSimtBuffer(const void* address, size_t bytes, absl::string_view name) {
+  Gpus().NameBuffer(address, bytes, std::string(name));
+}
 
 }  // namespace coconet

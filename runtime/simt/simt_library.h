@@ -13,14 +13,16 @@
 
 namespace coconet {
 
-/// Collectives between simulated GPUs: the host computes them when the streams of all ranks have come, and rounds as plans mean it.
+/// Collectives between simulated GPUs: the host computes them when the streams of all ranks have
+/// come, and rounds as plans mean it.
 class SimtLibrary final : public StreamLibrary {
  public:
   SimtLibrary(const Mesh& mesh, int rank, int lane) : mesh_(mesh), rank_(rank), lane_(lane) {}
 
   bool Takes(const CollectiveStep&) const override { return true; }
   int multiprocessors() const override { return 0; }
-  absl::Status Enqueue(const CollectiveStep& step, const void* in, void* out, CUstream stream, const std::function<bool()>& stopped) override;
+  absl::Status Enqueue(const CollectiveStep& step, const void* in, void* out, CUstream stream,
+                       const std::function<bool()>& stopped) override;
   absl::Status Check() override { return absl::OkStatus(); }
   void Abort(const absl::Status& why) override;
 
@@ -32,7 +34,8 @@ class SimtLibrary final : public StreamLibrary {
 
 absl::StatusOr<StreamLibraries> OpenSimtLibraries(const StreamLibraryTerms& terms);
 
-/// A member's operands of a collective, and what it does to all of them; operands may be the same memory.
+/// A member's operands of a collective, and what it does to all of them; operands may be the same
+/// memory.
 struct CollectiveOperands {
   const char* in = nullptr;
   char* out = nullptr;

@@ -23,13 +23,15 @@ SyncWord& SimtBuffer::WordAt(size_t offset) {
 std::string SimtBuffer::Name(size_t offset, size_t bytes) const {
   const Part* part = PartAt(offset);
   offset = InPart(offset);
-  const std::string name = part != nullptr ? part->name : absl::StrCat("a buffer of ", bytes_, " bytes");
+  const std::string name =
+      part != nullptr ? part->name : absl::StrCat("a buffer of ", bytes_, " bytes");
   return absl::StrCat("bytes [", offset, ", ", offset + bytes, ") of ", name, " on rank ", rank_);
 }
 
 std::string SimtBuffer::SizeAt(size_t offset) const {
   const Part* part = PartAt(offset);
-  if (part == nullptr && !parts_.empty()) return absl::StrCat(", which nobody uses before ", parts_[0].begin);
+  if (part == nullptr && !parts_.empty())
+    return absl::StrCat(", which nobody uses before ", parts_[0].begin);
   return absl::StrCat(", which has ", part != nullptr ? part->end - part->begin : bytes_, " bytes");
 }
 
@@ -47,7 +49,9 @@ void SimtBuffer::NamePart(size_t offset, size_t bytes, const std::string& name) 
     if (part.begin < offset && part.end >= named.end) return;
     if (part.begin == offset) named.end = std::max(named.end, part.end);
   }
-  const auto gives_way = [&](const Part& part) { return part.begin == offset || (part.begin < named.end && offset < part.end); };
+  const auto gives_way = [&](const Part& part) {
+    return part.begin == offset || (part.begin < named.end && offset < part.end);
+  };
   parts_.erase(std::remove_if(parts_.begin(), parts_.end(), gives_way), parts_.end());
   const auto is_behind = [&](const Part& part) { return part.begin > offset; };
   parts_.insert(std::find_if(parts_.begin(), parts_.end(), is_behind), named);
@@ -56,13 +60,16 @@ void SimtBuffer::NamePart(size_t offset, size_t bytes, const std::string& name) 
 absl::StatusOr<std::unique_ptr<SimtMemory>> SimtMemory::Make() {
   constexpr int kLazily = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
   void* arena = mmap(nullptr, kBytes, PROT_NONE, kLazily, -1, 0);
-  void* chunks = mmap(nullptr, (kBytes >> kChunkShift) * sizeof(SimtBuffer*), PROT_READ | PROT_WRITE, kLazily, -1, 0);
+  void* chunks = mmap(nullptr, (kBytes >> kChunkShift) * sizeof(SimtBuffer*),
+                      PROT_READ | PROT_WRITE, kLazily, -1, 0);
   if (arena == MAP_FAILED || chunks == MAP_FAILED) {
     if (arena != MAP_FAILED) munmap(arena, kBytes);
     return absl::ResourceExhaustedError(
-        absl::StrCat("simulated GPUs: want ", kBytes >> 30, " GiB of addresses; raise the limit of virtual memory (ulimit -v)"));
+        absl::StrCat("simulated GPUs: want ", kBytes >> 30,
+                     " GiB of addresses; raise the limit of virtual memory (ulimit -v)"));
   }
-  return std::unique_ptr<SimtMemory>(new SimtMemory(static_cast<char*>(arena), static_cast<SimtBuffer**>(chunks)));
+  return std::unique_ptr<SimtMemory>(
+      new SimtMemory(static_cast<char*>(arena), static_cast<SimtBuffer**>(chunks)));
 }
 
 SimtMemory::~SimtMemory() {
@@ -72,7 +79,8 @@ SimtMemory::~SimtMemory() {
 
 SimtBuffer* SimtMemory::Allocate(size_t bytes, int rank) {
   if (bytes > kBytes / 2) return nullptr;
-  const size_t used = (kLead + bytes + kChunk - 1) >> kChunkShift, want = used + 1;  // the last one is nobody's
+  const size_t used = (kLead + bytes + kChunk - 1) >> kChunkShift,
+               want = used + 1;  // the last one is nobody's
   auto hole = free_.begin();
   while (hole != free_.end() && hole->second < want) ++hole;
   if (hole == free_.end()) return nullptr;
@@ -91,12 +99,14 @@ bool SimtMemory::Free(void* base) {
   if (found == buffers_.end()) return false;
   const size_t used = (kLead + found->second->bytes() + kChunk - 1) >> kChunkShift;
   char* const at = static_cast<char*>(base) - kLead;
-  mmap(at, used << kChunkShift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  mmap(at, used << kChunkShift, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+       -1, 0);
   const size_t first = static_cast<size_t>(at - arena_) >> kChunkShift;
   for (size_t i = 0; i < used; ++i) chunks_[first + i] = nullptr;
   buffers_.erase(found);
   auto hole = free_.emplace(first, used + 1).first;
-  if (const auto next = std::next(hole); next != free_.end() && next->first == hole->first + hole->second) {
+  if (const auto next = std::next(hole);
+      next != free_.end() && next->first == hole->first + hole->second) {
     hole->second += next->second;
     free_.erase(next);
   }

@@ -30,7 +30,8 @@ struct SyncWord {
 /// Memory of one device, or shared memory of one block.
 class SimtBuffer {
  public:
-  SimtBuffer(char* base, size_t bytes, int rank) : base_(base), bytes_(bytes), rank_(rank), shadow_(bytes) {}
+  SimtBuffer(char* base, size_t bytes, int rank)
+      : base_(base), bytes_(bytes), rank_(rank), shadow_(bytes) {}
 
   char* base() const { return base_; }
   size_t bytes() const { return bytes_; }
@@ -43,7 +44,9 @@ class SimtBuffer {
     const Part* part = PartAt(offset);
     return part != nullptr && offset + bytes <= part->end;
   }
-  size_t OffsetOf(const void* p) const { return static_cast<size_t>(static_cast<const char*>(p) - base_); }
+  size_t OffsetOf(const void* p) const {
+    return static_cast<size_t>(static_cast<const char*>(p) - base_);
+  }
   Shadow& shadow() { return shadow_; }
   /// Of the word at a multiple of 4.
   SyncWord& WordAt(size_t offset);
@@ -55,10 +58,13 @@ class SimtBuffer {
   /// "bytes [128, 144) of g on rank 1", of the part that begins there, or last before.
   std::string Name(size_t offset, size_t bytes) const;
   /// Of a byte of the buffer: which of that part.
-  size_t InPart(size_t offset) const { return PartAt(offset) == nullptr ? offset : offset - PartAt(offset)->begin; }
+  size_t InPart(size_t offset) const {
+    return PartAt(offset) == nullptr ? offset : offset - PartAt(offset)->begin;
+  }
   /// ", which has 128 bytes": that part, or all of it.
   std::string SizeAt(size_t offset) const;
-  /// What of it is used, by name. Whoever names some of what has a name already names it anew: nothing is taken away from what begins there, or holds it.
+  /// What of it is used, by name. Whoever names some of what has a name already names it anew:
+  /// nothing is taken away from what begins there, or holds it.
   void NamePart(size_t offset, size_t bytes, const std::string& name);
 
  private:
@@ -68,7 +74,9 @@ class SimtBuffer {
   };
   /// The last that begins there or before; null: none does.
   const Part* PartAt(size_t offset) const {
-    if (last_part_ < parts_.size() && parts_[last_part_].begin <= offset && offset < parts_[last_part_].end) return &parts_[last_part_];
+    if (last_part_ < parts_.size() && parts_[last_part_].begin <= offset &&
+        offset < parts_[last_part_].end)
+      return &parts_[last_part_];
     return FindPart(offset);
   }
   const Part* FindPart(size_t offset) const;
@@ -83,8 +91,8 @@ class SimtBuffer {
   std::deque<SyncWord> words_;
 };
 
-/// The memory of all devices of a machine, each buffer in whole chunks of addresses, with such as nobody has between them: so whose an address is takes one
-/// look at a table. Not thread-safe.
+/// The memory of all devices of a machine, each buffer in whole chunks of addresses, with such as
+/// nobody has between them: so whose an address is takes one look at a table. Not thread-safe.
 class SimtMemory {
  public:
   static absl::StatusOr<std::unique_ptr<SimtMemory>> Make();
@@ -117,7 +125,9 @@ class SimtMemory {
   /// Where a buffer begins in its first chunk: as aligned as a driver promises, and not more.
   static constexpr size_t kLead = 256;
 
-  SimtMemory(char* arena, SimtBuffer** chunks) : arena_(arena), chunks_(chunks) { free_[0] = kBytes >> kChunkShift; }
+  SimtMemory(char* arena, SimtBuffer** chunks) : arena_(arena), chunks_(chunks) {
+    free_[0] = kBytes >> kChunkShift;
+  }
 
   char* const arena_;
   SimtBuffer** const chunks_;

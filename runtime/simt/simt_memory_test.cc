@@ -37,15 +37,18 @@ TEST(SimtMemory, OfWhatHasNamesNothingElseIsUsed) {
   EXPECT_FALSE(buffer->Holds(buffer->base() + 352, 8));
   EXPECT_FALSE(buffer->Holds(buffer->base() + 612, 1));
   EXPECT_TRUE(buffer->Holds(buffer->base() + 608, 4));
-  EXPECT_EQ(buffer->Name(520, 8) + buffer->SizeAt(520), "bytes [8, 16) of m on rank 0, which has 100 bytes");
-  EXPECT_EQ(buffer->Name(0, 4) + buffer->SizeAt(0), "bytes [0, 4) of a buffer of 1000 bytes on rank 0, which nobody uses before 256");
+  EXPECT_EQ(buffer->Name(520, 8) + buffer->SizeAt(520),
+            "bytes [8, 16) of m on rank 0, which has 100 bytes");
+  EXPECT_EQ(buffer->Name(0, 4) + buffer->SizeAt(0),
+            "bytes [0, 4) of a buffer of 1000 bytes on rank 0, which nobody uses before 256");
   buffer->NamePart(512, 40, "v");  // of another plan
   buffer->NamePart(300, 10, "t");
   EXPECT_TRUE(buffer->Holds(buffer->base() + 608, 4));
   EXPECT_EQ(buffer->Name(520, 8), "bytes [8, 16) of v on rank 0");
   EXPECT_TRUE(buffer->Holds(buffer->base() + 256, 100));
   buffer->NamePart(300, 300, "all");
-  EXPECT_EQ(buffer->Name(300, 8) + buffer->SizeAt(300), "bytes [0, 8) of all on rank 0, which has 300 bytes");
+  EXPECT_EQ(buffer->Name(300, 8) + buffer->SizeAt(300),
+            "bytes [0, 8) of all on rank 0, which has 300 bytes");
   EXPECT_FALSE(buffer->Holds(buffer->base() + 256, 4));
 }
 

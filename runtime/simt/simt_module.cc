@@ -16,7 +16,9 @@ namespace {
 size_t BytesOf(const void* image) {
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
-  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 ? header.e_shoff + size_t{header.e_shnum} * header.e_shentsize : 0;
+  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0
+             ? header.e_shoff + size_t{header.e_shnum} * header.e_shentsize
+             : 0;
 }
 
 }  // namespace
@@ -27,7 +29,9 @@ std::unique_ptr<SimtModule> SimtModule::Load(const void* image, SimtCalls* calls
   if (file < 0) return nullptr;
   const bool written = bytes > 0 && write(file, image, bytes) == static_cast<ssize_t>(bytes);
   // By a name that other processes can open too, as they do to look up lines.
-  void* opened = written ? dlopen(absl::StrCat("/proc/", getpid(), "/fd/", file).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void* opened = written ? dlopen(absl::StrCat("/proc/", getpid(), "/fd/", file).c_str(),
+                                  RTLD_NOW | RTLD_LOCAL)
+                         : nullptr;
   if (opened == nullptr) {
     close(file);
     return nullptr;
@@ -49,7 +53,8 @@ const SimtModule::Function* SimtModule::Find(const std::string& name) {
   if (known != functions_.end()) return &known->second;
   void* symbol = dlsym(opened_, name.c_str());
   if (symbol == nullptr) return nullptr;
-  return &functions_.emplace(name, Function{reinterpret_cast<SimtKernel>(symbol), name}).first->second;
+  return &functions_.emplace(name, Function{reinterpret_cast<SimtKernel>(symbol), name})
+              .first->second;
 }
 
 }  // namespace coconet

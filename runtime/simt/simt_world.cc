@@ -11,7 +11,8 @@
 
 namespace coconet {
 
-absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin, const SimtOptions& options,
+absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
+                          const SimtOptions& options,
                           const std::function<absl::Status(Rank&)>& body) {
   ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation, Simulation::Make(options, ranks));
   const SimtGpus gpus(std::move(simulation));
@@ -35,6 +36,8 @@ absl::Status CheckSimtWritten(const void* address, int64_t bytes) {
   return mistake.empty() ? absl::OkStatus() : absl::DataLossError(mistake);
 }
 
-int64_t SimtTimeNs() { return SimtRankHere() < 0 ? 0 : static_cast<int64_t>(SimulationHere().now_ns()); }
+int64_t SimtTimeNs() {
+  return SimtRankHere() < 0 ? 0 : static_cast<int64_t>(SimulationHere().now_ns());
+}
 
 }  // namespace coconet

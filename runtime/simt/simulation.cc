@@ -12,7 +12,8 @@
 namespace coconet {
 namespace {
 
-/// How long the devices wait for a thread of the host that waits neither for them nor for other ranks: it computes, or nobody knows what it waits for.
+/// How long the devices wait for a thread of the host that waits neither for them nor for other
+/// ranks: it computes, or nobody knows what it waits for.
 constexpr std::chrono::milliseconds kPatience(100);
 /// How much of the devices' time passes at once where nothing else can happen.
 constexpr std::chrono::seconds kLeap(10);
@@ -21,7 +22,8 @@ constexpr std::chrono::milliseconds kPause(1);
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Simulation>> Simulation::Make(const SimtOptions& options, int ranks) {
+absl::StatusOr<std::shared_ptr<Simulation>> Simulation::Make(const SimtOptions& options,
+                                                             int ranks) {
   ASSIGN_OR_RETURN(std::unique_ptr<SimtMachine> machine, SimtMachine::Make(options, ranks));
   std::shared_ptr<Simulation> made(new Simulation(ranks, std::move(machine)));
   made->loop_ = std::thread([simulation = made.get()] { simulation->Loop(); });
@@ -44,7 +46,8 @@ std::unique_lock<std::mutex> Simulation::Lock() {
   return lock;
 }
 
-// ---- Threads of the host -------------------------------------------------------------------------------
+// ---- Threads of the host
+// -------------------------------------------------------------------------------
 
 std::unique_ptr<Simulation::Host> Simulation::Attach(const std::string& who) {
   const auto lock = Lock();
@@ -73,7 +76,8 @@ void Simulation::GoOn(Host& host) {
 }
 
 bool Simulation::AllWait() const {
-  const auto waits = absl::c_count_if(hosts_, [](const Host* host) { return host->ready.has_value() && !(*host->ready)(); });
+  const auto waits = absl::c_count_if(
+      hosts_, [](const Host* host) { return host->ready.has_value() && !(*host->ready)(); });
   return waits_.size() + static_cast<size_t>(waits) >= hosts_.size();
 }
 
@@ -108,7 +112,8 @@ std::string Simulation::mistake() {
   return machine_->finding().has_value() ? machine_->finding()->text : "";
 }
 
-// ---- Memory --------------------------------------------------------------------------------------------
+// ---- Memory
+// --------------------------------------------------------------------------------------------
 
 void* Simulation::Allocate(size_t bytes, int rank) {
   const auto lock = Lock();
@@ -134,12 +139,14 @@ void Simulation::Unregister(void* base) {
 
 void Simulation::NameBuffer(const void* base, size_t bytes, const std::string& name) {
   const auto lock = Lock();
-  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr) buffer->NamePart(buffer->OffsetOf(base), bytes, name);
+  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr)
+    buffer->NamePart(buffer->OffsetOf(base), bytes, name);
 }
 
 void Simulation::Forget(const void* p, size_t bytes) {
   const auto lock = Lock();
-  if (SimtBuffer* buffer = machine_->memory().Find(p); buffer != nullptr) buffer->shadow().Forget(buffer->OffsetOf(p), bytes);
+  if (SimtBuffer* buffer = machine_->memory().Find(p); buffer != nullptr)
+    buffer->shadow().Forget(buffer->OffsetOf(p), bytes);
 }
 
 void Simulation::CheckWritten(const void* p, size_t bytes) {
@@ -149,10 +156,12 @@ void Simulation::CheckWritten(const void* p, size_t bytes) {
 
 void Simulation::BearBuffer(const void* base) {
   const auto lock = Lock();
-  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr) machine_->Bear(*buffer);
+  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr)
+    machine_->Bear(*buffer);
 }
 
-// ---- Streams -------------------------------------------------------------------------------------------
+// ---- Streams
+// -------------------------------------------------------------------------------------------
 
 SimtStream* Simulation::MakeStream(int rank) {
   const auto lock = Lock();
@@ -161,31 +170,43 @@ SimtStream* Simulation::MakeStream(int rank) {
   stream->rank = rank;
   stream->agent = machine_->TakeSlot(absl::StrCat("a copy in a stream of rank ", rank));
   // By rank, whichever thread of the host comes first: kernels are launched in this order.
-  const auto after = [](int of, const std::unique_ptr<SimtStream>& other) { return of < other->rank; };
-  return streams_.insert(std::upper_bound(streams_.begin(), streams_.end(), rank, after), std::move(stream))->get();
+  const auto after = [](int of, const std::unique_ptr<SimtStream>& other) {
+    return of < other->rank;
+  };
+  return streams_
+      .insert(std::upper_bound(streams_.begin(), streams_.end(), rank, after), std::move(stream))
+      ->get();
 }
 
 void Simulation::DestroyStream(SimtStream* stream) {
   const auto lock = Lock();
   machine_->GiveSlot(stream->agent);
-  streams_.erase(absl::c_find_if(streams_, [&](const auto& other) { return other.get() == stream; }));
+  streams_.erase(
+      absl::c_find_if(streams_, [&](const auto& other) { return other.get() == stream; }));
 }
 
 bool Simulation::Give(Host& host, SimtStream* stream, SimtWork work) {
   const auto lock = Lock();
   auto* record = std::get_if<RecordWork>(&work);
   auto* await = std::get_if<AwaitWork>(&work);
-  if (await != nullptr && stream->capture == nullptr && await->event->capture != nullptr) stream->JoinCapture(await->event->capture);
-  if (stream != nullptr && stream->capture != nullptr) return stream->capture->Add(*stream, std::move(work));
-  if (record != nullptr) record->event->capture = nullptr, record->number = ++record->event->recorded;
+  if (await != nullptr && stream->capture == nullptr && await->event->capture != nullptr)
+    stream->JoinCapture(await->event->capture);
+  if (stream != nullptr && stream->capture != nullptr)
+    return stream->capture->Add(*stream, std::move(work));
+  if (record != nullptr)
+    record->event->capture = nullptr, record->number = ++record->event->recorded;
   if (await != nullptr) await->number = await->event->recorded;
   if (stream == nullptr) {
     host.agent.clock = &host.clock;
-    std::visit(Match{[&](const CopyWork& copy) { Copy(host.agent, copy); }, [&](const FillWork& fill) { FillAtOnce(host, fill); }, [](const auto&) {}}, work);
+    std::visit(Match{[&](const CopyWork& copy) { Copy(host.agent, copy); },
+                     [&](const FillWork& fill) { FillAtOnce(host, fill); }, [](const auto&) {}},
+               work);
   } else {
     stream->queue.push_back({std::move(work), std::make_shared<Clock>(host.clock)});
     // What is no kernel is done when it can be, whatever the other hosts do.
-    while (!stream->queue.empty() && !stream->runs_kernel && !std::holds_alternative<KernelWork>(stream->queue.front().work) && StartFirst(*stream)) continue;
+    while (!stream->queue.empty() && !stream->runs_kernel &&
+           !std::holds_alternative<KernelWork>(stream->queue.front().work) && StartFirst(*stream))
+      continue;
     changed_ = true;
   }
   host.clock.JoinSlot(host.agent.slot, ++host.agent.generation);
@@ -206,11 +227,14 @@ bool Simulation::StartFirst(SimtStream& stream) {
     if (await->event->reached < await->number) return false;
     stream.clock.Join(await->event->clock);
   }
-  if (const auto* meet = std::get_if<MeetWork>(&given.work); meet != nullptr && !Attend(stream, given, *meet)) return false;
+  if (const auto* meet = std::get_if<MeetWork>(&given.work);
+      meet != nullptr && !Attend(stream, given, *meet))
+    return false;
   stream.queue.pop_front();
   stream.clock.Join(*given.after);
   stream.agent.clock = &stream.clock;
-  std::visit(Match{[&](const KernelWork& work) { StartKernel(stream, work); }, [&](const CopyWork& work) { Copy(stream.agent, work); },
+  std::visit(Match{[&](const KernelWork& work) { StartKernel(stream, work); },
+                   [&](const CopyWork& work) { Copy(stream.agent, work); },
                    [&](const FillWork& work) { Fill(stream.agent, work); },
                    [&](const CallWork& work) {
                      Note(stream.agent, work.accesses);
@@ -250,10 +274,12 @@ bool Simulation::Attend(SimtStream& stream, const SimtStream::Given& given, cons
   return true;
 }
 
-std::shared_ptr<SimtMeeting> Simulation::Meet(const std::string& name, int size, const std::function<void(SimtMeeting&)>& join) {
+std::shared_ptr<SimtMeeting> Simulation::Meet(const std::string& name, int size,
+                                              const std::function<void(SimtMeeting&)>& join) {
   const auto lock = Lock();
   Open& open = meetings_[name];
-  if (open.meeting == nullptr) open.meeting = std::make_shared<SimtMeeting>(SimtMeeting{.size = size});
+  if (open.meeting == nullptr)
+    open.meeting = std::make_shared<SimtMeeting>(SimtMeeting{.size = size});
   const std::shared_ptr<SimtMeeting> meeting = open.meeting;
   join(*meeting);
   if (++open.joined == size) meetings_.erase(name);
@@ -286,7 +312,8 @@ void Simulation::StartKernel(SimtStream& stream, const KernelWork& work) {
 }
 
 void Simulation::Note(const Agent& agent, const std::vector<SimtAccess>& accesses) {
-  for (const SimtAccess& access : accesses) machine_->AccessFromHost(agent, access.p, access.bytes, access.writes);
+  for (const SimtAccess& access : accesses)
+    machine_->AccessFromHost(agent, access.p, access.bytes, access.writes);
 }
 
 void Simulation::Copy(const Agent& agent, const CopyWork& work) {
@@ -305,13 +332,15 @@ void Simulation::Fill(const Agent& agent, const FillWork& work) {
 
 void Simulation::FillAtOnce(const Host& host, const FillWork& work) {
   SimtBuffer* buffer = machine_->memory().Find(work.to);
-  const bool whole = buffer != nullptr && buffer->base() == work.to && work.height == 1 && work.width == buffer->bytes();
+  const bool whole = buffer != nullptr && buffer->base() == work.to && work.height == 1 &&
+                     work.width == buffer->bytes();
   if (!whole) return Fill(host.agent, work);
   std::memset(work.to, work.byte, work.width);
   machine_->Bear(*buffer);
 }
 
-// ---- The loop ------------------------------------------------------------------------------------------
+// ---- The loop
+// ------------------------------------------------------------------------------------------
 
 void Simulation::Loop() {
   std::unique_lock<std::mutex> lock(mutex_);
@@ -354,14 +383,21 @@ bool Simulation::EndWaits(bool all) {
 
 void Simulation::LookForHelp(std::unique_lock<std::mutex>& lock) {
   constexpr int kRoundsPerLook = 256, kQuickRoundsPerLook = 8;
-  constexpr int kFruitless = 6 * kRoundsPerLook;  // more often than an executor asks before it looks at what else there is to hear
-  if (std::exchange(last_change_, machine_->last_change()) != machine_->last_change()) fruitless_ = 0;
-  const bool all_wait = waits_.size() >= hosts_.size(), all_here = static_cast<int>(hosts_.size()) == ranks_;
-  // A collective's deadline is of the host's time, and who waits for a kernel behind it must not come to its own before.
-  const bool in_collective = absl::c_any_of(streams_, [](const auto& stream) { return stream->has_come; });
-  if (fruitless_++ % (all_wait ? kRoundsPerLook : kQuickRoundsPerLook) == 0) return machine_->LookAgain();
+  constexpr int kFruitless = 6 * kRoundsPerLook;  // more often than an executor asks before it
+                                                  // looks at what else there is to hear
+  if (std::exchange(last_change_, machine_->last_change()) != machine_->last_change())
+    fruitless_ = 0;
+  const bool all_wait = waits_.size() >= hosts_.size(),
+             all_here = static_cast<int>(hosts_.size()) == ranks_;
+  // A collective's deadline is of the host's time, and who waits for a kernel behind it must not
+  // come to its own before.
+  const bool in_collective =
+      absl::c_any_of(streams_, [](const auto& stream) { return stream->has_come; });
+  if (fruitless_++ % (all_wait ? kRoundsPerLook : kQuickRoundsPerLook) == 0)
+    return machine_->LookAgain();
   if (all_wait && fruitless_ > kFruitless) {
-    // Kernels that wait for a rank which has gone do so until their deadlines, of the devices' time: that is not their mistake.
+    // Kernels that wait for a rank which has gone do so until their deadlines, of the devices'
+    // time: that is not their mistake.
     if (all_here) machine_->Report(FindingKind::kDeadlock, WhoWaits());
     if (!in_collective) machine_->PassTime(std::chrono::nanoseconds(kLeap).count());
     fruitless_ -= kRoundsPerLook;
@@ -377,8 +413,9 @@ std::string Simulation::WhoWaits() const {
   std::string words = machine_->WhoWaits();
   for (const std::unique_ptr<SimtStream>& stream : streams_) {
     if (stream->queue.empty() || stream->runs_kernel) continue;
-    absl::StrAppend(&words, words.empty() ? "" : "\n", "a stream of rank ", stream->rank,
-                    stream->has_come ? " waits for other ranks in a collective" : " waits for an event");
+    absl::StrAppend(
+        &words, words.empty() ? "" : "\n", "a stream of rank ", stream->rank,
+        stream->has_come ? " waits for other ranks in a collective" : " waits for an event");
   }
   return words;
 }

@@ -19,9 +19,10 @@
 
 namespace coconet {
 
-/// A machine with streams, and the threads of the host that use it. A thread of its own runs it while all threads of the host wait for it: so what is launched
-/// when depends on nothing but what is computed, and a seed gives the same interleaving again. Where one does not come for a while (it waits for others, not
-/// for the devices), it goes on without. Thread-safe.
+/// A machine with streams, and the threads of the host that use it. A thread of its own runs it
+/// while all threads of the host wait for it: so what is launched when depends on nothing but what
+/// is computed, and a seed gives the same interleaving again. Where one does not come for a while
+/// (it waits for others, not for the devices), it goes on without. Thread-safe.
 class Simulation {
  public:
   static absl::StatusOr<std::shared_ptr<Simulation>> Make(const SimtOptions& options, int ranks);
@@ -29,11 +30,13 @@ class Simulation {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
-  /// A thread of the host, from when it first uses the simulation until it ends. What it knows is what it waited for.
+  /// A thread of the host, from when it first uses the simulation until it ends. What it knows is
+  /// what it waited for.
   struct Host {
     Agent agent;
     Clock clock;
-    std::optional<absl::FunctionRef<bool()>> ready = {};  // it waits for another thread of the host until then
+    std::optional<absl::FunctionRef<bool()>> ready =
+        {};  // it waits for another thread of the host until then
   };
   std::unique_ptr<Host> Attach(const std::string& who);
   void Detach(std::unique_ptr<Host> host);
@@ -61,14 +64,16 @@ class Simulation {
   /// Null where there are too many.
   SimtStream* MakeStream(int rank);
   void DestroyStream(SimtStream* stream);
-  /// Behind what the stream has; null: at once. In a stream that is captured: into the graph. False: it waits for an event of another capture, or of none.
+  /// Behind what the stream has; null: at once. In a stream that is captured: into the graph.
+  /// False: it waits for an event of another capture, or of none.
   bool Give(Host& host, SimtStream* stream, SimtWork work);
   /// The meeting that all who name it so get, until all of them have.
-  std::shared_ptr<SimtMeeting> Meet(const std::string& name, int size, const std::function<void(SimtMeeting& meeting)>& join);
+  std::shared_ptr<SimtMeeting> Meet(const std::string& name, int size,
+                                    const std::function<void(SimtMeeting& meeting)>& join);
   /// From now on a rank's streams come to no meeting, and pass by.
   void CancelMeetings(int rank);
-  /// Returns when the stream, or the last record of the event, is done, or a mistake has ended all (true); or when what waits cannot go on without the
-  /// host (false).
+  /// Returns when the stream, or the last record of the event, is done, or a mistake has ended all
+  /// (true); or when what waits cannot go on without the host (false).
   bool Await(Host& host, SimtStream* stream);
   bool Await(Host& host, SimtEvent* event);
 
@@ -78,7 +83,8 @@ class Simulation {
   std::string mistake();
 
  private:
-  Simulation(int ranks, std::unique_ptr<SimtMachine> machine) : ranks_(ranks), machine_(std::move(machine)), cancelled_(ranks) {}
+  Simulation(int ranks, std::unique_ptr<SimtMachine> machine)
+      : ranks_(ranks), machine_(std::move(machine)), cancelled_(ranks) {}
 
   /// Of a thread of the host: what it waits for.
   struct Wait {
@@ -124,12 +130,12 @@ class Simulation {
     int joined = 0;
   };
   std::map<std::string, Open> meetings_;  // that not all have joined
-  std::vector<char> cancelled_;   // by rank: it comes to no meeting any more
-  bool changed_ = false;          // something may have come that streams or hosts wait for
-  bool patient_ = true;           // it is worth waiting for the hosts that do not wait
-  int fruitless_ = 0;             // how often help was looked for since something changed
-  uint64_t last_change_ = 0;      // of the machine
-  std::atomic<int> wanted_{0};    // hosts that wait for the lock
+  std::vector<char> cancelled_;           // by rank: it comes to no meeting any more
+  bool changed_ = false;                  // something may have come that streams or hosts wait for
+  bool patient_ = true;                   // it is worth waiting for the hosts that do not wait
+  int fruitless_ = 0;                     // how often help was looked for since something changed
+  uint64_t last_change_ = 0;              // of the machine
+  std::atomic<int> wanted_{0};            // hosts that wait for the lock
   bool ends_ = false;
   std::thread loop_;
 };

@@ -76,13 +76,15 @@ struct MeetWork {
   std::shared_ptr<SimtMeeting> meeting;
   std::vector<SimtAccess> accesses;  // of this stream's rank
 };
-using SimtWork = std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork, CallWork, MeetWork>;
+using SimtWork =
+    std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork, CallWork, MeetWork>;
 
 /// What streams were given while they were captured: to which of them, and what.
 struct SimtGraph {
   std::vector<std::pair<int, SimtWork>> work;  // by branch
   std::vector<SimtStream*> branches;           // the capture began in the first
-  std::vector<size_t> joined;                  // by branch: so much of the work is before something of the first one
+  std::vector<size_t>
+      joined;  // by branch: so much of the work is before something of the first one
 
   /// Of a stream that is a branch. False: it waits for an event of another capture, or of none.
   bool Add(SimtStream& stream, SimtWork what);

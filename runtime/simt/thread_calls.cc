@@ -17,7 +17,8 @@ uint64_t Read(const char* p, int bytes) {
 
 void Write(char* p, int bytes, uint64_t value) {
   if (bytes == 4) {
-    __atomic_store_n(reinterpret_cast<uint32_t*>(p), static_cast<uint32_t>(value), __ATOMIC_RELEASE);
+    __atomic_store_n(reinterpret_cast<uint32_t*>(p), static_cast<uint32_t>(value),
+                     __ATOMIC_RELEASE);
   } else {
     __atomic_store_n(reinterpret_cast<uint64_t*>(p), value, __ATOMIC_RELEASE);
   }
@@ -25,9 +26,11 @@ void Write(char* p, int bytes, uint64_t value) {
 
 }  // namespace
 
-// ---- Accesses ------------------------------------------------------------------------------------------
+// ---- Accesses
+// ------------------------------------------------------------------------------------------
 
-SimtBuffer* SimtMachine::Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic, const void* at, const Agent& agent) {
+SimtBuffer* SimtMachine::Check(const void* p, size_t bytes, bool writes, bool aligned, bool atomic,
+                               const void* at, const Agent& agent) {
   SimtThread& thread = *running_;
   ++operations_;
   SimtBuffer* buffer = memory_->Find(p);
@@ -37,7 +40,9 @@ SimtBuffer* SimtMachine::Check(const void* p, size_t bytes, bool writes, bool al
     Abandon(thread);
   }
   if (aligned && (reinterpret_cast<uintptr_t>(p) & (bytes - 1)) != 0) {
-    Report(FindingKind::kMisaligned, absl::StrCat(NameOf(thread, at), writes ? " writes " : " reads ", buffer->Name(buffer->OffsetOf(p), bytes)));
+    Report(FindingKind::kMisaligned,
+           absl::StrCat(NameOf(thread, at), writes ? " writes " : " reads ",
+                        buffer->Name(buffer->OffsetOf(p), bytes)));
     Abandon(thread);
   }
   const size_t offset = buffer->OffsetOf(p);
@@ -49,13 +54,15 @@ SimtBuffer* SimtMachine::Check(const void* p, size_t bytes, bool writes, bool al
   return buffer;
 }
 
-void SimtMachine::OnAccess(void* machine, const void* p, unsigned long bytes, bool writes, bool aligned, const void* at) {
+void SimtMachine::OnAccess(void* machine, const void* p, unsigned long bytes, bool writes,
+                           bool aligned, const void* at) {
   SimtMachine& m = Of(machine);
   if (writes) m.running_->polls.count = 0;
   m.Check(p, bytes, writes, aligned, /*atomic=*/false, at);
 }
 
-// ---- Turns ---------------------------------------------------------------------------------------------
+// ---- Turns
+// ---------------------------------------------------------------------------------------------
 
 void SimtMachine::Yield() { running_->fiber.Stop(); }
 
@@ -87,7 +94,8 @@ void SimtMachine::Changed(SyncWord* word) {
   }
 }
 
-// ---- What threads know of each other -------------------------------------------------------------------
+// ---- What threads know of each other
+// -------------------------------------------------------------------
 
 void SimtMachine::Acquire(SimtThread& thread, const Released& released) {
   if (!released || thread.agent.Knows(released.by)) return;
@@ -111,20 +119,24 @@ Released SimtMachine::Release(SimtThread& thread) {
   return released;
 }
 
-// ---- Loads and stores of the memory model --------------------------------------------------------------
+// ---- Loads and stores of the memory model
+// --------------------------------------------------------------
 
-uint64_t SimtMachine::LoadOne(SimtThread& thread, SimtBuffer* buffer, const char* p, int bytes, bool acquires) {
+uint64_t SimtMachine::LoadOne(SimtThread& thread, SimtBuffer* buffer, const char* p, int bytes,
+                              bool acquires) {
   for (auto own = thread.pending.rbegin(); own != thread.pending.rend(); ++own) {
     if (own->to == p && own->bytes == bytes) return own->value;
   }
   const uint64_t value = Read(p, bytes);
   if (acquires && buffer != nullptr) {
-    if (const SyncWord* word = buffer->KnownWordAt(buffer->OffsetOf(p)); word != nullptr) Acquire(thread, word->released);
+    if (const SyncWord* word = buffer->KnownWordAt(buffer->OffsetOf(p)); word != nullptr)
+      Acquire(thread, word->released);
   }
   return value;
 }
 
-void SimtMachine::OnLoad(void* machine, const void* p, int bytes, int count, bool acquires, unsigned long long* values, const void* at) {
+void SimtMachine::OnLoad(void* machine, const void* p, int bytes, int count, bool acquires,
+                         unsigned long long* values, const void* at) {
   SimtMachine& m = Of(machine);
   SimtThread& thread = *m.running_;
   if (thread.looks > 0) {
@@ -132,7 +144,8 @@ void SimtMachine::OnLoad(void* machine, const void* p, int bytes, int count, boo
   } else {
     m.Yield();
   }
-  SimtBuffer* buffer = m.Check(p, size_t(bytes) * count, /*writes=*/false, /*aligned=*/true, /*atomic=*/true, at);
+  SimtBuffer* buffer =
+      m.Check(p, size_t(bytes) * count, /*writes=*/false, /*aligned=*/true, /*atomic=*/true, at);
   const auto* from = static_cast<const char*>(p);
   bool repeats = false;
   for (int k = 0; k < count; ++k) {
@@ -142,16 +155,19 @@ void SimtMachine::OnLoad(void* machine, const void* p, int bytes, int count, boo
   }
   if (!repeats || thread.looks > 0) return;
   m.Spin(thread, at);
-  for (int k = 0; k < count; ++k) values[k] = m.LoadOne(thread, buffer, from + k * bytes, bytes, acquires);
+  for (int k = 0; k < count; ++k)
+    values[k] = m.LoadOne(thread, buffer, from + k * bytes, bytes, acquires);
 }
 
-void SimtMachine::OnStore(void* machine, void* p, int bytes, int count, bool releases, const unsigned long long* values, const void* at) {
+void SimtMachine::OnStore(void* machine, void* p, int bytes, int count, bool releases,
+                          const unsigned long long* values, const void* at) {
   constexpr size_t kMostPending = 64;
   SimtMachine& m = Of(machine);
   SimtThread& thread = *m.running_;
   thread.polls.count = 0;
   auto* to = static_cast<char*>(p);
-  const SimtBuffer* buffer = m.Check(p, size_t(bytes) * count, /*writes=*/true, /*aligned=*/true, /*atomic=*/true, at);
+  const SimtBuffer* buffer =
+      m.Check(p, size_t(bytes) * count, /*writes=*/true, /*aligned=*/true, /*atomic=*/true, at);
   const Released released = releases ? m.Release(thread) : Released{};
   for (int k = 0; k < count; ++k) {
     if (thread.pending.size() == kMostPending) m.MakeOneVisible(thread);
@@ -193,9 +209,11 @@ void SimtMachine::MakeOneVisible(SimtThread& thread) {
   size_t which = scheduler_.random().Below(pending.size());
   // A release comes behind all before it, and a store behind those of the same bytes.
   const auto overlaps = [&](const PendingStore& other) {
-    return other.to < pending[which].to + pending[which].bytes && pending[which].to < other.to + other.bytes;
+    return other.to < pending[which].to + pending[which].bytes &&
+           pending[which].to < other.to + other.bytes;
   };
-  if (pending[which].releases || std::any_of(pending.begin(), pending.begin() + which, overlaps)) which = 0;
+  if (pending[which].releases || std::any_of(pending.begin(), pending.begin() + which, overlaps))
+    which = 0;
   const PendingStore store = std::move(pending[which]);
   pending.erase(pending.begin() + which);
   MakeVisible(store);
@@ -223,7 +241,8 @@ bool SimtMachine::DrainAll() {
   return any;
 }
 
-// ---- The rest ------------------------------------------------------------------------------------------
+// ---- The rest
+// ------------------------------------------------------------------------------------------
 
 void SimtMachine::OnNoteWait(void* machine, const unsigned* flag, unsigned epoch) {
   SimtThread& thread = *Of(machine).running_;

@@ -20,14 +20,17 @@ struct Bound {
 
   absl::Status RunAndCheck(Rank& rank, int64_t count, int round) {
     float* own = static_cast<float*>(in->own());
-    for (int64_t i = 0; i < count; ++i) own[i] = static_cast<float>(Value(rank.rank() + round, i, DType::kF32));
+    for (int64_t i = 0; i < count; ++i)
+      own[i] = static_cast<float>(Value(rank.rank() + round, i, DType::kF32));
     RETURN_IF_ERROR(plan->Run());
     for (int64_t i = 0; i < count; ++i) {
       float want = 0;
       const Members node = GroupOf(rank.mesh(), Group::kNode, rank.rank());
-      for (int r = 0; r < node.size; ++r) want += static_cast<float>(Value(node.Rank(r) + round, i, DType::kF32));
+      for (int r = 0; r < node.size; ++r)
+        want += static_cast<float>(Value(node.Rank(r) + round, i, DType::kF32));
       const float have = static_cast<float*>(out->own())[i];
-      if (have != want) return Wrong("round ", round, " element ", i, ": want ", want, ", have ", have);
+      if (have != want)
+        return Wrong("round ", round, " element ", i, ": want ", want, ", have ", have);
     }
     return absl::OkStatus();
   }
@@ -38,33 +41,40 @@ absl::StatusOr<Bound> BindSum(Rank& rank, int64_t count, int blocks, double time
   ASSIGN_OR_RETURN(bound.in, rank.Allocate(count * 4, true));
   ASSIGN_OR_RETURN(bound.out, rank.Allocate(count * 4, false));
   Memory* const buffers[] = {bound.in.get(), nullptr, bound.out.get(), nullptr};
-  ASSIGN_OR_RETURN(bound.plan, rank.Bind(OneShotSum(rank.mesh(), count, blocks), HandWritten(), buffers, timeout_s));
+  ASSIGN_OR_RETURN(bound.plan, rank.Bind(OneShotSum(rank.mesh(), count, blocks), HandWritten(),
+                                         buffers, timeout_s));
   return bound;
 }
 
 absl::Status Want(const absl::Status& expected, const absl::Status& have) {
-  return have == expected ? absl::OkStatus() : Wrong("want ", expected.ToString(), ", have ", have.ToString());
+  return have == expected ? absl::OkStatus()
+                          : Wrong("want ", expected.ToString(), ", have ", have.ToString());
 }
 
 /// Plans for other worlds than this one.
-absl::Status CheckShapeErrors(const Plan& good, const std::function<absl::Status(const Plan&)>& bind) {
+absl::Status CheckShapeErrors(const Plan& good,
+                              const std::function<absl::Status(const Plan&)>& bind) {
   const auto text = [](const Plan& p) {
-    return absl::StrCat(p.ranks, " ranks", p.nodes == 1 ? "" : absl::StrCat(" on ", p.nodes, " nodes"),
+    return absl::StrCat(p.ranks, " ranks",
+                        p.nodes == 1 ? "" : absl::StrCat(" on ", p.nodes, " nodes"),
                         p.stages == 1 ? "" : absl::StrCat(" in each of ", p.stages, " stages"));
   };
-  for (int Plan::*field : {&Plan::ranks, &Plan::nodes, &Plan::stages}) {
+  for (int Plan::* field : {&Plan::ranks, &Plan::nodes, &Plan::stages}) {
     Plan bad = good;
     bad.*field += 1;
-    RETURN_IF_ERROR(Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: plan: want one for ", text(good),
-                                                                 ", have ", text(bad))),
-                         bind(bad)));
+    RETURN_IF_ERROR(
+        Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: plan: want one for ",
+                                                     text(good), ", have ", text(bad))),
+             bind(bad)));
   }
   return absl::OkStatus();
 }
 
 /// Collectives that make no sense; `good` has 100 elements each in buffers 0 and 2.
-absl::Status CheckTableErrors(const Plan& good, const std::function<absl::Status(const Plan&)>& bind) {
-  const Arg own{Arg::Kind::kOwn, 0, 0}, number{Arg::Kind::kInt, -1, 1}, table{Arg::Kind::kTable, -1, 0}, none{Arg::Kind::kOwn, 9, 0};
+absl::Status CheckTableErrors(const Plan& good,
+                              const std::function<absl::Status(const Plan&)>& bind) {
+  const Arg own{Arg::Kind::kOwn, 0, 0}, number{Arg::Kind::kInt, -1, 1},
+      table{Arg::Kind::kTable, -1, 0}, none{Arg::Kind::kOwn, 9, 0};
   const struct {
     std::vector<std::vector<Arg>> rows;
     absl::string_view words;
@@ -76,12 +86,14 @@ absl::Status CheckTableErrors(const Plan& good, const std::function<absl::Status
   for (const auto& [rows, words] : kBad) {
     Plan bad = good;
     bad.steps.push_back(KernelStep{.symbol = "k", .args = {table}, .label = "x", .tensors = rows});
-    RETURN_IF_ERROR(Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
+    RETURN_IF_ERROR(
+        Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckCollectiveErrors(const Plan& good, const std::function<absl::Status(const Plan&)>& bind) {
+absl::Status CheckCollectiveErrors(const Plan& good,
+                                   const std::function<absl::Status(const Plan&)>& bind) {
   using Kind = CollectiveStep::Kind;
   const int64_t huge = std::numeric_limits<int64_t>::max() / 4 + 1;
   const int ranks = good.ranks;
@@ -93,18 +105,23 @@ absl::Status CheckCollectiveErrors(const Plan& good, const std::function<absl::S
       {{Kind::kAllReduce, {}, DType::kF32, 0, 4, 100, "x"}, "a buffer of the plan, have %4"},
       {{Kind::kAllReduce, {}, DType::kF32, 0, 2, huge, "x"},
        absl::StrCat("a number of elements that %0 can hold, have ", huge)},
-      {{Kind::kAllReduce, {}, DType::kF32, 0, 2, -1, "x"}, "a number of elements that %0 can hold, have -1"},
-      {{Kind::kAllToAll, {}, DType::kF64, 0, 2, 100, "x"}, absl::StrCat(ranks * 800, " bytes in %0, have 400")},
+      {{Kind::kAllReduce, {}, DType::kF32, 0, 2, -1, "x"},
+       "a number of elements that %0 can hold, have -1"},
+      {{Kind::kAllToAll, {}, DType::kF64, 0, 2, 100, "x"},
+       absl::StrCat(ranks * 800, " bytes in %0, have 400")},
       {{Kind::kReduce, {}, DType::kF32, 0, 0, 100, "x"}, "two buffers, have one"},
       {{Kind::kBroadcast, {}, DType::kF32, 0, 2, 100, "x", Group::kStage, ranks},
        absl::StrCat("a root of 0 to ", ranks - 1, ", have ", ranks)},
-      {{Kind::kSend, {}, DType::kF32, 0, 2, 100, "x", Group::kNode}, "a send between stages, have one between other groups"},
-      {{Kind::kSend, {}, DType::kF32, 0, 2, 100, "x", Group::kStage, 0, 2}, "shift 1 or -1, have 2"},
+      {{Kind::kSend, {}, DType::kF32, 0, 2, 100, "x", Group::kNode},
+       "a send between stages, have one between other groups"},
+      {{Kind::kSend, {}, DType::kF32, 0, 2, 100, "x", Group::kStage, 0, 2},
+       "shift 1 or -1, have 2"},
   };
   for (const auto& [step, words] : kBad) {
     Plan bad = good;
     bad.steps.push_back(step);
-    RETURN_IF_ERROR(Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
+    RETURN_IF_ERROR(
+        Want(absl::InvalidArgumentError(absl::StrCat("rank 0: Bind: x: want ", words)), bind(bad)));
   }
   return CheckTableErrors(good, bind);
 }
@@ -119,11 +136,15 @@ absl::Status CheckExchange(Rank& rank) {
   Exchange& exchange = rank.exchange();
   for (int round = 0; round < 20; ++round) {
     // Letters of all lengths, also none.
-    const auto letter = [&](int r) { return std::string((r * 3 + round * 97) % 1000, static_cast<char>('a' + r)); };
+    const auto letter = [&](int r) {
+      return std::string((r * 3 + round * 97) % 1000, static_cast<char>('a' + r));
+    };
     ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange.AllGather(letter(rank.rank())));
-    if (static_cast<int>(all.size()) != rank.size()) return Wrong("AllGather: have ", all.size(), " letters");
+    if (static_cast<int>(all.size()) != rank.size())
+      return Wrong("AllGather: have ", all.size(), " letters");
     for (int r = 0; r < rank.size(); ++r) {
-      if (all[r] != letter(r)) return Wrong("AllGather: round ", round, ": rank ", r, "'s letter differs");
+      if (all[r] != letter(r))
+        return Wrong("AllGather: round ", round, ": rank ", r, "'s letter differs");
     }
   }
   ASSIGN_OR_RETURN(const std::string first, exchange.Broadcast(absl::StrCat("from ", rank.rank())));
@@ -133,9 +154,13 @@ absl::Status CheckExchange(Rank& rank) {
   RETURN_IF_ERROR(exchange.Barrier());
   RETURN_IF_ERROR(exchange.Agree(absl::OkStatus()));
   const bool last = rank.rank() == rank.size() - 1;
-  const absl::Status disagreed = exchange.Agree(last ? absl::NotFoundError("no such thing") : absl::OkStatus());
-  const absl::Status want = absl::NotFoundError(absl::StrCat("rank ", rank.size() - 1, ": no such thing"));
-  return disagreed == want ? absl::OkStatus() : Wrong("Agree: want ", want.ToString(), ", have ", disagreed.ToString());
+  const absl::Status disagreed =
+      exchange.Agree(last ? absl::NotFoundError("no such thing") : absl::OkStatus());
+  const absl::Status want =
+      absl::NotFoundError(absl::StrCat("rank ", rank.size() - 1, ": no such thing"));
+  return disagreed == want
+             ? absl::OkStatus()
+             : Wrong("Agree: want ", want.ToString(), ", have ", disagreed.ToString());
 }
 
 absl::Status CheckMemory(Rank& rank) {
@@ -143,7 +168,8 @@ absl::Status CheckMemory(Rank& rank) {
     ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory, rank.Allocate(bytes, true));
     const uintptr_t alignment = bytes >= (2 << 20) ? 2 << 20 : 64;
     char* own = static_cast<char*>(memory->own());
-    if (reinterpret_cast<uintptr_t>(own) % alignment != 0) return Wrong(bytes, " bytes are not aligned");
+    if (reinterpret_cast<uintptr_t>(own) % alignment != 0)
+      return Wrong(bytes, " bytes are not aligned");
     for (int64_t i = 0; i < bytes; ++i) {
       if (own[i] != 0) return Wrong("not zero-filled at ", i);
     }
@@ -153,8 +179,10 @@ absl::Status CheckMemory(Rank& rank) {
     for (int peer = 0; peer < rank.size(); ++peer) {
       char* theirs = static_cast<char*>(memory->peer(peer));
       const bool here = node.Rank(0) <= peer && peer <= node.Rank(node.size - 1);
-      if ((theirs != nullptr) != here) return Wrong("memory of rank ", peer, here ? " is not" : " is", " reached");
-      for (int64_t i = node.Index(rank.rank()); here && i < bytes; i += node.size) theirs[i] = 1 + rank.rank();
+      if ((theirs != nullptr) != here)
+        return Wrong("memory of rank ", peer, here ? " is not" : " is", " reached");
+      for (int64_t i = node.Index(rank.rank()); here && i < bytes; i += node.size)
+        theirs[i] = 1 + rank.rank();
     }
     RETURN_IF_ERROR(rank.exchange().Barrier());
     for (int64_t i = 0; i < bytes; ++i) {
@@ -163,16 +191,19 @@ absl::Status CheckMemory(Rank& rank) {
     }
   }
   for (bool symmetric : {false, true}) {
-    const absl::Status refused = rank.Allocate(std::numeric_limits<int64_t>::max() / 64, symmetric).status();
+    const absl::Status refused =
+        rank.Allocate(std::numeric_limits<int64_t>::max() / 64, symmetric).status();
     if (!absl::IsResourceExhausted(refused)) return Wrong("128 PiB: have ", refused.ToString());
   }
   if (rank.size() > 1) {  // fits once, not twice
     ASSIGN_OR_RETURN(const double left, rank.exchange().Max(static_cast<double>(AvailableBytes())));
     const absl::Status refused = rank.Allocate(static_cast<int64_t>(left * 0.8), true).status();
-    if (!absl::IsResourceExhausted(refused)) return Wrong("most of the memory, each: have ", refused.ToString());
+    if (!absl::IsResourceExhausted(refused))
+      return Wrong("most of the memory, each: have ", refused.ToString());
   }
   const absl::Status differ = rank.Allocate(rank.rank() == 0 ? 64 : 128, true).status();
-  if (rank.size() > 1 && !absl::IsInvalidArgument(differ)) return Wrong("unlike sizes: have ", differ.ToString());
+  if (rank.size() > 1 && !absl::IsInvalidArgument(differ))
+    return Wrong("unlike sizes: have ", differ.ToString());
   return absl::OkStatus();
 }
 
@@ -208,9 +239,10 @@ absl::Status CheckDeadline(Rank& rank, double timeout_s) {
                    ", flag enter[0]: want epoch 2, found 1; rank ", absent,
                    " may be dead or behind; COCONET_TIMEOUT sets the deadline");
   bool named = status == absl::DeadlineExceededError(absl::StrCat(step, rank.rank(), reason));
-  for (int first = first_of_node; first < absent; ++first) {  // whose deadline came first, and stopped this rank
-    named |= status == absl::AbortedError(absl::StrCat(step, rank.rank(), ": rank ", first, " gave up: ", step, first,
-                                                       reason));
+  for (int first = first_of_node; first < absent;
+       ++first) {  // whose deadline came first, and stopped this rank
+    named |= status == absl::AbortedError(absl::StrCat(step, rank.rank(), ": rank ", first,
+                                                       " gave up: ", step, first, reason));
   }
   if (!named) return Wrong("Run after the deadline: have ", status.ToString());
   if (waited < timeout_s * 0.9 || waited > timeout_s + 5) return Wrong("waited ", waited, " s");
@@ -245,22 +277,28 @@ absl::Status CheckBindErrors(Rank& rank) {
   RETURN_IF_ERROR(Want(absl::InvalidArgumentError(
                            "rank 0: Bind: buffer \"in\": want symmetric memory, have local memory"),
                        bind(good, local.get(), local.get())));
-  RETURN_IF_ERROR(Want(absl::InvalidArgumentError("rank 0: Bind: buffer \"in\": want 404 bytes, have 400"),
-                       bind(OneShotSum(rank.mesh(), 101, 1), shared.get(), local.get())));
-  RETURN_IF_ERROR(CheckShapeErrors(good, [&](const Plan& plan) { return bind(plan, shared.get(), local.get()); }));
-  RETURN_IF_ERROR(CheckCollectiveErrors(good, [&](const Plan& plan) { return bind(plan, shared.get(), local.get()); }));
+  RETURN_IF_ERROR(
+      Want(absl::InvalidArgumentError("rank 0: Bind: buffer \"in\": want 404 bytes, have 400"),
+           bind(OneShotSum(rank.mesh(), 101, 1), shared.get(), local.get())));
+  RETURN_IF_ERROR(CheckShapeErrors(
+      good, [&](const Plan& plan) { return bind(plan, shared.get(), local.get()); }));
+  RETURN_IF_ERROR(CheckCollectiveErrors(
+      good, [&](const Plan& plan) { return bind(plan, shared.get(), local.get()); }));
   // The last rank alone differs.
   const bool last = rank.rank() == rank.size() - 1;
-  RETURN_IF_ERROR(Want(absl::InvalidArgumentError(
-                           absl::StrCat("rank ", rank.size() - 1, ": Bind: buffer \"out\": want 400 bytes, have none")),
-                       bind(good, shared.get(), last ? nullptr : local.get())));
+  RETURN_IF_ERROR(
+      Want(absl::InvalidArgumentError(absl::StrCat(
+               "rank ", rank.size() - 1, ": Bind: buffer \"out\": want 400 bytes, have none")),
+           bind(good, shared.get(), last ? nullptr : local.get())));
   Plan other = good;
   if (last) std::get<KernelStep>(other.steps[0]).symbol = "nothing";
   const absl::Status differ = bind(other, shared.get(), local.get());
-  if (rank.size() > 1 && !absl::IsInvalidArgument(differ)) return Wrong("other plan: have ", differ.ToString());
+  if (rank.size() > 1 && !absl::IsInvalidArgument(differ))
+    return Wrong("other plan: have ", differ.ToString());
   Plan missing = good;
   std::get<KernelStep>(missing.steps[0]).symbol = "missing";
-  return Want(absl::NotFoundError("rank 0: no kernel \"missing\""), bind(missing, shared.get(), local.get()));
+  return Want(absl::NotFoundError("rank 0: no kernel \"missing\""),
+              bind(missing, shared.get(), local.get()));
 }
 
 }  // namespace coconet

@@ -13,7 +13,9 @@ using Kind = CollectiveStep::Kind;
 constexpr char kPoison = 0x5a;
 constexpr int64_t kPoisoned = 64;  // bytes behind an output, which nobody may write
 
-bool Reduces(Kind kind) { return kind == Kind::kAllReduce || kind == Kind::kReduceScatter || kind == Kind::kReduce; }
+bool Reduces(Kind kind) {
+  return kind == Kind::kAllReduce || kind == Kind::kReduceScatter || kind == Kind::kReduce;
+}
 bool MayBeInPlace(Kind kind) { return kind == Kind::kAllReduce || kind == Kind::kBroadcast; }
 
 /// A collective as one rank takes part in it.
@@ -32,15 +34,19 @@ struct Site {
     return step.count * (step.kind == Kind::kAllToAll ? group.size : 1);
   }
   std::string Words() const {
-    constexpr const char* kKinds[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast", "Reduce", "AllToAll",
-                                      "Send"};
+    constexpr const char* kKinds[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast",
+                                      "Reduce",    "AllToAll",      "Send"};
     constexpr const char* kGroups[] = {"stage", "node", "across"};
-    return absl::StrCat(kKinds[static_cast<int>(step.kind)], " ", Name(step.reduce), " ", Name(step.dtype), "[",
-                        step.count, "] of a ", kGroups[static_cast<int>(step.group)], ", root ", step.root, ", shift ",
-                        step.shift, step.stride == 0 ? "" : absl::StrCat(", stride ", step.stride), step.in == step.out ? ", in place" : "");
+    return absl::StrCat(kKinds[static_cast<int>(step.kind)], " ", Name(step.reduce), " ",
+                        Name(step.dtype), "[", step.count, "] of a ",
+                        kGroups[static_cast<int>(step.group)], ", root ", step.root, ", shift ",
+                        step.shift, step.stride == 0 ? "" : absl::StrCat(", stride ", step.stride),
+                        step.in == step.out ? ", in place" : "");
   }
   /// Nothing is written between the blocks.
-  bool IsGap(int64_t i) const { return step.kind == Kind::kAllGather && i % step.Stride() >= step.count; }
+  bool IsGap(int64_t i) const {
+    return step.kind == Kind::kAllGather && i % step.Stride() >= step.count;
+  }
   double Reduced(int64_t i) const;
   double Sent(int64_t i) const;
   double Expected(int64_t i) const;
@@ -51,9 +57,15 @@ double Site::Reduced(int64_t i) const {
   for (int peer = 1; peer < group.size; ++peer) {
     const double next = Value(group.Rank(peer), i, step.dtype);
     switch (step.reduce) {
-      case ReduceKind::kSum: all += next; break;
-      case ReduceKind::kMax: all = std::max(all, next); break;
-      case ReduceKind::kMin: all = std::min(all, next); break;
+      case ReduceKind::kSum:
+        all += next;
+        break;
+      case ReduceKind::kMax:
+        all = std::max(all, next);
+        break;
+      case ReduceKind::kMin:
+        all = std::min(all, next);
+        break;
     }
   }
   return step.dtype == DType::kBool ? all != 0 : all;
@@ -62,33 +74,49 @@ double Site::Reduced(int64_t i) const {
 double Site::Sent(int64_t i) const {
   const Mesh& mesh = rank.mesh();
   const int from = rank.stage() - step.shift;
-  return from < 0 || from >= mesh.stages ? 0 : Value(rank.rank() - step.shift * mesh.stage_size(), i, step.dtype);
+  return from < 0 || from >= mesh.stages
+             ? 0
+             : Value(rank.rank() - step.shift * mesh.stage_size(), i, step.dtype);
 }
 
 double Site::Expected(int64_t i) const {
   const int64_t stride = step.kind == Kind::kAllGather ? step.Stride() : step.count;
   const int block = static_cast<int>(i / std::max<int64_t>(stride, 1));
   switch (step.kind) {
-    case Kind::kAllReduce: return Reduced(i);
-    case Kind::kReduceScatter: return Reduced(index * step.Stride() + i);
-    case Kind::kAllGather: return Value(group.Rank(block), i % stride, step.dtype);
-    case Kind::kBroadcast: return Value(group.Rank(step.root), i, step.dtype);
-    case Kind::kReduce: return index == step.root ? Reduced(i) : 0;
-    case Kind::kAllToAll: return Value(group.Rank(block), index * step.count + i % step.count, step.dtype);
-    case Kind::kSend: return Sent(i);
+    case Kind::kAllReduce:
+      return Reduced(i);
+    case Kind::kReduceScatter:
+      return Reduced(index * step.Stride() + i);
+    case Kind::kAllGather:
+      return Value(group.Rank(block), i % stride, step.dtype);
+    case Kind::kBroadcast:
+      return Value(group.Rank(step.root), i, step.dtype);
+    case Kind::kReduce:
+      return index == step.root ? Reduced(i) : 0;
+    case Kind::kAllToAll:
+      return Value(group.Rank(block), index * step.count + i % step.count, step.dtype);
+    case Kind::kSend:
+      return Sent(i);
   }
   CC_CHECK(false);
 }
 
 absl::Status Call(Communicator& library, const CollectiveStep& s, const void* in, void* out) {
   switch (s.kind) {
-    case Kind::kAllReduce: return library.AllReduce(in, out, s.count, s.dtype, s.reduce);
-    case Kind::kReduceScatter: return library.ReduceScatter(in, out, s.count, s.dtype, s.reduce, s.Stride());
-    case Kind::kAllGather: return library.AllGather(in, out, s.count, s.dtype, s.Stride());
-    case Kind::kBroadcast: return library.Broadcast(in, out, s.count, s.dtype, s.root);
-    case Kind::kReduce: return library.Reduce(in, out, s.count, s.dtype, s.reduce, s.root);
-    case Kind::kAllToAll: return library.AllToAll(in, out, s.count, s.dtype);
-    case Kind::kSend: return library.Send(in, out, s.count, s.dtype, s.shift);
+    case Kind::kAllReduce:
+      return library.AllReduce(in, out, s.count, s.dtype, s.reduce);
+    case Kind::kReduceScatter:
+      return library.ReduceScatter(in, out, s.count, s.dtype, s.reduce, s.Stride());
+    case Kind::kAllGather:
+      return library.AllGather(in, out, s.count, s.dtype, s.Stride());
+    case Kind::kBroadcast:
+      return library.Broadcast(in, out, s.count, s.dtype, s.root);
+    case Kind::kReduce:
+      return library.Reduce(in, out, s.count, s.dtype, s.reduce, s.root);
+    case Kind::kAllToAll:
+      return library.AllToAll(in, out, s.count, s.dtype);
+    case Kind::kSend:
+      return library.Send(in, out, s.count, s.dtype, s.shift);
   }
   CC_CHECK(false);
 }
@@ -116,7 +144,8 @@ absl::Status CheckOne(Rank& rank, const CollectiveStep& step) {
   result.resize(bytes + kPoisoned, kPoison);
   RETURN_IF_ERROR(Call(rank.library(step.group), step, in.data(), result.data()));
   RETURN_IF_ERROR(Compare(site, result.data()));
-  if (std::any_of(result.begin() + bytes, result.end(), [](char byte) { return byte != kPoison; })) {
+  if (std::any_of(result.begin() + bytes, result.end(),
+                  [](char byte) { return byte != kPoison; })) {
     return Wrong(site.Words(), ": wrote behind its output");
   }
   if (step.in != step.out && in != before) return Wrong(site.Words(), ": changed its input");
@@ -132,7 +161,8 @@ std::vector<CollectiveStep> Ways(const Mesh& mesh, Kind kind, DType dtype, int64
       ways.push_back(ways.back());
       ways.back().stride = count + 3;
     }
-    if (MayBeInPlace(kind)) ways.push_back({kind, reduce, dtype, 0, 0, count, "in place", group, root, shift});
+    if (MayBeInPlace(kind))
+      ways.push_back({kind, reduce, dtype, 0, 0, count, "in place", group, root, shift});
   };
   if (kind == Kind::kSend) {
     for (int shift : {1, -1}) add(Group::kStage, {}, 0, shift);
@@ -150,12 +180,14 @@ std::vector<CollectiveStep> Ways(const Mesh& mesh, Kind kind, DType dtype, int64
   return ways;
 }
 
-constexpr Kind kAllKinds[] = {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kBroadcast,
-                              Kind::kReduce,    Kind::kAllToAll,      Kind::kSend};
+constexpr Kind kAllKinds[] = {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather,
+                              Kind::kBroadcast, Kind::kReduce,        Kind::kAllToAll,
+                              Kind::kSend};
 
 absl::Status CheckAllWays(Rank& rank, DType dtype, int64_t count) {
   for (Kind kind : kAllKinds) {
-    for (const CollectiveStep& step : Ways(rank.mesh(), kind, dtype, count)) RETURN_IF_ERROR(CheckOne(rank, step));
+    for (const CollectiveStep& step : Ways(rank.mesh(), kind, dtype, count))
+      RETURN_IF_ERROR(CheckOne(rank, step));
   }
   return absl::OkStatus();
 }
@@ -167,24 +199,32 @@ absl::Status CheckStep(Rank& rank, const CollectiveStep& asked) {
   step.out_offset = step.in == step.out ? 5 : 7;
   const Site site{rank, step};
   const Mesh& mesh = rank.mesh();
-  const Plan plan{.ranks = mesh.stage_size(),
-                  .nodes = mesh.nodes,
-                  .stages = mesh.stages,
-                  .buffers = {{"in", BufferRole::kInput, step.dtype, site.CountIn() + step.in_offset, false},
-                              {"out", BufferRole::kOutput, step.dtype, site.CountOut() + step.out_offset, false}},
-                  .steps = {step},
-                  .bytes_per_rank = 0};
+  const Plan plan{
+      .ranks = mesh.stage_size(),
+      .nodes = mesh.nodes,
+      .stages = mesh.stages,
+      .buffers = {{"in", BufferRole::kInput, step.dtype, site.CountIn() + step.in_offset, false},
+                  {"out", BufferRole::kOutput, step.dtype, site.CountOut() + step.out_offset,
+                   false}},
+      .steps = {step},
+      .bytes_per_rank = 0};
   const int64_t element = static_cast<int64_t>(SizeOf(step.dtype));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> in, rank.Allocate((site.CountIn() + step.in_offset) * element, false));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> out, rank.Allocate((site.CountOut() + step.out_offset) * element, false));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> in,
+                   rank.Allocate((site.CountIn() + step.in_offset) * element, false));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> out,
+                   rank.Allocate((site.CountOut() + step.out_offset) * element, false));
   Memory* const buffers[] = {in.get(), out.get()};
-  ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound, rank.Bind(plan, HandWritten(), buffers, 0));
+  ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> bound,
+                   rank.Bind(plan, HandWritten(), buffers, 0));
   for (int round = 0; round < 2; ++round) {
     const std::vector<char> values = Values(rank.rank(), site.CountIn(), step.dtype);
     std::fill_n(static_cast<char*>(out->own()), out->bytes(), kPoison);
-    std::copy(values.begin(), values.end(), static_cast<char*>(in->own()) + step.in_offset * element);
+    std::copy(values.begin(), values.end(),
+              static_cast<char*>(in->own()) + step.in_offset * element);
     RETURN_IF_ERROR(bound->Run());
-    RETURN_IF_ERROR(Compare(site, static_cast<const char*>((step.in == step.out ? in : out)->own()) + step.out_offset * element));
+    RETURN_IF_ERROR(
+        Compare(site, static_cast<const char*>((step.in == step.out ? in : out)->own()) +
+                          step.out_offset * element));
   }
   return absl::OkStatus();
 }
@@ -193,7 +233,8 @@ absl::Status CheckStep(Rank& rank, const CollectiveStep& asked) {
 
 absl::Status CheckCollectives(Rank& rank) {
   for (DType dtype : kAllDTypes) {
-    for (int64_t count : {0, 1, 3, 64, 257, 5003}) RETURN_IF_ERROR(CheckAllWays(rank, dtype, count));
+    for (int64_t count : {0, 1, 3, 64, 257, 5003})
+      RETURN_IF_ERROR(CheckAllWays(rank, dtype, count));
   }
   return absl::OkStatus();
 }
@@ -210,7 +251,8 @@ absl::Status CheckLargeCollectives(Rank& rank) {
 
 absl::Status CheckCollectiveSteps(Rank& rank) {
   for (Kind kind : kAllKinds) {
-    for (const CollectiveStep& step : Ways(rank.mesh(), kind, DType::kF32, 1000)) RETURN_IF_ERROR(CheckStep(rank, step));
+    for (const CollectiveStep& step : Ways(rank.mesh(), kind, DType::kF32, 1000))
+      RETURN_IF_ERROR(CheckStep(rank, step));
   }
   return absl::OkStatus();
 }
@@ -218,10 +260,12 @@ absl::Status CheckCollectiveSteps(Rank& rank) {
 absl::Status CheckCollectiveStepsOfAllTypes(Rank& rank) {
   for (Kind kind : kAllKinds) {
     for (DType dtype : kAllDTypes) {
-      for (const CollectiveStep& step : Ways(rank.mesh(), kind, dtype, 257)) RETURN_IF_ERROR(CheckStep(rank, step));
+      for (const CollectiveStep& step : Ways(rank.mesh(), kind, dtype, 257))
+        RETURN_IF_ERROR(CheckStep(rank, step));
     }
     for (int64_t count : {0, 1}) {
-      for (const CollectiveStep& step : Ways(rank.mesh(), kind, DType::kF32, count)) RETURN_IF_ERROR(CheckStep(rank, step));
+      for (const CollectiveStep& step : Ways(rank.mesh(), kind, DType::kF32, count))
+        RETURN_IF_ERROR(CheckStep(rank, step));
     }
   }
   return absl::OkStatus();

@@ -15,7 +15,8 @@ constexpr int kSeed = 20;
 constexpr unsigned char kPoison = 0xa5;
 
 MatrixView ViewOf(const GemmStep::Matrix& matrix, bool transposed) {
-  return {matrix.offset, matrix.batch_stride, transposed ? 1 : matrix.ld, transposed ? matrix.ld : 1};
+  return {matrix.offset, matrix.batch_stride, transposed ? 1 : matrix.ld,
+          transposed ? matrix.ld : 1};
 }
 
 /// Values for a or b of every test: computed once a type.
@@ -33,7 +34,8 @@ const std::vector<unsigned char>& Values(DType dtype, char of) {
 
 }  // namespace
 
-GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a, bool transpose_b) {
+GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a,
+                   bool transpose_b) {
   return {.dtype = dtype,
           .batch = batch,
           .m = {m},
@@ -47,7 +49,10 @@ GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, 
           .label = "MM"};
 }
 
-std::string Text(const GemmCase& c) { return absl::StrCat(Print(Plan{.buffers = {}, .steps = {c.step}}), "on rank ", c.rank, ", seed ", kSeed); }
+std::string Text(const GemmCase& c) {
+  return absl::StrCat(Print(Plan{.buffers = {}, .steps = {c.step}}), "on rank ", c.rank, ", seed ",
+                      kSeed);
+}
 
 std::vector<GemmCase> OddSizesAndTransposes(DType dtype) {
   const std::vector<int64_t> sizes = {1, 3, 17, 65, 129};
@@ -72,7 +77,9 @@ std::vector<GemmCase> BatchesStridesOffsetsAndThreads(DType dtype) {
   for (int i = 0; i < 150; ++i) {
     const int64_t batch = 1 + up_to(3), m = 1 + up_to(40), n = 1 + up_to(80), k = 1 + up_to(60);
     GemmStep step = DenseGemm(dtype, batch, m, n, k, up_to(1), up_to(1));
-    for (auto [matrix, rows] : {std::pair(&step.a, step.transpose_a ? k : m), {&step.b, step.transpose_b ? n : k}, {&step.c, m}}) {
+    for (auto [matrix, rows] : {std::pair(&step.a, step.transpose_a ? k : m),
+                                {&step.b, step.transpose_b ? n : k},
+                                {&step.c, m}}) {
       matrix->offset = up_to(70);
       matrix->ld += up_to(1) * up_to(70);
       matrix->batch_stride = rows * matrix->ld + up_to(1) * up_to(70);
@@ -114,11 +121,13 @@ std::vector<GemmCase> SlicesOfEachRank(DType dtype) {
 }
 
 std::vector<GemmCase> NothingToSumOrNothing(DType dtype) {
-  std::vector<GemmCase> cases = {{DenseGemm(dtype, 2, 5, 7, 0)}, {BatchesSideBySide(dtype)[0].step}};
+  std::vector<GemmCase> cases = {{DenseGemm(dtype, 2, 5, 7, 0)},
+                                 {BatchesSideBySide(dtype)[0].step}};
   cases[1].step.k = {0};
   for (int threads : {1, 3}) {
     for (int empty = 0; empty < 3; ++empty) {
-      GemmStep step = DenseGemm(dtype, empty == 0 ? 0 : 2, empty == 1 ? 0 : 5, empty == 2 ? 0 : 7, 3);
+      GemmStep step =
+          DenseGemm(dtype, empty == 0 ? 0 : 2, empty == 1 ? 0 : 5, empty == 2 ? 0 : 7, 3);
       step.threads = threads;
       cases.push_back({step});
     }
@@ -126,7 +135,11 @@ std::vector<GemmCase> NothingToSumOrNothing(DType dtype) {
   return cases;
 }
 
-GemmOperands::GemmOperands(const GemmStep& step) : dtype_(step.dtype), size_(SizeOf(step.dtype)), a_(Values(dtype_, 'a')), b_(Values(dtype_, 'b')) {
+GemmOperands::GemmOperands(const GemmStep& step)
+    : dtype_(step.dtype),
+      size_(SizeOf(step.dtype)),
+      a_(Values(dtype_, 'a')),
+      b_(Values(dtype_, 'b')) {
   const MatrixView c = ViewOf(step.c, false);
   c_.assign((c.At(step.batch, step.m.Most(), step.n.Most()).begin + 100) * size_, kPoison);
 }
@@ -143,7 +156,8 @@ std::string GemmOperands::Wrong(const GemmCase& of) const {
         written[at] = true;
         double sum = 0, magnitude = 0;
         for (int64_t p = 0; p < k; ++p) {
-          const double product = LoadElement(dtype_, a_.data(), a.At(t, i, p).begin) * LoadElement(dtype_, b_.data(), b.At(t, p, j).begin);
+          const double product = LoadElement(dtype_, a_.data(), a.At(t, i, p).begin) *
+                                 LoadElement(dtype_, b_.data(), b.At(t, p, j).begin);
           sum += product;
           magnitude += std::abs(product);
         }
@@ -155,7 +169,8 @@ std::string GemmOperands::Wrong(const GemmCase& of) const {
     }
   }
   for (size_t i = 0; i < c_.size(); ++i) {
-    if (!written[i / size_] && c_[i] != kPoison) return absl::StrCat("element ", i / size_, " is not c's");
+    if (!written[i / size_] && c_[i] != kPoison)
+      return absl::StrCat("element ", i / size_, " is not c's");
   }
   return "";
 }
@@ -163,7 +178,9 @@ std::string GemmOperands::Wrong(const GemmCase& of) const {
 /// A sum in f32, and one rounding more for a narrower type.
 double GemmOperands::Bound(int64_t k, double sum, double magnitude) const {
   const double error = static_cast<double>(k) * 0x1p-24 * magnitude;
-  return dtype_ == DType::kF32 ? error : error + UnitRoundoff(dtype_) * (std::abs(sum) + error) + MinSubnormal(dtype_);
+  return dtype_ == DType::kF32
+             ? error
+             : error + UnitRoundoff(dtype_) * (std::abs(sum) + error) + MinSubnormal(dtype_);
 }
 
 }  // namespace coconet

@@ -13,7 +13,8 @@ namespace coconet {
 /// Products that every backend must compute, and whether it did.
 
 /// Dense matrices, one after the other.
-GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, bool transpose_a = false, bool transpose_b = false);
+GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
+                   bool transpose_a = false, bool transpose_b = false);
 
 struct GemmCase {
   GemmStep step;
@@ -29,7 +30,8 @@ std::vector<GemmCase> BatchesSideBySide(DType dtype);
 std::vector<GemmCase> SlicesOfEachRank(DType dtype);
 std::vector<GemmCase> NothingToSumOrNothing(DType dtype);
 
-/// The three buffers of a step: random values, the same for all of a type, and c poisoned with a guard behind it.
+/// The three buffers of a step: random values, the same for all of a type, and c poisoned with a
+/// guard behind it.
 class GemmOperands {
  public:
   explicit GemmOperands(const GemmStep& step);
@@ -38,7 +40,8 @@ class GemmOperands {
   const void* b() const { return b_.data(); }
   void* c() { return c_.data(); }
 
-  /// What is wrong with c after the product; "" when nothing is: near enough the sum in double, and all else untouched.
+  /// What is wrong with c after the product; "" when nothing is: near enough the sum in double, and
+  /// all else untouched.
   std::string Wrong(const GemmCase& c) const;
 
  private:

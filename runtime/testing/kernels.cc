@@ -12,7 +12,9 @@ class Words {
   explicit Words(const void* params) : next_(static_cast<const Word*>(params)) {}
   int64_t Int() { return static_cast<int64_t>(*next_++); }
   template <class T>
-  T* Own() { return reinterpret_cast<T*>(*next_++); }
+  T* Own() {
+    return reinterpret_cast<T*>(*next_++);
+  }
   template <class T>
   T* const* Peers(int64_t ranks) {
     const Word* table = next_;
@@ -46,7 +48,8 @@ void SumKernel(const void* params, int block, int blocks) {
   const int64_t row = FlagSlots::Row(blocks, 0, 0);
   const unsigned epoch = epochs[block] + 1;
   const auto meet = [&](int slot) {
-    for (int r = 0; r < ranks; ++r) __atomic_store_n(flags[r] + rank * row + slot, epoch, __ATOMIC_RELEASE);
+    for (int r = 0; r < ranks; ++r)
+      __atomic_store_n(flags[r] + rank * row + slot, epoch, __ATOMIC_RELEASE);
     for (int r = 0; r < ranks; ++r) {
       if (!Await(control, flags[rank] + r * row + slot, epoch, r, slot)) return false;
     }
@@ -83,7 +86,8 @@ void PassOnKernel(const void* params, int block, int blocks) {
   };
   const auto await = [&](bool after, int slot) {
     const int peer = Beside::Number(ranks, after);
-    return flags_beside[after] == nullptr || Await(control, flags + peer * row + slot, epoch, peer, slot);
+    return flags_beside[after] == nullptr ||
+           Await(control, flags + peer * row + slot, epoch, peer, slot);
   };
   signal(/*after=*/false, FlagSlots::Enter(block));
   if (!await(/*after=*/true, FlagSlots::Enter(block))) return;
@@ -129,8 +133,13 @@ Plan OneShotSum(const Mesh& mesh, int64_t count, int blocks) {
                       {"out", BufferRole::kOutput, DType::kF32, count, false},
                       {"epochs", BufferRole::kSync, DType::kI32, blocks, false}},
           .steps = {KernelStep{.symbol = "one_shot_sum",
-                               .args = {{Kind::kInt, -1, ranks}, {Kind::kInt, -1, count}, {Kind::kNodeRank},
-                                        {Kind::kPeers, 0}, {Kind::kPeers, 1}, {Kind::kOwn, 2}, {Kind::kOwn, 3},
+                               .args = {{Kind::kInt, -1, ranks},
+                                        {Kind::kInt, -1, count},
+                                        {Kind::kNodeRank},
+                                        {Kind::kPeers, 0},
+                                        {Kind::kPeers, 1},
+                                        {Kind::kOwn, 2},
+                                        {Kind::kOwn, 3},
                                         {Kind::kControl}},
                                .blocks = blocks,
                                .label = "one-shot sum"}},
@@ -148,8 +157,15 @@ Plan PassOn(const Mesh& mesh, int64_t count, int blocks) {
                       {"out", BufferRole::kOutput, DType::kF32, count, true},
                       {"epochs", BufferRole::kSync, DType::kI32, blocks, false}},
           .steps = {KernelStep{.symbol = "pass_on",
-                               .args = {{Kind::kInt, -1, mesh.ranks}, {Kind::kInt, -1, count}, {Kind::kOwn, 0}, {Kind::kOwn, 2},
-                                        {Kind::kBeside, 2}, {Kind::kOwn, 1}, {Kind::kBeside, 1}, {Kind::kOwn, 3}, {Kind::kControl}},
+                               .args = {{Kind::kInt, -1, mesh.ranks},
+                                        {Kind::kInt, -1, count},
+                                        {Kind::kOwn, 0},
+                                        {Kind::kOwn, 2},
+                                        {Kind::kBeside, 2},
+                                        {Kind::kOwn, 1},
+                                        {Kind::kBeside, 1},
+                                        {Kind::kOwn, 3},
+                                        {Kind::kControl}},
                                .blocks = blocks,
                                .label = "pass on"}},
           .bytes_per_rank = 2 * count * 4};
@@ -157,7 +173,8 @@ Plan PassOn(const Mesh& mesh, int64_t count, int blocks) {
 
 KernelStep AddUp(int values, int to, const std::vector<int>& of) {
   using Kind = Arg::Kind;
-  KernelStep step{.symbol = "add_up", .args = {{Kind::kOwn, values}, {Kind::kInt, -1, to}}, .label = "add up"};
+  KernelStep step{
+      .symbol = "add_up", .args = {{Kind::kOwn, values}, {Kind::kInt, -1, to}}, .label = "add up"};
   step.args.push_back({Kind::kInt, -1, static_cast<int64_t>(of.size())});
   for (int index : of) step.args.push_back({Kind::kInt, -1, index});
   return step;

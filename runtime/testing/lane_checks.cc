@@ -20,7 +20,9 @@ struct BoundToOwn {
   std::unique_ptr<BoundPlan> plan;
 
   template <class T>
-  T* Data(int buffer) const { return static_cast<T*>(memory[buffer]->own()); }
+  T* Data(int buffer) const {
+    return static_cast<T*>(memory[buffer]->own());
+  }
 };
 
 absl::StatusOr<BoundToOwn> BindToOwn(Rank& rank, const Plan& plan, double timeout_s = 0) {
@@ -40,13 +42,21 @@ absl::StatusOr<BoundToOwn> BindToOwn(Rank& rank, const Plan& plan, double timeou
 
 constexpr int64_t kSize = 100, kPer = 64;  // of a product of matrices, and of a slice of it
 
-/// x . w, of which each rank has some columns of x and rows of w; then the same again, times 2, on two threads.
+/// x . w, of which each rank has some columns of x and rows of w; then the same again, times 2, on
+/// two threads.
 Plan ProductsOfSlices(const Mesh& mesh) {
   const GemmStep::Matrix x{.buffer = 0, .ld = kPer}, w{.buffer = 1, .offset = 8, .ld = kSize};
-  const GemmStep::Matrix part{.buffer = 2, .ld = kSize}, two{.buffer = 3, .ld = kSize}, twice{.buffer = 4, .ld = kSize};
-  GemmStep slices{.dtype = DType::kF32, .m = {kSize}, .n = {kSize}, .k = {kSize, kPer}, .label = "MM"};
+  const GemmStep::Matrix part{.buffer = 2, .ld = kSize}, two{.buffer = 3, .ld = kSize},
+      twice{.buffer = 4, .ld = kSize};
+  GemmStep slices{
+      .dtype = DType::kF32, .m = {kSize}, .n = {kSize}, .k = {kSize, kPer}, .label = "MM"};
   slices.a = x, slices.b = w, slices.c = part;
-  GemmStep again{.dtype = DType::kF32, .m = {kSize}, .n = {kSize}, .k = {kSize}, .threads = 2, .label = "MM 2"};
+  GemmStep again{.dtype = DType::kF32,
+                 .m = {kSize},
+                 .n = {kSize},
+                 .k = {kSize},
+                 .threads = 2,
+                 .label = "MM 2"};
   again.a = part, again.b = two, again.c = twice;
   const auto buffer = [](const char* name, int64_t elements) {
     return Buffer{name, BufferRole::kTemp, DType::kF32, elements, false};
@@ -54,25 +64,43 @@ Plan ProductsOfSlices(const Mesh& mesh) {
   return {.ranks = mesh.stage_size(),
           .nodes = mesh.nodes,
           .stages = mesh.stages,
-          .buffers = {buffer("x", kSize * kPer), buffer("w", 8 + kPer * kSize), buffer("part", kSize * kSize),
-                      buffer("two", kSize * kSize), buffer("twice", kSize * kSize)},
+          .buffers = {buffer("x", kSize * kPer), buffer("w", 8 + kPer * kSize),
+                      buffer("part", kSize * kSize), buffer("two", kSize * kSize),
+                      buffer("twice", kSize * kSize)},
           .steps = {slices, again}};
 }
 
-/// On each lane the same product several times, each with a result of its own: buffer 2 + i is step i's. The last one's is added up over ranks.
+/// On each lane the same product several times, each with a result of its own: buffer 2 + i is step
+/// i's. The last one's is added up over ranks.
 Plan ProductsOnBothLanes(const Mesh& mesh, int count) {
-  Plan plan{.ranks = mesh.stage_size(), .nodes = mesh.nodes, .stages = mesh.stages, .buffers = {}, .steps = {}};
+  Plan plan{.ranks = mesh.stage_size(),
+            .nodes = mesh.nodes,
+            .stages = mesh.stages,
+            .buffers = {},
+            .steps = {}};
   for (int i = 0; i < 2 + kLanes * count; ++i) {
-    plan.buffers.push_back({absl::StrCat("x", i), BufferRole::kTemp, DType::kF32, kPer * kPer, false});
+    plan.buffers.push_back(
+        {absl::StrCat("x", i), BufferRole::kTemp, DType::kF32, kPer * kPer, false});
   }
   for (int i = 0; i < kLanes * count; ++i) {
-    GemmStep step{.dtype = DType::kF32, .m = {kPer}, .n = {kPer}, .k = {kPer}, .label = "MM", .lane = i % kLanes};
-    step.a = {.buffer = 0, .ld = kPer}, step.b = {.buffer = 1, .ld = kPer}, step.c = {.buffer = 2 + i, .ld = kPer};
+    GemmStep step{.dtype = DType::kF32,
+                  .m = {kPer},
+                  .n = {kPer},
+                  .k = {kPer},
+                  .label = "MM",
+                  .lane = i % kLanes};
+    step.a = {.buffer = 0, .ld = kPer}, step.b = {.buffer = 1, .ld = kPer},
+    step.c = {.buffer = 2 + i, .ld = kPer};
     plan.steps.emplace_back(step);
   }
   const int last = 1 + kLanes * count;
-  plan.steps.emplace_back(CollectiveStep{
-      .kind = CollectiveStep::Kind::kAllReduce, .dtype = DType::kF32, .in = last, .out = last, .count = kPer * kPer, .label = "AR", .lane = kLanes - 1});
+  plan.steps.emplace_back(CollectiveStep{.kind = CollectiveStep::Kind::kAllReduce,
+                                         .dtype = DType::kF32,
+                                         .in = last,
+                                         .out = last,
+                                         .count = kPer * kPer,
+                                         .label = "AR",
+                                         .lane = kLanes - 1});
   return plan;
 }
 
@@ -81,7 +109,8 @@ struct OrderedPlan {
   std::vector<int64_t> want;  // what each step leaves behind, after its first value was put in
 };
 
-/// Steps that add up what others before them left, each waiting for those of the other lane that it needs.
+/// Steps that add up what others before them left, each waiting for those of the other lane that it
+/// needs.
 OrderedPlan RandomOrderedPlan(const Mesh& mesh, int steps, unsigned seed) {
   std::mt19937 random(seed);
   OrderedPlan out;
@@ -94,7 +123,8 @@ OrderedPlan RandomOrderedPlan(const Mesh& mesh, int steps, unsigned seed) {
   for (int i = 0; i < steps; ++i) {
     const int lane = static_cast<int>(random() % kLanes);
     std::vector<int> after, of = {0, last[lane] + 1};  // value i + 1 is step i's
-    for (unsigned needs = random() % 3; i > 0 && needs > 0; --needs) after.push_back(static_cast<int>(random() % i));
+    for (unsigned needs = random() % 3; i > 0 && needs > 0; --needs)
+      after.push_back(static_cast<int>(random() % i));
     for (int before : after) of.push_back(before + 1);
     KernelStep step = AddUp(0, i + 1, of);
     step.lane = lane;
@@ -120,16 +150,19 @@ CollectiveStep AllReduceOf(int buffer, int64_t count, int lane) {
 
 constexpr int64_t kCount = 700;
 constexpr int kCollectives = 40;
-/// How many elements the i-th collective of a lane has: they differ, so that collectives of two lanes never match.
+/// How many elements the i-th collective of a lane has: they differ, so that collectives of two
+/// lanes never match.
 int64_t CountOf(int lane, int i) { return lane == 0 ? kCount - i : kCount / (i + 1); }
 
-/// What all collectives of a lane make of values that are 1 + the rank's number in the stage. Modulo 2^32.
+/// What all collectives of a lane make of values that are 1 + the rank's number in the stage.
+/// Modulo 2^32.
 std::vector<uint32_t> AfterCollectives(const Rank& rank, int lane) {
   const uint32_t size = rank.mesh().stage_size();
   std::vector<uint32_t> values(kCount, RankInStage(rank) + 1);
   for (int i = 0; i < kCollectives; ++i) {
     // The counts fall: all elements of a collective were in the one before.
-    for (int64_t j = 0; j < CountOf(lane, i); ++j) values[j] = i == 0 ? size * (size + 1) / 2 : values[j] * size;
+    for (int64_t j = 0; j < CountOf(lane, i); ++j)
+      values[j] = i == 0 ? size * (size + 1) / 2 : values[j] * size;
   }
   return values;
 }
@@ -151,10 +184,12 @@ absl::Status CheckMatrixProducts(Rank& rank) {
     for (int64_t i = 0; i < 8 + kPer * kSize; ++i) bound.Data<float>(1)[i] = i < 8 ? 1000 : 1;
     for (int64_t i = 0; i < kSize; ++i) bound.Data<float>(3)[i * kSize + i] = 2;
     RETURN_IF_ERROR(bound.plan->Run());
-    const float want = static_cast<float>(2 * round * RankExtent{kSize, kPer}.On(RankInStage(rank)));
+    const float want =
+        static_cast<float>(2 * round * RankExtent{kSize, kPer}.On(RankInStage(rank)));
     for (int64_t i = 0; i < kSize * kSize; ++i) {
       const float have = bound.Data<float>(4)[i];
-      if (have != want) return Wrong("product on rank ", rank.rank(), ": want ", want, " at ", i, ", have ", have);
+      if (have != want)
+        return Wrong("product on rank ", rank.rank(), ": want ", want, " at ", i, ", have ", have);
     }
   }
   Plan bad = ProductsOfSlices(rank.mesh());
@@ -162,7 +197,8 @@ absl::Status CheckMatrixProducts(Rank& rank) {
   const absl::Status refused = BindToOwn(rank, bad).status();
   const absl::Status want =
       absl::InvalidArgumentError("rank 0: Bind: MM 2: want 10001 elements in %4 for c, have 10000");
-  return refused == want ? absl::OkStatus() : Wrong("Bind: want ", want.ToString(), ", have ", refused.ToString());
+  return refused == want ? absl::OkStatus()
+                         : Wrong("Bind: want ", want.ToString(), ", have ", refused.ToString());
 }
 
 absl::Status CheckProductsOnBothLanes(Rank& rank) {
@@ -178,7 +214,8 @@ absl::Status CheckProductsOnBothLanes(Rank& rank) {
       const float want = static_cast<float>(3 * round * kPer * ranks);
       for (int64_t i = 0; i < kPer * kPer; ++i) {
         const float have = bound.Data<float>(2 + step)[i];
-        if (have != want) return Wrong("product of step ", step, ": want ", want, " at ", i, ", have ", have);
+        if (have != want)
+          return Wrong("product of step ", step, ": want ", want, " at ", i, ", have ", have);
       }
     }
   }
@@ -196,8 +233,8 @@ absl::Status CheckOrderOfLanes(Rank& rank) {
       RETURN_IF_ERROR(bound.plan->Run());
       for (size_t i = 0; i < ordered.want.size(); ++i) {
         if (values[i] == ordered.want[i]) continue;
-        return Wrong("seed ", seed, ", run ", run, ": step ", i - 1, " came too early or late: want ", ordered.want[i],
-                     ", have ", values[i]);
+        return Wrong("seed ", seed, ", run ", run, ": step ", i - 1,
+                     " came too early or late: want ", ordered.want[i], ", have ", values[i]);
       }
     }
   }
@@ -206,20 +243,23 @@ absl::Status CheckOrderOfLanes(Rank& rank) {
 
 absl::Status CheckCollectivesOnBothLanes(Rank& rank) {
   Plan plan = OneShotSum(rank.mesh(), 10, 1);
-  for (const char* name : {"x", "y"}) plan.buffers.push_back({name, BufferRole::kTemp, DType::kI32, kCount, false});
+  for (const char* name : {"x", "y"})
+    plan.buffers.push_back({name, BufferRole::kTemp, DType::kI32, kCount, false});
   for (int i = 0; i < kCollectives; ++i) {
     for (int lane : {0, 1}) plan.steps.emplace_back(AllReduceOf(4 + lane, CountOf(lane, i), lane));
   }
   ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, plan));
   for (int run = 0; run < 20; ++run) {
-    for (int64_t i = 0; i < kCount; ++i) bound.Data<int32_t>(4)[i] = bound.Data<int32_t>(5)[i] = RankInStage(rank) + 1;
+    for (int64_t i = 0; i < kCount; ++i)
+      bound.Data<int32_t>(4)[i] = bound.Data<int32_t>(5)[i] = RankInStage(rank) + 1;
     RETURN_IF_ERROR(bound.plan->Run());
     for (int lane : {0, 1}) {
       const std::vector<uint32_t> want = AfterCollectives(rank, lane);
       for (int64_t i = 0; i < kCount; ++i) {
         const uint32_t have = bound.Data<uint32_t>(4 + lane)[i];
         if (have == want[i]) continue;
-        return Wrong("run ", run, ", lane ", lane, ", element ", i, ": want ", want[i], ", have ", have);
+        return Wrong("run ", run, ", lane ", lane, ", element ", i, ": want ", want[i], ", have ",
+                     have);
       }
     }
   }
@@ -234,7 +274,8 @@ absl::Status LeaveOthersInBothLanes(Rank& rank, const absl::Status& why) {
 }
 
 absl::Status OutwaitLaneZero(Rank& rank, double timeout_s) {
-  ASSIGN_OR_RETURN(const BoundToOwn bound, BindToOwn(rank, KernelBesideLibrary(rank.mesh()), timeout_s));
+  ASSIGN_OR_RETURN(const BoundToOwn bound,
+                   BindToOwn(rank, KernelBesideLibrary(rank.mesh()), timeout_s));
   if (rank.rank() == rank.size() - 1) return rank.exchange().Barrier();
   return bound.plan->Run();
 }

@@ -19,7 +19,8 @@ MpiOutcome RunMpi(const std::string& command) {
   MpiOutcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
   std::array<char, 4096> buffer;
-  while (const size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.output.append(buffer.data(), n);
+  while (const size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.output.append(buffer.data(), n);
   outcome.exit_code = WEXITSTATUS(pclose(pipe));
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   for (absl::string_view line : absl::StrSplit(outcome.output, '\n')) {

@@ -14,7 +14,9 @@ struct Bound {
   std::unique_ptr<Memory> in, out;
   std::unique_ptr<BoundPlan> plan;
 
-  float ValueOf(int rank, int64_t i, int round) const { return static_cast<float>(Value(rank + round, i, DType::kF32)); }
+  float ValueOf(int rank, int64_t i, int round) const {
+    return static_cast<float>(Value(rank + round, i, DType::kF32));
+  }
 
   absl::Status RunAndCheck(Rank& rank, int64_t count, int round) {
     for (int64_t i = 0; i < count; ++i) {
@@ -25,7 +27,8 @@ struct Bound {
     for (int64_t i = 0; i < count; ++i) {
       const float want = from < 0 ? 0 : ValueOf(from, i, round);
       float& have = static_cast<float*>(out->own())[i];
-      if (have != want) return Wrong("round ", round, " element ", i, ": want ", want, ", have ", have);
+      if (have != want)
+        return Wrong("round ", round, " element ", i, ": want ", want, ", have ", have);
       have = std::nanf("");
     }
     return absl::OkStatus();
@@ -37,7 +40,8 @@ absl::StatusOr<Bound> BindPassOn(Rank& rank, int64_t count, int blocks, double t
   ASSIGN_OR_RETURN(bound.in, rank.Allocate(count * 4, false));
   ASSIGN_OR_RETURN(bound.out, rank.Allocate(count * 4, true));
   Memory* const buffers[] = {bound.in.get(), nullptr, bound.out.get(), nullptr};
-  ASSIGN_OR_RETURN(bound.plan, rank.Bind(PassOn(rank.mesh(), count, blocks), HandWritten(), buffers, timeout_s));
+  ASSIGN_OR_RETURN(
+      bound.plan, rank.Bind(PassOn(rank.mesh(), count, blocks), HandWritten(), buffers, timeout_s));
   return bound;
 }
 
@@ -48,7 +52,8 @@ absl::Status CheckSendsInKernels(Rank& rank) {
   if (rank.mesh().stages_apart) {
     const absl::Status have = BindPassOn(rank, kCount, 1, 0).status();
     const absl::Status want = absl::InvalidArgumentError(
-        "rank 0: Bind: plan: want kernels that stay in their stage, as others are on other nodes, have stores beside");
+        "rank 0: Bind: plan: want kernels that stay in their stage, as others are on other nodes, "
+        "have stores beside");
     return have == want ? absl::OkStatus() : Wrong("have ", have.ToString());
   }
   for (int blocks : {1, 3}) {
@@ -62,7 +67,8 @@ absl::Status CheckSendsInKernels(Rank& rank) {
   return absl::OkStatus();
 }
 
-absl::Status RunSendSteps(Rank& rank, int steps, double timeout_s, const std::function<absl::Status(int)>& before) {
+absl::Status RunSendSteps(Rank& rank, int steps, double timeout_s,
+                          const std::function<absl::Status(int)>& before) {
   ASSIGN_OR_RETURN(Bound bound, BindPassOn(rank, 10, 1, timeout_s));
   for (int step = 0; step < steps; ++step) {
     RETURN_IF_ERROR(before(step));

@@ -16,7 +16,8 @@ absl::Status Wrong(const Args&... args) {
   return absl::InternalError(absl::StrCat(args...));
 }
 
-/// What `rank` has at `index`: small, so that sums are exact in every type, and positive, so that they are in u8.
+/// What `rank` has at `index`: small, so that sums are exact in every type, and positive, so that
+/// they are in u8.
 inline double Value(int rank, int64_t index, DType dtype) {
   if (dtype == DType::kBool) return (index + rank) % 3 == 0;
   return static_cast<double>((index * 7 + rank * 5) % 11 + 1);

@@ -7,17 +7,22 @@ namespace coconet {
 
 #if __CUDA_ARCH__ >= 900
 constexpr bool kCopiesInBulk = true;
-/// `bytes`, a multiple of 16, from shared memory to global memory, both at multiples of 16; one of the calling thread's open group.
+/// `bytes`, a multiple of 16, from shared memory to global memory, both at multiples of 16; one of
+/// the calling thread's open group.
 CC_DEVICE void CopyBulk(void* to, const void* shared, int bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(to)),
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
+                   __cvta_generic_to_global(to)),
                "r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))), "r"(bytes)
                : "memory");
 }
 CC_DEVICE void CloseBulkGroup() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 /// All of this thread's groups but the last kOpen have read their shared memory.
 template <int kOpen>
-CC_DEVICE void AwaitBulkReads() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kOpen) : "memory"); }
-/// All of them have been stored, as far as this thread sees; and what it releases from now on comes behind that.
+CC_DEVICE void AwaitBulkReads() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kOpen) : "memory");
+}
+/// All of them have been stored, as far as this thread sees; and what it releases from now on comes
+/// behind that.
 CC_DEVICE void AwaitBulkStores() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   asm volatile("fence.proxy.async;" ::: "memory");

@@ -1,7 +1,8 @@
 #ifndef COCONET_JIT_DEVICE_CUDA_MULTIMEM_H_
 #define COCONET_JIT_DEVICE_CUDA_MULTIMEM_H_
 
-// Instructions on memory of all ranks of a node at one address of an NVSwitch: from sm_90 on. Part of ptx.h.
+// Instructions on memory of all ranks of a node at one address of an NVSwitch: from sm_90 on. Part
+// of ptx.h.
 
 #if __CUDA_ARCH__ >= 900
 #define CC_MULTIMEM 1
@@ -12,19 +13,26 @@ namespace coconet {
 CC_DEVICE void FenceAliases() { asm volatile("fence.proxy.alias;" ::: "memory"); }
 
 /// Sums of all ranks' words of 4 bytes, 16 bytes at a time where there are as many.
-#define CC_MULTIMEM_SUM(Name, type)                                                                                                               \
-  template <int N>                                                                                                                                \
-  CC_DEVICE void Name(unsigned* r, const void* from) {                                                                                            \
-    if constexpr (N % 4 == 0) {                                                                                                                   \
-      CC_UNROLL for (int k = 0; k < N; k += 4)                                                                                                    \
-        asm volatile("multimem.ld_reduce.relaxed.sys.global.add" type(".v4") " {%0, %1, %2, %3}, [%4];"                                           \
-                     : "=r"(r[k]), "=r"(r[k + 1]), "=r"(r[k + 2]), "=r"(r[k + 3]) : "l"(static_cast<const unsigned*>(from) + k) : "memory");      \
-    } else if constexpr (N == 2) {                                                                                                                \
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.add" type(".v2") " {%0, %1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "l"(from) : "memory");   \
-    } else {                                                                                                                                      \
-      static_assert(N == 1);                                                                                                                      \
-      asm volatile("multimem.ld_reduce.relaxed.sys.global.add" type("") " %0, [%1];" : "=r"(r[0]) : "l"(from) : "memory");                        \
-    }                                                                                                                                             \
+#define CC_MULTIMEM_SUM(Name, type)                                                            \
+  template <int N>                                                                             \
+  CC_DEVICE void Name(unsigned* r, const void* from) {                                         \
+    if constexpr (N % 4 == 0) {                                                                \
+      CC_UNROLL for (int k = 0; k < N; k += 4) asm volatile(                                   \
+          "multimem.ld_reduce.relaxed.sys.global.add" type(".v4") " {%0, %1, %2, %3}, [%4];" : \
+          "=r"(r[k]), "=r"(r[k + 1]), "=r"(r[k + 2]),                                          \
+          "=r"(r[k + 3]) : "l"(static_cast<const unsigned*>(from) + k) : "memory");            \
+    } else if constexpr (N == 2) {                                                             \
+      asm volatile("multimem.ld_reduce.relaxed.sys.global.add" type(".v2") " {%0, %1}, [%2];"  \
+                   : "=r"(r[0]), "=r"(r[1])                                                    \
+                   : "l"(from)                                                                 \
+                   : "memory");                                                                \
+    } else {                                                                                   \
+      static_assert(N == 1);                                                                   \
+      asm volatile("multimem.ld_reduce.relaxed.sys.global.add" type("") " %0, [%1];"           \
+                   : "=r"(r[0])                                                                \
+                   : "l"(from)                                                                 \
+                   : "memory");                                                                \
+    }                                                                                          \
   }
 #define CC_F32(vec) vec ".f32"
 #define CC_F16(vec) ".acc::f32" vec ".f16x2"
@@ -41,11 +49,13 @@ CC_MULTIMEM_SUM(MultimemSumBF16, CC_BF16)
 template <int N>
 CC_DEVICE void MultimemStore(unsigned* to, const unsigned* w) {
   if constexpr (N % 4 == 0) {
-    CC_UNROLL for (int k = 0; k < N; k += 4)
-      asm volatile("multimem.st.relaxed.sys.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to + k), "r"(w[k]), "r"(w[k + 1]), "r"(w[k + 2]), "r"(w[k + 3])
-                   : "memory");
+    CC_UNROLL for (int k = 0; k < N; k += 4) asm volatile(
+        "multimem.st.relaxed.sys.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to + k), "r"(w[k]),
+        "r"(w[k + 1]), "r"(w[k + 2]), "r"(w[k + 3]) : "memory");
   } else if constexpr (N == 2) {
-    asm volatile("multimem.st.relaxed.sys.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]), "r"(w[1]) : "memory");
+    asm volatile("multimem.st.relaxed.sys.global.v2.f32 [%0], {%1, %2};" ::"l"(to), "r"(w[0]),
+                 "r"(w[1])
+                 : "memory");
   } else {
     asm volatile("multimem.st.relaxed.sys.global.f32 [%0], %1;" ::"l"(to), "r"(w[0]) : "memory");
   }

@@ -1,7 +1,8 @@
 #ifndef COCONET_JIT_DEVICE_GPU_MULTICAST_H_
 #define COCONET_JIT_DEVICE_GPU_MULTICAST_H_
 
-// Memory of all ranks of a node at one address of an NVSwitch, which adds up what it loads and repeats what it stores. Part of the prelude.
+// Memory of all ranks of a node at one address of an NVSwitch, which adds up what it loads and
+// repeats what it stores. Part of the prelude.
 
 namespace coconet {
 
@@ -13,7 +14,9 @@ struct Multicast {
 #if CC_MULTIMEM
 
 template <class T>
-CC_DEVICE bool IsThere(const Multicast<T>& all) { return all.ranks != nullptr; }
+CC_DEVICE bool IsThere(const Multicast<T>& all) {
+  return all.ranks != nullptr;
+}
 
 /// Sums over the ranks in any order, rounded to the type of memory.
 template <int V, int kRanks>
@@ -45,14 +48,22 @@ CC_DEVICE void MulticastStore(T* ranks, Index i, Pack<R, V> x) {
 #else
 
 template <class T>
-CC_DEVICE constexpr bool IsThere(const Multicast<T>&) { return false; }
+CC_DEVICE constexpr bool IsThere(const Multicast<T>&) {
+  return false;
+}
 CC_DEVICE void FenceAliases() {}
 template <int V, int kRanks>
-CC_DEVICE Pack<float, V> MulticastSum(float*, Index) { return {}; }
+CC_DEVICE Pack<float, V> MulticastSum(float*, Index) {
+  return {};
+}
 template <int V, int kRanks, class T>
-CC_DEVICE Pack<unsigned short, V> MulticastSumF16(T*, Index) { return {}; }
+CC_DEVICE Pack<unsigned short, V> MulticastSumF16(T*, Index) {
+  return {};
+}
 template <int V, int kRanks, class T>
-CC_DEVICE Pack<unsigned short, V> MulticastSumBF16(T*, Index) { return {}; }
+CC_DEVICE Pack<unsigned short, V> MulticastSumBF16(T*, Index) {
+  return {};
+}
 template <int V, int kRanks, class T, class R>
 CC_DEVICE void MulticastStore(T*, Index, Pack<R, V>) {}
 

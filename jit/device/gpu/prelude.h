@@ -1,8 +1,8 @@
 #ifndef COCONET_JIT_DEVICE_GPU_PRELUDE_H_
 #define COCONET_JIT_DEVICE_GPU_PRELUDE_H_
 
-// The kernel dialect for NVIDIA GPUs, over what the compiler's ptx.h declares: NVRTC's, or that of threads simulated on the host.
-// Declares the same names as the host prelude.
+// The kernel dialect for NVIDIA GPUs, over what the compiler's ptx.h declares: NVRTC's, or that of
+// threads simulated on the host. Declares the same names as the host prelude.
 
 #include "kernel_abi.h"
 
@@ -27,7 +27,8 @@ struct Grid {
   CC_MEMBER T Total(T mine, Combine&& combine) const {
     CC_SHARED(T, of_warp, 32);
     const int thread = ThreadId(), lane = thread % 32;
-    const unsigned warp_threads = BlockSize() - (thread - lane) < 32 ? BlockSize() - (thread - lane) : 32;
+    const unsigned warp_threads =
+        BlockSize() - (thread - lane) < 32 ? BlockSize() - (thread - lane) : 32;
     const unsigned mask = warp_threads == 32 ? 0xffffffffu : (1u << warp_threads) - 1;
     for (int distance = 16; distance > 0; distance /= 2) {
       const T other = ShuffleDown(mask, mine, distance);
@@ -42,7 +43,8 @@ struct Grid {
   }
 };
 
-// ---- Packs: V values that one thread handles at once ------------------------------------------------
+// ---- Packs: V values that one thread handles at once
+// ------------------------------------------------
 
 template <class T, int V>
 struct Pack {
@@ -50,9 +52,13 @@ struct Pack {
 };
 
 template <class T, int V>
-CC_DEVICE T Get(const Pack<T, V>& x, int lane) { return x.d[lane]; }
+CC_DEVICE T Get(const Pack<T, V>& x, int lane) {
+  return x.d[lane];
+}
 template <class T, int V>
-CC_DEVICE void Put(Pack<T, V>& x, int lane, T value) { x.d[lane] = value; }
+CC_DEVICE void Put(Pack<T, V>& x, int lane, T value) {
+  x.d[lane] = value;
+}
 template <int V, class T>
 CC_DEVICE Pack<T, V> Splat(T value) {
   Pack<T, V> r;
@@ -60,14 +66,30 @@ CC_DEVICE Pack<T, V> Splat(T value) {
   return r;
 }
 
-#define CC_LANES(expression)                             \
+#define CC_LANES(expression)                                 \
   CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = expression; \
   return r
 
-template <class T, int V> CC_DEVICE Pack<T, V> operator+(Pack<T, V> a, Pack<T, V> b) { Pack<T, V> r; CC_LANES(a.d[i] + b.d[i]); }
-template <class T, int V> CC_DEVICE Pack<T, V> operator-(Pack<T, V> a, Pack<T, V> b) { Pack<T, V> r; CC_LANES(a.d[i] - b.d[i]); }
-template <class T, int V> CC_DEVICE Pack<T, V> operator*(Pack<T, V> a, Pack<T, V> b) { Pack<T, V> r; CC_LANES(a.d[i] * b.d[i]); }
-template <class T, int V> CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) { Pack<T, V> r; CC_LANES(-a.d[i]); }
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator+(Pack<T, V> a, Pack<T, V> b) {
+  Pack<T, V> r;
+  CC_LANES(a.d[i] + b.d[i]);
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator-(Pack<T, V> a, Pack<T, V> b) {
+  Pack<T, V> r;
+  CC_LANES(a.d[i] - b.d[i]);
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator*(Pack<T, V> a, Pack<T, V> b) {
+  Pack<T, V> r;
+  CC_LANES(a.d[i] * b.d[i]);
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) {
+  Pack<T, V> r;
+  CC_LANES(-a.d[i]);
+}
 template <class T, int V>
 CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   Pack<T, V> r;
@@ -83,30 +105,59 @@ constexpr int kRegisterWords = 4;
 
 /// Lanes of 64 bits, each two words.
 typedef unsigned long long u64;
-template <int V> CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) { Pack<u64, V> r; CC_LANES(a.d[i] ^ b.d[i]); }
-template <int V> CC_DEVICE Pack<u64, V> Or(Pack<u64, V> a, Pack<u64, V> b) { Pack<u64, V> r; CC_LANES(a.d[i] | b.d[i]); }
-template <int V> CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i] & 0xffffffffull); }
-template <int V> CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(x.d[i] >> 32); }
+template <int V>
+CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) {
+  Pack<u64, V> r;
+  CC_LANES(a.d[i] ^ b.d[i]);
+}
+template <int V>
+CC_DEVICE Pack<u64, V> Or(Pack<u64, V> a, Pack<u64, V> b) {
+  Pack<u64, V> r;
+  CC_LANES(a.d[i] | b.d[i]);
+}
+template <int V>
+CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) {
+  Pack<u64, V> r;
+  CC_LANES(x.d[i] & 0xffffffffull);
+}
+template <int V>
+CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) {
+  Pack<u64, V> r;
+  CC_LANES(x.d[i] >> 32);
+}
 /// The products of low words.
 template <int V>
-CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) { return LowWords(a) * LowWords(b); }
+CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) {
+  return LowWords(a) * LowWords(b);
+}
 /// The low word of lane i: the high, or low, word of lane i ^ 1. The high words are any.
 template <bool kHigh, int V>
-CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) { Pack<u64, V> r; CC_LANES(kHigh ? x.d[i ^ 1] >> 32 : x.d[i ^ 1]); }
-/// The words of all lanes, whose low words are those of `low` and whose high words are the low ones of `high`.
+CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) {
+  Pack<u64, V> r;
+  CC_LANES(kHigh ? x.d[i ^ 1] >> 32 : x.d[i ^ 1]);
+}
+/// The words of all lanes, whose low words are those of `low` and whose high words are the low ones
+/// of `high`.
 template <int V>
 CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {
   Pack<unsigned, 2 * V> r;
-  CC_UNROLL for (int i = 0; i < V; ++i) r.d[2 * i] = unsigned(low.d[i]), r.d[2 * i + 1] = unsigned(high.d[i]);
+  CC_UNROLL for (int i = 0; i < V; ++i) r.d[2 * i] = unsigned(low.d[i]),
+                                                r.d[2 * i + 1] = unsigned(high.d[i]);
   return r;
 }
 
 template <class To, class From, int V>
-CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) { Pack<To, V> r; CC_LANES(static_cast<To>(x.d[i])); }
+CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) {
+  Pack<To, V> r;
+  CC_LANES(static_cast<To>(x.d[i]));
+}
 
-#define CC_COMPARE(Name, op) \
-  template <class T, int V>  \
-  CC_DEVICE Pack<int, V> Name(Pack<T, V> a, Pack<T, V> b) { Pack<int, V> r; CC_LANES(a.d[i] op b.d[i] ? 1 : 0); }
+#define CC_COMPARE(Name, op)                                \
+  template <class T, int V>                                 \
+  CC_DEVICE Pack<int, V> Name(Pack<T, V> a, Pack<T, V> b) { \
+    Pack<int, V> r;                                         \
+    CC_LANES(a.d[i] op b.d[i] ? 1 : 0);                     \
+  }
 CC_COMPARE(Less, <)
 CC_COMPARE(LessEqual, <=)
 CC_COMPARE(Greater, >)
@@ -136,15 +187,16 @@ CC_DEVICE double ScalarErf(double x) { return erf(x); }
 CC_DEVICE float ScalarPow(float x, float y) { return powf(x, y); }
 CC_DEVICE double ScalarPow(double x, double y) { return pow(x, y); }
 
-// ---- Memory: 16-byte accesses where the pack allows; `p` is aligned to the pack, at most 16 bytes ----
+// ---- Memory: 16-byte accesses where the pack allows; `p` is aligned to the pack, at most 16 bytes
+// ----
 
 template <int V, class T>
 CC_DEVICE Pack<T, V> LoadLanes(const T* p) {
   Pack<T, V> r;
   constexpr int kBytes = sizeof(T) * V;
   if constexpr (kBytes % 16 == 0) {
-    CC_UNROLL for (int i = 0; i < kBytes / 16; ++i)
-      reinterpret_cast<uint4*>(&r)[i] = Load16(reinterpret_cast<const uint4*>(p) + i);
+    CC_UNROLL for (int i = 0; i < kBytes / 16; ++i) reinterpret_cast<uint4*>(&r)[i] =
+        Load16(reinterpret_cast<const uint4*>(p) + i);
   } else {
     CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = p[i];
   }
@@ -155,7 +207,7 @@ CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
   constexpr int kBytes = sizeof(T) * V;
   if constexpr (kBytes % 16 == 0) {
     CC_UNROLL for (int i = 0; i < kBytes / 16; ++i)
-      Store16(reinterpret_cast<uint4*>(p) + i, reinterpret_cast<const uint4*>(&x)[i]);
+        Store16(reinterpret_cast<uint4*>(p) + i, reinterpret_cast<const uint4*>(&x)[i]);
   } else {
     CC_UNROLL for (int i = 0; i < V; ++i) p[i] = x.d[i];
   }
@@ -165,7 +217,7 @@ CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
   constexpr int kBytes = sizeof(T) * V;
   if constexpr (kBytes % 16 == 0) {
     CC_UNROLL for (int i = 0; i < kBytes / 16; ++i)
-      Store16Stream(reinterpret_cast<uint4*>(p) + i, reinterpret_cast<const uint4*>(&x)[i]);
+        Store16Stream(reinterpret_cast<uint4*>(p) + i, reinterpret_cast<const uint4*>(&x)[i]);
   } else {
     StoreLanes<V>(p, x);
   }
@@ -183,7 +235,8 @@ CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
   CC_UNROLL for (int i = 0; i < V; ++i) {
     const unsigned bits = __builtin_bit_cast(unsigned, x.d[i]);
     const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    r.d[i] = static_cast<unsigned short>((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
+    r.d[i] = static_cast<unsigned short>((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u
+                                                                            : rounded);
   }
   return r;
 }
@@ -199,15 +252,24 @@ CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, 
   return r;
 }
 template <int V>
-CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) { Pack<float, V> r; CC_LANES(FloatOfHalf(x.d[i])); }
+CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
+  Pack<float, V> r;
+  CC_LANES(FloatOfHalf(x.d[i]));
+}
 template <int V>
-CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) { Pack<unsigned short, V> r; CC_LANES(HalfOfFloat(x.d[i])); }
+CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
+  Pack<unsigned short, V> r;
+  CC_LANES(HalfOfFloat(x.d[i]));
+}
 
 // ---- Flags ------------------------------------------------------------------------------------
 
-CC_DEVICE constexpr bool SharesCore(const Control*, int) { return false; }  // resident blocks all run
+CC_DEVICE constexpr bool SharesCore(const Control*, int) {
+  return false;
+}  // resident blocks all run
 
-/// Whether a wait ends here: the deadline has passed since `start`, or the rank was told to stop. Looks far away, at the clock and the host's memory.
+/// Whether a wait ends here: the deadline has passed since `start`, or the rank was told to stop.
+/// Looks far away, at the clock and the host's memory.
 CC_DEVICE bool GivesUp(Control* control, unsigned long long start, const WaitFailure& failure) {
   const bool stopped = LoadAcquire(control->stop) != 0;
   if (!stopped && NowNs() - start < control->timeout_ns) return false;
@@ -217,9 +279,10 @@ CC_DEVICE bool GivesUp(Control* control, unsigned long long start, const WaitFai
 }
 constexpr unsigned kPollsPerLook = 256;
 
-/// Waits until *flag has reached `epoch`. False after the deadline, or when the rank was told to stop; control->failure is then filled in when the
-/// kernel has ended.
-CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step, int slot) {
+/// Waits until *flag has reached `epoch`. False after the deadline, or when the rank was told to
+/// stop; control->failure is then filled in when the kernel has ended.
+CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step,
+                        int slot) {
   unsigned found = LoadAcquire(flag);
   if (static_cast<int>(found - epoch) >= 0) return true;
   NoteWait(flag, epoch);
@@ -227,11 +290,13 @@ CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, 
   for (unsigned n = 1;; ++n) {
     found = LoadAcquire(flag);
     if (static_cast<int>(found - epoch) >= 0) return true;
-    if (n % kPollsPerLook == 0 && GivesUp(control, start, {peer, step, slot, epoch, found})) return false;
+    if (n % kPollsPerLook == 0 && GivesUp(control, start, {peer, step, slot, epoch, found}))
+      return false;
   }
 }
 
-// ---- Message words: 4 bytes of data with the epoch above them, stored and loaded at once --------------
+// ---- Message words: 4 bytes of data with the epoch above them, stored and loaded at once
+// --------------
 
 /// 16 bytes at a time where there are as many; each word of them is one access of the memory model.
 template <int N>
@@ -258,13 +323,17 @@ struct Polls {
   unsigned count = 0;
   unsigned long long start = 0;
 };
-/// Not all N words of `peer` were there, or some other peer's: whether to poll again. False as of WaitFlag.
+/// Not all N words of `peer` were there, or some other peer's: whether to poll again. False as of
+/// WaitFlag.
 template <int N>
-CC_DEVICE bool PollAgain(Polls& polls, Control* control, const u64* words, unsigned epoch, int peer, int step, int slot) {
-  NoteWait(reinterpret_cast<const unsigned*>(words) + 1, epoch);  // the upper half of a little-endian word
+CC_DEVICE bool PollAgain(Polls& polls, Control* control, const u64* words, unsigned epoch, int peer,
+                         int step, int slot) {
+  NoteWait(reinterpret_cast<const unsigned*>(words) + 1,
+           epoch);  // the upper half of a little-endian word
   if (++polls.count % kPollsPerLook != 0) return true;
   if (polls.start == 0) polls.start = NowNs();
-  return !GivesUp(control, polls.start, {peer, step, slot, epoch, static_cast<unsigned>(LoadWords<1>(words).d[0] >> 32)});
+  return !GivesUp(control, polls.start,
+                  {peer, step, slot, epoch, static_cast<unsigned>(LoadWords<1>(words).d[0] >> 32)});
 }
 
 #undef CC_LANES

@@ -19,7 +19,8 @@ CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
   const U result = (bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
   return ConvertLanes<unsigned short>(Pack<unsigned, V>{result});
 }
-/// Rounded up, away from 0, where the lower half and the word's upper half carry; what is not finite stays.
+/// Rounded up, away from 0, where the lower half and the word's upper half carry; what is not
+/// finite stays.
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, V> words) {
   using U = typename VectorOf<unsigned, V>::Type;
@@ -35,10 +36,15 @@ CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
   typedef short H16 __attribute__((vector_size(32)));
   typedef float F16 __attribute__((vector_size(64)));
   if constexpr (V % 16 == 0) {
-    struct In { H16 part[V / 16]; } in = __builtin_bit_cast(In, x.d);
-    struct Out { F16 part[V / 16]; } out;
+    struct In {
+      H16 part[V / 16];
+    } in = __builtin_bit_cast(In, x.d);
+    struct Out {
+      F16 part[V / 16];
+    } out;
     for (int i = 0; i < V / 16; ++i)
-      out.part[i] = __builtin_ia32_vcvtph2ps512_mask(in.part[i], F16{}, static_cast<unsigned short>(-1), 4);
+      out.part[i] =
+          __builtin_ia32_vcvtph2ps512_mask(in.part[i], F16{}, static_cast<unsigned short>(-1), 4);
     return {__builtin_bit_cast(typename VectorOf<float, V>::Type, out)};
   }
 #endif
@@ -46,13 +52,18 @@ CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
   typedef short H8 __attribute__((vector_size(16)));
   typedef float F8 __attribute__((vector_size(32)));
   if constexpr (V % 8 == 0) {
-    struct In { H8 part[V / 8]; } in = __builtin_bit_cast(In, x.d);
-    struct Out { F8 part[V / 8]; } out;
+    struct In {
+      H8 part[V / 8];
+    } in = __builtin_bit_cast(In, x.d);
+    struct Out {
+      F8 part[V / 8];
+    } out;
     for (int i = 0; i < V / 8; ++i) out.part[i] = __builtin_ia32_vcvtph2ps256(in.part[i]);
     return {__builtin_bit_cast(typename VectorOf<float, V>::Type, out)};
   }
 #endif
-  // Exponent moved by a multiplication, which also normalises subnormals; infinities and NaNs patched.
+  // Exponent moved by a multiplication, which also normalises subnormals; infinities and NaNs
+  // patched.
   using U = typename VectorOf<unsigned, V>::Type;
   using F = typename VectorOf<float, V>::Type;
   const U h = ConvertLanes<unsigned>(x).d;
@@ -69,10 +80,15 @@ CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
   typedef short H16 __attribute__((vector_size(32)));
   typedef float F16 __attribute__((vector_size(64)));
   if constexpr (V % 16 == 0) {
-    struct In { F16 part[V / 16]; } in = __builtin_bit_cast(In, x.d);
-    struct Out { H16 part[V / 16]; } out;
+    struct In {
+      F16 part[V / 16];
+    } in = __builtin_bit_cast(In, x.d);
+    struct Out {
+      H16 part[V / 16];
+    } out;
     for (int i = 0; i < V / 16; ++i)
-      out.part[i] = __builtin_ia32_vcvtps2ph512_mask(in.part[i], 0, H16{}, static_cast<unsigned short>(-1));
+      out.part[i] =
+          __builtin_ia32_vcvtps2ph512_mask(in.part[i], 0, H16{}, static_cast<unsigned short>(-1));
     return {__builtin_bit_cast(typename VectorOf<unsigned short, V>::Type, out)};
   }
 #endif
@@ -80,13 +96,18 @@ CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
   typedef short H8 __attribute__((vector_size(16)));
   typedef float F8 __attribute__((vector_size(32)));
   if constexpr (V % 8 == 0) {
-    struct In { F8 part[V / 8]; } in = __builtin_bit_cast(In, x.d);
-    struct Out { H8 part[V / 8]; } out;
+    struct In {
+      F8 part[V / 8];
+    } in = __builtin_bit_cast(In, x.d);
+    struct Out {
+      H8 part[V / 8];
+    } out;
     for (int i = 0; i < V / 8; ++i) out.part[i] = __builtin_ia32_vcvtps2ph256(in.part[i], 0);
     return {__builtin_bit_cast(typename VectorOf<unsigned short, V>::Type, out)};
   }
 #endif
-  // Round to nearest even: normals by integer arithmetic, subnormals by adding 0.5, whose last place is theirs.
+  // Round to nearest even: normals by integer arithmetic, subnormals by adding 0.5, whose last
+  // place is theirs.
   using U = typename VectorOf<unsigned, V>::Type;
   using F = typename VectorOf<float, V>::Type;
   const U bits = __builtin_bit_cast(U, x.d);

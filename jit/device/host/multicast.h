@@ -1,8 +1,9 @@
 #ifndef COCONET_JIT_DEVICE_HOST_MULTICAST_H_
 #define COCONET_JIT_DEVICE_HOST_MULTICAST_H_
 
-// Memory of all ranks of a node at one address, as switches between GPUs have it. On the host a table of the ranks' addresses stands for it, so
-// that kernels which use one run here, too. Part of the prelude.
+// Memory of all ranks of a node at one address, as switches between GPUs have it. On the host a
+// table of the ranks' addresses stands for it, so that kernels which use one run here, too. Part of
+// the prelude.
 
 namespace coconet {
 
@@ -11,7 +12,9 @@ struct Multicast {
   T* const* ranks;
 };
 template <class T>
-CC_DEVICE bool IsThere(const Multicast<T>& all) { return all.ranks != nullptr; }
+CC_DEVICE bool IsThere(const Multicast<T>& all) {
+  return all.ranks != nullptr;
+}
 
 /// Between accesses of one memory by a multicast address and by another one.
 CC_DEVICE void FenceAliases() {}
@@ -26,13 +29,15 @@ CC_DEVICE Pack<float, V> MulticastSum(float* const* ranks, Index i) {
 template <int V, int kRanks, class T>
 CC_DEVICE Pack<unsigned short, V> MulticastSumF16(T* const* ranks, Index i) {
   Pack<float, V> x = FromF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[0] + i)));
-  for (int r = 1; r < kRanks; ++r) x = x + FromF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[r] + i)));
+  for (int r = 1; r < kRanks; ++r)
+    x = x + FromF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[r] + i)));
   return ToF16(x);
 }
 template <int V, int kRanks, class T>
 CC_DEVICE Pack<unsigned short, V> MulticastSumBF16(T* const* ranks, Index i) {
   Pack<float, V> x = FromBF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[0] + i)));
-  for (int r = 1; r < kRanks; ++r) x = x + FromBF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[r] + i)));
+  for (int r = 1; r < kRanks; ++r)
+    x = x + FromBF16(LoadLanes<V>(reinterpret_cast<const unsigned short*>(ranks[r] + i)));
   return ToBF16(x);
 }
 template <int V, int kRanks, class T, class R>

@@ -1,21 +1,23 @@
 #ifndef COCONET_JIT_DEVICE_HOST_PRELUDE_H_
 #define COCONET_JIT_DEVICE_HOST_PRELUDE_H_
 
-// The kernel dialect for CPUs: a block is one thread, a pack is a compiler vector (GNU vector extensions, g++ and
-// clang++). Includes no system header, which would cost three quarters of a compile. The cuda prelude declares the same names.
+// The kernel dialect for CPUs: a block is one thread, a pack is a compiler vector (GNU vector
+// extensions, g++ and clang++). Includes no system header, which would cost three quarters of a
+// compile. The cuda prelude declares the same names.
 
 #include "kernel_abi.h"
 
 #define CC_DEVICE static inline __attribute__((always_inline))
 #define CC_UNROLL _Pragma("GCC unroll 16")
 
-/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the launch as `grid`.
-#define CC_KERNEL(name)                                                                            \
-  static void name##_body(const Params& p, const ::coconet::Grid& grid);                           \
-  extern "C" __attribute__((visibility("default"))) void name(const void* params, int block,       \
-                                                              int blocks) {                        \
-    name##_body(*static_cast<const Params*>(params), ::coconet::Grid{block, blocks});              \
-  }                                                                                                \
+/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the
+/// launch as `grid`.
+#define CC_KERNEL(name)                                                                      \
+  static void name##_body(const Params& p, const ::coconet::Grid& grid);                     \
+  extern "C" __attribute__((visibility("default"))) void name(const void* params, int block, \
+                                                              int blocks) {                  \
+    name##_body(*static_cast<const Params*>(params), ::coconet::Grid{block, blocks});        \
+  }                                                                                          \
   static void name##_body(const Params& p, const ::coconet::Grid& grid)
 
 namespace coconet {
@@ -32,10 +34,13 @@ struct Grid {
   static void Sync() {}
   static bool SyncAnd(bool ok) { return ok; }  // true when `ok` on all threads of the block
   template <class T, class Combine>
-  static T Total(T mine, Combine&&) { return mine; }  // of all threads of the block, on each
+  static T Total(T mine, Combine&&) {
+    return mine;
+  }  // of all threads of the block, on each
 };
 
-// ---- Packs: V values that one thread handles at once ------------------------------------------------
+// ---- Packs: V values that one thread handles at once
+// ------------------------------------------------
 
 template <class T, int V>
 struct VectorOf {
@@ -52,24 +57,42 @@ struct Pack {
 
 template <class T, int V>
 CC_DEVICE T Get(const Pack<T, V>& x, int lane) {
-  if constexpr (V == 1) return x.d;
-  else return x.d[lane];
+  if constexpr (V == 1)
+    return x.d;
+  else
+    return x.d[lane];
 }
 template <class T, int V>
 CC_DEVICE void Put(Pack<T, V>& x, int lane, T value) {
-  if constexpr (V == 1) x.d = value;
-  else x.d[lane] = value;
+  if constexpr (V == 1)
+    x.d = value;
+  else
+    x.d[lane] = value;
 }
 template <int V, class T>
 CC_DEVICE Pack<T, V> Splat(T value) {
-  if constexpr (V == 1) return {value};
-  else return {value - typename VectorOf<T, V>::Type{}};
+  if constexpr (V == 1)
+    return {value};
+  else
+    return {value - typename VectorOf<T, V>::Type{}};
 }
 
-template <class T, int V> CC_DEVICE Pack<T, V> operator+(Pack<T, V> a, Pack<T, V> b) { return {a.d + b.d}; }
-template <class T, int V> CC_DEVICE Pack<T, V> operator-(Pack<T, V> a, Pack<T, V> b) { return {a.d - b.d}; }
-template <class T, int V> CC_DEVICE Pack<T, V> operator*(Pack<T, V> a, Pack<T, V> b) { return {a.d * b.d}; }
-template <class T, int V> CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) { return {-a.d}; }
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator+(Pack<T, V> a, Pack<T, V> b) {
+  return {a.d + b.d};
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator-(Pack<T, V> a, Pack<T, V> b) {
+  return {a.d - b.d};
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator*(Pack<T, V> a, Pack<T, V> b) {
+  return {a.d * b.d};
+}
+template <class T, int V>
+CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) {
+  return {-a.d};
+}
 template <class T, int V>
 CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   if constexpr (T(0.5) != T(0)) {
@@ -84,7 +107,8 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
-/// Words of 32 bits in a register; g++ takes operations on longer vectors apart, some into single lanes.
+/// Words of 32 bits in a register; g++ takes operations on longer vectors apart, some into single
+/// lanes.
 #if defined(__AVX512F__)
 constexpr int kRegisterWords = 16;
 #elif defined(__AVX2__)
@@ -95,20 +119,34 @@ constexpr int kRegisterWords = 4;
 
 /// Lanes of 64 bits, each two words.
 typedef unsigned long long u64;
-template <int V> CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) { return {a.d ^ b.d}; }
-template <int V> CC_DEVICE Pack<u64, V> Or(Pack<u64, V> a, Pack<u64, V> b) { return {a.d | b.d}; }
-template <int V> CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) { return {x.d & 0xffffffffull}; }
-template <int V> CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) { return {x.d >> 32}; }
+template <int V>
+CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) {
+  return {a.d ^ b.d};
+}
+template <int V>
+CC_DEVICE Pack<u64, V> Or(Pack<u64, V> a, Pack<u64, V> b) {
+  return {a.d | b.d};
+}
+template <int V>
+CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) {
+  return {x.d & 0xffffffffull};
+}
+template <int V>
+CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) {
+  return {x.d >> 32};
+}
 /// The products of low words.
 template <int V>
 CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) {
 #if defined(__SSE2__) && !defined(__clang__)  // g++ would multiply all 64 bits
   using Words = typename VectorOf<int, 2 * V>::Type;
-  [[maybe_unused]] const Words x = __builtin_bit_cast(Words, a.d), y = __builtin_bit_cast(Words, b.d);
+  [[maybe_unused]] const Words x = __builtin_bit_cast(Words, a.d),
+                               y = __builtin_bit_cast(Words, b.d);
   using R = Pack<u64, V>;
 #if defined(__AVX512F__)
   typedef long long V8 __attribute__((vector_size(64)));
-  if constexpr (V == 8) return __builtin_bit_cast(R, __builtin_ia32_pmuludq512_mask(x, y, V8{}, 255));
+  if constexpr (V == 8)
+    return __builtin_bit_cast(R, __builtin_ia32_pmuludq512_mask(x, y, V8{}, 255));
 #endif
 #if defined(__AVX2__)
   if constexpr (V == 4) return __builtin_bit_cast(R, __builtin_ia32_pmuludq256(x, y));
@@ -128,25 +166,37 @@ CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) {
   using Words = typename VectorOf<unsigned, 2 * V>::Type;
   Words from;
   CC_UNROLL for (int i = 0; i < 2 * V; ++i) from[i] = 2 * ((i / 2) ^ 1) + kHigh;
-  return {__builtin_bit_cast(typename VectorOf<u64, V>::Type, __builtin_shuffle(__builtin_bit_cast(Words, x.d), from))};
+  return {__builtin_bit_cast(typename VectorOf<u64, V>::Type,
+                             __builtin_shuffle(__builtin_bit_cast(Words, x.d), from))};
 #endif
 }
-/// The words of all lanes, whose low words are those of `low` and whose high words are the low ones of `high`.
+/// The words of all lanes, whose low words are those of `low` and whose high words are the low ones
+/// of `high`.
 template <int V>
 CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {
-  return {__builtin_bit_cast(typename VectorOf<unsigned, 2 * V>::Type, LowWords(low).d | (high.d << 32))};
+  return {__builtin_bit_cast(typename VectorOf<unsigned, 2 * V>::Type,
+                             LowWords(low).d | (high.d << 32))};
 }
 
 /// Lane-wise conversion; f32 -> integer truncates.
 template <class To, class From, int V>
 CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) {
-  if constexpr (V == 1) return {static_cast<To>(x.d)};
-  else return {__builtin_convertvector(x.d, typename VectorOf<To, V>::Type)};
+  if constexpr (V == 1)
+    return {static_cast<To>(x.d)};
+  else
+    return {__builtin_convertvector(x.d, typename VectorOf<To, V>::Type)};
 }
 
-template <int Bytes> struct IntOf;
-template <> struct IntOf<4> { using Type = int; };
-template <> struct IntOf<8> { using Type = long long; };
+template <int Bytes>
+struct IntOf;
+template <>
+struct IntOf<4> {
+  using Type = int;
+};
+template <>
+struct IntOf<8> {
+  using Type = long long;
+};
 
 template <class T, int V>
 struct Halves {
@@ -156,19 +206,19 @@ struct Halves {
 template <class T, int V>
 constexpr bool kByHalves = V > 1 && int(sizeof(T)) * V > 4 * kRegisterWords;
 
-#define CC_COMPARE(Name, op)                                                                      \
-  template <class T, int V>                                                                       \
-  CC_DEVICE Pack<int, V> Name(Pack<T, V> a, Pack<T, V> b) {                                       \
-    if constexpr (kByHalves<T, V>) {                                                              \
-      using H = Halves<T, V>;                                                                     \
-      const H x = __builtin_bit_cast(H, a), y = __builtin_bit_cast(H, b);                         \
-      const Halves<int, V> r = {Name(x.half[0], y.half[0]), Name(x.half[1], y.half[1])};          \
-      return __builtin_bit_cast(Pack<int, V>, r);                                                 \
-    } else if constexpr (V == 1) {                                                                \
-      return {a.d op b.d ? 1 : 0};                                                                \
-    } else {                                                                                      \
-      return {__builtin_convertvector(-(a.d op b.d), typename VectorOf<int, V>::Type)};           \
-    }                                                                                             \
+#define CC_COMPARE(Name, op)                                                             \
+  template <class T, int V>                                                              \
+  CC_DEVICE Pack<int, V> Name(Pack<T, V> a, Pack<T, V> b) {                              \
+    if constexpr (kByHalves<T, V>) {                                                     \
+      using H = Halves<T, V>;                                                            \
+      const H x = __builtin_bit_cast(H, a), y = __builtin_bit_cast(H, b);                \
+      const Halves<int, V> r = {Name(x.half[0], y.half[0]), Name(x.half[1], y.half[1])}; \
+      return __builtin_bit_cast(Pack<int, V>, r);                                        \
+    } else if constexpr (V == 1) {                                                       \
+      return {a.d op b.d ? 1 : 0};                                                       \
+    } else {                                                                             \
+      return {__builtin_convertvector(-(a.d op b.d), typename VectorOf<int, V>::Type)};  \
+    }                                                                                    \
   }
 CC_COMPARE(Less, <)
 CC_COMPARE(LessEqual, <=)
@@ -230,7 +280,8 @@ CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
   }
 }
 
-/// A store that bypasses the cache, where the machine has one; `p` is aligned to the pack (at most 64 bytes).
+/// A store that bypasses the cache, where the machine has one; `p` is aligned to the pack (at most
+/// 64 bytes).
 template <int V, class T>
 CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
 #if defined(__clang__)
@@ -241,22 +292,31 @@ CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
 #if defined(__AVX512F__)
   typedef long long V8 __attribute__((vector_size(64)));
   if constexpr (kBytes % 64 == 0) {
-    struct Parts { V8 part[kBytes / 64]; } parts = __builtin_bit_cast(Parts, x.d);
-    for (int i = 0; i < kBytes / 64; ++i) __builtin_ia32_movntdq512(reinterpret_cast<V8*>(p) + i, parts.part[i]);
+    struct Parts {
+      V8 part[kBytes / 64];
+    } parts = __builtin_bit_cast(Parts, x.d);
+    for (int i = 0; i < kBytes / 64; ++i)
+      __builtin_ia32_movntdq512(reinterpret_cast<V8*>(p) + i, parts.part[i]);
     return;
   }
 #endif
 #if defined(__AVX__)
   typedef long long V4 __attribute__((vector_size(32)));
   if constexpr (kBytes % 32 == 0) {
-    struct Parts { V4 part[kBytes / 32]; } parts = __builtin_bit_cast(Parts, x.d);
-    for (int i = 0; i < kBytes / 32; ++i) __builtin_ia32_movntdq256(reinterpret_cast<V4*>(p) + i, parts.part[i]);
+    struct Parts {
+      V4 part[kBytes / 32];
+    } parts = __builtin_bit_cast(Parts, x.d);
+    for (int i = 0; i < kBytes / 32; ++i)
+      __builtin_ia32_movntdq256(reinterpret_cast<V4*>(p) + i, parts.part[i]);
     return;
   }
 #endif
   if constexpr (kBytes % 16 == 0) {
-    struct Parts { V2 part[kBytes / 16]; } parts = __builtin_bit_cast(Parts, x.d);
-    for (int i = 0; i < kBytes / 16; ++i) __builtin_ia32_movntdq(reinterpret_cast<V2*>(p) + i, parts.part[i]);
+    struct Parts {
+      V2 part[kBytes / 16];
+    } parts = __builtin_bit_cast(Parts, x.d);
+    for (int i = 0; i < kBytes / 16; ++i)
+      __builtin_ia32_movntdq(reinterpret_cast<V2*>(p) + i, parts.part[i]);
   } else {
     StoreLanes<V>(p, x);
   }
@@ -276,8 +336,12 @@ CC_DEVICE void StreamFence() {
 
 // ---- Flags ------------------------------------------------------------------------------------
 
-CC_DEVICE void StoreRelease(unsigned* flag, unsigned value) { __atomic_store_n(flag, value, __ATOMIC_RELEASE); }
-CC_DEVICE unsigned LoadAcquire(const unsigned* flag) { return __atomic_load_n(flag, __ATOMIC_ACQUIRE); }
+CC_DEVICE void StoreRelease(unsigned* flag, unsigned value) {
+  __atomic_store_n(flag, value, __ATOMIC_RELEASE);
+}
+CC_DEVICE unsigned LoadAcquire(const unsigned* flag) {
+  return __atomic_load_n(flag, __ATOMIC_ACQUIRE);
+}
 CC_DEVICE void Pause() {
 #if defined(__SSE2__)
   __builtin_ia32_pause();
@@ -287,8 +351,10 @@ CC_DEVICE void Pause() {
 /// Rank `peer` runs on this rank's core: it gets no further while this rank spins.
 CC_DEVICE bool SharesCore(const Control* control, int peer) { return control->near[peer] != 0; }
 
-/// Waits until *flag has reached `epoch`. False after the deadline or an abort, with control->failure filled in.
-CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step, int slot) {
+/// Waits until *flag has reached `epoch`. False after the deadline or an abort, with
+/// control->failure filled in.
+CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step,
+                        int slot) {
   const unsigned spins = SharesCore(control, peer) ? 0 : control->spins;
   for (unsigned n = 0; n <= spins; ++n) {
     if (static_cast<int>(LoadAcquire(flag) - epoch) >= 0) return true;
@@ -297,7 +363,8 @@ CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, 
   return control->wait(control, flag, epoch, peer, step, slot);
 }
 
-// ---- Message words: 4 bytes of data with the epoch above them, stored and loaded at once --------------
+// ---- Message words: 4 bytes of data with the epoch above them, stored and loaded at once
+// --------------
 
 /// As many as a register holds: whole lanes of a vector are there, or not.
 template <int N>
@@ -310,7 +377,8 @@ struct RegisterOfWords<1> {
 };
 template <int N>
 struct WordRegisters {
-  static constexpr int kWords = N < kRegisterWords / 2 ? N : kRegisterWords / 2, kCount = N / kWords;
+  static constexpr int kWords = N < kRegisterWords / 2 ? N : kRegisterWords / 2,
+                       kCount = N / kWords;
   using Access = typename RegisterOfWords<kWords>::Type;
   Pack<u64, kWords> part[kCount];
 };
@@ -318,23 +386,29 @@ template <int N>
 CC_DEVICE void StoreWords(u64* to, Pack<u64, N> words) {
   using R = WordRegisters<N>;
   const R r = __builtin_bit_cast(R, words);
-  for (int i = 0; i < R::kCount; ++i) *reinterpret_cast<volatile typename R::Access*>(to + i * R::kWords) = r.part[i].d;
+  for (int i = 0; i < R::kCount; ++i)
+    *reinterpret_cast<volatile typename R::Access*>(to + i * R::kWords) = r.part[i].d;
 }
 template <int N>
 CC_DEVICE Pack<u64, N> LoadWords(const u64* from) {
   using R = WordRegisters<N>;
   R r;
-  for (int i = 0; i < R::kCount; ++i) r.part[i].d = *reinterpret_cast<const volatile typename R::Access*>(from + i * R::kWords);
+  for (int i = 0; i < R::kCount; ++i)
+    r.part[i].d = *reinterpret_cast<const volatile typename R::Access*>(from + i * R::kWords);
   return __builtin_bit_cast(Pack<u64, N>, r);
 }
 
 /// The polls of one wait for words.
 struct Polls {};
-/// Not all N words of `peer` were there: waits for those that are missing. False after the deadline or an abort, as WaitFlag.
+/// Not all N words of `peer` were there: waits for those that are missing. False after the deadline
+/// or an abort, as WaitFlag.
 template <int N>
-CC_DEVICE bool PollAgain(Polls&, Control* control, const u64* words, unsigned epoch, int peer, int step, int slot) {
+CC_DEVICE bool PollAgain(Polls&, Control* control, const u64* words, unsigned epoch, int peer,
+                         int step, int slot) {
   for (int k = 0; k < N; ++k) {  // the epoch is the upper half of a little-endian word
-    if (!WaitFlag(control, reinterpret_cast<const unsigned*>(words + k) + 1, epoch, peer, step, slot)) return false;
+    if (!WaitFlag(control, reinterpret_cast<const unsigned*>(words + k) + 1, epoch, peer, step,
+                  slot))
+      return false;
   }
   return true;
 }

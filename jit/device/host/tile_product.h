@@ -10,7 +10,8 @@ constexpr int kTileDepth = 64;
 
 /// to[k][i] = op(from)(first + i, depth + k) for i < lines and k < depths; zeros for other i.
 template <int kSide, bool kAlongK, class T>
-CC_DEVICE void PackOperand(const T* from, Index ld, Index first, int lines, Index depth, int depths, float (&to)[kTileDepth][kSide]) {
+CC_DEVICE void PackOperand(const T* from, Index ld, Index first, int lines, Index depth, int depths,
+                           float (&to)[kTileDepth][kSide]) {
   constexpr int V = kRegisterWords;
   for (int k = 0; k < depths; ++k) {
     int i = 0;
@@ -18,27 +19,32 @@ CC_DEVICE void PackOperand(const T* from, Index ld, Index first, int lines, Inde
       const T* row = from + (depth + k) * ld + first;
       for (; i + V <= lines; i += V) StoreLanes<V>(&to[k][i], Load<V>(row + i));
     }
-    for (; i < lines; ++i) to[k][i] = Get(Load<1>(from + (kAlongK ? (first + i) * ld + depth + k : (depth + k) * ld + first + i)), 0);
+    for (; i < lines; ++i)
+      to[k][i] = Get(
+          Load<1>(from + (kAlongK ? (first + i) * ld + depth + k : (depth + k) * ld + first + i)),
+          0);
     for (; i < kSide; ++i) to[k][i] = 0;
   }
 }
 
 /// sums += a . b, where a is of kRows rows from `row` on, in packs of all columns.
 template <int kRows, int kSide>
-CC_DEVICE void AddRows(const float (&a)[kTileDepth][kSide], const float (&b)[kTileDepth][kSide], int row, int depths, float (&sums)[kSide][kSide]) {
+CC_DEVICE void AddRows(const float (&a)[kTileDepth][kSide], const float (&b)[kTileDepth][kSide],
+                       int row, int depths, float (&sums)[kSide][kSide]) {
   constexpr int V = kRegisterWords, kPacks = 2;
   for (int column = 0; column < kSide; column += V * kPacks) {
     Pack<float, V> x[kRows][kPacks];
-    CC_UNROLL for (int i = 0; i < kRows; ++i)
-      CC_UNROLL for (int j = 0; j < kPacks; ++j) x[i][j] = LoadLanes<V>(&sums[row + i][column + j * V]);
+    CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kPacks; ++j) x[i][j] =
+        LoadLanes<V>(&sums[row + i][column + j * V]);
     for (int k = 0; k < depths; ++k) {
       CC_UNROLL for (int i = 0; i < kRows; ++i) {
         const Pack<float, V> of_row = Splat<V>(a[k][row + i]);
-        CC_UNROLL for (int j = 0; j < kPacks; ++j) x[i][j] = x[i][j] + of_row * LoadLanes<V>(&b[k][column + j * V]);
+        CC_UNROLL for (int j = 0; j < kPacks; ++j) x[i][j] =
+            x[i][j] + of_row * LoadLanes<V>(&b[k][column + j * V]);
       }
     }
-    CC_UNROLL for (int i = 0; i < kRows; ++i)
-      CC_UNROLL for (int j = 0; j < kPacks; ++j) StoreLanes<V>(&sums[row + i][column + j * V], x[i][j]);
+    CC_UNROLL for (int i = 0; i < kRows; ++i) CC_UNROLL for (int j = 0; j < kPacks; ++j)
+        StoreLanes<V>(&sums[row + i][column + j * V], x[i][j]);
   }
 }
 

@@ -1,11 +1,13 @@
 #ifndef COCONET_JIT_DEVICE_SIMT_MMA_H_
 #define COCONET_JIT_DEVICE_SIMT_MMA_H_
 
-// Instructions of matrix products as the PTX ISA describes them, by threads that show each other what they have. Products are exact, sums in f32.
+// Instructions of matrix products as the PTX ISA describes them, by threads that show each other
+// what they have. Products are exact, sums in f32.
 
 namespace coconet {
 
-/// Copies `bytes`, at most 16, from global to shared memory, both aligned to 16, and fills up with zeros to 16; when that is done, WaitCopies tells.
+/// Copies `bytes`, at most 16, from global to shared memory, both aligned to 16, and fills up with
+/// zeros to 16; when that is done, WaitCopies tells.
 static CC_ASKS void CopyAsync16(void* to, const void* from, int bytes) {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->copy_async(calls->machine, to, from, bytes, __builtin_return_address(0));
@@ -21,7 +23,9 @@ static CC_ASKS void AwaitCopies(int pending) {
 }
 /// Returns when at most kPending of the thread's last groups are under way.
 template <int kPending>
-CC_DEVICE void WaitCopies() { AwaitCopies(kPending); }
+CC_DEVICE void WaitCopies() {
+  AwaitCopies(kPending);
+}
 
 /// What each thread of the warp gives, on each.
 static CC_ASKS void GatherWarp(const void* mine, int bytes, void* all) {
@@ -40,16 +44,23 @@ CC_DEVICE void LoadMatricesOfWarp(unsigned (&r)[4], const void* row) {
   const int lane = ThreadIndex() % 32, near = lane / 4, far = 2 * (lane % 4);
   for (int matrix = 0; matrix < 4; ++matrix) {
     const MatrixRow* const of = rows + 8 * matrix;
-    r[matrix] = kTransposed ? of[far].half[near] | unsigned(of[far + 1].half[near]) << 16 : of[near].half[far] | unsigned(of[near].half[far + 1]) << 16;
+    r[matrix] = kTransposed ? of[far].half[near] | unsigned(of[far + 1].half[near]) << 16
+                            : of[near].half[far] | unsigned(of[near].half[far + 1]) << 16;
   }
 }
-/// Four matrices of 8 x 8 halves: thread t gives the address of row t % 8 of matrix t / 8, and gets of row t / 4 of each the halves 2 * (t % 4) and the next.
-CC_DEVICE void LoadMatrices(unsigned (&r)[4], const void* row) { LoadMatricesOfWarp<false>(r, row); }
+/// Four matrices of 8 x 8 halves: thread t gives the address of row t % 8 of matrix t / 8, and gets
+/// of row t / 4 of each the halves 2 * (t % 4) and the next.
+CC_DEVICE void LoadMatrices(unsigned (&r)[4], const void* row) {
+  LoadMatricesOfWarp<false>(r, row);
+}
 /// The same of the matrices transposed.
-CC_DEVICE void LoadMatricesTransposed(unsigned (&r)[4], const void* row) { LoadMatricesOfWarp<true>(r, row); }
+CC_DEVICE void LoadMatricesTransposed(unsigned (&r)[4], const void* row) {
+  LoadMatricesOfWarp<true>(r, row);
+}
 
-/// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t has, each time with the next column (of b, row), of a: (g, h), (g + 8, h),
-/// (g, h + 8), (g + 8, h + 8); of b: (h, g), (h + 8, g); of d: (g, h), (g + 8, h).
+/// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t has, each time
+/// with the next column (of b, row), of a: (g, h), (g + 8, h), (g, h + 8), (g + 8, h + 8); of b:
+/// (h, g), (h + 8, g); of d: (g, h), (g + 8, h).
 template <class T>
 CC_DEVICE void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, T) {
   struct Words {
@@ -59,13 +70,15 @@ CC_DEVICE void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, u
   Words words[32];
   GatherWarp(&mine, sizeof mine, words);
   const auto half = [](unsigned word, int k) {
-    return Get(FromRaw<T, 1>(Splat<1>(static_cast<unsigned short>(k % 2 == 0 ? word : word >> 16))), 0);
+    return Get(FromRaw<T, 1>(Splat<1>(static_cast<unsigned short>(k % 2 == 0 ? word : word >> 16))),
+               0);
   };
   const int lane = ThreadIndex() % 32;
   for (int x = 0; x < 4; ++x) {
     const int i = lane / 4 + x / 2 * 8, j = lane % 4 * 2 + x % 2;
     for (int k = 0; k < 16; ++k) {
-      const float of_a = half(words[i % 8 * 4 + k % 8 / 2].a[i / 8 + k / 8 * 2], k), of_b = half(words[j * 4 + k % 8 / 2].b[k / 8], k);
+      const float of_a = half(words[i % 8 * 4 + k % 8 / 2].a[i / 8 + k / 8 * 2], k),
+                  of_b = half(words[j * 4 + k % 8 / 2].b[k / 8], k);
       d[x] += of_a * of_b;
     }
   }

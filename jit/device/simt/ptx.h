@@ -1,8 +1,10 @@
 #ifndef COCONET_JIT_DEVICE_SIMT_PTX_H_
 #define COCONET_JIT_DEVICE_SIMT_PTX_H_
 
-// The machine under the prelude, for threads of blocks that are simulated on the host (runtime/simt). The host's compiler puts a call of __tsan_read4 and the
-// like before every access (-fsanitize=thread), and finds them here: they, and what this file declares in place of PTX, ask the machine.
+// The machine under the prelude, for threads of blocks that are simulated on the host
+// (runtime/simt). The host's compiler puts a call of __tsan_read4 and the like before every access
+// (-fsanitize=thread), and finds them here: they, and what this file declares in place of PTX, ask
+// the machine.
 
 #include "simt_abi.h"
 
@@ -10,20 +12,23 @@
 #define CC_MEMBER __attribute__((always_inline))
 #define CC_UNROLL _Pragma("GCC unroll 64")
 /// An array that the threads of a block share, one a place in the source.
-#define CC_SHARED(T, name, count)  \
+#define CC_SHARED(T, name, count)     \
   static const char name##_place = 0; \
-  T(&name)[count] = *static_cast<T(*)[count]>(::coconet::SharedArray(&name##_place, sizeof(T) * (count)))
+  T(&name)                            \
+  [count] = *static_cast<T(*)[count]>(::coconet::SharedArray(&name##_place, sizeof(T) * (count)))
 #define CC_MULTIMEM 0
 /// Asks, and is not asked for.
 #define CC_ASKS __attribute__((noinline, no_sanitize("thread")))
 
-/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the launch as `grid`.
-#define CC_KERNEL(name)                                                                              \
-  static __attribute__((noinline)) void name##_body(const Params& p, const ::coconet::Grid& grid);   \
-  extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void name(const void* params) { \
-    const Params p = *static_cast<const Params*>(params);                                            \
-    name##_body(p, ::coconet::Grid{});                                                               \
-  }                                                                                                  \
+/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the
+/// launch as `grid`.
+#define CC_KERNEL(name)                                                                            \
+  static __attribute__((noinline)) void name##_body(const Params& p, const ::coconet::Grid& grid); \
+  extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void name(              \
+      const void* params) {                                                                        \
+    const Params p = *static_cast<const Params*>(params);                                          \
+    name##_body(p, ::coconet::Grid{});                                                             \
+  }                                                                                                \
   static __attribute__((noinline)) void name##_body(const Params& p, const ::coconet::Grid& grid)
 
 extern "C" {
@@ -46,11 +51,11 @@ double pow(double, double) noexcept;
 
 // ---- What the compiler puts before accesses ---------------------------------------------------
 
-#define CC_ACCESS(name, bytes, writes, aligned)                                                                 \
-  CC_ASKS void __tsan_##name(void* p) {                                                                         \
-    ::coconet::SimtCalls* const calls = COCONET_SIMT_CALLS;                                                     \
-    if (reinterpret_cast<unsigned long>(p) - calls->stack < calls->stack_bytes) return;                         \
-    calls->access(calls->machine, p, bytes, writes, aligned, __builtin_return_address(0));                      \
+#define CC_ACCESS(name, bytes, writes, aligned)                                            \
+  CC_ASKS void __tsan_##name(void* p) {                                                    \
+    ::coconet::SimtCalls* const calls = COCONET_SIMT_CALLS;                                \
+    if (reinterpret_cast<unsigned long>(p) - calls->stack < calls->stack_bytes) return;    \
+    calls->access(calls->machine, p, bytes, writes, aligned, __builtin_return_address(0)); \
   }
 CC_ACCESS(read1, 1, false, true)
 CC_ACCESS(read2, 2, false, true)
@@ -71,11 +76,11 @@ CC_ACCESS(unaligned_write4, 4, true, false)
 CC_ACCESS(unaligned_write8, 8, true, false)
 CC_ACCESS(unaligned_write16, 16, true, false)
 #undef CC_ACCESS
-#define CC_RANGE(name, writes)                                                                       \
-  CC_ASKS void __tsan_##name(void* p, unsigned long bytes) {                                         \
-    ::coconet::SimtCalls* const calls = COCONET_SIMT_CALLS;                                          \
-    if (reinterpret_cast<unsigned long>(p) - calls->stack < calls->stack_bytes) return;              \
-    calls->access(calls->machine, p, bytes, writes, false, __builtin_return_address(0));             \
+#define CC_RANGE(name, writes)                                                           \
+  CC_ASKS void __tsan_##name(void* p, unsigned long bytes) {                             \
+    ::coconet::SimtCalls* const calls = COCONET_SIMT_CALLS;                              \
+    if (reinterpret_cast<unsigned long>(p) - calls->stack < calls->stack_bytes) return;  \
+    calls->access(calls->machine, p, bytes, writes, false, __builtin_return_address(0)); \
   }
 CC_RANGE(read_range, false)
 CC_RANGE(write_range, true)
@@ -112,15 +117,21 @@ static CC_ASKS void* SharedArray(const void* place, unsigned long bytes) {
   CC_CALLS;
   return calls->shared(calls->machine, place, bytes);
 }
-static CC_ASKS unsigned long long ShuffleBitsDown(unsigned mask, unsigned long long bits, int distance) {
+static CC_ASKS unsigned long long ShuffleBitsDown(unsigned mask, unsigned long long bits,
+                                                  int distance) {
   CC_CALLS;
   return calls->shuffle_down(calls->machine, mask, bits, distance, CC_AT);
 }
-/// The value of the thread `distance` further in the warp; this one's where there is none. Any, where that thread is not in `mask`.
+/// The value of the thread `distance` further in the warp; this one's where there is none. Any,
+/// where that thread is not in `mask`.
 template <class T>
 CC_DEVICE T ShuffleDown(unsigned mask, T value, int distance) {
-  if constexpr (sizeof(T) == 8) return __builtin_bit_cast(T, ShuffleBitsDown(mask, __builtin_bit_cast(unsigned long long, value), distance));
-  else return __builtin_bit_cast(T, static_cast<unsigned>(ShuffleBitsDown(mask, __builtin_bit_cast(unsigned, value), distance)));
+  if constexpr (sizeof(T) == 8)
+    return __builtin_bit_cast(
+        T, ShuffleBitsDown(mask, __builtin_bit_cast(unsigned long long, value), distance));
+  else
+    return __builtin_bit_cast(T, static_cast<unsigned>(ShuffleBitsDown(
+                                     mask, __builtin_bit_cast(unsigned, value), distance)));
 }
 
 // ---- Memory -----------------------------------------------------------------------------------
@@ -169,7 +180,8 @@ static CC_ASKS void StoreRelaxed(unsigned long long* to, unsigned long long a) {
   CC_CALLS;
   calls->store(calls->machine, to, 8, 1, false, &a, CC_AT);
 }
-static CC_ASKS void StoreRelaxed(unsigned long long* to, unsigned long long a, unsigned long long b) {
+static CC_ASKS void StoreRelaxed(unsigned long long* to, unsigned long long a,
+                                 unsigned long long b) {
   CC_CALLS;
   const unsigned long long values[] = {a, b};
   calls->store(calls->machine, to, 8, 2, false, values, CC_AT);
@@ -180,7 +192,9 @@ static CC_ASKS unsigned long long LoadWord(const unsigned long long* from) {
   calls->load(calls->machine, from, 8, 1, false, &value, CC_AT);
   return value;
 }
-CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a) { a = LoadWord(from); }
+CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a) {
+  a = LoadWord(from);
+}
 struct TwoWords {
   unsigned long long word[2];
 };
@@ -190,7 +204,8 @@ static CC_ASKS TwoWords LoadTwoWords(const unsigned long long* from) {
   calls->load(calls->machine, from, 8, 2, false, two.word, CC_AT);
   return two;
 }
-CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a, unsigned long long& b) {
+CC_DEVICE void LoadRelaxed(const unsigned long long* from, unsigned long long& a,
+                           unsigned long long& b) {
   const TwoWords two = LoadTwoWords(from);
   a = two.word[0], b = two.word[1];
 }
@@ -204,17 +219,23 @@ static CC_ASKS unsigned long long NowNs() {
 #undef CC_CALLS
 #undef CC_AT
 
-/// Exponent moved by a multiplication, which also normalises subnormals; infinities and NaNs patched.
+/// Exponent moved by a multiplication, which also normalises subnormals; infinities and NaNs
+/// patched.
 CC_DEVICE float FloatOfHalf(unsigned short half) {
   const unsigned magnitude = (half & 0x7fffu) << 13;
-  const unsigned finite = __builtin_bit_cast(unsigned, __builtin_bit_cast(float, magnitude) * 0x1p112f);
-  return __builtin_bit_cast(float, ((half & 0x7c00u) == 0x7c00u ? magnitude | 0x7f800000u : finite) | ((half & 0x8000u) << 16));
+  const unsigned finite =
+      __builtin_bit_cast(unsigned, __builtin_bit_cast(float, magnitude) * 0x1p112f);
+  return __builtin_bit_cast(
+      float,
+      ((half & 0x7c00u) == 0x7c00u ? magnitude | 0x7f800000u : finite) | ((half & 0x8000u) << 16));
 }
-/// To nearest even: normals by integer arithmetic, subnormals by adding 0.5, whose last place is theirs.
+/// To nearest even: normals by integer arithmetic, subnormals by adding 0.5, whose last place is
+/// theirs.
 CC_DEVICE unsigned short HalfOfFloat(float value) {
   const unsigned bits = __builtin_bit_cast(unsigned, value), magnitude = bits & 0x7fffffffu;
   const unsigned normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-  const unsigned subnormal = __builtin_bit_cast(unsigned, __builtin_bit_cast(float, magnitude) + 0.5f) - 0x3f000000u;
+  const unsigned subnormal =
+      __builtin_bit_cast(unsigned, __builtin_bit_cast(float, magnitude) + 0.5f) - 0x3f000000u;
   unsigned half = magnitude < 0x38800000u ? subnormal : normal;
   if (magnitude >= 0x477ff000u) half = 0x7c00u;
   if (magnitude > 0x7f800000u) half = 0x7fffu;  // as cvt does

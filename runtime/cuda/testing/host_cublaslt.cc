@@ -8,7 +8,8 @@
 namespace coconet {
 namespace {
 
-// ---- Errors that a test puts in, and what it hears of -----------------------------------------------------
+// ---- Errors that a test puts in, and what it hears of
+// -----------------------------------------------------
 
 struct Notes {
   std::mutex mutex;
@@ -31,22 +32,26 @@ cublasStatus_t Sprung(const char* call) {
 }
 
 const HostLtDevices& Devices() {
-  static constexpr HostLtDevices kDevices{CurrentHostDevice, [](CUstream stream, HostLtWork work) {
-                                            {
-                                              Notes& notes = TheNotes();
-                                              const std::lock_guard<std::mutex> lock(notes.mutex);
-                                              const auto misalignment = static_cast<int>(reinterpret_cast<uintptr_t>(work.result) % 256);
-                                              notes.products.push_back({work.way, work.multiprocessors, misalignment});
-                                            }
-                                            GiveToHostStream(stream, std::move(work.compute));
-                                          }};
+  static constexpr HostLtDevices kDevices{
+      CurrentHostDevice, [](CUstream stream, HostLtWork work) {
+        {
+          Notes& notes = TheNotes();
+          const std::lock_guard<std::mutex> lock(notes.mutex);
+          const auto misalignment =
+              static_cast<int>(reinterpret_cast<uintptr_t>(work.result) % 256);
+          notes.products.push_back({work.way, work.multiprocessors, misalignment});
+        }
+        GiveToHostStream(stream, std::move(work.compute));
+      }};
   return kDevices;
 }
 
-// ---- The table ----------------------------------------------------------------------------------------------
+// ---- The table
+// ----------------------------------------------------------------------------------------------
 
 const CublasLtApi& WithoutErrors() {
-  static const auto* api = new CublasLtApi(MakeHostCublasLt([](cublasLtHandle_t* handle) { return CreateHostCublasLt(handle, Devices()); }));
+  static const auto* api = new CublasLtApi(MakeHostCublasLt(
+      [](cublasLtHandle_t* handle) { return CreateHostCublasLt(handle, Devices()); }));
   return *api;
 }
 

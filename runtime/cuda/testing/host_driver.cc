@@ -18,7 +18,8 @@
 namespace coconet {
 namespace {
 
-// ---- Errors that a test puts in (host_traps.h) ------------------------------------------------------------
+// ---- Errors that a test puts in (host_traps.h)
+// ------------------------------------------------------------
 
 struct Trap {
   std::mutex mutex;
@@ -44,7 +45,8 @@ CUresult Sprung(const char* call) {
 
 namespace {
 
-// ---- Devices and memory --------------------------------------------------------------------------------
+// ---- Devices and memory
+// --------------------------------------------------------------------------------
 
 HostDevices& Devices() {
   static auto* devices = new HostDevices;
@@ -55,16 +57,27 @@ thread_local CUcontext current = nullptr;  // a device's number, and one
 CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
   COCONET_MAY_FAIL("cuDeviceGetAttribute");
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = Devices().multiprocessors; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: *value = 2048; break;
-    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED: *value = Devices().multicast; break;
-    default: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = 9;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = Devices().multiprocessors;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+      *value = 2048;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+      *value = Devices().multicast;
+      break;
+    default:
+      *value = 0;
+      break;
   }
   return CUDA_SUCCESS;
 }
 
-// ---- Streams and events (host_stream.h) ----------------------------------------------------------------
+// ---- Streams and events (host_stream.h)
+// ----------------------------------------------------------------
 
 HostStream* Of(CUstream stream) { return reinterpret_cast<HostStream*>(stream); }
 
@@ -103,7 +116,8 @@ void FillMemory(DriverApi& driver) {
   driver.IpcOpenMemHandle = [](CUdeviceptr* address, CUipcMemHandle handle, unsigned) {
     COCONET_MAY_FAIL("cuIpcOpenMemHandle");
     if (!Devices().opens_memory) return CUDA_ERROR_MAP_FAILED;
-    return Devices().reach_each_other ? HostHeap::Import(address, handle) : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    return Devices().reach_each_other ? HostHeap::Import(address, handle)
+                                      : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   };
   driver.IpcCloseMemHandle = driver.MemFree;
   driver.MemHostRegister = [](void*, size_t, unsigned) { return Sprung("cuMemHostRegister"); };
@@ -128,14 +142,18 @@ void FillMemory(DriverApi& driver) {
   };
   driver.MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     COCONET_MAY_FAIL("cuMemcpyAsync");
-    Give(stream, [=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
+    Give(stream, [=] {
+      std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    });
     return CUDA_SUCCESS;
   };
-  driver.MemsetD2D8Async = [](CUdeviceptr at, size_t pitch, unsigned char byte, size_t width, size_t height, CUstream stream) {
+  driver.MemsetD2D8Async = [](CUdeviceptr at, size_t pitch, unsigned char byte, size_t width,
+                              size_t height, CUstream stream) {
     COCONET_MAY_FAIL("cuMemsetD2D8Async");
     if (height > 1 && pitch < width) return CUDA_ERROR_INVALID_VALUE;
     Give(stream, [=] {
-      for (size_t row = 0; row < height; ++row) std::memset(reinterpret_cast<void*>(at + row * pitch), byte, width);
+      for (size_t row = 0; row < height; ++row)
+        std::memset(reinterpret_cast<void*>(at + row * pitch), byte, width);
     });
     return CUDA_SUCCESS;
   };
@@ -212,7 +230,9 @@ void FillStreams(DriverApi& driver) {
     if (threads) Of(stream)->Finish();
     return Sprung("cuStreamSynchronize");
   };
-  driver.StreamQuery = [](CUstream stream) { return Of(stream)->Idle() ? Sprung("cuStreamQuery") : CUDA_ERROR_NOT_READY; };
+  driver.StreamQuery = [](CUstream stream) {
+    return Of(stream)->Idle() ? Sprung("cuStreamQuery") : CUDA_ERROR_NOT_READY;
+  };
   driver.StreamWaitEvent = WaitForEvent;
   driver.EventCreate = [](CUevent* event, unsigned) {
     COCONET_MAY_FAIL("cuEventCreate");
@@ -229,7 +249,9 @@ void FillStreams(DriverApi& driver) {
     *ms = std::chrono::duration<float, std::milli>(Of(to)->when() - Of(from)->when()).count();
     return CUDA_SUCCESS;
   };
-  driver.EventQuery = [](CUevent event) { return Of(event)->Idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
+  driver.EventQuery = [](CUevent event) {
+    return Of(event)->Idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  };
 }
 
 }  // namespace
@@ -257,7 +279,9 @@ const DriverApi& HostDriver() {
   return *driver;
 }
 
-void GiveToHostStream(CUstream stream, std::function<void()> work) { Give(stream, std::move(work)); }
+void GiveToHostStream(CUstream stream, std::function<void()> work) {
+  Give(stream, std::move(work));
+}
 
 int CurrentHostDevice() { return static_cast<int>(reinterpret_cast<uintptr_t>(current)) - 1; }
 

@@ -9,15 +9,18 @@
 
 namespace coconet {
 
-/// A driver without a GPU: device memory is the host's, a stream is a thread that does one thing after the other, a module a shared object, and
-/// a kernel one of the host dialect (kernel_abi.h), each of its blocks a thread. What frees memory waits for all kernels that run on the device, as the
-/// real one does. There is one of it in a process; errors can be put in.
+/// A driver without a GPU: device memory is the host's, a stream is a thread that does one thing
+/// after the other, a module a shared object, and a kernel one of the host dialect (kernel_abi.h),
+/// each of its blocks a thread. What frees memory waits for all kernels that run on the device, as
+/// the real one does. There is one of it in a process; errors can be put in.
 const DriverApi& HostDriver();
 
-/// What controls must begin as for kernels of the host dialect: their waits end as those of the CUDA prelude do.
+/// What controls must begin as for kernels of the host dialect: their waits end as those of the
+/// CUDA prelude do.
 Control ControlOfHostKernels();
 
-/// How many GPUs of how many multiprocessors there are from now on, and whether they reach each other's memory.
+/// How many GPUs of how many multiprocessors there are from now on, and whether they reach each
+/// other's memory.
 struct HostDevices {
   int count = 1;
   int multiprocessors = 128;
@@ -28,17 +31,19 @@ struct HostDevices {
   int driver = 13000;                       // the version of CUDA that the driver is of
   bool multicast = false;                   // an NVSwitch is between them
   int64_t multicast_unit = int64_t{2} << 20, best_multicast_unit = int64_t{4} << 20;
-  bool opens_memory = true;                 // of other processes, by cuIpcOpenMemHandle
-  bool files_pass = true, fabric = false;   // how handles of memory go to other processes
+  bool opens_memory = true;                // of other processes, by cuIpcOpenMemHandle
+  bool files_pass = true, fabric = false;  // how handles of memory go to other processes
 };
 void SetHostDevices(const HostDevices& devices);
 
-/// Puts `work` behind what the stream has been given. On a thread of the stream's; at once in the stream of nobody.
+/// Puts `work` behind what the stream has been given. On a thread of the stream's; at once in the
+/// stream of nobody.
 void GiveToHostStream(CUstream stream, std::function<void()> work);
 /// Which GPU the calling thread's calls are of; -1: none.
 int CurrentHostDevice();
 
-/// The `call`-th call from now on, of those that can fail, or of those of `only`, returns `result`; 0: none does.
+/// The `call`-th call from now on, of those that can fail, or of those of `only`, returns `result`;
+/// 0: none does.
 void FailCall(int call, CUresult result, const std::string& only = "");
 /// What that call was, "cuMemAlloc"; "" when it has not come.
 std::string FailedCall();

@@ -24,7 +24,8 @@ struct Launchable {
   std::vector<std::unique_ptr<HostStream>> others;
 
   void Launch(HostStream& stream) {
-    for (const HostGraph::Work& work : graph.work) work.give(work.branch == 0 ? stream : *others[work.branch - 1]);
+    for (const HostGraph::Work& work : graph.work)
+      work.give(work.branch == 0 ? stream : *others[work.branch - 1]);
   }
 };
 
@@ -78,7 +79,8 @@ bool WaitIn(HostStream& stream, HostEvent& event) {
 void FillGraphs(DriverApi& driver) {
   driver.StreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
     COCONET_MAY_FAIL("cuStreamIsCapturing");
-    *status = Of(stream)->capture() == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *status = Of(stream)->capture() == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
+                                               : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
   };
   driver.StreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
@@ -91,7 +93,8 @@ void FillGraphs(DriverApi& driver) {
   driver.GraphInstantiateWithFlags = [](CUgraphExec* made, CUgraph graph, unsigned long long) {
     COCONET_MAY_FAIL("cuGraphInstantiateWithFlags");
     auto* launchable = new Launchable{*Of(graph), {}};
-    for (size_t other = 1; other < launchable->graph.branches.size(); ++other) launchable->others.push_back(std::make_unique<HostStream>());
+    for (size_t other = 1; other < launchable->graph.branches.size(); ++other)
+      launchable->others.push_back(std::make_unique<HostStream>());
     *made = reinterpret_cast<CUgraphExec>(launchable);
     return CUDA_SUCCESS;
   };

@@ -8,7 +8,8 @@ namespace coconet {
 
 /// In a stream, or in the graph that it is being captured for.
 void RecordIn(HostStream& stream, HostEvent& event);
-/// The same; a stream that waits for an event of a capture joins it. False: it may not, being of another capture or the event of none.
+/// The same; a stream that waits for an event of a capture joins it. False: it may not, being of
+/// another capture or the event of none.
 bool WaitIn(HostStream& stream, HostEvent& event);
 
 /// The driver's functions of graphs.

@@ -32,15 +32,19 @@ CUresult Resource(CUdevice, CUdevResource* resource, CUdevResourceType type) {
   if (type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   resource->type = type;
   resource->sm.smCount = static_cast<unsigned>(devices.multiprocessors);
-  if (devices.tells_group) resource->sm.minSmPartitionSize = resource->sm.smCoscheduledAlignment = static_cast<unsigned>(devices.group);
+  if (devices.tells_group)
+    resource->sm.minSmPartitionSize = resource->sm.smCoscheduledAlignment =
+        static_cast<unsigned>(devices.group);
   return CUDA_SUCCESS;
 }
 
-CUresult Split(CUdevResource* result, unsigned* parts, const CUdevResource* input, CUdevResource*, unsigned flags, unsigned least) {
+CUresult Split(CUdevResource* result, unsigned* parts, const CUdevResource* input, CUdevResource*,
+               unsigned flags, unsigned least) {
   COCONET_MAY_FAIL("cuDevSmResourceSplitByCount");
   if (input->type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
   if (flags != 0 || least > input->sm.smCount) return CUDA_ERROR_INVALID_VALUE;
-  const auto group = static_cast<unsigned>(All().devices->group), each = std::max((least + group - 1) / group, 1u) * group;
+  const auto group = static_cast<unsigned>(All().devices->group),
+             each = std::max((least + group - 1) / group, 1u) * group;
   *parts = std::min(*parts, input->sm.smCount / each);
   for (unsigned i = 0; i < *parts; ++i) {
     result[i] = *input;
@@ -51,14 +55,17 @@ CUresult Split(CUdevResource* result, unsigned* parts, const CUdevResource* inpu
 
 CUresult Describe(CUdevResourceDesc* description, CUdevResource* resources, unsigned count) {
   COCONET_MAY_FAIL("cuDevResourceGenerateDesc");
-  if (count != 1 || resources->type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+  if (count != 1 || resources->type != CU_DEV_RESOURCE_TYPE_SM)
+    return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   *description = reinterpret_cast<CUdevResourceDesc>(static_cast<uintptr_t>(resources->sm.smCount));
   return CUDA_SUCCESS;
 }
 
-CUresult Create(CUgreenCtx* context, CUdevResourceDesc description, CUdevice device, unsigned flags) {
+CUresult Create(CUgreenCtx* context, CUdevResourceDesc description, CUdevice device,
+                unsigned flags) {
   COCONET_MAY_FAIL("cuGreenCtxCreate");
-  if (flags != CU_GREEN_CTX_DEFAULT_STREAM || description == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != CU_GREEN_CTX_DEFAULT_STREAM || description == nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
   Contexts& all = All();
   if (device < 0 || device >= all.devices->count) return CUDA_ERROR_INVALID_DEVICE;
   const std::lock_guard<std::mutex> lock(all.mutex);
@@ -95,7 +102,8 @@ CUresult DestroyStream(CUstream stream) {
   {
     const std::lock_guard<std::mutex> lock(all.mutex);
     if (const auto owner = all.owners.find(stream); owner != all.owners.end()) {
-      if (const auto context = all.streams.find(owner->second); context != all.streams.end()) --context->second;
+      if (const auto context = all.streams.find(owner->second); context != all.streams.end())
+        --context->second;
       all.owners.erase(owner);
     }
   }
@@ -116,7 +124,8 @@ CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params
 HostGreen TakeHostGreen() {
   Contexts& all = All();
   const std::lock_guard<std::mutex> lock(all.mutex);
-  const HostGreen seen{static_cast<int>(all.streams.size()), static_cast<int>(all.owners.size()), all.left, all.launches};
+  const HostGreen seen{static_cast<int>(all.streams.size()), static_cast<int>(all.owners.size()),
+                       all.left, all.launches};
   all.launches = 0;
   return seen;
 }

@@ -14,7 +14,8 @@ struct HostGreen {
 };
 HostGreen TakeHostGreen();
 
-/// The driver's functions of green contexts, of `devices`. Wraps those that launch kernels and destroy streams.
+/// The driver's functions of green contexts, of `devices`. Wraps those that launch kernels and
+/// destroy streams.
 void FillGreenContexts(DriverApi& driver, const HostDevices& devices);
 
 }  // namespace coconet

@@ -53,7 +53,8 @@ int64_t InUse(CUcontext context) {
   Heap& heap = TheHeap();
   const std::lock_guard<std::mutex> lock(heap.mutex);
   int64_t bytes = 0;
-  for (const auto& [address, block] : heap.blocks) bytes += block.context == context ? block.memory->bytes() : 0;
+  for (const auto& [address, block] : heap.blocks)
+    bytes += block.context == context ? block.memory->bytes() : 0;
   return bytes;
 }
 
@@ -61,7 +62,8 @@ int64_t InUse(CUcontext context) {
 
 CUresult HostHeap::Allocate(CUdeviceptr* address, size_t size, CUcontext context, int64_t most) {
   const auto bytes = static_cast<int64_t>(size);
-  if (bytes > most || Region::Rounded(bytes) > most - InUse(context)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes > most || Region::Rounded(bytes) > most - InUse(context))
+    return CUDA_ERROR_OUT_OF_MEMORY;
   int file = -1;
   if (bytes >= kHugePage) {
     file = memfd_create("device memory", MFD_CLOEXEC);
@@ -85,7 +87,8 @@ CUresult HostHeap::Import(CUdeviceptr* address, const CUipcMemHandle& handle) {
   Offer offer;
   std::memcpy(&offer, handle.reserved, sizeof offer);
   if (offer.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // as the driver says
-  const std::string path = "/proc/" + std::to_string(offer.pid) + "/fd/" + std::to_string(offer.file);
+  const std::string path =
+      "/proc/" + std::to_string(offer.pid) + "/fd/" + std::to_string(offer.file);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   return file < 0 ? CUDA_ERROR_MAP_FAILED : Keep(address, nullptr, offer.bytes, file);
 }

@@ -8,7 +8,8 @@
 
 namespace coconet {
 
-/// Device memory of the driver of tests: the host's. Blocks of 2 MiB and more other processes can open.
+/// Device memory of the driver of tests: the host's. Blocks of 2 MiB and more other processes can
+/// open.
 struct HostHeap {
   /// OUT_OF_MEMORY where `context` would have more than `most` bytes.
   static CUresult Allocate(CUdeviceptr* address, size_t bytes, CUcontext context, int64_t most);

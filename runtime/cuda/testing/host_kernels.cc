@@ -51,17 +51,21 @@ class Running {
 CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
   COCONET_MAY_FAIL("cuLaunchKernelEx");
   const auto kernel = reinterpret_cast<HostKernel>(function);
-  GiveToHostStream(config->hStream, [kernel, params = params[0], blocks = static_cast<int>(config->gridDimX), device = CurrentHostDevice()] {
-    const Running running(device);
-    std::vector<std::thread> others;
-    for (int block = 1; block < blocks; ++block) others.emplace_back(kernel, params, block, blocks);
-    kernel(params, 0, blocks);
-    for (std::thread& other : others) other.join();
-  });
+  GiveToHostStream(config->hStream,
+                   [kernel, params = params[0], blocks = static_cast<int>(config->gridDimX),
+                    device = CurrentHostDevice()] {
+                     const Running running(device);
+                     std::vector<std::thread> others;
+                     for (int block = 1; block < blocks; ++block)
+                       others.emplace_back(kernel, params, block, blocks);
+                     kernel(params, 0, blocks);
+                     for (std::thread& other : others) other.join();
+                   });
   return CUDA_SUCCESS;
 }
 
-CUresult LoadLibrary(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+CUresult LoadLibrary(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
+                     CUlibraryOption*, void**, unsigned) {
   COCONET_MAY_FAIL("cuLibraryLoadData");
   // Of a name of its own: dlopen takes a file of a name that it knows for the one it has.
   char path[] = "/tmp/coconet-module-XXXXXX";
@@ -69,7 +73,9 @@ CUresult LoadLibrary(CUlibrary* library, const void* code, CUjit_option*, void**
   const auto* header = static_cast<const unsigned char*>(code);
   uint64_t sections = 0;
   uint16_t size = 0, count = 0;
-  std::memcpy(&sections, header + 40, sizeof sections);  // e_shoff, e_shentsize, e_shnum of a 64-bit ELF file: the sections' table ends it
+  std::memcpy(&sections, header + 40,
+              sizeof sections);  // e_shoff, e_shentsize, e_shnum of a 64-bit ELF file: the
+                                 // sections' table ends it
   std::memcpy(&size, header + 58, sizeof size);
   std::memcpy(&count, header + 60, sizeof count);
   const size_t bytes = sections + size_t{size} * count;
@@ -87,7 +93,8 @@ CUresult GetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
 }
 
 /// WaitFlag of the CUDA prelude.
-bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected, int peer, int step, int slot) {
+bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected, int peer, int step,
+                      int slot) {
   const auto start = std::chrono::steady_clock::now();
   while (true) {
     const unsigned found = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
@@ -96,7 +103,8 @@ bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected,
     const bool stopped = __atomic_load_n(control->stop, __ATOMIC_ACQUIRE) != 0;
     const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - start;
     if (!stopped && waited.count() < static_cast<int64_t>(control->timeout_ns)) continue;
-    if (__atomic_exchange_n(&control->claimed, 1u, __ATOMIC_ACQ_REL) == 0) control->failure = {peer, step, slot, expected, found};
+    if (__atomic_exchange_n(&control->claimed, 1u, __ATOMIC_ACQ_REL) == 0)
+      control->failure = {peer, step, slot, expected, found};
     if (!stopped) __atomic_store_n(control->stop, control->self, __ATOMIC_RELEASE);
     return false;
   }

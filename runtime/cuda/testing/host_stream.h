@@ -22,7 +22,8 @@ struct HostGraph {
   };
   std::vector<Work> work;
   std::vector<HostStream*> branches;  // the capture began in the first
-  std::vector<size_t> joined;         // by branch: so much of the work is before something of the first one
+  std::vector<size_t>
+      joined;  // by branch: so much of the work is before something of the first one
 };
 
 /// Does what it is given in order, on a thread of its own; while it is captured nothing.
@@ -86,7 +87,8 @@ class HostStream {
   std::thread thread_;
 };
 
-/// Of several streams: what waits for it goes on when the stream that it was last given to comes to it.
+/// Of several streams: what waits for it goes on when the stream that it was last given to comes to
+/// it.
 class HostEvent {
  public:
   /// The number of a new record, which the stream says when it comes to it.

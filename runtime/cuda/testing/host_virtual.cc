@@ -48,7 +48,8 @@ class Object {
     struct stat found{};
     fstat(file, &found);
     const auto page = static_cast<off_t>(static_cast<size_t>(found.st_size) - kPage);
-    state_ = static_cast<State*>(mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, page));
+    state_ =
+        static_cast<State*>(mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file, page));
   }
   ~Object() {
     munmap(state_, kPage);
@@ -59,7 +60,7 @@ class Object {
 
   State& state() const { return *state_; }
   int file() const { return file_; }
-  int Count(std::atomic<int> State::Slot::*what) const {
+  int Count(std::atomic<int> State::Slot::* what) const {
     int count = 0;
     for (const State::Slot& slot : state_->slots) count += (slot.*what).load();
     return count;
@@ -81,8 +82,10 @@ struct Virtual {
   const HostDevices* devices = nullptr;
   Handle last = 0;
   std::map<Handle, std::shared_ptr<Object>> handles;
-  std::map<std::pair<Handle, CUdevice>, std::pair<std::shared_ptr<Object>, int>> bound;  // by object: the memory, and its open file
-  std::map<CUdeviceptr, std::pair<void*, size_t>> reserved;                              // what of the host's memory each begins in
+  std::map<std::pair<Handle, CUdevice>, std::pair<std::shared_ptr<Object>, int>>
+      bound;  // by object: the memory, and its open file
+  std::map<CUdeviceptr, std::pair<void*, size_t>>
+      reserved;  // what of the host's memory each begins in
   std::map<CUdeviceptr, Mapping> mapped;
   int wrong = 0;
 
@@ -99,7 +102,8 @@ using Lock = std::lock_guard<std::mutex>;
 
 CUresult Make(Handle* handle, size_t data, const State& state) {
   const int file = memfd_create("virtual memory", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, static_cast<off_t>(data + kPage)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (file < 0 || ftruncate(file, static_cast<off_t>(data + kPage)) != 0)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   auto object = std::make_shared<Object>(file);
   object->state().magic = kMagic;
   object->state().bytes = state.bytes;
@@ -112,12 +116,16 @@ CUresult Make(Handle* handle, size_t data, const State& state) {
   return CUDA_SUCCESS;
 }
 
-bool MayExport(unsigned long long types) { return (types & CU_MEM_HANDLE_TYPE_FABRIC) == 0 || All().devices->fabric; }
+bool MayExport(unsigned long long types) {
+  return (types & CU_MEM_HANDLE_TYPE_FABRIC) == 0 || All().devices->fabric;
+}
 
-CUresult Create(Handle* handle, size_t bytes, const CUmemAllocationProp* properties, unsigned long long) {
+CUresult Create(Handle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                unsigned long long) {
   COCONET_MAY_FAIL("cuMemCreate");
   const HostDevices& devices = *All().devices;
-  if (bytes == 0 || bytes % kHugePage != 0 || properties->location.id >= devices.count) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0 || bytes % kHugePage != 0 || properties->location.id >= devices.count)
+    return CUDA_ERROR_INVALID_VALUE;
   if (!MayExport(properties->requestedHandleTypes)) return CUDA_ERROR_NOT_PERMITTED;
   if (static_cast<int64_t>(bytes) > devices.memory_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   State state{};
@@ -136,10 +144,12 @@ CUresult Release(Handle handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult Reserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr, unsigned long long) {
+CUresult Reserve(CUdeviceptr* address, size_t bytes, size_t alignment, CUdeviceptr,
+                 unsigned long long) {
   COCONET_MAY_FAIL("cuMemAddressReserve");
   if (bytes % kPage != 0 || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
-  void* const base = mmap(nullptr, bytes + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const base = mmap(nullptr, bytes + alignment, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto begin = reinterpret_cast<CUdeviceptr>(base);
   *address = alignment == 0 ? begin : (begin + alignment - 1) / alignment * alignment;
@@ -158,17 +168,22 @@ CUresult GiveBack(CUdeviceptr address, size_t) {
   return CUDA_SUCCESS;
 }
 
-bool IsInUnits(size_t bytes) { return bytes % static_cast<size_t>(All().devices->multicast_unit) == 0; }
+bool IsInUnits(size_t bytes) {
+  return bytes % static_cast<size_t>(All().devices->multicast_unit) == 0;
+}
 
 CUresult MapObject(CUdeviceptr address, size_t bytes, size_t, Handle handle, unsigned long long) {
   COCONET_MAY_FAIL("cuMemMap");
   const Lock lock(All().mutex);
   Object* object = All().Find(handle);
-  if (object == nullptr || All().reserved.count(address) == 0 || All().mapped.count(address) != 0 || bytes != object->state().bytes)
+  if (object == nullptr || All().reserved.count(address) == 0 || All().mapped.count(address) != 0 ||
+      bytes != object->state().bytes)
     return CUDA_ERROR_INVALID_VALUE;
   if (object->state().devices > 0) {
-    if (!IsInUnits(bytes) || address % static_cast<CUdeviceptr>(All().devices->multicast_unit) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (object->Count(&State::Slot::bound) < object->state().devices) return CUDA_ERROR_ILLEGAL_STATE;
+    if (!IsInUnits(bytes) || address % static_cast<CUdeviceptr>(All().devices->multicast_unit) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (object->Count(&State::Slot::bound) < object->state().devices)
+      return CUDA_ERROR_ILLEGAL_STATE;
     object->state().mappings += 1;
   }
   All().mapped[address] = {All().handles[handle], {}};
@@ -181,7 +196,8 @@ CUresult Unmap(CUdeviceptr address, size_t bytes) {
   const auto found = All().mapped.find(address);
   if (found == All().mapped.end()) return CUDA_ERROR_INVALID_VALUE;
   if (found->second.object->state().devices > 0) found->second.object->state().mappings -= 1;
-  mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  mmap(reinterpret_cast<void*>(address), bytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   All().mapped.erase(found);
   return CUDA_SUCCESS;
 }
@@ -190,7 +206,8 @@ CUresult Unmap(CUdeviceptr address, size_t bytes) {
 CUresult ReachAll(CUdeviceptr address, size_t bytes, Mapping& mapping) {
   for (const State::Slot& slot : mapping.object->state().slots) {
     if (slot.bound == 0) continue;
-    const std::string path = "/proc/" + std::to_string(slot.pid) + "/fd/" + std::to_string(slot.file);
+    const std::string path =
+        "/proc/" + std::to_string(slot.pid) + "/fd/" + std::to_string(slot.file);
     const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
     absl::StatusOr<std::shared_ptr<Region>> region = Region::Map(static_cast<int64_t>(bytes), file);
     close(file);
@@ -199,7 +216,8 @@ CUresult ReachAll(CUdeviceptr address, size_t bytes, Mapping& mapping) {
   }
   for (size_t at = 0; at < bytes; at += kLine) {
     auto* const table = reinterpret_cast<char**>(address + at);
-    for (size_t i = 0; i < mapping.peers.size(); ++i) table[i] = static_cast<char*>(mapping.peers[i]->base()) + at;
+    for (size_t i = 0; i < mapping.peers.size(); ++i)
+      table[i] = static_cast<char*>(mapping.peers[i]->base()) + at;
   }
   return CUDA_SUCCESS;
 }
@@ -208,19 +226,23 @@ CUresult SetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* acc
   COCONET_MAY_FAIL("cuMemSetAccess");
   const Lock lock(All().mutex);
   const auto found = All().mapped.find(address);
-  if (found == All().mapped.end() || access->location.id >= All().devices->count) return CUDA_ERROR_INVALID_VALUE;
+  if (found == All().mapped.end() || access->location.id >= All().devices->count)
+    return CUDA_ERROR_INVALID_VALUE;
   Mapping& mapping = found->second;
   const bool memory = mapping.object->state().devices == 0;
   const int flags = memory ? MAP_SHARED | MAP_FIXED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
   void* const at = reinterpret_cast<void*>(address);
-  if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags, memory ? mapping.object->file() : -1, 0) == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (mmap(at, bytes, PROT_READ | PROT_WRITE, flags, memory ? mapping.object->file() : -1, 0) ==
+      MAP_FAILED)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   return memory ? CUDA_SUCCESS : ReachAll(address, bytes, mapping);
 }
 
 CUresult CreateMulticast(Handle* handle, const CUmulticastObjectProp* properties) {
   COCONET_MAY_FAIL("cuMulticastCreate");
   if (!All().devices->multicast) return CUDA_ERROR_NOT_SUPPORTED;
-  if (!IsInUnits(properties->size) || properties->numDevices > kMostDevices) return CUDA_ERROR_INVALID_VALUE;
+  if (!IsInUnits(properties->size) || properties->numDevices > kMostDevices)
+    return CUDA_ERROR_INVALID_VALUE;
   if (!MayExport(properties->handleTypes)) return CUDA_ERROR_NOT_PERMITTED;
   State state{};
   state.bytes = properties->size;
@@ -233,15 +255,20 @@ CUresult AddDevice(Handle handle, CUdevice device) {
   COCONET_MAY_FAIL("cuMulticastAddDevice");
   const Lock lock(All().mutex);
   Object* object = All().Find(handle);
-  if (object == nullptr || device >= kMostDevices || object->Count(&State::Slot::added) == object->state().devices) return CUDA_ERROR_INVALID_VALUE;
-  return object->state().slots[device].added.exchange(1) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  if (object == nullptr || device >= kMostDevices ||
+      object->Count(&State::Slot::added) == object->state().devices)
+    return CUDA_ERROR_INVALID_VALUE;
+  return object->state().slots[device].added.exchange(1) == 0 ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_DEVICE;
 }
 
-CUresult Bind(Handle handle, size_t at, Handle memory, size_t from, size_t bytes, unsigned long long) {
+CUresult Bind(Handle handle, size_t at, Handle memory, size_t from, size_t bytes,
+              unsigned long long) {
   COCONET_MAY_FAIL("cuMulticastBindMem");
   const Lock lock(All().mutex);
   Object *object = All().Find(handle), *bound = All().Find(memory);
-  if (object == nullptr || bound == nullptr || at != 0 || from != 0 || bytes != object->state().bytes || bytes != bound->state().bytes)
+  if (object == nullptr || bound == nullptr || at != 0 || from != 0 ||
+      bytes != object->state().bytes || bytes != bound->state().bytes)
     return CUDA_ERROR_INVALID_VALUE;
   if (object->state().exports && !bound->state().exports) return CUDA_ERROR_INVALID_VALUE;
   if (object->Count(&State::Slot::added) < object->state().devices) return CUDA_ERROR_ILLEGAL_STATE;
@@ -295,7 +322,9 @@ CUresult Import(Handle* handle, void* from, CUmemAllocationHandleType type) {
   } else {
     Offer offer;
     std::memcpy(&offer, from, sizeof offer);
-    file = open(("/proc/" + std::to_string(offer.pid) + "/fd/" + std::to_string(offer.file)).c_str(), O_RDWR | O_CLOEXEC);
+    file =
+        open(("/proc/" + std::to_string(offer.pid) + "/fd/" + std::to_string(offer.file)).c_str(),
+             O_RDWR | O_CLOEXEC);
   }
   if (file < 0) return CUDA_ERROR_INVALID_VALUE;
   auto object = std::make_shared<Object>(file);
@@ -311,7 +340,8 @@ CUresult Import(Handle* handle, void* from, CUmemAllocationHandleType type) {
 HostVirtual SeeHostVirtual() {
   const Lock lock(All().mutex);
   const auto size = [](const auto& map) { return static_cast<int>(map.size()); };
-  return {size(All().handles), size(All().reserved), size(All().mapped), size(All().bound), All().wrong};
+  return {size(All().handles), size(All().reserved), size(All().mapped), size(All().bound),
+          All().wrong};
 }
 
 void FillVirtualMemory(DriverApi& driver, const HostDevices& devices) {
@@ -323,7 +353,8 @@ void FillVirtualMemory(DriverApi& driver, const HostDevices& devices) {
   driver.MemMap = MapObject;
   driver.MemUnmap = Unmap;
   driver.MemSetAccess = SetAccess;
-  driver.MemGetAllocationGranularity = [](size_t* bytes, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
+  driver.MemGetAllocationGranularity = [](size_t* bytes, const CUmemAllocationProp*,
+                                          CUmemAllocationGranularity_flags) {
     COCONET_MAY_FAIL("cuMemGetAllocationGranularity");
     *bytes = static_cast<size_t>(kHugePage);
     return CUDA_SUCCESS;
@@ -334,10 +365,12 @@ void FillVirtualMemory(DriverApi& driver, const HostDevices& devices) {
   driver.MulticastAddDevice = AddDevice;
   driver.MulticastBindMem = Bind;
   driver.MulticastUnbind = Unbind;
-  driver.MulticastGetGranularity = [](size_t* bytes, const CUmulticastObjectProp*, CUmulticastGranularity_flags which) {
+  driver.MulticastGetGranularity = [](size_t* bytes, const CUmulticastObjectProp*,
+                                      CUmulticastGranularity_flags which) {
     COCONET_MAY_FAIL("cuMulticastGetGranularity");
     const HostDevices& all = *All().devices;
-    *bytes = static_cast<size_t>(which == CU_MULTICAST_GRANULARITY_MINIMUM ? all.multicast_unit : all.best_multicast_unit);
+    *bytes = static_cast<size_t>(
+        which == CU_MULTICAST_GRANULARITY_MINIMUM ? all.multicast_unit : all.best_multicast_unit);
     return CUDA_SUCCESS;
   };
 }

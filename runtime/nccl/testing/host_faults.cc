@@ -22,7 +22,7 @@ NcclFaults Faults() {
   return TheTrap().faults;
 }
 
-bool Strikes(int NcclFaults::*fault) {
+bool Strikes(int NcclFaults::* fault) {
   const std::lock_guard<std::mutex> lock(TheTrap().mutex);
   int& left = TheTrap().faults.*fault;
   return left > 0 && --left == 0;

@@ -8,7 +8,7 @@ namespace coconet {
 /// As they were set (SetNcclFaults), less what has come.
 NcclFaults Faults();
 /// True the so-many-th time.
-bool Strikes(int NcclFaults::*fault);
+bool Strikes(int NcclFaults::* fault);
 /// What a call of the NCCL of tests returns: an error where a test has put one in.
 ncclResult_t SprungOfNccl(const char* call);
 #define COCONET_MAY_FAIL(call) \

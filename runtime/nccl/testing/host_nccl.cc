@@ -20,7 +20,8 @@
 namespace coconet {
 namespace {
 
-// ---- Communicators -------------------------------------------------------------------------------------
+// ---- Communicators
+// -------------------------------------------------------------------------------------
 
 struct Clique {
   std::mutex mutex;
@@ -41,8 +42,8 @@ struct Comm {
   ncclResult_t failed = ncclSuccess;
   std::function<void()> begun = [] {};  // at first to join; then what is not in its stream yet
   std::function<bool()> ready = [] { return true; };  // all that it takes of peers is there
-  int asked = 0;                // since it was begun
-  int windows = 0;              // so many were registered
+  int asked = 0;                                      // since it was begun
+  int windows = 0;                                    // so many were registered
   std::vector<NcclWindow> open;
 };
 
@@ -67,7 +68,8 @@ std::shared_ptr<Comm> Of(ncclComm_t comm) {
 
 ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclConfig_t* config) {
   COCONET_MAY_FAIL("ncclCommInitRankConfig");
-  if (config->magic != 0xcafebeef || config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
+  if (config->magic != 0xcafebeef || config->blocking != 0 || rank < 0 || rank >= size)
+    return ncclInvalidArgument;
   Library& library = TheLibrary();
   std::unique_lock<std::mutex> lock(library.mutex);
   std::shared_ptr<Clique>& clique = library.cliques[std::string(id.internal, sizeof id.internal)];
@@ -96,7 +98,8 @@ ncclResult_t AskState(ncclComm_t handle, ncclResult_t* state) {
   const std::lock_guard<std::mutex> lock(comm->clique->mutex);
   *state = comm->failed;
   if (comm->failed != ncclSuccess || comm->begun == nullptr) return ncclSuccess;
-  if (++comm->asked < 3 || comm->clique->joined == 0 || comm->clique->Joined() < comm->clique->size || !comm->ready()) {
+  if (++comm->asked < 3 || comm->clique->joined == 0 ||
+      comm->clique->Joined() < comm->clique->size || !comm->ready()) {
     *state = ncclInProgress;
     return ncclSuccess;
   }
@@ -123,7 +126,8 @@ ncclResult_t End(ncclComm_t handle) {
   return ncclSuccess;
 }
 
-// ---- Collectives ---------------------------------------------------------------------------------------
+// ---- Collectives
+// ---------------------------------------------------------------------------------------
 
 void ExecuteInFolder(Comm& comm, int number, const std::vector<HostOp>& ops) {
   Clique& clique = *comm.clique;
@@ -135,12 +139,14 @@ void ExecuteInFolder(Comm& comm, int number, const std::vector<HostOp>& ops) {
   if (!MeetInFolder(clique.folder, number, comm.rank, clique.size, ops, aborted, met)) return;
   std::vector<HostResult> results;
   const ncclResult_t computed = ComputeRound(met.round, comm.rank, results);
-  for (const HostResult& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
+  for (const HostResult& result : results)
+    std::memcpy(result.to, result.bytes.data(), result.bytes.size());
   const std::lock_guard<std::mutex> lock(clique.mutex);
   if (computed != ncclSuccess) comm.failed = computed;
 }
 
-/// In the stream: as a kernel of NCCL, only an abort of this rank's own ends it while a peer is missing.
+/// In the stream: as a kernel of NCCL, only an abort of this rank's own ends it while a peer is
+/// missing.
 void Execute(Comm& comm, int number, std::vector<HostOp> ops) {
   Clique& clique = *comm.clique;
   if (!clique.folder.empty()) return ExecuteInFolder(comm, number, ops);
@@ -151,7 +157,8 @@ void Execute(Comm& comm, int number, std::vector<HostOp> ops) {
   round.given += 1;
   clique.changed.notify_all();
   clique.changed.wait(lock, [&] { return round.given == clique.size || comm.aborted; });
-  if (round.given < clique.size) return void(round.given -= 1);  // peers that come later wait in vain
+  if (round.given < clique.size)
+    return void(round.given -= 1);  // peers that come later wait in vain
   lock.unlock();
   std::vector<HostResult> results;
   const ncclResult_t computed = ComputeRound(round, comm.rank, results);
@@ -160,7 +167,8 @@ void Execute(Comm& comm, int number, std::vector<HostOp> ops) {
   round.read += 1;
   clique.changed.notify_all();
   clique.changed.wait(lock, [&] { return round.read == clique.size; });
-  for (const HostResult& result : results) std::memcpy(result.to, result.bytes.data(), result.bytes.size());
+  for (const HostResult& result : results)
+    std::memcpy(result.to, result.bytes.data(), result.bytes.size());
   if (++round.done == clique.size) clique.rounds.erase(number);
 }
 
@@ -191,12 +199,15 @@ ncclResult_t Submit() {
     const std::lock_guard<std::mutex> lock(library.mutex);
     library.collectives += 1;
   }
-  const ncclResult_t fault = Strikes(&NcclFaults::failing_collective) ? Faults().result : ncclSuccess;
+  const ncclResult_t fault =
+      Strikes(&NcclFaults::failing_collective) ? Faults().result : ncclSuccess;
   const std::lock_guard<std::mutex> lock(given.comm->clique->mutex);
   if (given.comm->begun != nullptr) return ncclInvalidArgument;  // before the one before was
   given.comm->asked = 0;
   given.comm->begun = [fault, given, number = given.comm->round++] {
-    given.stream->Give([=] { fault == ncclSuccess ? Execute(*given.comm, number, given.ops) : Fail(*given.comm, fault); });
+    given.stream->Give([=] {
+      fault == ncclSuccess ? Execute(*given.comm, number, given.ops) : Fail(*given.comm, fault);
+    });
   };
   return ncclInProgress;
 }
@@ -211,50 +222,85 @@ ncclResult_t Take(const HostOp& op, ncclComm_t comm, cudaStream_t stream) {
 }
 
 void FillCollectives(NcclApi& nccl) {
-  nccl.AllReduce = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  nccl.AllReduce = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                      ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclAllReduce");
-    return Take({HostOp::Kind::kAllReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
+    return Take({HostOp::Kind::kAllReduce, static_cast<const char*>(in), static_cast<char*>(out),
+                 count, type, op},
+                comm, stream);
   };
-  nccl.ReduceScatter = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  nccl.ReduceScatter = [](const void* in, void* out, size_t count, ncclDataType_t type,
+                          ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclReduceScatter");
-    return Take({HostOp::Kind::kReduceScatter, static_cast<const char*>(in), static_cast<char*>(out), count, type, op}, comm, stream);
+    return Take({HostOp::Kind::kReduceScatter, static_cast<const char*>(in),
+                 static_cast<char*>(out), count, type, op},
+                comm, stream);
   };
-  nccl.AllGather = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+  nccl.AllGather = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclComm_t comm,
+                      cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclAllGather");
-    return Take({HostOp::Kind::kAllGather, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}}, comm, stream);
+    return Take({HostOp::Kind::kAllGather,
+                 static_cast<const char*>(in),
+                 static_cast<char*>(out),
+                 count,
+                 type,
+                 {}},
+                comm, stream);
   };
-  nccl.Broadcast = [](const void* in, void* out, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t stream) {
+  nccl.Broadcast = [](const void* in, void* out, size_t count, ncclDataType_t type, int root,
+                      ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclBroadcast");
-    return Take({HostOp::Kind::kBroadcast, static_cast<const char*>(in), static_cast<char*>(out), count, type, {}, root}, comm, stream);
+    return Take({HostOp::Kind::kBroadcast,
+                 static_cast<const char*>(in),
+                 static_cast<char*>(out),
+                 count,
+                 type,
+                 {},
+                 root},
+                comm, stream);
   };
-  nccl.Reduce = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  nccl.Reduce = [](const void* in, void* out, size_t count, ncclDataType_t type, ncclRedOp_t op,
+                   int root, ncclComm_t comm, cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclReduce");
-    return Take({HostOp::Kind::kReduce, static_cast<const char*>(in), static_cast<char*>(out), count, type, op, root}, comm, stream);
+    return Take({HostOp::Kind::kReduce, static_cast<const char*>(in), static_cast<char*>(out),
+                 count, type, op, root},
+                comm, stream);
   };
-  nccl.Send = [](const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  nccl.Send = [](const void* in, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                 cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclSend");
-    return Take({HostOp::Kind::kSend, static_cast<const char*>(in), nullptr, count, type, {}, peer}, comm, stream);
+    return Take({HostOp::Kind::kSend, static_cast<const char*>(in), nullptr, count, type, {}, peer},
+                comm, stream);
   };
-  nccl.Recv = [](void* out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+  nccl.Recv = [](void* out, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                 cudaStream_t stream) {
     COCONET_MAY_FAIL("ncclRecv");
-    return Take({HostOp::Kind::kRecv, nullptr, static_cast<char*>(out), count, type, {}, peer}, comm, stream);
+    return Take({HostOp::Kind::kRecv, nullptr, static_cast<char*>(out), count, type, {}, peer},
+                comm, stream);
   };
 }
 
-// ---- Windows -------------------------------------------------------------------------------------------
+// ---- Windows
+// -------------------------------------------------------------------------------------------
 
-ncclResult_t Register(ncclComm_t handle, void* memory, size_t bytes, NcclWindow* window, int flags) {
+ncclResult_t Register(ncclComm_t handle, void* memory, size_t bytes, NcclWindow* window,
+                      int flags) {
   COCONET_MAY_FAIL("ncclCommWindowRegister");
   const std::shared_ptr<Comm> comm = Of(handle);
   HostOffer offer;
-  if (comm == nullptr || flags != kSymmetricWindow || bytes % 4096 != 0 || !OfferHostMemory(memory, bytes, offer)) return ncclInvalidArgument;
+  if (comm == nullptr || flags != kSymmetricWindow || bytes % 4096 != 0 ||
+      !OfferHostMemory(memory, bytes, offer))
+    return ncclInvalidArgument;
   const bool none = Faults().no_windows;
   Clique& clique = *comm->clique;
   const std::lock_guard<std::mutex> lock_clique(clique.mutex);
   if (comm->begun != nullptr) return ncclInvalidArgument;
   *window = nullptr;
   const int number = comm->windows++, rank = comm->rank;
-  const auto offers = [&clique, number] { return clique.folder.empty() ? clique.offers[number] : ReadOffers(clique.folder, number, clique.size); };
+  const auto offers = [&clique, number] {
+    return clique.folder.empty() ? clique.offers[number]
+                                 : ReadOffers(clique.folder, number, clique.size);
+  };
   if (clique.folder.empty()) {
     clique.offers[number].resize(clique.size);
     clique.offers[number][rank] = offer;
@@ -264,7 +310,8 @@ ncclResult_t Register(ncclComm_t handle, void* memory, size_t bytes, NcclWindow*
   comm->asked = 0;
   comm->ready = [&clique, offers] {
     const std::vector<HostOffer> all = offers();
-    return static_cast<int>(all.size()) == clique.size && std::all_of(all.begin(), all.end(), [](const HostOffer& of) { return of.bytes > 0; });
+    return static_cast<int>(all.size()) == clique.size &&
+           std::all_of(all.begin(), all.end(), [](const HostOffer& of) { return of.bytes > 0; });
   };
   comm->begun = [comm = comm.get(), none, offers, rank, window] {
     if (none) return;
@@ -292,7 +339,9 @@ void FillWindows(NcclApi& nccl) {
   nccl.MemFree = FreeHostMemory;
   nccl.CommWindowRegister = Register;
   nccl.CommWindowDeregister = Deregister;
-  nccl.TeamLsa = [](ncclComm_t comm) { return NcclTeam{Of(comm)->clique->size, Of(comm)->rank, 1}; };
+  nccl.TeamLsa = [](ncclComm_t comm) {
+    return NcclTeam{Of(comm)->clique->size, Of(comm)->rank, 1};
+  };
 }
 
 void FillCommunicators(NcclApi& nccl) {

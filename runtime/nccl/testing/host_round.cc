@@ -20,29 +20,42 @@ namespace {
 
 DType TypeOf(ncclDataType_t type) {
   switch (type) {
-    case ncclUint8: return DType::kU8;
-    case ncclInt32: return DType::kI32;
-    case ncclInt64: return DType::kI64;
-    case ncclFloat16: return DType::kF16;
-    case ncclFloat32: return DType::kF32;
-    case ncclFloat64: return DType::kF64;
-    case ncclBfloat16: return DType::kBF16;
-    default: break;  // the language has no others
+    case ncclUint8:
+      return DType::kU8;
+    case ncclInt32:
+      return DType::kI32;
+    case ncclInt64:
+      return DType::kI64;
+    case ncclFloat16:
+      return DType::kF16;
+    case ncclFloat32:
+      return DType::kF32;
+    case ncclFloat64:
+      return DType::kF64;
+    case ncclBfloat16:
+      return DType::kBF16;
+    default:
+      break;  // the language has no others
   }
   CC_CHECK(false);
 }
 
 size_t BytesOf(const HostOp& op) { return op.count * SizeOf(TypeOf(op.type)); }
 
-/// Elements from `first` on of what all ranks have: as NCCL does, rounded each time that one is added.
+/// Elements from `first` on of what all ranks have: as NCCL does, rounded each time that one is
+/// added.
 std::vector<char> Reduced(const HostRound& round, size_t number, const HostOp& op, size_t first) {
   const DType type = TypeOf(op.type);
   std::vector<char> sum(BytesOf(op));
   std::memcpy(sum.data(), round.ops[0][number].in + first * SizeOf(type), sum.size());
   for (size_t rank = 1; rank < round.ops.size(); ++rank) {
     for (size_t i = 0; i < op.count; ++i) {
-      const double a = LoadElement(type, sum.data(), i), b = LoadElement(type, round.ops[rank][number].in, first + i);
-      StoreElement(type, sum.data(), i, op.reduce == ncclSum ? a + b : op.reduce == ncclMax ? std::max(a, b) : std::min(a, b));
+      const double a = LoadElement(type, sum.data(), i),
+                   b = LoadElement(type, round.ops[rank][number].in, first + i);
+      StoreElement(type, sum.data(), i,
+                   op.reduce == ncclSum   ? a + b
+                   : op.reduce == ncclMax ? std::max(a, b)
+                                          : std::min(a, b));
     }
   }
   return sum;
@@ -58,7 +71,8 @@ const HostOp* SentBy(const HostRound& round, int from, int to, int nth) {
 
 std::vector<char> Gathered(const HostRound& round, size_t number, const HostOp& op) {
   std::vector<char> all;
-  for (const std::vector<HostOp>& of : round.ops) all.insert(all.end(), of[number].in, of[number].in + BytesOf(op));
+  for (const std::vector<HostOp>& of : round.ops)
+    all.insert(all.end(), of[number].in, of[number].in + BytesOf(op));
   return all;
 }
 
@@ -71,30 +85,43 @@ ncclResult_t ComputeRound(const HostRound& round, int rank, std::vector<HostResu
     if (op.kind == HostOp::Kind::kSend) continue;
     if (op.kind == HostOp::Kind::kRecv) {
       const HostOp* sent = SentBy(round, op.peer, rank, received[op.peer]++);
-      if (sent == nullptr || sent->count != op.count || sent->type != op.type) return ncclInvalidUsage;
+      if (sent == nullptr || sent->count != op.count || sent->type != op.type)
+        return ncclInvalidUsage;
       results.push_back({op.out, std::vector<char>(sent->in, sent->in + BytesOf(op))});
       continue;
     }
     for (const std::vector<HostOp>& theirs : round.ops) {
-      if (theirs.size() != round.ops[rank].size() || !theirs[number].SameAs(op)) return ncclInvalidUsage;
+      if (theirs.size() != round.ops[rank].size() || !theirs[number].SameAs(op))
+        return ncclInvalidUsage;
     }
     const char* root = round.ops[op.peer][number].in;
     switch (op.kind) {
-      case HostOp::Kind::kAllReduce: results.push_back({op.out, Reduced(round, number, op, 0)}); break;
-      case HostOp::Kind::kReduceScatter: results.push_back({op.out, Reduced(round, number, op, rank * op.count)}); break;
-      case HostOp::Kind::kAllGather: results.push_back({op.out, Gathered(round, number, op)}); break;
-      case HostOp::Kind::kBroadcast: results.push_back({op.out, std::vector<char>(root, root + BytesOf(op))}); break;
+      case HostOp::Kind::kAllReduce:
+        results.push_back({op.out, Reduced(round, number, op, 0)});
+        break;
+      case HostOp::Kind::kReduceScatter:
+        results.push_back({op.out, Reduced(round, number, op, rank * op.count)});
+        break;
+      case HostOp::Kind::kAllGather:
+        results.push_back({op.out, Gathered(round, number, op)});
+        break;
+      case HostOp::Kind::kBroadcast:
+        results.push_back({op.out, std::vector<char>(root, root + BytesOf(op))});
+        break;
       case HostOp::Kind::kReduce:
         if (op.peer == rank) results.push_back({op.out, Reduced(round, number, op, 0)});
         break;
-      case HostOp::Kind::kSend: break;
-      case HostOp::Kind::kRecv: break;
+      case HostOp::Kind::kSend:
+        break;
+      case HostOp::Kind::kRecv:
+        break;
     }
   }
   return ncclSuccess;
 }
 
-// ---- Between processes ---------------------------------------------------------------------------------
+// ---- Between processes
+// ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -103,7 +130,9 @@ size_t OperandBytes(const HostOp& op, int ranks) {
   return op.kind == HostOp::Kind::kReduceScatter ? BytesOf(op) * ranks : BytesOf(op);
 }
 
-std::string NameOf(const std::string& folder, int number, int rank) { return absl::StrCat(folder, "-", number, "-", rank); }
+std::string NameOf(const std::string& folder, int number, int rank) {
+  return absl::StrCat(folder, "-", number, "-", rank);
+}
 
 /// Whole or not at all.
 void WriteFile(const std::string& name, const std::string& bytes) {
@@ -146,7 +175,8 @@ int JoinedInFolder(const std::string& folder, int ranks) {
   return joined;
 }
 
-bool MeetInFolder(const std::string& folder, int number, int rank, int ranks, const std::vector<HostOp>& ops, const std::function<bool()>& aborted,
+bool MeetInFolder(const std::string& folder, int number, int rank, int ranks,
+                  const std::vector<HostOp>& ops, const std::function<bool()>& aborted,
                   FolderRound& met) {
   WriteFile(NameOf(folder, number, rank), Pack(ops, ranks));
   for (int peer = 0; peer < ranks; ++peer) {

@@ -14,7 +14,15 @@ namespace coconet {
 // What collectives of the NCCL of tests are, and what comes of them.
 
 struct HostOp {
-  enum class Kind : uint8_t { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce, kSend, kRecv };
+  enum class Kind : uint8_t {
+    kAllReduce,
+    kReduceScatter,
+    kAllGather,
+    kBroadcast,
+    kReduce,
+    kSend,
+    kRecv
+  };
   Kind kind{};
   const char* in = nullptr;
   char* out = nullptr;
@@ -22,7 +30,10 @@ struct HostOp {
   ncclDataType_t type{};
   ncclRedOp_t reduce{};
   int peer = 0;  // or root
-  bool SameAs(const HostOp& o) const { return kind == o.kind && count == o.count && type == o.type && reduce == o.reduce && peer == o.peer; }
+  bool SameAs(const HostOp& o) const {
+    return kind == o.kind && count == o.count && type == o.type && reduce == o.reduce &&
+           peer == o.peer;
+  }
 };
 
 /// One call, or group of calls, of all ranks.
@@ -37,8 +48,8 @@ struct HostResult {
   std::vector<char> bytes;
 };
 
-/// What `rank` gets of a round that all have given theirs to: as of NCCL, sums are rounded each time that one is added. InvalidUsage where the ranks do not do
-/// the same.
+/// What `rank` gets of a round that all have given theirs to: as of NCCL, sums are rounded each
+/// time that one is added. InvalidUsage where the ranks do not do the same.
 ncclResult_t ComputeRound(const HostRound& round, int rank, std::vector<HostResult>& results);
 
 // Rounds of processes, which meet in a folder of their communicator.
@@ -51,8 +62,10 @@ struct FolderRound {
   HostRound round;
   std::vector<std::vector<char>> data;  // of the ranks' operands
 };
-/// Gives `ops`, with their data as it is now, and waits for those of the others; false: `aborted` came first.
-bool MeetInFolder(const std::string& folder, int number, int rank, int ranks, const std::vector<HostOp>& ops, const std::function<bool()>& aborted,
+/// Gives `ops`, with their data as it is now, and waits for those of the others; false: `aborted`
+/// came first.
+bool MeetInFolder(const std::string& folder, int number, int rank, int ranks,
+                  const std::vector<HostOp>& ops, const std::function<bool()>& aborted,
                   FolderRound& met);
 
 }  // namespace coconet

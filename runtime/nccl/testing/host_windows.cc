@@ -46,15 +46,19 @@ Memories& All() {
   return *all;
 }
 
-std::string NameOf(const std::string& folder, int number, int rank) { return absl::StrCat(folder, "-window-", number, "-", rank); }
+std::string NameOf(const std::string& folder, int number, int rank) {
+  return absl::StrCat(folder, "-window-", number, "-", rank);
+}
 
 }  // namespace
 
 ncclResult_t AllocateHostMemory(void** memory, size_t bytes) {
   if (bytes > kMost) return ncclUnhandledCudaError;
   const int file = memfd_create("memory of NCCL", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, Region::Rounded(static_cast<int64_t>(bytes))) != 0) return ncclUnhandledCudaError;
-  absl::StatusOr<std::shared_ptr<Region>> region = Region::Map(Region::Rounded(static_cast<int64_t>(bytes)), file);
+  if (file < 0 || ftruncate(file, Region::Rounded(static_cast<int64_t>(bytes))) != 0)
+    return ncclUnhandledCudaError;
+  absl::StatusOr<std::shared_ptr<Region>> region =
+      Region::Map(Region::Rounded(static_cast<int64_t>(bytes)), file);
   if (!region.ok()) return close(file), ncclUnhandledCudaError;
   *memory = (*region)->base();
   const std::lock_guard<std::mutex> lock(All().mutex);
@@ -80,8 +84,10 @@ bool OfferHostMemory(void* memory, size_t bytes, HostOffer& offer) {
 }
 
 void WriteOffer(const std::string& folder, int number, int rank, const HostOffer& offer) {
-  const std::string name = NameOf(folder, number, rank), unfinished = absl::StrCat(name, ".unfinished");
-  std::ofstream(unfinished, std::ios::binary).write(reinterpret_cast<const char*>(&offer), sizeof offer);
+  const std::string name = NameOf(folder, number, rank),
+                    unfinished = absl::StrCat(name, ".unfinished");
+  std::ofstream(unfinished, std::ios::binary)
+      .write(reinterpret_cast<const char*>(&offer), sizeof offer);
   rename(unfinished.c_str(), name.c_str());
 }
 
@@ -97,12 +103,16 @@ std::vector<HostOffer> ReadOffers(const std::string& folder, int number, int ran
 
 NcclWindow OpenHostWindow(const std::vector<HostOffer>& offers, int rank) {
   const size_t bytes = offers.size() * kStride;
-  void* const base = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const base =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED) return nullptr;
   for (size_t i = 0; i < offers.size(); ++i) {
-    const int file = open(absl::StrCat("/proc/", offers[i].pid, "/fd/", offers[i].file).c_str(), O_RDWR | O_CLOEXEC);
+    const int file = open(absl::StrCat("/proc/", offers[i].pid, "/fd/", offers[i].file).c_str(),
+                          O_RDWR | O_CLOEXEC);
     void* const at = static_cast<char*>(base) + i * kStride;
-    const bool mapped = file >= 0 && mmap(at, static_cast<size_t>(offers[i].bytes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == at;
+    const bool mapped =
+        file >= 0 && mmap(at, static_cast<size_t>(offers[i].bytes), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_FIXED, file, 0) == at;
     if (file >= 0) close(file);
     if (mapped) continue;
     munmap(base, bytes);
@@ -110,7 +120,8 @@ NcclWindow OpenHostWindow(const std::vector<HostOffer>& offers, int rank) {
   }
   const std::lock_guard<std::mutex> lock(All().mutex);
   All().windows += 1;
-  return reinterpret_cast<NcclWindow>(new Window{nullptr, static_cast<char*>(base), rank, rank, kStride >> 32, 0, 0, bytes});
+  return reinterpret_cast<NcclWindow>(
+      new Window{nullptr, static_cast<char*>(base), rank, rank, kStride >> 32, 0, 0, bytes});
 }
 
 ncclResult_t CloseHostWindow(NcclWindow handle) {

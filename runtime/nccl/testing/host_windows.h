@@ -10,7 +10,8 @@
 
 namespace coconet {
 
-// Memory and windows of the NCCL of tests: files of the host's memory, which threads and processes map alike.
+// Memory and windows of the NCCL of tests: files of the host's memory, which threads and processes
+// map alike.
 
 /// Where other ranks find a rank's memory.
 struct HostOffer {
@@ -27,7 +28,8 @@ void WriteOffer(const std::string& folder, int number, int rank, const HostOffer
 /// Of the ranks that have written theirs.
 std::vector<HostOffer> ReadOffers(const std::string& folder, int number, int ranks);
 
-/// A window of rank `rank` on the memory of all, as NCCL 2.28.9 lays it out; null where some cannot be mapped.
+/// A window of rank `rank` on the memory of all, as NCCL 2.28.9 lays it out; null where some cannot
+/// be mapped.
 NcclWindow OpenHostWindow(const std::vector<HostOffer>& offers, int rank);
 ncclResult_t CloseHostWindow(NcclWindow window);
 void* InHostWindow(NcclWindow window, size_t offset, int peer);

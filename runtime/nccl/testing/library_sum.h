@@ -16,15 +16,22 @@ struct BoundSum {
   std::unique_ptr<Memory> in, out;
   std::unique_ptr<BoundPlan> plan;
 };
-inline absl::StatusOr<BoundSum> BindLibrarySum(Rank& rank, int lane, double timeout_s, DType dtype = DType::kF32) {
+inline absl::StatusOr<BoundSum> BindLibrarySum(Rank& rank, int lane, double timeout_s,
+                                               DType dtype = DType::kF32) {
   constexpr int64_t kCount = 100;
   const Mesh& mesh = rank.mesh();
-  CollectiveStep step{.kind = CollectiveStep::Kind::kAllReduce, .dtype = dtype, .in = 0, .out = 1, .count = kCount, .label = "sum"};
+  CollectiveStep step{.kind = CollectiveStep::Kind::kAllReduce,
+                      .dtype = dtype,
+                      .in = 0,
+                      .out = 1,
+                      .count = kCount,
+                      .label = "sum"};
   step.lane = lane;
   const Plan plan{.ranks = mesh.stage_size(),
                   .nodes = mesh.nodes,
                   .stages = mesh.stages,
-                  .buffers = {{"in", BufferRole::kInput, dtype, kCount, false}, {"out", BufferRole::kOutput, dtype, kCount, false}},
+                  .buffers = {{"in", BufferRole::kInput, dtype, kCount, false},
+                              {"out", BufferRole::kOutput, dtype, kCount, false}},
                   .steps = {step},
                   .bytes_per_rank = 0};
   BoundSum bound;

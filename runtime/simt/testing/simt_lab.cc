@@ -13,16 +13,22 @@ T* SimtLab::Born(size_t count) {
 }
 
 SimtLab::SimtLab(const std::string& image, const SimtOptions& options, int64_t n)
-    : machine_(SimtMachine::Make(options, 2).value()), module_(SimtModule::Load(image.data(), machine_->calls())) {
+    : machine_(SimtMachine::Make(options, 2).value()),
+      module_(SimtModule::Load(image.data(), machine_->calls())) {
   CC_CHECK(module_ != nullptr);
-  params_ = {Born<Control>(1), Born<unsigned>(static_cast<size_t>(n)), Born<unsigned>(2), Born<uint64_t>(2), n};
+  params_ = {Born<Control>(1), Born<unsigned>(static_cast<size_t>(n)), Born<unsigned>(2),
+             Born<uint64_t>(2), n};
   params_.control->timeout_ns = ~0ull;
   params_.control->stop = Born<unsigned>(1);
 }
 
-unsigned* SimtLab::Fresh(size_t words) { return reinterpret_cast<unsigned*>(machine_->memory().Allocate(words * sizeof(unsigned), 0)->base()); }
+unsigned* SimtLab::Fresh(size_t words) {
+  return reinterpret_cast<unsigned*>(
+      machine_->memory().Allocate(words * sizeof(unsigned), 0)->base());
+}
 
-std::shared_ptr<SimtLaunch> SimtLab::Launch(const char* kernel, int rank, int blocks, int threads, const SimtLaunch* after) {
+std::shared_ptr<SimtLaunch> SimtLab::Launch(const char* kernel, int rank, int blocks, int threads,
+                                            const SimtLaunch* after) {
   const SimtModule::Function* function = module_->Find(kernel);
   CC_CHECK(function != nullptr);
   auto launch = std::make_shared<SimtLaunch>();

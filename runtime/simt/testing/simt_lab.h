@@ -11,7 +11,8 @@
 
 namespace coconet {
 
-/// A machine of two ranks for kernels of a given module, all of which have the same arguments; nobody is there but them.
+/// A machine of two ranks for kernels of a given module, all of which have the same arguments;
+/// nobody is there but them.
 class SimtLab {
  public:
   /// As kernels declare them.
@@ -31,7 +32,8 @@ class SimtLab {
   /// Memory that nobody has written.
   unsigned* Fresh(size_t words);
   /// Not ordered with what is launched before, but by `after`.
-  std::shared_ptr<SimtLaunch> Launch(const char* kernel, int rank, int blocks, int threads, const SimtLaunch* after = nullptr);
+  std::shared_ptr<SimtLaunch> Launch(const char* kernel, int rank, int blocks, int threads,
+                                     const SimtLaunch* after = nullptr);
   /// Until all have ended; "" or what was found.
   std::string Run();
   /// On rank 0.
