@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "autotune/database.h"
+#include "autotune/store/database.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
 

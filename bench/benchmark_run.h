@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "jit/process.h"
+#include "jit/compile/process.h"
 
 namespace coconet::bench {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
-#include "coconet/model_shapes.h"
+#include "coconet/workloads/model_shapes.h"
 
 namespace coconet::bench {
 namespace {

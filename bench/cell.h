@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coconet/base/dtype.h"
-#include "coconet/graph.h"
+#include "coconet/ir/graph.h"
 
 namespace coconet::bench {
 

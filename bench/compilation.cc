@@ -9,12 +9,12 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "autotune/statistics.h"
+#include "autotune/measure/statistics.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule.h"
-#include "jit/compiler.h"
-#include "jit/lower.h"
-#include "jit/temp_dir.h"
+#include "coconet/schedule/schedule.h"
+#include "jit/compile/compiler.h"
+#include "jit/compile/temp_dir.h"
+#include "jit/lower/lower.h"
 
 namespace coconet::bench {
 namespace {

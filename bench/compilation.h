@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "bench/row.h"
-#include "coconet/workloads.h"
+#include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 

@@ -5,7 +5,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/sweep_flags.h"
+#include "autotune/command/sweep_flags.h"
 #include "bench/suite_main.h"
 #include "coconet/base/status.h"
 

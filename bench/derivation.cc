@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "autotune/statistics.h"
+#include "autotune/measure/statistics.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule.h"
+#include "coconet/schedule/schedule.h"
 
 namespace coconet::bench {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/row.h"
-#include "coconet/workloads.h"
+#include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 

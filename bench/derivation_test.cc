@@ -1,6 +1,6 @@
 #include "bench/derivation.h"
 
-#include "coconet/schedule.h"
+#include "coconet/schedule/schedule.h"
 #include "gtest/gtest.h"
 
 namespace coconet::bench {

@@ -7,7 +7,7 @@
 #include "bench/calls.h"
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
-#include "coconet/language.h"
+#include "coconet/language/language.h"
 #include "runtime/plan.h"
 
 namespace coconet::bench {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "autotune/session.h"
+#include "autotune/session/session.h"
 #include "bench/finding.h"
 #include "bench/rounds.h"
 #include "runtime/rank.h"

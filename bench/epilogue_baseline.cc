@@ -5,8 +5,8 @@
 #include "bench/mpi.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
-#include "coconet/model_workloads.h"
-#include "coconet/philox.h"
+#include "coconet/ir/philox.h"
+#include "coconet/workloads/model_workloads.h"
 
 namespace coconet::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "autotune/record.h"
+#include "autotune/store/record.h"
 #include "bench/cell.h"
 
 namespace coconet::bench {

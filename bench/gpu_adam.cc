@@ -9,8 +9,8 @@
 #include "bench/training.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule.h"
-#include "coconet/workloads.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 namespace {

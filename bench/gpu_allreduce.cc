@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "autotune/session.h"
-#include "autotune/statistics.h"
+#include "autotune/measure/statistics.h"
+#include "autotune/session/session.h"
 #include "bench/gpu_copy.h"
 #include "bench/rounds.h"
 #include "coconet/base/status.h"
-#include "coconet/language.h"
+#include "coconet/language/language.h"
 
 namespace coconet::bench {
 namespace {

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/nvrtc_api.h"
-#include "runtime/cuda/allocation.h"
-#include "runtime/cuda/device.h"
-#include "runtime/cuda/driver_api.h"
+#include "jit/compile/nvrtc_api.h"
+#include "runtime/cuda/driver/device.h"
+#include "runtime/cuda/driver/driver_api.h"
+#include "runtime/cuda/memory/allocation.h"
 
 namespace coconet::bench {
 namespace {

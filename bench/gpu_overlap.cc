@@ -8,13 +8,13 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/statistics.h"
+#include "autotune/measure/statistics.h"
 #include "bench/rounds.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule.h"
-#include "coconet/workloads.h"
-#include "jit/config.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
+#include "jit/config/config.h"
 #include "runtime/plan.h"
 
 namespace coconet::bench {

@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
-#include "jit/process.h"
+#include "jit/compile/process.h"
 
 namespace coconet::bench {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "bench/kernels.h"
 #include "bench/mpi.h"
-#include "jit/process.h"
+#include "jit/compile/process.h"
 
 namespace coconet::bench {
 namespace {

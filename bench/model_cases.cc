@@ -19,8 +19,8 @@
 #include "bench/mpi.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
-#include "coconet/language.h"
-#include "coconet/workloads.h"
+#include "coconet/language/language.h"
+#include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "autotune/session.h"
+#include "autotune/session/session.h"
 #include "bench/finding.h"
 #include "bench/launch.h"
 #include "bench/rounds.h"
-#include "coconet/types.h"
+#include "coconet/ir/types.h"
 #include "runtime/rank.h"
 
 namespace coconet::bench {

@@ -3,12 +3,12 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "autotune/sweep_flags.h"
+#include "autotune/command/sweep_flags.h"
 #include "bench/machine.h"
 #include "bench/summary.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
-#include "jit/temp_dir.h"
+#include "jit/compile/temp_dir.h"
 
 namespace coconet::bench {
 Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks,

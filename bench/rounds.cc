@@ -9,7 +9,7 @@
 #include <random>
 
 #include "absl/strings/string_view.h"
-#include "autotune/statistics.h"
+#include "autotune/measure/statistics.h"
 #include "coconet/base/status.h"
 
 namespace coconet::bench {

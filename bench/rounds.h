@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "autotune/record.h"
+#include "autotune/store/record.h"
 #include "runtime/rank.h"
 
 namespace coconet::bench {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 #include "runtime/simt/testing/simt_lab.h"
 
 namespace coconet {

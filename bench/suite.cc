@@ -5,7 +5,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/statistics.h"
+#include "autotune/measure/statistics.h"
 #include "bench/machine.h"
 #include "bench/summary.h"
 #include "coconet/base/status.h"

@@ -15,7 +15,7 @@
 #include "bench/user.h"
 #include "bench/worker.h"
 #include "coconet/base/status.h"
-#include "jit/temp_dir.h"
+#include "jit/compile/temp_dir.h"
 
 ABSL_FLAG(std::vector<std::string>, case, {}, "only these cases, comma-separated");
 ABSL_FLAG(std::string, cache, "",

@@ -6,7 +6,7 @@
 #include "absl/types/span.h"
 #include "bench/kernels.h"
 #include "coconet/base/dtype.h"
-#include "coconet/workloads.h"
+#include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 

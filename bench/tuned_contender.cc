@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/infer.h"
+#include "coconet/ir/infer.h"
 
 namespace coconet::bench {
 

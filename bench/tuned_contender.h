@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "autotune/session.h"
-#include "coconet/graph.h"
+#include "autotune/session/session.h"
+#include "coconet/ir/graph.h"
 #include "runtime/rank.h"
 
 namespace coconet::bench {

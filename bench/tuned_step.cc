@@ -2,8 +2,8 @@
 
 #include "bench/training.h"
 #include "coconet/base/status.h"
-#include "coconet/lists.h"
-#include "coconet/workloads.h"
+#include "coconet/ir/lists.h"
+#include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
 

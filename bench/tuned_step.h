@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "autotune/session.h"
+#include "autotune/session/session.h"
 #include "bench/cell.h"
 
 namespace coconet::bench {

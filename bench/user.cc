@@ -9,7 +9,7 @@
 #include "absl/flags/usage.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "autotune/sweep_flags.h"
+#include "autotune/command/sweep_flags.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(std::string, json, "", "write the rows to this file");

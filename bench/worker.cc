@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "autotune/session.h"
+#include "autotune/session/session.h"
 #include "bench/dispatch.h"
 #include "bench/tuned_step.h"
 #include "coconet/base/status.h"
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 #include "runtime/world.h"
 
 namespace coconet::bench {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "autotune/session.h"
+#include "autotune/session/session.h"
 #include "coconet/base/status.h"
-#include "coconet/language.h"
+#include "coconet/language/language.h"
 
 using namespace coconet;  // NOLINT: an example
 

@@ -38,7 +38,7 @@ struct Control {
   const unsigned char* near;  // ... but none where near[peer], by number in the node and beside: it
                               // shares a core with this rank
   unsigned long long timeout_ns;  // how long one wait may take
-  /// Host only: the waiting policy, in one place (runtime/host/wait.cc). Returns false after the
+  /// Host only: the waiting policy, in one place (runtime/node/wait.cc). Returns false after the
   /// deadline or abort, with `failure` filled in. `peer`: its number in the node, or Beside.
   bool (*wait)(Control* control, const unsigned* flag, unsigned expected, int peer, int step,
                int slot);

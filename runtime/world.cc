@@ -8,10 +8,10 @@
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world.h"
-#include "runtime/host/thread_world.h"
 #include "runtime/mesh.h"
 #include "runtime/mpi/mpi_world.h"
 #include "runtime/simt/simt_world.h"
+#include "runtime/threads/thread_world.h"
 
 namespace coconet {
 namespace {

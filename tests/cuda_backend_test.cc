@@ -7,9 +7,9 @@
 
 #include "absl/functional/bind_front.h"
 #include "coconet/base/status.h"
-#include "coconet/workloads.h"
+#include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
-#include "jit/beside.h"
+#include "jit/config/beside.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
-#include "jit/embedded_headers.h"
-#include "jit/process.h"
+#include "jit/compile/embedded_headers.h"
+#include "jit/compile/process.h"
 
 namespace coconet {
 namespace {

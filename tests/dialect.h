@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coconet/base/dtype.h"
-#include "jit/temp_dir.h"
+#include "jit/compile/temp_dir.h"
 #include "runtime/kernel_abi.h"
 #include "tests/dialect_kernels.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/lists.h"
-#include "coconet/text.h"
+#include "coconet/ir/lists.h"
+#include "coconet/language/text.h"
 #include "tests/rank_memory.h"
 
 namespace coconet {

@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "coconet/graph.h"
-#include "coconet/schedule.h"
-#include "jit/config.h"
-#include "jit/lower.h"
+#include "coconet/ir/graph.h"
+#include "coconet/schedule/schedule.h"
+#include "jit/config/config.h"
+#include "jit/lower/lower.h"
 #include "runtime/rank.h"
 #include "tests/judge.h"
 

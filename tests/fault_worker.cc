@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 #include "runtime/world.h"
 #include "tests/faults.h"
 #include "tests/kernel_set.h"

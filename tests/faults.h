@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "jit/config.h"
-#include "jit/target.h"
+#include "jit/config/config.h"
+#include "jit/config/target.h"
 #include "runtime/rank.h"
 #include "tests/differential_body.h"
 

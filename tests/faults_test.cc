@@ -11,7 +11,7 @@
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 #include "tests/faults.h"
 #include "tests/kernel_set.h"
 #include "tests/machine.h"

@@ -6,10 +6,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule.h"
-#include "coconet/text.h"
-#include "coconet/workloads.h"
-#include "jit/lower.h"
+#include "coconet/language/text.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
+#include "jit/lower/lower.h"
 
 namespace coconet {
 namespace {

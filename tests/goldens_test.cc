@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/text.h"
-#include "coconet/workloads.h"
+#include "coconet/language/text.h"
+#include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "tests/golden_texts.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coconet/graph.h"
-#include "coconet/interpreter.h"
+#include "coconet/ir/graph.h"
+#include "coconet/reference/interpreter.h"
 #include "runtime/mesh.h"
 #include "tests/rank_memory.h"
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "jit/compiler.h"
-#include "jit/lower.h"
+#include "jit/compile/compiler.h"
+#include "jit/lower/lower.h"
 #include "runtime/rank.h"
 
 namespace coconet {

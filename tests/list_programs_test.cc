@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/lists.h"
-#include "coconet/text.h"
+#include "coconet/ir/lists.h"
+#include "coconet/language/text.h"
 #include "gtest/gtest.h"
 #include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"

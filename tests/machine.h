@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 #include "runtime/world.h"
 
 namespace coconet {

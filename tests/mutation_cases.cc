@@ -8,9 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule.h"
-#include "coconet/text.h"
-#include "coconet/workloads.h"
+#include "coconet/language/text.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
 
 namespace coconet {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "coconet/graph.h"
-#include "jit/target.h"
+#include "coconet/ir/graph.h"
+#include "jit/config/target.h"
 #include "tests/differential_body.h"
 
 namespace coconet {

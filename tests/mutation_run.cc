@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "coconet/base/status.h"
-#include "jit/compiler.h"
-#include "jit/embedded_headers.h"
+#include "jit/compile/compiler.h"
+#include "jit/compile/embedded_headers.h"
 #include "tests/kernel_set.h"
 #include "tests/machine.h"
 

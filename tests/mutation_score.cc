@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "jit/temp_dir.h"
+#include "jit/compile/temp_dir.h"
 #include "tests/mutation_run.h"
 
 ABSL_FLAG(uint64_t, seed, 0, "the first interleaving that is tried");

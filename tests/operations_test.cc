@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/text.h"
+#include "coconet/language/text.h"
 #include "gtest/gtest.h"
 #include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "coconet/types.h"
+#include "coconet/ir/types.h"
 
 namespace coconet {
 

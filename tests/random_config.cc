@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "jit/beside.h"
+#include "jit/config/beside.h"
 #include "tests/machine.h"
 
 namespace coconet {

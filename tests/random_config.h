@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "jit/config.h"
+#include "jit/config/config.h"
 
 namespace coconet {
 

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/infer.h"
-#include "coconet/lists.h"
+#include "coconet/ir/infer.h"
+#include "coconet/ir/lists.h"
 #include "runtime/simt/simt_world.h"
 #include "tests/test_data.h"
 

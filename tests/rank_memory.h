@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coconet/schedule.h"
+#include "coconet/schedule/schedule.h"
 #include "runtime/rank.h"
 #include "tests/placement.h"
 

@@ -12,11 +12,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule.h"
-#include "coconet/workloads.h"
-#include "jit/compiler.h"
-#include "jit/cubin.h"
-#include "jit/lower.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
+#include "jit/compile/compiler.h"
+#include "jit/compile/cubin.h"
+#include "jit/lower/lower.h"
 #include "tests/kernel_set.h"
 
 namespace coconet {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "coconet/base/status.h"
-#include "coconet/lists.h"
-#include "coconet/schedule.h"
-#include "coconet/steps.h"
+#include "coconet/ir/lists.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/schedule/steps.h"
 #include "gtest/gtest.h"
 #include "tests/machine.h"
 #include "tests/random_config.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "coconet/graph.h"
-#include "jit/config.h"
-#include "jit/target.h"
+#include "coconet/ir/graph.h"
+#include "jit/config/config.h"
+#include "jit/config/target.h"
 #include "tests/judge.h"
 #include "tests/variant_batch.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "coconet/infer.h"
+#include "coconet/ir/infer.h"
 
 namespace coconet {
 namespace {

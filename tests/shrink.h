@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "coconet/graph.h"
+#include "coconet/ir/graph.h"
 
 namespace coconet {
 

@@ -1,6 +1,6 @@
 #include "tests/shrink.h"
 
-#include "coconet/text.h"
+#include "coconet/language/text.h"
 #include "gtest/gtest.h"
 
 namespace coconet {

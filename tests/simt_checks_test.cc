@@ -11,7 +11,7 @@
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 #include "runtime/simt/testing/simt_lab.h"
 
 namespace coconet {

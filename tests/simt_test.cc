@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/schedule.h"
-#include "coconet/text.h"
-#include "coconet/workloads.h"
+#include "coconet/language/text.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "runtime/simt/simt_world.h"
 #include "tests/variant_batch.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
-#include "jit/compiler.h"
+#include "jit/compile/compiler.h"
 
 namespace coconet {
 namespace {

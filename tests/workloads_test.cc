@@ -1,7 +1,7 @@
 // Every derived schedule of every workload, on 1 to 8 ranks, at sizes that are odd, tiny or empty,
 // with configs drawn at random, against the interpreter.
 
-#include "coconet/workloads.h"
+#include "coconet/workloads/workloads.h"
 
 #include <algorithm>
 #include <iterator>

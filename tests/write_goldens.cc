@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "jit/temp_dir.h"
+#include "jit/compile/temp_dir.h"
 #include "tests/golden_texts.h"
 #include "tests/resource_text.h"
 

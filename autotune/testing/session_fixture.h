@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "autotune/reference.h"
-#include "autotune/session.h"
-#include "autotune/tensors.h"
+#include "autotune/measure/reference.h"
+#include "autotune/measure/tensors.h"
+#include "autotune/session/session.h"
 #include "coconet/base/status.h"
-#include "coconet/text.h"
+#include "coconet/language/text.h"
 #include "gtest/gtest.h"
 
 namespace coconet {

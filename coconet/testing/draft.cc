@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/infer.h"
+#include "coconet/ir/infer.h"
 
 namespace coconet {
 namespace {

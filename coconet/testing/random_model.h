@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "coconet/graph.h"
+#include "coconet/ir/graph.h"
 
 namespace coconet {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/infer.h"
-#include "coconet/text.h"
+#include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
 #include "gtest/gtest.h"
 
 namespace coconet {

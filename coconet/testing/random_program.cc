@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "coconet/base/status.h"
-#include "coconet/infer.h"
+#include "coconet/ir/infer.h"
 
 namespace coconet {
 namespace {

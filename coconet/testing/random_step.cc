@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/language.h"
+#include "coconet/language/language.h"
 
 namespace coconet {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "coconet/graph.h"
-#include "coconet/interpreter.h"
+#include "coconet/ir/graph.h"
+#include "coconet/reference/interpreter.h"
 
 namespace coconet {
 

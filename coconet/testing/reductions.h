@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "coconet/op.h"
+#include "coconet/ir/op.h"
 
 namespace coconet {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "coconet/graph.h"
-#include "coconet/interpreter.h"
+#include "coconet/ir/graph.h"
+#include "coconet/reference/interpreter.h"
 
 namespace coconet {
 

@@ -8,11 +8,11 @@
 
 #include "absl/base/casts.h"
 #include "coconet/base/status.h"
-#include "coconet/infer.h"
-#include "coconet/kernel_phases.h"
-#include "coconet/operand_index.h"
-#include "coconet/philox.h"
-#include "coconet/steps.h"
+#include "coconet/ir/infer.h"
+#include "coconet/ir/operand_index.h"
+#include "coconet/ir/philox.h"
+#include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/steps.h"
 #include "coconet/testing/reductions.h"
 #include "coconet/testing/simulated_memory.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "coconet/interpreter.h"
-#include "coconet/schedule.h"
+#include "coconet/reference/interpreter.h"
+#include "coconet/schedule/schedule.h"
 
 namespace coconet {
 

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "coconet/base/status.h"
-#include "coconet/text.h"
+#include "coconet/language/text.h"
 #include "gtest/gtest.h"
 
 namespace coconet {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "coconet/schedule.h"
+#include "coconet/schedule/schedule.h"
 
 namespace coconet {
 

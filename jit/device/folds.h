@@ -147,9 +147,9 @@ CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
 // ---- Random words
 // ---------------------------------------------------------------------------------------
 
-/// Philox4x32-10 (coconet/philox.h) of V / 4 counters from `first` on: their words, in order. Lane
-/// 2k is of words 0 and 1 of counter k, lane 2k + 1 of words 2 and 3; what counts is in the low
-/// words of `even` and `odd`. A product of 32-bit words has both halves in one lane.
+/// Philox4x32-10 (coconet/ir/philox.h) of V / 4 counters from `first` on: their words, in order.
+/// Lane 2k is of words 0 and 1 of counter k, lane 2k + 1 of words 2 and 3; what counts is in the
+/// low words of `even` and `odd`. A product of 32-bit words has both halves in one lane.
 template <int V>
 CC_DEVICE Pack<unsigned, V> PhiloxWords(u64 first, u64 stream, u64 seed) {
   constexpr int kLanes = V / 2;

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/arguments.h"
-#include "runtime/host/control.h"
+#include "runtime/node/control.h"
 
 namespace coconet {
 namespace {

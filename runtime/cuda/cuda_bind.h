@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/cuda/cuda_executor.h"
-#include "runtime/host/bind.h"
+#include "runtime/node/plan_layout.h"
 #include "runtime/rank.h"
 
 namespace coconet {

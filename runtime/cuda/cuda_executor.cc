@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_graph.h"
-#include "runtime/host/control.h"
-#include "runtime/host/library_call.h"
-#include "runtime/host/wait.h"
+#include "runtime/node/control.h"
+#include "runtime/node/library_call.h"
+#include "runtime/node/wait.h"
 
 namespace coconet {
 

@@ -8,14 +8,14 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/cuda/allocation.h"
-#include "runtime/cuda/cuda_gemm.h"
-#include "runtime/cuda/stop_sign.h"
-#include "runtime/cuda/stream_library.h"
-#include "runtime/cuda/stream_watch.h"
-#include "runtime/host/board.h"
+#include "runtime/cuda/driver/stop_sign.h"
+#include "runtime/cuda/driver/stream_library.h"
+#include "runtime/cuda/driver/stream_watch.h"
+#include "runtime/cuda/gemm/cuda_gemm.h"
+#include "runtime/cuda/memory/allocation.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
+#include "runtime/node/board.h"
 #include "runtime/rank.h"
 
 namespace coconet {

@@ -1,4 +1,4 @@
-#include "runtime/cuda/cuda_gemm.h"
+#include "runtime/cuda/gemm/cuda_gemm.h"
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/cuda/allocation.h"
+#include "runtime/cuda/memory/allocation.h"
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/testing/gemm_cases.h"

@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
-#include "runtime/cuda/cuda_module.h"
-#include "runtime/cuda/named_communicator.h"
+#include "runtime/cuda/driver/cuda_module.h"
+#include "runtime/cuda/driver/named_communicator.h"
 
 namespace coconet {
 namespace {

@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/cuda_executor.h"
-#include "runtime/cuda/device.h"
-#include "runtime/cuda/gpu_sharing.h"
-#include "runtime/cuda/green_context.h"
-#include "runtime/cuda/handle_passing.h"
-#include "runtime/cuda/multicast_sharing.h"
-#include "runtime/cuda/stream_library.h"
-#include "runtime/host/bind.h"
-#include "runtime/host/rank_place.h"
+#include "runtime/cuda/driver/device.h"
+#include "runtime/cuda/driver/green_context.h"
+#include "runtime/cuda/driver/stream_library.h"
+#include "runtime/cuda/gemm/cublaslt.h"
+#include "runtime/cuda/memory/gpu_sharing.h"
+#include "runtime/cuda/memory/handle_passing.h"
+#include "runtime/cuda/memory/multicast_sharing.h"
+#include "runtime/node/plan_layout.h"
+#include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {

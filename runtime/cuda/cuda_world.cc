@@ -3,7 +3,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
-#include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/driver/driver_api.h"
 #include "runtime/nccl/nccl_libraries.h"
 
 namespace coconet {

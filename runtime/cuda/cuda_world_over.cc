@@ -7,8 +7,8 @@
 
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_rank.h"
-#include "runtime/cuda/freeing_exchange.h"
-#include "runtime/host/thread_world.h"
+#include "runtime/cuda/memory/freeing_exchange.h"
+#include "runtime/threads/thread_world.h"
 
 namespace coconet {
 

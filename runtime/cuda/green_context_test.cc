@@ -1,4 +1,4 @@
-#include "runtime/cuda/green_context.h"
+#include "runtime/cuda/driver/green_context.h"
 
 #include <chrono>
 #include <memory>

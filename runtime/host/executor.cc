@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/host/library_call.h"
+#include "runtime/node/library_call.h"
 
 namespace coconet {
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/host/control.h"
 #include "runtime/host/gemm.h"
 #include "runtime/host/team.h"
+#include "runtime/node/control.h"
 #include "runtime/rank.h"
 
 namespace coconet {

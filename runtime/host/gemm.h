@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/host/gemm_problem.h"
 #include "runtime/host/matmul.h"
+#include "runtime/node/gemm_problem.h"
 #include "runtime/plan.h"
 
 namespace coconet {

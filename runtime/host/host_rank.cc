@@ -7,9 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/host/bind.h"
-#include "runtime/host/budget.h"
 #include "runtime/host/laned_executor.h"
 #include "runtime/host/module.h"
+#include "runtime/node/budget.h"
+#include "runtime/node/cpu.h"
 
 namespace coconet {
 namespace {
@@ -169,6 +170,27 @@ std::vector<unsigned char> HostRank::Near(int blocks) const {
     near.push_back(beside >= 0 && beside < parts_.machine_ranks && sharing[beside] != 0);
   }
   return near;
+}
+
+absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(RankPlace place) {
+  const Topology topology{.device = CpuName(),
+                          .library = place.library,
+                          .nodes = place.mesh.stages * place.mesh.nodes,
+                          .ranks_per_node = place.mesh.ranks,
+                          .cores = static_cast<int>(place.cores.size())};
+  return std::make_unique<HostRank>(HostRank::Parts{.rank = place.rank,
+                                                    .mesh = place.mesh,
+                                                    .machine_rank = place.machine_rank,
+                                                    .machine_ranks = place.machine_ranks,
+                                                    .topology = topology,
+                                                    .cores = place.cores,
+                                                    .pin = place.pin,
+                                                    .timeout_s = place.timeout_s,
+                                                    .exchange = std::move(place.exchange),
+                                                    .libraries = std::move(place.libraries),
+                                                    .library_threads = place.library_threads,
+                                                    .sharing = std::move(place.sharing),
+                                                    .board = place.board});
 }
 
 }  // namespace coconet

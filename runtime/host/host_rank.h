@@ -6,20 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "runtime/host/board.h"
 #include "runtime/host/executor.h"
-#include "runtime/host/lanes.h"
-#include "runtime/host/memory.h"
 #include "runtime/host/team.h"
+#include "runtime/node/board.h"
+#include "runtime/node/lanes.h"
+#include "runtime/node/memory.h"
+#include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {
-
-/// Which threads of a process may be inside the library of collectives.
-enum class LibraryThreads : uint8_t { kFirst, kOneAtATime, kAny };
-
-/// By Group; one that serves two groups is there twice.
-using Libraries = std::array<std::shared_ptr<Communicator>, kGroups>;
 
 /// A rank of the host backend. What worlds of threads and of processes do differently comes in as
 /// parts.
@@ -85,6 +80,9 @@ std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, in
 /// get further. Where threads are more than cores and not pinned, all may.
 std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank,
                                         int local_ranks, int blocks, bool pin);
+
+/// A HostRank at `place`: a MakeRank.
+absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(RankPlace place);
 
 }  // namespace coconet
 

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "runtime/host/executor.h"
-#include "runtime/host/lanes.h"
+#include "runtime/node/lanes.h"
 
 namespace coconet {
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "coconet/base/status.h"
-#include "runtime/host/cpu.h"
+#include "runtime/node/cpu.h"
 
 namespace coconet {
 

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/host/wait.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/node/wait.h"
 
 namespace coconet {
 

@@ -2,9 +2,9 @@
 #include <cstring>
 
 #include "coconet/base/status.h"
-#include "runtime/host/halves.h"
 #include "runtime/host/matmul.h"
 #include "runtime/host/scratch.h"
+#include "runtime/node/halves.h"
 
 namespace coconet {
 namespace {

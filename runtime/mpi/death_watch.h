@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/host/board.h"
+#include "runtime/node/board.h"
 
 namespace coconet {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/host/board.h"
-#include "runtime/host/wait.h"
 #include "runtime/mesh.h"
-#include "runtime/mpi/mpi_farewells.h"
+#include "runtime/mpi/collectives/mpi_farewells.h"
+#include "runtime/node/board.h"
+#include "runtime/node/wait.h"
 #include "runtime/rank.h"
 
 namespace coconet {

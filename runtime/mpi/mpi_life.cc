@@ -7,9 +7,9 @@
 #include <cstdlib>
 
 #include "coconet/base/status.h"
-#include "runtime/host/board.h"
-#include "runtime/host/wait.h"
-#include "runtime/mpi/mpi_status.h"
+#include "runtime/mpi/collectives/mpi_status.h"
+#include "runtime/node/board.h"
+#include "runtime/node/wait.h"
 
 namespace coconet {
 namespace {

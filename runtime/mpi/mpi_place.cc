@@ -11,8 +11,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
-#include "runtime/host/cpu.h"
-#include "runtime/mpi/mpi_status.h"
+#include "runtime/mpi/collectives/mpi_status.h"
+#include "runtime/node/cpu.h"
 
 namespace coconet {
 namespace {

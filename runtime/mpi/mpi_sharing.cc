@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "coconet/base/status.h"
-#include "runtime/host/budget.h"
+#include "runtime/node/budget.h"
 
 namespace coconet {
 namespace {

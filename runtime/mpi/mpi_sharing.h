@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/host/memory.h"
 #include "runtime/mesh.h"
+#include "runtime/node/memory.h"
 #include "runtime/rank.h"
 
 namespace coconet {

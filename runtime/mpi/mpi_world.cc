@@ -7,15 +7,16 @@
 
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
-#include "runtime/host/cpu.h"
+#include "runtime/host/host_rank.h"
+#include "runtime/mpi/collectives/mpi_farewells.h"
+#include "runtime/mpi/collectives/mpi_libraries.h"
+#include "runtime/mpi/collectives/mpi_status.h"
 #include "runtime/mpi/death_watch.h"
 #include "runtime/mpi/mpi_exchange.h"
-#include "runtime/mpi/mpi_farewells.h"
-#include "runtime/mpi/mpi_libraries.h"
 #include "runtime/mpi/mpi_life.h"
 #include "runtime/mpi/mpi_place.h"
 #include "runtime/mpi/mpi_sharing.h"
-#include "runtime/mpi/mpi_status.h"
+#include "runtime/node/cpu.h"
 
 namespace coconet {
 namespace {

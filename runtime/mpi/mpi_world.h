@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "runtime/host/rank_place.h"
 #include "runtime/mesh.h"
+#include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {

@@ -1,3 +1,4 @@
+#include "runtime/host/host_rank.h"
 #include "runtime/mpi/mpi_world.h"
 
 namespace coconet {

@@ -2,7 +2,7 @@
 #define COCONET_RUNTIME_NCCL_NCCL_LIBRARIES_H_
 
 #include "absl/status/statusor.h"
-#include "runtime/cuda/stream_library.h"
+#include "runtime/cuda/driver/stream_library.h"
 
 namespace coconet {
 

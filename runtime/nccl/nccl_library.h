@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "runtime/cuda/stream_library.h"
+#include "runtime/cuda/driver/stream_library.h"
 #include "runtime/mesh.h"
 #include "runtime/nccl/nccl_link.h"
 #include "runtime/plan.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/host/wait.h"
+#include "runtime/node/wait.h"
 
 namespace coconet {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/host/board.h"
 #include "runtime/mesh.h"
 #include "runtime/nccl/nccl_api.h"
+#include "runtime/node/board.h"
 
 namespace coconet {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/cuda/stream_library.h"
+#include "runtime/cuda/driver/stream_library.h"
 #include "runtime/mesh.h"
 #include "runtime/nccl/nccl_api.h"
 #include "runtime/nccl/nccl_link.h"

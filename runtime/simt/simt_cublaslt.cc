@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda/host_cublaslt.h"
+#include "runtime/cuda/gemm/host_cublaslt.h"
 #include "runtime/simt/simt_driver.h"
 
 namespace coconet {

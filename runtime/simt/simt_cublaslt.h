@@ -2,7 +2,7 @@
 #define COCONET_RUNTIME_SIMT_SIMT_CUBLASLT_H_
 
 #include "absl/status/statusor.h"
-#include "runtime/cuda/cublaslt_api.h"
+#include "runtime/cuda/gemm/cublaslt_api.h"
 
 namespace coconet {
 

@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/host/wait.h"
+#include "runtime/node/wait.h"
 #include "runtime/simt/simt_module.h"
 #include "runtime/simt/stream.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/strings/string_view.h"
-#include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/driver/driver_api.h"
 #include "runtime/simt/simulation.h"
 
 namespace coconet {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/status.h"
-#include "runtime/host/reduce.h"
+#include "runtime/node/reduce.h"
 #include "runtime/simt/simt_driver.h"
 
 namespace coconet {

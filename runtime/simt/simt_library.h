@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "runtime/cuda/stream_library.h"
+#include "runtime/cuda/driver/stream_library.h"
 #include "runtime/mesh.h"
 #include "runtime/plan.h"
 

@@ -14,7 +14,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "runtime/simt/machine.h"
+#include "runtime/simt/machine/machine.h"
 #include "runtime/simt/stream.h"
 
 namespace coconet {

@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/simt/block.h"
-#include "runtime/simt/clock.h"
-#include "runtime/simt/shadow.h"
+#include "runtime/simt/machine/block.h"
+#include "runtime/simt/machine/clock.h"
+#include "runtime/simt/machine/shadow.h"
 
 namespace coconet {
 

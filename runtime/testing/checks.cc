@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "coconet/base/status.h"
-#include "runtime/host/budget.h"
+#include "runtime/node/budget.h"
 #include "runtime/testing/kernels.h"
 #include "runtime/testing/values.h"
 

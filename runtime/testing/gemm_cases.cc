@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/host/gemm_problem.h"
+#include "runtime/node/gemm_problem.h"
 
 namespace coconet {
 namespace {

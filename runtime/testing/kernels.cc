@@ -1,7 +1,7 @@
 #include "runtime/testing/kernels.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/host/wait.h"
+#include "runtime/node/wait.h"
 
 namespace coconet {
 namespace {

@@ -9,7 +9,7 @@
 
 namespace coconet {
 
-/// Of a block (jit/launch_shapes.h): eight warps.
+/// Of a block (jit/config/launch_shapes.h): eight warps.
 constexpr int kTileThreads = 256;
 constexpr int kStages = 3;
 /// Of k that a stage has of each row or column: with tiles of 128 the stages take the 48 KiB that a

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/cublaslt_api.h"
-#include "runtime/cuda/host_cublaslt.h"
+#include "runtime/cuda/gemm/cublaslt_api.h"
+#include "runtime/cuda/gemm/host_cublaslt.h"
 
 namespace coconet {
 

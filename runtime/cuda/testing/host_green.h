@@ -1,7 +1,7 @@
 #ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_GREEN_H_
 #define COCONET_RUNTIME_CUDA_TESTING_HOST_GREEN_H_
 
-#include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/driver/driver_api.h"
 #include "runtime/cuda/testing/host_driver.h"
 
 namespace coconet {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/host/memory.h"
+#include "runtime/node/memory.h"
 
 namespace coconet {
 namespace {

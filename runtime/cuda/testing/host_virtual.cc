@@ -16,7 +16,7 @@
 
 #include "runtime/cuda/testing/host_kernels.h"
 #include "runtime/cuda/testing/host_traps.h"
-#include "runtime/host/memory.h"
+#include "runtime/node/memory.h"
 
 namespace coconet {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/host/memory.h"
+#include "runtime/node/memory.h"
 
 namespace coconet {
 namespace {

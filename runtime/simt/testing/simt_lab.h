@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runtime/kernel_abi.h"
-#include "runtime/simt/machine.h"
+#include "runtime/simt/machine/machine.h"
 #include "runtime/simt/simt_module.h"
 
 namespace coconet {

@@ -1,0 +1,115 @@
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "autotune/command/sweep_flags.h"
+#include "autotune/command/sweep_report.h"
+#include "autotune/store/tuning_cache.h"
+#include "coconet/base/env.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr char kHelp[] = R"(cache: what the tuning cache remembers
+
+  cache list [--cache=FILE]        a line a tuned program, the newest first
+  cache show KEY [--cache=FILE]    one of them: its key's text and all its variants;
+                                   the beginning of KEY will do
+)";
+
+/// The value of a line "field: value" of a key's text.
+std::string Field(const std::string& key_text, absl::string_view field) {
+  for (absl::string_view line : absl::StrSplit(key_text, '\n')) {
+    if (absl::ConsumePrefix(&line, field) && absl::ConsumePrefix(&line, ": "))
+      return std::string(line);
+  }
+  return "";
+}
+
+/// "adam f32[16777216]": its name, and the type of its first tensor.
+std::string ProgramText(const std::string& key_text) {
+  std::string name, type;
+  for (absl::string_view line : absl::StrSplit(key_text, '\n')) {
+    if (!absl::ConsumePrefix(&line, "program: ")) continue;
+    if (absl::ConsumePrefix(&line, "program ")) name = std::string(line);
+    const std::vector<absl::string_view> halves = absl::StrSplit(line, absl::MaxSplits(" : ", 1));
+    if (type.empty() && halves.size() == 2)
+      type = std::string(halves[1].substr(0, halves[1].find(']') + 1));
+  }
+  return absl::StrCat(name, " ", type);
+}
+
+void PrintList(TuningCache& cache) {
+  const int64_t now = absl::ToUnixSeconds(absl::Now());
+  for (const TuningRecord& r : cache.List()) {
+    const double speedup =
+        r.best.timing.median_us > 0 ? r.baseline.timing.median_us / r.best.timing.median_us : 1;
+    std::printf("%s  %-26s %2s ranks  %-30s %9s  %.2fx the baseline  %s%s\n",
+                r.key.substr(0, 12).c_str(), ProgramText(r.key_text).c_str(),
+                Field(r.key_text, "ranks").c_str(), r.best.schedule.c_str(),
+                TimeText(r.best.timing.median_us).c_str(), speedup,
+                AgeText(now - r.created_s).c_str(), r.complete ? "" : ", incomplete");
+  }
+}
+
+int Show(TuningCache& cache, const std::string& key) {
+  const std::optional<TuningRecord> record = cache.FindByKey(key);
+  if (!record.has_value()) {
+    std::fprintf(stderr, "cache: no record %s in %s; see cache list\n", key.c_str(),
+                 cache.file().c_str());
+    return kBadInput;
+  }
+  std::printf("key %s\n%s\n%s", record->key.c_str(), record->key_text.c_str(),
+              VariantTable(*record, cache.Variants(record->key), "library").c_str());
+  return 0;
+}
+
+int Complain(absl::string_view what) {
+  std::fprintf(stderr, "cache: %s\n", std::string(what).c_str());
+  return kBadInput;
+}
+
+int Main(const std::vector<std::string>& args) {
+  std::string file =
+      GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
+  std::vector<std::string> words;
+  for (const std::string& arg : args) {
+    if (arg == "--help" || arg == "-h") {
+      std::fputs(kHelp, stdout);
+      return 0;
+    }
+    if (absl::string_view rest = arg; absl::ConsumePrefix(&rest, "--cache=")) {
+      file = ResolvePath(rest, UserFolder());
+    } else if (absl::StartsWith(arg, "-")) {
+      return Complain(absl::StrCat("unknown flag ", arg, "; see --help"));
+    } else {
+      words.push_back(arg);
+    }
+  }
+  const bool list = words.size() == 1 && words[0] == "list",
+             show = words.size() == 2 && words[0] == "show";
+  if (!list && !show) return Complain("want 'list' or 'show KEY'; see --help");
+  bool warned = false;
+  const std::unique_ptr<TuningCache> cache = TuningCache::Open(file, [&](absl::string_view text) {
+    Complain(text);
+    warned = true;
+  });
+  const int code = list ? (PrintList(*cache), 0) : Show(*cache, words[1]);
+  return warned && code == 0 ? kBadInput : code;
+}
+
+}  // namespace
+}  // namespace coconet
+
+int main(int argc, char** argv) {
+  return coconet::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

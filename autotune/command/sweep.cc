@@ -1,0 +1,261 @@
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "autotune/command/progress_line.h"
+#include "autotune/command/sweep_flags.h"
+#include "autotune/command/sweep_report.h"
+#include "autotune/measure/statistics.h"
+#include "autotune/session/session.h"
+#include "coconet/base/status.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
+#include "jit/compile/compiler.h"
+#include "runtime/world.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kOurFault = 1, kBadInput = 2, kInterrupted = 130;
+constexpr int kDefaultRanks = 2;
+constexpr int kShownSteps = 20;  // of the winner, run once more after a hit
+
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may set it
+
+int ExitCode(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return 0;
+    case absl::StatusCode::kCancelled:
+      return kInterrupted;
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kUnknown:
+      return kOurFault;
+    default:
+      return kBadInput;  // Abseil's codes are an open set
+  }
+}
+
+void Complain(const absl::Status& status) {
+  const std::string line = absl::StrReplaceAll(status.message(), {{"\n", "; "}});
+  std::fprintf(stderr, "sweep: %s\n", line.c_str());
+}
+
+std::string Title(const SweepFlags& flags, const Session& session) {
+  const std::string name =
+      flags.is_file ? std::filesystem::path(flags.program).filename().string() : flags.program;
+  return absl::StrCat(
+      name, " ", SizesText(flags.sizes), flags.is_file ? "" : absl::StrCat(" ", Name(flags.dtype)),
+      ", ", session.world(),
+      session.world() == 1 ? " rank"
+      : UnderMpi()         ? " ranks (processes)"
+                           : " ranks (threads)",
+      flags.backend == Backend::kCuda   ? " on GPUs"
+      : flags.backend == Backend::kSimt ? " on simulated GPUs"
+                                        : "",
+      session.stages() > 1 ? absl::StrCat(", ", session.stages(), " stages") : "",
+      session.nodes() > 1
+          ? absl::StrCat(", ", session.nodes(), session.stages() > 1 ? " nodes a stage" : " nodes")
+          : "",
+      flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "");
+}
+
+/// Steps of the tuned program on zeros, as a median in microseconds.
+absl::StatusOr<double> TimeSteps(const TunedProgram& tuned) {
+  ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+  for (const Node& node : tuned.program().nodes) {
+    const auto* input = std::get_if<Input>(&node.op);
+    if (input == nullptr || !input->type.shape.empty()) continue;
+    ASSIGN_OR_RETURN(const ScalarRef scalar, bound.Scalar(input->name));
+    bound.Set(scalar, 1);
+  }
+  const int batch = static_cast<int>(
+      std::clamp(1000 / std::max(tuned.record().best.timing.median_us, 1e-3), 1.0, 1e5));
+  std::vector<double> us;
+  for (int i = 0; i <= kShownSteps; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int k = 0; k < batch; ++k) RETURN_IF_ERROR(bound.Run());
+    const std::chrono::duration<double, std::micro> elapsed =
+        std::chrono::steady_clock::now() - start;
+    if (i > 0) us.push_back(elapsed.count() / batch);  // the first one warms up
+  }
+  return Median(std::move(us));
+}
+
+void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedProgram& tuned) {
+  const TuningRecord& record = tuned.record();
+  std::vector<VariantResult> shown = tuned.variants();
+  if (shown.empty()) {
+    shown = {record.best};
+    if (!(record.best == record.baseline)) shown.push_back(record.baseline);
+  }
+  std::printf("%s\n\n%s\n", Title(flags, session).c_str(),
+              VariantTable(record, shown, session.library()).c_str());
+  const double speedup = record.best.timing.median_us > 0
+                             ? record.baseline.timing.median_us / record.best.timing.median_us
+                             : 1;
+  std::printf(
+      "best: %s, %.2fx the baseline (%s)%s\n", TimeText(record.best.timing.median_us).c_str(),
+      speedup, TimeText(record.baseline.timing.median_us).c_str(),
+      record.complete ? "" : "; not every schedule was looked at, the next sweep tunes again");
+  const auto wrong = std::count_if(shown.begin(), shown.end(), [](const VariantResult& v) {
+    return v.verdict == Verdict::kWrongAnswer;
+  });
+  if (wrong > 0)
+    std::printf(
+        "%d variants gave a wrong answer and were rejected: a bug of ours, please report it\n",
+        static_cast<int>(wrong));
+  const std::string file = session.cache_file();
+  const std::string key = record.key.substr(0, 12);
+  if (tuned.from_cache()) {
+    std::printf("cache hit: tuned %s, %d variants then; record %s in %s; %d compiled\n",
+                AgeText(absl::ToUnixSeconds(absl::Now()) - record.created_s).c_str(),
+                record.variants, key.c_str(), file.empty() ? "the cache" : file.c_str(),
+                static_cast<int>(CompilerRuns()));
+  } else if (file.empty()) {
+    std::printf("not stored; %d compiled\n", static_cast<int>(CompilerRuns()));
+  } else {
+    std::printf("stored as %s in %s; %d compiled\n", key.c_str(), file.c_str(),
+                static_cast<int>(CompilerRuns()));
+  }
+}
+
+absl::Status WriteJson(const SweepFlags& flags, const Session& session, const TunedProgram& tuned) {
+  std::ofstream out(flags.json);
+  out << VariantJson(tuned.record(), tuned.variants(),
+                     absl::StrCat(flags.program, " ", SizesText(flags.sizes)), session.world(),
+                     tuned.from_cache());
+  out.close();
+  return out ? absl::OkStatus()
+             : absl::FailedPreconditionError(absl::StrCat("--json: cannot write ", flags.json));
+}
+
+absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program,
+                   ProgressLine& progress, Session& session) {
+  absl::StatusOr<TunedProgram> tuned = session.Compile(program, flags.sizes);
+  const bool first = session.rank() == 0;
+  if (first) progress.Clear();
+  RETURN_IF_ERROR(tuned.status());
+  absl::Status json;
+  if (first) {
+    PrintOutcome(flags, session, *tuned);
+    if (!flags.json.empty()) json = WriteJson(flags, session, *tuned);
+  }
+  if (tuned->from_cache()) {
+    ASSIGN_OR_RETURN(const double us, TimeSteps(*tuned));
+    if (first)
+      std::printf("ran it: %s a step now, %s when tuned\n", TimeText(us).c_str(),
+                  TimeText(tuned->record().best.timing.median_us).c_str());
+  }
+  return json;
+}
+
+/// Prints on one rank only, however many processes there are.
+void OnFirstRank(const std::function<void()>& print) {
+  if (!UnderMpi()) return print();
+  const absl::Status ran = RunWorld({}, [&](Rank& rank) {
+    if (rank.rank() == 0) print();
+    return absl::OkStatus();
+  });
+  if (!ran.ok()) print();
+}
+
+int Fail(const absl::Status& status) {
+  OnFirstRank([&] { Complain(status); });
+  return ExitCode(status);
+}
+
+int Main(const std::vector<std::string>& args) {
+  absl::StatusOr<SweepFlags> flags = ParseSweepFlags(args, UserFolder());
+  if (!flags.ok()) return Fail(flags.status());
+  if (flags->help || flags->list) {
+    OnFirstRank([&] {
+      if (flags->help) std::fputs(SweepHelp().c_str(), stdout);
+      for (const WorkloadInfo& w : Workloads()) {
+        if (!flags->list) continue;
+        std::printf("%-10s %s\n", std::string(w.name).c_str(), std::string(w.description).c_str());
+        std::vector<std::string> presets;
+        for (const SizePreset& preset : w.presets) presets.push_back(preset.name);
+        std::printf("%-10s   presets: %s\n", "", absl::StrJoin(presets, " ").c_str());
+      }
+    });
+    return 0;
+  }
+  const absl::StatusOr<Graph> program = LoadSweepProgram(*flags);
+  if (!program.ok()) return Fail(program.status());
+
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = SA_RESETHAND | SA_RESTART;  // a second one ends the process
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);  // what mpirun makes of a Ctrl-C
+
+  ProgressLine progress(isatty(STDERR_FILENO) != 0);
+  SessionOptions options;
+  options.cache_file = flags->cache;
+  options.sum_order = flags->sum_order;
+  options.budget_s = flags->budget_s;
+  if (!flags->only.empty()) {
+    options.admits = [&](const Schedule& schedule) {
+      return absl::c_any_of(flags->only, [&](const std::string& words) {
+        return absl::StrContains(Describe(schedule), words);
+      });
+    };
+  }
+  options.progress = [&](absl::string_view text) { progress.Show(text); };
+  options.interrupted = [] { return interrupted.load(); };
+  options.warn = [&](absl::string_view text) {
+    progress.Clear();
+    std::fprintf(stderr, "sweep: warning: %s\n", std::string(text).c_str());
+  };
+  std::atomic<bool> began = false, complained = false;
+  const int ranks = flags->ranks > 0 ? flags->ranks : UnderMpi() ? 0 : kDefaultRanks;
+  const absl::Status status = RunRanks(
+      WorldOptions{.ranks = ranks,
+                   .stages = flags->stages,
+                   .nodes = flags->nodes,
+                   .backend = flags->backend},
+      [&](Session& session) {
+        began = true;
+        if (flags->ranks > 0 && flags->ranks != session.world()) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              "--ranks=", flags->ranks, ": mpirun started ", session.world(), " processes"));
+        }
+        const absl::Status swept = Sweep(*flags, program, progress, session);
+        if (!swept.ok() && session.rank() == 0 && !complained.exchange(true)) Complain(swept);
+        return swept;
+      },
+      options);
+  // Processes whose world did not come to be agree on why.
+  if (!status.ok() && !complained && !(UnderMpi() && began)) OnFirstRank([&] { Complain(status); });
+  if (interrupted) return kInterrupted;
+  return ExitCode(status);
+}
+
+}  // namespace
+}  // namespace coconet
+
+int main(int argc, char** argv) {
+  return coconet::Main(std::vector<std::string>(argv + 1, argv + argc));
+}

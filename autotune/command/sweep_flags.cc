@@ -1,0 +1,271 @@
+#include "autotune/command/sweep_flags.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "coconet/base/nearest.h"
+#include "coconet/base/status.h"
+#include "coconet/language/text.h"
+#include "coconet/workloads/workloads.h"
+
+namespace coconet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostRanks = 1024;
+constexpr int64_t kDefaultN = 1 << 20;
+const std::vector<std::string>& KnownFlags() {
+  static const auto& flags = *new std::vector<std::string>{
+      "ranks",   "stages", "nodes", "dtype",  "cache", "budget", "json",
+      "backend", "only",   "order", "preset", "list",  "help",   "N"};
+  return flags;
+}
+
+absl::Status Bad(absl::string_view flag, absl::string_view want, absl::string_view have) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, ": want ", want, ", have '", have, "'"));
+}
+
+absl::Status SetDType(SweepFlags& flags, absl::string_view value) {
+  const std::optional<DType> dtype = ParseDType(value);
+  if (!dtype.has_value()) return Bad("dtype", "f32, f16 or bf16", value);
+  flags.dtype = *dtype;
+  return absl::OkStatus();
+}
+
+absl::Status SetSize(SweepFlags& flags, absl::string_view symbol, absl::string_view value,
+                     const std::string& folder) {
+  const absl::StatusOr<BoundSize> size = ParseSizes(value, folder);
+  if (!size.ok()) {
+    if (absl::IsNotFound(size.status()))
+      return absl::InvalidArgumentError(absl::StrCat("--", symbol, ": ", size.status().message()));
+    // A misspelt flag comes here too.
+    const std::string hint = symbol == "N" ? "" : DidYouMean(symbol, KnownFlags());
+    if (hint.empty()) return Bad(symbol, size.status().message(), value);
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown flag --", symbol, hint, "; see --help"));
+  }
+  flags.sizes.insert_or_assign(std::string(symbol), *size);
+  return absl::OkStatus();
+}
+
+absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_view value,
+                     const std::string& folder) {
+  if (name == "ranks" || name == "stages" || name == "nodes") {
+    int& count = name == "ranks" ? flags.ranks : name == "stages" ? flags.stages : flags.nodes;
+    if (absl::SimpleAtoi(value, &count) && count >= 1 && count <= kMostRanks)
+      return absl::OkStatus();
+    return Bad(name, absl::StrCat("1 to ", kMostRanks), value);
+  }
+  if (name == "budget") {
+    if (absl::SimpleAtod(value, &flags.budget_s) && flags.budget_s >= 0 &&
+        std::isfinite(flags.budget_s))
+      return absl::OkStatus();
+    return Bad(name, "seconds", value);
+  }
+  if (name == "order") {
+    if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
+    flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
+    return absl::OkStatus();
+  }
+  if (name == "backend") {
+    if (value != "host" && value != "cuda" && value != "simt")
+      return Bad(name, "host, cuda or simt", value);
+    flags.backend = value == "host"   ? Backend::kHost
+                    : value == "cuda" ? Backend::kCuda
+                                      : Backend::kSimt;
+    return absl::OkStatus();
+  }
+  if (name == "only") {
+    if (value.empty()) return Bad(name, "words of a schedule, as the table shows them", value);
+    flags.only.emplace_back(value);
+    return absl::OkStatus();
+  }
+  if (name == "cache" || name == "json") {
+    if (value.empty()) return Bad(name, "a file", value);
+    (name == "cache" ? flags.cache : flags.json) =
+        value == ":none:" ? std::string(value) : ResolvePath(value, folder);
+    return absl::OkStatus();
+  }
+  if (name == "dtype") return SetDType(flags, value);
+  if (name == "preset") {
+    flags.preset = std::string(value);
+    return absl::OkStatus();
+  }
+  return SetSize(flags, name, value, folder);
+}
+
+absl::Status SetProgram(SweepFlags& flags, absl::string_view name, const std::string& folder) {
+  if (!flags.program.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want one workload or file, have '", flags.program, "' and '", name, "'"));
+  }
+  flags.is_file = absl::EndsWith(name, ".coco") || absl::StrContains(name, "/");
+  flags.program = flags.is_file ? ResolvePath(name, folder) : std::string(name);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Graph> ReadProgram(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::error_code error;
+  if (!in || fs::is_directory(file, error))
+    return absl::NotFoundError(absl::StrCat(file, ": cannot be read"));
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  absl::StatusOr<Graph> program = Parse(text);
+  if (!program.ok()) return WithContext(program.status(), file);
+  return program;
+}
+
+std::set<std::string> SymbolsOf(const Graph& program) {
+  std::set<std::string> symbols;
+  for (const Node& node : program.nodes) {
+    const auto* input = std::get_if<Input>(&node.op);
+    const auto* state = std::get_if<State>(&node.op);
+    if (input == nullptr && state == nullptr) continue;
+    for (const Dim& dim : (input != nullptr ? input->type : state->type).shape) {
+      if (!dim.bound()) symbols.insert(dim.symbol);
+    }
+  }
+  return symbols;
+}
+
+/// Sizes that the flags leave open, from the workload's preset.
+absl::Status AddPreset(SweepFlags& flags) {
+  for (const WorkloadInfo& info : Workloads()) {
+    if (flags.is_file || info.name != flags.program) continue;
+    std::vector<std::string> known;
+    for (const SizePreset& preset : info.presets) {
+      if (flags.preset.empty() || preset.name == flags.preset) {
+        flags.sizes.insert(preset.sizes.begin(), preset.sizes.end());
+        return absl::OkStatus();
+      }
+      known.push_back(preset.name);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("--preset: ", flags.program, " has no preset '", flags.preset, "'",
+                     DidYouMean(flags.preset, known), "; it has ", absl::StrJoin(known, ", ")));
+  }
+  if (flags.preset.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("--preset is for workloads: a file has no presets");
+}
+
+}  // namespace
+
+std::string SweepHelp() {
+  return R"(sweep: times every variant of a program on this machine, and keeps the fastest
+
+  sweep WORKLOAD|FILE.coco [--N=16Mi] [flags]
+
+  --N=SIZE        and so on for every symbol of the program (N: 1Mi); Ki Mi Gi are powers of 1024,
+                  k M G of 1000
+  --N=1024,3x5    a list: the program runs on that many tensors; --N=@bert-large, --N=@gpt2: those
+                  of the model; --N=@FILE: one per line
+  --preset=NAME   sizes of a workload that are not given; --list names them
+  --ranks=2       thread ranks of this process; under mpirun every process is a rank
+  --stages=1      pipeline stages, of ranks/stages ranks each: a program runs on each, and send
+                  passes values to the next
+  --nodes=1       nodes: ranks of different ones share no memory; real ones under mpirun, else
+                  simulated
+  --backend=host  host: on cores; cuda: on NVIDIA GPUs, which ranks take in turns, so that several
+                  may share one; simt: on GPUs that are simulated thread for thread, to find
+                  mistakes of kernels: small sizes, and times that say nothing, so that all
+                  variants are verified as far as the budget goes
+  --dtype=f32     of workloads: f32, or f16 or bf16 for mixed precision
+  --order=any     of sums over ranks: any, or rank (0, 1, 2, ...), which excludes library
+                  collectives
+  --budget=60     seconds
+  --only=WORDS    only schedules with these words, as the table shows them: --only="fuse(RS"; may
+                  be given several times; what wins among some is not kept
+  --cache=FILE    the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else
+                  XDG_CACHE_HOME/coconet/tuning.db)
+  --json=FILE     all variants, for other programs
+  --list          the workloads
+
+Exit code: 0; 1 a failure of ours; 2 bad input; 130 interrupted (what was measured is kept).
+)";
+}
+
+absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
+                                           const std::string& folder) {
+  SweepFlags flags;
+  bool has_dtype = false;
+  for (absl::string_view arg : args) {
+    if (arg == "--help" || arg == "-h") {
+      flags.help = true;
+    } else if (arg == "--list") {
+      flags.list = true;
+    } else if (absl::ConsumePrefix(&arg, "--")) {
+      const size_t equals = arg.find('=');
+      const absl::string_view name = arg.substr(0, equals);
+      if (equals == absl::string_view::npos) {
+        const std::string hint = DidYouMean(name, KnownFlags());
+        return absl::InvalidArgumentError(
+            absl::StrCat("want --", name, "=VALUE, have --", name, hint, "; see --help"));
+      }
+      RETURN_IF_ERROR(SetFlag(flags, name, arg.substr(equals + 1), folder));
+      has_dtype = has_dtype || name == "dtype";
+    } else if (absl::StartsWith(arg, "-")) {
+      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg, "; see --help"));
+    } else {
+      RETURN_IF_ERROR(SetProgram(flags, arg, folder));
+    }
+  }
+  if (flags.help || flags.list) return flags;
+  if (flags.program.empty())
+    return absl::InvalidArgumentError("want a workload or a .coco file; see --list and --help");
+  if (flags.is_file && has_dtype)
+    return absl::InvalidArgumentError("--dtype is for workloads: a file names its own types");
+  return flags;
+}
+
+absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags) {
+  const absl::StatusOr<Graph> program = flags.is_file
+                                            ? ReadProgram(flags.program)
+                                            : MakeWorkload(flags.program, {.dtype = flags.dtype});
+  RETURN_IF_ERROR(program.status());
+  const std::set<std::string> symbols = SymbolsOf(*program);
+  for (const auto& [symbol, size] : flags.sizes) {
+    if (symbols.count(symbol) != 0) continue;
+    std::vector<std::string> known = KnownFlags();
+    known.insert(known.end(), symbols.begin(), symbols.end());
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", symbol, ": no flag, and no symbol of the program", DidYouMean(symbol, known),
+        "; its symbols are ", symbols.empty() ? "none" : absl::StrJoin(symbols, ", ")));
+  }
+  RETURN_IF_ERROR(AddPreset(flags));
+  if (symbols.count("N") != 0) flags.sizes.emplace("N", kDefaultN);
+  for (const std::string& symbol : symbols) {
+    if (flags.sizes.count(symbol) != 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("want --", symbol, "=SIZE: a symbol of the program without a value"));
+  }
+  return program;
+}
+
+std::string ResolvePath(absl::string_view path, const std::string& folder) {
+  return (fs::path(folder) / std::string(path))
+      .lexically_normal();  // an absolute path stays what it is
+}
+
+std::string UserFolder() {
+  if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY");
+      folder != nullptr && *folder != '\0')
+    return folder;
+  std::error_code error;
+  return fs::current_path(error);
+}
+
+}  // namespace coconet

@@ -1,0 +1,160 @@
+#include "autotune/command/sweep_flags.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Message(const std::vector<std::string>& args) {
+  const absl::StatusOr<SweepFlags> flags = ParseSweepFlags(args, "/home/me");
+  EXPECT_FALSE(flags.ok());
+  return std::string(flags.status().message());
+}
+
+TEST(ParseSize, KnowsSuffixes) {
+  EXPECT_EQ(*ParseSize("0"), 0);
+  EXPECT_EQ(*ParseSize("4096"), 4096);
+  EXPECT_EQ(*ParseSize("16Ki"), 16384);
+  EXPECT_EQ(*ParseSize("16Mi"), 16777216);
+  EXPECT_EQ(*ParseSize("1Gi"), 1073741824);
+  EXPECT_EQ(*ParseSize("1.5Mi"), 1572864);
+  EXPECT_EQ(*ParseSize("2k"), 2000);
+  EXPECT_EQ(*ParseSize("3M"), 3000000);
+  EXPECT_EQ(*ParseSize("1G"), 1000000000);
+  for (const char* bad : {"", "Mi", "-1", "1x", "1.5", "1.0001Ki", "1 Ki", "99999999999999999999",
+                          "9e9", "1e300G", "nan"}) {
+    EXPECT_FALSE(ParseSize(bad).ok()) << bad;
+  }
+}
+
+TEST(ParseSizes, KnowsLists) {
+  EXPECT_EQ(*ParseSizes("1Ki", "/"), BoundSize(1024));
+  EXPECT_EQ(*ParseSizes("1024,3x5,1Ki", "/"), (BoundSize{1024, 15, 1024}));
+  EXPECT_EQ(*ParseSizes("2x3x4", "/"), (BoundSize{24}));
+  EXPECT_EQ(ParseSizes("@bert-large", "/")->sizes.size(), 396u);
+  for (const char* bad : {"", "1,", ",1", "1,x", "3x", "1 2"})
+    EXPECT_FALSE(ParseSizes(bad, "/").ok()) << bad;
+  EXPECT_EQ(Message({"adam", "--N=@gpt9"}),
+            "--N: 'gpt9' is no list of a model (bert-large, gpt2) and no file to read");
+}
+
+TEST(ParseSizes, ReadsFiles) {
+  const std::string folder = ::testing::TempDir();
+  std::ofstream(folder + "/sizes.txt") << "1024  # a bias\n\n3x5\n";
+  EXPECT_EQ(*ParseSizes("@sizes.txt", folder), (BoundSize{1024, 15}));
+  std::ofstream(folder + "/sizes.txt") << "1024\nmany\n";
+  EXPECT_EQ(ParseSizes("@sizes.txt", folder).status().message(),
+            "line 2 of sizes.txt: want a size such as 4096, 16Mi or 1G, have 'many'");
+  std::ofstream(folder + "/sizes.txt") << "# none\n";
+  EXPECT_EQ(ParseSizes("@sizes.txt", folder).status().message(), "file sizes.txt names no size");
+}
+
+TEST(SizesText, IsShort) {
+  EXPECT_EQ(SizesText({{"B", 3}, {"N", {1, 2}}}), "B=3 N=1,2");
+  EXPECT_EQ(SizesText({{"N", *ParseSizes("@bert-large", "/")}}), "N=(396 tensors, 335707968)");
+}
+
+TEST(ParseSweepFlags, ReadsThemAll) {
+  const absl::StatusOr<SweepFlags> flags =
+      ParseSweepFlags({"adam", "--N=16Mi", "--ranks=4", "--dtype=bf16", "--cache=c.db",
+                       "--json=/tmp/x.json", "--budget=2.5", "--order=rank", "--B=3"},
+                      "/home/me");
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->program, "adam");
+  EXPECT_FALSE(flags->is_file);
+  EXPECT_EQ(flags->sizes, (Sizes{{"N", 16777216}, {"B", 3}}));
+  EXPECT_EQ(flags->ranks, 4);
+  EXPECT_EQ(flags->dtype, DType::kBF16);
+  EXPECT_EQ(flags->cache, "/home/me/c.db");
+  EXPECT_EQ(flags->json, "/tmp/x.json");
+  EXPECT_EQ(flags->budget_s, 2.5);
+  EXPECT_EQ(flags->sum_order, SumOrder::kRank);
+}
+
+TEST(ParseSweepFlags, FilesAreWhereTheUserStands) {
+  EXPECT_EQ(ParseSweepFlags({"my.coco"}, "/home/me")->program, "/home/me/my.coco");
+  EXPECT_EQ(ParseSweepFlags({"../x/y"}, "/home/me")->program, "/home/x/y");
+  EXPECT_TRUE(ParseSweepFlags({"../x/y"}, "/home/me")->is_file);
+  EXPECT_EQ(ParseSweepFlags({"adam", "--cache=:none:"}, "/home/me")->cache, ":none:");
+}
+
+TEST(ParseSweepFlags, RefusesWithWords) {
+  EXPECT_EQ(Message({}), "want a workload or a .coco file; see --list and --help");
+  EXPECT_EQ(Message({"adam", "sgd"}), "want one workload or file, have 'adam' and 'sgd'");
+  EXPECT_EQ(Message({"adam", "--rank=x"}),
+            "unknown flag --rank (did you mean 'ranks'?); see --help");
+  EXPECT_EQ(Message({"adam", "--ranks=0"}), "--ranks: want 1 to 1024, have '0'");
+  EXPECT_EQ(Message({"adam", "--ranks=two"}), "--ranks: want 1 to 1024, have 'two'");
+  EXPECT_EQ(Message({"adam", "--N=big"}), "--N: want a size such as 4096, 16Mi or 1G, have 'big'");
+  EXPECT_EQ(Message({"adam", "--N=-3"}), "--N: want a size such as 4096, 16Mi or 1G, have '-3'");
+  EXPECT_EQ(Message({"adam", "--dtype=f99"}), "--dtype: want f32, f16 or bf16, have 'f99'");
+  EXPECT_EQ(Message({"adam", "--order=up"}), "--order: want any or rank, have 'up'");
+  EXPECT_EQ(Message({"adam", "--budget=-1"}), "--budget: want seconds, have '-1'");
+  EXPECT_EQ(Message({"adam", "--json="}), "--json: want a file, have ''");
+  EXPECT_EQ(Message({"adam", "--ranks"}),
+            "want --ranks=VALUE, have --ranks (did you mean 'ranks'?); see --help");
+  EXPECT_EQ(Message({"adam", "-v"}), "unknown flag -v; see --help");
+  EXPECT_EQ(Message({"my.coco", "--dtype=f16"}),
+            "--dtype is for workloads: a file names its own types");
+}
+
+class LoadSweepProgramTest : public ::testing::Test {
+ protected:
+  absl::StatusOr<Graph> Load(const std::string& text, std::vector<std::string> args) {
+    const std::string file = absl::StrCat(::testing::TempDir(), "/load_", getpid(), ".coco");
+    std::ofstream(file) << text;
+    args.insert(args.begin(), file);
+    absl::StatusOr<SweepFlags> flags = ParseSweepFlags(args, "/");
+    EXPECT_TRUE(flags.ok()) << flags.status();
+    flags_ = *flags;
+    absl::StatusOr<Graph> program = LoadSweepProgram(flags_);
+    std::filesystem::remove(file);
+    return program;
+  }
+  SweepFlags flags_;
+};
+
+constexpr char kProgram[] =
+    "coconet 1\nprogram p\ninput g : f32[N, B] local\noutput s = all_reduce(sum, g)\n";
+
+TEST_F(LoadSweepProgramTest, BindsSymbols) {
+  EXPECT_TRUE(Load(kProgram, {"--N=3", "--B=4"}).ok());
+  ASSERT_TRUE(Load(kProgram, {"--B=4"}).ok());
+  EXPECT_EQ(flags_.sizes, (Sizes{{"N", 1048576}, {"B", 4}})) << "N has a default";
+  EXPECT_EQ(Load(kProgram, {}).status().message(),
+            "want --B=SIZE: a symbol of the program without a value");
+  EXPECT_EQ(Load(kProgram, {"--B=4", "--M=4"}).status().message(),
+            "--M: no flag, and no symbol of the program; its symbols are B, N");
+}
+
+TEST_F(LoadSweepProgramTest, SaysWhatIsWrongWithAFile) {
+  EXPECT_THAT(
+      std::string(Load("coconet 1\nprogram p\ninput g : f32[3] local\noutput s = foo(g)\n", {})
+                      .status()
+                      .message()),
+      HasSubstr("line 4"));
+  SweepFlags flags;
+  flags.program = "/nowhere.coco";
+  flags.is_file = true;
+  EXPECT_EQ(LoadSweepProgram(flags).status(), absl::NotFoundError("/nowhere.coco: cannot be read"));
+  flags.program = ::testing::TempDir();
+  EXPECT_THAT(std::string(LoadSweepProgram(flags).status().message()), HasSubstr("cannot be read"));
+}
+
+TEST(LoadSweepProgram, UnknownWorkloadsAreNamed) {
+  absl::StatusOr<SweepFlags> flags = ParseSweepFlags({"adm"}, "/");
+  EXPECT_THAT(std::string(LoadSweepProgram(*flags).status().message()),
+              HasSubstr("did you mean 'adam'?"));
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,94 @@
+#include "autotune/measure/arena.h"
+
+#include <cstdint>
+#include <cstring>
+#include <set>
+
+#include "gtest/gtest.h"
+#include "runtime/world.h"
+
+namespace coconet {
+namespace {
+
+Plan PlanOf(std::vector<Buffer> buffers) {
+  Plan plan;
+  plan.ranks = 2;
+  plan.buffers = std::move(buffers);
+  return plan;
+}
+
+TEST(AllocateTogether, PartsAreApartAlignedAndReachable) {
+  const MemoryNeed needs[] = {{100, false}, {7, true},  {int64_t{3} << 20, true},
+                              {0, false},   {64, true}, {int64_t{2} << 20, false}};
+  const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
+    const auto parts = AllocateTogether(rank, needs);
+    EXPECT_TRUE(parts.ok()) << parts.status();
+    for (size_t i = 0; i < std::size(needs); ++i) {
+      const Memory& part = *(*parts)[i];
+      EXPECT_EQ(part.bytes(), needs[i].bytes);
+      EXPECT_EQ(part.symmetric(), needs[i].symmetric);
+      const auto address = reinterpret_cast<uintptr_t>(part.own());
+      EXPECT_EQ(address % (part.bytes() >= int64_t{2} << 20 ? 2 << 20 : 64), 0u) << i;
+      EXPECT_EQ(part.peer(rank.rank()), part.own());
+      EXPECT_EQ(part.peer(1 - rank.rank()) != nullptr, needs[i].symmetric);
+      std::memset(part.own(), static_cast<int>(16 * rank.rank() + i), needs[i].bytes);
+    }
+    if (absl::Status met = rank.exchange().Barrier(); !met.ok()) return met;
+    for (size_t i = 0; i < std::size(needs); ++i) {
+      const Memory& part = *(*parts)[i];
+      if (!part.symmetric()) continue;
+      const auto* theirs = static_cast<const unsigned char*>(part.peer(1 - rank.rank()));
+      for (int64_t k = 0; k < part.bytes(); ++k) {
+        if (theirs[k] != 16 * (1 - rank.rank()) + i)
+          return absl::InternalError("another part's bytes");
+      }
+    }
+    return rank.exchange().Barrier();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(Arena, TensorsKeepTheirPlaceAndTemporariesShare) {
+  const Plan small = PlanOf({{"g", BufferRole::kInput, DType::kF32, 10, false},
+                             {"m", BufferRole::kState, DType::kF32, 10, false},
+                             {"t0", BufferRole::kTemp, DType::kF32, 100, false},
+                             {"t1", BufferRole::kTemp, DType::kF32, 5, true}});
+  const Plan large = PlanOf({{"m", BufferRole::kState, DType::kF32, 20, true},
+                             {"t0", BufferRole::kTemp, DType::kF32, 50, false},
+                             {"flags", BufferRole::kSync, DType::kI32, 64, true},
+                             {"t1", BufferRole::kTemp, DType::kF32, 200, false},
+                             {"g", BufferRole::kInput, DType::kF32, 20, false}});
+  const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
+    Arena::Needs needs;
+    Arena::Include(small, needs);
+    Arena::Include(large, needs);
+    const absl::StatusOr<Arena> arena = Arena::Create(rank, needs);
+    EXPECT_TRUE(arena.ok()) << arena.status();
+    const std::vector<Memory*> a = arena->Place(small), b = arena->Place(large);
+    EXPECT_EQ(a[0], b[4]) << "g";
+    EXPECT_EQ(a[1], b[0]) << "m";
+    EXPECT_TRUE(a[1]->symmetric()) << "since one of the plans needs it";
+    EXPECT_EQ(a[1]->bytes(), 80);
+    EXPECT_EQ(a[2], b[3]) << "the largest local temporaries";
+    EXPECT_EQ(a[2]->bytes(), 800);
+    EXPECT_EQ(b[2], nullptr);
+    EXPECT_EQ(std::set<Memory*>({b[0], b[1], b[3], b[4]}).size(), 4u);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(Arena, TooMuchIsAnErrorOnAllRanks) {
+  const Plan huge = PlanOf({{"g", BufferRole::kInput, DType::kF64, int64_t{1} << 40, false}});
+  const absl::Status status = RunWorld({.ranks = 2, .pin = false}, [&](Rank& rank) -> absl::Status {
+    Arena::Needs needs;
+    Arena::Include(huge, needs);
+    EXPECT_EQ(Arena::BytesOf(needs), int64_t{1} << 43);
+    EXPECT_EQ(Arena::Create(rank, needs).status().code(), absl::StatusCode::kResourceExhausted);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+}  // namespace
+}  // namespace coconet

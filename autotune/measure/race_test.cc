@@ -1,0 +1,178 @@
+#include "autotune/measure/race.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "autotune/measure/statistics.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::ElementsAre;
+
+/// Times with a seeded noise of `noise` of each.
+class Course {
+ public:
+  Course(std::vector<double> us, double noise, uint64_t seed)
+      : us_(std::move(us)), noise_(0, noise), random_(seed) {}
+  double Run(int v) { return us_[v] * (1 + std::abs(noise_(random_))); }
+
+ private:
+  std::vector<double> us_;
+  std::normal_distribution<double> noise_;
+  std::mt19937_64 random_;
+};
+
+struct Outcome {
+  int winner;
+  std::vector<int> samples;
+};
+
+/// `ms`: long steps, for which all rules hold.
+Outcome RunToTheEnd(std::vector<double> ms, double noise, uint64_t seed, int baseline = 0) {
+  const int n = static_cast<int>(ms.size());
+  std::vector<double> us;
+  for (double t : ms) us.push_back(t * 1000);
+  Course course(std::move(us), noise, seed);
+  Race race(n, baseline, seed);
+  for (int v = 0; v < n; ++v) race.Enter(v);
+  while (!race.Finished()) {
+    for (int v : race.NextRound()) race.Add(v, course.Run(v));
+    race.Drop();
+  }
+  Outcome outcome{race.Winner(), {}};
+  for (int v = 0; v < n; ++v) outcome.samples.push_back(race.timing(v).samples);
+  return outcome;
+}
+
+TEST(Race, TheFastestWins) {
+  const Outcome o = RunToTheEnd({100, 90, 50, 70}, 0.01, 1);
+  EXPECT_EQ(o.winner, 2);
+  EXPECT_THAT(o.samples, ElementsAre(20, 3, 20, 10))
+      << "the baseline and the finalists run on; 1.8x and 1.4x are dropped";
+}
+
+TEST(Race, TheHopelessAreDroppedAtOnce) {
+  EXPECT_THAT(RunToTheEnd({100, 400, 30, 31}, 0.001, 1).samples, ElementsAre(20, 1, 20, 10));
+}
+
+TEST(Race, TiesGoToTheSimpler) {
+  EXPECT_EQ(RunToTheEnd({100, 50.5, 50, 50.2}, 0.001, 1).winner, 1);
+  EXPECT_EQ(RunToTheEnd({100, 52, 50, 50.2}, 0.001, 1).winner, 2);
+}
+
+TEST(Race, TheBaselineIsBeatenOnlyBeyondTheTieBand) {
+  EXPECT_EQ(RunToTheEnd({50, 49.5, 50}, 0.001, 1, 2).winner, 2);
+  EXPECT_EQ(RunToTheEnd({50, 48, 50}, 0.001, 1, 2).winner, 1);
+}
+
+TEST(Race, NoiseDoesNotMakeEverythingATie) {
+  Race race(2, 0, 1);
+  race.Enter(0);
+  race.Enter(1);
+  for (double slow_moment : {1.0, 4.0, 1.1, 0.9}) {
+    race.Add(0, 90000 * slow_moment);
+    race.Add(1, 30000 * slow_moment);
+  }
+  EXPECT_EQ(race.Winner(), 1) << "a third of the time, however wide the intervals";
+}
+
+TEST(Race, NoiseSeldomPicksWhatIsClearlySlower) {
+  // 5 % of noise, differences of 10 %: over 200 tunings the winner is one that is within the tie
+  // band of the best.
+  int bad = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const int winner =
+        RunToTheEnd({200, 110, 100, 101, 112, 150, 160, 190, 108, 109, 111}, 0.05, seed).winner;
+    if (winner != 2 && winner != 3) ++bad;
+  }
+  EXPECT_LE(bad, 10);
+}
+
+TEST(Race, SamplesOnUntilNoiseDoesNotDecide) {
+  // Two variants 4 % apart under noise that 20 samples do not see through.
+  const Outcome o = RunToTheEnd({100, 50, 52}, 0.2, 3);
+  EXPECT_GT(o.samples[1], 20);
+  EXPECT_LE(o.samples[1], 60);
+}
+
+TEST(Race, AtMostEightFinalists) {
+  std::vector<double> us = {101};
+  for (int i = 0; i < 20; ++i) us.push_back(100 + 0.01 * i);
+  const Outcome o = RunToTheEnd(us, 0.05, 5);
+  EXPECT_LE(std::count_if(o.samples.begin() + 1, o.samples.end(), [](int n) { return n >= 20; }),
+            8);
+}
+
+TEST(Race, RoundsArePermutationsThatTheSeedDecides) {
+  const auto rounds = [](uint64_t seed) {
+    Race race(30, 0, seed);
+    for (int v = 0; v < 30; ++v) race.Enter(v);
+    std::vector<std::vector<int>> out;
+    for (int i = 0; i < 4; ++i) out.push_back(race.NextRound());
+    return out;
+  };
+  EXPECT_EQ(rounds(7), rounds(7));
+  EXPECT_NE(rounds(7), rounds(8));
+  EXPECT_NE(rounds(7)[0], rounds(7)[1]);
+  for (const std::vector<int>& round : rounds(7))
+    EXPECT_EQ(std::set<int>(round.begin(), round.end()).size(), 30u);
+}
+
+TEST(Race, NobodyWinsWithoutSamples) {
+  Race race(3, 0, 1);
+  EXPECT_EQ(race.Winner(), -1);
+  EXPECT_TRUE(race.Finished());
+  race.Enter(1);
+  EXPECT_EQ(race.Winner(), -1);
+  race.Add(1, 5);
+  EXPECT_EQ(race.Winner(), 1);
+  EXPECT_EQ(race.RunnerUp(1), -1);
+  race.Leave(1);
+  EXPECT_EQ(race.Winner(), -1);
+}
+
+TEST(Race, QuickStepsAreNotJudgedByOneSample) {
+  Race race(2, 0, 1);
+  race.Enter(0);
+  race.Enter(1);
+  for (int i = 0; i < 20; ++i) {
+    race.Add(0, 10);
+    race.Add(1, i < 4 ? 400 : 9);  // without a core, at first
+    race.Drop();
+  }
+  EXPECT_EQ(race.Winner(), 1);
+}
+
+TEST(Race, DropSaysWhy) {
+  Race race(2, 0, 1);
+  race.Enter(0);
+  race.Enter(1);
+  race.Add(0, 10000);
+  race.Add(1, 42000);
+  const std::vector<Race::Dropped> dropped = race.Drop();
+  ASSERT_EQ(dropped.size(), 1u);
+  EXPECT_EQ(dropped[0].runner, 1);
+  EXPECT_EQ(dropped[0].reason, "4.2x the best's time");
+}
+
+TEST(Race, KeepsTheQuickestAndTheBaseline) {
+  Race race(5, /*baseline=*/0, /*seed=*/1);
+  const double us[] = {900, 300, 100, 200, 400};
+  for (int v = 0; v < 5; ++v) {
+    race.Enter(v);
+    race.Add(v, us[v]);
+    race.Add(v, 1000);  // a slow moment says nothing
+  }
+  std::vector<int> dropped;
+  for (const Race::Dropped& d : race.KeepQuickest(2)) dropped.push_back(d.runner);
+  EXPECT_EQ(dropped, (std::vector<int>{1, 4}));
+  EXPECT_TRUE(race.running(0) && race.running(2) && race.running(3));
+  EXPECT_TRUE(race.KeepQuickest(2).empty());
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,109 @@
+#include "autotune/measure/reference.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "coconet/language/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kSum[] =
+    "coconet 1\nprogram p\ninput g : f32[N] local\nstate m : f32[N]\nupdate(m, m + all_reduce(sum, "
+    "g))\noutput d = g + "
+    "g\n";
+
+Graph Program(int64_t n) { return *BindSizes(*Parse(kSum), {{"N", n}}); }
+
+/// m + sum of g, as one rank stores it under `layout`, computed without the interpreter.
+std::vector<float> Right(const TestData& data, int64_t n, int ranks, int rank,
+                         const Layout& layout) {
+  const Part part = PartOf({DType::kF32, {n}, layout}, ranks, rank);
+  std::vector<float> storage(part.Stored(std::max<int64_t>(part.elements() - 1, 0)) + 1);
+  for (int64_t i = 0; i < part.elements(); ++i) {
+    double sum = data.At("m", rank, part.Global(i));
+    for (int r = 0; r < ranks; ++r) sum += data.At("g", r, part.Global(i));
+    storage[part.Stored(i)] = static_cast<float>(sum);
+  }
+  return storage;
+}
+
+PlacedTensor Result(int64_t n, const Layout& layout) {
+  return {"m", BufferRole::kState, {DType::kF32, {n}, layout}, 0, true};
+}
+
+TEST(Reference, AcceptsWhatIsRightAndNothingElse) {
+  for (const Layout& layout : {Layout::Replicated(), Layout::Sliced(0)}) {
+    constexpr int64_t kN = 1000;
+    int caught = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      absl::StatusOr<Reference> reference = Reference::Create(Program(kN), {.ranks = 3}, rank, 11);
+      ASSERT_TRUE(reference.ok());
+      std::vector<float> storage = Right(reference->data(), kN, 3, rank, layout);
+      EXPECT_TRUE(reference->Check(Result(kN, layout), storage.data()).ok());
+      for (float& x : storage) {
+        const float right = x;
+        x = std::nextafter(std::nextafter(std::nextafter(std::nextafter(x, 99.f), 99.f), 99.f),
+                           99.f) +
+            1e-5f;
+        if (!reference->Check(Result(kN, layout), storage.data()).ok()) ++caught;
+        x = right;
+      }
+    }
+    EXPECT_EQ(caught, kN) << "each element is some rank's to check, and only one's";
+  }
+}
+
+TEST(Reference, NamesTheWorstElement) {
+  absl::StatusOr<Reference> reference = Reference::Create(Program(100), {.ranks = 1}, 0, 11);
+  std::vector<float> storage = Right(reference->data(), 100, 1, 0, Layout::Replicated());
+  storage[7] += 0.01f;
+  storage[42] += 1;
+  const absl::Status status = reference->Check(Result(100, Layout::Replicated()), storage.data());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("m[42]: want "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(2 of 100 elements are wrong)"));
+  storage[50] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(
+      std::string(reference->Check(Result(100, Layout::Replicated()), storage.data()).message()),
+      HasSubstr("m[50]: want "));
+}
+
+TEST(Reference, ChecksLocalResultsOnEveryRank) {
+  absl::StatusOr<Reference> reference = Reference::Create(Program(100), {.ranks = 2}, 1, 11);
+  const PlacedTensor d{"d", BufferRole::kOutput, {DType::kF32, {100}, Layout::Local()}, 0, false};
+  std::vector<float> storage(100);
+  for (int i = 0; i < 100; ++i)
+    storage[i] = static_cast<float>(2 * reference->data().At("g", 1, i));
+  EXPECT_TRUE(reference->Check(d, storage.data()).ok());
+  for (int i = 0; i < 100; ++i)
+    storage[i] = static_cast<float>(2 * reference->data().At("g", 0, i));
+  EXPECT_FALSE(reference->Check(d, storage.data()).ok()) << "the other rank's values";
+}
+
+TEST(Reference, LargeTensorsAreSampledWithTheirEdges) {
+  constexpr int64_t kN = Reference::kFullElements + 1000;
+  absl::StatusOr<Reference> reference = Reference::Create(Program(kN), {.ranks = 2}, 1, 11);
+  const PlacedTensor m = Result(kN, Layout::Sliced(0));
+  std::vector<float> storage = Right(reference->data(), kN, 2, 1, Layout::Sliced(0));
+  EXPECT_TRUE(reference->Check(m, storage.data()).ok());
+  const int64_t held = PartOf(m.type, 2, 1).elements();
+  for (int64_t at : {int64_t{0}, int64_t{4095}, held - 1, held - 4096}) {
+    storage[at] += 1;
+    EXPECT_FALSE(reference->Check(m, storage.data()).ok()) << at;
+    storage[at] -= 1;
+  }
+  // A chunk that was not written is always seen, wherever it is.
+  for (int64_t chunk = 100000; chunk < 2000000; chunk += 314159) {
+    for (int i = 0; i < 4096; ++i) storage[chunk + i] += 1;
+    EXPECT_FALSE(reference->Check(m, storage.data()).ok()) << chunk;
+    for (int i = 0; i < 4096; ++i) storage[chunk + i] -= 1;
+  }
+}
+
+}  // namespace
+}  // namespace coconet

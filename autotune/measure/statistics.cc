@@ -1,0 +1,61 @@
+#include "autotune/measure/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace coconet {
+namespace {
+
+/// The number of samples to leave out at each end: the largest k with P(Binomial(n, 1/2) < k)
+/// <= 2.5 %.
+int TrimmedEachSide(int n) {
+  constexpr int kExact = 1000;  // 2^-n stays a normal double
+  if (n > kExact) return static_cast<int>(std::floor(n / 2.0 - 0.98 * std::sqrt(n)));
+  double probability = std::ldexp(1.0, -n);  // of exactly k successes
+  double below = 0;
+  for (int k = 0;; ++k) {
+    below += probability;
+    if (below > 0.025) return k;
+    probability *= static_cast<double>(n - k) / (k + 1);
+  }
+}
+
+double MiddleOf(absl::Span<const double> sorted) {
+  const size_t n = sorted.size();
+  if (n == 0) return 0;
+  return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+}  // namespace
+
+double Median(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return MiddleOf(samples);
+}
+
+Timing Summarize(absl::Span<const double> samples_us) {
+  if (samples_us.empty()) return {};
+  std::vector<double> sorted(samples_us.begin(), samples_us.end());
+  std::sort(sorted.begin(), sorted.end());
+  const int n = static_cast<int>(sorted.size());
+  const int k = TrimmedEachSide(n);
+  // With k samples trimmed, the interval is from the k-th smallest to the k-th largest (counted
+  // from 1).
+  const int low = std::max(k - 1, 0);
+  return {.median_us = MiddleOf(sorted),
+          .low_us = sorted[low],
+          .high_us = sorted[n - 1 - low],
+          .samples = n};
+}
+
+double Noise(const Timing& timing) {
+  return timing.median_us > 0 ? (timing.high_us - timing.low_us) / 2 / timing.median_us : 0;
+}
+
+bool Tied(const Timing& a, const Timing& b, double tie) {
+  const double joint = std::hypot(a.high_us - a.low_us, b.high_us - b.low_us) / 2;
+  const double band = std::max(tie * std::min(a.median_us, b.median_us), joint);
+  return std::abs(a.median_us - b.median_us) <= band;
+}
+
+}  // namespace coconet

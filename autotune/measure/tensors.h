@@ -1,0 +1,47 @@
+#ifndef COCONET_AUTOTUNE_MEASURE_TENSORS_H_
+#define COCONET_AUTOTUNE_MEASURE_TENSORS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "coconet/ir/graph.h"
+#include "coconet/ir/types.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// An input, state or output of a program, and the buffer of a plan that holds it.
+struct PlacedTensor {
+  std::string name;
+  BufferRole role{};
+  TensorType type;  // as this schedule has it: a state of layout Auto is Replicated or Sliced here
+  int buffer = -1;
+  bool updated = false;  // a state that the step assigns
+};
+
+/// In the order of the graph. `graph` is bound and infers; `plan` was lowered from a schedule of
+/// it.
+std::vector<PlacedTensor> PlaceTensors(const Graph& graph, const Plan& plan);
+
+/// What one rank holds of a tensor, as runs: run i is `run` elements, from element begin + i *
+/// global_stride of the global tensor (row major), at i * storage_stride of the rank's storage.
+struct Part {
+  int64_t runs = 0, run = 0;
+  int64_t begin = 0, global_stride = 0, storage_stride = 0;
+
+  int64_t elements() const { return runs * run; }
+  /// Global index, and place in storage, of the position-th element held.
+  int64_t Global(int64_t position) const {
+    return begin + position / run * global_stride + position % run;
+  }
+  int64_t Stored(int64_t position) const {
+    return position / run * storage_stride + position % run;
+  }
+};
+/// All of it on every rank, unless it is Sliced.
+Part PartOf(const TensorType& type, int ranks, int rank);
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_MEASURE_TENSORS_H_

@@ -1,0 +1,105 @@
+#include "autotune/measure/test_data.h"
+
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kN = 10000;
+
+Graph ProgramOf(DType dtype) {
+  Graph g;
+  g.Add(Input{"g", {dtype, {kN}, Layout::Local()}});
+  g.Add(State{"m", {dtype, {kN}, Layout::Auto()}});
+  g.Add(Input{"s", {dtype, {}, Layout::Replicated()}});
+  return g;
+}
+
+std::vector<char> Filled(const TestData& data, DType dtype, const std::string& tensor, int rank,
+                         const Layout& layout, int ranks) {
+  const TensorType type{dtype, {kN}, layout};
+  std::vector<char> storage(2 * kN * SizeOf(dtype), '\x7f');
+  data.Fill(tensor, rank, PartOf(type, ranks, rank), storage.data());
+  return storage;
+}
+
+TEST(TestData, IsOneFunctionHoweverItIsCut) {
+  for (DType dtype : kAllDTypes) {
+    const TestData data(ProgramOf(dtype), 3, 8);
+    const std::vector<char> whole = Filled(data, dtype, "m", 0, Layout::Replicated(), 3);
+    for (int rank = 0; rank < 3; ++rank) {
+      const Part part = PartOf({dtype, {kN}, Layout::Sliced(0)}, 3, rank);
+      const std::vector<char> slice = Filled(data, dtype, "m", rank, Layout::Sliced(0), 3);
+      for (int64_t i = 0; i < part.elements(); ++i) {
+        const double value = LoadElement(dtype, slice.data(), part.Stored(i));
+        ASSERT_EQ(value, LoadElement(dtype, whole.data(), part.Global(i)))
+            << Name(dtype) << " " << i;
+        ASSERT_EQ(value, data.At("m", rank, part.Global(i)));
+      }
+      EXPECT_EQ(slice[part.elements() * SizeOf(dtype)], '\x7f') << "padding is left alone";
+    }
+  }
+}
+
+TEST(TestData, IsWellConditioned) {
+  for (DType dtype : kAllDTypes) {
+    const TestData data(ProgramOf(dtype), 3, 8);
+    int negative = 0;
+    std::set<double> values;
+    for (int64_t i = 0; i < kN; ++i) {
+      const double g = data.At("g", 1, i), m = data.At("m", 1, i);
+      values.insert(g);
+      negative += g < 0;
+      if (dtype == DType::kBool) continue;
+      ASSERT_GT(m, 0);
+      const double most = IsFloat(dtype) ? 2 : 8;
+      ASSERT_TRUE(std::abs(g) >= 0.5 && std::abs(g) <= most && m <= most)
+          << Name(dtype) << " " << g << " " << m;
+    }
+    const bool has_sign = dtype != DType::kBool && dtype != DType::kU8;
+    EXPECT_NEAR(negative, has_sign ? kN / 2 : 0, kN / 20) << Name(dtype);
+    EXPECT_GT(values.size(), dtype == DType::kF32 ? 9900u : 1u);
+  }
+}
+
+TEST(TestData, ScalarsThatCountAreSmallIntegers) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const double step = TestData(ProgramOf(DType::kF64), seed, 1).At("s", 0, 0);
+    EXPECT_EQ(step, std::floor(step));
+    EXPECT_TRUE(step >= 1 && step <= 8) << step;
+    const double rate = TestData(ProgramOf(DType::kF32), seed, 1).At("s", 0, 0);
+    EXPECT_TRUE(rate >= 0.5 && rate < 2) << rate;
+  }
+}
+
+TEST(TestData, DiffersByRankTensorAndSeed) {
+  const Graph g = ProgramOf(DType::kF32);
+  const TestData data(g, 3, 8), other(g, 4, 8);
+  int same_rank = 0, same_tensor = 0, same_seed = 0, same_shifted = 0;
+  for (int64_t i = 0; i + 4096 < kN; ++i) {
+    same_rank += data.At("g", 0, i) == data.At("g", 1, i);
+    same_tensor += std::abs(data.At("g", 0, i)) == data.At("m", 0, i);
+    same_seed += data.At("g", 0, i) == other.At("g", 0, i);
+    same_shifted += data.At("g", 0, i) == data.At("g", 0, i + 4096);
+  }
+  EXPECT_LE(same_rank + same_tensor + same_seed + same_shifted, 10);
+  EXPECT_EQ(data.At("m", 0, 17), data.At("m", 1, 17)) << "not local: the same on all ranks";
+}
+
+TEST(TestData, FindsTheFirstChange) {
+  const TestData data(ProgramOf(DType::kF16), 3, 8);
+  const Part part = PartOf({DType::kF16, {kN}, Layout::Local()}, 2, 1);
+  std::vector<char> storage = Filled(data, DType::kF16, "g", 1, Layout::Local(), 2);
+  EXPECT_EQ(data.FirstChange("g", 1, part, storage.data()), -1);
+  storage[2 * 7777 + 1] ^= 1;
+  storage[2 * 9000] ^= 1;
+  EXPECT_EQ(data.FirstChange("g", 1, part, storage.data()), 7777);
+  EXPECT_EQ(data.FirstChange("g", 0, part, storage.data()), 0) << "another rank's data";
+}
+
+}  // namespace
+}  // namespace coconet

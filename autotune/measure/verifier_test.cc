@@ -1,0 +1,147 @@
+#include "autotune/measure/verifier.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "coconet/base/status.h"
+#include "coconet/language/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/world.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kN = 500;
+constexpr int kRanks = 2;
+
+constexpr char kProgram[] =
+    "coconet 1\nprogram p\ninput g : f32[500] local\ninput r : f32[500] replicated\nstate m : "
+    "f32[500]\n"
+    "m1 = update(m, m + all_reduce(sum, g))\noutput o = m1 + r\n";
+
+/// A plan whose step is a function of the test's.
+class FakePlan final : public BoundPlan {
+ public:
+  explicit FakePlan(std::function<absl::Status()> step) : step_(std::move(step)) {}
+  absl::Status Run() override { return step_(); }
+
+ private:
+  std::function<absl::Status()> step_;
+};
+
+/// What a wrong implementation does after a right step.
+using Bug = std::function<void(int rank, int step, float* g, float* r, float* m, float* o)>;
+void NoBug(int, int, float*, float*, float*, float*) {}
+
+/// VerifyStep, then VerifyRepeat, on thread ranks that talk through their library; the failure's
+/// words, or the error's. `status`: of rank 1's step.
+std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()) {
+  const Graph program = *Parse(kProgram);
+  std::string reasons[kRanks];
+  const absl::Status world =
+      RunWorld({.ranks = kRanks, .timeout_s = 20, .pin = false}, [&](Rank& rank) -> absl::Status {
+        Plan plan;
+        plan.ranks = kRanks;
+        for (const char* name : {"g", "r", "m", "o", "t"}) {
+          const BufferRole role = *name == 'm'   ? BufferRole::kState
+                                  : *name == 'o' ? BufferRole::kOutput
+                                  : *name == 't' ? BufferRole::kTemp
+                                                 : BufferRole::kInput;
+          plan.buffers.push_back({name, role, DType::kF32, 512, false});
+        }
+        Instance instance;
+        instance.plan = &plan;
+        instance.tensors = PlaceTensors(program, plan);
+        std::vector<std::unique_ptr<Memory>> memory;
+        for (const Buffer& buffer : plan.buffers) {
+          ASSIGN_OR_RETURN(std::unique_ptr<Memory> m, rank.Allocate(buffer.elements * 4, false));
+          instance.buffers.push_back(m.get());
+          memory.push_back(std::move(m));
+        }
+        std::vector<float*> at;
+        for (Memory* m : instance.buffers) at.push_back(static_cast<float*>(m->own()));
+        int step = 0;
+        instance.bound = std::make_unique<FakePlan>([&]() -> absl::Status {
+          RETURN_IF_ERROR(
+              rank.library().AllReduce(at[0], at[4], kN, DType::kF32, ReduceKind::kSum));
+          for (int64_t i = 0; i < kN; ++i) {
+            at[2][i] += at[4][i];
+            at[3][i] = at[2][i] + at[1][i];
+          }
+          bug(rank.rank(), ++step, at[0], at[1], at[2], at[3]);
+          return rank.rank() == 1 ? status : absl::OkStatus();
+        });
+        ASSIGN_OR_RETURN(Reference reference,
+                         Reference::Create(program, {.ranks = kRanks}, rank.rank(), 21));
+        ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank, instance, reference));
+        if (!failure.has_value()) {
+          ASSIGN_OR_RETURN(failure, VerifyRepeat(rank, instance, reference));
+        }
+        if (failure.has_value())
+          reasons[rank.rank()] = absl::StrCat(Name(failure->verdict), ": ", failure->reason);
+        return absl::OkStatus();
+      });
+  if (!world.ok()) return world.ToString();
+  EXPECT_EQ(reasons[0], reasons[1]) << "the ranks agree";
+  return reasons[0];
+}
+
+TEST(Verifier, AcceptsTheRight) { EXPECT_EQ(Verify(NoBug), ""); }
+
+TEST(Verifier, SeesAWrongElementOfOneRank) {
+  EXPECT_THAT(Verify([](int rank, int, float*, float*, float* m, float*) {
+                if (rank == 0) m[3] += 1;
+              }),
+              HasSubstr("wrong answer: rank 0: m[3]: want "));
+  // The rank that does not answer for the element sees its replica differ.
+  EXPECT_EQ(Verify([](int rank, int, float*, float*, float* m, float*) {
+              if (rank == 1) m[3] += 1;
+            }),
+            "wrong answer: m: the replicas of ranks 0 and 1 differ");
+}
+
+TEST(Verifier, SeesReplicasThatDifferWithinTheTolerance) {
+  EXPECT_EQ(Verify([](int rank, int, float*, float*, float*, float* o) {
+              if (rank == 1) o[400] = std::nextafter(o[400], 100.f);
+            }),
+            "wrong answer: o: the replicas of ranks 0 and 1 differ");
+}
+
+TEST(Verifier, SeesWhatWasNotWritten) {
+  EXPECT_THAT(
+      Verify([](int, int, float*, float*, float*, float* o) { std::memset(o + 490, 0xFF, 40); }),
+      HasSubstr("o[490]: want "));
+}
+
+TEST(Verifier, SeesASecondStepThatDiffers) {
+  EXPECT_EQ(Verify([](int rank, int step, float*, float*, float* m, float*) {
+              if (step == 2 && rank == 1) m[9] = 0;
+            }),
+            "wrong answer: m: the replicas of ranks 0 and 1 differ");
+}
+
+TEST(Verifier, SeesInputsThatWereWritten) {
+  EXPECT_THAT(Verify([](int rank, int, float* g, float*, float*, float*) {
+                if (rank == 1) g[17] = 0;
+              }),
+              HasSubstr("g[17] was changed; it is only read"));
+}
+
+TEST(Verifier, SeesAStepThatFails) {
+  EXPECT_EQ(Verify(NoBug, absl::DeadlineExceededError("waited 10 s for rank 0")),
+            "run error: rank 1: waited 10 s for rank 0");
+}
+
+TEST(Verifier, EndsWithAGpu) {
+  EXPECT_EQ(Verify(NoBug, absl::DataLossError("cuStreamQuery: data race")),
+            "DATA_LOSS: rank 1: cuStreamQuery: data race");
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,342 @@
+#include "autotune/search/rank_runner.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "autotune/measure/spot_checks.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/env.h"
+#include "coconet/base/slices.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
+
+namespace coconet {
+namespace {
+
+/// A wait in a variant that hangs should not take a minute; one that only is slow must not be taken
+/// for hanging.
+constexpr double kWaitSeconds = 10;
+constexpr double kSlowestBytesPerSecond = 1e8;
+
+/// Without kernels.
+class EmptyModule final : public Module {
+ public:
+  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
+    return absl::NotFoundError(absl::StrCat("no kernel ", name, " in a plan without kernels"));
+  }
+};
+
+Failure NoMemory(int64_t need, absl::string_view why) {
+  return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB a rank: ", why)};
+}
+
+/// All variants together should not need more than so many times what the thriftiest does: what
+/// needs much more memory also moves more. Small programs may.
+constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
+
+}  // namespace
+
+Target TargetOf(const Rank& rank) {
+  return {rank.stage_size(), rank.mesh().nodes, rank.mesh().stages, rank.mesh().stages_apart};
+}
+
+absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path) {
+  if (path.empty()) return std::make_unique<EmptyModule>();
+  return rank.Load(path);
+}
+
+absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const Graph& program,
+                                                               const std::vector<Variant>& variants,
+                                                               Options options) {
+  std::unique_ptr<RankRunner> runner(new RankRunner(rank, variants, std::move(options)));
+  runner->shrinks_ = !(Shrink(program) == program);
+  runner->small_.push_back({.multiple = 1, .references = {}});
+  if (rank.stage_size() > 1)
+    runner->small_.push_back(
+        {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign), .references = {}});
+  absl::StatusOr<std::map<int64_t, Arena::Needs>> needs = runner->LowerAll();
+  RETURN_IF_ERROR(rank.exchange().Agree(needs.status()));
+  RETURN_IF_ERROR(runner->MakeArena(*std::move(needs)));
+  RETURN_IF_ERROR(rank.exchange().Agree(runner->MakeReferences(program)));
+  return runner;
+}
+
+RankRunner::~RankRunner() = default;
+
+absl::StatusOr<std::unique_ptr<const RankRunner::Plans>> RankRunner::LowerBoth(
+    const Variant& variant) const {
+  auto plans = std::make_unique<Plans>();
+  ASSIGN_OR_RETURN(plans->full, Lower(variant.schedule, variant.config, TargetOf(rank_)));
+  if (shrinks_) RETURN_IF_ERROR(LowerSmall(variant, *plans));
+  return plans;
+}
+
+absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const {
+  absl::Status first;
+  for (size_t at = 0; at < small_.size(); ++at) {
+    Schedule small = variant.schedule;
+    small.graph = Shrink(variant.schedule.graph, small_[at].multiple);
+    absl::StatusOr<Lowered> lowered = Lower(small, variant.config, TargetOf(rank_));
+    if (lowered.ok()) {
+      plans.small = *std::move(lowered);
+      plans.small_graph = std::move(small.graph);
+      plans.small_at = at;
+      return absl::OkStatus();
+    }
+    if (first.ok()) first = WithContext(lowered.status(), "at a small size");
+  }
+  return first;
+}
+
+absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
+  std::map<int64_t, Arena::Needs> needs;
+  std::map<std::tuple<int, OneShot, int, int>, size_t>
+      alike;  // what memory depends on: the first variant that is so
+  for (const Variant& v : variants_) {
+    const auto [first, is_new] = alike.try_emplace(
+        {v.group, v.config.one_shot, v.config.pieces, v.config.tiles}, work_.size());
+    Work& work = work_.emplace_back();
+    if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
+      work.protocol = other.protocol;
+      work.traffic = other.traffic;
+      work.need = other.need;
+      work.small_at = other.small_at;
+      continue;
+    }
+    const absl::StatusOr<std::unique_ptr<const Plans>> plans = LowerBoth(v);
+    if (!plans.ok()) {
+      work.failure = Failure{Verdict::kLowerError, std::string(plans.status().message())};
+      continue;
+    }
+    const Lowered& full = (*plans)->full;
+    work.protocol = full.protocol;
+    work.traffic = full.plan.bytes_per_rank;
+    work.need = BytesPerRank(full.plan);
+    work.small_at = (*plans)->small_at;
+    Arena::Include(full.plan, needs[work.need]);
+    if (shrinks_) Arena::Include((*plans)->small.plan, needs[work.need]);
+  }
+  return needs;
+}
+
+/// One arena for all; while that is much or does not fit, without those that need most.
+absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
+  while (true) {
+    Arena::Needs together;
+    for (const auto& [need, theirs] : needs) Arena::Include(theirs, together);
+    const int64_t least = needs.empty() ? 0 : needs.begin()->first,
+                  most = needs.empty() ? 0 : needs.rbegin()->first;
+    const bool much =
+        most > least && Arena::BytesOf(together) > std::max(kMostOfLeast * least, kSmallNeed);
+    absl::StatusOr<Arena> arena =
+        much ? absl::ResourceExhaustedError(absl::StrCat("others need ", least >> 20, " MiB"))
+             : Arena::Create(rank_, together);
+    if (arena.ok()) {
+      arena_.emplace(*std::move(arena));
+      return absl::OkStatus();
+    }
+    if (!absl::IsResourceExhausted(arena.status()) || most <= least) return arena.status();
+    const int64_t kept = least + (most - least) / 2;
+    needs.erase(needs.upper_bound(kept), needs.end());
+    for (Work& work : work_) {
+      if (!work.failure.has_value() && work.need > kept)
+        work.failure = NoMemory(work.need, arena.status().message());
+    }
+  }
+}
+
+absl::Status RankRunner::MakeReferences(const Graph& program) {
+  ASSIGN_OR_RETURN(Reference full,
+                   Reference::Create(Expand(program), rank_.mesh(), rank_.rank(), options_.seed));
+  full.Skip(NotSpotChecked(program, options_.seed));
+  full_.push_back(std::move(full));
+  for (size_t at = 0; at < small_.size(); ++at) {
+    const auto checked_here = [&](const Work& work) {
+      return !work.failure.has_value() && work.small_at == at;
+    };
+    if (!shrinks_ || !absl::c_any_of(work_, checked_here)) continue;
+    const Graph small = Expand(Shrink(program, small_[at].multiple));
+    for (uint64_t seed : {options_.seed + 1, options_.seed + 2}) {
+      ASSIGN_OR_RETURN(Reference reference,
+                       Reference::Create(small, rank_.mesh(), rank_.rank(), seed));
+      small_[at].references.push_back(std::move(reference));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Entrant> RankRunner::Entrants() const {
+  std::vector<Entrant> entrants;
+  for (size_t v = 0; v < variants_.size(); ++v) {
+    Entrant& e = entrants.emplace_back();
+    e.result = Describe(variants_[v]);
+    e.group = variants_[v].group;
+    e.result.protocol = work_[v].protocol;
+    e.result.bytes = work_[v].traffic * rank_.size();
+    if (!work_[v].failure.has_value()) continue;
+    e.result.verdict = work_[v].failure->verdict;
+    e.result.reason = work_[v].failure->reason;
+  }
+  return entrants;
+}
+
+absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
+    absl::Span<const int> variants, const std::function<bool()>& stop) {
+  std::vector<std::string> sources;
+  std::map<std::string, int> index = {{"", -1}};  // -1: no kernels
+  const auto add = [&](const std::string& source) {
+    const auto [at, is_new] = index.emplace(source, static_cast<int>(sources.size()));
+    if (is_new) sources.push_back(source);
+    return at->second;
+  };
+  std::vector<std::pair<int, int>> needed;  // by variant: its sources
+  std::vector<std::optional<Failure>> failures;
+  for (int v : variants) {
+    const absl::StatusOr<std::unique_ptr<const Plans>> plans = LowerBoth(variants_[v]);
+    failures.push_back(plans.ok() ? std::nullopt
+                                  : std::optional(Failure{Verdict::kLowerError,
+                                                          std::string(plans.status().message())}));
+    const int full = plans.ok() ? add((*plans)->full.source) : -1;
+    needed.emplace_back(full, plans.ok() ? add((*plans)->small.source) : -1);
+  }
+  CompileWatch watch = options_.watch;
+  watch.stop = stop;
+  ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> binaries,
+                   CompileTogether(rank_, options_.compiler, sources, watch));
+  const auto path_of = [&](int source) -> absl::StatusOr<std::string> {
+    return source < 0 ? std::string() : binaries[source];
+  };
+  for (size_t i = 0; i < variants.size(); ++i) {
+    if (failures[i].has_value()) continue;
+    const int v = variants[i];
+    const absl::StatusOr<std::string> full = path_of(needed[i].first),
+                                      small = path_of(needed[i].second);
+    if (full.ok() && small.ok()) {
+      work_[v].path = *full;
+      work_[v].small_path = *small;
+      continue;
+    }
+    const absl::Status& status = full.ok() ? small.status() : full.status();
+    // Without a compiler, or where compiling is forbidden, nothing can be tuned.
+    if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return status;
+    const bool its_fault = absl::IsInvalidArgument(status) || absl::IsDeadlineExceeded(status);
+    failures[i] = Failure{its_fault ? Verdict::kCompileError : Verdict::kNotMeasured,
+                          std::string(status.message())};
+  }
+  return failures;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const Graph& graph,
+                                                        const Module& module, Instance& instance) {
+  instance.plan = &plan;
+  instance.tensors = PlaceTensors(Expand(graph), plan);
+  instance.buffers = arena_->Place(plan);
+  const double wait_s =
+      std::min(GetEnv().timeout_s,
+               kWaitSeconds + static_cast<double>(plan.bytes_per_rank) / kSlowestBytesPerSecond);
+  absl::StatusOr<std::unique_ptr<BoundPlan>> bound =
+      rank_.Bind(plan, module, instance.buffers, wait_s);
+  if (absl::Status all = rank_.exchange().Agree(bound.status()); !all.ok()) {
+    return Failure{absl::IsResourceExhausted(all) ? Verdict::kTooLarge : Verdict::kRunError,
+                   std::string(all.message())};
+  }
+  instance.bound = *std::move(bound);
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
+  std::unique_ptr<Module> other;  // where the small sizes make other kernels, or none
+  const Module* module = work.module.get();
+  if (work.small_path != work.path) {
+    absl::StatusOr<std::unique_ptr<Module>> loaded = LoadModule(rank_, work.small_path);
+    if (absl::Status all = rank_.exchange().Agree(loaded.status()); !all.ok())
+      return Failure{Verdict::kRunError, std::string(all.message())};
+    other = *std::move(loaded);
+    module = other.get();
+  }
+  Instance instance;
+  ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                   Bind(work.plans->small.plan, work.plans->small_graph, *module, instance));
+  for (Reference& reference : small_[work.small_at].references) {
+    if (failure.has_value()) break;
+    ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, reference));
+  }
+  if (failure.has_value())
+    failure->reason = absl::StrCat("at a small size: ", WithSeed(failure->reason));
+  return failure;
+}
+
+std::string RankRunner::WithSeed(const std::string& reason) const {
+  return absl::StrCat(reason, " (COCONET_SEED=", options_.seed, ")");
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
+  Work& work = work_[variant];
+  absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, work.path);
+  if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok())
+    return Failure{Verdict::kRunError, std::string(all.message())};
+  work.module = *std::move(module);
+  ASSIGN_OR_RETURN(work.plans, LowerBoth(variants_[variant]));
+  std::optional<Failure> failure;
+  if (shrinks_) {
+    ASSIGN_OR_RETURN(failure, VerifySmall(work));
+  }
+  if (!failure.has_value()) {
+    ASSIGN_OR_RETURN(failure, Bind(work.plans->full.plan, variants_[variant].schedule.graph,
+                                   *work.module, work.instance));
+  }
+  if (failure.has_value()) Unload(variant);
+  return failure;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
+  Instance& instance = work_[variant].instance;
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank_, instance, full_[0]));
+  if (!failure.has_value()) {
+    ASSIGN_OR_RETURN(failure, VerifyRepeat(rank_, instance, full_[0]));
+  }
+  if (failure.has_value() && failure->verdict == Verdict::kWrongAnswer)
+    failure->reason = WithSeed(failure->reason);
+  return failure;
+}
+
+absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up, int steps) {
+  BoundPlan& bound = *work_[variant].instance.bound;
+  RETURN_IF_ERROR(rank_.exchange().Barrier());
+  absl::Status status = bound.RunSteps(warm_up);
+  const auto start = std::chrono::steady_clock::now();
+  if (status.ok()) status = bound.RunSteps(steps);
+  const std::chrono::duration<double, std::micro> elapsed =
+      std::chrono::steady_clock::now() - start;
+  Packer mine;
+  PackStatus(mine, status);
+  mine.Real(elapsed.count() / steps);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
+  Sample sample;
+  for (size_t r = 0; r < all.size(); ++r) {
+    Unpacker in(all[r]);
+    const absl::Status theirs = UnpackStatus(in);
+    sample.us = std::max(sample.us, in.Real());
+    RETURN_IF_ERROR(in.Done());
+    if (absl::IsDataLoss(theirs)) return WithContext(theirs, absl::StrCat("rank ", r));
+    if (theirs.ok() || (sample.failure.has_value() && absl::IsAborted(theirs))) continue;
+    sample.failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", theirs.message())};
+  }
+  return sample;
+}
+
+void RankRunner::Unload(int variant) {
+  work_[variant].instance = {};
+  work_[variant].module = nullptr;
+  work_[variant].plans = nullptr;
+}
+
+}  // namespace coconet

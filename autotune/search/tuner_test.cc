@@ -1,0 +1,409 @@
+#include "autotune/search/tuner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// A world of one rank.
+class SoloExchange final : public Exchange {
+ public:
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override {
+    if (fails_at == ++calls) return absl::DeadlineExceededError("a peer did not come");
+    return std::vector<std::string>{std::string(mine)};
+  }
+  int calls = 0, fails_at = -1;
+};
+
+/// Variants that take a given time, on a clock of their own.
+class FakeRunner final : public VariantRunner {
+ public:
+  absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
+      absl::Span<const int> variants, const std::function<bool()>& stop) override {
+    std::vector<std::optional<Failure>> out;
+    for (int v : variants) {
+      if (!stop()) now_s += 0.1;
+      compiled.push_back(v);
+      if (stop()) {
+        out.push_back(Failure{Verdict::kNotMeasured, ""});
+      } else if (compile_errors.count(v) != 0) {
+        out.push_back(Failure{Verdict::kCompileError, "expected ';'"});
+      } else {
+        out.push_back(std::nullopt);
+      }
+    }
+    return out;
+  }
+  absl::StatusOr<std::optional<Failure>> Load(int v) override {
+    EXPECT_THAT(compiled, Contains(v));
+    RETURN_IF_ERROR(Going());
+    EXPECT_TRUE(loaded.insert(v).second);
+    ever_loaded.insert(v);
+    if (wrong.count(v) == 0) return std::nullopt;
+    loaded.erase(v);
+    return Failure{Verdict::kWrongAnswer, absl::StrCat("p[", v, "]: want 1, have 2")};
+  }
+  absl::StatusOr<std::optional<Failure>> Verify(int v) override {
+    EXPECT_THAT(loaded, Contains(v));
+    RETURN_IF_ERROR(Going());
+    now_s += verify_s;
+    ++verified[v];
+    if (wrong_at_size.count(v) != 0 || (wrong_in_the_end.count(v) != 0 && verified[v] > 1)) {
+      return Failure{Verdict::kWrongAnswer, "p[7]: want 1, have 2"};
+    }
+    return std::nullopt;
+  }
+  absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
+    EXPECT_THAT(loaded, Contains(v));
+    RETURN_IF_ERROR(Going());
+    ++timed[v];
+    now_s += us[v] * (warm_up + steps) / 1e6;
+    if (crashes_after.count(v) != 0 && timed[v] > crashes_after[v])
+      return Sample{0, Failure{Verdict::kRunError, "timed out"}};
+    const double cold = timed[v] == 1 ? 1.2 : 1;
+    return Sample{us[v] * cold * (1 + std::abs(noise(random))), std::nullopt};
+  }
+  void Unload(int v) override { EXPECT_EQ(loaded.erase(v), 1u); }
+  /// Of each call that runs a variant: whether the ranks still have each other.
+  absl::Status Going() {
+    lost |= --calls_left == 0;
+    return calls_left == 0 ? absl::AbortedError("rank 1 left: data race") : absl::OkStatus();
+  }
+
+  int calls_left = 0;  // 0: any number
+  bool lost = false;
+  std::vector<double> us;
+  std::normal_distribution<double> noise{0, 0.01};
+  std::mt19937_64 random{5};
+  std::set<int> compile_errors, wrong, wrong_at_size, wrong_in_the_end;
+  std::map<int, int> crashes_after;
+  double now_s = 0, verify_s = 0.001;
+  std::vector<int> compiled;
+  std::set<int> loaded, ever_loaded;
+  std::map<int, int> verified, timed;
+};
+
+class FakeJournal final : public TuningJournal {
+ public:
+  std::vector<VariantResult> Failures(const std::string&) override { return failures; }
+  void Begin(const std::string&, const VariantResult& v) override { in_flight.insert(v.trace); }
+  void End(const std::string&, const VariantResult& v) override {
+    in_flight.erase(v.trace);
+    if (IsFailure(v.verdict)) ended.push_back(absl::StrCat(v.trace, ": ", Name(v.verdict)));
+  }
+  void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) override {
+    EXPECT_TRUE(Validate(record).ok()) << Validate(record);
+    EXPECT_THAT(variants, Contains(record.best));
+    EXPECT_THAT(variants, Contains(record.baseline));
+    stored.push_back(record);
+  }
+  std::vector<VariantResult> failures;
+  std::set<std::string> in_flight;
+  std::vector<std::string> ended;
+  std::vector<TuningRecord> stored;
+};
+
+class TunerTest : public ::testing::Test {
+ protected:
+  /// Variants t0, t1, ... with these times; each of a group of its own unless `per_group` says
+  /// otherwise.
+  absl::StatusOr<Tuned> Run(std::vector<double> us, int per_group = 1, int baseline = 0,
+                            std::vector<std::string> schedules = {}) {
+    runner_.us = us;
+    std::vector<Entrant> entrants;
+    for (size_t i = 0; i < us.size(); ++i) {
+      Entrant e;
+      e.result.trace = absl::StrCat("t", i);
+      e.result.schedule = schedules.empty() ? absl::StrCat("S", i) : schedules[i];
+      e.result.protocol = "library";
+      e.result.bytes = 1000 - static_cast<int>(i);
+      e.group = static_cast<int>(i) / per_group;
+      entrants.push_back(e);
+    }
+    options_.key_text = "program: x\n";
+    options_.key = Fingerprint(options_.key_text);
+    options_.seconds = [this] { return runner_.now_s; };
+    options_.journal = &journal_;
+    absl::StatusOr<Tuned> tuned = Tune(std::move(entrants), baseline, runner_, exchange_, options_);
+    EXPECT_TRUE(runner_.lost || journal_.in_flight.empty());
+    EXPECT_TRUE(!tuned.ok() || runner_.loaded.empty());
+    return tuned;
+  }
+  FakeRunner runner_;
+  FakeJournal journal_;
+  SoloExchange exchange_;
+  TunerOptions options_;
+};
+
+TEST_F(TunerTest, TheFastestIsStored) {
+  const absl::StatusOr<Tuned> tuned = Run({50000, 30000, 13000, 14000, 200000});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 2);
+  EXPECT_EQ(tuned->record.best.trace, "t2");
+  EXPECT_EQ(tuned->record.baseline.trace, "t0");
+  EXPECT_EQ(tuned->record.necessary_bytes, 996);
+  EXPECT_EQ(tuned->record.variants, 5);
+  EXPECT_THAT(tuned->record.runner_up, HasSubstr("S"));
+  EXPECT_TRUE(tuned->record.complete);
+  EXPECT_TRUE(journal_.stored.back() == tuned->record);
+  EXPECT_EQ(runner_.verified[2], 2) << "again after the timing";
+  EXPECT_EQ(runner_.verified[4], 0)
+      << "hopeless from its first step: not verified at its real size";
+  EXPECT_EQ(tuned->variants[4].verdict, Verdict::kPruned);
+  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("the best's first step"));
+  EXPECT_EQ(tuned->variants[0].verdict, Verdict::kMeasured);
+}
+
+TEST_F(TunerTest, ATieGoesToTheBaseline) {
+  const absl::StatusOr<Tuned> tuned = Run({101, 100, 130, 100.5});
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(tuned->best, 0);
+}
+
+TEST_F(TunerTest, OnlyPromisingGroupsAreRefined) {
+  // Groups of two: 100 / 60, 300 / 10 (never looked at), 90 / 80.
+  const absl::StatusOr<Tuned> tuned = Run({100, 60, 300, 10, 90, 80}, 2);
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(tuned->best, 1);
+  EXPECT_EQ(runner_.ever_loaded.count(3), 0u);
+  EXPECT_EQ(tuned->variants[3].verdict, Verdict::kPruned);
+  EXPECT_THAT(tuned->variants[3].reason, HasSubstr("slower, plain numbers"));
+  EXPECT_EQ(runner_.ever_loaded.count(5), 1u);
+  EXPECT_EQ(tuned->variants[5].verdict, Verdict::kPruned);
+}
+
+TEST_F(TunerTest, FailuresAreValues) {
+  runner_.compile_errors = {1};
+  runner_.wrong = {2};
+  runner_.wrong_at_size = {3};
+  runner_.crashes_after[4] = 3;
+  runner_.crashes_after[5] = 0;
+  const absl::StatusOr<Tuned> tuned = Run({100, 10, 10, 10, 50, 10, 60});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 6);
+  std::vector<std::string> verdicts;
+  for (const VariantResult& v : tuned->variants)
+    verdicts.push_back(absl::StrCat(Name(v.verdict), ": ", v.reason));
+  EXPECT_THAT(verdicts, ElementsAre("measured: ", "compile error: expected ';'",
+                                    "wrong answer: p[2]: want 1, have 2",
+                                    "wrong answer: p[7]: want 1, have 2", "run error: timed out",
+                                    "run error: timed out", "measured: "));
+  for (const char* kept : {"t1: compile error", "t2: wrong answer", "t3: wrong answer",
+                           "t4: run error", "t5: run error"}) {
+    EXPECT_THAT(journal_.ended, Contains(kept));
+  }
+}
+
+TEST_F(TunerTest, WhatFailedBeforeIsNotTriedAgain) {
+  VariantResult failed;
+  failed.trace = "t1";
+  failed.verdict = Verdict::kWrongAnswer;
+  failed.reason = "p[3]";
+  VariantResult died = failed;
+  died.trace = "t0";
+  died.verdict = Verdict::kQuarantined;
+  died.reason = "the process died";
+  journal_.failures = {failed, died};
+  const absl::StatusOr<Tuned> tuned = Run({100, 10, 50});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 2);
+  EXPECT_EQ(runner_.ever_loaded, std::set<int>({2}));
+  EXPECT_EQ(tuned->variants[0].reason, "the process died");
+  EXPECT_EQ(tuned->variants[1].verdict, Verdict::kQuarantined);
+  EXPECT_EQ(tuned->variants[1].reason, "wrong answer in an earlier run: p[3]");
+  EXPECT_EQ(tuned->record.baseline.trace, "t2")
+      << "the simplest that runs stands in for the baseline";
+}
+
+TEST_F(TunerTest, AWinnerThatTurnsOutWrongIsNotStored) {
+  runner_.wrong_in_the_end = {2};
+  const absl::StatusOr<Tuned> tuned = Run({100, 60, 50});
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(tuned->best, 0) << "the other one was dropped long before";
+  EXPECT_EQ(tuned->variants[2].verdict, Verdict::kWrongAnswer);
+  EXPECT_THAT(journal_.ended, ElementsAre("t2: wrong answer"));
+}
+
+TEST_F(TunerTest, NothingRightIsAnError) {
+  runner_.wrong = {0, 1};
+  const absl::StatusOr<Tuned> tuned = Run({100, 60});
+  EXPECT_EQ(tuned.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(
+      std::string(tuned.status().message()),
+      HasSubstr("none of the 2 variants runs and gives the right answer; the first, S0 (library,"));
+  EXPECT_THAT(journal_.stored, IsEmpty());
+}
+
+TEST_F(TunerTest, TheBudgetEndsWithTheBestSoFar) {
+  options_.budget_s = 1;
+  const absl::StatusOr<Tuned> tuned = Run(std::vector<double>(40, 100000));
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_LT(runner_.now_s, 3);
+  EXPECT_FALSE(tuned->record.complete);
+  EXPECT_EQ(tuned->variants.back().verdict, Verdict::kNotMeasured);
+  EXPECT_EQ(tuned->variants.back().reason, "the budget of 1 s ended");
+  EXPECT_FALSE(journal_.stored.back().complete);
+}
+
+TEST_F(TunerTest, ABudgetThatSawEverySchedulesPlainestIsEnough) {
+  options_.budget_s = 3;
+  const absl::StatusOr<Tuned> tuned = Run({100000, 99000, 98000});
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_TRUE(tuned->record.complete);
+}
+
+TEST_F(TunerTest, ASmallBudgetIsSpentOnWhatThePastPromises) {
+  std::vector<std::string> schedules;
+  std::vector<double> us;
+  for (int first = 0; first < 12; ++first) {
+    for (int second = 0; second < 12; ++second) {
+      schedules.push_back(absl::StrCat("RS[", first, "]; AG ", second));
+      us.push_back(20000 * (1 + (first * 5 + 7) % 12) * (1 + (second * 7 + 3) % 12));
+    }
+  }
+  options_.budget_s = 60;  // compiling all takes a quarter of that, running all minutes
+  const absl::StatusOr<Tuned> tuned = Run(us, /*per_group=*/1, /*baseline=*/0, schedules);
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, std::min_element(us.begin(), us.end()) - us.begin());
+  EXPECT_GE(tuned->record.best.timing.samples, 4);
+}
+
+TEST_F(TunerTest, HalfOfTheBudgetIsForTheBestOfWhatWasSeen) {
+  options_.budget_s = 10;
+  const absl::StatusOr<Tuned> tuned = Run(std::vector<double>(100, 100000));
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_FALSE(tuned->record.complete);
+  EXPECT_GE(tuned->record.best.timing.samples, 2);
+}
+
+TEST_F(TunerTest, WhatMeasuringLeavesOfTheBudgetIsForTheRest) {
+  options_.budget_s = 10;
+  std::vector<double> us(60, 60000);  // looking at all takes more than half
+  us[0] = 10000;
+  const absl::StatusOr<Tuned> tuned = Run(us);
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(tuned->best, 0);
+  EXPECT_TRUE(tuned->record.complete);
+  EXPECT_EQ(runner_.ever_loaded.size(), 60u);
+}
+
+TEST_F(TunerTest, LongChecksAreForLeaders) {
+  options_.budget_s = 100;
+  runner_.verify_s = 5;
+  runner_.wrong_at_size = {3};
+  const absl::StatusOr<Tuned> tuned = Run({100000, 50000, 40000, 20000, 90000, 80000});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 2) << "3 leads, and is wrong";
+  EXPECT_EQ(tuned->variants[3].verdict, Verdict::kWrongAnswer);
+  EXPECT_EQ(runner_.verified[2], 2) << "as it leads, and in the end";
+  EXPECT_EQ(runner_.verified[4], 0);
+  EXPECT_EQ(runner_.verified[5], 0);
+}
+
+TEST_F(TunerTest, ATinyBudgetStillMeasuresTheBaseline) {
+  options_.budget_s = 0;
+  const absl::StatusOr<Tuned> tuned = Run({100000, 50000});
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(tuned->best, 0);
+  EXPECT_EQ(runner_.ever_loaded, std::set<int>({0}));
+}
+
+TEST_F(TunerTest, AnInterruptKeepsWhatWasMeasured) {
+  options_.interrupted = [this] { return runner_.timed[2] >= 2; };
+  const absl::StatusOr<Tuned> tuned = Run({100000, 10000, 40000, 50000});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 2);
+  EXPECT_FALSE(tuned->record.complete);
+  EXPECT_EQ(tuned->variants[1].reason, "interrupted") << "looked at last";
+  EXPECT_EQ(journal_.stored.back().best.trace, "t2");
+}
+
+TEST_F(TunerTest, AnInterruptBeforeAnythingWasMeasuredIsCancelled) {
+  options_.interrupted = [] { return true; };
+  EXPECT_EQ(Run({1, 2}).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_THAT(journal_.stored, IsEmpty());
+}
+
+TEST_F(TunerTest, SamplesOfQuickStepsAreLongEnough) {
+  const absl::StatusOr<Tuned> tuned = Run({3, 0.5, 0.00001});
+  ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(tuned->best, 2);
+  EXPECT_GT(runner_.now_s * 1e6, 20 * 1000) << "20 samples of a millisecond";
+}
+
+TEST_F(TunerTest, NoiseDoesNotChooseWhatIsClearlySlower) {
+  runner_.noise = std::normal_distribution<double>(0, 0.06);
+  int bad = 0;
+  for (int seed = 0; seed < 40; ++seed) {
+    runner_ = FakeRunner();
+    runner_.random.seed(seed);
+    runner_.noise = std::normal_distribution<double>(0, 0.06);
+    options_.seed = seed;
+    const absl::StatusOr<Tuned> tuned = Run({50000, 15500, 13000, 13100, 14600, 30000});
+    ASSERT_TRUE(tuned.ok());
+    bad += tuned->best != 2 && tuned->best != 3;
+  }
+  EXPECT_LE(bad, 2);
+}
+
+TEST_F(TunerTest, TimesThatSayNothingLeaveNoVariantOut) {
+  options_.tries_all = true;
+  runner_.verify_s = 5;
+  const absl::StatusOr<Tuned> tuned =
+      Run({100, 50000, 900000, 20000, 200, 700000}, /*per_group=*/3);
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  for (int v = 0; v < 6; ++v) EXPECT_GT(runner_.verified[v], 0) << v;
+  EXPECT_TRUE(tuned->record.complete);
+}
+
+TEST_F(TunerTest, LosingThePeersIsAnError) {
+  for (int call = 1; call < 12; ++call) {
+    runner_ = FakeRunner();
+    exchange_.calls = 0;
+    exchange_.fails_at = call;
+    journal_.in_flight.clear();
+    EXPECT_EQ(Run({100, 50}).status().code(), absl::StatusCode::kDeadlineExceeded) << call;
+  }
+}
+
+// A kernel's mistake may end the world.
+TEST_F(TunerTest, LosingThePeersInAVariantNamesIt) {
+  std::set<std::string> told;
+  for (int call = 1; call < 30; ++call) {
+    runner_ = FakeRunner();
+    runner_.calls_left = call;
+    journal_.in_flight.clear();
+    const absl::Status status = Run({100, 50}).status();
+    told.insert(std::string(absl::IsAborted(status) ? status.message() : "going on"));
+  }
+  std::set<std::string> want;
+  for (const char* variant : {"S0", "S1"}) {
+    VariantResult words;
+    words.schedule = variant, words.protocol = "library";
+    for (const char* what : {"verifying @ at a small size", "timing @", "verifying @"}) {
+      want.insert(absl::StrCat(absl::StrReplaceAll(what, {{"@", Words(words)}}),
+                               ": rank 1 left: data race"));
+    }
+  }
+  EXPECT_EQ(told, want);
+}
+
+}  // namespace
+}  // namespace coconet

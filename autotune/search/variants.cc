@@ -1,0 +1,177 @@
+#include "autotune/search/variants.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "autotune/search/worthwhile.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
+
+namespace coconet {
+namespace {
+
+/// Elements of the largest tensor of a shrunk program, about: more than two chunks a rank for a few
+/// ranks.
+constexpr int64_t kSmallElements = 10007;
+/// Tensors of a shrunk list, about.
+constexpr size_t kSmallTensors = 8;
+
+const TensorType* DeclaredType(const Op& op) {
+  if (const auto* input = std::get_if<Input>(&op)) return &input->type;
+  if (const auto* state = std::get_if<State>(&op)) return &state->type;
+  return nullptr;
+}
+
+/// Small extents for large ones: different odd multiples of `multiple`, up to `cap` or, where these
+/// do not suffice, a little above. Extents without such a multiple stay what they are.
+std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap,
+                                        int64_t multiple) {
+  std::map<int64_t, int64_t> small;
+  std::set<int64_t> taken = {0, 1};
+  for (int64_t extent : extents) {
+    if (extent <= 2) {
+      small[extent] = extent;
+      taken.insert(extent);
+    }
+  }
+  for (int64_t extent : extents) {
+    if (extent <= 2) continue;
+    const auto is_free = [&](int64_t parts) {
+      return parts > 0 && parts * multiple > 2 && parts * multiple <= extent &&
+             taken.count(parts * multiple) == 0;
+    };
+    const int64_t most = std::min(((extent - 1) / multiple) | 1, (cap / multiple) | 1);
+    int64_t parts = most;
+    while (parts > 0 && !is_free(parts)) parts -= 2;
+    for (int64_t more = most; parts < 0 && more * multiple <= extent; more += 2) {
+      if (is_free(more)) parts = more;
+    }
+    small[extent] = parts > 0 ? parts * multiple : extent;
+    taken.insert(small[extent]);
+  }
+  return small;
+}
+
+/// Of a list of many tensors one of each size, up to a few, and one that is not alone of its size.
+std::vector<int64_t> FewOf(const std::vector<int64_t>& sizes, const TensorKinds& kinds) {
+  if (sizes.size() <= kSmallTensors) return sizes;
+  std::vector<int64_t> few;
+  for (size_t k = 0; k < kinds.first.size() && k < kSmallTensors; ++k)
+    few.push_back(sizes[kinds.first[k]]);
+  few.push_back(sizes[kinds.first[0]]);
+  return few;
+}
+
+std::vector<Schedule> Those(std::vector<Schedule> schedules,
+                            const std::function<bool(const Schedule&)>& admits) {
+  if (admits)
+    schedules.erase(std::remove_if(schedules.begin(), schedules.end(),
+                                   [&](const Schedule& s) { return !admits(s); }),
+                    schedules.end());
+  return schedules;
+}
+
+/// What a program says of nodes has a meaning where there are several.
+absl::Status CheckNodes(const Graph& program, const ConfigSpace& space) {
+  for (NodeId id = 0; id < program.size() && space.nodes == 1; ++id) {
+    if (SpanOf(program.nodes[id].op) == Span::kAll) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tune ", program.name, ": ", NodeText(program, id),
+        " is for several nodes, and there is one; leave the last word out, as schedules find it"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
+                                             const std::function<bool(const Schedule&)>& admits) {
+  RETURN_IF_ERROR(CheckNodes(program, space));
+  const bool by_node = space.nodes > 1 && space.ranks > space.nodes;
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
+  std::vector<Schedule> wanted = Those(Worthwhile(schedules, space.ranks), admits);
+  if (wanted.empty()) wanted = Those(schedules, admits);
+  VariantSet set;
+  int group = -1;
+  for (const Schedule& schedule : wanted) {
+    const bool baseline = IsBaseline(schedule);
+    const Config* previous = nullptr;
+    const std::vector<Config> configs = Configs(schedule, space);
+    for (const Config& config : configs) {
+      if (previous == nullptr || previous->protocol != config.protocol) ++group;
+      previous = &config;
+      if (baseline && set.baseline < 0) set.baseline = static_cast<int>(set.variants.size());
+      set.variants.push_back({schedule, config, group});
+    }
+  }
+  if (admits && set.baseline < 0 && !set.variants.empty()) set.baseline = 0;
+  if (wanted.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tune ", program.name, ": none of its ", schedules.size(),
+        " schedules is wanted (SessionOptions::admits, --only); the first is \"",
+        Describe(schedules.front()), "\", the last \"", Describe(schedules.back()), "\""));
+  }
+  if (set.variants.empty() || set.baseline < 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tune ", program.name, ": none of ", wanted.size(), " schedules",
+        admits ? absl::StrCat(" that are wanted, of ", schedules.size(), ",") : "", " can run on ",
+        space.ranks, " ranks", space.library ? "" : " without library collectives"));
+  }
+  return set;
+}
+
+std::string DigestOf(const VariantSet& set) {
+  std::string text = absl::StrCat("baseline ", set.baseline, "\n");
+  for (const Variant& v : set.variants)
+    absl::StrAppend(&text, TraceText(v.schedule.trace), " | ", Text(v.config), "\n");
+  return Fingerprint(text);
+}
+
+VariantResult Describe(const Variant& variant) {
+  VariantResult result;
+  result.trace = TraceText(variant.schedule.trace);
+  result.schedule = Describe(variant.schedule);
+  result.config = variant.config;
+  return result;
+}
+
+Graph Shrink(const Graph& program, int64_t multiple) {
+  std::set<int64_t> extents;
+  size_t dims = 1;
+  for (const Node& node : program.nodes) {
+    const TensorType* type = DeclaredType(node.op);
+    if (type == nullptr) continue;
+    dims = std::max(dims, type->shape.size());
+    for (const Dim& dim : type->shape) {
+      if (dim.bound()) extents.insert(dim.size);
+    }
+  }
+  Graph out = program;
+  for (auto& [symbol, sizes] : out.lists) {
+    sizes = FewOf(sizes, KindsOf(program));
+    extents.insert(sizes.begin(), sizes.end());
+  }
+  const auto cap = static_cast<int64_t>(
+      std::pow(static_cast<double>(kSmallElements), 1.0 / static_cast<double>(dims)));
+  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap, multiple);
+  const auto shrink = [&](TensorType& type) {
+    for (Dim& dim : type.shape) {
+      if (dim.bound()) dim.size = small.at(dim.size);
+    }
+  };
+  for (auto& [symbol, sizes] : out.lists) {
+    for (int64_t& size : sizes) size = small.at(size);
+  }
+  for (Node& node : out.nodes) {
+    if (auto* input = std::get_if<Input>(&node.op)) shrink(input->type);
+    if (auto* state = std::get_if<State>(&node.op)) shrink(state->type);
+  }
+  return out;
+}
+
+}  // namespace coconet

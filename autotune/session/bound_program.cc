@@ -1,0 +1,263 @@
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "autotune/session/bound_rep.h"
+#include "autotune/session/session.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kPiece = 1 << 18;  // elements of each rank's that cross at once in a gather
+
+int64_t ElementBytes(const PlacedTensor& tensor) {
+  return static_cast<int64_t>(SizeOf(tensor.type.dtype));
+}
+
+/// Between a rank's storage and the same elements without padding: move(offset in storage, packed,
+/// bytes).
+template <class Move>
+absl::Status ForEachRun(const PlacedTensor& tensor, const Part& part, char* packed, Move move) {
+  const int64_t size = ElementBytes(tensor);
+  for (int64_t i = 0; i < part.runs; ++i) {
+    RETURN_IF_ERROR(
+        move(i * part.storage_stride * size, packed + i * part.run * size, part.run * size));
+  }
+  return absl::OkStatus();
+}
+
+/// The elements of rank `from` in [begin, begin + count) of its storage, which `piece` holds.
+absl::Status ShowPiece(const Part& from, int64_t size, int64_t begin, int64_t count,
+                       const char* piece, const SliceSink& sink) {
+  const int64_t stride = std::max<int64_t>(from.storage_stride, 1);
+  for (int64_t i = begin / stride; i < from.runs && i * stride < begin + count; ++i) {
+    const int64_t first = std::max(i * stride, begin),
+                  last = std::min(i * stride + from.run, begin + count);
+    if (first >= last) continue;
+    const int64_t global = from.begin + i * from.global_stride + (first - i * stride);
+    RETURN_IF_ERROR(sink(global, last - first, piece + (first - begin) * size));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckElements(absl::string_view operation,
+                           const absl::StatusOr<const PlacedTensor*>& tensor, int64_t elements) {
+  RETURN_IF_ERROR(tensor.status());
+  const int64_t want = NumElements((*tensor)->type.shape);
+  if (elements == want) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(operation, " ", (*tensor)->name, " (",
+                                                 Text((*tensor)->type), "): want ", want,
+                                                 " elements, have ", elements));
+}
+
+/// Collective. COCONET_DEBUG >= 2: inputs declared Replicated are equal on all ranks.
+absl::Status CompareReplicas(const BoundRep& rep) {
+  Packer message;
+  std::vector<std::string> names;
+  for (const PlacedTensor& tensor : rep.compiled->tensors) {
+    if (tensor.role != BufferRole::kInput || tensor.type.layout.kind != Layout::Kind::kReplicated)
+      continue;
+    names.push_back(tensor.name);
+    const size_t bytes = NumElements(tensor.type.shape) * ElementBytes(tensor);
+    ASSIGN_OR_RETURN(HostView view, HostView::Of(rep.Storage(tensor), static_cast<int64_t>(bytes)));
+    message.Text(Fingerprint({view.data(), bytes}));
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   rep.rank().exchange().AllGather(message.bytes()));
+  for (size_t r = 1; r < all.size(); ++r) {
+    const size_t root = r - r % rep.rank().stage_size();
+    Unpacker first(all[root]), other(all[r]);
+    for (const std::string& name : names) {
+      if (first.Text() == other.Text()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("Run: input ", name,
+                                                     " is declared replicated, but ranks ", root,
+                                                     " and ", r, " pass different values"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunWithCopies(const BoundRep& rep) {
+  for (const HostCopy& copy : rep.copies_in) {
+    Memory& storage = rep.Storage(*copy.tensor);
+    RETURN_IF_ERROR(ForEachRun(*copy.tensor, rep.PartHere(*copy.tensor),
+                               static_cast<char*>(copy.host),
+                               [&](int64_t at, const char* packed, int64_t bytes) {
+                                 return storage.Write(at, bytes, packed);
+                               }));
+  }
+  if (rep.compare_replicas) RETURN_IF_ERROR(CompareReplicas(rep));
+  // Peers may write into this rank's buffers as soon as they run, and that is only once all have
+  // copied: a step that communicates waits for its peers before it stores to them.
+  RETURN_IF_ERROR(rep.plan->Run());
+  for (const HostCopy& copy : rep.copies_out) {
+    const Memory& storage = rep.Storage(*copy.tensor);
+    RETURN_IF_ERROR(ForEachRun(
+        *copy.tensor, rep.PartHere(*copy.tensor), static_cast<char*>(copy.host),
+        [&](int64_t at, char* packed, int64_t bytes) { return storage.Read(at, bytes, packed); }));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+BoundProgram::BoundProgram(std::unique_ptr<BoundRep> rep) : rep_(std::move(rep)) {}
+BoundProgram::BoundProgram(BoundProgram&&) = default;
+BoundProgram& BoundProgram::operator=(BoundProgram&&) = default;
+BoundProgram::~BoundProgram() = default;
+
+absl::StatusOr<const PlacedTensor*> BoundRep::Find(absl::string_view operation,
+                                                   absl::string_view name) const {
+  return FindTensor(*compiled, operation, name);
+}
+
+absl::StatusOr<ScalarRef> BoundProgram::Scalar(absl::string_view name) const {
+  std::vector<std::string> names;
+  for (const PlacedTensor& tensor : rep_->compiled->tensors) {
+    if (tensor.role != BufferRole::kInput || !tensor.type.shape.empty()) continue;
+    names.push_back(tensor.name);
+    if (tensor.name != name) continue;
+    for (const HostCopy& copy : rep_->copies_in) {
+      if (copy.tensor == &tensor) return ScalarRef{copy.host, tensor.type.dtype};
+    }
+    return ScalarRef{rep_->Storage(tensor).own(), tensor.type.dtype};
+  }
+  return absl::NotFoundError(absl::StrCat("Scalar ", name, ": no such scalar; there ",
+                                          names.empty() ? "are none" : "are ",
+                                          absl::StrJoin(names, ", ")));
+}
+
+absl::Status BoundProgram::Run() {
+  RETURN_IF_ERROR(rep_->session().poison);
+  return rep_->session().Watched(rep_->plain ? rep_->plan->Run() : RunWithCopies(*rep_));
+}
+
+absl::Status BoundProgram::RunSteps(int64_t steps) {
+  RETURN_IF_ERROR(rep_->session().poison);
+  if (rep_->plain) return rep_->session().Watched(rep_->plan->RunSteps(steps));
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Run());
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::Status CheckPlain(const BoundRep& rep, absl::string_view operation) {
+  RETURN_IF_ERROR(rep.session().poison);
+  if (rep.plain) return absl::OkStatus();
+  std::set<std::string> names;
+  for (const std::vector<HostCopy>* copies : {&rep.copies_in, &rep.copies_out}) {
+    for (const HostCopy& copy : *copies) names.insert(copy.tensor->name);
+  }
+  if (names.empty())
+    return absl::FailedPreconditionError(
+        absl::StrCat(operation, ": COCONET_DEBUG=2 compares inputs before every step; call Run"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(operation, ": ", absl::StrJoin(names, ", "),
+                   ": copied at every step, which no stream does; bind memory of ",
+                   "Session::Allocate, or call Run"));
+}
+
+}  // namespace
+
+absl::Status BoundProgram::Enqueue(void* stream) {
+  RETURN_IF_ERROR(CheckPlain(*rep_, "Enqueue"));
+  return rep_->session().Watched(rep_->plan->Enqueue(stream));
+}
+
+absl::Status BoundProgram::Wait() {
+  RETURN_IF_ERROR(rep_->session().poison);
+  return rep_->session().Watched(rep_->plan->Wait());
+}
+
+absl::StatusOr<CapturedSteps> BoundProgram::Capture(int64_t steps) {
+  if (steps < 1)
+    return absl::InvalidArgumentError(absl::StrCat("Capture: want 1 step or more, have ", steps));
+  RETURN_IF_ERROR(CheckPlain(*rep_, "Capture"));
+  absl::StatusOr<std::unique_ptr<BoundPlan>> graph = rep_->plan->Capture(steps);
+  RETURN_IF_ERROR(rep_->session().Watched(graph.status()));
+  return CapturedSteps(rep_->session(), *std::move(graph));
+}
+
+absl::StatusOr<std::vector<StepSpan>> BoundProgram::Trace() {
+  RETURN_IF_ERROR(CheckPlain(*rep_, "Trace"));
+  absl::StatusOr<std::vector<StepSpan>> spans = rep_->plan->Trace();
+  RETURN_IF_ERROR(rep_->session().Watched(spans.status()));
+  return spans;
+}
+
+absl::Status CapturedSteps::Run() {
+  RETURN_IF_ERROR(session_->poison);
+  return session_->Watched(graph_->Run());
+}
+absl::Status CapturedSteps::Enqueue(void* stream) {
+  RETURN_IF_ERROR(session_->poison);
+  return session_->Watched(graph_->Enqueue(stream));
+}
+absl::Status CapturedSteps::Wait() {
+  RETURN_IF_ERROR(session_->poison);
+  return session_->Watched(graph_->Wait());
+}
+
+absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& storage,
+                          const SliceSink& sink) {
+  const auto size = static_cast<int64_t>(SizeOf(type.dtype));
+  const int64_t stored = SlicingOf(type.shape, type.layout.dim, rank.stage_size()).slice_elements();
+  const int64_t piece = std::min(kPiece, stored);
+  std::vector<char> mine(piece * size), all(piece * size * rank.stage_size());
+  for (int64_t begin = 0; begin < stored; begin += piece) {
+    const int64_t count = std::min(piece, stored - begin);
+    RETURN_IF_ERROR(rank.exchange().Agree(storage.Read(begin * size, count * size, mine.data())));
+    RETURN_IF_ERROR(rank.library().AllGather(mine.data(), all.data(), count, type.dtype, count));
+    for (int r = 0; r < rank.stage_size(); ++r) {
+      RETURN_IF_ERROR(ShowPiece(PartOf(type, rank.stage_size(), r), size, begin, count,
+                                all.data() + r * count * size, sink));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BoundProgram::Read(absl::string_view name, void* out, int64_t elements) const {
+  RETURN_IF_ERROR(rep_->session().poison);
+  const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Read", name);
+  RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Read", tensor, elements)));
+  const int64_t size = ElementBytes(**tensor);
+  if (const auto word = rep_->scalars.find(*tensor); word != rep_->scalars.end()) {
+    std::memcpy(out, word->second.get(), size);
+    return absl::OkStatus();
+  }
+  if (!(*tensor)->type.layout.sliced()) {
+    return rep_->Storage(**tensor).Read(0, elements * size, out);
+  }
+  return GatherSlices(rep_->rank(), (*tensor)->type, rep_->Storage(**tensor),
+                      [&](int64_t begin, int64_t count, const char* piece) {
+                        std::memcpy(static_cast<char*>(out) + begin * size, piece, count * size);
+                        return absl::OkStatus();
+                      });
+}
+
+absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t elements) {
+  RETURN_IF_ERROR(rep_->session().poison);
+  const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Write", name);
+  RETURN_IF_ERROR(rep_->rank().exchange().Agree(CheckElements("Write", tensor, elements)));
+  const Part part = rep_->PartHere(**tensor);
+  const int64_t size = ElementBytes(**tensor);
+  absl::Status written;
+  if (const auto word = rep_->scalars.find(*tensor); word != rep_->scalars.end())
+    std::memcpy(word->second.get(), in, size);
+  for (int64_t i = 0; i < part.runs && part.run > 0 && written.ok(); ++i) {
+    written = rep_->Storage(**tensor).Write(
+        i * part.storage_stride * size, part.run * size,
+        static_cast<const char*>(in) + (part.begin + i * part.global_stride) * size);
+  }
+  // Nobody's step stores to a peer that is still writing.
+  return rep_->rank().exchange().Agree(written);
+}
+
+}  // namespace coconet

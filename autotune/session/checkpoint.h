@@ -1,0 +1,92 @@
+#ifndef COCONET_AUTOTUNE_SESSION_CHECKPOINT_H_
+#define COCONET_AUTOTUNE_SESSION_CHECKPOINT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "coconet/ir/types.h"
+
+namespace coconet {
+
+/// A file of states in canonical form, whatever schedule and number of ranks wrote it:
+///
+///   coconet checkpoint 1
+///   state m : f32[1000]
+///   digest 0123456789abcdef
+///   ...
+///   end
+///
+/// then, from the next multiple of 4096 bytes on, the elements of each state, row major, each from
+/// a multiple of 4096 bytes on. Machine byte order. A digest does not depend on the order in which
+/// its elements are met, so that slices may be written as they come.
+struct CheckpointState {
+  std::string name;
+  TensorType type;  // dtype and shape count
+  int64_t offset = 0;
+  uint64_t digest = 0;
+
+  int64_t bytes() const {
+    return NumElements(type.shape) * static_cast<int64_t>(SizeOf(type.dtype));
+  }
+};
+
+/// States with `offset` filled in.
+std::vector<CheckpointState> LayOutCheckpoint(std::vector<CheckpointState> states);
+
+/// Digest of elements [begin, begin + count) of a state: the sum of those of its parts.
+uint64_t DigestOf(DType dtype, int64_t begin, int64_t count, const void* elements);
+
+/// Writes a checkpoint beside `path`, which appears under its name complete, or not at all.
+class CheckpointWriter {
+ public:
+  static absl::StatusOr<CheckpointWriter> Create(const std::string& path,
+                                                 std::vector<CheckpointState> states);
+  CheckpointWriter(CheckpointWriter&& other) noexcept;
+  CheckpointWriter& operator=(CheckpointWriter&&) = delete;
+  ~CheckpointWriter();
+
+  absl::Status Write(size_t state, int64_t begin, int64_t count, const void* elements);
+  absl::Status Commit();
+
+ private:
+  CheckpointWriter(std::string path, std::string temporary, int fd,
+                   std::vector<CheckpointState> states)
+      : path_(std::move(path)),
+        temporary_(std::move(temporary)),
+        fd_(fd),
+        states_(std::move(states)) {}
+  std::string path_, temporary_;
+  int fd_;  // -1: moved from, or committed
+  std::vector<CheckpointState> states_;
+};
+
+/// Reads one.
+class CheckpointReader {
+ public:
+  /// NotFound, or DataLoss for what is no checkpoint.
+  static absl::StatusOr<CheckpointReader> Open(const std::string& path);
+  CheckpointReader(CheckpointReader&& other) noexcept;
+  CheckpointReader& operator=(CheckpointReader&&) = delete;
+  ~CheckpointReader();
+
+  /// FailedPrecondition when it holds other states than `want`, which names the first difference.
+  absl::Status CheckStates(const std::vector<CheckpointState>& want) const;
+  /// DataLoss when an element is not what was written. Reads everything.
+  absl::Status CheckDigests() const;
+  absl::Status Read(size_t state, int64_t begin, int64_t count, void* elements) const;
+
+ private:
+  CheckpointReader(std::string path, int fd, std::vector<CheckpointState> states)
+      : path_(std::move(path)), fd_(fd), states_(std::move(states)) {}
+  std::string path_;
+  int fd_;
+  std::vector<CheckpointState> states_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_AUTOTUNE_SESSION_CHECKPOINT_H_

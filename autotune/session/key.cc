@@ -1,0 +1,162 @@
+#include "autotune/session/key.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/status.h"
+#include "coconet/language/text.h"
+#include "jit/lower/lower.h"
+
+namespace coconet {
+namespace {
+
+/// How far down the order of its library's forecast the tuner looks for the fastest way to multiply
+/// on a GPU.
+constexpr int kGemmCandidatesOfGpus = 4;
+
+constexpr int kKeyVersion = 1;
+
+/// Nothing that a machine says about itself may begin another field.
+std::string OneLine(absl::string_view text) {
+  std::string line(text);
+  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
+std::string DeviceText(const Topology& t) {
+  const std::string text = absl::StrCat(OneLine(t.device), "; ", t.cores, " cores");
+  if (t.multiprocessors == 0) return text;
+  return absl::StrCat(
+      text, "; ", t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu,
+      t.ranks_per_gpu == 1 ? " rank" : " ranks",
+      t.own_multiprocessors == 0 ? "" : absl::StrCat(", ", t.own_multiprocessors, " its own"),
+      t.multicast ? ", multicast" : "");
+}
+
+absl::string_view Name(SumOrder order) {
+  switch (order) {
+    case SumOrder::kAny:
+      return "any";
+    case SumOrder::kRank:
+      return "rank";
+  }
+  CC_CHECK(false);
+  return "";
+}
+
+int VectorBytes(absl::string_view device) {
+  const std::vector<absl::string_view> words = absl::StrSplit(device, ' ');
+  const auto has = [&](absl::string_view feature) {
+    return std::find(words.begin(), words.end(), feature) != words.end();
+  };
+  if (has("avx512f")) return 64;
+  if (has("avx")) return 32;
+  return 16;  // SSE2, NEON
+}
+
+/// "sm_90" and later.
+bool CopiesInBulk(absl::string_view arch) {
+  int number = 0;
+  if (!absl::ConsumePrefix(&arch, "sm_")) return false;
+  return absl::SimpleAtoi(arch.substr(0, arch.find_first_not_of("0123456789")), &number) &&
+         number >= 90;
+}
+
+}  // namespace
+
+std::string KeyText(const KeyInputs& inputs) {
+  const Topology& first = inputs.topologies.front();
+  std::string text = absl::StrCat(
+      "key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion,
+      "\nmeasurement: ", kMeasurementPolicy, "\ncompiler: ", OneLine(inputs.compiler),
+      "\nsum order: ", Name(inputs.sum_order),
+      "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
+      "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages,
+      inputs.mesh.stages_apart ? " on different nodes" : "", "\nnodes: ", inputs.mesh.nodes,
+      "\nranks per node: ", inputs.mesh.ranks, "\nlibrary: ", OneLine(first.library), "\n");
+  for (size_t r = 0; r < inputs.topologies.size(); ++r) {
+    // A rank like the one before it needs no line.
+    const std::string device = DeviceText(inputs.topologies[r]);
+    if (r == 0 || DeviceText(inputs.topologies[r - 1]) != device)
+      absl::StrAppend(&text, "device from rank ", r, ": ", device, "\n");
+  }
+  for (size_t r = 0; r < inputs.products.size(); ++r) {
+    const std::string& by = inputs.products[r];
+    if (r == 0 ? !by.empty() : inputs.products[r - 1] != by)
+      absl::StrAppend(&text, "products from rank ", r, ": ", OneLine(by), "\n");
+  }
+  for (absl::string_view line : absl::StrSplit(Print(*inputs.program), '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&text, "program: ", line, "\n");
+  }
+  return text;
+}
+
+ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, SumOrder sum_order) {
+  ConfigSpace space;
+  space.ranks = mesh.stage_size();
+  space.nodes = mesh.nodes;
+  space.stages_apart = mesh.stages_apart;
+  space.cores = topologies.front().cores;
+  for (const Topology& t : topologies) {
+    space.cores = std::min(space.cores, t.cores);
+    space.vector_bytes = std::min(space.vector_bytes, VectorBytes(t.device));
+    const int share = t.multiprocessors == 0 ? 0 : std::max(t.multiprocessors / t.ranks_per_gpu, 1);
+    const int own = t.own_multiprocessors > 0 ? t.own_multiprocessors : share;
+    space.multiprocessors = &t == &topologies.front() ? own : std::min(space.multiprocessors, own);
+  }
+  if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
+  space.bulk = absl::c_all_of(topologies, [](const Topology& t) { return CopiesInBulk(t.arch); });
+  // Ranks of one GPU reach its memory alike.
+  space.ring = space.multiprocessors > 0 &&
+               absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });
+  // Within a node kernels do what goes by way of the host otherwise, where there is nothing to win.
+  const bool staged = mesh.nodes == 1 && topologies.front().staged;
+  space.multicast = std::all_of(topologies.begin(), topologies.end(),
+                                [](const Topology& t) { return t.multicast; });
+  space.any_order = sum_order == SumOrder::kAny;
+  space.library = space.any_order && !staged;
+  return space;
+}
+
+std::string Encode(const Topology& t) {
+  Packer out;
+  return out.Text(t.device)
+      .Text(t.library)
+      .Int(t.nodes)
+      .Int(t.ranks_per_node)
+      .Int(t.cores)
+      .Text(t.arch)
+      .Int(t.multiprocessors)
+      .Int(t.ranks_per_gpu)
+      .Int(t.own_multiprocessors)
+      .Int(t.multicast)
+      .Int(t.driver)
+      .Int(t.staged)
+      .bytes();
+}
+
+absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
+  Unpacker in(bytes);
+  Topology t;
+  t.device = in.Text();
+  t.library = in.Text();
+  t.nodes = static_cast<int>(in.Int());
+  t.ranks_per_node = static_cast<int>(in.Int());
+  t.cores = static_cast<int>(in.Int());
+  t.arch = in.Text();
+  t.multiprocessors = static_cast<int>(in.Int());
+  t.ranks_per_gpu = static_cast<int>(in.Int());
+  t.own_multiprocessors = static_cast<int>(in.Int());
+  t.multicast = in.Int() != 0;
+  t.driver = static_cast<int>(in.Int());
+  t.staged = in.Int() != 0;
+  RETURN_IF_ERROR(in.Done());
+  return t;
+}
+
+}  // namespace coconet

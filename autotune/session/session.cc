@@ -1,0 +1,128 @@
+#include "autotune/session/session.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "autotune/measure/arena.h"
+#include "autotune/session/program_loader.h"
+#include "autotune/session/session_state.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/env.h"
+#include "coconet/base/slices.h"
+#include "coconet/base/status.h"
+#include "coconet/language/text.h"
+
+namespace coconet {
+namespace {
+
+/// Where two programs part: 'have "x", rank 0 has "y"'.
+std::string FirstDifference(const std::string& theirs, const std::string& first) {
+  const std::vector<std::string> a = absl::StrSplit(theirs, '\n'), b = absl::StrSplit(first, '\n');
+  for (size_t i = 0;; ++i) {
+    const std::string line_a = i < a.size() ? a[i] : "its end",
+                      line_b = i < b.size() ? b[i] : "its end";
+    if (line_a != line_b)
+      return absl::StrCat("has \"", line_a, "\" where rank 0 has \"", line_b, "\"");
+  }
+}
+
+absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const Sizes& sizes) {
+  RETURN_IF_ERROR(program.status());
+  ASSIGN_OR_RETURN(const Graph bound, BindSizes(*program, sizes));
+  ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
+  return std::move(schedule.graph);
+}
+
+/// Collective. The same bound, canonical program on all ranks, or an error on all.
+absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const absl::StatusOr<Graph>& program,
+                                     const Sizes& sizes) {
+  absl::StatusOr<Graph> mine = BindAndOrder(program, sizes);
+  Packer message;
+  PackStatus(message, mine.status());
+  message.Text(mine.ok() ? Print(*mine) : "");
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
+  RETURN_IF_ERROR(mine.status());
+  std::string first;
+  for (size_t r = 0; r < all.size(); ++r) {
+    Unpacker in(all[r]);
+    const absl::Status status = UnpackStatus(in);
+    const std::string text = in.Text();
+    RETURN_IF_ERROR(in.Done());
+    RETURN_IF_ERROR(WithContext(status, absl::StrCat("rank ", r)));
+    if (r == 0) first = text;
+    if (text != first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Compile: want the same program and sizes on all ranks; that of rank ", r,
+                       " ", FirstDifference(text, first)));
+    }
+  }
+  return mine;
+}
+
+}  // namespace
+
+Session::Session(Rank& rank, SessionOptions options)
+    : state_(std::make_shared<SessionState>(rank, std::move(options))) {}
+
+Session::~Session() { state_->cache = nullptr; }
+
+int Session::rank() const { return state_->rank.rank(); }
+int Session::world() const { return state_->rank.size(); }
+int Session::stage() const { return state_->rank.stage(); }
+int Session::stages() const { return state_->rank.mesh().stages; }
+int Session::nodes() const { return state_->rank.mesh().nodes; }
+absl::string_view Session::library() const { return state_->rank.library().name(); }
+
+std::string Session::cache_file() const {
+  return state_->cache != nullptr && state_->cache->stores() ? state_->cache->file() : "";
+}
+
+absl::StatusOr<TunedProgram> Session::Compile(const Graph& program, const Sizes& sizes) {
+  return Compile(absl::StatusOr<Graph>(program), sizes);
+}
+
+absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& program,
+                                              const Sizes& sizes) {
+  RETURN_IF_ERROR(state_->poison);
+  ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, program, sizes));
+  ASSIGN_OR_RETURN(LoadedProgram loaded, FindOrTune(state_, std::move(bound)));
+  TunedProgram tuned;
+  tuned.record_ = std::make_shared<const TuningRecord>(std::move(loaded.record));
+  tuned.from_cache_ = loaded.from_cache;
+  tuned.compiled_ = std::move(loaded.compiled);
+  return tuned;
+}
+
+absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
+  RETURN_IF_ERROR(state_->poison);
+  if (elements < 0 || elements > kMaxElements) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Allocate: want 0 to ", kMaxElements, " elements, have ", elements));
+  }
+  const int64_t padded = SliceExtent(elements, state_->rank.stage_size()).padded();
+  DeviceBuffer buffer;
+  const MemoryNeed need{padded * static_cast<int64_t>(SizeOf(dtype)), true};
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory,
+                   AllocateTogether(state_->rank, {&need, 1}));
+  buffer.memory_ = memory[0];
+  buffer.dtype_ = dtype;
+  buffer.elements_ = elements;
+  buffer.serial_ = ++state_->allocations;
+  return buffer;
+}
+
+absl::Status RunRanks(const WorldOptions& world, const std::function<absl::Status(Session&)>& body,
+                      const SessionOptions& options) {
+  return RunWorld(world, [&](Rank& rank) {
+    Session session(rank, options);
+    return body(session);
+  });
+}
+
+absl::Status RunRanks(int ranks, const std::function<absl::Status(Session&)>& body,
+                      const SessionOptions& options) {
+  return RunRanks(WorldOptions{.ranks = ranks}, body, options);
+}
+
+}  // namespace coconet

@@ -1,0 +1,193 @@
+#include "autotune/store/cache_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "autotune/store/cache_schema.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Creates the missing folders above `file`, for the owner only.
+absl::Status MakeFolders(const fs::path& file) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (fs::path dir = file.parent_path(); !dir.empty() && !fs::exists(dir, error);
+       dir = dir.parent_path())
+    missing.push_back(dir);
+  for (auto dir = missing.rbegin(); dir != missing.rend(); ++dir) {
+    if (mkdir(dir->c_str(), 0700) != 0 && errno != EEXIST) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot make the folder ", dir->string(), ": ", std::strerror(errno)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Who can write the cache can steer what runs here: it must be ours (or root's), and no one else's
+/// to write. True when there is a file yet.
+absl::StatusOr<bool> CheckOwner(const std::string& file) {
+  struct stat info;
+  if (lstat(file.c_str(), &info) != 0) {
+    if (errno == ENOENT) return false;
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot be looked at: ", std::strerror(errno)));
+  }
+  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError("is no regular file");
+  if (info.st_uid != geteuid() && info.st_uid != 0)
+    return absl::FailedPreconditionError("belongs to another user");
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return absl::FailedPreconditionError(
+        "may be written by others; chmod go-w makes it yours alone");
+  }
+  return true;
+}
+
+/// A file system that several machines may have mounted: WAL needs all processes on one of them
+/// (sqlite.org/wal.html). The numbers are those of linux/magic.h and of the file systems' own
+/// headers.
+bool MaySpanMachines(const fs::path& file) {
+  struct statfs info;
+  const fs::path dir = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  if (statfs(dir.c_str(), &info) != 0) return true;
+  switch (static_cast<uint32_t>(info.f_type)) {
+    case 0x6969:      // NFS
+    case 0x517B:      // SMB
+    case 0xFF534D42:  // CIFS
+    case 0xFE534D42:  // SMB2
+    case 0x0BD00BD0:  // Lustre
+    case 0x47504653:  // GPFS
+    case 0x19830326:  // BeeGFS
+    case 0x00C36400:  // Ceph
+    case 0x65735546:  // FUSE
+    case 0x01021997:  // 9p
+    case 0x5346414F:  // AFS
+    case 0x01161970:  // GFS2
+    case 0x7461636F:  // OCFS2
+      return true;
+    default:  // an open set
+      return false;
+  }
+}
+
+/// WAL, where that takes effect. Two processes that switch a new file at once get SQLITE_BUSY
+/// without the busy timeout.
+absl::Status ChooseJournal(Database& db, bool wal) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(5);
+  while (true) {
+    absl::StatusOr<std::string> mode =
+        db.QueryText(wal ? "PRAGMA journal_mode=WAL" : "PRAGMA journal_mode=DELETE");
+    if (mode.ok() && (!wal || *mode == "wal")) return absl::OkStatus();
+    if (mode.ok()) return db.Execute("PRAGMA journal_mode=DELETE");
+    if (!absl::IsUnavailable(mode.status()) || absl::Now() > deadline) return mode.status();
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+}
+
+struct Opened {
+  Database db;
+  Access access;
+};
+
+absl::StatusOr<Opened> OpenChecked(const std::string& file) {
+  ASSIGN_OR_RETURN(const bool exists, CheckOwner(file));
+  if (!exists) {
+    // O_EXCL: closing a descriptor of a file that this process has open elsewhere would drop
+    // SQLite's locks.
+    const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0 && errno != EEXIST) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot be created: ", std::strerror(errno)));
+    }
+    if (fd >= 0) close(fd);
+  }
+  const Access access = ::access(file.c_str(), W_OK) == 0 ? Access::kReadWrite : Access::kReadOnly;
+  ASSIGN_OR_RETURN(Database db, Database::Open(file, access));
+  RETURN_IF_ERROR(CheckSchema(db));
+  if (access == Access::kReadWrite) {
+    RETURN_IF_ERROR(ChooseJournal(db, !MaySpanMachines(file)));
+    RETURN_IF_ERROR(Migrate(db));
+  }
+  return Opened{std::move(db), access};
+}
+
+/// Moves the damaged database and its journals away. Requires the lock, alone.
+absl::Status SetAside(const std::string& file, const std::string& aside) {
+  if (rename(file.c_str(), aside.c_str()) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("is damaged and cannot be moved away: ", std::strerror(errno)));
+  }
+  for (const char* journal : {"-wal", "-shm"}) {
+    // Absent after a clean close.
+    rename(absl::StrCat(file, journal).c_str(), absl::StrCat(aside, journal).c_str());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+FileLock::FileLock(const std::string& file)
+    : fd_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void FileLock::Share() {
+  if (fd_ < 0) return;
+  while (flock(fd_, LOCK_SH) != 0 && errno == EINTR) {
+  }
+}
+
+bool FileLock::TakeAlone() {
+  if (fd_ < 0) return true;
+  flock(fd_, LOCK_UN);  // two that both wait for the other's share to end would wait in vain
+  for (int i = 0; i < 100; ++i) {
+    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return false;
+}
+
+absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file,
+                                        const std::function<void(absl::string_view)>& warn) {
+  RETURN_IF_ERROR(MakeFolders(file));
+  FileLock lock(absl::StrCat(file, ".lock"));
+  lock.Share();
+  absl::StatusOr<Opened> opened = OpenChecked(file);
+  if (absl::IsDataLoss(opened.status())) {
+    if (!lock.TakeAlone()) {
+      return absl::DataLossError(
+          absl::StrCat("is damaged (", opened.status().message(), ") and open in another process"));
+    }
+    opened = OpenChecked(file);  // another process may have set it aside meanwhile
+    if (absl::IsDataLoss(opened.status())) {
+      const std::string aside =
+          absl::StrCat(file, ".corrupt-", absl::ToUnixMillis(absl::Now()), "-", getpid());
+      RETURN_IF_ERROR(SetAside(file, aside));
+      warn(absl::StrCat("tuning cache ", file, " was damaged (", opened.status().message(),
+                        "): moved to ", aside, ", a new one is begun"));
+      opened = OpenChecked(file);
+    }
+    lock.Share();
+  }
+  if (!opened.ok()) return opened.status();
+  return OpenCacheFile{std::move(lock), std::move(opened->db), opened->access};
+}
+
+}  // namespace coconet

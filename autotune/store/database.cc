@@ -1,0 +1,184 @@
+#include "autotune/store/database.h"
+
+#include <sqlite3.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kBusyTimeoutMs = 5000;
+constexpr int kLongestField = 1 << 22;  // bytes; a program's text or a failure's reason
+constexpr int kLongestSql = 1 << 16;
+
+absl::Status ToStatus(sqlite3* db, int code, absl::string_view call) {
+  if (code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW) return absl::OkStatus();
+  const std::string message =
+      absl::StrCat(call, ": ", db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+  switch (code & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::DataLossError(message);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL:
+      return absl::UnavailableError(message);
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(message);
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return absl::FailedPreconditionError(message);
+    default:
+      return absl::InternalError(message);  // SQLite's codes are an open set
+  }
+}
+
+}  // namespace
+
+Statement::Statement(Statement&& other) noexcept
+    : db_(other.db_),
+      statement_(std::exchange(other.statement_, nullptr)),
+      bound_(other.bound_),
+      bind_error_(other.bind_error_) {}
+
+Statement& Statement::operator=(Statement&& other) noexcept {
+  std::swap(db_, other.db_);
+  std::swap(statement_, other.statement_);
+  std::swap(bound_, other.bound_);
+  std::swap(bind_error_, other.bind_error_);
+  return *this;
+}
+
+Statement::~Statement() { sqlite3_finalize(statement_); }
+
+Statement& Statement::Bind(absl::string_view text) {
+  bind_error_ |=
+      sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(),
+                          text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+  return *this;
+}
+
+Statement& Statement::Bind(int64_t value) {
+  bind_error_ |= sqlite3_bind_int64(statement_, ++bound_, value);
+  return *this;
+}
+
+Statement& Statement::Bind(double value) {
+  bind_error_ |= sqlite3_bind_double(statement_, ++bound_, value);
+  return *this;
+}
+
+Statement& Statement::BindNull() {
+  bind_error_ |= sqlite3_bind_null(statement_, ++bound_);
+  return *this;
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  if (bind_error_ != SQLITE_OK) return ToStatus(nullptr, SQLITE_TOOBIG, "bind");
+  const int code = sqlite3_step(statement_);
+  RETURN_IF_ERROR(ToStatus(db_, code, "query"));
+  return code == SQLITE_ROW;
+}
+
+absl::Status Statement::Run() {
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, Step());
+    if (!row) return absl::OkStatus();
+  }
+}
+
+std::string Statement::Text(int column) const {
+  if (sqlite3_column_type(statement_, column) != SQLITE_TEXT) return "";
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+  return text == nullptr ? "" : std::string(text, sqlite3_column_bytes(statement_, column));
+}
+
+int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_, column); }
+double Statement::Real(int column) const { return sqlite3_column_double(statement_, column); }
+bool Statement::IsNull(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
+
+absl::StatusOr<Database> Database::Open(const std::string& file, Access access) {
+  const int flags = access == Access::kReadOnly ? SQLITE_OPEN_READONLY
+                                                : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(file.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  Database db(raw);  // to be closed even when opening failed
+  RETURN_IF_ERROR(ToStatus(raw, code, "open"));
+  sqlite3_extended_result_codes(raw, 1);
+  sqlite3_busy_timeout(raw, kBusyTimeoutMs);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+  sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, kLongestField);
+  sqlite3_limit(raw, SQLITE_LIMIT_SQL_LENGTH, kLongestSql);
+  sqlite3_limit(raw, SQLITE_LIMIT_ATTACHED, 0);
+  RETURN_IF_ERROR(
+      db.Execute("PRAGMA cell_size_check=ON; PRAGMA mmap_size=0; PRAGMA foreign_keys=ON; PRAGMA "
+                 "synchronous=NORMAL"));
+  return db;
+}
+
+Database& Database::operator=(Database&& other) noexcept {
+  std::swap(db_, other.db_);
+  return *this;
+}
+
+Database::~Database() { sqlite3_close_v2(db_); }
+
+absl::Status Database::Execute(const char* sql) {
+  return ToStatus(db_, sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), "query");
+}
+
+absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  RETURN_IF_ERROR(ToStatus(
+      db_,
+      sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), 0, &statement, nullptr),
+      "prepare"));
+  return Statement(db_, statement);
+}
+
+absl::StatusOr<int64_t> Database::QueryInt(absl::string_view sql) {
+  ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Int(0) : 0;
+}
+
+absl::StatusOr<std::string> Database::QueryText(absl::string_view sql) {
+  ASSIGN_OR_RETURN(Statement statement, Prepare(sql));
+  ASSIGN_OR_RETURN(const bool row, statement.Step());
+  return row ? statement.Text(0) : "";
+}
+
+int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid(db_); }
+
+absl::StatusOr<Transaction> Transaction::Begin(Database& db) {
+  RETURN_IF_ERROR(db.Execute("BEGIN IMMEDIATE"));
+  return Transaction(&db);
+}
+
+absl::StatusOr<Transaction> Transaction::BeginRead(Database& db) {
+  RETURN_IF_ERROR(db.Execute("BEGIN"));
+  return Transaction(&db);
+}
+
+Transaction::~Transaction() {
+  // An error inside may have rolled back already; then this one fails, and may.
+  if (db_ != nullptr) db_->Execute("ROLLBACK").IgnoreError();
+}
+
+absl::Status Transaction::Commit() {
+  RETURN_IF_ERROR(db_->Execute("COMMIT"));
+  db_ = nullptr;
+  return absl::OkStatus();
+}
+
+}  // namespace coconet

@@ -1,0 +1,68 @@
+#ifndef COCONET_IR_INFER_SITE_H_
+#define COCONET_IR_INFER_SITE_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/ir/graph.h"
+
+namespace coconet {
+
+/// One operation under inference: what the rules below look at, and how they complain.
+struct Site {
+  const Graph& g;
+  NodeId id;
+  const std::vector<TensorType>& types;
+
+  const std::vector<NodeId>& operands() const { return g.nodes[id].inputs; }
+  const TensorType& type(size_t i) const { return types[operands()[i]]; }
+
+  template <class... Parts>
+  absl::Status Error(const Parts&... parts) const {
+    return absl::InvalidArgumentError(absl::StrCat(NodeText(g, id), ": ", parts...));
+  }
+  /// "g, f32[N] local"
+  std::string Operand(size_t i) const {
+    return absl::StrCat(ValueText(g, operands()[i]), " : ", Text(type(i)));
+  }
+  /// "have a : f32[N] local and b : f16[N] local"
+  std::string HaveOperands() const {
+    std::string text = "have ";
+    for (size_t i = 0; i < operands().size(); ++i) {
+      absl::StrAppend(&text, i == 0 ? "" : i + 1 == operands().size() ? " and " : ", ", Operand(i));
+    }
+    return text;
+  }
+};
+
+/// A state whose layout is open is read as Replicated.
+Layout ReadLayout(const TensorType& type);
+TensorType Read(TensorType type);
+
+/// Sliced(flat) of a vector is written Sliced(0).
+TensorType Normalized(TensorType type);
+
+/// Operand i is not sliced by place: several ranks would have the same part of it, or each node
+/// another contribution to it.
+absl::Status CheckNotByPlace(const Site& site, size_t i);
+
+/// A tensor of `shape` can be sliced over `dim`.
+absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
+
+// The rules of operations that do not work element by element (infer_structured.cc).
+absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op);
+absl::StatusOr<TensorType> InferTotal(const Site& site);
+absl::StatusOr<TensorType> InferDropout(const Site& site, const Dropout& op);
+absl::StatusOr<TensorType> InferStochasticRound(const Site& site, const StochasticRound& op);
+absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op);
+absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op);
+absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op);
+absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op);
+
+}  // namespace coconet
+
+#endif  // COCONET_IR_INFER_SITE_H_

@@ -1,0 +1,187 @@
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+constexpr char kDeclarations[] = R"(coconet 1
+input local : f32[B, S, H] local
+input rep : f32[B, S, H] replicated
+input rows : f32[B, S, H] sliced(1)
+input cols : f32[B, S, H] sliced(2)
+input flat : f32[B, S, H] sliced(flat)
+input int : i32[S, H] replicated
+input half : f16[S, H] replicated
+input vector : f32[H] replicated
+input w : f32[H, K] replicated
+input w.rows : f32[H, K] sliced(0)
+input w.cols : f32[H, K] sliced(1)
+input w.t : f32[K, H] replicated
+input q : f32[B, S, H] replicated
+input heads : f32[B, S, H] sliced(0)
+input seed : i64[]
+input lr : f32[]
+)";
+
+/// Type of an expression over the declarations, or the error without its line and operation.
+std::string TypeOf(const std::string& expression) {
+  absl::StatusOr<Graph> g = Parse(absl::StrCat(kDeclarations, "output y = ", expression, "\n"));
+  if (g.ok()) return Text(InferTypes(*g)->back());
+  EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
+  const std::string message(g.status().message());
+  const size_t operation = message.find(" = ");
+  return operation == std::string::npos ? message
+                                        : message.substr(message.find("): ", operation) + 3);
+}
+
+TEST(InferFold, DimensionsBecomeOne) {
+  EXPECT_EQ(TypeOf("sum(rep, 2)"), "f32[B, S, 1] replicated");
+  EXPECT_EQ(TypeOf("mean(local, 0, 1)"), "f32[1, 1, H] local");
+  EXPECT_EQ(TypeOf("amax(rep, H)"), "f32[B, S, 1] replicated");  // by the name of its extent
+  EXPECT_EQ(TypeOf("amin(rep)"), "f32[] replicated");
+  EXPECT_EQ(TypeOf("sum(rep, 2, 0, 1)"), "f32[] replicated");
+  EXPECT_EQ(TypeOf("sum(int, 0)"), "i32[1, H] replicated");
+}
+
+TEST(InferFold, OfSlicesIsWhatEachRankContributes) {
+  EXPECT_EQ(TypeOf("sum(rows)"), "f32[] local");
+  EXPECT_EQ(TypeOf("sum(flat)"), "f32[] local");
+  EXPECT_EQ(TypeOf("sum(rows, 1)"), "f32[B, 1, H] local");
+  EXPECT_EQ(TypeOf("sum(rows, 2)"), "f32[B, S, 1] sliced(1)");
+  EXPECT_EQ(TypeOf("rows - mean(rows, 2)"), "f32[B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("rows * sum(rows)"),
+            "a local operand does not meet a sliced one, whose other parts are on other ranks, "
+            "have rows : f32[B, S, H] sliced(1) and "
+            "%16 : f32[] local");
+  EXPECT_EQ(TypeOf("rows * all_reduce(sum, sum(rows))"), "f32[B, S, H] sliced(1)");
+}
+
+TEST(InferFold, Refuses) {
+  EXPECT_EQ(
+      TypeOf("sum(flat, 2)"),
+      "rows of an operand sliced flat lie on several ranks, have flat : f32[B, S, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("sum(rep, 3)"),
+            "want dimensions below 3 in ascending order, have rep : f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("sum(rep, 1, 1)"),
+            "want dimensions below 3 in ascending order, have rep : f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("mean(int)"), "want floats, have int : i32[S, H] replicated; use cast");
+  EXPECT_EQ(TypeOf("sum(rep > 0)"), "want numbers, have %17 : bool[B, S, H] replicated");
+  EXPECT_TRUE(
+      absl::StrContains(TypeOf("sum(rep, K)"), "expected a dimension of [B, S, H], found 'K'"));
+}
+
+TEST(InferComposed, ReducesOverRanksWhereSlicesMakeItNecessary) {
+  EXPECT_EQ(TypeOf("norm(rows)"), "f32[] replicated");
+  EXPECT_EQ(TypeOf("norm(local)"), "f32[] local");
+  EXPECT_EQ(TypeOf("softmax(rows)"), "f32[B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("softmax(cols)"), "f32[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("layer_norm(cols, 1e-5)"), "f32[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("rms_norm(vector, 1e-5)"), "f32[H] replicated");
+  EXPECT_EQ(TypeOf("layer_norm(lr, 1e-5)"), "f32[] replicated");
+}
+
+TEST(InferDropout, KeepsTheType) {
+  EXPECT_EQ(TypeOf("dropout(cols, seed, 0.1)"), "f32[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("dropout(half, 7, 0)"), "f16[S, H] replicated");
+  EXPECT_EQ(TypeOf("dropout(rep, seed, 0.5, 3)"), "f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("dropout(rep, seed, 1)"), "want a rate from 0 to below 1, have 1");
+  EXPECT_EQ(TypeOf("dropout(int, seed, 0.1)"),
+            "want floats, have int : i32[S, H] replicated and seed : i64[] replicated; use cast");
+  EXPECT_EQ(TypeOf("dropout(rep, lr, 0.1)"),
+            "want an i64[] replicated as the seed, have lr : f32[] replicated");
+}
+
+TEST(InferStochasticRound, IsOfF32) {
+  EXPECT_EQ(TypeOf("round_stochastic(cols, seed)"), "bf16[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("round_stochastic(rep, 7, 3)"), "bf16[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("round_stochastic(half, seed)"),
+            "want f32, have half : f16[S, H] replicated and seed : i64[] replicated; use cast");
+  EXPECT_EQ(TypeOf("round_stochastic(rep, lr)"),
+            "want an i64[] replicated as the seed, have lr : f32[] replicated");
+}
+
+TEST(InferMatMul, ShapesAndTransposes) {
+  EXPECT_EQ(TypeOf("matmul(rep, w)"), "f32[B, S, K] replicated");
+  EXPECT_EQ(TypeOf("matmul(rep, w.t, transpose_b)"), "f32[B, S, K] replicated");
+  EXPECT_EQ(TypeOf("matmul(q, rep, transpose_b)"), "f32[B, S, S] replicated");
+  EXPECT_EQ(TypeOf("matmul(w, w, transpose_a)"), "f32[K, K] replicated");
+  EXPECT_EQ(TypeOf("matmul(rep, w.t)"),
+            "want as many columns of the first operand (H) as rows of the second (K), have rep : "
+            "f32[B, S, H] replicated and w.t : "
+            "f32[K, H] replicated");
+  EXPECT_EQ(TypeOf("matmul(rep, vector)"),
+            "want matrices, have rep : f32[B, S, H] replicated and vector : f32[H] replicated");
+  EXPECT_EQ(TypeOf("matmul(int, w)"),
+            "want operands of one dtype, have int : i32[S, H] replicated and w : f32[H, K] "
+            "replicated; use cast");
+}
+
+TEST(InferMatMul, Layouts) {
+  EXPECT_EQ(TypeOf("matmul(cols, w.rows)"), "f32[B, S, K] local");  // partial sums
+  EXPECT_EQ(TypeOf("matmul(rows, w)"), "f32[B, S, K] sliced(1)");
+  EXPECT_EQ(TypeOf("matmul(rep, w.cols)"), "f32[B, S, K] sliced(2)");
+  EXPECT_EQ(TypeOf("matmul(heads, w)"), "f32[B, S, K] sliced(0)");
+  EXPECT_EQ(TypeOf("matmul(heads, heads, transpose_b)"), "f32[B, S, S] sliced(0)");
+  EXPECT_EQ(TypeOf("matmul(local, w)"), "f32[B, S, K] local");
+  EXPECT_EQ(TypeOf("matmul(cols, w)"),
+            "the dimension that is summed over is sliced in one operand only, have cols : f32[B, "
+            "S, H] sliced(2) and w : f32[H, K] "
+            "replicated");
+  EXPECT_EQ(TypeOf("matmul(rows, w.cols)"),
+            "operands are sliced over different dimensions, have rows : f32[B, S, H] sliced(1) and "
+            "w.cols : f32[H, K] sliced(1)");
+  EXPECT_EQ(TypeOf("matmul(flat, w)"),
+            "an operand sliced flat has no whole rows, have flat : f32[B, S, H] sliced(flat) and w "
+            ": f32[H, K] replicated");
+}
+
+TEST(InferViews, Shapes) {
+  EXPECT_EQ(TypeOf("transpose(rep, 2, 0, 1)"), "f32[H, B, S] replicated");
+  EXPECT_EQ(TypeOf("reshape(rep, [S, B, H])"), "f32[S, B, H] replicated");
+  EXPECT_EQ(TypeOf("slice(rep, 1, 2, 5)"), "f32[B, 3, H] replicated");
+  EXPECT_EQ(TypeOf("transpose(rep, 0, 1)"),
+            "want each dimension of rep : f32[B, S, H] replicated once");
+  EXPECT_EQ(TypeOf("reshape(rep, [S, H])"),
+            "want as many elements as rep : f32[B, S, H] replicated has, have [S, H]");
+  EXPECT_EQ(TypeOf("slice(rep, 1, 5, 2)"), "want a range within [0, S), have [5, 2)");
+  EXPECT_EQ(
+      TypeOf("transpose(rows, 1, 0, 2)"),
+      "want an operand that is not sliced, have rows : f32[B, S, H] sliced(1); use all_gather");
+}
+
+TEST(InferCommunication, Layouts) {
+  EXPECT_EQ(TypeOf("broadcast(local, 1)"), "f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("reduce(sum, local, 0)"), "f32[B, S, H] local");
+  EXPECT_EQ(TypeOf("all_to_all(rows, 2)"), "f32[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("send(rows, next)"), "f32[B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("send(rep, previous)"), "f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("shard(rep, 1)"), "f32[B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("shard(rep, flat)"), "f32[B, S, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("shard(vector, flat)"), "f32[H] sliced(0)");
+  EXPECT_EQ(TypeOf("shard(local, 1)"),
+            "want a replicated operand, have local : f32[B, S, H] local");
+  EXPECT_EQ(TypeOf("broadcast(rep, 0)"),
+            "want a local operand, have rep : f32[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("all_to_all(rows, 1)"),
+            "the operand is sliced so already, have rows : f32[B, S, H] sliced(1)");
+  EXPECT_EQ(TypeOf("all_to_all(rep, 1)"),
+            "want an operand sliced over a dimension, have rep : f32[B, S, H] replicated");
+}
+
+TEST(Infer, BoundSizesAreChecked) {
+  const Graph g = *Parse(
+      "coconet 1\ninput x : f32[M, N] replicated\noutput y = reshape(x, [N, M])\noutput z = "
+      "slice(x, 1, 0, 4)\n");
+  EXPECT_TRUE(BindSizes(g, {{"M", 3}, {"N", 4}}).ok());
+  EXPECT_TRUE(absl::StrContains(BindSizes(g, {{"M", 3}, {"N", 2}}).status().message(),
+                                "want a range within [0, 2), have [0, 4)"));
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,254 @@
+#include "coconet/ir/infer.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "coconet/language/text.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+constexpr char kDeclarations[] = R"(coconet 1
+input local : f32[N] local
+input rep : f32[N] replicated
+input sliced : f32[N] sliced(0)
+input half : f16[N] replicated
+input other : f32[M] replicated
+input int : i32[N] replicated
+input flag : bool[N] replicated
+input scalar : f32[]
+input table : f32[M, N] replicated
+input rows : f32[M, N] sliced(0)
+input columns : f32[M, N] sliced(1)
+input flat : f32[M, N] sliced(flat)
+input column : f32[M, 1] sliced(0)
+input cell : f32[1, 1] sliced(1)
+state auto.s : f32[N]
+state local.s : f32[N] local
+state sliced.s : f32[N] sliced(flat)
+state scalar.s : f32[] replicated
+)";
+
+/// Type of an expression over the declarations, or the error without its line.
+std::string TypeOf(const std::string& expression) {
+  absl::StatusOr<Graph> g = Parse(absl::StrCat(kDeclarations, "output y = ", expression, "\n"));
+  if (!g.ok()) {
+    EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(absl::StripPrefix(g.status().message(), "line 20: "));
+  }
+  return Text(InferTypes(*g)->back());
+}
+
+TEST(Infer, LayoutsOfElementwiseOperations) {
+  EXPECT_EQ(TypeOf("local + local"), "f32[N] local");
+  EXPECT_EQ(TypeOf("local + rep"), "f32[N] local");
+  EXPECT_EQ(TypeOf("rep + local"), "f32[N] local");
+  EXPECT_EQ(TypeOf("rep + rep"), "f32[N] replicated");
+  EXPECT_EQ(TypeOf("rep + auto.s"), "f32[N] replicated");
+  EXPECT_EQ(TypeOf("auto.s"), "f32[N] replicated");
+  EXPECT_EQ(TypeOf("sliced + sliced"), "f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("rep - sliced"), "f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("scalar * sliced"), "f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("scalar * local"), "f32[N] local");
+  EXPECT_EQ(TypeOf("rows * columns"),
+            "%18 = mul(rows, columns): operands are sliced over different dimensions, have rows : "
+            "f32[M, N] sliced(0) and "
+            "columns : f32[M, N] sliced(1)");
+  EXPECT_EQ(TypeOf("local + sliced"),
+            "%18 = add(local, sliced): a local operand does not meet a sliced one, whose other "
+            "parts are on other ranks, "
+            "have local : f32[N] local and sliced : f32[N] sliced(0)");
+}
+
+TEST(Infer, SlicedDimsAreAlignedFromTheRight) {
+  EXPECT_EQ(TypeOf("table + sliced"), "f32[M, N] sliced(1)");
+  EXPECT_EQ(TypeOf("columns + sliced"), "f32[M, N] sliced(1)");
+  EXPECT_EQ(TypeOf("rows + rep"), "f32[M, N] sliced(0)");
+  EXPECT_EQ(TypeOf("rows + scalar"), "f32[M, N] sliced(0)");
+  EXPECT_EQ(TypeOf("flat + table"), "f32[M, N] sliced(flat)");
+  EXPECT_EQ(TypeOf("flat * scalar + flat"), "f32[M, N] sliced(flat)");
+  EXPECT_EQ(TypeOf("cell * scalar"), "f32[1, 1] sliced(1)");
+  EXPECT_EQ(TypeOf("rows + sliced"),
+            "%18 = add(rows, sliced): operands are sliced over different dimensions, have rows : "
+            "f32[M, N] sliced(0) and "
+            "sliced : f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("flat + rows"),
+            "%18 = add(flat, rows): operands are sliced over different dimensions, have flat : "
+            "f32[M, N] sliced(flat) and "
+            "rows : f32[M, N] sliced(0)");
+}
+
+TEST(Infer, SlicedOperandsHoldTheResultsPart) {
+  EXPECT_EQ(TypeOf("cell + table"),
+            "%18 = add(cell, table): a sliced dimension cannot be broadcast to [M, N], have cell : "
+            "f32[1, 1] sliced(1) and table : f32[M, N] replicated");
+  EXPECT_EQ(TypeOf("column + rows"), "f32[M, N] sliced(0)");  // the dimensions behind it may be
+}
+
+TEST(Infer, ShapesBroadcastAsInNumPy) {
+  EXPECT_EQ(TypeOf("table + rep"), "f32[M, N] replicated");
+  EXPECT_EQ(TypeOf("rep + table"), "f32[M, N] replicated");
+  EXPECT_EQ(TypeOf("select(flag, table, scalar)"), "f32[M, N] replicated");
+  EXPECT_EQ(TypeOf("rep + other"),
+            "%18 = add(rep, other): shapes do not broadcast, have rep : f32[N] replicated and "
+            "other : f32[M] replicated");
+}
+
+TEST(Infer, DTypesAreNeverPromoted) {
+  EXPECT_EQ(TypeOf("rep + half"),
+            "%18 = add(rep, half): want operands of one dtype, have rep : f32[N] replicated and "
+            "half : f16[N] replicated; "
+            "use cast");
+  EXPECT_EQ(TypeOf("cast(f16, rep) + half"), "f16[N] replicated");
+  EXPECT_EQ(TypeOf("sqrt(int)"),
+            "%18 = sqrt(int): want floats, have int : i32[N] replicated; use cast");
+  EXPECT_EQ(TypeOf("abs(int)"), "i32[N] replicated");
+  EXPECT_EQ(TypeOf("int < int"), "bool[N] replicated");
+  EXPECT_EQ(TypeOf("flag + flag"),
+            "%18 = add(flag, flag): want numbers, have flag : bool[N] replicated and flag : "
+            "bool[N] replicated");
+  EXPECT_EQ(TypeOf("select(flag, flag, flag)"), "bool[N] replicated");
+  EXPECT_EQ(
+      TypeOf("select(rep, rep, rep)"),
+      "%18 = select(rep, rep, rep): want a bool as the condition, have rep : f32[N] replicated");
+  EXPECT_EQ(TypeOf("select(flag, rep, half)"),
+            "%18 = select(flag, rep, half): want operands of one dtype, have flag : bool[N] "
+            "replicated, rep : f32[N] "
+            "replicated and half : f16[N] replicated; use cast");
+  EXPECT_EQ(TypeOf("cast(i32, auto.s)"), "i32[N] replicated");
+}
+
+TEST(Infer, Collectives) {
+  EXPECT_EQ(TypeOf("all_reduce(sum, local)"), "f32[N] replicated");
+  EXPECT_EQ(TypeOf("reduce_scatter(max, local, 0)"), "f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("reduce_scatter(sum, local, flat)"), "f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("reduce_scatter(sum, local * table, flat)"), "f32[M, N] sliced(flat)");
+  EXPECT_EQ(TypeOf("all_gather(columns)"), "f32[M, N] replicated");
+  EXPECT_EQ(TypeOf("all_reduce(sum, rep)"),
+            "%18 = all_reduce(sum, rep): want a local operand, have rep : f32[N] replicated");
+  EXPECT_EQ(TypeOf("all_reduce(sum, local < rep)"),
+            "%19 = all_reduce(sum, %18): want numbers, have %18 : bool[N] local");
+  EXPECT_EQ(
+      TypeOf("reduce_scatter(sum, sliced, 0)"),
+      "%18 = reduce_scatter(sum, sliced, 0): want a local operand, have sliced : f32[N] sliced(0)");
+  EXPECT_EQ(
+      TypeOf("reduce_scatter(sum, local, 1)"),
+      "%18 = reduce_scatter(sum, local, 1): want flat or a dimension from 0 to 0 of [N], have 1");
+  EXPECT_EQ(TypeOf("reduce_scatter(sum, scalar, 0)"),
+            "%18 = reduce_scatter(sum, scalar, 0): a scalar has no dimension to slice");
+  EXPECT_EQ(TypeOf("all_gather(local)"),
+            "%18 = all_gather(local): want a sliced operand, have local : f32[N] local");
+}
+
+TEST(Infer, UpdatesKeepTheStatesType) {
+  EXPECT_EQ(TypeOf("update(auto.s, rep)"), "f32[N] replicated");
+  EXPECT_EQ(TypeOf("update(local.s, local)"), "f32[N] local");
+  EXPECT_EQ(TypeOf("update(sliced.s, sliced)"), "f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("update(scalar.s, 0)"), "f32[] replicated");
+  EXPECT_EQ(TypeOf("update(rep, rep)"),
+            "%18 = update(rep, rep): want a state as the first operand, have rep : f32[N] "
+            "replicated and rep : f32[N] "
+            "replicated");
+  EXPECT_EQ(TypeOf("update(auto.s, half)"),
+            "%18 = update(auto.s, half): want a value of the state's dtype, have auto.s : f32[N] "
+            "auto and half : f16[N] "
+            "replicated; use cast");
+  EXPECT_EQ(TypeOf("update(auto.s, 0)"),
+            "%19 = update(auto.s, %18): want a value of the state's shape, have auto.s : f32[N] "
+            "auto and %18 : f32[] "
+            "replicated");
+  EXPECT_EQ(TypeOf("update(local.s, rep)"),
+            "%18 = update(local.s, rep): want a value of the state's layout, have local.s : f32[N] "
+            "local and rep : f32[N] "
+            "replicated");
+  EXPECT_EQ(TypeOf("update(auto.s, sliced)"),
+            "%18 = update(auto.s, sliced): want a value of the state's layout, have auto.s : "
+            "f32[N] auto and sliced : "
+            "f32[N] sliced(0)");
+  EXPECT_EQ(TypeOf("update(auto.s, rep) + update(auto.s, rep)"),
+            "%19 = update(auto.s, rep): the state is updated twice; a step updates a state once");
+}
+
+TEST(Infer, ConstantsAreNumbersOfTheirType) {
+  EXPECT_EQ(TypeOf("const(0.9, f32)"), "f32[] replicated");
+  EXPECT_EQ(TypeOf("const(-inf, bf16)"), "bf16[] replicated");
+  EXPECT_EQ(TypeOf("world(i64)"), "i64[] replicated");
+  EXPECT_EQ(TypeOf("const(0.9, i32)"), "%18 = const(0.9, i32): 0.9 is not a number of type i32");
+  EXPECT_EQ(TypeOf("const(256, u8)"), "%18 = const(256, u8): 256 is not a number of type u8");
+  EXPECT_EQ(TypeOf("const(1e-08, f16)"),
+            "%18 = const(1e-08, f16): 1e-08 is not a number of type f16");
+  EXPECT_EQ(TypeOf("const(70000, f16)"),
+            "%18 = const(70000, f16): 70000 is not a number of type f16");
+  EXPECT_EQ(TypeOf("int + 0.5"), "%18 = const(0.5, i32): 0.5 is not a number of type i32");
+  EXPECT_EQ(TypeOf("world(bool)"), "%18 = world(bool): the number of ranks is not a bool");
+}
+
+std::string ErrorOf(const Graph& g) { return std::string(InferTypes(g).status().message()); }
+
+TEST(Infer, DeclarationsMustMakeSense) {
+  const auto declared = [](const std::string& name, const TensorType& type) {
+    Graph g;
+    g.Add(Input{name, type});
+    return ErrorOf(g);
+  };
+  EXPECT_EQ(declared("x", {DType::kF32, {"N"}, Layout::Local()}), "");
+  EXPECT_EQ(declared("x", {DType::kF32, {"N"}, Layout::Auto()}),
+            "input x : f32[N] auto: layout auto is for states; want local, replicated or sliced");
+  EXPECT_EQ(declared("x", {DType::kF32, {"N"}, Layout::Sliced(1)}),
+            "input x : f32[N] sliced(1): want flat or a dimension from 0 to 0 of [N], have 1");
+  EXPECT_EQ(declared("x", {DType::kF32, {}, Layout::Sliced(0)}),
+            "input x : f32[] sliced(0): a scalar has no dimension to slice");
+  EXPECT_EQ(declared("x", {DType::kF32, {-1}, Layout::Local()}),
+            "input x : f32[-1] local: shape [-1]: an extent is negative");
+  EXPECT_EQ(declared("x", {DType::kF32, {"2N"}, Layout::Local()}),
+            "input x : f32[2N] local: '2N' is not a name for a size");
+  EXPECT_EQ(declared("a b", {DType::kF32, {}, {}}),
+            "input a b : f32[] replicated: 'a b' cannot be a name");
+  EXPECT_EQ(declared("world", {DType::kF32, {}, {}}),
+            "input world : f32[] replicated: 'world' cannot be a name");
+  EXPECT_EQ(declared("", {DType::kF32, {}, {}}), "input  : f32[] replicated: '' cannot be a name");
+}
+
+TEST(Infer, GraphsMustBeWellFormed) {
+  const TensorType scalar = {};
+  Graph g;
+  const NodeId x = g.Add(Input{"x", scalar});
+  EXPECT_EQ(ErrorOf(g), "");
+
+  Graph twice = g;
+  twice.Add(State{"x", scalar});
+  EXPECT_EQ(ErrorOf(twice), "state x : f32[] replicated: the name 'x' is taken");
+
+  Graph forward = g;
+  forward.Add(Pointwise{Pw::kNeg}, {1});
+  EXPECT_EQ(ErrorOf(forward), "%1: operand %1 does not come before it");
+  forward.nodes[1].inputs = {-1};
+  EXPECT_EQ(ErrorOf(forward), "%1: operand %-1 does not come before it");
+
+  Graph few = g;
+  few.Add(Pointwise{Pw::kAdd}, {x});
+  EXPECT_EQ(ErrorOf(few), "%1 = add(x): want 2 operands, have 1");
+  few.nodes[1] = {Cast{DType::kF16}, {}};
+  EXPECT_EQ(ErrorOf(few), "%1 = cast(f16): want 1 operand, have 0");
+
+  Graph after_output = g;
+  after_output.Add(Output{"y"}, {x});
+  after_output.Add(Pointwise{Pw::kNeg}, {1});
+  EXPECT_EQ(ErrorOf(after_output), "%2 = neg(%1): an output yields no value to use");
+
+  Graph named = g;
+  named.name = "my program";
+  EXPECT_EQ(ErrorOf(named), "'my program' cannot be the name of a program");
+}
+
+TEST(Infer, Identifiers) {
+  for (const char* word : {"a", "_", "A1", "layer.0.w", "x_"})
+    EXPECT_TRUE(IsIdentifier(word)) << word;
+  for (const char* word : {"", "1a", ".a", "a-b", "a b", "%1", "\xc3\xa4"})
+    EXPECT_FALSE(IsIdentifier(word)) << word;
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,206 @@
+#include "coconet/ir/lists.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+
+namespace coconet {
+namespace {
+
+constexpr size_t kMostTensors = 1 << 16;
+
+bool Mentions(const Shape& shape, const SizeLists& lists) {
+  return std::any_of(shape.begin(), shape.end(),
+                     [&](const Dim& dim) { return !dim.bound() && lists.contains(dim.symbol); });
+}
+
+bool IsDeclaredEach(const Graph& g, NodeId id) {
+  if (const auto* input = As<Input>(g, id))
+    return input->each || Mentions(input->type.shape, g.lists);
+  if (const auto* state = As<State>(g, id))
+    return state->each || Mentions(state->type.shape, g.lists);
+  return false;
+}
+
+absl::Status CheckSizes(const Graph& g) {
+  std::set<std::string> symbols;
+  for (const Node& node : g.nodes) {
+    Op op = node.op;
+    if (const Shape* shape = DeclaredShape(op)) {
+      for (const Dim& dim : *shape) symbols.insert(dim.symbol);
+    }
+  }
+  const auto& [first, of_first] = *g.lists.begin();
+  for (const auto& [symbol, sizes] : g.lists) {
+    const auto error = [&, name = symbol](const auto&... what) {
+      return absl::InvalidArgumentError(absl::StrCat("sizes of ", name, ": ", what...));
+    };
+    if (!symbols.contains(symbol)) return error("no declaration mentions it");
+    if (sizes.empty() || sizes.size() > kMostTensors)
+      return error("want 1 to ", kMostTensors, " tensors, have ", sizes.size());
+    if (sizes.size() != of_first.size()) {
+      return error("want as many tensors as ", first, " has, ", of_first.size(), ", have ",
+                   sizes.size());
+    }
+    for (size_t t = 0; t < sizes.size(); ++t) {
+      if (sizes[t] < 0) return error("want 0 or more, tensor ", t, " has ", sizes[t]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSharing(const Graph& g) {
+  const std::vector<bool> each = EachNodes(g);
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const auto& inputs = g.nodes[id].inputs;
+    if (As<Update>(g, id) && each[inputs[1]] && !each[inputs[0]]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          NodeText(g, id), ": all tensors share ", ValueText(g, inputs[0]),
+          ", and each has a value of its own for it; declare it each, or assign a total"));
+    }
+    if (As<Total>(g, id) && !each[inputs[0]]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          NodeText(g, id), ": want a value of each tensor, have one that all tensors share"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Pw Combining(ReduceKind kind) {
+  if (kind == ReduceKind::kMax) return Pw::kMax;
+  return kind == ReduceKind::kMin ? Pw::kMin : Pw::kAdd;
+}
+
+/// Of neighbours, then of neighbouring results, and so on: few roundings an operand.
+NodeId Combined(Graph& out, ReduceKind kind, std::vector<NodeId> scalars) {
+  while (scalars.size() > 1) {
+    std::vector<NodeId> halves;
+    for (size_t i = 0; i + 1 < scalars.size(); i += 2) {
+      halves.push_back(out.Add(Pointwise{Combining(kind)}, {scalars[i], scalars[i + 1]}));
+    }
+    if (scalars.size() % 2 == 1) halves.push_back(scalars.back());
+    scalars = std::move(halves);
+  }
+  return scalars[0];
+}
+
+/// An operation as one tensor has it: its sizes, its names.
+Op OpOfTensor(Op op, const SizeLists& lists, int tensor) {
+  if (Shape* shape = DeclaredShape(op)) {
+    for (Dim& dim : *shape) {
+      const auto list = dim.bound() ? lists.end() : lists.find(dim.symbol);
+      if (list != lists.end()) dim = Dim(list->second[tensor]);
+    }
+  }
+  return op;
+}
+
+Op Renamed(Op op, int tensor) {
+  if (auto* input = std::get_if<Input>(&op))
+    *input = {TensorName(input->name, tensor), input->type};
+  if (auto* state = std::get_if<State>(&op))
+    *state = {TensorName(state->name, tensor), state->type};
+  if (auto* output = std::get_if<Output>(&op)) output->name = TensorName(output->name, tensor);
+  return op;
+}
+
+}  // namespace
+
+int TensorCount(const Graph& g) {
+  return g.lists.empty() ? 0 : static_cast<int>(g.lists.begin()->second.size());
+}
+
+std::vector<bool> EachNodes(const Graph& g) {
+  std::vector<bool> each(g.nodes.size());
+  if (g.lists.empty()) return each;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const auto& inputs = g.nodes[id].inputs;
+    const bool of_each =
+        std::any_of(inputs.begin(), inputs.end(), [&](NodeId input) { return each[input]; });
+    each[id] = IsDeclaredEach(g, id) || (of_each && !As<Total>(g, id));
+  }
+  return each;
+}
+
+absl::Status CheckLists(const Graph& g) {
+  if (g.lists.empty()) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckSizes(g));
+  RETURN_IF_ERROR(CheckSharing(g));
+  for (int tensor : KindsOf(g).first) {
+    RETURN_IF_ERROR(
+        WithContext(InferTypes(ProgramOf(g, tensor)).status(), absl::StrCat("tensor ", tensor)));
+  }
+  return absl::OkStatus();
+}
+
+Graph ProgramOf(const Graph& g, int tensor) {
+  Graph program{g.name, g.nodes};
+  for (Node& node : program.nodes) node.op = OpOfTensor(std::move(node.op), g.lists, tensor);
+  return program;
+}
+
+TensorKinds KindsOf(const Graph& g) {
+  TensorKinds kinds;
+  std::map<std::vector<int64_t>, int> known;
+  for (int tensor = 0; tensor < TensorCount(g); ++tensor) {
+    std::vector<int64_t> sizes;
+    for (const auto& [symbol, list] : g.lists) sizes.push_back(list[tensor]);
+    const auto [kind, is_new] =
+        known.try_emplace(std::move(sizes), static_cast<int>(kinds.first.size()));
+    if (is_new) {
+      kinds.first.push_back(tensor);
+      kinds.count.push_back(0);
+    }
+    kinds.of.push_back(kind->second);
+    ++kinds.count[kind->second];
+  }
+  return kinds;
+}
+
+std::string TensorName(absl::string_view name, int tensor) {
+  return absl::StrCat(name, ".", tensor);
+}
+
+Graph Expand(const Graph& g) {
+  if (g.lists.empty()) return g;
+  const int tensors = TensorCount(g);
+  const std::vector<bool> each = EachNodes(g);
+  Graph out{g.name, {}};
+  std::vector<std::vector<NodeId>> copies(g.nodes.size());  // by node: one, or one a tensor
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (const auto* total = As<Total>(g, id)) {
+      copies[id] = {Combined(out, total->kind, copies[g.nodes[id].inputs[0]])};
+      continue;
+    }
+    for (int tensor = 0; tensor < (each[id] ? tensors : 1); ++tensor) {
+      std::vector<NodeId> inputs;
+      for (NodeId input : g.nodes[id].inputs)
+        inputs.push_back(copies[input][each[input] ? tensor : 0]);
+      Op op =
+          each[id] ? Renamed(OpOfTensor(g.nodes[id].op, g.lists, tensor), tensor) : g.nodes[id].op;
+      copies[id].push_back(out.Add(std::move(op), std::move(inputs)));
+    }
+  }
+  return out;
+}
+
+Graph TotalBeforeRanks(const Graph& g) {
+  return Rewrite(g,
+                 [&](Graph& out, NodeId id, std::vector<NodeId> inputs) {
+                   const auto* total = As<Total>(g, id);
+                   const auto* all_reduce =
+                       total == nullptr ? nullptr : As<AllReduce>(out, inputs[0]);
+                   if (all_reduce == nullptr || all_reduce->kind != total->kind)
+                     return out.Add(g.nodes[id].op, std::move(inputs));
+                   const NodeId contributed = out.Add(*total, {out.nodes[inputs[0]].inputs[0]});
+                   return out.Add(AllReduce{total->kind}, {contributed});
+                 })
+      .graph;
+}
+
+}  // namespace coconet

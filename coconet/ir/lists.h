@@ -1,0 +1,54 @@
+#ifndef COCONET_IR_LISTS_H_
+#define COCONET_IR_LISTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "coconet/ir/graph.h"
+
+namespace coconet {
+
+// A program with symbols that are bound to lists of sizes (Graph::lists) runs on many tensors: all
+// of its declarations whose shape mentions such a symbol, or that are marked `each`, are there once
+// a tensor, and so is what is computed from them. The others are shared. Total makes one value of
+// those of all tensors.
+
+/// How many tensors; 0 for a program without lists.
+int TensorCount(const Graph& g);
+
+/// By node: there is one of it a tensor. All false without lists.
+std::vector<bool> EachNodes(const Graph& g);
+
+/// OK when the lists are of one length, of sizes that tensors can have, and of symbols of the
+/// program; when no shared state is updated with what there is one of a tensor, and no total is
+/// taken of what all tensors share. Requires a graph that infers.
+absl::Status CheckLists(const Graph& g);
+
+/// The program of one tensor: its sizes in place of the lists, the same numbers of nodes. A Total
+/// is then of one scalar.
+Graph ProgramOf(const Graph& g, int tensor);
+
+/// Tensors that have all sizes in common share a program.
+struct TensorKinds {
+  std::vector<int> of;     // by tensor: its kind
+  std::vector<int> first;  // by kind: the first tensor of it
+  std::vector<int> count;  // by kind: tensors of it
+};
+TensorKinds KindsOf(const Graph& g);
+
+/// "p.3": the name of tensor 3 of what the program calls p.
+std::string TensorName(absl::string_view name, int tensor);
+
+/// The same program written out, without lists: what there is one of a tensor is there as often, by
+/// TensorName; each Total is the sum of its scalars. A program without lists is what it was.
+Graph Expand(const Graph& g);
+
+/// total(all_reduce(x)) as all_reduce(total(x)), where both reduce alike: one collective instead of
+/// one a tensor.
+Graph TotalBeforeRanks(const Graph& g);
+
+}  // namespace coconet
+
+#endif  // COCONET_IR_LISTS_H_

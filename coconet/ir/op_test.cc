@@ -1,0 +1,140 @@
+#include "coconet/ir/op.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+const double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+double Eval(absl::string_view name, double a, double b = 0, double c = 0) {
+  const double args[] = {a, b, c};
+  return Info(FindPointwise(name).value()).eval(args);
+}
+
+double EvalInt(absl::string_view name, DType dtype, double a, double b = 0) {
+  const double args[] = {a, b};
+  return EvalPointwise(FindPointwise(name).value(), dtype, args);
+}
+
+TEST(Pointwise, RowsAreFoundByName) {
+  for (size_t i = 0; i < AllPointwise().size(); ++i) {
+    EXPECT_EQ(FindPointwise(AllPointwise()[i].name), static_cast<Pw>(i));
+  }
+  EXPECT_EQ(Info(Pw::kSelect).name, "select");
+  EXPECT_EQ(Info(Pw::kRsqrt).name, "rsqrt");
+  EXPECT_EQ(FindPointwise("softmax"), std::nullopt);
+}
+
+TEST(Pointwise, KernelExpressionsNameEachOperandOnceOrMore) {
+  for (const PwInfo& info : AllPointwise()) {
+    for (int i = 0; i < 3; ++i) {
+      const bool named =
+          std::string(info.kernel_expr).find("$" + std::to_string(i)) != std::string::npos;
+      EXPECT_EQ(named, i < info.arity) << info.name;
+    }
+  }
+}
+
+TEST(Pointwise, ValuesOfEveryFunction) {
+  const std::map<std::string, double> at_2_and_3 = {
+      {"add", 5},
+      {"sub", -1},
+      {"mul", 6},
+      {"div", 2. / 3},
+      {"neg", -2},
+      {"abs", 2},
+      {"min", 2},
+      {"max", 3},
+      {"pow", 8},
+      {"sqrt", M_SQRT2},
+      {"rsqrt", M_SQRT1_2},
+      {"exp", std::exp(2)},
+      {"log", M_LN2},
+      {"tanh", std::tanh(2)},
+      {"sigmoid", 0.8807970779778823},
+      {"relu", 2},
+      {"gelu", 1.9544997361036416},
+      {"silu", 1.7615941559557646},
+      {"lt", 1},
+      {"le", 1},
+      {"gt", 0},
+      {"ge", 0},
+      {"eq", 0},
+      {"ne", 1},
+      {"select", 3},
+  };
+  EXPECT_EQ(at_2_and_3.size(), AllPointwise().size());
+  for (const auto& [name, value] : at_2_and_3)
+    EXPECT_NEAR(Eval(name, 2, 3, 4), value, 1e-15 * std::abs(value)) << name;
+  EXPECT_EQ(Eval("select", 0, 3, 4), 4);
+  EXPECT_EQ(Eval("relu", -2), 0);
+  EXPECT_NEAR(Eval("gelu", -10), -10 * 7.619853024160527e-24, 1e-36);  // the tail does not cancel
+}
+
+TEST(Pointwise, NaNsAreWhatTheFormulasSay) {
+  EXPECT_EQ(Eval("min", kNaN, 1), 1);  // a < b ? a : b
+  EXPECT_TRUE(std::isnan(Eval("min", 1, kNaN)));
+  EXPECT_EQ(Eval("max", kNaN, 1), 1);
+  EXPECT_TRUE(std::isnan(Eval("max", 1, kNaN)));
+  EXPECT_TRUE(std::isnan(Eval("relu", kNaN)));
+  EXPECT_EQ(Eval("lt", kNaN, 1), 0);
+  EXPECT_EQ(Eval("eq", kNaN, kNaN), 0);
+  EXPECT_EQ(Eval("ne", kNaN, kNaN), 1);
+}
+
+TEST(Pointwise, IntegersTruncateWrapAndDivideByZeroToZero) {
+  EXPECT_EQ(EvalInt("div", DType::kI32, 7, 2), 3);
+  EXPECT_EQ(EvalInt("div", DType::kI32, -7, 2), -3);
+  EXPECT_EQ(EvalInt("div", DType::kI64, 5, 0), 0);
+  EXPECT_EQ(EvalInt("div", DType::kI32, 0, 0), 0);
+  EXPECT_EQ(EvalInt("div", DType::kI32, -2147483648.0, -1), -2147483648.0);
+  EXPECT_EQ(EvalInt("add", DType::kI32, 2147483647, 1), -2147483648.0);
+  EXPECT_EQ(EvalInt("sub", DType::kU8, 1, 2), 255);
+  EXPECT_EQ(EvalInt("add", DType::kI64, -1, 0), -1);  // not -1 + 2^64, which rounds
+  EXPECT_EQ(EvalInt("neg", DType::kI64, 3), -3);
+  EXPECT_EQ(EvalInt("mul", DType::kU8, 16, 17), 16);
+  EXPECT_EQ(EvalInt("neg", DType::kU8, 1), 255);
+  EXPECT_EQ(EvalInt("lt", DType::kI32, 1, 2), 1);
+  EXPECT_EQ(EvalInt("div", DType::kF32, 7, 2), 3.5);
+  EXPECT_EQ(EvalInt("div", DType::kF32, 1, 0), kInf);
+}
+
+TEST(Op, NumbersPrintShortestAndExactly) {
+  EXPECT_EQ(NumberText(0.9), "0.9");
+  EXPECT_EQ(NumberText(1e-8), "1e-08");
+  EXPECT_EQ(NumberText(1 - 0.9), "0.09999999999999998");
+  EXPECT_EQ(NumberText(-0.0), "-0");
+  EXPECT_EQ(NumberText(-kInf), "-inf");
+  EXPECT_EQ(NumberText(1 << 24), "16777216");
+}
+
+TEST(Op, TextForMessagesIsTheName) {
+  EXPECT_EQ(OpText(Input{"g", {}}), "input @g");
+  EXPECT_EQ(OpText(State{"m", {}}), "state @m");
+  EXPECT_EQ(OpText(Pointwise{Pw::kSub}), "sub");
+  EXPECT_EQ(OpText(ReduceScatter{ReduceKind::kMax, 1}), "reduce_scatter");
+}
+
+TEST(Op, WholeTextHasEveryAttribute) {
+  EXPECT_EQ(OpText(Const{0.5, DType::kF16}, {}), "const(0.5, f16)");
+  EXPECT_EQ(OpText(WorldSize{DType::kI32}, {}), "world(i32)");
+  EXPECT_EQ(OpText(Pointwise{Pw::kSelect}, {"c", "%1", "%2"}), "select(c, %1, %2)");
+  EXPECT_EQ(OpText(Cast{DType::kBF16}, {"x"}), "cast(bf16, x)");
+  EXPECT_EQ(OpText(AllReduce{ReduceKind::kMin}, {"x"}), "all_reduce(min, x)");
+  EXPECT_EQ(OpText(ReduceScatter{ReduceKind::kSum, Layout::kFlat}, {"x"}),
+            "reduce_scatter(sum, x, flat)");
+  EXPECT_EQ(OpText(AllGather{}, {"x"}), "all_gather(x)");
+  EXPECT_EQ(OpText(Update{}, {"m", "%3"}), "update(m, %3)");
+  EXPECT_EQ(OpText(Output{"y"}, {"%3"}), "output y = %3");
+  EXPECT_EQ(OpText(State{"m", {DType::kF32, {"N"}, Layout::Auto()}}, {}), "state m : f32[N] auto");
+}
+
+}  // namespace
+}  // namespace coconet

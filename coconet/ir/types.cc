@@ -1,0 +1,94 @@
+#include "coconet/ir/types.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+/// Product of the extents [begin, end).
+int64_t Product(const Shape& shape, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t i = begin; i < end; ++i) product *= shape[i].size;
+  return product;
+}
+
+}  // namespace
+
+std::string Text(const Dim& dim) { return dim.bound() ? absl::StrCat(dim.size) : dim.symbol; }
+
+std::string Text(const Shape& shape) {
+  return absl::StrCat(
+      "[",
+      absl::StrJoin(shape, ", ",
+                    [](std::string* out, const Dim& dim) { absl::StrAppend(out, Text(dim)); }),
+      "]");
+}
+
+std::string Text(const BoundSize& size) { return absl::StrJoin(size.sizes, ","); }
+
+std::string Text(const Layout& layout) {
+  switch (layout.kind) {
+    case Layout::Kind::kLocal:
+      return "local";
+    case Layout::Kind::kReplicated:
+      return "replicated";
+    case Layout::Kind::kSliced: {
+      const char* parts = layout.parts == Layout::Parts::kPlace ? ", place"
+                          : layout.by_place()                   ? ", partial"
+                                                                : "";
+      return absl::StrCat("sliced(", DimText(layout.dim), parts, ")");
+    }
+    case Layout::Kind::kAuto:
+      return "auto";
+  }
+  CC_CHECK(false);
+}
+
+std::string Text(const TensorType& type) {
+  return absl::StrCat(Name(type.dtype), Text(type.shape), " ", Text(type.layout));
+}
+
+std::string DimText(int dim) { return dim == Layout::kFlat ? "flat" : absl::StrCat(dim); }
+
+bool IsBound(const Shape& shape) {
+  for (const Dim& dim : shape) {
+    if (!dim.bound()) return false;
+  }
+  return true;
+}
+
+absl::Status CheckExtents(const Shape& shape) {
+  int64_t elements = 1;
+  for (const Dim& dim : shape) {
+    if (!dim.bound()) continue;
+    if (dim.size < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", Text(shape), ": an extent is negative"));
+    }
+    // Extents of 0 are left out: products over some dimensions only must fit too.
+    if (dim.size > 0 && dim.size > kMaxElements / elements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", Text(shape), ": more than 2^40 elements; a tensor holds at most ",
+                       kMaxElements));
+    }
+    if (dim.size > 0) elements *= dim.size;
+  }
+  return absl::OkStatus();
+}
+
+int64_t NumElements(const Shape& shape) {
+  CC_CHECK(IsBound(shape));
+  return Product(shape, 0, shape.size());
+}
+
+TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks) {
+  CC_CHECK(IsBound(shape));
+  if (dim == Layout::kFlat) return {SliceExtent(NumElements(shape), ranks), 1, 1};
+  CC_CHECK(dim >= 0 && dim < static_cast<int>(shape.size()));
+  const int64_t inner = Product(shape, dim + 1, shape.size());
+  return {SliceExtent(shape[dim].size, ranks), Product(shape, 0, dim), inner};
+}
+
+}  // namespace coconet

@@ -1,0 +1,128 @@
+#ifndef COCONET_IR_TYPES_H_
+#define COCONET_IR_TYPES_H_
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "coconet/base/dtype.h"
+#include "coconet/base/slices.h"
+
+namespace coconet {
+
+/// One extent: a number, or a symbol that is bound to one before lowering.
+struct Dim {
+  int64_t size = 0;
+  std::string symbol;  // non-empty: not yet bound, `size` is meaningless
+
+  template <std::integral T>  // any integer, so that a literal 0 is no null pointer
+  Dim(T n) : size(static_cast<int64_t>(n)) {}         // NOLINT: {1024, 4096} reads as a shape
+  Dim(std::string name) : symbol(std::move(name)) {}  // NOLINT
+  Dim(const char* name) : symbol(name) {}             // NOLINT
+  bool bound() const { return symbol.empty(); }
+  bool operator==(const Dim&) const = default;
+};
+using Shape = std::vector<Dim>;
+
+/// What a symbol is bound to: one size, or a list of them, one a tensor. The program then runs on
+/// each tensor (lists.h).
+struct BoundSize {
+  std::vector<int64_t> sizes;
+  bool is_list = false;
+
+  template <std::integral T>
+  BoundSize(T n) : sizes{static_cast<int64_t>(n)} {}  // NOLINT: {{"N", 1024}}
+  BoundSize(std::initializer_list<int64_t> list)
+      : sizes(list), is_list(true) {}  // NOLINT: {{"N", {1024, 4096}}}
+  BoundSize(std::vector<int64_t> list) : sizes(std::move(list)), is_list(true) {}  // NOLINT
+  bool operator==(const BoundSize&) const = default;
+};
+
+/// Values for symbols, e.g. {{"N", 1 << 24}}, {{"N", {1024, 4096}}}.
+using Sizes = std::map<std::string, BoundSize>;
+/// The lists that symbols are bound to.
+using SizeLists = std::map<std::string, std::vector<int64_t>>;
+
+/// How a tensor lies over the ranks.
+struct Layout {
+  enum class Kind : uint8_t {
+    kLocal,       // each rank its own values
+    kReplicated,  // the same values on every rank
+    kSliced,      // rank i holds part i of dimension `dim`
+    kAuto,        // states only: Replicated, unless a schedule slices it
+  };
+  static constexpr int kFlat = -1;  // dim: all dimensions merged into one (row-major)
+  /// kSliced: which parts a rank holds. Those of a place are the parts of all ranks that have this
+  /// rank's number in their node: one a node, one after the other in memory.
+  enum class Parts : uint8_t {
+    kOwn,           // its own
+    kPlace,         // those of its place: the same on all nodes
+    kPartialPlace,  // the same parts, and of each what this node contributes, before that is
+                    // reduced across nodes
+  };
+
+  Kind kind = Kind::kReplicated;
+  int dim = 0;                // kSliced only; else 0
+  Parts parts = Parts::kOwn;  // kSliced only; else kOwn
+
+  static Layout Local() { return {Kind::kLocal}; }
+  static Layout Replicated() { return {Kind::kReplicated}; }
+  static Layout Sliced(int dim, Parts parts = Parts::kOwn) { return {Kind::kSliced, dim, parts}; }
+  static Layout Auto() { return {Kind::kAuto}; }
+  bool sliced() const { return kind == Kind::kSliced; }
+  /// A rank holds the parts of its place, more than its own where there are several nodes. Only
+  /// between collectives of one step.
+  bool by_place() const { return parts != Parts::kOwn; }
+  bool operator==(const Layout&) const = default;
+};
+
+/// dtype, global shape and layout of a tensor. A Sliced tensor keeps its global shape here.
+struct TensorType {
+  DType dtype = DType::kF32;
+  Shape shape;  // empty: a scalar
+  Layout layout;
+  bool operator==(const TensorType&) const = default;
+};
+
+std::string Text(const Dim& dim);          // "N", "1024"
+std::string Text(const Shape& shape);      // "[N, 1024]"; a scalar prints as "[]"
+std::string Text(const Layout& layout);    // "local", "replicated", "sliced(0)", "sliced(flat)",
+                                           // "sliced(0, place)", "sliced(0, partial)", "auto"
+std::string Text(const TensorType& type);  // "f32[N] sliced(0)"
+std::string Text(const BoundSize& size);   // "1024", "1024,4096"
+std::string DimText(int dim);              // of a slicing: "0", "flat"
+
+bool IsBound(const Shape& shape);
+
+/// The most elements of a tensor. Sizes in bytes and padded sizes then fit in 64 bits with room to
+/// spare.
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+/// InvalidArgument when a bound extent is negative, or the bound extents make more than
+/// kMaxElements.
+absl::Status CheckExtents(const Shape& shape);
+
+/// Number of elements. Requires IsBound(shape) and CheckExtents(shape).
+int64_t NumElements(const Shape& shape);
+
+/// How a Sliced tensor of a bound shape is cut. For a flat slicing (or dim 0 of a vector) `inner`
+/// is 1; for dim d `outer` and `inner` are the products of the extents before and after d.
+struct TensorSlicing {
+  Slicing slicing;
+  int64_t outer = 1, inner = 1;
+  /// A rank's part is one contiguous run of the global tensor (flat, or everything before dim is
+  /// 1).
+  bool contiguous() const { return outer == 1; }
+  int64_t padded_elements() const { return outer * slicing.padded() * inner; }
+  int64_t slice_elements() const { return outer * slicing.per * inner; }  // storage of one rank
+};
+TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks);
+
+}  // namespace coconet
+
+#endif  // COCONET_IR_TYPES_H_

@@ -1,0 +1,156 @@
+#include "coconet/language/expression.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/nearest.h"
+#include "coconet/base/status.h"
+#include "coconet/language/expression_parser.h"
+
+namespace coconet {
+namespace {
+
+// Parentheses, calls and signs within each other: more than anybody writes, less than the stack
+// holds.
+constexpr int kMaxNesting = 200;
+
+}  // namespace
+
+using Result = Expression::Result;
+
+Result Expression::Comparison() {
+  static constexpr std::pair<absl::string_view, Pw> kComparisons[] = {
+      {"<", Pw::kLt},  {"<=", Pw::kLe}, {">", Pw::kGt},
+      {">=", Pw::kGe}, {"==", Pw::kEq}, {"!=", Pw::kNe}};
+  ASSIGN_OR_RETURN(const Tensor left, Sum());
+  for (const auto& [symbol, fn] : kComparisons) {
+    if (!words_.Accept(symbol)) continue;
+    ASSIGN_OR_RETURN(const Tensor right, Sum());
+    return Elementwise(fn, {left, right});
+  }
+  return left;
+}
+
+Result Expression::Sum() {
+  ASSIGN_OR_RETURN(Tensor left, Product());
+  while (words_.Peek().Is("+") || words_.Peek().Is("-")) {
+    const Pw fn = words_.Take().Is("+") ? Pw::kAdd : Pw::kSub;
+    ASSIGN_OR_RETURN(const Tensor right, Product());
+    left = Elementwise(fn, {left, right});
+  }
+  return left;
+}
+
+Result Expression::Product() {
+  ASSIGN_OR_RETURN(Tensor left, Signed());
+  while (words_.Peek().Is("*") || words_.Peek().Is("/")) {
+    const Pw fn = words_.Take().Is("*") ? Pw::kMul : Pw::kDiv;
+    ASSIGN_OR_RETURN(const Tensor right, Signed());
+    left = Elementwise(fn, {left, right});
+  }
+  return left;
+}
+
+Result Expression::Signed() {
+  // Every way back into the grammar passes here.
+  if (nesting_ == kMaxNesting) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the expression is nested deeper than ", kMaxNesting, " levels"));
+  }
+  ++nesting_;
+  Result value = absl::UnknownError("");
+  if (words_.Accept("-")) {
+    value = Signed();
+    if (value.ok()) value = -*value;
+  } else {
+    value = Primary();
+  }
+  --nesting_;
+  return value;
+}
+
+Result Expression::Primary() {
+  switch (words_.Peek().kind) {
+    case Token::Kind::kNumber:
+      return Tensor(words_.Take().number);
+    case Token::Kind::kName:
+    case Token::Kind::kValue: {
+      const Token name = words_.Take();
+      if (!words_.Accept("(")) return Name(name.text);
+      ASSIGN_OR_RETURN(const Tensor value, Call(name.text));
+      RETURN_IF_ERROR(words_.Expect(")"));
+      return value;
+    }
+    case Token::Kind::kSymbol:
+    case Token::Kind::kEnd:
+      break;
+  }
+  if (!words_.Accept("(")) return words_.Expected("a value");
+  ASSIGN_OR_RETURN(const Tensor value, Comparison());
+  RETURN_IF_ERROR(words_.Expect(")"));
+  return value;
+}
+
+Result Expression::Name(absl::string_view name) {
+  if (auto value = values_.find(name); value != values_.end()) return value->second;
+  if (name == "world") return program_.world();
+  std::vector<std::string> known = {"world"};
+  for (const auto& [other, value] : values_) known.push_back(other);
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown name '", name, "'", DidYouMean(name, known)));
+}
+
+absl::StatusOr<Tensor> ParseExpression(Words& words, const Values& values, Program& program) {
+  return Expression(words, values, program).Comparison();
+}
+
+absl::StatusOr<Tensor> ParseCall(Words& words, const Values& values, Program& program) {
+  return Expression(words, values, program).Primary();
+}
+
+absl::StatusOr<DType> ParseDTypeWord(Words& words) {
+  const std::optional<DType> dtype = ParseDType(words.Peek().text);
+  if (!dtype.has_value()) {
+    return words.Expected(absl::StrCat(
+        "a dtype (",
+        absl::StrJoin(kAllDTypes, " ",
+                      [](std::string* out, DType type) { absl::StrAppend(out, Name(type)); }),
+        ")"));
+  }
+  words.Take();
+  return *dtype;
+}
+
+absl::StatusOr<Shape> ParseShape(Words& words) {
+  Shape shape;
+  RETURN_IF_ERROR(words.Expect("["));
+  if (words.Accept("]")) return shape;
+  do {
+    int64_t size = 0;
+    if (words.Peek().kind == Token::Kind::kName) {
+      shape.push_back(Dim(std::string(words.Take().text)));
+    } else if (words.Peek().kind == Token::Kind::kNumber &&
+               absl::SimpleAtoi(words.Peek().text, &size)) {
+      words.Take();
+      shape.push_back(Dim(size));
+    } else {
+      return words.Expected("a size");
+    }
+  } while (words.Accept(","));
+  RETURN_IF_ERROR(words.Expect("]"));
+  return shape;
+}
+
+absl::StatusOr<int> ParseSlicedDim(Words& words) {
+  if (words.Accept("flat")) return Layout::kFlat;
+  int dim = 0;
+  if (words.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words.Peek().text, &dim)) {
+    return words.Expected("flat or the number of a dimension");
+  }
+  words.Take();
+  return dim;
+}
+
+}  // namespace coconet

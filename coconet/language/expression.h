@@ -1,0 +1,32 @@
+#ifndef COCONET_LANGUAGE_EXPRESSION_H_
+#define COCONET_LANGUAGE_EXPRESSION_H_
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coconet/language/language.h"
+#include "coconet/language/lexer.h"
+
+namespace coconet {
+
+/// What names and %numbers stand for.
+using Values = std::map<std::string, Tensor, std::less<>>;
+
+/// Reads one expression of the text form into `program`. Fails on what is no expression; mistakes
+/// in what it means stick to the program.
+absl::StatusOr<Tensor> ParseExpression(Words& words, const Values& values, Program& program);
+/// The same of one call, with no operator after it.
+absl::StatusOr<Tensor> ParseCall(Words& words, const Values& values, Program& program);
+
+// Words that declarations have in common with calls.
+absl::StatusOr<DType> ParseDTypeWord(Words& words);
+/// "[N, 1024]"
+absl::StatusOr<Shape> ParseShape(Words& words);
+/// "flat" or a number.
+absl::StatusOr<int> ParseSlicedDim(Words& words);
+
+}  // namespace coconet
+
+#endif  // COCONET_LANGUAGE_EXPRESSION_H_

@@ -1,0 +1,330 @@
+#include "coconet/language/language.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
+
+namespace coconet {
+namespace {
+
+// The operations that the functions of the same names hide.
+using AllReduceOp = struct AllReduce;
+using ReduceScatterOp = struct ReduceScatter;
+using AllGatherOp = struct AllGather;
+using UpdateOp = struct Update;
+using TotalOp = struct Total;
+using DropoutOp = struct Dropout;
+using MatMulOp = struct MatMul;
+using TransposeOp = struct Transpose;
+using ReshapeOp = struct Reshape;
+using SubTensorOp = struct SubTensor;
+using ShardOp = struct Shard;
+using BroadcastOp = struct Broadcast;
+using AllToAllOp = struct AllToAll;
+using SendOp = struct Send;
+
+constexpr absl::string_view kNumbersOnly =
+    "a cast, collective or update was given plain numbers only; make a tensor of them with "
+    "Constant";
+
+/// Operands from this one on share a dtype: all but a select's condition.
+size_t FirstOfOneDType(Pw fn) { return fn == Pw::kSelect ? 1 : 0; }
+
+}  // namespace
+
+const TensorType& Tensor::type() const {
+  CC_CHECK(is_node());
+  return program_->checker_.types()[id_];
+}
+
+Program::Program(absl::string_view name) : graph_{std::string(name), {}} {
+  if (!name.empty() && !IsIdentifier(name)) {
+    status_ =
+        absl::InvalidArgumentError(absl::StrCat("'", name, "' cannot be the name of a program"));
+  }
+}
+
+Tensor Program::Input(absl::string_view name, DType dtype, Shape shape, Layout layout) {
+  return AddNode(coconet::Input{std::string(name), {dtype, std::move(shape), layout}});
+}
+
+Tensor Program::State(absl::string_view name, DType dtype, Shape shape, Layout layout) {
+  return AddNode(coconet::State{std::string(name), {dtype, std::move(shape), layout}});
+}
+
+Tensor Program::Scalar(absl::string_view name, DType dtype) {
+  return Input(name, dtype, {}, Layout::Replicated());
+}
+
+Tensor Program::Each(Tensor declared) {
+  if (!status_.ok()) return Tensor(Tensor::Kind::kMistake, this, -1);
+  Op* op =
+      declared.is_node() && declared.program_ == this ? &graph_.nodes[declared.id_].op : nullptr;
+  if (auto* input = op == nullptr ? nullptr : std::get_if<coconet::Input>(op)) {
+    input->each = true;
+  } else if (auto* state = op == nullptr ? nullptr : std::get_if<coconet::State>(op)) {
+    state->each = true;
+  } else {
+    return Mistake("each: want an input or a state of this program");
+  }
+  return declared;
+}
+
+void Program::Sizes(absl::string_view symbol, std::vector<int64_t> sizes) {
+  if (graph_.lists.try_emplace(std::string(symbol), std::move(sizes)).second) return;
+  Mistake(absl::StrCat("sizes of ", symbol, ": given twice"));
+}
+
+Tensor Program::Constant(double value, DType dtype) { return AddNode(Const{value, dtype}); }
+
+Tensor Program::world(std::optional<DType> dtype) {
+  if (!dtype.has_value()) return Tensor(Tensor::Kind::kWorld, this, -1);
+  return AddNode(WorldSize{*dtype});
+}
+
+void Program::Output(absl::string_view name, Tensor value) {
+  Add(coconet::Output{std::string(name)}, {value});
+}
+
+absl::StatusOr<Graph> Program::graph() const {
+  RETURN_IF_ERROR(status_);
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    if (!As<UpdateOp>(graph_, id) && !As<coconet::Output>(graph_, id)) continue;
+    RETURN_IF_ERROR(CheckLists(graph_));
+    return graph_;
+  }
+  return absl::InvalidArgumentError("the program updates no state and has no output");
+}
+
+Tensor Program::Add(Op op, std::vector<Tensor> operands) {
+  for (const Tensor& operand : operands) {
+    if (operand.program_ != nullptr && operand.program_ != this) {
+      return Mistake(absl::StrCat(OpText(op), ": an operand belongs to another program"));
+    }
+    if (operand.kind_ == Tensor::Kind::kMistake) return Mistake(kNumbersOnly);
+  }
+  if (const auto* cast = std::get_if<Cast>(&op); cast != nullptr && !operands[0].is_node()) {
+    return Typed(operands[0], cast->dtype);
+  }
+  if (auto* fold = std::get_if<Fold>(&op); fold != nullptr && operands[0].is_node()) {
+    if (operands[0].type().shape.empty()) return operands[0];  // of one element
+    std::sort(fold->dims.begin(), fold->dims.end());
+    if (fold->dims.size() == operands[0].type().shape.size())
+      fold->dims.clear();  // all: written as none
+  }
+  if ((std::holds_alternative<DropoutOp>(op) || std::holds_alternative<StochasticRound>(op)) &&
+      operands[1].kind_ == Tensor::Kind::kNumber) {
+    operands[1] = Constant(operands[1].number_, DType::kI64);
+  }
+  // Numbers become constants of the dtype of the first tensor among the operands that share one.
+  size_t first = operands.size();
+  if (const auto* pointwise = std::get_if<Pointwise>(&op)) first = FirstOfOneDType(pointwise->fn);
+  if (std::holds_alternative<UpdateOp>(op)) first = 0;
+  std::optional<DType> dtype;
+  for (size_t i = first; i < operands.size() && !dtype.has_value(); ++i) {
+    if (operands[i].is_node()) dtype = operands[i].type().dtype;
+  }
+  std::vector<NodeId> inputs;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    Tensor operand = operands[i];
+    if (!operand.is_node()) {
+      if (i < first)
+        return Mistake(
+            absl::StrCat(CallText(op, operands), ": want a tensor, have a plain number"));
+      if (!dtype.has_value()) {
+        return Mistake(absl::StrCat(CallText(op, operands),
+                                    ": no operand has a dtype; give one to a number or to world"));
+      }
+      operand = Typed(operand, *dtype);
+    }
+    inputs.push_back(operand.id());
+  }
+  return AddNode(std::move(op), std::move(inputs));
+}
+
+Tensor Program::AddNode(Op op, std::vector<NodeId> inputs) {
+  if (!status_.ok()) return Tensor(Tensor::Kind::kMistake, this, -1);
+  const NodeId id = graph_.Add(std::move(op), std::move(inputs));
+  status_ = checker_.CheckNext(graph_);
+  return Tensor(status_.ok() ? Tensor::Kind::kNode : Tensor::Kind::kMistake, this,
+                status_.ok() ? id : -1);
+}
+
+Tensor Program::Mistake(absl::string_view message) {
+  if (status_.ok()) status_ = absl::InvalidArgumentError(message);
+  return Tensor(Tensor::Kind::kMistake, this, -1);
+}
+
+Tensor Program::Typed(const Tensor& open, DType dtype) {
+  return open.kind_ == Tensor::Kind::kWorld ? world(dtype) : Constant(open.number_, dtype);
+}
+
+std::string Program::OperandText(const Tensor& operand) const {
+  switch (operand.kind_) {
+    case Tensor::Kind::kNode:
+      return ValueText(graph_, operand.id_);
+    case Tensor::Kind::kNumber:
+      return NumberText(operand.number_);
+    case Tensor::Kind::kWorld:
+      return "world";
+    case Tensor::Kind::kMistake:
+      return "?";
+  }
+  CC_CHECK(false);
+}
+
+std::string Program::CallText(const Op& op, const std::vector<Tensor>& operands) const {
+  std::vector<std::string> texts;
+  for (const Tensor& operand : operands) texts.push_back(OperandText(operand));
+  return OpText(op, texts);
+}
+
+/// An operation that is more than arithmetic, in the program of its operands.
+Tensor Structured(Op op, std::vector<Tensor> operands) {
+  for (const Tensor& operand : operands) {
+    if (operand.program_ != nullptr) return operand.program_->Add(std::move(op), operands);
+  }
+  return Tensor(Tensor::Kind::kMistake, nullptr, -1);
+}
+
+Tensor Elementwise(Pw fn, std::vector<Tensor> operands) {
+  CC_CHECK(static_cast<int>(operands.size()) == Info(fn).arity);
+  double numbers[3];
+  size_t count = 0;
+  for (const Tensor& operand : operands) {
+    if (operand.kind_ != Tensor::Kind::kNumber)
+      return Structured(Pointwise{fn}, std::move(operands));
+    numbers[count++] = operand.number_;
+  }
+  return Info(fn).eval(numbers);
+}
+
+Tensor operator+(Tensor a, Tensor b) { return Elementwise(Pw::kAdd, {a, b}); }
+Tensor operator-(Tensor a, Tensor b) { return Elementwise(Pw::kSub, {a, b}); }
+Tensor operator*(Tensor a, Tensor b) { return Elementwise(Pw::kMul, {a, b}); }
+Tensor operator/(Tensor a, Tensor b) { return Elementwise(Pw::kDiv, {a, b}); }
+Tensor operator-(Tensor a) { return Elementwise(Pw::kNeg, {a}); }
+Tensor operator<(Tensor a, Tensor b) { return Elementwise(Pw::kLt, {a, b}); }
+Tensor operator<=(Tensor a, Tensor b) { return Elementwise(Pw::kLe, {a, b}); }
+Tensor operator>(Tensor a, Tensor b) { return Elementwise(Pw::kGt, {a, b}); }
+Tensor operator>=(Tensor a, Tensor b) { return Elementwise(Pw::kGe, {a, b}); }
+Tensor Equal(Tensor a, Tensor b) { return Elementwise(Pw::kEq, {a, b}); }
+Tensor NotEqual(Tensor a, Tensor b) { return Elementwise(Pw::kNe, {a, b}); }
+Tensor Abs(Tensor a) { return Elementwise(Pw::kAbs, {a}); }
+Tensor Min(Tensor a, Tensor b) { return Elementwise(Pw::kMin, {a, b}); }
+Tensor Max(Tensor a, Tensor b) { return Elementwise(Pw::kMax, {a, b}); }
+Tensor Pow(Tensor a, Tensor b) { return Elementwise(Pw::kPow, {a, b}); }
+Tensor Sqrt(Tensor a) { return Elementwise(Pw::kSqrt, {a}); }
+Tensor Rsqrt(Tensor a) { return Elementwise(Pw::kRsqrt, {a}); }
+Tensor Exp(Tensor a) { return Elementwise(Pw::kExp, {a}); }
+Tensor Log(Tensor a) { return Elementwise(Pw::kLog, {a}); }
+Tensor Tanh(Tensor a) { return Elementwise(Pw::kTanh, {a}); }
+Tensor Sigmoid(Tensor a) { return Elementwise(Pw::kSigmoid, {a}); }
+Tensor Relu(Tensor a) { return Elementwise(Pw::kRelu, {a}); }
+Tensor Gelu(Tensor a) { return Elementwise(Pw::kGelu, {a}); }
+Tensor Silu(Tensor a) { return Elementwise(Pw::kSilu, {a}); }
+Tensor Select(Tensor condition, Tensor if_true, Tensor if_false) {
+  return Elementwise(Pw::kSelect, {condition, if_true, if_false});
+}
+Tensor CastTo(DType dtype, Tensor a) { return Structured(Cast{dtype}, {a}); }
+Tensor Sum(Tensor a, std::vector<int> dims) {
+  return Structured(Fold{FoldKind::kSum, std::move(dims)}, {a});
+}
+Tensor Mean(Tensor a, std::vector<int> dims) {
+  return Structured(Fold{FoldKind::kMean, std::move(dims)}, {a});
+}
+Tensor AMax(Tensor a, std::vector<int> dims) {
+  return Structured(Fold{FoldKind::kMax, std::move(dims)}, {a});
+}
+Tensor AMin(Tensor a, std::vector<int> dims) {
+  return Structured(Fold{FoldKind::kMin, std::move(dims)}, {a});
+}
+
+Tensor Total(Tensor a, ReduceKind kind) { return Structured(TotalOp{kind}, {a}); }
+
+namespace {
+
+/// What all ranks' parts of `a` fold to.
+Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
+  const Tensor folded = Structured(Fold{kind, std::move(dims)}, {a});
+  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.sliced() &&
+                       folded.type().layout == Layout::Local();
+  return partial ? AllReduce(AcrossRanks(kind), folded) : folded;
+}
+
+/// f(a), calculated in f32 where `a` is narrower: squares of f16 overflow soon.
+template <class F>
+Tensor InF32(Tensor a, F f) {
+  const bool narrow =
+      a.id() >= 0 && (a.type().dtype == DType::kF16 || a.type().dtype == DType::kBF16);
+  return narrow ? CastTo(a.type().dtype, f(CastTo(DType::kF32, a))) : f(a);
+}
+
+/// The last dimension; of a scalar or a mistake none, which the operation then refuses or ignores.
+std::vector<int> LastDim(const Tensor& a) {
+  if (a.id() < 0 || a.type().shape.empty()) return {};
+  return {static_cast<int>(a.type().shape.size()) - 1};
+}
+
+}  // namespace
+
+Tensor Norm(Tensor a) {
+  return InF32(a, [](Tensor x) { return Sqrt(Whole(FoldKind::kSum, x * x, {})); });
+}
+
+Tensor Softmax(Tensor a) {
+  return InF32(a, [](Tensor x) {
+    const Tensor e = Exp(x - Whole(FoldKind::kMax, x, LastDim(x)));
+    return e / Whole(FoldKind::kSum, e, LastDim(e));
+  });
+}
+
+Tensor LayerNorm(Tensor a, Tensor epsilon) {
+  return InF32(a, [&](Tensor x) {
+    const Tensor centred = x - Whole(FoldKind::kMean, x, LastDim(x));
+    return centred * Rsqrt(Whole(FoldKind::kMean, centred * centred, LastDim(x)) + epsilon);
+  });
+}
+
+Tensor RmsNorm(Tensor a, Tensor epsilon) {
+  return InF32(
+      a, [&](Tensor x) { return x * Rsqrt(Whole(FoldKind::kMean, x * x, LastDim(x)) + epsilon); });
+}
+
+Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream) {
+  return Structured(StochasticRound{stream}, {a, seed});
+}
+Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream) {
+  return Structured(DropoutOp{rate, stream}, {a, seed});
+}
+Tensor MatMul(Tensor a, Tensor b, bool transpose_a, bool transpose_b) {
+  return Structured(MatMulOp{transpose_a, transpose_b}, {a, b});
+}
+Tensor Transpose(Tensor a, std::vector<int> order) {
+  return Structured(TransposeOp{std::move(order)}, {a});
+}
+Tensor Reshape(Tensor a, Shape shape) { return Structured(ReshapeOp{std::move(shape)}, {a}); }
+Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
+  return Structured(SubTensorOp{dim, begin, end}, {a});
+}
+
+Tensor AllReduce(ReduceKind kind, Tensor local, Span span) {
+  return Structured(AllReduceOp{kind, span}, {local});
+}
+Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim, Span span) {
+  return Structured(ReduceScatterOp{kind, dim, span}, {local});
+}
+Tensor AllGather(Tensor sliced, Span span) { return Structured(AllGatherOp{span}, {sliced}); }
+Tensor Shard(Tensor replicated, int dim) { return Structured(ShardOp{dim}, {replicated}); }
+Tensor Broadcast(Tensor local, int root) { return Structured(BroadcastOp{root}, {local}); }
+Tensor Reduce(ReduceKind kind, Tensor local, int root) {
+  return Structured(ReduceTo{kind, root}, {local});
+}
+Tensor AllToAll(Tensor sliced, int dim) { return Structured(AllToAllOp{dim}, {sliced}); }
+Tensor Send(Tensor a, int shift) { return Structured(SendOp{shift}, {a}); }
+Tensor Update(Tensor state, Tensor value) { return Structured(UpdateOp{}, {state, value}); }
+
+}  // namespace coconet

@@ -1,0 +1,53 @@
+#ifndef COCONET_LANGUAGE_LEXER_H_
+#define COCONET_LANGUAGE_LEXER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace coconet {
+
+/// A word of the text form.
+struct Token {
+  enum class Kind : uint8_t {
+    kName,    // adam, f32, layer.0.w
+    kValue,   // %7
+    kNumber,  // 0.9, 1e-8, 1024
+    kSymbol,  // = : , ( ) [ ] + - * / < <= > >= == !=
+    kEnd,     // of the line
+  };
+  Kind kind = Kind::kEnd;
+  absl::string_view text;  // into the line
+  double number = 0;       // kNumber
+
+  bool Is(absl::string_view word) const { return text == word && kind != Kind::kEnd; }
+};
+
+/// A line read word by word.
+class Words {
+ public:
+  Words() = default;
+  /// The words of `line` without its comment. InvalidArgument for a character that starts no word.
+  static absl::StatusOr<Words> Of(absl::string_view line);
+
+  /// The next word; kEnd, again and again, after the last.
+  const Token& Peek(size_t ahead = 0) const;
+  Token Take();
+  /// Takes the next word if it is `word`.
+  bool Accept(absl::string_view word);
+  absl::Status Expect(absl::string_view word);
+  absl::Status ExpectEnd();
+  absl::StatusOr<std::string> Name(absl::string_view what);
+  /// "expected <what>, found 'x'"
+  absl::Status Expected(absl::string_view what) const;
+
+ private:
+  std::vector<Token> tokens_;
+  size_t position_ = 0;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_LANGUAGE_LEXER_H_

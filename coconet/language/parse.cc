@@ -1,0 +1,185 @@
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coconet/base/status.h"
+#include "coconet/language/expression.h"
+#include "coconet/language/language.h"
+#include "coconet/language/lexer.h"
+#include "coconet/language/text.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kVersion = 1;
+
+/// Reads a program line by line; what a statement means is the language's business (Program).
+class Parser {
+ public:
+  absl::Status Line(absl::string_view line);
+  absl::StatusOr<Graph> Finish() const;
+
+ private:
+  absl::Status Version();
+  absl::Status Statement();
+  absl::Status ProgramName();
+  absl::Status SizeList();
+  absl::Status Declaration(bool is_state);
+  absl::Status OutputOf();
+  absl::Status Assignment();
+  absl::StatusOr<Tensor> Value() { return ParseExpression(words_, values_, program()); }
+  absl::Status Define(absl::string_view name, Tensor value);
+  absl::StatusOr<Layout> ParseLayout(bool is_state, const Shape& shape);
+  /// Made by the first statement after the name.
+  Program& program() { return program_.has_value() ? *program_ : program_.emplace(name_); }
+
+  Words words_;
+  bool saw_version_ = false;
+  std::string name_;
+  std::optional<Program> program_;
+  Values values_;
+};
+
+absl::Status Parser::Line(absl::string_view line) {
+  ASSIGN_OR_RETURN(words_, Words::Of(line));
+  if (words_.Peek().kind == Token::Kind::kEnd) return absl::OkStatus();
+  RETURN_IF_ERROR(saw_version_ ? Statement() : Version());
+  RETURN_IF_ERROR(words_.ExpectEnd());
+  return program_.has_value() ? program_->status() : absl::OkStatus();
+}
+
+absl::StatusOr<Graph> Parser::Finish() const {
+  if (!saw_version_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected 'coconet ", kVersion, "', found no text"));
+  }
+  if (!program_.has_value()) return absl::InvalidArgumentError("the program has no statements");
+  return program_->graph();
+}
+
+absl::Status Parser::Statement() {
+  if (words_.Peek(1).Is("=")) return Assignment();
+  if (words_.Accept("program")) return ProgramName();
+  if (words_.Accept("sizes")) return SizeList();
+  if (words_.Accept("input")) return Declaration(/*is_state=*/false);
+  if (words_.Accept("state")) return Declaration(/*is_state=*/true);
+  if (words_.Accept("output")) return OutputOf();
+  if (words_.Peek().Is("update") && words_.Peek(1).Is("(")) {
+    return ParseCall(words_, values_, program()).status();
+  }
+  return words_.Expected("program, sizes, input, state, output, update(...) or <name> =");
+}
+
+absl::Status Parser::Version() {
+  if (!words_.Accept("coconet"))
+    return words_.Expected(absl::StrCat("'coconet ", kVersion, "' as the first line"));
+  int version = 0;
+  if (words_.Peek().kind != Token::Kind::kNumber ||
+      !absl::SimpleAtoi(words_.Peek().text, &version)) {
+    return words_.Expected("the version of the text form");
+  }
+  if (version != kVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the text is of version ", version,
+                                                   ", this library reads version ", kVersion));
+  }
+  words_.Take();
+  saw_version_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status Parser::ProgramName() {
+  if (!name_.empty() || program_.has_value()) {
+    return absl::InvalidArgumentError("the program's name comes once, before all other statements");
+  }
+  ASSIGN_OR_RETURN(name_, words_.Name("the program's name"));
+  return absl::OkStatus();
+}
+
+absl::Status Parser::SizeList() {
+  ASSIGN_OR_RETURN(const std::string symbol, words_.Name("the symbol's name"));
+  RETURN_IF_ERROR(words_.Expect("="));
+  std::vector<int64_t> sizes;
+  do {
+    int64_t size = 0;
+    if (words_.Peek().kind != Token::Kind::kNumber ||
+        !absl::SimpleAtoi(words_.Peek().text, &size)) {
+      return words_.Expected("the size of a tensor");
+    }
+    words_.Take();
+    sizes.push_back(size);
+  } while (words_.Accept(","));
+  program().Sizes(symbol, std::move(sizes));
+  return absl::OkStatus();
+}
+
+absl::Status Parser::Declaration(bool is_state) {
+  ASSIGN_OR_RETURN(const std::string name,
+                   words_.Name(is_state ? "the state's name" : "the input's name"));
+  RETURN_IF_ERROR(words_.Expect(":"));
+  ASSIGN_OR_RETURN(const DType dtype, ParseDTypeWord(words_));
+  ASSIGN_OR_RETURN(const Shape shape, ParseShape(words_));
+  ASSIGN_OR_RETURN(const Layout layout, ParseLayout(is_state, shape));
+  Tensor declared = is_state ? program().State(name, dtype, shape, layout)
+                             : program().Input(name, dtype, shape, layout);
+  if (words_.Accept("each")) declared = program().Each(declared);
+  return Define(name, declared);
+}
+
+absl::Status Parser::OutputOf() {
+  ASSIGN_OR_RETURN(const std::string name, words_.Name("the output's name"));
+  RETURN_IF_ERROR(words_.Expect("="));
+  ASSIGN_OR_RETURN(const Tensor value, Value());
+  program().Output(name, value);
+  return absl::OkStatus();
+}
+
+absl::Status Parser::Assignment() {
+  if (words_.Peek().kind != Token::Kind::kName && words_.Peek().kind != Token::Kind::kValue) {
+    return words_.Expected("a name before '='");
+  }
+  const Token name = words_.Take();
+  RETURN_IF_ERROR(words_.Expect("="));
+  ASSIGN_OR_RETURN(const Tensor value, Value());
+  return Define(name.text, value);
+}
+
+absl::Status Parser::Define(absl::string_view name, Tensor value) {
+  if (name == "world")
+    return absl::InvalidArgumentError("'world' is the number of ranks and cannot be a name");
+  if (values_.try_emplace(std::string(name), value).second) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the name '", name, "' is taken"));
+}
+
+absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
+  const bool open = words_.Peek().kind == Token::Kind::kEnd || words_.Peek().Is("each");
+  if (open && is_state) return Layout::Auto();
+  if (open && shape.empty()) return Layout::Replicated();
+  if (words_.Accept("local")) return Layout::Local();
+  if (words_.Accept("replicated")) return Layout::Replicated();
+  if (words_.Accept("auto")) return Layout::Auto();
+  if (!words_.Accept("sliced"))
+    return words_.Expected("a layout (local, replicated, sliced(...) or auto)");
+  RETURN_IF_ERROR(words_.Expect("("));
+  ASSIGN_OR_RETURN(const int dim, ParseSlicedDim(words_));
+  RETURN_IF_ERROR(words_.Expect(")"));
+  return Layout::Sliced(dim);
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> Parse(absl::string_view text) {
+  Parser parser;
+  int number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    RETURN_IF_ERROR(WithContext(parser.Line(line), absl::StrCat("line ", number)));
+  }
+  absl::StatusOr<Graph> graph = parser.Finish();
+  if (!graph.ok()) return WithContext(graph.status(), absl::StrCat("line ", number));
+  return graph;
+}
+
+}  // namespace coconet

@@ -1,0 +1,345 @@
+#include "coconet/language/text.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/ir/infer.h"
+#include "coconet/testing/random_program.h"
+#include "coconet/workloads/workloads.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+std::string PrintParsed(const std::string& text) {
+  absl::StatusOr<Graph> g = Parse(text);
+  return g.ok() ? Print(*g) : std::string(g.status().message());
+}
+
+std::string ErrorOf(const std::string& text) {
+  const absl::Status status = Parse(text).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+  return std::string(status.message());
+}
+
+/// The error of one line after a few declarations (it is line 5).
+std::string ErrorOfLine(const std::string& line) {
+  return ErrorOf(
+      absl::StrCat("coconet 1\ninput x : f32[N] local\ninput lr : f32[]\nstate m : f32[N] local\n",
+                   line, "\noutput y = x\n"));
+}
+
+TEST(Parse, ReadsStatementsAndInfixExpressions) {
+  EXPECT_EQ(PrintParsed(R"(
+# A comment, and blank lines, before the version.
+coconet 1
+program sgd.momentum
+
+input g : f32[N, 4] local   # the gradient
+state p : f32[N, 4] replicated
+state m : f32[N, 4]
+input lr : f32[]
+G = all_reduce(sum, g) / world
+m1 = update(m, 0.9 * m + (1 - 0.9) * G)
+update(p, p - lr * -m1)
+output small = m1 < 1e-3 + lr
+)"),
+            R"(coconet 1
+program sgd.momentum
+input g : f32[N, 4] local
+state p : f32[N, 4] replicated
+state m : f32[N, 4] auto
+input lr : f32[] replicated
+%4 = all_reduce(sum, g)
+%5 = world(f32)
+%6 = div(%4, %5)
+%7 = const(0.9, f32)
+%8 = mul(%7, m)
+%9 = const(0.09999999999999998, f32)
+%10 = mul(%9, %6)
+%11 = add(%8, %10)
+%12 = update(m, %11)
+%13 = neg(%12)
+%14 = mul(lr, %13)
+%15 = sub(p, %14)
+%16 = update(p, %15)
+%17 = const(0.001, f32)
+%18 = add(%17, lr)
+%19 = lt(%12, %18)
+output small = %19
+)");
+}
+
+TEST(Parse, OperatorsBindAsInMathematics) {
+  const std::string declarations = "coconet 1\ninput a : f32[]\ninput b : f32[]\ninput c : f32[]\n";
+  const auto parsed = [&](const std::string& expression) {
+    return PrintParsed(absl::StrCat(declarations, "output y = ", expression, "\n"));
+  };
+  EXPECT_EQ(parsed("a + b * c"), parsed("add(a, mul(b, c))"));
+  EXPECT_EQ(parsed("a - b - c"), parsed("sub(sub(a, b), c)"));
+  EXPECT_EQ(parsed("a / b * c"), parsed("mul(div(a, b), c)"));
+  EXPECT_EQ(parsed("-a * b"), parsed("mul(neg(a), b)"));
+  EXPECT_EQ(parsed("a - -b"), parsed("sub(a, neg(b))"));
+  EXPECT_EQ(parsed("a+b<=c*b"), parsed("le(add(a, b), mul(c, b))"));
+  EXPECT_EQ(parsed("(a < b) != (a < b)"), parsed("ne(lt(a, b), lt(a, b))"));
+  EXPECT_EQ(parsed("a == b"), parsed("eq(a, b)"));
+  EXPECT_EQ(parsed("a >= b"), parsed("ge(a, b)"));
+  EXPECT_EQ(parsed("a != b"), parsed("ne(a, b)"));
+  EXPECT_EQ(parsed("a > -2"), parsed("gt(a, const(-2, f32))"));
+}
+
+TEST(Parse, EveryElementwiseFunctionIsACall) {
+  for (const PwInfo& info : AllPointwise()) {
+    const std::string call = absl::StrCat(info.name, info.arity == 3   ? "(a < b, a, b)"
+                                                     : info.arity == 2 ? "(a, b)"
+                                                                       : "(a)");
+    const std::string text = PrintParsed(
+        absl::StrCat("coconet 1\ninput a : f32[]\ninput b : f32[]\noutput y = ", call, "\n"));
+    EXPECT_NE(text.find(absl::StrCat(" = ", info.name, "(")), std::string::npos) << text;
+  }
+}
+
+TEST(Parse, LayoutsAndDefaults) {
+  EXPECT_EQ(PrintParsed("coconet 1\r\n"
+                        "input a:f32[]\r\n"
+                        "input b:bf16[2,N]sliced(1)\r\n"
+                        "state c:i64[0] sliced ( flat )\r\n"
+                        "state d:u8[] local\r\n"
+                        "state e:bool[N]\r\n"
+                        "update(e, e)"),
+            R"(coconet 1
+input a : f32[] replicated
+input b : bf16[2, N] sliced(1)
+state c : i64[0] sliced(flat)
+state d : u8[] local
+state e : bool[N] auto
+%5 = update(e, e)
+)");
+}
+
+TEST(Parse, CastGivesANumberItsType) {
+  EXPECT_EQ(PrintParsed("coconet 1\noutput y = cast(f16, 2) + cast(f16, world)\n"),
+            "coconet 1\n%0 = const(2, f16)\n%1 = world(f16)\n%2 = add(%0, %1)\noutput y = %2\n");
+}
+
+TEST(Parse, NamesOfOperationsAreFreeForValues) {
+  EXPECT_EQ(
+      PrintParsed("coconet 1\ninput add : f32[]\ninput = add(add, add)\noutput output = input\n"),
+      "coconet 1\ninput add : f32[] replicated\n%1 = add(add, add)\noutput output = %1\n");
+}
+
+TEST(Parse, NumbersOfEveryForm) {
+  for (const char* number :
+       {"0", "-0", "1", "0.1", "1e-08", "5e-324", "1.7976931348623157e+308", "inf", "-inf"}) {
+    const std::string text =
+        absl::StrCat("coconet 1\n%0 = const(", number, ", f64)\noutput y = %0\n");
+    EXPECT_EQ(PrintParsed(text), text);
+  }
+  EXPECT_EQ(PrintParsed("coconet 1\noutput y = const(.50, f64)\n"),
+            PrintParsed("coconet 1\noutput y = const(5E-1, f64)\n"));
+}
+
+TEST(Parse, VersionComesFirst) {
+  EXPECT_EQ(ErrorOf(""), "line 1: expected 'coconet 1', found no text");
+  EXPECT_EQ(ErrorOf("# nothing\n\n"), "line 3: expected 'coconet 1', found no text");
+  EXPECT_EQ(ErrorOf("\nprogram adam\n"),
+            "line 2: expected 'coconet 1' as the first line, found 'program'");
+  EXPECT_EQ(ErrorOf("coconet 2\n"),
+            "line 1: the text is of version 2, this library reads version 1");
+  EXPECT_EQ(ErrorOf("coconet\n"),
+            "line 1: expected the version of the text form, found end of line");
+  EXPECT_EQ(ErrorOf("coconet 1.0\n"), "line 1: expected the version of the text form, found '1.0'");
+  EXPECT_EQ(ErrorOf("coconet 1 2\n"), "line 1: expected end of line, found '2'");
+}
+
+TEST(Parse, ProgramsDoSomething) {
+  EXPECT_EQ(ErrorOf("coconet 1\n"), "line 2: the program has no statements");
+  EXPECT_EQ(ErrorOf("coconet 1\nprogram p\n"), "line 3: the program has no statements");
+  EXPECT_EQ(ErrorOf("coconet 1\ninput x : f32[]"),
+            "line 2: the program updates no state and has no output");
+}
+
+TEST(Parse, StatementsSayWhatIsExpected) {
+  EXPECT_EQ(ErrorOfLine("program late"),
+            "line 5: the program's name comes once, before all other statements");
+  EXPECT_EQ(
+      ErrorOfLine("x + lr"),
+      "line 5: expected program, sizes, input, state, output, update(...) or <name> =, found 'x'");
+  EXPECT_EQ(ErrorOfLine("update"),
+            "line 5: expected program, sizes, input, state, output, update(...) or <name> =, found "
+            "'update'");
+  EXPECT_EQ(ErrorOfLine("update(m, x) + x"), "line 5: expected end of line, found '+'");
+  EXPECT_EQ(ErrorOfLine("input"), "line 5: expected the input's name, found end of line");
+  EXPECT_EQ(ErrorOfLine("state 3 : f32[]"), "line 5: expected the state's name, found '3'");
+  EXPECT_EQ(ErrorOfLine("input z f32[]"), "line 5: expected ':', found 'f32'");
+  EXPECT_EQ(ErrorOfLine("input z : f31[]"),
+            "line 5: expected a dtype (f32 f16 bf16 f64 i32 i64 u8 bool), found 'f31'");
+  EXPECT_EQ(ErrorOfLine("input z : f32"), "line 5: expected '[', found end of line");
+  EXPECT_EQ(ErrorOfLine("input z : f32[N M]"), "line 5: expected ']', found 'M'");
+  EXPECT_EQ(ErrorOfLine("input z : f32[1.5] local"), "line 5: expected a size, found '1.5'");
+  EXPECT_EQ(ErrorOfLine("input z : f32[99999999999999999999] local"),
+            "line 5: expected a size, found '99999999999999999999'");
+  EXPECT_EQ(ErrorOfLine("input z : f32[-1] local"), "line 5: expected a size, found '-'");
+  EXPECT_EQ(
+      ErrorOfLine("input z : f32[N]"),
+      "line 5: expected a layout (local, replicated, sliced(...) or auto), found end of line");
+  EXPECT_EQ(ErrorOfLine("input z : f32[N] sliced(x)"),
+            "line 5: expected flat or the number of a dimension, found 'x'");
+  EXPECT_EQ(ErrorOfLine("input z : f32[N] local local"),
+            "line 5: expected end of line, found 'local'");
+  EXPECT_EQ(ErrorOfLine("x = lr"), "line 5: the name 'x' is taken");
+  EXPECT_EQ(ErrorOfLine("input m : f32[]"), "line 5: the name 'm' is taken");
+  EXPECT_EQ(ErrorOfLine("output x = lr"), "line 5: output x = lr: the name 'x' is taken");
+  EXPECT_EQ(ErrorOfLine("world = lr"),
+            "line 5: 'world' is the number of ranks and cannot be a name");
+  EXPECT_EQ(ErrorOfLine("3 = lr"), "line 5: expected a name before '=', found '3'");
+  EXPECT_EQ(ErrorOfLine("output z"), "line 5: expected '=', found end of line");
+}
+
+TEST(Parse, ExpressionsSayWhatIsExpected) {
+  EXPECT_EQ(ErrorOfLine("z ="), "line 5: expected a value, found end of line");
+  EXPECT_EQ(ErrorOfLine("z = (x"), "line 5: expected ')', found end of line");
+  EXPECT_EQ(ErrorOfLine("z = x)"), "line 5: expected end of line, found ')'");
+  EXPECT_EQ(ErrorOfLine("z = x < x < x"), "line 5: expected end of line, found '<'");
+  EXPECT_EQ(ErrorOfLine("z = x $ x"), "line 5: unexpected character '$'");
+  EXPECT_EQ(ErrorOfLine(std::string("z = x\0x", 7)), "line 5: unexpected character '\\x00'");
+  EXPECT_EQ(ErrorOfLine("z = \xff"), "line 5: unexpected character '\\xff'");
+  EXPECT_EQ(ErrorOfLine("z = % 1"), "line 5: expected a number after '%'");
+  EXPECT_EQ(ErrorOfLine("z = 12abc"), "line 5: expected a number, found '12abc'");
+  EXPECT_EQ(ErrorOfLine("z = x * ."), "line 5: expected a number, found '.'");
+  EXPECT_EQ(ErrorOfLine("z = x * 1e999"), "line 5: '1e999' is beyond the range of a number (f64)");
+  EXPECT_EQ(ErrorOfLine("z = const(x, f32)"), "line 5: expected a number or inf, found 'x'");
+  EXPECT_EQ(ErrorOfLine("z = all_reduce(mean, x)"),
+            "line 5: expected sum, max or min, found 'mean'");
+  EXPECT_EQ(ErrorOfLine("z = all_reduce(sum)"), "line 5: expected ',', found ')'");
+  EXPECT_EQ(ErrorOfLine("z = reduce_scatter(sum, x)"), "line 5: expected ',', found ')'");
+  EXPECT_EQ(ErrorOfLine("z = add(x)"), "line 5: add: want 2 operands, have 1");
+  EXPECT_EQ(ErrorOfLine("z = sqrt(x, x)"), "line 5: sqrt: want 1 operand, have 2");
+  EXPECT_EQ(ErrorOfLine("z = sqrt()"), "line 5: expected a value, found ')'");
+}
+
+TEST(Parse, UnknownWordsGetSuggestions) {
+  EXPECT_EQ(ErrorOfLine("z = lrr * x"), "line 5: unknown name 'lrr' (did you mean 'lr'?)");
+  EXPECT_EQ(ErrorOfLine("z = quantity * x"), "line 5: unknown name 'quantity'");
+  EXPECT_EQ(ErrorOfLine("z = %7"), "line 5: unknown name '%7'");
+  EXPECT_EQ(ErrorOfLine("z = sqroot(x)"),
+            "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
+            "world, cast, all_reduce, "
+            "reduce_scatter, all_gather, sum, mean, amax, amin, total, norm, softmax, layer_norm, "
+            "rms_norm, dropout, round_stochastic, matmul, "
+            "transpose, reshape, slice, shard, broadcast, reduce, all_to_all, send, update, add, "
+            "sub, mul, div, neg, abs, min, max, pow, sqrt, rsqrt, exp, log, "
+            "tanh, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, select");
+}
+
+TEST(Parse, MistakesOfTypeHaveTheirLine) {
+  EXPECT_EQ(ErrorOfLine("z = all_reduce(sum, lr)"),
+            "line 5: %3 = all_reduce(sum, lr): want a local operand, have lr : f32[] replicated");
+  EXPECT_EQ(ErrorOfLine("z = x * (1 / world)"),
+            "line 5: div(1, world): no operand has a dtype; give one to a number or to world");
+}
+
+TEST(Parse, DeepNestingIsAnErrorAndLongChainsAreNot) {
+  const std::string head = "coconet 1\ninput x : f32[]\noutput y = ";
+  constexpr int kMany = 100000;
+  const std::string deep = "line 3: the expression is nested deeper than 200 levels";
+  EXPECT_EQ(ErrorOf(head + std::string(kMany, '(') + "x" + std::string(kMany, ')')), deep);
+  EXPECT_EQ(ErrorOf(head + std::string(kMany, '-') + "x"), deep);
+  std::string calls, chain = "x";
+  for (int i = 0; i < kMany; ++i) {
+    calls += "neg(";
+    chain += " + x";
+  }
+  EXPECT_EQ(ErrorOf(head + calls), deep);
+  absl::StatusOr<Graph> g = Parse(head + chain);
+  ASSERT_TRUE(g.ok()) << g.status();
+  EXPECT_EQ(g->size(), kMany + 2);
+}
+
+void ExpectRoundTrip(const Graph& g, const std::string& what) {
+  const std::string text = Print(g);
+  absl::StatusOr<Graph> parsed = Parse(text);
+  ASSERT_TRUE(parsed.ok()) << what << ": " << parsed.status() << "\n" << text;
+  EXPECT_EQ(*parsed, g) << what;
+  EXPECT_EQ(Print(*parsed), text) << what;
+}
+
+TEST(RoundTrip, Workloads) {
+  for (const WorkloadInfo& info : Workloads()) {
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      WorkloadOptions options;
+      options.dtype = dtype;
+      ExpectRoundTrip(MakeWorkload(info.name, options).value(),
+                      absl::StrCat(info.name, " ", Name(dtype)));
+    }
+  }
+}
+
+TEST(RoundTrip, RandomPrograms) {
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    const Graph g = RandomProgram(seed);
+    ASSERT_TRUE(InferTypes(g).ok()) << "seed " << seed << ": " << InferTypes(g).status();
+    ExpectRoundTrip(g, absl::StrCat("seed ", seed));
+    ExpectRoundTrip(Canonicalize(g).graph, absl::StrCat("canonical, seed ", seed));
+  }
+}
+
+/// `text` with a few bytes flipped, dropped, doubled or taken from elsewhere, or cut short.
+std::string Mutated(std::string text, std::mt19937_64& random) {
+  for (uint64_t changes = 1 + random() % 4; changes > 0 && !text.empty(); --changes) {
+    const size_t at = random() % text.size();
+    switch (random() % 6) {
+      case 0:
+        text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
+        break;
+      case 1:
+        text.erase(at, 1 + random() % 3);
+        break;
+      case 2:
+        text.insert(at, 1, static_cast<char>(random() % 256));
+        break;
+      case 3:
+        text.insert(at, text.substr(random() % text.size(), random() % 20));
+        break;
+      case 4:
+        text[at] = text[random() % text.size()];
+        break;
+      case 5:
+        if (random() % 8 == 0) text.resize(at);
+        break;
+    }
+  }
+  return text;
+}
+
+TEST(RoundTrip, DamagedTextIsRefusedOrStillMeansWhatItPrints) {
+  std::vector<std::string> texts = {
+      "coconet 1\nprogram p\ninput g : f32[N] local\nstate m : f32[N]\nm1 = update(m, 0.9 * m + (1 "
+      "- 0.9) * "
+      "all_reduce(sum, g) / world)\noutput y = select(m1 < 1e-3, -m1, cast(f32, 2))\n"};
+  texts.push_back(Print(MakeWorkload("adamw", {.dtype = DType::kBF16}).value()));
+  for (uint64_t seed = 0; seed < 10; ++seed) texts.push_back(Print(RandomProgram(seed)));
+  std::mt19937_64 random(1);
+  int accepted = 0, refused = 0;
+  for (int round = 0; round < 30000; ++round) {
+    const std::string text = Mutated(texts[random() % texts.size()], random);
+    absl::StatusOr<Graph> g = Parse(text);
+    if (!g.ok()) {
+      ++refused;
+      ASSERT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument) << text;
+      ASSERT_EQ(g.status().message().substr(0, 5), "line ") << text;
+      continue;
+    }
+    ++accepted;
+    absl::StatusOr<Graph> again = Parse(Print(*g));
+    ASSERT_TRUE(again.ok()) << again.status() << "\n" << text << "\n" << Print(*g);
+    ASSERT_EQ(*again, *g) << text;
+  }
+  EXPECT_GT(accepted, 1000);
+  EXPECT_GT(refused, 10000);
+}
+
+}  // namespace
+}  // namespace coconet

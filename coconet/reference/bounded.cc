@@ -1,0 +1,266 @@
+#include "coconet/reference/bounded.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "coconet/base/status.h"
+#include "coconet/reference/rounding.h"
+
+namespace coconet {
+namespace {
+
+/// Element i of an operand, whether it has one entry or many.
+struct Operand {
+  explicit Operand(const Bounded& b)
+      : values(b.value.data()),
+        errors(b.error.data()),
+        stride(b.size() == 1 ? 0 : 1),
+        exact(b.exact) {}
+  double value(size_t i) const { return values[i * stride]; }
+  double error(size_t i) const { return errors[i * stride]; }
+
+  const double* values;
+  const double* errors;
+  size_t stride;
+  bool exact;
+};
+
+Bounded Sized(size_t size) { return {std::vector<double>(size), std::vector<double>(size)}; }
+
+Bounded Finished(Bounded result) {
+  result.exact =
+      std::all_of(result.error.begin(), result.error.end(), [](double e) { return e == 0; });
+  return result;
+}
+
+/// The function is discontinuous, or has no value, somewhere within the operands' bounds.
+bool PoleWithin(Pw fn, const double* x, const double* e) {
+  if (fn == Pw::kDiv) return std::fabs(x[1]) <= e[1] && e[1] > 0;
+  if (fn == Pw::kPow) {
+    const bool crosses_zero = std::fabs(x[0]) <= e[0] && e[0] > 0;
+    return (crosses_zero && x[1] - e[1] < 0) || (x[0] - e[0] < 0 && e[1] > 0);
+  }
+  return false;
+}
+
+/// Largest deviation of fn from `y` at the corners of the operands' bounds. Every function is
+/// monotone in each operand, or has extrema that are no sharper than these corners see. A corner
+/// outside of the function's domain counts as the domain's edge, which is 0 for all functions that
+/// have one: an implementation gets there only by the rounding that the bound is for.
+template <int kArity>
+double Spread(Pw fn, double (*eval)(const double*), const double* x, const double* e, double y) {
+  if (PoleWithin(fn, x, e)) return kUndetermined;
+  if (std::any_of(e, e + kArity, [](double error) { return std::isinf(error); }))
+    return kUndetermined;
+  double spread = 0;
+  for (unsigned signs = 0; signs < (1u << kArity); ++signs) {
+    double corner[kArity];
+    bool duplicate = false;
+    for (int k = 0; k < kArity; ++k) {
+      const bool up = signs >> k & 1;
+      duplicate |= up && e[k] == 0;
+      corner[k] = up ? x[k] + e[k] : x[k] - e[k];
+    }
+    if (duplicate) continue;
+    double there = eval(corner);
+    if (std::isnan(there)) {
+      corner[0] = std::max(corner[0], 0.0);
+      there = eval(corner);
+    }
+    const double deviation = std::fabs(there - y);
+    if (!(deviation <= spread)) spread = std::isnan(deviation) ? kUndetermined : deviation;
+  }
+  return spread;
+}
+
+template <int kArity>
+Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
+  const PwInfo& info = Info(fn);
+  const Rounding rounding = RoundingOf(type, info.ulps);
+  std::vector<Operand> operands;
+  bool exact = true;
+  for (const Bounded* arg : args) {
+    operands.emplace_back(*arg);
+    exact &= arg->exact;
+  }
+  Bounded result = Sized(size);
+  for (size_t i = 0; i < size; ++i) {
+    double x[kArity], e[kArity];
+    for (int k = 0; k < kArity; ++k) {
+      x[k] = operands[k].value(i);
+      e[k] = operands[k].error(i);
+    }
+    const double y = info.eval(x);
+    const double spread = exact ? 0 : Spread<kArity>(fn, info.eval, x, e, y);
+    const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
+    result.value[i] = y;
+    result.error[i] = ErrorOf(y, spread, magnitude, rounding);
+  }
+  return Finished(std::move(result));
+}
+
+/// Integer arithmetic is exact: operands with errors (casts of floats) carry over, plus one for the
+/// truncation.
+template <int kArity>
+Bounded IntegerPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args, size_t size) {
+  const PwInfo& info = Info(fn);
+  Bounded result = Sized(size);
+  for (size_t i = 0; i < size; ++i) {
+    double x[kArity], e[kArity];
+    bool exact = true;
+    for (int k = 0; k < kArity; ++k) {
+      const Operand operand(*args[k]);
+      x[k] = operand.value(i);
+      e[k] = operand.error(i);
+      exact &= e[k] == 0;
+    }
+    const double unbounded = info.eval(x);  // before it wraps around
+    result.value[i] = EvalPointwise(fn, type, x);
+    if (exact) {
+      result.error[i] =
+          std::fabs(unbounded) <= kExactIntegers || std::isinf(unbounded) ? 0 : kUndetermined;
+    } else {
+      const double spread = Spread<kArity>(fn, info.eval, x, e, unbounded);
+      result.error[i] = ErrorOf(unbounded, spread + 1, 0, RoundingOf(type, 0));
+    }
+  }
+  return Finished(std::move(result));
+}
+
+/// 1 where the operands' errors could turn the answer round, else 0.
+Bounded Comparison(Pw fn, absl::Span<const Bounded* const> args, size_t size) {
+  const Operand a(*args[0]), b(*args[1]);
+  Bounded result = Sized(size);
+  for (size_t i = 0; i < size; ++i) {
+    const double x[] = {a.value(i), b.value(i)};
+    const double reach = a.error(i) + b.error(i);
+    result.value[i] = Info(fn).eval(x);
+    result.error[i] = reach > 0 && !(std::fabs(x[0] - x[1]) > reach) ? 1 : 0;
+  }
+  return Finished(std::move(result));
+}
+
+/// Where the condition is in doubt, the bound covers both branches.
+Bounded Selection(absl::Span<const Bounded* const> args, size_t size) {
+  const Operand condition(*args[0]), if_true(*args[1]), if_false(*args[2]);
+  Bounded result = Sized(size);
+  for (size_t i = 0; i < size; ++i) {
+    const bool holds = condition.value(i) != 0;
+    const Operand& chosen = holds ? if_true : if_false;
+    const Operand& other = holds ? if_false : if_true;
+    result.value[i] = chosen.value(i);
+    result.error[i] = chosen.error(i);
+    if (condition.error(i) > 0) {
+      const double reach = std::fabs(other.value(i) - chosen.value(i)) + other.error(i);
+      result.error[i] = std::isnan(reach) ? kUndetermined : std::max(result.error[i], reach);
+    }
+  }
+  return Finished(std::move(result));
+}
+
+size_t CommonSize(absl::Span<const Bounded* const> args) {
+  size_t size = 1;
+  for (const Bounded* arg : args) {
+    if (arg->size() != 1) size = arg->size();
+  }
+  return size;
+}
+
+}  // namespace
+
+Bounded BoundedScalar(double value, DType dtype) {
+  double held;
+  StoreElement(dtype, &held, 0, value);
+  const double error = std::fabs(LoadElement(dtype, &held, 0) - value);
+  return Finished({{value}, {std::isfinite(error) ? error : kUndetermined}});
+}
+
+Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args) {
+  const size_t size = CommonSize(args);
+  if (Info(fn).result == PwResult::kBool) return Comparison(fn, args, size);
+  if (fn == Pw::kSelect) return Selection(args, size);
+  CC_CHECK(args.size() == 1 || args.size() == 2);
+  if (IsFloat(operands)) {
+    return args.size() == 1 ? FloatPointwise<1>(fn, operands, args, size)
+                            : FloatPointwise<2>(fn, operands, args, size);
+  }
+  return args.size() == 1 ? IntegerPointwise<1>(fn, operands, args, size)
+                          : IntegerPointwise<2>(fn, operands, args, size);
+}
+
+Bounded BoundedCast(DType from, DType to, const Bounded& a) {
+  const bool widens = IsFloat(from) && IsFloat(to) && UnitRoundoff(to) <= UnitRoundoff(from) &&
+                      MinSubnormal(to) <= MinSubnormal(from);
+  const Rounding rounding = RoundingOf(to, widens ? 0 : 1);
+  Bounded result = Sized(a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double x = a.value[i], e = a.error[i];
+    double& value = result.value[i];
+    double& error = result.error[i];
+    if (to == DType::kBool) {
+      value = x != 0;
+      error = e > 0 && !(std::fabs(x) > e) ? 1 : 0;
+    } else if (IsInteger(to)) {
+      value = std::trunc(x);
+      error = std::max(std::trunc(x + e) - value, value - std::trunc(x - e));
+      const bool in_range = value + error <= rounding.limit && (value - error >= -rounding.limit) &&
+                            (to != DType::kU8 || value - error >= 0);
+      if (!in_range) error = kUndetermined;
+    } else {
+      const bool exact_integer = !IsFloat(from) && std::fabs(x) * UnitRoundoff(to) <= 1;
+      value = x;
+      error = ErrorOf(x, e, std::fabs(x), exact_integer ? RoundingOf(to, 0) : rounding);
+    }
+  }
+  return Finished(std::move(result));
+}
+
+Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks) {
+  const size_t size = CommonSize(ranks);
+  const double additions = static_cast<double>(ranks.size()) - 1;
+  Rounding rounding = RoundingOf(dtype, 1);
+  rounding.relative *= additions;
+  rounding.absolute *= additions;
+  Bounded result = Sized(size);
+  for (size_t i = 0; i < size; ++i) {
+    double sum = 0, magnitude = 0, spread = 0;
+    double max = -kUndetermined, max_up = max, max_down = max;
+    double min = kUndetermined, min_up = min, min_down = min;
+    bool comparable = true;  // else the greatest and the least depend on the order
+    for (const Bounded* rank : ranks) {
+      const double x = Operand(*rank).value(i), e = Operand(*rank).error(i);
+      comparable &= !std::isnan(x);
+      sum += x;
+      magnitude += std::fabs(x) + e;
+      spread += e;
+      max = std::max(max, x), max_up = std::max(max_up, x + e),
+      max_down = std::max(max_down, x - e);
+      min = std::min(min, x), min_up = std::min(min_up, x + e),
+      min_down = std::min(min_down, x - e);
+    }
+    double& value = result.value[i];
+    double& error = result.error[i];
+    switch (kind) {
+      case ReduceKind::kSum:
+        value = sum;
+        // Whether a partial sum overflows depends on the order, so the magnitudes count.
+        error =
+            magnitude <= rounding.limit ? ErrorOf(sum, spread, magnitude, rounding) : kUndetermined;
+        break;
+      case ReduceKind::kMax:
+        value = max;
+        error = ErrorOf(max, std::max(max_up - max, max - max_down), 0, RoundingOf(dtype, 0));
+        if (!comparable) error = kUndetermined;
+        break;
+      case ReduceKind::kMin:
+        value = min;
+        error = ErrorOf(min, std::max(min_up - min, min - min_down), 0, RoundingOf(dtype, 0));
+        if (!comparable) error = kUndetermined;
+        break;
+    }
+  }
+  return Finished(std::move(result));
+}
+
+}  // namespace coconet

@@ -1,0 +1,76 @@
+#ifndef COCONET_REFERENCE_BOUNDED_H_
+#define COCONET_REFERENCE_BOUNDED_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "coconet/ir/op.h"
+
+namespace coconet {
+
+/// Values of some elements, each with an absolute bound on what a correct implementation may differ
+/// by: the arithmetic of the interpreter. Errors are >= 0, never NaN, and infinite where the
+/// implementation's value is not determined (an overflow, a pole or the end of a domain within
+/// reach of the operands' errors).
+struct Bounded {
+  std::vector<double> value;
+  std::vector<double> error;  // as long as `value`
+  bool exact = true;          // all errors are 0
+
+  /// One entry stands for any number of equal elements.
+  size_t size() const { return value.size(); }
+};
+
+/// A constant or a runtime scalar as an implementation holds it in `dtype`.
+Bounded BoundedScalar(double value, DType dtype);
+
+/// fn over operands of one type; operands of one entry are spread over the others' elements.
+Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args);
+
+Bounded BoundedCast(DType from, DType to, const Bounded& a);
+
+/// Reduction of one value a rank, in any order, every partial result rounded to `dtype`.
+Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks);
+
+/// `a` where `keep`, times 1 / (1 - rate); else 0. As many entries in `keep` as elements.
+Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::vector<bool>& keep);
+
+/// f32 rounded to bf16 by a random word each. The bound is 0 where all that `a` may be is rounded
+/// to the same number.
+Bounded BoundedStochasticRound(const Bounded& a, const std::vector<uint32_t>& words);
+
+/// A value and its bound.
+struct BoundedValue {
+  double value = 0, error = 0;
+};
+
+/// A Fold of one result, element by element, in any order. Sums are accumulated in double precision
+/// and rounded once.
+class BoundedFold {
+ public:
+  BoundedFold(FoldKind kind, DType dtype);
+  void Add(double value, double error);
+  /// `count`: elements of the whole mean, which the added ones may be a part of. `parts`: of how
+  /// many ranks, each of which may round its own part, to f32 at least, before they are added up.
+  BoundedValue Finish(int64_t count, int parts = 1) const;
+
+ private:
+  FoldKind kind_;
+  DType dtype_;
+  int64_t added_ = 0;
+  double sum_ = 0, magnitude_ = 0, spread_ = 0;
+  double extreme_, up_, down_;  // and what it becomes at the ends of the bounds
+  bool comparable_ = true;
+};
+
+/// A row or column of a matrix product's operand.
+struct BoundedLine {
+  std::vector<double> value, error;  // no errors: all 0
+};
+/// Their scalar product, accumulated in single precision in any order, rounded once to `dtype`.
+BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b);
+
+}  // namespace coconet
+
+#endif  // COCONET_REFERENCE_BOUNDED_H_

@@ -1,0 +1,184 @@
+#include "coconet/reference/bounded.h"
+
+#include <cmath>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kF32 = UnitRoundoff(DType::kF32);
+const double kF16 = UnitRoundoff(DType::kF16);
+
+Bounded Near(double value, double error) { return {{value}, {error}, error == 0}; }
+
+Bounded Unary(Pw fn, const Bounded& a, DType dtype = DType::kF32) {
+  return BoundedPointwise(fn, dtype, {&a});
+}
+Bounded Binary(Pw fn, const Bounded& a, const Bounded& b, DType dtype = DType::kF32) {
+  return BoundedPointwise(fn, dtype, {&a, &b});
+}
+
+TEST(BoundedPointwise, RoundsOnceWhereTheOperationIsCorrectlyRounded) {
+  const Bounded sum = Binary(Pw::kAdd, Near(1, 0), Near(2, 0));
+  EXPECT_EQ(sum.value[0], 3);
+  EXPECT_NEAR(sum.error[0], 3 * kF32, 1e-14);
+  EXPECT_FALSE(sum.exact);
+}
+
+TEST(BoundedPointwise, ExactOperationsKeepTheOperandsBound) {
+  EXPECT_EQ(Unary(Pw::kNeg, Near(2, 0)).error[0], 0);
+  EXPECT_TRUE(Unary(Pw::kNeg, Near(2, 0)).exact);
+  EXPECT_EQ(Unary(Pw::kAbs, Near(-2, 0.25)).error[0], 0.25);
+  EXPECT_EQ(Binary(Pw::kMax, Near(1, 0.25), Near(3, 0.5)).error[0], 0.5);
+}
+
+TEST(BoundedPointwise, CarriesOperandErrorsThroughTheFunction) {
+  EXPECT_NEAR(Binary(Pw::kSub, Near(1, 0.25), Near(1, 0.5)).error[0], 0.75, 1e-6);
+  EXPECT_NEAR(Unary(Pw::kExp, Near(1, 0.5)).error[0], std::exp(1.5) - std::exp(1), 1e-5);
+  // Both operands at once: their errors multiply where both values are 0.
+  EXPECT_NEAR(Binary(Pw::kMul, Near(0, 0.5), Near(0, 0.25)).error[0], 0.125, 1e-6);
+}
+
+TEST(BoundedPointwise, CoversTheExtremumOfAFunctionThatIsNotMonotone) {
+  EXPECT_GE(Unary(Pw::kAbs, Near(0.1, 0.5)).error[0], 0.5);
+  // silu has its minimum, -0.278, at -1.278.
+  const Bounded silu = Unary(Pw::kSilu, Near(-1, 0.5));
+  EXPECT_GE(silu.error[0], silu.value[0] + 0.278464);
+}
+
+TEST(BoundedPointwise, ARootNearZeroIsAsUncertainAsTheRootOfTheError) {
+  const Bounded root = Unary(Pw::kSqrt, Near(0, 1e-8));
+  EXPECT_EQ(root.value[0], 0);
+  EXPECT_NEAR(root.error[0], 1e-4, 1e-9);
+  // The other side is the edge of the domain, not a NaN.
+  EXPECT_NEAR(Unary(Pw::kSqrt, Near(1e-8, 3e-8)).error[0], 1e-4, 1e-9);
+}
+
+TEST(BoundedPointwise, WhatIsNotDeterminedMayBeNaNAndStaysSoWhereTheResultIsBounded) {
+  EXPECT_EQ(Unary(Pw::kTanh, Near(1, kInfinity)).error[0], kInfinity);
+  EXPECT_EQ(Unary(Pw::kSigmoid, Near(1, kInfinity)).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kMin, Near(1, kInfinity), Near(0, 0)).error[0], kInfinity);
+}
+
+TEST(BoundedPointwise, NearAPoleNothingIsDetermined) {
+  EXPECT_EQ(Binary(Pw::kDiv, Near(1, 0), Near(1e-9, 1e-8)).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kDiv, Near(1, 0), Near(0, 0)).error[0], kInfinity);
+  EXPECT_EQ(Unary(Pw::kRsqrt, Near(1e-9, 1e-8)).error[0], kInfinity);
+  EXPECT_EQ(Unary(Pw::kLog, Near(1e-9, 1e-8)).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kPow, Near(1e-9, 1e-8), Near(-2, 0)).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kPow, Near(-2, 0), Near(2, 1e-6)).error[0], kInfinity);
+  EXPECT_LT(Binary(Pw::kPow, Near(2, 1e-8), Near(-2, 0)).error[0], 1e-5);
+}
+
+TEST(BoundedPointwise, WhatMayOverflowIsNotDetermined) {
+  EXPECT_EQ(Binary(Pw::kMul, Near(1000, 0), Near(1000, 0), DType::kF16).error[0], kInfinity);
+  EXPECT_LT(Binary(Pw::kMul, Near(1000, 0), Near(1000, 0), DType::kF32).error[0], 1);
+  EXPECT_EQ(Binary(Pw::kSub, Near(65000, 1000), Near(0, 0), DType::kF16).error[0], kInfinity);
+  EXPECT_EQ(Unary(Pw::kNeg, Near(kInfinity, 0)).error[0], kInfinity);
+  EXPECT_EQ(Unary(Pw::kSqrt, Near(-1, 0)).error[0], kInfinity);
+}
+
+TEST(BoundedPointwise, NarrowTypesMayBeStoredOrStayInF32) {
+  const Bounded product = Binary(Pw::kMul, Near(3, 0), Near(5, 0), DType::kF16);
+  EXPECT_GE(product.error[0], 15 * kF16);
+  EXPECT_LE(product.error[0], 15 * (kF16 + 2 * kF32) + MinSubnormal(DType::kF16));
+}
+
+TEST(BoundedPointwise, ComparisonsAreInDoubtWithinTheOperandsErrors) {
+  const auto doubt = [](Pw fn, const Bounded& a, const Bounded& b) {
+    return Binary(fn, a, b).error[0];
+  };
+  EXPECT_EQ(doubt(Pw::kLt, Near(1, 0.5), Near(2, 0.25)), 0);
+  EXPECT_EQ(doubt(Pw::kLt, Near(1, 0.5), Near(2, 0.5)), 1);
+  EXPECT_EQ(doubt(Pw::kEq, Near(1, 0), Near(1, 0)), 0);
+  EXPECT_EQ(doubt(Pw::kNe, Near(1, 0), Near(1, 1e-9)), 1);
+  EXPECT_EQ(doubt(Pw::kGe, Near(1, kInfinity), Near(2, 0)), 1);
+}
+
+TEST(BoundedPointwise, ASelectionInDoubtCoversBothBranches) {
+  const Bounded sure = Near(1, 0), doubtful = Near(1, 1), a = Near(3, 0.5), b = Near(7, 0.25);
+  const auto select = [](const Bounded& c, const Bounded& x, const Bounded& y) {
+    return BoundedPointwise(Pw::kSelect, DType::kF32, {&c, &x, &y});
+  };
+  EXPECT_EQ(select(sure, a, b).value[0], 3);
+  EXPECT_EQ(select(sure, a, b).error[0], 0.5);
+  EXPECT_EQ(select(sure, a, Near(7, kInfinity)).error[0], 0.5);
+  EXPECT_EQ(select(doubtful, a, b).error[0], 4.25);
+  EXPECT_EQ(select(doubtful, a, Near(7, kInfinity)).error[0], kInfinity);
+}
+
+TEST(BoundedPointwise, SpreadsOneEntryOverMany) {
+  const Bounded many{{1, 2, 3}, {0, 0, 0}, true};
+  const Bounded product = Binary(Pw::kMul, Near(2, 0), many);
+  EXPECT_EQ(product.value, (std::vector<double>{2, 4, 6}));
+}
+
+TEST(BoundedPointwise, IntegersAreExact) {
+  const Bounded sum = Binary(Pw::kAdd, Near(2000000000, 0), Near(2000000000, 0), DType::kI32);
+  EXPECT_EQ(sum.value[0], 4000000000.0 - 4294967296.0);
+  EXPECT_EQ(sum.error[0], 0);
+  const Bounded quotient = Binary(Pw::kDiv, Near(-7, 0), Near(2, 0), DType::kI32);
+  EXPECT_EQ(quotient.value[0], -3);
+  EXPECT_EQ(quotient.error[0], 0);
+  // An operand that was a float may be off by one.
+  EXPECT_GE(Binary(Pw::kMul, Near(10, 1), Near(3, 0), DType::kI64).error[0], 3);
+  // Doubles do not hold such products.
+  EXPECT_EQ(Binary(Pw::kMul, Near(1e10, 0), Near(1e10, 0), DType::kI64).error[0], kInfinity);
+}
+
+TEST(BoundedScalar, CarriesTheRoundingOfTheConstant) {
+  EXPECT_EQ(BoundedScalar(0.5, DType::kF16).error[0], 0);
+  EXPECT_EQ(BoundedScalar(0.9, DType::kF32).error[0], std::fabs(0.9 - static_cast<double>(0.9F)));
+  EXPECT_EQ(BoundedScalar(0.9, DType::kF64).error[0], 0);
+}
+
+TEST(BoundedCast, RoundsWhenItNarrows) {
+  EXPECT_EQ(BoundedCast(DType::kF16, DType::kF32, Near(3, 0)).error[0], 0);
+  EXPECT_GE(BoundedCast(DType::kF32, DType::kF16, Near(3, 0)).error[0], 3 * kF16);
+  EXPECT_GT(BoundedCast(DType::kBF16, DType::kF16, Near(1e-9, 0)).error[0], 0);
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kF16, Near(70000, 0)).error[0], kInfinity);
+}
+
+TEST(BoundedCast, ToAndFromIntegers) {
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(-2.75, 0.25)).value[0], -2);
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(-2.75, 0.25)).error[0], 1);
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(2.5, 0.25)).error[0], 0);
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kU8, Near(-3, 0)).error[0], kInfinity);
+  EXPECT_EQ(BoundedCast(DType::kI32, DType::kF32, Near(16777216, 0)).error[0], 0);
+  EXPECT_GE(BoundedCast(DType::kI32, DType::kF32, Near(16777217, 0)).error[0], 1);
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kBool, Near(0.5, 0.25)).error[0], 0);
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kBool, Near(0.5, 0.5)).error[0], 1);
+}
+
+TEST(BoundedReduce, AddsARoundingOfTheMagnitudesForEachAddition) {
+  const Bounded a = Near(100, 0), b = Near(-100, 0), c = Near(1, 0.5);
+  const Bounded sum = BoundedReduce(ReduceKind::kSum, DType::kF32, {&a, &b, &c});
+  EXPECT_EQ(sum.value[0], 1);
+  EXPECT_NEAR(sum.error[0], 0.5 + 2 * 201.5 * kF32, 1e-7);
+  EXPECT_EQ(BoundedReduce(ReduceKind::kSum, DType::kF32, {&a}).error[0], 0);
+  const Bounded most = Near(40000, 0), least = Near(-40000, 0);
+  EXPECT_EQ(BoundedReduce(ReduceKind::kSum, DType::kF16, {&most, &most, &least}).error[0],
+            kInfinity)
+      << "a partial sum overflows in some orders";
+}
+
+TEST(BoundedReduce, MaxAndMinAreExact) {
+  const Bounded a = Near(1, 0.25), b = Near(2, 0.5), c = Near(1.75, 1);
+  EXPECT_EQ(BoundedReduce(ReduceKind::kMax, DType::kF32, {&a, &b, &c}).value[0], 2);
+  EXPECT_EQ(BoundedReduce(ReduceKind::kMax, DType::kF32, {&a, &b, &c}).error[0], 0.75);
+  EXPECT_EQ(BoundedReduce(ReduceKind::kMin, DType::kF32, {&a, &b}).error[0], 0.25);
+}
+
+TEST(BoundedReduce, MaxAndMinWithANaNDependOnTheOrder) {
+  const Bounded number = Near(1, 0), nan = {{std::nan("")}, {kInfinity}, false};
+  for (ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin}) {
+    EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&number, &nan}).error[0], kInfinity);
+    EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&nan, &number}).error[0], kInfinity);
+  }
+}
+
+}  // namespace
+}  // namespace coconet

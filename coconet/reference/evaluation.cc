@@ -1,0 +1,191 @@
+#include "coconet/reference/evaluation.h"
+
+#include <algorithm>
+
+#include "coconet/base/status.h"
+#include "coconet/ir/operand_index.h"
+#include "coconet/ir/philox.h"
+
+namespace coconet {
+
+const Bounded& Evaluation::Of(NodeId result, int rank, absl::Span<const int64_t> indices) {
+  lists_.emplace_back(indices.begin(), indices.end());
+  Want(result, 0, rank);
+  // Users come after their operands: one walk back finds what is needed, one walk forth computes
+  // it.
+  for (auto node = values_.rbegin(); node != values_.rend(); ++node) {
+    const NodeId id = node->first;
+    for (const auto& [part, unused] : node->second) {
+      if (!IsKept(id) || !cache_.scalars.contains({id, part.second})) WantOperands(id, part);
+    }
+  }
+  for (auto& [id, parts] : values_) {
+    for (auto& [part, value] : parts) value = IsKept(id) ? Kept(id, part) : Compute(id, part);
+  }
+  return Get(result, 0, rank);
+}
+
+Evaluation::Part Evaluation::PartOf(NodeId id, int list, int rank) const {
+  const Layout& layout = type(id).layout;
+  if (layout.kind == Layout::Kind::kLocal) return {list, rank};
+  const bool of_node = layout.parts == Layout::Parts::kPartialPlace;
+  return {list, of_node ? rank - rank % (e_.ranks / e_.nodes) : FirstOfStage(rank)};
+}
+
+std::vector<int> Evaluation::Contributors(const Op& op, int rank) const {
+  const int first = FirstOfStage(rank), of_node = e_.ranks / e_.nodes;
+  std::vector<int> ranks;
+  for (int r = first; r < first + e_.ranks; ++r) {
+    const bool same_node = r / of_node == rank / of_node,
+               same_place = r % of_node == rank % of_node;
+    if (SpanOf(op) == Span::kAll || (SpanOf(op) == Span::kNode ? same_node : same_place))
+      ranks.push_back(r);
+  }
+  return ranks;
+}
+
+Bounded Evaluation::Kept(NodeId id, const Part& part) {
+  const auto known = cache_.scalars.find({id, part.second});
+  if (known != cache_.scalars.end()) return known->second;
+  Bounded value = Compute(id, part);
+  if (value.size() == 1) cache_.scalars.emplace(std::pair(id, part.second), value);
+  return value;
+}
+
+void Evaluation::WantOperands(NodeId id, const Part& part) {
+  const auto [list, rank] = part;
+  const auto& inputs = e_.graph.nodes[id].inputs;
+  const int first = FirstOfStage(rank);
+  const auto want_of = [&, list = list](int from, int to) {
+    for (int r = from; r < to; ++r) Want(inputs[0], list, r);
+  };
+  const auto want_contributions = [&, list = list, rank = rank] {
+    for (int r : Contributors(e_.graph.nodes[id].op, rank)) Want(inputs[0], list, r);
+  };
+  const auto want_all = [&, rank = rank](size_t from) {
+    for (size_t i = from; i < inputs.size(); ++i) Want(inputs[i], MapList(id, part.first, i), rank);
+  };
+  std::visit(Match{
+                 [&](const Fold&) {},    // evaluated by itself, block by block
+                 [&](const MatMul&) {},  // line by line
+                 [&](const AllReduce&) { want_contributions(); },
+                 [&](const ReduceScatter&) { want_contributions(); },
+                 [&](const ReduceTo& o) {
+                   if (part.second - first == o.root) want_contributions();
+                 },
+                 [&](const Broadcast& o) { want_of(first + o.root, first + o.root + 1); },
+                 [&](const Send& o) {
+                   const int from = part.second - o.shift * e_.ranks;
+                   if (from >= 0 && from < e_.ranks * e_.stages) want_of(from, from + 1);
+                 },
+                 [&](const Update&) {
+                   want_all(1);
+                 },  // the old value of a state is not needed for its update
+                 [&](const auto&) { want_all(0); },
+             },
+             e_.graph.nodes[id].op);
+}
+
+Bounded Evaluation::Compute(NodeId id, const Part& part) {
+  const auto& inputs = e_.graph.nodes[id].inputs;
+  const DType dtype = type(id).dtype;
+  const auto operand = [&](size_t i) -> const Bounded& {
+    return Get(inputs[i], MapList(id, part.first, i), part.second);
+  };
+  return std::visit(
+      Match{
+          [&](const Input& op) { return Read(op.name, part); },
+          [&](const State& op) { return Read(op.name, part); },
+          [&](const Const& op) { return BoundedScalar(op.value, dtype); },
+          [&](const WorldSize&) { return BoundedScalar(e_.ranks, dtype); },
+          [&](const Pointwise& op) {
+            std::vector<const Bounded*> args;
+            for (size_t i = 0; i < inputs.size(); ++i) args.push_back(&operand(i));
+            return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
+          },
+          [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
+          [&](const Fold&) { return Folded(id, part); },
+          [&](const Dropout&) { return Dropped(id, part); },
+          [&](const StochasticRound& op) {
+            return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream));
+          },
+          [&](const MatMul&) { return Product(id, part); },
+          [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
+          [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
+          [&](const ReduceTo& op) {
+            if (part.second - FirstOfStage(part.second) != op.root) return BoundedScalar(0, dtype);
+            return AcrossRanks(op.kind, id, part);
+          },
+          [&](const Broadcast& op) {
+            return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
+          },
+          [&](const Send&) { return Received(id, part); },
+          [&](const Update&) { return operand(1); },
+          [&](const auto&) { return operand(0); },  // gathers, views, outputs: the same elements
+      },
+      e_.graph.nodes[id].op);
+}
+
+Bounded Evaluation::AcrossRanks(ReduceKind kind, NodeId reduction, const Part& part) const {
+  std::vector<const Bounded*> parts;
+  const NodeId operand = e_.graph.nodes[reduction].inputs[0];
+  for (int rank : Contributors(e_.graph.nodes[reduction].op, part.second))
+    parts.push_back(&Get(operand, part.first, rank));
+  return BoundedReduce(kind, type(operand).dtype, parts);
+}
+
+std::vector<uint32_t> Evaluation::WordsOf(NodeId id, const Part& part, int64_t stream) {
+  const Bounded& seed = Get(e_.graph.nodes[id].inputs[1], MapList(id, part.first, 1), part.second);
+  std::vector<uint32_t> words;
+  for (int64_t index : lists_[part.first])
+    words.push_back(RandomWord(index, stream, static_cast<int64_t>(seed.value[0])));
+  return words;
+}
+
+Bounded Evaluation::Dropped(NodeId id, const Part& part) {
+  const auto& op = std::get<Dropout>(e_.graph.nodes[id].op);
+  const uint32_t threshold = DropoutThreshold(op.rate);
+  std::vector<bool> keep;
+  for (const uint32_t word : WordsOf(id, part, op.stream)) keep.push_back(word >= threshold);
+  return BoundedDropout(type(id).dtype, op.rate,
+                        Get(e_.graph.nodes[id].inputs[0], part.first, part.second), keep);
+}
+
+Bounded Evaluation::Received(NodeId id, const Part& part) const {
+  const auto& op = std::get<Send>(e_.graph.nodes[id].op);
+  const int from = part.second - op.shift * e_.ranks;
+  if (from < 0 || from >= e_.ranks * e_.stages) return BoundedScalar(0, type(id).dtype);
+  return Get(e_.graph.nodes[id].inputs[0], part.first, from);
+}
+
+Bounded Evaluation::Read(const std::string& name, const Part& part) const {
+  const std::vector<int64_t>& indices = lists_[part.first];
+  Bounded read{std::vector<double>(indices.size()), std::vector<double>(indices.size(), 0.0)};
+  for (size_t i = 0; i < indices.size(); ++i)
+    read.value[i] = e_.source(name, part.second, indices[i]);
+  return read;
+}
+
+Range Evaluation::PartOfDim(NodeId id, int dim, int rank) const {
+  const TensorType& t = type(id);
+  const int64_t extent = t.shape[dim].size;
+  if (!t.layout.sliced() || t.layout.dim != dim) return {0, extent};
+  return SlicingOf(t.shape, dim, e_.ranks).slicing.Of(rank % e_.ranks);
+}
+
+int Evaluation::MapList(NodeId id, int list, size_t i) {
+  const Shape& from = type(id).shape;
+  const Shape& to = type(e_.graph.nodes[id].inputs[i]).shape;
+  if (from == to && !IsView(e_.graph.nodes[id].op)) return list;
+  if (NumElements(to) == 1 && to.size() <= from.size()) return Listed({0});
+  return Listed(OperandIndices(e_.graph.nodes[id].op, from, to, lists_[list]));
+}
+
+int Evaluation::Listed(std::vector<int64_t> list) {
+  const auto same = std::find(lists_.begin(), lists_.end(), list);
+  if (same != lists_.end()) return static_cast<int>(same - lists_.begin());
+  lists_.push_back(std::move(list));
+  return static_cast<int>(lists_.size()) - 1;
+}
+
+}  // namespace coconet

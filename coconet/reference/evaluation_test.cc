@@ -1,0 +1,237 @@
+// The interpreter on operations that are not elementwise, against loops written out.
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "coconet/ir/infer.h"
+#include "coconet/ir/philox.h"
+#include "coconet/language/text.h"
+#include "coconet/reference/interpreter.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+/// Small numbers that differ by tensor, rank and place.
+double Input(const std::string& name, int rank, int64_t index) {
+  if (name == "seed") return 42;
+  return static_cast<double>((index * 7 + rank * 13 + name[0] * 5) % 19) - 9;
+}
+
+Expected AllOf(const std::string& statements, int ranks, int rank = 0, int stages = 1) {
+  absl::StatusOr<Graph> g = Parse("coconet 1\n" + statements);
+  EXPECT_TRUE(g.ok()) << g.status();
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(*g, ranks, stages);
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status();
+  std::vector<int64_t> indices(NumElements(interpreter->type("y").shape));
+  std::iota(indices.begin(), indices.end(), 0);
+  absl::StatusOr<Expected> expected = interpreter->Evaluate("y", rank, indices, Input);
+  EXPECT_TRUE(expected.ok()) << expected.status();
+  return *expected;
+}
+
+void ExpectNear(const Expected& have, int64_t count, const std::function<double(int64_t)>& want) {
+  ASSERT_EQ(have.value.size(), static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) EXPECT_NEAR(have.value[i], want(i), 1e-9) << i;
+}
+
+double SumOf(int64_t begin, int64_t end, int64_t stride, const std::function<double(int64_t)>& f) {
+  double sum = 0;
+  for (int64_t i = begin; i < end; i += stride) sum += f(i);
+  return sum;
+}
+
+TEST(Evaluation, FoldsDimensions) {
+  const std::string in = "input x : f32[3, 5] replicated\n";
+  const auto x = [](int64_t i) { return Input("x", 0, i); };
+  ExpectNear(AllOf(in + "output y = sum(x, 1)\n", 2), 3,
+             [&](int64_t r) { return SumOf(5 * r, 5 * r + 5, 1, x); });
+  ExpectNear(AllOf(in + "output y = mean(x, 0)\n", 2), 5,
+             [&](int64_t c) { return SumOf(c, 15, 5, x) / 3; });
+  ExpectNear(AllOf(in + "output y = sum(x)\n", 2), 1, [&](int64_t) { return SumOf(0, 15, 1, x); });
+  ExpectNear(AllOf(in + "output y = amax(x, 1)\n", 1), 3, [&](int64_t r) {
+    double most = x(5 * r);
+    for (int64_t c = 1; c < 5; ++c) most = std::max(most, x(5 * r + c));
+    return most;
+  });
+}
+
+TEST(Evaluation, FoldsOfSlicesAddUp) {
+  for (const char* layout : {"sliced(0)", "sliced(1)", "sliced(flat)"}) {
+    const std::string in = std::string("input x : f32[7, 5] ") + layout + "\n";
+    const auto x = [](int64_t i) { return Input("x", 0, i); };
+    ExpectNear(AllOf(in + "output y = all_reduce(sum, sum(x))\n", 3), 1,
+               [&](int64_t) { return SumOf(0, 35, 1, x); });
+    ExpectNear(AllOf(in + "output y = all_reduce(sum, mean(x))\n", 3), 1,
+               [&](int64_t) { return SumOf(0, 35, 1, x) / 35; });
+    ExpectNear(AllOf(in + "output y = norm(x)\n", 3), 1, [&](int64_t) {
+      return std::sqrt(SumOf(0, 35, 1, [&](int64_t i) { return x(i) * x(i); }));
+    });
+  }
+  // One rank's share: rows 3 to 5 of 7 over 3 ranks.
+  ExpectNear(AllOf("input x : f32[7, 5] sliced(0)\noutput y = sum(x)\n", 3, 1), 1,
+             [&](int64_t) { return SumOf(15, 30, 1, [](int64_t i) { return Input("x", 0, i); }); });
+}
+
+TEST(Evaluation, FoldsWithinFolds) {
+  const Expected y = AllOf("input x : f32[4, 6] replicated\noutput y = softmax(x)\n", 1);
+  for (int64_t r = 0; r < 4; ++r) {
+    double sum = 0;
+    for (int64_t c = 0; c < 6; ++c) sum += std::exp(Input("x", 0, 6 * r + c));
+    for (int64_t c = 0; c < 6; ++c) {
+      EXPECT_NEAR(y.value[6 * r + c], std::exp(Input("x", 0, 6 * r + c)) / sum, 1e-9);
+      EXPECT_LT(y.error[6 * r + c], 1e-5);
+    }
+  }
+}
+
+TEST(Evaluation, SumsAreBoundTightly) {
+  const Expected y = AllOf("input x : f32[100000] replicated\noutput y = sum(x * x)\n", 1);
+  EXPECT_LT(y.error[0], 1e-6 * y.value[0]);
+  EXPECT_GT(y.error[0], 0);
+}
+
+TEST(Evaluation, EmptyFolds) {
+  EXPECT_EQ(AllOf("input x : f32[3, 0] replicated\noutput y = sum(x, 1)\n", 1).value,
+            (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(AllOf("input x : f32[0] replicated\noutput y = amax(x)\n", 1).value[0], -INFINITY);
+}
+
+TEST(Evaluation, MatMul) {
+  const auto a = [](int64_t i) { return Input("a", 0, i); };
+  const auto b = [](int64_t i) { return Input("b", 0, i); };
+  const auto dot = [&](int64_t i) {  // a[2, 3, 4] . b[4, 5]
+    return SumOf(0, 4, 1, [&](int64_t k) { return a(i / 5 * 4 + k) * b(5 * k + i % 5); });
+  };
+  ExpectNear(AllOf("input a : f32[2, 3, 4] replicated\ninput b : f32[4, 5] replicated\noutput y = "
+                   "matmul(a, b)\n",
+                   2),
+             30, dot);
+  ExpectNear(AllOf("input a : f32[2, 3, 4] sliced(2)\ninput b : f32[4, 5] sliced(0)\noutput y = "
+                   "all_reduce(sum, matmul(a, b))\n",
+                   3),
+             30, dot);
+  ExpectNear(AllOf("input a : f32[2, 3, 4] sliced(1)\ninput b : f32[4, 5] replicated\noutput y = "
+                   "all_gather(matmul(a, b))\n",
+                   2),
+             30, dot);
+  ExpectNear(AllOf("input a : f32[4, 3] replicated\ninput b : f32[5, 4] replicated\n"
+                   "output y = matmul(a, b, transpose_a, transpose_b)\n",
+                   1),
+             15, [&](int64_t i) {
+               return SumOf(0, 4, 1,
+                            [&](int64_t k) { return a(3 * k + i / 5) * b(i % 5 * 4 + k); });
+             });
+  ExpectNear(AllOf("input a : f32[2, 3, 4] replicated\ninput b : f32[2, 4, 5] replicated\noutput y "
+                   "= matmul(a, b)\n",
+                   1),
+             30, [&](int64_t i) {
+               return SumOf(0, 4, 1, [&](int64_t k) {
+                 return a(i / 5 * 4 + k) * b(i / 15 * 20 + 5 * k + i % 5);
+               });
+             });
+}
+
+TEST(Evaluation, MatMulOfWhatEachRankHas) {
+  const Expected y = AllOf(
+      "input a : f32[2, 6] sliced(1)\ninput b : f32[6, 2] sliced(0)\noutput y = matmul(a, b)\n", 2,
+      1);
+  for (int64_t i = 0; i < 4; ++i) {
+    double sum = 0;
+    for (int64_t k = 3; k < 6; ++k)
+      sum += Input("a", 0, i / 2 * 6 + k) * Input("b", 0, 2 * k + i % 2);
+    EXPECT_NEAR(y.value[i], sum, 1e-9);
+  }
+}
+
+TEST(Evaluation, Views) {
+  const auto x = [](int64_t i) { return Input("x", 0, i); };
+  ExpectNear(AllOf("input x : f32[2, 3, 4] replicated\noutput y = transpose(x, 2, 0, 1)\n", 1), 24,
+             [&](int64_t i) { return x(i / 3 % 2 * 12 + i % 3 * 4 + i / 6); });
+  ExpectNear(AllOf("input x : f32[2, 3, 4] replicated\noutput y = slice(x, 1, 1, 3)\n", 1), 16,
+             [&](int64_t i) { return x(i / 8 * 12 + (i / 4 % 2 + 1) * 4 + i % 4); });
+  ExpectNear(AllOf("input x : f32[2, 3, 4] replicated\noutput y = reshape(x, [6, 4]) + 1\n", 1), 24,
+             [&](int64_t i) { return x(i) + 1; });
+}
+
+TEST(Evaluation, DropoutIsPhilox) {
+  // Known answers of Philox4x32-10 (Random123's kat_vectors).
+  EXPECT_EQ(Philox({0, 0, 0, 0}, 0),
+            (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(Philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, 0xffffffffffffffff),
+            (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  const std::string in = "input x : f32[30000] ";
+  const Expected y = AllOf(in + "replicated\noutput y = dropout(x + 20, 42, 0.1)\n", 2);
+  int dropped = 0;
+  for (int64_t i = 0; i < 30000; ++i) {
+    const bool keep = RandomWord(i, 0, 42) >= 429496730;  // 0.1 * 2^32, rounded up
+    EXPECT_NEAR(y.value[i], keep ? (Input("x", 0, i) + 20) / 0.9 : 0, 1e-9);
+    dropped += !keep;
+  }
+  EXPECT_NEAR(dropped, 3000, 5 * std::sqrt(2700));
+  EXPECT_EQ(
+      AllOf(
+          in + "sliced(0)\ninput seed : i64[]\noutput y = all_gather(dropout(x + 20, seed, 0.1))\n",
+          3)
+          .value,
+      y.value);
+  EXPECT_NE(AllOf(in + "replicated\noutput y = dropout(x + 20, 42, 0.1, 1)\n", 1).value, y.value);
+}
+
+TEST(Evaluation, StochasticRoundingHasTheMeanOfWhatItRounds) {
+  // 1 + 3/8 of the distance to the next bf16 number, 1 + 2^-7; and numbers that bf16 has.
+  const std::string in = "input x : f32[100000] replicated\n";
+  const double next = 1 + 0x1p-7, third = 1 + 0x3p-10;
+  const Expected y = AllOf(in + "output y = round_stochastic(x * 0 + 1.0029296875, 42)\n", 1);
+  double sum = 0;
+  for (int64_t i = 0; i < 100000; ++i) {
+    const bool up = (RandomWord(i, 0, 42) >> 16) + 0x6000 >= 0x10000;
+    EXPECT_EQ(y.value[i], up ? next : 1) << i;
+    sum += y.value[i];
+  }
+  EXPECT_NEAR(sum / 100000, third, 5 * 0x1p-7 * std::sqrt(0.375 * 0.625 / 100000));
+  const Expected exact = AllOf(in + "output y = round_stochastic(x * 0 - 1.5, 42, 7)\n", 1);
+  for (const double value : exact.value) EXPECT_EQ(value, -1.5);
+  EXPECT_EQ(RoundedByWord(0x7f800000, 0xffffffff), 0x7f800000u);  // infinity
+  EXPECT_EQ(RoundedByWord(0x7f800001, 0) >> 16, 0x7fc0u);         // NaN stays one
+}
+
+TEST(Evaluation, DropoutThresholdsStayInRange) {
+  EXPECT_EQ(DropoutThreshold(0), 0u);
+  EXPECT_EQ(DropoutThreshold(0.5), 0x80000000u);
+  EXPECT_EQ(DropoutThreshold(1 - 1e-16), 0xffffffffu);
+}
+
+TEST(Evaluation, Communication) {
+  const std::string in = "input x : f32[4] local\n";
+  ExpectNear(AllOf(in + "output y = broadcast(x, 2)\n", 3), 4,
+             [](int64_t i) { return Input("x", 2, i); });
+  const auto sum = [](int64_t i) { return Input("x", 0, i) + Input("x", 1, i); };
+  ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 1), 4, sum);
+  ExpectNear(AllOf(in + "output y = reduce(sum, x, 1)\n", 2, 0), 4, [](int64_t) { return 0; });
+  ExpectNear(AllOf("input x : f32[4, 6] sliced(0)\noutput y = all_gather(all_to_all(x, 1))\n", 2),
+             24, [](int64_t i) { return Input("x", 0, i); });
+  absl::StatusOr<Interpreter> none =
+      Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
+  EXPECT_EQ(none.status().message(), "interpret %1 = broadcast(x, 2): there is no rank 2 of 2");
+}
+
+TEST(Evaluation, StagesPassValuesOn) {
+  const std::string in = "input x : f32[4] local\noutput y = send(all_reduce(sum, x), ";
+  // Three stages of two ranks: stage 1 gets what ranks 0 and 1 have, or ranks 4 and 5.
+  const auto sum_of = [](int first) {
+    return [first](int64_t i) { return Input("x", first, i) + Input("x", first + 1, i); };
+  };
+  ExpectNear(AllOf(in + "next)\n", 2, 3, 3), 4, sum_of(0));
+  ExpectNear(AllOf(in + "previous)\n", 2, 3, 3), 4, sum_of(4));
+  ExpectNear(AllOf(in + "next)\n", 2, 1, 3), 4, [](int64_t) { return 0; });
+  ExpectNear(AllOf(in + "previous)\n", 2, 4, 3), 4, [](int64_t) { return 0; });
+  ExpectNear(AllOf("input x : f32[4] replicated\noutput y = x\n", 2, 5, 3), 4,
+             [](int64_t i) { return Input("x", 4, i); });
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,124 @@
+#include "coconet/reference/interpreter.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/reference/evaluation.h"
+
+namespace coconet {
+namespace {
+
+/// Elements evaluated together: the values of some tens of nodes fit into a second-level cache.
+constexpr size_t kBlock = 1024;
+/// Elements of matrix products' lines that are kept from block to block.
+constexpr int64_t kMostLineElements = int64_t{1} << 26;
+
+absl::Status CheckRoot(const Graph& g, NodeId id, int ranks) {
+  const auto* broadcast = As<Broadcast>(g, id);
+  const auto* reduce = As<ReduceTo>(g, id);
+  const int root = broadcast != nullptr ? broadcast->root : reduce != nullptr ? reduce->root : 0;
+  if (root < ranks) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("interpret ", NodeText(g, id), ": there is no rank ", root, " of ", ranks));
+}
+
+}  // namespace
+
+absl::StatusOr<Interpreter> Interpreter::Create(Graph graph, int ranks, int stages, int nodes) {
+  if (ranks < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("interpret: want 1 or more ranks, have ", ranks));
+  if (stages < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat("interpret: want 1 or more stages, have ", stages));
+  if (nodes < 1 || ranks % nodes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "interpret: want nodes that have equally many of ", ranks, " ranks, have ", nodes));
+  }
+  Interpreter interpreter;
+  ASSIGN_OR_RETURN(interpreter.types_, InferTypes(graph));
+  interpreter.ranks_ = ranks;
+  interpreter.stages_ = stages;
+  interpreter.nodes_ = nodes;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (!IsBound(interpreter.types_[id].shape)) {
+      return absl::InvalidArgumentError(absl::StrCat("interpret ", NodeText(graph, id), ": shape ",
+                                                     Text(interpreter.types_[id].shape),
+                                                     " holds a symbol; bind sizes first"));
+    }
+    RETURN_IF_ERROR(CheckRoot(graph, id, ranks));
+    std::string name;
+    if (As<Update>(graph, id)) name = As<State>(graph, graph.nodes[id].inputs[0])->name;
+    if (const auto* output = As<Output>(graph, id)) name = output->name;
+    if (name.empty()) continue;
+    interpreter.results_.push_back(name);
+    interpreter.result_node_.emplace(name, id);
+  }
+  interpreter.graph_ = std::move(graph);
+  return interpreter;
+}
+
+const TensorType& Interpreter::type(const std::string& result) const {
+  const auto node = result_node_.find(result);
+  CC_CHECK(node != result_node_.end());
+  return types_[node->second];
+}
+
+absl::StatusOr<Expected> Interpreter::Evaluate(const std::string& result, int rank,
+                                               absl::Span<const int64_t> indices,
+                                               const ElementSource& source) const {
+  return Evaluator(*this, source).Evaluate(result, rank, indices);
+}
+
+Evaluator::Evaluator(const Interpreter& interpreter, ElementSource source)
+    : interpreter_(interpreter),
+      source_(std::move(source)),
+      cache_(std::make_unique<EvaluationCache>()) {}
+
+Evaluator::~Evaluator() = default;
+
+absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank,
+                                             absl::Span<const int64_t> indices) {
+  const Interpreter& in = interpreter_;
+  const int world = in.ranks_ * in.stages_;
+  const auto node = in.result_node_.find(result);
+  if (node == in.result_node_.end()) {
+    return absl::NotFoundError(absl::StrCat("evaluate ", result, ": the program's results are ",
+                                            absl::StrJoin(in.results_, ", ")));
+  }
+  if (rank < 0 || rank >= world) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("evaluate ", result, ": want a rank below ", world, ", have ", rank));
+  }
+  const int64_t elements = NumElements(in.types_[node->second].shape);
+  for (int64_t index : indices) {
+    if (index < 0 || index >= elements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("evaluate ", result, ": want an index below ", elements, ", have ", index));
+    }
+  }
+  const Evaluated evaluated{in.graph_, in.types_, in.ranks_, in.nodes_, in.stages_, source_};
+  Expected expected;
+  expected.value.reserve(indices.size());
+  expected.error.reserve(indices.size());
+  for (size_t begin = 0; begin < indices.size(); begin += kBlock) {
+    const absl::Span<const int64_t> block = indices.subspan(begin, kBlock);
+    if (cache_->line_elements > kMostLineElements) {
+      cache_->lines.clear();
+      cache_->line_elements = 0;
+    }
+    Evaluation evaluation(evaluated, *cache_);
+    const Bounded& values = evaluation.Of(node->second, rank, block);
+    for (size_t i = 0; i < block.size(); ++i) {
+      const size_t at = values.size() == 1 ? 0 : i;
+      expected.value.push_back(values.value[at]);
+      expected.error.push_back(values.error[at]);
+    }
+  }
+  return expected;
+}
+
+}  // namespace coconet

@@ -1,0 +1,92 @@
+#ifndef COCONET_REFERENCE_INTERPRETER_H_
+#define COCONET_REFERENCE_INTERPRETER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "coconet/ir/graph.h"
+
+namespace coconet {
+
+/// Where the interpreter reads inputs and states: element `index` of the *global* tensor `name`
+/// (row major), on `rank` for a Local tensor (the first rank of the stage is asked for Replicated
+/// and Sliced ones). The value must be representable in the tensor's dtype.
+using ElementSource = std::function<double(const std::string& name, int rank, int64_t index)>;
+
+/// Expected values of some elements of one result, with a bound on what a correct implementation
+/// may differ by.
+struct Expected {
+  std::vector<double> value;
+  std::vector<double> error;  // absolute, >= 0; infinity where the result is not determined
+};
+
+struct EvaluationCache;
+
+/// Reference semantics of a bound program (no symbols) over `ranks` ranks: plain real arithmetic in
+/// double, any schedule of the graph included (ReduceScatter, AllGather, Sliced states). With
+/// `stages`, the world is so many groups of `ranks` ranks in a line, each of which runs the program
+/// on values of its own; Send passes some on. Those of a group lie on `nodes` nodes, one after the
+/// other and as many on each; that matters to collectives within and across nodes only.
+///
+/// `error` is a running first-order bound: every operation of dtype T adds its rounding
+/// (PwInfo::ulps * UnitRoundoff(T), f16 and bf16 results as if each were stored), the rounding of a
+/// sum over ranks in any order adds (ranks-1) roundings of the sum of magnitudes, and operand
+/// errors are carried through by evaluating the function at the operands' bounds. Sums over
+/// elements are accumulated in double precision (those to a scalar by each rank over a part of its
+/// own, which it may round to single precision), matrix products in single precision in any order.
+/// So ill-conditioned elements get an honest tolerance, the others a tight one, and nothing has to
+/// be tuned by hand.
+class Interpreter {
+ public:
+  /// Fails with InvalidArgument when the graph does not infer or is not bound, it names a rank that
+  /// is not there, or the ranks do not make so many equal nodes.
+  static absl::StatusOr<Interpreter> Create(Graph graph, int ranks, int stages = 1, int nodes = 1);
+
+  /// Result names: every updated state and every output, in graph order.
+  const std::vector<std::string>& results() const { return results_; }
+  const TensorType& type(const std::string& result) const;
+
+  /// Evaluator::Evaluate once.
+  absl::StatusOr<Expected> Evaluate(const std::string& result, int rank,
+                                    absl::Span<const int64_t> indices,
+                                    const ElementSource& source) const;
+
+ private:
+  friend class Evaluator;
+  Interpreter() = default;
+  Graph graph_;
+  std::vector<TensorType> types_;
+  int ranks_ = 1, nodes_ = 1, stages_ = 1;
+  std::vector<std::string> results_;
+  std::map<std::string, NodeId> result_node_;
+};
+
+/// An interpreter on one set of inputs. Remembers what is costly: results of folds over whole
+/// tensors, lines of matrices.
+class Evaluator {
+ public:
+  /// `interpreter` must outlive this.
+  Evaluator(const Interpreter& interpreter, ElementSource source);
+  ~Evaluator();
+
+  /// Elements `indices` (global, row major) of `result` after one step, on `rank` of the world
+  /// (matters for Local results and stages only). Any window of any tensor may be asked; cost is
+  /// proportional to the window, and to the tensors that it sums over.
+  absl::StatusOr<Expected> Evaluate(const std::string& result, int rank,
+                                    absl::Span<const int64_t> indices);
+
+ private:
+  const Interpreter& interpreter_;
+  ElementSource source_;
+  std::unique_ptr<EvaluationCache> cache_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_REFERENCE_INTERPRETER_H_

@@ -1,0 +1,321 @@
+#include "coconet/reference/interpreter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <random>
+#include <tuple>
+
+#include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
+#include "coconet/testing/random_step.h"
+#include "coconet/workloads/workloads.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+using testing::Test;
+
+Graph Program(const std::string& statements) {
+  absl::StatusOr<Graph> g = Parse("coconet 1\nprogram test\n" + statements);
+  EXPECT_TRUE(g.ok()) << g.status();
+  return g.ok() ? *g : Graph{};
+}
+
+/// 100 * rank + index, so that values tell where they come from.
+double Telling(const std::string&, int rank, int64_t index) {
+  return 100.0 * rank + static_cast<double>(index);
+}
+
+std::vector<double> Values(const Graph& g, int ranks, const std::string& result, int rank,
+                           const std::vector<int64_t>& indices,
+                           const ElementSource& source = Telling) {
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks);
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status();
+  absl::StatusOr<Expected> expected = interpreter->Evaluate(result, rank, indices, source);
+  EXPECT_TRUE(expected.ok()) << expected.status();
+  return expected->value;
+}
+
+std::vector<int64_t> AllIndices(const TensorType& type) {
+  std::vector<int64_t> indices(NumElements(type.shape));
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+TEST(Interpreter, ReducesOverRanks) {
+  const std::string inputs = "input g : f32[8] local\n";
+  EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(sum, g)\n"), 3, "y", 1, {2, 5}),
+            (std::vector<double>{306, 315}));
+  EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(max, g)\n"), 3, "y", 0, {2}),
+            std::vector<double>{202});
+  EXPECT_EQ(Values(Program(inputs + "output y = all_reduce(min, g) / world\n"), 4, "y", 0, {2}),
+            std::vector<double>{0.5});
+}
+
+TEST(Interpreter, ScheduledCommunicationMeansTheSame) {
+  const Graph g =
+      Program("input g : f32[8] local\noutput y = all_gather(2 * reduce_scatter(sum, g, 0))\n");
+  EXPECT_EQ(Values(g, 3, "y", 2, {7}), std::vector<double>{642});
+}
+
+TEST(Interpreter, LocalResultsDifferByRank) {
+  const Graph g =
+      Program("input g : f32[8] local\ninput x : f32[8] replicated\noutput y = g - x\n");
+  EXPECT_EQ(Values(g, 3, "y", 2, {1, 3}), (std::vector<double>{200, 200}));
+}
+
+TEST(Interpreter, BroadcastsAsNumPyDoes) {
+  const Graph g = Program(R"(
+input a : f32[3, 5] replicated
+input row : f32[5] replicated
+input column : f32[3, 1] replicated
+input s : f32[] replicated
+output y = a + 1000 * row + 100000 * column + s
+)");
+  // Element [2, 4].
+  EXPECT_EQ(Values(g, 1, "y", 0, {14}), std::vector<double>{14 + 4000 + 200000});
+  EXPECT_EQ(Values(g, 1, "y", 0, {7, 0}), (std::vector<double>{7 + 2000 + 100000, 0}));
+}
+
+TEST(Interpreter, AStateIsItsOldValueAndAnUpdateItsNewOne) {
+  const Graph g = Program("state m : f32[8]\nnew = update(m, 2 * m)\noutput y = new - m\n");
+  EXPECT_EQ(Values(g, 1, "m", 0, {3}), std::vector<double>{6});
+  EXPECT_EQ(Values(g, 1, "y", 0, {3}), std::vector<double>{3});
+}
+
+TEST(Interpreter, ReadsNoMoreThanItNeeds) {
+  const Graph g = Program("state p : f32[8]\ninput x : f32[8] replicated\nupdate(p, x)\n");
+  std::vector<std::string> read;
+  const ElementSource source = [&](const std::string& name, int, int64_t index) {
+    read.push_back(name + std::to_string(index));
+    return 0.0;
+  };
+  Values(g, 4, "p", 3, {5}, source);
+  EXPECT_EQ(read, std::vector<std::string>{"x5"});
+}
+
+TEST(Interpreter, WindowsAgreeWithTheWhole) {
+  const Graph g = RandomStep(7);
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, 2);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  const std::string result = interpreter->results()[0];
+  const std::vector<int64_t> all = AllIndices(interpreter->type(result));
+  const absl::StatusOr<Expected> whole = interpreter->Evaluate(result, 0, all, RandomElements(7));
+  for (int64_t index : {all.front(), all[all.size() / 2], all.back()}) {
+    const absl::StatusOr<Expected> one =
+        interpreter->Evaluate(result, 0, {index}, RandomElements(7));
+    EXPECT_EQ(one->value[0], whole->value[index]);
+    EXPECT_EQ(one->error[0], whole->error[index]);
+  }
+}
+
+TEST(Interpreter, NamesResultsInGraphOrder) {
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(
+      Program("state b : f32[2]\nstate a : f32[2]\noutput y = b\nupdate(b, a)\nupdate(a, b)\n"), 1);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  EXPECT_EQ(interpreter->results(), (std::vector<std::string>{"y", "b", "a"}));
+  EXPECT_EQ(Text(interpreter->type("y")), "f32[2] replicated");
+}
+
+TEST(Interpreter, RefusesWhatItCannotEvaluate) {
+  EXPECT_EQ(Interpreter::Create(Program("input x : f32[N] replicated\noutput y = x\n"), 1)
+                .status()
+                .message(),
+            "interpret input x : f32[N] replicated: shape [N] holds a symbol; bind sizes first");
+  const Graph g = Program("input x : f32[4] replicated\noutput y = x\n");
+  EXPECT_EQ(Interpreter::Create(g, 0).status().message(),
+            "interpret: want 1 or more ranks, have 0");
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, 2);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  EXPECT_EQ(interpreter->Evaluate("z", 0, {0}, Telling).status(),
+            absl::NotFoundError("evaluate z: the program's results are y"));
+  EXPECT_EQ(interpreter->Evaluate("y", 2, {0}, Telling).status().message(),
+            "evaluate y: want a rank below 2, have 2");
+  EXPECT_EQ(interpreter->Evaluate("y", 0, {4}, Telling).status().message(),
+            "evaluate y: want an index below 4, have 4");
+  EXPECT_TRUE(interpreter->Evaluate("y", 0, {}, Telling)->value.empty());
+}
+
+// ---- Error bounds -------------------------------------------------------------------------------
+
+/// What an implementation may do: every operation is rounded to its dtype, or, where that is
+/// narrower than f32, to f32 only; ranks are summed in some order.
+class Implementation {
+ public:
+  Implementation(const Graph& g, int ranks, const ElementSource& source, bool keeps_f32,
+                 uint64_t seed)
+      : g_(g), types_(*InferTypes(g)), source_(source), keeps_f32_(keeps_f32), order_(ranks) {
+    std::iota(order_.begin(), order_.end(), 0);
+    std::shuffle(order_.begin(), order_.end(), std::mt19937_64(seed));
+  }
+
+  double Of(NodeId id, int rank, int64_t index) {
+    const auto key = std::make_tuple(id, rank, index);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    return known_[key] = Compute(id, rank, index);
+  }
+
+ private:
+  static double Rounded(DType dtype, double value) {
+    double stored = 0;
+    StoreElement(dtype, &stored, 0, value);
+    return LoadElement(dtype, &stored, 0);
+  }
+  double Result(NodeId id, double value) const {
+    const DType dtype = types_[id].dtype;
+    const bool narrow = dtype == DType::kF16 || dtype == DType::kBF16;
+    return Rounded(narrow && keeps_f32_ ? DType::kF32 : dtype, value);
+  }
+
+  /// All shapes of the programs here are vectors, matrices, rows or scalars.
+  int64_t Broadcast(int64_t index, NodeId operand) const {
+    return index % std::max<int64_t>(NumElements(types_[operand].shape), 1);
+  }
+
+  double Reduced(NodeId id, ReduceKind kind, int64_t index) {
+    const NodeId operand = g_.nodes[id].inputs[0];
+    double result = Of(operand, order_[0], index);
+    for (size_t i = 1; i < order_.size(); ++i) {
+      const double more = Of(operand, order_[i], index);
+      switch (kind) {
+        case ReduceKind::kSum:
+          result = Rounded(types_[id].dtype, result + more);
+          break;
+        case ReduceKind::kMax:
+          result = std::max(result, more);
+          break;
+        case ReduceKind::kMin:
+          result = std::min(result, more);
+          break;
+      }
+    }
+    return result;
+  }
+
+  double Compute(NodeId id, int rank, int64_t index) {
+    const auto& inputs = g_.nodes[id].inputs;
+    if (const auto* op = As<Input>(g_, id)) return source_(op->name, rank, index);
+    if (const auto* op = As<State>(g_, id)) {
+      return source_(op->name, op->type.layout == Layout::Local() ? rank : 0, index);
+    }
+    if (const auto* op = As<Const>(g_, id)) return Result(id, op->value);
+    if (As<WorldSize>(g_, id)) return static_cast<double>(order_.size());
+    if (const auto* op = As<AllReduce>(g_, id)) return Reduced(id, op->kind, index);
+    if (const auto* op = As<Pointwise>(g_, id)) {
+      double args[3];
+      for (size_t i = 0; i < inputs.size(); ++i)
+        args[i] = Of(inputs[i], rank, Broadcast(index, inputs[i]));
+      return Result(id, EvalPointwise(op->fn, types_[inputs.back()].dtype, args));
+    }
+    const double operand = Of(inputs.back(), rank, index);
+    return As<Cast>(g_, id) ? Result(id, operand) : operand;
+  }
+
+  const Graph& g_;
+  const std::vector<TensorType> types_;
+  const ElementSource source_;
+  const bool keeps_f32_;
+  std::vector<int> order_;
+  std::map<std::tuple<NodeId, int, int64_t>, double> known_;
+};
+
+/// An input that is not Local is asked of rank 0.
+ElementSource SameWhereReplicated(const Graph& g, const ElementSource& source) {
+  std::map<std::string, bool> local;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (const auto* op = As<Input>(g, id)) local[op->name] = op->type.layout == Layout::Local();
+    if (const auto* op = As<State>(g, id)) local[op->name] = op->type.layout == Layout::Local();
+  }
+  return [local, source](const std::string& name, int rank, int64_t index) {
+    return source(name, local.at(name) ? rank : 0, index);
+  };
+}
+
+NodeId ResultNode(const Graph& g, const std::string& name) {
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (const auto* output = As<Output>(g, id); output != nullptr && output->name == name)
+      return id;
+    if (As<Update>(g, id) && As<State>(g, g.nodes[id].inputs[0])->name == name) return id;
+  }
+  ADD_FAILURE() << "no result " << name;
+  return -1;
+}
+
+/// Checks every element of every result of one implementation, and returns how many bounds are
+/// below `useful`.
+double ShareOfUsefulBounds(const Graph& g, int ranks, uint64_t seed, double useful) {
+  const ElementSource source = SameWhereReplicated(g, RandomElements(seed));
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks);
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status();
+  Implementation implementation(g, ranks, source, /*keeps_f32=*/seed % 2 == 0, seed);
+  int64_t elements = 0, useful_bounds = 0;
+  for (const std::string& result : interpreter->results()) {
+    const int rank = static_cast<int>(seed % ranks);
+    const std::vector<int64_t> indices = AllIndices(interpreter->type(result));
+    const absl::StatusOr<Expected> expected = interpreter->Evaluate(result, rank, indices, source);
+    for (int64_t i : indices) {
+      const double got = implementation.Of(ResultNode(g, result), rank, i);
+      EXPECT_LE(std::fabs(got - expected->value[i]), expected->error[i])
+          << "seed " << seed << ", " << result << "[" << i << "] = " << got << ", want "
+          << expected->value[i];
+      ++elements;
+      useful_bounds += expected->error[i] < useful;
+    }
+    if (Test::HasFailure()) break;
+  }
+  return static_cast<double>(useful_bounds) / static_cast<double>(elements);
+}
+
+TEST(ErrorBounds, HoldForRandomProgramsInF32) {
+  double share = 0;
+  constexpr int kPrograms = 40;
+  for (uint64_t seed = 0; seed < kPrograms && !HasFailure(); ++seed) {
+    const Graph g = RandomStep(seed, {.narrow_types = false});
+    share += ShareOfUsefulBounds(g, 1 + static_cast<int>(seed % 5), seed, /*useful=*/1e-4);
+  }
+  EXPECT_GE(share / kPrograms, 0.9);
+}
+
+TEST(ErrorBounds, HoldForRandomProgramsInMixedPrecision) {
+  double share = 0;
+  constexpr int kPrograms = 40;
+  for (uint64_t seed = 1000; seed < 1000 + kPrograms && !HasFailure(); ++seed) {
+    share +=
+        ShareOfUsefulBounds(RandomStep(seed), 1 + static_cast<int>(seed % 5), seed, /*useful=*/0.5);
+  }
+  EXPECT_GE(share / kPrograms, 0.9);
+}
+
+/// Median of error / |value|.
+double MedianRelativeBound(const Graph& g, const std::string& result) {
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, 4);
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status();
+  const absl::StatusOr<Expected> expected =
+      interpreter->Evaluate(result, 0, AllIndices(interpreter->type(result)), RandomElements(1));
+  std::vector<double> relative;
+  for (size_t i = 0; i < expected->value.size(); ++i) {
+    relative.push_back(expected->error[i] / std::fabs(expected->value[i]));
+  }
+  std::nth_element(relative.begin(), relative.begin() + relative.size() / 2, relative.end());
+  return relative[relative.size() / 2];
+}
+
+TEST(ErrorBounds, HoldAndAreTightForOptimizers) {
+  for (const char* workload : {"sgd", "momentum", "adam", "adamw"}) {
+    for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      const absl::StatusOr<Graph> g =
+          BindSizes(*MakeWorkload(workload, {.dtype = dtype}), {{"N", 501}});
+      ASSERT_TRUE(g.ok()) << g.status();
+      ShareOfUsefulBounds(*g, 4, 3, 1);
+    }
+    const absl::StatusOr<Graph> g = BindSizes(*MakeWorkload(workload), {{"N", 501}});
+    EXPECT_LE(MedianRelativeBound(*g, "p"), 1e-5) << workload;
+  }
+}
+
+}  // namespace
+}  // namespace coconet

@@ -1,0 +1,333 @@
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/ir/lists.h"
+#include "coconet/ir/operand_index.h"
+#include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/rewrites.h"
+#include "coconet/schedule/steps.h"
+
+namespace coconet {
+namespace {
+
+using Kernels = std::vector<std::vector<NodeId>>;
+
+/// Whether one launch can hold the nodes of a fusion: one question a function.
+class Candidate {
+ public:
+  Candidate(const Graph& g, std::vector<TensorType> types, const Fuse& fuse)
+      : g_(g),
+        types_(std::move(types)),
+        fuse_(fuse),
+        values_(AssignedValues(g)),
+        each_(EachNodes(g)),
+        inside_(g.nodes.size()) {
+    for (NodeId id : fuse.nodes) inside_[id] = true;
+  }
+
+  absl::Status Check() const {
+    for (NodeId id : fuse_.nodes) RETURN_IF_ERROR(CheckMember(id));
+    RETURN_IF_ERROR(CheckTensors());
+    RETURN_IF_ERROR(CheckIterationSpace());
+    RETURN_IF_ERROR(CheckRounds());
+    for (NodeId id : fuse_.nodes) {
+      RETURN_IF_ERROR(CheckReductionOperand(id));
+      RETURN_IF_ERROR(CheckGatherOperand(id));
+      RETURN_IF_ERROR(CheckSend(id));
+    }
+    RETURN_IF_ERROR(CheckUpdatesOfMembers());
+    return CheckPhases();
+  }
+
+ private:
+  template <class... Parts>
+  absl::Status Refuse(const Parts&... parts) const {
+    return Refused(fuse_, parts...);
+  }
+  std::string Text(NodeId id) const { return NodeText(g_, id); }
+  bool IsReduction(NodeId id) const { return As<AllReduce>(g_, id) || As<ReduceScatter>(g_, id); }
+
+  bool IsScalar(NodeId id) const { return types_[id].shape.empty(); }
+
+  absl::Status CheckMember(NodeId id) const {
+    const bool is_declared = g_.nodes[id].inputs.empty();
+    if (is_declared || (IsScalar(id) && IsComputation(g_.nodes[id].op))) {
+      return Refuse(Text(id),
+                    " belongs to no kernel: every kernel loads or recomputes it where it needs it");
+    }
+    if (!JoinsKernels(g_, id))
+      return Refuse(Text(id), " is a launch of its own, not work of a kernel");
+    if (IsView(g_.nodes[id].op) && inside_[g_.nodes[id].inputs[0]]) {
+      return Refuse(Text(id), " takes elements of other places of ", Text(g_.nodes[id].inputs[0]),
+                    ", want that in memory");
+    }
+    return IsScalar(id) ? CheckScalar(id) : absl::OkStatus();
+  }
+
+  /// Scalars in a kernel are sums over its elements, or over all ranks' sums.
+  absl::Status CheckScalar(NodeId id) const {
+    if (FoldsAll(g_, types_, id)) return absl::OkStatus();
+    const NodeId fold = FoldBelow(g_, types_, id);
+    if (fold >= 0 && inside_[fold]) {
+      if (As<AllReduce>(g_, id)->kind == AcrossRanks(As<Fold>(g_, fold)->kind))
+        return absl::OkStatus();
+      return Refuse(Text(id), " reduces otherwise than ", Text(fold),
+                    " folds: that takes a second round");
+    }
+    return Refuse(Text(id), " is a scalar, want tensors only");
+  }
+
+  /// What the node says about the kernel's elements: a fold its operand's shape, others their own.
+  const Shape& ElementsOf(NodeId id) const {
+    return types_[As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id].shape;
+  }
+
+  /// A kernel works on what tensors share, or on each tensor.
+  absl::Status CheckTensors() const {
+    const auto elements = [&](NodeId id) { return !IsScalar(id) || As<Fold>(g_, id); };
+    const auto first = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(), elements);
+    for (NodeId id : fuse_.nodes) {
+      if (!elements(id) || each_[id] == each_[*first]) continue;
+      return Refuse("there is ", Text(id),
+                    each_[id] ? " of each tensor, and " : " of all tensors, and ", Text(*first),
+                    each_[*first] ? " of each" : " of all", ": want one of the two in a kernel");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckIterationSpace() const {
+    const IterationSpace space = SpaceOf(g_, types_, fuse_.nodes);
+    std::optional<NodeId> sliced;
+    for (NodeId id : fuse_.nodes) {
+      if (IsScalar(id) && !As<Fold>(g_, id)) continue;
+      const bool is_row = space.row_dims > 0 && types_[id].shape == space.rows() &&
+                          !As<Fold>(g_, id) && !Communicates(g_, id);
+      if (ElementsOf(id) != space.shape && !is_row) {
+        const auto other = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(),
+                                        [&](NodeId n) { return ElementsOf(n) == space.shape; });
+        const auto [a, b] = std::minmax(id, other == fuse_.nodes.end() ? fuse_.nodes[0] : *other);
+        return Refuse("want one shape, have ", Text(a), " of ", coconet::Text(ElementsOf(a)),
+                      " and ", Text(b), " of ", coconet::Text(ElementsOf(b)));
+      }
+      RETURN_IF_ERROR(CheckFold(id, space));
+      const NodeId cut = As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
+      if (!types_[cut].layout.sliced()) continue;
+      if (sliced.has_value() && types_[cut].layout != types_[*sliced].layout) {
+        return Refuse("want one sliced dimension, have ", Text(*sliced), " ",
+                      coconet::Text(types_[*sliced].layout), " and ", Text(cut), " ",
+                      coconet::Text(types_[cut].layout));
+      }
+      sliced = cut;
+    }
+    const int first_folded = static_cast<int>(space.shape.size()) - space.row_dims;
+    if (space.row_dims == 0 || !sliced.has_value()) return absl::OkStatus();
+    const int dim = types_[*sliced].layout.dim;
+    if (dim != Layout::kFlat && dim < first_folded) return absl::OkStatus();
+    return Refuse("the kernel folds rows, but those of ", Text(*sliced), " lie on several ranks");
+  }
+
+  /// Rows are folded one after the other, all alike.
+  absl::Status CheckFold(NodeId id, const IterationSpace& space) const {
+    const auto* fold = As<Fold>(g_, id);
+    if (fold == nullptr || FoldsAll(g_, types_, id)) return absl::OkStatus();
+    if (!FoldsLastDims(g_, types_, id)) {
+      return Refuse(Text(id), " folds dimensions that are not the last: want a kernel of its own");
+    }
+    if (!FoldsRows(g_, types_, id)) {
+      return Refuse(Text(id),
+                    " folds rows that are empty or lie on several ranks: want a kernel of its own");
+    }
+    if (static_cast<int>(fold->dims.size()) == space.row_dims) return absl::OkStatus();
+    return Refuse(Text(id), " folds ", fold->dims.size(), " dimensions, other folds of the kernel ",
+                  space.row_dims);
+  }
+
+  /// A kernel communicates in one way: each rank reduces everything for itself, or each rank its
+  /// slice.
+  absl::Status CheckRounds() const {
+    std::optional<NodeId> all_reduce, on_slices, spans;
+    for (NodeId id : fuse_.nodes) {
+      if (Communicates(g_, id) && spans.has_value() &&
+          SpanOf(g_.nodes[id].op) != SpanOf(g_.nodes[*spans].op)) {
+        return Refuse(Text(*spans), " and ", Text(id),
+                      " are between different ranks: want one of the two in a kernel");
+      }
+      if (Communicates(g_, id)) spans = id;
+      if (As<AllReduce>(g_, id) && !IsScalar(id)) all_reduce = id;
+      if (types_[id].layout.sliced() || As<AllGather>(g_, id)) on_slices = id;
+    }
+    if (!all_reduce.has_value() || !on_slices.has_value()) return absl::OkStatus();
+    return Refuse(Text(*all_reduce), " reduces whole tensors, ", Text(*on_slices),
+                  " works on slices: want one of the two in a kernel");
+  }
+
+  absl::Status CheckReductionOperand(NodeId id) const {
+    if (!IsReduction(id) || IsScalar(id)) return absl::OkStatus();
+    const NodeId operand = g_.nodes[id].inputs[0];
+    if (inside_[operand] || inside_[values_[operand]]) {
+      return Refuse(Text(id), " takes ", Text(operand),
+                    " of the same kernel: other ranks may read it only when that kernel has ended");
+    }
+    for (NodeId member : fuse_.nodes) {
+      if (As<Update>(g_, member) && g_.nodes[member].inputs[0] == values_[operand]) {
+        return Refuse(Text(member), " overwrites what other ranks read for ", Text(id));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckGatherOperand(NodeId id) const {
+    if (!As<AllGather>(g_, id) || inside_[g_.nodes[id].inputs[0]]) return absl::OkStatus();
+    return Refuse(Text(id), " gathers ", Text(g_.nodes[id].inputs[0]),
+                  ", which is not in the kernel");
+  }
+
+  /// Of a send the kernel computes the operand, and only stores the result: nobody waits for
+  /// another stage within a kernel.
+  absl::Status CheckSend(NodeId id) const {
+    if (As<Send>(g_, id) && !inside_[g_.nodes[id].inputs[0]]) {
+      return Refuse(Text(id), " sends ", Text(g_.nodes[id].inputs[0]),
+                    ", which is not in the kernel");
+    }
+    if (As<Update>(g_, id) || As<Output>(g_, id)) return absl::OkStatus();
+    for (NodeId operand : g_.nodes[id].inputs) {
+      if (!IsSent(operand)) continue;
+      return Refuse(
+          Text(id), " takes ", Text(values_[operand]),
+          " of the same kernel, which has come from the other stage when that kernel has ended");
+    }
+    return absl::OkStatus();
+  }
+  bool IsSent(NodeId id) const { return inside_[values_[id]] && As<Send>(g_, values_[id]); }
+
+  absl::Status CheckUpdatesOfMembers() const {
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (!As<Update>(g_, id) || inside_[id] || !inside_[g_.nodes[id].inputs[1]]) continue;
+      return Refuse(Text(id), " stores ", Text(g_.nodes[id].inputs[1]),
+                    " of the kernel, and belongs into it");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckPhases() const {
+    const KernelPhases phases = PhasesOf(g_, types_, fuse_.nodes);
+    for (const KernelPhase& phase : phases.phases) {
+      if (!phase.on_slices) continue;
+      for (NodeId id : phase.evaluated) {
+        if (!As<AllGather>(g_, id)) continue;
+        return Refuse(Text(id),
+                      " feeds computation on slices of the same kernel: that takes a second round");
+      }
+    }
+    if (phases.unready >= 0) {
+      return Refuse(Text(phases.unready),
+                    " is computed on slices, from a sum over whole tensors of the same kernel: "
+                    "that takes a second round");
+    }
+    for (NodeId update : fuse_.nodes) {
+      if (As<Update>(g_, update)) RETURN_IF_ERROR(CheckOldValue(update, phases));
+    }
+    return absl::OkStatus();
+  }
+
+  bool TakesElsewhere(NodeId id, NodeId operand) const {
+    const Node& node = g_.nodes[id];
+    return IsView(node.op) && node.inputs[0] == operand &&
+           MovesElements(node.op, types_[id].shape, types_[operand].shape);
+  }
+
+  /// Nothing may read a state that is overwritten by then.
+  absl::Status CheckOldValue(NodeId update, const KernelPhases& phases) const {
+    const NodeId state = g_.nodes[update].inputs[0];
+    const bool is_pushed = inside_[values_[update]] && As<AllGather>(g_, values_[update]);
+    const bool is_whole = !is_pushed && !types_[update].layout.sliced();
+    const NodeId store = is_pushed ? values_[update] : update;
+    const auto holds = [](const std::vector<NodeId>& nodes, NodeId id) {
+      return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
+    };
+    bool stored = false;
+    for (const KernelPhase& phase : phases.phases) {
+      std::vector<NodeId> readers = phase.evaluated;
+      readers.insert(readers.end(), phase.folds.begin(), phase.folds.end());
+      const std::vector<NodeId> read = StatesRead(g_, readers);
+      const bool reads = std::binary_search(read.begin(), read.end(), state);
+      if (reads && IsSent(update)) {
+        return Refuse(Text(update), " is stored as elements come from another stage, but ",
+                      ValueText(g_, state), " before the step is read");
+      }
+      if (reads && is_pushed && !phase.on_slices) {
+        return Refuse(Text(update), " is stored as slices arrive, but ", ValueText(g_, state),
+                      " before the step is still read for whole tensors");
+      }
+      if (reads && is_whole && phase.on_slices) {
+        return Refuse(Text(update), " stores the whole tensor, but ", ValueText(g_, state),
+                      " before the step is read on slices");
+      }
+      if (reads && stored) {
+        return Refuse(Text(update), " is stored before a sum is complete, but ",
+                      ValueText(g_, state), " before the step is still read after that");
+      }
+      const bool stores = holds(phase.stores, store) || holds(phase.gathers, store);
+      for (NodeId id : phase.evaluated) {
+        if (!(stores || is_pushed) || !TakesElsewhere(id, state)) continue;
+        return Refuse(Text(update), " overwrites elements that ", Text(id),
+                      " takes for other places");
+      }
+      stored = stored || stores;
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& g_;
+  const std::vector<TensorType> types_;
+  const Fuse& fuse_;
+  const std::vector<NodeId> values_;
+  const std::vector<bool> each_;
+  std::vector<bool> inside_;
+};
+
+/// The kernels with the fusion in place of those that it contains.
+absl::StatusOr<Kernels> Merge(const Kernels& kernels, const Fuse& fuse) {
+  Kernels merged;
+  for (const std::vector<NodeId>& kernel : kernels) {
+    std::vector<NodeId> common;
+    std::set_intersection(kernel.begin(), kernel.end(), fuse.nodes.begin(), fuse.nodes.end(),
+                          std::back_inserter(common));
+    if (kernel == fuse.nodes) return Refused(fuse, "these nodes are a kernel already");
+    if (common.empty()) merged.push_back(kernel);
+    if (common.empty() || common == kernel) continue;
+    return Refused(fuse, "%", common[0], " is in the kernel {%", absl::StrJoin(kernel, " %"),
+                   "}: name all of it");
+  }
+  merged.push_back(fuse.nodes);
+  std::sort(merged.begin(), merged.end());
+  return merged;
+}
+
+absl::Status CheckAcyclic(const Graph& g, const Kernels& kernels, const Fuse& fuse) {
+  const Steps steps = FindSteps(g, kernels);
+  const std::vector<int> within = StepsWithin(steps, steps.of[fuse.nodes[0]]);
+  if (within.empty()) return absl::OkStatus();
+  return Refused(fuse, NodeText(g, steps.nodes[within[0]][0]),
+                 " is not in the kernel, but must run after some of it and before the rest");
+}
+
+}  // namespace
+
+absl::StatusOr<Kernels> ApplyFuse(const Graph& g, const Kernels& kernels, const Fuse& fuse) {
+  if (fuse.nodes.size() < 2) return Refused(fuse, "want two nodes or more");
+  if (std::adjacent_find(fuse.nodes.begin(), fuse.nodes.end(), std::greater_equal<NodeId>()) !=
+      fuse.nodes.end()) {
+    return Refused(fuse, "want nodes in ascending order, each once");
+  }
+  ASSIGN_OR_RETURN(Kernels merged, Merge(kernels, fuse));
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferTypes(g));
+  RETURN_IF_ERROR(Candidate(g, std::move(types), fuse).Check());
+  RETURN_IF_ERROR(CheckAcyclic(g, merged, fuse));
+  return merged;
+}
+
+}  // namespace coconet

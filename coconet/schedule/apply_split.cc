@@ -1,0 +1,72 @@
+#include <utility>
+#include <vector>
+
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/ir/lists.h"
+#include "coconet/schedule/rewrites.h"
+
+namespace coconet {
+namespace {
+
+absl::Status CheckDim(const Graph& g, const Split& split, const Shape& shape) {
+  const int rank = static_cast<int>(shape.size());
+  if (rank == 0)
+    return Refused(split, NodeText(g, split.node), " is a scalar: there is nothing to scatter");
+  if (split.dim == Layout::kFlat || (split.dim >= 0 && split.dim < rank)) return absl::OkStatus();
+  return Refused(split, "want flat or a dimension from 0 to ", rank - 1, " of ", Text(shape),
+                 ", have ", split.dim);
+}
+
+bool IsReplicated(const TensorType& type) {
+  return type.layout.kind == Layout::Kind::kReplicated || type.layout.kind == Layout::Kind::kAuto;
+}
+
+/// A slice takes part in an elementwise operation only where it is not broadcast flat.
+absl::StatusOr<Graph> Checked(const Split& split, absl::StatusOr<Graph> graph) {
+  if (!graph.ok()) return Refused(split, "slices do not fit: ", graph.status().message());
+  return TotalBeforeRanks(*graph);
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
+  const Op& op = g.nodes[split.node].op;
+  const auto* all_reduce = SpanOf(op) == Span::kAll ? std::get_if<AllReduce>(&op) : nullptr;
+  const auto* fold = std::get_if<Fold>(&op);
+  const bool is_send = std::holds_alternative<Send>(op);
+  if (all_reduce == nullptr && fold == nullptr && !is_send) {
+    return Refused(split, "want all_reduce, a fold or send, have ", NodeText(g, split.node));
+  }
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
+  const TensorType& operand = types[g.nodes[split.node].inputs[0]];
+  RETURN_IF_ERROR(CheckDim(g, split, operand.shape));
+  if (all_reduce == nullptr && !IsReplicated(operand)) {
+    return Refused(split, NodeText(g, split.node), " takes ", Text(operand),
+                   ", want a replicated operand");
+  }
+  if (fold != nullptr && !types[split.node].shape.empty()) {
+    return Refused(split, NodeText(g, split.node),
+                   " has several results, want a fold of all dimensions");
+  }
+  std::vector<NodeId> renamed;
+  Graph out{g.name, {}, g.lists};
+  for (NodeId id = 0; id < g.size(); ++id) {
+    std::vector<NodeId> inputs;
+    for (NodeId input : g.nodes[id].inputs) inputs.push_back(renamed[input]);
+    if (id != split.node) {
+      renamed.push_back(out.Add(g.nodes[id].op, std::move(inputs)));
+    } else if (all_reduce != nullptr) {
+      const NodeId scattered =
+          out.Add(ReduceScatter{all_reduce->kind, split.dim}, std::move(inputs));
+      renamed.push_back(out.Add(AllGather{}, {scattered}));
+    } else {
+      const NodeId part = out.Add(Shard{split.dim}, std::move(inputs));
+      renamed.push_back(is_send ? out.Add(AllGather{}, {out.Add(op, {part})})
+                                : FoldOverRanks(out, *fold, part, operand.dtype));
+    }
+  }
+  return Checked(split, TakeSlicesAtHand(out));
+}
+
+}  // namespace coconet

@@ -1,0 +1,265 @@
+#include "coconet/schedule/chunks.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/ir/operand_index.h"
+#include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/steps.h"
+
+namespace coconet {
+struct ChunkFinder::Facts {
+  explicit Facts(const Schedule& schedule)
+      : s(schedule),
+        values(AssignedValues(s.graph)),
+        steps(FindSteps(s.graph, s.kernels)),
+        order(InOrder(steps, std::vector<int>(steps.nodes.size(), 0))) {
+    absl::StatusOr<std::vector<TensorType>> inferred = InferTypes(s.graph);
+    CC_CHECK(inferred.ok());
+    types = *std::move(inferred);
+  }
+
+  const Schedule& s;
+  std::vector<TensorType> types;
+  const std::vector<NodeId> values;
+  const Steps steps;
+  const std::vector<int> order;  // of the steps
+};
+
+namespace {
+
+/// Looks for what keeps launches from working chunk by chunk: one question a function, the answer
+/// "" where nothing does.
+class Chain {
+ public:
+  template <class Facts>
+  Chain(const Facts& facts, const std::vector<NodeId>& firsts)
+      : s_(facts.s),
+        g_(s_.graph),
+        types_(facts.types),
+        values_(facts.values),
+        steps_(facts.steps),
+        order_(facts.order),
+        firsts_(firsts) {}
+
+  Chunks Check() {
+    Chunks chunks;
+    chunks.refusal = Find();
+    chunks.space = space_;
+    return chunks;
+  }
+
+ private:
+  std::string Find() {
+    if (std::string no = FindLaunches(); !no.empty()) return no;
+    if (std::string no = CheckOrder(); !no.empty()) return no;
+    for (size_t at = 0; at < chain_.size(); ++at) {
+      for (NodeId id : nodes(at)) {
+        if (std::string no = CheckNode(id); !no.empty()) return no;
+      }
+    }
+    for (size_t at = 0; at < chain_.size(); ++at) {
+      if (std::string no = CheckShapes(at); !no.empty()) return no;
+    }
+    return CheckSlices();
+  }
+
+  const std::vector<NodeId>& nodes(size_t at) const { return steps_.nodes[chain_[at]]; }
+  bool InChain(NodeId id) const { return steps_.of[id] >= 0 && place_.count(steps_.of[id]) > 0; }
+  std::string Text(NodeId id) const { return NodeText(g_, id); }
+
+  std::string FindLaunches() {
+    if (firsts_.size() < 2) return "want two launches or more";
+    for (NodeId first : firsts_) {
+      const int step = steps_.of[first];
+      if (step < 0 || steps_.nodes[step][0] != first)
+        return absl::StrCat(Text(first), " begins no launch");
+      if (!place_.insert(step).second) return absl::StrCat(Text(first), " is named twice");
+      for (const auto& other : s_.overlaps) {
+        if (other != firsts_ && absl::c_linear_search(other, first))
+          return absl::StrCat(Text(first), " is overlapped already");
+      }
+      chain_.push_back(step);
+    }
+    return "";
+  }
+
+  /// The value of `id` that a node of another launch takes, through updates.
+  bool Takes(int step, int from) const {
+    for (NodeId id : steps_.nodes[step]) {
+      for (NodeId operand : ValueOperands(g_, id)) {
+        if (steps_.of[values_[operand]] == from) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Each launch takes what the one before it makes; and no other launch must run among them.
+  std::string CheckOrder() const {
+    for (size_t at = 1; at < chain_.size(); ++at) {
+      if (!Takes(chain_[at], chain_[at - 1])) {
+        return absl::StrCat(Text(nodes(at)[0]), " takes nothing that ", Text(nodes(at - 1)[0]),
+                            " makes");
+      }
+    }
+    const std::set<int> after = After();
+    for (int step : chain_) {
+      for (int before : steps_.after[step]) {
+        if (after.count(before) == 0 || place_.count(before) > 0) continue;
+        return absl::StrCat(Text(steps_.nodes[before][0]),
+                            " must run after some of the launches and before others");
+      }
+    }
+    return "";
+  }
+
+  /// The chain, and what must come after some of it. What overlaps already runs as one.
+  std::set<int> After() const {
+    std::set<int> after(place_.begin(), place_.end());
+    for (size_t before = 0; before != after.size();) {
+      before = after.size();
+      for (int step : order_) {
+        if (absl::c_any_of(steps_.after[step],
+                           [&](int earlier) { return after.count(earlier) > 0; }))
+          after.insert(step);
+      }
+      for (const std::vector<NodeId>& overlap : s_.overlaps) {
+        if (overlap == firsts_ || absl::c_none_of(overlap, [&](NodeId first) {
+              return after.count(steps_.of[first]) > 0;
+            }))
+          continue;
+        for (NodeId first : overlap) after.insert(steps_.of[first]);
+      }
+    }
+    return after;
+  }
+
+  std::string CheckNode(NodeId id) {
+    const bool is_scalar = types_[id].shape.empty();
+    const Node& node = g_.nodes[id];
+    if (As<Update>(g_, id) || As<Output>(g_, id)) {
+      return is_scalar ? absl::StrCat(Text(id), " stores a scalar, which has no chunks")
+                       : CheckState(id);
+    }
+    if (FoldsAll(g_, types_, id))
+      return absl::StrCat(Text(id),
+                          " folds all of its operand: its first result needs the last chunk");
+    if (is_scalar) return absl::StrCat(Text(id), " is a scalar, which has no chunks");
+    if (As<Fold>(g_, id)) {
+      space_.rows = true;
+      if (!FoldsRows(g_, types_, id) || As<Fold>(g_, id)->dims.size() > 1)
+        return absl::StrCat(Text(id), " folds a dimension that the chunks cut");
+    }
+    if (IsView(node.op) && InChain(values_[node.inputs[0]])) {
+      return absl::StrCat(Text(id), " takes elements of other chunks of ", Text(node.inputs[0]));
+    }
+    if (As<AllToAll>(g_, id)) return absl::StrCat(Text(id), " takes elements of other chunks");
+    return As<MatMul>(g_, id) ? CheckProduct(id) : "";
+  }
+
+  /// A state that one launch reads and a later one updates would be seen half new.
+  std::string CheckState(NodeId update) const {
+    if (!As<Update>(g_, update)) return "";
+    const NodeId state = g_.nodes[update].inputs[0];
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (!InChain(id) || steps_.of[id] == steps_.of[update]) continue;
+      const std::vector<NodeId> operands = ValueOperands(g_, id);
+      if (std::find(operands.begin(), operands.end(), state) == operands.end()) continue;
+      return absl::StrCat(Text(id), " reads state ", ValueText(g_, state),
+                          ", which another of the launches updates");
+    }
+    return "";
+  }
+
+  std::string CheckProduct(NodeId id) {
+    space_.rows = space_.has_product = true;
+    const auto& op = *As<MatMul>(g_, id);
+    const NodeId a = values_[g_.nodes[id].inputs[0]], b = values_[g_.nodes[id].inputs[1]];
+    if (InChain(b)) return absl::StrCat(Text(id), " needs all of ", Text(b), " for its first rows");
+    if (InChain(a) && op.transpose_a)
+      return absl::StrCat(Text(id), " sums over the rows of ", Text(a), ", which the chunks cut");
+    if (types_[b].shape.size() > 2)
+      return absl::StrCat(Text(id), " has a second operand for each of several matrices; want one");
+    if (op.transpose_a && types_[a].shape.size() > 2)
+      return absl::StrCat(Text(id), " transposes several matrices; want one");
+    const bool rows_sliced = types_[id].layout.sliced() &&
+                             types_[id].layout.dim + 1 < static_cast<int>(types_[id].shape.size());
+    if (rows_sliced) return absl::StrCat(Text(id), " has the rows of a slice only, want all rows");
+    return "";
+  }
+
+  /// What goes from launch to launch has the shape of the chunks.
+  std::string CheckShapes(size_t at) {
+    for (NodeId id : nodes(at)) {
+      if (space_.shape.empty()) space_.shape = types_[id].shape;
+      if (!Alike(types_[id].shape)) {
+        return absl::StrCat(Text(id), " has shape ", coconet::Text(types_[id].shape),
+                            ", want chunks of ", coconet::Text(space_.shape));
+      }
+      for (NodeId operand : ValueOperands(g_, id)) {
+        const NodeId value = values_[operand];
+        if (steps_.of[value] == steps_.of[id] || !InChain(value) || Alike(types_[value].shape))
+          continue;
+        return absl::StrCat(Text(id), " needs more of ", Text(value), " than a chunk");
+      }
+    }
+    return "";
+  }
+
+  bool Alike(const Shape& shape) const {
+    if (!space_.rows) return shape == space_.shape;
+    return shape.size() == space_.shape.size() &&
+           std::equal(shape.begin(), shape.end() - 1, space_.shape.begin());
+  }
+
+  /// All that is sliced is sliced alike; columns of a product may be, since a rank has all rows of
+  /// them.
+  std::string CheckSlices() {
+    for (size_t at = 0; at < chain_.size(); ++at) {
+      for (NodeId id : nodes(at)) {
+        const Layout& layout =
+            types_[As<AllGather>(g_, id) ? values_[g_.nodes[id].inputs[0]] : id].layout;
+        if (!layout.sliced() || As<MatMul>(g_, id)) continue;
+        if (space_.slices && layout.dim != space_.dim) {
+          return absl::StrCat(Text(id), " is sliced over another dimension than ",
+                              DimText(space_.dim));
+        }
+        space_.slices = true;
+        space_.dim = layout.dim;
+      }
+    }
+    const int last = static_cast<int>(space_.shape.size()) - 1;
+    if (space_.slices && space_.rows && space_.dim == last && last > 0)
+      return "the slices cut the rows that a chunk has whole";
+    return "";
+  }
+
+  const Schedule& s_;
+  const Graph& g_;
+  const std::vector<TensorType>& types_;
+  const std::vector<NodeId>& values_;
+  const Steps& steps_;
+  const std::vector<int>& order_;
+  const std::vector<NodeId>& firsts_;
+  std::vector<int> chain_;
+  std::set<int> place_;
+  ChunkSpace space_;
+};
+
+}  // namespace
+
+ChunkFinder::ChunkFinder(const Schedule& s) : facts_(std::make_unique<const Facts>(s)) {}
+ChunkFinder::~ChunkFinder() = default;
+
+Chunks ChunkFinder::Of(const std::vector<NodeId>& chain) const {
+  if (!facts_->s.graph.lists.empty())
+    return {{}, "the program is over a list of tensors, whose launches are cut as they are"};
+  return Chain(*facts_, chain).Check();
+}
+
+}  // namespace coconet

@@ -1,0 +1,48 @@
+#ifndef COCONET_SCHEDULE_CHUNKS_H_
+#define COCONET_SCHEDULE_CHUNKS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coconet/schedule/schedule.h"
+
+namespace coconet {
+
+/// What the launches of an overlap are cut into chunks of. Launch k of a chain works on chunk c of
+/// what launch k - 1 made of it.
+struct ChunkSpace {
+  Shape shape;  // of the tensors that go from launch to launch; the last dimension may differ where
+                // `rows`
+  bool rows = false;  // a chunk has whole rows, along the last dimension: there is a matrix
+                      // product, or a fold of rows
+  bool slices =
+      false;    // a chunk has the same part of every rank's slice; else it is a part of the whole
+  int dim = 0;  // slices: over this dimension
+  bool has_product = false;
+};
+
+/// What a chain of launches is cut into, or why it is not: the condition that fails, and where.
+struct Chunks {
+  ChunkSpace space;
+  std::string refusal;  // empty: they can be cut
+};
+
+/// Of chains of a schedule's launches, each named by its first node.
+class ChunkFinder {
+ public:
+  explicit ChunkFinder(const Schedule& s);  // which must outlive it
+  ~ChunkFinder();
+  Chunks Of(const std::vector<NodeId>& chain) const;
+
+ private:
+  struct Facts;
+  std::unique_ptr<const Facts> facts_;
+};
+inline Chunks ChunksOf(const Schedule& s, const std::vector<NodeId>& chain) {
+  return ChunkFinder(s).Of(chain);
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_SCHEDULE_CHUNKS_H_

@@ -1,0 +1,337 @@
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/schedule/chunks.h"
+#include "coconet/schedule/fuse_moves.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/schedule/steps.h"
+
+namespace coconet {
+namespace {
+
+/// What a step of the derivation does: to one place, or, in large programs, wherever it can.
+struct MoveKind {
+  /// kReduceByNode: SplitByNode of the AllReduces; kSlicesByNode: of what scatters and gathers.
+  enum class Kind : uint8_t { kSplit, kReduceByNode, kReorder, kSlice, kSlicesByNode, kFuse };
+  Kind kind{};
+  int dim = Layout::kFlat;  // kSplit, kReduceByNode
+  FuseKind fuse{};          // kFuse
+  bool by_node() const { return kind == Kind::kReduceByNode || kind == Kind::kSlicesByNode; }
+};
+
+/// What Split may take: reductions over ranks, folds of what all ranks have, and sends of it.
+bool Splits(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+  if (As<AllReduce>(g, id)) return !types[id].shape.empty() && SpanOf(g.nodes[id].op) == Span::kAll;
+  const bool folds = As<Fold>(g, id) != nullptr && types[id].shape.empty();
+  return (folds || As<Send>(g, id)) && types[id].layout.kind == Layout::Kind::kReplicated &&
+         !types[g.nodes[id].inputs[0]].shape.empty();
+}
+
+/// Simple ones first. A split is flat, or over one dimension of tensors that have several.
+std::vector<MoveKind> MoveKindsOf(const Graph& program, bool by_node) {
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
+  CC_CHECK(types.ok());
+  size_t most_dims = 1;
+  for (NodeId id = 0; id < program.size(); ++id) {
+    if (Splits(program, *types, id))
+      most_dims = std::max(most_dims, (*types)[program.nodes[id].inputs[0]].shape.size());
+  }
+  std::vector<MoveKind> kinds;
+  const auto add_splits = [&](MoveKind::Kind kind) {
+    kinds.push_back({kind});
+    for (size_t dim = 0; dim < most_dims && most_dims > 1; ++dim)
+      kinds.push_back({kind, static_cast<int>(dim)});
+  };
+  add_splits(MoveKind::Kind::kSplit);
+  if (by_node) add_splits(MoveKind::Kind::kReduceByNode);
+  kinds.push_back({MoveKind::Kind::kReorder});
+  kinds.push_back({MoveKind::Kind::kSlice});
+  if (by_node) kinds.push_back({MoveKind::Kind::kSlicesByNode});
+  for (FuseKind fuse : kAllFuseKinds) kinds.push_back({MoveKind::Kind::kFuse, Layout::kFlat, fuse});
+  return kinds;
+}
+
+/// Which spans of ranks a graph's collectives on tensors have.
+struct Spans {
+  bool slices = false;         // over all ranks, what scatters or gathers
+  bool slices_across = false;  // the same across nodes
+  bool by_node = false;        // some are not over all ranks
+};
+Spans SpansOf(const Graph& g) {
+  Spans spans;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Span span = SpanOf(g.nodes[id].op);
+    const bool slices = As<ReduceScatter>(g, id) || As<AllGather>(g, id);
+    spans.slices |= slices && span == Span::kAll;
+    spans.slices_across |= slices && span == Span::kAcross;
+    spans.by_node |= span != Span::kAll;
+  }
+  return spans;
+}
+
+/// A graph is split by node after all else that concerns slices of ranks; only parts of places are
+/// then still moved to.
+bool Fits(const Spans& spans, MoveKind::Kind kind) {
+  switch (kind) {
+    case MoveKind::Kind::kReduceByNode:
+      return !spans.slices;
+    case MoveKind::Kind::kReorder:
+      return !spans.slices_across;
+    case MoveKind::Kind::kSplit:
+    case MoveKind::Kind::kSlice:
+      return !spans.by_node;
+    case MoveKind::Kind::kSlicesByNode:
+    case MoveKind::Kind::kFuse:
+      return true;
+  }
+  CC_CHECK(false);
+}
+
+/// Kernels in worlds of several nodes do not reach all ranks.
+bool ReachesAllRanks(const Graph& g, const Fuse& fuse) {
+  return absl::c_any_of(fuse.nodes, [&](NodeId id) {
+    return Communicates(g, id) && SpanOf(g.nodes[id].op) == Span::kAll;
+  });
+}
+
+std::vector<Transformation> FusionsOf(const Schedule& s, FuseKind kind, bool by_node) {
+  std::vector<Transformation> moves;
+  for (Fuse& fuse : FuseMoves(s, kind)) {
+    if (!by_node || !ReachesAllRanks(s.graph, fuse)) moves.push_back(std::move(fuse));
+  }
+  return moves;
+}
+
+/// SplitByNode of a collective, where the kind of moves asks for it.
+std::optional<Transformation> ByNode(const Graph& g, const std::vector<TensorType>& types,
+                                     NodeId id, const MoveKind& kind) {
+  if (!kind.by_node() || types[id].shape.empty() || SpanOf(g.nodes[id].op) != Span::kAll)
+    return std::nullopt;
+  if (kind.kind == MoveKind::Kind::kSlicesByNode) {
+    if (As<ReduceScatter>(g, id)) return SplitByNode{id, types[id].layout.dim};
+    if (As<AllGather>(g, id)) return SplitByNode{id, types[g.nodes[id].inputs[0]].layout.dim};
+    return std::nullopt;
+  }
+  const int dims = static_cast<int>(types[id].shape.size());
+  if (!As<AllReduce>(g, id) || (kind.dim != Layout::kFlat && (dims == 1 || kind.dim >= dims)))
+    return std::nullopt;
+  return SplitByNode{id, kind.dim};
+}
+
+/// The moves of a kind that the operations' kinds allow; Apply may refuse some. Graphs change
+/// before kernels are made.
+std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool by_node) {
+  std::vector<Transformation> moves;
+  if (kind.kind == MoveKind::Kind::kFuse) return FusionsOf(s, kind.fuse, by_node);
+  if (!s.kernels.empty() || !Fits(SpansOf(s.graph), kind.kind)) return moves;
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
+  CC_CHECK(types.ok());
+  for (NodeId id = 0; id < s.graph.size(); ++id) {
+    const auto* state = As<State>(s.graph, id);
+    if (kind.kind == MoveKind::Kind::kSplit && Splits(s.graph, *types, id)) {
+      // Flat, a vector is cut over its one dimension.
+      const int dims = static_cast<int>((*types)[s.graph.nodes[id].inputs[0]].shape.size());
+      if (kind.dim == Layout::kFlat || (dims > 1 && kind.dim < dims))
+        moves.push_back(Split{id, kind.dim});
+    }
+    if (std::optional<Transformation> split = ByNode(s.graph, *types, id, kind))
+      moves.push_back(*std::move(split));
+    if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph, id))
+      moves.push_back(Reorder{id});
+    const bool is_open = state != nullptr && state->type.layout.kind == Layout::Kind::kAuto;
+    if (kind.kind == MoveKind::Kind::kSlice && is_open) moves.push_back(Slice{id});
+  }
+  return moves;
+}
+
+/// Makes every move of the kind, one after the other, until none is left.
+Schedule Everywhere(Schedule s, const MoveKind& kind, bool by_node) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Transformation& move : Moves(s, kind, by_node)) {
+      absl::StatusOr<Schedule> moved = Apply(s, move);
+      if (!moved.ok()) continue;
+      s = *std::move(moved);
+      changed = true;
+      break;  // numbers of nodes may have changed
+    }
+  }
+  return s;
+}
+
+/// Which places a step of the derivation changes: one, giving every combination; or all that there
+/// are, where programs have many; or all, with the kinds of moves in one order only.
+enum class Scope : uint8_t { kOnePlace, kEverywhere, kEverywhereInOrder };
+
+/// A schedule, and from which kind of moves on it may be changed further.
+struct Derived {
+  Schedule schedule;
+  size_t first_kind = 0;
+};
+
+/// Schedules one step from `from`. Splits by node are made wherever they can be in every scope,
+/// those of AllReduces first of all.
+std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>& kinds,
+                                Scope scope, bool by_node) {
+  std::vector<Derived> neighbours;
+  for (size_t k = from.first_kind; k < kinds.size(); ++k) {
+    if (kinds[k].kind == MoveKind::Kind::kReduceByNode && !from.schedule.trace.empty()) continue;
+    if (scope != Scope::kOnePlace || kinds[k].by_node()) {
+      neighbours.push_back({Everywhere(from.schedule, kinds[k], by_node),
+                            scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
+      continue;
+    }
+    for (const Transformation& move : Moves(from.schedule, kinds[k], by_node)) {
+      absl::StatusOr<Schedule> moved = Apply(from.schedule, move);
+      if (moved.ok()) neighbours.push_back({*std::move(moved)});
+    }
+  }
+  return neighbours;
+}
+
+/// The closure of `plain`; nothing when it has more than `max_schedules`.
+std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope,
+                                             const DeriveOptions& options) {
+  const std::vector<MoveKind> kinds = MoveKindsOf(plain.graph, options.by_node);
+  std::set<std::string> seen = {Print(plain)};
+  std::vector<Derived> derived = {{plain}};
+  // Breadth first finds the shortest trace of each first.
+  for (size_t next = 0; next < derived.size(); ++next) {
+    for (Derived& found : Neighbours(derived[next], kinds, scope, options.by_node)) {
+      if (!seen.insert(Print(found.schedule)).second) continue;
+      if (static_cast<int>(derived.size()) >= options.max_schedules) return std::nullopt;
+      derived.push_back(std::move(found));
+    }
+  }
+  std::vector<Schedule> schedules;
+  for (Derived& d : derived) schedules.push_back(std::move(d.schedule));
+  return schedules;
+}
+
+bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
+  return std::any_of(kernel.begin(), kernel.end(), [&](NodeId id) { return Communicates(g, id); });
+}
+
+/// Something communicates, and something else computes. Loads and stores within a node are as good
+/// as computation where all of that is fused.
+bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches,
+                        bool fused) {
+  bool communicates = false, computes = false;
+  for (const std::vector<NodeId>& launch : launches) {
+    const bool moves = HasCollective(s.graph, launch),
+               only = absl::c_all_of(launch, [&](NodeId id) {
+                 return Communicates(s.graph, id) &&
+                        !(fused && SpanOf(s.graph.nodes[id].op) == Span::kNode);
+               });
+    communicates |= moves;
+    computes |= !only;
+  }
+  return communicates && computes;
+}
+
+/// The longest chains of launches that can work chunk by chunk and communicate.
+std::vector<Overlap> OverlapMoves(const Schedule& s) {
+  std::set<NodeId>
+      taken;  // first nodes of launches in a chain, and what should be in a kernel first
+  for (const std::vector<NodeId>& group : ComputeGroups(s)) {
+    if (group.size() > 1) taken.insert(group.begin(), group.end());
+  }
+  const bool fused = taken.empty();
+  std::vector<std::vector<NodeId>> launches = ExecutionOrder(s);
+  for (const std::vector<NodeId>& launch : launches) {
+    // A store goes with what makes the value.
+    if (launch.size() == 1 && (As<Update>(s.graph, launch[0]) || As<Output>(s.graph, launch[0])))
+      taken.insert(launch[0]);
+  }
+  const ChunkFinder chunks(s);
+  std::vector<Overlap> moves;
+  for (size_t start = 0; start < launches.size(); ++start) {
+    if (taken.count(launches[start][0]) > 0) continue;
+    std::vector<NodeId> chain = {launches[start][0]};
+    std::vector<std::vector<NodeId>> chained = {launches[start]};
+    for (size_t next = start + 1; next < launches.size(); ++next) {
+      if (taken.count(launches[next][0]) > 0) continue;
+      chain.push_back(launches[next][0]);
+      chained.push_back(launches[next]);
+      if (chunks.Of(chain).refusal.empty()) continue;
+      chain.pop_back();
+      chained.pop_back();
+    }
+    if (chain.size() < 2 || !IsWorthOverlapping(s, chained, fused)) continue;
+    taken.insert(chain.begin(), chain.end());
+    moves.push_back(Overlap{chain});
+  }
+  return moves;
+}
+
+/// The schedules, and those that overlap more; nothing when these are more than `max_schedules`.
+/// Overlaps of one schedule are disjoint, so that any of them go with any others.
+std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedules, Scope scope,
+                                                  int max_schedules) {
+  for (size_t base = 0, bases = schedules.size(); base < bases; ++base) {
+    std::vector<Schedule> overlapped = {schedules[base]};
+    for (const Overlap& move : OverlapMoves(schedules[base])) {
+      for (size_t i = 0, count = overlapped.size(); i < count; ++i) {
+        absl::StatusOr<Schedule> more = Apply(overlapped[i], move);
+        if (!more.ok())
+          continue;  // two overlaps of which each would have to begin before the other
+        if (scope == Scope::kOnePlace)
+          overlapped.push_back(*std::move(more));
+        else
+          overlapped[i] = *std::move(more);
+      }
+    }
+    for (Schedule& s : overlapped) {
+      if (s.overlaps.empty()) continue;
+      if (static_cast<int>(schedules.size()) >= max_schedules) return std::nullopt;
+      schedules.push_back(std::move(s));
+    }
+  }
+  return schedules;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options) {
+  ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
+  for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
+    std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options);
+    if (schedules.has_value())
+      schedules = WithOverlaps(*std::move(schedules), scope, options.max_schedules);
+    if (!schedules.has_value()) continue;
+    std::stable_sort(schedules->begin(), schedules->end(),
+                     [](const Schedule& a, const Schedule& b) {
+                       return std::pair(a.overlaps.size(), a.trace.size()) <
+                              std::pair(b.overlaps.size(), b.trace.size());
+                     });
+    return *std::move(schedules);
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("derive ", program.name, ": more than ", options.max_schedules,
+                   " schedules; raise max_schedules, or split the program"));
+}
+
+bool IsCommunicationUnfused(const Schedule& s) {
+  return std::none_of(s.kernels.begin(), s.kernels.end(), [&](const std::vector<NodeId>& kernel) {
+    return HasCollective(s.graph, kernel);
+  });
+}
+
+bool IsBaseline(const Schedule& s) {
+  const bool as_written = std::all_of(s.trace.begin(), s.trace.end(), [](const Transformation& t) {
+    return std::holds_alternative<Fuse>(t);
+  });
+  if (!as_written || !IsCommunicationUnfused(s)) return false;
+  const std::vector<std::vector<NodeId>> groups = ComputeGroups(s);
+  return std::none_of(groups.begin(), groups.end(), [&](const std::vector<NodeId>& group) {
+    return group.size() > 1 && Apply(s, Fuse{group}).ok();
+  });
+}
+
+}  // namespace coconet

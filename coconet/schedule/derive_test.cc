@@ -1,0 +1,329 @@
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/schedule/steps.h"
+#include "coconet/testing/random_step.h"
+#include "coconet/testing/transformed.h"
+#include "coconet/workloads/workloads.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+std::vector<Schedule> AllOf(const Graph& program, const DeriveOptions& options = {}) {
+  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program, options);
+  EXPECT_TRUE(schedules.ok()) << schedules.status();
+  return schedules.ok() ? *std::move(schedules) : std::vector<Schedule>{};
+}
+
+Graph Workload(absl::string_view name, DType dtype = DType::kF32) {
+  absl::StatusOr<Graph> g = MakeWorkload(name, {.dtype = dtype});
+  EXPECT_TRUE(g.ok()) << g.status();
+  return *std::move(g);
+}
+
+std::vector<Schedule> WithoutOverlaps(std::vector<Schedule> schedules) {
+  schedules.erase(std::find_if(schedules.begin(), schedules.end(),
+                               [](const Schedule& s) { return !s.overlaps.empty(); }),
+                  schedules.end());
+  return schedules;
+}
+
+std::vector<std::string> Descriptions(const std::vector<Schedule>& schedules) {
+  std::vector<std::string> words;
+  for (const Schedule& s : schedules) words.push_back(Describe(s));
+  return words;
+}
+
+TEST(Derive, SgdByNode) {
+  const std::vector<Schedule> schedules = AllOf(Workload("sgd"), {.by_node = true});
+  EXPECT_EQ(Descriptions(schedules),
+            (std::vector<std::string>{
+                "AR; C",
+                "RS; AG; C",
+                "RS(node); AR(across); AG(node); C",
+                "AR; fuse(C)",
+                "RS; C; AG p",
+                "RS; AG; fuse(C)",
+                "RS(node); AR(across); C; AG(node) p",
+                "RS(node); AR(across); AG(node); fuse(C)",
+                "RS(node); RS(across); AG(across); AG(node); C",
+                "RS; fuse(C); AG p",
+                "RS(node); AR(across); fuse(C); AG(node) p",
+                "RS(node); RS(across); C; AG(across); AG(node) p",
+                "RS(node); RS(across); AG(across); AG(node); fuse(C)",
+                "RS(node); AR(across); fuse(C, AG(node))",
+                "RS(node); RS(across); fuse(C); AG(across); AG(node) p",
+                "ol(AR, fuse(C))",
+                "ol(RS, AG, fuse(C))",
+                "ol(RS(node), AR(across), AG(node), fuse(C))",
+                "ol(RS, fuse(C), AG p)",
+                "ol(RS(node), AR(across), fuse(C), AG(node) p)",
+                "ol(RS(node), RS(across), AG(across), AG(node), fuse(C))",
+                "ol(RS(node), AR(across), fuse(C, AG(node)))",
+                "ol(RS(node), RS(across), fuse(C), AG(across), AG(node) p)",
+            }));
+}
+
+TEST(Derive, ByNodeMakesNoScheduleTwiceAndFusesNothingThatReachesOtherNodes) {
+  for (const char* name : {"adam", "lamb", "pipeline"}) {
+    std::set<std::string> seen;
+    for (const Schedule& s : AllOf(Workload(name), {.by_node = true})) {
+      EXPECT_TRUE(seen.insert(Print(s)).second) << Describe(s);
+      for (const auto& kernel : s.kernels) {
+        for (NodeId id : kernel) {
+          EXPECT_FALSE(Communicates(s.graph, id) && SpanOf(s.graph.nodes[id].op) != Span::kNode)
+              << NodeText(s.graph, id) << " in " << Describe(s);
+        }
+      }
+      const absl::StatusOr<Schedule> replayed = Replay(Workload(name), s.trace);
+      ASSERT_TRUE(replayed.ok()) << replayed.status();
+      EXPECT_EQ(Print(*replayed), Print(s));
+    }
+    EXPECT_TRUE(std::any_of(seen.begin(), seen.end(), [](const std::string& text) {
+      return absl::StrContains(text, ", across)");
+    }));
+  }
+}
+
+TEST(Derive, Sgd) {
+  EXPECT_EQ(Descriptions(WithoutOverlaps(AllOf(Workload("sgd")))), (std::vector<std::string>{
+                                                                       "AR; C",
+                                                                       "RS; AG; C",
+                                                                       "AR; fuse(C)",
+                                                                       "RS; C; AG p",
+                                                                       "RS; AG; fuse(C)",
+                                                                       "fuse(RS, AG); C",
+                                                                       "fuse(AR, C)",
+                                                                       "RS; fuse(C); AG p",
+                                                                       "fuse(RS, AG); fuse(C)",
+                                                                       "fuse(RS, AG, C)",
+                                                                       "fuse(RS, C); AG p",
+                                                                       "RS; fuse(C, AG)",
+                                                                       "fuse(RS, C, AG)",
+                                                                   }));
+}
+
+TEST(Derive, AdamAndSgdByNodeAsDocumented) {
+  std::ifstream stream("docs/schedules.md");
+  ASSERT_TRUE(stream.good());
+  std::stringstream text;
+  text << stream.rdbuf();
+  const std::string documented = text.str();
+  const size_t begin = documented.find("AR; C\n");
+  ASSERT_NE(begin, std::string::npos);
+  EXPECT_EQ(absl::StrCat(
+                absl::StrJoin(Descriptions(WithoutOverlaps(AllOf(Workload("adam")))), "\n"), "\n"),
+            documented.substr(begin, documented.find("```", begin) - begin));
+  const size_t by_node =
+      documented.find("AR; C\n", documented.find("In worlds of several nodes, of SGD"));
+  ASSERT_NE(by_node, std::string::npos);
+  EXPECT_EQ(absl::StrCat(
+                absl::StrJoin(
+                    Descriptions(WithoutOverlaps(AllOf(Workload("sgd"), {.by_node = true}))), "\n"),
+                "\n"),
+            documented.substr(by_node, documented.find("```", by_node) - by_node));
+}
+
+TEST(Derive, MixedPrecisionMaySliceTheMasterWeights) {
+  const std::vector<std::string> words =
+      Descriptions(WithoutOverlaps(AllOf(Workload("adam", DType::kF16))));
+  EXPECT_EQ(words.size(), 48u);
+  EXPECT_EQ(words.back(), "fuse(RS, C, AG); slice w m v");
+}
+
+/// Properties that every derived schedule has.
+void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules) {
+  std::set<std::string> texts;
+  std::pair<size_t, size_t> last_length;
+  int baselines = 0;
+  for (const Schedule& s : schedules) {
+    EXPECT_TRUE(texts.insert(Print(s)).second) << "twice: " << TraceText(s.trace);
+    EXPECT_TRUE(InferTypes(s.graph).ok()) << TraceText(s.trace);
+    EXPECT_EQ(Canonicalize(s.graph).graph, s.graph) << TraceText(s.trace);
+    const absl::StatusOr<Schedule> replayed = Replay(program, *ParseTrace(TraceText(s.trace)));
+    ASSERT_TRUE(replayed.ok()) << replayed.status();
+    EXPECT_EQ(Print(*replayed), Print(s));
+    EXPECT_EQ(replayed->trace, s.trace);
+    const auto phase = [](const Transformation& t) {
+      return std::holds_alternative<Overlap>(t) ? 2 : std::holds_alternative<Fuse>(t) ? 1 : 0;
+    };
+    EXPECT_TRUE(std::is_sorted(s.trace.begin(), s.trace.end(), [&](const auto& a, const auto& b) {
+      return phase(a) < phase(b);
+    })) << TraceText(s.trace);
+    const std::pair<size_t, size_t> length(s.overlaps.size(), s.trace.size());
+    EXPECT_GE(length, last_length) << "not simplest first";
+    last_length = length;
+    baselines += IsBaseline(s);
+  }
+  EXPECT_TRUE(schedules[0].trace.empty());
+  EXPECT_GE(baselines, 1);
+}
+
+TEST(Derive, SchedulesOfWorkloadsReplayAndAreToldApartByTheirWords) {
+  for (const WorkloadInfo& workload : Workloads()) {
+    for (DType dtype : {DType::kF32, DType::kF16}) {
+      const Graph program = Workload(workload.name, dtype);
+      const std::vector<Schedule> schedules = AllOf(program);
+      CheckSchedules(program, schedules);
+      const std::vector<std::string> words = Descriptions(schedules);
+      // Of loss_scale some differ only in the launch that checks the gradients.
+      const size_t alike = workload.name == "loss_scale" ? 2 : 0;
+      EXPECT_GE(std::set<std::string>(words.begin(), words.end()).size() + alike, words.size())
+          << workload.name;
+    }
+  }
+}
+
+TEST(Derive, SchedulesOfRandomProgramsReplay) {
+  for (uint64_t seed = 0; seed < 6 && !testing::Test::HasFailure(); ++seed) {
+    const Graph program = RandomStep(seed, {.max_reductions = 2});
+    CheckSchedules(program, AllOf(program));
+  }
+}
+
+TEST(Derive, IsTheSameForBoundSizes) {
+  const Graph program = Workload("adam");
+  const absl::StatusOr<Graph> bound = BindSizes(program, {{"N", 1000}});
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_EQ(Descriptions(AllOf(*bound)), Descriptions(AllOf(program)));
+}
+
+TEST(Derive, TheBaselineIsRecognised) {
+  std::vector<std::string> baselines, unfused;
+  for (const Schedule& s : WithoutOverlaps(AllOf(Workload("adam")))) {
+    if (IsBaseline(s)) baselines.push_back(Describe(s));
+    if (IsCommunicationUnfused(s)) unfused.push_back(Describe(s));
+  }
+  EXPECT_EQ(baselines, std::vector<std::string>{"AR; fuse(C)"});
+  EXPECT_EQ(unfused,
+            (std::vector<std::string>{
+                "AR; C", "RS; AG; C", "AR; fuse(C)", "RS; C; AG p m v", "RS; AG; fuse(C)",
+                "RS; C; AG p v; slice m", "RS; C; AG p m; slice v", "RS; fuse(C); AG p m v",
+                "RS; C; AG p; slice m v", "RS; fuse(C); AG p v; slice m",
+                "RS; fuse(C); AG p m; slice v", "RS; fuse(C); AG p; slice m v"}));
+}
+
+TEST(Derive, AProgramWithoutComputationIsItsOwnBaseline) {
+  const std::vector<Schedule> schedules =
+      AllOf(ScheduleOf("input g : f32[N] local\noutput y = all_reduce(sum, g)\n").graph);
+  EXPECT_TRUE(IsBaseline(schedules[0]));
+  EXPECT_EQ(Descriptions(schedules),
+            (std::vector<std::string>{"AR", "RS; AG y", "fuse(AR)", "fuse(RS, AG)"}));
+}
+
+TEST(Derive, SplitsMatricesOverEachDimension) {
+  std::set<std::string> words;
+  for (const Schedule& s : AllOf(ScheduleOf("input g : f32[A, B] local\nstate m : f32[A, B]\n"
+                                            "update(m, 0.5 * m + all_reduce(sum, g))\n")
+                                     .graph)) {
+    words.insert(Describe(s));
+  }
+  for (const char* dim : {"flat", "0", "1"}) {
+    EXPECT_TRUE(words.contains(absl::StrCat("fuse(RS[", dim, "], C); slice m"))) << dim;
+  }
+}
+
+TEST(Derive, FusesTwoReductionsIntoOneKernel) {
+  std::set<std::string> words;
+  for (const Schedule& s :
+       AllOf(ScheduleOf(
+                 "input g : f32[N] local\ninput h : f32[N] local\nstate p : f32[N] replicated\n"
+                 "update(p, p - all_reduce(sum, g) * all_reduce(sum, h))\n")
+                 .graph)) {
+    words.insert(Describe(s));
+  }
+  for (const char* known :
+       {"AR g h; fuse(C)", "fuse(AR g h, C)", "fuse(RS g h, AG, C)", "fuse(RS g h, C, AG)"}) {
+    EXPECT_TRUE(words.contains(known)) << known;
+  }
+}
+
+TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {
+  // The gradient's sum is not needed whole, but a local computation reads the new weights.
+  std::set<std::string> words;
+  for (const Schedule& s :
+       AllOf(ScheduleOf("input g : f32[N] local\nstate p : f32[N] replicated\n"
+                        "new = update(p, p - all_reduce(sum, g))\noutput y = g * new + g\n")
+                 .graph)) {
+    words.insert(Describe(s));
+  }
+  EXPECT_TRUE(words.contains("fuse(RS, C, AG, C)"));
+}
+
+TEST(Derive, OverlapsProductsAndSends) {
+  const auto finds = [](absl::string_view workload, const std::vector<std::string>& wanted) {
+    const std::vector<std::string> words = Descriptions(AllOf(Workload(workload)));
+    for (const std::string& want : wanted) {
+      EXPECT_EQ(std::count(words.begin(), words.end(), want), 1) << workload << ": " << want;
+    }
+  };
+  finds("attention", {"ol(MM, AR, fuse(C))", "ol(MM, fuse(AR, C))", "ol(MM, RS[1], fuse(C), AG y)",
+                      "ol(MM, fuse(RS[flat], C, AG))"});
+  finds("sequence", {"ol(fuse(C), AG, MM); C; ol(MM, fuse(RS[1], C))"});
+  finds("pipeline", {"ol(RS[1], fuse(C), send[1], AG y)", "ol(fuse(RS[1], C), send[1], AG y)",
+                     "ol(AR, fuse(C), send)"});
+  finds("pipeline", {"AR; fuse(C, send)", "fuse(AR, C, send)", "RS[1]; fuse(C, send[1]); AG y",
+                     "fuse(RS[1], C, send[1]); AG y", "ol(RS[1], fuse(C, send[1]), AG y)",
+                     "ol(AR, fuse(C, send))"});
+  finds("adam", {"ol(RS, fuse(C), AG p); slice m v"});
+}
+
+/// One gradient and momentum a layer.
+Graph Layers(int count) {
+  std::string program;
+  for (int i = 0; i < count; ++i) {
+    absl::StrAppend(&program, "input g", i, " : f32[", i + 5, "] local\nstate p", i, " : f32[",
+                    i + 5, "] replicated\nstate m", i, " : f32[", i + 5, "]\nm1_", i, " = update(m",
+                    i, ", 0.5 * m", i, " + all_reduce(sum, g", i, "))\nupdate(p", i, ", p", i,
+                    " - m1_", i, ")\n");
+  }
+  return ScheduleOf(program).graph;
+}
+
+TEST(Derive, MovesEverywhereAtOnceInLargePrograms) {
+  const Graph program = Layers(6);
+  const std::vector<Schedule> schedules = AllOf(program);
+  EXPECT_LE(schedules.size(), 1024u);
+  CheckSchedules(program, schedules);
+  const auto sliced_in_kernels =
+      std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) {
+        return s.kernels.size() == 6 && !IsCommunicationUnfused(s) &&
+               absl::EndsWith(Describe(s), "slice m0 m1 m2 m3 m4 m5");
+      });
+  EXPECT_NE(sliced_in_kernels, schedules.end());
+}
+
+TEST(Derive, TakesOneOrderOfMovesWhereAllAreTooMany) {
+  const Graph program =
+      ScheduleOf(
+          "input g : f32[3, N] local\ninput h : f32[N] local\nstate p : f32[3, N] "
+          "replicated\nstate m : f32[3, N]\n"
+          "state r : f32[N]\ns = all_reduce(sum, g)\nt = all_reduce(sum, h)\nr1 = update(r, 0.5 * "
+          "r + t)\n"
+          "m1 = update(m, 0.5 * m + s + r1)\nu = all_reduce(sum, g * s)\nupdate(p, p - m1 * u)\n")
+          .graph;
+  const size_t everywhere = AllOf(program).size();
+  const absl::StatusOr<std::vector<Schedule>> fewer =
+      Derive(program, {.max_schedules = static_cast<int>(everywhere) - 1});
+  ASSERT_TRUE(fewer.ok()) << fewer.status();
+  EXPECT_LT(fewer->size(), everywhere);
+  CheckSchedules(program, *fewer);
+}
+
+TEST(Derive, SaysWhenThereAreTooMany) {
+  EXPECT_EQ(Derive(Workload("adam"), {.max_schedules = 3}).status(),
+            absl::ResourceExhaustedError(
+                "derive adam: more than 3 schedules; raise max_schedules, or split the program"));
+}
+
+}  // namespace
+}  // namespace coconet

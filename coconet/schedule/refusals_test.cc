@@ -1,0 +1,130 @@
+// What is refused of operations that fold, multiply, view and send, by its words.
+
+#include "absl/strings/str_cat.h"
+#include "coconet/ir/infer.h"
+#include "coconet/language/text.h"
+#include "coconet/testing/transformed.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+std::string ParseError(const std::string& program) {
+  return std::string(Parse(absl::StrCat("coconet 1\n", program)).status().message());
+}
+
+TEST(Reorder, RefusesRowsThatGoAcrossSlices) {
+  for (const char* rows : {"amax(all_gather(x), 1)", "mean(all_gather(x), 1)"}) {
+    EXPECT_EQ(Transformed(absl::StrCat("input x : f32[4, N] sliced(1)\noutput y = ", rows, "\n"),
+                          "reorder(%1)"),
+              "reorder(%1): no computation after %1 = all_gather(x) can be done on slices (f32[4, "
+              "N] sliced(1))");
+  }
+}
+
+TEST(Reorder, RefusesProductsThatSumAcrossSlices) {
+  const char* program = R"(input x : f32[4, N] sliced(1)
+input w : f32[N, 8] replicated
+output y = matmul(all_gather(x), w)
+)";
+  EXPECT_EQ(Transformed(program, "reorder(%2)"),
+            "reorder(%2): no computation after %2 = all_gather(x) can be done on slices (f32[4, N] "
+            "sliced(1))");
+}
+
+TEST(Split, RefusesWhatDoesNotSplit) {
+  EXPECT_EQ(Transformed("input x : f32[4, 8] replicated\ninput w : f32[8, 2] replicated\noutput y "
+                        "= matmul(x, w)\n",
+                        "split(%2, 0)"),
+            "split(%2, 0): want all_reduce, a fold or send, have %2 = matmul(x, w)");
+  EXPECT_EQ(Transformed("input x : f32[4, 8] replicated\noutput y = sum(x, 1)\n", "split(%1, 0)"),
+            "split(%1, 0): %1 = sum(x, 1) has several results, want a fold of all dimensions");
+  EXPECT_EQ(Transformed("input x : f32[8] local\noutput y = sum(x)\n", "split(%1, 0)"),
+            "split(%1, 0): %1 = sum(x) takes f32[8] local, want a replicated operand");
+  EXPECT_EQ(Transformed("input x : f32[8] local\noutput y = send(x, next)\n", "split(%1, 0)"),
+            "split(%1, 0): %1 = send(x, next) takes f32[8] local, want a replicated operand");
+}
+
+TEST(Fuse, RefusesWhatIsALaunchOfItsOwn) {
+  EXPECT_EQ(Transformed("input x : f32[4, 8] replicated\ninput w : f32[8, 2] replicated\noutput y "
+                        "= abs(matmul(x, w))\n",
+                        "fuse(%2 %3)"),
+            "fuse(%2 %3): %2 = matmul(x, w) is a launch of its own, not work of a kernel");
+}
+
+TEST(Fuse, RefusesSendsOfWhatTheKernelDoesNotCompute) {
+  EXPECT_EQ(
+      Transformed("input x : f32[8] local\noutput y = abs(x)\noutput z = send(x, next)\n",
+                  "fuse(%1 %3)"),
+      "fuse(%1 %3): %3 = send(x, next) sends input x : f32[8] local, which is not in the kernel");
+}
+
+TEST(Fuse, RefusesToUseWhatComesFromAnotherStageInTheKernelThatSends) {
+  EXPECT_EQ(
+      Transformed("input x : f32[8] local\noutput y = abs(send(-x, next))\n", "fuse(%1 %2 %3)"),
+      "fuse(%1 %2 %3): %3 = abs(%2) takes %2 = send(%1, next) of the same kernel, which has come "
+      "from the other stage when that kernel has ended");
+  EXPECT_EQ(Transformed("input x : f32[8] sliced(0)\noutput y = all_gather(send(-x, next))\n",
+                        "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): %3 = all_gather(%2) takes %2 = send(%1, next) of the same kernel, "
+            "which has come from the other stage when that kernel has "
+            "ended");
+}
+
+TEST(Fuse, RefusesASendOverAStateThatTheKernelReads) {
+  const char* program = R"(state s : f32[8] replicated
+update(s, send(abs(s), next))
+)";
+  EXPECT_EQ(Transformed(program, "fuse(%1 %2 %3)"),
+            "fuse(%1 %2 %3): %3 = update(s, %2) is stored as elements come from another stage, but "
+            "s before the step is read");
+}
+
+TEST(Fuse, RefusesAViewOfWhatTheKernelComputes) {
+  EXPECT_EQ(Transformed("input x : f32[4, 8] replicated\noutput y = transpose(abs(x), 1, 0)\n",
+                        "fuse(%1 %2)"),
+            "fuse(%1 %2): %2 = transpose(%1, 1, 0) takes elements of other places of %1 = abs(x), "
+            "want that in memory");
+}
+
+TEST(Fuse, RefusesColumnsAndRowsOfTwoLengths) {
+  EXPECT_EQ(
+      Transformed("input x : f32[4, 8] replicated\noutput y = x * sum(x, 0)\n", "fuse(%1 %2)"),
+      "fuse(%1 %2): %1 = sum(x, 0) folds dimensions that are not the last: want a kernel of its "
+      "own");
+  EXPECT_EQ(Transformed("input x : f32[2, 4, 8] replicated\noutput y = x * sum(x, 2)\noutput z = x "
+                        "+ sum(x, 1, 2)\n",
+                        "fuse(%1 %2 %4 %5)"),
+            "fuse(%1 %2 %4 %5): %4 = sum(x, 1, 2) folds 2 dimensions, other folds of the kernel 1");
+}
+
+TEST(Fuse, RefusesToStoreAStateThatIsReadAfterASum) {
+  const char* program = R"(state s : f32[8] replicated
+a = abs(s)
+update(s, a)
+output y = s * sum(a)
+)";
+  EXPECT_EQ(Transformed(program, "fuse(%1 %2 %3 %4)"),
+            "fuse(%1 %2 %3 %4): %2 = update(s, %1) is stored before a sum is complete, but s "
+            "before the step is still read after that");
+}
+
+// A send goes to a stage beside its own, all ranks of a stage alike: so no ring of sends can wait
+// for itself.
+TEST(Infer, RefusesSendsThatCouldWaitForThemselves) {
+  Graph g;
+  const NodeId x = g.Add(Input{"x", {DType::kF32, {8}, Layout::Local()}});
+  g.Add(Send{2}, {x});
+  EXPECT_EQ(InferTypes(g).status().message(),
+            "%1 = send(x, next): want the next stage or the previous one, have a shift of 2");
+}
+
+TEST(Infer, RefusesSumsOfTensorsThatAreSlicedOtherwise) {
+  EXPECT_EQ(ParseError(
+                "input a : f32[8, 8] sliced(0)\ninput b : f32[8, 8] sliced(1)\noutput y = a + b\n"),
+            "line 4: %2 = add(a, b): operands are sliced over different dimensions, have a : "
+            "f32[8, 8] sliced(0) and b : f32[8, 8] sliced(1)");
+}
+
+}  // namespace
+}  // namespace coconet

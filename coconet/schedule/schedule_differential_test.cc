@@ -1,0 +1,313 @@
+#include <cmath>
+#include <numeric>
+
+#include "absl/algorithm/container.h"
+#include "coconet/language/text.h"
+#include "coconet/reference/interpreter.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/testing/random_step.h"
+#include "coconet/testing/simulator.h"
+#include "coconet/workloads/workloads.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kRanks[] = {1, 2, 3, 4, 8};
+
+/// The interpreter and the simulator work in double; schedules only change the order of no sum.
+bool Same(double a, double b) {
+  return a == b || std::fabs(a - b) <= 1e-12 * std::max(1.0, std::fabs(b));
+}
+
+/// Results of a program by name, for each rank.
+using Results = std::map<std::string, std::vector<std::vector<double>>>;
+
+Results Interpreted(const Graph& g, int ranks, const ElementSource& source, int stages = 1,
+                    int nodes = 1) {
+  Results results;
+  absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, ranks, stages, nodes);
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status();
+  if (!interpreter.ok()) return results;
+  for (const std::string& result : interpreter->results()) {
+    std::vector<int64_t> indices(NumElements(interpreter->type(result).shape));
+    std::iota(indices.begin(), indices.end(), 0);
+    for (int rank = 0; rank < ranks * stages; ++rank) {
+      results[result].push_back(interpreter->Evaluate(result, rank, indices, source)->value);
+    }
+  }
+  return results;
+}
+
+void ExpectSame(const Results& got, const Results& want, const Schedule& s,
+                const std::string& what) {
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, ranks] : want) {
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      for (size_t i = 0; i < ranks[rank].size(); ++i) {
+        ASSERT_TRUE(Same(got.at(name)[rank][i], ranks[rank][i]))
+            << what << ", " << Describe(s) << " [" << TraceText(s.trace) << "]: " << name << "["
+            << i << "] on rank " << rank << " of " << ranks.size() << " is "
+            << got.at(name)[rank][i] << ", want " << ranks[rank][i];
+      }
+    }
+  }
+}
+
+/// Every schedule of `program` means what the program means: the transformed graph to the
+/// interpreter, and its kernels run element by element in an order drawn from the seed.
+void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules, int ranks,
+                    uint64_t seed, int stages = 1, int nodes = 1) {
+  const ElementSource source = RandomElements(seed);
+  const Results want = Interpreted(program, ranks, source, stages);
+  uint64_t order = 1000 * seed;
+  for (const Schedule& s : schedules) {
+    const std::string what = absl::StrCat("seed ", seed);
+    // Kernels do not change the graph.
+    if (s.kernels.empty())
+      ExpectSame(Interpreted(s.graph, ranks, source, stages, nodes), want, s,
+                 what + " interpreted");
+    ExpectSame(Simulate(s, ranks, source, ++order, stages, nodes), want, s, what + " simulated");
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+std::vector<Schedule> AllOf(const Graph& program, bool by_node = false) {
+  absl::StatusOr<std::vector<Schedule>> schedules = Derive(program, {.by_node = by_node});
+  EXPECT_TRUE(schedules.ok()) << schedules.status();
+  return *std::move(schedules);
+}
+
+TEST(Differential, EveryScheduleOfEveryWorkload) {
+  for (const WorkloadInfo& workload : Workloads()) {
+    if (!workload.optimizer) continue;
+    for (DType dtype : {DType::kF32, DType::kF16}) {
+      for (int64_t n : {1, 67, 193}) {
+        if (!workload.varies.empty() && (dtype != DType::kF32 || n != 67)) continue;
+        const Graph program =
+            *BindSizes(*MakeWorkload(workload.name, {.dtype = dtype}), {{"N", n}});
+        const std::vector<Schedule> schedules = AllOf(program);
+        for (int ranks : kRanks) {
+          // Several slices only where there are that many elements.
+          if (n < 193 && ranks == 3) continue;
+          CheckSchedules(program, schedules, ranks, static_cast<uint64_t>(n));
+          ASSERT_FALSE(HasFatalFailure()) << workload.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Differential, EveryScheduleOfRandomPrograms) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Graph program = RandomStep(seed, {.operations = 8, .max_reductions = 2});
+    CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+TEST(Differential, EveryScheduleOfLongerRandomVectorPrograms) {
+  for (uint64_t seed = 100; seed < 108; ++seed) {
+    const Graph program =
+        RandomStep(seed, {.operations = 16, .max_reductions = 3, .matrices = false});
+    CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+/// What the optimizers do not have: folds to scalars and of rows, dropout, products, views, sends.
+constexpr const char* kPrograms[] = {
+    R"(input g : f32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+G = all_reduce(sum, g) / world
+m1 = update(m, 0.9 * m + G)
+r = m1 + 0.01 * p
+update(p, p - norm(p) / norm(r) * r)
+)",
+    R"(input g : f32[N] local
+state p : f32[N]
+state count : f32[] replicated
+G = all_reduce(sum, g) / world
+size = norm(G)
+update(p, p - G * min(1 / (size + 1), 0.5))
+update(count, size)
+output most = amax(G)
+)",
+    R"(input g : f32[3, N] local
+input b : f32[N] replicated
+state r : f32[3, N] replicated
+x = all_reduce(sum, g) + b
+update(r, r + layer_norm(dropout(x, 7, 0.25), 1e-3))
+)",
+    R"(input x : f32[N, 6] sliced(1)
+input w : f32[6, 4] sliced(0)
+input b : f32[4] replicated
+y = all_reduce(sum, matmul(x, w)) + b
+output z = softmax(transpose(y, 1, 0) + 1)
+output u = y * slice(y, 0, 0, 1) + amax(y, 0)
+)",
+    R"(input g : f32[4, N] local
+input r : f32[4, N] replicated
+y = send(dropout(all_reduce(sum, g), 3, 0.5) + r, next)
+output z = 2 * y
+output mean = mean(y, 1)
+)",
+    R"(input g : f32[N] local
+state p : f32[N] replicated
+state q : f32[N]
+x = p - all_reduce(sum, g)
+output z = send(x, next)
+update(p, send(x * x, previous))
+update(q, q + send(0.5 * x + 1, previous))
+)",
+    R"(input x : f32[N, 4] sliced(0)
+output y = all_to_all(silu(x), 1)
+input g : f32[4, N] local
+output z = reduce(sum, g + broadcast(reshape(all_gather(x), [4, N]) - g, 0), 1)
+)",
+    R"(state s : f32[7, 7] replicated
+input w : f32[N] local
+t = transpose(s, 1, 0)
+update(s, s + t * sum(all_reduce(sum, w)) + sum(s * t))
+)",
+};
+
+TEST(Differential, EveryScheduleOfFoldsAndProducts) {
+  for (const char* text : kPrograms) {
+    for (int64_t n : {1, 5, 40}) {
+      const absl::StatusOr<Graph> parsed = Parse(absl::StrCat("coconet 1\n", text));
+      ASSERT_TRUE(parsed.ok()) << parsed.status() << text;
+      const absl::StatusOr<Graph> program = BindSizes(*parsed, {{"N", n}});
+      if (!program.ok()) continue;  // no such shape
+      const std::vector<Schedule> schedules = AllOf(*program);
+      for (int ranks : {2, 3}) {
+        CheckSchedules(*program, schedules, ranks, static_cast<uint64_t>(n), ranks);
+        ASSERT_FALSE(HasFatalFailure()) << text;
+      }
+    }
+  }
+}
+
+/// Ranks and nodes of worlds of several nodes.
+constexpr std::pair<int, int> kMeshes[] = {{4, 2}, {6, 2}, {6, 3}, {8, 2}, {8, 4}};
+
+/// About `count` of the schedules of a program that are split by node.
+std::vector<Schedule> SomeOf(const Graph& program, size_t count) {
+  const std::vector<Schedule> all = AllOf(program, /*by_node=*/true);
+  std::vector<Schedule> split;
+  for (const Schedule& s : all) {
+    if (absl::c_any_of(s.trace, [](const Transformation& t) {
+          return std::holds_alternative<SplitByNode>(t);
+        }))
+      split.push_back(s);
+  }
+  std::vector<Schedule> some;
+  for (size_t i = 0; i < split.size(); i += 1 + split.size() / count) some.push_back(split[i]);
+  return some;
+}
+
+TEST(Differential, SchedulesByNodeOfEveryOptimizer) {
+  for (const WorkloadInfo& workload : Workloads()) {
+    if (!workload.optimizer || !workload.varies.empty()) continue;
+    const Graph program = *BindSizes(*MakeWorkload(workload.name, {}), {{"N", 193}});
+    const std::vector<Schedule> schedules = SomeOf(program, 40);
+    for (const auto& [ranks, nodes] : kMeshes) {
+      CheckSchedules(program, schedules, ranks, static_cast<uint64_t>(ranks), 1, nodes);
+      ASSERT_FALSE(HasFatalFailure()) << workload.name;
+    }
+  }
+}
+
+TEST(Differential, SchedulesByNodeOfRandomPrograms) {
+  for (uint64_t seed = 200; seed < 208; ++seed) {
+    const Graph program = RandomStep(seed, {.operations = 8, .max_reductions = 2});
+    const auto [ranks, nodes] = kMeshes[seed % std::size(kMeshes)];
+    CheckSchedules(program, SomeOf(program, 20), ranks, seed, 1, nodes);
+    ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+TEST(Differential, SchedulesByNodeOfFoldsAndProducts) {
+  for (const char* text : kPrograms) {
+    const Graph program = *BindSizes(*Parse(absl::StrCat("coconet 1\n", text)), {{"N", 40}});
+    CheckSchedules(program, SomeOf(program, 20), 6, 40, 2, 3);
+    ASSERT_FALSE(HasFatalFailure()) << text;
+  }
+}
+
+// ---- The simulator notices kernels that a fusion would refuse -----------------------------------
+
+/// Whether some order of elements makes the schedule's results wrong.
+bool GoesWrong(const Schedule& s, int stages = 1) {
+  const ElementSource source = RandomElements(1);
+  const Results want = Interpreted(s.graph, 3, source, stages);
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const Results got = Simulate(s, 3, source, seed, stages);
+    for (const auto& [name, ranks] : want) {
+      for (size_t rank = 0; rank < ranks.size(); ++rank) {
+        for (size_t i = 0; i < ranks[rank].size(); ++i) {
+          if (!Same(got.at(name)[rank][i], ranks[rank][i])) return true;
+        }
+      }
+    }
+  }
+  return false;
+}
+
+Schedule Unchecked(const char* program, std::vector<std::vector<NodeId>> kernels) {
+  absl::StatusOr<Graph> g = Parse(absl::StrCat("coconet 1\n", program));
+  EXPECT_TRUE(g.ok()) << g.status();
+  return {Canonicalize(*g).graph, std::move(kernels), {}, {}};
+}
+
+TEST(Simulator, SeesASendOverAStateThatIsStillRead) {
+  EXPECT_TRUE(GoesWrong(
+      Unchecked("state s : f32[200] replicated\nupdate(s, send(abs(s), next))\n", {{1, 2, 3}}),
+      /*stages=*/3));
+}
+
+TEST(Simulator, SeesAPushOverAStateThatIsStillRead) {
+  const char* program = R"(input g : f32[200] local
+state p : f32[200] replicated
+x = all_gather(reduce_scatter(sum, g, 0))
+update(p, x)
+output y = p * x
+)";
+  EXPECT_TRUE(GoesWrong(Unchecked(program, {{2, 3, 4, 5, 6}})));
+  EXPECT_FALSE(GoesWrong(Unchecked(program, {})));
+}
+
+TEST(Simulator, SeesAReductionOfWhatTheKernelOverwrites) {
+  const char* program = R"(input g : f32[200] local
+state acc : f32[200] local
+update(acc, acc * g)
+output y = all_reduce(sum, acc)
+)";
+  EXPECT_TRUE(GoesWrong(Unchecked(program, {{2, 3, 4, 5}})));
+  EXPECT_FALSE(GoesWrong(Unchecked(program, {{2, 3}})));
+}
+
+TEST(Simulator, SeesAWholeStoreOfWhatSlicesRead) {
+  const char* program = R"(input g : f32[200] local
+state p : f32[200] replicated
+output y = all_gather(p * reduce_scatter(sum, g, 0))
+update(p, p * p)
+)";
+  EXPECT_TRUE(GoesWrong(Unchecked(program, {{2, 3, 4, 5, 6}})));
+  EXPECT_FALSE(GoesWrong(Unchecked(program, {{4, 5, 6}})));
+}
+
+TEST(Simulator, SeesASecondRound) {
+  const char* program = R"(input g : f32[200] local
+state s : f32[200] sliced(0)
+x = all_gather(reduce_scatter(sum, g, 0))
+update(s, s * x)
+output y = x
+)";
+  EXPECT_TRUE(GoesWrong(Unchecked(program, {{2, 3, 4, 5, 6}})));
+  EXPECT_FALSE(GoesWrong(Unchecked(program, {{2, 3, 6}})));
+}
+
+}  // namespace
+}  // namespace coconet

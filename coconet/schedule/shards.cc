@@ -1,0 +1,84 @@
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/schedule/rewrites.h"
+
+namespace coconet {
+namespace {
+
+/// Writes values anew on slices along one dim, next to the graph that is being rebuilt.
+class Sharder {
+ public:
+  Sharder(const Graph& g, const std::vector<TensorType>& types, int dim)
+      : g_(g), types_(types), dim_(dim) {}
+
+  /// `id` on slices, from the slices of the same shape that it is computed from; -1 for none. Its
+  /// operands are in `out` as `renamed`. One operand on slices is enough: the others are then used
+  /// on slices.
+  NodeId Of(Graph& out, const std::vector<NodeId>& renamed, NodeId id, const Shape& shape) {
+    if (types_[id].shape != shape) return -1;  // broadcasts into the slices
+    const auto [at, is_new] = known_.try_emplace(id, -1);
+    if (!is_new) return at->second;
+    const auto& inputs = g_.nodes[id].inputs;
+    if (As<Update>(g_, id)) return known_[id] = Of(out, renamed, inputs[1], shape);
+    if (As<AllGather>(g_, id))
+      return known_[id] = types_[inputs[0]].layout == Layout::Sliced(SlicedDim(shape))
+                              ? renamed[inputs[0]]
+                              : -1;
+    if (!IsElementwise(g_.nodes[id].op)) return -1;
+    std::vector<NodeId> operands;
+    bool has_slices = false;
+    for (NodeId input : inputs) {
+      const NodeId sliced = Of(out, renamed, input, shape);
+      operands.push_back(sliced >= 0 ? sliced : renamed[input]);
+      has_slices |= sliced >= 0;
+    }
+    return has_slices ? known_[id] = out.Add(g_.nodes[id].op, std::move(operands)) : -1;
+  }
+
+ private:
+  int SlicedDim(const Shape& shape) const {
+    return dim_ == Layout::kFlat && shape.size() == 1 ? 0 : dim_;
+  }
+
+  const Graph& g_;
+  const std::vector<TensorType>& types_;
+  const int dim_;
+  std::map<NodeId, NodeId> known_;
+};
+
+}  // namespace
+
+NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype) {
+  const ReduceKind across = AcrossRanks(fold.kind);
+  const bool widens = across == ReduceKind::kSum && (dtype == DType::kF16 || dtype == DType::kBF16);
+  if (widens) part = out.Add(Cast{DType::kF32}, {part});
+  const NodeId whole = out.Add(AllReduce{across}, {out.Add(fold, {part})});
+  return widens ? out.Add(Cast{dtype}, {whole}) : whole;
+}
+
+absl::StatusOr<Graph> TakeSlicesAtHand(const Graph& g) {
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
+  std::map<int, Sharder> sharders;
+  std::vector<NodeId> renamed;
+  Graph out{g.name, {}, g.lists};
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const NodeId operand = g.nodes[id].inputs.empty() ? -1 : g.nodes[id].inputs[0];
+    if (const auto* shard = As<Shard>(g, id)) {
+      Sharder& sharder = sharders.try_emplace(shard->dim, g, types, shard->dim).first->second;
+      renamed.push_back(sharder.Of(out, renamed, operand, types[operand].shape));
+      if (renamed.back() >= 0) continue;
+      renamed.pop_back();
+    }
+    std::vector<NodeId> inputs;
+    for (NodeId input : g.nodes[id].inputs) inputs.push_back(renamed[input]);
+    renamed.push_back(out.Add(g.nodes[id].op, std::move(inputs)));
+  }
+  RETURN_IF_ERROR(InferTypes(out).status());
+  return out;
+}
+
+}  // namespace coconet

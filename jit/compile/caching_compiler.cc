@@ -1,0 +1,140 @@
+#include "jit/compile/caching_compiler.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "coconet/base/env.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+std::atomic<int64_t> compiler_runs{0};
+
+/// How long to wait for another process that compiles the same, before it is taken for stuck:
+/// dozens of compiles.
+constexpr absl::Duration kPatience = absl::Seconds(10);
+
+/// Of calls for the same binary at the same time in this process, the first computes and the others
+/// get its result.
+class Flights {
+ public:
+  template <class Compute>
+  absl::StatusOr<Binary> Join(const std::string& name, Compute compute) {
+    std::unique_lock lock(mutex_);
+    auto [entry, first] = flights_.try_emplace(name, std::make_shared<Flight>());
+    const std::shared_ptr<Flight> flight = entry->second;
+    if (!first) {
+      landed_.wait(lock, [&] { return flight->done; });
+      absl::StatusOr<Binary> result = flight->result;
+      if (result.ok()) result->from_cache = true;
+      return result;
+    }
+    lock.unlock();
+    absl::StatusOr<Binary> result = compute();
+    lock.lock();
+    flight->result = result;
+    flight->done = true;
+    flights_.erase(name);
+    landed_.notify_all();
+    return result;
+  }
+
+ private:
+  struct Flight {
+    bool done = false;
+    absl::StatusOr<Binary> result;
+  };
+  std::mutex mutex_;
+  std::condition_variable landed_;
+  std::map<std::string, std::shared_ptr<Flight>> flights_;  // guarded by mutex_
+};
+
+class CachingCompiler : public Compiler {
+ public:
+  CachingCompiler(std::unique_ptr<Translator> translator, std::unique_ptr<BinaryCache> cache)
+      : translator_(std::move(translator)), cache_(std::move(cache)) {}
+
+  const std::string& identity() const override { return translator_->identity(); }
+
+  absl::StatusOr<Binary> Compile(const std::string& source) override {
+    ASSIGN_OR_RETURN(const std::string unit,
+                     ExpandIncludes(source, DeviceHeaders(translator_->dialect())));
+    const std::string key = Fingerprint(absl::StrCat(identity(), "\n", unit));
+    const std::string name = absl::StrCat(key, ".", translator_->extension());
+    MaybeDump("source", absl::StrCat(key.substr(0, 12), ".cc"), unit);
+    absl::StatusOr<Binary> binary = Look(name);
+    if (!binary.ok()) binary = Miss(name, unit);
+    if (binary.ok()) binary->note = cache_->TakeNote();
+    return binary;
+  }
+
+ private:
+  absl::StatusOr<Binary> Look(const std::string& name) const {
+    std::optional<std::string> path = cache_->Find(name);
+    if (!path.has_value()) return absl::NotFoundError(name);
+    return Binary{*std::move(path), true, ""};
+  }
+
+  absl::StatusOr<Binary> Miss(const std::string& name, const std::string& unit) {
+    if (GetEnv().assert_cached) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "compile ", name, ": COCONET_ASSERT_CACHED is set: want it in the cache, have a miss"));
+    }
+    // A process-wide table: ranks that are threads have a compiler each. The cache is part of the
+    // name, since a binary that one compiler may use need not be in reach of another.
+    static auto* flights = new Flights;
+    return flights->Join(absl::StrCat(cache_->dir(), "/", name), [&]() -> absl::StatusOr<Binary> {
+      const BinaryCache::Lock lock = cache_->Acquire(name, kPatience);
+      if (absl::StatusOr<Binary> binary = Look(name); binary.ok()) return binary;
+      const absl::Time begin = absl::Now();
+      ASSIGN_OR_RETURN(const std::string content, translator_->Translate(unit));
+      Report(name, content.size(), absl::Now() - begin);
+      ASSIGN_OR_RETURN(std::string path,
+                       cache_->Store(name, content, BinaryCache::Existing::kKeep));
+      return Binary{std::move(path), false, ""};
+    });
+  }
+
+  void Report(const std::string& name, size_t bytes, absl::Duration time) const {
+    if (GetEnv().debug < 1) return;
+    const std::string line =
+        absl::StrCat("coconet: compiled ", name, " in ", absl::ToInt64Milliseconds(time), " ms, ",
+                     bytes, " bytes (", identity(), ")\n");
+    std::fputs(line.c_str(), stderr);
+  }
+
+  const std::unique_ptr<Translator> translator_;
+  const std::unique_ptr<BinaryCache> cache_;
+};
+
+}  // namespace
+
+std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
+                                              std::unique_ptr<BinaryCache> cache) {
+  return std::make_unique<CachingCompiler>(std::move(translator), std::move(cache));
+}
+
+void CountCompilerRun() { ++compiler_runs; }
+
+int64_t CompilerRuns() { return compiler_runs; }
+
+std::string HeadersFingerprint(Dialect dialect) {
+  std::string text;
+  for (const DeviceHeader& header : DeviceHeaders(dialect)) {
+    absl::StrAppend(&text, header.name, " ", header.text.size(), "\n", header.text);
+  }
+  return Fingerprint(text).substr(0, 16);
+}
+
+}  // namespace coconet

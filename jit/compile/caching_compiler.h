@@ -1,0 +1,41 @@
+#ifndef COCONET_JIT_COMPILE_CACHING_COMPILER_H_
+#define COCONET_JIT_COMPILE_CACHING_COMPILER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "jit/compile/binary_cache.h"
+#include "jit/compile/compiler.h"
+#include "jit/compile/embedded_headers.h"
+
+namespace coconet {
+
+/// Turns a translation unit that includes nothing of ours any more into the bytes of a binary.
+/// Thread-safe.
+class Translator {
+ public:
+  virtual ~Translator() = default;
+  /// See Compiler::identity.
+  virtual const std::string& identity() const = 0;
+  virtual Dialect dialect() const = 0;
+  virtual absl::string_view extension() const = 0;  // of its binaries: "so", "cubin"
+  /// Fails like Compiler::Compile.
+  virtual absl::StatusOr<std::string> Translate(const std::string& unit) = 0;
+};
+
+/// What the host compiler and NVRTC share: expands the source's includes, looks in the cache, and
+/// translates on a miss, once however many threads and processes ask for the same binary.
+std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
+                                              std::unique_ptr<BinaryCache> cache);
+
+/// Translators call it when a compiler starts; see CompilerRuns.
+void CountCompilerRun();
+
+/// Names the text of the embedded headers; part of a translator's identity.
+std::string HeadersFingerprint(Dialect dialect);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_COMPILE_CACHING_COMPILER_H_

@@ -1,0 +1,309 @@
+#include "jit/compile/host_compiler.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "coconet/base/env.h"
+#include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
+#include "jit/compile/binary_cache.h"
+#include "jit/compile/caching_compiler.h"
+#include "jit/compile/process.h"
+#include "jit/compile/temp_dir.h"
+
+namespace coconet {
+namespace {
+
+/// Never -ffast-math: a kernel rounds like the reference, except where its source says otherwise.
+constexpr absl::string_view kFlags =
+    "-x c++ -std=c++20 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv "
+    "-fno-exceptions "
+    "-fno-rtti -fPIC -fvisibility=hidden -w";
+/// Without the C++ library, half of a link's time. A symbol that nothing defines is an error here,
+/// not when loading.
+constexpr absl::string_view kLinkFlags = "-shared -nostdlib -Wl,-z,defs -Wl,-z,now";
+constexpr absl::string_view kLibraries = "-Wl,--as-needed -lm -lc -lgcc";
+
+/// Words of compilers (in the C locale) about a machine that is short of something: not the
+/// source's fault, so the same source may compile the next time.
+constexpr const char* kShortages[] = {
+    "No space left on device", "Disk quota exceeded", "Cannot allocate memory",
+    "out of memory",           "memory exhausted",    "Killed signal",
+};
+
+/// Of kernels for simulated threads. Calls before every access tell the machine of it; the lines of
+/// these are for what it says. Timed they are never.
+constexpr absl::string_view kSimtFlags = "-O1 -g1 -fsanitize=thread";
+
+absl::string_view Level(Dialect dialect, Optimize optimize) {
+  if (dialect == Dialect::kSimt) return kSimtFlags;
+  switch (optimize) {
+    case Optimize::kFast:
+      return "-O1";
+    case Optimize::kFull:
+      return "-O3";
+  }
+  CC_CHECK(false);
+}
+
+std::string Flags(Dialect dialect, Optimize optimize) {
+  return absl::StrCat(kFlags, " ", Level(dialect, optimize), " ", kLinkFlags);
+}
+
+/// An argument for each word of `flags`.
+void Append(std::vector<std::string>& argv, absl::string_view flags) {
+  for (absl::string_view flag : absl::StrSplit(flags, ' ')) argv.emplace_back(flag);
+}
+
+/// What -march=native depends on, of the first processor. Only its beginning is read: on large
+/// machines the kernel takes milliseconds for the whole file.
+std::string Processor() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string text(8192, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  constexpr absl::string_view kFields[] = {"vendor_id", "cpu family", "model",
+                                           "stepping",  "flags",      "CPU implementer",
+                                           "CPU part",  "Features",   "isa"};
+  std::vector<absl::string_view> kept;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    const absl::string_view field =
+        absl::StripTrailingAsciiWhitespace(line.substr(0, line.find(':')));
+    if (field.empty()) break;
+    if (std::find(std::begin(kFields), std::end(kFields), field) != std::end(kFields))
+      kept.push_back(line);
+  }
+  return absl::StrJoin(kept, "\n");
+}
+
+/// Names the compiler's file as it is now; "" when there is none.
+std::string FileStamp(const std::string& program) {
+  char* resolved = realpath(program.c_str(), nullptr);
+  if (resolved == nullptr) return "";
+  const std::string path = resolved;
+  free(resolved);
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return "";
+  return absl::StrCat(path, " ", info.st_size, " ", info.st_mtim.tv_sec, ".", info.st_mtim.tv_nsec);
+}
+
+absl::StatusOr<Toolchain> AskCompiler(const std::string& program, double time_limit_s) {
+  Command command;
+  command.argv = {program};
+  Append(command.argv, Flags(Dialect::kHost, Optimize::kFull));
+  Append(command.argv, "-### -");
+  command.environment = {"LC_ALL=C"};
+  command.time_limit_s = time_limit_s;
+  ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
+  if (finished.how == Finished::How::kTimedOut) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(program, " -###: no answer within ", time_limit_s, " s"));
+  }
+  return ParseToolchain(finished.output);
+}
+
+std::string RecordText(const Toolchain& toolchain) {
+  return absl::StrCat(toolchain.version, "\n", toolchain.target);
+}
+
+/// A toolchain that an earlier process found, so that a warm start need not run the compiler, or
+/// even have it.
+std::optional<Toolchain> ReadRecord(const BinaryCache& cache, const std::string& name) {
+  const std::optional<std::string> text = cache.Read(name);
+  if (!text.has_value()) return std::nullopt;
+  const std::pair<std::string, std::string> lines = absl::StrSplit(*text, absl::MaxSplits('\n', 1));
+  return Toolchain{lines.first, lines.second};
+}
+
+void WriteRecord(BinaryCache& cache, const std::string& name, const Toolchain& toolchain) {
+  // A cache that cannot be written costs the next process a question to the compiler; the cache's
+  // note says so.
+  (void)cache.Store(name, RecordText(toolchain), BinaryCache::Existing::kReplace);
+}
+
+std::string RecordName(absl::string_view what) {
+  return absl::StrCat(Fingerprint(absl::StrCat("host toolchain\n", what, "\n", Processor())),
+                      ".toolchain");
+}
+
+/// The toolchain behind `program`: remembered, else asked for.
+absl::StatusOr<Toolchain> FindToolchain(const std::string& program, double time_limit_s,
+                                        BinaryCache& cache) {
+  const std::string record = RecordName(FileStamp(program)), latest = RecordName("latest");
+  std::optional<Toolchain> known = ReadRecord(cache, record);
+  if (!known.has_value()) {
+    ASSIGN_OR_RETURN(known, AskCompiler(program, time_limit_s));
+    WriteRecord(cache, record, *known);
+  }
+  if (ReadRecord(cache, latest) != known) WriteRecord(cache, latest, *known);
+  return *known;
+}
+
+/// A linker that was stopped half way leaves a file without its end, where the section headers are.
+bool IsWholeSharedObject(absl::string_view content) {
+  Elf64_Ehdr header;
+  if (content.size() < sizeof header) return false;
+  std::memcpy(&header, content.data(), sizeof header);
+  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_type == ET_DYN &&
+         header.e_shoff + uint64_t{header.e_shnum} * header.e_shentsize <= content.size();
+}
+
+absl::Status Failure(const std::string& program, const Command& command, const Finished& finished) {
+  switch (finished.how) {
+    case Finished::How::kTimedOut:
+      return absl::DeadlineExceededError(absl::StrCat(program, ": want a kernel compiled within ",
+                                                      command.time_limit_s, " s; stopped it"));
+    case Finished::How::kSignaled:
+      return absl::ResourceExhaustedError(absl::StrCat(program, ": ended by signal ", finished.code,
+                                                       " (", strsignal(finished.code), ")\n",
+                                                       finished.output));
+    case Finished::How::kExited:
+    case Finished::How::kUnknown:
+      break;
+  }
+  const std::string words =
+      absl::StrCat(program, ": the kernel does not compile:\n", finished.output);
+  for (const char* shortage : kShortages) {
+    if (absl::StrContains(finished.output, shortage)) return absl::ResourceExhaustedError(words);
+  }
+  return absl::InvalidArgumentError(words);
+}
+
+class HostTranslator : public Translator {
+ public:
+  HostTranslator(const std::string& program, absl::Status usable, const Toolchain& toolchain,
+                 Dialect dialect, const CompilerOptions& options)
+      : program_(program), usable_(std::move(usable)), dialect_(dialect), options_(options) {
+    identity_ = absl::StrCat(toolchain.version, "; target ", toolchain.target, "; flags ",
+                             Flags(dialect, options.optimize), " ", kLibraries, "; headers ",
+                             HeadersFingerprint(dialect));
+  }
+
+  const std::string& identity() const override { return identity_; }
+  Dialect dialect() const override { return dialect_; }
+  absl::string_view extension() const override { return "so"; }
+
+  absl::StatusOr<std::string> Translate(const std::string& unit) override {
+    RETURN_IF_ERROR(usable_);
+    ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+    const std::string output = absl::StrCat(scratch->path(), "/kernel.so");
+    Command command;
+    command.argv = {program_};
+    Append(command.argv, Flags(dialect_, options_.optimize));
+    command.argv.insert(command.argv.end(), {"-o", output, "-"});
+    Append(command.argv, kLibraries);
+    command.input = unit;
+    command.environment = {"LC_ALL=C", absl::StrCat("TMPDIR=", scratch->path())};
+    command.time_limit_s = options_.time_limit_s;
+    CountCompilerRun();
+    ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
+    std::ifstream file(output, std::ios::binary);
+    std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const bool succeeded = finished.how == Finished::How::kExited && finished.code == 0;
+    if ((succeeded || finished.how == Finished::How::kUnknown) && IsWholeSharedObject(content))
+      return content;
+    if (!succeeded) return Failure(program_, command, finished);
+    return absl::ResourceExhaustedError(
+        absl::StrCat(program_, ": want a whole shared object, have ", content.size(), " bytes"));
+  }
+
+ private:
+  const std::string program_;
+  const absl::Status usable_;  // why the compiler cannot be used, said only when it is needed
+  const Dialect dialect_;
+  const CompilerOptions options_;
+  std::string identity_;
+};
+
+}  // namespace
+
+absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text) {
+  Toolchain toolchain;
+  std::vector<std::string>
+      meaning;  // of -march=native: the options and features that the driver hands on
+  std::string triple;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (toolchain.version.empty() && absl::StrContains(line, " version ")) {
+      toolchain.version = std::string(absl::StripAsciiWhitespace(line));
+    }
+    if (absl::ConsumePrefix(&line, "Target: "))
+      triple = std::string(absl::StripAsciiWhitespace(line));
+    absl::string_view previous;
+    for (absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+      absl::ConsumePrefix(&word, "\"");
+      absl::ConsumeSuffix(&word, "\"");
+      const bool value =
+          previous == "--param" || previous == "-target-cpu" || previous == "-target-feature";
+      if (value || absl::StartsWith(word, "-m")) meaning.emplace_back(word);
+      previous = word;
+    }
+  }
+  if (toolchain.version.empty() || triple.empty() || meaning.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "want what g++ or clang++ prints for -###, have \"", text.substr(0, 200), "\""));
+  }
+  std::sort(meaning.begin(), meaning.end());
+  toolchain.target =
+      absl::StrCat(triple, " ", Fingerprint(absl::StrJoin(meaning, " ")).substr(0, 16));
+  return toolchain;
+}
+
+static absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerOf(Dialect dialect,
+                                                                const std::string& cxx,
+                                                                const CompilerOptions& options) {
+  ASSIGN_OR_RETURN(std::unique_ptr<BinaryCache> cache, BinaryCache::Open(options.cache_dir));
+  const std::string program = FindProgram(cxx);
+  absl::Status usable;
+  Toolchain toolchain;
+  if (program.empty()) {
+    usable = absl::UnavailableError(
+        absl::StrCat("host compiler: want ", cxx.empty() ? "c++, g++ or clang++" : cxx,
+                     ", have no such program; install g++ or name a C++ compiler with "
+                     "COCONET_CXX"));
+  } else if (absl::StatusOr<Toolchain> found = FindToolchain(program, options.time_limit_s, *cache);
+             found.ok()) {
+    toolchain = *found;
+  } else {
+    usable = absl::UnavailableError(absl::StrCat("host compiler ", program, ": ",
+                                                 found.status().message(),
+                                                 "; name another with COCONET_CXX"));
+  }
+  if (!usable.ok()) {
+    // What was compiled on this kind of processor before stays usable.
+    toolchain = ReadRecord(*cache, RecordName("latest")).value_or(Toolchain{"no compiler", "none"});
+  }
+  return MakeCachingCompiler(
+      std::make_unique<HostTranslator>(program, usable, toolchain, dialect, options),
+      std::move(cache));
+}
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx,
+                                                              const CompilerOptions& options) {
+  return MakeCompilerOf(Dialect::kHost, cxx, options);
+}
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeSimtCompiler(const CompilerOptions& options) {
+  return MakeCompilerOf(Dialect::kSimt, GetEnv().cxx, options);
+}
+
+absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompiler(const CompilerOptions& options) {
+  return MakeHostCompilerFor(GetEnv().cxx, options);
+}
+
+}  // namespace coconet

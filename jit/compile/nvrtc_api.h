@@ -1,0 +1,49 @@
+#ifndef COCONET_JIT_COMPILE_NVRTC_API_H_
+#define COCONET_JIT_COMPILE_NVRTC_API_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace coconet {
+
+/// The part of NVRTC's C interface that we call, declared as in nvrtc.h with int for nvrtcResult:
+/// it has not changed since CUDA 11.2, and a build without the toolkit's headers can use one found
+/// at run time. Tests fill it with fakes.
+struct NvrtcApi {
+  using Program = struct OpaqueProgram*;
+  int (*Version)(int* major, int* minor) = nullptr;
+  const char* (*GetErrorString)(int result) = nullptr;
+  int (*GetNumSupportedArchs)(int* count) = nullptr;
+  int (*GetSupportedArchs)(int* archs) = nullptr;
+  int (*CreateProgram)(Program* program, const char* source, const char* name, int headers,
+                       const char* const* texts, const char* const* names) = nullptr;
+  int (*CompileProgram)(Program program, int count, const char* const* options) = nullptr;
+  int (*GetProgramLogSize)(Program program, size_t* size) = nullptr;
+  int (*GetProgramLog)(Program program, char* log) = nullptr;
+  int (*GetCUBINSize)(Program program, size_t* size) = nullptr;
+  int (*GetCUBIN)(Program program, char* cubin) = nullptr;
+  int (*GetPTXSize)(Program program, size_t* size) = nullptr;
+  int (*GetPTX)(Program program, char* ptx) = nullptr;
+  int (*DestroyProgram)(Program* program) = nullptr;
+  /// Null where NVRTC is too old for it (before 12.8): compiles have no time limit then.
+  int (*SetFlowCallback)(Program program, int (*callback)(void* payload, void* reserved),
+                         void* payload) = nullptr;
+
+  std::string build_id;  // of the library's file: two builds of one version may make different code
+};
+
+/// nvrtcResult: those that mean more than "did not work".
+inline constexpr int kNvrtcOutOfMemory = 1;
+inline constexpr int kNvrtcInvalidOption = 5;
+inline constexpr int kNvrtcCompilation = 6;
+inline constexpr int kNvrtcCancelled = 16;
+
+/// Opens libnvrtc, the first time: by its plain name, under CUDA_HOME, where the build found it. It
+/// stays open. Unavailable, with what to do, when there is none.
+absl::StatusOr<const NvrtcApi*> OpenNvrtc();
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_COMPILE_NVRTC_API_H_

@@ -1,0 +1,20 @@
+#ifndef COCONET_JIT_COMPILE_NVRTC_COMPILER_H_
+#define COCONET_JIT_COMPILE_NVRTC_COMPILER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "jit/compile/compiler.h"
+#include "jit/compile/nvrtc_api.h"
+
+namespace coconet {
+
+/// MakeNvrtcCompiler over a given NVRTC, which outlives it.
+absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& nvrtc,
+                                                                absl::string_view arch,
+                                                                const CompilerOptions& options);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_COMPILE_NVRTC_COMPILER_H_

@@ -1,0 +1,35 @@
+#ifndef COCONET_JIT_COMPILE_TEMP_DIR_H_
+#define COCONET_JIT_COMPILE_TEMP_DIR_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace coconet {
+
+/// A directory of this user alone (0700) under TMPDIR, else /tmp; goes away, with what is in it,
+/// together with the object, in the process that made it.
+class TempDir {
+ public:
+  /// Unavailable when none can be made.
+  static absl::StatusOr<std::unique_ptr<TempDir>> Make();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  ~TempDir();
+
+  const std::string& path() const { return path_; }
+  pid_t owner() const { return owner_; }
+
+ private:
+  explicit TempDir(std::string path);
+
+  std::string path_;
+  pid_t owner_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_COMPILE_TEMP_DIR_H_

@@ -1,0 +1,467 @@
+#include "jit/config/config.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/ir/lists.h"
+#include "coconet/schedule/chunks.h"
+#include "coconet/schedule/kernel_phases.h"
+#include "coconet/schedule/steps.h"
+#include "jit/config/beside.h"
+#include "jit/config/launch_shapes.h"
+#include "jit/config/pieces.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+namespace {
+
+constexpr absl::string_view kProtocols[] = {"library", "generated"};
+constexpr absl::string_view kStreamings[] = {"none", "shared", "all"};
+constexpr absl::string_view kOneShots[] = {"pull", "staged", "ll"};
+constexpr int64_t kMaxChunk = int64_t{1} << 30;
+constexpr int kMaxBlocks = 1024;
+constexpr int kMaxPieces = 256;
+/// Elements a rank: with a handful of tensors each, what a core's own cache holds, and its part of
+/// a shared one.
+constexpr int64_t kBatches[] = {int64_t{1} << 16, int64_t{1} << 19};
+/// Below this working set everything stays in cache, where bypassing it only costs.
+constexpr int64_t kStreamingBytes = 4 << 20;
+/// Up to here an operand is copied in less time than a wait takes.
+constexpr int64_t kStagedBytes = 256 << 10;
+/// Up to here a wait takes longer than twice the bytes: other libraries' packets of data and flag
+/// serve up to 16 KiB to 64 KiB.
+constexpr int64_t kLLBytes = 64 << 10;
+
+template <size_t N>
+int Find(const absl::string_view (&names)[N], absl::string_view name) {
+  const auto* it = std::find(std::begin(names), std::end(names), name);
+  return it == std::end(names) ? -1 : static_cast<int>(it - std::begin(names));
+}
+
+/// What of a schedule its configs depend on.
+struct Traits {
+  bool unfused_collective = false;  // that a library or a kernel can do
+  bool unfused_over_all = false,
+       unfused_in_node = false;  // of these, over all ranks, and within nodes
+  bool fused_over_all = false;
+  bool by_node = false, across = false;  // some are not over all ranks, or are across nodes
+  bool library_possible = true;          // unfused slices are contiguous
+  bool over_all_possible = true;         // those of collectives over all ranks
+  bool chunk_flags = false;              // a kernel computes on what it gathered
+  bool fused_all_reduce = false, unfused_all_reduce = false;
+  bool sends = false, fused_sends = false;
+  bool fused_slices = false, unfused_slices = false;  // reduced to, or gathered from
+  bool unfused_gathers = false;
+  bool folds_and_uses =
+      false;  // a kernel of each tensor of a list folds it and goes on with the result
+  int64_t all_reduce_bytes = 0;  // of the largest
+  int64_t bytes = 0;
+  int64_t elements = 0;
+};
+
+/// A kernel that uses the result of a gather of its own beyond storing it.
+bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel,
+                   const std::vector<std::vector<NodeId>>& users) {
+  for (NodeId id : kernel) {
+    if (!Is<AllGather>(g, id)) continue;
+    std::vector<NodeId> pending = users[id];
+    while (!pending.empty()) {
+      const NodeId user = pending.back();
+      pending.pop_back();
+      if (!std::binary_search(kernel.begin(), kernel.end(), user)) continue;
+      if (!IsStore(g, user)) return true;
+      pending.insert(pending.end(), users[user].begin(), users[user].end());
+    }
+  }
+  return false;
+}
+
+Traits TraitsOf(const Schedule& s, int ranks);
+
+/// A kernel's nodes take what is added up over all tensors, computed in it.
+bool TotalsUp(const Graph& g, const std::vector<TensorType>& types,
+              const std::vector<NodeId>& kernel) {
+  std::vector<NodeId> pending = kernel;
+  std::vector<bool> seen(g.size());
+  while (!pending.empty()) {
+    const NodeId id = pending.back();
+    pending.pop_back();
+    for (NodeId input : g.nodes[id].inputs) {
+      if (Is<Total>(g, input)) return true;
+      if (seen[input] || !types[input].shape.empty() || Communicates(g, input)) continue;
+      seen[input] = true;
+      pending.push_back(input);
+    }
+  }
+  return false;
+}
+
+/// Of all tensors of a list together.
+Traits TraitsOfList(const Schedule& s, int ranks) {
+  const TensorKinds kinds = KindsOf(s.graph);
+  Traits all;
+  int64_t all_reduce_bytes = 0, bytes = 0, elements = 0;
+  bool library_possible = true, over_all_possible = true;
+  for (size_t k = 0; k < kinds.first.size(); ++k) {
+    all = TraitsOf({ProgramOf(s.graph, kinds.first[k]), s.kernels, s.overlaps, s.trace}, ranks);
+    library_possible = library_possible && all.library_possible;
+    over_all_possible = over_all_possible && all.over_all_possible;
+    all_reduce_bytes += kinds.count[k] * all.all_reduce_bytes;
+    bytes += kinds.count[k] * all.bytes;
+    elements += kinds.count[k] * all.elements;
+  }
+  all.folds_and_uses = WorksInBatches(s);
+  all.library_possible = library_possible;
+  all.over_all_possible = over_all_possible;
+  all.all_reduce_bytes = all_reduce_bytes;
+  all.bytes = bytes;
+  all.elements = elements;
+  return all;
+}
+
+Traits TraitsOf(const Schedule& s, int ranks) {
+  if (!s.graph.lists.empty()) return TraitsOfList(s, ranks);
+  Traits t;
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
+  CC_CHECK(types.ok());
+  const std::vector<std::vector<NodeId>> users = Users(s.graph);
+  std::vector<int> kernel_of(s.graph.size(), -1);
+  for (size_t k = 0; k < s.kernels.size(); ++k) {
+    for (NodeId id : s.kernels[k]) kernel_of[id] = static_cast<int>(k);
+    t.chunk_flags = t.chunk_flags || UsesOwnGather(s.graph, s.kernels[k], users);
+  }
+  for (NodeId id = 0; id < s.graph.size(); ++id) {
+    const bool fused = kernel_of[id] >= 0;
+    const TensorType& type = (*types)[id];
+    const int64_t elements = NumElements(type.shape);
+    t.elements = std::max(t.elements, elements);
+    if (Is<Input>(s.graph, id) || Is<State>(s.graph, id))
+      t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
+    const Span span = SpanOf(s.graph.nodes[id].op);
+    t.by_node = t.by_node || span != Span::kAll;
+    t.across = t.across || span == Span::kAcross;
+    const NodeId fold = FoldBelow(s.graph, *types, id);
+    const bool adds_own_fold =
+        fused && fold >= 0 && kernel_of[fold] == kernel_of[id];  // as it meets the other ranks
+    if (Is<AllReduce>(s.graph, id) && span == Span::kAll && !adds_own_fold) {
+      t.fused_all_reduce = t.fused_all_reduce || fused;
+      t.unfused_all_reduce = t.unfused_all_reduce || !fused;
+      t.all_reduce_bytes =
+          std::max(t.all_reduce_bytes, elements * static_cast<int64_t>(SizeOf(type.dtype)));
+    }
+    t.sends = t.sends || Is<Send>(s.graph, id);
+    t.fused_over_all =
+        t.fused_over_all || (Communicates(s.graph, id) && fused && span == Span::kAll);
+    t.fused_sends = t.fused_sends || (Is<Send>(s.graph, id) && fused);
+    if (Is<ReduceScatter>(s.graph, id) || Is<AllGather>(s.graph, id))
+      (fused ? t.fused_slices : t.unfused_slices) = true;
+    t.unfused_gathers = t.unfused_gathers || (Is<AllGather>(s.graph, id) && !fused);
+    if (!Communicates(s.graph, id) || fused || !IsKernelWork(s.graph, id)) continue;
+    t.unfused_collective = true;
+    (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
+    const TensorType& sliced =
+        Is<AllGather>(s.graph, id) ? (*types)[s.graph.nodes[id].inputs[0]] : type;
+    if (sliced.layout.sliced()) {
+      const bool contiguous = SlicingOf(sliced.shape, sliced.layout.dim, ranks).contiguous();
+      t.library_possible = t.library_possible && contiguous;
+      t.over_all_possible = t.over_all_possible && (contiguous || span == Span::kNode);
+    }
+  }
+  return t;
+}
+
+/// Why a schedule's collectives cannot be done so on the ranks of `space`; "" where they can.
+absl::string_view WhyNot(Protocol protocol, const Traits& t, const ConfigSpace& space) {
+  const LibraryDoes library = LeftToLibrary(protocol, space.nodes);
+  if (t.fused_sends && space.stages_apart)
+    return "kernels do not reach the stages on other nodes; a library sends to them";
+  if (t.by_node && space.nodes == 1) return "collectives are split by node, and there is one node";
+  const bool generates_none =
+      protocol == Protocol::kGenerated && t.unfused_over_all && !t.unfused_in_node;
+  if (space.nodes > 1 && (t.fused_over_all || generates_none))
+    return "kernels do not reach the ranks of other nodes";
+  const bool calls = library == LibraryDoes::kAll
+                         ? t.unfused_collective
+                         : library == LibraryDoes::kOverAllRanks && t.unfused_over_all;
+  if ((calls || t.across) && !space.library)
+    return "no library collectives here: they sum in any order, or go by way of the host";
+  const bool contiguous = library == LibraryDoes::kAll ? t.library_possible : t.over_all_possible;
+  return calls && !contiguous ? "library collectives want contiguous slices" : "";
+}
+
+/// Those that make variants of their own, the library first.
+std::vector<Protocol> ProtocolsOf(const Traits& t, const ConfigSpace& space) {
+  std::vector<Protocol> protocols;
+  for (Protocol protocol : {Protocol::kLibrary, Protocol::kGenerated}) {
+    const bool differs = protocol == Protocol::kLibrary || t.unfused_collective;
+    if (differs && WhyNot(protocol, t, space).empty()) protocols.push_back(protocol);
+  }
+  return protocols;
+}
+
+}  // namespace
+
+bool WorksInBatches(const Schedule& s) {
+  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
+  CC_CHECK(types.ok());
+  const std::vector<bool> each = EachNodes(s.graph);
+  return absl::c_any_of(s.kernels, [&](const std::vector<NodeId>& kernel) {
+    const bool folds = absl::c_any_of(
+        kernel, [&](NodeId id) { return each[id] && FoldsAll(s.graph, *types, id); });
+    return folds && PhasesOf(s.graph, *types, kernel).phases.size() > 1 &&
+           !TotalsUp(s.graph, *types, kernel);
+  });
+}
+
+bool Multiplies(const Schedule& s) {
+  return absl::c_any_of(s.graph.nodes,
+                        [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
+}
+
+LibraryDoes LeftToLibrary(Protocol protocol, int nodes) {
+  if (protocol == Protocol::kLibrary) return LibraryDoes::kAll;
+  return nodes > 1 ? LibraryDoes::kOverAllRanks : LibraryDoes::kNone;
+}
+
+std::string Text(const Config& c) {
+  return absl::StrCat(kProtocols[static_cast<int>(c.protocol)], " vec=", c.vec, " chunk=", c.chunk,
+                      " blocks=", c.blocks, " stream=", kStreamings[static_cast<int>(c.streaming)],
+                      " one-shot=", kOneShots[static_cast<int>(c.one_shot)],
+                      c.pieces == 1 ? "" : absl::StrCat(" pieces=", c.pieces),
+                      c.batch == 0 ? "" : absl::StrCat(" batch=", c.batch),
+                      c.threads == 1 ? "" : absl::StrCat(" threads=", c.threads),
+                      c.gemm == 0 ? "" : absl::StrCat(" gemm=", c.gemm),
+                      c.multicast ? " multicast=1" : "", c.ring ? " ring=1" : "",
+                      c.bulk ? " bulk=1" : "",
+                      c.beside == 0 ? "" : absl::StrCat(" beside=", c.beside),
+                      c.tiles == 0 ? "" : absl::StrCat(" tiles=", c.tiles));
+}
+
+absl::StatusOr<Config> ParseConfig(absl::string_view text) {
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("config \"", text, "\": ", what));
+  };
+  Config c;
+  const std::vector<std::string> words = absl::StrSplit(text, ' ');
+  const auto want = error(
+      "want 'PROTOCOL vec=V chunk=C blocks=B stream=S one-shot=O', then pieces=P where these are "
+      "not 1, batch=E where that is not 0, threads=T where these are not 1, gemm=G where that is "
+      "not 0, multicast=1 or ring=1 or bulk=1, beside=M and tiles=T where these are not 0");
+  const int protocol = Find(kProtocols, words[0]);
+  if (protocol < 0) return error("unknown protocol; there are library, generated");
+  c.protocol = static_cast<Protocol>(protocol);
+  constexpr absl::string_view kNames[] = {"vec",    "chunk", "blocks",  "stream", "one-shot",
+                                          "pieces", "batch", "threads", "gemm",   "multicast",
+                                          "ring",   "bulk",  "beside",  "tiles"};
+  constexpr size_t kAlways = 5;
+  std::array<std::string, std::size(kNames)> values;
+  size_t word = 1;
+  for (size_t at = 0; at < std::size(kNames); ++at) {
+    const std::vector<std::string> pair = word < words.size()
+                                              ? absl::StrSplit(words[word], absl::MaxSplits('=', 1))
+                                              : std::vector<std::string>();
+    const bool named = pair.size() == 2 && pair[0] == kNames[at];
+    if (!named && at < kAlways)
+      return word < words.size()
+                 ? error(absl::StrCat("want ", kNames[at], "=... as word ", word + 1))
+                 : want;
+    if (!named) continue;
+    values[at] = pair[1];
+    ++word;
+  }
+  if (word != words.size()) return want;
+  if (!absl::SimpleAtoi(values[0], &c.vec)) return error("vec is no number");
+  if (!absl::SimpleAtoi(values[1], &c.chunk)) return error("chunk is no number");
+  if (!absl::SimpleAtoi(values[2], &c.blocks)) return error("blocks is no number");
+  const int streaming = Find(kStreamings, values[3]);
+  if (streaming < 0) return error("unknown stream; there are none, shared, all");
+  c.streaming = static_cast<Streaming>(streaming);
+  const int one_shot = Find(kOneShots, values[4]);
+  if (one_shot < 0) return error("unknown one-shot; there are pull, staged, ll");
+  c.one_shot = static_cast<OneShot>(one_shot);
+  if (!values[5].empty() && (!absl::SimpleAtoi(values[5], &c.pieces) || c.pieces < 2))
+    return error("pieces is no number above 1");
+  if (!values[6].empty() && (!absl::SimpleAtoi(values[6], &c.batch) || c.batch < 1))
+    return error("batch is no number above 0");
+  if (!values[7].empty() && (!absl::SimpleAtoi(values[7], &c.threads) || c.threads < 2))
+    return error("threads is no number above 1");
+  if (!values[8].empty() && (!absl::SimpleAtoi(values[8], &c.gemm) || c.gemm < 1))
+    return error("gemm is no number above 0");
+  if (!values[9].empty() && values[9] != "1") return error("want multicast=1, or nothing");
+  c.multicast = !values[9].empty();
+  if (!values[10].empty() && values[10] != "1") return error("want ring=1, or nothing");
+  c.ring = !values[10].empty();
+  if (!values[11].empty() && values[11] != "1") return error("want bulk=1, or nothing");
+  c.bulk = !values[11].empty();
+  if (!values[12].empty() && (!absl::SimpleAtoi(values[12], &c.beside) || c.beside < 1))
+    return error("beside is no number above 0");
+  if (!values[13].empty() && (!absl::SimpleAtoi(values[13], &c.tiles) || c.tiles < 1))
+    return error("tiles is no number above 0");
+  return c;
+}
+
+/// Numbers of pieces worth trying: 1 where the schedule overlaps nothing; none where nothing would
+/// run beside anything else: kernels and products share the rank's core, so a collective of a
+/// library must go out of the node, or pieces of a product stay in its cache.
+std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpace& space) {
+  if (s.overlaps.empty()) return {1};
+  const bool library = space.nodes > 1 || t.sends;
+  std::vector<int> counts;
+  for (int count : {2, 4, 8, 12, 16}) {
+    size_t most = 0;
+    for (const std::vector<NodeId>& overlap : s.overlaps) {
+      const absl::StatusOr<std::vector<Piece>> pieces = PiecesOf(s, overlap, space.ranks, count);
+      const bool pays = library || ChunksOf(s, overlap).space.has_product;
+      if (!pieces.ok() || !pays) return {};
+      most = std::max(most, pieces->size());
+    }
+    if (static_cast<int>(most) > count / 2) counts.push_back(count);
+  }
+  return counts;
+}
+
+/// Of two ranks, either loads as much from the other. And a switch's rounding of 16-bit sums, not
+/// to nearest, is within the reference's bound where this has that of two additions.
+bool MulticastPays(const ConfigSpace& space) {
+  return space.multicast && space.any_order && space.ranks / space.nodes > 2;
+}
+
+/// A ring of two ranks is both of them. On the host a core reaches all memory alike, and a ring
+/// moves more.
+bool RingPays(const ConfigSpace& space) {
+  return space.ring && space.any_order && space.ranks / space.nodes > 2;
+}
+
+std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
+  const Traits t = TraitsOf(s, space.ranks);
+  const std::vector<Protocol> protocols = ProtocolsOf(t, space);
+  const bool gpu = space.multiprocessors > 0;
+  const KernelWork work{t.elements, t.elements / space.ranks, t.chunk_flags};
+  const std::vector<LaunchShape> shapes =
+      gpu ? LaunchShapesOnGpu(work, space.multiprocessors)
+          : LaunchShapesOnHost(work, space.vector_bytes,
+                               space.cores / std::max(space.ranks / space.nodes, 1));
+  std::vector<Streaming> streamings = {Streaming::kNone};
+  if (t.bytes * space.ranks >= kStreamingBytes) {
+    const bool reaches_peers = !s.kernels.empty() && (space.ranks > space.nodes || t.fused_sends);
+    if (reaches_peers && !gpu)
+      streamings.push_back(Streaming::kShared);  // a GPU's caches are kept out of no peer's way
+    streamings.push_back(Streaming::kAll);
+  }
+  const std::vector<int> pieces = PieceCounts(s, t, space);
+  std::vector<int64_t> batches = {0};
+  for (int64_t batch : kBatches) {
+    if (t.folds_and_uses && t.elements / space.ranks > 2 * batch) batches.push_back(batch);
+  }
+  std::vector<Config> configs, ways;  // of overlaps to communicate
+  for (Protocol protocol : protocols) {
+    const bool all_reduces =
+        space.nodes == 1 &&
+        (t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated));
+    std::vector<OneShot> one_shots = {OneShot::kPull};
+    const bool copies = all_reduces && s.overlaps.empty() && space.ranks > 1;
+    if (copies && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
+    if (copies && t.all_reduce_bytes <= kLLBytes) one_shots.push_back(OneShot::kLL);
+    const bool slices = t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated);
+    const bool multicasts = MulticastPays(space) && slices,
+               rings = RingPays(space) && slices && s.overlaps.empty();
+    const bool copies_in_bulk = space.bulk && t.unfused_gathers && protocol == Protocol::kGenerated;
+    ways.push_back({.protocol = protocol});
+    if (multicasts) ways.push_back({.protocol = protocol, .multicast = true});
+    for (const auto& [vec, chunk, blocks, threads] : shapes) {
+      for (Streaming streaming : streamings) {
+        for (OneShot one_shot : one_shots) {
+          for (int count : pieces) {
+            for (int64_t batch : batches) {
+              const Config config{protocol, vec,   chunk, blocks, streaming,
+                                  one_shot, count, batch, threads};
+              configs.push_back(config);
+              if (multicasts && streaming == Streaming::kNone)
+                configs.emplace_back(config).multicast = true;
+              if (rings && streaming == Streaming::kNone) configs.emplace_back(config).ring = true;
+              if (copies_in_bulk && streaming == Streaming::kNone)
+                configs.emplace_back(config).bulk = true;
+              // Twice the loads in flight, where the memory is what a step waits for.
+              if (streaming != Streaming::kNone && !gpu)
+                configs.push_back(
+                    {protocol, 2 * vec, chunk, blocks, streaming, one_shot, count, batch, threads});
+            }
+          }
+        }
+      }
+    }
+  }
+  if (gpu) AddBesides(s, space, configs);
+  const int gemms = Multiplies(s) ? std::min(space.gemm_candidates, kMostGemmCandidates) : 1;
+  const size_t plain = configs.size();
+  for (int gemm = 1; gemm < gemms; ++gemm) {
+    for (size_t i = 0; i < plain; ++i) configs.emplace_back(configs[i]).gemm = gemm;
+  }
+  if (gpu) AddTiles(s, space, ways, shapes, configs);
+  return configs;
+}
+
+absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& space) {
+  const auto error = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("config \"", Text(c), "\": ", what));
+  };
+  if (c.vec < 1 || c.vec > 64 || (c.vec & (c.vec - 1)) != 0)
+    return error("want vec a power of two in 1..64");
+  if (c.chunk < c.vec || c.chunk > kMaxChunk || c.chunk % c.vec != 0) {
+    return error(absl::StrCat("want chunk a multiple of vec, at most ", kMaxChunk));
+  }
+  if (c.blocks < 1 || c.blocks > kMaxBlocks)
+    return error(absl::StrCat("want blocks in 1..", kMaxBlocks));
+  if (c.threads != 1 &&
+      (c.threads < kWarpThreads || c.threads > kMaxThreads || c.threads % kWarpThreads != 0)) {
+    return error(
+        absl::StrCat("want threads a multiple of ", kWarpThreads, ", at most ", kMaxThreads));
+  }
+  if (const std::string no = WhyNoTiles(c, s, space.nodes); !no.empty()) return error(no);
+  if (c.pieces < 1 || c.pieces > kMaxPieces ||
+      (c.pieces == 1) != (s.overlaps.empty() || c.tiles > 0)) {
+    return error(
+        absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
+  }
+  if (c.batch < 0) return error("want batch 0, or so many elements");
+  if (c.gemm < 0 || c.gemm >= (Multiplies(s) ? kMostGemmCandidates : 1)) {
+    return error(absl::StrCat("want gemm in 0..", kMostGemmCandidates - 1,
+                              " for a schedule with matrix products, else 0"));
+  }
+  if (c.multicast && !space.any_order) return error("a switch does not sum in rank order");
+  if (c.ring && !space.any_order) return error("a ring does not sum in rank order");
+  if (c.multicast + c.ring + c.bulk > 1) return error("want one of multicast=1, ring=1 and bulk=1");
+  if (c.ring && !s.overlaps.empty()) return error("an overlap has no ring");
+  if (c.beside < 0 || c.beside > kMaxBlocks ||
+      (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
+    return error(absl::StrCat(
+        "want beside in 0..", kMaxBlocks,
+        " for a schedule that overlaps a product with collectives by kernels, else 0"));
+  }
+  if (space.multiprocessors > 0 && c.beside >= space.multiprocessors) {
+    return error(absl::StrCat("want beside below ", space.multiprocessors,
+                              ", the multiprocessors that a rank has"));
+  }
+  if (!s.overlaps.empty() && c.one_shot != OneShot::kPull)
+    return error("an overlap has no one-shot but by pull");
+  for (const std::vector<NodeId>& overlap : s.overlaps) {
+    if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status();
+        c.tiles == 0 && !fit.ok())
+      return error(fit.message());
+  }
+  const Traits t = TraitsOf(s, space.ranks);
+  if (c.batch > 0 && !t.folds_and_uses)
+    return error(
+        "want batch=0 where no kernel sums up each tensor of a list and goes on with the sums");
+  const absl::string_view why = WhyNot(c.protocol, t, space);
+  return why.empty() ? absl::OkStatus() : error(why);
+}
+
+}  // namespace coconet

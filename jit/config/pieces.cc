@@ -1,0 +1,89 @@
+#include "jit/config/pieces.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
+#include "coconet/schedule/chunks.h"
+#include "coconet/schedule/steps.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kElements = 64;  // of a chunk a multiple, so that packs begin where they should
+
+/// Rows or elements of a rank's slice of the tensor.
+absl::StatusOr<int64_t> PerSlice(const TensorType& type, bool rows, int ranks) {
+  if (rows && type.shape.back().size == 0)
+    return absl::FailedPreconditionError(absl::StrCat("rows of ", Text(type), " are empty"));
+  const TensorSlicing s = SlicingOf(type.shape, type.layout.dim, ranks);
+  if (!s.contiguous())
+    return absl::FailedPreconditionError(
+        absl::StrCat("slices of ", Text(type), " are not contiguous"));
+  const int64_t unit = rows ? std::max<int64_t>(1, type.shape.back().size) : 1;
+  if (s.slice_elements() % unit != 0)
+    return absl::FailedPreconditionError(
+        absl::StrCat("slices of ", Text(type), " end within a row"));
+  return s.slice_elements() / unit;
+}
+
+/// What all sliced tensors of the overlap have a rank.
+absl::StatusOr<int64_t> PerSlice(const Schedule& s, const std::vector<NodeId>& overlap, bool rows,
+                                 int ranks) {
+  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(s.graph));
+  const Steps steps = FindSteps(s.graph, s.kernels);
+  int64_t per = -1;
+  for (NodeId first : overlap) {
+    for (NodeId id : steps.nodes[steps.of[first]]) {
+      const TensorType& type = types[As<AllGather>(s.graph, id) ? s.graph.nodes[id].inputs[0] : id];
+      if (!type.layout.sliced() || As<MatMul>(s.graph, id) || As<Fold>(s.graph, id)) continue;
+      ASSIGN_OR_RETURN(const int64_t its, PerSlice(type, rows, ranks));
+      if (per >= 0 && its != per)
+        return absl::FailedPreconditionError(
+            absl::StrCat("slices of ", Text(type), " have other rows than those before"));
+      per = its;
+    }
+  }
+  return per;
+}
+
+}  // namespace
+
+std::vector<Range> Piece::Whole(int ranks) const {
+  std::vector<Range> ranges;
+  for (int64_t rank = 0; rank < (slices ? ranks : 1); ++rank) {
+    const Range range{std::min(rank * per + begin, total), std::min(rank * per + end, total)};
+    if (range.size() > 0) ranges.push_back(range);
+  }
+  return ranges;
+}
+
+absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector<NodeId>& overlap,
+                                            int ranks, int chunks) {
+  const Chunks cut = ChunksOf(s, overlap);
+  CC_CHECK(cut.refusal.empty());
+  const ChunkSpace& space = cut.space;
+  Piece piece{.rows = space.rows, .slices = space.slices, .dim = space.dim};
+  piece.total = NumElements(space.shape);
+  if (space.rows) {
+    piece.total = NumElements({space.shape.begin(), space.shape.end() - 1});
+  }
+  piece.per = piece.total;
+  if (space.slices) {
+    ASSIGN_OR_RETURN(piece.per, PerSlice(s, overlap, space.rows, ranks));
+  }
+  const int64_t align = space.rows ? 1 : kElements;
+  const int64_t step =
+      std::max<int64_t>(1, ((piece.per + chunks - 1) / chunks + align - 1) / align * align);
+  std::vector<Piece> pieces;
+  do {
+    piece.end = std::min(piece.begin + step, piece.per);
+    pieces.push_back(piece);
+    piece.begin = piece.end;
+  } while (piece.begin < piece.per);
+  for (Piece& p : pieces) p.of = static_cast<int>(pieces.size());
+  return pieces;
+}
+
+}  // namespace coconet

@@ -1,0 +1,38 @@
+#ifndef COCONET_JIT_CONFIG_PIECES_H_
+#define COCONET_JIT_CONFIG_PIECES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/base/slices.h"
+#include "coconet/schedule/schedule.h"
+
+namespace coconet {
+
+/// One chunk of the tensors that go through an overlap, in rows along the last dimension, or in
+/// elements.
+struct Piece {
+  bool rows = false;
+  bool slices = false;  // [begin, end) of every rank's slice; else of the whole
+  int dim = 0;          // slices: over this dimension
+  int64_t begin = 0, end = 0;
+  int64_t per = 0;    // of a slice, padding included; of the whole
+  int64_t total = 0;  // of the whole
+  int of = 1;         // so many pieces
+
+  /// Elements of one row, or 1, of a tensor of the overlap.
+  int64_t unit(const Shape& shape) const { return rows ? shape.back().size : 1; }
+  /// Where the piece is in the whole, in rows or elements: a range a rank's slice, those without
+  /// any left out.
+  std::vector<Range> Whole(int ranks) const;
+};
+
+/// The chunks of a bound schedule's overlap: `chunks` of them, fewer where there is less to cut.
+/// FailedPrecondition where slices are not contiguous, or end within a row.
+absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector<NodeId>& overlap,
+                                            int ranks, int chunks);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_CONFIG_PIECES_H_

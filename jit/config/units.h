@@ -1,0 +1,69 @@
+#ifndef COCONET_JIT_CONFIG_UNITS_H_
+#define COCONET_JIT_CONFIG_UNITS_H_
+
+#include <set>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/schedule/steps.h"
+
+namespace coconet {
+
+/// One step of a plan before code: a kernel of some nodes, or one collective left to a library.
+struct Unit {
+  std::vector<NodeId> nodes;  // ascending; Updates and Outputs stored by it included
+  bool library =
+      false;  // one collective or matrix product by a library, and at most one store of its result
+};
+
+/// A bound schedule cut into units, in execution order: producers before consumers, readers of a
+/// state's old value before its update.
+///
+/// Const, WorldSize and 0-dimensional arithmetic belong to no unit: they are recomputed in each
+/// kernel that needs them ("scalars"), except where a collective reads them from memory.
+struct Units {
+  const Graph* graph = nullptr;
+  std::vector<TensorType> types;
+  std::vector<std::vector<NodeId>> users;
+  std::vector<Unit> units;
+  std::vector<int> unit_of;  // node -> index in units, -1: in none
+  int tensors = 0;           // of a list; the graph is then that of one of them
+  std::vector<bool> each;    // by node: each tensor has one; all false without a list
+  /// The schedule's overlaps: units [first, last] one after the other, in the order of work.
+  struct Chain {
+    int first = 0, last = 0;
+    std::vector<NodeId> overlap;  // first nodes, as in the schedule
+  };
+  std::vector<Chain> chains;
+
+  /// The node whose value `id` is: follows Updates, which yield their operand.
+  NodeId Value(NodeId id) const;
+  bool IsScalar(NodeId id) const;  // recomputed where needed, in no unit
+  /// What node `id`, computed in `unit`, reads from memory: inputs, states, and values of other
+  /// units, seen through scalars. Ascending.
+  std::set<NodeId> Reads(NodeId id, int unit) const;
+};
+
+/// Which of the collectives that a kernel could do alone are left to a library: none; those over
+/// all ranks, where kernels reach the ranks of one node of several; all.
+enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };
+
+/// `library`: what of the ungrouped collectives is left to the library; others are kernels.
+/// Requires a bound, canonical schedule that infers. `schedule` must outlive the result.
+/// FailedPrecondition when the kernels depend on each other in a cycle. `tensors` and `each` as in
+/// Units.
+absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors = 0,
+                                   std::vector<bool> each = {});
+
+template <class T>
+bool Is(const Graph& g, NodeId id) {
+  return As<T>(g, id) != nullptr;
+}
+bool IsStore(const Graph& g, NodeId id);  // Update or Output
+/// The operand that an Update or Output stores.
+NodeId StoredOperand(const Graph& g, NodeId store);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_CONFIG_UNITS_H_

@@ -1,0 +1,53 @@
+#ifndef COCONET_JIT_EMIT_TILED_PRODUCT_H_
+#define COCONET_JIT_EMIT_TILED_PRODUCT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "jit/config/config.h"
+#include "jit/config/target.h"
+#include "jit/config/units.h"
+#include "jit/emit/emit.h"
+#include "jit/storage/arguments.h"
+#include "jit/storage/buffers.h"
+
+namespace coconet {
+
+/// A product by a kernel that tells of each tile when it is there, and how a kernel beside it hears
+/// of that.
+struct TiledProduct {
+  NodeId product = -1;
+  int step = -1;        // of the plan
+  int side = 0;         // rows and columns of a tile
+  int64_t columns = 0;  // of the product
+  int64_t row = 0;      // words of a row of flags
+  int flags = -1;       // buffer: a row a writer
+  int64_t slices = 1,
+          slice = 0;  // TileOrder in jit/device/tiles.h: how the kernel beside it takes elements
+
+  /// The argument by which a kernel over rows of `width` elements awaits tiles.
+  std::string AwaitedIn(Arguments& args, int64_t width) const;
+};
+
+/// A product of an overlap, and the unit whose kernel takes its tiles.
+struct TilesPlace {
+  const Units& units;
+  NodeId product;
+  int reader;
+  int step;  // of the product, in the plan
+};
+
+/// Adds the product's flags to `table`. Internal where it is more than one matrix on each rank,
+/// which no overlap has; ResourceExhausted where it has too many tiles.
+absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
+                                              const Target& target, BufferTable& table);
+
+/// The kernel that makes all tiles, with any number of blocks.
+absl::StatusOr<EmittedKernel> EmitTiledProduct(const Units& u, const TiledProduct& tiles,
+                                               const Config& config, const Target& target,
+                                               BufferTable& table);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_TILED_PRODUCT_H_

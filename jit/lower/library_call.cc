@@ -1,0 +1,199 @@
+#include "jit/lower/library_call.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "jit/emit/emit_fold.h"
+#include "jit/storage/arguments.h"
+#include "jit/storage/literal.h"
+
+namespace coconet {
+namespace {
+
+using Kind = CollectiveStep::Kind;
+
+int64_t Stored(const TensorType& type, int ranks) {
+  return type.layout.sliced() ? SlicingOf(type.shape, type.layout.dim, ranks).slice_elements()
+                              : NumElements(type.shape);
+}
+
+/// Blocks of MoveBlocks between two slicings of a tensor: of what `kept` gives a rank.
+std::vector<Arg> BlockWords(const Shape& shape, int kept, int cut, int ranks) {
+  const int low = std::min(kept, cut), high = std::max(kept, cut);
+  int64_t outer = 1, middle = 1, inner = 1;
+  for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
+    if (d < low) outer *= shape[d].size;
+    if (d > low && d < high) middle *= shape[d].size;
+    if (d > high) inner *= shape[d].size;
+  }
+  std::vector<Arg> words;
+  const auto add = [&](int64_t value) { words.push_back({Arg::Kind::kInt, -1, value}); };
+  for (int64_t value : {outer, middle, inner}) add(value);
+  for (int d : {low, high}) {
+    add(shape[d].size);
+    add(SlicingOf(shape, d, ranks).slicing.per);
+  }
+  add(kept == low);
+  return words;
+}
+
+/// Moves between `storage`, of which a rank has its part along `kept`, and `blocks`, of which each
+/// is a rank's part along `cut`.
+EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack, int storage,
+                           int blocks, const Config& config, int ranks) {
+  Arguments args;
+  args.Member("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
+  const std::string shape =
+      args.Member("Blocks shape", "shape", BlockWords(type.shape, kept, cut, ranks));
+  const int high = std::max(kept, cut);
+  const TensorSlicing s = SlicingOf(type.shape, high, ranks);
+  const bool packed =
+      s.inner * s.slicing.extent % config.vec == 0 && s.inner * s.slicing.per % config.vec == 0;
+  const std::string whole = args.Integer("packed", packed);
+  const std::string own = args.Own(storage, type.dtype), other = args.Own(blocks, type.dtype);
+  const std::string body =
+      absl::StrCat("  const int rank = int(p.rank);\n", args.LocalsText(), "  MoveBlocks<kV, ",
+                   pack ? "true" : "false", ">(grid, ", own, ", ", other, ", ", shape,
+                   ", kRanks, rank, ", whole, " != 0);\n");
+  return FinishedKernel(ranks, config.vec, args, body,
+                        2 * Stored(type, ranks) * static_cast<int64_t>(SizeOf(type.dtype)));
+}
+
+LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int ranks,
+                       BufferTable& table) {
+  const NodeId operand = u.Value(u.graph->nodes[id].inputs[0]);
+  const TensorType& type = u.types[id];
+  const int from = u.types[operand].layout.dim, to = type.layout.dim;
+  int64_t block = 1;
+  for (int d = 0; d < static_cast<int>(type.shape.size()); ++d) {
+    block *=
+        d == from || d == to ? SlicingOf(type.shape, d, ranks).slicing.per : type.shape[d].size;
+  }
+  const auto add = [&](absl::string_view name) {
+    table.buffers.push_back({absl::StrCat(name, id), BufferRole::kTemp, type.dtype,
+                             std::max<int64_t>(1, ranks * block), false});
+    table.each.push_back(u.each[id]);
+    return static_cast<int>(table.buffers.size()) - 1;
+  };
+  CollectiveStep step;
+  step.kind = Kind::kAllToAll;
+  step.dtype = type.dtype;
+  step.in = add("leaving");
+  step.out = add("arriving");
+  step.count = block;
+  LibraryCall call{{step}};
+  call.before =
+      BlocksKernel(type, from, to, /*pack=*/true, table.of[operand], step.in, config, ranks);
+  call.after = BlocksKernel(type, to, from, /*pack=*/false, table.of[id], step.out, config, ranks);
+  return call;
+}
+
+Group GroupOf(Span span) {
+  switch (span) {
+    case Span::kAll:
+      return Group::kStage;
+    case Span::kNode:
+      return Group::kNode;
+    case Span::kAcross:
+      return Group::kAcross;
+  }
+  CC_CHECK(false);
+}
+
+/// Of the whole tensors, but for what says where these are.
+CollectiveStep StepOf(const Graph& g, NodeId id) {
+  CollectiveStep step;
+  step.group = GroupOf(SpanOf(g.nodes[id].op));
+  if (const auto* op = As<AllReduce>(g, id)) {
+    step.kind = Kind::kAllReduce;
+    step.reduce = op->kind;
+  } else if (const auto* op = As<ReduceScatter>(g, id)) {
+    step.kind = Kind::kReduceScatter;
+    step.reduce = op->kind;
+  } else if (Is<AllGather>(g, id)) {
+    step.kind = Kind::kAllGather;
+  } else if (const auto* op = As<Broadcast>(g, id)) {
+    step.kind = Kind::kBroadcast;
+    step.root = op->root;
+  } else if (const auto* op = As<ReduceTo>(g, id)) {
+    step.kind = Kind::kReduce;
+    step.reduce = op->kind;
+    step.root = op->root;
+  } else if (const auto* op = As<Send>(g, id)) {
+    step.kind = Kind::kSend;
+    step.shift = op->shift;
+  }
+  return step;
+}
+
+/// The part of a collective that a piece is.
+std::vector<CollectiveStep> StepsOf(CollectiveStep step, const TensorType& operand,
+                                    const TensorType& result, const Piece& piece, int ranks) {
+  const int64_t unit = piece.unit(result.shape), begin = piece.begin * unit;
+  const bool scatters = step.kind == Kind::kReduceScatter, gathers = step.kind == Kind::kAllGather;
+  if (operand.layout.sliced() || scatters) {
+    step.in_offset = step.out_offset = begin;
+    step.count = (piece.end - piece.begin) * unit;
+    if (scatters || gathers) step.stride = piece.per * unit;
+    return {step};
+  }
+  std::vector<CollectiveStep> steps;
+  for (const Range& range : piece.Whole(ranks)) {
+    step.in_offset = step.out_offset = range.begin * unit;
+    step.count = range.size() * unit;
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+/// `steps`, which are of the first part of a place, or of the parts of the first node's ranks, of
+/// those of every node. `part`: elements of one.
+std::vector<CollectiveStep> OfEveryNode(const std::vector<CollectiveStep>& steps, int64_t part,
+                                        const Target& target) {
+  std::vector<CollectiveStep> all;
+  for (int64_t node = 0; node < target.nodes; ++node) {
+    for (CollectiveStep step : steps) {
+      // What is scattered, or has been gathered within a node, has the parts of all its ranks.
+      step.in_offset +=
+          node * part * (step.kind == Kind::kReduceScatter ? target.ranks_per_node() : 1);
+      step.out_offset +=
+          node * part * (step.kind == Kind::kAllGather ? target.ranks_per_node() : 1);
+      all.push_back(step);
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config,
+                          const Target& target, const Piece* piece, BufferTable& table) {
+  const int ranks = target.ranks;
+  const Graph& g = *u.graph;
+  const auto collective = std::find_if(unit.nodes.begin(), unit.nodes.end(),
+                                       [&](NodeId id) { return Communicates(g, id); });
+  CC_CHECK(collective != unit.nodes.end());
+  const NodeId id = *collective;
+  if (Is<AllToAll>(g, id)) return AllToAllOf(u, id, config, ranks, table);
+  const NodeId operand = u.Value(g.nodes[id].inputs[0]);
+  CollectiveStep step = StepOf(g, id);
+  step.dtype = u.types[id].dtype;
+  step.in = table.of[operand];
+  step.out = table.of[id];
+  step.count = Stored(u.types[Is<AllGather>(g, id) ? operand : id], ranks);
+  std::vector<CollectiveStep> steps = {step};
+  if (piece != nullptr) steps = StepsOf(step, u.types[operand], u.types[id], *piece, ranks);
+  if (step.group == Group::kNode) return {OfEveryNode(steps, step.count, target)};
+  // What is reduced across nodes is one range of memory, or a piece of the part of each node; what
+  // is scattered and gathered, a part a node.
+  if (step.group == Group::kAcross && step.kind == Kind::kAllReduce) {
+    if (piece != nullptr) return {OfEveryNode(steps, step.count, target)};
+    steps[0].count *= target.nodes;
+  }
+  return {steps};
+}
+
+}  // namespace coconet

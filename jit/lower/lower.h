@@ -1,0 +1,37 @@
+#ifndef COCONET_JIT_LOWER_LOWER_H_
+#define COCONET_JIT_LOWER_LOWER_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coconet/schedule/schedule.h"
+#include "jit/config/config.h"
+#include "jit/config/target.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// A lowered variant: what runs, and the kernels it needs as one translation unit in the kernel
+/// dialect (jit/device/kernel.h), the same text for every backend. Empty source: no kernels.
+struct Lowered {
+  Plan plan;
+  std::string source;
+  /// How collectives are done, for tables: "library", "one-shot", "one-shot staged", "one-shot ll",
+  /// "two-shot", "direct", "ring", joined by "+"; "-" without any.
+  std::string protocol;
+};
+
+/// Lowers a schedule of a bound program for the target's ranks: every input, state and output of
+/// the program becomes a buffer of its name and role; kernels run in dependency order with readers
+/// of an old state before its update; temporaries with disjoint lifetimes share buffers. Sizes are
+/// arguments of the kernels, not part of the source, so one binary serves all sizes. Output is a
+/// function of the arguments only. InvalidArgument when `config` is not legal for the schedule.
+absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
+
+/// Version of the code generator: part of every tuning key; bumped when the same schedule and
+/// config mean other code.
+inline constexpr int kGeneratorVersion = 4;
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_LOWER_LOWER_H_

@@ -1,0 +1,120 @@
+#include <string>
+#include <variant>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/ir/lists.h"
+#include "coconet/language/text.h"
+#include "coconet/workloads/model_shapes.h"
+#include "coconet/workloads/workloads.h"
+#include "gtest/gtest.h"
+#include "jit/lower/lower.h"
+
+namespace coconet {
+namespace {
+
+/// The schedule of these words of a program over a list.
+Schedule Find(const Graph& program, absl::string_view words) {
+  std::string known;
+  const std::vector<Schedule> schedules = Derive(program).value();
+  for (const Schedule& s : schedules) {
+    if (Describe(s) == words) return s;
+    absl::StrAppend(&known, "\n  ", Describe(s));
+  }
+  ADD_FAILURE() << "no schedule " << words << " among" << known;
+  return schedules[0];
+}
+
+Graph Bound(absl::string_view body, const Sizes& sizes) {
+  return BindSizes(Parse(absl::StrCat("coconet 1\nprogram t\n", body)).value(), sizes).value();
+}
+
+/// Steps by kind, rows of tables.
+std::string Outline(const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.steps) {
+    if (const auto* kernel = std::get_if<KernelStep>(&step))
+      absl::StrAppend(&text, "kernel ", kernel->label, " of ", kernel->tensors.size(), "; ");
+    if (const auto* collective = std::get_if<CollectiveStep>(&step))
+      absl::StrAppend(&text, collective->label, " of ", collective->count, "; ");
+    if (std::get_if<GemmStep>(&step) != nullptr) absl::StrAppend(&text, "MM; ");
+  }
+  return text;
+}
+
+int64_t WordsOf(const std::vector<Arg>& row, int ranks) {
+  int64_t words = 0;
+  for (const Arg& arg : row) words += arg.kind == Arg::Kind::kPeers ? ranks : 1;
+  return words;
+}
+
+TEST(LowerList, MakesOneKernelOfAllTensorsOfAModel) {
+  const Graph lamb =
+      BindSizes(MakeWorkload("lamb").value(), {{"N", *ModelSizes("bert-large")}}).value();
+  const Lowered lowered =
+      Lower(Find(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v"), {}, 2).value();
+  ASSERT_EQ(lowered.plan.steps.size(), 1u);
+  const auto& kernel = std::get<KernelStep>(lowered.plan.steps[0]);
+  EXPECT_EQ(kernel.tensors.size(), 396u);
+  int64_t data = 0, metadata = static_cast<int64_t>(kernel.tensors.size()) *
+                               WordsOf(kernel.tensors[0], 2) * 8;
+  for (const Buffer& buffer : lowered.plan.buffers) {
+    (buffer.role == BufferRole::kSync ? metadata : data) +=
+        buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
+  }
+  EXPECT_LT(metadata, data / 100);
+}
+
+TEST(LowerList, WorksInBatchesOfWholeTensors) {
+  const Graph lamb =
+      BindSizes(MakeWorkload("lamb").value(), {{"N", {100, 60, 1000, 0, 40, 40, 40}}}).value();
+  const Schedule fused = Find(lamb, "fuse(RS, C, fold, AR, C, AG); slice m v");
+  const Lowered lowered = Lower(fused, {.batch = 80}, 2).value();  // elements of a rank
+  const std::string kernel = "kernel fuse(AR, RS, C, AG) of ";
+  EXPECT_EQ(Outline(lowered.plan), absl::StrCat(kernel, "2; ", kernel, "1; ", kernel, "4; "));
+  EXPECT_EQ(lowered.source, Lower(fused, {}, 2)->source)
+      << "one kernel serves batches of all sizes";
+}
+
+TEST(LowerList, HasLibraryCollectivesOfEachTensor) {
+  const Graph g = Bound(
+      "input g : f32[N] local\nstate p : f32[N] replicated\nupdate(p, p + all_reduce(sum, g))\n",
+      {{"N", {100, 0, 7}}});
+  EXPECT_EQ(Outline(Lower(Find(g, "AR; C"), {}, 2)->plan), "AR of 100; AR of 7; kernel C of 3; ")
+      << "an empty tensor needs none";
+}
+
+TEST(LowerList, ReducesATotalOverRanksOnce) {
+  const Graph g = Bound("input g : f32[N] local\noutput n = total(all_reduce(sum, sum(g)))\n",
+                        {{"N", {100, 7}}});
+  EXPECT_EQ(Outline(Lower(*InitialSchedule(g), {}, 2)->plan),
+            "kernel C of 2; kernel C of 2; AR of 1; ");
+}
+
+TEST(LowerList, DependsOnTheNumberOfTensorsInItsTablesOnly) {
+  const auto source = [](const std::vector<int64_t>& sizes) {
+    const Graph g = BindSizes(MakeWorkload("clip").value(), {{"N", sizes}}).value();
+    return Lower(Find(g, "fuse(RS, C, fold, AR, C, AG); slice m v"), {}, 2)->source;
+  };
+  EXPECT_EQ(source({100, 7, 1, 0}), source({5}));
+}
+
+TEST(LowerList, SaysWhereTensorsNeedOtherKernels) {
+  const Graph g = Bound(
+      "input g : f32[N] local\ninput b : f32[1] replicated\nG = all_reduce(sum, g) * b\noutput y = "
+      "G / total(sum(G))\n",
+      {{"N", {8, 1}}});
+  const Schedule fused = Find(g, "fuse(AR, C, fold, C)");
+  EXPECT_EQ(Lower(fused, {}, 2).status(),
+            absl::FailedPreconditionError("lower(t): tensor 1 needs another kernel than tensor 0, "
+                                          "and one must add something up over all"));
+  const Graph apart = Bound(
+      "input g : f32[N] local\ninput b : f32[1] replicated\noutput y = all_reduce(sum, g) * b + "
+      "b\n",
+      {{"N", {8, 1, 9}}});
+  EXPECT_EQ(Outline(Lower(Find(apart, "fuse(AR, C)"), {}, 2)->plan),
+            "kernel fuse(AR, C) of 2; kernel fuse(AR, C) of 1; ");
+}
+
+}  // namespace
+}  // namespace coconet

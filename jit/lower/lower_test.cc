@@ -1,0 +1,287 @@
+#include "jit/lower/lower.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+#include "coconet/language/text.h"
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+Schedule Plain(absl::string_view body) {
+  return InitialSchedule(Parse(absl::StrCat("coconet 1\nprogram t\n", body)).value()).value();
+}
+
+Schedule Find(absl::string_view body, absl::string_view words) {
+  std::string known;
+  const std::vector<Schedule> schedules =
+      Derive(Parse(absl::StrCat("coconet 1\nprogram t\n", body)).value()).value();
+  for (const Schedule& s : schedules) {
+    if (Describe(s) == words) return s;
+    absl::StrAppend(&known, "\n  ", Describe(s));
+  }
+  ADD_FAILURE() << "no schedule " << words << " among" << known;
+  return {};
+}
+
+/// The plan without symbols of kernels, which are fingerprints, and without their arguments.
+std::string Outline(const Plan& plan) {
+  std::string text;
+  for (const Buffer& b : plan.buffers) absl::StrAppend(&text, b.name, b.symmetric ? "* " : " ");
+  for (const Step& step : plan.steps) {
+    text += std::visit(
+        Match{[](const KernelStep& k) { return absl::StrCat("| kernel ", k.label, " "); },
+              [&](const CollectiveStep& c) {
+                return absl::StrCat("| library ", c.label, " ", plan.buffers[c.in].name, "->",
+                                    plan.buffers[c.out].name, " ");
+              },
+              [&](const GemmStep& g) {
+                return absl::StrCat("| gemm ", g.label, " ", plan.buffers[g.a.buffer].name, " ",
+                                    plan.buffers[g.b.buffer].name, "->",
+                                    plan.buffers[g.c.buffer].name, " ");
+              }},
+        step);
+  }
+  return text;
+}
+
+TEST(Lower, WritesACollectiveStraightIntoWhatItUpdates) {
+  const Schedule s = Plain(
+      "input g : f32[100] local\nstate p : f32[100] replicated\nupdate(p, all_reduce(sum, g))\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 2)->plan), "g p | library AR g->p ");
+  EXPECT_EQ(Lower(s, {}, 2)->protocol, "library");
+  EXPECT_EQ(Outline(Lower(s, {.protocol = Protocol::kGenerated}, 2)->plan),
+            "g* p flags0* epochs0 | kernel AR ");
+  EXPECT_EQ(Lower(s, {.protocol = Protocol::kGenerated}, 2)->protocol, "one-shot");
+}
+
+TEST(Lower, TellsEachProductWhichWayToGo) {
+  const Schedule s =
+      Plain("input a : f32[30, 20] local\ninput b : f32[20, 10] local\noutput c = matmul(a, b)\n");
+  for (int gemm : {0, 3}) {
+    const Lowered lowered = *Lower(s, {.gemm = gemm}, 2);
+    EXPECT_EQ(std::get<GemmStep>(lowered.plan.steps[0]).candidate, gemm);
+  }
+}
+
+/// Of each step its lane, what it is, what it waits for, and what it has of a GPU.
+std::string Lanes(const Plan& plan) {
+  std::string text;
+  for (const Step& step : plan.steps) {
+    const std::string what = std::visit(
+        Match{[](const KernelStep& k) { return absl::StrCat(k.label, " blocks=", k.blocks); },
+              [](const CollectiveStep& c) { return c.label; },
+              [](const GemmStep& g) {
+                return absl::StrCat(g.label,
+                                    g.beside == 0 ? "" : absl::StrCat(" beside=", g.beside));
+              }},
+        step);
+    absl::StrAppend(&text, text.empty() ? "" : "; ", LaneOf(step), ": ", what,
+                    AfterOf(step).empty() ? "" : " after ", absl::StrJoin(AfterOf(step), " "));
+  }
+  return text;
+}
+
+constexpr absl::string_view kEpilogue =
+    "input a : f32[40, 20] local\ninput b : f32[20, 10] local\ninput r : f32[40, 10] "
+    "replicated\noutput c = abs(all_reduce(sum, matmul(a, b)) + r)\n";
+
+TEST(Lower, PutsCollectivesBesideTheProductThatTheyOverlap) {
+  const Schedule fused = Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))");
+  EXPECT_EQ(Lanes(Lower(fused, {.blocks = 6, .pieces = 2}, 1)->plan),
+            "0: MM; 0: fuse(RS, C, AG) blocks=6; 0: MM; 0: fuse(RS, C, AG) blocks=6");
+  EXPECT_EQ(Lanes(Lower(fused, {.blocks = 6, .pieces = 2, .beside = 3}, 1)->plan),
+            "0: MM beside=3; 1: fuse(RS, C, AG) blocks=3 after 0; 0: MM beside=3; 1: fuse(RS, C, "
+            "AG) blocks=3 after 2");
+  const Config generated{.protocol = Protocol::kGenerated, .blocks = 6, .pieces = 2, .beside = 3};
+  EXPECT_EQ(Lanes(Lower(Find(kEpilogue, "ol(MM, AR, fuse(C))"), generated, 1)->plan),
+            "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 0: C blocks=6 after 1; 1: AR "
+            "blocks=3 after 2; 0: C blocks=6 after 4");
+}
+
+TEST(Lower, StartsWhatTakesTilesWithTheProductThatMakesThem) {
+  const Config tiled{
+      .protocol = Protocol::kGenerated, .blocks = 6, .threads = 512, .beside = 3, .tiles = 64};
+  const Lowered fused = *Lower(Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))"), tiled, 2);
+  EXPECT_EQ(Lanes(fused.plan), "0: MM blocks=6; 1: fuse(RS, C, AG) blocks=3");
+  const auto &product = std::get<KernelStep>(fused.plan.steps[0]),
+             &taker = std::get<KernelStep>(fused.plan.steps[1]);
+  EXPECT_EQ(product.threads, 256);
+  EXPECT_EQ(taker.threads, 512);
+  EXPECT_EQ(product.awaits, -1);
+  EXPECT_EQ(taker.awaits, 0);
+  EXPECT_EQ(Outline(fused.plan),
+            "a b r c* t0* tiles0* epochs0 flags1* epochs1 | kernel MM | kernel fuse(RS, C, AG) ");
+  EXPECT_EQ(Lanes(Lower(Find(kEpilogue, "ol(MM, AR, fuse(C))"), tiled, 1)->plan),
+            "0: MM blocks=6; 1: AR blocks=3; 0: C blocks=6 after 1");
+  // What comes before and after.
+  const std::string chain =
+      "input a : f32[40, 20] local\ninput b : f32[20, 10] local\nc = abs(all_reduce(sum, "
+      "matmul(abs(a), b)))\noutput d = exp(c)\n";
+  EXPECT_EQ(Lanes(Lower(Find(chain, "ol(C, MM, AR); C"), tiled, 2)->plan),
+            "0: C blocks=6; 0: MM blocks=6; 1: AR blocks=3 after 0; 0: C blocks=6 after 2; 0: C "
+            "blocks=6");
+}
+
+TEST(Lower, AwaitsTilesOnOneRank) {
+  const Config tiled{.protocol = Protocol::kGenerated, .beside = 1, .tiles = 64};
+  const Lowered one = *Lower(Find(kEpilogue, "ol(MM, fuse(RS[flat], C, AG))"), tiled, 1);
+  EXPECT_TRUE(absl::StrContains(one.source, "AwaitTiles("));
+  EXPECT_FALSE(absl::StrContains(one.source, "Enter("));
+}
+
+TEST(Lower, OrdersWhatTakesTheResultsOfCollectivesBesideProducts) {
+  const std::string program =
+      "input a : f32[40, 20] local\ninput b : f32[20, 10] local\ninput e : f32[10, 10] replicated\n"
+      "c = abs(all_reduce(sum, matmul(a, b)))\n";
+  const Schedule again = Find(absl::StrCat(program, "output d = matmul(c, e)\n"),
+                              "ol(MM, fuse(RS[flat], C, AG), MM); C");
+  EXPECT_EQ(Lanes(Lower(again, {.pieces = 2, .beside = 3}, 1)->plan),
+            "0: MM beside=3; 1: fuse(RS, C, AG) blocks=3 after 0; 0: MM beside=3; 0: MM beside=3 "
+            "after 1; 1: fuse(RS, C, AG) blocks=3 after 2; "
+            "0: MM beside=3 after 4");
+  const Schedule sum =
+      Find(absl::StrCat(program, "output d = c - sum(c)\n"), "ol(MM, AR); fuse(C, fold); C");
+  EXPECT_EQ(
+      Lanes(Lower(sum, {.protocol = Protocol::kGenerated, .pieces = 2, .beside = 3}, 1)->plan),
+      "0: MM beside=3; 1: AR blocks=3 after 0; 0: MM beside=3; 1: AR blocks=3 after 2; 0: C "
+      "blocks=1 after 3; 0: C blocks=1");
+}
+
+TEST(Lower, StagesOperandsSoThatTheyNeedNotBeSymmetric) {
+  const Schedule s = Plain(
+      "input g : f32[100] local\nstate p : f32[100] replicated\nupdate(p, all_reduce(sum, g))\n");
+  const Config config = {.protocol = Protocol::kGenerated, .one_shot = OneShot::kStaged};
+  const Lowered two = *Lower(s, config, 2);
+  EXPECT_EQ(Outline(two.plan), "g p stages0.0* flags0* epochs0 | kernel AR ");
+  EXPECT_EQ(two.plan.buffers[2].elements, 2 * 128);  // two halves
+  EXPECT_EQ(two.protocol, "one-shot staged");
+  EXPECT_FALSE(absl::StrContains(two.source, "Exit("));
+  EXPECT_EQ(Outline(Lower(s, config, 1)->plan), "g* p | kernel AR ");  // nobody to stage for
+}
+
+TEST(Lower, SendsOperandsInMessagesThatAreAllRanksWaitFor) {
+  const Schedule s = Plain(
+      "input g : bf16[100] local\nstate p : bf16[100] replicated\nupdate(p, all_reduce(sum, g))\n");
+  const Config config = {.protocol = Protocol::kGenerated, .one_shot = OneShot::kLL};
+  const Lowered four = *Lower(s, config, 4);
+  EXPECT_EQ(Outline(four.plan), "g p messages0.0* flags0* epochs0 | kernel AR ");
+  EXPECT_EQ(four.plan.buffers[2].elements,
+            2 * 4 * 64);  // two halves, a part a writer, of 50 words in whole cache lines
+  EXPECT_EQ(four.protocol, "one-shot ll");
+  for (const char* wait : {"Enter(", "Exit(", "Load<V>(own0 + i)"})
+    EXPECT_FALSE(absl::StrContains(four.source, wait)) << wait;
+  EXPECT_EQ(Outline(Lower(s, config, 1)->plan), "g* p | kernel AR ");  // nobody to send to
+}
+
+TEST(Lower, ReadsAnOldStateBeforeItIsUpdated) {
+  // `d` reads the value before the step and the value after it: the store must wait.
+  const Schedule s = Plain(
+      "state m : f32[100] replicated\nstate d : f32[100] replicated\nm1 = update(m, 2 * "
+      "m)\nupdate(d, m1 - m)\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "m d t0 | kernel C | kernel C | kernel C ");
+}
+
+TEST(Lower, KeepsAStateUntilAllOfItHasBeenRead) {
+  // What takes elements for other places cannot work in place: the results are copied when all of
+  // them are there.
+  EXPECT_EQ(
+      Outline(Lower(Plain("state s : f32[8, 8] replicated\nupdate(s, transpose(s, 1, 0))\n"), {}, 1)
+                  ->plan),
+      "s t0 | kernel C | kernel C ");
+  EXPECT_EQ(Outline(Lower(Plain("state s : f32[8, 8] replicated\ninput w : f32[8, 8] "
+                                "replicated\nupdate(s, matmul(w, s))\n"),
+                          {}, 1)
+                        ->plan),
+            "s w t0 | gemm MM w s->t0 | kernel C ");
+  // The product of the second chunk reads s when the first chunk's results have come.
+  const Schedule s = Find(
+      "state s : f32[64, 8] replicated\ninput w : f32[64, 64] local\nupdate(s, all_reduce(sum, "
+      "matmul(w, s)))\n",
+      "ol(MM, AR)");
+  EXPECT_EQ(Outline(Lower(s, {.pieces = 2}, 2)->plan),
+            "s w t0 t1 | gemm MM w s->t0 | library AR t0->t1 | gemm MM w s->t0 | library AR t0->t1 "
+            "| kernel C ");
+}
+
+TEST(Lower, LoadsEverythingBeforeItStoresAnything) {
+  const Schedule s = Find(
+      "input g : f32[100] replicated\nstate m : f32[100] replicated\nstate d : f32[100] "
+      "replicated\n"
+      "a = 2 * g\nupdate(m, a)\nupdate(d, m - a)\n",
+      "fuse(C)");
+  const std::string source = Lower(s, {}, 1)->source;
+  EXPECT_GT(source.find("Store<"), source.rfind("Load<V>")) << source;
+}
+
+TEST(Lower, TakesLongChainsOfScalars) {
+  std::string body = "input x : f32[8] replicated\ninput s : f32[]\ns0 = s\n";
+  for (int i = 0; i < 200; ++i) absl::StrAppend(&body, "s", i + 1, " = s", i, " * s", i, "\n");
+  EXPECT_TRUE(Lower(Plain(absl::StrCat(body, "output y = x * s200\n")), {}, 2).ok());
+}
+
+TEST(Lower, SharesTemporariesWhoseLivesDoNotOverlap) {
+  const Schedule s =
+      Plain("input x : f32[100] replicated\noutput y = abs(exp(sqrt(neg(abs(x)))))\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan),
+            "x y t0 t1 | kernel C | kernel C | kernel C | kernel C | kernel C ");
+}
+
+TEST(Lower, ComputesScalarsInEveryKernelThatNeedsThem) {
+  const Schedule s = Plain(
+      "input x : f32[100] replicated\ninput lr : f32[]\noutput y = x * (1 - lr)\noutput z = 1 - "
+      "lr\n");
+  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "x lr y z | kernel C | kernel C ");
+}
+
+TEST(Lower, IsAFunctionOfItsArguments) {
+  const Schedule s = Find(
+      "input g : f32[5, 7] local\nstate p : f32[5, 7] replicated\nupdate(p, p - all_reduce(sum, "
+      "g))\n",
+      "fuse(RS[flat], C, AG)");
+  const Lowered a = Lower(s, {}, 3).value(), b = Lower(s, {}, 3).value();
+  EXPECT_EQ(a.source, b.source);
+  EXPECT_EQ(a.plan, b.plan);
+}
+
+TEST(Lower, KeepsSizesOutOfTheSource) {
+  const auto source = [](int64_t n) {
+    const std::string shape = absl::StrCat("f32[", n, "]");
+    return Lower(Find(absl::StrCat(
+                          "input g : ", shape, " local\nstate p : ", shape,
+                          " replicated\nstate m : ", shape,
+                          "\nm1 = update(m, 0.9 * m + all_reduce(sum, g))\nupdate(p, p - m1)\n"),
+                      "fuse(RS, C, AG); slice m"),
+                 {}, 2)
+        ->source;
+  };
+  EXPECT_EQ(source(100), source(12345));
+}
+
+TEST(Lower, PadsRowsOfInnerSlices) {
+  const Schedule s = Plain(
+      "input g : f32[3, 70] local\nstate p : f32[3, 70] replicated\n"
+      "update(p, all_gather(reduce_scatter(sum, g, 1)))\n");
+  const Lowered lowered = Lower(s, {.protocol = Protocol::kGenerated}, 2).value();
+  EXPECT_EQ(Outline(lowered.plan),
+            "g* p* t0 flags0* epochs0 flags1* epochs1 | kernel RS | kernel AG ");
+  EXPECT_EQ(lowered.plan.buffers[2].elements, 3 * 36);  // of each row 36 elements, not 35
+  EXPECT_EQ(Lower(s, {}, 2).status().message(),
+            "config \"library vec=16 chunk=4096 blocks=1 stream=none one-shot=pull\": library "
+            "collectives want contiguous slices");
+}
+
+TEST(Lower, NeedsNoFlagsForOneRank) {
+  const Schedule s = Find(
+      "input g : f32[100] local\nstate p : f32[100] replicated\nupdate(p, p - all_reduce(sum, "
+      "g))\n",
+      "fuse(RS, C, AG)");
+  EXPECT_EQ(Outline(Lower(s, {}, 1)->plan), "g* p* | kernel fuse(RS, C, AG) ");
+  EXPECT_FALSE(absl::StrContains(Lower(s, {}, 1)->source, "Enter"));
+}
+
+}  // namespace
+}  // namespace coconet

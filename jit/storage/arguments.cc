@@ -1,0 +1,134 @@
+#include "jit/storage/arguments.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "jit/storage/literal.h"
+
+namespace coconet {
+
+size_t Arguments::Slot(int buffer, DType dtype) {
+  const auto it = std::find_if(pointers_.begin(), pointers_.end(), [&](const Pointer& p) {
+    return p.buffer == buffer && p.dtype == dtype;
+  });
+  if (it != pointers_.end()) return static_cast<size_t>(it - pointers_.begin());
+  pointers_.push_back({buffer, dtype, each_ != nullptr && (*each_)[buffer]});
+  return pointers_.size() - 1;
+}
+
+std::string Arguments::Own(int buffer, DType dtype) {
+  const size_t slot = Slot(buffer, dtype);
+  pointers_[slot].own = true;
+  return absl::StrCat("own", slot);
+}
+
+std::string Arguments::Peers(int buffer, DType dtype) {
+  const size_t slot = Slot(buffer, dtype);
+  pointers_[slot].peers = true;
+  return absl::StrCat(pointers_[slot].each ? "e.b" : "p.b", slot);
+}
+
+std::string Arguments::OnAll(int buffer, DType dtype) {
+  const size_t slot = Slot(buffer, dtype);
+  pointers_[slot].all = true;
+  return absl::StrCat(pointers_[slot].each ? "e.all" : "p.all", slot);
+}
+
+std::string Arguments::OnBeside(int buffer, DType dtype) {
+  const size_t slot = Slot(buffer, dtype);
+  pointers_[slot].beside = true;
+  return absl::StrCat(pointers_[slot].each ? "e.beside" : "p.beside", slot);
+}
+
+std::string Arguments::Add(Field field) {
+  const std::string name = absl::StrCat(field.each ? "e." : "p.", field.name);
+  const auto same = [&](const Field& f) { return f.name == field.name; };
+  if (std::none_of(fields_.begin(), fields_.end(), same)) fields_.push_back(std::move(field));
+  return name;
+}
+
+std::string Arguments::Member(absl::string_view declaration, absl::string_view name,
+                              std::vector<Arg> words) {
+  return Add({std::string(name), std::string(declaration), std::move(words), over_tensors_});
+}
+
+std::string Arguments::Integer(absl::string_view name, int64_t value) {
+  return Member(absl::StrCat("Index ", name), name, {{Arg::Kind::kInt, -1, value}});
+}
+
+std::string Arguments::LaunchMember(absl::string_view declaration, absl::string_view name,
+                                    std::vector<Arg> words) {
+  return Add({std::string(name), std::string(declaration), std::move(words), false});
+}
+
+std::string Arguments::LaunchInteger(absl::string_view name, int64_t value) {
+  return LaunchMember(absl::StrCat("Index ", name), name, {{Arg::Kind::kInt, -1, value}});
+}
+
+std::string Arguments::At(absl::string_view name) const {
+  return absl::StrCat(over_tensors_ ? "e." : "p.", name);
+}
+
+std::string Arguments::MembersText(bool each) const {
+  std::string text;
+  for (size_t i = 0; i < pointers_.size(); ++i) {
+    if (pointers_[i].each != each) continue;
+    absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* b", i,
+                    pointers_[i].peers ? "[kRanks];\n" : ";\n");
+    if (pointers_[i].beside)
+      absl::StrAppend(&text, "  ", KernelType(pointers_[i].dtype), "* beside", i,
+                      "[Beside::kCount];\n");
+    if (pointers_[i].all)
+      absl::StrAppend(&text, "  Multicast<", KernelType(pointers_[i].dtype), "> all", i, ";\n");
+  }
+  for (const Field& field : fields_) {
+    if (field.each == each) absl::StrAppend(&text, "  ", field.declaration, ";\n");
+  }
+  return text;
+}
+
+std::string Arguments::StructText() const {
+  const std::string each = MembersText(true);
+  return absl::StrCat(each.empty() ? "" : absl::StrCat("struct Each {\n", each, "};\n"),
+                      "struct Params {\n", MembersText(false), "};\n");
+}
+
+std::string Arguments::PointersText(bool each) const {
+  std::string text;
+  for (size_t i = 0; i < pointers_.size(); ++i) {
+    if (!pointers_[i].own || pointers_[i].each != each) continue;
+    absl::StrAppend(&text, each ? "    " : "  ", KernelType(pointers_[i].dtype), "* const own", i,
+                    each ? " = e.b" : " = p.b", i,
+                    pointers_[i].peers ? absl::StrCat("[", own_index_, "];\n") : ";\n");
+  }
+  return text;
+}
+
+std::string Arguments::LocalsText() const { return PointersText(false); }
+
+std::string Arguments::WithTensorLocals(absl::string_view body) const {
+  return absl::StrReplaceAll(
+      body,
+      {{TensorLocals(), absl::StrCat("    const Each& e = p.each[t];\n", PointersText(true))}});
+}
+
+std::vector<Arg> Arguments::WordsOf(bool each) const {
+  std::vector<Arg> words;
+  for (const Pointer& p : pointers_) {
+    if (p.each != each) continue;
+    words.push_back({p.peers ? Arg::Kind::kPeers : Arg::Kind::kOwn, p.buffer, 0});
+    if (p.beside) words.push_back({Arg::Kind::kBeside, p.buffer, 0});
+    if (p.all) words.push_back({Arg::Kind::kMulticast, p.buffer, 0});
+  }
+  for (const Field& field : fields_) {
+    if (field.each == each) words.insert(words.end(), field.words.begin(), field.words.end());
+  }
+  return words;
+}
+
+std::vector<Arg> Arguments::Words() const { return WordsOf(false); }
+std::vector<Arg> Arguments::TensorWords() const { return WordsOf(true); }
+
+}  // namespace coconet

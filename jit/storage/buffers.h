@@ -1,0 +1,40 @@
+#ifndef COCONET_JIT_STORAGE_BUFFERS_H_
+#define COCONET_JIT_STORAGE_BUFFERS_H_
+
+#include <vector>
+
+#include "jit/config/target.h"
+#include "jit/config/units.h"
+#include "runtime/plan.h"
+
+namespace coconet {
+
+/// Which buffer holds which value.
+struct BufferTable {
+  std::vector<Buffer> buffers;
+  std::vector<bool> each;  // by buffer: each tensor of a list has one
+  /// node -> buffer that holds its value for readers in other units (an input's, a state's, the
+  /// target of a store made where the value is computed, a temporary); -1: in no buffer.
+  std::vector<int> of;
+  /// Update or Output -> the buffer it writes; -1 for other nodes.
+  std::vector<int> target;
+
+  /// Buffers that an AllGather or a Send of a kernel fills: those of the stores in its unit, else
+  /// its own.
+  std::vector<int> PushTargets(const Units& u, NodeId push) const;
+};
+
+/// Inputs, states and outputs by declaration, then temporaries; temporaries whose lives do not
+/// overlap share a buffer. A tensor that is not sliced is padded so that every contiguous slicing
+/// of it fits. `pull`: kernels load the operands of AllReduces where they are, so these must be
+/// symmetric.
+BufferTable AssignBuffers(const Units& u, const Target& target, bool pull);
+
+/// Adds a buffer that a kernel step keeps for itself from step to step, zero before the first, and
+/// returns its index.
+int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements,
+                  bool symmetric, bool each = false);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_STORAGE_BUFFERS_H_

@@ -1,0 +1,136 @@
+#include "jit/storage/gemms.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace coconet {
+namespace {
+
+/// How a stack of matrices lies in a rank's storage.
+struct Stack {
+  std::vector<int64_t> lead, lead_stored;  // leading extents, and what is stored of them
+  int sliced_lead = -1;                    // which of them is sliced
+  RankExtent rows, columns;
+  int64_t rows_stored = 0, columns_stored = 0;
+
+  int64_t matrix() const { return rows_stored * columns_stored; }
+};
+
+Stack StackOf(const TensorType& type, int ranks) {
+  Stack s;
+  const int dims = static_cast<int>(type.shape.size());
+  for (int d = 0; d < dims; ++d) {
+    const int64_t extent = type.shape[d].size;
+    const bool sliced = type.layout.sliced() && type.layout.dim == d;
+    const int64_t per = sliced ? SlicingOf(type.shape, d, ranks).slicing.per : 0;
+    const int64_t stored = sliced ? per : extent;
+    if (d == dims - 2) s.rows = {extent, per}, s.rows_stored = stored;
+    if (d == dims - 1) s.columns = {extent, per}, s.columns_stored = stored;
+    if (d >= dims - 2) continue;
+    if (sliced) s.sliced_lead = d;
+    s.lead.push_back(extent);
+    s.lead_stored.push_back(stored);
+  }
+  return s;
+}
+
+int64_t Product(const std::vector<int64_t>& values, size_t begin, size_t end) {
+  int64_t product = 1;
+  for (size_t i = begin; i < end; ++i) product *= values[i];
+  return product;
+}
+
+/// All rows of all matrices as those of one, where they lie one after the other.
+bool FoldLead(Stack& s) {
+  const int64_t lead = Product(s.lead_stored, 0, s.lead_stored.size());
+  if (lead == 1 && s.sliced_lead < 0) return true;
+  const bool rows_sliced = s.rows.per > 0;
+  if (rows_sliced || s.sliced_lead > 0) return false;
+  if (s.sliced_lead == 0) {
+    const int64_t inner = Product(s.lead, 1, s.lead.size()) * s.rows.total;
+    s.rows = {s.lead[0] * inner, s.lead_stored[0] * inner};
+  } else {
+    s.rows.total *= lead;
+  }
+  s.rows_stored *= lead;
+  s.lead.clear();
+  s.lead_stored.clear();
+  s.sliced_lead = -1;
+  return true;
+}
+
+GemmStep::Matrix MatrixOf(const Stack& s, int buffer, int64_t index, bool batched) {
+  return {buffer, s.lead.empty() ? 0 : index * s.matrix(), std::max<int64_t>(1, s.columns_stored),
+          batched && !s.lead.empty() ? s.matrix() : 0};
+}
+
+/// Some rows of a product.
+std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& ranges) {
+  std::vector<GemmStep> gemms;
+  for (const Range& rows : ranges) {
+    GemmStep& part = gemms.emplace_back(all);
+    part.m = {rows.size(), 0};
+    part.a.offset += rows.begin * (all.transpose_a ? 1 : all.a.ld);
+    part.c.offset += rows.begin * all.c.ld;
+  }
+  return gemms;
+}
+
+}  // namespace
+
+std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks,
+                              int candidate, const Piece* piece) {
+  const Graph& g = *u.graph;
+  const auto& op = *As<MatMul>(g, id);
+  const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
+  Stack a = StackOf(u.types[in[0]], ranks), b = StackOf(u.types[in[1]], ranks),
+        c = StackOf(u.types[id], ranks);
+  Stack folded_a = a, folded_c = c;
+  if (b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
+    a = folded_a, c = folded_c;
+  GemmStep step;
+  step.dtype = u.types[id].dtype;
+  step.m = op.transpose_a ? a.columns : a.rows;
+  step.k = op.transpose_a ? a.rows : a.columns;
+  step.n = op.transpose_b ? b.rows : b.columns;
+  step.transpose_a = op.transpose_a;
+  step.transpose_b = op.transpose_b;
+  step.label = "MM";
+  step.candidate = candidate;
+  if (piece != nullptr) {
+    step.a = MatrixOf(a, table.of[in[0]], 0, false);
+    step.b = MatrixOf(b, table.of[in[1]], 0, false);
+    step.c = MatrixOf(c, table.of[id], 0, false);
+    return RowsOf(step, piece->Whole(ranks));
+  }
+  // Matrices before and at a sliced leading dimension one by one, those after it as a batch.
+  const size_t cut = static_cast<size_t>(c.sliced_lead + 1);
+  const int64_t steps = Product(c.lead_stored, 0, cut);
+  step.batch = Product(c.lead_stored, cut, c.lead_stored.size());
+  std::vector<GemmStep> gemms;
+  for (int64_t i = 0; i < steps; ++i) {
+    step.a = MatrixOf(a, table.of[in[0]], i * step.batch, true);
+    step.b = MatrixOf(b, table.of[in[1]], i * step.batch, true);
+    step.c = MatrixOf(c, table.of[id], i * step.batch, true);
+    if (c.sliced_lead >= 0) {
+      // Ranks 0 to `having` - 1 have matrix j of their part.
+      const int64_t extent = c.lead[c.sliced_lead], per = c.lead_stored[c.sliced_lead], j = i % per;
+      const int64_t having = (extent - j + per - 1) / per,
+                    rows = step.m.per > 0 ? step.m.per : step.m.total;
+      GemmStep part = step;
+      part.m = {extent > j ? having * rows : 0, rows};
+      gemms.push_back(std::move(part));
+    } else {
+      gemms.push_back(step);
+    }
+  }
+  return gemms;
+}
+
+int64_t GemmBytes(const GemmStep& s) {
+  const int64_t elements =
+      s.m.Most() * s.k.Most() + s.k.Most() * s.n.Most() + s.m.Most() * s.n.Most();
+  return s.batch * elements * static_cast<int64_t>(SizeOf(s.dtype));
+}
+
+}  // namespace coconet

@@ -1,0 +1,28 @@
+#ifndef COCONET_JIT_STORAGE_STORED_MAP_H_
+#define COCONET_JIT_STORAGE_STORED_MAP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "coconet/ir/op.h"
+
+namespace coconet {
+
+/// How a stored tensor is read over an iteration space: BroadcastMap of the kernel dialect.
+/// Neighbouring dimensions that act as one are merged.
+struct StoredMap {
+  std::vector<int64_t> dims, strides;  // of the iteration space, innermost last
+  int64_t offset = 0;                  // of element 0 of the space
+  bool identity = false;               // element i of the space is element i of the operand
+  int64_t elements_a_rank = 0;         // sliced operand: its storage starts at rank * this
+};
+
+/// `operand.shape` broadcasts to `space` as in NumPy; both bound.
+StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks);
+
+/// The operand of a view, not sliced, over the view's result.
+StoredMap ViewMapOf(const Op& view, const Shape& operand, const Shape& result);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_STORAGE_STORED_MAP_H_

@@ -1,0 +1,21 @@
+#ifndef COCONET_RUNTIME_CUDA_DRIVER_CUDA_MODULE_H_
+#define COCONET_RUNTIME_CUDA_DRIVER_CUDA_MODULE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/cuda/driver/device.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// Loads a cubin; its symbols are CUfunctions of `device`, whose code is on the GPU when Symbol
+/// returns: a kernel that was loaded by its first launch could wait for kernels that spin until it
+/// runs.
+absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device,
+                                                       const std::string& path);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_DRIVER_CUDA_MODULE_H_

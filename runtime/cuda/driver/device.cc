@@ -1,0 +1,121 @@
+#include "runtime/cuda/driver/device.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+absl::Status ReadAttributes(const DriverApi& driver, CUdevice device, DeviceFacts& facts) {
+  int l2 = 0, multicast = 0;
+  const std::pair<CUdevice_attribute, int*> wanted[] = {
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &facts.major},
+      {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &facts.minor},
+      {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &facts.multiprocessors},
+      {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, &facts.threads_per_multiprocessor},
+      {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+       &facts.shared_bytes_per_multiprocessor},
+      {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &l2},
+      {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, &multicast}};
+  for (const auto& [attribute, value] : wanted)
+    RETURN_IF_CU(driver, DeviceGetAttribute, value, attribute, device);
+  facts.l2_bytes = l2;
+  facts.multicast = multicast != 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceFacts> FactsOf(const DriverApi& driver, CUdevice device) {
+  DeviceFacts facts;
+  char name[256] = {};
+  RETURN_IF_CU(driver, DeviceGetName, name, sizeof name - 1, device);
+  facts.name = name;
+  CUuuid uuid{};
+  RETURN_IF_CU(driver, DeviceGetUuid, &uuid, device);
+  facts.uuid = absl::BytesToHexString(absl::string_view(uuid.bytes, sizeof uuid.bytes));
+  size_t bytes = 0;
+  RETURN_IF_CU(driver, DeviceTotalMem, &bytes, device);
+  facts.memory_bytes = static_cast<int64_t>(bytes);
+  RETURN_IF_ERROR(ReadAttributes(driver, device, facts));
+  return facts;
+}
+
+}  // namespace
+
+std::string DeviceFacts::arch() const {
+  if (simulated()) return "simt";
+  // From 9.0 on there are instructions that only the form with "a" has, which runs on that very
+  // architecture.
+  return absl::StrCat("sm_", major, minor, major >= 9 ? "a" : "");
+}
+
+absl::StatusOr<std::shared_ptr<Device>> Device::Open(const DriverApi& driver, int ordinal) {
+  int count = 0;
+  RETURN_IF_CU(driver, DeviceGetCount, &count);
+  if (ordinal < 0 || ordinal >= count) {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    return absl::UnavailableError(absl::StrCat(
+        "GPU ", ordinal, ": want one of the ", count, " that are visible",
+        visible == nullptr ? "" : absl::StrCat(" (CUDA_VISIBLE_DEVICES=", visible, ")")));
+  }
+  CUdevice device = 0;
+  RETURN_IF_CU(driver, DeviceGet, &device, ordinal);
+  ASSIGN_OR_RETURN(DeviceFacts facts, FactsOf(driver, device));
+  CUcontext context = nullptr;
+  RETURN_IF_CU(driver, DevicePrimaryCtxRetain, &context, device);
+  return std::shared_ptr<Device>(new Device(driver, ordinal, device, context, std::move(facts)));
+}
+
+Device::~Device() {
+  FreeRetired();
+  driver_.DevicePrimaryCtxRelease(device_);
+}
+
+void Device::DeferFrees() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  defers_ = true;
+}
+
+void Device::Retire(std::function<void()> free) const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (defers_) return retired_.push_back(std::move(free));
+  }
+  if (Use().ok()) free();
+}
+
+void Device::FreeRetired() const {
+  std::vector<std::function<void()>> retired;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    retired.swap(retired_);
+  }
+  if (retired.empty() || !Use().ok()) return;
+  for (const std::function<void()>& free : retired) free();
+}
+
+absl::Status Device::Use() const {
+  return ToStatus(driver_, driver_.CtxSetCurrent(context_), "cuCtxSetCurrent");
+}
+
+absl::Status Device::Reach(const Device& other) const {
+  if (device_ == other.device_) return absl::OkStatus();
+  int can = 0;
+  RETURN_IF_CU(driver_, DeviceCanAccessPeer, &can, device_, other.device_);
+  if (can == 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        "GPU ", ordinal_, " (", facts_.name, ") does not reach the memory of GPU ", other.ordinal_,
+        " (", other.facts_.name,
+        "): want GPUs with peer access (nvidia-smi topo -p2p r), or ranks on one GPU"));
+  }
+  RETURN_IF_ERROR(Use());
+  const CUresult result = driver_.CtxEnablePeerAccess(other.context_, 0);
+  return result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+             ? absl::OkStatus()
+             : ToStatus(driver_, result, "cuCtxEnablePeerAccess");
+}
+
+}  // namespace coconet

@@ -1,0 +1,151 @@
+#include "runtime/cuda/driver/driver_api.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+std::string VersionText(int version) {
+  return absl::StrCat(version / 1000, ".", version % 1000 / 10);
+}
+
+/// `since`: the version that has it.
+template <class Function>
+bool Find(const FindFunction& find, const char* name, int since, Function*& function) {
+  function = reinterpret_cast<Function*>(find(name, CUDA_VERSION));
+  // A driver older than the headers answers for its own version: the functions that it lacks are
+  // those of later ones.
+  if (function == nullptr) function = reinterpret_cast<Function*>(find(name, since));
+  return function != nullptr;
+}
+
+absl::StatusCode CodeOf(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_OUT_OF_MEMORY:
+      return absl::StatusCode::kResourceExhausted;
+    case CUDA_ERROR_NO_DEVICE:
+    case CUDA_ERROR_STUB_LIBRARY:
+    case CUDA_ERROR_DEVICE_UNAVAILABLE:
+    case CUDA_ERROR_SYSTEM_NOT_READY:
+      return absl::StatusCode::kUnavailable;
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+      return absl::StatusCode::kFailedPrecondition;
+    case CUDA_ERROR_LAUNCH_FAILED:
+      return absl::StatusCode::kDataLoss;
+    case CUDA_ERROR_NOT_FOUND:
+      return absl::StatusCode::kNotFound;
+    case CUDA_ERROR_NOT_SUPPORTED:
+    case CUDA_ERROR_PEER_ACCESS_UNSUPPORTED:
+      return absl::StatusCode::kUnimplemented;
+    default:  // CUresult is NVIDIA's, and grows
+      return absl::StatusCode::kInternal;
+  }
+}
+
+/// Streams share that many hardware queues; a kernel that waits for one behind it in its queue
+/// waits for ever. The driver reads it once, when it starts.
+void AskForQueues() {
+  constexpr char kName[] = "CUDA_DEVICE_MAX_CONNECTIONS";
+  constexpr int kMost = 32;
+  const char* set = std::getenv(kName);
+  int queues = 0;
+  if (set == nullptr || !absl::SimpleAtoi(set, &queues) || queues < kMost)
+    setenv(kName, absl::StrCat(kMost).c_str(), 1);
+}
+
+absl::StatusOr<DriverApi> Open() {
+  ASSIGN_OR_RETURN(const FindFunction find, FindIn({"libcuda.so.1", "libcuda.so"}));
+  ASSIGN_OR_RETURN(const DriverApi driver, FillDriverApi(find));
+  AskForQueues();
+  RETURN_IF_ERROR(InitDriver(driver));
+  return driver;
+}
+
+}  // namespace
+
+absl::Status ToStatus(const DriverApi& driver, CUresult result, absl::string_view call) {
+  if (result == CUDA_SUCCESS) return absl::OkStatus();
+  const char *name = nullptr, *words = nullptr;
+  if (driver.GetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr)
+    name = "an error that the driver has no name for";
+  if (driver.GetErrorString(result, &words) != CUDA_SUCCESS || words == nullptr) words = "";
+  return absl::Status(CodeOf(result), absl::StrCat(call, ": ", name, " (", static_cast<int>(result),
+                                                   ")", *words == '\0' ? "" : ": ", words));
+}
+
+absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
+  std::vector<std::string> tried;
+  for (const std::string& file : files) {
+    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      tried.push_back(absl::StrCat("  ", dlerror()));
+      continue;
+    }
+    auto* get =
+        reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
+    if (get == nullptr) {
+      tried.push_back(absl::StrCat("  ", file, ": too old, want the driver of CUDA ",
+                                   VersionText(kLeastDriver), " or later"));
+      continue;
+    }
+    return FindFunction([get](const char* name, int version) -> void* {
+      void* function = nullptr;
+      CUdriverProcAddressQueryResult found{};
+      const CUresult result = get(name, &function, version, CU_GET_PROC_ADDRESS_DEFAULT, &found);
+      return result == CUDA_SUCCESS && found == CU_GET_PROC_ADDRESS_SUCCESS ? function : nullptr;
+    });
+  }
+  return absl::UnavailableError(
+      absl::StrCat("the CUDA driver (libcuda) cannot be opened: want an NVIDIA GPU and its driver "
+                   "on this machine, or, in a container, its GPUs made visible. Tried:\n",
+                   absl::StrJoin(tried, "\n")));
+}
+
+absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find) {
+  DriverApi driver;
+  std::vector<std::string> missing;
+#define COCONET_NEED(name) \
+  if (!Find(find, "cu" #name, kLeastDriver, driver.name)) missing.emplace_back("cu" #name);
+  COCONET_DRIVER_FUNCTIONS(COCONET_NEED)
+#undef COCONET_NEED
+#define COCONET_TAKE(name) Find(find, "cu" #name, kGreenStreamsDriver, driver.name);
+  COCONET_DRIVER_OPTIONAL(COCONET_TAKE)
+#undef COCONET_TAKE
+  if (missing.empty()) return driver;
+  return absl::UnavailableError(absl::StrCat("the CUDA driver lacks ", absl::StrJoin(missing, ", "),
+                                             ": want that of CUDA ", VersionText(kLeastDriver),
+                                             " or later"));
+}
+
+absl::Status InitDriver(const DriverApi& driver) {
+  if (absl::Status status = ToStatus(driver, driver.Init(0), "cuInit"); !status.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("the CUDA driver does not start: ", status.message()));
+  }
+  int version = 0;
+  RETURN_IF_CU(driver, DriverGetVersion, &version);
+  if (version >= kLeastDriver) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the CUDA driver is of CUDA ", VersionText(version),
+                                             ": want one of CUDA ", VersionText(kLeastDriver),
+                                             " or later"));
+}
+
+absl::StatusOr<const DriverApi*> OpenDriver() {
+  static const auto* driver = new absl::StatusOr<DriverApi>(Open());
+  if (!driver->ok()) return driver->status();
+  return &**driver;
+}
+
+}  // namespace coconet

@@ -1,0 +1,81 @@
+#ifndef COCONET_RUNTIME_CUDA_DRIVER_DRIVER_API_H_
+#define COCONET_RUNTIME_CUDA_DRIVER_DRIVER_API_H_
+
+#include <cuda.h>
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace coconet {
+
+/// What the driver must have: CUDA 12.4, for libraries of kernels that belong to no context, and
+/// what one may do without.
+inline constexpr int kLeastDriver = 12040;
+// clang-format off
+#define COCONET_DRIVER_FUNCTIONS(X) \
+  X(GetErrorName) X(GetErrorString) X(Init) X(DriverGetVersion) X(DeviceGetCount) X(DeviceGet) \
+  X(DeviceGetName) X(DeviceGetUuid) X(DeviceGetAttribute) X(DeviceTotalMem) \
+  X(DeviceCanAccessPeer) X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease) X(CtxSetCurrent) \
+  X(CtxEnablePeerAccess) X(MemAlloc) X(MemFree) X(IpcGetMemHandle) X(IpcOpenMemHandle) \
+  X(IpcCloseMemHandle) X(MemCreate) X(MemRelease) X(MemAddressReserve) X(MemAddressFree) \
+  X(MemMap) X(MemUnmap) X(MemSetAccess) X(MemGetAllocationGranularity) \
+  X(MemExportToShareableHandle) X(MemImportFromShareableHandle) X(MulticastCreate) \
+  X(MulticastAddDevice) X(MulticastBindMem) X(MulticastUnbind) X(MulticastGetGranularity) \
+  X(MemHostAlloc) X(MemFreeHost) X(MemHostRegister) X(MemHostUnregister) \
+  X(MemHostGetDevicePointer) X(MemcpyAsync) X(MemsetD8Async) X(MemsetD2D8Async) \
+  X(StreamCreateWithPriority) X(StreamDestroy) X(StreamSynchronize) X(StreamQuery) \
+  X(StreamWaitEvent) X(EventCreate) X(EventDestroy) X(EventRecord) X(EventQuery) \
+  X(EventElapsedTime) X(LibraryLoadData) X(LibraryUnload) X(LibraryGetKernel) \
+  X(KernelGetFunction) X(FuncLoad) X(OccupancyMaxActiveBlocksPerMultiprocessor) X(LaunchKernelEx) \
+  X(StreamIsCapturing) X(StreamBeginCapture) X(StreamEndCapture) X(GraphInstantiateWithFlags) \
+  X(GraphLaunch) X(GraphDestroy) X(GraphExecDestroy)
+// clang-format on
+/// Green contexts have streams of their own since CUDA 12.5.
+inline constexpr int kGreenStreamsDriver = 12050;
+#define COCONET_DRIVER_OPTIONAL(X) \
+  X(DeviceGetDevResource)          \
+  X(DevSmResourceSplitByCount)     \
+  X(DevResourceGenerateDesc) X(GreenCtxCreate) X(GreenCtxDestroy) X(GreenCtxStreamCreate)
+
+/// The functions of libcuda, by their names without "cu", of the version that cuda.h declares.
+/// Opened at run time, so that one binary runs on machines with and without a driver. Tests fill it
+/// with fakes.
+struct DriverApi {
+#define COCONET_DECLARE(name) decltype(&::cu##name) name = nullptr;
+  COCONET_DRIVER_FUNCTIONS(COCONET_DECLARE)
+  COCONET_DRIVER_OPTIONAL(COCONET_DECLARE)  // null where the driver is too old for one
+#undef COCONET_DECLARE
+};
+
+/// OK for CUDA_SUCCESS; else "call: NAME: the driver's words". ResourceExhausted where memory is
+/// short, Unavailable where there is no device, FailedPrecondition where driver and binary, or
+/// driver and device, do not fit; DataLoss where a kernel failed; Internal for the rest.
+absl::Status ToStatus(const DriverApi& driver, CUresult result, absl::string_view call);
+
+/// RETURN_IF_CU(driver, MemFree, address): the error as a Status with the function's name.
+#define RETURN_IF_CU(driver, function, ...) \
+  RETURN_IF_ERROR(::coconet::ToStatus((driver), (driver).function(__VA_ARGS__), "cu" #function))
+
+/// Opens libcuda, the first time, and initialises it. It stays open. Unavailable, with what to do,
+/// where there is none, none that works, or too old a one.
+absl::StatusOr<const DriverApi*> OpenDriver();
+
+/// The address of a function of the driver, as cuGetProcAddress gives it; null where it has none of
+/// that version.
+using FindFunction = std::function<void*(const char* name, int version)>;
+/// The same from any source, not initialised. Unavailable, with their names, where functions are
+/// missing.
+absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find);
+/// Calls cuInit and checks the version.
+absl::Status InitDriver(const DriverApi& driver);
+/// Opens the first of these files that can be, and gives its cuGetProcAddress.
+absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_DRIVER_DRIVER_API_H_

@@ -1,0 +1,94 @@
+#ifndef COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_H_
+#define COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/base/dtype.h"
+#include "runtime/cuda/driver/device.h"
+#include "runtime/cuda/gemm/cublaslt_api.h"
+
+namespace coconet {
+
+/// cuBLASLt on a GPU. Opening and closing it may wait for all that runs on the GPU: a rank does so
+/// once, and not while its peers' kernels wait.
+class CublasLt {
+ public:
+  static absl::StatusOr<std::shared_ptr<const CublasLt>> Open(const CublasLtApi& api,
+                                                              std::shared_ptr<Device> device);
+  ~CublasLt();
+  CublasLt(const CublasLt&) = delete;
+  CublasLt& operator=(const CublasLt&) = delete;
+
+  const CublasLtApi& api() const { return api_; }
+  const Device& device() const { return *device_; }
+  cublasLtHandle_t handle() const { return handle_; }
+
+ private:
+  CublasLt(const CublasLtApi& api, std::shared_ptr<Device> device, cublasLtHandle_t handle)
+      : api_(api), device_(std::move(device)), handle_(handle) {}
+
+  const CublasLtApi& api_;
+  std::shared_ptr<Device> device_;
+  cublasLtHandle_t handle_;
+};
+
+/// c[t] = op(a[t]) . op(b[t]) for t < batch, of matrices of rows one after the other, as a
+/// GemmStep's; nothing is 0.
+struct LtShape {
+  struct Matrix {
+    int64_t ld = 0;      // elements from one row, as stored, to the next
+    int64_t stride = 0;  // elements from one of the batch to the next; 0: the same in all
+    bool transposed = false;
+    int alignment = 1;  // bytes: every matrix of the batch begins at a multiple of it
+  };
+  DType dtype{};  // f32, f16 or bf16
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  Matrix a = {}, b = {}, c = {};
+  int multiprocessors = 0;      // 0: all
+  int64_t workspace_bytes = 0;  // at most
+};
+
+/// A product as the library is told of it, summed in f32 and rounded once. Needs no GPU.
+class LtProduct {
+ public:
+  static absl::StatusOr<LtProduct> Describe(const CublasLtApi& api, const LtShape& shape);
+
+  /// The ways to compute it on the GPU of `library`, the best by the library's forecast first;
+  /// Unimplemented where there is none.
+  absl::StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Ways(const CublasLt& library) const;
+  /// Starts one of these, whose workspace is at `workspace`.
+  absl::Status Start(const CublasLt& library, const cublasLtMatmulHeuristicResult_t& way,
+                     const void* a, const void* b, void* c, void* workspace, CUstream stream) const;
+
+ private:
+  using Layout =
+      std::unique_ptr<cublasLtMatrixLayoutOpaque_t, decltype(CublasLtApi::MatrixLayoutDestroy)>;
+  using Operation =
+      std::unique_ptr<cublasLtMatmulDescOpaque_t, decltype(CublasLtApi::MatmulDescDestroy)>;
+  using Preference = std::unique_ptr<cublasLtMatmulPreferenceOpaque_t,
+                                     decltype(CublasLtApi::MatmulPreferenceDestroy)>;
+  LtProduct(Operation operation, Layout a, Layout b, Layout c, Preference preference)
+      : operation_(std::move(operation)),
+        a_(std::move(a)),
+        b_(std::move(b)),
+        c_(std::move(c)),
+        preference_(std::move(preference)) {}
+  static absl::StatusOr<Layout> DescribeMatrix(const CublasLtApi& api, const LtShape& shape,
+                                               const LtShape::Matrix& matrix, int64_t rows,
+                                               int64_t cols);
+  static absl::StatusOr<Operation> DescribeOperation(const CublasLtApi& api, const LtShape& shape);
+  static absl::StatusOr<Preference> DescribePreference(const CublasLtApi& api,
+                                                       const LtShape& shape);
+
+  Operation operation_;
+  Layout a_, b_, c_;
+  Preference preference_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_H_

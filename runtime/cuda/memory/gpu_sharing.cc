@@ -1,0 +1,97 @@
+#include "runtime/cuda/memory/gpu_sharing.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/cuda/driver/retained.h"
+#include "runtime/threads/thread_exchange.h"
+
+namespace coconet {
+namespace {
+
+// A handle is that of a whole block of the driver's, which smaller memory shares with other memory.
+constexpr int64_t kBlock = int64_t{2} << 20;
+
+absl::StatusOr<CUipcMemHandle> HandleOf(
+    const absl::StatusOr<std::shared_ptr<Allocation>>& allocation) {
+  RETURN_IF_ERROR(allocation.status());
+  return (*allocation)->Export();
+}
+
+}  // namespace
+
+absl::Status ThreadGpuSharing::Reach(const std::shared_ptr<Device>& device) {
+  const absl::StatusOr<std::shared_ptr<Device>> mine = device;
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Device>> devices,
+                   HandAround(exchange_, group_, mine));
+  absl::Status reached;
+  for (const std::shared_ptr<Device>& theirs : devices) {
+    if (theirs != nullptr) reached.Update(device->Reach(*theirs));
+  }
+  return exchange_.Agree(reached);
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ThreadGpuSharing::Share(
+    const std::shared_ptr<Device>& device, int64_t bytes) {
+  return HandAround(exchange_, group_, Allocation::Make(device, bytes));
+}
+
+absl::Status ProcessGpuSharing::Reach(const std::shared_ptr<Device>& device) {
+  return Share(device, 1).status();
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> ProcessGpuSharing::Share(
+    const std::shared_ptr<Device>& device, int64_t bytes) {
+  ReleaseRetained();
+  const absl::StatusOr<std::shared_ptr<Allocation>> own =
+      Allocation::Make(device, bytes < 0 ? bytes : (bytes / kBlock + 1) * kBlock);
+  const absl::StatusOr<CUipcMemHandle> handle = HandleOf(own);
+  RETURN_IF_ERROR(exchange_.Agree(handle.status()));
+  ASSIGN_OR_RETURN(const std::vector<std::string> handles,
+                   exchange_.AllGather({reinterpret_cast<const char*>(&*handle), sizeof *handle}));
+  std::vector<std::shared_ptr<Allocation>> all(handles.size());
+  all[rank_] = RetainedLater(*own);
+  absl::Status opened;
+  for (int i = 0; i < group_.size && opened.ok(); ++i) {
+    const int peer = group_.Rank(i);
+    if (peer == rank_) continue;
+    CUipcMemHandle theirs;
+    CC_CHECK(handles[peer].size() == sizeof theirs);
+    std::memcpy(&theirs, handles[peer].data(), sizeof theirs);
+    absl::StatusOr<std::shared_ptr<Allocation>> allocation = Allocation::Import(device, theirs);
+    opened = WithContext(allocation.status(), absl::StrCat("the memory of rank ", peer,
+                                                           ", another process, on its GPU"));
+    if (opened.ok()) all[peer] = *std::move(allocation);
+  }
+  RETURN_IF_ERROR(exchange_.Agree(opened));
+  return all;
+}
+
+void WindowGpuSharing::Close() {
+  for (const std::function<void()>& close : std::exchange(*unused_, {})) close();
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> WindowGpuSharing::Share(
+    const std::shared_ptr<Device>& device, int64_t bytes) {
+  Close();
+  if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
+  ASSIGN_OR_RETURN(MemoryWindow window, windows_->Open(std::max<int64_t>(bytes, 1)));
+  // All addresses are there as long as one of them is held.
+  const std::shared_ptr<void> open(nullptr, [unused = unused_, close = std::move(window.close)](
+                                                void*) { unused->push_back(close); });
+  std::vector<std::shared_ptr<Allocation>> all;
+  for (void* address : window.addresses) {
+    all.push_back(address == nullptr
+                      ? nullptr
+                      : std::make_shared<Allocation>(device, reinterpret_cast<CUdeviceptr>(address),
+                                                     [open] {}));
+  }
+  RETURN_IF_ERROR(exchange_.Agree(all[rank_]->Clear(static_cast<size_t>(bytes))));
+  return all;
+}
+
+}  // namespace coconet

@@ -1,0 +1,85 @@
+#include "runtime/cuda/memory/multicast_sharing.h"
+
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/cuda/driver/stream_library.h"
+
+namespace coconet {
+
+struct MulticastSharing::Work {
+  std::shared_ptr<Device> device;
+  int64_t bytes = 0;                     // rounded
+  std::shared_ptr<MemoryHandle> memory;  // this rank's
+  std::shared_ptr<MemoryHandle> object;  // of the node
+  MemoryHandles memories = {};           // of all
+};
+
+absl::Status MulticastSharing::Create(Work& work) const {
+  ASSIGN_OR_RETURN(work.memory,
+                   MemoryHandle::OfMemory(*work.device, work.bytes, passing_->exported()));
+  if (rank_ != node_.first) return absl::OkStatus();
+  ASSIGN_OR_RETURN(work.object, MemoryHandle::OfMulticast(work.device->driver(), node_.size,
+                                                          work.bytes, passing_->exported()));
+  return absl::OkStatus();
+}
+
+absl::Status MulticastSharing::Map(const Work& work, Shared& shared) const {
+  shared.all.resize(work.memories.size());
+  for (int i = 0; i < sharing_.size; ++i) {
+    const int peer = sharing_.Rank(i);
+    ASSIGN_OR_RETURN(shared.all[peer], coconet::Map(work.device, work.memories[peer], work.bytes));
+  }
+  ASSIGN_OR_RETURN(shared.multicast, coconet::Map(work.device, work.object, work.bytes));
+  return shared.all[rank_]->Clear(static_cast<size_t>(work.bytes));
+}
+
+absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(
+    const std::shared_ptr<Device>& device, int64_t bytes) {
+  passing_->Prepare();
+  const DriverApi& driver = device->driver();
+  Work work{.device = device, .memory = nullptr, .object = nullptr};
+  Shared shared;
+  const absl::StatusOr<int64_t> rounded =
+      RoundedForMulticast(*device, node_.size, bytes, passing_->exported());
+  ASSIGN_OR_RETURN(const double most,
+                   exchange_.Max(rounded.ok() ? static_cast<double>(*rounded)
+                                              : 0));  // of powers of two a multiple of all units
+  work.bytes = static_cast<int64_t>(most);
+  // Each when all have done the one before: the driver waits, without a deadline, in calls that
+  // come too early.
+  const std::function<absl::Status()> stages[] = {
+      [&] { return device->Use(); },
+      [&] { return rounded.status(); },
+      [&] { return Create(work); },
+      [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(work.memories, passing_->Pass(sharing_, work.memory));
+        return absl::OkStatus();
+      },
+      [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(const MemoryHandles objects, passing_->Pass(node_, work.object));
+        work.object = objects[node_.first];
+        return absl::OkStatus();
+      },
+      [&] {
+        return ToStatus(driver, driver.MulticastAddDevice(work.object->get(), device->handle()),
+                        "cuMulticastAddDevice");
+      },
+      [&] { return work.object->Bind(*device, work.memories[rank_], work.bytes); },
+      [&] { return Map(work, shared); }};
+  for (const std::function<absl::Status()>& stage : stages) {
+    const absl::Status done = stage();
+    if (absl::IsAborted(done) || absl::IsDeadlineExceeded(done)) return done;
+    ASSIGN_OR_RETURN(const std::string note, FirstNote(exchange_, done.message()));
+    if (note.empty()) continue;
+    shared = {};
+    work = {};
+    RETURN_IF_ERROR(
+        exchange_.Barrier());  // before what is retained here goes, all have given up theirs
+    return Shared{.all = {}, .multicast = nullptr, .note = note};
+  }
+  return shared;
+}
+
+}  // namespace coconet

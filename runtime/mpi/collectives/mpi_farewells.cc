@@ -1,0 +1,59 @@
+#include "runtime/mpi/collectives/mpi_farewells.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kTag = 1;
+constexpr char kNote = 'n';          // begins a note; no status code is as high
+constexpr size_t kMostBytes = 1000;  // goes out at once, and fits a board
+
+}  // namespace
+
+void MpiFarewells::Tell(const absl::Status& why) const {
+  Post(absl::StrCat(std::string(1, static_cast<char>(why.code())),
+                    why.message().substr(0, kMostBytes)));
+}
+
+void MpiFarewells::Note(int peer) const { Post(absl::StrCat(std::string(1, kNote), peer)); }
+
+void MpiFarewells::Post(std::string letter) const {
+  // Kept until the process ends: whether, and when, the others listen is not known.
+  const auto* kept = new std::string(std::move(letter));
+  for (int peer = 0; peer < size_; ++peer) {
+    if (node_.first <= peer && peer < node_.first + node_.size) continue;
+    MPI_Request request;
+    const int sent = MPI_Isend(kept->data(), static_cast<int>(kept->size()), MPI_BYTE, peer, kTag,
+                               comm_, &request);
+    if (sent == MPI_SUCCESS) MPI_Request_free(&request);
+  }
+}
+
+void MpiFarewells::Listen(Board& board) const {
+  int found = 0;
+  MPI_Message message;
+  MPI_Status status;
+  while (MPI_Improbe(MPI_ANY_SOURCE, kTag, comm_, &found, &message, &status) == MPI_SUCCESS &&
+         found) {
+    int size = 0;
+    if (MPI_Get_count(&status, MPI_BYTE, &size) != MPI_SUCCESS) return;
+    std::string letter(size, '\0');
+    if (MPI_Mrecv(letter.data(), size, MPI_BYTE, &message, MPI_STATUS_IGNORE) != MPI_SUCCESS ||
+        size == 0)
+      return;
+    const absl::string_view text = absl::string_view(letter).substr(1);
+    if (int peer = 0; letter[0] == kNote) {
+      if (absl::SimpleAtoi(text, &peer) && peer < board.ranks())
+        board.NoteWait(status.MPI_SOURCE, peer);
+    } else {
+      board.Leave(status.MPI_SOURCE, absl::Status(static_cast<absl::StatusCode>(letter[0]), text));
+    }
+  }
+}
+
+}  // namespace coconet

@@ -1,0 +1,225 @@
+#include "runtime/mpi/collectives/mpi_node_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "coconet/base/slices.h"
+#include "coconet/base/status.h"
+#include "runtime/node/reduce.h"
+
+namespace coconet {
+namespace {
+
+/// Up to here every rank reduces everything itself: one meeting less is worth more.
+constexpr int64_t kOneShotBytes = int64_t{8} << 10;
+
+const char* Bytes(const void* p) { return static_cast<const char*>(p); }
+char* Bytes(void* p) { return static_cast<char*>(p); }
+
+void CopyUnlessSame(void* out, const void* in, int64_t bytes) {
+  if (out != in) std::memcpy(out, in, bytes);
+}
+
+}  // namespace
+
+Stage::Stage(std::vector<std::shared_ptr<Region>> regions, int64_t offset, const Members& group,
+             int rank, Board board, WaitTerms terms)
+    : regions_(std::move(regions)),
+      group_(group),
+      rank_(rank),
+      board_(std::move(board)),
+      terms_(terms) {
+  static_assert(std::atomic<unsigned>::is_always_lock_free, "processes share it");
+  for (int i = 0; i < group.size; ++i)
+    bases_.push_back(Bytes(regions_[group.Rank(i)]->base()) + offset);
+}
+
+absl::Status Stage::Meet(absl::string_view what, std::atomic<unsigned> Counters::* counter) {
+  const auto of = [&](int index) -> std::atomic<unsigned>& {
+    return reinterpret_cast<Counters*>(bases_[index])->*counter;
+  };
+  of(group_.Index(rank_)).store(epoch_, std::memory_order_release);
+  for (int i = 0; i < group_.size; ++i) {
+    if (group_.Rank(i) == rank_) continue;
+    RETURN_IF_ERROR(AwaitPeer(board_, terms_, rank_, group_.Rank(i), of(i), epoch_, what));
+  }
+  return absl::OkStatus();
+}
+
+MpiNodeCommunicator::MpiNodeCommunicator(const Members& group, std::unique_ptr<Stage> stage,
+                                         std::unique_ptr<MpiTraffic> traffic, int rank,
+                                         const Members& column)
+    : MpiSender(std::move(traffic), rank, column),
+      index_(group.Index(rank)),
+      size_(group.size),
+      stage_(std::move(stage)),
+      sources_(group.size) {}
+
+// A half is used again two windows later. By then all ranks have shown the window between, and so
+// are done with this one.
+absl::Status MpiNodeCommunicator::InWindows(const Call& call,
+                                            absl::FunctionRef<void(const Window&)> show,
+                                            absl::FunctionRef<absl::Status(const Window&)> take) {
+  RETURN_IF_ERROR(CheckAllHere(stage_->board(), world_rank_, call.what));
+  const int64_t most = std::max<int64_t>(
+      Stage::kWindow / (call.blocks * call.element) / kSliceAlign * kSliceAlign, 1);
+  int64_t begin = 0;
+  do {  // with nothing to move, the ranks still meet: a call of all is a call of all
+    const int64_t count = std::min(most, call.count - begin);
+    const Window window{.begin = begin, .count = count, .bytes = count * call.element};
+    stage_->Next();
+    show(window);
+    RETURN_IF_ERROR(stage_->AwaitShown(call.what));
+    RETURN_IF_ERROR(take(window));
+    begin += count;
+  } while (begin < call.count);
+  return absl::OkStatus();
+}
+
+absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, char* out,
+                                            ReduceKind kind, int root) {
+  const bool keeps = root < 0 || root == index_;
+  const bool one_shot = call.count * call.element <= kOneShotBytes;
+  const auto show = [&](const Window& w) {
+    const Slicing slices = SliceExtent(w.count, size_);
+    const char* from = in + w.begin * call.element;
+    for (int peer = 0; peer < size_; ++peer) {
+      const Range theirs = slices.Of(peer);
+      if (peer == index_ && !one_shot) continue;  // nobody else reads it
+      std::memcpy(stage_->Shown(index_) + theirs.begin * call.element,
+                  from + theirs.begin * call.element, theirs.size() * call.element);
+    }
+  };
+  const auto reduce = [&](const Window& w, const Range& part, char* to) {
+    for (int peer = 0; peer < size_; ++peer) {
+      const char* base = peer == index_ ? in + w.begin * call.element : stage_->Shown(peer);
+      sources_[peer] = base + part.begin * call.element;
+    }
+    ReduceInto({to}, sources_, part.size(), call.dtype, kind);
+  };
+  return InWindows(call, show, [&](const Window& w) -> absl::Status {
+    char* to = out + w.begin * call.element;
+    if (one_shot) {
+      if (keeps) reduce(w, {0, w.count}, to);
+      return absl::OkStatus();
+    }
+    const Slicing slices = SliceExtent(w.count, size_);
+    const Range mine = slices.Of(index_);
+    reduce(w, mine, stage_->Reduced(index_) + mine.begin * call.element);
+    RETURN_IF_ERROR(stage_->AwaitReduced(call.what));
+    for (int peer = 0; keeps && peer < size_; ++peer) {
+      const Range theirs = slices.Of(peer);
+      std::memcpy(to + theirs.begin * call.element,
+                  stage_->Reduced(peer) + theirs.begin * call.element,
+                  theirs.size() * call.element);
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status MpiNodeCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
+                                            ReduceKind kind) {
+  const Call call{"AllReduce", count, dtype};
+  if (size_ > 1) return ReduceAll(call, Bytes(in), Bytes(out), kind, /*root=*/-1);
+  CopyUnlessSame(out, in, count * call.element);
+  return absl::OkStatus();
+}
+
+absl::Status MpiNodeCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype,
+                                         ReduceKind kind, int root) {
+  const Call call{"Reduce", count, dtype};
+  if (size_ > 1) {
+    RETURN_IF_ERROR(ReduceAll(call, Bytes(in), Bytes(out), kind, root));
+    if (index_ != root) std::memset(out, 0, count * call.element);
+    return absl::OkStatus();
+  }
+  CopyUnlessSame(out, in, count * call.element);
+  return absl::OkStatus();
+}
+
+absl::Status MpiNodeCommunicator::ReduceScatter(const void* in, void* out, int64_t count,
+                                                DType dtype, ReduceKind kind, int64_t stride) {
+  const Call call{"ReduceScatter", count, dtype, size_};
+  if (size_ == 1) {
+    CopyUnlessSame(out, in, count * call.element);
+    return absl::OkStatus();
+  }
+  const auto block = [&](int of, const Window& w) {
+    return Bytes(in) + (of * stride + w.begin) * call.element;
+  };
+  const auto show = [&](const Window& w) {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer != index_)
+        std::memcpy(stage_->Shown(index_) + peer * w.bytes, block(peer, w), w.bytes);
+    }
+  };
+  return InWindows(call, show, [&](const Window& w) {
+    for (int peer = 0; peer < size_; ++peer) {
+      sources_[peer] = peer == index_ ? block(index_, w) : stage_->Shown(peer) + index_ * w.bytes;
+    }
+    ReduceInto({Bytes(out) + w.begin * call.element}, sources_, w.count, dtype, kind);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status MpiNodeCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype,
+                                            int64_t stride) {
+  const Call call{"AllGather", count, dtype};
+  if (size_ == 1) {
+    CopyUnlessSame(out, in, count * call.element);
+    return absl::OkStatus();
+  }
+  const auto show = [&](const Window& w) {
+    std::memcpy(stage_->Shown(index_), Bytes(in) + w.begin * call.element, w.bytes);
+  };
+  return InWindows(call, show, [&](const Window& w) {
+    for (int peer = 0; peer < size_; ++peer) {
+      std::memcpy(Bytes(out) + (peer * stride + w.begin) * call.element, stage_->Shown(peer),
+                  w.bytes);
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status MpiNodeCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype,
+                                            int root) {
+  const Call call{"Broadcast", count, dtype};
+  if (index_ == root) CopyUnlessSame(out, in, count * call.element);
+  if (size_ == 1) return absl::OkStatus();
+  const auto show = [&](const Window& w) {
+    if (index_ == root)
+      std::memcpy(stage_->Shown(root), Bytes(in) + w.begin * call.element, w.bytes);
+  };
+  return InWindows(call, show, [&](const Window& w) {
+    if (index_ != root)
+      std::memcpy(Bytes(out) + w.begin * call.element, stage_->Shown(root), w.bytes);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status MpiNodeCommunicator::AllToAll(const void* in, void* out, int64_t count, DType dtype) {
+  const Call call{"AllToAll", count, dtype, size_};
+  if (size_ == 1) {
+    CopyUnlessSame(out, in, count * call.element);
+    return absl::OkStatus();
+  }
+  const auto at = [&](auto* base, int block, const Window& w) {
+    return Bytes(base) + (block * count + w.begin) * call.element;
+  };
+  const auto show = [&](const Window& w) {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer != index_)
+        std::memcpy(stage_->Shown(index_) + peer * w.bytes, at(in, peer, w), w.bytes);
+    }
+  };
+  return InWindows(call, show, [&](const Window& w) {
+    for (int peer = 0; peer < size_; ++peer) {
+      const char* from =
+          peer == index_ ? at(in, index_, w) : stage_->Shown(peer) + index_ * w.bytes;
+      std::memcpy(at(out, peer, w), from, w.bytes);
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace coconet

@@ -1,0 +1,231 @@
+#include "runtime/mpi/collectives/mpi_spanning_communicator.h"
+
+#include <cstring>
+
+#include "coconet/base/status.h"
+#include "runtime/node/reduce.h"
+
+namespace coconet {
+namespace {
+
+using Pieces = absl::Span<const absl::Span<const char>>;
+
+const char* Bytes(const void* p) { return static_cast<const char*>(p); }
+char* Bytes(void* p) { return static_cast<char*>(p); }
+
+void CopyUnlessSame(char* out, const char* in, int64_t bytes) {
+  if (out != in) std::memcpy(out, in, bytes);
+}
+
+/// Block `index` of many of `count` elements, `stride` from each other.
+Range Block(int64_t count, int64_t stride, int index) {
+  return {index * stride, index * stride + count};
+}
+
+}  // namespace
+
+MpiSpanningCommunicator::MpiSpanningCommunicator(const Mesh& mesh, Group group, int rank,
+                                                 std::unique_ptr<MpiTraffic> traffic)
+    : MpiSender(std::move(traffic), rank, Column(mesh, rank)) {
+  const auto line = [&](const Members& members) { return Line{members, members.Index(rank)}; };
+  group_ = line(GroupOf(mesh, group, rank));
+  across_ = line(GroupOf(mesh, Group::kAcross, rank));
+  local_ = group == Group::kStage ? line(GroupOf(mesh, Group::kNode, rank)) : line({.first = rank});
+}
+
+absl::Status MpiSpanningCommunicator::AllReduce(const void* in, void* out, int64_t count,
+                                                DType dtype, ReduceKind kind) {
+  const Call call{"AllReduce", count, dtype, kind};
+  RETURN_IF_ERROR(ReduceSlices(call, Bytes(in), Bytes(out)));
+  return GatherSlices(call, Bytes(out));
+}
+
+absl::Status MpiSpanningCommunicator::ReduceScatter(const void* in, void* out, int64_t count,
+                                                    DType dtype, ReduceKind kind, int64_t stride) {
+  const Call call{"ReduceScatter", count, dtype, kind};
+  const int nodes = across_.members.size, ranks = local_.members.size;
+  if (ranks == 1)
+    return ReduceParts(
+        call, across_, Bytes(in), [&](int node) { return Block(count, stride, node); }, Bytes(out));
+  const int64_t bytes = count * call.element;
+  if (static_cast<int64_t>(blocks_.size()) < nodes * bytes) blocks_.resize(nodes * bytes);
+  for (int node = 0; node < nodes; ++node) {
+    const auto of_node = [&](int local) { return Block(count, stride, node * ranks + local); };
+    RETURN_IF_ERROR(ReduceParts(call, local_, Bytes(in), of_node, blocks_.data() + node * bytes));
+  }
+  return ReduceParts(
+      call, across_, blocks_.data(), [&](int node) { return Block(count, count, node); },
+      Bytes(out));
+}
+
+absl::Status MpiSpanningCommunicator::AllGather(const void* in, void* out, int64_t count,
+                                                DType dtype, int64_t stride) {
+  const Call call{"AllGather", count, dtype};
+  const int nodes = across_.members.size, ranks = local_.members.size;
+  std::memcpy(Bytes(out) + Block(count, stride, group_.index).begin * call.element, in,
+              count * call.element);
+  const auto of_node = [&](int node, int local) {
+    return Block(count, stride, node * ranks + local);
+  };
+  RETURN_IF_ERROR(GatherParts(call, across_, Bytes(out),
+                              [&](int node) { return of_node(node, local_.index); }));
+  for (int node = 0; node < nodes; ++node) {
+    RETURN_IF_ERROR(
+        GatherParts(call, local_, Bytes(out), [&](int local) { return of_node(node, local); }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MpiSpanningCommunicator::Broadcast(const void* in, void* out, int64_t count,
+                                                DType dtype, int root) {
+  const Call call{"Broadcast", count, dtype};
+  if (group_.index == root) CopyUnlessSame(Bytes(out), Bytes(in), count * call.element);
+  RETURN_IF_ERROR(ScatterSlices(call, Bytes(out), root));
+  return GatherSlices(call, Bytes(out));
+}
+
+absl::Status MpiSpanningCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype,
+                                             ReduceKind kind, int root) {
+  const Call call{"Reduce", count, dtype, kind};
+  RETURN_IF_ERROR(ReduceSlices(call, Bytes(in), Bytes(out)));
+  RETURN_IF_ERROR(CollectSlices(call, Bytes(out), root));
+  if (group_.index != root) std::memset(out, 0, count * call.element);
+  return absl::OkStatus();
+}
+
+absl::Status MpiSpanningCommunicator::AllToAll(const void* in, void* out, int64_t count,
+                                               DType dtype) {
+  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
+  const Members& members = group_.members;
+  std::memcpy(Bytes(out) + group_.index * bytes, Bytes(in) + group_.index * bytes, bytes);
+  streams_.Clear(members.size - 1);
+  for (int peer = 0; peer < members.size; ++peer) {
+    if (peer == group_.index) continue;
+    streams_.outs.push_back({members.Rank(peer), Bytes(in) + peer * bytes, bytes});
+    streams_.ins.push_back({members.Rank(peer), bytes});
+  }
+  return traffic_->Move("AllToAll", streams_, [&](int64_t begin, Pieces pieces) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const int64_t peer = members.Index(streams_.ins[i].peer);
+      std::memcpy(Bytes(out) + peer * bytes + begin, pieces[i].data(), pieces[i].size());
+    }
+  });
+}
+
+absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& line,
+                                                  const char* in, PartOf part, char* out) {
+  const Range mine = part(line.index);
+  const int64_t bytes = mine.size() * call.element;
+  const char* own = in + mine.begin * call.element;
+  if (line.members.size == 1) {
+    CopyUnlessSame(out, own, bytes);
+    return absl::OkStatus();
+  }
+  streams_.Clear(line.members.size - 1);
+  for (int peer = 0; peer < line.members.size; ++peer) {
+    if (peer == line.index) continue;
+    const Range theirs = part(peer);
+    streams_.outs.push_back(
+        {line.members.Rank(peer), in + theirs.begin * call.element, theirs.size() * call.element});
+    streams_.ins.push_back({line.members.Rank(peer), bytes});
+  }
+  sources_.resize(line.members.size);
+  return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
+    const int64_t elements = static_cast<int64_t>(pieces[0].size()) / call.element;
+    if (elements == 0) return;  // mine have come, theirs are still going
+    for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
+      sources_[peer] = peer == line.index ? own + begin : pieces[i++].data();
+    }
+    ReduceInto({out + begin}, sources_, elements, call.dtype, call.kind);
+  });
+}
+
+absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& line, char* inout,
+                                                  PartOf part) {
+  if (line.members.size == 1) return absl::OkStatus();
+  const Range mine = part(line.index);
+  streams_.Clear(line.members.size - 1);
+  for (int peer = 0; peer < line.members.size; ++peer) {
+    if (peer == line.index) continue;
+    streams_.outs.push_back(
+        {line.members.Rank(peer), inout + mine.begin * call.element, mine.size() * call.element});
+    streams_.ins.push_back({line.members.Rank(peer), part(peer).size() * call.element});
+  }
+  return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
+    for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
+      if (peer == line.index) continue;
+      std::memcpy(inout + part(peer).begin * call.element + begin, pieces[i].data(),
+                  pieces[i].size());
+      ++i;
+    }
+  });
+}
+
+absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call, const char* in, char* out) {
+  const Slicing of_node = SliceExtent(call.count, local_.members.size);
+  const Range mine = of_node.Of(local_.index);
+  const Slicing of_rank = SliceExtent(mine.size(), across_.members.size);
+  char* slice = out + mine.begin * call.element;
+  const bool alone = local_.members.size == 1;
+  if (!alone)
+    RETURN_IF_ERROR(ReduceParts(call, local_, in, [&](int i) { return of_node.Of(i); }, slice));
+  return ReduceParts(
+      call, across_, alone ? in : slice, [&](int i) { return of_rank.Of(i); },
+      slice + of_rank.Of(across_.index).begin * call.element);
+}
+
+absl::Status MpiSpanningCommunicator::GatherSlices(const Call& call, char* inout) {
+  const Slicing of_node = SliceExtent(call.count, local_.members.size);
+  const Range mine = of_node.Of(local_.index);
+  const Slicing of_rank = SliceExtent(mine.size(), across_.members.size);
+  RETURN_IF_ERROR(GatherParts(call, across_, inout + mine.begin * call.element,
+                              [&](int i) { return of_rank.Of(i); }));
+  return GatherParts(call, local_, inout, [&](int i) { return of_node.Of(i); });
+}
+
+absl::Status MpiSpanningCommunicator::ScatterSlices(const Call& call, char* inout, int root) {
+  const Members& members = group_.members;
+  const Range mine = SliceOf(call.count, group_.index);
+  streams_.Clear(members.size - 1);
+  if (group_.index != root)
+    streams_.ins.push_back({members.Rank(root), mine.size() * call.element});
+  for (int peer = 0; group_.index == root && peer < members.size; ++peer) {
+    if (peer == root) continue;
+    const Range theirs = SliceOf(call.count, peer);
+    streams_.outs.push_back(
+        {members.Rank(peer), inout + theirs.begin * call.element, theirs.size() * call.element});
+  }
+  return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
+    for (const auto& piece : pieces)
+      std::memcpy(inout + mine.begin * call.element + begin, piece.data(), piece.size());
+  });
+}
+
+absl::Status MpiSpanningCommunicator::CollectSlices(const Call& call, char* inout, int root) {
+  const Members& members = group_.members;
+  const Range mine = SliceOf(call.count, group_.index);
+  streams_.Clear(members.size - 1);
+  if (group_.index != root) {
+    streams_.outs.push_back(
+        {members.Rank(root), inout + mine.begin * call.element, mine.size() * call.element});
+  }
+  for (int peer = 0; group_.index == root && peer < members.size; ++peer) {
+    if (peer != root)
+      streams_.ins.push_back({members.Rank(peer), SliceOf(call.count, peer).size() * call.element});
+  }
+  return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const Range theirs = SliceOf(call.count, members.Index(streams_.ins[i].peer));
+      std::memcpy(inout + theirs.begin * call.element + begin, pieces[i].data(), pieces[i].size());
+    }
+  });
+}
+
+Range MpiSpanningCommunicator::SliceOf(int64_t count, int index) const {
+  const int ranks = local_.members.size;
+  const Range of_node = SliceExtent(count, ranks).Of(index % ranks);
+  const Range of_rank = SliceExtent(of_node.size(), across_.members.size).Of(index / ranks);
+  return {of_node.begin + of_rank.begin, of_node.begin + of_rank.end};
+}
+
+}  // namespace coconet

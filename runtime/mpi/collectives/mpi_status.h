@@ -1,0 +1,18 @@
+#ifndef COCONET_RUNTIME_MPI_COLLECTIVES_MPI_STATUS_H_
+#define COCONET_RUNTIME_MPI_COLLECTIVES_MPI_STATUS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+/// OK for MPI_SUCCESS; else Internal: "MPI_Allreduce: <what MPI says>".
+absl::Status ToStatus(int code, absl::string_view call);
+
+#define RETURN_IF_MPI(fn, ...) \
+  RETURN_IF_ERROR(::coconet::ToStatus(MPI_##fn(__VA_ARGS__), "MPI_" #fn))
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_MPI_COLLECTIVES_MPI_STATUS_H_

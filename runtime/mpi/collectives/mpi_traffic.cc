@@ -1,0 +1,196 @@
+#include "runtime/mpi/collectives/mpi_traffic.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/mpi/collectives/mpi_status.h"
+
+namespace coconet {
+namespace {
+
+constexpr int64_t kWindow = 16;  // messages of a stream under way at once
+constexpr int64_t kMostBytes =
+    int64_t{60} << 10;  // of a message: what Open MPI sends over TCP without asking first
+constexpr int64_t kLeastBytes = int64_t{16} << 10;
+constexpr int64_t kBytesUnderWay = int64_t{8} << 20;  // one way, for all streams of a rank
+
+/// Bytes of a message where ranks have so many streams one way; a multiple of every element's size.
+int64_t PieceBytes(int width) {
+  return std::clamp(kBytesUnderWay / (kWindow * std::max(width, 1)) / 64 * 64, kLeastBytes,
+                    kMostBytes);
+}
+
+}  // namespace
+
+struct MpiTraffic::Depot {
+  explicit Depot(int most)
+      : memory(new char[2 * std::max(kBytesUnderWay, kWindow * std::max(most, 1) * kLeastBytes)]),
+        receives(kWindow * most, MPI_REQUEST_NULL),
+        sends(kWindow * most, MPI_REQUEST_NULL),
+        pieces(most) {}
+
+  std::unique_ptr<char[]>
+      memory;  // never touched, and so not there, beyond what widths in use take
+  std::vector<MPI_Request> receives, sends;    // by place in the window, and stream
+  std::vector<absl::Span<const char>> pieces;  // by stream
+};
+
+/// Piece p of all streams has place p % kWindow of the window.
+struct MpiTraffic::Course {
+  MpiTraffic& traffic;
+  const Streams& streams;
+  int64_t piece_bytes = PieceBytes(streams.width);
+  int64_t pieces = 0;
+  int64_t posted = 0, taken = 0, sent = 0;  // pieces
+
+  explicit Course(MpiTraffic& traffic, const Streams& streams)
+      : traffic(traffic), streams(streams) {
+    int64_t longest = 0;
+    for (const Streams::Out& out : streams.outs) longest = std::max(longest, out.bytes);
+    for (const Streams::In& in : streams.ins) longest = std::max(longest, in.bytes);
+    pieces = (longest + piece_bytes - 1) / piece_bytes;
+  }
+  bool done() const { return std::min(taken, sent) == pieces; }
+  int64_t BytesOf(int64_t bytes, int64_t piece) const {
+    return std::clamp<int64_t>(bytes - piece * piece_bytes, 0, piece_bytes);
+  }
+  size_t ins() const { return streams.ins.size(); }
+  size_t outs() const { return streams.outs.size(); }
+  MPI_Request* Receives(int64_t piece) const {
+    return &traffic.depot_->receives[piece % kWindow * ins()];
+  }
+  MPI_Request* Sends(int64_t piece) const {
+    return &traffic.depot_->sends[piece % kWindow * outs()];
+  }
+  /// Where a piece lies in the depot: those that come first, then those that go.
+  char* Place(int64_t piece, size_t stream) const {
+    return traffic.depot_->memory.get() +
+           (piece % kWindow * (ins() + outs()) + stream) * piece_bytes;
+  }
+
+  absl::Status Post();
+  void TakePiece(Take take);
+  absl::Status Advance(Take take, bool& moved);
+  int PeerAwaited() const;
+};
+
+absl::Status MpiTraffic::Course::Post() {
+  for (size_t i = 0; i < ins(); ++i) {
+    const int bytes = static_cast<int>(BytesOf(streams.ins[i].bytes, posted));
+    if (bytes == 0) continue;
+    RETURN_IF_MPI(Irecv, Place(posted, i), bytes, MPI_BYTE, streams.ins[i].peer, traffic.tag_,
+                  traffic.comm_, &Receives(posted)[i]);
+  }
+  for (size_t i = 0; i < outs(); ++i) {
+    const Streams::Out& out = streams.outs[i];
+    const int bytes = static_cast<int>(BytesOf(out.bytes, posted));
+    if (bytes == 0) continue;
+    char* place = Place(posted, ins() + i);
+    std::memcpy(place, out.data + posted * piece_bytes, bytes);
+    RETURN_IF_MPI(Isend, place, bytes, MPI_BYTE, out.peer, traffic.tag_, traffic.comm_,
+                  &Sends(posted)[i]);
+  }
+  ++posted;
+  return absl::OkStatus();
+}
+
+void MpiTraffic::Course::TakePiece(Take take) {
+  for (size_t i = 0; i < ins(); ++i) {
+    traffic.depot_->pieces[i] = {Place(taken, i),
+                                 static_cast<size_t>(BytesOf(streams.ins[i].bytes, taken))};
+  }
+  take(taken * piece_bytes, absl::MakeSpan(traffic.depot_->pieces).first(ins()));
+  ++taken;
+}
+
+absl::Status MpiTraffic::Course::Advance(Take take, bool& moved) {
+  if (posted < std::min(pieces, std::min(taken, sent) + kWindow)) {
+    RETURN_IF_ERROR(Post());
+    moved = true;
+  }
+  int complete = 0;
+  if (taken < posted) {
+    RETURN_IF_MPI(Testall, static_cast<int>(ins()), Receives(taken), &complete,
+                  MPI_STATUSES_IGNORE);
+    if (complete) TakePiece(take);
+    moved |= complete != 0;
+  }
+  if (sent < posted) {
+    RETURN_IF_MPI(Testall, static_cast<int>(outs()), Sends(sent), &complete, MPI_STATUSES_IGNORE);
+    sent += complete;
+    moved |= complete != 0;
+  }
+  return absl::OkStatus();
+}
+
+int MpiTraffic::Course::PeerAwaited() const {
+  int complete = 0;
+  for (size_t i = 0; taken < posted && i < ins(); ++i) {
+    MPI_Request_get_status(Receives(taken)[i], &complete, MPI_STATUS_IGNORE);
+    if (!complete) return streams.ins[i].peer;
+  }
+  for (size_t i = 0; sent < posted && i < outs(); ++i) {
+    MPI_Request_get_status(Sends(sent)[i], &complete, MPI_STATUS_IGNORE);
+    if (!complete) return streams.outs[i].peer;
+  }
+  return traffic.rank_;  // all has come since
+}
+
+MpiTraffic::MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board,
+                       Hearsay hearsay)
+    : comm_(comm),
+      tag_(tag),
+      rank_(rank),
+      timeout_ns_(static_cast<int64_t>(timeout_s * 1e9)),
+      board_(std::move(board)),
+      hearsay_(std::move(hearsay)),
+      depot_(std::make_unique<Depot>(most)) {}
+
+MpiTraffic::~MpiTraffic() = default;
+
+absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Take take) {
+  RETURN_IF_ERROR(first_error_);
+  RETURN_IF_ERROR(CheckAllHere(board_, rank_, what));
+  Course course(*this, streams);
+  Dozer dozer(timeout_ns_);
+  bool noted = false;
+  const auto note = [&](int peer) {
+    noted = peer >= 0;
+    board_.NoteWait(rank_, peer);
+    hearsay_.note(peer);
+  };
+  while (!course.done()) {
+    bool moved = false;
+    if (absl::Status status = course.Advance(take, moved); !status.ok())
+      return Failed(what, status);
+    if (moved) {
+      if (noted) note(-1);
+      dozer = Dozer(timeout_ns_);
+      continue;
+    }
+    hearsay_.listen();
+    if (absl::Status left = board_.Left(); !left.ok()) return Failed(what, left);
+    if (dozer.Pause()) continue;
+    const int peer = course.PeerAwaited();
+    if (noted) {
+      const std::string suspect = MayBeDead(peer, board_.Suspect(rank_, peer));
+      return Failed(
+          what, absl::DeadlineExceededError(absl::StrCat(WaitedFor(timeout_ns_, peer), suspect)));
+    }
+    note(peer);
+    dozer = Dozer(timeout_ns_ / kGrace);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MpiTraffic::Failed(absl::string_view what, const absl::Status& why) {
+  depot_.release();  // MPI uses it until the process ends
+  first_error_ = WithContext(why, absl::StrCat(what, " on rank ", rank_));
+  board_.Leave(rank_, first_error_);
+  return first_error_;
+}
+
+}  // namespace coconet

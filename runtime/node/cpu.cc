@@ -1,0 +1,92 @@
+#include "runtime/node/cpu.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace coconet {
+namespace {
+
+constexpr size_t kMaxCores = 8192;  // the kernel's limit
+
+/// cpu_set_t holds 1024 cores; larger machines need a set of their own size.
+class CoreSet {
+ public:
+  CoreSet() : set_(CPU_ALLOC(kMaxCores)) { CPU_ZERO_S(bytes(), set_); }
+  ~CoreSet() { CPU_FREE(set_); }
+  CoreSet(const CoreSet&) = delete;
+  CoreSet& operator=(const CoreSet&) = delete;
+  cpu_set_t* get() { return set_; }
+  static size_t bytes() { return CPU_ALLOC_SIZE(kMaxCores); }
+
+ private:
+  cpu_set_t* set_;
+};
+
+/// What makes two machines run different generated code, or the same code at a different speed.
+bool DecidesCode(absl::string_view feature) {
+  constexpr absl::string_view kFamilies[] = {"amx", "asimd", "avx", "sve"};
+  constexpr absl::string_view kSingle[] = {"bf16", "bmi2", "f16c", "fma",
+                                           "fphp", "sme",  "sme2", "sse4_2"};
+  return absl::c_linear_search(kSingle, feature) ||
+         absl::c_any_of(kFamilies, [&](absl::string_view family) {
+           return feature.substr(0, family.size()) == family;
+         });
+}
+
+}  // namespace
+
+std::vector<int> AllowedCores() {
+  CoreSet set;
+  std::vector<int> cores;
+  if (sched_getaffinity(0, CoreSet::bytes(), set.get()) == 0) {
+    for (size_t i = 0; i < kMaxCores; ++i) {
+      if (CPU_ISSET_S(i, CoreSet::bytes(), set.get())) cores.push_back(static_cast<int>(i));
+    }
+  }
+  if (cores.empty()) cores.push_back(0);
+  return cores;
+}
+
+void RunOn(const std::vector<int>& cores) {
+  CoreSet set;
+  for (int core : cores) CPU_SET_S(core, CoreSet::bytes(), set.get());
+  sched_setaffinity(0, CoreSet::bytes(), set.get());
+}
+
+std::string CpuName() {
+  std::ifstream file("/proc/cpuinfo");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return CpuNameFrom(text.str());
+}
+
+std::string CpuNameFrom(absl::string_view cpuinfo) {
+  std::string model = "unknown CPU";
+  std::vector<std::string> features;
+  for (absl::string_view line : absl::StrSplit(cpuinfo, '\n')) {
+    if (line.empty()) break;  // the end of the first core
+    const std::pair<absl::string_view, absl::string_view> field =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    const absl::string_view key = absl::StripAsciiWhitespace(field.first);
+    const absl::string_view value = absl::StripAsciiWhitespace(field.second);
+    if (key == "model name" || key == "CPU part")
+      model = std::string(value);  // CPU part: what ARM has
+    if (key != "flags" && key != "Features") continue;
+    for (absl::string_view feature : absl::StrSplit(value, ' ', absl::SkipEmpty())) {
+      if (DecidesCode(feature)) features.push_back(std::string(feature));
+    }
+  }
+  absl::c_sort(features);
+  return features.empty() ? model : absl::StrCat(model, " ", absl::StrJoin(features, " "));
+}
+
+}  // namespace coconet

@@ -1,0 +1,26 @@
+#ifndef COCONET_RUNTIME_NODE_CPU_H_
+#define COCONET_RUNTIME_NODE_CPU_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace coconet {
+
+/// Numbers of the cores that the calling thread may run on, ascending.
+std::vector<int> AllowedCores();
+
+/// Confines the calling thread to `cores`. Best effort: where the system forbids it, the thread
+/// stays where it is.
+void RunOn(const std::vector<int>& cores);
+
+/// The CPU's model and the features that decide which code it runs, sorted: "AMD EPYC 9654 avx avx2
+/// avx512f ...".
+std::string CpuName();
+/// The same from the text of /proc/cpuinfo.
+std::string CpuNameFrom(absl::string_view cpuinfo);
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_NODE_CPU_H_

@@ -1,0 +1,38 @@
+#include "runtime/node/cpu.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+TEST(CpuName, HasTheModelAndWhatDecidesCode) {
+  EXPECT_EQ(CpuNameFrom("processor\t: 0\n"
+                        "model name\t: AMD EPYC 9654 96-Core Processor\n"
+                        "flags\t\t: fpu sse4_2 smep avx2 fma avx avx512f\n"
+                        "bugs\t\t: spectre_v1\n\n"
+                        "processor\t: 1\n"
+                        "model name\t: another\n"
+                        "flags\t\t: amx_tile\n"),
+            "AMD EPYC 9654 96-Core Processor avx avx2 avx512f fma sse4_2");
+  EXPECT_EQ(CpuNameFrom("processor\t: 0\nFeatures\t: fp asimd sve2 crc32\nCPU part\t: 0xd4f\n\n"),
+            "0xd4f asimd sve2");
+  EXPECT_EQ(CpuNameFrom(""), "unknown CPU");
+}
+
+TEST(RunOn, ConfinesTheCallingThreadOnly) {
+  const std::vector<int> cores = AllowedCores();
+  EXPECT_TRUE(std::is_sorted(cores.begin(), cores.end()));
+  std::thread([&] {
+    RunOn({cores.back()});
+    EXPECT_EQ(AllowedCores(), std::vector<int>{cores.back()});
+    RunOn(cores);
+    EXPECT_EQ(AllowedCores(), cores);
+  }).join();
+  EXPECT_EQ(AllowedCores(), cores);
+}
+
+}  // namespace
+}  // namespace coconet

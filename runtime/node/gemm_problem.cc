@@ -1,0 +1,211 @@
+#include "runtime/node/gemm_problem.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/numeric/int128.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+// Tiles of the matrix library: a part that is no multiple of them takes as long as the next one.
+constexpr int64_t kTileRows = 16, kTileCols = 64;
+constexpr int kMostThreads = 1024;
+
+absl::Status Bad(const GemmStep& step, absl::string_view want, absl::string_view have) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("Bind: ", step.label, ": want ", want, ", have ", have));
+}
+
+/// One of the three matrices, as stored, on the rank that has most of it.
+struct Stored {
+  char name;
+  const GemmStep::Matrix& matrix;
+  int64_t rows, cols;
+};
+
+/// Elements from the first to the last one used: sums and products of 64-bit numbers that do not
+/// fit in 64 bits.
+absl::int128 Span(const Stored& s, int64_t batch) {
+  if (batch == 0 || s.rows == 0 || s.cols == 0) return 0;
+  return absl::int128(batch - 1) * s.matrix.batch_stride + absl::int128(s.rows - 1) * s.matrix.ld +
+         s.cols;
+}
+
+std::string Text(absl::int128 number) {
+  const bool fits = number <= std::numeric_limits<int64_t>::max();
+  return fits ? absl::StrCat(static_cast<int64_t>(number)) : "2^63 or more";
+}
+
+absl::Status CheckMatrix(const GemmStep& step, const Stored& s, absl::Span<const Buffer> buffers) {
+  const GemmStep::Matrix& matrix = s.matrix;
+  const std::string name(1, s.name);
+  if (matrix.buffer < 0 || matrix.buffer >= static_cast<int>(buffers.size())) {
+    return Bad(step, absl::StrCat("a buffer of the plan as ", name),
+               absl::StrCat("%", matrix.buffer));
+  }
+  const Buffer& buffer = buffers[matrix.buffer];
+  if (buffer.dtype != step.dtype || buffer.role == BufferRole::kSync) {
+    return Bad(step, absl::StrCat("a buffer of ", Name(step.dtype), " as ", name),
+               buffer.role == BufferRole::kSync ? "one of flags" : Name(buffer.dtype));
+  }
+  if (matrix.offset < 0 || matrix.batch_stride < 0) {
+    return Bad(step, absl::StrCat("no negative offset or stride of ", name),
+               absl::StrCat(matrix.offset, " and ", matrix.batch_stride));
+  }
+  if (matrix.ld < std::max<int64_t>(s.cols, 1)) {
+    return Bad(step,
+               absl::StrCat("rows of ", name, " at least ", std::max<int64_t>(s.cols, 1), " apart"),
+               absl::StrCat(matrix.ld));
+  }
+  const absl::int128 span = Span(s, step.batch), end = matrix.offset + span;
+  if (span > 0 && end > buffer.elements) {  // nothing fits anywhere
+    return Bad(step, absl::StrCat(Text(end), " elements in %", matrix.buffer, " for ", name),
+               absl::StrCat(buffer.elements));
+  }
+  return absl::OkStatus();
+}
+
+/// Batches of c lie one after the other, or side by side in each row.
+absl::Status CheckBatchesApart(const GemmStep& step, const Stored& c) {
+  if (step.batch <= 1 || c.rows == 0 || c.cols == 0) return absl::OkStatus();
+  const absl::int128 stride = c.matrix.batch_stride;
+  const bool one_after_another = stride >= Span(c, 1);
+  const bool side_by_side = stride >= c.cols && (step.batch - 1) * stride + c.cols <= c.matrix.ld;
+  if (one_after_another || side_by_side) return absl::OkStatus();
+  return Bad(step, "batches of c that do not overlap",
+             absl::StrCat("a batch stride of ", c.matrix.batch_stride));
+}
+
+absl::Status CheckApart(const GemmStep& step, const Stored& c, const Stored& in) {
+  const auto begin = [](const Stored& s) { return absl::int128(s.matrix.offset); };
+  const auto end = [&](const Stored& s) { return s.matrix.offset + Span(s, step.batch); };
+  if (c.matrix.buffer != in.matrix.buffer || end(c) <= begin(in) || end(in) <= begin(c))
+    return absl::OkStatus();
+  return Bad(step, absl::StrCat("c apart from ", std::string(1, in.name)),
+             absl::StrCat("both in the same part of %", c.matrix.buffer));
+}
+
+MatrixView ViewOf(const GemmStep::Matrix& matrix, bool transposed) {
+  return {matrix.offset, matrix.batch_stride, transposed ? 1 : matrix.ld,
+          transposed ? matrix.ld : 1};
+}
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// What each of `parts` gets of `extent`, but the last ones, in whole tiles.
+int64_t PerPart(int64_t extent, int64_t parts, int64_t tile) {
+  return CeilDiv(CeilDiv(extent, parts), tile) * tile;
+}
+
+/// A grid of parts.
+struct Grid {
+  int64_t batches = 1, rows = 1, cols = 1;
+};
+
+/// The one whose largest part is smallest. Of equal ones, that which cuts batches first and then
+/// columns: each part rearranges all of its b.
+Grid BestGrid(const GemmProblem& whole, int parts) {
+  Grid best;
+  double best_work = std::numeric_limits<double>::infinity();
+  for (int64_t rows = 1; rows <= parts; ++rows) {
+    for (int64_t cols = 1; rows * cols <= parts; ++cols) {
+      if (parts % (rows * cols) != 0) continue;
+      const int64_t batches = parts / (rows * cols);
+      const double work = 1.0 * static_cast<double>(PerPart(whole.batch, batches, 1)) *
+                          static_cast<double>(PerPart(whole.m, rows, kTileRows)) *
+                          static_cast<double>(PerPart(whole.n, cols, kTileCols));
+      if (work < best_work) best = {batches, rows, cols};
+      best_work = std::min(best_work, work);
+    }
+  }
+  return best;
+}
+
+bool IsEmpty(const GemmProblem& p) { return p.batch == 0 || p.m == 0 || p.n == 0; }
+
+}  // namespace
+
+absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
+  if (step.dtype != DType::kF32 && step.dtype != DType::kF16 && step.dtype != DType::kBF16) {
+    return Bad(step, "f32, f16 or bf16", Name(step.dtype));
+  }
+  if (step.threads < 1 || step.threads > kMostThreads) {
+    return Bad(step, absl::StrCat("1 to ", kMostThreads, " threads"), absl::StrCat(step.threads));
+  }
+  if (step.candidate < 0 || step.beside < 0) {
+    return Bad(step, "no negative candidate or beside",
+               absl::StrCat(step.candidate, " and ", step.beside));
+  }
+  for (int64_t extent :
+       {step.batch, step.m.total, step.m.per, step.n.total, step.n.per, step.k.total, step.k.per}) {
+    if (extent < 0) return Bad(step, "no negative size", absl::StrCat(extent));
+  }
+  const int64_t m = step.m.Most(), n = step.n.Most(), k = step.k.Most();
+  const Stored a{'a', step.a, step.transpose_a ? k : m, step.transpose_a ? m : k};
+  const Stored b{'b', step.b, step.transpose_b ? n : k, step.transpose_b ? k : n};
+  const Stored c{'c', step.c, m, n};
+  for (const Stored& stored : {a, b, c}) RETURN_IF_ERROR(CheckMatrix(step, stored, buffers));
+  RETURN_IF_ERROR(CheckBatchesApart(step, c));
+  RETURN_IF_ERROR(CheckApart(step, c, a));
+  return CheckApart(step, c, b);
+}
+
+absl::Status CheckCandidate(const GemmStep& step, int count) {
+  if (step.candidate < count) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat("Bind: ", step.label, ": want a candidate below ",
+                                            count, ", as there are so many, have ",
+                                            step.candidate));
+}
+
+GemmProblem ProblemOf(const GemmStep& step, int rank) {
+  GemmProblem p{.batch = step.batch,
+                .m = step.m.On(rank),
+                .n = step.n.On(rank),
+                .k = step.k.On(rank),
+                .a = {},
+                .b = {},
+                .c = ViewOf(step.c, false)};
+  if (IsEmpty(p)) return {};
+  if (p.k > 0) {
+    p.a = ViewOf(step.a, step.transpose_a);
+    p.b = ViewOf(step.b, step.transpose_b);
+  }
+  // Not of transposed matrices, which are no one matrix unless k is 1, and then a column with a
+  // stride that is too small for it.
+  const bool tall = !step.transpose_a && p.b.batch == 0 && p.a.batch == p.m * p.a.row &&
+                    p.c.batch == p.m * p.c.row;
+  if (tall) {
+    p.m *= std::exchange(p.batch, 1);
+    p.a.batch = p.c.batch = 0;
+  }
+  return p;
+}
+
+std::vector<GemmProblem> Cut(const GemmProblem& whole, int parts) {
+  const Grid grid = BestGrid(whole, parts);
+  const int64_t batches = PerPart(whole.batch, grid.batches, 1);
+  const int64_t rows = PerPart(whole.m, grid.rows, kTileRows),
+                cols = PerPart(whole.n, grid.cols, kTileCols);
+  std::vector<GemmProblem> cut;
+  for (int64_t part = 0; part < parts; ++part) {
+    const int64_t t = part / (grid.rows * grid.cols) * batches;
+    const int64_t i = part / grid.cols % grid.rows * rows;
+    const int64_t j = part % grid.cols * cols;
+    const bool idle = t >= whole.batch || i >= whole.m || j >= whole.n;
+    cut.push_back(idle ? GemmProblem{}
+                       : GemmProblem{.batch = std::min(batches, whole.batch - t),
+                                     .m = std::min(rows, whole.m - i),
+                                     .n = std::min(cols, whole.n - j),
+                                     .k = whole.k,
+                                     .a = whole.a.At(t, i, 0),
+                                     .b = whole.b.At(t, 0, j),
+                                     .c = whole.c.At(t, i, j)});
+  }
+  return cut;
+}
+
+}  // namespace coconet

@@ -1,0 +1,86 @@
+#include "runtime/node/lanes.h"
+
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/arguments.h"
+#include "runtime/node/cpu.h"
+#include "runtime/node/wait.h"
+
+namespace coconet {
+
+absl::Status CheckLanes(const Plan& plan) {
+  for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i) {
+    const Step& step = plan.steps[i];
+    const auto bad = [&](absl::string_view want, int have) {
+      const std::string& label =
+          std::visit([](const auto& s) -> const std::string& { return s.label; }, step);
+      return absl::InvalidArgumentError(
+          absl::StrCat("Bind: ", label, ": want ", want, ", have ", have));
+    };
+    if (LaneOf(step) < 0 || LaneOf(step) >= kLanes) return bad("lane 0 or 1", LaneOf(step));
+    for (int before : AfterOf(step)) {
+      if (before < 0 || before >= i)
+        return bad(absl::StrCat("steps before ", i, " in `after`"), before);
+    }
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    if (kernel == nullptr || kernel->awaits == -1) continue;
+    const KernelStep* awaited = kernel->awaits < i ? AwaitedBy(plan, *kernel) : nullptr;
+    if (awaited == nullptr || awaited->lane == kernel->lane || Waits(*awaited)) {
+      return bad("an earlier kernel of the other lane, which waits for nobody, in `awaits`",
+                 kernel->awaits);
+    }
+  }
+  return absl::OkStatus();
+}
+
+LaneOrder OrderOf(const Plan& plan) {
+  LaneOrder order;
+  std::vector<unsigned> place;  // of each step in its lane, counted from 1
+  for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i) {
+    const int lane = LaneOf(plan.steps[i]);
+    LaneOrder::Entry entry{.step = i};
+    for (int before : AfterOf(plan.steps[i])) {
+      if (LaneOf(plan.steps[before]) != lane) entry.awaits = std::max(entry.awaits, place[before]);
+    }
+    order.of[lane].push_back(entry);
+    place.push_back(static_cast<unsigned>(order.of[lane].size()));
+  }
+  return order;
+}
+
+bool UsesLane(const Plan& plan, int lane) {
+  return absl::c_any_of(plan.steps, [&](const Step& step) { return LaneOf(step) == lane; });
+}
+
+LaneThread::LaneThread(std::vector<int> cores)
+    : thread_([this, cores = std::move(cores)] {
+        if (!cores.empty()) RunOn(cores);
+        BecomePrompt();
+        Loop();
+      }) {}
+
+LaneThread::~LaneThread() {
+  Start(nullptr, nullptr);
+  thread_.join();
+}
+
+void LaneThread::Start(void (*work)(void*), void* argument) {
+  work_ = work;
+  argument_ = argument;
+  Publish(job_, ++started_);
+}
+
+void LaneThread::Finish(unsigned spins) const { SleepUntilReached(done_, started_, spins); }
+
+void LaneThread::Loop() {
+  for (unsigned job = 1;; ++job) {
+    SleepUntilReached(job_, job, 0);
+    if (work_ == nullptr) return;
+    work_(argument_);
+    Publish(done_, job);
+  }
+}
+
+}  // namespace coconet

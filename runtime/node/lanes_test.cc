@@ -1,0 +1,79 @@
+#include "runtime/node/lanes.h"
+
+#include <chrono>
+
+#include "gtest/gtest.h"
+
+namespace coconet {
+namespace {
+
+KernelStep StepOf(int lane, std::vector<int> after) {
+  return {.symbol = "k", .args = {}, .label = "K", .lane = lane, .after = std::move(after)};
+}
+
+TEST(CheckLanes, RefusesLanesAndOrdersThatCannotBe) {
+  const auto refusal = [](std::vector<Step> steps) {
+    return std::string(CheckLanes({.buffers = {}, .steps = std::move(steps)}).message());
+  };
+  EXPECT_EQ(refusal({StepOf(0, {}), StepOf(1, {0}), StepOf(0, {0, 1})}), "");
+  EXPECT_EQ(refusal({StepOf(2, {})}), "Bind: K: want lane 0 or 1, have 2");
+  EXPECT_EQ(refusal({StepOf(-1, {})}), "Bind: K: want lane 0 or 1, have -1");
+  EXPECT_EQ(refusal({StepOf(0, {0})}), "Bind: K: want steps before 0 in `after`, have 0");
+  EXPECT_EQ(refusal({StepOf(0, {}), StepOf(0, {2})}),
+            "Bind: K: want steps before 1 in `after`, have 2");
+  EXPECT_EQ(refusal({StepOf(0, {-1})}), "Bind: K: want steps before 0 in `after`, have -1");
+}
+
+TEST(CheckLanes, RefusesToAwaitWhatCannotRunMeanwhile) {
+  const auto refusal = [](const KernelStep& first, int awaits) {
+    KernelStep second = StepOf(1, {});
+    second.awaits = awaits;
+    return std::string(CheckLanes({.buffers = {}, .steps = {first, second}}).message());
+  };
+  KernelStep waiting = StepOf(0, {});
+  waiting.args.push_back({Arg::Kind::kControl, -1, 0});
+  EXPECT_EQ(refusal(StepOf(0, {}), 0), "");
+  EXPECT_EQ(refusal(waiting, -1), "");
+  const std::string want =
+      "Bind: K: want an earlier kernel of the other lane, which waits for nobody, in `awaits`, "
+      "have ";
+  EXPECT_EQ(refusal(StepOf(1, {}), 0), want + "0");
+  EXPECT_EQ(refusal(waiting, 0), want + "0");
+  EXPECT_EQ(refusal(StepOf(0, {}), 1), want + "1");
+  EXPECT_EQ(refusal(StepOf(0, {}), -2), want + "-2");
+}
+
+TEST(OrderOf, CountsTheStepsOfTheOtherLaneThatMustBeDone) {
+  const Plan plan{.buffers = {},
+                  .steps = {StepOf(0, {}), StepOf(1, {0}), StepOf(0, {0}), StepOf(1, {2, 0, 1}),
+                            StepOf(0, {1}), StepOf(1, {})}};
+  const LaneOrder order = OrderOf(plan);
+  EXPECT_EQ(order.of[0], (std::vector<LaneOrder::Entry>{{0, 0}, {2, 0}, {4, 1}}));
+  EXPECT_EQ(order.of[1], (std::vector<LaneOrder::Entry>{{1, 1}, {3, 2}, {5, 0}}));
+  EXPECT_TRUE(UsesLane(plan, 1));
+  EXPECT_FALSE(UsesLane({.buffers = {}, .steps = {StepOf(0, {})}}, 1));
+}
+
+TEST(LaneThread, RunsOneJobAfterAnother) {
+  LaneThread thread({});
+  int sum = 0;  // written by the thread alone, read when it is done
+  for (int i = 0; i < 1000; ++i) {
+    thread.Start([](void* argument) { ++*static_cast<int*>(argument); }, &sum);
+    thread.Finish(i % 2 * 100);
+    ASSERT_EQ(sum, i + 1);
+  }
+}
+
+TEST(LaneThread, GoesHomeThoughItNeverWorked) { LaneThread thread({0}); }
+
+TEST(LaneThread, SleepsWhileItHasNothingToDo) {
+  LaneThread thread({});
+  thread.Start([](void*) {}, nullptr);
+  thread.Finish(0);
+  const std::clock_t before = std::clock();  // processor time of all threads
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 20);
+}
+
+}  // namespace
+}  // namespace coconet

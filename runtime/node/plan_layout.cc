@@ -1,0 +1,229 @@
+#include "runtime/node/plan_layout.h"
+
+#include <limits>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "runtime/arguments.h"
+#include "runtime/node/gemm_problem.h"
+#include "runtime/node/lanes.h"
+
+namespace coconet {
+namespace {
+
+constexpr int kMostBlocks = 1024;  // each is a thread
+constexpr int64_t kLine =
+    64;  // bytes of a cache line: buffers of different writers never share one
+
+int64_t Advance(int64_t& end, int64_t bytes) {
+  const int64_t begin = end;
+  end = (end + bytes + kLine - 1) / kLine * kLine;
+  return begin;
+}
+
+int64_t BytesOf(const Buffer& buffer) {
+  return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
+}
+
+absl::Status Bad(absl::string_view what, absl::string_view want, absl::string_view have) {
+  return absl::InvalidArgumentError(absl::StrCat("Bind: ", what, ": want ", want, ", have ", have));
+}
+
+absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
+  const std::string what = absl::StrCat("buffer \"", want.name, "\"");
+  if (want.elements < 0 || want.elements > std::numeric_limits<int64_t>::max() / 16) {
+    return Bad(what, "a size that memory can have", absl::StrCat(want.elements, " elements"));
+  }
+  if (want.role == BufferRole::kSync) return absl::OkStatus();
+  if (have == nullptr) return Bad(what, absl::StrCat(BytesOf(want), " bytes"), "none");
+  if (have->bytes() < BytesOf(want)) {
+    return Bad(what, absl::StrCat(BytesOf(want), " bytes"), absl::StrCat(have->bytes()));
+  }
+  if (want.symmetric && !have->symmetric()) return Bad(what, "symmetric memory", "local memory");
+  return absl::OkStatus();
+}
+
+absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vector<Arg>& words) {
+  for (const Arg& arg : words) {
+    const bool shared = arg.kind == Arg::Kind::kPeers || arg.kind == Arg::Kind::kBeside ||
+                        arg.kind == Arg::Kind::kMulticast;
+    if (!shared && arg.kind != Arg::Kind::kOwn) continue;
+    if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size())) {
+      return Bad(step.label, "a buffer of the plan", absl::StrCat("%", arg.buffer));
+    }
+    if (shared && !plan.buffers[arg.buffer].symmetric) {
+      return Bad(step.label, "peers of symmetric buffers only", absl::StrCat("%", arg.buffer));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Rows of one form, without tables in them.
+absl::Status CheckTable(const KernelStep& step) {
+  const auto is_table = [](const Arg& arg) { return arg.kind == Arg::Kind::kTable; };
+  if (absl::c_any_of(step.args, is_table) && step.tensors.empty())
+    return Bad(step.label, "rows of its table", "none");
+  for (const std::vector<Arg>& row : step.tensors) {
+    const auto alike = [](const Arg& a, const Arg& b) { return a.kind == b.kind; };
+    if (!absl::c_equal(row, step.tensors[0], alike))
+      return Bad(step.label, "rows of one form in its table", "others");
+    if (absl::c_any_of(row, is_table))
+      return Bad(step.label, "a table without tables", "one in a row");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
+  if (step.blocks < 1 || step.blocks > kMostBlocks) {
+    return Bad(step.label, absl::StrCat("1 to ", kMostBlocks, " blocks"),
+               absl::StrCat(step.blocks));
+  }
+  RETURN_IF_ERROR(CheckTable(step));
+  RETURN_IF_ERROR(CheckWords(plan, step, step.args));
+  for (const std::vector<Arg>& tensor : step.tensors)
+    RETURN_IF_ERROR(CheckWords(plan, step, tensor));
+  return absl::OkStatus();
+}
+
+/// How many times `count` the buffers of a collective hold.
+struct Blocks {
+  int in = 1, out = 1;
+};
+Blocks BlocksOf(CollectiveStep::Kind kind, int group) {
+  switch (kind) {
+    case CollectiveStep::Kind::kReduceScatter:
+      return {.in = group, .out = 1};
+    case CollectiveStep::Kind::kAllGather:
+      return {.in = 1, .out = group};
+    case CollectiveStep::Kind::kAllToAll:
+      return {.in = group, .out = group};
+    case CollectiveStep::Kind::kAllReduce:
+    case CollectiveStep::Kind::kBroadcast:
+    case CollectiveStep::Kind::kReduce:
+    case CollectiveStep::Kind::kSend:
+      return {};
+  }
+  CC_CHECK(false);
+}
+
+/// `blocks` times `count` elements, the step's stride apart, fit in `buffer` behind `offset`.
+absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buffer, int64_t offset,
+                          int blocks) {
+  if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size())) {
+    return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
+  }
+  const int64_t have = BytesOf(plan.buffers[buffer]);
+  int64_t want = 0;
+  const bool overflows =
+      __builtin_mul_overflow(step.Stride(), int64_t{blocks - 1}, &want) ||
+      __builtin_add_overflow(want, step.count, &want) ||
+      __builtin_add_overflow(want, offset, &want) ||
+      __builtin_mul_overflow(want, static_cast<int64_t>(SizeOf(step.dtype)), &want);
+  if (step.count < 0 || offset < 0 || step.Stride() < step.count || overflows) {
+    return Bad(step.label, absl::StrCat("a number of elements that %", buffer, " can hold"),
+               absl::StrCat(step.count));
+  }
+  if (have < want)
+    return Bad(step.label, absl::StrCat(want, " bytes in %", buffer), absl::StrCat(have));
+  return absl::OkStatus();
+}
+
+/// The fields that only some kinds use.
+absl::Status CheckRoute(const CollectiveStep& step, int group) {
+  if (step.kind == CollectiveStep::Kind::kSend) {
+    if (step.group != Group::kStage)
+      return Bad(step.label, "a send between stages", "one between other groups");
+    if (step.shift != 1 && step.shift != -1)
+      return Bad(step.label, "shift 1 or -1", absl::StrCat(step.shift));
+  }
+  if (step.root < 0 || step.root >= group) {
+    return Bad(step.label, absl::StrCat("a root of 0 to ", group - 1), absl::StrCat(step.root));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(const Plan& plan, const CollectiveStep& step) {
+  const int group = SizeOf(plan, step.group);
+  const Blocks blocks = BlocksOf(step.kind, group);
+  RETURN_IF_ERROR(CheckOperand(plan, step, step.in, step.in_offset, blocks.in));
+  RETURN_IF_ERROR(CheckOperand(plan, step, step.out, step.out_offset, blocks.out));
+  RETURN_IF_ERROR(CheckRoute(step, group));
+  const bool in_place = step.kind == CollectiveStep::Kind::kAllReduce ||
+                        step.kind == CollectiveStep::Kind::kBroadcast;
+  if (step.in == step.out && !in_place) return Bad(step.label, "two buffers", "one");
+  return absl::OkStatus();
+}
+
+absl::Status CheckStep(const Plan& plan, const GemmStep& step) {
+  RETURN_IF_ERROR(CheckGemm(step, plan.buffers));
+  if (step.weights_of < 0) return absl::OkStatus();
+  const GemmStep* first = step.weights_of < static_cast<int>(plan.steps.size())
+                              ? std::get_if<GemmStep>(&plan.steps[step.weights_of])
+                              : nullptr;
+  if (first != nullptr && first->b == step.b && first->transpose_b == step.transpose_b &&
+      first->lane == step.lane && first->weights_of < 0) {
+    return absl::OkStatus();
+  }
+  return Bad(step.label, "weights_of an earlier product of the same b on the same lane",
+             absl::StrCat("step ", step.weights_of));
+}
+
+/// The ranks, nodes and stages that a plan is for, in words.
+std::string ShapeText(int ranks, int nodes, int stages) {
+  std::string text = absl::StrCat(ranks, " ranks");
+  if (nodes != 1) absl::StrAppend(&text, " on ", nodes, " nodes");
+  if (stages != 1) absl::StrAppend(&text, " in each of ", stages, " stages");
+  return text;
+}
+
+absl::Status CheckShape(const Plan& plan, const Mesh& mesh) {
+  if (plan.ranks == mesh.stage_size() && plan.nodes == mesh.nodes && plan.stages == mesh.stages) {
+    return ReachesStages(plan) && mesh.stages_apart
+               ? Bad("plan", "kernels that stay in their stage, as others are on other nodes",
+                     "stores beside")
+               : absl::OkStatus();
+  }
+  return Bad("plan",
+             absl::StrCat("one for ", ShapeText(mesh.stage_size(), mesh.nodes, mesh.stages)),
+             ShapeText(plan.ranks, plan.nodes, plan.stages));
+}
+
+}  // namespace
+
+absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const Mesh& mesh) {
+  RETURN_IF_ERROR(CheckShape(plan, mesh));
+  if (buffers.size() != plan.buffers.size()) {
+    return Bad("plan", absl::StrCat(plan.buffers.size(), " buffers"), absl::StrCat(buffers.size()));
+  }
+  for (size_t i = 0; i < buffers.size(); ++i)
+    RETURN_IF_ERROR(CheckBuffer(plan.buffers[i], buffers[i]));
+  for (const Step& step : plan.steps) {
+    RETURN_IF_ERROR(std::visit([&](const auto& s) { return CheckStep(plan, s); }, step));
+  }
+  return CheckLanes(plan);
+}
+
+OperandElements ElementsOf(const Plan& plan, const CollectiveStep& step) {
+  const Blocks blocks = BlocksOf(step.kind, SizeOf(plan, step.group));
+  return {.in = (blocks.in - 1) * step.Stride() + step.count,
+          .out = (blocks.out - 1) * step.Stride() + step.count};
+}
+
+SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes) {
+  SyncLayout layout;
+  Advance(layout.shared_bytes, control_bytes);
+  for (const Buffer& b : plan.buffers) {
+    const bool sync = b.role == BufferRole::kSync;
+    layout.offsets.push_back(
+        sync ? Advance(b.symmetric ? layout.shared_bytes : layout.local_bytes, BytesOf(b)) : -1);
+    if (sync && b.symmetric) layout.waits = true;
+  }
+  for (const Step& step : plan.steps) {
+    if (const auto* kernel = std::get_if<KernelStep>(&step); kernel != nullptr && Waits(*kernel))
+      layout.waits = true;
+  }
+  return layout;
+}
+
+}  // namespace coconet

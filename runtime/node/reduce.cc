@@ -1,0 +1,157 @@
+#include "runtime/node/reduce.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "coconet/base/status.h"
+#include "runtime/node/halves.h"
+
+namespace coconet {
+namespace {
+
+// Elements at a time: the accumulator stays in the first-level cache.
+constexpr int64_t kChunk = 2048;
+
+struct Bool {
+  uint8_t byte;
+};
+
+// What a type is accumulated in.
+template <class T>
+struct AccumulatorOf {
+  using Type = T;
+};
+template <>
+struct AccumulatorOf<F16> {
+  using Type = float;
+};
+template <>
+struct AccumulatorOf<BF16> {
+  using Type = float;
+};
+template <>
+struct AccumulatorOf<Bool> {
+  using Type = uint8_t;
+};
+// Unsigned, so that a sum may wrap; compared as signed below.
+template <>
+struct AccumulatorOf<int32_t> {
+  using Type = uint32_t;
+};
+template <>
+struct AccumulatorOf<int64_t> {
+  using Type = uint64_t;
+};
+template <class T>
+using Accumulator = typename AccumulatorOf<T>::Type;
+
+template <class T>
+CC_IN_BODY Accumulator<T> Widen(T x) {
+  return static_cast<Accumulator<T>>(x);
+}
+template <class T>
+CC_IN_BODY T Narrow(Accumulator<T> x) {
+  return static_cast<T>(x);
+}
+
+template <>
+CC_IN_BODY float Widen<F16>(F16 x) {
+  return WidenHalf(x);
+}
+template <>
+CC_IN_BODY float Widen<BF16>(BF16 x) {
+  return WidenHalf(x);
+}
+template <>
+CC_IN_BODY F16 Narrow<F16>(float x) {
+  return NarrowHalf<F16>(x);
+}
+template <>
+CC_IN_BODY BF16 Narrow<BF16>(float x) {
+  return NarrowHalf<BF16>(x);
+}
+
+template <>
+CC_IN_BODY uint8_t Widen<Bool>(Bool x) {
+  return x.byte != 0;
+}
+template <>
+CC_IN_BODY Bool Narrow<Bool>(uint8_t x) {
+  return {x};
+}
+
+template <class T, ReduceKind kKind>
+CC_IN_BODY Accumulator<T> Combine(Accumulator<T> a, Accumulator<T> b) {
+  if constexpr (kKind == ReduceKind::kSum) {
+    if constexpr (std::is_same_v<T, Bool>) return a | b;
+    return a + b;
+  } else {
+    using Ordered = std::conditional_t<std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>, T,
+                                       Accumulator<T>>;
+    const bool less = static_cast<Ordered>(a) < static_cast<Ordered>(b);
+    return (kKind == ReduceKind::kMax) == less ? b : a;
+  }
+}
+
+template <class T, ReduceKind kKind>
+CC_IN_BODY void ReduceAs(absl::Span<void* const> outs, absl::Span<const void* const> ins,
+                         int64_t count) {
+  alignas(64) Accumulator<T> sum[kChunk];
+  alignas(64) T narrow[kChunk];
+  for (int64_t begin = 0; begin < count; begin += kChunk) {
+    const int64_t n = std::min(kChunk, count - begin);
+    const T* a = static_cast<const T*>(ins[0]) + begin;
+    const T* b = static_cast<const T*>(ins[1]) + begin;
+    for (int64_t i = 0; i < n; ++i) sum[i] = Combine<T, kKind>(Widen<T>(a[i]), Widen<T>(b[i]));
+    for (size_t k = 2; k < ins.size(); ++k) {
+      const T* next = static_cast<const T*>(ins[k]) + begin;
+      for (int64_t i = 0; i < n; ++i) sum[i] = Combine<T, kKind>(sum[i], Widen<T>(next[i]));
+    }
+    for (int64_t i = 0; i < n; ++i) narrow[i] = Narrow<T>(sum[i]);
+    for (void* out : outs) std::memcpy(static_cast<T*>(out) + begin, narrow, n * sizeof(T));
+  }
+}
+
+template <class T>
+CC_IN_BODY void ReduceOf(absl::Span<void* const> outs, absl::Span<const void* const> ins,
+                         int64_t count, ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::kSum:
+      return ReduceAs<T, ReduceKind::kSum>(outs, ins, count);
+    case ReduceKind::kMax:
+      return ReduceAs<T, ReduceKind::kMax>(outs, ins, count);
+    case ReduceKind::kMin:
+      return ReduceAs<T, ReduceKind::kMin>(outs, ins, count);
+  }
+}
+
+}  // namespace
+
+CC_FOR_EACH_CPU void ReduceInto(absl::Span<void* const> outs, absl::Span<const void* const> ins,
+                                int64_t count, DType dtype, ReduceKind kind) {
+  switch (dtype) {
+    case DType::kF32:
+      return ReduceOf<float>(outs, ins, count, kind);
+    case DType::kF16:
+      return ReduceOf<F16>(outs, ins, count, kind);
+    case DType::kBF16:
+      return ReduceOf<BF16>(outs, ins, count, kind);
+    case DType::kF64:
+      return ReduceOf<double>(outs, ins, count, kind);
+    case DType::kI32:
+      return ReduceOf<int32_t>(outs, ins, count, kind);
+    case DType::kI64:
+      return ReduceOf<int64_t>(outs, ins, count, kind);
+    case DType::kU8:
+      return ReduceOf<uint8_t>(outs, ins, count, kind);
+    case DType::kBool:
+      return ReduceOf<Bool>(outs, ins, count, kind);
+  }
+}
+
+void Accumulate(void* inout, const void* in, int64_t count, DType dtype, ReduceKind kind) {
+  ReduceInto({inout}, {in, static_cast<const void*>(inout)}, count, dtype, kind);
+}
+
+}  // namespace coconet

@@ -1,0 +1,122 @@
+#include "runtime/simt/machine/shadow.h"
+
+#include <sys/mman.h>
+
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+Shadow::Cell* Shadow::Map(size_t cells) {
+  void* mapped = mmap(nullptr, cells * sizeof(Cell), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CC_CHECK(mapped != MAP_FAILED);
+  return static_cast<Cell*>(mapped);
+}
+
+Shadow::Shadow(size_t bytes) : bytes_(bytes), cells_(Map((bytes >> shift_) + 1)) {}
+
+Shadow::~Shadow() { munmap(cells_, ((bytes_ >> shift_) + 1) * sizeof(Cell)); }
+
+void Shadow::Refine(int shift) {
+  const size_t old = (bytes_ >> shift_) + 1, refined = (bytes_ >> shift) + 1;
+  Cell* cells = Map(refined);
+  for (size_t i = 0; i < refined; ++i) {
+    const Cell& from = cells_[i >> (shift_ - shift)];
+    if (from.writer.exists() || from.readers[0].exists()) cells[i] = from;
+  }
+  munmap(cells_, old * sizeof(Cell));
+  cells_ = cells;
+  shift_ = shift;
+}
+
+void Shadow::RefineFor(size_t offset, size_t bytes) {
+  const size_t edges = offset + bytes == bytes_
+                           ? offset
+                           : offset | (offset + bytes);  // a cell may reach over the end
+  int shift = shift_;
+  while ((edges & ((size_t{1} << shift) - 1)) != 0) --shift;
+  if (shift != shift_) Refine(shift);
+}
+
+void Shadow::Land(Epoch copy, Epoch now, size_t offset, size_t bytes) {
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
+    Cell& cell = cells_[i];
+    if (cell.writer == copy) cell.writer = now;
+    for (Epoch& reader : cell.readers) {
+      if (reader == copy) reader = now;
+    }
+  }
+}
+
+void Shadow::Bear() {
+  for (size_t i = 0; i <= bytes_ >> shift_; ++i)
+    cells_[i] = {.writer = Epoch(Agent::kBirth, 0, 1, 0), .readers = {}, .at = {}};
+}
+
+void Shadow::Forget() {
+  for (size_t i = 0; i <= bytes_ >> shift_; ++i) cells_[i] = {};
+}
+
+void Shadow::Forget(size_t offset, size_t bytes) {
+  RefineFor(offset, bytes);
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i)
+    cells_[i].at[0] = &kForgotten;
+}
+
+std::optional<size_t> Shadow::FirstUnwritten(size_t offset, size_t bytes) {
+  RefineFor(offset, bytes);
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
+    if (!IsWritten(cells_[i])) return i << shift_;
+  }
+  return std::nullopt;
+}
+
+Shadow::Found Shadow::NoteRead(Cell& cell, const Agent& agent, bool atomic, const void* at) {
+  const Epoch writer = cell.writer, now = agent.Now(atomic);
+  if (!IsWritten(cell)) return {.verdict = Verdict::kNeverWritten};
+  if (!agent.Knows(writer) && !(atomic && writer.atomic()))
+    return {.verdict = Verdict::kRace, .earlier = {writer, cell.at[0]}, .earlier_writes = true};
+  int place = -1;
+  for (int i = 0; i < kReaders && place < 0; ++i) {
+    if (cell.readers[i].who() == now.who() || !cell.readers[i].exists()) place = i;
+  }
+  for (int i = 0; i < kReaders && place < 0; ++i) {
+    if (agent.Knows(cell.readers[i])) place = i;
+  }
+  if (place < 0) place = static_cast<int>(evicted_++ % kReaders);
+  cell.readers[place] = now;
+  cell.at[1 + place] = at;
+  return {};
+}
+
+Shadow::Found Shadow::NoteWrite(Cell& cell, const Agent& agent, bool atomic, const void* at) {
+  const auto ordered = [&](Epoch e) {
+    return !e.exists() || agent.Knows(e) || (atomic && e.atomic());
+  };
+  const void* written_at = IsWritten(cell) ? cell.at[0] : nullptr;
+  if (!ordered(cell.writer))
+    return {
+        .verdict = Verdict::kRace, .earlier = {cell.writer, written_at}, .earlier_writes = true};
+  for (int i = 0; i < kReaders; ++i) {
+    if (!ordered(cell.readers[i]))
+      return {.verdict = Verdict::kRace, .earlier = {cell.readers[i], cell.at[1 + i]}};
+  }
+  cell = {.writer = agent.Now(atomic), .readers = {}, .at = {at}};
+  return {};
+}
+
+Shadow::Found Shadow::Note(const Agent& agent, size_t offset, size_t bytes, bool writes,
+                           bool atomic, const void* at) {
+  RefineFor(offset, bytes);
+  for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
+    Found found =
+        writes ? NoteWrite(cells_[i], agent, atomic, at) : NoteRead(cells_[i], agent, atomic, at);
+    if (found.verdict != Verdict::kFine) {
+      found.offset = i << shift_;
+      return found;
+    }
+  }
+  return {};
+}
+
+}  // namespace coconet

@@ -1,0 +1,81 @@
+#ifndef COCONET_RUNTIME_THREADS_THREAD_COMMUNICATOR_H_
+#define COCONET_RUNTIME_THREADS_THREAD_COMMUNICATOR_H_
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "runtime/mesh.h"
+#include "runtime/node/board.h"
+#include "runtime/node/wait.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// What each rank shows its peers during a collective, or a send.
+struct Desks {
+  struct alignas(64) Desk {
+    std::atomic<unsigned> ready;  // `in` and `out` are those of this call
+    const void* in;
+    void* out;
+    alignas(64) std::atomic<unsigned> done;  // this rank touches no memory of its peers any more
+  };
+  explicit Desks(int ranks) : of_group(ranks), of_column(ranks) {}
+  std::vector<Desk> of_group;   // by world rank, for what a group does
+  std::vector<Desk> of_column;  // by world rank, for what goes from stage to stage
+};
+
+/// The plain library tier between the threads of one process: each rank reduces its part of the
+/// elements, in the order of ranks, straight from and to its peers' buffers.
+class ThreadCommunicator final : public Communicator {
+ public:
+  /// `desks`: of all ranks, for this kind of group alone.
+  ThreadCommunicator(const Mesh& mesh, Group group, int rank, std::shared_ptr<Desks> desks,
+                     Board board, WaitTerms terms);
+
+  absl::string_view name() const override { return "thread"; }
+  absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype,
+                         ReduceKind kind) override;
+  absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
+                             int64_t stride) override;
+  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype,
+                         int64_t stride) override;
+  absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) override;
+  absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
+                      int root) override;
+  absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;
+  absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) override;
+
+ private:
+  /// The desks of those who do something together, and how often they have.
+  struct Table {
+    Members members;
+    std::vector<Desks::Desk>* desks;
+    unsigned call = 0;
+    Desks::Desk& Of(int index) const { return (*desks)[members.Rank(index)]; }
+  };
+  /// Opens a call of the group and waits for all its ranks.
+  absl::Status Begin(const void* in, void* out, absl::string_view what);
+  absl::Status End(absl::string_view what);
+  absl::Status Open(Table& table, const void* in, void* out, absl::string_view what);
+  absl::Status Await(const Table& table, int index, std::atomic<unsigned> Desks::Desk::* flag,
+                     absl::string_view what);
+  absl::Status AwaitAll(std::atomic<unsigned> Desks::Desk::* flag, absl::string_view what);
+  /// Ends a call that failed: returns when no peer touches this rank's buffers any more.
+  absl::Status Retreat(const Table& table, const absl::Status& why);
+
+  int rank_;   // in the world
+  int size_;   // of the group
+  int index_;  // in the group
+  std::shared_ptr<Desks> desks_;
+  Table group_;
+  Table column_;
+  Board board_;
+  WaitTerms terms_;
+  std::vector<const void*> ins_;  // by index, of the call under way
+  std::vector<void*> outs_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_THREADS_THREAD_COMMUNICATOR_H_

@@ -1,0 +1,80 @@
+#ifndef COCONET_RUNTIME_THREADS_THREAD_EXCHANGE_H_
+#define COCONET_RUNTIME_THREADS_THREAD_EXCHANGE_H_
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coconet/base/status.h"
+#include "runtime/node/board.h"
+#include "runtime/node/memory.h"
+#include "runtime/node/wait.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// What the thread ranks of a world write for each other, in one slot a rank.
+struct Mailboxes {
+  struct alignas(64) Mailbox {
+    std::atomic<unsigned> round;
+    std::string
+        letter[2];  // of odd and even rounds: a writer is at most one round ahead of a reader
+  };
+  explicit Mailboxes(int ranks) : of(ranks) {}
+  std::vector<Mailbox> of;  // by rank
+};
+
+/// Exchange between the threads of one process.
+class ThreadExchange final : public Exchange {
+ public:
+  ThreadExchange(int rank, std::shared_ptr<Mailboxes> mailboxes, Board board, WaitTerms terms)
+      : rank_(rank), mailboxes_(std::move(mailboxes)), board_(board), terms_(terms) {}
+
+  absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) override;
+
+ private:
+  int rank_;
+  std::shared_ptr<Mailboxes> mailboxes_;
+  Board board_;
+  WaitTerms terms_;
+  unsigned round_ = 0;
+};
+
+/// Collective, between threads of one process. By world rank, what each of `group` passes, and null
+/// for the others; on every rank the first error there is.
+template <class T>
+absl::StatusOr<std::vector<std::shared_ptr<T>>> HandAround(
+    Exchange& exchange, const Members& group, const absl::StatusOr<std::shared_ptr<T>>& mine) {
+  RETURN_IF_ERROR(exchange.Agree(mine.status()));
+  const std::shared_ptr<T>* own = &*mine;
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   exchange.AllGather({reinterpret_cast<const char*>(&own), sizeof own}));
+  std::vector<std::shared_ptr<T>> of(all.size());
+  for (int i = 0; i < group.size; ++i) {
+    const std::string& letter = all[group.Rank(i)];
+    const std::shared_ptr<T>* theirs;
+    CC_CHECK(letter.size() == sizeof theirs);
+    std::memcpy(&theirs, letter.data(), sizeof theirs);
+    of[group.Rank(i)] = *theirs;
+  }
+  RETURN_IF_ERROR(exchange.Barrier());  // until then peers read *own
+  return of;
+}
+
+/// Threads see each other's memory as it is; the regions only need to be handed around, between
+/// those that share memory.
+class ThreadSharing final : public Sharing {
+ public:
+  ThreadSharing(Exchange& exchange, const Members& group) : exchange_(exchange), group_(group) {}
+  absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) override;
+
+ private:
+  Exchange& exchange_;
+  Members group_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_THREADS_THREAD_EXCHANGE_H_
