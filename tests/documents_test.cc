@@ -21,9 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The checkout: where this file's link leads to.
-fs::path Root() {
-  return fs::canonical("tests/documents_test.cc").parent_path().parent_path();
-}
+fs::path Root() { return fs::canonical("tests/documents_test.cc").parent_path().parent_path(); }
 
 /// The contents of a file; "" where it cannot be read.
 std::string Contents(const fs::path& file) {
@@ -85,9 +83,8 @@ std::vector<std::string> LinksIn(const std::string& text) {
 bool IsTarget(const std::string& label) {
   const size_t colon = label.find(':');
   const std::string package = label.substr(2, colon - 2);
-  const std::string name = colon != std::string::npos
-                               ? label.substr(colon + 1)
-                               : package.substr(package.rfind('/') + 1);
+  const std::string name =
+      colon != std::string::npos ? label.substr(colon + 1) : package.substr(package.rfind('/') + 1);
   const std::string build = Contents(Root() / package / "BUILD.bazel");
   return absl::StrContains(build, absl::StrCat("\"", name, "\""));
 }
