@@ -34,10 +34,6 @@ absl::StatusOr<Array> Filled(absl::string_view tensor, DType dtype, const Window
 
 }  // namespace
 
-absl::string_view Name(EpilogueForm form) {
-  return form == EpilogueForm::kInF32 ? "sums in f32" : "sums in the product's type";
-}
-
 std::vector<EpilogueForm> EpilogueFormsFor(DType dtype) {
   if (dtype == DType::kF32) return {EpilogueForm::kOwn};
   if (dtype == DType::kBF16) return {EpilogueForm::kOwn, EpilogueForm::kInF32};
@@ -112,6 +108,12 @@ absl::Status EpilogueBaseline::Run(int64_t steps) {
     RETURN_IF_ERROR(RunLoop(1));
   }
   return absl::OkStatus();
+}
+
+std::string EpilogueBaseline::Form() const {
+  const bool widened = product_->multiplies() != size_.dtype;
+  return absl::StrCat(form_ == EpilogueForm::kInF32 ? "sums in f32" : "sums in the product's type",
+                      widened ? ", product by way of f32" : "");
 }
 
 std::vector<float> EpilogueBaseline::Result() const {

@@ -2,11 +2,11 @@
 #define COCONET_BENCH_EPILOGUE_BASELINE_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "bench/array.h"
 #include "bench/gemm.h"
 #include "coconet/base/dtype.h"
@@ -25,7 +25,6 @@ enum class EpilogueForm : uint8_t {
   kOwn,   // the type of the product
   kInF32  // of bf16: oneDNN stores its product in f32
 };
-absl::string_view Name(EpilogueForm form);
 std::vector<EpilogueForm> EpilogueFormsFor(DType dtype);
 
 /// A step of it as a careful user writes it today, on every process: oneDNN on one thread with
@@ -47,6 +46,8 @@ class EpilogueBaseline {
   /// The loop alone.
   absl::Status RunLoop(int64_t steps);
   std::vector<float> Result() const;
+  /// How it computes: "sums in f32", and whether the product is of operands widened to f32.
+  std::string Form() const;
 
  private:
   EpilogueBaseline(EpilogueForm form, const EpilogueSize& size) : form_(form), size_(size) {}

@@ -30,16 +30,18 @@ std::vector<Column> Columns() {
   static constexpr auto kSpeed = [](const Row& row, absl::string_view name) {
     return absl::StrFormat("%.0f", row.Number(name));
   };
-  return {{"dtype", [](const Row& row) { return std::get<std::string>(row.Get("dtype")); }},
-          {"m x k x n",
-           [](const Row& row) {
-             return absl::StrFormat("%.0fx%.0fx%.0f", row.Number("m"), row.Number("k"),
-                                    row.Number("n"));
-           }},
-          {"ours GFLOP/s", [](const Row& row) { return kSpeed(row, "ours"); }},
-          {"oneDNN: plain", [](const Row& row) { return kSpeed(row, "plain"); }},
-          {"packed once", [](const Row& row) { return kSpeed(row, "packed"); }},
-          {"packed each step", [](const Row& row) { return kSpeed(row, "packing"); }}};
+  return {
+      {"dtype", [](const Row& row) { return std::get<std::string>(row.Get("dtype")); }},
+      {"m x k x n",
+       [](const Row& row) {
+         return absl::StrFormat("%.0fx%.0fx%.0f", row.Number("m"), row.Number("k"),
+                                row.Number("n"));
+       }},
+      {"ours GFLOP/s", [](const Row& row) { return kSpeed(row, "ours"); }},
+      {"oneDNN in", [](const Row& row) { return std::get<std::string>(row.Get("onednn_dtype")); }},
+      {"plain", [](const Row& row) { return kSpeed(row, "plain"); }},
+      {"packed once", [](const Row& row) { return kSpeed(row, "packed"); }},
+      {"packed each step", [](const Row& row) { return kSpeed(row, "packing"); }}};
 }
 
 absl::Status RunAll() {

@@ -118,6 +118,7 @@ absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
   Row row;
   row.Set("case", "gemm").Set("ranks", int64_t{rank.size()}).Set("dtype", std::string(Name(dtype)));
   row.Set("m", size.m).Set("k", size.k).Set("n", size.n);
+  row.Set("onednn_dtype", std::string(Name(plain->multiplies())));
   for (const Measured& m : measured) row.Set(m.name, size.flops() / m.timing.median_us * 1e-3);
   return row;
 }

@@ -10,11 +10,12 @@ namespace coconet::bench {
 namespace {
 
 TEST(OneDnnGemm, MultipliesWithTheWeightsItWasGivenLast) {
-  for (DType dtype : {DType::kF32, DType::kBF16}) {
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     for (auto weights : {OneDnnGemm::Weights::kAsTheyLie, OneDnnGemm::Weights::kPacked}) {
       const GemmSize size{.m = 3, .n = 5, .k = 7};
       const auto gemm = OneDnnGemm::Make(dtype, size, weights);
       ASSERT_TRUE(gemm.ok()) << gemm.status();
+      EXPECT_TRUE((*gemm)->multiplies() == dtype || (*gemm)->multiplies() == DType::kF32);
       std::vector<char> a(21 * 4), b(35 * 4), c(15 * 4);
       for (int64_t i = 0; i < 21; ++i)
         StoreElement(dtype, a.data(), i, static_cast<double>(i / 7 + 1));
@@ -32,9 +33,29 @@ TEST(OneDnnGemm, MultipliesWithTheWeightsItWasGivenLast) {
   }
 }
 
+TEST(OneDnnGemm, StoresAProductOfHalvesInF32) {
+  for (auto weights : {OneDnnGemm::Weights::kAsTheyLie, OneDnnGemm::Weights::kPacked}) {
+    const auto gemm =
+        OneDnnGemm::Make(DType::kBF16, {.m = 1, .n = 2, .k = 2}, weights, DType::kF32);
+    ASSERT_TRUE(gemm.ok()) << gemm.status();
+    uint16_t a[2], b[4];
+    for (int i = 0; i < 2; ++i) StoreElement(DType::kBF16, a, i, i == 0 ? 256 : 1);
+    for (int i = 0; i < 4; ++i) StoreElement(DType::kBF16, b, i, i + 1);
+    float c[2];
+    EXPECT_EQ((*gemm)->SetWeights(b), absl::OkStatus());
+    EXPECT_EQ((*gemm)->Run(a, c), absl::OkStatus());
+    EXPECT_EQ(c[0], 259);  // which bf16 rounds to 260
+    EXPECT_EQ(c[1], 516);
+  }
+}
+
 TEST(OneDnnGemm, RefusesTypesThatAreNoneOfGemms) {
   EXPECT_EQ(OneDnnGemm::Make(DType::kI32, {1, 1, 1}, OneDnnGemm::Weights::kPacked).status(),
             absl::InvalidArgumentError("OneDnnGemm: want f32, f16 or bf16, have i32"));
+  EXPECT_EQ(
+      OneDnnGemm::Make(DType::kF32, {1, 1, 1}, OneDnnGemm::Weights::kPacked, DType::kF16).status(),
+      absl::InvalidArgumentError(
+          "OneDnnGemm: want a result of the operands' type or of f32, have f16"));
 }
 
 TEST(MeasureGemm, HasASpeedForEachWay) {
@@ -45,6 +66,7 @@ TEST(MeasureGemm, HasASpeedForEachWay) {
     for (const char* way : {"ours", "plain", "packed", "packing"})
       EXPECT_GT(row->Number(way), 0) << way;
     EXPECT_EQ(row->Number("k"), 65);
+    EXPECT_EQ(std::get<std::string>(row->Get("onednn_dtype")), "f32");
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;

@@ -143,7 +143,7 @@ absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
       ASSIGN_OR_RETURN(baselines.emplace_back(),
                        EpilogueBaseline::Make(form, weights, size, rank.rank(), rank.size()));
       EpilogueBaseline* const it = baselines.back().get();
-      const std::string name(Name(form));
+      const std::string name = it->Form();
       RETURN_IF_ERROR(it->Run(1));
       alike.Update(Agree(c.dtype, absl::StrCat("baseline, ", name), it->Result(), ours));
       field.contenders.push_back({absl::StrCat("baseline", suffix),

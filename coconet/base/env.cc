@@ -53,6 +53,19 @@ std::string HostCompiler() {
   return "";
 }
 
+/// COCONET_HOST_ARCH where this processor runs such code, else "native".
+std::string HostArch() {
+#if defined(__x86_64__)
+  const std::string arch = Var("COCONET_HOST_ARCH");
+  if ((arch == "x86-64") || (arch == "x86-64-v2" && __builtin_cpu_supports("x86-64-v2")) ||
+      (arch == "x86-64-v3" && __builtin_cpu_supports("x86-64-v3")) ||
+      (arch == "x86-64-v4" && __builtin_cpu_supports("x86-64-v4"))) {
+    return arch;
+  }
+#endif
+  return "native";
+}
+
 /// A file name of its own for any `name`: what is not a letter, digit, dot, dash or underscore
 /// becomes '_'.
 std::string FileName(absl::string_view name) {
@@ -100,6 +113,7 @@ Env ReadEnv() {
   env.multicast = Flag("COCONET_MULTICAST", /*otherwise=*/true);
   env.simt_seed = Var("COCONET_SIMT_SEED");
   env.cxx = HostCompiler();
+  env.host_arch = HostArch();
   return env;
 }
 

@@ -31,6 +31,8 @@ struct Env {
                           // (SimtOptions::Of); whoever runs it takes no other text than a number
   std::string
       cxx;  // COCONET_CXX: host compiler; default: c++, g++ or clang++ found on PATH, else ""
+  std::string host_arch = "native";  // COCONET_HOST_ARCH: -march of kernels for the host: x86-64,
+                                     // x86-64-v2, -v3 or -v4, if the processor has it
 
   bool Dumps(absl::string_view what) const;
 };

@@ -21,7 +21,7 @@ class EnvTest : public testing::Test {
     for (const char* name :
          {"COCONET_DEBUG", "COCONET_DUMP", "COCONET_DUMP_DIR", "COCONET_CACHE_DIR", "COCONET_SEED",
           "COCONET_VERIFY", "COCONET_ASSERT_CACHED", "COCONET_TIMEOUT", "COCONET_CXX",
-          "COCONET_GREEN_CONTEXTS", "XDG_CACHE_HOME", "HOME", "PATH"}) {
+          "COCONET_GREEN_CONTEXTS", "COCONET_HOST_ARCH", "XDG_CACHE_HOME", "HOME", "PATH"}) {
       if (const char* value = std::getenv(name); value != nullptr) saved_[name] = value;
       unsetenv(name);
     }
@@ -65,6 +65,18 @@ TEST_F(EnvTest, DefaultsWhenNothingIsSet) {
   EXPECT_TRUE(env.multicast);
   EXPECT_EQ(env.simt_seed, "");
   EXPECT_EQ(env.cxx, "");
+  EXPECT_EQ(env.host_arch, "native");
+}
+
+TEST_F(EnvTest, TakesAnInstructionSetThatTheProcessorHas) {
+  for (const char* arch : {"", "x86-64-v9", "native", "skylake"}) {
+    EXPECT_EQ(With("COCONET_HOST_ARCH", arch).host_arch, "native") << arch;
+  }
+#if defined(__x86_64__)
+  EXPECT_EQ(With("COCONET_HOST_ARCH", "x86-64").host_arch, "x86-64");
+  EXPECT_EQ(With("COCONET_HOST_ARCH", "x86-64-v3").host_arch,
+            __builtin_cpu_supports("x86-64-v3") ? "x86-64-v3" : "native");
+#endif
 }
 
 TEST_F(EnvTest, ReadsEachVariable) {

@@ -32,9 +32,8 @@ namespace {
 
 /// Never -ffast-math: a kernel rounds like the reference, except where its source says otherwise.
 constexpr absl::string_view kFlags =
-    "-x c++ -std=c++20 -march=native -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv "
-    "-fno-exceptions "
-    "-fno-rtti -fPIC -fvisibility=hidden -w";
+    "-fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv -fno-exceptions -fno-rtti -fPIC "
+    "-fvisibility=hidden -w";
 /// Without the C++ library, half of a link's time. A symbol that nothing defines is an error here,
 /// not when loading.
 constexpr absl::string_view kLinkFlags = "-shared -nostdlib -Wl,-z,defs -Wl,-z,now";
@@ -63,7 +62,8 @@ absl::string_view Level(Dialect dialect, Optimize optimize) {
 }
 
 std::string Flags(Dialect dialect, Optimize optimize) {
-  return absl::StrCat(kFlags, " ", Level(dialect, optimize), " ", kLinkFlags);
+  return absl::StrCat("-x c++ -std=c++20 -march=", GetEnv().host_arch, " ", kFlags, " ",
+                      Level(dialect, optimize), " ", kLinkFlags);
 }
 
 /// An argument for each word of `flags`.
@@ -71,9 +71,11 @@ void Append(std::vector<std::string>& argv, absl::string_view flags) {
   for (absl::string_view flag : absl::StrSplit(flags, ' ')) argv.emplace_back(flag);
 }
 
-/// What -march=native depends on, of the first processor. Only its beginning is read: on large
-/// machines the kernel takes milliseconds for the whole file.
+/// What the meaning of -march depends on: the first processor's fields, or the instruction set that
+/// is named. Only the file's beginning is read: on large machines the kernel takes milliseconds for
+/// the whole file.
 std::string Processor() {
+  if (const std::string& arch = GetEnv().host_arch; arch != "native") return arch;
   std::ifstream file("/proc/cpuinfo");
   std::string text(8192, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -235,8 +237,7 @@ class HostTranslator : public Translator {
 
 absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text) {
   Toolchain toolchain;
-  std::vector<std::string>
-      meaning;  // of -march=native: the options and features that the driver hands on
+  std::vector<std::string> meaning;  // of -march: the options and features that the driver hands on
   std::string triple;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (toolchain.version.empty() && absl::StrContains(line, " version ")) {

@@ -17,8 +17,8 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string&
 /// What decides the code that a compiler makes for this machine.
 struct Toolchain {
   std::string version;  // "gcc version 12.2.0 (Debian 12.2.0-14)"
-  std::string target;   // "x86_64-linux-gnu 0123456789abcdef": with a digest of what -march=native
-                        // means here
+  std::string target;   // "x86_64-linux-gnu 0123456789abcdef": with a digest of what -march means
+                        // here
   bool operator==(const Toolchain&) const = default;
 };
 

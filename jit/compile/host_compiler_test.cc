@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "coconet/base/env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "jit/compile/process.h"
@@ -163,6 +164,7 @@ TEST_F(HostCompilerTest, IdentityNamesCompilerTargetFlagsAndHeadersAndNoPath) {
   EXPECT_THAT(fast,
               AllOf(HasSubstr(" version "), HasSubstr("; target "), HasSubstr("-ffp-contract=off"),
                     HasSubstr("-O1"), HasSubstr("; headers "), Not(HasSubstr(SystemCompiler()))));
+  EXPECT_THAT(fast, HasSubstr(absl::StrCat("-march=", GetEnv().host_arch, " ")));
   EXPECT_THAT(fast, Not(HasSubstr("-ffast-math")));
   options_.optimize = Optimize::kFull;
   const std::string full = Make()->identity();

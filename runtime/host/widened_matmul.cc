@@ -19,23 +19,6 @@ int64_t BlockOf(int64_t extent) {
   return (extent + blocks - 1) / blocks;
 }
 
-template <class Half>
-CC_IN_BODY void WidenAs(float* out, const void* in, int64_t count) {
-  const Half* half = static_cast<const Half*>(in);
-  for (int64_t i = 0; i < count; ++i) out[i] = WidenHalf(half[i]);
-}
-template <class Half>
-CC_IN_BODY void NarrowAs(void* out, const float* in, int64_t count) {
-  Half* half = static_cast<Half*>(out);
-  for (int64_t i = 0; i < count; ++i) half[i] = NarrowHalf<Half>(in[i]);
-}
-CC_FOR_EACH_CPU void Widen(DType dtype, float* out, const void* in, int64_t count) {
-  return dtype == DType::kF16 ? WidenAs<F16>(out, in, count) : WidenAs<BF16>(out, in, count);
-}
-CC_FOR_EACH_CPU void Narrow(DType dtype, void* out, const float* in, int64_t count) {
-  return dtype == DType::kF16 ? NarrowAs<F16>(out, in, count) : NarrowAs<BF16>(out, in, count);
-}
-
 const void* At(const void* base, int64_t elements) {
   return static_cast<const uint16_t*>(base) + elements;
 }
@@ -70,7 +53,7 @@ class Operand {
                   int64_t block_length, int64_t stride) const {
     float* out = block_.data();
     for (int64_t line = 0; line < lines; ++line, out += block_length) {
-      Widen(dtype_, out, At(first, line * stride), length);
+      WidenHalves(dtype_, out, At(first, line * stride), length);
       std::fill(out + length, out + block_length, 0.0f);
     }
     std::fill(out, out + (block_lines - lines) * block_length, 0.0f);
@@ -113,8 +96,8 @@ class WidenedMatmul final : public Matmul {
         if (!Sum(a, b, row, col)) return false;
         const int64_t count = std::min(cols_, shape_.n - col);
         for (int64_t i = 0; i < std::min(rows_, shape_.m - row); ++i) {
-          Narrow(shape_.dtype, At(c, (row + i) * shape_.c.row + col), sum_.data() + i * cols_,
-                 count);
+          NarrowHalves(shape_.dtype, At(c, (row + i) * shape_.c.row + col), sum_.data() + i * cols_,
+                       count);
         }
       }
     }

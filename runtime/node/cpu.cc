@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "absl/algorithm/container.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "coconet/base/env.h"
 
 namespace coconet {
 namespace {
@@ -42,6 +44,19 @@ bool DecidesCode(absl::string_view feature) {
          });
 }
 
+/// The features that DecidesCode knows and a level of x86-64 has. Each level has those of the lower
+/// ones.
+std::vector<absl::string_view> FeaturesOf(absl::string_view arch) {
+  std::vector<absl::string_view> features;
+  const auto has = [&](absl::string_view level, std::vector<absl::string_view> more) {
+    if (arch >= level) absl::c_copy(more, std::back_inserter(features));
+  };
+  has("x86-64-v2", {"sse4_2"});
+  has("x86-64-v3", {"avx", "avx2", "bmi2", "f16c", "fma"});
+  has("x86-64-v4", {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"});
+  return features;
+}
+
 }  // namespace
 
 std::vector<int> AllowedCores() {
@@ -66,10 +81,11 @@ std::string CpuName() {
   std::ifstream file("/proc/cpuinfo");
   std::ostringstream text;
   text << file.rdbuf();
-  return CpuNameFrom(text.str());
+  return CpuNameFrom(text.str(), GetEnv().host_arch);
 }
 
-std::string CpuNameFrom(absl::string_view cpuinfo) {
+std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch) {
+  const bool native = arch == "native";
   std::string model = "unknown CPU";
   std::vector<std::string> features;
   for (absl::string_view line : absl::StrSplit(cpuinfo, '\n')) {
@@ -82,9 +98,11 @@ std::string CpuNameFrom(absl::string_view cpuinfo) {
       model = std::string(value);  // CPU part: what ARM has
     if (key != "flags" && key != "Features") continue;
     for (absl::string_view feature : absl::StrSplit(value, ' ', absl::SkipEmpty())) {
-      if (DecidesCode(feature)) features.push_back(std::string(feature));
+      if (native ? DecidesCode(feature) : absl::c_linear_search(FeaturesOf(arch), feature))
+        features.push_back(std::string(feature));
     }
   }
+  if (!native) absl::StrAppend(&model, " as ", arch);
   absl::c_sort(features);
   return features.empty() ? model : absl::StrCat(model, " ", absl::StrJoin(features, " "));
 }

@@ -16,10 +16,11 @@ std::vector<int> AllowedCores();
 void RunOn(const std::vector<int>& cores);
 
 /// The CPU's model and the features that decide which code it runs, sorted: "AMD EPYC 9654 avx avx2
-/// avx512f ...".
+/// avx512f ...". Where COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2
+/// sse4_2", with the features of that set alone.
 std::string CpuName();
-/// The same from the text of /proc/cpuinfo.
-std::string CpuNameFrom(absl::string_view cpuinfo);
+/// The same from the text of /proc/cpuinfo, for what Env::host_arch says.
+std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch = "native");
 
 }  // namespace coconet
 

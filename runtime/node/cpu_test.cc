@@ -22,6 +22,15 @@ TEST(CpuName, HasTheModelAndWhatDecidesCode) {
   EXPECT_EQ(CpuNameFrom(""), "unknown CPU");
 }
 
+TEST(CpuName, OfALesserProcessorHasItsFeaturesAlone) {
+  const char* cpuinfo =
+      "model name\t: CPU\nflags\t\t: sse4_2 avx2 fma avx avx512f avx_vnni amx_bf16\n";
+  EXPECT_EQ(CpuNameFrom(cpuinfo, "x86-64-v4"), "CPU as x86-64-v4 avx avx2 avx512f fma sse4_2");
+  EXPECT_EQ(CpuNameFrom(cpuinfo, "x86-64-v3"), "CPU as x86-64-v3 avx avx2 fma sse4_2");
+  EXPECT_EQ(CpuNameFrom(cpuinfo, "x86-64-v2"), "CPU as x86-64-v2 sse4_2");
+  EXPECT_EQ(CpuNameFrom(cpuinfo, "x86-64"), "CPU as x86-64");
+}
+
 TEST(RunOn, ConfinesTheCallingThreadOnly) {
   const std::vector<int> cores = AllowedCores();
   EXPECT_TRUE(std::is_sorted(cores.begin(), cores.end()));

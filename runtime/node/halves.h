@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "coconet/base/dtype.h"
+
 namespace coconet {
 
 /// f16 and bf16 without branches, which F32FromF16 and F16FromF32 of dtype.h have: so loops over
@@ -60,6 +62,11 @@ CC_IN_BODY BF16 NarrowHalf<BF16>(float x) {
   const uint32_t nan = bits >> 16 | 0x40;
   return {static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded)};
 }
+
+/// out[i] = in[i] for `count` elements of f16 or bf16.
+void WidenHalves(DType dtype, float* out, const void* in, int64_t count);
+/// The same back, rounded to nearest, ties to even.
+void NarrowHalves(DType dtype, void* out, const float* in, int64_t count);
 
 }  // namespace coconet
 
