@@ -12,7 +12,7 @@ namespace coconet::bench {
 /// zero-filled, aligned to a huge page when that large, else to a page.
 class Array {
  public:
-  /// ResourceExhausted when there is not so much.
+  /// ResourceExhausted when the machine has less.
   static absl::StatusOr<Array> Allocate(int64_t bytes);
   Array() = default;
   Array(Array&& other) noexcept { *this = std::move(other); }

@@ -22,12 +22,12 @@ class Baseline {
   /// Gradients and weights become those of FillGradient and FillWeights, moments zero.
   virtual void Begin(int rank) = 0;
   virtual absl::Status Run(int64_t steps) = 0;
-  /// Of each tensor.
+  /// By tensor.
   virtual std::vector<const void*> weights() const = 0;
 };
 
-/// Gradients and weights of each tensor, f32, where somebody else has them. Gradients are only read
-/// after Begin.
+/// Gradients and weights of each tensor, f32, that another contender owns. After Begin gradients
+/// are only read.
 struct StepTensors {
   std::vector<float*> gradients, weights;
 };
@@ -37,10 +37,10 @@ struct NamedBaseline {
   std::unique_ptr<Baseline> baseline;
 };
 
-/// The forms in which the baseline of a cell can be written, the fastest of which counts; only the
-/// one called `form`, unless that is empty. Over a list of tensors all of them use the same memory;
-/// gradients and weights are `shared`, unless that is null. Empty for a cell without a baseline;
-/// InvalidArgument when there is no such form.
+/// Returns the forms in which the baseline of a cell can be written (the fastest counts), or only
+/// the one called `form`, unless that is empty. Over a list of tensors all of them use the same
+/// memory; gradients and weights are `shared`, unless that is null. Empty for a cell without a
+/// baseline; InvalidArgument when there is no such form.
 absl::StatusOr<std::vector<NamedBaseline>> MakeBaselines(const Cell& cell, absl::string_view form,
                                                          int ranks, const StepTensors* shared);
 

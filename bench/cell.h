@@ -24,7 +24,7 @@ struct Cell {
 std::string Text(const Cell& cell);
 absl::StatusOr<Cell> ParseCell(absl::string_view text);
 
-/// Over the tensors of a list, "@bert-large/64". InvalidArgument where there is no such.
+/// Over the tensors of a list, "@bert-large/64". InvalidArgument for an unknown list.
 absl::StatusOr<Cell> ListCell(absl::string_view workload, DType dtype, absl::string_view list);
 /// The same elements as one tensor.
 Cell Flat(Cell cell);

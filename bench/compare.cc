@@ -17,7 +17,7 @@
 namespace coconet::bench {
 namespace {
 
-/// Everything that takes part, in memory at once.
+/// All contenders, in memory at once.
 struct Field {
   std::unique_ptr<Session> session, flat_session;
   std::unique_ptr<TunedStep> ours, flat;
@@ -25,7 +25,7 @@ struct Field {
   std::unique_ptr<MemoryLimit> limit;
 };
 
-/// What the baseline uses of ours; nothing where it has its own.
+/// Memory of ours that the baseline uses; nothing where it has its own.
 std::optional<StepTensors> SharedBy(const Cell& cell, const TunedStep* ours) {
   if (cell.list.empty() || ours == nullptr) return std::nullopt;
   StepTensors shared;

@@ -12,16 +12,16 @@
 
 namespace coconet::bench {
 
-/// Who takes part.
+/// Which contenders run.
 struct Sides {
   bool ours = false;
   bool flat = false;      // ours over one tensor of as many elements, by the same schedule
   bool baseline = false;  // needs MPI
   std::string form = {};  // of the baseline, by name; empty: all
-  bool limit = false;     // where it says something: from kLimitFrom elements on
+  bool limit = false;     // from kLimitFrom elements on
 };
 
-/// Below, a step is bound by the caches and by the waiting, not by the memory.
+/// With fewer elements caches and waiting bound a step, not the memory.
 inline constexpr int64_t kLimitFrom = int64_t{1} << 20;
 
 /// Collective. Times all sides of one cell in the same rounds, after a check that ours and the

@@ -20,13 +20,13 @@ struct Finding {
   Cell cell = {};
   std::string name = {};  // which form of the baseline, which kernel of the limit
   Timing timing = {};     // of one step
-  int64_t steps = 0;      // a sample
+  int64_t steps = 0;      // per sample
   int preempted = 0;      // samples in which something else took a rank's core away
   std::string detail = {};
   bool operator==(const Finding&) const = default;
 };
 
-/// A file with one line a finding.
+/// A file with one line per finding.
 absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> findings);
 absl::StatusOr<std::vector<Finding>> ReadFindings(const std::string& file);
 

@@ -26,10 +26,10 @@ struct GpuAdamCase {
 };
 
 /// Collective. Mixed-precision Adam on ranks that may share one GPU, in the same rounds as: the
-/// copy that the GPU's memory is good for, an AllReduce by our own two-shot kernel with one fused
-/// kernel behind it, and a reduce-scatter, a fused kernel and an all-gather. Each of ours is tuned.
-/// On rank 0 a row of times in microseconds, "copy_gb_s", "gb_s" (of what any schedule must move at
-/// least) and "of_copy"; on others an empty one.
+/// fastest copy that the GPU's memory allows, an AllReduce by our own two-shot kernel with one
+/// fused kernel behind it, and a reduce-scatter, a fused kernel and an all-gather. Each of ours is
+/// tuned. On rank 0 a row of times in microseconds, "copy_gb_s", "gb_s" (of what any schedule must
+/// move at least) and "of_copy"; on others an empty one.
 absl::StatusOr<Row> MeasureGpuAdam(Rank& rank, const GpuAdamCase& c);
 
 }  // namespace coconet::bench

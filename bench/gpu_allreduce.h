@@ -16,7 +16,7 @@ struct GpuAllReduceCase {
   double seconds = 1;    // of measuring
 };
 
-/// Collective. A sum over all ranks, tuned, as a graph of many steps a rank; all ranks launch
+/// Collective. A sum over all ranks, tuned, as a graph of many steps per rank; all ranks launch
 /// theirs together. On rank 0 a row: "ours_us" of a step, the maximum over ranks; of the host's
 /// part "dispatch_us" for one step in a stream and "replay_us" for one of a graph's. On others an
 /// empty one. Where there are no graphs, steps run one after the other.

@@ -9,13 +9,13 @@
 
 namespace coconet::bench {
 
-/// By the driver, within the first GPU. Unavailable where there is none.
+/// Copies by the driver, within the first GPU. Unavailable without a GPU.
 absl::StatusOr<Copies> CopiesOnGpu();
-/// By one core.
+/// Copies by one core.
 absl::StatusOr<Copies> CopiesOnHost();
 
-/// A stream of the first GPU, of one rank: in one that several share their steps would come one
-/// after the other, each waiting for the next.
+/// A stream of the first GPU for one rank alone: ranks that shared a stream would run their steps
+/// one after the other, and each step waits for those of all ranks.
 class GpuStream {
  public:
   static absl::StatusOr<std::unique_ptr<GpuStream>> Make();

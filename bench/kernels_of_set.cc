@@ -1,4 +1,4 @@
-// Compiled once an instruction set, with COCONET_KERNELS naming the table to define.
+// Compiled once per instruction set, with COCONET_KERNELS naming the table to define.
 #include "bench/epilogue_loops.h"
 #include "bench/instruction_sets.h"
 #include "bench/lamb_loops.h"

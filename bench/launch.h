@@ -15,8 +15,8 @@ using MpiParameter = std::pair<std::string, std::string>;
 
 struct Launch {
   int processes = 0;  // under mpirun; 0: one process, without it
-  /// A command that starts the processes in place of mpirun, as bench/cluster/run.sh does; exit
-  /// code 77 of it: not on this machine.
+  /// A command that starts the processes in place of mpirun, as bench/cluster/run.sh does; its exit
+  /// code 77 means that it cannot work on this machine.
   std::vector<std::string> launcher = {};
   std::vector<MpiParameter> parameters = {};
   std::vector<std::string> arguments = {};    // "--worker=..." and what it needs

@@ -10,7 +10,7 @@ namespace coconet::bench {
 /// (where a checkout is known) and "date".
 void AddMachine(Row& row);
 
-/// How many threads wanted to run in the last minute, on average: ours, when nothing else runs.
+/// Returns the load average of the last minute: on an idle machine the benchmark's own threads.
 double LoadAverage();
 
 }  // namespace coconet::bench

@@ -9,7 +9,7 @@
 namespace coconet::bench {
 namespace {
 
-/// Many times what caches hold; longer streams go over the same memory again.
+/// Many times the size of caches; longer streams go over the same memory again.
 constexpr int64_t kMostPresent = int64_t{8} << 20;
 
 bool GoesTwice(const Cell& cell) { return cell.workload == "lamb"; }

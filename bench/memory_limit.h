@@ -17,7 +17,7 @@ namespace coconet::bench {
 /// streams and bytes, in memory of this rank, with no waiting for others and next to no arithmetic.
 /// Run on all ranks at once it is what the machine's memory can do. LAMB goes twice over its states
 /// and weights, since a tensor's norms are known only after the first pass; what a cache keeps of
-/// them until then is not thought of. Of many tensors as of one of as many elements.
+/// them until then is ignored. Many tensors count as one with as many elements.
 class MemoryLimit {
  public:
   /// InvalidArgument for a number of ranks that has no kernel, and for LAMB of another dtype than

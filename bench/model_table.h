@@ -22,8 +22,8 @@ Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks, absl::str
 void SetSides(Row& row, absl::Span<const Finding> findings);
 void SetError(Row& row, const absl::Status& status);
 
-/// The `main` of a benchmark of these cases: a worker's, or the user's, which `measure` fills rows
-/// for.
+/// The `main` of a benchmark of these cases: a worker's, or the user's, for which `measure` fills
+/// rows.
 int ModelMain(
     int argc, char** argv, absl::string_view name, absl::Span<const Column> columns,
     const std::function<absl::Status(const std::string& scratch, std::vector<Row>& rows)>& measure);

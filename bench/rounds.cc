@@ -41,14 +41,14 @@ absl::StatusOr<Sample> SampleHere(Rank& rank, const Contender& contender, int64_
   RETURN_IF_ERROR(contender.run(steps));
   const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
   const double preemptions = PreemptionsSoFar() - before;
-  // Who is done leaves the core to the rank that it shares it with, instead of going on to what is
-  // not timed.
+  // A rank that is done leaves the core to the rank it shares it with, instead of going on to
+  // untimed work.
   RETURN_IF_ERROR(rank.exchange().Barrier());
   return Sample{.us = spent.count(), .preemptions = preemptions};
 }
 
 struct Pace {
-  int64_t steps = 1;     // a sample
+  int64_t steps = 1;     // per sample
   double sample_us = 0;  // about
 };
 

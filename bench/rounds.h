@@ -30,15 +30,15 @@ struct RoundTerms {
 struct Measured {
   std::string name;
   Timing timing;      // of one step
-  int64_t steps = 0;  // a sample
+  int64_t steps = 0;  // per sample
   int preempted = 0;  // samples in which something else took a rank's core away
 };
 
 /// Collective. Times contenders in interleaved rounds: each round runs all of them once, in an
 /// order of its own that is the same on all ranks, so that a drift of the machine hits all alike. A
 /// sample follows an untimed step of the same contender, which brings back its data and its
-/// branches, and two barriers: after the first a rank may have slept, after the second none has.
-/// Its time is the maximum over ranks.
+/// branches, and two barriers: a rank may sleep in the first and wake late; the second is too short
+/// for that. A sample's time is the maximum over ranks.
 ///
 /// Google Benchmark times one process, one contender after the other, and so has no use here.
 absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank,

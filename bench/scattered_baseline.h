@@ -34,7 +34,7 @@ struct ScatteredMemory {
   std::vector<int64_t> offsets;  // in the flat arrays, aligned as the kernels want it
   int64_t end = 0;               // of the flat arrays
   StepTensors tensors;
-  Array own;  // of `tensors`, when nobody shares them
+  Array own;  // of `tensors`, unless another contender owns them
   Array flat, m, v;
 
   static absl::StatusOr<std::shared_ptr<const ScatteredMemory>> Make(const Cell& cell,

@@ -71,8 +71,8 @@ class Suite {
   /// By cell: a quick look at the baseline under every MPI setting; the defaults first, those that
   /// failed left out.
   absl::StatusOr<std::vector<std::vector<Trial>>> Screen(int ranks, absl::Span<const Cell> cells);
-  /// What the cache does not know: before the memory is wanted for more than tuning, and so that no
-  /// later launch tunes again what the budget ended.
+  /// Tunes what the cache lacks: before measurements need the memory, and so that no later launch
+  /// tunes again what the budget ended.
   absl::Status Tune(int ranks, std::vector<Cell> cells);
   absl::Status Final(absl::string_view name, int ranks, const Cell& cell,
                      std::vector<Trial> trials);
@@ -84,7 +84,7 @@ class Suite {
                                            const std::vector<std::string>& lists) const;
   double Seconds(double full) const { return options_.quick ? full / 10 : full; }
   Row NewRow(absl::string_view name, int ranks, absl::string_view kind, const Cell& cell) const;
-  /// OK unless the user interrupted; else the error is a row's.
+  /// Adds the error to the row. Cancelled when the user interrupted, else OK.
   absl::Status Fail(Row row, const absl::Status& why);
   void Add(Row row);
 

@@ -13,7 +13,7 @@ constexpr int kRanks = 2;
 constexpr double kSeconds = 40;  // of the rounds of one row: a step takes some tenths
 using Task = WorkerOptions::Task;
 
-/// Of a quick run each model has a few elements a tensor.
+/// In a quick run each tensor of a model has a few elements.
 std::vector<std::string> Models(bool quick, const std::vector<std::string>& names) {
   std::vector<std::string> lists;
   for (const std::string& name : names)

@@ -39,8 +39,9 @@ double SecondsFor(const Cell& cell) {
   return !cell.list.empty() ? 40 : cell.n >= kScreenedUpTo ? 12 : 4;
 }
 
-/// Which form of the baseline runs: what was fastest under this setting; over a list, of which more
-/// is in the caches of its stand-in, what was fastest under the defaults.
+/// Returns the form of the baseline that runs: the one that was fastest under this setting. Over a
+/// list, whose smaller stand-in the caches hold more of, the one that was fastest under the
+/// defaults.
 std::string FormFor(const Cell& cell, const std::string& screened, const Row& row) {
   if (cell.list.empty()) return screened;
   const std::string* known = std::get_if<std::string>(&row.Get("default_form"));

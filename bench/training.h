@@ -17,7 +17,7 @@ inline constexpr double kLearningRate = 1e-3;
 /// Step number t, from 1.
 AdamStep AdamStepNumber(int64_t t, int ranks, double learning_rate);
 
-/// Gradients of a rank: between 1/2 and 1, so that rounding cannot turn a step of Adam round.
+/// Gradients of a rank: between 1/2 and 1, so that rounding cannot reverse a step of Adam.
 void FillGradient(DType dtype, void* gradient, int64_t n, int rank);
 /// Weights: about 1.
 void FillWeights(DType dtype, void* weights, int64_t n);

@@ -41,7 +41,7 @@ class TunedContender {
 
   std::unique_ptr<Session> session_;
   TunedProgram program_;
-  BoundProgram bound_;  // goes before its Session
+  BoundProgram bound_;  // destroyed before its Session
 };
 
 }  // namespace coconet::bench

@@ -25,7 +25,7 @@ class TunedStep {
   /// As a training loop does it: the step number is set before each step.
   absl::Status Run(int64_t steps);
 
-  /// Of each tensor.
+  /// By tensor.
   const std::vector<DeviceBuffer>& gradients() const { return gradients_; }
   const std::vector<DeviceBuffer>& weights() const { return weights_; }
   /// Collective. Gradients and weights become those of FillGradient and FillWeights; the weights'
@@ -44,7 +44,7 @@ class TunedStep {
   const Cell cell_;
   TunedProgram program_;
   std::vector<DeviceBuffer> gradients_, weights_;
-  std::unique_ptr<BoundProgram> bound_;  // uses the buffers: goes first
+  std::unique_ptr<BoundProgram> bound_;  // uses the buffers: destroyed first
   ScalarRef number_;
   int64_t step_ = 0;
 };

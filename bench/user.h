@@ -10,8 +10,8 @@
 
 namespace coconet::bench {
 
-// What every benchmark has for who runs it: the flags --json, --markdown, --quick and --budget, the
-// table, the exit code.
+// The user interface that all benchmarks share: the flags --json, --markdown, --quick and --budget,
+// the table, the exit code.
 
 bool IsQuick();
 /// Seconds of tuning one program: --budget, else `usual`; when quick, at most `quick`.

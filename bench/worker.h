@@ -30,7 +30,7 @@ struct WorkerOptions {
   Sides sides = {};
   double seconds = 1;  // of the rounds of one cell
   int min_rounds = 7;
-  int64_t steps = 0;  // a sample; 0: as RoundTerms has it
+  int64_t steps = 0;  // per sample; 0: as RoundTerms has it
   double budget_s = 60;
   bool tuned = false;  // takes what the cache has, also what a budget ended
   std::string out = {};
@@ -38,8 +38,8 @@ struct WorkerOptions {
 
 absl::Status Work(const WorkerOptions& options);
 
-/// As arguments of RunWorker, and back; `out` is its own to add. nullopt: this program was started
-/// by a user. InvalidArgument: by somebody who did not know how.
+/// As arguments of RunWorker, which adds `out` itself, and back. nullopt: a user started this
+/// program. InvalidArgument for a worker's arguments that RunWorker does not write.
 std::vector<std::string> Arguments(const WorkerOptions& options);
 absl::StatusOr<std::optional<WorkerOptions>> WorkerOptionsFrom(absl::Span<char* const> arguments);
 
