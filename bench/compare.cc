@@ -12,6 +12,7 @@
 #include "bench/training.h"
 #include "bench/tuned_step.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 
 namespace coconet::bench {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "autotune/measure/statistics.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/derive.h"
 #include "coconet/schedule/schedule.h"
 
 namespace coconet::bench {
@@ -44,7 +45,7 @@ absl::StatusOr<Row> MeasureDerivation(const WorkloadInfo& workload, DType dtype,
   }
   const Timing timing = Summarize(times);
   const auto graphs = std::count_if(schedules.begin(), schedules.end(),
-                                    [](const Schedule& s) { return s.kernels.empty(); });
+                                    [](const Schedule& s) { return s.kernels().empty(); });
   Row row;
   row.Set("case", std::string(workload.name))
       .Set("dtype", std::string(Name(dtype)))

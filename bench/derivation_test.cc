@@ -1,5 +1,6 @@
 #include "bench/derivation.h"
 
+#include "coconet/schedule/derive.h"
 #include "coconet/schedule/schedule.h"
 #include "gtest/gtest.h"
 

@@ -9,6 +9,7 @@
 #include "bench/training.h"
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 

@@ -20,6 +20,7 @@
 #include "bench/tuned_contender.h"
 #include "coconet/base/status.h"
 #include "coconet/language/language.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
 
 namespace coconet::bench {
@@ -212,10 +213,11 @@ absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
   ASSIGN_OR_RETURN(const Graph program, Workload("attention", c));
   Field field;
   RETURN_IF_ERROR(AddOurs(
-      rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps.empty(); },
+      rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps().empty(); },
       field));
   RETURN_IF_ERROR(AddOurs(
-      rank, c, "sequential", program, [](const Schedule& s) { return s.overlaps.empty(); }, field));
+      rank, c, "sequential", program, [](const Schedule& s) { return s.overlaps().empty(); },
+      field));
   RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));
   ASSIGN_OR_RETURN(const Graph computation, ComputationOf(c, rank.size()));
   RETURN_IF_ERROR(AddOurs(rank, c, "computation", computation, nullptr, field));
@@ -248,18 +250,18 @@ absl::StatusOr<std::vector<Finding>> Pipeline(Rank& rank, const ModelCase& c) {
   };
   Field field;
   RETURN_IF_ERROR(AddOurs(
-      rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps.empty(); },
+      rank, c, "overlapped", program, [](const Schedule& s) { return !s.overlaps().empty(); },
       field));
   RETURN_IF_ERROR(AddOurs(
       rank, c, "sequential", program,
       [&](const Schedule& s) {
-        return s.overlaps.empty() && has(s, "AR; ") && absl::EndsWith(Describe(s), "; send");
+        return s.overlaps().empty() && has(s, "AR; ") && absl::EndsWith(Describe(s), "; send");
       },
       field));
   RETURN_IF_ERROR(AddOurs(
       rank, c, "slices", program,
       [&](const Schedule& s) {
-        return s.overlaps.empty() && absl::StartsWith(Describe(s), "RS[") && has(s, "; send[");
+        return s.overlaps().empty() && absl::StartsWith(Describe(s), "RS[") && has(s, "; send[");
       },
       field));
   RETURN_IF_ERROR(CheckOurs(rank, c, field, "y"));

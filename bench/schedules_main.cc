@@ -1,4 +1,5 @@
-// Prints how many schedules are derived of each workload, and how long that takes.
+// Prints how many schedules are derived of each workload, and how long that takes; or how long
+// large programs take until they are lowered.
 
 #include <algorithm>
 #include <string>
@@ -7,10 +8,14 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_format.h"
 #include "bench/derivation.h"
+#include "bench/large.h"
 #include "bench/user.h"
 #include "coconet/base/status.h"
 
 ABSL_FLAG(int, rounds, 7, "derivations of each program");
+ABSL_FLAG(
+    std::string, case, "workloads",
+    "workloads; or large: programs of up to 100,000 operations, derived, analysed and lowered");
 
 namespace coconet::bench {
 namespace {
@@ -31,7 +36,42 @@ std::vector<Column> Columns() {
        [](const Row& row) { return std::string(std::get<bool>(row.Get("met")) ? "yes" : "NO"); }}};
 }
 
-absl::Status RunAll() {
+std::vector<Column> LargeColumns() {
+  return {
+      {"program", [](const Row& row) { return TextOf(row, "case"); }},
+      {"operations",
+       [](const Row& row) { return absl::StrFormat("%.0f", row.Number("operations")); }},
+      {"schedules",
+       [](const Row& row) { return absl::StrFormat("%.0f", row.Number("schedules")); }},
+      {"derive", [](const Row& row) { return absl::StrFormat("%.3f s", row.Number("derive_s")); }},
+      {"analyse",
+       [](const Row& row) { return absl::StrFormat("%.3f s", row.Number("analyse_s")); }},
+      {"lower", [](const Row& row) { return absl::StrFormat("%.3f s", row.Number("lower_s")); }},
+      {"all", [](const Row& row) { return absl::StrFormat("%.3f s", row.Number("all_s")); }},
+      {"met", MetOf}};
+}
+
+absl::Status RunLarge() {
+  struct Case {
+    absl::string_view name;
+    Graph program;
+    double most_s;
+  };
+  const int64_t part = IsQuick() ? 10 : 1;
+  const Case cases[] = {{"chain of 1,000", ChainProgram(1000 / part), 0.5},
+                        {"chain of 10,000", ChainProgram(10000 / part), 5},
+                        {"sum of 100,000 terms", SumProgram(100000 / part), 5}};
+  std::vector<Row> rows;
+  for (const Case& c : cases) {
+    const int rounds = IsQuick() ? 1 : std::max(1, std::min(absl::GetFlag(FLAGS_rounds), 3));
+    ASSIGN_OR_RETURN(Row row, MeasureLarge(c.name, c.program, rounds));
+    const Bar bars[] = {{"all_s", Bar::Side::kAtMost, c.most_s}};
+    rows.push_back(std::move(row.SetBars(bars)));
+  }
+  return Show(rows, LargeColumns());
+}
+
+absl::Status RunWorkloads() {
   std::vector<Row> rows;
   for (const WorkloadInfo& workload : Workloads()) {
     for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
@@ -48,6 +88,13 @@ absl::Status RunAll() {
   return Show(rows, Columns());
 }
 
+absl::Status Run() {
+  const std::string which = absl::GetFlag(FLAGS_case);
+  if (which == "workloads") return RunWorkloads();
+  if (which == "large") return RunLarge();
+  return absl::InvalidArgumentError("want --case=workloads or --case=large");
+}
+
 }  // namespace
 }  // namespace coconet::bench
 
@@ -56,6 +103,6 @@ int main(int argc, char** argv) {
   const absl::Status flags =
       ParseFlags(argc, argv,
                  "counts and times the derivation of schedules; see bench/README.md\n\n  schedules "
-                 "[--rounds=7] [--json=FILE]");
-  return ExitCode("schedules", flags.ok() ? RunAll() : flags);
+                 "[--case=workloads|large] [--rounds=7] [--json=FILE]");
+  return ExitCode("schedules", flags.ok() ? Run() : flags);
 }

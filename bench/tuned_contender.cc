@@ -57,11 +57,11 @@ absl::Status TunedContender::Run(int64_t steps) {
 
 absl::StatusOr<std::vector<float>> TunedContender::Read(absl::string_view output) const {
   const Graph& g = program_.program();
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
+  ASSIGN_OR_RETURN(const TypedGraph typed, TypedGraph::Of(g));
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto* out = As<Output>(g, id);
     if (out == nullptr || out->name != output) continue;
-    const TensorType& type = types[g.nodes[id].inputs[0]];
+    const TensorType& type = typed.type(id);
     const int64_t elements = NumElements(type.shape);
     std::vector<char> values(static_cast<size_t>(elements) * SizeOf(type.dtype));
     RETURN_IF_ERROR(bound_.Read(output, values.data(), elements));

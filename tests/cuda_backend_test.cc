@@ -7,6 +7,7 @@
 
 #include "absl/functional/bind_front.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/derive.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "jit/config/beside.h"
@@ -65,7 +66,7 @@ Tally RunMulticast(const std::string& name, DType dtype, const Sizes& sizes,
     compiled.ring = compiled.bulk = false;  // the other ways of slices
     for (const Target& world : worlds) {
       for (const Schedule& schedule : schedules) {
-        if (random() % 2 == 0 || !schedule.overlaps.empty()) continue;
+        if (random() % 2 == 0 || !schedule.overlaps().empty()) continue;
         Config config = DrawArguments(compiled, schedule, random);
         config.protocol = Protocol::kGenerated;
         RETURN_IF_ERROR(batch.Add(program, schedule, config, world));

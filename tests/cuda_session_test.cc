@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "autotune/testing/session_fixture.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/cuda_world_over.h"

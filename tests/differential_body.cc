@@ -8,6 +8,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/describe.h"
 #include "tests/rank_memory.h"
 
 namespace coconet {
@@ -45,7 +46,7 @@ absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedu
 
 std::string Reproducer(const Variant& variant, uint64_t seed) {
   return absl::StrCat(
-      "schedule: ", Describe(variant.schedule), "\ntrace: ", TraceText(variant.schedule.trace),
+      "schedule: ", Describe(variant.schedule), "\ntrace: ", TraceText(variant.schedule.trace()),
       "\nconfig: ", Text(variant.config), "\nranks: ", variant.lowered.plan.ranks,
       ", nodes: ", variant.lowered.plan.nodes, ", stages: ", variant.lowered.plan.stages,
       "  COCONET_SEED=", seed, "\n", Print(variant.program));

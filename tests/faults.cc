@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
 #include "coconet/workloads/workloads.h"
 #include "runtime/arguments.h"
 #include "tests/random_config.h"
@@ -178,14 +179,14 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
   std::mt19937_64 random(seed);
   ASSIGN_OR_RETURN(std::vector<Schedule> schedules, Derive(program.program));
   const Config compiled = DrawCompiledConfig(random);
-  const auto plain = [](const Schedule& s) { return s.trace.empty(); };
-  const auto overlaps = [](const Schedule& s) { return !s.overlaps.empty(); };
+  const auto plain = [](const Schedule& s) { return s.trace().empty(); };
+  const auto overlaps = [](const Schedule& s) { return !s.overlaps().empty(); };
   size_t most = 0;
   for (const Schedule& s : schedules) {
-    for (const std::vector<NodeId>& kernel : s.kernels) most = std::max(most, kernel.size());
+    for (const std::vector<NodeId>& kernel : s.kernels()) most = std::max(most, kernel.size());
   }
   const auto fused = [&](const Schedule& s) {
-    return absl::c_any_of(s.kernels, [&](const std::vector<NodeId>& kernel) {
+    return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
       return kernel.size() == most && most > 0;
     });
   };
@@ -195,11 +196,11 @@ absl::StatusOr<std::vector<Variant>> FaultVariants(const FaultProgram& program, 
     for (const Schedule& schedule : schedules) {
       if (!wanted(schedule)) continue;
       Config config = DrawArguments(compiled, schedule, random);
-      if (!schedule.overlaps.empty()) config.pieces = 4;
+      if (!schedule.overlaps().empty()) config.pieces = 4;
       const ConfigSpace space{.ranks = program.target.ranks, .nodes = program.target.nodes};
       config.protocol = random() % 2 == 0 && !program.one_shot.has_value() ? Protocol::kLibrary
                                                                            : Protocol::kGenerated;
-      if (schedule.overlaps.empty()) config.one_shot = program.one_shot.value_or(config.one_shot);
+      if (schedule.overlaps().empty()) config.one_shot = program.one_shot.value_or(config.one_shot);
       if (!Validate(config, schedule, space).ok())
         config.protocol = Protocol::kLibrary;  // kernels do not reach other nodes
       DrawBeside(schedule, program.target.nodes, random, config);

@@ -7,6 +7,8 @@
 #include "absl/strings/string_view.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/lower/lower.h"
@@ -100,7 +102,7 @@ absl::StatusOr<std::string> TextOf(const Graph& program, absl::Span<const Shown>
                    Derive(program, {.by_node = target.nodes > 1}));
   std::string text = absl::StrCat(Print(program), "\n==== schedules\n");
   for (const Schedule& s : schedules)
-    absl::StrAppend(&text, Describe(s), "\n    ", TraceText(s.trace), "\n");
+    absl::StrAppend(&text, Describe(s), "\n    ", TraceText(s.trace()), "\n");
   for (const Shown& want : shown) {
     const auto schedule = std::find_if(schedules.begin(), schedules.end(), [&](const Schedule& s) {
       return Describe(s) == want.schedule;

@@ -14,6 +14,8 @@
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -54,7 +56,7 @@ int AddSchedules(const Graph& program, int ranks, std::mt19937_64& random, Wante
   return added;
 }
 
-bool Reorders(const Schedule& s) { return absl::StrContains(TraceText(s.trace), "reorder"); }
+bool Reorders(const Schedule& s) { return absl::StrContains(TraceText(s.trace()), "reorder"); }
 bool IsAny(const Schedule&) { return true; }
 
 /// All elements of a result, on rank 0.
@@ -168,10 +170,10 @@ TEST(Mistakes, DropoutHasOneMaskUnderEveryScheduleLayoutAndNumberOfRanks) {
   std::set<std::string> layouts;
   const std::vector<Schedule> schedules = Derive(program).value();
   for (const Schedule& schedule : schedules) {
-    if (!schedule.kernels.empty()) continue;
-    layouts.insert(Text(As<State>(schedule.graph, 2)->type.layout));
+    if (!schedule.kernels().empty()) continue;
+    layouts.insert(Text(As<State>(schedule.graph(), 2)->type.layout));
     for (int ranks : {2, 3, 8})
-      EXPECT_EQ(AllOf(schedule.graph, "s", ranks, data), mask) << Describe(schedule);
+      EXPECT_EQ(AllOf(schedule.graph(), "s", ranks, data), mask) << Describe(schedule);
   }
   EXPECT_EQ(layouts, (std::set<std::string>{"auto", "sliced(0)", "sliced(1)", "sliced(flat)"}));
   // Kernels: a mask that is another one is out of the reference's bounds.

@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
@@ -75,7 +76,8 @@ class Sample {
   bool Takes(const Schedule& schedule, size_t count) const {
     if (random_ == nullptr) return true;
     const unsigned one_in = one_in_ * (count < kManySchedules ? 1 : 4);
-    return (*random_)() % (schedule.overlaps.empty() ? one_in : std::max(one_in, kOverlapsOneIn)) ==
+    return (*random_)() %
+               (schedule.overlaps().empty() ? one_in : std::max(one_in, kOverlapsOneIn)) ==
            0;
   }
   bool TakesWay(size_t way, size_t drawn) const { return random_ == nullptr || way == drawn; }
@@ -103,7 +105,7 @@ absl::Status AddKernels(const WorkloadInfo& workload, const Case& c, const Sizes
       Config config = kWays[way];
       config.vec = kVec;
       config.streaming = c.streaming;
-      if (!schedule.overlaps.empty()) config.pieces = 2;
+      if (!schedule.overlaps().empty()) config.pieces = 2;
       if (!sample.TakesWay(way, drawn) ||
           !Validate(config, schedule, {.ranks = target.ranks, .nodes = nodes}).ok())
         continue;

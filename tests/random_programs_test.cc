@@ -16,6 +16,8 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/testing/random_model.h"
 #include "coconet/testing/random_program.h"
 #include "coconet/testing/random_step.h"
@@ -73,7 +75,7 @@ absl::Status AddSchedules(const Graph& program, const Terms& terms, size_t limit
       config.protocol = protocol;
       RETURN_IF_ERROR(
           WithContext(batch.Add(program, schedules[at], config, terms.world),
-                      absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace),
+                      absl::StrCat(Describe(schedules[at]), " [", TraceText(schedules[at].trace()),
                                    "] of\n", Print(program))));
     }
   }

@@ -76,13 +76,13 @@ absl::Status RankMemory::AllocateBuffers(Rank& rank) {
 }
 
 absl::Status RankMemory::PlaceTensors(Rank& rank, const Schedule& schedule) {
-  const Graph g = Expand(schedule.graph);
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
+  const TypedGraph program = schedule.program().Expanded();
+  const Graph& g = program.graph();
   std::vector<Placed> outputs;
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto placed = [&](const std::string& name) {
       return Placed{name, IndexOf(name),
-                    Placement(types[id], rank.mesh().stage_size(), rank.rank() - first_)};
+                    Placement(program.type(id), rank.mesh().stage_size(), rank.rank() - first_)};
     };
     if (const auto* input = As<Input>(g, id)) inputs_.push_back(placed(input->name));
     if (const auto* state = As<State>(g, id)) results_.push_back(placed(state->name));

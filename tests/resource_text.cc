@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/derive.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/compile/compiler.h"
@@ -35,7 +36,7 @@ struct Origin {
 
 size_t LargestKernel(const Schedule& s) {
   size_t most = 0;
-  for (const std::vector<NodeId>& kernel : s.kernels) most = std::max(most, kernel.size());
+  for (const std::vector<NodeId>& kernel : s.kernels()) most = std::max(most, kernel.size());
   return most;
 }
 
@@ -48,7 +49,7 @@ absl::Status AddWorkload(const WorkloadInfo& info, DType dtype, KernelSet& kerne
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program));
   const Schedule* fullest = nullptr;
   for (const Schedule& s : schedules) {
-    if (s.overlaps.empty() && (fullest == nullptr || LargestKernel(s) > LargestKernel(*fullest)))
+    if (s.overlaps().empty() && (fullest == nullptr || LargestKernel(s) > LargestKernel(*fullest)))
       fullest = &s;
   }
   for (int ranks : kRanks) {

@@ -5,8 +5,9 @@
 
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/launches.h"
 #include "coconet/schedule/schedule.h"
-#include "coconet/schedule/steps.h"
 #include "gtest/gtest.h"
 #include "tests/machine.h"
 #include "tests/random_config.h"
@@ -17,12 +18,12 @@ namespace {
 
 /// Some collective is left to whoever the protocol names.
 bool LeavesCollectives(const Schedule& s) {
-  std::vector<bool> fused(s.graph.size());
-  for (const std::vector<NodeId>& kernel : s.kernels) {
+  std::vector<bool> fused(s.graph().size());
+  for (const std::vector<NodeId>& kernel : s.kernels()) {
     for (NodeId id : kernel) fused[id] = true;
   }
-  for (NodeId id = 0; id < s.graph.size(); ++id) {
-    if (Communicates(s.graph, id) && !fused[id]) return true;
+  for (NodeId id = 0; id < s.graph().size(); ++id) {
+    if (Communicates(s.graph(), id) && !fused[id]) return true;
   }
   return false;
 }

@@ -21,6 +21,8 @@
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/testing/random_model.h"
 #include "coconet/testing/simulator.h"
@@ -83,7 +85,7 @@ void ShowCurrent(int signal) {
 /// Internal with the first element that is not as wanted.
 absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluator& evaluator,
                      const Setting& setting, const ElementSource& source, Tally& tally) {
-  current = absl::StrCat("in ", Describe(s), " [", TraceText(s.trace), "] of\n", Print(s.graph),
+  current = absl::StrCat("in ", Describe(s), " [", TraceText(s.trace()), "] of\n", Print(s.graph()),
                          "ranks: ", setting.ranks, ", nodes: ", setting.nodes,
                          ", stages: ", setting.stages, "\n");
   const auto have = Simulate(s, setting.ranks, source,
@@ -101,7 +103,7 @@ absl::Status Compare(const Schedule& s, const Interpreter& interpreter, Evaluato
         if (Within(value, want.value[i], want.error[i])) continue;
         return absl::InternalError(absl::StrCat(
             result, "[", i, "] on rank ", rank, ": want ", want.value[i], " +- ", want.error[i],
-            ", have ", value, "\nschedule: ", Describe(s), "\ntrace: ", TraceText(s.trace)));
+            ", have ", value, "\nschedule: ", Describe(s), "\ntrace: ", TraceText(s.trace())));
       }
     }
   }

@@ -25,6 +25,7 @@
 #include "autotune/measure/statistics.h"
 #include "autotune/session/session.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/compile/compiler.h"

@@ -3,13 +3,11 @@
 #include <map>
 
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 
 namespace coconet {
 
-std::vector<PlacedTensor> PlaceTensors(const Graph& graph, const Plan& plan) {
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(graph);
-  CC_CHECK(types.ok());
+std::vector<PlacedTensor> PlaceTensors(const TypedGraph& program, const Plan& plan) {
+  const Graph& graph = program.graph();
   std::map<std::string, int> buffers;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const BufferRole role = plan.buffers[i].role;
@@ -30,7 +28,7 @@ std::vector<PlacedTensor> PlaceTensors(const Graph& graph, const Plan& plan) {
     const auto buffer = buffers.find(name);
     CC_CHECK(buffer != buffers.end());
     tensors.push_back(
-        {name, plan.buffers[buffer->second].role, (*types)[id], buffer->second, false});
+        {name, plan.buffers[buffer->second].role, program.type(id), buffer->second, false});
     Layout& layout = tensors.back().type.layout;
     if (layout.kind == Layout::Kind::kAuto) layout = Layout::Replicated();
   }

@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "coconet/ir/graph.h"
-#include "coconet/ir/types.h"
+#include "coconet/ir/typed_graph.h"
 #include "runtime/plan.h"
 
 namespace coconet {
@@ -20,9 +19,9 @@ struct PlacedTensor {
   bool updated = false;  // a state that the step assigns
 };
 
-/// In the order of the graph. `graph` is bound and infers; `plan` was lowered from a schedule of
-/// it.
-std::vector<PlacedTensor> PlaceTensors(const Graph& graph, const Plan& plan);
+/// In the order of the graph. `program` is bound and without lists; `plan` was lowered from a
+/// schedule of it.
+std::vector<PlacedTensor> PlaceTensors(const TypedGraph& program, const Plan& plan);
 
 /// What one rank holds of a tensor, as runs: run i is `run` elements, from element begin + i *
 /// global_stride of the global tensor (row major), at i * storage_stride of the rank's storage.

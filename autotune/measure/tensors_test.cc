@@ -59,7 +59,7 @@ TEST(PlaceTensors, KnowsLayoutsAndUpdates) {
                   {"m", BufferRole::kState, DType::kF32, 64, false},
                   {"x", BufferRole::kInput, DType::kF32, 64, false},
                   {"t0", BufferRole::kTemp, DType::kF32, 64, false}};
-  const std::vector<PlacedTensor> tensors = PlaceTensors(g, plan);
+  const std::vector<PlacedTensor> tensors = PlaceTensors(*TypedGraph::Of(g), plan);
   ASSERT_EQ(tensors.size(), 4u);
   EXPECT_EQ(tensors[0].name, "x");
   EXPECT_EQ(tensors[0].buffer, 3);

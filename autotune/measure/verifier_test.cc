@@ -57,7 +57,7 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
         }
         Instance instance;
         instance.plan = &plan;
-        instance.tensors = PlaceTensors(program, plan);
+        instance.tensors = PlaceTensors(*TypedGraph::Of(program), plan);
         std::vector<std::unique_ptr<Memory>> memory;
         for (const Buffer& buffer : plan.buffers) {
           ASSIGN_OR_RETURN(std::unique_ptr<Memory> m, rank.Allocate(buffer.elements * 4, false));

@@ -17,6 +17,7 @@
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
+#include "coconet/schedule/describe.h"
 
 namespace coconet {
 namespace {
@@ -82,12 +83,14 @@ absl::StatusOr<std::unique_ptr<const RankRunner::Plans>> RankRunner::LowerBoth(
 absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const {
   absl::Status first;
   for (size_t at = 0; at < small_.size(); ++at) {
-    Schedule small = variant.schedule;
-    small.graph = Shrink(variant.schedule.graph, small_[at].multiple);
-    absl::StatusOr<Lowered> lowered = Lower(small, variant.config, TargetOf(rank_));
+    const absl::StatusOr<TypedGraph> program =
+        TypedGraph::Of(Shrink(variant.schedule.graph(), small_[at].multiple));
+    absl::StatusOr<Lowered> lowered =
+        program.ok() ? Lower(variant.schedule.Resized(*program), variant.config, TargetOf(rank_))
+                     : program.status();
     if (lowered.ok()) {
       plans.small = *std::move(lowered);
-      plans.small_graph = std::move(small.graph);
+      plans.small_program = *program;
       plans.small_at = at;
       return absl::OkStatus();
     }
@@ -234,10 +237,10 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
   return failures;
 }
 
-absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const Graph& graph,
+absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const TypedGraph& program,
                                                         const Module& module, Instance& instance) {
   instance.plan = &plan;
-  instance.tensors = PlaceTensors(Expand(graph), plan);
+  instance.tensors = PlaceTensors(program.Expanded(), plan);
   instance.buffers = arena_->Place(plan);
   const double wait_s =
       std::min(GetEnv().timeout_s,
@@ -264,7 +267,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
   }
   Instance instance;
   ASSIGN_OR_RETURN(std::optional<Failure> failure,
-                   Bind(work.plans->small.plan, work.plans->small_graph, *module, instance));
+                   Bind(work.plans->small.plan, work.plans->small_program, *module, instance));
   for (Reference& reference : small_[work.small_at].references) {
     if (failure.has_value()) break;
     ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, reference));
@@ -290,7 +293,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
     ASSIGN_OR_RETURN(failure, VerifySmall(work));
   }
   if (!failure.has_value()) {
-    ASSIGN_OR_RETURN(failure, Bind(work.plans->full.plan, variants_[variant].schedule.graph,
+    ASSIGN_OR_RETURN(failure, Bind(work.plans->full.plan, variants_[variant].schedule.program(),
                                    *work.module, work.instance));
   }
   if (failure.has_value()) Unload(variant);

@@ -63,7 +63,7 @@ class RankRunner final : public VariantRunner {
   /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones.
   struct Plans {
     Lowered full, small;
-    Graph small_graph;
+    TypedGraph small_program;
     size_t small_at = 0;  // index of the small sizes
   };
   /// One variant on its way. Plans of many tensors are large and variants many, so only what is
@@ -92,7 +92,7 @@ class RankRunner final : public VariantRunner {
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   absl::Status MakeReferences(const Graph& program);
   /// Collective.
-  absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const Graph& graph,
+  absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const TypedGraph& program,
                                               const Module& module, Instance& instance);
   absl::StatusOr<std::optional<Failure>> VerifySmall(Work& work);
   std::string WithSeed(const std::string& reason) const;

@@ -11,6 +11,8 @@
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 
 namespace coconet {
 namespace {
@@ -128,13 +130,13 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
 std::string DigestOf(const VariantSet& set) {
   std::string text = absl::StrCat("baseline ", set.baseline, "\n");
   for (const Variant& v : set.variants)
-    absl::StrAppend(&text, TraceText(v.schedule.trace), " | ", Text(v.config), "\n");
+    absl::StrAppend(&text, TraceText(v.schedule.trace()), " | ", Text(v.config), "\n");
   return Fingerprint(text);
 }
 
 VariantResult Describe(const Variant& variant) {
   VariantResult result;
-  result.trace = TraceText(variant.schedule.trace);
+  result.trace = TraceText(variant.schedule.trace());
   result.schedule = Describe(variant.schedule);
   result.config = variant.config;
   return result;

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "coconet/ir/lists.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -152,7 +153,7 @@ TEST(Shrink, GivesTheSameKernels) {
     ASSERT_TRUE(set.ok());
     for (const Variant& v : set->variants) {
       Schedule small = v.schedule;
-      small.graph = Shrink(v.schedule.graph);
+      small.graph = Shrink(v.schedule.graph());
       EXPECT_EQ(Lower(v.schedule, v.config, 2)->source, Lower(small, v.config, 2)->source)
           << Describe(v).schedule;
     }

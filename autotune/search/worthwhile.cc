@@ -7,16 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
+#include "coconet/schedule/describe.h"
 
 namespace coconet {
 namespace {
 
 /// Of tensors of several dimensions those that are sliced.
-std::vector<const TensorType*> SlicedOf(const std::vector<TensorType>& types) {
+std::vector<const TensorType*> SlicedOf(const Schedule& s) {
   std::vector<const TensorType*> sliced;
-  for (const TensorType& type : types) {
+  for (const TensorType& type : s.types()) {
     if (type.layout.sliced() && type.shape.size() > 1) sliced.push_back(&type);
   }
   return sliced;
@@ -54,7 +53,7 @@ std::string WithoutFlat(const std::string& words, const std::vector<const Tensor
 }  // namespace
 
 std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ranks) {
-  if (schedules.empty() || !schedules[0].graph.lists.empty())
+  if (schedules.empty() || !schedules[0].graph().lists.empty())
     return schedules;  // vectors of many sizes
   std::vector<std::string> words;
   for (const Schedule& s : schedules) words.push_back(Describe(s));
@@ -62,9 +61,7 @@ std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ran
   std::set<int> idle_as_written;  // dimensions
   std::vector<Schedule> kept;
   for (size_t i = 0; i < schedules.size(); ++i) {
-    const absl::StatusOr<std::vector<TensorType>> types = InferTypes(schedules[i].graph);
-    CC_CHECK(types.ok());
-    const std::vector<const TensorType*> sliced = SlicedOf(*types);
+    const std::vector<const TensorType*> sliced = SlicedOf(schedules[i]);
     bool idles = false;
     for (const TensorType* type : sliced) {
       if (!IdlesHalf(*type, ranks)) continue;

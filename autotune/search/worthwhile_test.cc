@@ -6,6 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

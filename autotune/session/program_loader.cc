@@ -187,7 +187,7 @@ absl::StatusOr<LoadedProgram> Loader::Assemble(TuningRecord record, bool from_ca
   compiled->session = state_;
   compiled->program = Expand(program_);
   ASSIGN_OR_RETURN(compiled->lowered, LowerRecord(record, compiled->schedule));
-  compiled->tensors = PlaceTensors(Expand(compiled->schedule.graph), compiled->lowered.plan);
+  compiled->tensors = PlaceTensors(compiled->schedule.program().Expanded(), compiled->lowered.plan);
   compiled->variants = std::move(variants);
   const absl::StatusOr<std::string> path = BinaryOf(compiled->lowered.source);
   absl::Status mine = path.status();

@@ -31,7 +31,7 @@ absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const S
   RETURN_IF_ERROR(program.status());
   ASSIGN_OR_RETURN(const Graph bound, BindSizes(*program, sizes));
   ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
-  return std::move(schedule.graph);
+  return std::move(schedule.graph());
 }
 
 /// Collective. The same bound, canonical program on all ranks, or an error on all.

@@ -11,6 +11,7 @@
 #include "autotune/session/session.h"
 #include "autotune/testing/session_fixture.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
+#include "coconet/ir/typed_graph.h"
 
 namespace coconet {
 namespace {
@@ -88,7 +88,7 @@ absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
   for (const auto& [symbol, size] : sizes) {
     if (size.is_list) bound.lists[symbol] = size.sizes;
   }
-  RETURN_IF_ERROR(InferTypes(bound).status());  // sizes of declared and of computed tensors
+  RETURN_IF_ERROR(TypedGraph::Of(bound).status());  // sizes of declared and of computed tensors
   RETURN_IF_ERROR(CheckLists(bound));
   return bound;
 }

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
+#include "coconet/ir/typed_graph.h"
 
 namespace coconet {
 namespace {
@@ -132,8 +132,8 @@ absl::Status CheckLists(const Graph& g) {
   RETURN_IF_ERROR(CheckSizes(g));
   RETURN_IF_ERROR(CheckSharing(g));
   for (int tensor : KindsOf(g).first) {
-    RETURN_IF_ERROR(
-        WithContext(InferTypes(ProgramOf(g, tensor)).status(), absl::StrCat("tensor ", tensor)));
+    RETURN_IF_ERROR(WithContext(TypedGraph::Of(ProgramOf(g, tensor)).status(),
+                                absl::StrCat("tensor ", tensor)));
   }
   return absl::OkStatus();
 }

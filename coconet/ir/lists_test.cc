@@ -10,6 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "gtest/gtest.h"
 
@@ -164,11 +166,11 @@ TEST(Lists, HaveTheSchedulesOfOneTensorWithoutOverlaps) {
   const std::vector<Schedule> of_list = *Derive(Bound(kClip, {{"N", {3, 0, 1024}}}));
   std::vector<Schedule> of_one = *Derive(Bound(kClip, {{"N", 1024}}));
   of_one.erase(std::remove_if(of_one.begin(), of_one.end(),
-                              [](const Schedule& s) { return !s.overlaps.empty(); }),
+                              [](const Schedule& s) { return !s.overlaps().empty(); }),
                of_one.end());
   ASSERT_EQ(of_list.size(), of_one.size());
   for (size_t i = 0; i < of_list.size(); ++i) {
-    EXPECT_EQ(TraceText(of_list[i].trace), TraceText(of_one[i].trace));
+    EXPECT_EQ(TraceText(of_list[i].trace()), TraceText(of_one[i].trace()));
     EXPECT_EQ(Describe(of_list[i]), Describe(of_one[i]));
   }
 }
@@ -178,9 +180,9 @@ TEST(Lists, KeepTheirMeaningInEverySchedule) {
   const std::vector<double> want = ValuesOf(Expand(program), 2, "p.1", 17);
   const std::vector<Schedule> schedules = *Derive(program);
   for (const Schedule& s : schedules) {
-    const std::vector<double> have = ValuesOf(Expand(s.graph), 2, "p.1", 17);
+    const std::vector<double> have = ValuesOf(Expand(s.graph()), 2, "p.1", 17);
     for (size_t i = 0; i < want.size(); ++i)
-      EXPECT_NEAR(have[i], want[i], 1e-6) << TraceText(s.trace);
+      EXPECT_NEAR(have[i], want[i], 1e-6) << TraceText(s.trace());
   }
 }
 
@@ -200,11 +202,11 @@ TEST(Lists, MixNoSharedTensorsIntoTheirKernels) {
       {{"N", {8, 8}}});
   const Schedule s = *InitialSchedule(g);
   NodeId of_b = -1, of_c = -1;
-  for (NodeId id = 0; id < s.graph.size(); ++id) {
-    if (NodeText(s.graph, id).find("= mul(b, ") != std::string::npos) of_b = id;
-    if (NodeText(s.graph, id).find("= mul(c, ") != std::string::npos) of_c = id;
+  for (NodeId id = 0; id < s.graph().size(); ++id) {
+    if (NodeText(s.graph(), id).find("= mul(b, ") != std::string::npos) of_b = id;
+    if (NodeText(s.graph(), id).find("= mul(c, ") != std::string::npos) of_c = id;
   }
-  ASSERT_TRUE(of_b >= 0 && of_c >= 0) << Print(s.graph);
+  ASSERT_TRUE(of_b >= 0 && of_c >= 0) << Print(s.graph());
   const absl::Status refused =
       Apply(s, Fuse{{std::min(of_b, of_c), std::max(of_b, of_c)}}).status();
   EXPECT_TRUE(absl::StrContains(refused.message(), "want one of the two in a kernel")) << refused;

@@ -54,13 +54,13 @@ Bounded Evaluation::Kept(NodeId id, const Part& part) {
 
 void Evaluation::WantOperands(NodeId id, const Part& part) {
   const auto [list, rank] = part;
-  const auto& inputs = e_.graph.nodes[id].inputs;
+  const auto& inputs = e_.program.graph().nodes[id].inputs;
   const int first = FirstOfStage(rank);
   const auto want_of = [&, list = list](int from, int to) {
     for (int r = from; r < to; ++r) Want(inputs[0], list, r);
   };
   const auto want_contributions = [&, list = list, rank = rank] {
-    for (int r : Contributors(e_.graph.nodes[id].op, rank)) Want(inputs[0], list, r);
+    for (int r : Contributors(e_.program.graph().nodes[id].op, rank)) Want(inputs[0], list, r);
   };
   const auto want_all = [&, rank = rank](size_t from) {
     for (size_t i = from; i < inputs.size(); ++i) Want(inputs[i], MapList(id, part.first, i), rank);
@@ -83,11 +83,11 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  },  // the old value of a state is not needed for its update
                  [&](const auto&) { want_all(0); },
              },
-             e_.graph.nodes[id].op);
+             e_.program.graph().nodes[id].op);
 }
 
 Bounded Evaluation::Compute(NodeId id, const Part& part) {
-  const auto& inputs = e_.graph.nodes[id].inputs;
+  const auto& inputs = e_.program.graph().nodes[id].inputs;
   const DType dtype = type(id).dtype;
   const auto operand = [&](size_t i) -> const Bounded& {
     return Get(inputs[i], MapList(id, part.first, i), part.second);
@@ -123,19 +123,20 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
           [&](const Update&) { return operand(1); },
           [&](const auto&) { return operand(0); },  // gathers, views, outputs: the same elements
       },
-      e_.graph.nodes[id].op);
+      e_.program.graph().nodes[id].op);
 }
 
 Bounded Evaluation::AcrossRanks(ReduceKind kind, NodeId reduction, const Part& part) const {
   std::vector<const Bounded*> parts;
-  const NodeId operand = e_.graph.nodes[reduction].inputs[0];
-  for (int rank : Contributors(e_.graph.nodes[reduction].op, part.second))
+  const NodeId operand = e_.program.graph().nodes[reduction].inputs[0];
+  for (int rank : Contributors(e_.program.graph().nodes[reduction].op, part.second))
     parts.push_back(&Get(operand, part.first, rank));
   return BoundedReduce(kind, type(operand).dtype, parts);
 }
 
 std::vector<uint32_t> Evaluation::WordsOf(NodeId id, const Part& part, int64_t stream) {
-  const Bounded& seed = Get(e_.graph.nodes[id].inputs[1], MapList(id, part.first, 1), part.second);
+  const Bounded& seed =
+      Get(e_.program.graph().nodes[id].inputs[1], MapList(id, part.first, 1), part.second);
   std::vector<uint32_t> words;
   for (int64_t index : lists_[part.first])
     words.push_back(RandomWord(index, stream, static_cast<int64_t>(seed.value[0])));
@@ -143,19 +144,19 @@ std::vector<uint32_t> Evaluation::WordsOf(NodeId id, const Part& part, int64_t s
 }
 
 Bounded Evaluation::Dropped(NodeId id, const Part& part) {
-  const auto& op = std::get<Dropout>(e_.graph.nodes[id].op);
+  const auto& op = std::get<Dropout>(e_.program.graph().nodes[id].op);
   const uint32_t threshold = DropoutThreshold(op.rate);
   std::vector<bool> keep;
   for (const uint32_t word : WordsOf(id, part, op.stream)) keep.push_back(word >= threshold);
   return BoundedDropout(type(id).dtype, op.rate,
-                        Get(e_.graph.nodes[id].inputs[0], part.first, part.second), keep);
+                        Get(e_.program.graph().nodes[id].inputs[0], part.first, part.second), keep);
 }
 
 Bounded Evaluation::Received(NodeId id, const Part& part) const {
-  const auto& op = std::get<Send>(e_.graph.nodes[id].op);
+  const auto& op = std::get<Send>(e_.program.graph().nodes[id].op);
   const int from = part.second - op.shift * e_.ranks;
   if (from < 0 || from >= e_.ranks * e_.stages) return BoundedScalar(0, type(id).dtype);
-  return Get(e_.graph.nodes[id].inputs[0], part.first, from);
+  return Get(e_.program.graph().nodes[id].inputs[0], part.first, from);
 }
 
 Bounded Evaluation::Read(const std::string& name, const Part& part) const {
@@ -175,10 +176,10 @@ Range Evaluation::PartOfDim(NodeId id, int dim, int rank) const {
 
 int Evaluation::MapList(NodeId id, int list, size_t i) {
   const Shape& from = type(id).shape;
-  const Shape& to = type(e_.graph.nodes[id].inputs[i]).shape;
-  if (from == to && !IsView(e_.graph.nodes[id].op)) return list;
+  const Shape& to = type(e_.program.graph().nodes[id].inputs[i]).shape;
+  if (from == to && !IsView(e_.program.graph().nodes[id].op)) return list;
   if (NumElements(to) == 1 && to.size() <= from.size()) return Listed({0});
-  return Listed(OperandIndices(e_.graph.nodes[id].op, from, to, lists_[list]));
+  return Listed(OperandIndices(e_.program.graph().nodes[id].op, from, to, lists_[list]));
 }
 
 int Evaluation::Listed(std::vector<int64_t> list) {

@@ -13,10 +13,9 @@
 
 namespace coconet {
 
-/// What the interpreter evaluates: a graph with its types, in a world.
+/// What the interpreter evaluates: a program in a world.
 struct Evaluated {
-  const Graph& graph;
-  const std::vector<TensorType>& types;
+  const TypedGraph& program;
   int ranks;  // of a stage
   int nodes;  // of a stage
   int stages;
@@ -49,7 +48,7 @@ class Evaluation {
   /// stage (or of a node of it) share its first one.
   using Part = std::pair<int, int>;
 
-  const TensorType& type(NodeId id) const { return e_.types[id]; }
+  const TensorType& type(NodeId id) const { return e_.program.type(id); }
   int FirstOfStage(int rank) const { return rank - rank % e_.ranks; }
   Part PartOf(NodeId id, int list, int rank) const;
   /// Those whose operands a reduction gives this rank.
@@ -60,7 +59,7 @@ class Evaluation {
   }
   /// A scalar that is computed, whatever from: known after the first time.
   bool IsKept(NodeId id) const {
-    return type(id).shape.empty() && IsComputation(e_.graph.nodes[id].op);
+    return type(id).shape.empty() && IsComputation(e_.program.graph().nodes[id].op);
   }
 
   void WantOperands(NodeId id, const Part& part);

@@ -61,8 +61,8 @@ Bounded Evaluation::Folded(NodeId id, const Part& part) {
 }
 
 void Evaluation::FoldOutputs(NodeId id, int rank, const std::vector<int64_t>& outputs) {
-  const auto& op = std::get<Fold>(e_.graph.nodes[id].op);
-  const NodeId operand = e_.graph.nodes[id].inputs[0];
+  const auto& op = std::get<Fold>(e_.program.graph().nodes[id].op);
+  const NodeId operand = e_.program.graph().nodes[id].inputs[0];
   const TensorType& from = type(operand);
   Shape shape = from.shape;  // a flat slicing is of the tensor as one dimension
   const bool flat = from.layout.sliced() && from.layout.dim == Layout::kFlat;
@@ -123,7 +123,7 @@ Bounded Evaluation::Product(NodeId id, const Part& part) {
     const int64_t matrix = index / columns / rows;
     // Of an operand without leading dimensions there is one matrix.
     const auto line = [&](int which, int64_t at, int64_t lines) {
-      const bool one = type(e_.graph.nodes[id].inputs[which]).shape.size() == 2;
+      const bool one = type(e_.program.graph().nodes[id].inputs[which]).shape.size() == 2;
       return (one ? 0 : matrix) * lines + at;
     };
     const BoundedLine& a = LineOf(id, 0, part.second, line(0, index / columns % rows, rows));
@@ -136,8 +136,8 @@ Bounded Evaluation::Product(NodeId id, const Part& part) {
 }
 
 const BoundedLine& Evaluation::LineOf(NodeId id, int which, int rank, int64_t line) {
-  const auto& op = std::get<MatMul>(e_.graph.nodes[id].op);
-  const NodeId operand = e_.graph.nodes[id].inputs[which];
+  const auto& op = std::get<MatMul>(e_.program.graph().nodes[id].op);
+  const NodeId operand = e_.program.graph().nodes[id].inputs[which];
   const TensorType& t = type(operand);
   const bool local = t.layout.kind == Layout::Kind::kLocal;
   // Lines of a sliced sum differ by rank.

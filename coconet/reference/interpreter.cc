@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/reference/evaluation.h"
 
 namespace coconet {
@@ -27,7 +26,7 @@ absl::Status CheckRoot(const Graph& g, NodeId id, int ranks) {
 
 }  // namespace
 
-absl::StatusOr<Interpreter> Interpreter::Create(Graph graph, int ranks, int stages, int nodes) {
+absl::StatusOr<Interpreter> Interpreter::Create(Graph program, int ranks, int stages, int nodes) {
   if (ranks < 1)
     return absl::InvalidArgumentError(
         absl::StrCat("interpret: want 1 or more ranks, have ", ranks));
@@ -39,14 +38,15 @@ absl::StatusOr<Interpreter> Interpreter::Create(Graph graph, int ranks, int stag
         "interpret: want nodes that have equally many of ", ranks, " ranks, have ", nodes));
   }
   Interpreter interpreter;
-  ASSIGN_OR_RETURN(interpreter.types_, InferTypes(graph));
+  ASSIGN_OR_RETURN(interpreter.program_, TypedGraph::Of(std::move(program)));
+  const Graph& graph = interpreter.program_.graph();
   interpreter.ranks_ = ranks;
   interpreter.stages_ = stages;
   interpreter.nodes_ = nodes;
   for (NodeId id = 0; id < graph.size(); ++id) {
-    if (!IsBound(interpreter.types_[id].shape)) {
+    if (!IsBound(interpreter.program_.type(id).shape)) {
       return absl::InvalidArgumentError(absl::StrCat("interpret ", NodeText(graph, id), ": shape ",
-                                                     Text(interpreter.types_[id].shape),
+                                                     Text(interpreter.program_.type(id).shape),
                                                      " holds a symbol; bind sizes first"));
     }
     RETURN_IF_ERROR(CheckRoot(graph, id, ranks));
@@ -57,14 +57,13 @@ absl::StatusOr<Interpreter> Interpreter::Create(Graph graph, int ranks, int stag
     interpreter.results_.push_back(name);
     interpreter.result_node_.emplace(name, id);
   }
-  interpreter.graph_ = std::move(graph);
   return interpreter;
 }
 
 const TensorType& Interpreter::type(const std::string& result) const {
   const auto node = result_node_.find(result);
   CC_CHECK(node != result_node_.end());
-  return types_[node->second];
+  return program_.type(node->second);
 }
 
 absl::StatusOr<Expected> Interpreter::Evaluate(const std::string& result, int rank,
@@ -93,14 +92,14 @@ absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank
     return absl::InvalidArgumentError(
         absl::StrCat("evaluate ", result, ": want a rank below ", world, ", have ", rank));
   }
-  const int64_t elements = NumElements(in.types_[node->second].shape);
+  const int64_t elements = NumElements(in.program_.type(node->second).shape);
   for (int64_t index : indices) {
     if (index < 0 || index >= elements) {
       return absl::InvalidArgumentError(
           absl::StrCat("evaluate ", result, ": want an index below ", elements, ", have ", index));
     }
   }
-  const Evaluated evaluated{in.graph_, in.types_, in.ranks_, in.nodes_, in.stages_, source_};
+  const Evaluated evaluated{in.program_, in.ranks_, in.nodes_, in.stages_, source_};
   Expected expected;
   expected.value.reserve(indices.size());
   expected.error.reserve(indices.size());

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "coconet/ir/graph.h"
+#include "coconet/ir/typed_graph.h"
 
 namespace coconet {
 
@@ -46,7 +46,8 @@ class Interpreter {
  public:
   /// Fails with InvalidArgument when the graph does not infer or is not bound, it names a rank that
   /// is not there, or the ranks do not make so many equal nodes.
-  static absl::StatusOr<Interpreter> Create(Graph graph, int ranks, int stages = 1, int nodes = 1);
+  static absl::StatusOr<Interpreter> Create(Graph program, int ranks, int stages = 1,
+                                            int nodes = 1);
 
   /// Result names: every updated state and every output, in graph order.
   const std::vector<std::string>& results() const { return results_; }
@@ -60,8 +61,7 @@ class Interpreter {
  private:
   friend class Evaluator;
   Interpreter() = default;
-  Graph graph_;
-  std::vector<TensorType> types_;
+  TypedGraph program_;
   int ranks_ = 1, nodes_ = 1, stages_ = 1;
   std::vector<std::string> results_;
   std::map<std::string, NodeId> result_node_;

@@ -1,32 +1,27 @@
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
-#include "coconet/ir/lists.h"
 #include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
 #include "coconet/schedule/rewrites.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 namespace {
 
-using Kernels = std::vector<std::vector<NodeId>>;
-
 /// Whether one launch can hold the nodes of a fusion: one question a function.
 class Candidate {
  public:
-  Candidate(const Graph& g, std::vector<TensorType> types, const Fuse& fuse)
-      : g_(g),
-        types_(std::move(types)),
+  Candidate(const TypedGraph& program, const Fuse& fuse)
+      : p_(program),
+        g_(program.graph()),
+        types_(program.types()),
         fuse_(fuse),
-        values_(AssignedValues(g)),
-        each_(EachNodes(g)),
-        inside_(g.nodes.size()) {
-    for (NodeId id : fuse.nodes) inside_[id] = true;
-  }
+        values_(program.values()),
+        each_(program.each()) {}
 
   absl::Status Check() const {
     for (NodeId id : fuse_.nodes) RETURN_IF_ERROR(CheckMember(id));
@@ -48,6 +43,9 @@ class Candidate {
     return Refused(fuse_, parts...);
   }
   std::string Text(NodeId id) const { return NodeText(g_, id); }
+  bool Inside(NodeId id) const {
+    return std::binary_search(fuse_.nodes.begin(), fuse_.nodes.end(), id);
+  }
   bool IsReduction(NodeId id) const { return As<AllReduce>(g_, id) || As<ReduceScatter>(g_, id); }
 
   bool IsScalar(NodeId id) const { return types_[id].shape.empty(); }
@@ -60,7 +58,7 @@ class Candidate {
     }
     if (!JoinsKernels(g_, id))
       return Refuse(Text(id), " is a launch of its own, not work of a kernel");
-    if (IsView(g_.nodes[id].op) && inside_[g_.nodes[id].inputs[0]]) {
+    if (IsView(g_.nodes[id].op) && Inside(g_.nodes[id].inputs[0])) {
       return Refuse(Text(id), " takes elements of other places of ", Text(g_.nodes[id].inputs[0]),
                     ", want that in memory");
     }
@@ -69,9 +67,9 @@ class Candidate {
 
   /// Scalars in a kernel are sums over its elements, or over all ranks' sums.
   absl::Status CheckScalar(NodeId id) const {
-    if (FoldsAll(g_, types_, id)) return absl::OkStatus();
-    const NodeId fold = FoldBelow(g_, types_, id);
-    if (fold >= 0 && inside_[fold]) {
+    if (FoldsAll(p_, id)) return absl::OkStatus();
+    const NodeId fold = FoldBelow(p_, id);
+    if (fold >= 0 && Inside(fold)) {
       if (As<AllReduce>(g_, id)->kind == AcrossRanks(As<Fold>(g_, fold)->kind))
         return absl::OkStatus();
       return Refuse(Text(id), " reduces otherwise than ", Text(fold),
@@ -99,7 +97,7 @@ class Candidate {
   }
 
   absl::Status CheckIterationSpace() const {
-    const IterationSpace space = SpaceOf(g_, types_, fuse_.nodes);
+    const IterationSpace space = SpaceOf(p_, fuse_.nodes);
     std::optional<NodeId> sliced;
     for (NodeId id : fuse_.nodes) {
       if (IsScalar(id) && !As<Fold>(g_, id)) continue;
@@ -132,11 +130,11 @@ class Candidate {
   /// Rows are folded one after the other, all alike.
   absl::Status CheckFold(NodeId id, const IterationSpace& space) const {
     const auto* fold = As<Fold>(g_, id);
-    if (fold == nullptr || FoldsAll(g_, types_, id)) return absl::OkStatus();
-    if (!FoldsLastDims(g_, types_, id)) {
+    if (fold == nullptr || FoldsAll(p_, id)) return absl::OkStatus();
+    if (!FoldsLastDims(p_, id)) {
       return Refuse(Text(id), " folds dimensions that are not the last: want a kernel of its own");
     }
-    if (!FoldsRows(g_, types_, id)) {
+    if (!FoldsRows(p_, id)) {
       return Refuse(Text(id),
                     " folds rows that are empty or lie on several ranks: want a kernel of its own");
     }
@@ -167,20 +165,19 @@ class Candidate {
   absl::Status CheckReductionOperand(NodeId id) const {
     if (!IsReduction(id) || IsScalar(id)) return absl::OkStatus();
     const NodeId operand = g_.nodes[id].inputs[0];
-    if (inside_[operand] || inside_[values_[operand]]) {
+    if (Inside(operand) || Inside(values_[operand])) {
       return Refuse(Text(id), " takes ", Text(operand),
                     " of the same kernel: other ranks may read it only when that kernel has ended");
     }
-    for (NodeId member : fuse_.nodes) {
-      if (As<Update>(g_, member) && g_.nodes[member].inputs[0] == values_[operand]) {
-        return Refuse(Text(member), " overwrites what other ranks read for ", Text(id));
-      }
+    for (NodeId user : p_.users()[values_[operand]]) {
+      if (As<Update>(g_, user) && g_.nodes[user].inputs[0] == values_[operand] && Inside(user))
+        return Refuse(Text(user), " overwrites what other ranks read for ", Text(id));
     }
     return absl::OkStatus();
   }
 
   absl::Status CheckGatherOperand(NodeId id) const {
-    if (!As<AllGather>(g_, id) || inside_[g_.nodes[id].inputs[0]]) return absl::OkStatus();
+    if (!As<AllGather>(g_, id) || Inside(g_.nodes[id].inputs[0])) return absl::OkStatus();
     return Refuse(Text(id), " gathers ", Text(g_.nodes[id].inputs[0]),
                   ", which is not in the kernel");
   }
@@ -188,7 +185,7 @@ class Candidate {
   /// Of a send the kernel computes the operand, and only stores the result: nobody waits for
   /// another stage within a kernel.
   absl::Status CheckSend(NodeId id) const {
-    if (As<Send>(g_, id) && !inside_[g_.nodes[id].inputs[0]]) {
+    if (As<Send>(g_, id) && !Inside(g_.nodes[id].inputs[0])) {
       return Refuse(Text(id), " sends ", Text(g_.nodes[id].inputs[0]),
                     ", which is not in the kernel");
     }
@@ -201,19 +198,23 @@ class Candidate {
     }
     return absl::OkStatus();
   }
-  bool IsSent(NodeId id) const { return inside_[values_[id]] && As<Send>(g_, values_[id]); }
+  bool IsSent(NodeId id) const { return Inside(values_[id]) && As<Send>(g_, values_[id]); }
 
   absl::Status CheckUpdatesOfMembers() const {
-    for (NodeId id = 0; id < g_.size(); ++id) {
-      if (!As<Update>(g_, id) || inside_[id] || !inside_[g_.nodes[id].inputs[1]]) continue;
-      return Refuse(Text(id), " stores ", Text(g_.nodes[id].inputs[1]),
-                    " of the kernel, and belongs into it");
+    NodeId first = g_.size();
+    for (NodeId member : fuse_.nodes) {
+      for (NodeId user : p_.users()[member]) {
+        if (As<Update>(g_, user) && g_.nodes[user].inputs[1] == member && !Inside(user))
+          first = std::min(first, user);
+      }
     }
-    return absl::OkStatus();
+    if (first == g_.size()) return absl::OkStatus();
+    return Refuse(Text(first), " stores ", Text(g_.nodes[first].inputs[1]),
+                  " of the kernel, and belongs into it");
   }
 
   absl::Status CheckPhases() const {
-    const KernelPhases phases = PhasesOf(g_, types_, fuse_.nodes);
+    const KernelPhases phases = PhasesOf(p_, fuse_.nodes);
     for (const KernelPhase& phase : phases.phases) {
       if (!phase.on_slices) continue;
       for (NodeId id : phase.evaluated) {
@@ -227,33 +228,47 @@ class Candidate {
                     " is computed on slices, from a sum over whole tensors of the same kernel: "
                     "that takes a second round");
     }
+    std::vector<PhaseReads> reads;
+    for (const KernelPhase& phase : phases.phases) reads.push_back(ReadsOf(phase));
     for (NodeId update : fuse_.nodes) {
-      if (As<Update>(g_, update)) RETURN_IF_ERROR(CheckOldValue(update, phases));
+      if (As<Update>(g_, update)) RETURN_IF_ERROR(CheckOldValue(update, reads));
     }
     return absl::OkStatus();
   }
 
-  bool TakesElsewhere(NodeId id, NodeId operand) const {
-    const Node& node = g_.nodes[id];
-    return IsView(node.op) && node.inputs[0] == operand &&
-           MovesElements(node.op, types_[id].shape, types_[operand].shape);
+  /// What a phase does to states.
+  struct PhaseReads {
+    bool on_slices = false;
+    std::vector<NodeId> read;       // states whose value before the step it reads, ascending
+    std::set<NodeId> stores;        // its stores and gathers
+    std::vector<NodeId> elsewhere;  // views that it evaluates and that move elements, ascending
+  };
+
+  PhaseReads ReadsOf(const KernelPhase& phase) const {
+    PhaseReads reads;
+    reads.on_slices = phase.on_slices;
+    std::vector<NodeId> readers = phase.evaluated;
+    readers.insert(readers.end(), phase.folds.begin(), phase.folds.end());
+    reads.read = StatesRead(g_, readers);
+    reads.stores.insert(phase.stores.begin(), phase.stores.end());
+    reads.stores.insert(phase.gathers.begin(), phase.gathers.end());
+    for (NodeId id : phase.evaluated) {
+      const Node& node = g_.nodes[id];
+      if (IsView(node.op) && MovesElements(node.op, types_[id].shape, types_[node.inputs[0]].shape))
+        reads.elsewhere.push_back(id);
+    }
+    return reads;
   }
 
   /// Nothing may read a state that is overwritten by then.
-  absl::Status CheckOldValue(NodeId update, const KernelPhases& phases) const {
+  absl::Status CheckOldValue(NodeId update, const std::vector<PhaseReads>& phases) const {
     const NodeId state = g_.nodes[update].inputs[0];
-    const bool is_pushed = inside_[values_[update]] && As<AllGather>(g_, values_[update]);
+    const bool is_pushed = Inside(values_[update]) && As<AllGather>(g_, values_[update]);
     const bool is_whole = !is_pushed && !types_[update].layout.sliced();
     const NodeId store = is_pushed ? values_[update] : update;
-    const auto holds = [](const std::vector<NodeId>& nodes, NodeId id) {
-      return std::find(nodes.begin(), nodes.end(), id) != nodes.end();
-    };
     bool stored = false;
-    for (const KernelPhase& phase : phases.phases) {
-      std::vector<NodeId> readers = phase.evaluated;
-      readers.insert(readers.end(), phase.folds.begin(), phase.folds.end());
-      const std::vector<NodeId> read = StatesRead(g_, readers);
-      const bool reads = std::binary_search(read.begin(), read.end(), state);
+    for (const PhaseReads& phase : phases) {
+      const bool reads = std::binary_search(phase.read.begin(), phase.read.end(), state);
       if (reads && IsSent(update)) {
         return Refuse(Text(update), " is stored as elements come from another stage, but ",
                       ValueText(g_, state), " before the step is read");
@@ -270,9 +285,9 @@ class Candidate {
         return Refuse(Text(update), " is stored before a sum is complete, but ",
                       ValueText(g_, state), " before the step is still read after that");
       }
-      const bool stores = holds(phase.stores, store) || holds(phase.gathers, store);
-      for (NodeId id : phase.evaluated) {
-        if (!(stores || is_pushed) || !TakesElsewhere(id, state)) continue;
+      const bool stores = phase.stores.contains(store);
+      for (NodeId id : phase.elsewhere) {
+        if (!(stores || is_pushed) || g_.nodes[id].inputs[0] != state) continue;
         return Refuse(Text(update), " overwrites elements that ", Text(id),
                       " takes for other places");
       }
@@ -281,53 +296,74 @@ class Candidate {
     return absl::OkStatus();
   }
 
+  const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<TensorType> types_;
+  const std::vector<TensorType>& types_;
   const Fuse& fuse_;
-  const std::vector<NodeId> values_;
-  const std::vector<bool> each_;
-  std::vector<bool> inside_;
+  const std::vector<NodeId>& values_;
+  const std::vector<bool>& each_;
 };
 
-/// The kernels with the fusion in place of those that it contains.
-absl::StatusOr<Kernels> Merge(const Kernels& kernels, const Fuse& fuse) {
-  Kernels merged;
-  for (const std::vector<NodeId>& kernel : kernels) {
-    std::vector<NodeId> common;
-    std::set_intersection(kernel.begin(), kernel.end(), fuse.nodes.begin(), fuse.nodes.end(),
-                          std::back_inserter(common));
-    if (kernel == fuse.nodes) return Refused(fuse, "these nodes are a kernel already");
-    if (common.empty()) merged.push_back(kernel);
-    if (common.empty() || common == kernel) continue;
-    return Refused(fuse, "%", common[0], " is in the kernel {%", absl::StrJoin(kernel, " %"),
-                   "}: name all of it");
+/// The kernels of a schedule, while fusions put others in their place.
+class Merging {
+ public:
+  explicit Merging(const Schedule& s) : kernels_(s.kernels()), kernel_of_(s.program().size(), -1) {
+    for (size_t k = 0; k < kernels_.size(); ++k) Name(static_cast<int>(k));
   }
-  merged.push_back(fuse.nodes);
-  std::sort(merged.begin(), merged.end());
-  return merged;
-}
 
-absl::Status CheckAcyclic(const Graph& g, const Kernels& kernels, const Fuse& fuse) {
-  const Steps steps = FindSteps(g, kernels);
-  const std::vector<int> within = StepsWithin(steps, steps.of[fuse.nodes[0]]);
-  if (within.empty()) return absl::OkStatus();
-  return Refused(fuse, NodeText(g, steps.nodes[within[0]][0]),
-                 " is not in the kernel, but must run after some of it and before the rest");
-}
+  absl::Status Merge(const Fuse& fuse) {
+    std::set<std::pair<NodeId, int>> touched;  // by first node
+    for (NodeId id : fuse.nodes) {
+      if (const int k = kernel_of_[id]; k >= 0) touched.emplace(kernels_[k][0], k);
+    }
+    for (const auto& [first, k] : touched) {
+      const std::vector<NodeId>& kernel = kernels_[k];
+      if (kernel == fuse.nodes) return Refused(fuse, "these nodes are a kernel already");
+      if (std::includes(fuse.nodes.begin(), fuse.nodes.end(), kernel.begin(), kernel.end()))
+        continue;
+      const NodeId common = *std::find_if(fuse.nodes.begin(), fuse.nodes.end(),
+                                          [&, k = k](NodeId id) { return kernel_of_[id] == k; });
+      return Refused(fuse, "%", common, " is in the kernel {%", absl::StrJoin(kernel, " %"),
+                     "}: name all of it");
+    }
+    for (const auto& [first, k] : touched) kernels_[k].clear();
+    kernels_.push_back(fuse.nodes);
+    Name(static_cast<int>(kernels_.size()) - 1);
+    return absl::OkStatus();
+  }
+
+  /// Ordered by first node.
+  Kernels Get() && {
+    kernels_.erase(std::remove_if(kernels_.begin(), kernels_.end(),
+                                  [](const std::vector<NodeId>& kernel) { return kernel.empty(); }),
+                   kernels_.end());
+    std::sort(kernels_.begin(), kernels_.end());
+    return std::move(kernels_);
+  }
+
+ private:
+  void Name(int kernel) {
+    for (NodeId id : kernels_[kernel]) kernel_of_[id] = kernel;
+  }
+
+  Kernels kernels_;             // empty: in another
+  std::vector<int> kernel_of_;  // by node; -1: in none
+};
 
 }  // namespace
 
-absl::StatusOr<Kernels> ApplyFuse(const Graph& g, const Kernels& kernels, const Fuse& fuse) {
-  if (fuse.nodes.size() < 2) return Refused(fuse, "want two nodes or more");
-  if (std::adjacent_find(fuse.nodes.begin(), fuse.nodes.end(), std::greater_equal<NodeId>()) !=
-      fuse.nodes.end()) {
-    return Refused(fuse, "want nodes in ascending order, each once");
+absl::StatusOr<Kernels> ApplyFuses(const Schedule& s, absl::Span<const Fuse> fuses) {
+  Merging merging(s);
+  for (const Fuse& fuse : fuses) {
+    if (fuse.nodes.size() < 2) return Refused(fuse, "want two nodes or more");
+    if (std::adjacent_find(fuse.nodes.begin(), fuse.nodes.end(), std::greater_equal<NodeId>()) !=
+        fuse.nodes.end()) {
+      return Refused(fuse, "want nodes in ascending order, each once");
+    }
+    RETURN_IF_ERROR(merging.Merge(fuse));
+    RETURN_IF_ERROR(Candidate(s.program(), fuse).Check());
   }
-  ASSIGN_OR_RETURN(Kernels merged, Merge(kernels, fuse));
-  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferTypes(g));
-  RETURN_IF_ERROR(Candidate(g, std::move(types), fuse).Check());
-  RETURN_IF_ERROR(CheckAcyclic(g, merged, fuse));
-  return merged;
+  return std::move(merging).Get();
 }
 
 }  // namespace coconet

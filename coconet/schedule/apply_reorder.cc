@@ -25,12 +25,13 @@ struct Placement {
 /// nodes take their operands.
 class Region {
  public:
-  Region(const Graph& g, const std::vector<TensorType>& types, NodeId gather)
-      : g_(g), types_(types), placements_(g.nodes.size()) {
+  Region(const TypedGraph& program, NodeId gather)
+      : g_(program.graph()), types_(program.types()), placements_(program.size()) {
+    const Graph& g = g_;
     for (NodeId id = 0; id < g.size(); ++id) {
       const auto& inputs = g.nodes[id].inputs;
       if (As<AllGather>(g, id)) {
-        placements_[id].slices = types[inputs[0]];
+        placements_[id].slices = types_[inputs[0]];
         placements_[id].from_gather = id == gather;
       } else if (As<Update>(g, id)) {
         placements_[id].slices = placements_[inputs[1]].slices;
@@ -108,14 +109,14 @@ class Region {
 /// Writes the graph anew with the region before its gathers.
 class Mover {
  public:
-  Mover(const Graph& g, const std::vector<TensorType>& types, const Region& region, NodeId gather)
-      : g_(g),
-        types_(types),
+  Mover(const TypedGraph& program, const Region& region, NodeId gather)
+      : g_(program.graph()),
+        types_(program.types()),
         region_(region),
-        gather_(*As<AllGather>(g, gather)),
-        out_{g.name, {}, g.lists},
-        whole_(g.nodes.size(), -1),
-        slices_(g.nodes.size(), -1) {}
+        gather_(*As<AllGather>(g_, gather)),
+        out_{g_.name, {}, g_.lists},
+        whole_(program.size(), -1),
+        slices_(program.size(), -1) {}
 
   Graph Run() {
     for (NodeId id = 0; id < g_.size(); ++id) Emit(id);
@@ -164,19 +165,19 @@ class Mover {
 
 }  // namespace
 
-absl::StatusOr<Graph> ApplyReorder(const Graph& g, const Reorder& reorder) {
+absl::StatusOr<Graph> ApplyReorder(const TypedGraph& program, const Reorder& reorder) {
+  const Graph& g = program.graph();
   if (As<AllGather>(g, reorder.all_gather) == nullptr) {
     return Refused(reorder, "want all_gather, have ", NodeText(g, reorder.all_gather));
   }
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
-  const Region region(g, types, reorder.all_gather);
+  const Region region(program, reorder.all_gather);
   if (region.empty()) {
     return Refused(reorder, "no computation after ", NodeText(g, reorder.all_gather),
-                   " can be done on slices (", Text(types[g.nodes[reorder.all_gather].inputs[0]]),
-                   ")");
+                   " can be done on slices (",
+                   Text(program.type(program.inputs(reorder.all_gather)[0])), ")");
   }
   ASSIGN_OR_RETURN(const Graph moved,
-                   TakeSlicesAtHand(Mover(g, types, region, reorder.all_gather).Run()));
+                   TakeSlicesAtHand(Mover(program, region, reorder.all_gather).Run()));
   return TotalBeforeRanks(moved);
 }
 

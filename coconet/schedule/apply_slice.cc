@@ -11,9 +11,9 @@ namespace coconet {
 namespace {
 
 /// The node that updates the state; -1 for none.
-NodeId UpdateOf(const Graph& g, NodeId state) {
-  for (NodeId id = 0; id < g.size(); ++id) {
-    if (As<Update>(g, id) && g.nodes[id].inputs[0] == state) return id;
+NodeId UpdateOf(const TypedGraph& program, NodeId state) {
+  for (NodeId id : program.users()[state]) {
+    if (As<Update>(program.graph(), id) && program.inputs(id)[0] == state) return id;
   }
   return -1;
 }
@@ -31,8 +31,8 @@ bool StaysWhole(const Graph& g, NodeId id, const Layout& now, const Layout& befo
 
 /// Computation on the state's old value is on slices from now on, as far as that leads: into
 /// operations on slices, or nowhere. Refuses at the first node that needs all of the state.
-absl::Status CheckUses(const Graph& g, const Slice& slice, const Rewritten& sliced) {
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types_before, InferTypes(g));
+absl::Status CheckUses(const TypedGraph& program, const Slice& slice, const Rewritten& sliced) {
+  const Graph& g = program.graph();
   std::vector<NodeId> old_id(sliced.graph.nodes.size(), -1);
   for (NodeId id = 0; id < g.size(); ++id) {
     NodeId& old = old_id[sliced.renamed[id]];
@@ -43,7 +43,7 @@ absl::Status CheckUses(const Graph& g, const Slice& slice, const Rewritten& slic
     absl::StatusOr<TensorType> type = InferNode(sliced.graph, id, types);
     const NodeId old = old_id[id];
     if (!type.ok() ||
-        (old >= 0 && !StaysWhole(sliced.graph, id, type->layout, types_before[old].layout))) {
+        (old >= 0 && !StaysWhole(sliced.graph, id, type->layout, program.type(old).layout))) {
       CC_CHECK(old >= 0);
       return Refused(slice, NodeText(g, old), " needs all of state ", ValueText(g, slice.state),
                      "; want only uses on slices: reorder first");
@@ -55,13 +55,14 @@ absl::Status CheckUses(const Graph& g, const Slice& slice, const Rewritten& slic
 
 }  // namespace
 
-absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice) {
+absl::StatusOr<Graph> ApplySlice(const TypedGraph& program, const Slice& slice) {
+  const Graph& g = program.graph();
   const auto* state = As<State>(g, slice.state);
   if (state == nullptr) return Refused(slice, "want a state, have ", NodeText(g, slice.state));
   if (state->type.layout.kind != Layout::Kind::kAuto) {
     return Refused(slice, "want a state of layout auto, have ", NodeText(g, slice.state));
   }
-  const NodeId update = UpdateOf(g, slice.state);
+  const NodeId update = UpdateOf(program, slice.state);
   if (update < 0)
     return Refused(slice, "state ", state->name, " is never updated: it has no slices to keep");
   const NodeId gather = g.nodes[update].inputs[1];
@@ -69,9 +70,8 @@ absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice) {
     return Refused(slice, NodeText(g, update), " takes ", NodeText(g, gather),
                    ", want an all_gather: split and reorder first");
   }
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
   TensorType sliced_type = state->type;
-  sliced_type.layout = types[g.nodes[gather].inputs[0]].layout;
+  sliced_type.layout = program.type(program.inputs(gather)[0]).layout;
   if (sliced_type.layout.by_place()) {
     return Refused(slice, NodeText(g, gather), " gathers ", Text(sliced_type),
                    ", but a state keeps each rank's own part: slice before split_by_node");
@@ -96,7 +96,7 @@ absl::StatusOr<Graph> ApplySlice(const Graph& g, const Slice& slice) {
         const NodeId updated = out.Add(Update{}, {slice.state, inputs[0]});
         return out.Add(g.nodes[gather].op, {updated});
       });
-  RETURN_IF_ERROR(CheckUses(g, slice, sliced));
+  RETURN_IF_ERROR(CheckUses(program, slice, sliced));
   return sliced.graph;
 }
 

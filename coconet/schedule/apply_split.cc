@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/rewrites.h"
 
@@ -30,7 +29,8 @@ absl::StatusOr<Graph> Checked(const Split& split, absl::StatusOr<Graph> graph) {
 
 }  // namespace
 
-absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
+absl::StatusOr<Graph> ApplySplit(const TypedGraph& program, const Split& split) {
+  const Graph& g = program.graph();
   const Op& op = g.nodes[split.node].op;
   const auto* all_reduce = SpanOf(op) == Span::kAll ? std::get_if<AllReduce>(&op) : nullptr;
   const auto* fold = std::get_if<Fold>(&op);
@@ -38,14 +38,13 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
   if (all_reduce == nullptr && fold == nullptr && !is_send) {
     return Refused(split, "want all_reduce, a fold or send, have ", NodeText(g, split.node));
   }
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
-  const TensorType& operand = types[g.nodes[split.node].inputs[0]];
+  const TensorType& operand = program.type(program.inputs(split.node)[0]);
   RETURN_IF_ERROR(CheckDim(g, split, operand.shape));
   if (all_reduce == nullptr && !IsReplicated(operand)) {
     return Refused(split, NodeText(g, split.node), " takes ", Text(operand),
                    ", want a replicated operand");
   }
-  if (fold != nullptr && !types[split.node].shape.empty()) {
+  if (fold != nullptr && !program.type(split.node).shape.empty()) {
     return Refused(split, NodeText(g, split.node),
                    " has several results, want a fold of all dimensions");
   }
@@ -66,7 +65,7 @@ absl::StatusOr<Graph> ApplySplit(const Graph& g, const Split& split) {
                                 : FoldOverRanks(out, *fold, part, operand.dtype));
     }
   }
-  return Checked(split, TakeSlicesAtHand(out));
+  return Checked(split, TakeSlicesAtHand(std::move(out)));
 }
 
 }  // namespace coconet

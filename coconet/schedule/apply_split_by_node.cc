@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/schedule/rewrites.h"
 
 namespace coconet {
@@ -38,7 +37,8 @@ NodeId AddSteps(Graph& out, const Op& op, int dim, NodeId operand) {
 
 }  // namespace
 
-absl::StatusOr<Graph> ApplySplitByNode(const Graph& g, const SplitByNode& split) {
+absl::StatusOr<Graph> ApplySplitByNode(const TypedGraph& program, const SplitByNode& split) {
+  const Graph& g = program.graph();
   const Op& op = g.nodes[split.node].op;
   const bool splits = std::holds_alternative<AllReduce>(op) ||
                       std::holds_alternative<ReduceScatter>(op) ||
@@ -47,8 +47,8 @@ absl::StatusOr<Graph> ApplySplitByNode(const Graph& g, const SplitByNode& split)
     return Refused(split, "want all_reduce, reduce_scatter or all_gather over all ranks, have ",
                    NodeText(g, split.node));
   }
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
-  RETURN_IF_ERROR(CheckDim(g, split, types[g.nodes[split.node].inputs[0]], types[split.node]));
+  RETURN_IF_ERROR(
+      CheckDim(g, split, program.type(program.inputs(split.node)[0]), program.type(split.node)));
   return Rewrite(g,
                  [&](Graph& out, NodeId id, std::vector<NodeId> inputs) {
                    return id == split.node ? AddSteps(out, op, split.dim, inputs[0])

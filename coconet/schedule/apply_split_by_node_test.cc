@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/testing/transformed.h"
 #include "gtest/gtest.h"
 
@@ -30,7 +31,7 @@ state m : f32[N] auto
 %10 = sub(p, %9)
 %11 = update(p, %10)
 )");
-  EXPECT_EQ(TraceText(ScheduleOf(kMomentum, "split_by_node(%5, flat)").trace),
+  EXPECT_EQ(TraceText(ScheduleOf(kMomentum, "split_by_node(%5, flat)").trace()),
             "split_by_node(%5, 0)");
   EXPECT_EQ(Describe(ScheduleOf(kMomentum, "split_by_node(%5, 0)")),
             "RS(node); AR(across); AG(node); C");
@@ -81,9 +82,9 @@ state m : f32[N] sliced(0)
 TEST(SplitByNode, PrintsAndParses) {
   const Schedule s = ScheduleOf("input g : f32[A, B] local\noutput y = all_reduce(max, g)\n",
                                 "split(%1, 1); split_by_node(%1, 1); split_by_node(%3, 1)");
-  const absl::StatusOr<Graph> parsed = Parse(Print(s.graph));
+  const absl::StatusOr<Graph> parsed = Parse(Print(s.graph()));
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(Print(*parsed), Print(s.graph));
+  EXPECT_EQ(Print(*parsed), Print(s.graph()));
   EXPECT_EQ(TraceText(*ParseTrace("split_by_node(%4, flat)")), "split_by_node(%4, flat)");
 }
 

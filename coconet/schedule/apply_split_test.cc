@@ -21,7 +21,7 @@ state p : f32[N] replicated
 
 TEST(Split, OfAVectorFlatIsOverItsDimension) {
   EXPECT_EQ(Transformed(kSgd, "split(%2, flat)"), Transformed(kSgd, "split(%2, 0)"));
-  EXPECT_EQ(TraceText(ScheduleOf(kSgd, "split(%2, flat)").trace), "split(%2, 0)");
+  EXPECT_EQ(TraceText(ScheduleOf(kSgd, "split(%2, flat)").trace()), "split(%2, 0)");
 }
 
 TEST(Split, OfAMatrixIsFlatOrOverADimension) {

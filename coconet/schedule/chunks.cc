@@ -7,44 +7,23 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
-struct ChunkFinder::Facts {
-  explicit Facts(const Schedule& schedule)
-      : s(schedule),
-        values(AssignedValues(s.graph)),
-        steps(FindSteps(s.graph, s.kernels)),
-        order(InOrder(steps, std::vector<int>(steps.nodes.size(), 0))) {
-    absl::StatusOr<std::vector<TensorType>> inferred = InferTypes(s.graph);
-    CC_CHECK(inferred.ok());
-    types = *std::move(inferred);
-  }
-
-  const Schedule& s;
-  std::vector<TensorType> types;
-  const std::vector<NodeId> values;
-  const Steps steps;
-  const std::vector<int> order;  // of the steps
-};
-
 namespace {
 
 /// Looks for what keeps launches from working chunk by chunk: one question a function, the answer
 /// "" where nothing does.
 class Chain {
  public:
-  template <class Facts>
-  Chain(const Facts& facts, const std::vector<NodeId>& firsts)
-      : s_(facts.s),
-        g_(s_.graph),
-        types_(facts.types),
-        values_(facts.values),
-        steps_(facts.steps),
-        order_(facts.order),
+  Chain(const Schedule& s, const std::vector<NodeId>& firsts)
+      : s_(s),
+        p_(s.program()),
+        g_(s.graph()),
+        types_(s.types()),
+        values_(s.program().values()),
+        launches_(s.launches()),
         firsts_(firsts) {}
 
   Chunks Check() {
@@ -69,31 +48,33 @@ class Chain {
     return CheckSlices();
   }
 
-  const std::vector<NodeId>& nodes(size_t at) const { return steps_.nodes[chain_[at]]; }
-  bool InChain(NodeId id) const { return steps_.of[id] >= 0 && place_.count(steps_.of[id]) > 0; }
+  const std::vector<NodeId>& nodes(size_t at) const { return launches_[chain_[at]].nodes; }
+  bool InChain(NodeId id) const {
+    return launches_.of[id] >= 0 && place_.count(launches_.of[id]) > 0;
+  }
   std::string Text(NodeId id) const { return NodeText(g_, id); }
 
   std::string FindLaunches() {
     if (firsts_.size() < 2) return "want two launches or more";
     for (NodeId first : firsts_) {
-      const int step = steps_.of[first];
-      if (step < 0 || steps_.nodes[step][0] != first)
+      const int launch = launches_.of[first];
+      if (launch < 0 || launches_[launch].nodes[0] != first)
         return absl::StrCat(Text(first), " begins no launch");
-      if (!place_.insert(step).second) return absl::StrCat(Text(first), " is named twice");
-      for (const auto& other : s_.overlaps) {
+      if (!place_.insert(launch).second) return absl::StrCat(Text(first), " is named twice");
+      for (const auto& other : s_.overlaps()) {
         if (other != firsts_ && absl::c_linear_search(other, first))
           return absl::StrCat(Text(first), " is overlapped already");
       }
-      chain_.push_back(step);
+      chain_.push_back(launch);
     }
     return "";
   }
 
   /// The value of `id` that a node of another launch takes, through updates.
-  bool Takes(int step, int from) const {
-    for (NodeId id : steps_.nodes[step]) {
+  bool Takes(int launch, int from) const {
+    for (NodeId id : launches_[launch].nodes) {
       for (NodeId operand : ValueOperands(g_, id)) {
-        if (steps_.of[values_[operand]] == from) return true;
+        if (launches_.of[values_[operand]] == from) return true;
       }
     }
     return false;
@@ -108,10 +89,10 @@ class Chain {
       }
     }
     const std::set<int> after = After();
-    for (int step : chain_) {
-      for (int before : steps_.after[step]) {
+    for (int launch : chain_) {
+      for (int before : launches_[launch].after) {
         if (after.count(before) == 0 || place_.count(before) > 0) continue;
-        return absl::StrCat(Text(steps_.nodes[before][0]),
+        return absl::StrCat(Text(launches_[before].nodes[0]),
                             " must run after some of the launches and before others");
       }
     }
@@ -123,17 +104,17 @@ class Chain {
     std::set<int> after(place_.begin(), place_.end());
     for (size_t before = 0; before != after.size();) {
       before = after.size();
-      for (int step : order_) {
-        if (absl::c_any_of(steps_.after[step],
+      for (int launch : s_.order()) {
+        if (absl::c_any_of(launches_[launch].after,
                            [&](int earlier) { return after.count(earlier) > 0; }))
-          after.insert(step);
+          after.insert(launch);
       }
-      for (const std::vector<NodeId>& overlap : s_.overlaps) {
+      for (const std::vector<NodeId>& overlap : s_.overlaps()) {
         if (overlap == firsts_ || absl::c_none_of(overlap, [&](NodeId first) {
-              return after.count(steps_.of[first]) > 0;
+              return after.count(launches_.of[first]) > 0;
             }))
           continue;
-        for (NodeId first : overlap) after.insert(steps_.of[first]);
+        for (NodeId first : overlap) after.insert(launches_.of[first]);
       }
     }
     return after;
@@ -146,13 +127,13 @@ class Chain {
       return is_scalar ? absl::StrCat(Text(id), " stores a scalar, which has no chunks")
                        : CheckState(id);
     }
-    if (FoldsAll(g_, types_, id))
+    if (FoldsAll(p_, id))
       return absl::StrCat(Text(id),
                           " folds all of its operand: its first result needs the last chunk");
     if (is_scalar) return absl::StrCat(Text(id), " is a scalar, which has no chunks");
     if (As<Fold>(g_, id)) {
       space_.rows = true;
-      if (!FoldsRows(g_, types_, id) || As<Fold>(g_, id)->dims.size() > 1)
+      if (!FoldsRows(p_, id) || As<Fold>(g_, id)->dims.size() > 1)
         return absl::StrCat(Text(id), " folds a dimension that the chunks cut");
     }
     if (IsView(node.op) && InChain(values_[node.inputs[0]])) {
@@ -167,8 +148,8 @@ class Chain {
     if (!As<Update>(g_, update)) return "";
     const NodeId state = g_.nodes[update].inputs[0];
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (!InChain(id) || steps_.of[id] == steps_.of[update]) continue;
-      const std::vector<NodeId> operands = ValueOperands(g_, id);
+      if (!InChain(id) || launches_.of[id] == launches_.of[update]) continue;
+      const absl::Span<const NodeId> operands = ValueOperands(g_, id);
       if (std::find(operands.begin(), operands.end(), state) == operands.end()) continue;
       return absl::StrCat(Text(id), " reads state ", ValueText(g_, state),
                           ", which another of the launches updates");
@@ -203,7 +184,8 @@ class Chain {
       }
       for (NodeId operand : ValueOperands(g_, id)) {
         const NodeId value = values_[operand];
-        if (steps_.of[value] == steps_.of[id] || !InChain(value) || Alike(types_[value].shape))
+        if (launches_.of[value] == launches_.of[id] || !InChain(value) ||
+            Alike(types_[value].shape))
           continue;
         return absl::StrCat(Text(id), " needs more of ", Text(value), " than a chunk");
       }
@@ -240,11 +222,11 @@ class Chain {
   }
 
   const Schedule& s_;
+  const TypedGraph& p_;
   const Graph& g_;
   const std::vector<TensorType>& types_;
   const std::vector<NodeId>& values_;
-  const Steps& steps_;
-  const std::vector<int>& order_;
+  const Launches& launches_;
   const std::vector<NodeId>& firsts_;
   std::vector<int> chain_;
   std::set<int> place_;
@@ -253,13 +235,10 @@ class Chain {
 
 }  // namespace
 
-ChunkFinder::ChunkFinder(const Schedule& s) : facts_(std::make_unique<const Facts>(s)) {}
-ChunkFinder::~ChunkFinder() = default;
-
-Chunks ChunkFinder::Of(const std::vector<NodeId>& chain) const {
-  if (!facts_->s.graph.lists.empty())
+Chunks ChunksOf(const Schedule& s, const std::vector<NodeId>& chain) {
+  if (!s.graph().lists.empty())
     return {{}, "the program is over a list of tensors, whose launches are cut as they are"};
-  return Chain(*facts_, chain).Check();
+  return Chain(s, chain).Check();
 }
 
 }  // namespace coconet

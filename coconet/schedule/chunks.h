@@ -1,7 +1,6 @@
 #ifndef COCONET_SCHEDULE_CHUNKS_H_
 #define COCONET_SCHEDULE_CHUNKS_H_
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,20 +27,8 @@ struct Chunks {
   std::string refusal;  // empty: they can be cut
 };
 
-/// Of chains of a schedule's launches, each named by its first node.
-class ChunkFinder {
- public:
-  explicit ChunkFinder(const Schedule& s);  // which must outlive it
-  ~ChunkFinder();
-  Chunks Of(const std::vector<NodeId>& chain) const;
-
- private:
-  struct Facts;
-  std::unique_ptr<const Facts> facts_;
-};
-inline Chunks ChunksOf(const Schedule& s, const std::vector<NodeId>& chain) {
-  return ChunkFinder(s).Of(chain);
-}
+/// `chain`: the first nodes of some of the schedule's launches.
+Chunks ChunksOf(const Schedule& s, const std::vector<NodeId>& chain);
 
 }  // namespace coconet
 

@@ -1,3 +1,5 @@
+#include "coconet/schedule/derive.h"
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -5,12 +7,10 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/fuse_moves.h"
-#include "coconet/schedule/schedule.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 namespace {
@@ -26,7 +26,9 @@ struct MoveKind {
 };
 
 /// What Split may take: reductions over ranks, folds of what all ranks have, and sends of it.
-bool Splits(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+bool Splits(const TypedGraph& program, NodeId id) {
+  const Graph& g = program.graph();
+  const std::vector<TensorType>& types = program.types();
   if (As<AllReduce>(g, id)) return !types[id].shape.empty() && SpanOf(g.nodes[id].op) == Span::kAll;
   const bool folds = As<Fold>(g, id) != nullptr && types[id].shape.empty();
   return (folds || As<Send>(g, id)) && types[id].layout.kind == Layout::Kind::kReplicated &&
@@ -34,13 +36,11 @@ bool Splits(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
 }
 
 /// Simple ones first. A split is flat, or over one dimension of tensors that have several.
-std::vector<MoveKind> MoveKindsOf(const Graph& program, bool by_node) {
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(program);
-  CC_CHECK(types.ok());
+std::vector<MoveKind> MoveKindsOf(const TypedGraph& program, bool by_node) {
   size_t most_dims = 1;
   for (NodeId id = 0; id < program.size(); ++id) {
-    if (Splits(program, *types, id))
-      most_dims = std::max(most_dims, (*types)[program.nodes[id].inputs[0]].shape.size());
+    if (Splits(program, id))
+      most_dims = std::max(most_dims, program.type(program.inputs(id)[0]).shape.size());
   }
   std::vector<MoveKind> kinds;
   const auto add_splits = [&](MoveKind::Kind kind) {
@@ -103,14 +103,15 @@ bool ReachesAllRanks(const Graph& g, const Fuse& fuse) {
 std::vector<Transformation> FusionsOf(const Schedule& s, FuseKind kind, bool by_node) {
   std::vector<Transformation> moves;
   for (Fuse& fuse : FuseMoves(s, kind)) {
-    if (!by_node || !ReachesAllRanks(s.graph, fuse)) moves.push_back(std::move(fuse));
+    if (!by_node || !ReachesAllRanks(s.graph(), fuse)) moves.push_back(std::move(fuse));
   }
   return moves;
 }
 
 /// SplitByNode of a collective, where the kind of moves asks for it.
-std::optional<Transformation> ByNode(const Graph& g, const std::vector<TensorType>& types,
-                                     NodeId id, const MoveKind& kind) {
+std::optional<Transformation> ByNode(const TypedGraph& program, NodeId id, const MoveKind& kind) {
+  const Graph& g = program.graph();
+  const std::vector<TensorType>& types = program.types();
   if (!kind.by_node() || types[id].shape.empty() || SpanOf(g.nodes[id].op) != Span::kAll)
     return std::nullopt;
   if (kind.kind == MoveKind::Kind::kSlicesByNode) {
@@ -129,20 +130,18 @@ std::optional<Transformation> ByNode(const Graph& g, const std::vector<TensorTyp
 std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool by_node) {
   std::vector<Transformation> moves;
   if (kind.kind == MoveKind::Kind::kFuse) return FusionsOf(s, kind.fuse, by_node);
-  if (!s.kernels.empty() || !Fits(SpansOf(s.graph), kind.kind)) return moves;
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
-  CC_CHECK(types.ok());
-  for (NodeId id = 0; id < s.graph.size(); ++id) {
-    const auto* state = As<State>(s.graph, id);
-    if (kind.kind == MoveKind::Kind::kSplit && Splits(s.graph, *types, id)) {
+  if (!s.kernels().empty() || !Fits(SpansOf(s.graph()), kind.kind)) return moves;
+  for (NodeId id = 0; id < s.graph().size(); ++id) {
+    const auto* state = As<State>(s.graph(), id);
+    if (kind.kind == MoveKind::Kind::kSplit && Splits(s.program(), id)) {
       // Flat, a vector is cut over its one dimension.
-      const int dims = static_cast<int>((*types)[s.graph.nodes[id].inputs[0]].shape.size());
+      const int dims = static_cast<int>(s.type(s.program().inputs(id)[0]).shape.size());
       if (kind.dim == Layout::kFlat || (dims > 1 && kind.dim < dims))
         moves.push_back(Split{id, kind.dim});
     }
-    if (std::optional<Transformation> split = ByNode(s.graph, *types, id, kind))
+    if (std::optional<Transformation> split = ByNode(s.program(), id, kind))
       moves.push_back(*std::move(split));
-    if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph, id))
+    if (kind.kind == MoveKind::Kind::kReorder && As<AllGather>(s.graph(), id))
       moves.push_back(Reorder{id});
     const bool is_open = state != nullptr && state->type.layout.kind == Layout::Kind::kAuto;
     if (kind.kind == MoveKind::Kind::kSlice && is_open) moves.push_back(Slice{id});
@@ -181,7 +180,7 @@ std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>
                                 Scope scope, bool by_node) {
   std::vector<Derived> neighbours;
   for (size_t k = from.first_kind; k < kinds.size(); ++k) {
-    if (kinds[k].kind == MoveKind::Kind::kReduceByNode && !from.schedule.trace.empty()) continue;
+    if (kinds[k].kind == MoveKind::Kind::kReduceByNode && !from.schedule.trace().empty()) continue;
     if (scope != Scope::kOnePlace || kinds[k].by_node()) {
       neighbours.push_back({Everywhere(from.schedule, kinds[k], by_node),
                             scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
@@ -198,7 +197,7 @@ std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>
 /// The closure of `plain`; nothing when it has more than `max_schedules`.
 std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope,
                                              const DeriveOptions& options) {
-  const std::vector<MoveKind> kinds = MoveKindsOf(plain.graph, options.by_node);
+  const std::vector<MoveKind> kinds = MoveKindsOf(plain.program(), options.by_node);
   std::set<std::string> seen = {Print(plain)};
   std::vector<Derived> derived = {{plain}};
   // Breadth first finds the shortest trace of each first.
@@ -224,10 +223,10 @@ bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>
                         bool fused) {
   bool communicates = false, computes = false;
   for (const std::vector<NodeId>& launch : launches) {
-    const bool moves = HasCollective(s.graph, launch),
+    const bool moves = HasCollective(s.graph(), launch),
                only = absl::c_all_of(launch, [&](NodeId id) {
-                 return Communicates(s.graph, id) &&
-                        !(fused && SpanOf(s.graph.nodes[id].op) == Span::kNode);
+                 return Communicates(s.graph(), id) &&
+                        !(fused && SpanOf(s.graph().nodes[id].op) == Span::kNode);
                });
     communicates |= moves;
     computes |= !only;
@@ -243,13 +242,14 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
     if (group.size() > 1) taken.insert(group.begin(), group.end());
   }
   const bool fused = taken.empty();
-  std::vector<std::vector<NodeId>> launches = ExecutionOrder(s);
+  std::vector<std::vector<NodeId>> launches;
+  for (int launch : s.order()) launches.push_back(s.launches()[launch].nodes);
   for (const std::vector<NodeId>& launch : launches) {
     // A store goes with what makes the value.
-    if (launch.size() == 1 && (As<Update>(s.graph, launch[0]) || As<Output>(s.graph, launch[0])))
+    if (launch.size() == 1 &&
+        (As<Update>(s.graph(), launch[0]) || As<Output>(s.graph(), launch[0])))
       taken.insert(launch[0]);
   }
-  const ChunkFinder chunks(s);
   std::vector<Overlap> moves;
   for (size_t start = 0; start < launches.size(); ++start) {
     if (taken.count(launches[start][0]) > 0) continue;
@@ -259,7 +259,7 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
       if (taken.count(launches[next][0]) > 0) continue;
       chain.push_back(launches[next][0]);
       chained.push_back(launches[next]);
-      if (chunks.Of(chain).refusal.empty()) continue;
+      if (ChunksOf(s, chain).refusal.empty()) continue;
       chain.pop_back();
       chained.pop_back();
     }
@@ -288,7 +288,7 @@ std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedule
       }
     }
     for (Schedule& s : overlapped) {
-      if (s.overlaps.empty()) continue;
+      if (s.overlaps().empty()) continue;
       if (static_cast<int>(schedules.size()) >= max_schedules) return std::nullopt;
       schedules.push_back(std::move(s));
     }
@@ -296,10 +296,110 @@ std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedule
   return schedules;
 }
 
+// ---- Large programs -----------------------------------------------------------------------------
+
+/// Operations that the derivation of a large program may rewrite or analyse, over all of its tries;
+/// a program of more than half as many gets two.
+constexpr int64_t kMostRewritten = int64_t{1} << 18;
+
+/// A few schedules of a large program, in bounded time.
+class LargeDerivation {
+ public:
+  LargeDerivation(Schedule plain, const DeriveOptions& options)
+      : options_(options),
+        tries_(std::max<int64_t>(kMostRewritten / plain.graph().size(), 2)),
+        plain_(std::move(plain)) {}
+
+  std::vector<Schedule> Run() {
+    Schedule base = plain_;
+    AddWithFusions(base);
+    for (const MoveKind& kind : MoveKindsOf(plain_.program(), options_.by_node)) {
+      if (kind.kind == MoveKind::Kind::kFuse || kind.dim != Layout::kFlat) continue;
+      if (kind.kind == MoveKind::Kind::kReduceByNode && !base.trace().empty()) continue;
+      std::optional<Schedule> moved = Everywhere(base, kind);
+      if (!moved.has_value() || moved->trace().size() == base.trace().size()) continue;
+      base = *std::move(moved);
+      AddWithFusions(base);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  /// Makes every move of a kind; nothing where that takes too many tries.
+  std::optional<Schedule> Everywhere(Schedule s, const MoveKind& kind) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      const std::vector<Transformation> moves = Moves(s, kind, options_.by_node);
+      if (static_cast<int64_t>(moves.size()) > tries_) return std::nullopt;
+      for (const Transformation& move : moves) {
+        if (--tries_ < 0) return std::nullopt;
+        absl::StatusOr<Schedule> moved = Apply(s, move);
+        if (!moved.ok()) continue;
+        s = *std::move(moved);
+        changed = true;
+        break;  // numbers of nodes may have changed
+      }
+    }
+    return s;
+  }
+
+  /// The schedule, and fused in two steps.
+  void AddWithFusions(const Schedule& base) {
+    Add(base);
+    Schedule s = Fused(base, FuseKind::kGroup);
+    Add(s);
+    if (!HasCollective(s.graph())) return;
+    for (FuseKind kind : kAllFuseKinds) s = Fused(s, kind);
+    Add(s);
+  }
+
+  static bool HasCollective(const Graph& g) {
+    for (NodeId id = 0; id < g.size(); ++id) {
+      if (Communicates(g, id)) return true;
+    }
+    return false;
+  }
+
+  void Add(const Schedule& s) {
+    if (static_cast<int>(found_.size()) < options_.max_schedules && seen_.insert(Print(s)).second)
+      found_.push_back(s);
+  }
+
+  Schedule Fused(const Schedule& s, FuseKind kind) {
+    if (tries_ <= 0) return s;
+    std::vector<Fuse> disjoint;
+    std::set<NodeId> taken;
+    for (Fuse& fuse : FuseMoves(s, kind)) {
+      if (options_.by_node && ReachesAllRanks(s.graph(), fuse)) continue;
+      if (absl::c_any_of(fuse.nodes, [&](NodeId id) { return taken.contains(id); })) continue;
+      taken.insert(fuse.nodes.begin(), fuse.nodes.end());
+      disjoint.push_back(std::move(fuse));
+    }
+    return FuseMost(s, disjoint);
+  }
+
+  /// With those fusions that are legal, found by halving.
+  Schedule FuseMost(const Schedule& s, absl::Span<const Fuse> fuses) {
+    if (fuses.empty() || --tries_ < 0) return s;
+    absl::StatusOr<Schedule> fused = FuseAll(s, fuses);
+    if (fused.ok()) return *std::move(fused);
+    if (fuses.size() == 1) return s;
+    const size_t half = fuses.size() / 2;
+    return FuseMost(FuseMost(s, fuses.first(half)), fuses.subspan(half));
+  }
+
+  const DeriveOptions& options_;
+  int64_t tries_;
+  const Schedule plain_;
+  std::set<std::string> seen_;
+  std::vector<Schedule> found_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options) {
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
+  if (plain.graph().size() > options.large_program) return LargeDerivation(plain, options).Run();
   for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
     std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options);
     if (schedules.has_value())
@@ -307,8 +407,8 @@ absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveO
     if (!schedules.has_value()) continue;
     std::stable_sort(schedules->begin(), schedules->end(),
                      [](const Schedule& a, const Schedule& b) {
-                       return std::pair(a.overlaps.size(), a.trace.size()) <
-                              std::pair(b.overlaps.size(), b.trace.size());
+                       return std::pair(a.overlaps().size(), a.trace().size()) <
+                              std::pair(b.overlaps().size(), b.trace().size());
                      });
     return *std::move(schedules);
   }
@@ -318,15 +418,15 @@ absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveO
 }
 
 bool IsCommunicationUnfused(const Schedule& s) {
-  return std::none_of(s.kernels.begin(), s.kernels.end(), [&](const std::vector<NodeId>& kernel) {
-    return HasCollective(s.graph, kernel);
-  });
+  return std::none_of(
+      s.kernels().begin(), s.kernels().end(),
+      [&](const std::vector<NodeId>& kernel) { return HasCollective(s.graph(), kernel); });
 }
 
 bool IsBaseline(const Schedule& s) {
-  const bool as_written = std::all_of(s.trace.begin(), s.trace.end(), [](const Transformation& t) {
-    return std::holds_alternative<Fuse>(t);
-  });
+  const bool as_written =
+      std::all_of(s.trace().begin(), s.trace().end(),
+                  [](const Transformation& t) { return std::holds_alternative<Fuse>(t); });
   if (!as_written || !IsCommunicationUnfused(s)) return false;
   const std::vector<std::vector<NodeId>> groups = ComputeGroups(s);
   return std::none_of(groups.begin(), groups.end(), [&](const std::vector<NodeId>& group) {

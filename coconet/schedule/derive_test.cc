@@ -3,13 +3,16 @@
 #include <set>
 #include <sstream>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
+#include "coconet/schedule/launches.h"
 #include "coconet/schedule/schedule.h"
-#include "coconet/schedule/steps.h"
 #include "coconet/testing/random_step.h"
 #include "coconet/testing/transformed.h"
 #include "coconet/workloads/workloads.h"
@@ -32,7 +35,7 @@ Graph Workload(absl::string_view name, DType dtype = DType::kF32) {
 
 std::vector<Schedule> WithoutOverlaps(std::vector<Schedule> schedules) {
   schedules.erase(std::find_if(schedules.begin(), schedules.end(),
-                               [](const Schedule& s) { return !s.overlaps.empty(); }),
+                               [](const Schedule& s) { return !s.overlaps().empty(); }),
                   schedules.end());
   return schedules;
 }
@@ -78,13 +81,13 @@ TEST(Derive, ByNodeMakesNoScheduleTwiceAndFusesNothingThatReachesOtherNodes) {
     std::set<std::string> seen;
     for (const Schedule& s : AllOf(Workload(name), {.by_node = true})) {
       EXPECT_TRUE(seen.insert(Print(s)).second) << Describe(s);
-      for (const auto& kernel : s.kernels) {
+      for (const auto& kernel : s.kernels()) {
         for (NodeId id : kernel) {
-          EXPECT_FALSE(Communicates(s.graph, id) && SpanOf(s.graph.nodes[id].op) != Span::kNode)
-              << NodeText(s.graph, id) << " in " << Describe(s);
+          EXPECT_FALSE(Communicates(s.graph(), id) && SpanOf(s.graph().nodes[id].op) != Span::kNode)
+              << NodeText(s.graph(), id) << " in " << Describe(s);
         }
       }
-      const absl::StatusOr<Schedule> replayed = Replay(Workload(name), s.trace);
+      const absl::StatusOr<Schedule> replayed = Replay(Workload(name), s.trace());
       ASSERT_TRUE(replayed.ok()) << replayed.status();
       EXPECT_EQ(Print(*replayed), Print(s));
     }
@@ -146,25 +149,25 @@ void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules
   std::pair<size_t, size_t> last_length;
   int baselines = 0;
   for (const Schedule& s : schedules) {
-    EXPECT_TRUE(texts.insert(Print(s)).second) << "twice: " << TraceText(s.trace);
-    EXPECT_TRUE(InferTypes(s.graph).ok()) << TraceText(s.trace);
-    EXPECT_EQ(Canonicalize(s.graph).graph, s.graph) << TraceText(s.trace);
-    const absl::StatusOr<Schedule> replayed = Replay(program, *ParseTrace(TraceText(s.trace)));
+    EXPECT_TRUE(texts.insert(Print(s)).second) << "twice: " << TraceText(s.trace());
+    EXPECT_TRUE(InferTypes(s.graph()).ok()) << TraceText(s.trace());
+    EXPECT_EQ(Canonicalize(s.graph()).graph, s.graph()) << TraceText(s.trace());
+    const absl::StatusOr<Schedule> replayed = Replay(program, *ParseTrace(TraceText(s.trace())));
     ASSERT_TRUE(replayed.ok()) << replayed.status();
     EXPECT_EQ(Print(*replayed), Print(s));
-    EXPECT_EQ(replayed->trace, s.trace);
+    EXPECT_EQ(replayed->trace(), s.trace());
     const auto phase = [](const Transformation& t) {
       return std::holds_alternative<Overlap>(t) ? 2 : std::holds_alternative<Fuse>(t) ? 1 : 0;
     };
-    EXPECT_TRUE(std::is_sorted(s.trace.begin(), s.trace.end(), [&](const auto& a, const auto& b) {
-      return phase(a) < phase(b);
-    })) << TraceText(s.trace);
-    const std::pair<size_t, size_t> length(s.overlaps.size(), s.trace.size());
+    EXPECT_TRUE(std::is_sorted(s.trace().begin(), s.trace().end(),
+                               [&](const auto& a, const auto& b) { return phase(a) < phase(b); }))
+        << TraceText(s.trace());
+    const std::pair<size_t, size_t> length(s.overlaps().size(), s.trace().size());
     EXPECT_GE(length, last_length) << "not simplest first";
     last_length = length;
     baselines += IsBaseline(s);
   }
-  EXPECT_TRUE(schedules[0].trace.empty());
+  EXPECT_TRUE(schedules[0].trace().empty());
   EXPECT_GE(baselines, 1);
 }
 
@@ -214,7 +217,7 @@ TEST(Derive, TheBaselineIsRecognised) {
 
 TEST(Derive, AProgramWithoutComputationIsItsOwnBaseline) {
   const std::vector<Schedule> schedules =
-      AllOf(ScheduleOf("input g : f32[N] local\noutput y = all_reduce(sum, g)\n").graph);
+      AllOf(ScheduleOf("input g : f32[N] local\noutput y = all_reduce(sum, g)\n").graph());
   EXPECT_TRUE(IsBaseline(schedules[0]));
   EXPECT_EQ(Descriptions(schedules),
             (std::vector<std::string>{"AR", "RS; AG y", "fuse(AR)", "fuse(RS, AG)"}));
@@ -224,7 +227,7 @@ TEST(Derive, SplitsMatricesOverEachDimension) {
   std::set<std::string> words;
   for (const Schedule& s : AllOf(ScheduleOf("input g : f32[A, B] local\nstate m : f32[A, B]\n"
                                             "update(m, 0.5 * m + all_reduce(sum, g))\n")
-                                     .graph)) {
+                                     .graph())) {
     words.insert(Describe(s));
   }
   for (const char* dim : {"flat", "0", "1"}) {
@@ -238,7 +241,7 @@ TEST(Derive, FusesTwoReductionsIntoOneKernel) {
        AllOf(ScheduleOf(
                  "input g : f32[N] local\ninput h : f32[N] local\nstate p : f32[N] replicated\n"
                  "update(p, p - all_reduce(sum, g) * all_reduce(sum, h))\n")
-                 .graph)) {
+                 .graph())) {
     words.insert(Describe(s));
   }
   for (const char* known :
@@ -253,7 +256,7 @@ TEST(Derive, ComputesBehindTheGathersOfTheSameKernel) {
   for (const Schedule& s :
        AllOf(ScheduleOf("input g : f32[N] local\nstate p : f32[N] replicated\n"
                         "new = update(p, p - all_reduce(sum, g))\noutput y = g * new + g\n")
-                 .graph)) {
+                 .graph())) {
     words.insert(Describe(s));
   }
   EXPECT_TRUE(words.contains("fuse(RS, C, AG, C)"));
@@ -286,7 +289,7 @@ Graph Layers(int count) {
                     i, ", 0.5 * m", i, " + all_reduce(sum, g", i, "))\nupdate(p", i, ", p", i,
                     " - m1_", i, ")\n");
   }
-  return ScheduleOf(program).graph;
+  return ScheduleOf(program).graph();
 }
 
 TEST(Derive, MovesEverywhereAtOnceInLargePrograms) {
@@ -296,7 +299,7 @@ TEST(Derive, MovesEverywhereAtOnceInLargePrograms) {
   CheckSchedules(program, schedules);
   const auto sliced_in_kernels =
       std::find_if(schedules.begin(), schedules.end(), [](const Schedule& s) {
-        return s.kernels.size() == 6 && !IsCommunicationUnfused(s) &&
+        return s.kernels().size() == 6 && !IsCommunicationUnfused(s) &&
                absl::EndsWith(Describe(s), "slice m0 m1 m2 m3 m4 m5");
       });
   EXPECT_NE(sliced_in_kernels, schedules.end());
@@ -310,7 +313,7 @@ TEST(Derive, TakesOneOrderOfMovesWhereAllAreTooMany) {
           "state r : f32[N]\ns = all_reduce(sum, g)\nt = all_reduce(sum, h)\nr1 = update(r, 0.5 * "
           "r + t)\n"
           "m1 = update(m, 0.5 * m + s + r1)\nu = all_reduce(sum, g * s)\nupdate(p, p - m1 * u)\n")
-          .graph;
+          .graph();
   const size_t everywhere = AllOf(program).size();
   const absl::StatusOr<std::vector<Schedule>> fewer =
       Derive(program, {.max_schedules = static_cast<int>(everywhere) - 1});
@@ -323,6 +326,55 @@ TEST(Derive, SaysWhenThereAreTooMany) {
   EXPECT_EQ(Derive(Workload("adam"), {.max_schedules = 3}).status(),
             absl::ResourceExhaustedError(
                 "derive adam: more than 3 schedules; raise max_schedules, or split the program"));
+}
+
+/// A vector through so many elementwise operations, and the sum over ranks of what comes of it.
+Graph LongProgram(int operations) {
+  Graph g{"long", {}};
+  const NodeId x = g.Add(Input{"x", {DType::kF32, {64}, Layout::Local()}});
+  NodeId value = x;
+  for (int i = 0; i < operations; ++i) value = g.Add(Pointwise{Pw::kAdd}, {value, x});
+  g.Add(Output{"y"}, {g.Add(AllReduce{ReduceKind::kSum}, {value})});
+  return g;
+}
+
+TEST(Derive, GivesAFewSchedulesOfALargeProgram) {
+  const std::vector<Schedule> schedules = AllOf(LongProgram(DeriveOptions::kLargeProgram));
+  EXPECT_EQ(Descriptions(schedules),
+            (std::vector<std::string>{"C; AR", "fuse(C); AR", "C; RS; AG y", "fuse(C); RS; AG y",
+                                      "fuse(C); fuse(RS, AG)"}));
+  EXPECT_TRUE(schedules[0].trace().empty());
+  EXPECT_EQ(absl::c_count_if(schedules, IsBaseline), 1);
+  for (const Schedule& s : schedules)
+    EXPECT_EQ(Print(Replay(schedules[0].graph(), s.trace()).value()), Print(s));
+}
+
+TEST(Derive, FusesWhatItCanOfALargeProgram) {
+  // Operations of two shapes, so that there are many kernels, and scalars between them.
+  Graph g{"blocks", {}};
+  const NodeId x = g.Add(Input{"x", {DType::kF32, {64}, Layout::Replicated()}});
+  NodeId scale = g.Add(Input{"scale", {DType::kF32, {}, Layout::Replicated()}});
+  for (int block = 0; block < 200; ++block) {
+    scale = g.Add(Pointwise{Pw::kAdd}, {scale, g.Add(Const{1.0 + block, DType::kF32})});
+    const NodeId scaled = g.Add(Pointwise{Pw::kMul}, {x, scale});
+    const NodeId added = g.Add(Pointwise{Pw::kAdd}, {scaled, x});
+    scale = g.Add(Fold{FoldKind::kSum, {}}, {added});
+  }
+  g.Add(Output{"y"}, {scale});
+  const std::vector<Schedule> schedules = AllOf(g);
+  ASSERT_GE(schedules.size(), 2u);
+  EXPECT_EQ(schedules[0].launches().size(), 601);
+  EXPECT_EQ(schedules[1].kernels().size(), 200u);
+  EXPECT_EQ(schedules[1].launches().size(), 201);
+  EXPECT_EQ(Print(Replay(g, schedules[1].trace()).value()), Print(schedules[1]));
+}
+
+TEST(Derive, FollowsNoOperandsOnTheStack) {
+  constexpr int kOperations = 100000;
+  const std::vector<Schedule> schedules = AllOf(LongProgram(kOperations));
+  ASSERT_GE(schedules.size(), 2u);
+  EXPECT_EQ(schedules[0].launches().size(), kOperations + 2);
+  EXPECT_EQ(Describe(schedules[0]), "C; AR");
 }
 
 }  // namespace

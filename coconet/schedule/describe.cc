@@ -1,15 +1,13 @@
+#include "coconet/schedule/describe.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "coconet/schedule/schedule.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 namespace {
@@ -38,47 +36,35 @@ NodeId StoredCollective(const Graph& g, const std::vector<NodeId>& values, NodeI
   return Communicates(g, value) ? value : -1;
 }
 
-/// Order of steps that can run next: stage by stage, collectives first.
-std::vector<int> StepRanks(const Graph& g, const Steps& steps) {
-  const std::vector<int> stages = Stages(g);
-  std::vector<int> ranks;
-  for (const std::vector<NodeId>& nodes : steps.nodes) {
-    int stage = stages[nodes[0]];
-    bool communicates = false;
-    for (NodeId id : nodes) {
-      stage = std::min(stage, stages[id]);
-      communicates |= Communicates(g, id);
-    }
-    ranks.push_back(2 * stage + (communicates ? 0 : 1));
-  }
-  return ranks;
-}
-
 /// A schedule in words.
 class Description {
  public:
   explicit Description(const Schedule& s)
-      : g_(s.graph),
-        overlaps_(s.overlaps),
-        values_(AssignedValues(g_)),
-        steps_(FindSteps(g_, s.kernels)) {
-    absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
-    CC_CHECK(types.ok());
-    types_ = *std::move(types);
+      : s_(s),
+        p_(s.program()),
+        g_(s.graph()),
+        values_(p_.values()),
+        types_(p_.types()),
+        launches_(s.launches()) {
+    for (const std::vector<NodeId>& chain : s.overlaps()) {
+      for (NodeId first : chain) overlap_of_[first] = &chain;
+    }
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (IsReduction(g_, id) && !types_[id].shape.empty() &&
           SpanOf(g_.nodes[id].op) != Span::kAcross)
         ++reductions_;
       if (As<AllGather>(g_, id)) ++gathers_;
-      folds_unsplit_ |= FoldsAll(g_, types_, id) && types_[id].layout == Layout::Replicated();
+      if (const NodeId stored = StoredCollective(g_, values_, id); stored >= 0)
+        stores_of_[stored].push_back(id);
+      folds_unsplit_ |= FoldsAll(p_, id) && types_[id].layout == Layout::Replicated();
     }
   }
 
   std::string Text() const {
     std::vector<std::string> words;
     std::vector<NodeId> run;  // operations alone, of one kind
-    for (int step : InOrder(steps_, StepRanks(g_, steps_))) {
-      const std::vector<NodeId>& nodes = steps_.nodes[step];
+    for (int launch : s_.order()) {
+      const std::vector<NodeId>& nodes = launches_[launch].nodes;
       if (nodes.size() == 1 && StoredCollective(g_, values_, nodes[0]) >= 0) continue;
       if (const std::vector<NodeId>* chain = OverlapOf(nodes[0]); chain != nullptr) {
         Flush(&run, &words);
@@ -106,16 +92,14 @@ class Description {
  private:
   /// The overlap that has the launch of that first node; null for none.
   const std::vector<NodeId>* OverlapOf(NodeId first) const {
-    for (const std::vector<NodeId>& chain : overlaps_) {
-      if (absl::c_linear_search(chain, first)) return &chain;
-    }
-    return nullptr;
+    const auto overlap = overlap_of_.find(first);
+    return overlap == overlap_of_.end() ? nullptr : overlap->second;
   }
 
   std::string Overlapped(const std::vector<NodeId>& chain) const {
     std::vector<std::string> words;
     for (NodeId first : chain) {
-      const std::vector<NodeId>& nodes = steps_.nodes[steps_.of[first]];
+      const std::vector<NodeId>& nodes = s_.launch(first).nodes;
       words.push_back(nodes.size() > 1 ? absl::StrCat("fuse(", Kernel(nodes), ")")
                                        : Words(PartOf(first), nodes, /*name_gathers=*/true));
     }
@@ -185,7 +169,7 @@ class Description {
   /// Of the first phase that evaluates it.
   Part PartInKernel(NodeId id, const KernelPhases& phases, bool has_gathers) const {
     if (types_[id].shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
-    if (FoldsAll(g_, types_, id)) return Part::kFold;
+    if (FoldsAll(p_, id)) return Part::kFold;
     if (As<Send>(g_, id)) return Part::kSend;
     const Part part = PartOf(id);
     if (part != Part::kCompute) return part;
@@ -199,13 +183,13 @@ class Description {
   }
 
   std::string Kernel(const std::vector<NodeId>& nodes) const {
-    const KernelPhases phases = PhasesOf(g_, types_, nodes);
+    const KernelPhases phases = PhasesOf(p_, nodes);
     std::map<Part, std::vector<NodeId>> parts;
     size_t gathers = 0;
     for (NodeId id : nodes) gathers += As<AllGather>(g_, id) != nullptr;
     for (NodeId id : nodes) {
       const NodeId stored = StoredCollective(g_, values_, id);
-      if (stored >= 0 && steps_.of[stored] == steps_.of[id]) continue;
+      if (stored >= 0 && launches_.of[stored] == launches_.of[id]) continue;
       parts[PartInKernel(id, phases, gathers > 0)].push_back(id);
     }
     const bool has_all = gathers == gathers_;
@@ -232,8 +216,9 @@ class Description {
   /// Names of the states and outputs that a gather's value goes to: " p m".
   std::string Stored(NodeId gather) const {
     std::string names;
-    for (NodeId id = 0; id < g_.size(); ++id) {
-      if (StoredCollective(g_, values_, id) != gather) continue;
+    const auto stores = stores_of_.find(gather);
+    if (stores == stores_of_.end()) return names;
+    for (NodeId id : stores->second) {
       const auto* output = As<Output>(g_, id);
       absl::StrAppend(&names, " ",
                       output != nullptr ? output->name : ValueText(g_, g_.nodes[id].inputs[0]));
@@ -262,11 +247,14 @@ class Description {
     return names;
   }
 
+  const Schedule& s_;
+  const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<std::vector<NodeId>>& overlaps_;
-  const std::vector<NodeId> values_;
-  const Steps steps_;
-  std::vector<TensorType> types_;
+  const std::vector<NodeId>& values_;
+  const std::vector<TensorType>& types_;
+  const Launches& launches_;
+  std::map<NodeId, const std::vector<NodeId>*> overlap_of_;  // by first node of a launch
+  std::map<NodeId, std::vector<NodeId>> stores_of_;          // of collectives' results
   int reductions_ = 0;
   size_t gathers_ = 0;
   bool folds_unsplit_ = false;  // sums of slices are told apart by what they are of
@@ -275,13 +263,5 @@ class Description {
 }  // namespace
 
 std::string Describe(const Schedule& s) { return Description(s).Text(); }
-
-std::vector<std::vector<NodeId>> ExecutionOrder(const Schedule& s) {
-  const Steps steps = FindSteps(s.graph, s.kernels);
-  std::vector<std::vector<NodeId>> order;
-  for (int step : InOrder(steps, StepRanks(s.graph, steps))) order.push_back(steps.nodes[step]);
-  CC_CHECK(order.size() == steps.nodes.size());
-  return order;
-}
 
 }  // namespace coconet

@@ -5,11 +5,10 @@
 #include <numeric>
 #include <set>
 
+#include "absl/algorithm/container.h"
+#include "absl/types/span.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
-#include "coconet/ir/lists.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 namespace {
@@ -20,39 +19,44 @@ using NodeSet = std::set<NodeId>;
 class Moves {
  public:
   explicit Moves(const Schedule& s)
-      : s_(s), g_(s.graph), values_(AssignedValues(g_)), grouped_(g_.nodes.size()) {
-    absl::StatusOr<std::vector<TensorType>> types = InferTypes(g_);
-    CC_CHECK(types.ok());
-    types_ = *std::move(types);
-    for (const auto& kernel : s.kernels) {
+      : s_(s),
+        p_(s.program()),
+        g_(s.graph()),
+        values_(p_.values()),
+        grouped_(g_.nodes.size()),
+        types_(p_.types()) {
+    for (const auto& kernel : s.kernels()) {
       for (NodeId id : kernel) grouped_[id] = true;
     }
     FindElements();
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (Communicates(g_, id) && !grouped_[id]) collectives_.push_back(id);
+    }
   }
 
   std::vector<std::vector<NodeId>> Groups() const {
-    const std::vector<int> stage = Stages(g_);
+    const std::vector<int>& level = s_.levels();
     std::vector<NodeId> group(g_.nodes.size());
     std::iota(group.begin(), group.end(), 0);
     const auto find = [&](NodeId id) {
-      while (group[id] != id) id = group[id];
+      while (group[id] != id) id = group[id] = group[group[id]];
       return id;
     };
-    std::map<std::pair<NodeId, int>, NodeId> first_consumer;  // of a collective, in a stage
+    std::map<std::pair<NodeId, int>, NodeId> first_consumer;  // of a collective, in a level
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!IsFree(id) || !Computes(id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
         NodeId other = values_[operand];
-        if (elements_[other] != elements_[id] || FoldsAll(g_, types_, other)) continue;
+        if (elements_[other] != elements_[id] || FoldsAll(p_, other)) continue;
         if (Communicates(g_, other))
-          other = first_consumer.try_emplace({other, stage[id]}, id).first->second;
-        const bool joins = IsFree(other) && Computes(other) && stage[other] == stage[id];
+          other = first_consumer.try_emplace({other, level[id]}, id).first->second;
+        const bool joins = IsFree(other) && Computes(other) && level[other] == level[id];
         if (!joins) continue;
         const auto [low, high] = std::minmax({find(id), find(other)});
         group[high] = low;
       }
     }
-    JoinFolds(stage, group, find);
+    JoinFolds(group, find);
     std::map<NodeId, std::vector<NodeId>> members;
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (IsFree(id) && Computes(id)) members[find(id)].push_back(id);
@@ -62,24 +66,24 @@ class Moves {
     return groups;
   }
 
-  /// What folds to a scalar goes with what else reads the same tensor in that stage: one loop over
+  /// What folds to a scalar goes with what else reads the same tensor in that level: one loop over
   /// it serves both.
   template <class Find>
-  void JoinFolds(const std::vector<int>& stage, std::vector<NodeId>& group,
-                 const Find& find) const {
+  void JoinFolds(std::vector<NodeId>& group, const Find& find) const {
+    const std::vector<int>& level = s_.levels();
     std::set<NodeId> folding;
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (FoldsAll(g_, types_, id) && IsFree(id)) folding.insert(find(id));
+      if (FoldsAll(p_, id) && IsFree(id)) folding.insert(find(id));
     }
-    std::map<std::pair<NodeId, int>, NodeId>
-        readers;  // of a declared tensor, in a stage: a fold's group if there is one
+    // Of a declared tensor, in a level: a fold's group if there is one.
+    std::map<std::pair<NodeId, int>, NodeId> readers;
     for (bool of_folds : {true, false}) {
       for (NodeId id = 0; id < g_.size(); ++id) {
         if (!IsFree(id) || !Computes(id) || folding.contains(find(id)) != of_folds) continue;
         for (NodeId operand : ValueOperands(g_, id)) {
           if (!g_.nodes[operand].inputs.empty() || types_[operand].shape != elements_[id].first)
             continue;
-          const auto [first, is_new] = readers.try_emplace({operand, stage[id]}, id);
+          const auto [first, is_new] = readers.try_emplace({operand, level[id]}, id);
           if (is_new || elements_[first->second] != elements_[id] ||
               !folding.contains(find(first->second)))
             continue;
@@ -107,7 +111,7 @@ class Moves {
       }
       return moves;
     }
-    std::vector<std::vector<NodeId>> cores = s_.kernels;
+    std::vector<std::vector<NodeId>> cores = s_.kernels();
     for (const auto& group : groups) {
       if (group.size() == 1) cores.push_back(group);
     }
@@ -120,7 +124,7 @@ class Moves {
 
  private:
   bool IsFree(NodeId id) const {
-    return !grouped_[id] && (!types_[id].shape.empty() || FoldsAll(g_, types_, id));
+    return !grouped_[id] && (!types_[id].shape.empty() || FoldsAll(p_, id));
   }
   bool Computes(NodeId id) const {
     return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty();
@@ -132,13 +136,13 @@ class Moves {
   /// elements_[id]: the shape whose elements a kernel of the node runs over: of a fold its
   /// operand's, and of what is computed from folded rows that of the rows.
   void FindElements() {
-    const std::vector<bool> each = EachNodes(g_);
+    const std::vector<bool>& each = p_.each();
     std::vector<bool> of_rows(g_.nodes.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
       elements_.push_back({types_[id].shape, each[id]});
       if (As<Fold>(g_, id)) {
         elements_[id] = {types_[g_.nodes[id].inputs[0]].shape, each[id]};
-        of_rows[id] = FoldsRows(g_, types_, id);
+        of_rows[id] = FoldsRows(p_, id);
         continue;
       }
       if (!As<Pointwise>(g_, id) && !As<Cast>(g_, id)) continue;
@@ -159,9 +163,14 @@ class Moves {
   /// Adds a gather or send and what stores its result: a push can store there directly.
   void AddPush(NodeId push, NodeSet* nodes) const {
     nodes->insert(push);
-    for (NodeId id = push; id < g_.size(); ++id) {
-      const bool stores = (As<Update>(g_, id) || As<Output>(g_, id)) && IsFree(id);
-      if (stores && values_[ValueOperands(g_, id)[0]] == push) nodes->insert(id);
+    for (std::vector<NodeId> stack = {push}; !stack.empty();) {
+      const NodeId value = stack.back();
+      stack.pop_back();
+      for (NodeId id : p_.users()[value]) {
+        const bool updates = As<Update>(g_, id) && g_.nodes[id].inputs[1] == value;
+        if ((updates || As<Output>(g_, id)) && IsFree(id)) nodes->insert(id);
+        if (updates) stack.push_back(id);
+      }
     }
   }
 
@@ -233,7 +242,7 @@ class Moves {
   template <class Collective>
   NodeSet WithPushes(const std::vector<NodeId>& core) const {
     NodeSet nodes(core.begin(), core.end());
-    for (NodeId id = 0; id < g_.size(); ++id) {
+    for (NodeId id : collectives_) {
       if (!As<Collective>(g_, id) || !IsFree(id)) continue;
       if (std::binary_search(core.begin(), core.end(), g_.nodes[id].inputs[0])) AddPush(id, &nodes);
     }
@@ -243,8 +252,10 @@ class Moves {
   NodeSet WithConsumers(const std::vector<NodeId>& core,
                         const std::vector<std::vector<NodeId>>& groups) const {
     NodeSet nodes(core.begin(), core.end());
+    if (absl::c_none_of(core, [&](NodeId id) { return As<AllGather>(g_, id) != nullptr; }))
+      return nodes;
     const auto consumes = [&](NodeId id) {
-      const std::vector<NodeId> operands = ValueOperands(g_, id);
+      const absl::Span<const NodeId> operands = ValueOperands(g_, id);
       return std::any_of(operands.begin(), operands.end(), [&](NodeId operand) {
         const NodeId value = values_[operand];
         return As<AllGather>(g_, value) && std::binary_search(core.begin(), core.end(), value);
@@ -261,9 +272,9 @@ class Moves {
   /// The AllReduces of the core's folds.
   NodeSet WithFoldSums(const std::vector<NodeId>& core) const {
     NodeSet nodes(core.begin(), core.end());
-    for (NodeId id = 0; id < g_.size(); ++id) {
-      if (!As<AllReduce>(g_, id) || grouped_[id]) continue;
-      if (const NodeId fold = FoldBelow(g_, types_, id); fold >= 0 && nodes.contains(fold))
+    for (NodeId id : collectives_) {
+      if (!As<AllReduce>(g_, id)) continue;
+      if (const NodeId fold = FoldBelow(p_, id); fold >= 0 && nodes.contains(fold))
         nodes.insert(id);
     }
     return nodes;
@@ -274,10 +285,11 @@ class Moves {
   NodeSet WithAfterFolds(const std::vector<NodeId>& core,
                          const std::vector<std::vector<NodeId>>& groups) const {
     const NodeSet with_sums = WithFoldSums(core);
+    if (absl::c_none_of(with_sums, [&](NodeId id) { return types_[id].shape.empty(); }))
+      return {core.begin(), core.end()};
     std::vector<bool> follows(g_.nodes.size());  // computed from the folds, scalars in between
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (with_sums.contains(id))
-        follows[id] = FoldsAll(g_, types_, id) || types_[id].shape.empty();
+      if (with_sums.contains(id)) follows[id] = FoldsAll(p_, id) || types_[id].shape.empty();
       if (with_sums.contains(id) || Communicates(g_, id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
         const NodeId value = values_[operand];
@@ -296,10 +308,12 @@ class Moves {
   }
 
   const Schedule& s_;
+  const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<NodeId> values_;
+  const std::vector<NodeId>& values_;
   std::vector<bool> grouped_;
-  std::vector<TensorType> types_;
+  std::vector<NodeId> collectives_;  // in no kernel
+  const std::vector<TensorType>& types_;
   std::vector<std::pair<Shape, bool>>
       elements_;  // by node: their shape, and whether each tensor has them
 };

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
-#include "coconet/schedule/steps.h"
+#include "absl/types/span.h"
 
 namespace coconet {
 namespace {
@@ -13,16 +14,14 @@ constexpr int kNever = 1 << 20;
 
 class Phases {
  public:
-  Phases(const Graph& g, const std::vector<TensorType>& types, const std::vector<NodeId>& kernel)
-      : g_(g),
-        types_(types),
+  Phases(const TypedGraph& program, const std::vector<NodeId>& kernel)
+      : p_(program),
+        g_(program.graph()),
         kernel_(kernel),
-        values_(AssignedValues(g)),
-        inside_(g.nodes.size()),
-        has_elements_(!SpaceOf(g, types, kernel).shape.empty()) {
-    for (NodeId id : kernel) inside_[id] = true;
-    result_.stored_in.assign(g.nodes.size(), -1);
-    FindKept();
+        has_elements_(!SpaceOf(program, kernel).shape.empty()) {
+    for (NodeId id : kernel) {
+      if (As<Update>(g_, id)) kept_by_update_.insert(p_.value(id));
+    }
     for (NodeId id : kernel) Place(id);
     Number();
     for (size_t p = 0; p < result_.phases.size(); ++p) Evaluate(static_cast<int>(p));
@@ -31,71 +30,87 @@ class Phases {
   KernelPhases Get() && { return std::move(result_); }
 
  private:
-  /// In a kernel of scalars only they are its elements.
-  bool IsScalar(NodeId id) const { return has_elements_ && types_[id].shape.empty(); }
-  /// A computation on scalars, which belongs to no step.
-  bool IsRecomputed(NodeId id) const {
-    return types_[id].shape.empty() && coconet::IsComputation(g_.nodes[id].op);
-  }
+  using Key = std::pair<NodeId, bool>;  // a value, on slices or whole
 
-  /// Values that other steps take, and values that an update here keeps in its state.
-  void FindKept() {
-    std::vector<NodeId> stack;
-    for (NodeId id = 0; id < g_.size(); ++id) {
-      if (As<Update>(g_, id)) {
-        if (inside_[id]) kept_by_update_.insert(values_[id]);
-        if (!inside_[id]) stack.push_back(g_.nodes[id].inputs[1]);
-      } else if (!inside_[id] && !IsRecomputed(id)) {
-        stack.insert(stack.end(), g_.nodes[id].inputs.begin(), g_.nodes[id].inputs.end());
+  bool Inside(NodeId id) const { return std::binary_search(kernel_.begin(), kernel_.end(), id); }
+  /// In a kernel of scalars only they are its elements.
+  bool IsScalar(NodeId id) const { return has_elements_ && p_.type(id).shape.empty(); }
+
+  /// Whether another launch takes the value of a member.
+  bool IsTakenOutside(NodeId id) const {
+    const TypedGraph::Takers& takers = p_.takers(id);
+    if (takers.first < 0) return false;
+    if (!Inside(takers.first) || !Inside(takers.last)) return true;
+    std::set<NodeId> seen = {id};
+    for (std::vector<NodeId> stack = {id}; !stack.empty();) {
+      const NodeId value = stack.back();
+      stack.pop_back();
+      for (NodeId user : p_.users()[value]) {
+        const bool updates = As<Update>(g_, user) != nullptr;
+        if (updates && p_.inputs(user)[1] != value) continue;
+        if (!p_.IsRecomputed(user) && !Inside(user)) return true;
+        const bool passes_on = updates || (p_.IsRecomputed(user) && !Inside(user));
+        if (passes_on && seen.insert(user).second) stack.push_back(user);
       }
     }
-    while (!stack.empty()) {
-      const NodeId value = values_[stack.back()];
-      stack.pop_back();
-      if (!taken_outside_.insert(value).second || inside_[value] || !IsRecomputed(value)) continue;
-      stack.insert(stack.end(), g_.nodes[value].inputs.begin(), g_.nodes[value].inputs.end());
-    }
+    return false;
   }
 
   bool IsStore(NodeId id) const {
     if (As<Send>(g_, id) || IsSent(id)) return false;
     if (As<Output>(g_, id)) return true;
-    if (As<Update>(g_, id)) return !(inside_[values_[id]] && As<AllGather>(g_, values_[id]));
-    return taken_outside_.contains(id) && !kept_by_update_.contains(id);
+    if (As<Update>(g_, id)) return !(Inside(p_.value(id)) && As<AllGather>(g_, p_.value(id)));
+    return !kept_by_update_.contains(id) && IsTakenOutside(id);
   }
 
   /// An update or output of what a send of the kernel brings.
   bool IsSent(NodeId id) const {
     if (!As<Update>(g_, id) && !As<Output>(g_, id)) return false;
-    const NodeId value = values_[g_.nodes[id].inputs.back()];
-    return inside_[value] && As<Send>(g_, value);
+    const NodeId value = p_.value(p_.inputs(id).back());
+    return Inside(value) && As<Send>(g_, value);
   }
 
-  bool OnSlices(NodeId id) const { return types_[id].layout.sliced(); }
+  bool OnSlices(NodeId id) const { return p_.type(id).layout.sliced(); }
+
+  /// The operands whose rounds decide that of a value.
+  absl::Span<const NodeId> DecidingOperands(const Key& key) const {
+    const auto& [id, on_slices] = key;
+    const bool inside = Inside(id);
+    if (!inside && !p_.IsRecomputed(id)) return {};
+    if (inside && As<AllGather>(g_, id)) return {};
+    if (inside && !IsScalar(id) && (As<ReduceScatter>(g_, id) || As<AllReduce>(g_, id))) return {};
+    if (inside && FoldsAll(p_, id) && OnSlices(p_.inputs(id)[0]) != on_slices) return {};
+    return p_.inputs(id);
+  }
+
+  /// From the rounds of the deciding operands.
+  int RoundFrom(const Key& key) const {
+    const auto& [id, on_slices] = key;
+    int round = 0;
+    for (NodeId operand : DecidingOperands(key))
+      round = std::max(round, rounds_.at({p_.value(operand), on_slices}));
+    if (!Inside(id)) return round;
+    if (FoldsAll(p_, id) && OnSlices(p_.inputs(id)[0]) == on_slices) return round + 1;
+    return on_slices && (As<AllGather>(g_, id) || FoldsAll(p_, id)) ? kNever : round;
+  }
 
   /// Phases of a domain that must have ended before a value can be computed there.
   int RoundOf(NodeId id, bool on_slices) {
-    id = values_[id];
-    const auto [at, is_new] = rounds_.try_emplace({id, on_slices}, kNever);
-    if (!is_new) return at->second;
-    int round = 0;
-    const auto& inputs = g_.nodes[id].inputs;
-    if (inside_[id] && As<AllGather>(g_, id)) {
-      round = on_slices ? kNever : 0;
-    } else if (inside_[id] && !IsScalar(id) &&
-               (As<ReduceScatter>(g_, id) || As<AllReduce>(g_, id))) {
-      round = 0;
-    } else if (inside_[id] && FoldsAll(g_, types_, id)) {
-      const bool folds_slices = OnSlices(inputs[0]);
-      round = folds_slices == on_slices ? RoundOf(inputs[0], on_slices) + 1
-              : on_slices               ? kNever
-                                        : 0;
-    } else if (inside_[id] || IsRecomputed(id)) {
-      for (NodeId input : inputs) round = std::max(round, RoundOf(input, on_slices));
+    std::vector<Key> stack = {{p_.value(id), on_slices}};
+    while (!stack.empty()) {
+      const Key key = stack.back();
+      const size_t before = stack.size();
+      if (!rounds_.contains(key)) {
+        for (NodeId operand : DecidingOperands(key)) {
+          const Key needed{p_.value(operand), on_slices};
+          if (!rounds_.contains(needed)) stack.push_back(needed);
+        }
+        if (stack.size() > before) continue;
+        rounds_[key] = std::min(RoundFrom(key), kNever);
+      }
+      stack.pop_back();
     }
-    round = std::min(round, kNever);
-    rounds_[{id, on_slices}] = round;
-    return round;
+    return rounds_.at({p_.value(id), on_slices});
   }
 
   KernelPhase& PhaseAt(NodeId id, NodeId value, bool on_slices) {
@@ -110,7 +125,7 @@ class Phases {
   void Place(NodeId id) {
     const NodeId value = As<Update>(g_, id) || As<Output>(g_, id) ? g_.nodes[id].inputs.back() : id;
     if (IsScalar(value)) {
-      if (FoldsAll(g_, types_, id)) {
+      if (FoldsAll(p_, id)) {
         const NodeId operand = g_.nodes[id].inputs[0];
         PhaseAt(id, operand, OnSlices(operand)).folds.push_back(id);
       }
@@ -128,7 +143,7 @@ class Phases {
     for (auto& [order, phase] : by_order_) {
       const int number = static_cast<int>(result_.phases.size());
       for (NodeId id : phase.stores) {
-        if (!As<Output>(g_, id)) result_.stored_in[values_[id]] = number;
+        if (!As<Output>(g_, id)) result_.stored_in[p_.value(id)] = number;
       }
       result_.phases.push_back(std::move(phase));
     }
@@ -145,8 +160,8 @@ class Phases {
     while (!stack.empty()) {
       const NodeId node = stack.back();
       stack.pop_back();
-      const int stored = result_.stored_in[values_[node]];
-      const bool is_loaded = !inside_[node] || IsScalar(node) || (stored >= 0 && stored < number);
+      const int stored = result_.StoredIn(p_.value(node));
+      const bool is_loaded = !Inside(node) || IsScalar(node) || (stored >= 0 && stored < number);
       if (is_loaded || !evaluated.insert(node).second) continue;
       if (As<ReduceScatter>(g_, node) || As<AllReduce>(g_, node) || As<AllGather>(g_, node))
         continue;
@@ -156,14 +171,12 @@ class Phases {
     phase.evaluated.assign(evaluated.begin(), evaluated.end());
   }
 
+  const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<TensorType>& types_;
   const std::vector<NodeId>& kernel_;
-  const std::vector<NodeId> values_;
-  std::vector<bool> inside_;
   const bool has_elements_;
-  std::set<NodeId> taken_outside_, kept_by_update_;
-  std::map<std::pair<NodeId, bool>, int> rounds_;
+  std::set<NodeId> kept_by_update_;
+  std::map<Key, int> rounds_;
   std::map<std::pair<bool, int>, KernelPhase> by_order_;
   KernelPhases result_;
 };
@@ -176,48 +189,47 @@ Shape IterationSpace::rows() const {
   return result;
 }
 
-bool FoldsAll(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
-  return As<Fold>(g, id) != nullptr && types[id].shape.empty();
+bool FoldsAll(const TypedGraph& program, NodeId id) {
+  return As<Fold>(program.graph(), id) != nullptr && program.type(id).shape.empty();
 }
 
-NodeId FoldBelow(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
+NodeId FoldBelow(const TypedGraph& program, NodeId id) {
+  const Graph& g = program.graph();
   const auto* all_reduce = As<AllReduce>(g, id);
   if (all_reduce == nullptr) return -1;
-  const auto value = [&](NodeId node) {
-    while (As<Update>(g, node)) node = g.nodes[node].inputs[1];
-    return node;
-  };
-  NodeId operand = value(g.nodes[id].inputs[0]);
+  NodeId operand = program.value(program.inputs(id)[0]);
   if (const auto* total = As<Total>(g, operand);
       total != nullptr && total->kind == all_reduce->kind) {
-    operand = value(g.nodes[operand].inputs[0]);
+    operand = program.value(program.inputs(operand)[0]);
   }
-  return FoldsAll(g, types, operand) ? operand : -1;
+  return FoldsAll(program, operand) ? operand : -1;
 }
 
-bool FoldsLastDims(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
-  const auto* fold = As<Fold>(g, id);
-  return fold != nullptr && !fold->dims.empty() && !types[id].shape.empty() &&
-         fold->dims[0] + fold->dims.size() == types[id].shape.size();
+bool FoldsLastDims(const TypedGraph& program, NodeId id) {
+  const auto* fold = As<Fold>(program.graph(), id);
+  const Shape& shape = program.type(id).shape;
+  return fold != nullptr && !fold->dims.empty() && !shape.empty() &&
+         fold->dims[0] + fold->dims.size() == shape.size();
 }
 
-bool FoldsRows(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
-  if (!FoldsLastDims(g, types, id)) return false;
-  const TensorType& operand = types[g.nodes[id].inputs[0]];
-  for (int dim : As<Fold>(g, id)->dims) {
+bool FoldsRows(const TypedGraph& program, NodeId id) {
+  if (!FoldsLastDims(program, id)) return false;
+  const TensorType& operand = program.type(program.inputs(id)[0]);
+  for (int dim : As<Fold>(program.graph(), id)->dims) {
     const bool is_empty = operand.shape[dim].bound() && operand.shape[dim].size == 0;
     if (is_empty || (operand.layout.sliced() && operand.layout.dim == dim)) return false;
   }
   return true;
 }
 
-IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types,
-                       const std::vector<NodeId>& kernel) {
+IterationSpace SpaceOf(const TypedGraph& program, const std::vector<NodeId>& kernel) {
+  const Graph& g = program.graph();
+  const std::vector<TensorType>& types = program.types();
   IterationSpace space;
   for (NodeId id : kernel) {
     if (As<Fold>(g, id) != nullptr) {
       space.shape = types[g.nodes[id].inputs[0]].shape;
-      if (FoldsRows(g, types, id)) space.row_dims = static_cast<int>(As<Fold>(g, id)->dims.size());
+      if (FoldsRows(program, id)) space.row_dims = static_cast<int>(As<Fold>(g, id)->dims.size());
     } else if (types[id].shape.size() > space.shape.size() ||
                (types[id].shape.size() == space.shape.size() && IsBound(types[id].shape) &&
                 IsBound(space.shape) && NumElements(types[id].shape) > NumElements(space.shape))) {
@@ -228,9 +240,8 @@ IterationSpace SpaceOf(const Graph& g, const std::vector<TensorType>& types,
   return space;
 }
 
-KernelPhases PhasesOf(const Graph& g, const std::vector<TensorType>& types,
-                      const std::vector<NodeId>& kernel) {
-  return Phases(g, types, kernel).Get();
+KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kernel) {
+  return Phases(program, kernel).Get();
 }
 
 std::vector<NodeId> StatesRead(const Graph& g, const std::vector<NodeId>& nodes) {

@@ -1,41 +1,20 @@
 #include "coconet/schedule/schedule.h"
 
 #include <algorithm>
-#include <limits>
+#include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/rewrites.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 namespace {
-
-std::string NodeList(const std::vector<NodeId>& nodes) {
-  return nodes.empty() ? "" : absl::StrCat("%", absl::StrJoin(nodes, " %"));
-}
-
-std::vector<NodeId> NamedNodes(const Transformation& t) {
-  return std::visit(Match{
-                        [](const Split& s) { return std::vector<NodeId>{s.node}; },
-                        [](const SplitByNode& s) { return std::vector<NodeId>{s.node}; },
-                        [](const Reorder& r) { return std::vector<NodeId>{r.all_gather}; },
-                        [](const Slice& s) { return std::vector<NodeId>{s.state}; },
-                        [](const Fuse& f) { return f.nodes; },
-                        [](const Overlap& o) { return o.nodes; },
-                    },
-                    t);
-}
 
 absl::Status CheckNodeIds(const Graph& g, const Transformation& t) {
   for (NodeId id : NamedNodes(t)) {
@@ -52,25 +31,22 @@ Transformation Normalized(const Schedule& s, Transformation t) {
   auto* by_node = std::get_if<SplitByNode>(&t);
   if (split == nullptr && by_node == nullptr) return t;
   int& dim = split != nullptr ? split->dim : by_node->dim;
-  const std::vector<NodeId>& inputs = s.graph.nodes[NamedNodes(t)[0]].inputs;
-  const bool splits =
-      As<Fold>(s.graph, NamedNodes(t)[0]) || Communicates(s.graph, NamedNodes(t)[0]);
+  const NodeId node = NamedNodes(t)[0];
+  const bool splits = As<Fold>(s.graph(), node) || Communicates(s.graph(), node);
   if (dim != Layout::kFlat || !splits) return t;
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
-  CC_CHECK(types.ok());
-  if ((*types)[inputs[0]].shape.size() == 1) dim = 0;
+  if (s.type(s.program().inputs(node)[0]).shape.size() == 1) dim = 0;
   return t;
 }
 
 /// States that exchange values, none of them computed, have no order to be stored in.
-absl::Status CheckHasOrder(const Graph& g) {
-  const Steps steps = FindSteps(g, {});
-  const std::vector<int> order = InOrder(steps, std::vector<int>(steps.nodes.size()));
-  if (order.size() == steps.nodes.size()) return absl::OkStatus();
+absl::Status CheckHasOrder(const Schedule& s) {
+  const Launches& launches = s.launches();
+  if (s.order().size() == launches.list.size()) return absl::OkStatus();
   std::vector<std::string> updates;
-  for (int step = 0; step < static_cast<int>(steps.nodes.size()); ++step) {
-    const NodeId id = steps.nodes[step][0];
-    if (As<Update>(g, id) && !StepsWithin(steps, step).empty()) updates.push_back(NodeText(g, id));
+  for (int launch = 0; launch < launches.size(); ++launch) {
+    const NodeId id = launches[launch].nodes[0];
+    if (As<Update>(s.graph(), id) && !LaunchesWithin(launches.list, launch).empty())
+      updates.push_back(NodeText(s.graph(), id));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       absl::StrJoin(updates, ", "),
@@ -78,157 +54,157 @@ absl::Status CheckHasOrder(const Graph& g) {
       "want one of the values computed"));
 }
 
-absl::StatusOr<Schedule> WithGraph(const Schedule& s, const Transformation& t,
-                                   absl::StatusOr<Graph> graph) {
+/// The plain schedule of a transformed program.
+absl::StatusOr<Schedule> OfGraph(const Transformation& t, absl::StatusOr<Graph> graph) {
   if (!graph.ok()) return graph.status();
-  Schedule out{Canonicalize(*graph).graph, {}, {}, s.trace};
-  CC_CHECK(InferTypes(out.graph).ok());
-  if (const absl::Status order = CheckHasOrder(out.graph); !order.ok())
+  absl::StatusOr<TypedGraph> program = TypedGraph::Of(Canonicalize(*graph).graph);
+  CC_CHECK(program.ok());
+  Schedule result(*std::move(program), {});
+  if (const absl::Status order = CheckHasOrder(result); !order.ok())
     return Refused(t, order.message());
-  return out;
+  return result;
 }
 
-absl::StatusOr<NodeId> ParseNodeId(absl::string_view word) {
-  NodeId id = -1;
-  if (absl::ConsumePrefix(&word, "%") && absl::SimpleAtoi(word, &id) && id >= 0) return id;
-  return absl::InvalidArgumentError("want the number of a node, as in %4");
-}
-
-template <class AnySplit>
-absl::StatusOr<Transformation> ParseSplit(absl::string_view arguments) {
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(arguments, absl::MaxSplits(',', 1));
-  ASSIGN_OR_RETURN(const NodeId node, ParseNodeId(absl::StripAsciiWhitespace(parts.first)));
-  const absl::string_view dim_text = absl::StripAsciiWhitespace(parts.second);
-  int dim = Layout::kFlat;
-  if (dim_text != "flat" && !(absl::SimpleAtoi(dim_text, &dim) && dim >= 0)) {
-    return absl::InvalidArgumentError("want flat or the number of a dimension after the comma");
+/// The fusions that a trace begins with, up to the first that has nodes of one before it.
+std::vector<Fuse> DisjointFuses(absl::Span<const Transformation> trace) {
+  std::vector<Fuse> fuses;
+  std::set<NodeId> fused;
+  for (const Transformation& t : trace) {
+    const auto* fuse = std::get_if<Fuse>(&t);
+    if (fuse == nullptr ||
+        absl::c_any_of(fuse->nodes, [&](NodeId id) { return fused.contains(id); }))
+      break;
+    fused.insert(fuse->nodes.begin(), fuse->nodes.end());
+    fuses.push_back(*fuse);
   }
-  return AnySplit{node, dim};
-}
-
-absl::StatusOr<std::vector<NodeId>> ParseNodeIds(absl::string_view arguments) {
-  std::vector<NodeId> nodes;
-  for (absl::string_view word : absl::StrSplit(arguments, ' ', absl::SkipWhitespace())) {
-    ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(word));
-    nodes.push_back(id);
-  }
-  return nodes;
-}
-
-absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
-  const size_t open = text.find('(');
-  if (open == absl::string_view::npos || !absl::EndsWith(text, ")")) {
-    return absl::InvalidArgumentError("want name(arguments)");
-  }
-  const absl::string_view name = text.substr(0, open);
-  const absl::string_view arguments =
-      absl::StripAsciiWhitespace(text.substr(open + 1, text.size() - open - 2));
-  if (name == "split") return ParseSplit<Split>(arguments);
-  if (name == "split_by_node") return ParseSplit<SplitByNode>(arguments);
-  if (name == "fuse" || name == "overlap") {
-    ASSIGN_OR_RETURN(std::vector<NodeId> nodes, ParseNodeIds(arguments));
-    if (name == "fuse") return Fuse{std::move(nodes)};
-    return Overlap{std::move(nodes)};
-  }
-  if (name != "reorder" && name != "slice") {
-    return absl::InvalidArgumentError("want split, split_by_node, reorder, slice, fuse or overlap");
-  }
-  ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(arguments));
-  if (name == "reorder") return Reorder{id};
-  return Slice{id};
+  return fuses;
 }
 
 }  // namespace
 
+std::shared_ptr<const Schedule::Analysis> Schedule::Analysed(
+    TypedGraph program, Kernels kernels, std::shared_ptr<const std::vector<int>> levels) {
+  Analysis a{std::move(program), std::move(kernels), std::move(levels), {}, {}, {}};
+  a.launches = FindLaunches(a.program, a.kernels);
+  a.order = InOrder(a.launches.list, RanksByLevel(a.program.graph(), a.launches, *a.levels));
+  a.traffic = TrafficOf(a.program, a.launches);
+  return std::make_shared<const Analysis>(std::move(a));
+}
+
+Schedule::Schedule(TypedGraph program, Kernels kernels) {
+  auto levels = std::make_shared<const std::vector<int>>(Levels(program));
+  parts_ = std::make_shared<const Parts>(
+      Parts{Analysed(std::move(program), std::move(kernels), std::move(levels)), {}, {}});
+}
+
+Schedule Schedule::WithKernels(Kernels kernels) const {
+  return Schedule(
+      {Analysed(program(), std::move(kernels), parts_->analysis->levels), overlaps(), trace()});
+}
+
+Schedule Schedule::WithOverlap(const Overlap& overlap) const {
+  Parts parts = *parts_;
+  parts.overlaps.insert(
+      std::upper_bound(parts.overlaps.begin(), parts.overlaps.end(), overlap.nodes), overlap.nodes);
+  return Schedule(std::move(parts));
+}
+
+Schedule Schedule::WithTrace(std::vector<Transformation> trace) const {
+  return Schedule({parts_->analysis, overlaps(), std::move(trace)});
+}
+
+Schedule Schedule::Resized(TypedGraph program) const {
+  return Schedule(
+      {Analysed(std::move(program), kernels(), parts_->analysis->levels), overlaps(), trace()});
+}
+
+Schedule Schedule::OfTensor(int tensor) const {
+  absl::StatusOr<TypedGraph> one = TypedGraph::Of(ProgramOf(graph(), tensor));
+  CC_CHECK(one.ok());
+  return Resized(*std::move(one));
+}
+
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
-  RETURN_IF_ERROR(InferTypes(program).status());
-  Schedule schedule{Canonicalize(TotalBeforeRanks(program)).graph, {}, {}, {}};
-  RETURN_IF_ERROR(
-      WithContext(CheckHasOrder(schedule.graph), absl::StrCat("program ", program.name)));
+  RETURN_IF_ERROR(TypedGraph::Of(program).status());
+  ASSIGN_OR_RETURN(TypedGraph canonical,
+                   TypedGraph::Of(Canonicalize(TotalBeforeRanks(program)).graph));
+  Schedule schedule(std::move(canonical), {});
+  RETURN_IF_ERROR(WithContext(CheckHasOrder(schedule), absl::StrCat("program ", program.name)));
   return schedule;
 }
 
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transformation) {
-  RETURN_IF_ERROR(CheckNodeIds(s.graph, transformation));
+  RETURN_IF_ERROR(CheckNodeIds(s.graph(), transformation));
   const Transformation t = Normalized(s, transformation);
   const bool overlaps = std::holds_alternative<Overlap>(t);
-  if (!s.overlaps.empty() && !overlaps)
+  if (!s.overlaps().empty() && !overlaps)
     return Refused(t, "there are overlaps already, and their launches would change: overlap last");
-  if (!s.kernels.empty() && !std::holds_alternative<Fuse>(t) && !overlaps) {
+  if (!s.kernels().empty() && !std::holds_alternative<Fuse>(t) && !overlaps) {
     return Refused(t, "there are kernels already, and their nodes would change: fuse last");
   }
-  absl::StatusOr<Schedule> result = std::visit(
-      Match{
-          [&](const Split& split) { return WithGraph(s, t, ApplySplit(s.graph, split)); },
-          [&](const SplitByNode& split) {
-            return WithGraph(s, t, ApplySplitByNode(s.graph, split));
+  using Result = absl::StatusOr<Schedule>;
+  const TypedGraph& program = s.program();
+  ASSIGN_OR_RETURN(
+      const Schedule result,
+      std::visit(
+          Match{
+              [&](const Split& split) { return OfGraph(t, ApplySplit(program, split)); },
+              [&](const SplitByNode& split) {
+                return OfGraph(t, ApplySplitByNode(program, split));
+              },
+              [&](const Reorder& reorder) { return OfGraph(t, ApplyReorder(program, reorder)); },
+              [&](const Slice& slice) { return OfGraph(t, ApplySlice(program, slice)); },
+              [&](const Fuse& fuse) { return FuseAll(s, {&fuse, 1}); },
+              [&](const Overlap& overlap) -> Result {
+                const Chunks chunks = ChunksOf(s, overlap.nodes);
+                if (chunks.refusal.empty()) return s.WithOverlap(overlap);
+                return Refused(t, chunks.refusal);
+              },
           },
-          [&](const Reorder& reorder) { return WithGraph(s, t, ApplyReorder(s.graph, reorder)); },
-          [&](const Slice& slice) { return WithGraph(s, t, ApplySlice(s.graph, slice)); },
-          [&](const Fuse& fuse) -> absl::StatusOr<Schedule> {
-            ASSIGN_OR_RETURN(auto kernels, ApplyFuse(s.graph, s.kernels, fuse));
-            return Schedule{s.graph, std::move(kernels), {}, s.trace};
-          },
-          [&](const Overlap& overlap) -> absl::StatusOr<Schedule> {
-            if (const Chunks chunks = ChunksOf(s, overlap.nodes); !chunks.refusal.empty())
-              return Refused(t, chunks.refusal);
-            Schedule out = s;
-            out.overlaps.push_back(overlap.nodes);
-            std::sort(out.overlaps.begin(), out.overlaps.end());
-            return out;
-          },
-      },
-      t);
-  if (result.ok()) result->trace.push_back(t);
-  return result;
+          t));
+  if (std::holds_alternative<Fuse>(t)) return result;
+  std::vector<Transformation> trace = s.trace();
+  trace.push_back(t);
+  return result.WithTrace(std::move(trace));
 }
 
-std::string Text(const Transformation& t) {
-  return std::visit(
-      Match{
-          [](const Split& s) { return absl::StrCat("split(%", s.node, ", ", DimText(s.dim), ")"); },
-          [](const SplitByNode& s) {
-            return absl::StrCat("split_by_node(%", s.node, ", ", DimText(s.dim), ")");
-          },
-          [](const Reorder& r) { return absl::StrCat("reorder(%", r.all_gather, ")"); },
-          [](const Slice& s) { return absl::StrCat("slice(%", s.state, ")"); },
-          [](const Fuse& f) { return absl::StrCat("fuse(", NodeList(f.nodes), ")"); },
-          [](const Overlap& o) { return absl::StrCat("overlap(", NodeList(o.nodes), ")"); },
-      },
-      t);
-}
-
-std::string TraceText(const std::vector<Transformation>& trace) {
-  return absl::StrJoin(trace, "; ",
-                       [](std::string* out, const Transformation& t) { out->append(Text(t)); });
-}
-
-absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text) {
-  std::vector<Transformation> trace;
-  if (absl::StripAsciiWhitespace(text).empty()) return trace;
-  for (absl::string_view part : absl::StrSplit(text, ';')) {
-    const absl::string_view stripped = absl::StripAsciiWhitespace(part);
-    absl::StatusOr<Transformation> t = ParseTransformation(stripped);
-    if (!t.ok()) return WithContext(t.status(), absl::StrCat("schedule, at '", stripped, "'"));
-    trace.push_back(*std::move(t));
+absl::StatusOr<Schedule> FuseAll(const Schedule& s, absl::Span<const Fuse> fuses) {
+  for (const Fuse& fuse : fuses) RETURN_IF_ERROR(CheckNodeIds(s.graph(), fuse));
+  ASSIGN_OR_RETURN(Kernels kernels, ApplyFuses(s, fuses));
+  std::vector<Transformation> trace = s.trace();
+  trace.insert(trace.end(), fuses.begin(), fuses.end());
+  Schedule fused = s.WithKernels(std::move(kernels)).WithTrace(std::move(trace));
+  const Launches& launches = fused.launches();
+  if (fused.order().size() == launches.list.size()) return fused;
+  for (const Fuse& fuse : fuses) {
+    const std::vector<int> within = LaunchesWithin(launches.list, launches.of[fuse.nodes[0]]);
+    if (within.empty()) continue;
+    return Refused(fuse, NodeText(s.graph(), launches[within[0]].nodes[0]),
+                   " is not in the kernel, but must run after some of it and before the rest");
   }
-  return trace;
+  return fused;
 }
 
 absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transformation>& trace) {
   ASSIGN_OR_RETURN(Schedule s, InitialSchedule(program));
-  for (const Transformation& t : trace) {
-    ASSIGN_OR_RETURN(s, Apply(s, t));
+  for (size_t next = 0; next < trace.size();) {
+    const std::vector<Fuse> fuses = DisjointFuses(absl::MakeConstSpan(trace).subspan(next));
+    absl::StatusOr<Schedule> fused = fuses.size() > 1 ? FuseAll(s, fuses) : absl::UnknownError("");
+    if (fused.ok()) {
+      s = *std::move(fused);
+      next += fuses.size();
+    } else {  // one by one, so that the first that is refused is named
+      ASSIGN_OR_RETURN(s, Apply(s, trace[next++]));
+    }
   }
   return s;
 }
 
 std::string Print(const Schedule& s) {
-  std::string text = Print(s.graph);
-  for (const std::vector<NodeId>& kernel : s.kernels)
+  std::string text = Print(s.graph());
+  for (const std::vector<NodeId>& kernel : s.kernels())
     absl::StrAppend(&text, "kernel ", NodeList(kernel), "\n");
-  for (const std::vector<NodeId>& overlap : s.overlaps)
+  for (const std::vector<NodeId>& overlap : s.overlaps())
     absl::StrAppend(&text, "overlap ", NodeList(overlap), "\n");
   return text;
 }

@@ -1,138 +1,101 @@
 #ifndef COCONET_SCHEDULE_SCHEDULE_H_
 #define COCONET_SCHEDULE_SCHEDULE_H_
 
+#include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "coconet/ir/graph.h"
+#include "absl/types/span.h"
+#include "coconet/ir/typed_graph.h"
+#include "coconet/schedule/launches.h"
+#include "coconet/schedule/transformation.h"
 
 namespace coconet {
 
-// ---- Transformations: data; applying one is a pure, total function ------------------------------
-// Node ids refer to the graph of the schedule they are applied to.
+/// A program and what was done to it, analysed once: what follows from its graph, and its launches.
+/// Immutable: copies share one allocation, and threads may read them at the same time.
+class Schedule {
+ public:
+  /// Of a program without operations.
+  Schedule() : Schedule(TypedGraph(), {}) {}
+  /// `kernels` partition some of the nodes: disjoint, each ascending, ordered by first node.
+  /// Nothing checks that they are legal: Apply makes those that are. `program` is canonical.
+  Schedule(TypedGraph program, Kernels kernels);
 
-/// What all ranks do with the whole tensor, each does with its slice:
-///   y = all_reduce(x)           -->   t = reduce_scatter(x, dim); y = all_gather(t)
-///   y = sum(f(x)), a scalar     -->   y = all_reduce(sum, sum(f(shard(x, dim))))     x replicated,
-///   f elementwise; all folds y = send(x)                 -->   y = all_gather(send(shard(x, dim)))
-///   x replicated
-struct Split {
-  NodeId node = -1;
-  int dim = Layout::kFlat;
-  bool operator==(const Split&) const = default;
-};
+  const TypedGraph& program() const { return parts_->analysis->program; }
+  const Graph& graph() const { return program().graph(); }
+  const std::vector<TensorType>& types() const { return program().types(); }
+  const TensorType& type(NodeId id) const { return program().type(id); }
 
-/// Within nodes, across them, within nodes, where that is faster than over all ranks alike:
-///   y = all_reduce(x)           -->   t = reduce_scatter(x, dim, node); u = all_reduce(t, across);
-///   y = all_gather(u, node) y = reduce_scatter(x, dim)  -->   y = reduce_scatter(reduce_scatter(x,
-///   dim, node), dim, across) y = all_gather(x)           -->   y = all_gather(all_gather(x,
-///   across), node)       x sliced over dim
-struct SplitByNode {
-  NodeId node = -1;
-  int dim = Layout::kFlat;
-  bool operator==(const SplitByNode&) const = default;
-};
+  /// Operations in no kernel are kernels or library calls of their own.
+  const Kernels& kernels() const { return parts_->analysis->kernels; }
+  /// Of each overlap the first nodes of its launches, in the order of work; disjoint, sorted.
+  const std::vector<std::vector<NodeId>>& overlaps() const { return parts_->overlaps; }
+  /// Replays from the bare program; not part of the schedule's identity.
+  const std::vector<Transformation>& trace() const { return parts_->trace; }
 
-/// Moves all computation that can be done on slices from after an AllGather to before it:
-///   y = all_gather(x); z = f(y, r)   -->   zs = f(x, r); z = all_gather(zs)
-///   y = all_gather(x); z = sum(y)    -->   z = all_reduce(sum, sum(x))
-/// for the maximal region of elementwise operations, folds, matrix products and sends fed by the
-/// gather; one gather per value that leaves the region (an update of a Replicated state, an output,
-/// a use by anything else). A gather of a value narrowed by a cast crosses the link narrow.
-struct Reorder {
-  NodeId all_gather = -1;
-  bool operator==(const Reorder&) const = default;
-};
+  const Launches& launches() const { return parts_->analysis->launches; }
+  /// The launch of a node that has one.
+  const Launch& launch(NodeId id) const { return launches()[launches().of[id]]; }
+  /// Launches in an order that they can run in, level by level and collectives first. Shorter than
+  /// the list where kernels wait for each other in a cycle, which no kernels made by Apply do.
+  const std::vector<int>& order() const { return parts_->analysis->order; }
+  /// By launch.
+  const std::vector<Traffic>& traffic() const { return parts_->analysis->traffic; }
+  /// By node: Levels.
+  const std::vector<int>& levels() const { return *parts_->analysis->levels; }
 
-/// u = update(state: Auto, all_gather(x))  -->  u = update(state: Sliced, x); the gather is dropped
-/// when nothing else needs it, and put after the update when something does.
-struct Slice {
-  NodeId state = -1;
-  bool operator==(const Slice&) const = default;
-};
+  // Other schedules of the same program, or of a transformed one; not checked, and canonical only
+  // where the arguments are.
+  Schedule WithKernels(Kernels kernels) const;
+  Schedule WithOverlap(const Overlap& overlap) const;
+  Schedule WithTrace(std::vector<Transformation> trace) const;
+  /// What was done to this program, done to the same nodes with other sizes.
+  Schedule Resized(TypedGraph program) const;
+  /// The schedule of one tensor of a list (ProgramOf).
+  Schedule OfTensor(int tensor) const;
 
-/// The nodes become one kernel. Node ids ascending; kernels that are already there are named whole,
-/// or not at all.
-struct Fuse {
-  std::vector<NodeId> nodes;
-  bool operator==(const Fuse&) const = default;
-};
+ private:
+  struct Analysis {
+    TypedGraph program;
+    Kernels kernels;
+    std::shared_ptr<const std::vector<int>> levels;
+    Launches launches;
+    std::vector<int> order;
+    std::vector<Traffic> traffic;
+  };
+  struct Parts {
+    std::shared_ptr<const Analysis> analysis;
+    std::vector<std::vector<NodeId>> overlaps;
+    std::vector<Transformation> trace;
+  };
+  static std::shared_ptr<const Analysis> Analysed(TypedGraph program, Kernels kernels,
+                                                  std::shared_ptr<const std::vector<int>> levels);
+  explicit Schedule(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
 
-/// The launches that begin with these nodes, each of which takes what the one before it makes, run
-/// chunk by chunk, so that each works on a chunk while the one before it makes the next, and
-/// communication goes on beside computation.
-struct Overlap {
-  std::vector<NodeId> nodes;
-  bool operator==(const Overlap&) const = default;
-};
-
-using Transformation = std::variant<Split, SplitByNode, Reorder, Slice, Fuse, Overlap>;
-
-/// A program and what was done to it. `kernels` partitions some of the nodes: disjoint, each
-/// ascending, ordered by first node; other operations are kernels or library calls of their own.
-struct Schedule {
-  Graph graph;
-  std::vector<std::vector<NodeId>> kernels;
-  std::vector<std::vector<NodeId>>
-      overlaps;  // first nodes of the launches of each, in the order of work; disjoint
-  std::vector<Transformation> trace;  // replays from the bare program; not part of the identity
+  std::shared_ptr<const Parts> parts_;  // never null
 };
 
 /// The schedule of an untransformed (bound) program; canonicalises it.
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program);
 
 /// Applies `t`, or says which condition failed at which operation (FailedPrecondition;
-/// InvalidArgument for a stale node id). The result is canonical and infers. Conditions:
-/// docs/schedules.md.
+/// InvalidArgument for a stale node id). A pure, total function; the result is canonical. The
+/// conditions are in docs/schedules.md.
 absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& t);
 
-/// "split(%4, flat)", "split_by_node(%4, 0)", "reorder(%6)", "slice(%1)", "fuse(%2 %5 %6)",
-/// "overlap(%2 %5)": prints and parses back.
-std::string Text(const Transformation& t);
-std::string TraceText(const std::vector<Transformation>& trace);  // joined by "; "
-absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text);
+/// Applies disjoint fusions to a schedule without overlaps, analysed together: near linear in the
+/// number of operations, however many fusions there are. OK with the same result exactly where
+/// Apply is, one after the other.
+absl::StatusOr<Schedule> FuseAll(const Schedule& s, absl::Span<const Fuse> fuses);
+
+/// Applies the transformations one after the other to InitialSchedule(program).
 absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transformation>& trace);
 
-/// Canonical text: Print(graph) and one "kernel %a %b ..." line a kernel, "overlap %a %b ..." an
-/// overlap. Equal text = equal schedule.
+/// Canonical text: Print(graph), one "kernel %a %b ..." line per kernel, and one "overlap %a %b
+/// ..." line per overlap. Equal text = equal schedule.
 std::string Print(const Schedule& s);
-
-/// In words, in execution order, e.g. "AR; C", "RS; fuse(C); AG p; slice m v", "fuse(RS, C, AG)".
-std::string Describe(const Schedule& s);
-
-/// The launches of a schedule in an order that they can run in: kernels, and other operations
-/// alone. Declarations, constants and computations on scalars are in none: they are recomputed
-/// wherever they are needed (a scalar that a collective takes is a launch). Dependencies:
-/// docs/schedules.md.
-std::vector<std::vector<NodeId>> ExecutionOrder(const Schedule& s);
-
-struct DeriveOptions {
-  int max_schedules = 1024;
-  /// For worlds of several nodes with several ranks each: collectives are split by node, too, all
-  /// of a program alike; and kernels hold no collective over all ranks, as they do not reach those
-  /// of other nodes.
-  bool by_node = false;
-};
-
-/// Every schedule reachable from the program by the transformations, deterministic order, simplest
-/// first (those that overlap nothing before those that do), no duplicates (compared by canonical
-/// text). The first is the plain program. Graph transformations come before fusions, and these
-/// before overlaps, in every trace. Where that makes more than max_schedules (every place doubles
-/// them), only the schedules that make each move wherever it can be made, and where these are too
-/// many, too, those of them that make the kinds of moves in one order. ResourceExhausted when even
-/// these are more.
-absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program,
-                                             const DeriveOptions& options = {});
-
-/// No kernel contains a collective: communication is left to whole-tensor collectives.
-bool IsCommunicationUnfused(const Schedule& s);
-
-/// What a careful user writes by hand: the program's own AllReduces, and its computations fused as
-/// far as they can be without them. At least one derived schedule of every program is.
-bool IsBaseline(const Schedule& s);
 
 }  // namespace coconet
 

@@ -4,6 +4,8 @@
 #include "absl/algorithm/container.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/testing/random_step.h"
 #include "coconet/testing/simulator.h"
@@ -46,7 +48,7 @@ void ExpectSame(const Results& got, const Results& want, const Schedule& s,
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       for (size_t i = 0; i < ranks[rank].size(); ++i) {
         ASSERT_TRUE(Same(got.at(name)[rank][i], ranks[rank][i]))
-            << what << ", " << Describe(s) << " [" << TraceText(s.trace) << "]: " << name << "["
+            << what << ", " << Describe(s) << " [" << TraceText(s.trace()) << "]: " << name << "["
             << i << "] on rank " << rank << " of " << ranks.size() << " is "
             << got.at(name)[rank][i] << ", want " << ranks[rank][i];
       }
@@ -64,8 +66,8 @@ void CheckSchedules(const Graph& program, const std::vector<Schedule>& schedules
   for (const Schedule& s : schedules) {
     const std::string what = absl::StrCat("seed ", seed);
     // Kernels do not change the graph.
-    if (s.kernels.empty())
-      ExpectSame(Interpreted(s.graph, ranks, source, stages, nodes), want, s,
+    if (s.kernels().empty())
+      ExpectSame(Interpreted(s.graph(), ranks, source, stages, nodes), want, s,
                  what + " interpreted");
     ExpectSame(Simulate(s, ranks, source, ++order, stages, nodes), want, s, what + " simulated");
     if (testing::Test::HasFatalFailure()) return;
@@ -103,6 +105,20 @@ TEST(Differential, EveryScheduleOfRandomPrograms) {
     const Graph program = RandomStep(seed, {.operations = 8, .max_reductions = 2});
     CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
     ASSERT_FALSE(HasFatalFailure());
+  }
+}
+
+TEST(Differential, SchedulesOfProgramsThatCountAsLarge) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Graph program = RandomStep(seed, {.operations = 12, .max_reductions = 3});
+    for (const bool by_node : {false, true}) {
+      const absl::StatusOr<std::vector<Schedule>> schedules =
+          Derive(program, {.large_program = 0, .by_node = by_node});
+      ASSERT_TRUE(schedules.ok()) << schedules.status();
+      CheckSchedules(program, *schedules, by_node ? 4 : kRanks[seed % std::size(kRanks)], seed, 1,
+                     by_node ? 2 : 1);
+      ASSERT_FALSE(HasFatalFailure());
+    }
   }
 }
 
@@ -197,7 +213,7 @@ std::vector<Schedule> SomeOf(const Graph& program, size_t count) {
   const std::vector<Schedule> all = AllOf(program, /*by_node=*/true);
   std::vector<Schedule> split;
   for (const Schedule& s : all) {
-    if (absl::c_any_of(s.trace, [](const Transformation& t) {
+    if (absl::c_any_of(s.trace(), [](const Transformation& t) {
           return std::holds_alternative<SplitByNode>(t);
         }))
       split.push_back(s);
@@ -241,7 +257,7 @@ TEST(Differential, SchedulesByNodeOfFoldsAndProducts) {
 /// Whether some order of elements makes the schedule's results wrong.
 bool GoesWrong(const Schedule& s, int stages = 1) {
   const ElementSource source = RandomElements(1);
-  const Results want = Interpreted(s.graph, 3, source, stages);
+  const Results want = Interpreted(s.graph(), 3, source, stages);
   for (uint64_t seed = 0; seed < 10; ++seed) {
     const Results got = Simulate(s, 3, source, seed, stages);
     for (const auto& [name, ranks] : want) {
@@ -258,7 +274,7 @@ bool GoesWrong(const Schedule& s, int stages = 1) {
 Schedule Unchecked(const char* program, std::vector<std::vector<NodeId>> kernels) {
   absl::StatusOr<Graph> g = Parse(absl::StrCat("coconet 1\n", program));
   EXPECT_TRUE(g.ok()) << g.status();
-  return {Canonicalize(*g).graph, std::move(kernels), {}, {}};
+  return Schedule(*TypedGraph::Of(Canonicalize(*g).graph), std::move(kernels));
 }
 
 TEST(Simulator, SeesASendOverAStateThatIsStillRead) {

@@ -73,7 +73,7 @@ TEST(Apply, LeavesTheScheduleAsItWasAndNamesWhatItDid) {
   const absl::StatusOr<Schedule> split = Apply(s, Split{2, 0});
   ASSERT_TRUE(split.ok()) << split.status();
   EXPECT_EQ(Print(s), Print(ScheduleOf(kSgd)));
-  EXPECT_EQ(split->trace, std::vector<Transformation>{(Split{2, 0})});
+  EXPECT_EQ(split->trace(), std::vector<Transformation>{(Split{2, 0})});
   EXPECT_EQ(Apply(s, Split{3, 0}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
@@ -115,7 +115,7 @@ TEST(InitialSchedule, RefusesAGraphThatDoesNotInfer) {
 }
 
 TEST(Replay, AppliesATraceOrNamesTheStepThatFails) {
-  const Graph program = ScheduleOf(kSgd).graph;
+  const Graph program = ScheduleOf(kSgd).graph();
   const absl::StatusOr<Schedule> s =
       Replay(program, *ParseTrace("split(%2, 0); reorder(%3); fuse(%2 %3)"));
   ASSERT_TRUE(s.ok()) << s.status();
@@ -132,7 +132,14 @@ kernel %2 %3
             "reorder(%2): want all_gather, have %2 = reduce_scatter(sum, g, 0)");
 }
 
-TEST(ExecutionOrder, RunsStageByStageAndStoresStatesAfterTheirReaders) {
+/// The launches in the order that they run in.
+std::vector<std::vector<NodeId>> ExecutionOrder(const Schedule& s) {
+  std::vector<std::vector<NodeId>> order;
+  for (int launch : s.order()) order.push_back(s.launches()[launch].nodes);
+  return order;
+}
+
+TEST(ExecutionOrder, RunsLevelByLevelAndStoresStatesAfterTheirReaders) {
   const char* program = R"(input g : f32[N] local
 state p : f32[N] replicated
 state m : f32[N]

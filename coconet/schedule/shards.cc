@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/schedule/rewrites.h"
 
 namespace coconet {
@@ -12,8 +11,8 @@ namespace {
 /// Writes values anew on slices along one dim, next to the graph that is being rebuilt.
 class Sharder {
  public:
-  Sharder(const Graph& g, const std::vector<TensorType>& types, int dim)
-      : g_(g), types_(types), dim_(dim) {}
+  Sharder(const TypedGraph& program, int dim)
+      : g_(program.graph()), types_(program.types()), dim_(dim) {}
 
   /// `id` on slices, from the slices of the same shape that it is computed from; -1 for none. Its
   /// operands are in `out` as `renamed`. One operand on slices is enough: the others are then used
@@ -60,16 +59,17 @@ NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype) {
   return widens ? out.Add(Cast{dtype}, {whole}) : whole;
 }
 
-absl::StatusOr<Graph> TakeSlicesAtHand(const Graph& g) {
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(g));
+absl::StatusOr<Graph> TakeSlicesAtHand(Graph graph) {
+  ASSIGN_OR_RETURN(const TypedGraph program, TypedGraph::Of(std::move(graph)));
+  const Graph& g = program.graph();
   std::map<int, Sharder> sharders;
   std::vector<NodeId> renamed;
   Graph out{g.name, {}, g.lists};
   for (NodeId id = 0; id < g.size(); ++id) {
     const NodeId operand = g.nodes[id].inputs.empty() ? -1 : g.nodes[id].inputs[0];
     if (const auto* shard = As<Shard>(g, id)) {
-      Sharder& sharder = sharders.try_emplace(shard->dim, g, types, shard->dim).first->second;
-      renamed.push_back(sharder.Of(out, renamed, operand, types[operand].shape));
+      Sharder& sharder = sharders.try_emplace(shard->dim, program, shard->dim).first->second;
+      renamed.push_back(sharder.Of(out, renamed, operand, program.type(operand).shape));
       if (renamed.back() >= 0) continue;
       renamed.pop_back();
     }
@@ -77,7 +77,7 @@ absl::StatusOr<Graph> TakeSlicesAtHand(const Graph& g) {
     for (NodeId input : g.nodes[id].inputs) inputs.push_back(renamed[input]);
     renamed.push_back(out.Add(g.nodes[id].op, std::move(inputs)));
   }
-  RETURN_IF_ERROR(InferTypes(out).status());
+  RETURN_IF_ERROR(TypedGraph::Of(out).status());
   return out;
 }
 

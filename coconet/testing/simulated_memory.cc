@@ -12,13 +12,14 @@ constexpr double kPoison = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-SimulatedMemory::SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks,
-                                 int nodes, int stages, const ElementSource& source)
+SimulatedMemory::SimulatedMemory(const TypedGraph& program, int ranks, int nodes, int stages,
+                                 const ElementSource& source)
     : ranks_(ranks), of_node_(ranks / nodes), elements_(ranks * stages) {
+  const Graph& g = program.graph();
   for (int rank = 0; rank < world(); ++rank) {
     elements_[rank].resize(g.nodes.size());
     for (NodeId id = 0; id < g.size(); ++id) {
-      const TensorType& type = types[id];
+      const TensorType& type = program.type(id);
       elements_[rank][id].assign(NumElements(type.shape), kPoison);
       const auto* input = As<Input>(g, id);
       const auto* state = As<State>(g, id);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "coconet/ir/graph.h"
+#include "coconet/ir/typed_graph.h"
 #include "coconet/reference/interpreter.h"
 
 namespace coconet {
@@ -13,8 +13,8 @@ namespace coconet {
 /// states hold what each rank has; all the rest is NaN.
 class SimulatedMemory {
  public:
-  SimulatedMemory(const Graph& g, const std::vector<TensorType>& types, int ranks, int nodes,
-                  int stages, const ElementSource& source);
+  SimulatedMemory(const TypedGraph& program, int ranks, int nodes, int stages,
+                  const ElementSource& source);
 
   int world() const { return static_cast<int>(elements_.size()); }
   int FirstOfStage(int rank) const { return rank - rank % ranks_; }

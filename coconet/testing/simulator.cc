@@ -8,11 +8,9 @@
 
 #include "absl/base/casts.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/ir/operand_index.h"
 #include "coconet/ir/philox.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "coconet/schedule/steps.h"
 #include "coconet/testing/reductions.h"
 #include "coconet/testing/simulated_memory.h"
 
@@ -21,23 +19,25 @@ namespace {
 
 class Simulation {
  public:
-  Simulation(const Schedule& s, std::vector<TensorType> types, int ranks, int nodes, int stages,
-             const ElementSource& source, uint64_t seed)
+  Simulation(const Schedule& s, int ranks, int nodes, int stages, const ElementSource& source,
+             uint64_t seed)
       : s_(s),
-        g_(s.graph),
-        types_(std::move(types)),
+        g_(s.graph()),
+        types_(s.types()),
         ranks_(ranks),
         of_node_(ranks / nodes),
         random_(seed),
-        values_(AssignedValues(g_)),
-        memory_(g_, types_, ranks, nodes, stages, source),
+        values_(s.program().values()),
+        launches_(s.launches()),
+        memory_(s.program(), ranks, nodes, stages, source),
         world_(memory_.world()) {}
 
   void Run() {
-    steps_ = FindSteps(g_, s_.kernels);
     FindHomes();
-    for (const std::vector<NodeId>& nodes : ExecutionOrder(s_)) {
-      step_ = steps_.of[nodes[0]];
+    CC_CHECK(s_.order().size() == launches_.list.size());
+    for (int launch : s_.order()) {
+      launch_ = launch;
+      const std::vector<NodeId>& nodes = launches_[launch].nodes;
       const bool alone = nodes.size() == 1 && (Communicates(g_, nodes[0]) ||
                                                As<MatMul>(g_, nodes[0]) || As<Fold>(g_, nodes[0]));
       for (int rank = 0; alone && rank < world_; ++rank) RunAlone(nodes[0], rank);
@@ -73,7 +73,7 @@ class Simulation {
   void FindHomes() {
     homes_ = values_;
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (!As<Update>(g_, id) || steps_.of[values_[id]] != steps_.of[id]) continue;
+      if (!As<Update>(g_, id) || launches_.of[values_[id]] != launches_.of[id]) continue;
       homes_[values_[id]] = Target(id);
     }
   }
@@ -83,7 +83,7 @@ class Simulation {
     std::vector<NodeId> targets;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const bool assigns =
-          As<Update>(g_, id) && values_[id] == gather && steps_.of[id] == steps_.of[gather];
+          As<Update>(g_, id) && values_[id] == gather && launches_.of[id] == launches_.of[gather];
       if (assigns) targets.push_back(Target(id));
     }
     if (targets.empty()) targets.push_back(gather);
@@ -206,8 +206,8 @@ class Simulation {
       const Graph& g = sim_.g_;
       if (const auto* constant = As<Const>(g, id)) return constant->value;
       if (As<WorldSize>(g, id)) return sim_.ranks_;
-      const bool in_step = sim_.steps_.of[id] == sim_.step_;
-      const bool recomputed = sim_.steps_.of[id] < 0 && !As<Input>(g, id) && !As<State>(g, id);
+      const bool in_step = sim_.launches_.of[id] == sim_.launch_;
+      const bool recomputed = sim_.launches_.of[id] < 0 && !As<Input>(g, id) && !As<State>(g, id);
       if (const auto scalar = sim_.scalars_.find({rank_, id});
           in_step && scalar != sim_.scalars_.end())
         return scalar->second;
@@ -277,8 +277,8 @@ class Simulation {
   };
 
   void RunKernel(const std::vector<NodeId>& nodes) {
-    const KernelPhases phases = PhasesOf(g_, types_, nodes);
-    const IterationSpace space = SpaceOf(g_, types_, nodes);
+    const KernelPhases phases = PhasesOf(s_.program(), nodes);
+    const IterationSpace space = SpaceOf(s_.program(), nodes);
     row_length_ = 1;
     for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d)
       row_length_ *= space.shape[d].size;
@@ -295,9 +295,8 @@ class Simulation {
       RunTasks(tasks);
       tasks.clear();
       FinishFolds(nodes, phase);
-      for (NodeId id = 0; id < g_.size(); ++id) {
-        if (phases.stored_in[id] >= 0 && phases.stored_in[id] <= static_cast<int>(p))
-          stored_.insert(id);
+      for (const auto& [id, stored] : phases.stored_in) {
+        if (stored <= static_cast<int>(p)) stored_.insert(id);
       }
     }
     for (NodeId id : phases.scalars) {
@@ -394,7 +393,7 @@ class Simulation {
     const int shift = As<Send>(g_, send)->shift * ranks_, to = rank + shift, from = rank - shift;
     std::vector<NodeId> homes = {homes_[send]};
     for (NodeId id = send; id < g_.size(); ++id) {
-      const bool stores = (As<Update>(g_, id) || As<Output>(g_, id)) && steps_.of[id] == step_;
+      const bool stores = (As<Update>(g_, id) || As<Output>(g_, id)) && launches_.of[id] == launch_;
       if (stores && values_[g_.nodes[id].inputs.back()] == send) homes.push_back(Target(id));
     }
     for (NodeId home : homes) {
@@ -414,7 +413,7 @@ class Simulation {
       }
       for (NodeId sum : nodes) {
         const auto* all_reduce = As<AllReduce>(g_, sum);
-        if (all_reduce == nullptr || FoldBelow(g_, types_, sum) != id) continue;
+        if (all_reduce == nullptr || FoldBelow(s_.program(), sum) != id) continue;
         for (int rank = 0; rank < world_; ++rank) {
           const int first = FirstOfStage(rank);
           double result = scalars_[{first, id}];
@@ -429,14 +428,14 @@ class Simulation {
 
   const Schedule& s_;
   const Graph& g_;
-  const std::vector<TensorType> types_;
+  const std::vector<TensorType>& types_;
   const int ranks_, of_node_;
   std::mt19937_64 random_;
-  const std::vector<NodeId> values_;
+  const std::vector<NodeId>& values_;
+  const Launches& launches_;
   SimulatedMemory memory_;
   const int world_;
-  Steps steps_;
-  int step_ = -1;                      // that runs
+  int launch_ = -1;                    // that runs
   std::vector<NodeId> homes_;          // by value: the node in whose memory it is kept
   int64_t row_length_ = 1, rows_ = 0;  // of the kernel that runs
   int reached_ = 1;                    // ranks that gather from each other in it
@@ -452,9 +451,7 @@ std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule&
                                                                  const ElementSource& source,
                                                                  uint64_t seed, int stages,
                                                                  int nodes) {
-  absl::StatusOr<std::vector<TensorType>> types = InferTypes(schedule.graph);
-  CC_CHECK(types.ok());
-  Simulation simulation(schedule, *std::move(types), ranks, nodes, stages, source, seed);
+  Simulation simulation(schedule, ranks, nodes, stages, source, seed);
   simulation.Run();
   return simulation.Results();
 }

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/schedule/chunks.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 namespace {
@@ -31,13 +30,14 @@ std::vector<int> Besides(int multiprocessors) {
 bool CommunicatesByKernel(const Schedule& s, const std::vector<NodeId>& launch,
                           LibraryDoes library) {
   return absl::c_any_of(launch, [&](NodeId id) {
-    if (!Communicates(s.graph, id)) return false;
-    const bool fused = absl::c_any_of(s.kernels, [&](const std::vector<NodeId>& kernel) {
+    if (!Communicates(s.graph(), id)) return false;
+    const bool fused = absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
       return absl::c_binary_search(kernel, id);
     });
-    const bool left = library == LibraryDoes::kAll || (library == LibraryDoes::kOverAllRanks &&
-                                                       SpanOf(s.graph.nodes[id].op) != Span::kNode);
-    return fused || (IsKernelWork(s.graph, id) && !left);
+    const bool left =
+        library == LibraryDoes::kAll ||
+        (library == LibraryDoes::kOverAllRanks && SpanOf(s.graph().nodes[id].op) != Span::kNode);
+    return fused || (IsKernelWork(s.graph(), id) && !left);
   });
 }
 
@@ -47,26 +47,24 @@ constexpr int kTileSides[] = {128, 64};
 }  // namespace
 
 bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes) {
-  if (s.overlaps.empty()) return false;
-  const Steps steps = FindSteps(s.graph, s.kernels);
-  return absl::c_any_of(s.overlaps, [&](const std::vector<NodeId>& overlap) {
+  if (s.overlaps().empty()) return false;
+  return absl::c_any_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
     const bool communicates = absl::c_any_of(overlap, [&](NodeId first) {
-      return CommunicatesByKernel(s, steps.nodes[steps.of[first]], LeftToLibrary(protocol, nodes));
+      return CommunicatesByKernel(s, s.launch(first).nodes, LeftToLibrary(protocol, nodes));
     });
     return communicates && ChunksOf(s, overlap).space.has_product;
   });
 }
 
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes) {
-  if (s.overlaps.empty() || !s.graph.lists.empty()) return false;
-  const Steps steps = FindSteps(s.graph, s.kernels);
+  if (s.overlaps().empty() || !s.graph().lists.empty()) return false;
   const auto nodes_of = [&](NodeId first) -> const std::vector<NodeId>& {
-    return steps.nodes[steps.of[first]];
+    return s.launch(first).nodes;
   };
-  return absl::c_all_of(s.overlaps, [&](const std::vector<NodeId>& overlap) {
+  return absl::c_all_of(s.overlaps(), [&](const std::vector<NodeId>& overlap) {
     for (size_t at = 0; at + 1 < overlap.size(); ++at) {
       const bool multiplies = absl::c_any_of(
-          nodes_of(overlap[at]), [&](NodeId id) { return As<MatMul>(s.graph, id) != nullptr; });
+          nodes_of(overlap[at]), [&](NodeId id) { return As<MatMul>(s.graph(), id) != nullptr; });
       if (multiplies &&
           CommunicatesByKernel(s, nodes_of(overlap[at + 1]), LeftToLibrary(protocol, nodes)))
         return true;

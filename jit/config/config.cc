@@ -9,11 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "coconet/schedule/steps.h"
 #include "jit/config/beside.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/config/pieces.h"
@@ -86,8 +84,8 @@ bool UsesOwnGather(const Graph& g, const std::vector<NodeId>& kernel,
 Traits TraitsOf(const Schedule& s, int ranks);
 
 /// A kernel's nodes take what is added up over all tensors, computed in it.
-bool TotalsUp(const Graph& g, const std::vector<TensorType>& types,
-              const std::vector<NodeId>& kernel) {
+bool TotalsUp(const TypedGraph& program, const std::vector<NodeId>& kernel) {
+  const Graph& g = program.graph();
   std::vector<NodeId> pending = kernel;
   std::vector<bool> seen(g.size());
   while (!pending.empty()) {
@@ -95,7 +93,7 @@ bool TotalsUp(const Graph& g, const std::vector<TensorType>& types,
     pending.pop_back();
     for (NodeId input : g.nodes[id].inputs) {
       if (Is<Total>(g, input)) return true;
-      if (seen[input] || !types[input].shape.empty() || Communicates(g, input)) continue;
+      if (seen[input] || !program.type(input).shape.empty() || Communicates(g, input)) continue;
       seen[input] = true;
       pending.push_back(input);
     }
@@ -105,12 +103,12 @@ bool TotalsUp(const Graph& g, const std::vector<TensorType>& types,
 
 /// Of all tensors of a list together.
 Traits TraitsOfList(const Schedule& s, int ranks) {
-  const TensorKinds kinds = KindsOf(s.graph);
+  const TensorKinds kinds = KindsOf(s.graph());
   Traits all;
   int64_t all_reduce_bytes = 0, bytes = 0, elements = 0;
   bool library_possible = true, over_all_possible = true;
   for (size_t k = 0; k < kinds.first.size(); ++k) {
-    all = TraitsOf({ProgramOf(s.graph, kinds.first[k]), s.kernels, s.overlaps, s.trace}, ranks);
+    all = TraitsOf(s.OfTensor(kinds.first[k]), ranks);
     library_possible = library_possible && all.library_possible;
     over_all_possible = over_all_possible && all.over_all_possible;
     all_reduce_bytes += kinds.count[k] * all.all_reduce_bytes;
@@ -127,47 +125,45 @@ Traits TraitsOfList(const Schedule& s, int ranks) {
 }
 
 Traits TraitsOf(const Schedule& s, int ranks) {
-  if (!s.graph.lists.empty()) return TraitsOfList(s, ranks);
+  if (!s.graph().lists.empty()) return TraitsOfList(s, ranks);
   Traits t;
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
-  CC_CHECK(types.ok());
-  const std::vector<std::vector<NodeId>> users = Users(s.graph);
-  std::vector<int> kernel_of(s.graph.size(), -1);
-  for (size_t k = 0; k < s.kernels.size(); ++k) {
-    for (NodeId id : s.kernels[k]) kernel_of[id] = static_cast<int>(k);
-    t.chunk_flags = t.chunk_flags || UsesOwnGather(s.graph, s.kernels[k], users);
+  const std::vector<std::vector<NodeId>>& users = s.program().users();
+  std::vector<int> kernel_of(s.graph().size(), -1);
+  for (size_t k = 0; k < s.kernels().size(); ++k) {
+    for (NodeId id : s.kernels()[k]) kernel_of[id] = static_cast<int>(k);
+    t.chunk_flags = t.chunk_flags || UsesOwnGather(s.graph(), s.kernels()[k], users);
   }
-  for (NodeId id = 0; id < s.graph.size(); ++id) {
+  for (NodeId id = 0; id < s.graph().size(); ++id) {
     const bool fused = kernel_of[id] >= 0;
-    const TensorType& type = (*types)[id];
+    const TensorType& type = s.type(id);
     const int64_t elements = NumElements(type.shape);
     t.elements = std::max(t.elements, elements);
-    if (Is<Input>(s.graph, id) || Is<State>(s.graph, id))
+    if (Is<Input>(s.graph(), id) || Is<State>(s.graph(), id))
       t.bytes += elements * static_cast<int64_t>(SizeOf(type.dtype));
-    const Span span = SpanOf(s.graph.nodes[id].op);
+    const Span span = SpanOf(s.graph().nodes[id].op);
     t.by_node = t.by_node || span != Span::kAll;
     t.across = t.across || span == Span::kAcross;
-    const NodeId fold = FoldBelow(s.graph, *types, id);
+    const NodeId fold = FoldBelow(s.program(), id);
     const bool adds_own_fold =
         fused && fold >= 0 && kernel_of[fold] == kernel_of[id];  // as it meets the other ranks
-    if (Is<AllReduce>(s.graph, id) && span == Span::kAll && !adds_own_fold) {
+    if (Is<AllReduce>(s.graph(), id) && span == Span::kAll && !adds_own_fold) {
       t.fused_all_reduce = t.fused_all_reduce || fused;
       t.unfused_all_reduce = t.unfused_all_reduce || !fused;
       t.all_reduce_bytes =
           std::max(t.all_reduce_bytes, elements * static_cast<int64_t>(SizeOf(type.dtype)));
     }
-    t.sends = t.sends || Is<Send>(s.graph, id);
+    t.sends = t.sends || Is<Send>(s.graph(), id);
     t.fused_over_all =
-        t.fused_over_all || (Communicates(s.graph, id) && fused && span == Span::kAll);
-    t.fused_sends = t.fused_sends || (Is<Send>(s.graph, id) && fused);
-    if (Is<ReduceScatter>(s.graph, id) || Is<AllGather>(s.graph, id))
+        t.fused_over_all || (Communicates(s.graph(), id) && fused && span == Span::kAll);
+    t.fused_sends = t.fused_sends || (Is<Send>(s.graph(), id) && fused);
+    if (Is<ReduceScatter>(s.graph(), id) || Is<AllGather>(s.graph(), id))
       (fused ? t.fused_slices : t.unfused_slices) = true;
-    t.unfused_gathers = t.unfused_gathers || (Is<AllGather>(s.graph, id) && !fused);
-    if (!Communicates(s.graph, id) || fused || !IsKernelWork(s.graph, id)) continue;
+    t.unfused_gathers = t.unfused_gathers || (Is<AllGather>(s.graph(), id) && !fused);
+    if (!Communicates(s.graph(), id) || fused || !IsKernelWork(s.graph(), id)) continue;
     t.unfused_collective = true;
     (span == Span::kNode ? t.unfused_in_node : t.unfused_over_all) = true;
     const TensorType& sliced =
-        Is<AllGather>(s.graph, id) ? (*types)[s.graph.nodes[id].inputs[0]] : type;
+        Is<AllGather>(s.graph(), id) ? s.type(s.program().inputs(id)[0]) : type;
     if (sliced.layout.sliced()) {
       const bool contiguous = SlicingOf(sliced.shape, sliced.layout.dim, ranks).contiguous();
       t.library_possible = t.library_possible && contiguous;
@@ -209,19 +205,17 @@ std::vector<Protocol> ProtocolsOf(const Traits& t, const ConfigSpace& space) {
 }  // namespace
 
 bool WorksInBatches(const Schedule& s) {
-  const absl::StatusOr<std::vector<TensorType>> types = InferTypes(s.graph);
-  CC_CHECK(types.ok());
-  const std::vector<bool> each = EachNodes(s.graph);
-  return absl::c_any_of(s.kernels, [&](const std::vector<NodeId>& kernel) {
-    const bool folds = absl::c_any_of(
-        kernel, [&](NodeId id) { return each[id] && FoldsAll(s.graph, *types, id); });
-    return folds && PhasesOf(s.graph, *types, kernel).phases.size() > 1 &&
-           !TotalsUp(s.graph, *types, kernel);
+  const std::vector<bool>& each = s.program().each();
+  return absl::c_any_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
+    const bool folds =
+        absl::c_any_of(kernel, [&](NodeId id) { return each[id] && FoldsAll(s.program(), id); });
+    return folds && PhasesOf(s.program(), kernel).phases.size() > 1 &&
+           !TotalsUp(s.program(), kernel);
   });
 }
 
 bool Multiplies(const Schedule& s) {
-  return absl::c_any_of(s.graph.nodes,
+  return absl::c_any_of(s.graph().nodes,
                         [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
 }
 
@@ -311,12 +305,12 @@ absl::StatusOr<Config> ParseConfig(absl::string_view text) {
 /// run beside anything else: kernels and products share the rank's core, so a collective of a
 /// library must go out of the node, or pieces of a product stay in its cache.
 std::vector<int> PieceCounts(const Schedule& s, const Traits& t, const ConfigSpace& space) {
-  if (s.overlaps.empty()) return {1};
+  if (s.overlaps().empty()) return {1};
   const bool library = space.nodes > 1 || t.sends;
   std::vector<int> counts;
   for (int count : {2, 4, 8, 12, 16}) {
     size_t most = 0;
-    for (const std::vector<NodeId>& overlap : s.overlaps) {
+    for (const std::vector<NodeId>& overlap : s.overlaps()) {
       const absl::StatusOr<std::vector<Piece>> pieces = PiecesOf(s, overlap, space.ranks, count);
       const bool pays = library || ChunksOf(s, overlap).space.has_product;
       if (!pieces.ok() || !pays) return {};
@@ -350,7 +344,7 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
                                space.cores / std::max(space.ranks / space.nodes, 1));
   std::vector<Streaming> streamings = {Streaming::kNone};
   if (t.bytes * space.ranks >= kStreamingBytes) {
-    const bool reaches_peers = !s.kernels.empty() && (space.ranks > space.nodes || t.fused_sends);
+    const bool reaches_peers = !s.kernels().empty() && (space.ranks > space.nodes || t.fused_sends);
     if (reaches_peers && !gpu)
       streamings.push_back(Streaming::kShared);  // a GPU's caches are kept out of no peer's way
     streamings.push_back(Streaming::kAll);
@@ -366,12 +360,12 @@ std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space) {
         space.nodes == 1 &&
         (t.fused_all_reduce || (t.unfused_all_reduce && protocol == Protocol::kGenerated));
     std::vector<OneShot> one_shots = {OneShot::kPull};
-    const bool copies = all_reduces && s.overlaps.empty() && space.ranks > 1;
+    const bool copies = all_reduces && s.overlaps().empty() && space.ranks > 1;
     if (copies && t.all_reduce_bytes <= kStagedBytes) one_shots.push_back(OneShot::kStaged);
     if (copies && t.all_reduce_bytes <= kLLBytes) one_shots.push_back(OneShot::kLL);
     const bool slices = t.fused_slices || (t.unfused_slices && protocol == Protocol::kGenerated);
     const bool multicasts = MulticastPays(space) && slices,
-               rings = RingPays(space) && slices && s.overlaps.empty();
+               rings = RingPays(space) && slices && s.overlaps().empty();
     const bool copies_in_bulk = space.bulk && t.unfused_gathers && protocol == Protocol::kGenerated;
     ways.push_back({.protocol = protocol});
     if (multicasts) ways.push_back({.protocol = protocol, .multicast = true});
@@ -426,7 +420,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   }
   if (const std::string no = WhyNoTiles(c, s, space.nodes); !no.empty()) return error(no);
   if (c.pieces < 1 || c.pieces > kMaxPieces ||
-      (c.pieces == 1) != (s.overlaps.empty() || c.tiles > 0)) {
+      (c.pieces == 1) != (s.overlaps().empty() || c.tiles > 0)) {
     return error(
         absl::StrCat("want pieces=2 to ", kMaxPieces, " for a schedule with overlaps, else 1"));
   }
@@ -438,7 +432,7 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   if (c.multicast && !space.any_order) return error("a switch does not sum in rank order");
   if (c.ring && !space.any_order) return error("a ring does not sum in rank order");
   if (c.multicast + c.ring + c.bulk > 1) return error("want one of multicast=1, ring=1 and bulk=1");
-  if (c.ring && !s.overlaps.empty()) return error("an overlap has no ring");
+  if (c.ring && !s.overlaps().empty()) return error("an overlap has no ring");
   if (c.beside < 0 || c.beside > kMaxBlocks ||
       (c.beside > 0 && !CommunicatesBeside(s, c.protocol, space.nodes))) {
     return error(absl::StrCat(
@@ -449,9 +443,9 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
     return error(absl::StrCat("want beside below ", space.multiprocessors,
                               ", the multiprocessors that a rank has"));
   }
-  if (!s.overlaps.empty() && c.one_shot != OneShot::kPull)
+  if (!s.overlaps().empty() && c.one_shot != OneShot::kPull)
     return error("an overlap has no one-shot but by pull");
-  for (const std::vector<NodeId>& overlap : s.overlaps) {
+  for (const std::vector<NodeId>& overlap : s.overlaps()) {
     if (absl::Status fit = PiecesOf(s, overlap, space.ranks, c.pieces).status();
         c.tiles == 0 && !fit.ok())
       return error(fit.message());

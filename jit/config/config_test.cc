@@ -7,6 +7,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "coconet/workloads/workloads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -154,7 +156,7 @@ TEST(Configs, OfSchedulesByNodeAreDistinctAndLegal) {
       EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
     }
     EXPECT_FALSE(seen.empty()) << Describe(s);
-    overlapped += !s.overlaps.empty();
+    overlapped += !s.overlaps().empty();
   }
   EXPECT_GT(overlapped, 0u);
 }
@@ -185,7 +187,7 @@ TEST(Configs, AreDistinctAndLegalForEverySchedule) {
       EXPECT_TRUE(Validate(config, s, space).ok()) << Text(config);
       EXPECT_TRUE(seen.insert(Text(config)).second) << Text(config);
     }
-    EXPECT_EQ(seen.empty(), !s.overlaps.empty())
+    EXPECT_EQ(seen.empty(), !s.overlaps().empty())
         << Describe(s);  // in one node nothing runs beside anything else
   }
 }

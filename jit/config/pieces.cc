@@ -4,9 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/schedule/chunks.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 namespace {
@@ -31,13 +29,12 @@ absl::StatusOr<int64_t> PerSlice(const TensorType& type, bool rows, int ranks) {
 /// What all sliced tensors of the overlap have a rank.
 absl::StatusOr<int64_t> PerSlice(const Schedule& s, const std::vector<NodeId>& overlap, bool rows,
                                  int ranks) {
-  ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferTypes(s.graph));
-  const Steps steps = FindSteps(s.graph, s.kernels);
   int64_t per = -1;
   for (NodeId first : overlap) {
-    for (NodeId id : steps.nodes[steps.of[first]]) {
-      const TensorType& type = types[As<AllGather>(s.graph, id) ? s.graph.nodes[id].inputs[0] : id];
-      if (!type.layout.sliced() || As<MatMul>(s.graph, id) || As<Fold>(s.graph, id)) continue;
+    for (NodeId id : s.launch(first).nodes) {
+      const TensorType& type =
+          s.type(As<AllGather>(s.graph(), id) ? s.program().inputs(id)[0] : id);
+      if (!type.layout.sliced() || As<MatMul>(s.graph(), id) || As<Fold>(s.graph(), id)) continue;
       ASSIGN_OR_RETURN(const int64_t its, PerSlice(type, rows, ranks));
       if (per >= 0 && its != per)
         return absl::FailedPreconditionError(

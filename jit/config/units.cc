@@ -1,30 +1,24 @@
 #include "jit/config/units.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 
 bool IsStore(const Graph& g, NodeId id) { return Is<Update>(g, id) || Is<Output>(g, id); }
 NodeId StoredOperand(const Graph& g, NodeId store) { return g.nodes[store].inputs.back(); }
 
-NodeId Units::Value(NodeId id) const {
-  while (Is<Update>(*graph, id)) id = graph->nodes[id].inputs[1];
-  return id;
-}
-
 bool Units::IsScalar(NodeId id) const {
-  if (Is<Const>(*graph, id) || Is<WorldSize>(*graph, id)) return true;
-  if (!IsComputation(graph->nodes[id].op)) return false;
-  return types[id].shape.empty() && unit_of[id] < 0;
+  if (Is<Const>(graph(), id) || Is<WorldSize>(graph(), id)) return true;
+  if (!IsComputation(graph().nodes[id].op)) return false;
+  return type(id).shape.empty() && unit_of[id] < 0;
 }
 
 std::set<NodeId> Units::Reads(NodeId id, int unit) const {
@@ -32,7 +26,7 @@ std::set<NodeId> Units::Reads(NodeId id, int unit) const {
   std::set<NodeId> seen;
   std::vector<NodeId> pending;
   const auto expand = [&](NodeId of) {
-    for (NodeId operand : ValueOperands(*graph, of)) {
+    for (NodeId operand : ValueOperands(graph(), of)) {
       if (seen.insert(Value(operand)).second) pending.push_back(Value(operand));
     }
   };
@@ -51,187 +45,212 @@ std::set<NodeId> Units::Reads(NodeId id, int unit) const {
 
 namespace {
 
-using Kernels = std::vector<std::vector<NodeId>>;
-
 bool DoneBy(LibraryDoes library, const Graph& g, NodeId id) {
   if (!Communicates(g, id)) return false;
   return library == LibraryDoes::kAll ||
          (library == LibraryDoes::kOverAllRanks && SpanOf(g.nodes[id].op) == Span::kAll);
 }
 
-/// Whether a node can write over its operand: element by element, and of collectives sums and
-/// broadcasts.
-bool WorksInPlace(const Graph& g, const std::vector<TensorType>& types, NodeId id) {
-  const Node& node = g.nodes[id];
-  if (Communicates(g, id)) return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
-  return !Is<MatMul>(g, id) &&
-         !(IsView(node.op) && MovesElements(node.op, types[id].shape, types[node.inputs[0]].shape));
-}
-
-/// A node that takes a state, and whose result `store` would assign to that state while the node
-/// still reads it.
-bool WouldOverwriteItsOperand(const Graph& g, const std::vector<TensorType>& types, NodeId id,
-                              NodeId store) {
-  if (!Is<Update>(g, store) || WorksInPlace(g, types, id)) return false;
-  const NodeId state = g.nodes[store].inputs[0];
-  return absl::c_any_of(g.nodes[id].inputs, [&](NodeId operand) {
-    while (Is<Update>(g, operand) && g.nodes[operand].inputs[0] != state)
-      operand = StoredOperand(g, operand);
-    return operand == state || Is<Update>(g, operand);
-  });
-}
-
-/// Whether `store` updates a state of which another launch of the producer's overlap reads more
-/// than its own chunk: it would see it half new.
-bool WouldOverwriteInOverlap(const Schedule& s, const std::vector<TensorType>& types,
-                             const Steps& steps, int producer, NodeId store) {
-  if (!Is<Update>(s.graph, store)) return false;
-  const NodeId state = s.graph.nodes[store].inputs[0];
-  const auto reads = [&](NodeId id) {
-    const bool in_chunk =
-        IsElementwise(s.graph.nodes[id].op) && types[id].shape == types[state].shape;
-    return !in_chunk && absl::c_linear_search(ValueOperands(s.graph, id), state);
-  };
-  const NodeId first = steps.nodes[producer][0];
-  for (const std::vector<NodeId>& overlap : s.overlaps) {
-    if (!absl::c_linear_search(overlap, first)) continue;
-    for (NodeId other : overlap) {
-      if (other != first && absl::c_any_of(steps.nodes[steps.of[other]], reads)) return true;
-    }
-  }
-  return false;
-}
-
-/// Lets the unit that computes a value store it too, instead of a copy in a unit of its own.
-/// `kernels` grow by that. A library writes one buffer, so it takes one store.
-void Attach(const Schedule& s, const Units& u, NodeId store, LibraryDoes library,
-            const Steps& steps, Kernels& kernels) {
-  const Graph& g = s.graph;
-  if (steps.nodes[steps.of[store]].size() != 1) return;
-  const NodeId value = AssignedValues(g)[StoredOperand(g, store)];
-  const int producer = steps.of[value];
-  if (producer < 0 || u.each[store] != u.each[value]) return;
-  const std::vector<NodeId>& nodes = steps.nodes[producer];
-  auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const auto& k) {
-    return std::find(k.begin(), k.end(), nodes[0]) != k.end();
-  });
-  if (absl::c_any_of(nodes,
-                     [&](NodeId id) { return WouldOverwriteItsOperand(g, u.types, id, store); }))
-    return;
-  if (WouldOverwriteInOverlap(s, u.types, steps, producer, store)) return;
-  if (kernel == kernels.end()) {
-    kernel = kernels.insert(kernels.end(), nodes);
-  } else if (nodes.size() == 1 && (!IsKernelWork(g, nodes[0]) || DoneBy(library, g, nodes[0]))) {
-    return;
-  }
-  kernel->push_back(store);
-  std::sort(kernel->begin(), kernel->end());
-}
-
-/// By first node where dependencies leave a choice; shorter than the list of steps when there is a
-/// cycle.
-std::vector<int> Order(const Steps& steps) {
-  return InOrder(steps, std::vector<int>(steps.nodes.size(), 0));
-}
-
-/// `order` with the launches of each overlap one after the other: each overlap is one step of it.
-std::vector<int> WithChains(const Steps& steps, const std::vector<std::vector<NodeId>>& overlaps,
+/// `order` with the launches of each overlap one after the other: each overlap is one of it.
+std::vector<int> WithChains(const Launches& launches,
+                            const std::vector<std::vector<NodeId>>& overlaps,
                             const std::vector<int>& order) {
-  std::vector<int> merged_of(steps.nodes.size(), -1);
+  std::vector<int> merged_of(launches.size(), -1);
   std::vector<std::vector<int>> members;
   for (const std::vector<NodeId>& overlap : overlaps) {
     std::vector<int>& chain = members.emplace_back();
     for (NodeId first : overlap) {
-      chain.push_back(steps.of[first]);
+      chain.push_back(launches.of[first]);
       merged_of[chain.back()] = static_cast<int>(members.size()) - 1;
     }
   }
-  for (int step : order) {
-    if (merged_of[step] >= 0) continue;
-    merged_of[step] = static_cast<int>(members.size());
-    members.push_back({step});
+  for (int launch : order) {
+    if (merged_of[launch] >= 0) continue;
+    merged_of[launch] = static_cast<int>(members.size());
+    members.push_back({launch});
   }
-  Steps merged;
+  std::vector<Launch> merged;
   std::vector<int> rank(members.size());
   for (size_t i = 0; i < order.size(); ++i) rank[merged_of[order[i]]] = static_cast<int>(i);
   for (const std::vector<int>& chain : members) {
     std::set<int> after;
-    for (int step : chain) {
-      for (int before : steps.after[step]) after.insert(merged_of[before]);
+    for (int launch : chain) {
+      for (int before : launches[launch].after) after.insert(merged_of[before]);
     }
-    after.erase(static_cast<int>(merged.nodes.size()));
-    merged.nodes.push_back(steps.nodes[chain[0]]);
-    merged.after.emplace_back(after.begin(), after.end());
+    after.erase(static_cast<int>(merged.size()));
+    merged.push_back({launches[chain[0]].nodes, {after.begin(), after.end()}});
   }
   std::vector<int> result;
-  for (int step : InOrder(merged, rank))
-    result.insert(result.end(), members[step].begin(), members[step].end());
+  for (int launch : InOrder(merged, rank))
+    result.insert(result.end(), members[launch].begin(), members[launch].end());
   return result;
 }
 
-/// The order that the steps run in; shorter than their list when there is none.
-std::vector<int> OrderOf(const Steps& steps, const std::vector<std::vector<NodeId>>& overlaps) {
-  const std::vector<int> order = Order(steps);
-  return order.size() == steps.nodes.size() ? WithChains(steps, overlaps, order) : order;
+/// The order that launches run in: by first node where dependencies leave a choice. Shorter than
+/// their list where they wait for each other in a cycle.
+std::vector<int> OrderOf(const Launches& launches,
+                         const std::vector<std::vector<NodeId>>& overlaps) {
+  const std::vector<int> order = InOrder(launches.list);
+  const bool runs = static_cast<int>(order.size()) == launches.size();
+  return runs && !overlaps.empty() ? WithChains(launches, overlaps, order) : order;
 }
 
-/// The schedule's kernels, with stores attached to what computes their values as long as no cycle
-/// arises.
-Kernels AttachStores(const Schedule& s, const Units& u, LibraryDoes library) {
-  const Steps bare = FindSteps(s.graph, s.kernels);
-  Kernels all = s.kernels;
-  std::vector<NodeId> stores;
-  for (NodeId id = 0; id < s.graph.size(); ++id) {
-    if (!IsStore(s.graph, id)) continue;
-    stores.push_back(id);
-    Attach(s, u, id, library, bare, all);
-  }
-  const auto runs = [&](const Kernels& kernels) {
-    const Steps steps = FindSteps(s.graph, kernels);
-    return OrderOf(steps, s.overlaps).size() == steps.nodes.size();
-  };
-  if (runs(all)) return all;
-  Kernels kernels = s.kernels;
-  for (NodeId store : stores) {
-    Kernels more = kernels;
-    Attach(s, u, store, library, bare, more);
-    if (runs(more)) kernels = std::move(more);
-  }
-  return kernels;
+/// Whether a node can write over its operand: element by element, and of collectives sums and
+/// broadcasts.
+bool WorksInPlace(const TypedGraph& program, NodeId id) {
+  const Graph& g = program.graph();
+  const Node& node = g.nodes[id];
+  if (Communicates(g, id)) return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
+  return !Is<MatMul>(g, id) &&
+         !(IsView(node.op) &&
+           MovesElements(node.op, program.type(id).shape, program.type(node.inputs[0]).shape));
 }
+
+/// The launches of a schedule with stores attached to those that compute their values, instead of
+/// a copy in a launch of its own.
+class Attaching {
+ public:
+  Attaching(const Schedule& s, const std::vector<bool>& each, LibraryDoes library)
+      : s_(s),
+        each_(each),
+        library_(library),
+        overlap_of_(s.launches().size(), -1),
+        not_in_place_(s.launches().size()) {
+    for (int launch = 0; launch < s.launches().size(); ++launch) {
+      for (NodeId id : s.launches()[launch].nodes) {
+        if (!WorksInPlace(s.program(), id)) not_in_place_[launch].push_back(id);
+      }
+    }
+    for (size_t i = 0; i < s.overlaps().size(); ++i) {
+      for (NodeId first : s.overlaps()[i])
+        overlap_of_[s.launches().of[first]] = static_cast<int>(i);
+    }
+  }
+
+  /// As many as leave no cycle, the first stores first.
+  Launches Run() const {
+    std::vector<NodeId> kept;
+    for (NodeId id = 0; id < s_.graph().size(); ++id) {
+      if (IsStore(s_.graph(), id)) kept.push_back(id);
+    }
+    if (!Runs(s_.launches())) return s_.launches();
+    // A store that closes a cycle does so whatever else is attached, since no launch waits for a
+    // store: so the first such store is found by halving.
+    for (size_t sure = 0; !Runs(JoinedWith(kept));) {
+      size_t good = sure, bad = kept.size();  // numbers of first stores, without and with a cycle
+      while (bad - good > 1) {
+        const size_t half = good + (bad - good) / 2;
+        (Runs(JoinedWith({kept.begin(), kept.begin() + half})) ? good : bad) = half;
+      }
+      sure = good;
+      kept.erase(kept.begin() + sure);
+    }
+    return JoinedWith(kept);
+  }
+
+ private:
+  NodeId ValueOf(NodeId store) const {
+    return s_.program().value(StoredOperand(s_.graph(), store));
+  }
+
+  Launches JoinedWith(const std::vector<NodeId>& stores) const {
+    const Launches& launches = s_.launches();
+    std::vector<int> into(launches.size());
+    std::iota(into.begin(), into.end(), 0);
+    std::vector<bool> has_store(launches.size());
+    for (NodeId store : stores) {
+      const int launch = launches.of[store];
+      if (launches[launch].nodes.size() != 1) continue;
+      const int producer = launches.of[ValueOf(store)];
+      if (producer < 0 || !Takes(producer, store, has_store[producer])) continue;
+      into[launch] = producer;
+      has_store[producer] = true;
+    }
+    return Joined(launches, into);
+  }
+
+  /// A library writes one buffer, so it takes one store.
+  bool Takes(int producer, NodeId store, bool has_store) const {
+    const Graph& g = s_.graph();
+    const std::vector<NodeId>& nodes = s_.launches()[producer].nodes;
+    if (each_[store] != each_[ValueOf(store)]) return false;
+    if (has_store && nodes.size() == 1 &&
+        (!IsKernelWork(g, nodes[0]) || DoneBy(library_, g, nodes[0])))
+      return false;
+    return !OverwritesOperand(producer, store) && !OverwritesInOverlap(producer, store);
+  }
+
+  /// Whether a node takes a state and would write over it while it still reads it.
+  bool OverwritesOperand(int producer, NodeId store) const {
+    const Graph& g = s_.graph();
+    if (!Is<Update>(g, store)) return false;
+    const NodeId state = g.nodes[store].inputs[0];
+    const auto takes = [&](NodeId operand) {
+      while (Is<Update>(g, operand) && g.nodes[operand].inputs[0] != state)
+        operand = StoredOperand(g, operand);
+      return operand == state || Is<Update>(g, operand);
+    };
+    return absl::c_any_of(not_in_place_[producer],
+                          [&](NodeId id) { return absl::c_any_of(g.nodes[id].inputs, takes); });
+  }
+
+  /// Whether `store` updates a state of which another launch of the producer's overlap reads more
+  /// than its own chunk: it would see it half new.
+  bool OverwritesInOverlap(int producer, NodeId store) const {
+    const Graph& g = s_.graph();
+    if (!Is<Update>(g, store) || overlap_of_[producer] < 0) return false;
+    const NodeId state = g.nodes[store].inputs[0];
+    const auto reads = [&](NodeId id) {
+      const bool in_chunk =
+          IsElementwise(g.nodes[id].op) && s_.type(id).shape == s_.type(state).shape;
+      return !in_chunk && absl::c_linear_search(ValueOperands(g, id), state);
+    };
+    return absl::c_any_of(s_.overlaps()[overlap_of_[producer]], [&](NodeId other) {
+      return s_.launches().of[other] != producer && absl::c_any_of(s_.launch(other).nodes, reads);
+    });
+  }
+
+  bool Runs(const Launches& launches) const {
+    return static_cast<int>(OrderOf(launches, s_.overlaps()).size()) == launches.size();
+  }
+
+  const Schedule& s_;
+  const std::vector<bool>& each_;
+  const LibraryDoes library_;
+  std::vector<int> overlap_of_;                    // by launch: its overlap, -1: none
+  std::vector<std::vector<NodeId>> not_in_place_;  // by launch: nodes that cannot work in place
+};
 
 }  // namespace
 
 absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors,
                                    std::vector<bool> each) {
-  const Graph& g = schedule.graph;
+  const Graph& g = schedule.graph();
   Units u;
-  u.graph = &g;
-  ASSIGN_OR_RETURN(u.types, InferTypes(g));
-  u.users = Users(g);
+  u.program = schedule.program();
   u.unit_of.assign(g.size(), -1);
   u.tensors = tensors;
   u.each = std::move(each);
   u.each.resize(g.size());
   std::vector<bool> fused(g.size());
-  for (const std::vector<NodeId>& kernel : schedule.kernels) {
+  for (const std::vector<NodeId>& kernel : schedule.kernels()) {
     for (NodeId id : kernel) fused[id] = true;
   }
-  const Steps steps = FindSteps(g, AttachStores(schedule, u, library));
-  const std::vector<int> order = OrderOf(steps, schedule.overlaps);
-  if (order.size() != steps.nodes.size()) {
+  const Launches launches = Attaching(schedule, u.each, library).Run();
+  const std::vector<int> order = OrderOf(launches, schedule.overlaps());
+  if (static_cast<int>(order.size()) != launches.size()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "lower(", g.name, "): the kernels of the schedule depend on each other in a cycle"));
   }
-  for (int step : order) {
-    const std::vector<NodeId>& nodes = steps.nodes[step];
+  for (int launch : order) {
+    const std::vector<NodeId>& nodes = launches[launch].nodes;
     const bool by_library = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
       return (!IsKernelWork(g, id) || DoneBy(library, g, id)) && !fused[id];
     });
     for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
     u.units.push_back({nodes, by_library});
   }
-  for (const std::vector<NodeId>& overlap : schedule.overlaps) {
+  for (const std::vector<NodeId>& overlap : schedule.overlaps()) {
     u.chains.push_back({u.unit_of[overlap.front()], u.unit_of[overlap.back()], overlap});
   }
   std::sort(u.chains.begin(), u.chains.end(),

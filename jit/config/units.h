@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "coconet/schedule/schedule.h"
-#include "coconet/schedule/steps.h"
 
 namespace coconet {
 
@@ -23,9 +22,7 @@ struct Unit {
 /// Const, WorldSize and 0-dimensional arithmetic belong to no unit: they are recomputed in each
 /// kernel that needs them ("scalars"), except where a collective reads them from memory.
 struct Units {
-  const Graph* graph = nullptr;
-  std::vector<TensorType> types;
-  std::vector<std::vector<NodeId>> users;
+  TypedGraph program;
   std::vector<Unit> units;
   std::vector<int> unit_of;  // node -> index in units, -1: in none
   int tensors = 0;           // of a list; the graph is then that of one of them
@@ -37,8 +34,10 @@ struct Units {
   };
   std::vector<Chain> chains;
 
+  const Graph& graph() const { return program.graph(); }
+  const TensorType& type(NodeId id) const { return program.type(id); }
   /// The node whose value `id` is: follows Updates, which yield their operand.
-  NodeId Value(NodeId id) const;
+  NodeId Value(NodeId id) const { return program.value(id); }
   bool IsScalar(NodeId id) const;  // recomputed where needed, in no unit
   /// What node `id`, computed in `unit`, reads from memory: inputs, states, and values of other
   /// units, seen through scalars. Ascending.
@@ -50,9 +49,8 @@ struct Units {
 enum class LibraryDoes : uint8_t { kNone, kOverAllRanks, kAll };
 
 /// `library`: what of the ungrouped collectives is left to the library; others are kernels.
-/// Requires a bound, canonical schedule that infers. `schedule` must outlive the result.
-/// FailedPrecondition when the kernels depend on each other in a cycle. `tensors` and `each` as in
-/// Units.
+/// Requires a bound, canonical schedule. FailedPrecondition when the kernels depend on each other
+/// in a cycle. `tensors` and `each` as in Units.
 absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library, int tensors = 0,
                                    std::vector<bool> each = {});
 

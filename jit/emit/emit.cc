@@ -69,7 +69,7 @@ bool Emitter::Streams(int buffer) const {
 std::vector<NodeId> Emitter::SumsOf(NodeId id) const {
   std::vector<NodeId> sums;
   for (NodeId node : nodes()) {
-    if (FoldBelow(g_, u_.types, node) == id) sums.push_back(node);
+    if (FoldBelow(u_.program, node) == id) sums.push_back(node);
   }
   return sums;
 }
@@ -83,7 +83,7 @@ bool Emitter::MeetsAllRanks(const KernelPhase& phase) const {
 void Emitter::AddStages() {
   if (config_.one_shot == OneShot::kPull || !Waits()) return;
   for (NodeId id : nodes()) {
-    const NodeId fold = FoldBelow(g_, u_.types, id);
+    const NodeId fold = FoldBelow(u_.program, id);
     if (!Is<AllReduce>(g_, id) || (fold >= 0 && expressions_.InUnit(fold))) continue;
     const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
     if (absl::c_none_of(staged_, [&](const Stage& stage) { return stage.operand == operand; }))

@@ -54,7 +54,7 @@ std::string MapText(const Axes& axes, const std::string& name, Arguments& args) 
 
 NodeId FoldOf(const Units& u, int unit) {
   for (NodeId id : u.units[unit].nodes) {
-    if (Is<Fold>(*u.graph, id)) return id;
+    if (Is<Fold>(u.graph(), id)) return id;
   }
   return -1;
 }
@@ -63,16 +63,16 @@ NodeId FoldOf(const Units& u, int unit) {
 
 bool IsStridedFold(const Units& u, int unit) {
   const NodeId fold = FoldOf(u, unit);
-  return fold >= 0 && !FoldsAll(*u.graph, u.types, fold) && !FoldsRows(*u.graph, u.types, fold);
+  return fold >= 0 && !FoldsAll(u.program, fold) && !FoldsRows(u.program, fold);
 }
 
 absl::StatusOr<EmittedKernel> EmitStridedFold(const Units& u, int unit, const Config& config,
                                               int ranks, BufferTable& table) {
-  const Graph& g = *u.graph;
+  const Graph& g = u.graph();
   const NodeId id = FoldOf(u, unit);
   const auto& fold = *As<Fold>(g, id);
   const NodeId operand = u.Value(g.nodes[id].inputs[0]);
-  const TensorType &from = u.types[operand], &to = u.types[id];
+  const TensorType &from = u.program.types()[operand], &to = u.program.types()[id];
   const auto folded = [&](int d) {
     return std::find(fold.dims.begin(), fold.dims.end(), d) != fold.dims.end();
   };

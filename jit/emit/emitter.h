@@ -21,7 +21,7 @@ class Emitter {
  public:
   Emitter(const KernelPlace& at, const Config& config, const Target& target, BufferTable& table)
       : u_(at.units),
-        g_(*u_.graph),
+        g_(u_.graph()),
         unit_(at.unit),
         config_(config),
         target_(target),
@@ -32,15 +32,15 @@ class Emitter {
         tensors_(at.tensors),
         list_chunks_(at.list_chunks),
         table_(table),
-        space_(SpaceOf(g_, u_.types, u_.units[unit_].nodes)),
-        phases_(PhasesOf(g_, u_.types, u_.units[unit_].nodes)),
+        space_(SpaceOf(u_.program, u_.units[unit_].nodes)),
+        phases_(PhasesOf(u_.program, u_.units[unit_].nodes)),
         over_tensors_(
             absl::c_any_of(u_.units[unit_].nodes, [&](NodeId id) { return u_.each[id]; })) {}
 
   absl::StatusOr<EmittedKernel> Emit();
 
  private:
-  const TensorType& type(NodeId id) const { return u_.types[id]; }
+  const TensorType& type(NodeId id) const { return u_.program.types()[id]; }
   const std::vector<NodeId>& nodes() const { return u_.units[unit_].nodes; }
 
   absl::Status CheckSpace();

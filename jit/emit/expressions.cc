@@ -47,11 +47,12 @@ bool Expressions::UpdatesScalars() const {
 
 /// Every use of `id` rounds it to its type anyway.
 bool Expressions::OnlyStored(NodeId id) const {
-  return std::all_of(u_.users[id].begin(), u_.users[id].end(), [&](NodeId user) {
-    if (!InUnit(user)) return true;
-    return Is<AllGather>(g_, user) || Is<Send>(g_, user) || Is<Output>(g_, user) ||
-           (Is<Update>(g_, user) && OnlyStored(user));
-  });
+  return std::all_of(u_.program.users()[id].begin(), u_.program.users()[id].end(),
+                     [&](NodeId user) {
+                       if (!InUnit(user)) return true;
+                       return Is<AllGather>(g_, user) || Is<Send>(g_, user) ||
+                              Is<Output>(g_, user) || (Is<Update>(g_, user) && OnlyStored(user));
+                     });
 }
 
 /// u8 is computed in a wider type, and wraps all the same.
@@ -211,7 +212,7 @@ absl::StatusOr<std::string> Expressions::Element(Phase& phase, Pass& pass, NodeI
     ASSIGN_OR_RETURN(const std::string row, Row(phase, id));
     return Define(pass, id, absl::StrCat("Splat<V>(Get(", row, ", 0))"));
   }
-  const int stored = k_.phases.stored_in[id];
+  const int stored = k_.phases.StoredIn(id);
   if (stored >= 0 && stored < phase.number && table_.of[id] >= 0) return Load(phase, pass, id);
   if (InUnit(id) && Communicates(g_, id)) return Collective(phase, pass, id);
   if (!InUnit(id) && !u_.IsScalar(id)) return Load(phase, pass, id);

@@ -60,7 +60,7 @@ class Expressions {
   };
   /// All must outlive this.
   Expressions(const Kernel& kernel, Arguments& args)
-      : k_(kernel), u_(kernel.units), g_(*u_.graph), table_(kernel.table), args_(args) {}
+      : k_(kernel), u_(kernel.units), g_(u_.graph()), table_(kernel.table), args_(args) {}
 
   /// The name of the value of `id` in `pass` of `phase`, written there unless it is already.
   /// Internal when the kernel's phases do not allow it, which Fuse refuses.
@@ -106,7 +106,7 @@ class Expressions {
   std::string RowOffset(NodeId id);
 
  private:
-  const TensorType& type(NodeId id) const { return u_.types[id]; }
+  const TensorType& type(NodeId id) const { return u_.program.types()[id]; }
   bool IsScalarValue(NodeId id) const { return type(id).shape.empty() && !k_.space.shape.empty(); }
   /// Counts the bytes of an element that is loaded, once a phase.
   void Count(Phase& phase, absl::string_view what, NodeId id, int copies = 1) const;

@@ -49,7 +49,7 @@ std::string Expressions::FromTotal(NodeId id, absl::string_view total) {
 
 bool Expressions::IsRow(NodeId id) const {
   if (k_.space.row_dims == 0) return false;
-  if (InUnit(id) && FoldsRows(g_, u_.types, id)) return true;
+  if (InUnit(id) && FoldsRows(u_.program, id)) return true;
   return type(id).shape == k_.space.rows() && type(id).shape != k_.space.shape;
 }
 
@@ -78,7 +78,7 @@ absl::StatusOr<std::string> Expressions::Row(Phase& phase, NodeId id) {
   id = u_.Value(id);
   if (const auto it = phase.row_names.find(id); it != phase.row_names.end()) return it->second;
   std::string expression;
-  const int stored = k_.phases.stored_in[id];
+  const int stored = k_.phases.StoredIn(id);
   const bool from_memory = (!InUnit(id) && !u_.IsScalar(id)) ||
                            (stored >= 0 && stored < phase.number && table_.of[id] >= 0);
   if (IsScalarValue(id)) {

@@ -25,7 +25,7 @@ absl::StatusOr<GemmStep> MatrixOf(const Units& u, NodeId id, const BufferTable& 
       gemms.size() == 1 && gemms[0].batch == 1 && gemms[0].m.per == 0 && gemms[0].n.per == 0;
   if (!is_one)
     return absl::InternalError(
-        absl::StrCat("tiles of ", NodeText(*u.graph, id), ": want one matrix on each rank"));
+        absl::StrCat("tiles of ", NodeText(u.graph(), id), ": want one matrix on each rank"));
   return std::move(gemms[0]);
 }
 
@@ -55,7 +55,7 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                 across = (gemm.n.total + tiles.side - 1) / tiles.side;
   if (down * across > FlagSlots::kMostTiles / target.ranks_per_node()) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "tiles of ", NodeText(*u.graph, at.product), ": want at most ", FlagSlots::kMostTiles,
+        "tiles of ", NodeText(u.graph(), at.product), ": want at most ", FlagSlots::kMostTiles,
         " on all ranks, have ", down, " x ", across, " on each"));
   }
   tiles.row = std::max(kLineWords, (down * across + kLineWords - 1) / kLineWords * kLineWords);
@@ -63,10 +63,11 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                               target.ranks_per_node() * tiles.row, true);
   tiles.slice = gemm.m.total * gemm.n.total;
   for (NodeId node : u.units[at.reader].nodes) {
-    const Layout& layout = u.types[node].layout;
-    if (!Is<ReduceScatter>(*u.graph, node) || u.Value(u.graph->nodes[node].inputs[0]) != at.product)
+    const Layout& layout = u.program.types()[node].layout;
+    if (!Is<ReduceScatter>(u.graph(), node) ||
+        u.Value(u.graph().nodes[node].inputs[0]) != at.product)
       continue;
-    const TensorSlicing cut = SlicingOf(u.types[node].shape, layout.dim, target.ranks);
+    const TensorSlicing cut = SlicingOf(u.program.types()[node].shape, layout.dim, target.ranks);
     if (cut.contiguous()) tiles.slices = target.ranks, tiles.slice = cut.slice_elements();
   }
   return tiles;

@@ -64,9 +64,9 @@ EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack,
 
 LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int ranks,
                        BufferTable& table) {
-  const NodeId operand = u.Value(u.graph->nodes[id].inputs[0]);
-  const TensorType& type = u.types[id];
-  const int from = u.types[operand].layout.dim, to = type.layout.dim;
+  const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
+  const TensorType& type = u.program.types()[id];
+  const int from = u.program.types()[operand].layout.dim, to = type.layout.dim;
   int64_t block = 1;
   for (int d = 0; d < static_cast<int>(type.shape.size()); ++d) {
     block *=
@@ -172,7 +172,7 @@ std::vector<CollectiveStep> OfEveryNode(const std::vector<CollectiveStep>& steps
 LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config,
                           const Target& target, const Piece* piece, BufferTable& table) {
   const int ranks = target.ranks;
-  const Graph& g = *u.graph;
+  const Graph& g = u.graph();
   const auto collective = std::find_if(unit.nodes.begin(), unit.nodes.end(),
                                        [&](NodeId id) { return Communicates(g, id); });
   CC_CHECK(collective != unit.nodes.end());
@@ -180,12 +180,13 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   if (Is<AllToAll>(g, id)) return AllToAllOf(u, id, config, ranks, table);
   const NodeId operand = u.Value(g.nodes[id].inputs[0]);
   CollectiveStep step = StepOf(g, id);
-  step.dtype = u.types[id].dtype;
+  step.dtype = u.program.types()[id].dtype;
   step.in = table.of[operand];
   step.out = table.of[id];
-  step.count = Stored(u.types[Is<AllGather>(g, id) ? operand : id], ranks);
+  step.count = Stored(u.program.types()[Is<AllGather>(g, id) ? operand : id], ranks);
   std::vector<CollectiveStep> steps = {step};
-  if (piece != nullptr) steps = StepsOf(step, u.types[operand], u.types[id], *piece, ranks);
+  if (piece != nullptr)
+    steps = StepsOf(step, u.program.types()[operand], u.program.types()[id], *piece, ranks);
   if (step.group == Group::kNode) return {OfEveryNode(steps, step.count, target)};
   // What is reduced across nodes is one range of memory, or a piece of the part of each node; what
   // is scattered and gathered, a part a node.

@@ -15,6 +15,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/describe.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/config/units.h"
 #include "jit/emit/emit.h"
@@ -66,7 +67,7 @@ int64_t LibraryBytes(const CollectiveStep& step, int ranks) {
 }
 
 std::string ProtocolOf(const Units& u, const Config& config) {
-  const Graph& g = *u.graph;
+  const Graph& g = u.graph();
   std::vector<std::string> words;
   const auto add = [&](const char* word) {
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
@@ -170,19 +171,19 @@ class Lowering {
 void Show(const Schedule& schedule, const Config& config, const Lowered& lowered) {
   const Env& env = GetEnv();
   if (env.Dumps("schedule") || env.Dumps("plan")) {
-    const std::string text =
-        absl::StrCat(Print(schedule), "# ", TraceText(schedule.trace), "\n# ", Text(config), "\n");
+    const std::string text = absl::StrCat(Print(schedule), "# ", TraceText(schedule.trace()),
+                                          "\n# ", Text(config), "\n");
     const std::string name =
-        absl::StrCat(schedule.graph.name, "-", Fingerprint(text).substr(0, 12));
+        absl::StrCat(schedule.graph().name, "-", Fingerprint(text).substr(0, 12));
     MaybeDump("schedule", name + ".schedule", text);
     MaybeDump("plan", name + ".plan", Print(lowered.plan));
   }
   if (env.debug < 2) return;
   std::string lines =
-      absl::StrCat("coconet: lowered ", schedule.graph.name, ": ", Describe(schedule), "; ",
+      absl::StrCat("coconet: lowered ", schedule.graph().name, ": ", Describe(schedule), "; ",
                    Text(config), ": ", lowered.plan.steps.size(), " steps\n");
   if (env.debug >= 3) {
-    for (const Transformation& t : schedule.trace)
+    for (const Transformation& t : schedule.trace())
       absl::StrAppend(&lines, "coconet:   ", Text(t), "\n");
   }
   std::fputs(lines.c_str(), stderr);
@@ -199,7 +200,7 @@ void Lowering::AddKernel(EmittedKernel kernel, int blocks, std::string label,
 
 absl::Status Lowering::AddUnit(int number, const Piece* piece, const TiledProduct* tiles) {
   const Unit& unit = u_.units[number];
-  const Graph& g = schedule_.graph;
+  const Graph& g = schedule_.graph();
   const std::string label = LabelOf(g, unit);
   if (const NodeId product = ProductOf(g, unit); product >= 0) {
     for (GemmStep& gemm : GemmsOf(u_, product, table_, target_.ranks, config_.gemm, piece)) {
@@ -232,9 +233,9 @@ absl::Status Lowering::AddUnit(int number, const Piece* piece, const TiledProduc
 }
 
 int Lowering::LaneOf(const Unit& unit) const {
-  if (ProductOf(schedule_.graph, unit) >= 0) return 0;
+  if (ProductOf(schedule_.graph(), unit) >= 0) return 0;
   const bool communicates =
-      absl::c_any_of(unit.nodes, [&](NodeId id) { return Communicates(schedule_.graph, id); });
+      absl::c_any_of(unit.nodes, [&](NodeId id) { return Communicates(schedule_.graph(), id); });
   return unit.library || (communicates && beside_ > 0) ? 1 : 0;
 }
 
@@ -248,7 +249,7 @@ absl::Status Lowering::AddChain(const Units::Chain& chain) {
   const int count = static_cast<int>(pieces.size()), units = chain.last - chain.first + 1;
   const auto in_chain = absl::MakeSpan(u_.units).subspan(chain.first, units);
   if (absl::c_any_of(in_chain,
-                     [&](const Unit& unit) { return ProductOf(schedule_.graph, unit) >= 0; }))
+                     [&](const Unit& unit) { return ProductOf(schedule_.graph(), unit) >= 0; }))
     beside_ = config_.beside;
   const auto last_step = [&] { return static_cast<int>(lowered_.plan.steps.size()) - 1; };
   const int before = last_step();
@@ -285,7 +286,7 @@ absl::StatusOr<TiledProduct> Lowering::AddTiledProduct(int unit) {
   const int step = static_cast<int>(lowered_.plan.steps.size());
   ASSIGN_OR_RETURN(
       const TiledProduct tiles,
-      MakeTiledProduct({u_, ProductOf(schedule_.graph, u_.units[unit]), unit + 1, step}, config_,
+      MakeTiledProduct({u_, ProductOf(schedule_.graph(), u_.units[unit]), unit + 1, step}, config_,
                        target_, table_));
   ASSIGN_OR_RETURN(EmittedKernel kernel, EmitTiledProduct(u_, tiles, config_, target_, table_));
   AddKernel(std::move(kernel), config_.blocks, "MM");
@@ -301,7 +302,7 @@ absl::Status Lowering::AddTiledChain(const Units::Chain& chain) {
   for (int unit = chain.first; unit <= chain.last; ++unit) {
     lane_ = LaneOf(u_.units[unit]);
     const bool signals = lane_ == 0 && unit < chain.last &&
-                         ProductOf(schedule_.graph, u_.units[unit]) >= 0 &&
+                         ProductOf(schedule_.graph(), u_.units[unit]) >= 0 &&
                          TakesTiles(u_.units[unit + 1]);
     const int before = LastStepOn(0);
     WaitFor(LastStepOn(1 - lane_));
@@ -351,7 +352,7 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config,
   RETURN_IF_ERROR(Validate(
       config, schedule,
       {.ranks = target.ranks, .nodes = target.nodes, .stages_apart = target.stages_apart}));
-  absl::StatusOr<Lowered> lowered = schedule.graph.lists.empty()
+  absl::StatusOr<Lowered> lowered = schedule.graph().lists.empty()
                                         ? Lowering(schedule, config, target).Run()
                                         : LowerList(schedule, config, target);
   if (lowered.ok()) Show(schedule, config, *lowered);

@@ -40,8 +40,8 @@ class ListLowering {
         config_(config),
         target_(target),
         ranks_(target.ranks),
-        tensors_(TensorCount(schedule.graph)),
-        kinds_of_(KindsOf(schedule.graph)) {}
+        tensors_(TensorCount(schedule.graph())),
+        kinds_of_(KindsOf(schedule.graph())) {}
 
   absl::StatusOr<Lowered> Run() {
     RETURN_IF_ERROR(MakeKinds());
@@ -93,11 +93,10 @@ class ListLowering {
 };
 
 absl::Status ListLowering::MakeKinds() {
-  const std::vector<bool> each = EachNodes(schedule_.graph);
+  const std::vector<bool> each = EachNodes(schedule_.graph());
   for (size_t k = 0; k < kinds_of_.first.size(); ++k) {
     auto kind = std::make_unique<Kind>();
-    kind->schedule = {ProgramOf(schedule_.graph, kinds_of_.first[k]), schedule_.kernels,
-                      schedule_.overlaps, schedule_.trace};
+    kind->schedule = schedule_.OfTensor(kinds_of_.first[k]);
     kind->tensors = kinds_of_.count[k];
     ASSIGN_OR_RETURN(kind->units,
                      CutIntoUnits(kind->schedule, LeftToLibrary(config_.protocol, target_.nodes),
@@ -113,7 +112,7 @@ absl::Status ListLowering::LowerUnit(int unit) {
   const Units& u = kinds_[0]->units;
   const Unit& nodes = u.units[unit];
   const bool of_tensors = absl::c_any_of(nodes.nodes, [&](NodeId id) { return u.each[id]; });
-  const NodeId product = ProductOf(*u.graph, nodes);
+  const NodeId product = ProductOf(u.graph(), nodes);
   if (product < 0 && !nodes.library) return AddKernels(unit, of_tensors);
   if (product < 0) AddLibraryCalls(unit, of_tensors);
   for (int tensor = 0; product >= 0 && tensor < (of_tensors ? tensors_ : 1); ++tensor)
@@ -123,7 +122,7 @@ absl::Status ListLowering::LowerUnit(int unit) {
 
 /// A call of each tensor; those of one kind differ in their buffers only.
 void ListLowering::AddLibraryCalls(int unit, bool of_tensors) {
-  const std::string label = LabelOf(schedule_.graph, kinds_[0]->units.units[unit]);
+  const std::string label = LabelOf(schedule_.graph(), kinds_[0]->units.units[unit]);
   std::vector<LibraryCall> calls;
   for (const auto& kind : kinds_) {
     calls.push_back(LibraryCallOf(kind->units, kind->units.units[unit], config_, target_, nullptr,
@@ -180,7 +179,7 @@ absl::Status ListLowering::AddKernels(int unit, bool of_tensors) {
   }
   if (texts.size() > 1 && totals) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "lower(", schedule_.graph.name, "): tensor ", kinds_of_.first[kinds_of_text[texts[1]][0]],
+        "lower(", schedule_.graph().name, "): tensor ", kinds_of_.first[kinds_of_text[texts[1]][0]],
         " needs another kernel than tensor 0, and one must add something up over all"));
   }
   for (const std::string& text : texts) {
@@ -198,7 +197,7 @@ std::vector<std::vector<int>> ListLowering::Batches(int unit, const std::vector<
   for (int k : kinds) {
     const Units& u = kinds_[k]->units;
     for (NodeId id : u.units[unit].nodes)
-      elements[k] = std::max(elements[k], NumElements(u.types[id].shape) / ranks_);
+      elements[k] = std::max(elements[k], NumElements(u.program.types()[id].shape) / ranks_);
   }
   std::vector<std::vector<int>> batches;
   int64_t in_batch = 0;
@@ -235,7 +234,7 @@ absl::Status ListLowering::AddKernel(int unit, const std::vector<int>& tensors,
   const EmittedKernel first = kernels[kinds_of_.of[tensors[0]]];
   AddKernelSource(first);
   const Units& units = kinds_[0]->units;
-  const std::string label = LabelOf(schedule_.graph, units.units[unit]);
+  const std::string label = LabelOf(schedule_.graph(), units.units[unit]);
   const bool of_tensors =
       absl::c_any_of(units.units[unit].nodes, [&](NodeId id) { return units.each[id]; });
   const auto step_with = [&](const std::vector<Arg>& args) {

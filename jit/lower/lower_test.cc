@@ -6,6 +6,8 @@
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
+#include "coconet/schedule/derive.h"
+#include "coconet/schedule/describe.h"
 #include "gtest/gtest.h"
 
 namespace coconet {

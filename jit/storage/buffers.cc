@@ -30,7 +30,7 @@ int64_t StoredElements(const TensorType& type, const Target& target) {
 /// The store of `unit` that writes `value`, lowest id first; -1: none.
 NodeId StoreOf(const Units& u, int unit, NodeId value) {
   for (NodeId id : u.units[unit].nodes) {
-    if (IsStore(*u.graph, id) && u.Value(StoredOperand(*u.graph, id)) == value &&
+    if (IsStore(u.graph(), id) && u.Value(StoredOperand(u.graph(), id)) == value &&
         u.each[id] == u.each[value])
       return id;
   }
@@ -67,8 +67,8 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     for (NodeId id : u.units[unit].nodes) {
       for (NodeId read : u.Reads(id, unit)) add(read, unit);
-      const bool by_library = u.units[unit].library && !IsStore(*u.graph, id);
-      if (by_library || Is<AllGather>(*u.graph, id) || Is<Send>(*u.graph, id)) add(id, unit);
+      const bool by_library = u.units[unit].library && !IsStore(u.graph(), id);
+      if (by_library || Is<AllGather>(u.graph(), id) || Is<Send>(u.graph(), id)) add(id, unit);
     }
   }
   return lives;
@@ -85,8 +85,8 @@ void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
   int count[2] = {0, 0};
   for (const auto& [life, value] : by_birth) {
     const bool each = u.each[value];
-    const Kind kind{u.types[value].dtype, StoredElements(u.types[value], target), symmetric[value],
-                    each};
+    const Kind kind{u.program.types()[value].dtype,
+                    StoredElements(u.program.types()[value], target), symmetric[value], each};
     std::vector<std::pair<int, int>>& free = pool[kind];
     auto it = std::find_if(free.begin(), free.end(),
                            [&](const auto& b) { return b.second < life.first; });
@@ -106,7 +106,7 @@ void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
 std::vector<int> BufferTable::PushTargets(const Units& u, NodeId push) const {
   std::vector<int> targets;
   for (NodeId id : u.units[u.unit_of[push]].nodes) {
-    if (IsStore(*u.graph, id) && u.Value(StoredOperand(*u.graph, id)) == push)
+    if (IsStore(u.graph(), id) && u.Value(StoredOperand(u.graph(), id)) == push)
       targets.push_back(target[id]);
   }
   if (targets.empty()) targets.push_back(of[push]);
@@ -114,13 +114,13 @@ std::vector<int> BufferTable::PushTargets(const Units& u, NodeId push) const {
 }
 
 BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
-  const Graph& g = *u.graph;
+  const Graph& g = u.graph();
   BufferTable table;
   table.of.assign(g.size(), -1);
   table.target.assign(g.size(), -1);
   const auto declare = [&](NodeId id, const std::string& name, BufferRole role) {
-    table.buffers.push_back(
-        {name, role, u.types[id].dtype, StoredElements(u.types[id], target), false});
+    table.buffers.push_back({name, role, u.program.types()[id].dtype,
+                             StoredElements(u.program.types()[id], target), false});
     table.each.push_back(u.each[id]);
     return static_cast<int>(table.buffers.size()) - 1;
   };
@@ -146,7 +146,7 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
     for (NodeId id : u.units[unit].nodes) {
       if (Is<AllGather>(g, id) || Is<Send>(g, id)) symmetric[id] = true;
       if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id))) continue;
-      const NodeId operand = u.Value(g.nodes[id].inputs[0]), fold = FoldBelow(g, u.types, id);
+      const NodeId operand = u.Value(g.nodes[id].inputs[0]), fold = FoldBelow(u.program, id);
       const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
       if (u.unit_of[operand] != unit && !of_own_fold)
         symmetric[operand] = true;  // sums of a kernel's own folds are in no buffer

@@ -80,16 +80,16 @@ std::vector<GemmStep> RowsOf(const GemmStep& all, const std::vector<Range>& rang
 
 std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks,
                               int candidate, const Piece* piece) {
-  const Graph& g = *u.graph;
+  const Graph& g = u.graph();
   const auto& op = *As<MatMul>(g, id);
   const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
-  Stack a = StackOf(u.types[in[0]], ranks), b = StackOf(u.types[in[1]], ranks),
-        c = StackOf(u.types[id], ranks);
+  Stack a = StackOf(u.program.types()[in[0]], ranks), b = StackOf(u.program.types()[in[1]], ranks),
+        c = StackOf(u.program.types()[id], ranks);
   Stack folded_a = a, folded_c = c;
   if (b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
     a = folded_a, c = folded_c;
   GemmStep step;
-  step.dtype = u.types[id].dtype;
+  step.dtype = u.program.types()[id].dtype;
   step.m = op.transpose_a ? a.columns : a.rows;
   step.k = op.transpose_a ? a.rows : a.columns;
   step.n = op.transpose_b ? b.rows : b.columns;

@@ -1,0 +1,104 @@
+#ifndef COCONET_SCHEDULE_TRANSFORMATION_H_
+#define COCONET_SCHEDULE_TRANSFORMATION_H_
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "coconet/ir/graph.h"
+
+namespace coconet {
+
+// Transformations are data (schedule.h applies them). Their node ids are those of the graph of the
+// schedule that they are applied to.
+
+/// What all ranks do with the whole tensor, each rank does with its slice:
+///   y = all_reduce(x)       -->  t = reduce_scatter(x, dim)
+///                                y = all_gather(t)
+///   y = sum(f(x)), scalar   -->  y = all_reduce(sum, sum(f(shard(x, dim))))
+///                                (x replicated, f elementwise; all folds)
+///   y = send(x)             -->  y = all_gather(send(shard(x, dim)))
+///                                (x replicated)
+struct Split {
+  NodeId node = -1;
+  int dim = Layout::kFlat;
+  bool operator==(const Split&) const = default;
+};
+
+/// Communicates within nodes, across them, and within nodes again, where that is faster than over
+/// all ranks alike:
+///   y = all_reduce(x)           -->  t = reduce_scatter(x, dim, node)
+///                                    u = all_reduce(t, across)
+///                                    y = all_gather(u, node)
+///   y = reduce_scatter(x, dim)  -->  t = reduce_scatter(x, dim, node)
+///                                    y = reduce_scatter(t, dim, across)
+///   y = all_gather(x)           -->  t = all_gather(x, across)
+///                                    y = all_gather(t, node)
+///                                    (x sliced over dim)
+struct SplitByNode {
+  NodeId node = -1;
+  int dim = Layout::kFlat;
+  bool operator==(const SplitByNode&) const = default;
+};
+
+/// Moves all computation that can be done on slices from after an AllGather to before it:
+///   y = all_gather(x); z = f(y, r)  -->  zs = f(x, r); z = all_gather(zs)
+///   y = all_gather(x); z = sum(y)   -->  z = all_reduce(sum, sum(x))
+/// The region that moves is the maximal one of elementwise operations, folds, matrix products and
+/// sends fed by the gather. Each value that leaves the region (for an update of a Replicated state,
+/// an output, or any other operation) gets a gather. A value narrowed by a cast is gathered narrow.
+struct Reorder {
+  NodeId all_gather = -1;
+  bool operator==(const Reorder&) const = default;
+};
+
+/// u = update(state: Auto, all_gather(x))  -->  u = update(state: Sliced, x)
+/// The gather is dropped where nothing else needs it, and comes after the update where something
+/// does.
+struct Slice {
+  NodeId state = -1;
+  bool operator==(const Slice&) const = default;
+};
+
+/// Makes the nodes, ascending, one kernel. A kernel that is there already is named whole or not at
+/// all.
+struct Fuse {
+  std::vector<NodeId> nodes;
+  bool operator==(const Fuse&) const = default;
+};
+
+/// Runs a chain of launches chunk by chunk: each takes what the one before it makes, and works on a
+/// chunk while the one before it makes the next, so that communication goes on beside computation.
+/// Launches are named by their first nodes.
+struct Overlap {
+  std::vector<NodeId> nodes;
+  bool operator==(const Overlap&) const = default;
+};
+
+using Transformation = std::variant<Split, SplitByNode, Reorder, Slice, Fuse, Overlap>;
+
+/// The nodes that a transformation names.
+std::vector<NodeId> NamedNodes(const Transformation& t);
+
+/// "%2 %5 %6"
+std::string NodeList(const std::vector<NodeId>& nodes);
+
+/// "split(%4, flat)", "split_by_node(%4, 0)", "reorder(%6)", "slice(%1)", "fuse(%2 %5 %6)",
+/// "overlap(%2 %5)": prints and parses back.
+std::string Text(const Transformation& t);
+std::string TraceText(const std::vector<Transformation>& trace);  // joined by "; "
+absl::StatusOr<std::vector<Transformation>> ParseTrace(absl::string_view text);
+
+/// "split(%3, flat): ...": the condition that failed. FailedPrecondition.
+template <class... Parts>
+absl::Status Refused(const Transformation& t, const Parts&... parts) {
+  return absl::FailedPreconditionError(absl::StrCat(Text(t), ": ", parts...));
+}
+
+}  // namespace coconet
+
+#endif  // COCONET_SCHEDULE_TRANSFORMATION_H_
