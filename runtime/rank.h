@@ -173,25 +173,30 @@ class BoundPlan {
   virtual absl::StatusOr<std::vector<StepSpan>> Trace();
 };
 
-/// Facts about the machine as one rank sees it; equal on all ranks of one node.
+/// Facts about the machine as one rank sees it; equal on all ranks of one node. Filled where the
+/// rank's device is opened; nobody reads capabilities out of names.
 struct Topology {
-  std::string device;   // "AMD EPYC 9654 avx512f avx512bw ..."; goes into keys
-  std::string library;  // name and version of what library collectives of plans go by, e.g. "mpi
-                        // Open MPI 4.1.4"
+  std::string device;   // "AMD EPYC 9654 avx512f avx512bw ...": goes into keys, decides nothing
+  std::string library;  // name and version of the library that runs plans' collectives: "mpi Open
+                        // MPI 4.1.4"
   int nodes = 1;        // of the world; where stages cut a node, its parts
   int ranks_per_node = 1;
-  int cores = 1;            // that the ranks of this machine may run on
-  std::string arch = "";    // what kernels are compiled for: a GPU's "sm_90a"; "simt": simulated
-                            // ones; "": the host's processor
+  int cores = 1;           // that the ranks of this machine may run on
+  int vector_bytes = 16;   // of the widest vector registers of the processor that runs kernels
+  std::string arch = "";   // the GPU architecture that kernels are compiled for: "sm_90a"; "":
+                           // the host's compiler compiles them
+  bool simulated = false;  // the rank's GPU is simulated: its times mean nothing
+  bool bulk_copies =
+      false;                // the GPU's kernels copy memory in bulk, from compute capability 9.0 on
   int multiprocessors = 0;  // of the rank's GPU; 0: it has none
-  int ranks_per_gpu = 1;    // that have this GPU together
-  int own_multiprocessors =
-      0;  // of the GPU's, that run this rank's kernels alone; 0: all run those of all its ranks
-  bool multicast = false;  // symmetric memory has addresses of all ranks of the node at once
-  int driver = 0;  // a GPU's: the version of CUDA that it is of, 13000 for 13.0; 0: it has none
-  bool staged = false;  // collectives of `library` go by way of the host, though ranks are GPUs
-  std::string note =
-      {};  // where something of this is not the best there could be, why, in words; in no key
+  int ranks_per_gpu = 1;    // that share this GPU
+  int own_multiprocessors = 0;  // of the GPU's, those that run only this rank's kernels; 0: all run
+                                // the kernels of all its ranks
+  bool multicast =
+      false;            // symmetric memory has addresses that reach all ranks of the node at once
+  int driver = 0;       // version of CUDA that the GPU's driver supports, 13000 for 13.0; 0: no GPU
+  bool staged = false;  // collectives of `library` pass through the host, though ranks are GPUs
+  std::string note = {};  // why something of this is worse than it could be, for people; in no key
 };
 
 /// One rank's endpoint of a world.

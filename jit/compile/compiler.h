@@ -68,9 +68,9 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeSimtCompiler(const CompilerOptions
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch,
                                                             const CompilerOptions& options);
 
-/// For ranks whose Topology::arch is that: "" for the host, "simt" for simulated GPUs, else a
-/// GPU's.
-absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch,
+/// For ranks of this Topology::arch and Topology::simulated: a GPU's compiler where there is an
+/// architecture, else the host's, for simulated GPUs or for the host.
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
                                                           const CompilerOptions& options);
 
 /// Number of compiler runs (host and NVRTC) in this process so far; for "a warm start compiles

@@ -15,12 +15,17 @@ std::vector<int> AllowedCores();
 /// stays where it is.
 void RunOn(const std::vector<int>& cores);
 
-/// The CPU's model and the features that decide which code it runs, sorted: "AMD EPYC 9654 avx avx2
-/// avx512f ...". Where COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2
-/// sse4_2", with the features of that set alone.
-std::string CpuName();
+struct Cpu {
+  /// Its model and the features that decide which code it runs, sorted: "AMD EPYC 9654 avx avx2
+  /// avx512f ...". Where COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2
+  /// sse4_2", with the features of that set alone.
+  std::string name;
+  int vector_bytes = 16;  // of its widest vector registers; 16: SSE2's, NEON's
+};
+/// The first processor of this machine; read once per process. Thread-safe.
+const Cpu& ThisCpu();
 /// The same from the text of /proc/cpuinfo, for what Env::host_arch says.
-std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch = "native");
+Cpu CpuFrom(absl::string_view cpuinfo, absl::string_view arch = "native");
 
 }  // namespace coconet
 

@@ -26,10 +26,12 @@ struct DeviceFacts {
   int64_t l2_bytes = 0;
   bool multicast = false;  // multimem instructions on memory of several GPUs
 
-  /// What NVRTC compiles for it: "sm_90a", the whole of that architecture, where there is such a
-  /// form.
+  /// The architecture that NVRTC compiles for: the complete form of it, "sm_90a", where there is
+  /// one; "simt" for a simulated GPU.
   std::string arch() const;
-  bool simulated() const { return major == 0; }  // which no GPU has
+  bool simulated() const { return major == 0; }  // no GPU has this compute capability
+  /// By the asynchronous proxy (jit/device/cuda/async_copies.h).
+  bool copies_in_bulk() const { return major >= 9; }
 };
 
 /// A GPU that this process uses, by its primary context, which others in the process may use too.
