@@ -25,16 +25,13 @@ class Translator {
   virtual absl::StatusOr<std::string> Translate(const std::string& unit) = 0;
 };
 
-/// What the host compiler and NVRTC share: expands the source's includes, looks in the cache, and
-/// translates on a miss, once however many threads and processes ask for the same binary.
+/// What the host compiler and NVRTC share: looks for the source's binary in the cache; on a miss
+/// expands the source's includes and translates it, once however many threads and processes ask.
 std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
                                               std::unique_ptr<BinaryCache> cache);
 
 /// Translators call it when a compiler starts; see CompilerRuns.
 void CountCompilerRun();
-
-/// Names the text of the embedded headers; part of a translator's identity.
-std::string HeadersFingerprint(Dialect dialect);
 
 }  // namespace coconet
 

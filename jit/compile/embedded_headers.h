@@ -14,6 +14,7 @@ namespace coconet {
 /// Which prelude a kernel gets: jit/device/host, or jit/device/gpu over what jit/device/cuda or
 /// jit/device/simt declares.
 enum class Dialect : uint8_t { kHost, kCuda, kSimt };
+inline constexpr Dialect kAllDialects[] = {Dialect::kHost, Dialect::kCuda, Dialect::kSimt};
 
 /// A header that kernels may include, by the name they include it by.
 struct DeviceHeader {
@@ -25,6 +26,12 @@ struct DeviceHeader {
 /// kernel never depends on a file of the machine it is compiled on. "coconet/kernel.h" for kernels;
 /// among themselves they use plain names.
 const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect);
+
+/// Names and text of a dialect's headers as one text.
+std::string HeadersText(Dialect dialect);
+/// The first 16 digits of the Fingerprint of that text: part of a compiler's identity. Defined by
+/// what fingerprint_headers.cc writes when the library is built.
+absl::string_view HeadersFingerprint(Dialect dialect);
 
 /// `source` with each #include "name" replaced by the header's text, the first time it is met, so
 /// that one text is all a compiler needs, and a dump compiles by hand. #line directives keep the

@@ -74,7 +74,7 @@ void Append(std::vector<std::string>& argv, absl::string_view flags) {
 /// What the meaning of -march depends on: the first processor's fields, or the instruction set that
 /// is named. Only the file's beginning is read: on large machines the kernel takes milliseconds for
 /// the whole file.
-std::string Processor() {
+std::string ReadProcessor() {
   if (const std::string& arch = GetEnv().host_arch; arch != "native") return arch;
   std::ifstream file("/proc/cpuinfo");
   std::string text(8192, '\0');
@@ -92,6 +92,12 @@ std::string Processor() {
       kept.push_back(line);
   }
   return absl::StrJoin(kept, "\n");
+}
+
+/// The same, read once per process.
+const std::string& Processor() {
+  static const std::string& processor = *new std::string(ReadProcessor());
+  return processor;
 }
 
 /// Names the compiler's file as it is now; "" when there is none.

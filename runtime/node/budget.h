@@ -18,7 +18,8 @@ struct MemoryFiles {
 /// runs out of memory and kills somebody, less a reserve. INT64_MAX where nothing says.
 int64_t AvailableBytes(const MemoryFiles& files = {});
 
-/// OK when `ranks` x `bytes` fit; else ResourceExhausted, with the sizes.
+/// OK when `ranks` x `bytes` fit; else ResourceExhausted, with the sizes. Small allocations are
+/// checked together. Thread-safe.
 absl::Status CheckFits(int ranks, int64_t bytes);
 
 /// "1.5 GiB"
