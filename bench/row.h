@@ -1,21 +1,19 @@
 #ifndef COCONET_BENCH_ROW_H_
 #define COCONET_BENCH_ROW_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <variant>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "coconet/base/json.h"
 
 namespace coconet::bench {
 
 /// What a field of a row holds; std::nullptr_t for what was not or could not be measured.
-using Value = std::variant<std::nullptr_t, bool, int64_t, double, std::string>;
+using Value = JsonValue;
 
 /// What a field should reach.
 struct Bar {
@@ -31,8 +29,11 @@ struct Bar {
 class Row {
  public:
   /// Adds a field, or replaces it in its place. A number that is not finite becomes null.
-  Row& Set(absl::string_view name, Value value);
-  const Value& Get(absl::string_view name) const;  // null when there is none
+  Row& Set(absl::string_view name, Value value) {
+    object_.Set(name, std::move(value));
+    return *this;
+  }
+  const Value& Get(absl::string_view name) const { return object_.Get(name); }
   /// 0 unless the field holds a number.
   double Number(absl::string_view name) const;
 
@@ -40,13 +41,13 @@ class Row {
   /// fields that miss theirs, or have no value).
   Row& SetBars(absl::Span<const Bar> bars);
 
-  absl::Span<const std::pair<std::string, Value>> fields() const { return fields_; }
+  JsonText Json() const { return object_.Text(); }
 
  private:
-  std::vector<std::pair<std::string, Value>> fields_;
+  JsonObject object_;
 };
 
-/// An array of objects, one a line.
+/// An array of objects, one per line.
 std::string Json(absl::Span<const Row> rows);
 absl::Status WriteFile(const std::string& file, absl::string_view text);
 
