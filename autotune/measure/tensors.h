@@ -23,7 +23,6 @@ struct PlacedTensor {
 /// lowered from a schedule of it.
 std::vector<PlacedTensor> PlaceTensors(const TypedGraph& program, const Plan& plan);
 
-
 /// The elements of a tensor that one rank holds, as runs: run i has `run` elements; it begins at
 /// element begin + i * global_stride of the global tensor (row major), and at i * storage_stride of
 /// the rank's storage.

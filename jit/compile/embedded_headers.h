@@ -11,20 +11,20 @@
 
 namespace coconet {
 
-/// Which prelude a kernel gets: jit/device/host, or jit/device/gpu over what jit/device/cuda or
-/// jit/device/simt declares.
+/// The prelude that a kernel includes: jit/device/host, or jit/device/gpu on top of jit/device/cuda
+/// or jit/device/simt.
 enum class Dialect : uint8_t { kHost, kCuda, kSimt };
 inline constexpr Dialect kAllDialects[] = {Dialect::kHost, Dialect::kCuda, Dialect::kSimt};
 
-/// A header that kernels may include, by the name they include it by.
+/// A header that kernels may include, and the name by which they include it.
 struct DeviceHeader {
   std::string name;
   absl::string_view text;
 };
 
-/// The headers under jit/device, and the kernel ABI, as they were when the library was built: a
-/// kernel never depends on a file of the machine it is compiled on. "coconet/kernel.h" for kernels;
-/// among themselves they use plain names.
+/// The headers under jit/device and the kernel ABI, as they were when the library was built, so
+/// that a kernel does not depend on files of the machine that compiles it. Kernels include
+/// "coconet/kernel.h"; the headers include each other by plain names.
 const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect);
 
 /// Names and text of a dialect's headers as one text.

@@ -32,7 +32,7 @@ class CoreSet {
   cpu_set_t* set_;
 };
 
-/// What makes two machines run different generated code, or the same code at a different speed.
+/// True for features that change the generated code or its speed.
 bool DecidesCode(absl::string_view feature) {
   constexpr absl::string_view kFamilies[] = {"amx", "asimd", "avx", "sve"};
   constexpr absl::string_view kSingle[] = {"bf16", "bmi2", "f16c", "fma",

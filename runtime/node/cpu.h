@@ -11,8 +11,7 @@ namespace coconet {
 /// Numbers of the cores that the calling thread may run on, ascending.
 std::vector<int> AllowedCores();
 
-/// Confines the calling thread to `cores`. Best effort: where the system forbids it, the thread
-/// stays where it is.
+/// Confines the calling thread to `cores`. Best effort: no effect where the system forbids it.
 void RunOn(const std::vector<int>& cores);
 
 struct Cpu {
