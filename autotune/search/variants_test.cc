@@ -152,8 +152,7 @@ TEST(Shrink, GivesTheSameKernels) {
     const absl::StatusOr<VariantSet> set = EnumerateVariants(adam, {.ranks = 2, .cores = 2});
     ASSERT_TRUE(set.ok());
     for (const Variant& v : set->variants) {
-      Schedule small = v.schedule;
-      small.graph = Shrink(v.schedule.graph());
+      const Schedule small = v.schedule.Resized(*TypedGraph::Of(Shrink(v.schedule.graph())));
       EXPECT_EQ(Lower(v.schedule, v.config, 2)->source, Lower(small, v.config, 2)->source)
           << Describe(v).schedule;
     }
