@@ -27,7 +27,7 @@ using ::testing::ExitedWithCode;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// The "binary" is the text itself; fails for a text that contains "error".
+/// The "binary" is the text itself; fails for a text that contains "REFUSED".
 class FakeTranslator : public Translator {
  public:
   FakeTranslator(std::atomic<int>& runs, std::string identity, absl::Duration time)
@@ -39,7 +39,7 @@ class FakeTranslator : public Translator {
     ++runs_;
     CountCompilerRun();
     absl::SleepFor(time_);
-    if (absl::StrContains(unit, "error"))
+    if (absl::StrContains(unit, "REFUSED"))
       return absl::InvalidArgumentError("want no error, have error");
     return unit;
   }
@@ -152,14 +152,14 @@ TEST_F(CachingCompilerTest, AFailureIsGivenToThoseWhoWaitAndIsNotKept) {
   std::vector<absl::Status> statuses(3);
   std::vector<std::thread> threads;
   for (absl::Status& status : statuses) {
-    threads.emplace_back([&] { status = compiler->Compile("error").status(); });
+    threads.emplace_back([&] { status = compiler->Compile("REFUSED").status(); });
   }
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) {
     EXPECT_EQ(status, absl::InvalidArgumentError("want no error, have error"));
   }
   const int before = runs_;
-  EXPECT_FALSE(compiler->Compile("error").ok());
+  EXPECT_FALSE(compiler->Compile("REFUSED").ok());
   EXPECT_EQ(runs_, before + 1);
 }
 
