@@ -72,7 +72,7 @@ absl::StatusOr<EmittedKernel> EmitStridedFold(const Units& u, int unit, const Co
   const NodeId id = FoldOf(u, unit);
   const auto& fold = *As<Fold>(g, id);
   const NodeId operand = u.Value(g.nodes[id].inputs[0]);
-  const TensorType &from = u.program.types()[operand], &to = u.program.types()[id];
+  const TensorType &from = u.type(operand), &to = u.type(id);
   const auto folded = [&](int d) {
     return std::find(fold.dims.begin(), fold.dims.end(), d) != fold.dims.end();
   };

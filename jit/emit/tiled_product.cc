@@ -63,11 +63,11 @@ absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config
                               target.ranks_per_node() * tiles.row, true);
   tiles.slice = gemm.m.total * gemm.n.total;
   for (NodeId node : u.units[at.reader].nodes) {
-    const Layout& layout = u.program.types()[node].layout;
+    const Layout& layout = u.type(node).layout;
     if (!Is<ReduceScatter>(u.graph(), node) ||
         u.Value(u.graph().nodes[node].inputs[0]) != at.product)
       continue;
-    const TensorSlicing cut = SlicingOf(u.program.types()[node].shape, layout.dim, target.ranks);
+    const TensorSlicing cut = SlicingOf(u.type(node).shape, layout.dim, target.ranks);
     if (cut.contiguous()) tiles.slices = target.ranks, tiles.slice = cut.slice_elements();
   }
   return tiles;

@@ -65,8 +65,8 @@ EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack,
 LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int ranks,
                        BufferTable& table) {
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
-  const TensorType& type = u.program.types()[id];
-  const int from = u.program.types()[operand].layout.dim, to = type.layout.dim;
+  const TensorType& type = u.type(id);
+  const int from = u.type(operand).layout.dim, to = type.layout.dim;
   int64_t block = 1;
   for (int d = 0; d < static_cast<int>(type.shape.size()); ++d) {
     block *=
@@ -180,13 +180,13 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   if (Is<AllToAll>(g, id)) return AllToAllOf(u, id, config, ranks, table);
   const NodeId operand = u.Value(g.nodes[id].inputs[0]);
   CollectiveStep step = StepOf(g, id);
-  step.dtype = u.program.types()[id].dtype;
+  step.dtype = u.type(id).dtype;
   step.in = table.of[operand];
   step.out = table.of[id];
-  step.count = Stored(u.program.types()[Is<AllGather>(g, id) ? operand : id], ranks);
+  step.count = Stored(u.type(Is<AllGather>(g, id) ? operand : id), ranks);
   std::vector<CollectiveStep> steps = {step};
   if (piece != nullptr)
-    steps = StepsOf(step, u.program.types()[operand], u.program.types()[id], *piece, ranks);
+    steps = StepsOf(step, u.type(operand), u.type(id), *piece, ranks);
   if (step.group == Group::kNode) return {OfEveryNode(steps, step.count, target)};
   // What is reduced across nodes is one range of memory, or a piece of the part of each node; what
   // is scattered and gathered, a part a node.

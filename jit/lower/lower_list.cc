@@ -197,7 +197,7 @@ std::vector<std::vector<int>> ListLowering::Batches(int unit, const std::vector<
   for (int k : kinds) {
     const Units& u = kinds_[k]->units;
     for (NodeId id : u.units[unit].nodes)
-      elements[k] = std::max(elements[k], NumElements(u.program.types()[id].shape) / ranks_);
+      elements[k] = std::max(elements[k], NumElements(u.type(id).shape) / ranks_);
   }
   std::vector<std::vector<int>> batches;
   int64_t in_batch = 0;

@@ -1,6 +1,5 @@
 #include "jit/storage/arguments.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,12 +9,9 @@
 namespace coconet {
 
 size_t Arguments::Slot(int buffer, DType dtype) {
-  const auto it = std::find_if(pointers_.begin(), pointers_.end(), [&](const Pointer& p) {
-    return p.buffer == buffer && p.dtype == dtype;
-  });
-  if (it != pointers_.end()) return static_cast<size_t>(it - pointers_.begin());
-  pointers_.push_back({buffer, dtype, each_ != nullptr && (*each_)[buffer]});
-  return pointers_.size() - 1;
+  const auto [slot, is_new] = slots_.try_emplace({buffer, dtype}, pointers_.size());
+  if (is_new) pointers_.push_back({buffer, dtype, each_ != nullptr && (*each_)[buffer]});
+  return slot->second;
 }
 
 std::string Arguments::Own(int buffer, DType dtype) {
@@ -44,8 +40,7 @@ std::string Arguments::OnBeside(int buffer, DType dtype) {
 
 std::string Arguments::Add(Field field) {
   const std::string name = absl::StrCat(field.each ? "e." : "p.", field.name);
-  const auto same = [&](const Field& f) { return f.name == field.name; };
-  if (std::none_of(fields_.begin(), fields_.end(), same)) fields_.push_back(std::move(field));
+  if (field_names_.insert(field.name).second) fields_.push_back(std::move(field));
   return name;
 }
 

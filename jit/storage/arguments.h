@@ -1,8 +1,12 @@
 #ifndef COCONET_JIT_STORAGE_ARGUMENTS_H_
 #define COCONET_JIT_STORAGE_ARGUMENTS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -15,17 +19,18 @@ namespace coconet {
 /// Names count in order of first use, so that kernels that differ only in which buffers they work
 /// on have one text.
 ///
-/// A kernel over the tensors of a list has a table with a row of words a tensor besides, `Each`,
-/// which its text sees as `e`.
+/// A kernel over the tensors of a list also has a table, one row of words per tensor: the struct
+/// `Each`, which its text sees as `e`.
 class Arguments {
  public:
   Arguments() = default;
-  /// `each`: by buffer, whether each tensor has one; must outlive this. `over_tensors`: the
-  /// kernel's elements are those of tensors, so its numbers differ from tensor to tensor.
+  /// `each`: by buffer, whether each tensor has one; must outlive this, and may grow.
+  /// `over_tensors`: the kernel's elements are those of tensors, so its integers differ from tensor
+  /// to tensor.
   Arguments(const std::vector<bool>& each, bool over_tensors)
       : each_(&each), over_tensors_(over_tensors) {}
 
-  /// What the text calls this rank's index among the ranks that it reaches; "rank" unless said.
+  /// What the text calls this rank's index among the ranks that it reaches; "rank" by default.
   void CallOwnIndex(std::string name) { own_index_ = std::move(name); }
 
   /// This rank's copy of a buffer: a local pointer, e.g. "own2".
@@ -34,25 +39,26 @@ class Arguments {
   std::string Peers(int buffer, DType dtype);
   /// One address of all of them, e.g. "p.all2", "e.all2": a Multicast.
   std::string OnAll(int buffer, DType dtype);
-  /// The ranks beside this one's copies, e.g. "p.beside2", "e.beside2".
+  /// The copies of the ranks at this one's place in the neighbouring pipeline stages, e.g.
+  /// "p.beside2", "e.beside2".
   std::string OnBeside(int buffer, DType dtype);
-  /// A named integer of the elements, "p.<name>", "e.<name>"; once a name.
+  /// A named integer of the elements: "p.<name>" or "e.<name>". The first of a name counts.
   std::string Integer(absl::string_view name, int64_t value);
-  /// A member of any other type whose words are `words`, "p.<name>", "e.<name>"; once a name.
+  /// The same of a member of any other type, whose words are `words`.
   std::string Member(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);
   /// The same of the launch: always "p.<name>".
   std::string LaunchInteger(absl::string_view name, int64_t value);
   std::string LaunchMember(absl::string_view declaration, absl::string_view name,
                            std::vector<Arg> words);
-  /// "e." or "p.": what Integer(name) is called.
+  /// "p.<name>" or "e.<name>": what Integer(name) is called.
   std::string At(absl::string_view name) const;
-  /// The begin of a loop or function of the tensor `t`: what names of its words stand for, at the
-  /// end.
+  /// Marks the begin of a loop or function of the tensor `t`; WithTensorLocals puts there what
+  /// declares the names of its words.
   static absl::string_view TensorLocals() { return "@tensor@"; }
 
   std::string StructText() const;  // "struct Params {...};"
   std::string LocalsText() const;  // "  f32* const own2 = p.b2[rank];" ...
-  /// `body` with the locals of tensors in their places.
+  /// `body` with the locals of tensors in the places of TensorLocals.
   std::string WithTensorLocals(absl::string_view body) const;
   std::vector<Arg> Words() const;
   std::vector<Arg> TensorWords() const;  // of a row of the table
@@ -79,7 +85,9 @@ class Arguments {
   std::string own_index_ = "rank";
 
   std::vector<Pointer> pointers_;
+  std::map<std::pair<int, DType>, size_t> slots_;  // of pointers_, by buffer and type
   std::vector<Field> fields_;
+  std::set<std::string> field_names_;
 };
 
 }  // namespace coconet

@@ -1,7 +1,10 @@
 #include "jit/storage/buffers.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -27,42 +30,42 @@ int64_t StoredElements(const TensorType& type, const Target& target) {
   return std::max<int64_t>(1, elements);
 }
 
-/// The store of `unit` that writes `value`, lowest id first; -1: none.
-NodeId StoreOf(const Units& u, int unit, NodeId value) {
-  for (NodeId id : u.units[unit].nodes) {
-    if (IsStore(u.graph(), id) && u.Value(StoredOperand(u.graph(), id)) == value &&
-        u.each[id] == u.each[value])
-      return id;
+/// By node: the store that its own unit writes it with, lowest id first; -1: none.
+std::vector<NodeId> OwnStores(const Units& u) {
+  std::vector<NodeId> stores(u.graph().size(), -1);
+  for (NodeId id = 0; id < u.graph().size(); ++id) {
+    if (!IsStore(u.graph(), id) || u.unit_of[id] < 0) continue;
+    const NodeId value = u.Value(StoredOperand(u.graph(), id));
+    const bool is_own = u.unit_of[value] == u.unit_of[id] && u.each[value] == u.each[id];
+    if (is_own && stores[value] < 0) stores[value] = id;
   }
-  return -1;
+  return stores;
 }
 
 struct Life {
   int first = 0, last = 0;  // units
 };
 
-/// All units of an overlap run at once.
-int FirstWith(const Units& u, int unit) {
+/// By unit: those that run at the same time, all of its overlap or itself.
+std::vector<Life> Times(const Units& u) {
+  std::vector<Life> times(u.units.size());
+  for (int unit = 0; unit < static_cast<int>(times.size()); ++unit) times[unit] = {unit, unit};
   for (const Units::Chain& chain : u.chains) {
-    if (unit >= chain.first && unit <= chain.last) return chain.first;
+    for (int unit = chain.first; unit <= chain.last; ++unit)
+      times[unit] = {chain.first, chain.last};
   }
-  return unit;
-}
-int LastWith(const Units& u, int unit) {
-  for (const Units::Chain& chain : u.chains) {
-    if (unit >= chain.first && unit <= chain.last) return chain.last;
-  }
-  return unit;
+  return times;
 }
 
 /// Values that need a temporary, with the units between which they live.
 std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
+  const std::vector<Life> times = Times(u);
   std::map<NodeId, Life> lives;
   const auto add = [&](NodeId value, int reader) {
-    if (table.of[value] >= 0 || u.unit_of[value] < 0) return;
-    Life& life = lives.try_emplace(value, Life{FirstWith(u, u.unit_of[value]), u.unit_of[value]})
-                     .first->second;
-    life.last = std::max(life.last, LastWith(u, reader));
+    const int maker = u.unit_of[value];
+    if (table.of[value] >= 0 || maker < 0) return;
+    Life& life = lives.try_emplace(value, Life{times[maker].first, maker}).first->second;
+    life.last = std::max(life.last, times[reader].last);
   };
   for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
     for (NodeId id : u.units[unit].nodes) {
@@ -74,10 +77,32 @@ std::map<NodeId, Life> Temporaries(const Units& u, const BufferTable& table) {
   return lives;
 }
 
+/// Buffers that are alike, some of which hold nothing.
+class BufferPool {
+ public:
+  /// The first buffer that holds nothing from unit `first` on; -1: none. Units do not decrease.
+  int FreeAt(int first) {
+    while (!busy_.empty() && busy_.top().first < first) {
+      free_.insert(busy_.top().second);
+      busy_.pop();
+    }
+    return free_.empty() ? -1 : *free_.begin();
+  }
+  void Hold(int buffer, int last) {
+    free_.erase(buffer);
+    busy_.push({last, buffer});
+  }
+
+ private:
+  using Held = std::pair<int, int>;  // the last unit that uses it, buffer
+  std::set<int> free_;
+  std::priority_queue<Held, std::vector<Held>, std::greater<Held>> busy_;
+};
+
 void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
                        const std::vector<bool>& symmetric) {
   using Kind = std::tuple<DType, int64_t, bool, bool>;
-  std::map<Kind, std::vector<std::pair<int, int>>> pool;  // buffer, last unit that uses it
+  std::map<Kind, BufferPool> pools;
   std::vector<std::pair<Life, NodeId>> by_birth;
   for (const auto& [value, life] : Temporaries(u, table)) by_birth.push_back({life, value});
   std::stable_sort(by_birth.begin(), by_birth.end(),
@@ -85,20 +110,38 @@ void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
   int count[2] = {0, 0};
   for (const auto& [life, value] : by_birth) {
     const bool each = u.each[value];
-    const Kind kind{u.program.types()[value].dtype,
-                    StoredElements(u.program.types()[value], target), symmetric[value], each};
-    std::vector<std::pair<int, int>>& free = pool[kind];
-    auto it = std::find_if(free.begin(), free.end(),
-                           [&](const auto& b) { return b.second < life.first; });
-    if (it == free.end()) {
+    const DType dtype = u.type(value).dtype;
+    const int64_t elements = StoredElements(u.type(value), target);
+    BufferPool& pool = pools[{dtype, elements, symmetric[value], each}];
+    int buffer = pool.FreeAt(life.first);
+    if (buffer < 0) {
+      buffer = static_cast<int>(table.buffers.size());
       table.buffers.push_back({absl::StrCat(each ? "e" : "t", count[each]++), BufferRole::kTemp,
-                               std::get<0>(kind), std::get<1>(kind), std::get<2>(kind)});
+                               dtype, elements, symmetric[value]});
       table.each.push_back(each);
-      it = free.insert(free.end(), {static_cast<int>(table.buffers.size()) - 1, 0});
     }
-    it->second = life.last;
-    table.of[value] = it->first;
+    pool.Hold(buffer, life.last);
+    table.of[value] = buffer;
   }
+}
+
+/// By node: its value is in memory that peers load (operands of reductions in kernels) or store to
+/// (results of gathers and sends in kernels).
+std::vector<bool> ReachedByPeers(const Units& u, bool pull) {
+  const Graph& g = u.graph();
+  std::vector<bool> reached(g.size());
+  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
+    if (u.units[unit].library) continue;
+    for (NodeId id : u.units[unit].nodes) {
+      if (Is<AllGather>(g, id) || Is<Send>(g, id)) reached[id] = true;
+      if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id))) continue;
+      const NodeId operand = u.Value(g.nodes[id].inputs[0]), fold = FoldBelow(u.program, id);
+      const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
+      if (u.unit_of[operand] != unit && !of_own_fold)
+        reached[operand] = true;  // sums of a kernel's own folds are in no buffer
+    }
+  }
+  return reached;
 }
 
 }  // namespace
@@ -119,8 +162,8 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
   table.of.assign(g.size(), -1);
   table.target.assign(g.size(), -1);
   const auto declare = [&](NodeId id, const std::string& name, BufferRole role) {
-    table.buffers.push_back({name, role, u.program.types()[id].dtype,
-                             StoredElements(u.program.types()[id], target), false});
+    table.buffers.push_back(
+        {name, role, u.type(id).dtype, StoredElements(u.type(id), target), false});
     table.each.push_back(u.each[id]);
     return static_cast<int>(table.buffers.size()) - 1;
   };
@@ -133,25 +176,11 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
       table.target[id] = declare(id, output->name, BufferRole::kOutput);
     if (Is<Update>(g, id)) table.target[id] = table.of[g.nodes[id].inputs[0]];
   }
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    for (NodeId id : u.units[unit].nodes) {
-      const NodeId store = IsStore(g, id) ? -1 : StoreOf(u, unit, id);
-      if (store >= 0) table.of[id] = table.target[store];
-    }
+  const std::vector<NodeId> own_stores = OwnStores(u);
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (own_stores[id] >= 0) table.of[id] = table.target[own_stores[id]];
   }
-  // What peers load (operands of reductions) or store (results of gathers and sends) in kernels.
-  std::vector<bool> symmetric(g.size());
-  for (int unit = 0; unit < static_cast<int>(u.units.size()); ++unit) {
-    if (u.units[unit].library) continue;
-    for (NodeId id : u.units[unit].nodes) {
-      if (Is<AllGather>(g, id) || Is<Send>(g, id)) symmetric[id] = true;
-      if (!Is<ReduceScatter>(g, id) && !(pull && Is<AllReduce>(g, id))) continue;
-      const NodeId operand = u.Value(g.nodes[id].inputs[0]), fold = FoldBelow(u.program, id);
-      const bool of_own_fold = fold >= 0 && u.unit_of[fold] == unit;
-      if (u.unit_of[operand] != unit && !of_own_fold)
-        symmetric[operand] = true;  // sums of a kernel's own folds are in no buffer
-    }
-  }
+  const std::vector<bool> symmetric = ReachedByPeers(u, pull);
   AssignTemporaries(u, target, table, symmetric);
   for (NodeId id = 0; id < g.size(); ++id) {
     if (!symmetric[id]) continue;

@@ -24,14 +24,14 @@ struct BufferTable {
   std::vector<int> PushTargets(const Units& u, NodeId push) const;
 };
 
-/// Inputs, states and outputs by declaration, then temporaries; temporaries whose lives do not
-/// overlap share a buffer. A tensor that is not sliced is padded so that every contiguous slicing
-/// of it fits. `pull`: kernels load the operands of AllReduces where they are, so these must be
-/// symmetric.
+/// Buffers of inputs, states and outputs in the order of their declaration, then of temporaries;
+/// temporaries whose lives do not overlap share a buffer. A tensor that is not sliced is padded so
+/// that every contiguous slicing of it fits. `pull`: kernels load the operands of AllReduces where
+/// they are, so these must be symmetric.
 BufferTable AssignBuffers(const Units& u, const Target& target, bool pull);
 
-/// Adds a buffer that a kernel step keeps for itself from step to step, zero before the first, and
-/// returns its index.
+/// Adds a buffer that one kernel of the plan keeps from run to run, zero before the first, and
+/// returns its number. `each`: per tensor of a list.
 int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements,
                   bool symmetric, bool each = false);
 

@@ -40,7 +40,7 @@ int64_t Product(const std::vector<int64_t>& values, size_t begin, size_t end) {
   return product;
 }
 
-/// All rows of all matrices as those of one, where they lie one after the other.
+/// Makes one matrix of the rows of all, where they lie one after the other; false elsewhere.
 bool FoldLead(Stack& s) {
   const int64_t lead = Product(s.lead_stored, 0, s.lead_stored.size());
   if (lead == 1 && s.sliced_lead < 0) return true;
@@ -84,12 +84,12 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
   const auto& op = *As<MatMul>(g, id);
   const NodeId in[2] = {u.Value(g.nodes[id].inputs[0]), u.Value(g.nodes[id].inputs[1])};
   Stack a = StackOf(u.program.types()[in[0]], ranks), b = StackOf(u.program.types()[in[1]], ranks),
-        c = StackOf(u.program.types()[id], ranks);
+        c = StackOf(u.type(id), ranks);
   Stack folded_a = a, folded_c = c;
   if (b.lead.empty() && !op.transpose_a && FoldLead(folded_a) && FoldLead(folded_c))
     a = folded_a, c = folded_c;
   GemmStep step;
-  step.dtype = u.program.types()[id].dtype;
+  step.dtype = u.type(id).dtype;
   step.m = op.transpose_a ? a.columns : a.rows;
   step.k = op.transpose_a ? a.rows : a.columns;
   step.n = op.transpose_b ? b.rows : b.columns;
@@ -103,7 +103,7 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
     step.c = MatrixOf(c, table.of[id], 0, false);
     return RowsOf(step, piece->Whole(ranks));
   }
-  // Matrices before and at a sliced leading dimension one by one, those after it as a batch.
+  // Leading dimensions up to the sliced one give a step per matrix, those after it a batch.
   const size_t cut = static_cast<size_t>(c.sliced_lead + 1);
   const int64_t steps = Product(c.lead_stored, 0, cut);
   step.batch = Product(c.lead_stored, cut, c.lead_stored.size());
@@ -113,7 +113,7 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
     step.b = MatrixOf(b, table.of[in[1]], i * step.batch, true);
     step.c = MatrixOf(c, table.of[id], i * step.batch, true);
     if (c.sliced_lead >= 0) {
-      // Ranks 0 to `having` - 1 have matrix j of their part.
+      // Ranks below `having` have a matrix j in their part.
       const int64_t extent = c.lead[c.sliced_lead], per = c.lead_stored[c.sliced_lead], j = i % per;
       const int64_t having = (extent - j + per - 1) / per,
                     rows = step.m.per > 0 ? step.m.per : step.m.total;

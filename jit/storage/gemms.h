@@ -10,13 +10,13 @@
 
 namespace coconet {
 
-/// The steps that compute matrix product `id` on each rank from what it has of the operands: one
+/// The steps that compute matrix product `id` on each rank from its part of the operands: one step
 /// where leading dimensions fold into the rows or are a batch, more where they are sliced. With
-/// `piece` only these rows. `candidate`: of each step.
+/// `piece`, only those rows. `candidate`: GemmStep::candidate of each step.
 std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& table, int ranks,
                               int candidate, const Piece* piece);
 
-/// The bytes that a product moves: both operands and the result, once each.
+/// The bytes of a product's operands and result, each counted once.
 int64_t GemmBytes(const GemmStep& step);
 
 }  // namespace coconet
