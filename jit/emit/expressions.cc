@@ -1,236 +1,254 @@
 #include "jit/emit/expressions.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/ir/philox.h"
+#include "jit/emit/folds.h"
+#include "jit/emit/operations.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {
 
-absl::string_view LoadFrom(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::kSum:
-      return "LoadSum";
-    case ReduceKind::kMax:
-      return "LoadMax";
-    case ReduceKind::kMin:
-      return "LoadMin";
+Expressions::Expressions(KernelContext& k, Loads& loads)
+    : k_(k),
+      loads_(loads),
+      updates_scalars_(k.space.shape.empty() &&
+                       absl::c_any_of(k.nodes(), [&](NodeId id) { return Is<Update>(k.g, id); })) {}
+
+absl::StatusOr<std::string> Expressions::Element(PhaseText& phase, PassText& pass, NodeId id) {
+  return Write(&phase, {Form::kElement, k_.u.Value(id), &pass});
+}
+
+absl::StatusOr<std::string> Expressions::Row(PhaseText& phase, NodeId id) {
+  return Write(&phase, {Form::kRow, k_.u.Value(id)});
+}
+
+absl::StatusOr<std::string> Expressions::Scalar(NodeId id) {
+  return Write(nullptr, {Form::kScalar, k_.u.Value(id)});
+}
+
+absl::StatusOr<std::string> Expressions::Write(PhaseText* phase, Wanted wanted) {
+  const Wanted root{wanted.form, wanted.id, wanted.pass};
+  std::deque<Wanted> open;  // elements stay where they are
+  open.push_back(std::move(wanted));
+  while (!open.empty()) {
+    Wanted& last = open.back();
+    if (!last.begun && NameOf(phase, last) != nullptr) {
+      open.pop_back();
+      continue;
+    }
+    if (!last.begun) Begin(phase, last);
+    if (last.next < last.operands.size()) {
+      open.push_back(OperandOf(last));
+      continue;
+    }
+    RETURN_IF_ERROR(Finish(phase, last));
+    open.pop_back();
   }
-  return "";
+  return *NameOf(phase, root);
+}
+
+const std::string* Expressions::NameOf(PhaseText* phase, const Wanted& wanted) {
+  const std::map<NodeId, std::string>& names = wanted.form == Form::kElement ? wanted.pass->names
+                                               : wanted.form == Form::kRow   ? phase->row_names
+                                               : IsTensorScalar(wanted.id)   ? tensor_names_
+                                                                             : scalar_names_;
+  const auto name = names.find(wanted.id);
+  return name == names.end() ? nullptr : &name->second;
+}
+
+void Expressions::Begin(PhaseText* phase, Wanted& wanted) {
+  wanted.begun = true;
+  const NodeId id = wanted.id;
+  wanted.source = wanted.form == Form::kElement ? SourceOfElement(*phase, id)
+                  : wanted.form == Form::kRow   ? SourceOfRow(*phase, id)
+                                                : SourceOfScalar(id);
+  switch (wanted.source) {
+    case Source::kScalar:
+    case Source::kRow:
+      wanted.operands = {id};
+      return;
+    case Source::kOperands:
+      wanted.operands = ElementOperands(k_, id);
+      return;
+    case Source::kRowFold:
+      wanted.operands = k_.g.nodes[id].inputs;
+      return;
+    case Source::kTotal:
+      wanted.operands = k_.g.nodes[id].inputs;
+      wanted.outer_section = std::exchange(tensor_section_, &wanted.body);
+      wanted.outer_names = std::exchange(tensor_names_, {});
+      return;
+    case Source::kConstant:
+    case Source::kMemory:
+    case Source::kCollective:
+    case Source::kView:
+    case Source::kGiven:
+    case Source::kGivenTotal:
+    case Source::kUnknown:
+      return;
+  }
+}
+
+/// The next value that `wanted` is computed from.
+Expressions::Wanted Expressions::OperandOf(Wanted& wanted) {
+  const NodeId operand = k_.u.Value(wanted.operands[wanted.next++]);
+  if (wanted.source == Source::kScalar) return {Form::kScalar, operand};
+  if (wanted.source == Source::kRow) return {Form::kRow, operand};
+  if (wanted.source == Source::kRowFold) return {Form::kElement, operand, &wanted.loop};
+  return {wanted.form, operand, wanted.pass};
+}
+
+absl::Status Expressions::Finish(PhaseText* phase, Wanted& wanted) {
+  ASSIGN_OR_RETURN(const std::string expression, TextOf(phase, wanted));
+  Define(phase, wanted, expression);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Expressions::TextOf(PhaseText* phase, Wanted& wanted) {
+  const NodeId id = wanted.id;
+  const bool is_element = wanted.form == Form::kElement;
+  switch (wanted.source) {
+    case Source::kConstant:
+    case Source::kOperands:
+      return OperationOf(phase, wanted);
+    case Source::kScalar:
+    case Source::kRow: {
+      const Form form = wanted.source == Source::kRow ? Form::kRow : Form::kScalar;
+      const std::string name = *NameOf(phase, {form, id});
+      return is_element ? absl::StrCat("Splat<V>(Get(", name, ", 0))") : name;
+    }
+    case Source::kMemory:
+      if (is_element) return loads_.Element(*phase, id);
+      return wanted.form == Form::kRow ? loads_.Row(id) : loads_.Scalar(id);
+    case Source::kCollective:
+      return loads_.Collective(*phase, id);
+    case Source::kView:
+      return loads_.View(*phase, id);
+    case Source::kRowFold:
+      return RowFold(phase, wanted);
+    case Source::kGiven:
+      return tensor_sources_[id];
+    case Source::kGivenTotal:
+      has_totals_ = true;
+      return InRange(k_.type(id).dtype, TotalOf(k_, As<AllReduce>(k_.g, id)->kind,
+                                                k_.type(id).dtype, "", totals_[id]));
+    case Source::kTotal:
+      return TotalOfTensors(wanted);
+    case Source::kUnknown:
+      return absl::InternalError(
+          absl::StrCat("emit: ", NodeText(k_.g, id), " is needed before it is known"));
+  }
+  CC_CHECK(false);
+}
+
+absl::StatusOr<std::string> Expressions::OperationOf(PhaseText* phase, const Wanted& wanted) {
+  std::vector<std::string> operands;
+  for (NodeId operand : wanted.operands)
+    operands.push_back(*NameOf(phase, {wanted.form, k_.u.Value(operand), wanted.pass}));
+  if (wanted.form == Form::kElement) return OperationText(k_, wanted.id, operands, "V", "i");
+  return OperationText(k_, wanted.id, operands, "1", wanted.form == Form::kRow ? "r" : "0");
+}
+
+/// Loops over the row's elements before they are looped over for what depends on the result.
+std::string Expressions::RowFold(PhaseText* phase, Wanted& wanted) {
+  const std::string element =
+      *NameOf(phase, {Form::kElement, k_.u.Value(wanted.operands[0]), &wanted.loop});
+  const auto [name, declaration] = Accumulator(k_, wanted.id);
+  const std::string length = k_.args.At("row_length");
+  absl::StrAppend(&phase->row_values, "    ", declaration, "    ForEach<kV>(grid, r * ", length,
+                  ", (r + 1) * ", length, ", ", k_.args.At("packed"),
+                  " != 0, [&](auto lanes, Index i) {\n",
+                  "      constexpr int V = decltype(lanes)::kCount;\n", wanted.loop.values,
+                  "      Accumulate(", name, ", ", element, ");\n    });\n");
+  return FromTotal(k_, wanted.id, absl::StrCat("Total(grid, ", name, ")"));
+}
+
+/// The operand was computed within a function of the tensor.
+std::string Expressions::TotalOfTensors(Wanted& wanted) {
+  const std::string operand = *NameOf(nullptr, {Form::kScalar, k_.u.Value(wanted.operands[0])});
+  tensor_section_ = wanted.outer_section;
+  tensor_names_ = std::move(wanted.outer_names);
+  has_totals_ = true;
+  const DType dtype = k_.type(wanted.id).dtype;
+  return InRange(dtype, TotalOf(k_, As<Total>(k_.g, wanted.id)->kind, dtype, wanted.body, operand));
+}
+
+void Expressions::Define(PhaseText* phase, const Wanted& wanted, const std::string& expression) {
+  const int number = k_.named++;
+  const auto define = [&](absl::string_view letter, absl::string_view indent, std::string* section,
+                          std::map<NodeId, std::string>* names) {
+    const std::string name = absl::StrCat(letter, number);
+    absl::StrAppend(section, indent, "const auto ", name, " = ", expression, ";\n");
+    (*names)[wanted.id] = name;
+  };
+  switch (wanted.form) {
+    case Form::kElement:
+      return define("v", "      ", &wanted.pass->values, &wanted.pass->names);
+    case Form::kRow:
+      return define("r", "    ", &phase->row_values, &phase->row_names);
+    case Form::kScalar:
+      return IsTensorScalar(wanted.id) ? define("s", "    ", tensor_section_, &tensor_names_)
+                                       : define("s", "  ", section_, &scalar_names_);
+  }
+}
+
+bool Expressions::IsStoredBefore(const PhaseText& phase, NodeId id) const {
+  const int stored = k_.phases.StoredIn(id);
+  return stored >= 0 && stored < phase.number && k_.table.of[id] >= 0;
+}
+
+Expressions::Source Expressions::SourceOfElement(const PhaseText& phase, NodeId id) {
+  const bool is_known = k_.type(id).shape.empty() && !k_.InUnit(id) && !updates_scalars_ &&
+                        !DependsOnOwnCollective(id);
+  if (IsScalarValue(id) || (Is<Total>(k_.g, id) && k_.u.tensors > 0) || is_known)
+    return Is<Const>(k_.g, id) ? Source::kConstant : Source::kScalar;
+  if (k_.IsRow(id)) return Source::kRow;
+  if (IsStoredBefore(phase, id)) return Source::kMemory;
+  if (k_.InUnit(id) && Communicates(k_.g, id)) return Source::kCollective;
+  if (!k_.InUnit(id) && !k_.u.IsScalar(id)) return Source::kMemory;
+  return IsView(k_.g.nodes[id].op) ? Source::kView : Source::kOperands;
+}
+
+Expressions::Source Expressions::SourceOfRow(const PhaseText& phase, NodeId id) const {
+  if (IsScalarValue(id)) return Source::kScalar;
+  if ((!k_.InUnit(id) && !k_.u.IsScalar(id)) || IsStoredBefore(phase, id)) return Source::kMemory;
+  return Is<Fold>(k_.g, id) ? Source::kRowFold : Source::kOperands;
+}
+
+Expressions::Source Expressions::SourceOfScalar(NodeId id) const {
+  if (tensor_sources_.contains(id)) return Source::kGiven;
+  if (totals_.contains(id)) return Source::kGivenTotal;
+  if (Is<Total>(k_.g, id) && k_.u.tensors > 0 && (k_.u.IsScalar(id) || k_.InUnit(id)))
+    return Source::kTotal;
+  if (k_.u.IsScalar(id)) return Source::kOperands;
+  return k_.InUnit(id) || k_.table.of[id] < 0 ? Source::kUnknown : Source::kMemory;
 }
 
 bool Expressions::DependsOnOwnCollective(NodeId id) {
-  id = u_.Value(id);
-  if (!InUnit(id) && !u_.IsScalar(id)) return false;
-  if (InUnit(id) && Communicates(g_, id)) return true;
-  if (const auto it = depends_.find(id); it != depends_.end()) return it->second;
-  const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
-  const bool depends = std::any_of(inputs.begin(), inputs.end(),
-                                   [&](NodeId i) { return DependsOnOwnCollective(i); });
-  return depends_[id] = depends;
-}
-
-/// A kernel whose elements are scalars overwrites some: then only the thread that stores one loads
-/// it. Others, which need it for nothing, might do so later.
-bool Expressions::UpdatesScalars() const {
-  if (!k_.space.shape.empty()) return false;
-  for (NodeId id = 0; id < g_.size(); ++id) {
-    if (InUnit(id) && Is<Update>(g_, id)) return true;
+  std::vector<NodeId> open = {id};
+  while (!open.empty()) {
+    const NodeId last = open.back();
+    const bool is_recomputed = k_.InUnit(last) || k_.u.IsScalar(last);
+    bool depends = k_.InUnit(last) && Communicates(k_.g, last), is_ready = true;
+    if (is_recomputed && !depends && !depends_.contains(last)) {
+      for (NodeId input : k_.g.nodes[last].inputs) {
+        const NodeId operand = k_.u.Value(input);
+        const auto known = depends_.find(operand);
+        depends = depends || (known != depends_.end() && known->second);
+        if (known != depends_.end()) continue;
+        open.push_back(operand);
+        is_ready = false;
+      }
+    }
+    if (!is_ready) continue;
+    depends_.try_emplace(last, depends);
+    open.pop_back();
   }
-  return false;
-}
-
-/// Every use of `id` rounds it to its type anyway.
-bool Expressions::OnlyStored(NodeId id) const {
-  return std::all_of(u_.program.users()[id].begin(), u_.program.users()[id].end(),
-                     [&](NodeId user) {
-                       if (!InUnit(user)) return true;
-                       return Is<AllGather>(g_, user) || Is<Send>(g_, user) ||
-                              Is<Output>(g_, user) || (Is<Update>(g_, user) && OnlyStored(user));
-                     });
-}
-
-/// u8 is computed in a wider type, and wraps all the same.
-std::string Expressions::InRange(NodeId id, std::string expression) const {
-  return type(id).dtype == DType::kU8 ? absl::StrCat("Wrapped<u8>(", expression, ")") : expression;
-}
-
-absl::StatusOr<std::string> Expressions::Arithmetic(NodeId id,
-                                                    const std::vector<std::string>& operands,
-                                                    absl::string_view lanes,
-                                                    absl::string_view index) {
-  if (const auto* c = As<Const>(g_, id))
-    return absl::StrCat("Splat<", lanes, ">(", Literal(c->value, c->dtype), ")");
-  if (const auto* w = As<WorldSize>(g_, id))
-    return absl::StrCat("Splat<", lanes, ">(", Literal(k_.target.ranks, w->dtype), ")");
-  if (const auto* cast = As<Cast>(g_, id)) {
-    const bool narrow = cast->dtype == DType::kF16 || cast->dtype == DType::kBF16;
-    if (narrow && OnlyStored(id)) return absl::StrCat("ConvertLanes<float>(", operands[0], ")");
-    return absl::StrCat("CastTo<", KernelType(cast->dtype), ">(", operands[0], ")");
-  }
-  if (Is<Dropout>(g_, id)) return DroppedText(id, operands, lanes, index);
-  if (const auto* round = As<StochasticRound>(g_, id)) {
-    return absl::StrCat("RoundedByWords<", lanes, ">(", operands[0], ", ", index, ", Get(",
-                        operands[1], ", 0), ", round->stream, "ll)");
-  }
-  if (Is<Shard>(g_, id) || Is<Total>(g_, id)) return operands[0];
-  const auto* fn = As<Pointwise>(g_, id);
-  if (fn == nullptr)
-    return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is not arithmetic"));
-  std::vector<std::pair<std::string, std::string>> holes;
-  for (size_t i = 0; i < operands.size(); ++i) holes.push_back({absl::StrCat("$", i), operands[i]});
-  const std::string expression = absl::StrReplaceAll(Info(fn->fn).kernel_expr, holes);
-  return Info(fn->fn).result == PwResult::kSame ? InRange(id, expression) : expression;
-}
-
-std::string Expressions::DroppedText(NodeId id, const std::vector<std::string>& operands,
-                                     absl::string_view lanes, absl::string_view index) {
-  const auto& op = *As<Dropout>(g_, id);
-  return absl::StrCat("Dropped<", lanes, ">(", operands[0], ", ", index, ", Get(", operands[1],
-                      ", 0), ", op.stream, "ll, ", DropoutThreshold(op.rate), "u, ",
-                      Literal(1 / (1 - op.rate), type(id).dtype), ")");
-}
-
-std::string Expressions::Define(Pass& pass, NodeId id, absl::string_view expression) {
-  const std::string name = absl::StrCat("v", named_++);
-  absl::StrAppend(&pass.values, "      const auto ", name, " = ", expression, ";\n");
-  pass.names[id] = name;
-  return name;
-}
-
-std::string Expressions::MapField(const StoredMap& map, const TensorType& stored,
-                                  std::string* base) {
-  std::vector<Arg> words;
-  for (int64_t dim : map.dims) words.push_back({Arg::Kind::kInt, -1, dim});
-  for (int64_t stride : map.strides) words.push_back({Arg::Kind::kInt, -1, stride});
-  const int number = named_++;
-  const std::string name = absl::StrCat("map", number);
-  const std::string field = args_.Member(absl::StrCat("BroadcastMap<", map.dims.size(), "> ", name),
-                                         name, std::move(words));
-  if (stored.layout.sliced()) {
-    const bool by_place = stored.layout.by_place();
-    absl::StrAppend(base, by_place ? " - slice * " : " - rank * ",
-                    args_.Integer(absl::StrCat("skip", number), map.elements_a_rank));
-    const int64_t part =
-        SlicingOf(stored.shape, stored.layout.dim, k_.target.ranks).slice_elements();
-    if (by_place)
-      absl::StrAppend(base, " + node * ", args_.Integer(absl::StrCat("part", number), part));
-  }
-  if (map.offset != 0)
-    absl::StrAppend(base, " + ", args_.Integer(absl::StrCat("begin", number), map.offset));
-  return field;
-}
-
-void Expressions::Count(Phase& phase, absl::string_view what, NodeId id, int copies) const {
-  if (phase.loaded.insert(std::string(what)).second)
-    phase.bytes_per_element += copies * static_cast<int64_t>(SizeOf(type(id).dtype));
-}
-
-absl::StatusOr<std::string> Expressions::Load(Phase& phase, Pass& pass, NodeId id) {
-  const int buffer = table_.of[id];
-  CC_CHECK(buffer >= 0);
-  const TensorType& t = type(id);
-  const std::string base = args_.Own(buffer, t.dtype);
-  Count(phase, base, id);
-  const bool sliced = t.layout.sliced();
-  if (sliced && !phase.on_slices) {
-    return absl::InternalError(
-        absl::StrCat("emit: ", NodeText(g_, id), " is sliced, and read over the whole tensor"));
-  }
-  if (t.shape == k_.space.shape) {
-    return Define(pass, id, absl::StrCat("Load<V>(", base, sliced ? " + (i - c.shift))" : " + i)"));
-  }
-  return LoadMapped(pass, id, StoredMapOf(t, k_.space.shape, k_.target.ranks), base);
-}
-
-absl::StatusOr<std::string> Expressions::LoadMapped(Pass& pass, NodeId id, const StoredMap& map,
-                                                    std::string base) {
-  if (map.identity) return Define(pass, id, absl::StrCat("Load<V>(", base, " + i)"));
-  const NodeId stored = IsView(g_.nodes[id].op) && InUnit(id) ? g_.nodes[id].inputs[0] : id;
-  const std::string field = MapField(map, type(stored), &base);
-  return Define(pass, id, absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")"));
-}
-
-absl::StatusOr<std::string> Expressions::Collective(Phase& phase, Pass& pass, NodeId id) {
-  const auto misplaced = [&](absl::string_view where) {
-    return absl::InternalError(absl::StrCat("emit: ", NodeText(g_, id), " is used ", where));
-  };
-  if (Is<AllGather>(g_, id)) {
-    if (phase.on_slices) return misplaced("on slices, in the kernel that gathers it");
-    phase.reads_gathered = true;
-    Count(phase, NodeText(g_, id), id);
-    return Define(pass, id,
-                  absl::StrCat("Load<V>(", args_.Own(table_.PushTargets(u_, id)[0], type(id).dtype),
-                               " + i)"));
-  }
-  ReduceKind kind{};
-  if (const auto* rs = As<ReduceScatter>(g_, id)) {
-    if (!phase.on_slices) return misplaced("over the whole tensor");
-    kind = rs->kind;
-  } else {
-    if (phase.on_slices) return misplaced("on slices");
-    kind = As<AllReduce>(g_, id)->kind;
-  }
-  const NodeId operand = u_.Value(g_.nodes[id].inputs[0]);
-  if (InUnit(operand) || table_.of[operand] < 0)
-    return misplaced("on a value that is not in memory");
-  Count(phase, NodeText(g_, id), id, k_.target.ranks_per_node());
-  if (const auto ring = rings_.find(id); ring != rings_.end()) {
-    return Define(pass, id,
-                  InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", ring->second, ", i)")));
-  }
-  const auto source = sources_.find(operand);
-  const std::string from = source != sources_.end()
-                               ? source->second
-                               : args_.Peers(table_.of[operand], type(operand).dtype);
-  const DType dtype = type(operand).dtype;
-  const bool switched = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-  const bool by_switch =
-      k_.multicast && switched && kind == ReduceKind::kSum && Is<ReduceScatter>(g_, id);
-  const std::string all =
-      by_switch ? absl::StrCat(args_.OnAll(table_.of[operand], dtype), ", ") : "";
-  return Define(pass, id, InRange(id, absl::StrCat(LoadFrom(kind), "<V>(", all, from, ", i)")));
-}
-
-absl::StatusOr<std::string> Expressions::Element(Phase& phase, Pass& pass, NodeId id) {
-  id = u_.Value(id);
-  if (const auto it = pass.names.find(id); it != pass.names.end()) return it->second;
-  const bool is_known =
-      type(id).shape.empty() && !DependsOnOwnCollective(id) && !InUnit(id) && !UpdatesScalars();
-  if (IsScalarValue(id) || (Is<Total>(g_, id) && u_.tensors > 0) || is_known) {
-    if (const auto* c = As<Const>(g_, id))
-      return Define(pass, id, absl::StrCat("Splat<V>(", Literal(c->value, c->dtype), ")"));
-    ASSIGN_OR_RETURN(const std::string scalar, Scalar(id));
-    return Define(pass, id, absl::StrCat("Splat<V>(Get(", scalar, ", 0))"));
-  }
-  if (IsRow(id)) {
-    ASSIGN_OR_RETURN(const std::string row, Row(phase, id));
-    return Define(pass, id, absl::StrCat("Splat<V>(Get(", row, ", 0))"));
-  }
-  const int stored = k_.phases.StoredIn(id);
-  if (stored >= 0 && stored < phase.number && table_.of[id] >= 0) return Load(phase, pass, id);
-  if (InUnit(id) && Communicates(g_, id)) return Collective(phase, pass, id);
-  if (!InUnit(id) && !u_.IsScalar(id)) return Load(phase, pass, id);
-  const std::vector<NodeId>& inputs = g_.nodes[id].inputs;
-  if (IsView(g_.nodes[id].op)) {
-    const NodeId operand = u_.Value(inputs[0]);
-    CC_CHECK(table_.of[operand] >= 0);
-    Count(phase, NodeText(g_, id), id);
-    return LoadMapped(pass, id, ViewMapOf(g_.nodes[id].op, type(operand).shape, type(id).shape),
-                      args_.Own(table_.of[operand], type(operand).dtype));
-  }
-  std::vector<std::string> operands;
-  for (NodeId input : inputs) {
-    ASSIGN_OR_RETURN(std::string operand, Element(phase, pass, input));
-    operands.push_back(std::move(operand));
-  }
-  ASSIGN_OR_RETURN(const std::string expression, Arithmetic(id, operands, "V", "i"));
-  return Define(pass, id, expression);
+  return depends_[id];
 }
 
 }  // namespace coconet

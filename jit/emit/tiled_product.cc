@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "jit/emit/emit_fold.h"
+#include "jit/emit/kernel_text.h"
 #include "jit/storage/gemms.h"
 #include "jit/storage/literal.h"
 #include "runtime/kernel_abi.h"
@@ -107,7 +107,7 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const Units& u, const TiledProduc
       &body, "  MultiplyTiles<", tiles.side, ", ", flag(gemm.transpose_a), ", ",
       flag(gemm.transpose_b),
       ">(grid, product, order, TileFlags<kRanks>{p.flags, p.row, int(p.place), p.epochs});\n");
-  return FinishedKernel(target.ranks_per_node(), /*vec=*/1, args, body, GemmBytes(gemm));
+  return KernelOf(target.ranks_per_node(), /*vec=*/1, args, body, GemmBytes(gemm));
 }
 
 }  // namespace coconet

@@ -14,17 +14,17 @@
 
 namespace coconet {
 
-/// A product by a kernel that tells of each tile when it is there, and how a kernel beside it hears
-/// of that.
+/// A product by a kernel that sets a flag when a tile is done, so that a kernel beside it can take
+/// the tile.
 struct TiledProduct {
   NodeId product = -1;
   int step = -1;        // of the plan
   int side = 0;         // rows and columns of a tile
   int64_t columns = 0;  // of the product
   int64_t row = 0;      // words of a row of flags
-  int flags = -1;       // buffer: a row a writer
-  int64_t slices = 1,
-          slice = 0;  // TileOrder in jit/device/tiles.h: how the kernel beside it takes elements
+  int flags = -1;       // buffer: one row per writer
+  // The order in which the kernel beside it takes elements (TileOrder in jit/device/tiles.h).
+  int64_t slices = 1, slice = 0;
 
   /// The argument by which a kernel over rows of `width` elements awaits tiles.
   std::string AwaitedIn(Arguments& args, int64_t width) const;
@@ -38,8 +38,8 @@ struct TilesPlace {
   int step;  // of the product, in the plan
 };
 
-/// Adds the product's flags to `table`. Internal where it is more than one matrix on each rank,
-/// which no overlap has; ResourceExhausted where it has too many tiles.
+/// Adds the buffer of the product's flags to `table`. Internal where it is more than one matrix on
+/// each rank, which no overlap has; ResourceExhausted where it has too many tiles.
 absl::StatusOr<TiledProduct> MakeTiledProduct(const TilesPlace& at, const Config& config,
                                               const Target& target, BufferTable& table);
 

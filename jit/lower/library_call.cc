@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/emit/emit_fold.h"
+#include "jit/emit/kernel_text.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/literal.h"
 
@@ -20,7 +20,8 @@ int64_t Stored(const TensorType& type, int ranks) {
                               : NumElements(type.shape);
 }
 
-/// Blocks of MoveBlocks between two slicings of a tensor: of what `kept` gives a rank.
+/// The words of the dialect's Blocks: the part of a tensor that slicing over `kept` gives a rank,
+/// in blocks that slicing over `cut` gives.
 std::vector<Arg> BlockWords(const Shape& shape, int kept, int cut, int ranks) {
   const int low = std::min(kept, cut), high = std::max(kept, cut);
   int64_t outer = 1, middle = 1, inner = 1;
@@ -40,8 +41,8 @@ std::vector<Arg> BlockWords(const Shape& shape, int kept, int cut, int ranks) {
   return words;
 }
 
-/// Moves between `storage`, of which a rank has its part along `kept`, and `blocks`, of which each
-/// is a rank's part along `cut`.
+/// The kernel that moves between `storage`, the rank's part along `kept`, and `blocks`, one for
+/// each rank's part along `cut`.
 EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack, int storage,
                            int blocks, const Config& config, int ranks) {
   Arguments args;
@@ -58,8 +59,8 @@ EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack,
       absl::StrCat("  const int rank = int(p.rank);\n", args.LocalsText(), "  MoveBlocks<kV, ",
                    pack ? "true" : "false", ">(grid, ", own, ", ", other, ", ", shape,
                    ", kRanks, rank, ", whole, " != 0);\n");
-  return FinishedKernel(ranks, config.vec, args, body,
-                        2 * Stored(type, ranks) * static_cast<int64_t>(SizeOf(type.dtype)));
+  return KernelOf(ranks, config.vec, args, body,
+                  2 * Stored(type, ranks) * static_cast<int64_t>(SizeOf(type.dtype)));
 }
 
 LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int ranks,
@@ -103,7 +104,7 @@ Group GroupOf(Span span) {
   CC_CHECK(false);
 }
 
-/// Of the whole tensors, but for what says where these are.
+/// The step of a whole collective, without its buffers and their elements.
 CollectiveStep StepOf(const Graph& g, NodeId id) {
   CollectiveStep step;
   step.group = GroupOf(SpanOf(g.nodes[id].op));
@@ -129,7 +130,7 @@ CollectiveStep StepOf(const Graph& g, NodeId id) {
   return step;
 }
 
-/// The part of a collective that a piece is.
+/// The part of a collective that moves a piece.
 std::vector<CollectiveStep> StepsOf(CollectiveStep step, const TensorType& operand,
                                     const TensorType& result, const Piece& piece, int ranks) {
   const int64_t unit = piece.unit(result.shape), begin = piece.begin * unit;
@@ -149,14 +150,14 @@ std::vector<CollectiveStep> StepsOf(CollectiveStep step, const TensorType& opera
   return steps;
 }
 
-/// `steps`, which are of the first part of a place, or of the parts of the first node's ranks, of
-/// those of every node. `part`: elements of one.
+/// `steps` are those for the first node's part of a tensor; returns those for the parts of all
+/// nodes. `part`: elements of one rank's part.
 std::vector<CollectiveStep> OfEveryNode(const std::vector<CollectiveStep>& steps, int64_t part,
                                         const Target& target) {
   std::vector<CollectiveStep> all;
   for (int64_t node = 0; node < target.nodes; ++node) {
     for (CollectiveStep step : steps) {
-      // What is scattered, or has been gathered within a node, has the parts of all its ranks.
+      // The operand of a scatter and the result of a gather have the parts of all ranks of a node.
       step.in_offset +=
           node * part * (step.kind == Kind::kReduceScatter ? target.ranks_per_node() : 1);
       step.out_offset +=
@@ -188,13 +189,34 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   if (piece != nullptr)
     steps = StepsOf(step, u.type(operand), u.type(id), *piece, ranks);
   if (step.group == Group::kNode) return {OfEveryNode(steps, step.count, target)};
-  // What is reduced across nodes is one range of memory, or a piece of the part of each node; what
-  // is scattered and gathered, a part a node.
+  // A reduction across nodes is of one range of memory, or of a piece of each node's part; scatters
+  // and gathers are of one part per node.
   if (step.group == Group::kAcross && step.kind == Kind::kAllReduce) {
     if (piece != nullptr) return {OfEveryNode(steps, step.count, target)};
     steps[0].count *= target.nodes;
   }
   return {steps};
+}
+
+int64_t LibraryBytes(const CollectiveStep& step, const Target& target) {
+  const int64_t size = static_cast<int64_t>(SizeOf(step.dtype));
+  Plan plan;
+  plan.ranks = target.ranks;
+  plan.nodes = target.nodes;
+  const int ranks = SizeOf(plan, step.group);
+  switch (step.kind) {
+    case Kind::kAllReduce:
+    case Kind::kBroadcast:
+    case Kind::kReduce:
+    case Kind::kSend:
+      return 2 * step.count * size;
+    case Kind::kReduceScatter:
+    case Kind::kAllGather:
+      return (ranks + 1) * step.count * size;
+    case Kind::kAllToAll:
+      return 2 * ranks * step.count * size;
+  }
+  CC_CHECK(false);
 }
 
 }  // namespace coconet

@@ -1,6 +1,7 @@
 #ifndef COCONET_JIT_LOWER_LIBRARY_CALL_H_
 #define COCONET_JIT_LOWER_LIBRARY_CALL_H_
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -17,16 +18,20 @@ namespace coconet {
 
 /// A unit's one collective, as a library does it.
 struct LibraryCall {
-  std::vector<CollectiveStep>
-      steps;  // one; of a piece one a range; of the parts of a place one a node
-  /// What brings its operand into the form that a library takes, and its result from there: kernels
-  /// that an all-to-all needs.
+  /// One; more where the elements are in several ranges, of a piece or of the parts of nodes.
+  std::vector<CollectiveStep> steps;
+  /// An all-to-all: the kernels that bring its operand into the form that a library takes, and its
+  /// result from there.
   std::optional<EmittedKernel> before = {}, after = {};
 };
 
-/// Of all, or of one piece of an overlap. Adds the buffers that it needs beyond `table`'s.
+/// The call for the whole unit, or for one piece of an overlap's tensors. Adds to `table` the
+/// buffers that it needs for itself.
 LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config,
                           const Target& target, const Piece* piece, BufferTable& table);
+
+/// The bytes that a step of a library moves on one rank.
+int64_t LibraryBytes(const CollectiveStep& step, const Target& target);
 
 }  // namespace coconet
 

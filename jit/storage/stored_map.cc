@@ -41,7 +41,7 @@ StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks) 
     CC_CHECK(operand.layout.dim != Layout::kFlat);
     const TensorSlicing cut = SlicingOf(operand.shape, operand.layout.dim, ranks);
     stored[lead + operand.layout.dim] = cut.slicing.per;
-    b.elements_a_rank = cut.slicing.per * cut.inner;
+    b.elements_per_rank = cut.slicing.per * cut.inner;
   }
   std::vector<int64_t> strides(space.size(), 0);
   int64_t stride = 1;

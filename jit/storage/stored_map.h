@@ -14,13 +14,13 @@ struct StoredMap {
   std::vector<int64_t> dims, strides;  // of the iteration space, innermost last
   int64_t offset = 0;                  // of element 0 of the space
   bool identity = false;               // element i of the space is element i of the operand
-  int64_t elements_a_rank = 0;         // sliced operand: its storage starts at rank * this
+  int64_t elements_per_rank = 0;       // sliced operand: its storage starts at rank * this
 };
 
 /// `operand.shape` broadcasts to `space` as in NumPy; both bound.
 StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks);
 
-/// The operand of a view, not sliced, over the view's result.
+/// How a view's operand, which is not sliced, is read over the view's result.
 StoredMap ViewMapOf(const Op& view, const Shape& operand, const Shape& result);
 
 }  // namespace coconet

@@ -1,12 +1,17 @@
-#include "jit/emit/emit_fold.h"
+#include "jit/emit/strided_fold.h"
 
-#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "coconet/base/status.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "jit/emit/expressions.h"
+#include "jit/emit/folds.h"
+#include "jit/emit/kernel_text.h"
+#include "jit/emit/operations.h"
+#include "jit/storage/arguments.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {
@@ -59,23 +64,52 @@ NodeId FoldOf(const Units& u, int unit) {
   return -1;
 }
 
+/// The value of a result, from its accumulator `f` of `count` elements.
+std::string ValueText(FoldKind kind, DType dtype, int64_t count, Arguments& args) {
+  const std::string compute = absl::StrCat("Compute<", KernelType(dtype), ">");
+  if (kind != FoldKind::kMean)
+    return InRange(dtype, absl::StrCat("ConvertLanes<", compute, ">(f.many)"));
+  return InRange(dtype, absl::StrCat("ConvertLanes<", compute, ">(f.many / Splat<V>(Wide<SumOf, ",
+                                     compute, ">(", args.Integer("count", count), ")))"));
+}
+
+/// What stores `x`, result `o`, wherever the unit has it.
+std::string StoresText(const Units& u, int unit, NodeId fold, const BufferTable& table,
+                       Arguments& args) {
+  std::vector<int> targets;
+  for (NodeId node : u.units[unit].nodes) {
+    if (IsStore(u.graph(), node)) targets.push_back(table.target[node]);
+  }
+  if (table.of[fold] >= 0 && table.buffers[table.of[fold]].role == BufferRole::kTemp)
+    targets.push_back(table.of[fold]);
+  std::string stores;
+  for (int target : targets) {
+    absl::StrAppend(&stores, "      Store<kCached>(", args.Own(target, u.type(fold).dtype),
+                    " + At(out, o), x);\n");
+  }
+  return stores;
+}
+
+/// Packs where neighbouring results are neighbours in memory, and rows of them are whole packs.
+bool IsPacked(const Axes& in, const Axes& out, int vec) {
+  return in.strides.back() == 1 && out.strides.back() == 1 && in.dims.back() % vec == 0 &&
+         in.sliced != static_cast<int>(in.dims.size()) - 1;
+}
+
 }  // namespace
 
 bool IsStridedFold(const Units& u, int unit) {
   const NodeId fold = FoldOf(u, unit);
-  return fold >= 0 && !FoldsAll(u.program, fold) && !FoldsRows(u.program, fold);
+  return fold >= 0 && !FoldsAll(u.graph(), u.types, fold) && !FoldsRows(u.graph(), u.types, fold);
 }
 
-absl::StatusOr<EmittedKernel> EmitStridedFold(const Units& u, int unit, const Config& config,
-                                              int ranks, BufferTable& table) {
-  const Graph& g = u.graph();
+EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, int ranks,
+                              BufferTable& table) {
   const NodeId id = FoldOf(u, unit);
-  const auto& fold = *As<Fold>(g, id);
-  const NodeId operand = u.Value(g.nodes[id].inputs[0]);
+  const auto& fold = *As<Fold>(u.graph(), id);
+  const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
   const TensorType &from = u.type(operand), &to = u.type(id);
-  const auto folded = [&](int d) {
-    return std::find(fold.dims.begin(), fold.dims.end(), d) != fold.dims.end();
-  };
+  const auto folded = [&](int d) { return absl::c_linear_search(fold.dims, d); };
   const auto kept = [&](int d) { return !folded(d); };
   const Axes in = AxesOf(from, ranks, kept), over = AxesOf(from, ranks, folded),
              out = AxesOf(to, ranks, kept);
@@ -84,38 +118,19 @@ absl::StatusOr<EmittedKernel> EmitStridedFold(const Units& u, int unit, const Co
   std::string body = "  const int rank = int(p.rank);\n";
   if (from.layout.sliced()) {
     const TensorSlicing cut = SlicingOf(from.shape, from.layout.dim, ranks);
-    absl::StrAppend(&body, "  const Index own_part = OwnPart(",
-                    args.Integer("extent", cut.slicing.extent), ", ",
-                    args.Integer("per", cut.slicing.per), ", rank);\n");
+    const std::string per = args.Integer("per", cut.slicing.per),
+                      extent = args.Integer("extent", cut.slicing.extent);
+    absl::StrAppend(&body, "  const Index own_part = OwnPart(", extent, ", ", per, ", rank);\n");
   }
-  absl::StrAppend(&body, MapText(in, "in", args), MapText(over, "over", args),
-                  MapText(out, "out", args));
-  const std::string compute = absl::StrCat("Compute<", KernelType(to.dtype), ">");
-  std::string value = absl::StrCat("ConvertLanes<", compute, ">(f.many)");
-  if (fold.kind == FoldKind::kMean) {
-    int64_t count = 1;
-    for (int64_t dim : over.dims) count *= dim;
-    value = absl::StrCat("ConvertLanes<", compute, ">(f.many / Splat<V>(Wide<SumOf, ", compute,
-                         ">(", args.Integer("count", count), ")))");
-  }
-  if (to.dtype == DType::kU8) value = absl::StrCat("Wrapped<u8>(", value, ")");
+  const std::string out_text = MapText(out, "out", args), over_text = MapText(over, "over", args),
+                    in_text = MapText(in, "in", args);
+  absl::StrAppend(&body, in_text, over_text, out_text);
+  const int64_t count =
+      std::accumulate(over.dims.begin(), over.dims.end(), int64_t{1}, std::multiplies<int64_t>());
+  const std::string value = ValueText(fold.kind, to.dtype, count, args);
   const std::string source = args.Own(table.of[operand], from.dtype);
-  std::vector<int> targets;
-  for (NodeId node : u.units[unit].nodes) {
-    if (IsStore(g, node)) targets.push_back(table.target[node]);
-  }
-  if (table.of[id] >= 0 && table.buffers[table.of[id]].role == BufferRole::kTemp)
-    targets.push_back(table.of[id]);
-  std::string stores;
-  for (int target : targets) {
-    absl::StrAppend(&stores, "      Store<kCached>(", args.Own(target, to.dtype),
-                    " + At(out, o), x);\n");
-  }
-  // Packs where neighbouring results are neighbours in memory, and rows of them are whole packs.
-  const bool packed = in.strides.back() == 1 && out.strides.back() == 1 &&
-                      in.dims.back() % config.vec == 0 &&
-                      in.sliced != static_cast<int>(in.dims.size()) - 1;
-  args.Integer("packed", packed);
+  const std::string stores = StoresText(u, unit, id, table, args);
+  args.Integer("packed", IsPacked(in, out, config.vec));
   args.Integer("chunk", config.chunk);
   absl::StrAppend(
       &body, args.LocalsText(), "  const Index n = CountOf(in), folded = CountOf(over);\n",
@@ -128,7 +143,7 @@ absl::StatusOr<EmittedKernel> EmitStridedFold(const Units& u, int unit, const Co
       "      const auto x = ", value, ";\n", stores, "    });\n    return true;\n  });\n");
   const int64_t bytes =
       (NumElements(from.shape) + NumElements(to.shape)) * static_cast<int64_t>(SizeOf(to.dtype));
-  return FinishedKernel(ranks, config.vec, args, body, bytes);
+  return KernelOf(ranks, config.vec, args, body, bytes);
 }
 
 }  // namespace coconet

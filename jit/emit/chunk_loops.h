@@ -1,0 +1,35 @@
+#ifndef COCONET_JIT_EMIT_CHUNK_LOOPS_H_
+#define COCONET_JIT_EMIT_CHUNK_LOOPS_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "jit/emit/kernel_context.h"
+#include "jit/emit/phase_text.h"
+
+namespace coconet {
+
+class Rings;
+
+/// The loops over a chunk's elements, and over its rows where the kernel folds them; "" where the
+/// phase stores nothing.
+std::string ElementsText(const KernelContext& k, const PhaseText& phase);
+
+/// The begin of what is done for each chunk of slice `slice` of a cut; `node`: whose part of it,
+/// "" for all.
+std::string ForChunksText(const KernelContext& k, absl::string_view cut, absl::string_view slice,
+                          absl::string_view node);
+
+/// The loop over this block's chunks, with `body` for each: of the rank's slice, of all slices as
+/// they come, or of the whole tensor.
+std::string ChunksText(const KernelContext& k, const Rings& rings, const PhaseText& phase,
+                       absl::string_view body);
+
+/// The loop over the tensors of a list: `locals` of each first, then how its elements are cut, then
+/// `work`.
+std::string OverTensorsText(const KernelContext& k, const PhaseText& phase,
+                            absl::string_view locals, absl::string_view work);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_CHUNK_LOOPS_H_

@@ -1,0 +1,91 @@
+#include "jit/emit/folds.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "jit/emit/operations.h"
+#include "jit/storage/literal.h"
+
+namespace coconet {
+namespace {
+
+double LeastOf(DType dtype) {
+  if (IsFloat(dtype)) return -std::numeric_limits<double>::infinity();
+  return dtype == DType::kU8 ? 0 : -MaxFinite(dtype) - 1;
+}
+
+double GreatestOf(DType dtype) {
+  return IsFloat(dtype) ? std::numeric_limits<double>::infinity() : MaxFinite(dtype);
+}
+
+FoldKind FoldOf(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::kSum:
+      return FoldKind::kSum;
+    case ReduceKind::kMax:
+      return FoldKind::kMax;
+    case ReduceKind::kMin:
+      return FoldKind::kMin;
+  }
+  CC_CHECK(false);
+}
+
+}  // namespace
+
+absl::string_view FoldKindText(FoldKind kind) {
+  switch (kind) {
+    case FoldKind::kSum:
+    case FoldKind::kMean:
+      return "SumOf";
+    case FoldKind::kMax:
+      return "MaxOf";
+    case FoldKind::kMin:
+      return "MinOf";
+  }
+  CC_CHECK(false);
+}
+
+double FirstOfFold(FoldKind kind, DType dtype) {
+  switch (kind) {
+    case FoldKind::kSum:
+    case FoldKind::kMean:
+      return 0;
+    case FoldKind::kMax:
+      return LeastOf(dtype);
+    case FoldKind::kMin:
+      return GreatestOf(dtype);
+  }
+  CC_CHECK(false);
+}
+
+std::pair<std::string, std::string> Accumulator(KernelContext& k, NodeId id) {
+  const FoldKind kind = As<Fold>(k.g, id)->kind;
+  const DType dtype = k.type(id).dtype;
+  const std::string name = absl::StrCat("acc", k.named++);
+  return {name, absl::StrCat("auto ", name, " = MakeAccumulator<", FoldKindText(kind), ", kV>(",
+                             Literal(FirstOfFold(kind, dtype), dtype), ");\n")};
+}
+
+std::string FromTotal(KernelContext& k, NodeId id, absl::string_view total) {
+  const std::string compute = absl::StrCat("Compute<", KernelType(k.type(id).dtype), ">");
+  if (As<Fold>(k.g, id)->kind != FoldKind::kMean)
+    return InRange(k.type(id).dtype, absl::StrCat("Folded<", compute, ">(", total, ")"));
+  const int64_t results = NumElements(k.type(id).shape),
+                elements = NumElements(k.type(k.g.nodes[id].inputs[0]).shape);
+  const std::string count =
+      k.args.Integer(absl::StrCat("count", k.named++), results == 0 ? 0 : elements / results);
+  return absl::StrCat("Averaged<", compute, ">(", total, ", ", count, ")");
+}
+
+std::string TotalOf(KernelContext& k, ReduceKind kind, DType dtype, absl::string_view statements,
+                    absl::string_view result) {
+  const FoldKind fold = FoldOf(kind);
+  const std::string tensors = k.args.LaunchInteger("tensors", k.u.tensors);
+  k.args.LaunchMember("const Each* each", "each", {{Arg::Kind::kTable, -1, 0}});
+  return absl::StrCat("TotalOf<", FoldKindText(fold), ">(grid, ", tensors, ", ",
+                      Literal(FirstOfFold(fold, dtype), dtype), ", [&](Index t) {\n",
+                      Arguments::TensorLocals(), statements, "    return ", result, ";\n  })");
+}
+
+}  // namespace coconet

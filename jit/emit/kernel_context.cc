@@ -1,0 +1,86 @@
+#include "jit/emit/kernel_context.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+
+namespace coconet {
+
+KernelContext::KernelContext(const KernelPlace& at, const Config& config, const Target& target,
+                             BufferTable& table)
+    : u(at.units),
+      g(u.graph()),
+      unit(at.unit),
+      config(config),
+      target(target),
+      step(at.step),
+      piece(at.piece),
+      tiles(at.tiles),
+      tensors(at.tensors),
+      list_chunks(at.list_chunks),
+      table(table),
+      space(SpaceOf(u.program, nodes())),
+      phases(PhasesOf(u.program, nodes())),
+      over_tensors(absl::c_any_of(nodes(), [&](NodeId id) { return u.each[id]; })),
+      args(table.each, over_tensors) {
+  FindTraits();
+  if (NeedsPlace()) args.CallOwnIndex("place");
+}
+
+void KernelContext::FindTraits() {
+  for (NodeId id : nodes()) {
+    if (const auto* send = As<Send>(g, id)) {
+      sends_next = sends_next || send->shift > 0;
+      sends_previous = sends_previous || send->shift < 0;
+    } else if (Communicates(g, id) && (!type(id).shape.empty() || space.shape.empty())) {
+      collective = true;
+    }
+    const NodeId sliced = Is<AllGather>(g, id) || Is<Fold>(g, id) ? g.nodes[id].inputs[0] : id;
+    if (type(sliced).layout.sliced()) slice_dim = type(sliced).layout.dim;
+    by_place = by_place || type(sliced).layout.by_place();
+  }
+  if (PiecesOfSlices()) {
+    slice_dim = piece->dim;
+    cuts = true;
+  }
+  for (size_t d = space.shape.size() - space.row_dims; d < space.shape.size(); ++d)
+    row_length *= space.shape[d].size;
+  for (size_t p = 0; p < phases.phases.size(); ++p) {
+    const KernelPhase& phase = phases.phases[p];
+    cuts = cuts || phase.on_slices;
+    if (!phase.gathers.empty()) last_gathering = static_cast<int>(p);
+    reads_gathered = reads_gathered || absl::c_any_of(phase.evaluated, [&](NodeId id) {
+                       return Is<AllGather>(g, id) && !phase.on_slices;
+                     });
+  }
+}
+
+absl::Status KernelContext::Check() const {
+  for (NodeId id : nodes()) {
+    if (type(id).shape.empty() || Is<Fold>(g, id) || type(id).shape == space.shape || IsRow(id))
+      continue;
+    return absl::InternalError(absl::StrCat("emit: ", NodeText(g, id), " has shape ",
+                                            Text(type(id).shape), " in a kernel over ",
+                                            Text(space.shape)));
+  }
+  return absl::OkStatus();
+}
+
+bool KernelContext::IsRow(NodeId id) const {
+  if (space.row_dims == 0) return false;
+  if (InUnit(id) && FoldsRows(u.program, id)) return true;
+  return type(id).shape == space.rows() && type(id).shape != space.shape;
+}
+
+absl::string_view KernelContext::StoreMode(int buffer) const {
+  switch (config.streaming) {
+    case Streaming::kNone:
+      return "kCached";
+    case Streaming::kShared:
+      return table.buffers[buffer].symmetric ? "kStreamed" : "kCached";
+    case Streaming::kAll:
+      return "kStreamed";
+  }
+  return "";
+}
+
+}  // namespace coconet

@@ -1,0 +1,87 @@
+#ifndef COCONET_JIT_EMIT_KERNEL_CONTEXT_H_
+#define COCONET_JIT_EMIT_KERNEL_CONTEXT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "coconet/schedule/kernel_phases.h"
+#include "jit/emit/emit.h"
+#include "jit/storage/arguments.h"
+
+namespace coconet {
+
+/// The kernel that is being written: what it is of, what follows from that, and what its text has
+/// used so far. All that write a part of the text share one.
+///
+/// A kernel over the tensors of a list has, in each phase, a loop over these around what the kernel
+/// of one tensor has; ranks and blocks meet once for all of them.
+struct KernelContext {
+  KernelContext(const KernelPlace& at, const Config& config, const Target& target,
+                BufferTable& table);
+
+  /// Internal when a member of the unit does not fit the kernel's elements.
+  absl::Status Check() const;
+
+  const TensorType& type(NodeId id) const { return u.type(id); }
+  const std::vector<NodeId>& nodes() const { return u.units[unit].nodes; }
+  bool InUnit(NodeId id) const { return u.unit_of[id] == unit; }
+  /// The kernel folds rows, and there is one of `id` per row.
+  bool IsRow(NodeId id) const;
+  /// The value of operand `operand` of a node, seen through Updates.
+  NodeId Operand(NodeId id, int operand = 0) const { return u.Value(g.nodes[id].inputs[operand]); }
+
+  /// Ranks wait for each other before and after the kernel's work.
+  bool Waits() const { return collective && target.ranks_per_node() > 1; }
+  /// Peers are reached by an address for all of them, where there is one.
+  bool Multicasts() const { return config.multicast && target.ranks_per_node() > 1; }
+  /// The rank's number in its node says more than its number in the stage.
+  bool NeedsPlace() const { return target.nodes > 1 && (collective || by_place); }
+  /// What the text calls the rank's number in its node.
+  absl::string_view Place() const { return NeedsPlace() ? "place" : "rank"; }
+  bool Sends() const { return sends_next || sends_previous; }
+  /// The work is cut by slices that the overlap's pieces are of.
+  bool PiecesOfSlices() const { return piece != nullptr && piece->slices; }
+
+  /// "kStreamed" or "kCached": how to store to a buffer.
+  absl::string_view StoreMode(int buffer) const;
+  /// The indent of a statement that is in the loop over tensors, where there is one.
+  absl::string_view TensorIndent() const { return over_tensors ? "    " : "  "; }
+
+  const Units& u;
+  const Graph& g;
+  const int unit;
+  const Config& config;
+  const Target target;
+  const int step;
+  const Piece* const piece;         // null: all
+  const TiledProduct* const tiles;  // null: none runs beside it
+  const int tensors;                // in the table
+  const int64_t list_chunks;
+  BufferTable& table;
+  const IterationSpace space;
+  const KernelPhases phases;
+  const bool over_tensors;  // its elements are those of each tensor of a list
+
+  int slice_dim = Layout::kFlat;
+  bool collective = false;  // loads from or stores to peers of the node
+  bool sends_next = false, sends_previous = false;
+  bool cuts = false;      // has work on slices
+  bool by_place = false;  // these are the parts of the rank's place
+  bool reads_gathered = false;
+  int last_gathering = -1;  // phase
+  int64_t row_length = 1;
+
+  // So far:
+  Arguments args;
+  int64_t bytes = 0;  // that the kernel loads and stores; of one tensor
+  int named = 0;      // values, scalars, maps and accumulators
+
+ private:
+  void FindTraits();
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_KERNEL_CONTEXT_H_

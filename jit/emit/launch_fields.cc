@@ -1,0 +1,104 @@
+#include "jit/emit/launch_fields.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "jit/emit/tiled_product.h"
+#include "runtime/kernel_abi.h"
+
+namespace coconet {
+namespace {
+
+/// How the elements are cut, in elements.
+struct Extents {
+  TensorSlicing cut;
+  int64_t row_elements = 0;
+  int64_t per = 0;  // of a slice
+  int64_t chunk = 0;
+};
+
+Extents ExtentsOf(const KernelContext& k) {
+  const int64_t length = std::max<int64_t>(1, k.row_length);
+  const int64_t rows = std::max<int64_t>(1, k.config.chunk / length);
+  Extents e{.cut = SlicingOf(k.space.shape, k.slice_dim, k.target.ranks)};
+  e.row_elements = e.cut.slicing.extent * e.cut.inner;
+  // A kernel without slices of its own takes those of the overlap, which may be of other columns.
+  e.per = k.PiecesOfSlices() ? k.piece->per * k.piece->unit(k.space.shape)
+                             : e.cut.slicing.per * e.cut.inner;
+  e.chunk = k.space.row_dims > 0 ? rows * length : k.config.chunk;
+  return e;
+}
+
+/// Packs begin at multiples of their size; those of an unaligned row or slice would straddle it.
+bool IsPacked(const KernelContext& k, const Extents& e, int64_t part_begin) {
+  const int vec = k.config.vec;
+  const bool rows_fit = (e.cut.outer == 1 || e.row_elements % vec == 0) &&
+                        (k.space.row_dims == 0 || k.row_length % vec == 0);
+  if (k.space.row_dims > 0) return rows_fit;
+  const bool slices_fit = k.target.ranks == 1 || e.per % vec == 0;
+  return (!k.cuts || (rows_fit && slices_fit)) && part_begin % vec == 0;
+}
+
+void AddElements(KernelContext& k, const Extents& e, bool synchronizes) {
+  k.args.LaunchMember("Index rank", "rank", {{Arg::Kind::kRank, -1, 0}});
+  k.args.Integer("chunk", e.chunk);
+  const int64_t unit = k.piece == nullptr ? 0 : k.piece->unit(k.space.shape);
+  const int64_t part_begin = k.piece == nullptr ? 0 : k.piece->begin * unit;
+  k.args.Integer("packed", IsPacked(k, e, part_begin));
+  if (k.piece != nullptr) {
+    k.args.Integer("part_begin", part_begin);
+    k.args.Integer("part_end", k.piece->end * unit);
+  }
+  if ((k.reads_gathered || k.PiecesOfSlices()) && k.target.nodes > 1)
+    k.args.LaunchInteger("slices", k.target.ranks);
+  if (k.by_place) k.args.LaunchInteger("nodes", k.target.nodes);
+  if (k.target.nodes > 1 && (k.NeedsPlace() || synchronizes))
+    k.args.LaunchMember("Index node_rank", "node_rank", {{Arg::Kind::kNodeRank, -1, 0}});
+  if (k.space.row_dims > 0) k.args.Integer("row_length", k.row_length);
+  if (!k.cuts) return;
+  k.args.Integer("outer", e.cut.outer);
+  k.args.Integer("row_elements", e.row_elements);
+  k.args.Integer("per", e.per);
+}
+
+/// `chunks`: that have flags, of all tensors.
+void AddFlags(KernelContext& k, const Rings& rings, int rounds, int64_t chunks) {
+  const bool around = rings.Reduce() || rings.PassesOn();
+  if (around) k.args.LaunchInteger("chunks", chunks);
+  const int in_node = k.target.ranks_per_node();
+  const int64_t row =
+      FlagSlots::Row(k.config.blocks, rounds, around ? rings.Ways() * in_node * chunks : chunks);
+  const int writers = in_node + (k.Sends() ? Beside::kCount : 0);
+  const int flags =
+      AddSyncBuffer(k.table, absl::StrCat("flags", k.step), DType::kI32, writers * row, true);
+  const int epochs =
+      AddSyncBuffer(k.table, absl::StrCat("epochs", k.step), DType::kI32, k.config.blocks, false);
+  std::vector<Arg> all_flags = {{Arg::Kind::kPeers, flags, 0}};
+  if (k.Sends()) all_flags.push_back({Arg::Kind::kBeside, flags, 0});
+  k.args.LaunchMember(
+      k.Sends() ? "unsigned* flags[kRanks + Beside::kCount]" : "unsigned* flags[kRanks]", "flags",
+      std::move(all_flags));
+  k.args.LaunchMember("unsigned* epochs", "epochs", {{Arg::Kind::kOwn, epochs, 0}});
+  k.args.LaunchMember("Control* control", "control", {{Arg::Kind::kControl, -1, 0}});
+  k.args.LaunchInteger("row", row);
+  k.args.LaunchInteger("step", k.step);
+  if (k.tiles != nullptr) k.tiles->AwaitedIn(k.args, k.space.shape.back().size);
+}
+
+}  // namespace
+
+int64_t AddLaunchFields(KernelContext& k, const Rings& rings,
+                        const Synchronization& synchronization) {
+  const Extents e = ExtentsOf(k);
+  AddElements(k, e, synchronization.is_used);
+  if (!synchronization.is_used) return 0;
+  int64_t chunks = 0;
+  if (k.reads_gathered || rings.Reduce() || rings.PassesOn())
+    chunks = (k.by_place ? k.target.nodes : 1) * e.cut.outer * ((e.per + e.chunk - 1) / e.chunk);
+  AddFlags(k, rings, synchronization.rounds, k.over_tensors ? k.list_chunks : chunks);
+  return chunks;
+}
+
+}  // namespace coconet

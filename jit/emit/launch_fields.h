@@ -1,0 +1,25 @@
+#ifndef COCONET_JIT_EMIT_LAUNCH_FIELDS_H_
+#define COCONET_JIT_EMIT_LAUNCH_FIELDS_H_
+
+#include <cstdint>
+
+#include "jit/emit/kernel_context.h"
+#include "jit/emit/rings.h"
+
+namespace coconet {
+
+/// How a kernel with this text waits for others.
+struct Synchronization {
+  int rounds = 0;        // in which blocks or ranks meet
+  bool is_used = false;  // ranks, blocks or a product beside the kernel are waited for
+};
+
+/// Adds the arguments that place a launch: this rank, its slice and piece, chunks; and where it
+/// synchronizes, flags and counters, whose buffers it adds to the table. Returns how many chunks of
+/// a tensor have flags.
+int64_t AddLaunchFields(KernelContext& k, const Rings& rings,
+                        const Synchronization& synchronization);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_LAUNCH_FIELDS_H_

@@ -1,0 +1,135 @@
+#include "jit/emit/loads.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "jit/emit/operations.h"
+
+namespace coconet {
+
+absl::string_view LoadFrom(ReduceKind kind) {
+  switch (kind) {
+    case ReduceKind::kSum:
+      return "LoadSum";
+    case ReduceKind::kMax:
+      return "LoadMax";
+    case ReduceKind::kMin:
+      return "LoadMin";
+  }
+  CC_CHECK(false);
+}
+
+absl::Status Loads::Misplaced(NodeId id, absl::string_view where) const {
+  return absl::InternalError(absl::StrCat("emit: ", NodeText(k_.g, id), " is used ", where));
+}
+
+std::string Loads::MapField(const StoredMap& map, const TensorType& stored, std::string* base) {
+  std::vector<Arg> words;
+  for (int64_t dim : map.dims) words.push_back({Arg::Kind::kInt, -1, dim});
+  for (int64_t stride : map.strides) words.push_back({Arg::Kind::kInt, -1, stride});
+  const int number = k_.named++;
+  const std::string name = absl::StrCat("map", number);
+  const std::string field = k_.args.Member(
+      absl::StrCat("BroadcastMap<", map.dims.size(), "> ", name), name, std::move(words));
+  if (stored.layout.sliced()) {
+    const bool by_place = stored.layout.by_place();
+    absl::StrAppend(base, by_place ? " - slice * " : " - rank * ",
+                    k_.args.Integer(absl::StrCat("skip", number), map.elements_per_rank));
+    const int64_t part =
+        SlicingOf(stored.shape, stored.layout.dim, k_.target.ranks).slice_elements();
+    if (by_place)
+      absl::StrAppend(base, " + node * ", k_.args.Integer(absl::StrCat("part", number), part));
+  }
+  if (map.offset != 0)
+    absl::StrAppend(base, " + ", k_.args.Integer(absl::StrCat("begin", number), map.offset));
+  return field;
+}
+
+std::string Loads::Mapped(const StoredMap& map, const TensorType& stored, std::string base) {
+  if (map.identity) return absl::StrCat("Load<V>(", base, " + i)");
+  const std::string field = MapField(map, stored, &base);
+  return absl::StrCat("LoadBroadcast<V>(", base, ", i, ", field, ")");
+}
+
+absl::StatusOr<std::string> Loads::Element(PhaseText& phase, NodeId id) {
+  const int buffer = k_.table.of[id];
+  CC_CHECK(buffer >= 0);
+  const TensorType& t = k_.type(id);
+  const std::string base = k_.args.Own(buffer, t.dtype);
+  phase.CountLoad(base, Bytes(id));
+  const bool sliced = t.layout.sliced();
+  if (sliced && !phase.on_slices) {
+    return absl::InternalError(
+        absl::StrCat("emit: ", NodeText(k_.g, id), " is sliced, and read over the whole tensor"));
+  }
+  if (t.shape == k_.space.shape)
+    return absl::StrCat("Load<V>(", base, sliced ? " + (i - c.shift))" : " + i)");
+  return Mapped(StoredMapOf(t, k_.space.shape, k_.target.ranks), t, base);
+}
+
+std::string Loads::View(PhaseText& phase, NodeId id) {
+  const NodeId operand = k_.Operand(id);
+  CC_CHECK(k_.table.of[operand] >= 0);
+  phase.CountLoad(NodeText(k_.g, id), Bytes(id));
+  const StoredMap map = ViewMapOf(k_.g.nodes[id].op, k_.type(operand).shape, k_.type(id).shape);
+  return Mapped(map, k_.type(operand), k_.args.Own(k_.table.of[operand], k_.type(operand).dtype));
+}
+
+std::string Loads::Row(NodeId id) {
+  std::string base = k_.args.Own(k_.table.of[id], k_.type(id).dtype);
+  const StoredMap map = StoredMapOf(k_.type(id), k_.space.rows(), k_.target.ranks);
+  const std::string field = MapField(map, k_.type(id), &base);
+  return absl::StrCat("LoadBroadcast<1>(", base, ", r, ", field, ")");
+}
+
+std::string Loads::RowOffset(NodeId id) {
+  const StoredMap map = StoredMapOf(k_.type(id), k_.space.rows(), k_.target.ranks);
+  std::string base = "0";
+  const std::string field = MapField(map, k_.type(id), &base);
+  return absl::StrCat(base, " + BroadcastMap<", map.dims.size(), ">::Offset(", field, ", r)");
+}
+
+std::string Loads::Scalar(NodeId id) {
+  return absl::StrCat("Load<1>(", k_.args.Own(k_.table.of[id], k_.type(id).dtype), ")");
+}
+
+absl::StatusOr<std::string> Loads::Collective(PhaseText& phase, NodeId id) {
+  if (const auto* op = As<AllReduce>(k_.g, id)) {
+    if (phase.on_slices) return Misplaced(id, "on slices");
+    return Reduction(phase, id, op->kind);
+  }
+  if (const auto* op = As<ReduceScatter>(k_.g, id)) {
+    if (!phase.on_slices) return Misplaced(id, "over the whole tensor");
+    return Reduction(phase, id, op->kind);
+  }
+  if (!Is<AllGather>(k_.g, id)) return Misplaced(id, "in the kernel that communicates it");
+  if (phase.on_slices) return Misplaced(id, "on slices, in the kernel that gathers it");
+  phase.reads_gathered = true;
+  phase.CountLoad(NodeText(k_.g, id), Bytes(id));
+  return absl::StrCat("Load<V>(", k_.args.Own(k_.table.PushTargets(k_.u, id)[0], k_.type(id).dtype),
+                      " + i)");
+}
+
+absl::StatusOr<std::string> Loads::Reduction(PhaseText& phase, NodeId id, ReduceKind kind) {
+  const NodeId operand = k_.Operand(id);
+  if (k_.InUnit(operand) || k_.table.of[operand] < 0)
+    return Misplaced(id, "on a value that is not in memory");
+  phase.CountLoad(NodeText(k_.g, id), k_.target.ranks_per_node() * Bytes(id));
+  const absl::string_view load = LoadFrom(kind);
+  const auto sum = [&](const std::string& from) {
+    return InRange(k_.type(id).dtype, absl::StrCat(load, "<V>(", from, ", i)"));
+  };
+  if (const auto ring = rings_.find(id); ring != rings_.end()) return sum(ring->second);
+  const DType dtype = k_.type(operand).dtype;
+  const auto source = sources_.find(operand);
+  const std::string from =
+      source != sources_.end() ? source->second : k_.args.Peers(k_.table.of[operand], dtype);
+  const bool switched = dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+  const bool by_switch =
+      k_.Multicasts() && switched && kind == ReduceKind::kSum && Is<ReduceScatter>(k_.g, id);
+  if (!by_switch) return sum(from);
+  return sum(absl::StrCat(k_.args.OnAll(k_.table.of[operand], dtype), ", ", from));
+}
+
+}  // namespace coconet

@@ -1,0 +1,57 @@
+#ifndef COCONET_JIT_EMIT_LOADS_H_
+#define COCONET_JIT_EMIT_LOADS_H_
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "jit/emit/kernel_context.h"
+#include "jit/emit/phase_text.h"
+#include "jit/storage/stored_map.h"
+
+namespace coconet {
+
+/// Writes expressions that load: V elements at index i, one at row r, or a scalar. Counts what they
+/// load in the phase.
+class Loads {
+ public:
+  explicit Loads(KernelContext& k) : k_(k) {}
+
+  /// From now on the kernel's AllReduces load the ranks' copies of `operand` from the array of
+  /// pointers `from`.
+  void LoadAllFrom(NodeId operand, std::string from) { sources_[operand] = std::move(from); }
+  /// ReduceScatter `id` takes what `ring` has, a Ring of the dialect.
+  void ReduceAround(NodeId id, std::string ring) { rings_[id] = std::move(ring); }
+
+  /// Internal when the kernel's phases do not allow it, which Fuse refuses.
+  absl::StatusOr<std::string> Element(PhaseText& phase, NodeId id);
+  std::string Row(NodeId id);
+  std::string Scalar(NodeId id);
+  /// An element of a view of the unit, from its operand in memory.
+  std::string View(PhaseText& phase, NodeId id);
+  /// What a collective of the unit brings to this rank.
+  absl::StatusOr<std::string> Collective(PhaseText& phase, NodeId id);
+
+  /// The index in its storage of a value that each row has one of.
+  std::string RowOffset(NodeId id);
+
+ private:
+  absl::StatusOr<std::string> Reduction(PhaseText& phase, NodeId id, ReduceKind kind);
+  std::string Mapped(const StoredMap& map, const TensorType& stored, std::string base);
+  /// The map's argument, and its base moved to where the rank's storage of `stored` begins.
+  std::string MapField(const StoredMap& map, const TensorType& stored, std::string* base);
+  int64_t Bytes(NodeId id) const { return static_cast<int64_t>(SizeOf(k_.type(id).dtype)); }
+  absl::Status Misplaced(NodeId id, absl::string_view where) const;
+
+  KernelContext& k_;
+  std::map<NodeId, std::string> sources_;  // LoadAllFrom
+  std::map<NodeId, std::string> rings_;    // ReduceAround
+};
+
+/// "LoadSum", "LoadMax", "LoadMin" of the dialect.
+absl::string_view LoadFrom(ReduceKind kind);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_LOADS_H_

@@ -1,0 +1,121 @@
+#include "jit/emit/operations.h"
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/philox.h"
+#include "jit/storage/literal.h"
+
+namespace coconet {
+namespace {
+
+/// Every use of `id` rounds it to its type anyway.
+bool IsOnlyStored(const KernelContext& k, NodeId id) {
+  std::vector<NodeId> pending = {id};
+  while (!pending.empty()) {
+    const NodeId next = pending.back();
+    pending.pop_back();
+    for (NodeId user : k.u.program.users()[next]) {
+      if (!k.InUnit(user) || Is<AllGather>(k.g, user) || Is<Send>(k.g, user) ||
+          Is<Output>(k.g, user))
+        continue;
+      if (!Is<Update>(k.g, user)) return false;
+      pending.push_back(user);
+    }
+  }
+  return true;
+}
+
+/// Writes one operation.
+class Operation {
+ public:
+  Operation(KernelContext& k, NodeId id, const std::vector<std::string>& operands,
+            absl::string_view lanes, absl::string_view index)
+      : k_(k), id_(id), operands_(operands), lanes_(lanes), index_(index) {}
+
+  absl::StatusOr<std::string> Text() const {
+    return std::visit([&](const auto& op) { return TextOf(op); }, k_.g.nodes[id_].op);
+  }
+
+ private:
+  using Result = absl::StatusOr<std::string>;
+
+  Result TextOf(const Const& op) const { return Splat(Literal(op.value, op.dtype)); }
+  Result TextOf(const WorldSize& op) const { return Splat(Literal(k_.target.ranks, op.dtype)); }
+  Result TextOf(const Pointwise& op) const {
+    std::vector<std::pair<std::string, std::string>> holes;
+    for (size_t i = 0; i < operands_.size(); ++i)
+      holes.push_back({absl::StrCat("$", i), operands_[i]});
+    std::string expression = absl::StrReplaceAll(Info(op.fn).kernel_expr, holes);
+    return Info(op.fn).result == PwResult::kSame ? InRange(dtype(), std::move(expression))
+                                                 : expression;
+  }
+  Result TextOf(const Cast& op) const {
+    const bool narrow = op.dtype == DType::kF16 || op.dtype == DType::kBF16;
+    if (narrow && IsOnlyStored(k_, id_))
+      return absl::StrCat("ConvertLanes<float>(", operands_[0], ")");
+    return absl::StrCat("CastTo<", KernelType(op.dtype), ">(", operands_[0], ")");
+  }
+  Result TextOf(const Dropout& op) const {
+    return absl::StrCat("Dropped<", lanes_, ">(", operands_[0], ", ", index_, ", Get(",
+                        operands_[1], ", 0), ", op.stream, "ll, ", DropoutThreshold(op.rate), "u, ",
+                        Literal(1 / (1 - op.rate), dtype()), ")");
+  }
+  Result TextOf(const StochasticRound& op) const {
+    return absl::StrCat("RoundedByWords<", lanes_, ">(", operands_[0], ", ", index_, ", Get(",
+                        operands_[1], ", 0), ", op.stream, "ll)");
+  }
+  Result TextOf(const Shard&) const { return operands_[0]; }
+  Result TextOf(const Total&) const { return operands_[0]; }  // of a single tensor
+  // Loads and stores, and what other parts of the kernel compute.
+  Result TextOf(const Input&) const { return NoElement(); }
+  Result TextOf(const State&) const { return NoElement(); }
+  Result TextOf(const Fold&) const { return NoElement(); }
+  Result TextOf(const MatMul&) const { return NoElement(); }
+  Result TextOf(const Transpose&) const { return NoElement(); }
+  Result TextOf(const Reshape&) const { return NoElement(); }
+  Result TextOf(const SubTensor&) const { return NoElement(); }
+  Result TextOf(const AllReduce&) const { return NoElement(); }
+  Result TextOf(const ReduceScatter&) const { return NoElement(); }
+  Result TextOf(const AllGather&) const { return NoElement(); }
+  Result TextOf(const Broadcast&) const { return NoElement(); }
+  Result TextOf(const ReduceTo&) const { return NoElement(); }
+  Result TextOf(const AllToAll&) const { return NoElement(); }
+  Result TextOf(const Send&) const { return NoElement(); }
+  Result TextOf(const Update&) const { return NoElement(); }
+  Result TextOf(const Output&) const { return NoElement(); }
+
+  DType dtype() const { return k_.type(id_).dtype; }
+  std::string Splat(absl::string_view literal) const {
+    return absl::StrCat("Splat<", lanes_, ">(", literal, ")");
+  }
+  absl::Status NoElement() const {
+    return absl::InternalError(absl::StrCat("emit: ", NodeText(k_.g, id_), " is not arithmetic"));
+  }
+
+  KernelContext& k_;
+  const NodeId id_;
+  const std::vector<std::string>& operands_;
+  const absl::string_view lanes_, index_;
+};
+
+}  // namespace
+
+const std::vector<NodeId>& ElementOperands(const KernelContext& k, NodeId id) {
+  return k.g.nodes[id].inputs;
+}
+
+absl::StatusOr<std::string> OperationText(KernelContext& k, NodeId id,
+                                          const std::vector<std::string>& operands,
+                                          absl::string_view lanes, absl::string_view index) {
+  return Operation(k, id, operands, lanes, index).Text();
+}
+
+std::string InRange(DType dtype, std::string expression) {
+  return dtype == DType::kU8 ? absl::StrCat("Wrapped<u8>(", expression, ")") : expression;
+}
+
+}  // namespace coconet

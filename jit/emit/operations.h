@@ -1,0 +1,27 @@
+#ifndef COCONET_JIT_EMIT_OPERATIONS_H_
+#define COCONET_JIT_EMIT_OPERATIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "jit/emit/kernel_context.h"
+
+namespace coconet {
+
+/// The operands whose elements at its own place an operation is computed from, in this order.
+const std::vector<NodeId>& ElementOperands(const KernelContext& k, NodeId id);
+
+/// The expression for `lanes` elements of an operation from `index` on: `operands` are the names of
+/// its ElementOperands there. Internal for what is no computation of an element.
+absl::StatusOr<std::string> OperationText(KernelContext& k, NodeId id,
+                                          const std::vector<std::string>& operands,
+                                          absl::string_view lanes, absl::string_view index);
+
+/// A u8 is computed in a wider type, and wraps all the same.
+std::string InRange(DType dtype, std::string expression);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_OPERATIONS_H_

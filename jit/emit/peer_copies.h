@@ -1,0 +1,43 @@
+#ifndef COCONET_JIT_EMIT_PEER_COPIES_H_
+#define COCONET_JIT_EMIT_PEER_COPIES_H_
+
+#include <string>
+#include <vector>
+
+#include "jit/emit/kernel_context.h"
+#include "jit/emit/loads.h"
+#include "jit/emit/rings.h"
+
+namespace coconet {
+
+/// The copies that a rank makes of the operands of the kernel's AllReduces for its peers, in memory
+/// for two steps or in messages to each (Config::one_shot).
+class PeerCopies {
+ public:
+  /// Adds the buffers that are copied to, where the config asks for copies.
+  PeerCopies(KernelContext& k, Loads& loads);
+
+  bool empty() const { return copies_.empty(); }
+  /// AllReduces take their operands from messages (Messages in jit/device/operands.h).
+  bool AreMessages() const { return k_.config.one_shot == OneShot::kLL && !empty(); }
+
+  std::string Declarations();
+  /// What copies all operands.
+  std::string Text(const Rings& rings);
+
+ private:
+  struct Copy {
+    NodeId operand;
+    std::string name;  // of the Staged or Messages in the text
+    int buffer;        // both halves
+    int64_t stride;    // elements of a half, or words of a writer in one
+  };
+  void Add(NodeId operand, Loads& loads);
+
+  KernelContext& k_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_PEER_COPIES_H_

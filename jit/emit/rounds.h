@@ -1,0 +1,58 @@
+#ifndef COCONET_JIT_EMIT_ROUNDS_H_
+#define COCONET_JIT_EMIT_ROUNDS_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "jit/emit/expressions.h"
+#include "jit/emit/kernel_context.h"
+
+namespace coconet {
+
+/// What of a phase's folds comes before its loop over tensors, at the end of each, and after the
+/// loop.
+struct RoundText {
+  std::string before{}, inside{}, after{};
+};
+
+/// The rounds in which blocks, or all ranks, meet for the results of the kernel's folds.
+class Rounds {
+ public:
+  Rounds(KernelContext& k, Expressions& expressions);
+
+  /// In all of the kernel.
+  int count() const { return count_; }
+
+  /// What the phase's folds add up to, on this rank and on all.
+  RoundText FoldsText(const KernelPhase& phase, const std::vector<std::string>& accumulators);
+  /// Where the kernel's elements are scalar states that each tensor has: all blocks have totalled
+  /// the old states before a block stores a new one.
+  std::string BeforeWorkText();
+  /// Scalar states that each tensor has are stored after all blocks have read the old ones.
+  std::string BeforeScalarsText();
+
+ private:
+  /// AllReduces of the kernel that take a fold.
+  const std::vector<NodeId>& SumsOf(NodeId fold) const;
+  bool MeetsAllRanks(const KernelPhase& phase) const;
+  bool Meets(const KernelPhase& phase) const;
+  bool MeetsBeforeWork() const;
+  bool MeetsBeforeScalars() const;
+  std::string MeetText(bool all_ranks);
+  void LeaveText(NodeId fold, const std::string& accumulator, RoundText* round);
+  /// Names what a fold gathered of each tensor, or of all.
+  void GiveResults(NodeId fold, const std::string& accumulator);
+  std::string GatheredText(NodeId fold, const std::string& accumulator, absl::string_view of) const;
+
+  KernelContext& k_;
+  Expressions& expressions_;
+  std::map<NodeId, std::vector<NodeId>> sums_;  // by fold
+  int count_ = 0;
+  int written_ = 0;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_ROUNDS_H_

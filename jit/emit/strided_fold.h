@@ -1,0 +1,17 @@
+#ifndef COCONET_JIT_EMIT_STRIDED_FOLD_H_
+#define COCONET_JIT_EMIT_STRIDED_FOLD_H_
+
+#include "jit/emit/emit.h"
+
+namespace coconet {
+
+/// The unit is a fold over dimensions that are neither the last nor all, with what stores it.
+bool IsStridedFold(const Units& u, int unit);
+
+/// Its kernel: each thread folds some results, neighbours in memory.
+EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, int ranks,
+                              BufferTable& table);
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_EMIT_STRIDED_FOLD_H_
