@@ -186,8 +186,7 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   step.out = table.of[id];
   step.count = Stored(u.type(Is<AllGather>(g, id) ? operand : id), ranks);
   std::vector<CollectiveStep> steps = {step};
-  if (piece != nullptr)
-    steps = StepsOf(step, u.type(operand), u.type(id), *piece, ranks);
+  if (piece != nullptr) steps = StepsOf(step, u.type(operand), u.type(id), *piece, ranks);
   if (step.group == Group::kNode) return {OfEveryNode(steps, step.count, target)};
   // A reduction across nodes is of one range of memory, or of a piece of each node's part; scatters
   // and gathers are of one part per node.

@@ -24,8 +24,13 @@ struct Lowered {
 /// Lowers a schedule of a bound program for the target's ranks: every input, state and output of
 /// the program becomes a buffer of its name and role; kernels run in dependency order with readers
 /// of an old state before its update; temporaries with disjoint lifetimes share buffers. Sizes are
-/// arguments of the kernels, not part of the source, so one binary serves all sizes. Output is a
-/// function of the arguments only. InvalidArgument when `config` is not legal for the schedule.
+/// arguments of the kernels, not part of the source, so one binary serves all sizes. A program with
+/// lists runs the kernels of one tensor, with a loop over a table of all; library collectives and
+/// matrix products are one per tensor. The result is a function of the arguments only.
+///
+/// InvalidArgument when `config` is not legal for the schedule. FailedPrecondition when kernels
+/// depend on each other in a cycle, or when tensors of some sizes need another kernel (an extent
+/// that is 1 is broadcast) that must add something up over all tensors.
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
 
 /// Version of the code generator: part of every tuning key; bumped when the same schedule and

@@ -1,0 +1,29 @@
+#include "jit/lower/programs.h"
+
+#include "absl/algorithm/container.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+absl::StatusOr<Programs> Programs::Of(const Schedule& schedule, const Config& config,
+                                      const Target& target) {
+  const int tensors = TensorCount(schedule.graph());
+  Programs programs;
+  programs.has_lists_ = tensors > 0;
+  programs.kinds_ = tensors > 0 ? KindsOf(schedule.graph()) : TensorKinds{{0}, {0}, {1}};
+  for (int first : programs.kinds_.first) {
+    Program& program = programs.list_.emplace_back();
+    ASSIGN_OR_RETURN(program.units, CutIntoUnits(tensors > 0 ? schedule.OfTensor(first) : schedule,
+                                                 LeftToLibrary(config.protocol, target.nodes),
+                                                 tensors, schedule.program().each()));
+    program.table = AssignBuffers(program.units, target,
+                                  config.one_shot == OneShot::kPull || target.ranks == 1);
+  }
+  return programs;
+}
+
+bool Programs::IsOfTensors(int unit) const {
+  return absl::c_any_of(units().units[unit].nodes, [&](NodeId id) { return units().each[id]; });
+}
+
+}  // namespace coconet

@@ -1,0 +1,53 @@
+#ifndef COCONET_JIT_LOWER_PROGRAMS_H_
+#define COCONET_JIT_LOWER_PROGRAMS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coconet/ir/lists.h"
+#include "jit/config/config.h"
+#include "jit/config/target.h"
+#include "jit/config/units.h"
+#include "jit/storage/buffers.h"
+
+namespace coconet {
+
+/// The program of all tensors of one size. Their units have the same numbers in every program of a
+/// schedule.
+struct Program {
+  Units units;
+  BufferTable table;
+};
+
+/// The programs of a schedule, one per size that a tensor of its lists has. A schedule without
+/// lists has one program, itself, and counts as one tensor.
+class Programs {
+ public:
+  /// FailedPrecondition when the kernels depend on each other in a cycle.
+  static absl::StatusOr<Programs> Of(const Schedule& schedule, const Config& config,
+                                     const Target& target);
+
+  int size() const { return static_cast<int>(list_.size()); }
+  Program& operator[](int program) { return list_[program]; }
+  const Program& operator[](int program) const { return list_[program]; }
+  const Units& units() const { return list_[0].units; }
+
+  bool has_lists() const { return has_lists_; }
+  /// Tensors of a list; 1 without lists.
+  int tensors() const { return static_cast<int>(kinds_.of.size()); }
+  /// By tensor: the number of its program.
+  int of(int tensor) const { return kinds_.of[tensor]; }
+  /// The first tensor of a program.
+  int FirstTensor(int program) const { return kinds_.first[program]; }
+  /// Whether there is one of the unit per tensor.
+  bool IsOfTensors(int unit) const;
+
+ private:
+  bool has_lists_ = false;
+  TensorKinds kinds_;
+  std::vector<Program> list_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_JIT_LOWER_PROGRAMS_H_

@@ -1,0 +1,230 @@
+#include "jit/lower/unit_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+#include "jit/config/launch_shapes.h"
+#include "jit/emit/emit.h"
+#include "jit/lower/labels.h"
+#include "jit/lower/library_call.h"
+#include "jit/storage/gemms.h"
+
+namespace coconet {
+
+NodeId ProductOf(const Graph& g, const Unit& unit) {
+  const auto product = absl::c_find_if(unit.nodes, [&](NodeId id) { return Is<MatMul>(g, id); });
+  return product == unit.nodes.end() ? -1 : *product;
+}
+
+int UnitSteps::LaneOf(const Unit& unit) const {
+  if (ProductOf(graph(), unit) >= 0) return 0;
+  const bool communicates =
+      absl::c_any_of(unit.nodes, [&](NodeId id) { return Communicates(graph(), id); });
+  return unit.library || (communicates && beside_ > 0) ? 1 : 0;
+}
+
+Config UnitSteps::ConfigHere(int number) const {
+  Config here = config_;
+  if (beside_ > 0 && LaneOf(unit(number)) == 1) here.blocks = beside_;
+  return here;
+}
+
+absl::Status UnitSteps::Add(const UnitPart& part) {
+  const NodeId product = ProductOf(graph(), unit(part.unit));
+  if (product < 0 && !unit(part.unit).library) return AddKernels(part);
+  if (product < 0) {
+    AddLibraryCalls(part);
+  } else {
+    AddGemms(part, product);
+  }
+  return absl::OkStatus();
+}
+
+void UnitSteps::AddGemms(const UnitPart& part, NodeId product) {
+  for (int tensor = 0; tensor < (programs_.IsOfTensors(part.unit) ? programs_.tensors() : 1);
+       ++tensor) {
+    const Program& program = programs_[programs_.of(tensor)];
+    for (GemmStep& gemm :
+         GemmsOf(program.units, product, program.table, target_.ranks, config_.gemm, part.piece)) {
+      if (part.piece != nullptr) {
+        // Pieces are of rows: each takes all of b, which no launch of the overlap writes.
+        const auto [first, is_new] = first_piece_.try_emplace(product, draft_.size());
+        gemm.weights_of = is_new ? -1 : first->second;
+      }
+      gemm.beside = beside_;
+      const int64_t bytes = GemmBytes(gemm);
+      draft_.Add(std::move(gemm), bytes, tensor);
+    }
+  }
+}
+
+/// One call per tensor; those of one program differ in their buffers only.
+void UnitSteps::AddLibraryCalls(const UnitPart& part) {
+  const bool of_tensors = programs_.IsOfTensors(part.unit);
+  const std::string label = LabelOf(graph(), unit(part.unit));
+  std::vector<LibraryCall> calls;
+  for (int program = 0; program < (of_tensors ? programs_.size() : 1); ++program) {
+    const Units& units = programs_[program].units;
+    calls.push_back(LibraryCallOf(units, units.units[part.unit], config_, target_, part.piece,
+                                  programs_[program].table));
+  }
+  for (int tensor = 0; tensor < (of_tensors ? programs_.tensors() : 1); ++tensor) {
+    const LibraryCall& call = calls[programs_.of(tensor)];
+    if (absl::c_all_of(call.steps, [](const CollectiveStep& step) { return step.count == 0; }))
+      continue;  // an empty tensor
+    AddMove(call.before, absl::StrCat("pack ", label), tensor);
+    for (CollectiveStep step : call.steps) {
+      step.label = label;
+      const int64_t bytes = LibraryBytes(step, target_);
+      draft_.Add(std::move(step), bytes, tensor);
+    }
+    AddMove(call.after, absl::StrCat("unpack ", label), tensor);
+  }
+}
+
+/// On a host the lane's thread lays out the operands of a library.
+void UnitSteps::AddMove(const std::optional<EmittedKernel>& kernel, const std::string& label,
+                        int tensor) {
+  if (!kernel.has_value()) return;
+  draft_.AddSource(*kernel);
+  KernelStep step = StepOf(*kernel, kernel->args, label);
+  step.blocks = config_.threads == 1 ? 1 : beside_ > 0 ? beside_ : config_.blocks;
+  draft_.Add(std::move(step), kernel->bytes, tensor);
+}
+
+KernelStep UnitSteps::StepOf(const EmittedKernel& kernel, const std::vector<Arg>& args,
+                             const std::string& label) const {
+  KernelStep step{kernel.symbol, args, config_.blocks, label};
+  step.threads = config_.threads;
+  return step;
+}
+
+/// One kernel for all tensors, or one for those that have the same text. Texts and flags are known
+/// after a first try.
+absl::Status UnitSteps::AddKernels(const UnitPart& part) {
+  if (!programs_.has_lists()) return AddKernel(part, {0}, {0});
+  const bool of_tensors = programs_.IsOfTensors(part.unit);
+  std::map<std::string, std::vector<int>> programs_of_text;
+  std::vector<std::string> texts;
+  std::vector<int64_t> chunks(programs_.size());
+  bool totals = false, rounds = false;
+  for (int program = 0; program < programs_.size(); ++program) {
+    BufferTable scratch = programs_[program].table;
+    const KernelPlace at{.units = programs_[program].units,
+                         .unit = part.unit,
+                         .step = draft_.size(),
+                         .tensors = programs_.tensors()};
+    ASSIGN_OR_RETURN(const EmittedKernel kernel, EmitKernel(at, config_, target_, scratch));
+    totals = totals || kernel.totals;
+    rounds = rounds || kernel.rounds;
+    chunks[program] = kernel.chunks;
+    if (!programs_of_text.contains(kernel.symbol)) texts.push_back(kernel.symbol);
+    programs_of_text[kernel.symbol].push_back(program);
+    if (!of_tensors && kernel.tensor_args.empty()) break;  // it is of no tensor
+  }
+  if (texts.size() > 1 && totals) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "lower(", graph().name, "): tensor ", programs_.FirstTensor(programs_of_text[texts[1]][0]),
+        " needs another kernel than tensor 0, and one must add something up over all"));
+  }
+  for (const std::string& text : texts) {
+    for (const std::vector<int>& tensors :
+         Batches(part.unit, programs_of_text[text], of_tensors && rounds && !totals)) {
+      RETURN_IF_ERROR(AddKernel(part, tensors, chunks));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::vector<int>> UnitSteps::Batches(int number, const std::vector<int>& programs,
+                                                 bool splits) const {
+  std::vector<int64_t> elements(programs_.size());  // of a rank
+  for (int program : programs) {
+    const Units& u = programs_[program].units;
+    for (NodeId id : u.units[number].nodes) {
+      elements[program] =
+          std::max(elements[program], NumElements(u.type(id).shape) / target_.ranks);
+    }
+  }
+  std::vector<std::vector<int>> batches;
+  int64_t in_batch = 0;
+  for (int tensor = 0; tensor < programs_.tensors(); ++tensor) {
+    const int program = programs_.of(tensor);
+    if (!absl::c_linear_search(programs, program)) continue;
+    const bool full = splits && config_.batch > 0 && in_batch + elements[program] > config_.batch;
+    if (batches.empty() || full) {
+      batches.emplace_back();
+      in_batch = 0;
+    }
+    batches.back().push_back(tensor);
+    in_batch += elements[program];
+  }
+  return batches;
+}
+
+absl::Status UnitSteps::AddKernel(const UnitPart& part, const std::vector<int>& tensors,
+                                  const std::vector<int64_t>& chunks_of_program) {
+  const Config config = ConfigHere(part.unit);
+  int64_t chunks = 0;
+  for (int tensor : tensors) chunks += chunks_of_program[programs_.of(tensor)];
+  std::map<int, EmittedKernel> kernels;  // by program
+  for (int tensor : tensors) {
+    const int program = programs_.of(tensor);
+    if (kernels.contains(program)) continue;
+    const KernelPlace at{.units = programs_[program].units,
+                         .unit = part.unit,
+                         .step = draft_.size(),
+                         .piece = part.piece,
+                         .tensors = static_cast<int>(tensors.size()),
+                         .list_chunks = chunks,
+                         .tiles = part.tiles};
+    ASSIGN_OR_RETURN(kernels[program], EmitKernel(at, config, target_, programs_[program].table));
+  }
+  const EmittedKernel& first = kernels[programs_.of(tensors[0])];
+  draft_.AddSource(first);
+  const std::string label = LabelOf(graph(), unit(part.unit));
+  const auto step_with = [&](const std::vector<Arg>& args) {
+    KernelStep step = StepOf(first, args, label);
+    step.blocks = config.blocks;
+    if (part.tiles != nullptr) step.awaits = part.tiles->step;
+    return step;
+  };
+  const bool of_tensors = programs_.IsOfTensors(part.unit);
+  if (of_tensors && first.tensor_args.empty()) {  // a kernel without a table
+    for (int tensor : tensors) {
+      const EmittedKernel& kernel = kernels[programs_.of(tensor)];
+      draft_.Add(step_with(kernel.args), kernel.bytes, tensor);
+    }
+    return absl::OkStatus();
+  }
+  KernelStep step = step_with(first.args);
+  int64_t bytes = of_tensors ? 0 : first.bytes;
+  for (int tensor : tensors) {
+    const EmittedKernel& kernel = kernels[programs_.of(tensor)];
+    if (of_tensors) bytes += kernel.bytes;
+    if (!first.tensor_args.empty()) step.tensors.push_back(kernel.tensor_args);
+  }
+  draft_.Add(std::move(step), bytes, tensors[0],
+             first.tensor_args.empty() ? std::vector<int>() : tensors);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TiledProduct> UnitSteps::AddTiledProduct(int number) {
+  Program& program = programs_[0];
+  ASSIGN_OR_RETURN(
+      const TiledProduct tiles,
+      MakeTiledProduct({program.units, ProductOf(graph(), unit(number)), number + 1, draft_.size()},
+                       config_, target_, program.table));
+  ASSIGN_OR_RETURN(const EmittedKernel kernel,
+                   EmitTiledProduct(program.units, tiles, config_, target_, program.table));
+  draft_.AddSource(kernel);
+  KernelStep step = StepOf(kernel, kernel.args, "MM");
+  step.threads = kTileThreads;  // a host has one a block
+  draft_.Add(std::move(step), kernel.bytes, 0);
+  return tiles;
+}
+
+}  // namespace coconet
