@@ -10,29 +10,29 @@
 
 namespace coconet {
 
-/// What the arguments of a plan's kernels stand for, on one rank.
+/// How to resolve the arguments of a plan's kernels on one rank.
 struct ArgumentSource {
   const Plan& plan;
-  int rank = 0;       // in the world
-  Members node = {};  // whose memory kernels reach
-  /// Of a buffer on a rank of the world, as kernels of this rank address it.
+  int rank = 0;       // world rank
+  Members node = {};  // the ranks whose memory this rank's kernels address
+  /// The address of `buffer` on world rank `rank`, as this rank's kernels address it.
   std::function<const void*(int buffer, int rank)> address;
-  const void* control = nullptr;  // this rank's, as its kernels address it
-  /// Of a buffer on all ranks of the node at once (Arg::Kind::kMulticast); unset: of none.
+  const void* control = nullptr;  // this rank's Control, as its kernels address it
+  /// The multicast address of `buffer` (Arg::Kind::kMulticast); unset: no buffer has one.
   std::function<const void*(int buffer)> multicast = {};
 };
 
-/// How many words the arguments, or a row of a table, take.
+/// The number of words that `args` take, as kernel arguments or as one table row.
 size_t WordsOf(const std::vector<Arg>& args, int node_size);
 
-/// Appends them. `table`: where the step's table is, as kernels address it.
+/// Appends the words of `args`. `table`: address of the step's table, as kernels address it.
 void AppendWords(const ArgumentSource& source, const std::vector<Arg>& args, const void* table,
                  std::vector<Word>& words);
 
-/// Whether a kernel of the plan may wait for peers, or for other blocks.
+/// True when the kernel may wait for peers or for other blocks.
 bool Waits(const KernelStep& step);
 
-/// The kernel that a step names in `awaits`; null where it names none, or there is no such kernel.
+/// The kernel that `step.awaits` names; null when it names none or an index out of range.
 const KernelStep* AwaitedBy(const Plan& plan, const KernelStep& step);
 
 }  // namespace coconet

@@ -1,9 +1,9 @@
 #ifndef COCONET_RUNTIME_KERNEL_ABI_H_
 #define COCONET_RUNTIME_KERNEL_ABI_H_
 
-// What a generated kernel and the executor agree on. This file is compiled by the host compiler, by
-// NVRTC, and is embedded as text in every generated kernel's include set: it includes nothing and
-// uses built-in types.
+// The interface between a generated kernel and the executor. The host compiler and NVRTC compile
+// this file, and it is embedded as text in every generated kernel's include set: it includes
+// nothing and uses built-in types only.
 
 #if defined(__CUDACC__)
 #define CC_ABI __host__ __device__ constexpr
@@ -17,60 +17,63 @@ namespace coconet {
 /// pointers and signed 64-bit integers.
 using Word = unsigned long long;
 
-/// Host only: what a generated kernel is, as `extern "C" void symbol(...)`. Called once a block, at
-/// the same time. `params` is the argument block.
+/// Host only: the type of a generated kernel, `extern "C" void symbol(...)`. The executor calls it
+/// once per block, all blocks concurrently. `params`: the argument block.
 using HostKernel = void (*)(const void* params, int block, int blocks);
 
-/// Where a wait gave up. Written once, by the waiter, before it raises `abort`.
+/// The wait that failed. Written once, by the waiter, before it raises `abort`.
 struct WaitFailure {
-  int peer;  // world rank whose flag did not come
+  int peer;  // world rank whose flag was awaited
   int step;  // index of the step in the plan
-  int slot;  // slot in the flag row (FlagSlots) of a kernel without rounds; of a round's flag,
-             // ~slot; FlagSlots::Tile
+  /// The flag's index in its row (FlagSlots) for a kernel without rounds; ~index for the flag of a
+  /// round; FlagSlots::Tile for a tile's flag.
+  int slot;
   unsigned expected;  // epoch
-  unsigned found;
+  unsigned found;     // epoch
 };
 
-/// One a rank and bound plan, in device memory that peers can write (they raise `abort`).
+/// One per rank and bound plan, in device memory that peers can write: they raise `abort`.
 struct Control {
-  unsigned abort;  // non-zero: give up at the next wait; 1 + the world rank that gave up first
-  unsigned spins;  // host: polls of a flag before `wait` is called, ...
-  const unsigned char* near;  // ... but none where near[peer], by number in the node and beside: it
-                              // shares a core with this rank
-  unsigned long long timeout_ns;  // how long one wait may take
-  /// Host only: the waiting policy, in one place (runtime/node/wait.cc). Returns false after the
-  /// deadline or abort, with `failure` filled in. `peer`: its number in the node, or Beside.
+  unsigned abort;  // 0: running; else 1 + the world rank that gave up first, and all waits end
+  unsigned spins;  // host only: polls of a flag before `wait` is called
+  /// near[peer], by number in the node or Beside: the peer shares a core with this rank, so that
+  /// kernels call `wait` at once instead of spinning.
+  const unsigned char* near;
+  unsigned long long timeout_ns;  // deadline of one wait
+  /// Host only: the waiting policy (runtime/node/wait.cc). Returns false after the deadline or
+  /// abort, with `failure` filled in. `peer`: its number in the node, or Beside.
   bool (*wait)(Control* control, const unsigned* flag, unsigned expected, int peer, int step,
                int slot);
   WaitFailure failure;
-  /// GPUs only: the word that tells a rank's kernels to give up, where its host and its device
-  /// reach it, in place of `abort`. A wait that fails sets it to `self`; `failure` is of one of
-  /// those that end so.
+  /// GPUs only: the abort word in memory that both host and device reach; used instead of `abort`.
+  /// A wait that fails sets it to `self`; `failure` then describes one of the failed waits.
   unsigned* stop;
-  unsigned self;     // 1 + this rank's number in the world
-  unsigned claimed;  // some thread writes `failure`
+  unsigned self;     // 1 + this rank's world rank
+  unsigned claimed;  // non-zero: a thread is writing `failure`
 };
 
-/// The number, behind those of a node's `ranks`, of the rank at this one's place of the stage
-/// before, and of the one after; and what number this rank has there.
+/// Peer numbers of the neighbours in the previous and the next pipeline stage (same place in the
+/// stage). They follow the numbers 0 .. ranks - 1 of the node's ranks. Own: the number that this
+/// rank has at neighbour `peer`.
 struct Beside {
   static CC_ABI int Number(int ranks, bool after) { return ranks + (after ? 1 : 0); }
   static CC_ABI int Own(int ranks, int peer) { return 2 * ranks + 1 - peer; }
   static constexpr int kCount = 2;
 };
 
-/// Flags of one collective kernel step, on each rank: a row for each rank of the node (row s is
-/// written by rank s only), and, of a kernel that sends to other stages, one for each rank beside,
-/// of `row` 32-bit words. A flag holds the epoch (1, 2, ...) in which it was last set, is never
-/// reset, and compares by wrap-around difference. In a row: one `enter` flag a block ("my inputs
-/// are ready, my outputs may be overwritten"), one `done` flag a block ("I have read your inputs
-/// and written your outputs"), one flag a round of folds and block ("my part of the sums is on your
-/// side"), one flag a chunk ("this chunk of my slice is on your side").
+/// Flags of one collective kernel step, on each rank: one row of Row() 32-bit words per rank of the
+/// node (only rank s writes row s), and, for a kernel that sends to other pipeline stages, one per
+/// neighbour (Beside). A flag holds the epoch (1, 2, ...) in which it was last set; it is never
+/// reset, and epochs compare by wrap-around difference. A row holds
+///   one `enter` flag per block: the writer's inputs are ready and its outputs may be overwritten;
+///   one `done` flag per block: the writer has read its peers' inputs and written their outputs;
+///   one flag per round of folds and block: the writer's partial sums have been stored here;
+///   one flag per chunk: the chunk of the writer's slice has been stored here.
 struct FlagSlots {
-  /// No flag, but the epoch beside data (WaitFailure::slot).
+  /// WaitFailure::slot of an epoch stored next to the data, which has no flag.
   static constexpr int kInData = -0x7fffffff - 1;
-  /// What WaitFailure calls the flag of a tile of a product (jit/device/tiles.h), which is in no
-  /// row of these; fewer than kMostTiles.
+  /// WaitFailure::slot of the flag of a product's tile (jit/device/tiles.h), which lies outside the
+  /// rows. Requires tile < kMostTiles.
   static CC_ABI int Tile(long long tile) { return kInData + 1 + int(tile); }
   static constexpr int kMostTiles = 1 << 30;
   static CC_ABI int Enter(int block) { return block; }

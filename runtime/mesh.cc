@@ -8,7 +8,7 @@
 namespace coconet {
 namespace {
 
-/// OK when each machine has `ranks` of them, consecutive ones.
+/// OK when each machine has `ranks` ranks with consecutive numbers.
 absl::Status CheckMachines(const std::vector<int>& machines, int ranks) {
   for (int rank = 0; rank < static_cast<int>(machines.size()); ++rank) {
     const int want = rank - rank % ranks;
@@ -47,7 +47,7 @@ absl::StatusOr<Mesh> MeshOf(const WorldShape& shape, const std::vector<int>& mac
   if (of_stage % of_node != 0 && of_node % of_stage != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("RunWorld: want stages of whole nodes, or nodes of whole stages, have ",
-                     of_stage, " ranks a stage and ", of_node, " a node"));
+                     of_stage, " ranks per stage and ", of_node, " per node"));
   }
   const int ranks = std::min(of_stage, of_node);
   return Mesh{.stages = shape.stages,

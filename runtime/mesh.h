@@ -8,33 +8,34 @@
 
 namespace coconet {
 
-/// How the ranks of a world lie: in pipeline stages (usually one), which collectives span; a
-/// stage's on nodes, whose ranks share memory. A rank's number in the world is (stage * nodes +
-/// node) * ranks + local.
+/// The arrangement of a world's ranks. Ranks form `stages` pipeline stages; collectives span one
+/// stage. The ranks of a stage lie on `nodes` nodes, whose ranks share memory. World rank = (stage
+/// * nodes + node) * ranks + local.
 struct Mesh {
   int stages = 1;
-  int nodes = 1;  // of a stage
-  int ranks = 1;  // of a node of a stage
-  bool stages_apart =
-      false;  // stages are on different nodes; else ranks share memory with those of all stages
+  int nodes = 1;  // per stage
+  int ranks = 1;  // per node of a stage
+  /// True: each stage has nodes of its own. False: all stages share one machine's memory.
+  bool stages_apart = false;
   int stage_size() const { return nodes * ranks; }
   int size() const { return stages * stage_size(); }
   bool operator==(const Mesh&) const = default;
 };
 
-/// What a user asks for.
+/// The user's request.
 struct WorldShape {
   int stages = 1;
-  int nodes =
-      0;  // of the world; 0: as many as there are. More of them: nodes are cut into virtual ones
+  /// Nodes of the world. 0: one per machine; more than machines: each machine is cut
+  /// into virtual nodes.
+  int nodes = 0;
 };
 
-/// The mesh of a world; `machines[rank]`: the lowest rank on the machine that `rank` is on.
-/// InvalidArgument when the shape does not divide the ranks, and FailedPrecondition when the ranks
-/// do not lie so: alike on all machines, machine by machine.
+/// The mesh of a world. `machines[rank]`: the lowest rank on the machine of `rank`. InvalidArgument
+/// when the shape does not divide the ranks; FailedPrecondition unless every machine has the same
+/// number of ranks, with consecutive numbers.
 absl::StatusOr<Mesh> MeshOf(const WorldShape& shape, const std::vector<int>& machines);
 
-/// World ranks first, first + stride, ...: `size` of them.
+/// The world ranks first, first + stride, ..., first + (size - 1) * stride.
 struct Members {
   int first = 0, stride = 1, size = 1;
   int Rank(int index) const { return first + index * stride; }
@@ -42,13 +43,13 @@ struct Members {
   bool operator==(const Members&) const = default;
 };
 
-/// The group of each kind that `rank` is in.
+/// The group of kind `group` that contains `rank`.
 Members GroupOf(const Mesh& mesh, Group group, int rank);
 
-/// Those that have `rank`'s place in each of the stages.
+/// The ranks at `rank`'s place in every pipeline stage.
 Members Column(const Mesh& mesh, int rank);
 
-/// Those that share memory with `rank`: its node's, of all stages that are there.
+/// The ranks that share memory with `rank`: its node, over all pipeline stages on that machine.
 Members SharingMemory(const Mesh& mesh, int rank);
 
 }  // namespace coconet

@@ -39,9 +39,9 @@ TEST(MeshOf, RefusesInWords) {
             invalid("RunWorld: want a multiple of the 2 nodes that there are, have 1 nodes"));
   EXPECT_EQ(MeshOf({.stages = 3, .nodes = 2}, Machines(1, 6)).status(),
             invalid("RunWorld: want stages of whole nodes, or nodes of whole stages, have 2 ranks "
-                    "a stage and 3 a node"));
+                    "per stage and 3 per node"));
   EXPECT_EQ(
-      MeshOf({}, {0, 1, 0, 1}).status(),  // dealt out in turn
+      MeshOf({}, {0, 1, 0, 1}).status(),  // round robin
       absl::FailedPreconditionError("RunWorld: want each machine to have 2 ranks with consecutive "
                                     "numbers, have rank 1 on the machine of rank 1, "
                                     "not of rank 0; start as many on each, one machine after "
@@ -50,7 +50,8 @@ TEST(MeshOf, RefusesInWords) {
 }
 
 TEST(GroupOf, IsOfTheStageTheNodeOrAcrossNodes) {
-  const Mesh mesh{.stages = 2, .nodes = 3, .ranks = 2};  // rank 9: stage 1, node 1, its second rank
+  // Rank 9 is the second rank of node 1 of stage 1.
+  const Mesh mesh{.stages = 2, .nodes = 3, .ranks = 2};
   EXPECT_EQ(GroupOf(mesh, Group::kStage, 9), (Members{6, 1, 6}));
   EXPECT_EQ(GroupOf(mesh, Group::kNode, 9), (Members{8, 1, 2}));
   EXPECT_EQ(GroupOf(mesh, Group::kAcross, 9), (Members{7, 2, 3}));

@@ -59,7 +59,7 @@ absl::string_view Name(Group group) {
   CC_CHECK(false);
 }
 
-/// What a collective is, with those of its fields that its kind uses and that are not the usual.
+/// The collective's name and those fields that its kind uses and that differ from their defaults.
 std::string Words(const CollectiveStep& s) {
   using Kind = CollectiveStep::Kind;
   std::string words(Name(s.kind));
@@ -145,7 +145,7 @@ std::string PrintBody(const Step& step) {
       step);
 }
 
-/// What is not the default alone.
+/// Lane and `after`, where they differ from their defaults.
 std::string PrintOrder(const Step& step) {
   const int lane = LaneOf(step);
   const std::vector<int>& after = AfterOf(step);

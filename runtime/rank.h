@@ -17,44 +17,46 @@
 
 namespace coconet {
 
-/// The small interfaces that a backend implements. One object of each a rank; used by that rank's
-/// thread only, unless said. Calls marked "collective" must be made by all ranks in the same order;
-/// they fail on every rank, with DeadlineExceeded, when a peer does not come within the deadline,
-/// and with Aborted when a peer has left the world or reported an error.
+/// The interfaces that a backend implements. Each rank has one object of each, used by that rank's
+/// thread only unless noted. Calls marked "collective" must be made by all ranks in the same order;
+/// on failure they fail on every rank: DeadlineExceeded when a peer does not arrive within the
+/// deadline, Aborted when a peer has left the world or reported an error.
 
-/// Control plane: small messages between ranks. Never on the path of Run.
+/// Control plane: small messages between ranks. Never used by Run.
 class Exchange {
  public:
   virtual ~Exchange() = default;
-  /// Collective. Everyone's bytes, by rank.
+  /// Collective. The bytes of all ranks, by rank.
   virtual absl::StatusOr<std::vector<std::string>> AllGather(absl::string_view mine) = 0;
-  absl::Status Barrier();                                         // collective
-  absl::StatusOr<std::string> Broadcast(absl::string_view mine);  // collective; rank 0's bytes
-  /// Collective. The maximum over ranks.
+  absl::Status Barrier();  // collective
+  /// Collective. Rank 0's bytes.
+  absl::StatusOr<std::string> Broadcast(absl::string_view mine);
+  /// Collective. The maximum over all ranks.
   absl::StatusOr<double> Max(double mine);
-  /// Collective. OK when all are; else on all ranks the first failing rank's status, prefixed "rank
-  /// N: ".
+  /// Collective. OK when every rank's status is OK; else, on all ranks, the status of the first
+  /// failing rank, prefixed "rank N: ".
   absl::Status Agree(const absl::Status& mine);
-  /// Collective. OK when all ranks have the same text; else InvalidArgument, with the first line
-  /// that differs.
+  /// Collective. OK when all ranks pass the same text; else InvalidArgument that quotes the first
+  /// differing line.
   absl::Status CheckSame(absl::string_view what, const std::string& mine);
 };
 
-/// Data plane, tier 1: library collectives between the ranks of a group (CollectiveStep says what
-/// they do), on host or device memory. Blocking on the host backend; calls may come from any one
-/// thread at a time.
+/// Data plane: library collectives between the ranks of a group (CollectiveStep defines them), on
+/// host or device memory. Calls block on the host backend. Thread-compatible: one call at a time,
+/// from any thread.
 class Communicator {
  public:
   virtual ~Communicator() = default;
-  virtual absl::string_view name()
-      const = 0;  // "thread", "shm" (processes of a node), "mpi" (of several), "nccl", "staged"
-                  // (GPUs' by way of the host): as tables show it
+  /// As tables show it: "thread", "shm" (processes of one node), "mpi" (of several nodes), "nccl",
+  /// "staged" (GPUs, copied by way of the host).
+  virtual absl::string_view name() const = 0;
   virtual absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype,
                                  ReduceKind kind) = 0;
-  /// `stride`, at least `count`: elements from one block of `in` to the next.
+  /// `stride`, at least `count`: elements between consecutive blocks of `in`.
   virtual absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype,
                                      ReduceKind kind, int64_t stride) = 0;
-  /// `stride`: the same of `out`, where nothing else is written.
+  /// `stride`, at least `count`: elements between consecutive blocks of `out`; the gaps
+  /// keep their content.
   virtual absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype,
                                  int64_t stride) = 0;
   virtual absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype,
@@ -62,16 +64,16 @@ class Communicator {
   virtual absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype,
                               ReduceKind kind, int root) = 0;
   virtual absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) = 0;
-  /// Between groups: to the rank at this place of the stage `shift` (1 or -1) after. Waits for
-  /// those two neighbours only.
+  /// To the rank at the same place of the pipeline stage `shift` (1 or -1) after this one. Waits
+  /// for the two neighbouring stages only.
   virtual absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) = 0;
 };
 
-/// Memory that the host does not reach by its addresses. Thread-safe.
+/// Memory that the host cannot address. Thread-safe.
 class FarSpace {
  public:
   virtual ~FarSpace() = default;
-  /// Between it and the host's memory, whichever way; done when it returns.
+  /// Copies between this memory and the host's, in either direction; done when it returns.
   virtual absl::Status Copy(const void* from, int64_t bytes, void* to) const = 0;
 };
 
@@ -80,19 +82,19 @@ class Memory {
  public:
   virtual ~Memory() = default;  // collective for symmetric memory: peers may still be using it
   void* own() const { return peers_[rank_]; }
-  /// The memory of world rank `rank`, as this rank addresses it; null where they share none
-  /// (mesh.h), and, unless symmetric, on all but this one.
+  /// The memory of world rank `rank`, as this rank addresses it. Null where the two ranks share no
+  /// memory (mesh.h), and, for memory that is not symmetric, for every other rank.
   void* peer(int rank) const { return peers_[rank]; }
-  /// That of all ranks of the node at once, for multicast instructions of this rank's kernels only;
-  /// null where there is no such address.
+  /// The multicast address of all ranks of the node, for multimem instructions of this rank's
+  /// kernels only; null where there is none.
   void* multicast() const { return multicast_; }
   int64_t bytes() const { return bytes_; }
   bool symmetric() const { return symmetric_; }
-  /// Null where own() is an address of the host's, too.
+  /// Null where the host can address own().
   const std::shared_ptr<const FarSpace>& space() const { return space_; }
 
-  /// Copies this rank's own bytes from `offset` on to the host's memory, or from it. Not while a
-  /// plan uses them.
+  /// Copies `bytes` bytes at `offset` of this rank's own memory to, or from, host memory. Must not
+  /// run while a plan uses them.
   absl::Status Read(int64_t offset, int64_t bytes, void* to) const;
   absl::Status Write(int64_t offset, int64_t bytes, const void* from);
 
@@ -113,17 +115,17 @@ class Memory {
   void* multicast_;
 };
 
-/// The first bytes of a rank's own memory as the host sees them: the memory itself where it can,
-/// else a copy.
+/// The first bytes of a rank's own memory, readable and writable by the host: the memory itself
+/// where the host can address it, else a copy.
 class HostView {
  public:
-  /// As they are.
+  /// With the current content.
   static absl::StatusOr<HostView> Of(Memory& memory, int64_t bytes);
-  /// To be written whole: what they are does not count.
+  /// With unspecified content, for a caller that overwrites all of it.
   static HostView Blank(Memory& memory, int64_t bytes);
 
   char* data() { return copy_ == nullptr ? static_cast<char*>(memory_->own()) : copy_.get(); }
-  /// What was written here is in the memory when it returns.
+  /// Writes the copy back, if there is one.
   absl::Status Store();
 
  private:
@@ -135,63 +137,63 @@ class HostView {
   std::unique_ptr<char[]> copy_;
 };
 
-/// Kernels of one plan, loaded.
+/// The loaded kernels of one plan.
 class Module {
  public:
   virtual ~Module() = default;
-  virtual absl::StatusOr<void*> Symbol(absl::string_view name) const = 0;  // NotFound
+  virtual absl::StatusOr<void*> Symbol(absl::string_view name) const = 0;  // else NotFound
 };
 
-/// A plan with its buffers and kernels resolved to addresses. Owns the flags and the Control of its
-/// steps: a second one of the same plan can be in flight.
+/// A plan whose buffers and kernels are resolved to addresses. Owns the flags and the Control of
+/// its steps, so that two bindings of one plan can be in flight at once.
 class BoundPlan {
  public:
   virtual ~BoundPlan() = default;  // collective
-  /// Local call: executes every step once and returns when this rank is done. No allocation, lock,
-  /// or lookup. After an error every later call returns that first error, which names rank, step
-  /// and flag.
+  /// Not collective: executes every step once and returns when this rank is done. Does not
+  /// allocate, lock or look up. After an error every later call returns that first error, which
+  /// names rank, step and flag.
   virtual absl::Status Run() = 0;
-  /// Run, so many times. On GPUs a step is enqueued before the last one has ended, where that is
+  /// Runs the plan `steps` times. GPUs enqueue a run before the previous one has ended, where that
+  /// is possible.
   /// possible.
   virtual absl::Status RunSteps(int64_t steps);
-  /// GPUs: enqueues one step behind what `stream` (a CUstream or cudaStream_t) holds, and returns.
-  /// In a stream that is being captured the step becomes part of the graph (not a library's
-  /// collectives: FailedPrecondition). What the step then meets is said by Wait and by every later
-  /// call. Ranks that share a GPU have streams of their own: in one, each would wait for the next.
-  /// Unimplemented where there are no streams; FailedPrecondition where a step goes by way of the
-  /// host.
+  /// GPUs: enqueues one run in `stream` (a CUstream or cudaStream_t) and returns. If the stream is
+  /// being captured, the run becomes part of the graph; FailedPrecondition for plans with library
+  /// collectives. Wait and every later call report errors of the run. Ranks that share a GPU need
+  /// streams of their own: in a common stream each would wait for the next. Unimplemented without
+  /// streams; FailedPrecondition where a step goes by way of the host.
   virtual absl::Status Enqueue(void* stream);
-  /// Returns when what Enqueue was given is done. Graphs of the caller's own are the caller's to
-  /// wait for; Wait then says whether their steps went well.
+  /// Waits for all runs given to Enqueue. The caller must wait for graphs of its own; Wait then
+  /// reports the errors of the runs in them.
   virtual absl::Status Wait();
-  /// GPUs: so many steps as one graph. Each Run or Enqueue of the result is all of them, by one
-  /// call of the driver. To be destroyed before this plan, and not to be used beside it. Errors as
-  /// of Enqueue; FailedPrecondition also for a library's collectives.
+  /// GPUs: `steps` runs as one graph. Each Run or Enqueue of the result launches all of them by one
+  /// driver call. Destroy the result before this plan, and do not use both concurrently. Errors as
+  /// of Enqueue; FailedPrecondition also for library collectives.
   virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Capture(int64_t steps);
-  /// GPUs: Run, and when each step of the plan was under way, by the GPU's clock. Unimplemented
-  /// elsewhere.
+  /// GPUs: one run, with the time span of each step by the GPU's clock. Unimplemented elsewhere.
   virtual absl::StatusOr<std::vector<StepSpan>> Trace();
 };
 
-/// Facts about the machine as one rank sees it; equal on all ranks of one node.
+/// The machine as one rank sees it; equal on all ranks of one node.
 struct Topology {
-  std::string device;   // "AMD EPYC 9654 avx512f avx512bw ..."; goes into keys
-  std::string library;  // name and version of what library collectives of plans go by, e.g. "mpi
-                        // Open MPI 4.1.4"
-  int nodes = 1;        // of the world; where stages cut a node, its parts
+  std::string device;  // "AMD EPYC 9654 avx512f avx512bw ..."; part of the tuning key
+  /// Name and version of the library of a plan's library collectives: "mpi Open MPI 4.1.4".
+  std::string library;
+  int nodes = 1;  // of the world, virtual nodes included
   int ranks_per_node = 1;
-  int cores = 1;            // that the ranks of this machine may run on
-  std::string arch = "";    // what kernels are compiled for: a GPU's "sm_90a"; "simt": simulated
-                            // ones; "": the host's processor
-  int multiprocessors = 0;  // of the rank's GPU; 0: it has none
-  int ranks_per_gpu = 1;    // that have this GPU together
-  int own_multiprocessors =
-      0;  // of the GPU's, that run this rank's kernels alone; 0: all run those of all its ranks
-  bool multicast = false;  // symmetric memory has addresses of all ranks of the node at once
-  int driver = 0;  // a GPU's: the version of CUDA that it is of, 13000 for 13.0; 0: it has none
-  bool staged = false;  // collectives of `library` go by way of the host, though ranks are GPUs
-  std::string note =
-      {};  // where something of this is not the best there could be, why, in words; in no key
+  int cores = 1;  // that the ranks of this machine may run on
+  /// Architecture that kernels are compiled for: "sm_90a" for a GPU; "simt" for simulated GPUs; ""
+  /// for the host's processor.
+  std::string arch = "";
+  int multiprocessors = 0;  // of the rank's GPU; 0: no GPU
+  int ranks_per_gpu = 1;    // that share this GPU
+  /// Multiprocessors reserved for this rank's kernels; 0: the ranks of the GPU share all.
+  int own_multiprocessors = 0;
+  bool multicast = false;  // symmetric memory has multicast addresses
+  int driver = 0;          // CUDA version of the GPU's driver, 13000 for 13.0; 0: no GPU
+  bool staged = false;     // library collectives of GPU ranks go by way of the host
+  /// Why the rank lacks a capability that the hardware may have; not part of the tuning key.
+  std::string note = {};
 };
 
 /// One rank's endpoint of a world.
@@ -203,38 +205,39 @@ class Rank {
   virtual const Mesh& mesh() const = 0;
   int stage() const { return rank() / mesh().stage_size(); }
   int stage_size() const { return mesh().stage_size(); }
-  int stage_rank() const { return rank() % mesh().stage_size(); }  // its number in the stage
+  int stage_rank() const { return rank() % mesh().stage_size(); }  // number in the pipeline stage
   virtual const Topology& topology() const = 0;
   virtual Exchange& exchange() = 0;  // spans the world
   virtual Communicator& library(Group group) = 0;
   Communicator& library() { return library(Group::kStage); }
 
-  /// ResourceExhausted, on all ranks, when it does not fit in what the machine has left; never a
-  /// signal later. Collective when `symmetric`: then ranks that share memory reach each other's.
+  /// Zero-filled memory. ResourceExhausted, on all ranks, when it does not fit in what the machine
+  /// has left (later accesses never fault). Collective when `symmetric`: then ranks that share
+  /// memory can address each other's.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) = 0;
 
-  /// The same for a few words that the host sets between steps, and kernels of this rank read:
-  /// own() is an address of both. Not symmetric.
+  /// Like Allocate, not symmetric, for a few words that the host sets between runs and this rank's
+  /// kernels read: own() is valid on both host and device.
   virtual absl::StatusOr<std::unique_ptr<Memory>> AllocateWords(int64_t bytes) {
     return Allocate(bytes, /*symmetric=*/false);
   }
 
-  /// Name and version of the library that multiplies matrices, opened for that: "cublaslt 13.0.2";
-  /// "": it is part of this build, or there is none.
+  /// Name and version of a matrix library that was opened at run time: "cublaslt 13.0.2"; "" if it
+  /// is part of this build or missing.
   virtual std::string Products() { return ""; }
 
-  /// Loads a binary made for this backend: a shared object's path on the host.
+  /// Loads a binary compiled for this backend. On the host `path` names a shared object.
   virtual absl::StatusOr<std::unique_ptr<Module>> Load(const std::string& path) = 0;
 
-  /// Collective. `buffers[i]` backs plan.buffers[i] and must be at least that large, symmetric
-  /// where the plan says so, and outlive the result; entries of kSync buffers are ignored
-  /// (allocated here, zero-filled). `timeout_s`: deadline of one wait; <= 0: the world's.
-  /// InvalidArgument when the plan, which the ranks must agree on, does not fit.
+  /// Collective. `buffers[i]` backs plan.buffers[i]: at least as large, symmetric where the plan
+  /// says so, and outliving the result. Entries of kSync buffers are ignored; Bind allocates these
+  /// zero-filled. `timeout_s`: deadline of one wait, seconds; <= 0: the world's. InvalidArgument
+  /// when the plan is not well formed, does not fit the buffers, or differs between ranks.
   virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
                                                           absl::Span<Memory* const> buffers,
                                                           double timeout_s) = 0;
 
-  /// Tells the others that this rank gives up: their waits end with Aborted("rank N left: <why>").
+  /// Leaves the world: the peers' waits end with Aborted("rank N left: <why>").
   virtual void Leave(const absl::Status& why) = 0;
 };
 

@@ -11,10 +11,10 @@
 namespace coconet {
 namespace {
 
-constexpr uintptr_t kFar = 0x1000;  // nobody's address on the host
+constexpr uintptr_t kFar = 0x1000;  // not mapped on the host
 constexpr int64_t kBytes = 100;
 
-/// Bytes that are at kFar, as a device has them.
+/// A device's memory: bytes at address kFar.
 class Faraway final : public FarSpace {
  public:
   absl::Status Copy(const void* from, int64_t bytes, void* to) const override {

@@ -1,55 +1,56 @@
 #ifndef COCONET_RUNTIME_SIMT_ABI_H_
 #define COCONET_RUNTIME_SIMT_ABI_H_
 
-// What kernels compiled for simulated threads, and the machine that runs these (runtime/simt),
-// agree on. Like kernel_abi.h: compiled on both sides, includes nothing, uses built-in types.
+// The interface between kernels compiled for simulated threads and the machine that runs
+// them (runtime/simt). Like kernel_abi.h: compiled on both sides, includes nothing, uses
+// built-in types only.
 
 namespace coconet {
 
-/// Where a thread is in its launch.
+/// A thread's index in its launch.
 struct SimtPlace {
   int block, blocks;
   int thread, threads;
 };
 
-/// What a module asks of the machine. `at`: where in the module's code. A call returns when other
-/// threads have had their turn, or never: then the machine has found a mistake, and ends.
+/// The functions that a module calls in the machine. `at`: the calling address in the module's
+/// code. A call returns after other threads may have run. It never returns once the machine has
+/// found a mistake: the machine stops.
 struct SimtCalls {
-  const SimtPlace* place;            // of the thread that runs
-  unsigned long stack, stack_bytes;  // where its stack lies, whose accesses nobody asks for
+  const SimtPlace* place;            // of the running thread
+  unsigned long stack, stack_bytes;  // the running thread's stack, whose accesses are not checked
   void* machine;
 
-  /// Before a plain access. `aligned`: to its size.
+  /// Before a plain access. `aligned`: p is a multiple of `bytes`.
   void (*access)(void* machine, const void* p, unsigned long bytes, bool writes, bool aligned,
                  const void* at);
-  /// Accesses of the memory model: 4 or 8 bytes, `count` of them one after the other, aligned to
-  /// all.
+  /// Atomic accesses: `count` consecutive words of `bytes` (4 or 8) bytes, aligned to
+  /// their total size.
   void (*load)(void* machine, const void* p, int bytes, int count, bool acquires,
                unsigned long long* values, const void* at);
   void (*store)(void* machine, void* p, int bytes, int count, bool releases,
                 const unsigned long long* values, const void* at);
   unsigned (*exchange)(void* machine, unsigned* p, unsigned value, const void* at);
   void (*note_wait)(void* machine, const unsigned* flag, unsigned epoch);
-  /// Of the block. `votes`: a barrier of that kind; whether all were `ok`.
+  /// Block barrier. `votes`: the barrier also votes; returns whether all threads passed `ok`.
   bool (*barrier)(void* machine, bool votes, bool ok, const void* at);
   unsigned long long (*shuffle_down)(void* machine, unsigned mask, unsigned long long value,
                                      int distance, const void* at);
-  /// The block's array for this place in the source.
+  /// The block's shared array for this place in the source.
   void* (*shared)(void* machine, const void* place, unsigned long bytes);
   unsigned long long (*now_ns)(void* machine);
-  /// Copies from shared memory that go on by themselves, in groups of the thread's; returns when
-  /// all groups but the last `open` have read what they copy, or, if `stores`, have stored it.
+  /// Asynchronous bulk copies from shared memory, in groups per thread. await_bulk returns when all
+  /// groups but the last `open` have read their source, or, if `stores`, have also stored it.
   void (*copy_bulk)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_bulk_group)(void* machine);
   void (*await_bulk)(void* machine, int open, bool stores);
-  /// What the thread has written is there for bulk copies.
+  /// Makes the thread's earlier writes visible to bulk copies.
   void (*fence_bulk)(void* machine);
-  /// Copies of at most 16 bytes to shared memory, filled up with zeros to 16, that go on by
-  /// themselves, too.
+  /// Asynchronous copies of at most 16 bytes to shared memory, zero-filled to 16.
   void (*copy_async)(void* machine, void* to, const void* from, int bytes, const void* at);
   void (*close_async_group)(void* machine);
   void (*await_async)(void* machine, int open);
-  /// Of a whole warp: what each of its threads gives, one after the other, to each.
+  /// Over a whole warp: concatenates every thread's `bytes` into `all`, for each thread.
   void (*gather)(void* machine, const void* mine, int bytes, void* all, const void* at);
 };
 
@@ -57,7 +58,7 @@ struct SimtCalls {
 #define COCONET_SIMT_CALLS coconet_simt_calls
 #define COCONET_SIMT_CALLS_NAME "coconet_simt_calls"
 
-/// A kernel, as `extern "C" void symbol(const void* params)`: called for each thread.
+/// A kernel, `extern "C" void symbol(const void* params)`, called once per thread.
 using SimtKernel = void (*)(const void* params);
 
 }  // namespace coconet

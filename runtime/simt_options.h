@@ -5,31 +5,31 @@
 
 namespace coconet {
 
-/// Who goes on next, of the threads that can.
+/// Which of the ready threads the scheduler resumes next.
 enum class SimtOrder : uint8_t {
-  kRoundRobin,     // in turns
-  kRandom,         // any
-  kStarveBlock,    // one block of each launch, drawn by the seed, only where no other can
-  kStarveRank,     // one rank
-  kStarveWarp,     // one warp of each block
-  kConsumerFirst,  // who was woken last: it uses what it waited for before anybody else gets
-                   // further
+  kRoundRobin,   // in turns
+  kRandom,       // at random
+  kStarveBlock,  // one block of each launch, drawn by the seed, only when no other is ready
+  kStarveRank,   // the same for one rank
+  kStarveWarp,   // the same for one warp of each block
+  /// The thread woken last: it uses what it waited for before any other thread runs on.
+  kConsumerFirst,
 };
 inline constexpr int kSimtOrders = 6;
 
-/// How simulated GPUs run. One seed and one order of launches are one interleaving.
+/// How simulated GPUs run. One seed and one order determine one interleaving.
 struct SimtOptions {
   uint64_t seed = 1;
   SimtOrder order = SimtOrder::kRandom;
-  /// Blocks of a device that run at once; 0: all that are launched. Fewer, where a kernel waits for
-  /// a block that is not there, are a deadlock; the driver tells of as many multiprocessors with
-  /// room for one block each, so that binding refuses what would come to it.
+  /// Blocks resident at once per device; 0: all launched blocks. With fewer, a kernel that waits
+  /// for a block that is not resident deadlocks; the driver reports as many multiprocessors, each
+  /// with room for one block, so that binding refuses such kernels.
   int resident_blocks = 0;
-  /// Stores of flags and of messages become visible late, and those that no release orders in any
-  /// order.
+  /// Weak memory model: stores of flags and of messages become visible late, and in any order
+  /// unless a release orders them.
   bool weak = true;
 
-  /// An interleaving by number: one after the other they have all orders in turns.
+  /// Interleaving number `seed`: consecutive numbers cycle through all orders.
   static constexpr SimtOptions Of(uint64_t seed) {
     return {.seed = seed, .order = static_cast<SimtOrder>(seed % kSimtOrders)};
   }

@@ -16,10 +16,10 @@
 namespace coconet {
 namespace {
 
-constexpr int kMostThreadRanks =
-    1024;  // more threads than any machine has cores for; fewer than systems allow
+// More threads than any machine has cores for; fewer than systems allow.
+constexpr int kMostThreadRanks = 1024;
 
-/// As COCONET_SIMT_SEED says.
+/// The options that COCONET_SIMT_SEED asks for.
 absl::StatusOr<SimtOptions> SimtOptionsOfEnv() {
   uint64_t seed = SimtOptions().seed;
   const std::string& text = GetEnv().simt_seed;
@@ -31,7 +31,7 @@ absl::StatusOr<SimtOptions> SimtOptionsOfEnv() {
 }  // namespace
 
 bool UnderMpi() {
-  // What Open MPI's, MPICH's and SLURM's launchers set for the processes they start.
+  // Variables that the launchers of Open MPI, MPICH and SLURM set in each process.
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"}) {
     if (std::getenv(name) != nullptr) return true;
   }

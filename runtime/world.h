@@ -11,41 +11,41 @@
 
 namespace coconet {
 
-/// What ranks run on.
+/// The hardware that ranks run on.
 enum class Backend : uint8_t {
-  kHost,  // cores, and their memory
-  kCuda,  // NVIDIA GPUs, in turns: with more ranks than GPUs several share one
-  kSimt,  // GPUs that are simulated thread for thread, one a rank, and report mistakes of kernels:
-          // for small sizes
+  kHost,  // CPU cores
+  kCuda,  // NVIDIA GPUs, dealt to ranks in turns: ranks share GPUs if there are more ranks than
+          // GPUs
+  kSimt,  // simulated GPUs, one per rank, that check every access of a kernel: for small sizes
 };
 
 struct WorldOptions {
-  /// Thread ranks of one process. Ignored under mpirun, where each process is one rank (0 = take
-  /// mpirun's, or 1).
+  /// Ranks, as threads of this process; 0: 1. Ignored under mpirun, where each process is one rank.
   int ranks = 0;
-  /// Equal parts of the world, one after another; collectives span one of them.
+  /// Pipeline stages: equal, consecutive parts of the world. Collectives span one of them.
   int stages = 1;
-  /// Of the whole world; 0: as many as there are machines (threads: one). More than that: virtual
-  /// ones, whose ranks do not see the memory of other nodes.
+  /// Nodes of the whole world. 0: one per machine (threads: one). More: each machine is cut into
+  /// virtual nodes, whose ranks do not address each other's memory.
   int nodes = 0;
-  /// Deadline of one wait for a peer, seconds; <= 0: COCONET_TIMEOUT.
+  /// Deadline of one wait for a peer, in seconds; <= 0: COCONET_TIMEOUT.
   double timeout_s = 0;
   Backend backend = Backend::kHost;
-  std::optional<SimtOptions> simt =
-      std::nullopt;  // of Backend::kSimt; nullopt: the interleaving of COCONET_SIMT_SEED
-  bool pin = true;   // rank i to the i-th core that this node's ranks may run on, modulo
+  /// Backend::kSimt only; nullopt: the interleaving that COCONET_SIMT_SEED names.
+  std::optional<SimtOptions> simt = std::nullopt;
+  /// Pins rank i to core i of those that this node's ranks may run on, modulo their number.
+  bool pin = true;
 };
 
 /// True when this process was started by an MPI launcher.
 bool UnderMpi();
 
-/// Runs `body` once a rank and returns when all ranks of this process are done: OK, or the first
-/// error by rank, those that only followed from a peer's (Aborted) last. Without MPI,
-/// `options.ranks` threads, created and pinned here. Under an MPI launcher, this process's rank, on
-/// the calling thread; MPI_Init is called only if nobody has, and then MPI_Finalize when the
-/// process exits. A rank whose body returns an error leaves the world, so the others' waits end
-/// instead of timing out. Unavailable, with what is missing, where the backend is not here. Nothing
-/// is left behind: no threads, handles or memory.
+/// Runs `body` once per rank and returns when all ranks of this process are done: OK, or the first
+/// error by rank, where errors that followed from a peer's (Aborted) rank last. Without MPI the
+/// ranks are `options.ranks` threads, created and pinned here. Under an MPI launcher the calling
+/// thread is this process's rank; MPI_Init is called unless it already has been, and then
+/// MPI_Finalize at exit. A rank whose body returns an error leaves the world, so that its peers'
+/// waits end at once. Unavailable, naming what is missing, where the backend is not in the build or
+/// on the machine. Leaves no threads, handles or memory behind.
 absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body);
 
 }  // namespace coconet

@@ -54,7 +54,7 @@ int Board::Suspect(int rank, int peer) const {
     if (next == rank) break;
     suspect = next;
   }
-  return peer;  // they wait in a circle, which somebody outside of it, or that peer, has caused
+  return peer;  // a circular wait, caused by `peer` or by a rank outside the circle
 }
 
 void Board::Leave(int rank, const absl::Status& why) {

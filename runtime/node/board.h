@@ -12,9 +12,9 @@
 
 namespace coconet {
 
-/// Where the ranks of a node tell each other that they are gone, so that no wait for them runs to
-/// its deadline. This object is a view of memory that all of them map; several views of the same
-/// memory may be used at once.
+/// Where the ranks of a node announce that they have finished or failed, so that no wait for them
+/// runs to its deadline. A Board is a view of memory that all ranks map. Thread-safe, also across
+/// views and processes.
 class Board {
  public:
   static int64_t Bytes(int ranks);
@@ -23,34 +23,34 @@ class Board {
 
   int ranks() const { return ranks_; }
 
-  /// This view, which also calls `tell` when a rank leaves by it, or by a copy of it.
+  /// A copy of this view that also calls `tell` when a rank leaves through it or a copy of it.
   Board Telling(std::function<void(const absl::Status&)> tell) const;
 
-  /// A counter of each rank's own: how often it has come to something that all do together.
+  /// How many collective operations `rank` has reached; written by `rank`.
   std::atomic<unsigned>& arrivals(int rank);
 
-  /// `rank` waits for `peer`, or, for -1, no more; said again and again, since one of its threads
-  /// may say so of one peer while another waits for the next. Who has given up keeps its note:
-  /// others, whose deadline is the same, may be looking for the one that all wait for.
+  /// Notes that `rank` waits for `peer`; -1: for nobody. Waiters call it repeatedly, because two
+  /// threads of a rank may wait for different peers. A waiter that gives up keeps its note: peers
+  /// with the same deadline may still be looking for the suspect.
   void NoteWait(int rank, int peer);
-  int Awaited(int rank) const;  // what that was last; -1: nobody
-  /// For whom `rank`, which waits for `peer`, waits in truth: `peer`, unless that waits for
-  /// somebody, too, and so on; `peer` where that goes in a circle.
+  int Awaited(int rank) const;  // the peer last noted; -1: none
+  /// The rank that blocks `rank`, which waits for `peer`: the end of the chain of waits that begins
+  /// at `peer`; `peer` itself if the chain is a circle.
   int Suspect(int rank, int peer) const;
 
-  /// `rank` gives up; the first reason a rank has is the one that stays.
+  /// `rank` leaves, having failed. Only its first reason is kept.
   void Leave(int rank, const absl::Status& why);
-  /// `rank` is done, with success.
+  /// `rank` has finished successfully.
   void Finish(int rank);
 
-  /// True when a flag of `peer` that is not there by now will not come: it has finished, or some
-  /// rank has left.
+  /// True when a flag of `peer` that is not set yet will not be: `peer` has finished, or some rank
+  /// has left.
   bool InVain(int peer) const;
   /// True until `rank` leaves or finishes.
   bool IsHere(int rank) const;
-  /// OK while nobody has left; else Aborted: "rank N left: <why>".
+  /// OK while no rank has left; else Aborted: "rank N left: <why>".
   absl::Status Left() const;
-  /// The same, and also Aborted when `peer` has finished: why a wait for it is in vain.
+  /// As Left; also Aborted when `peer` has finished: the reason why a wait for it is in vain.
   absl::Status Gone(int peer) const;
 
  private:
@@ -63,19 +63,19 @@ class Board {
   std::function<void(const absl::Status&)> tell_;
 };
 
-/// OK while all ranks are here; else why `rank` cannot do `what`: "AllReduce on rank 1: rank 0
-/// left: ...".
+/// OK while no rank has left; else the error of `what` on `rank`: "AllReduce on rank 1: rank
+/// 0 left: ...".
 absl::Status CheckAllHere(const Board& board, int rank, absl::string_view what);
 
-/// Waits until `peer` has set `flag` to `epoch`. On failure this rank leaves, with DeadlineExceeded
-/// or Aborted; `what` names the operation: "AllReduce".
+/// Waits until `peer` has set `flag` to `epoch`. On failure this rank leaves with DeadlineExceeded
+/// or Aborted. `what` names the operation in the error: "AllReduce".
 absl::Status AwaitPeer(Board& board, const WaitTerms& terms, int rank, int peer,
                        const std::atomic<unsigned>& flag, unsigned epoch, absl::string_view what);
 
 /// "waited 60 s for rank 0"
 std::string WaitedFor(int64_t timeout_ns, int peer);
-/// After that: "; rank 0 may be dead or behind ...", of a suspect that the peer waits for, too: ";
-/// rank 0 waits for rank 1; rank 1 may ...".
+/// Continues WaitedFor: "; rank 0 may be dead or behind ...", or, if `peer` itself waits for
+/// another suspect: "; rank 0 waits for rank 1; rank 1 may be ...".
 std::string MayBeDead(int peer, int suspect);
 inline constexpr absl::string_view kDeadlineAdvice =
     "may be dead or behind; COCONET_TIMEOUT sets the deadline";

@@ -18,11 +18,11 @@ namespace coconet {
 namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-// Left to everybody else: at 1/32 of the machine, and not above 256 MiB, no system was seen to kill
-// or to thrash.
+// Left to other processes: with 1/32 of the machine, at most 256 MiB, no system was seen to kill
+// processes or to thrash.
 constexpr int64_t kReserveShare = 32, kMaxReserve = int64_t{256} << 20;
 
-/// What the two versions of control groups call their files.
+/// The file names of control groups, versions 1 and 2.
 struct GroupFiles {
   absl::string_view controller;  // in /proc/self/cgroup; also version 1's folder
   absl::string_view limit, usage, reclaimable;
@@ -65,7 +65,7 @@ int64_t LeftIn(const std::string& folder, const GroupFiles& names) {
   return std::max<int64_t>(*limit - *usage + std::min(reclaimable, *usage), 0);
 }
 
-/// The least of a control group and all those above it.
+/// The smallest remainder of a control group and all its parents.
 int64_t LeftInGroups(const std::string& root, absl::string_view group, const GroupFiles& names) {
   int64_t left = kUnlimited;
   while (true) {

@@ -8,17 +8,17 @@
 
 namespace coconet {
 
-/// Where the system says what memory it has; other folders in tests.
+/// Folders in which the system describes its memory; tests use others.
 struct MemoryFiles {
   std::string proc = "/proc";
   std::string cgroup = "/sys/fs/cgroup";
 };
 
-/// Bytes that this process may still take before the machine, or a control group that it is in,
-/// runs out of memory and kills somebody, less a reserve. INT64_MAX where nothing says.
+/// Bytes that this process may still allocate before the machine, or one of the process's control
+/// groups, runs out of memory, less a reserve. INT64_MAX when neither states a limit.
 int64_t AvailableBytes(const MemoryFiles& files = {});
 
-/// OK when `ranks` x `bytes` fit; else ResourceExhausted, with the sizes.
+/// OK when `ranks` x `bytes` fit; else ResourceExhausted that names the sizes.
 absl::Status CheckFits(int ranks, int64_t bytes);
 
 /// "1.5 GiB"

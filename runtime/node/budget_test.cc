@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-/// A machine of 1 GiB (whose reserve is 32 MiB) that has 512 MiB left, in a folder of its own.
+/// A fake machine of 1 GiB (reserve: 32 MiB) with 512 MiB available, in a folder of its own.
 class Budget : public testing::Test {
  protected:
   Budget() {
@@ -41,7 +41,7 @@ TEST_F(Budget, IsTheLeastOfAllGroupsAbove) {
   Write("proc/self/cgroup", "0::/job/step\n");
   Write("cgroup/job/memory.max", "209715200\n");  // 200 MiB
   Write("cgroup/job/memory.current", "104857600\n");
-  Write("cgroup/job/memory.stat", "anon 1\ninactive_file 20971520\n");  // 20 MiB can be had back
+  Write("cgroup/job/memory.stat", "anon 1\ninactive_file 20971520\n");  // 20 MiB are reclaimable
   Write("cgroup/job/step/memory.max", "max\n");
   Write("cgroup/job/step/memory.current", "104857600\n");
   EXPECT_EQ(Available(), (200 - 100 + 20 - 32) * kMiB);

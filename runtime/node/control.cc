@@ -8,7 +8,7 @@
 namespace coconet {
 namespace {
 
-/// Of those who give up at once, one writes down why; then `abort` tells.
+/// Lets one of the threads that give up concurrently write the failure, then raises `abort`.
 void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
   if (control.claimed.exchange(true)) return;
   control.failure = failure;
@@ -20,7 +20,7 @@ void Record(HostControl& control, WaitEnd end, const WaitFailure& failure) {
                               __ATOMIC_ACQUIRE);
 }
 
-/// Control::wait. The caller has done the policy's spins, if any.
+/// Control::wait. The caller has already done the spins of the policy.
 bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int kernels_peer,
                   int step, int slot) {
   HostControl& control = static_cast<HostControl&>(*kernels);
@@ -47,7 +47,7 @@ const KernelStep* KernelAt(const Plan& plan, int step) {
   return std::get_if<KernelStep>(&plan.steps[step]);
 }
 
-/// The flag as FlagSlots has it: "enter[0]".
+/// The flag's name by FlagSlots: "enter[0]".
 std::string FlagName(const Plan& plan, const WaitFailure& failure) {
   if (failure.slot == FlagSlots::kInData) return "in data";
   if (failure.slot >= FlagSlots::Tile(0) && failure.slot < FlagSlots::Tile(FlagSlots::kMostTiles)) {

@@ -12,33 +12,33 @@
 
 namespace coconet {
 
-/// One rank's Control of a bound plan, followed by what the host backend needs beside it. Peers
-/// that map it raise `abort` and read why this rank gave up; only this rank's process follows the
-/// pointers.
+/// One rank's Control of a bound plan, and the host backend's own fields. Peers that map it raise
+/// `abort` and read the failure; only this rank's process follows the pointers.
 struct HostControl : Control {
-  alignas(64) std::atomic<bool> claimed;  // somebody is writing `failure` and `end`
-  WaitEnd end;  // how the wait that failed ended; kReady: not a wait, a step failed
-  int suspect;  // world rank that the wait's peer waited for, if for any, else the peer
+  alignas(64) std::atomic<bool> claimed;  // a thread is writing `failure` and `end`
+  WaitEnd end;  // how the failed wait ended; kReady: no wait failed, but a step
+  /// World rank that blocked the failed wait: the end of the chain of waits that begins
+  /// at its peer.
+  int suspect;
   int rank;
-  Members node;    // the peers that kernels call 0, 1, ...
-  int stage_size;  // from a rank to the one beside it
+  Members node;    // the peers that kernels number 0, 1, ...
+  int stage_size;  // distance between neighbours of adjacent pipeline stages, in world ranks
   Board* board;
 };
 
-/// Prepares zero-filled memory for the kernels of one rank. `near`, as in Control, must outlive its
-/// use.
+/// Initialises `control`, zero-filled memory, for the kernels of one rank. `near` (Control::near)
+/// must outlive the control.
 void Open(HostControl& control, int rank, const Members& node, int stage_size, Board& board,
           const WaitTerms& terms, const unsigned char* near);
 
-/// `step` failed on this rank: its peers, and its other lane, shall give up too. Does nothing once
-/// a wait has.
+/// Reports that `step` failed on this rank, so that its peers and its other lane give up too. No
+/// effect once a wait has failed.
 void GiveUp(HostControl& control, int step);
 
-/// Why `control`'s rank gave up: DeadlineExceeded, or Aborted. Requires that it did.
+/// The error of a rank that gave up: DeadlineExceeded or Aborted. Requires that it gave up.
 absl::Status WhyGaveUp(const HostControl& control, int rank, const Board& board, const Plan& plan);
 
-/// The world rank of what kernels of `rank` call `peer`: a number in its node, or beside,
-/// `stage_size` ranks away.
+/// The world rank of kernels' peer number `peer` on `rank`: a number in the node, or Beside.
 int WorldRank(const Members& node, int rank, int stage_size, int peer);
 
 /// `step 2 "fuse(RS, C, AG)" on rank 1`

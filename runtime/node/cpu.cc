@@ -33,7 +33,7 @@ class CoreSet {
   cpu_set_t* set_;
 };
 
-/// What makes two machines run different generated code, or the same code at a different speed.
+/// True for features that change the generated code or its speed.
 bool DecidesCode(absl::string_view feature) {
   constexpr absl::string_view kFamilies[] = {"amx", "asimd", "avx", "sve"};
   constexpr absl::string_view kSingle[] = {"bf16", "bmi2", "f16c", "fma",
@@ -94,8 +94,8 @@ std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch) {
         absl::StrSplit(line, absl::MaxSplits(':', 1));
     const absl::string_view key = absl::StripAsciiWhitespace(field.first);
     const absl::string_view value = absl::StripAsciiWhitespace(field.second);
-    if (key == "model name" || key == "CPU part")
-      model = std::string(value);  // CPU part: what ARM has
+    if (key == "model name" || key == "CPU part")  // CPU part: on ARM
+      model = std::string(value);
     if (key != "flags" && key != "Features") continue;
     for (absl::string_view feature : absl::StrSplit(value, ' ', absl::SkipEmpty())) {
       if (native ? DecidesCode(feature) : absl::c_linear_search(FeaturesOf(arch), feature))

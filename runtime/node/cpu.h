@@ -11,15 +11,14 @@ namespace coconet {
 /// Numbers of the cores that the calling thread may run on, ascending.
 std::vector<int> AllowedCores();
 
-/// Confines the calling thread to `cores`. Best effort: where the system forbids it, the thread
-/// stays where it is.
+/// Confines the calling thread to `cores`. Best effort: no effect where the system forbids it.
 void RunOn(const std::vector<int>& cores);
 
-/// The CPU's model and the features that decide which code it runs, sorted: "AMD EPYC 9654 avx avx2
-/// avx512f ...". Where COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2
-/// sse4_2", with the features of that set alone.
+/// The CPU's model and its sorted features that affect generated code: "AMD EPYC 9654 avx avx2
+/// avx512f ...". If COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2 sse4_2",
+/// with the features of that set only.
 std::string CpuName();
-/// The same from the text of /proc/cpuinfo, for what Env::host_arch says.
+/// The same, from the text of /proc/cpuinfo and the value of Env::host_arch.
 std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch = "native");
 
 }  // namespace coconet

@@ -11,7 +11,7 @@
 namespace coconet {
 namespace {
 
-// Tiles of the matrix library: a part that is no multiple of them takes as long as the next one.
+// Tile of the matrix library: a part takes the time of the next multiple.
 constexpr int64_t kTileRows = 16, kTileCols = 64;
 constexpr int kMostThreads = 1024;
 
@@ -20,15 +20,14 @@ absl::Status Bad(const GemmStep& step, absl::string_view want, absl::string_view
       absl::StrCat("Bind: ", step.label, ": want ", want, ", have ", have));
 }
 
-/// One of the three matrices, as stored, on the rank that has most of it.
+/// One of the three matrices as stored, on the rank with the largest part.
 struct Stored {
   char name;
   const GemmStep::Matrix& matrix;
   int64_t rows, cols;
 };
 
-/// Elements from the first to the last one used: sums and products of 64-bit numbers that do not
-/// fit in 64 bits.
+/// Elements from the first to the last one used. 128 bits, because sums and products may exceed 64.
 absl::int128 Span(const Stored& s, int64_t batch) {
   if (batch == 0 || s.rows == 0 || s.cols == 0) return 0;
   return absl::int128(batch - 1) * s.matrix.batch_stride + absl::int128(s.rows - 1) * s.matrix.ld +
@@ -62,14 +61,14 @@ absl::Status CheckMatrix(const GemmStep& step, const Stored& s, absl::Span<const
                absl::StrCat(matrix.ld));
   }
   const absl::int128 span = Span(s, step.batch), end = matrix.offset + span;
-  if (span > 0 && end > buffer.elements) {  // nothing fits anywhere
+  if (span > 0 && end > buffer.elements) {  // an empty matrix fits everywhere
     return Bad(step, absl::StrCat(Text(end), " elements in %", matrix.buffer, " for ", name),
                absl::StrCat(buffer.elements));
   }
   return absl::OkStatus();
 }
 
-/// Batches of c lie one after the other, or side by side in each row.
+/// OK when the batches of c are consecutive or side by side in each row.
 absl::Status CheckBatchesApart(const GemmStep& step, const Stored& c) {
   if (step.batch <= 1 || c.rows == 0 || c.cols == 0) return absl::OkStatus();
   const absl::int128 stride = c.matrix.batch_stride;
@@ -96,18 +95,18 @@ MatrixView ViewOf(const GemmStep::Matrix& matrix, bool transposed) {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// What each of `parts` gets of `extent`, but the last ones, in whole tiles.
+/// The share of each of `parts`, in whole tiles; the last ones may be smaller.
 int64_t PerPart(int64_t extent, int64_t parts, int64_t tile) {
   return CeilDiv(CeilDiv(extent, parts), tile) * tile;
 }
 
-/// A grid of parts.
+/// How many parts each dimension is cut into.
 struct Grid {
   int64_t batches = 1, rows = 1, cols = 1;
 };
 
-/// The one whose largest part is smallest. Of equal ones, that which cuts batches first and then
-/// columns: each part rearranges all of its b.
+/// The grid with the smallest largest part. Among equals the one that cuts batches first, then
+/// columns, because each part rearranges all of its b.
 Grid BestGrid(const GemmProblem& whole, int parts) {
   Grid best;
   double best_work = std::numeric_limits<double>::infinity();
@@ -174,8 +173,8 @@ GemmProblem ProblemOf(const GemmStep& step, int rank) {
     p.a = ViewOf(step.a, step.transpose_a);
     p.b = ViewOf(step.b, step.transpose_b);
   }
-  // Not of transposed matrices, which are no one matrix unless k is 1, and then a column with a
-  // stride that is too small for it.
+  // Transposed matrices are excluded: they form one matrix only if k is 1, and then a column whose
+  // stride is too small.
   const bool tall = !step.transpose_a && p.b.batch == 0 && p.a.batch == p.m * p.a.row &&
                     p.c.batch == p.m * p.c.row;
   if (tall) {

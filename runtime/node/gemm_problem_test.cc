@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-/// c[2, 3, 5] = a[2, 3, 4] . b[2, 4, 5], one after the other, in buffers that just fit.
+/// c[2, 3, 5] = a[2, 3, 4] . b[2, 4, 5], contiguous, in buffers of exactly that size.
 GemmStep Example() {
   return {.dtype = DType::kF32,
           .batch = 2,
@@ -34,7 +34,7 @@ std::vector<Buffer> Buffers() {
           {"flags", BufferRole::kSync, DType::kF32, 100, false}};
 }
 
-/// What CheckGemm says of the example after `change`: "" for OK.
+/// CheckGemm's message for the example after `change`; "" for OK.
 std::string Refusal(const std::function<void(GemmStep&)>& change) {
   GemmStep step = Example();
   change(step);
@@ -50,7 +50,7 @@ TEST(CheckGemm, AcceptsWhatFits) {
             "");
   // Batches of c side by side in each row.
   EXPECT_EQ(Refusal([](GemmStep& s) { s.c.ld = 10, s.c.batch_stride = 5; }), "");
-  // The rank that has most of a sliced dimension decides.
+  // The rank with the largest part decides.
   EXPECT_EQ(Refusal([](GemmStep& s) { s.m = {1000, 3}; }), "");
   // a and c in different parts of one buffer.
   EXPECT_EQ(Refusal([](GemmStep& s) { s.batch = 1, s.a.buffer = 2, s.a.offset = 15; }), "");
@@ -128,11 +128,10 @@ TEST(ProblemOf, DependsOnTheRank) {
   EXPECT_EQ(ProblemOf(step, 1).n, 2);
   EXPECT_EQ(ProblemOf(step, 2), GemmProblem{});
 }
+/// Offsets of a's row, b's column and c's element.
+using Element = std::tuple<int64_t, int64_t, int64_t>;
 
-using Element =
-    std::tuple<int64_t, int64_t, int64_t>;  // where a's row, b's column and c's element are
-
-/// All elements that the problems compute; fails on one that is there twice.
+/// All elements that the problems compute; fails on duplicates.
 std::set<Element> ElementsOf(const std::vector<GemmProblem>& problems) {
   std::set<Element> elements;
   for (const GemmProblem& p : problems) {

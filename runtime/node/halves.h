@@ -8,16 +8,16 @@
 
 namespace coconet {
 
-/// f16 and bf16 without branches, which F32FromF16 and F16FromF32 of dtype.h have: so loops over
-/// them vectorise.
+/// Conversions of f16 and bf16 without branches, so that loops over them vectorise; those of
+/// dtype.h branch.
 
-// One body for each vector width, chosen when the program starts.
+// Compiles the function once per vector width; the loader chooses when the program starts.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define CC_FOR_EACH_CPU [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
 #else
 #define CC_FOR_EACH_CPU
 #endif
-// Compiled into each of those bodies, for its vectors.
+// Inlined into each of these versions.
 #define CC_IN_BODY [[gnu::always_inline]] inline
 
 struct F16 {
@@ -48,8 +48,8 @@ CC_IN_BODY F16 NarrowHalf<F16>(float x) {
   // The last place of 0.5f is 2^-24, the smallest f16: the addition rounds to it.
   const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
                              std::bit_cast<uint32_t>(0.5f);
-  const uint32_t normal =
-      (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;  // 65520 becomes infinity
+  // From 65520 on the result is infinity.
+  const uint32_t normal = (magnitude - (112u << 23) + 0xfff + (magnitude >> 13 & 1)) >> 13;
   uint32_t result = magnitude < 113u << 23 ? subnormal : normal;
   result = magnitude >= 0x47800000u ? 0x7c00u : result;
   result = magnitude > 0x7f800000u ? 0x7e00u : result;

@@ -37,7 +37,7 @@ absl::Status CheckLanes(const Plan& plan) {
 
 LaneOrder OrderOf(const Plan& plan) {
   LaneOrder order;
-  std::vector<unsigned> place;  // of each step in its lane, counted from 1
+  std::vector<unsigned> place;  // 1 + the step's index in its lane
   for (int i = 0; i < static_cast<int>(plan.steps.size()); ++i) {
     const int lane = LaneOf(plan.steps[i]);
     LaneOrder::Entry entry{.step = i};

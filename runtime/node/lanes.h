@@ -11,43 +11,41 @@
 
 namespace coconet {
 
-/// The steps of a plan by lane, in their order.
+/// The steps of a plan by lane, in plan order.
 struct LaneOrder {
   struct Entry {
     int step = 0;
-    unsigned awaits =
-        0;  // so many steps of the other lane, its first ones, are done before this one begins
+    unsigned awaits = 0;  // the step begins after the first `awaits` steps of the other lane
     bool operator==(const Entry&) const = default;
   };
   std::array<std::vector<Entry>, kLanes> of;
 };
 
-/// OK when every step is of a lane that exists, and comes after earlier ones only; so lanes never
-/// wait in a circle.
+/// OK when every step's lane exists and `after` names earlier steps only, so that lanes cannot
+/// deadlock; else InvalidArgument.
 absl::Status CheckLanes(const Plan& plan);
 /// Requires CheckLanes.
 LaneOrder OrderOf(const Plan& plan);
 bool UsesLane(const Plan& plan, int lane);
 
-/// The thread of a rank's lane 1, which communicates. It sleeps whenever it has nothing to do, and
-/// is prompt when there is (wait.h).
+/// The thread of a rank's lane 1, for communication. Sleeps while idle; prompt otherwise (wait.h).
 class LaneThread {
  public:
-  /// The thread runs on any of `cores`; empty: wherever the system likes.
+  /// Runs on any of `cores`; empty: on any core.
   explicit LaneThread(std::vector<int> cores);
   ~LaneThread();
   LaneThread(const LaneThread&) = delete;
   LaneThread& operator=(const LaneThread&) = delete;
 
-  /// Begins work(argument). Requires that what was begun before is finished.
+  /// Begins work(argument). Requires that earlier work is finished.
   void Start(void (*work)(void*), void* argument);
-  /// Returns when it is finished, having polled `spins` times before it sleeps.
+  /// Waits until the work is finished: polls `spins` times, then sleeps.
   void Finish(unsigned spins) const;
 
  private:
   void Loop();
 
-  void (*work_)(void*) = nullptr;  // null in the last job: go home
+  void (*work_)(void*) = nullptr;  // null: the thread ends
   void* argument_ = nullptr;
   unsigned started_ = 0;
   alignas(64) std::atomic<unsigned> job_{0};

@@ -56,7 +56,7 @@ TEST(OrderOf, CountsTheStepsOfTheOtherLaneThatMustBeDone) {
 
 TEST(LaneThread, RunsOneJobAfterAnother) {
   LaneThread thread({});
-  int sum = 0;  // written by the thread alone, read when it is done
+  int sum = 0;  // written by the lane's thread only, read when it is done
   for (int i = 0; i < 1000; ++i) {
     thread.Start([](void* argument) { ++*static_cast<int*>(argument); }, &sum);
     thread.Finish(i % 2 * 100);

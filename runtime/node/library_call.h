@@ -6,7 +6,7 @@
 
 namespace coconet {
 
-/// The library's part of a collective step, on these operands.
+/// Calls `library` for a collective step with the operands `in` and `out`.
 absl::Status Communicate(Communicator& library, const CollectiveStep& step, const void* in,
                          void* out);
 

@@ -13,8 +13,8 @@
 namespace coconet {
 namespace {
 
-// Between two looks at what the machine has left. Several ranks at it at once stay within the
-// reserve of AvailableBytes for a few steps.
+// Bytes populated between two checks of the available memory. Several ranks that populate at once
+// overshoot by a few steps, which the reserve of AvailableBytes covers.
 constexpr int64_t kPopulateStep = int64_t{64} << 20;
 
 // MADV_COLLAPSE of Linux 6.1; glibc 2.36 lacks the name.
@@ -29,8 +29,8 @@ absl::Status Exhausted(absl::string_view call, int64_t bytes, int error) {
       absl::StrCat("Allocate: ", call, " of ", SizeText(bytes), ": ", strerror(error)));
 }
 
-/// Maps `bytes` at a multiple of 2 MiB: takes that much more of address space, and gives the ends
-/// back.
+/// Maps `bytes` at a multiple of 2 MiB: reserves that much more address space, then
+/// unmaps both ends.
 void* MapAligned(int64_t bytes, int flags, int fd) {
   void* reserved = mmap(nullptr, bytes + kHugePage, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -48,9 +48,8 @@ void* MapAligned(int64_t bytes, int flags, int fd) {
   return aligned;
 }
 
-/// Asks for huge pages whatever the system's defaults are, for shared memory often "never"
-/// (Linux 6.1). The kernel gathers a huge page around one page that is present. A wish: small pages
-/// do as well.
+/// Asks for huge pages whatever the system's defaults (for shared memory often "never"; Linux 6.1).
+/// The kernel collapses the pages around one present page. Best effort.
 void MakeHuge(char* begin, int64_t bytes) {
   const int64_t page = sysconf(_SC_PAGESIZE);
   for (int64_t i = 0; i + kHugePage <= bytes; i += kHugePage)
@@ -58,7 +57,7 @@ void MakeHuge(char* begin, int64_t bytes) {
   madvise(begin, bytes, kCollapse);
 }
 
-/// Kernels before 5.14 cannot populate on request: write to each page.
+/// For kernels before 5.14, which cannot populate on request: writes to each page.
 void Touch(char* begin, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += sysconf(_SC_PAGESIZE))
     *static_cast<volatile char*>(begin + i) = 0;

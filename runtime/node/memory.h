@@ -13,12 +13,12 @@ namespace coconet {
 
 inline constexpr int64_t kHugePage = int64_t{2} << 20;
 
-/// A mapping, unmapped when destroyed: page-aligned, and to 2 MiB when that large.
+/// A mapping, unmapped by the destructor. Aligned to a page, or to 2 MiB when at least that large.
 class Region {
  public:
-  /// What `bytes` take in whole pages: huge ones, if that large.
+  /// `bytes` rounded up to whole pages, huge ones from 2 MiB on.
   static int64_t Rounded(int64_t bytes);
-  /// Maps Rounded(bytes) of `fd`, or of anonymous private memory when it is -1. No page is there
+  /// Maps Rounded(bytes) of `fd`, or of anonymous private memory if `fd` is -1. No page is present
   /// yet.
   static absl::StatusOr<std::shared_ptr<Region>> Map(int64_t bytes, int fd);
   ~Region();
@@ -28,11 +28,11 @@ class Region {
   void* base() const { return base_; }
   int64_t bytes() const { return bytes_; }
 
-  /// Makes every page present on the calling thread's NUMA node, zero-filled, so that no later
-  /// access can fail or fault; huge pages where they can be had. ResourceExhausted as soon as the
-  /// machine runs low, whoever else is allocating.
+  /// Makes every page present on the calling thread's NUMA node and zero-filled, in huge pages
+  /// where possible, so that no later access can fail or fault. ResourceExhausted as soon as the
+  /// machine's available memory falls below the reserve, even if others allocate it.
   absl::Status Populate();
-  /// Maps pages that are present already, so that later accesses do not fault. Best effort.
+  /// Maps pages that are already present, so that later accesses do not fault. Best effort.
   void Prefault();
 
  private:
@@ -45,22 +45,21 @@ class Region {
 /// Device memory of the host backend.
 class HostMemory final : public Memory {
  public:
-  /// `regions`: by rank; null for ranks whose memory this one does not see. They live until the
-  /// last rank that maps them lets go, so no destructor waits for a peer.
+  /// `regions`: by rank; null where this rank shares no memory. A region lives until the last rank
+  /// that maps it drops it, so no destructor waits for a peer.
   HostMemory(int rank, int64_t bytes, bool symmetric, std::vector<std::shared_ptr<Region>> regions);
 
  private:
   std::vector<std::shared_ptr<Region>> regions_;
 };
 
-/// How a rank's memory becomes visible to its peers: what worlds of threads and of processes do
-/// differently.
+/// How a rank's memory becomes visible to its peers; worlds of threads and of processes differ.
 class Sharing {
  public:
   virtual ~Sharing() = default;
-  /// Collective; the ranks agree on `bytes` already. Returns, by world rank, the regions of those
-  /// that share memory, each populated by its owner, and null for the others; or on every rank the
-  /// first error.
+  /// Collective; requires the same `bytes` on all ranks. Returns regions by world rank, each
+  /// populated by its owner; null for ranks that share no memory. On failure, the first error on
+  /// every rank.
   virtual absl::StatusOr<std::vector<std::shared_ptr<Region>>> Share(int64_t bytes) = 0;
 };
 

@@ -59,7 +59,7 @@ absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vec
   return absl::OkStatus();
 }
 
-/// Rows of one form, without tables in them.
+/// OK when all rows have the same argument kinds and contain no tables.
 absl::Status CheckTable(const KernelStep& step) {
   const auto is_table = [](const Arg& arg) { return arg.kind == Arg::Kind::kTable; };
   if (absl::c_any_of(step.args, is_table) && step.tensors.empty())
@@ -86,7 +86,7 @@ absl::Status CheckStep(const Plan& plan, const KernelStep& step) {
   return absl::OkStatus();
 }
 
-/// How many times `count` the buffers of a collective hold.
+/// Operand sizes of a collective, in multiples of `count`.
 struct Blocks {
   int in = 1, out = 1;
 };
@@ -107,7 +107,8 @@ Blocks BlocksOf(CollectiveStep::Kind kind, int group) {
   CC_CHECK(false);
 }
 
-/// `blocks` times `count` elements, the step's stride apart, fit in `buffer` behind `offset`.
+/// OK when `blocks` blocks of `count` elements, the step's stride apart, fit in
+/// `buffer` at `offset`.
 absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buffer, int64_t offset,
                           int blocks) {
   if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size())) {
@@ -129,7 +130,7 @@ absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buff
   return absl::OkStatus();
 }
 
-/// The fields that only some kinds use.
+/// Checks the fields that only some kinds use.
 absl::Status CheckRoute(const CollectiveStep& step, int group) {
   if (step.kind == CollectiveStep::Kind::kSend) {
     if (step.group != Group::kStage)
@@ -169,7 +170,7 @@ absl::Status CheckStep(const Plan& plan, const GemmStep& step) {
              absl::StrCat("step ", step.weights_of));
 }
 
-/// The ranks, nodes and stages that a plan is for, in words.
+/// "8 ranks on 2 nodes in each of 2 stages".
 std::string ShapeText(int ranks, int nodes, int stages) {
   std::string text = absl::StrCat(ranks, " ranks");
   if (nodes != 1) absl::StrAppend(&text, " on ", nodes, " nodes");
@@ -180,8 +181,8 @@ std::string ShapeText(int ranks, int nodes, int stages) {
 absl::Status CheckShape(const Plan& plan, const Mesh& mesh) {
   if (plan.ranks == mesh.stage_size() && plan.nodes == mesh.nodes && plan.stages == mesh.stages) {
     return ReachesStages(plan) && mesh.stages_apart
-               ? Bad("plan", "kernels that stay in their stage, as others are on other nodes",
-                     "stores beside")
+               ? Bad("plan", "no stores to other stages, which are on other nodes",
+                     "a kernel with some")
                : absl::OkStatus();
   }
   return Bad("plan",

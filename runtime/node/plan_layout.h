@@ -12,22 +12,23 @@
 
 namespace coconet {
 
-/// OK when `plan` is well formed for a world of this mesh, and `buffers` are what it asks for.
+/// OK when `plan` is well formed for a world of this mesh and `buffers` fit
+/// it; else InvalidArgument.
 absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const Mesh& mesh);
 
-/// How many elements of its operands a collective touches, from the first to the last.
+/// Elements from the first to the last one that a collective touches, per operand.
 struct OperandElements {
   int64_t in = 0, out = 0;
 };
 OperandElements ElementsOf(const Plan& plan, const CollectiveStep& step);
 
-/// Where the flags and counters of a bound plan lie: behind the control in shared memory, or in
-/// local memory.
+/// Where a bound plan's flags and counters lie: in shared memory behind the Control, or
+/// in local memory.
 struct SyncLayout {
-  std::vector<int64_t> offsets;  // by buffer; -1 for those that are not kSync
-  int64_t shared_bytes = 0;      // the control's, which comes first, included
+  std::vector<int64_t> offsets;  // bytes, by buffer; -1: not a kSync buffer
+  int64_t shared_bytes = 0;      // includes the Control, which comes first
   int64_t local_bytes = 0;
-  bool waits = false;  // for peers: then the shared part must be symmetric
+  bool waits = false;  // a kernel waits for peers, so that the shared part must be symmetric
 };
 SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes);
 

@@ -15,30 +15,31 @@
 
 namespace coconet {
 
-/// Which threads of a process may be inside the library of collectives.
+/// Which threads of a process may call the library of collectives: the first only, any one at a
+/// time, or all concurrently.
 enum class LibraryThreads : uint8_t { kFirst, kOneAtATime, kAny };
 
-/// By Group; one that serves two groups is there twice.
+/// Indexed by Group; one communicator may serve two groups.
 using Libraries = std::array<std::shared_ptr<Communicator>, kGroups>;
 
-/// What a rank has of its world, whatever it computes on, and whether it is a thread or a process.
+/// What a world gives to a rank, on any backend and for ranks as threads or as processes.
 struct RankPlace {
   int rank = 0;
   Mesh mesh;
-  int machine_rank = 0;  // among the ranks of this machine
+  int machine_rank = 0;  // index among the ranks of this machine
   int machine_ranks = 1;
-  std::vector<int> cores;  // of this machine, for all its ranks
+  std::vector<int> cores;  // that all ranks of this machine may use
   bool pin = true;
   double timeout_s = 60;
   Board board;
   std::unique_ptr<Exchange> exchange;
-  std::array<Libraries, kLanes> libraries;  // between the host's memory
-  std::string library;                      // their name and version
+  std::array<Libraries, kLanes> libraries;  // of collectives on host memory
+  std::string library;                      // name and version of `libraries`
   LibraryThreads library_threads = LibraryThreads::kAny;
-  std::unique_ptr<Sharing> sharing;  // of the host's memory
+  std::unique_ptr<Sharing> sharing;  // of host memory
 };
 
-/// Makes the endpoint of a rank; called on the thread that is the rank.
+/// Makes a rank's endpoint; called on the rank's own thread.
 using MakeRank = std::function<absl::StatusOr<std::unique_ptr<Rank>>(RankPlace)>;
 
 }  // namespace coconet

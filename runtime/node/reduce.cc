@@ -10,14 +10,14 @@
 namespace coconet {
 namespace {
 
-// Elements at a time: the accumulator stays in the first-level cache.
+// Elements per pass: the accumulator stays in the first-level cache.
 constexpr int64_t kChunk = 2048;
 
 struct Bool {
   uint8_t byte;
 };
 
-// What a type is accumulated in.
+// The type in which sums are accumulated.
 template <class T>
 struct AccumulatorOf {
   using Type = T;
@@ -34,7 +34,7 @@ template <>
 struct AccumulatorOf<Bool> {
   using Type = uint8_t;
 };
-// Unsigned, so that a sum may wrap; compared as signed below.
+// Unsigned, so that sums may wrap; minimum and maximum compare as signed, below.
 template <>
 struct AccumulatorOf<int32_t> {
   using Type = uint32_t;

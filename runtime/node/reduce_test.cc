@@ -9,7 +9,7 @@
 namespace coconet {
 namespace {
 
-/// What one rounding of the exact value gives; the values below have exact sums in double.
+/// The exact value rounded once. The values below have exact sums in double.
 double Reference(ReduceKind kind, const std::vector<double>& values) {
   double all = values[0];
   for (size_t i = 1; i < values.size(); ++i) {

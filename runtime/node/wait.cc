@@ -11,14 +11,14 @@ namespace coconet {
 namespace {
 
 constexpr int64_t kSpinNs = 2000;  // some round trips between cores; longer waits are worth a yield
-constexpr int64_t kSleepAfterNs = 1000000;  // idle for so long, a wait may cost 0.1 ms more
+constexpr int64_t kSleepAfterNs = 1000000;  // after so long a wait, 0.1 ms more matters little
 constexpr int64_t kSleepNs = 50000;         // about the timer slack: shorter sleeps end no sooner
 constexpr unsigned kYieldsPerClockRead = 16;
-constexpr unsigned kWakefulPauses = 8;  // of a Dozer: none costs less than its poll, about 1 us
-constexpr int64_t kLongestDozeNs =
-    100000;  // at 250 MB/s, 25 KB come meanwhile: less than is under way
+constexpr unsigned kWakefulPauses = 8;  // of a Dozer, without sleep; each poll takes about 1 us
+// 25 KB arrive meanwhile at 250 MB/s: less than is in flight.
+constexpr int64_t kLongestDozeNs = 100000;
 
-constexpr int64_t kPromptSleepNs = 20000;  // of a prompt thread in place of a yield
+constexpr int64_t kPromptSleepNs = 20000;  // a prompt thread sleeps instead of yielding
 
 thread_local bool is_prompt = false;
 thread_local WaitObserver* wait_observer = nullptr;
@@ -34,11 +34,11 @@ int64_t NowNs() {
   return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
 }
 
-/// A pause takes from 5 ns to 50 ns on different CPUs.
+/// Pauses that fit in kSpinNs. One takes from 5 ns to 50 ns, depending on the CPU.
 unsigned MeasureSpins() {
   constexpr int kPauses = 256;
   int64_t best = kSpinNs * kPauses;
-  for (int repeat = 0; repeat < 5; ++repeat) {  // the minimum: without preemptions
+  for (int repeat = 0; repeat < 5; ++repeat) {  // the minimum excludes preemptions
     const int64_t start = NowNs();
     for (int i = 0; i < kPauses; ++i) CpuPause();
     best = std::min(best, NowNs() - start);

@@ -8,20 +8,20 @@
 
 namespace coconet {
 
-/// How a thread waits for a word that another thread or process writes: the one policy, of kernels,
-/// collectives, exchange and block teams. First polls with a CPU pause between them, for about 2
-/// us, where every waiter has a core of its own, else none (kernels: none for peers on the same
-/// core); then yields; after about 1 ms sleeps between polls.
+/// How a thread waits for a word that another thread or process writes: the one policy of kernels,
+/// collectives, exchanges and block teams. First it polls with a CPU pause in between, for about 2
+/// us if every waiter has a core of its own, else not at all (kernels: not for peers on the same
+/// core); then it yields; after about 1 ms it sleeps between polls.
 struct WaitTerms {
   unsigned spins = 0;      // polls before the first yield
-  int64_t timeout_ns = 0;  // from the first yield on
+  int64_t timeout_ns = 0;  // counted from the first yield
 };
 
-/// Who has waited for a rank of another node until the deadline says so, and then waits one part in
-/// so many longer: by then it has heard whether that rank waits, too, and for whom.
+/// A wait for a rank of another node that reaches its deadline reports it, then waits 1 / kGrace of
+/// the deadline longer, to hear whether that rank waits too, and for whom.
 inline constexpr int64_t kGrace = 4;
 
-/// `waiters`: threads on this node that may wait at once, one a rank and block.
+/// `waiters`: threads on this node that may wait at once: one per rank and block.
 WaitTerms TermsFor(int waiters, int cores, double timeout_s);
 
 inline void CpuPause() {
@@ -32,13 +32,13 @@ inline void CpuPause() {
 #endif
 }
 
-/// The course of one wait.
+/// The state of one wait.
 class Pauser {
  public:
   explicit Pauser(const WaitTerms& terms) : spins_(terms.spins), timeout_ns_(terms.timeout_ns) {}
 
   enum class Phase : uint8_t { kSpin, kYield, kSleep, kDeadline };
-  /// What the next pause is. Reads the clock now and then, never while spinning.
+  /// The kind of the next pause. Reads the clock every few yields, never while spinning.
   Phase Next() {
     if (polls_ < spins_) {
       ++polls_;
@@ -60,16 +60,16 @@ class Pauser {
   bool sleeping_ = false;
 };
 
-/// The course of one wait for the network, which takes from 50 us to seconds: some polls, then
-/// sleeps between polls, of 50 us first and 100 us later. A core that waits so has most of its time
-/// for others; polls without sleep take it whole, and yields hand it to them for a scheduler's
-/// slice each.
+/// The state of one wait for the network, which takes from 50 us to seconds: a few polls,
+/// then sleeps of 50 us, later 100 us, between polls. Sleeps leave most of the core to other
+/// threads; polls without sleep would take all of it, and each yield would give it away for
+/// a scheduler's slice.
 class Dozer {
  public:
   explicit Dozer(int64_t timeout_ns) : timeout_ns_(timeout_ns) {}
   /// Pauses; false after the deadline.
   bool Pause();
-  /// Something came: the wait begins anew.
+  /// Starts the wait anew, after something has arrived.
   void Reset() { *this = Dozer(timeout_ns_); }
 
  private:
@@ -78,27 +78,27 @@ class Dozer {
   unsigned pauses_ = 0;
 };
 
-/// Is told of the calling thread's waits for other ranks' threads (AwaitPeer) that take longer than
+/// Is told when the calling thread waits for other ranks' threads (AwaitPeer) for longer than
 /// a few polls.
 class WaitObserver {
  public:
   virtual ~WaitObserver() = default;
-  /// Any thread may ask `ready` until End: whether the wait is over, which its thread may not know
-  /// yet.
+  /// Until End, any thread may call `ready`, which returns true once the wait is over, perhaps
+  /// before the waiting thread has noticed.
   virtual void Begin(absl::FunctionRef<bool()> ready) = 0;
   virtual void End() = 0;
 };
-/// Of the calling thread; null: nobody is told.
+/// Sets the calling thread's observer; null: none.
 void ObserveWaits(WaitObserver* observer);
 
-/// One wait, as the thread's observer sees it.
+/// One wait as reported to the thread's observer.
 class ObservedWait {
  public:
   ObservedWait() = default;
   ~ObservedWait();
   ObservedWait(const ObservedWait&) = delete;
   ObservedWait& operator=(const ObservedWait&) = delete;
-  /// Tells of it, the first time.
+  /// Reports the wait; later calls have no effect.
   void Begin(absl::FunctionRef<bool()> ready);
 
  private:
@@ -107,8 +107,8 @@ class ObservedWait {
 
 enum class WaitEnd : uint8_t { kReady, kInVain, kDeadline };
 
-/// Waits until `ready()`. `in_vain()`, which costs more than `ready()`, is asked from the first
-/// yield on, and ends the wait when true unless `ready()` has come true before it.
+/// Waits until `ready()`. From the first yield on, `in_vain()`, which may cost more than `ready()`,
+/// is also polled; true ends the wait, unless `ready()` holds by then.
 template <class Ready, class InVain>
 WaitEnd WaitUntil(const WaitTerms& terms, Ready ready, InVain in_vain) {
   Pauser pauser(terms);
@@ -121,18 +121,18 @@ WaitEnd WaitUntil(const WaitTerms& terms, Ready ready, InVain in_vain) {
   return WaitEnd::kReady;
 }
 
-/// Flags hold the number of the round that set them last; they are never reset, and wrap around.
+/// True when `flag` holds `epoch` or a later one. Flags are never reset; epochs wrap around.
 inline bool Reached(unsigned flag, unsigned epoch) { return static_cast<int>(flag - epoch) >= 0; }
 
-/// The calling thread from now on runs as soon as it wakes up, before threads that compute on the
-/// same core: at the lowest of the real-time priorities, where the system permits that; else
-/// nothing changes. Its waits sleep where others yield, so that nobody waits for whom it keeps from
-/// running. Threads that it makes are as all others.
+/// From now on the calling thread preempts threads that compute on its core as soon as it wakes: it
+/// gets the lowest real-time priority, where the system permits that; else nothing changes. Its
+/// waits sleep instead of yielding, so that it never keeps from running the thread that it waits
+/// for. Threads that it creates have normal priority.
 void BecomePrompt();
 
-/// Between threads of one process, where who waits must not disturb those who compute on the same
-/// core: sleeps until Publish, having polled `spins` times. Without a deadline: for threads whose
-/// own waits have one.
+/// For threads of one process whose waiting must not disturb computing threads on the same core:
+/// polls `spins` times, then sleeps until Publish. Has no deadline; use it to wait for threads
+/// whose own waits have one.
 void SleepUntilReached(const std::atomic<unsigned>& flag, unsigned epoch, unsigned spins);
 void Publish(std::atomic<unsigned>& flag, unsigned epoch);
 

@@ -52,8 +52,8 @@ absl::Status CheckSendsInKernels(Rank& rank) {
   if (rank.mesh().stages_apart) {
     const absl::Status have = BindPassOn(rank, kCount, 1, 0).status();
     const absl::Status want = absl::InvalidArgumentError(
-        "rank 0: Bind: plan: want kernels that stay in their stage, as others are on other nodes, "
-        "have stores beside");
+        "rank 0: Bind: plan: want no stores to other stages, which are on other nodes, "
+        "have a kernel with some");
     return have == want ? absl::OkStatus() : Wrong("have ", have.ToString());
   }
   for (int blocks : {1, 3}) {
