@@ -7,7 +7,7 @@
 namespace coconet {
 namespace {
 
-/// Addresses of the plan's buffers, wherever they are.
+/// Addresses of the plan's buffers, in any kind of memory.
 struct Addresses {
   const Executor::Parts& parts;
   absl::Span<Memory* const> buffers;
@@ -21,7 +21,7 @@ struct Addresses {
   }
 };
 
-/// Looks up what each step needs.
+/// Resolves each step to a Call.
 struct CallMaker {
   const Module& module;
   const Addresses& addresses;
@@ -83,8 +83,8 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
     if (!kernel->tensors.empty())
       words += kernel->tensors.size() * WordsOf(kernel->tensors[0], parts.node.size);
   }
-  parts.params.reserve(words);  // so that they stay where they are
-  std::vector<size_t> begins;   // of each step's words
+  parts.params.reserve(words);  // calls point into it
+  std::vector<size_t> begins;   // index of each step's first word
   for (const Step& step : parts.plan.steps) {
     begins.push_back(parts.params.size());
     const auto* kernel = std::get_if<KernelStep>(&step);

@@ -11,7 +11,7 @@
 namespace coconet {
 
 /// Fills in `parts.calls` and `parts.params` from the other parts. NotFound for a kernel that
-/// `module` lacks; Unimplemented for a matrix product that the library lacks.
+/// `module` lacks; Unimplemented for a matrix product that the library cannot compute.
 absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
                      const SyncLayout& layout, Executor::Parts& parts);
 

@@ -59,7 +59,7 @@ void Executor::StopOthers(int step) {
   const unsigned first = __atomic_load_n(&control_->abort, __ATOMIC_ACQUIRE);
   for (int peer = 0; peer < parts_.stopping.size; ++peer) {
     HostControl* theirs = ControlOf(parts_.stopping.Rank(peer));
-    if (theirs == nullptr) continue;  // a plan without waits for peers
+    if (theirs == nullptr) continue;  // no kernel of the plan waits for peers
     unsigned running = 0;
     __atomic_compare_exchange_n(&theirs->abort, &running, first, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_ACQUIRE);

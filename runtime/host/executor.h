@@ -13,12 +13,12 @@
 
 namespace coconet {
 
-/// Steps of a plan with everything looked up.
+/// A step of a plan with all its names resolved.
 struct KernelCall {
   HostKernel kernel;
   const Word* params;
   int blocks;
-  bool waits;  // it may come back because a wait failed
+  bool waits;  // it may return because a wait failed
   Team* team;
 };
 struct CollectiveCall {
@@ -34,31 +34,30 @@ struct GemmCall {
 };
 using Call = std::variant<KernelCall, CollectiveCall, GemmCall>;
 
-/// A bound plan of the host backend, all of one lane: one loop over its calls.
+/// A bound plan of the host backend with one lane: Run loops over its calls.
 class Executor : public BoundPlan {
  public:
   struct Parts {
     Plan plan;
-    int rank = 0;       // in the world
-    Members node = {};  // whose memory kernels reach
-    Members stopping =
-        {};  // those that give up together, wherever kernels of the plan may wait for each other
+    int rank = 0;       // world rank
+    Members node = {};  // the ranks whose memory kernels address
+    /// The ranks that give up together: kernels of the plan may wait for each other among them.
+    Members stopping = {};
     Board* board = nullptr;
     WaitTerms terms;         // of the team
     WaitTerms kernel_terms;  // of kernels, for ranks with a core of their own
-    std::vector<unsigned char> near =
-        {};  // by rank of the node, and beside: shares a core with this one
+    /// Control::near: by number in the node, then Beside; true for peers that share a core.
+    std::vector<unsigned char> near = {};
     std::array<Team*, kLanes> teams = {};                                   // by lane
     std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
-    std::unique_ptr<Memory> shared = nullptr;  // the control first, then symmetric sync buffers
+    std::unique_ptr<Memory> shared = nullptr;  // the Control, then symmetric sync buffers
     std::unique_ptr<Memory> local = nullptr;   // the other sync buffers
-    std::vector<Call> calls = {};              // one a step
-    std::vector<Word> params = {};             // what the calls point into
-    std::vector<std::vector<void*>> multicast =
-        {};  // by buffer: its addresses on the node, which stand for one of a switch's
+    std::vector<Call> calls = {};              // one per step
+    std::vector<Word> params = {};             // argument blocks that the calls point into
+    /// By buffer: its addresses on the node's ranks, which stand in for a multicast address.
+    std::vector<std::vector<void*>> multicast = {};
   };
-  /// Opens this rank's control. The caller makes sure that no rank runs before all have opened
-  /// theirs.
+  /// Opens this rank's Control. The caller must not let any rank run before all have opened theirs.
   explicit Executor(Parts parts);
 
   absl::Status Run() override;
@@ -67,7 +66,7 @@ class Executor : public BoundPlan {
   absl::Status Execute(int step) const {
     return std::visit([&](const auto& call) { return Execute(step, call); }, parts_.calls[step]);
   }
-  /// `step` failed on this rank: its peers, and its other lane, shall give up too.
+  /// Reports that `step` failed on this rank, so that its peers and its other lane give up.
   void StopOthers(int step);
 
   Parts parts_;
@@ -80,7 +79,7 @@ class Executor : public BoundPlan {
   HostControl* ControlOf(int rank) const {
     return static_cast<HostControl*>(parts_.shared->peer(rank));
   }
-  /// A wait in a kernel of `step` failed, here or on a peer.
+  /// The error of a kernel step in which a wait failed, here or on a peer.
   absl::Status GaveUp(int step) const;
 
   HostControl* control_;

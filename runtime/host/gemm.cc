@@ -31,7 +31,7 @@ Gemm::Gemm(DType dtype, const void* a, const void* b, void* c)
       b_(static_cast<const char*>(b)),
       c_(static_cast<char*>(c)) {}
 
-/// The weights of the first product that has the same b, null where it has none.
+/// The weights that the first product with the same b uses for `problem`; null if it uses none.
 std::shared_ptr<MatmulWeights> Gemm::WeightsFor(const GemmProblem& problem) const {
   for (const Part& part : parts_) {
     const GemmProblem& p = part.problem;
@@ -58,7 +58,7 @@ absl::Status Gemm::MakeMatmul(Part& part, const Weights& weights) {
       part.matmul = *std::move(matmul);
       return absl::OkStatus();
     }
-    if (!part.packs) part.weights = nullptr;  // others may use them all the same
+    if (!part.packs) part.weights = nullptr;  // else the products that share them still need them
   }
   ASSIGN_OR_RETURN(part.matmul, MakeBest(shape));
   return absl::OkStatus();

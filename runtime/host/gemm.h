@@ -12,38 +12,38 @@
 
 namespace coconet {
 
-/// A GemmStep of one rank, with its addresses and everything it needs prepared: a kernel with one
-/// block a thread.
+/// A bound GemmStep of one rank: addresses known, everything allocated. A kernel with one
+/// block per thread.
 class Gemm {
  public:
-  /// Whose rearranged b is used: `first`'s, which has run before whenever this runs; else `shares`:
-  /// its own, which others use. Where the library has nothing better than b as it lies, that is
-  /// used.
+  /// Which rearranged copy of b is used: that of `first`, which always runs earlier; else,
+  /// with `shares`, an own one that later products share. b itself, where the library has
+  /// no better order.
   struct Weights {
     bool shares = false;
     const Gemm* first = nullptr;
   };
-  /// `a`, `b`, `c`: the buffers' addresses. Requires CheckGemm.
+  /// `a`, `b`, `c`: addresses of the buffers. Requires CheckGemm.
   static absl::StatusOr<std::unique_ptr<Gemm>> Create(const GemmStep& step, int rank, const void* a,
                                                       const void* b, void* c,
                                                       const Weights& weights);
 
-  /// A HostKernel, whose parameter is the Gemm, to be run with step.threads blocks.
+  /// A HostKernel whose parameter is the Gemm. Must be called with step.threads blocks.
   static void Run(const void* gemm, int block, int blocks);
-  /// True when a Run has failed: then c is incomplete.
+  /// True when a Run has failed; c is then incomplete.
   bool failed() const { return failed_.load(std::memory_order_relaxed); }
 
  private:
   struct Part {
     GemmProblem problem;
-    std::unique_ptr<Matmul> matmul;  // of one batch; null where there is nothing to sum
-    std::shared_ptr<MatmulWeights> weights = nullptr;  // null: b as it lies
-    bool packs = false;                                // these, before each product
+    std::unique_ptr<Matmul> matmul;                    // of one batch; null: c becomes zeros
+    std::shared_ptr<MatmulWeights> weights = nullptr;  // null: b as stored
+    bool packs = false;                                // rearranges b into `weights` in each Run
   };
   Gemm(DType dtype, const void* a, const void* b, void* c);
   absl::Status MakeMatmul(Part& part, const Weights& weights);
   std::shared_ptr<MatmulWeights> WeightsFor(const GemmProblem& problem) const;
-  /// False when the library failed.
+  /// Returns false when the library fails.
   bool RunPart(const Part& part) const;
   void FillWithZeros(const GemmProblem& problem) const;
 
@@ -52,7 +52,7 @@ class Gemm {
   const char* b_;
   char* c_;
   std::vector<Part> parts_;
-  mutable std::atomic<bool> failed_{false};  // Run gets a const address, as every kernel
+  mutable std::atomic<bool> failed_{false};  // mutable: a HostKernel gets a const address
 };
 
 }  // namespace coconet

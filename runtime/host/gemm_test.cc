@@ -94,7 +94,7 @@ TEST_P(GemmOf, PiecesShareWhatTheFirstOneRearranges) {
       ASSERT_TRUE(made.ok()) << made.status();
       pieces.push_back(*std::move(made));
     }
-    for (int value : {1, 3}) {  // other weights at each step
+    for (int value : {1, 3}) {  // new weights in each run
       for (int64_t i = 0; i < kRows * kInner; ++i)
         StoreElement(GetParam(), a.data(), i, i / kInner % 5);
       for (int64_t i = 0; i < kInner * kColumns; ++i)
@@ -128,14 +128,14 @@ TEST(Gemm, TakesAsManyThreadsAsAskedWhateverOpenMpIsTold) {
   omp_set_num_threads(before);
 }
 
-/// Halves by way of f32, which a CPU whose library has the type does not take by itself.
+/// f16 and bf16 by way of f32; tested directly, because oneDNN takes these types on most CPUs.
 TEST(WidenedMatmul, IsRoundedOnceInEveryBlock) {
   for (DType dtype : {DType::kF16, DType::kBF16}) {
     for (auto [m, n, k] :
          {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {400, 3, 5}, {3, 400, 5}, {5, 3, 800}}) {
       const int64_t half = 2;
       std::vector<char> a(m * k * half), b(k * n * half), c(m * n * half);
-      // Integers: sums are exact in f32, and some too long for a half.
+      // Integers: their sums are exact in f32, and some need rounding in the half type.
       for (int64_t i = 0; i < m * k; ++i)
         StoreElement(dtype, a.data(), i, static_cast<double>(i % 13));
       for (int64_t i = 0; i < k * n; ++i)

@@ -15,7 +15,7 @@
 namespace coconet {
 namespace {
 
-/// Threads that a step keeps busy.
+/// The number of threads that a step uses.
 int BlocksOf(const Step& step) {
   return std::visit(
       Match{[](const KernelStep& s) { return s.blocks; }, [](const CollectiveStep&) { return 1; },
@@ -23,7 +23,7 @@ int BlocksOf(const Step& step) {
       step);
 }
 
-/// The most that a lane's steps need; 0 for a lane without steps.
+/// The most threads that a step of the lane uses; 0 if the lane has no steps.
 int MostBlocks(const Plan& plan, int lane) {
   int most = 0;
   for (const Step& step : plan.steps) {
@@ -37,7 +37,7 @@ int MostBlocks(const Plan& plan, int lane) {
 std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, int local_ranks) {
   const int64_t n = static_cast<int64_t>(cores.size());
   std::vector<int> out;
-  // After lcm(n, local_ranks) / local_ranks blocks the cores repeat.
+  // The sequence has period lcm(n, local_ranks) / local_ranks.
   for (int64_t i = local_rank; i < std::lcm<int64_t>(n, local_ranks) + local_rank;
        i += local_ranks) {
     out.push_back(cores[i % n]);
@@ -111,8 +111,8 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   const absl::Status resolved = Resolve(module, buffers, layout, parts);
   for (int lane = 0; lane < kLanes; ++lane) teams_[lane].Grow(MostBlocks(plan, lane));
   std::unique_ptr<BoundPlan> plan_here = MakeExecutor(std::move(parts));
-  RETURN_IF_ERROR(
-      exchange().Agree(resolved));  // and no rank runs before all have opened their controls
+  // Collective, so that no rank runs before all have opened their controls.
+  RETURN_IF_ERROR(exchange().Agree(resolved));
   return plan_here;
 }
 
@@ -161,8 +161,8 @@ absl::Status HostRank::CheckLibraryLanes(const Plan& plan) const {
 std::vector<unsigned char> HostRank::Near(int blocks) const {
   const std::vector<unsigned char> sharing =
       SharingCores(parts_.cores, parts_.machine_rank, parts_.machine_ranks, blocks, parts_.pin);
-  const int first =
-      parts_.machine_rank - parts_.rank % parts_.mesh.ranks;  // of this node, on the machine
+  // The node's first rank among the ranks of this machine.
+  const int first = parts_.machine_rank - parts_.rank % parts_.mesh.ranks;
   std::vector<unsigned char> near(sharing.begin() + first,
                                   sharing.begin() + first + parts_.mesh.ranks);
   for (int shift : {-1, 1}) {

@@ -16,22 +16,20 @@
 
 namespace coconet {
 
-/// A rank of the host backend. What worlds of threads and of processes do differently comes in as
-/// parts.
+/// A rank of the host backend. Worlds of threads and of MPI processes pass different parts.
 class HostRank final : public Rank {
  public:
   struct Parts {
     int rank = 0;
     Mesh mesh;
-    int machine_rank =
-        0;  // among the ranks on this machine, which are those of one or several nodes of the mesh
+    int machine_rank = 0;  // among this machine's ranks; a machine may hold several nodes
     int machine_ranks = 1;
     Topology topology;
-    std::vector<int> cores;  // of this machine, for all its ranks
+    std::vector<int> cores;  // that all ranks of this machine may use
     bool pin = true;
     double timeout_s = 60;
     std::unique_ptr<Exchange> exchange;
-    std::array<Libraries, kLanes> libraries;  // of two lanes, since their collectives must not meet
+    std::array<Libraries, kLanes> libraries;  // one set per lane, whose collectives may overlap
     LibraryThreads library_threads = LibraryThreads::kAny;
     std::unique_ptr<Sharing> sharing;
     Board board;
@@ -57,31 +55,30 @@ class HostRank final : public Rank {
  private:
   absl::StatusOr<std::unique_ptr<Memory>> AllocateLocal(int64_t bytes);
   absl::StatusOr<std::unique_ptr<Memory>> AllocateSymmetric(int64_t bytes);
-  /// By rank of this node, and beside: whether it shares a core with this rank, where each has so
-  /// many blocks.
+  /// Control::near for plans whose ranks have `blocks` blocks each.
   std::vector<unsigned char> Near(int blocks) const;
-  /// OK when the library may be called from the plan's lanes.
+  /// OK when the library's threading allows library collectives on the lanes that use them.
   absl::Status CheckLibraryLanes(const Plan& plan) const;
-  /// What the plan runs on: terms of waiting, teams, libraries.
+  /// The parts of an executor that do not depend on addresses: wait terms, teams, libraries.
   Executor::Parts PartsFor(const Plan& plan, double timeout_s);
   std::unique_ptr<BoundPlan> MakeExecutor(Executor::Parts parts);
 
   Parts parts_;
-  std::vector<int> cores_;  // of this rank's blocks; empty: any
+  std::vector<int> cores_;  // by block of this rank; empty: not pinned
   std::array<Team, kLanes> teams_;
-  std::unique_ptr<LaneThread> lane_thread_;  // from the first plan on that needs it
+  std::unique_ptr<LaneThread> lane_thread_;  // made for the first plan with two lanes
 };
 
-/// Where block 0, 1, ... of a rank run: its own core first, then those that no rank has, then
-/// everybody's.
+/// The cores of a rank's blocks 0, 1, ...: its own core first, then the cores that no rank owns,
+/// then those of other ranks.
 std::vector<int> CoresOfBlocks(const std::vector<int>& cores, int local_rank, int local_ranks);
 
-/// By rank of the machine: whether it may need a core of `local_rank`, each with so many blocks, to
-/// get further. Where threads are more than cores and not pinned, all may.
+/// By rank of the machine: true when it may use the same core as `local_rank`, with `blocks` blocks
+/// per rank; true for all if there are more threads than cores and they are not pinned.
 std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local_rank,
                                         int local_ranks, int blocks, bool pin);
 
-/// A HostRank at `place`: a MakeRank.
+/// The HostRank at `place`; a MakeRank.
 absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(RankPlace place);
 
 }  // namespace coconet

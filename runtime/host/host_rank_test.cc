@@ -29,8 +29,8 @@ TEST(SharingCores, NobodyDoesWhereThereAreEnough) {
 TEST(SharingCores, IsAboutCoresWhereRanksArePinned) {
   EXPECT_EQ(SharingCores({0, 1}, 1, 4, 1, true), (Sharing{0, 1, 0, 1}));
   EXPECT_EQ(SharingCores({0, 1, 2}, 0, 4, 1, true), (Sharing{1, 0, 0, 1}));
-  EXPECT_EQ(SharingCores({0, 1}, 0, 2, 2, true),
-            (Sharing{1, 0}));  // what is left of each rank's blocks runs on its core
+  // Each rank's surplus blocks run on its own core.
+  EXPECT_EQ(SharingCores({0, 1}, 0, 2, 2, true), (Sharing{1, 0}));
   EXPECT_EQ(SharingCores({0, 1, 2}, 0, 2, 2, true), (Sharing{1, 1}));
 }
 

@@ -35,15 +35,15 @@ void LanedExecutor::RunLane(int lane) {
     }
     Publish(progress_[lane].done, i + 1);
   }
-  if (failed_.load(std::memory_order_acquire))
-    Publish(progress_[lane].done, steps);  // nothing waits for the rest
+  // Releases the other lane from its waits for this lane's remaining steps.
+  if (failed_.load(std::memory_order_acquire)) Publish(progress_[lane].done, steps);
 }
 
 void LanedExecutor::Fail(int lane, int step, const absl::Status& why) {
   if (failed_.exchange(true)) return;
   first_error_ = why;
   StopOthers(step);
-  // The other lane's waits in kernels see that; those in library collectives see only who has left.
+  // The other lane's waits in kernels see the Control; its library collectives see only the board.
   if (MayBeInACollective(1 - lane)) parts_.board->Leave(parts_.rank, why);
 }
 

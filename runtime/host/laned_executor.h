@@ -9,8 +9,8 @@
 
 namespace coconet {
 
-/// A bound plan of two lanes: lane 0 on the thread that calls Run, lane 1 on `thread`, each in its
-/// own order, and each stopping where it needs a step of the other.
+/// A bound plan of two lanes: lane 0 runs on the thread that calls Run, lane 1 on `thread`. A step
+/// waits for those steps of the other lane that it needs.
 class LanedExecutor final : public Executor {
  public:
   LanedExecutor(Parts parts, LaneThread* thread);
@@ -19,7 +19,7 @@ class LanedExecutor final : public Executor {
 
  private:
   struct alignas(64) Progress {
-    std::atomic<unsigned> done{0};  // so many of the lane's steps, in this Run
+    std::atomic<unsigned> done{0};  // steps that the lane has done in this Run
   };
   void RunLane(int lane);
   void Fail(int lane, int step, const absl::Status& why);
@@ -27,8 +27,8 @@ class LanedExecutor final : public Executor {
 
   LaneThread* thread_;
   LaneOrder order_;
-  std::array<unsigned, kLanes> collectives_ =
-      {};  // the lane's steps up to its last library collective
+  /// By lane: the number of steps up to its last library collective.
+  std::array<unsigned, kLanes> collectives_ = {};
   std::array<Progress, kLanes> progress_;
   std::atomic<bool> failed_{false};
 };

@@ -14,8 +14,8 @@
 namespace coconet {
 namespace {
 
-/// While it lives, oneDNN uses the calling thread alone, whatever OMP_NUM_THREADS and the user's
-/// settings for this thread say. Only the calling thread's setting changes, and comes back.
+/// While it lives, oneDNN uses the calling thread only, whatever OMP_NUM_THREADS and the user's
+/// settings say. Affects the calling thread only; the destructor restores its setting.
 class OneThread {
  public:
   OneThread() : threads_(omp_get_max_threads()) {
@@ -56,7 +56,7 @@ absl::Status ToStatus(dnnl_status_t code, absl::string_view call) {
   return absl::InternalError(text);
 }
 #define RETURN_IF_DNNL(call, ...) RETURN_IF_ERROR(ToStatus(dnnl_##call(__VA_ARGS__), #call))
-/// The same, of a call whose first argument is where it puts the handle that `owner` shall hold.
+/// The same for a call whose first argument receives the handle that `owner` will own.
 #define MAKE_BY_DNNL(owner, call, ...)                        \
   do {                                                        \
     typename decltype(owner)::pointer handle = nullptr;       \
@@ -94,7 +94,7 @@ absl::StatusOr<Attributes> AttributesOf(const MatmulShape& shape) {
   Attributes attributes;
   MAKE_BY_DNNL(attributes, primitive_attr_create);
   RETURN_IF_DNNL(primitive_attr_set_scratchpad_mode, attributes.get(), dnnl_scratchpad_mode_user);
-  // ONEDNN_DEFAULT_FPMATH_MODE would let f32 be computed in bf16.
+  // Otherwise ONEDNN_DEFAULT_FPMATH_MODE could make oneDNN compute f32 products in bf16.
   RETURN_IF_DNNL(primitive_attr_set_fpmath_mode, attributes.get(), dnnl_fpmath_mode_strict);
   if (!shape.accumulate) return attributes;
   PostOps sum;
@@ -104,7 +104,7 @@ absl::StatusOr<Attributes> AttributesOf(const MatmulShape& shape) {
   return attributes;
 }
 
-/// A product of this shape with b lying as described: what oneDNN has for it.
+/// oneDNN's implementation of a product of this shape with b laid out as `b` says.
 absl::StatusOr<Description> DescriptionOf(const MatmulShape& shape, const dnnl_memory_desc_t& b,
                                           dnnl_engine_t engine) {
   ASSIGN_OR_RETURN(const dnnl_memory_desc_t a, MemoryOf(shape.dtype, shape.m, shape.k, shape.a));
@@ -180,7 +180,7 @@ class DnnlWeights final : public MatmulWeights {
 class DnnlMatmul final : public Matmul {
  public:
   absl::Status Open(const MatmulShape& shape, const DnnlWeights* weights) {
-    const OneThread one_thread;  // the primitive is made for as many threads as there are now
+    const OneThread one_thread;  // a primitive is made for the number of threads set now
     MAKE_BY_DNNL(engine_, engine_create, dnnl_cpu, 0);
     MAKE_BY_DNNL(stream_, stream_create, engine_.get(), dnnl_stream_default_flags);
     ASSIGN_OR_RETURN(const dnnl_memory_desc_t a, MemoryOf(shape.dtype, shape.m, shape.k, shape.a));
@@ -222,7 +222,7 @@ class DnnlMatmul final : public Matmul {
   Primitive primitive_;
   Scratch<char> scratch_;
   Tensor a_, b_, c_, scratchpad_;
-  const void* weights_ = nullptr;  // rearranged; null: Run's b
+  const void* weights_ = nullptr;  // rearranged b; null: use Run's b
 };
 
 }  // namespace

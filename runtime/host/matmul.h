@@ -9,48 +9,48 @@
 
 namespace coconet {
 
-/// Elements from one row of a matrix to the next, and from one column to the next; one of them
-/// is 1.
+/// Elements between consecutive rows, and between consecutive columns; one of them is 1.
 struct MatrixStrides {
   int64_t row = 0, col = 1;
 };
 
 struct MatmulShape {
   DType dtype{};                // f32, f16 or bf16
-  int64_t m = 0, n = 0, k = 0;  // none is 0
+  int64_t m = 0, n = 0, k = 0;  // all positive
   MatrixStrides a, b, c;
-  bool accumulate = false;  // adds to c
+  bool accumulate = false;  // c += instead of c =
 };
 
-/// One matrix product of a fixed shape, c[m, n] = a[m, k] . b[k, n], on the calling thread alone.
-/// Summed in f32, rounded once. Used by one thread at a time.
+/// One matrix product of a fixed shape, c[m, n] = a[m, k] . b[k, n], on the calling thread. Summed
+/// in f32 and rounded once. Not thread-safe.
 class Matmul {
  public:
   virtual ~Matmul() = default;
-  /// Allocates nothing of ours. False when the library failed, which happens when the machine is
-  /// out of memory.
+  /// Does not allocate, apart from the library itself. Returns false when the library fails, which
+  /// happens when the machine is out of memory.
   virtual bool Run(const void* a, const void* b, void* c) = 0;
 };
 
-/// A matrix b as the library likes it best, for several products. Used by one thread at a time.
+/// A copy of matrix b in the order that the library prefers, for several products. Not thread-safe.
 class MatmulWeights {
  public:
   virtual ~MatmulWeights() = default;
-  /// Rearranges b. Allocates nothing of ours. False when the library failed.
+  /// Rearranges b. Allocation and result as of Matmul::Run.
   virtual bool Pack(const void* b) = 0;
 };
 
-/// Rearranged for products of this shape, and of others with the same b. Unimplemented where b is
-/// best as it lies.
+/// Weights for products of this shape and others with the same b. Unimplemented where the library
+/// prefers b as stored.
 absl::StatusOr<std::shared_ptr<MatmulWeights>> MakeMatmulWeights(const MatmulShape& shape);
 
-/// By oneDNN as it is: Unimplemented where it has nothing fast for the CPU and the type. With
-/// `weights`, of MakeMatmulWeights, that outlive it, it takes these in place of the b of Run, and
-/// is also Unimplemented where oneDNN cannot.
+/// A product by oneDNN; Unimplemented where it has only its reference for the CPU and the type. If
+/// `weights` (of MakeMatmulWeights) is given, it replaces Run's b and must outlive the result;
+/// Unimplemented also where oneDNN cannot use it.
 absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape,
                                                    const MatmulWeights* weights = nullptr);
 
-/// f16 or bf16 by way of f32, block by block, for CPUs on which oneDNN lacks the type.
+/// A product of f16 or bf16 that is computed in f32, block by block, for CPUs on which oneDNN lacks
+/// the type.
 absl::StatusOr<std::unique_ptr<Matmul>> MakeWidenedMatmul(const MatmulShape& shape);
 
 }  // namespace coconet

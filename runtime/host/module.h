@@ -9,7 +9,7 @@
 
 namespace coconet {
 
-/// Loads a shared object of HostKernels; unloaded when destroyed.
+/// Loads a shared object of HostKernels; the destructor unloads it.
 absl::StatusOr<std::unique_ptr<Module>> LoadHostModule(const std::string& path);
 
 }  // namespace coconet

@@ -7,7 +7,7 @@
 
 namespace coconet {
 
-/// Memory of one thread, aligned to a page, not filled.
+/// A thread's scratch memory of `count` elements: page-aligned, uninitialised.
 template <class T>
 class Scratch {
  public:

@@ -41,8 +41,8 @@ void Team::Run(HostKernel kernel, const void* params, int blocks, const WaitTerm
     worker.job.notify_one();
   }
   kernel(params, 0, blocks);
-  const WaitTerms forever{
-      terms.spins, std::numeric_limits<int64_t>::max()};  // the waits in a kernel have deadlines
+  // No deadline: the waits inside a kernel have one.
+  const WaitTerms forever{terms.spins, std::numeric_limits<int64_t>::max()};
   for (int i = 0; i + 1 < blocks; ++i) {
     const Worker& worker = *workers_[i];
     const unsigned job = worker.job.load(std::memory_order_relaxed);

@@ -11,27 +11,25 @@
 
 namespace coconet {
 
-/// The threads that run the blocks of a rank's kernels beside the first. Used by the rank's thread
-/// only.
+/// The threads that run blocks 1, 2, ... of a rank's kernels. Used by the rank's thread only.
 class Team {
  public:
-  /// Blocks 0, 1, ... of this rank run on cores[0], cores[1], ... (modulo); empty: wherever the
-  /// system likes.
+  /// Blocks 0, 1, ... of this rank run on cores[0], cores[1], ... (modulo); empty: not pinned.
   explicit Team(std::vector<int> cores) : cores_(std::move(cores)) {}
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
-  /// Starts threads until there are blocks - 1.
+  /// Starts threads until there are `blocks` - 1.
   void Grow(int blocks);
 
-  /// Calls the kernel once a block, at the same time; block 0 on the calling thread. Requires
+  /// Calls the kernel once per block, concurrently; block 0 runs on the calling thread. Requires
   /// Grow(blocks).
   void Run(HostKernel kernel, const void* params, int blocks, const WaitTerms& terms);
 
  private:
   struct alignas(64) Worker {
-    HostKernel kernel = nullptr;  // null in the last job: go home
+    HostKernel kernel = nullptr;  // null: the thread ends
     const void* params = nullptr;
     int blocks = 0;
     WaitTerms terms;

@@ -9,11 +9,11 @@
 namespace coconet {
 namespace {
 
-// The three blocks of f32 fit in a second-level cache of 2 MiB with room to spare, and each element
-// that is widened takes part in so many multiplications.
+// Three f32 blocks fit in a second-level cache of 2 MiB, and each widened element takes part in
+// this many multiplications.
 constexpr int64_t kMostBlock = 384;
 
-/// Blocks of equal size: the last one is at most a few elements short.
+/// The block size that cuts `extent` into nearly equal blocks of at most kMostBlock.
 int64_t BlockOf(int64_t extent) {
   const int64_t blocks = (extent + kMostBlock - 1) / kMostBlock;
   return (extent + blocks - 1) / blocks;
@@ -24,8 +24,8 @@ const void* At(const void* base, int64_t elements) {
 }
 void* At(void* base, int64_t elements) { return static_cast<uint16_t*>(base) + elements; }
 
-/// One operand, and where it is widened block by block. A block keeps the order in which its matrix
-/// is stored, and is filled up with zeros at the matrix's ends.
+/// One operand and the buffer into which its blocks are widened. A block keeps the storage order of
+/// its matrix and is zero-padded at the matrix's edges.
 class Operand {
  public:
   Operand(DType dtype, int64_t rows, int64_t cols, const MatrixStrides& strides)
@@ -35,7 +35,7 @@ class Operand {
   MatrixStrides block_strides() const {
     return by_cols_ ? MatrixStrides{1, BlockOf(rows_)} : MatrixStrides{BlockOf(cols_), 1};
   }
-  /// The block whose first element is (row, col).
+  /// The widened block whose first element is (row, col).
   const float* Widened(const void* matrix, int64_t row, int64_t col) const {
     const void* first = At(matrix, row * strides_.row + col * strides_.col);
     const int64_t rows = std::min(BlockOf(rows_), rows_ - row),
@@ -105,7 +105,8 @@ class WidenedMatmul final : public Matmul {
   }
 
  private:
-  /// Of the block of c whose first element is (row, col).
+  /// Computes the block of c whose first element is (row, col). Returns false when
+  /// the library fails.
   bool Sum(const void* a, const void* b, int64_t row, int64_t col) {
     for (int64_t p = 0; p < shape_.k; p += depth_) {
       Matmul& matmul = p == 0 ? *first_ : *next_;

@@ -120,7 +120,7 @@ absl::Status ThreadCommunicator::Send(const void* in, void* out, int64_t count, 
   const auto exists = [&](int other) { return other >= 0 && other < column_.members.size; };
   if (exists(before)) {
     RETURN_IF_ERROR(Await(column_, before, &Desks::Desk::ready, "Send"));
-    // A rank that left owns its memory again.
+    // A rank that has left may free its buffers.
     if (absl::Status all = CheckAllHere(board_, rank_, "Send"); !all.ok())
       return Retreat(column_, all);
     std::memcpy(out, column_.Of(before).in, bytes);
@@ -134,7 +134,7 @@ absl::Status ThreadCommunicator::Send(const void* in, void* out, int64_t count, 
 absl::Status ThreadCommunicator::Begin(const void* in, void* out, absl::string_view what) {
   RETURN_IF_ERROR(Open(group_, in, out, what));
   RETURN_IF_ERROR(AwaitAll(&Desks::Desk::ready, what));
-  // A rank that left owns its memory again.
+  // A rank that has left may free its buffers.
   if (absl::Status all = CheckAllHere(board_, rank_, what); !all.ok()) return Retreat(group_, all);
   for (int peer = 0; peer < size_; ++peer) {
     ins_[peer] = group_.Of(peer).in;
@@ -174,7 +174,7 @@ absl::Status ThreadCommunicator::AwaitAll(std::atomic<unsigned> Desks::Desk::* f
 }
 
 absl::Status ThreadCommunicator::Retreat(const Table& table, const absl::Status& why) {
-  // Sequentially consistent, like the peers' stores to `ready`: one that is not ready below will
+  // Sequentially consistent, like the peers' stores to `ready`: a peer that is not ready below will
   // see that this rank left.
   board_.Leave(rank_, why);
   for (int peer = 0; peer < table.members.size; ++peer) {

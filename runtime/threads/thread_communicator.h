@@ -12,24 +12,25 @@
 
 namespace coconet {
 
-/// What each rank shows its peers during a collective, or a send.
+/// What each rank publishes for its peers during a collective or a send.
 struct Desks {
   struct alignas(64) Desk {
-    std::atomic<unsigned> ready;  // `in` and `out` are those of this call
+    std::atomic<unsigned> ready;  // number of the call that `in` and `out` belong to
     const void* in;
     void* out;
-    alignas(64) std::atomic<unsigned> done;  // this rank touches no memory of its peers any more
+    alignas(
+        64) std::atomic<unsigned> done;  // last call in which this rank is done with peers' memory
   };
   explicit Desks(int ranks) : of_group(ranks), of_column(ranks) {}
-  std::vector<Desk> of_group;   // by world rank, for what a group does
-  std::vector<Desk> of_column;  // by world rank, for what goes from stage to stage
+  std::vector<Desk> of_group;   // by world rank, for collectives of a group
+  std::vector<Desk> of_column;  // by world rank, for sends between pipeline stages
 };
 
-/// The plain library tier between the threads of one process: each rank reduces its part of the
-/// elements, in the order of ranks, straight from and to its peers' buffers.
+/// Library collectives between the threads of one process: each rank reduces its part of the
+/// elements, in rank order, directly from and to its peers' buffers.
 class ThreadCommunicator final : public Communicator {
  public:
-  /// `desks`: of all ranks, for this kind of group alone.
+  /// `desks`: shared by all ranks; one per kind of group and lane.
   ThreadCommunicator(const Mesh& mesh, Group group, int rank, std::shared_ptr<Desks> desks,
                      Board board, WaitTerms terms);
 
@@ -47,24 +48,24 @@ class ThreadCommunicator final : public Communicator {
   absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) override;
 
  private:
-  /// The desks of those who do something together, and how often they have.
+  /// The desks of ranks that communicate, and the number of their current call.
   struct Table {
     Members members;
     std::vector<Desks::Desk>* desks;
     unsigned call = 0;
     Desks::Desk& Of(int index) const { return (*desks)[members.Rank(index)]; }
   };
-  /// Opens a call of the group and waits for all its ranks.
+  /// Opens a collective of the group and waits for all its ranks.
   absl::Status Begin(const void* in, void* out, absl::string_view what);
   absl::Status End(absl::string_view what);
   absl::Status Open(Table& table, const void* in, void* out, absl::string_view what);
   absl::Status Await(const Table& table, int index, std::atomic<unsigned> Desks::Desk::* flag,
                      absl::string_view what);
   absl::Status AwaitAll(std::atomic<unsigned> Desks::Desk::* flag, absl::string_view what);
-  /// Ends a call that failed: returns when no peer touches this rank's buffers any more.
+  /// Ends a failed call: returns once no peer accesses this rank's buffers.
   absl::Status Retreat(const Table& table, const absl::Status& why);
 
-  int rank_;   // in the world
+  int rank_;   // world rank
   int size_;   // of the group
   int index_;  // in the group
   std::shared_ptr<Desks> desks_;
@@ -72,7 +73,7 @@ class ThreadCommunicator final : public Communicator {
   Table column_;
   Board board_;
   WaitTerms terms_;
-  std::vector<const void*> ins_;  // by index, of the call under way
+  std::vector<const void*> ins_;  // operands of the current call, by index in the group
   std::vector<void*> outs_;
 };
 

@@ -15,12 +15,12 @@
 
 namespace coconet {
 
-/// What the thread ranks of a world write for each other, in one slot a rank.
+/// One mailbox per thread rank, which its owner writes and all ranks read.
 struct Mailboxes {
   struct alignas(64) Mailbox {
     std::atomic<unsigned> round;
-    std::string
-        letter[2];  // of odd and even rounds: a writer is at most one round ahead of a reader
+    /// Of odd and even rounds: a writer is at most one round ahead of a reader.
+    std::string letter[2];
   };
   explicit Mailboxes(int ranks) : of(ranks) {}
   std::vector<Mailbox> of;  // by rank
@@ -42,8 +42,8 @@ class ThreadExchange final : public Exchange {
   unsigned round_ = 0;
 };
 
-/// Collective, between threads of one process. By world rank, what each of `group` passes, and null
-/// for the others; on every rank the first error there is.
+/// Collective, between threads of one process. Returns by world rank what each rank of `group`
+/// passes, null for the others; on failure the first error on every rank.
 template <class T>
 absl::StatusOr<std::vector<std::shared_ptr<T>>> HandAround(
     Exchange& exchange, const Members& group, const absl::StatusOr<std::shared_ptr<T>>& mine) {
@@ -59,12 +59,12 @@ absl::StatusOr<std::vector<std::shared_ptr<T>>> HandAround(
     std::memcpy(&theirs, letter.data(), sizeof theirs);
     of[group.Rank(i)] = *theirs;
   }
-  RETURN_IF_ERROR(exchange.Barrier());  // until then peers read *own
+  RETURN_IF_ERROR(exchange.Barrier());  // peers read *own until then
   return of;
 }
 
-/// Threads see each other's memory as it is; the regions only need to be handed around, between
-/// those that share memory.
+/// Threads address each other's memory directly, so only the regions are handed around, within each
+/// group that shares memory.
 class ThreadSharing final : public Sharing {
  public:
   ThreadSharing(Exchange& exchange, const Members& group) : exchange_(exchange), group_(group) {}

@@ -12,7 +12,7 @@
 namespace coconet {
 namespace {
 
-/// What the threads of one world share.
+/// The state that the threads of one world share.
 struct ThreadWorld {
   ThreadWorld(const Mesh& mesh, double timeout_s, std::shared_ptr<Region> board_memory)
       : mesh(mesh),
@@ -76,8 +76,7 @@ absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const MakeRan
   return status;
 }
 
-/// The first error by rank; one that a rank had of its own goes before those that followed from a
-/// peer's.
+/// The first error by rank; errors that followed from a peer's (Aborted) rank last.
 absl::Status FirstError(const std::vector<absl::Status>& statuses) {
   absl::Status first;
   for (const absl::Status& status : statuses) {

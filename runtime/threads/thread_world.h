@@ -10,11 +10,11 @@
 
 namespace coconet {
 
-/// Runs `body` on `ranks` threads of this process, each a rank; see RunWorld.
+/// Runs `body` on `ranks` threads of this process, one per rank; see RunWorld.
 absl::Status RunThreadWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
                             const std::function<absl::Status(Rank&)>& body);
 
-/// The same with ranks of any kind.
+/// The same for any kind of rank.
 absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin,
                           const MakeRank& make, const std::function<absl::Status(Rank&)>& body);
 

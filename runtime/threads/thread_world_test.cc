@@ -67,7 +67,7 @@ absl::Status OnThreads(int ranks, double timeout_s,
   return RunThreadWorld(ranks, {}, timeout_s, true, body);
 }
 
-// What every rank of a failing world returned from `body`.
+// Runs `body` in a failing world; returns each rank's status.
 std::vector<std::string> Outcomes(int ranks, double timeout_s,
                                   const std::function<absl::Status(Rank&)>& body) {
   std::vector<std::string> outcomes(ranks);
@@ -97,7 +97,7 @@ TEST(ThreadWorldFailure, OfAKernelNamesTheRankInTheWorld) {
             absl::OkStatus());
 }
 
-// Rank 3 of three stages of two ranks, which rank 1 sends to, and which sends to rank 5.
+// Rank 3 of three stages of two ranks: it receives from rank 1 and sends to rank 5.
 TEST(ThreadWorldFailure, OfAKernelThatSendsEndsTheWaitsOfOtherStages) {
   std::vector<std::string> outcomes(6);
   RunThreadWorld(6, {.stages = 3}, 60, true, [&](Rank& rank) {
@@ -127,7 +127,7 @@ TEST(ThreadWorldFailure, OfAKernelThatSendsNamesTheRankOfTheOtherStage) {
     return absl::StrCat("DEADLINE_EXCEEDED: step 0 \"pass on\" on rank ", rank,
                         ": waited 0.2 s for rank 1, flag ", flag, ": want epoch 6, found 5; ");
   };
-  // Whose deadline came first stops the other.
+  // The rank whose deadline comes first stops the other.
   const auto stopped = [](int rank, int by) {
     return testing::StartsWith(absl::StrCat("ABORTED: step 0 \"pass on\" on rank ", rank, ": rank ",
                                             by, " gave up: step 0"));
@@ -189,7 +189,7 @@ TEST(ThreadWorldFailure, EndsBothLanesAtOnce) {
   const auto error = absl::DataLossError("bad page");
   const std::vector<std::string> outcomes =
       Outcomes(3, 60, [&](Rank& rank) { return LeaveOthersInBothLanes(rank, error); });
-  for (int rank : {0, 1}) {  // whichever lane saw it first
+  for (int rank : {0, 1}) {  // either lane may see it first
     EXPECT_THAT(outcomes[rank], testing::StartsWith("ABORTED: step "));
     EXPECT_THAT(outcomes[rank], testing::HasSubstr(absl::StrCat(" on rank ", rank)));
     EXPECT_THAT(outcomes[rank], testing::HasSubstr("rank 2 left: DATA_LOSS: bad page"));
@@ -242,7 +242,7 @@ TEST(ThreadWorldAfterwards, LeavesNothingBehind) {
   const int64_t threads = EntriesOf("/proc/self/task"), handles = EntriesOf("/proc/self/fd");
   EXPECT_EQ(OnThreads(4, 60, CheckPlans), absl::OkStatus());
   EXPECT_EQ(AllowedCores(), cores);
-  // A thread is listed for a moment after it was joined.
+  // A joined thread stays listed for a moment.
   for (int i = 0; i < 1000 && EntriesOf("/proc/self/task") != threads; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
