@@ -23,7 +23,7 @@ DeathWatch::DeathWatch(const Board& board, const std::vector<pid_t>& pids)
     handles_.push_back(handle);
   }
   if (ranks_.empty()) return;
-  sigset_t all, before;  // the user's signals are for the user's threads
+  sigset_t all, before;  // blocks all signals: they are for the user's threads
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   thread_ = std::thread([this] { Watch(); });
@@ -53,7 +53,7 @@ void DeathWatch::Watch() {
     for (size_t i = 1; i < events.size(); ++i) {
       if (events[i].revents == 0) continue;
       SayDead(ranks_[i - 1]);
-      events[i].fd = -1;  // not asked about again
+      events[i].fd = -1;  // poll ignores it from now on
     }
   }
 }

@@ -11,13 +11,13 @@
 
 namespace coconet {
 
-/// Says on a board, for a process of this machine that ends without a word, that its rank has left:
-/// so nobody waits for it until a deadline, and the error names it and not a survivor that waits,
-/// too. One thread, which sleeps until then.
+/// Watches processes of this machine. When one ends without having finished or left, writes on the
+/// board that its rank has left, so that no wait for it runs to its deadline and errors name it
+/// instead of a survivor. One thread, which sleeps until then.
 class DeathWatch {
  public:
-  /// `pids`: by rank; 0 for those not to watch. Where the system has no pidfd_open (Linux
-  /// before 5.3), watches nobody.
+  /// `pids`: by rank; 0: not watched. Watches nothing where the system has no pidfd_open (Linux
+  /// before 5.3).
   DeathWatch(const Board& board, const std::vector<pid_t>& pids);
   ~DeathWatch();
   DeathWatch(const DeathWatch&) = delete;
@@ -30,9 +30,9 @@ class DeathWatch {
   void SayDead(int rank);
 
   Board board_;
-  int stop_;                  // an event
-  std::vector<int> ranks_;    // watched
-  std::vector<int> handles_;  // pidfds of these
+  int stop_;                  // eventfd
+  std::vector<int> ranks_;    // watched ranks
+  std::vector<int> handles_;  // their pidfds
   std::atomic<bool> saw_death_{false};
   std::thread thread_;
 };

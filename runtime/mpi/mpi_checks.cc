@@ -1,6 +1,6 @@
-// One rank of the tests of MPI processes: mpi_test and the cluster's test start it through mpirun,
-// with the name of a check, and, where the world has more than one, how many stages and (0: as
-// there are) nodes.
+// One rank of the tests of MPI processes. mpi_test and the cluster's test start it through mpirun
+// with the name of a check and, for worlds of several stages or nodes, the numbers of stages and of
+// nodes (0: one per machine).
 
 #include <mpi.h>
 #include <signal.h>
@@ -38,7 +38,7 @@ absl::Status CheckAll(Rank& rank) {
   return CheckDeadline(rank, 0.2);
 }
 
-/// What MPI sees of a cluster of two nodes with two ranks each.
+/// The mesh of a cluster of two nodes with two ranks each.
 absl::Status CheckTwoNodes(Rank& rank) {
   const Mesh& mesh = rank.mesh();
   if (rank.topology().nodes == 2 && rank.topology().ranks_per_node == 2) return absl::OkStatus();
@@ -46,7 +46,7 @@ absl::Status CheckTwoNodes(Rank& rank) {
       absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
 }
 
-constexpr unsigned kSleepSeconds = 4;  // the deadline is 1
+constexpr unsigned kSleepSeconds = 4;  // the deadline is 1 s
 
 bool IsLast(const Rank& rank) { return rank.rank() == rank.size() - 1; }
 
@@ -61,7 +61,7 @@ absl::Status LeaveLibrary(Rank& rank) {
   return rank.library().AllReduce(&x, &x, 1, DType::kF32, ReduceKind::kSum);
 }
 
-/// A send to it, and from it, is in vain.
+/// The others' sends to and from the last rank fail.
 absl::Status LeaveSend(Rank& rank) {
   float x = 1, y = 0;
   if (IsLast(rank)) return absl::DataLossError("bad page");
@@ -92,7 +92,7 @@ absl::Status DieOutsideLibrary(Rank& rank) {
   return absl::OkStatus();
 }
 
-/// In the midst of a large one, when all are at it.
+/// The last rank dies inside a large collective, while all others are in it.
 absl::Status DieInsideLibrary(Rank& rank) {
   std::vector<float> x(size_t{4} << 20), y(x.size());
   RETURN_IF_ERROR(rank.library().AllReduce(x.data(), y.data(), 1, DType::kF32, ReduceKind::kSum));
@@ -121,7 +121,7 @@ absl::Status DieInStep(Rank& rank) {
   });
 }
 
-/// The last rank comes long after the deadline.
+/// The last rank arrives long after the deadline.
 absl::Status SleepOutsideExchange(Rank& rank) {
   if (IsLast(rank)) sleep(kSleepSeconds);
   return rank.exchange().Barrier();
@@ -139,7 +139,7 @@ absl::Status SleepOutsideSend(Rank& rank) {
   while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
 }
 
-/// The last rank leaves, or dies, while kernels of the stage before it wait for it.
+/// The last rank leaves, or dies, while kernels of the previous pipeline stage wait for it.
 absl::Status LeaveSendStep(Rank& rank) {
   return RunSendSteps(rank, 100, 0, [&](int i) {
     return IsLast(rank) && i == 50 ? absl::DataLossError("bad page") : absl::OkStatus();
@@ -153,7 +153,7 @@ absl::Status DieInSendStep(Rank& rank) {
   });
 }
 
-/// Holds shared memory until it is killed, and says which process does.
+/// Prints its process id and holds shared memory until it is killed.
 absl::Status Hold(Rank& rank) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Memory> memory, rank.Allocate(int64_t{8} << 20, true));
   std::printf("holding %d\n", getpid());
@@ -189,7 +189,8 @@ constexpr Check kChecks[] = {
     {"hold", Hold, 60},
 };
 
-/// The first letters "own-" make this program start and end MPI itself, as a user's may.
+/// With the prefix "own-" this program initialises and finalises MPI itself, as a
+/// user's program may.
 int Run(const char* name, int stages, int nodes) {
   constexpr char kOwn[] = "own-";
   const bool own = std::strncmp(name, kOwn, std::strlen(kOwn)) == 0;
@@ -200,7 +201,7 @@ int Run(const char* name, int stages, int nodes) {
     const auto body = [&](Rank& rank) { return SayOutcome(rank, check.body(rank)); };
     const WorldOptions options{.stages = stages, .nodes = nodes, .timeout_s = check.timeout_s};
     absl::Status status = RunWorld(options, body);
-    if (status.ok()) status = RunWorld(options, body);  // a process may have several worlds
+    if (status.ok()) status = RunWorld(options, body);  // a second world in one process
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     if (own) MPI_Finalize();
     return status.ok() ? 0 : 1;

@@ -13,7 +13,7 @@
 namespace coconet {
 namespace {
 
-// A message and its size in one: most messages fit, and need one collective only.
+// A message's size and first bytes: most messages fit, and then need one collective only.
 struct Envelope {
   static constexpr int kRoom = 248;
   int64_t size;
@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<std::string>> MpiExchange::AllGather(absl::string_vie
   auto round = std::make_unique<Round>();
   absl::StatusOr<std::vector<std::string>> all = Gather(mine, *round);
   if (all.ok()) return all;
-  // MPI has no way to take back a collective: it may write to its buffers until the process ends.
+  // Leaked: MPI cannot cancel a collective, and may write to its buffers until the process ends.
   static auto& kept = *new std::vector<std::unique_ptr<Round>>();
   kept.push_back(std::move(round));
   first_error_ = WithContext(all.status(), absl::StrCat("exchange on rank ", rank_));
@@ -108,8 +108,9 @@ absl::Status MpiExchange::Await(Round& round) {
   };
   WaitEnd end = WaitUntil(terms_, ready, in_vain);
   if (end == WaitEnd::kDeadline && AbsentHere() < 0) {
-    hearsay_.note(
-        rank_);  // waits, for whomever; by the end of this grace all who wait have said so
+    // Says that this rank waits, for no peer in particular; all ranks that wait have said so by the
+    // end of the grace period.
+    hearsay_.note(rank_);
     end = WaitUntil(GraceOf(terms_), ready, in_vain);
     if (end == WaitEnd::kReady) hearsay_.note(-1);
   }

@@ -14,7 +14,7 @@
 namespace coconet {
 namespace {
 
-/// What is left to do at exit.
+/// What EndMpi needs at exit.
 struct Ending {
   MPI_Comm comm = MPI_COMM_NULL;
   double timeout_s = 0;
@@ -24,7 +24,7 @@ Ending& TheEnding() {
   return ending;
 }
 
-/// True when all processes have come before the deadline.
+/// True when all processes arrive before the deadline.
 bool AllCome(MPI_Comm comm, double timeout_s) {
   MPI_Request request;
   if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS) return false;
@@ -37,11 +37,12 @@ bool AllCome(MPI_Comm comm, double timeout_s) {
   return all_came != 0;
 }
 
-constexpr double kSecondRoundSeconds = 5;  // all are on their way there
+constexpr double kSecondRoundSeconds = 5;  // all ranks are about to arrive
 
-/// MPI_Finalize would wait for ever for a rank that died, or that has given up waiting here. Then
-/// this process ends without, and the launcher says so. Two rounds: who gives up in the first comes
-/// to none of the second, so that nobody who comes late finalizes alone.
+/// Finalises MPI if all ranks get here. MPI_Finalize would wait forever for a rank that
+/// died or gave up; then this process ends without it, and the launcher reports that. Two
+/// rounds: a rank that gives up in the first does not take part in the second, so that no
+/// late rank finalises alone.
 void EndMpi() {
   int finalized = 0;
   if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
@@ -61,7 +62,7 @@ absl::Status BeginMpi(double timeout_s) {
         "RunWorld: MPI was finalized already, and starts only once a process");
   }
   if (initialized) return absl::OkStatus();
-  // For lanes that communicate at once. Where less is provided, Bind refuses those.
+  // For concurrent collectives on two lanes. Where less is provided, Bind refuses such plans.
   RETURN_IF_MPI(Init_thread, nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
   RETURN_IF_MPI(Comm_dup, MPI_COMM_WORLD, &TheEnding().comm);
   RETURN_IF_MPI(Comm_set_errhandler, TheEnding().comm, MPI_ERRORS_RETURN);

@@ -5,17 +5,16 @@
 
 namespace coconet {
 
-/// Initialises MPI where nobody has. Then it stays up between worlds, since it can be initialised
-/// once a process, and is finalised when the process exits, provided that all ranks get there
-/// within `timeout_s`.
+/// Initialises MPI unless it already has been. MPI can be initialised once per process,
+/// so it stays up between worlds; it is finalised at exit, provided that all ranks get
+/// there within `timeout_s`.
 absl::Status BeginMpi(double timeout_s);
 
-/// A world has failed, so that maybe not all ranks get there: then this process waits for them for
-/// `timeout_s` at most.
+/// Shortens that timeout after a world has failed, when some ranks may never get there.
 void HastenEnd(double timeout_s);
 
-/// Collective: waits until all processes are here. DeadlineExceeded when one does not come: then
-/// what blocks in MPI until all have come, like making communicators, would block for ever.
+/// Collective: waits until all processes are here; DeadlineExceeded if one does not come. Called
+/// before MPI functions that block without a deadline, such as those that make communicators.
 absl::Status MeetAll(double timeout_s);
 
 }  // namespace coconet

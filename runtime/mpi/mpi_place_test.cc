@@ -9,8 +9,8 @@ using Cores = std::vector<int>;
 
 TEST(OwnCores, AreDistinctWhereTheyCanBe) {
   EXPECT_EQ(OwnCores({{0, 1, 2}, {0, 1, 2}}), (Cores{0, 1}));       // not confined
-  EXPECT_EQ(OwnCores({{3}, {1}}), (Cores{3, 1}));                   // to a core each
-  EXPECT_EQ(OwnCores({{0, 1}, {4, 5}, {0, 1}}), (Cores{0, 4, 1}));  // to a socket each
+  EXPECT_EQ(OwnCores({{3}, {1}}), (Cores{3, 1}));                   // one core per rank
+  EXPECT_EQ(OwnCores({{0, 1}, {4, 5}, {0, 1}}), (Cores{0, 4, 1}));  // one socket per rank
   EXPECT_EQ(OwnCores({{0}, {0, 1}}), (Cores{0, 1}));
 }
 

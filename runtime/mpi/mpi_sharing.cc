@@ -15,7 +15,7 @@
 namespace coconet {
 namespace {
 
-/// An open file.
+/// Owns an open file descriptor.
 class Handle {
  public:
   explicit Handle(int fd = -1) : fd_(fd) {}
@@ -33,7 +33,7 @@ class Handle {
   int fd_;
 };
 
-/// Where a peer finds this rank's memory, and how it knows that it found the right one.
+/// Where peers open this rank's memory, and how they recognise the file.
 struct Offer {
   int64_t pid, fd;
   uint64_t device, inode;
@@ -49,7 +49,7 @@ absl::Status Exhausted(int64_t bytes) {
       absl::StrCat("Allocate: ", SizeText(bytes), " of shared memory: ", strerror(errno)));
 }
 
-/// A memfd of huge pages from the system's pool, reserved; not open where that has too few.
+/// A memfd of reserved huge pages from the system's pool; not open if the pool has too few.
 Handle ReserveHuge(int64_t bytes) {
   Handle handle(memfd_create("coconet", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
   const bool reserved = handle.fd() >= 0 && ftruncate(handle.fd(), bytes) == 0 &&
@@ -67,8 +67,8 @@ absl::StatusOr<Shared> MakeOwn(int64_t bytes) {
   }
   ASSIGN_OR_RETURN(own.region, Region::Map(bytes, own.handle.fd()));
   RETURN_IF_ERROR(own.region->Populate());
-  // After the pages, which come as huge ones only through the mapping; reserves what is missing by
-  // now, so that a full memory is an error here and not a SIGBUS later.
+  // After Populate, because pages become huge ones only through a mapping. Reserves the pages that
+  // are still missing, so that a full memory is an error here and not a SIGBUS later.
   if (fallocate(own.handle.fd(), 0, 0, rounded) != 0) return Exhausted(rounded);
   return own;
 }
@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> MpiSharing::Share(int64_t b
     mapped = region.status();
     if (region.ok()) regions[peer] = *std::move(region);
   }
-  RETURN_IF_ERROR(exchange_.Agree(mapped));  // until then peers open the handle
+  RETURN_IF_ERROR(exchange_.Agree(mapped));  // peers open the descriptor until then
   return regions;
 }
 

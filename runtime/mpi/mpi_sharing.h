@@ -10,14 +10,14 @@
 
 namespace coconet {
 
-/// Memory that processes of one node share: each makes a memfd, its peers open it as
-/// /proc/<pid>/fd/<fd>, all map it and close it. It has no name in any file system, so nothing is
-/// left of it when its processes die, however they do. (A socket that passes the handles would need
-/// a name, a listener, and a check of who connects; here the kernel checks that both processes
-/// belong to one user.)
+/// Shares memory between processes of one node: each makes a memfd, its peers open it as
+/// /proc/<pid>/fd/<fd>, and all map it and close it. The memfd has no name in any file system, so
+/// nothing is left of it when its processes end in any way. (Passing descriptors over a socket
+/// would need a name, a listener and a check of who connects; here the kernel checks that both
+/// processes belong to one user.)
 class MpiSharing final : public Sharing {
  public:
-  /// `group`: the ranks that see each other's. Those of other groups take part.
+  /// `group`: the ranks that share memory with this one. Ranks of other groups also take part.
   MpiSharing(Exchange& exchange, int rank, const Members& group)
       : exchange_(exchange), rank_(rank), group_(group) {}
 

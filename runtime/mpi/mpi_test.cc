@@ -1,4 +1,4 @@
-// Worlds of MPI processes, for real: each test starts mpirun.
+// Worlds of MPI processes: each test starts mpirun.
 
 #include <signal.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ TEST_P(Mpi, DoesWhatEveryWorldMust) {
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
 }
 
-/// What mpi_checks takes beside the name of a check.
+/// The further arguments of mpi_checks.
 struct Shape {
   int ranks, stages, nodes;
 };
@@ -113,7 +113,7 @@ TEST_P(MpiLeave, EndsTheOthersWaitsAtOnce) {
   EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
 }
 
-/// Checks that fail, in worlds whose ranks share no memory.
+/// Worlds whose ranks share no memory, for checks that fail.
 struct Apart {
   const char* check;
   Shape shape;
@@ -139,7 +139,7 @@ TEST_P(MpiLeaveApart, EndsTheOthersWaitsAtOnce) {
   EXPECT_LT(outcome.seconds, 30);  // the deadline is 60 s
 }
 
-/// A rank that dies, or comes too late, in worlds of all shapes.
+/// A rank dies or arrives too late, in worlds of all shapes.
 class MpiFault : public testing::TestWithParam<Apart> {};
 std::string FaultName(const testing::TestParamInfo<Apart>& info) {
   const Shape& shape = info.param.shape;
@@ -147,7 +147,7 @@ std::string FaultName(const testing::TestParamInfo<Apart>& info) {
 }
 
 std::vector<Apart> Faults(absl::string_view kind) {
-  static auto& names = *new std::vector<std::string>();  // that the parameters point to
+  static auto& names = *new std::vector<std::string>();  // the parameters point into it
   names.reserve(100);
   const auto check = [&](absl::string_view of) {
     return names.emplace_back(absl::StrCat(kind, "-", of)).c_str();
@@ -172,7 +172,7 @@ TEST_P(MpiDeath, IsAnErrorOfTheOthersAtOnceWhichNamesTheDead) {
   const int dead = GetParam().shape.ranks - 1;
   const MpiOutcome outcome = RunMpi(
       Command(dead + 1, GetParam().check + Arguments(GetParam().shape), "--enable-recovery"));
-  ASSERT_THAT(outcome.lines, SizeIs(dead)) << outcome.output;  // of the survivors
+  ASSERT_THAT(outcome.lines, SizeIs(dead)) << outcome.output;  // one line per survivor
   const std::string reason = absl::StrCat("rank ", dead, " left: UNAVAILABLE: its process ended");
   EXPECT_THAT(outcome.lines, Each(HasSubstr(reason))) << outcome.output;
   EXPECT_LT(outcome.seconds, 40);  // the deadline is 60 s
@@ -223,10 +223,10 @@ TEST(MpiDeathInAStep, OfAKernelThatSendsNamesTheDeadRankOfTheOtherStage) {
       << outcome.output;
 }
 
-/// Processes that map or hold our shared memory.
+/// The processes that map or hold shared memory of this build's worlds.
 std::vector<std::string> HoldersOfOurMemory() {
   std::vector<std::string> holders;
-  std::error_code gone;  // processes come and go meanwhile
+  std::error_code gone;  // ignored: processes come and go meanwhile
   for (const auto& process : std::filesystem::directory_iterator("/proc")) {
     std::ifstream maps(process.path() / "maps");
     std::ostringstream text;

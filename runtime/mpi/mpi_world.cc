@@ -21,7 +21,7 @@
 namespace coconet {
 namespace {
 
-constexpr double kEndAfterFailureSeconds = 5;  // ranks that fail together end about together
+constexpr double kEndAfterFailureSeconds = 5;  // ranks that fail together end within seconds
 
 /// "mpi Open MPI v4.1.4"
 std::string LibraryName() {
@@ -33,7 +33,7 @@ std::string LibraryName() {
   return absl::StrCat("mpi ", parts[0]);
 }
 
-/// What MPI was started for, by us or by the user.
+/// The threading level that MPI was initialised with, by BeginMpi or by the user.
 LibraryThreads ThreadsOfMpi() {
   int provided = MPI_THREAD_SINGLE;
   if (MPI_Query_thread(&provided) != MPI_SUCCESS) return LibraryThreads::kFirst;
@@ -41,7 +41,7 @@ LibraryThreads ThreadsOfMpi() {
   return provided == MPI_THREAD_SERIALIZED ? LibraryThreads::kOneAtATime : LibraryThreads::kFirst;
 }
 
-/// The ranks of `comm` as the world's.
+/// This process's rank and the size of `comm`.
 struct Numbers {
   int rank = 0, size = 1;
 };
@@ -67,8 +67,8 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   exchange.SetTerms(terms);
 
   auto sharing = std::make_unique<MpiSharing>(exchange, rank, group);
-  // One board for those that share memory, in the memory of its lowest rank; the others' share is
-  // idle.
+  // One board per group that shares memory, in the memory of its lowest rank; the memory of the
+  // others is unused.
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> boards,
                    sharing->Share(Board::Bytes(size)));
   const MpiFarewells farewells(comms.exchange, rank, size, group);
@@ -78,9 +78,9 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
   const Hearsay hearsay{.listen = [&farewells, heard]() mutable { farewells.Listen(heard); },
                         .note = [&farewells](int peer) { farewells.Note(peer); }};
   exchange.Watch(board, group, hearsay);
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> stages,
-                   sharing->Share(StageBytes(mesh)));
-  auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, stages, hearsay});
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> staging,
+                   sharing->Share(StagingBytes(mesh)));
+  auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, staging, hearsay});
   const std::vector<int> before = AllowedCores();
   if (pin) RunOn({place.core});
   absl::Status status;
@@ -101,7 +101,7 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
               .sharing = std::move(sharing)});
     status = endpoint.ok() ? body(**endpoint) : endpoint.status();
     if (!status.ok())
-      board.Leave(rank, status);  // before the endpoint goes, which may wait for its peers
+      board.Leave(rank, status);  // before the endpoint's destructor, which may wait for peers
   }
   if (pin) RunOn(before);
   if (status.ok()) {

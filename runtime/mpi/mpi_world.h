@@ -11,12 +11,12 @@
 namespace coconet {
 
 /// Runs `body` on the calling thread as this process's rank of MPI_COMM_WORLD; see RunWorld.
-/// Unavailable in a build without MPI. Where nobody has initialised MPI, it is, once, and finalised
-/// when the process exits.
+/// Initialises MPI unless it already has been, and then finalises it at exit. Unavailable in a
+/// build without MPI.
 absl::Status RunMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
                          const std::function<absl::Status(Rank&)>& body);
 
-/// The same with ranks of any kind.
+/// The same for any kind of rank.
 absl::Status RunOnMpi(const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
                       const std::function<absl::Status(Rank&)>& body);
 

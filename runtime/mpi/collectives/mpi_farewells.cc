@@ -10,8 +10,8 @@ namespace coconet {
 namespace {
 
 constexpr int kTag = 1;
-constexpr char kNote = 'n';          // begins a note; no status code is as high
-constexpr size_t kMostBytes = 1000;  // goes out at once, and fits a board
+constexpr char kNote = 'n';          // first byte of a note; status codes are smaller
+constexpr size_t kMostBytes = 1000;  // small enough to be sent eagerly, and for a board
 
 }  // namespace
 
@@ -23,7 +23,7 @@ void MpiFarewells::Tell(const absl::Status& why) const {
 void MpiFarewells::Note(int peer) const { Post(absl::StrCat(std::string(1, kNote), peer)); }
 
 void MpiFarewells::Post(std::string letter) const {
-  // Kept until the process ends: whether, and when, the others listen is not known.
+  // Leaked: MPI may read it until the process ends, because the peers may never receive it.
   const auto* kept = new std::string(std::move(letter));
   for (int peer = 0; peer < size_; ++peer) {
     if (node_.first <= peer && peer < node_.first + node_.size) continue;

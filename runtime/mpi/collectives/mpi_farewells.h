@@ -12,30 +12,31 @@
 
 namespace coconet {
 
-/// What a rank hears from other nodes and tells them.
+/// A rank's connection to the ranks of other nodes, as its waits use it.
 struct Hearsay {
-  std::function<void()> listen = [] {};  // puts on the board what has come
-  std::function<void(int peer)> note = [](int /*peer*/) {
-  };  // as Board::NoteWait of this rank, for those of other nodes
+  std::function<void()> listen = [] {};  // puts received farewells and notes on the board
+  /// Board::NoteWait of this rank, sent to the ranks of other nodes.
+  std::function<void(int peer)> note = [](int /*peer*/) {};
 };
 
-/// How ranks of different nodes, which share no board, tell each other that they give up, and, when
-/// a wait takes long, whom they wait for. May be used by several threads where MPI may.
+/// How ranks of different nodes, which share no board, tell each other that they leave and, in long
+/// waits, whom they wait for. As thread-safe as MPI was initialised.
 class MpiFarewells {
  public:
-  /// `node`: the ranks that read this rank's board. Uses point-to-point messages of `comm`, which
-  /// nobody else does.
+  /// `node`: the ranks that read this rank's board. Sends point-to-point messages in `comm`, which
+  /// must have no other point-to-point user.
   MpiFarewells(MPI_Comm comm, int rank, int size, const Members& node)
       : comm_(comm), rank_(rank), size_(size), node_(node) {}
 
-  /// Tells all ranks of other nodes. Does not wait; best effort, since they also have a deadline.
+  /// Tells all ranks of other nodes that this rank leaves. Does not block. Best effort: they have a
+  /// deadline, too.
   void Tell(const absl::Status& why) const;
 
-  /// Tells them that this rank has waited long for `peer`, or, for -1, does not wait any more. Best
-  /// effort, too.
+  /// Tells them that this rank has waited long for `peer`; -1: that it no longer waits. Does not
+  /// block. Best effort.
   void Note(int peer) const;
 
-  /// Puts on `board` what has come from other nodes.
+  /// Puts on `board` what has been received from other nodes.
   void Listen(Board& board) const;
 
  private:

@@ -27,12 +27,12 @@ std::unique_ptr<MpiTraffic> TrafficOf(const LibrarySite& site, int lane, Group g
 
 std::shared_ptr<Communicator> NodeLibrary(const LibrarySite& site, int lane, Group group) {
   const Members members = GroupOf(site.mesh, group, site.rank);
-  std::unique_ptr<Stage> stage;
+  std::unique_ptr<StagingBuffer> staging;
   if (members.size > 1) {
-    stage = std::make_unique<Stage>(site.stages, lane * Stage::kBytes, members, site.rank,
-                                    site.board, site.terms);
+    staging = std::make_unique<StagingBuffer>(site.staging, lane * StagingBuffer::kBytes, members,
+                                              site.rank, site.board, site.terms);
   }
-  return std::make_shared<MpiNodeCommunicator>(members, std::move(stage),
+  return std::make_shared<MpiNodeCommunicator>(members, std::move(staging),
                                                TrafficOf(site, lane, group), site.rank,
                                                Column(site.mesh, site.rank));
 }
@@ -67,7 +67,9 @@ void Free(MpiComms& comms) {
   MPI_Comm_free(&comms.exchange);
 }
 
-int64_t StageBytes(const Mesh& mesh) { return mesh.ranks > 1 ? kLanes * Stage::kBytes : 0; }
+int64_t StagingBytes(const Mesh& mesh) {
+  return mesh.ranks > 1 ? kLanes * StagingBuffer::kBytes : 0;
+}
 
 std::array<Libraries, kLanes> MakeLibraries(const LibrarySite& site) {
   std::array<Libraries, kLanes> libraries;

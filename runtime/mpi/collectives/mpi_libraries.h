@@ -17,33 +17,34 @@
 
 namespace coconet {
 
-/// MPI's communicators of one world: each has one use, so that messages of two never meet.
+/// The MPI communicators of one world, one per use, so that messages of different uses never match.
 struct MpiComms {
-  MPI_Comm exchange = MPI_COMM_NULL;  // and farewells
-  MPI_Comm traffic =
-      MPI_COMM_NULL;  // point-to-point messages of all libraries, which have a tag each
+  MPI_Comm exchange = MPI_COMM_NULL;  // exchange and farewells
+  /// Point-to-point messages of all libraries; each library has a tag.
+  MPI_Comm traffic = MPI_COMM_NULL;
 };
 
-/// Collective: those of all ranks.
+/// Collective. Duplicates MPI_COMM_WORLD into each member of `comms`.
 absl::Status DuplicateWorld(MpiComms& comms);
-/// Collective; not after a failure, when the peers may not come.
+/// Collective. Must not be called after a failure, because peers may be missing.
 void Free(MpiComms& comms);
 
-/// What the libraries of a rank are made of.
+/// The ingredients of a rank's libraries.
 struct LibrarySite {
   const MpiComms& comms;
   const Mesh& mesh;
   int rank;
   double timeout_s;
-  WaitTerms terms;  // for ranks of this node
+  WaitTerms terms;  // for peers on this node
   const Board& board;
-  const std::vector<std::shared_ptr<Region>>&
-      stages;  // StageBytes of each rank of the node, by world rank
+  /// StagingBytes of each rank of the node, by world rank.
+  const std::vector<std::shared_ptr<Region>>& staging;
   const Hearsay& hearsay;
 };
-/// What a rank shares with its node for that.
-int64_t StageBytes(const Mesh& mesh);
-/// By lane. A stage on one node is that node, and then nothing is across.
+/// Bytes that each rank shares with its node for the libraries' staging buffers.
+int64_t StagingBytes(const Mesh& mesh);
+/// The libraries by lane. If the pipeline stage has one node, kStage equals kNode and kAcross is a
+/// single rank.
 std::array<Libraries, kLanes> MakeLibraries(const LibrarySite& site);
 
 }  // namespace coconet

@@ -10,7 +10,7 @@
 namespace coconet {
 namespace {
 
-/// Up to here every rank reduces everything itself: one meeting less is worth more.
+/// Up to this size every rank reduces all elements itself, which saves one synchronisation.
 constexpr int64_t kOneShotBytes = int64_t{8} << 10;
 
 const char* Bytes(const void* p) { return static_cast<const char*>(p); }
@@ -22,8 +22,8 @@ void CopyUnlessSame(void* out, const void* in, int64_t bytes) {
 
 }  // namespace
 
-Stage::Stage(std::vector<std::shared_ptr<Region>> regions, int64_t offset, const Members& group,
-             int rank, Board board, WaitTerms terms)
+StagingBuffer::StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64_t offset,
+                             const Members& group, int rank, Board board, WaitTerms terms)
     : regions_(std::move(regions)),
       group_(group),
       rank_(rank),
@@ -34,7 +34,8 @@ Stage::Stage(std::vector<std::shared_ptr<Region>> regions, int64_t offset, const
     bases_.push_back(Bytes(regions_[group.Rank(i)]->base()) + offset);
 }
 
-absl::Status Stage::Meet(absl::string_view what, std::atomic<unsigned> Counters::* counter) {
+absl::Status StagingBuffer::Meet(absl::string_view what,
+                                 std::atomic<unsigned> Counters::* counter) {
   const auto of = [&](int index) -> std::atomic<unsigned>& {
     return reinterpret_cast<Counters*>(bases_[index])->*counter;
   };
@@ -46,30 +47,31 @@ absl::Status Stage::Meet(absl::string_view what, std::atomic<unsigned> Counters:
   return absl::OkStatus();
 }
 
-MpiNodeCommunicator::MpiNodeCommunicator(const Members& group, std::unique_ptr<Stage> stage,
+MpiNodeCommunicator::MpiNodeCommunicator(const Members& group,
+                                         std::unique_ptr<StagingBuffer> staging,
                                          std::unique_ptr<MpiTraffic> traffic, int rank,
                                          const Members& column)
     : MpiSender(std::move(traffic), rank, column),
       index_(group.Index(rank)),
       size_(group.size),
-      stage_(std::move(stage)),
+      staging_(std::move(staging)),
       sources_(group.size) {}
 
-// A half is used again two windows later. By then all ranks have shown the window between, and so
-// are done with this one.
+// A half is reused two windows later. By then all ranks have shown the window in between, so none
+// reads this one any more.
 absl::Status MpiNodeCommunicator::InWindows(const Call& call,
                                             absl::FunctionRef<void(const Window&)> show,
                                             absl::FunctionRef<absl::Status(const Window&)> take) {
-  RETURN_IF_ERROR(CheckAllHere(stage_->board(), world_rank_, call.what));
+  RETURN_IF_ERROR(CheckAllHere(staging_->board(), world_rank_, call.what));
   const int64_t most = std::max<int64_t>(
-      Stage::kWindow / (call.blocks * call.element) / kSliceAlign * kSliceAlign, 1);
+      StagingBuffer::kWindow / (call.blocks * call.element) / kSliceAlign * kSliceAlign, 1);
   int64_t begin = 0;
-  do {  // with nothing to move, the ranks still meet: a call of all is a call of all
+  do {  // at least once: also an empty collective synchronises its ranks
     const int64_t count = std::min(most, call.count - begin);
     const Window window{.begin = begin, .count = count, .bytes = count * call.element};
-    stage_->Next();
+    staging_->Next();
     show(window);
-    RETURN_IF_ERROR(stage_->AwaitShown(call.what));
+    RETURN_IF_ERROR(staging_->AwaitShown(call.what));
     RETURN_IF_ERROR(take(window));
     begin += count;
   } while (begin < call.count);
@@ -85,14 +87,14 @@ absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, ch
     const char* from = in + w.begin * call.element;
     for (int peer = 0; peer < size_; ++peer) {
       const Range theirs = slices.Of(peer);
-      if (peer == index_ && !one_shot) continue;  // nobody else reads it
-      std::memcpy(stage_->Shown(index_) + theirs.begin * call.element,
+      if (peer == index_ && !one_shot) continue;  // no peer reads it
+      std::memcpy(staging_->Shown(index_) + theirs.begin * call.element,
                   from + theirs.begin * call.element, theirs.size() * call.element);
     }
   };
   const auto reduce = [&](const Window& w, const Range& part, char* to) {
     for (int peer = 0; peer < size_; ++peer) {
-      const char* base = peer == index_ ? in + w.begin * call.element : stage_->Shown(peer);
+      const char* base = peer == index_ ? in + w.begin * call.element : staging_->Shown(peer);
       sources_[peer] = base + part.begin * call.element;
     }
     ReduceInto({to}, sources_, part.size(), call.dtype, kind);
@@ -105,12 +107,12 @@ absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, ch
     }
     const Slicing slices = SliceExtent(w.count, size_);
     const Range mine = slices.Of(index_);
-    reduce(w, mine, stage_->Reduced(index_) + mine.begin * call.element);
-    RETURN_IF_ERROR(stage_->AwaitReduced(call.what));
+    reduce(w, mine, staging_->Reduced(index_) + mine.begin * call.element);
+    RETURN_IF_ERROR(staging_->AwaitReduced(call.what));
     for (int peer = 0; keeps && peer < size_; ++peer) {
       const Range theirs = slices.Of(peer);
       std::memcpy(to + theirs.begin * call.element,
-                  stage_->Reduced(peer) + theirs.begin * call.element,
+                  staging_->Reduced(peer) + theirs.begin * call.element,
                   theirs.size() * call.element);
     }
     return absl::OkStatus();
@@ -150,12 +152,12 @@ absl::Status MpiNodeCommunicator::ReduceScatter(const void* in, void* out, int64
   const auto show = [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer != index_)
-        std::memcpy(stage_->Shown(index_) + peer * w.bytes, block(peer, w), w.bytes);
+        std::memcpy(staging_->Shown(index_) + peer * w.bytes, block(peer, w), w.bytes);
     }
   };
   return InWindows(call, show, [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
-      sources_[peer] = peer == index_ ? block(index_, w) : stage_->Shown(peer) + index_ * w.bytes;
+      sources_[peer] = peer == index_ ? block(index_, w) : staging_->Shown(peer) + index_ * w.bytes;
     }
     ReduceInto({Bytes(out) + w.begin * call.element}, sources_, w.count, dtype, kind);
     return absl::OkStatus();
@@ -170,11 +172,11 @@ absl::Status MpiNodeCommunicator::AllGather(const void* in, void* out, int64_t c
     return absl::OkStatus();
   }
   const auto show = [&](const Window& w) {
-    std::memcpy(stage_->Shown(index_), Bytes(in) + w.begin * call.element, w.bytes);
+    std::memcpy(staging_->Shown(index_), Bytes(in) + w.begin * call.element, w.bytes);
   };
   return InWindows(call, show, [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
-      std::memcpy(Bytes(out) + (peer * stride + w.begin) * call.element, stage_->Shown(peer),
+      std::memcpy(Bytes(out) + (peer * stride + w.begin) * call.element, staging_->Shown(peer),
                   w.bytes);
     }
     return absl::OkStatus();
@@ -188,11 +190,11 @@ absl::Status MpiNodeCommunicator::Broadcast(const void* in, void* out, int64_t c
   if (size_ == 1) return absl::OkStatus();
   const auto show = [&](const Window& w) {
     if (index_ == root)
-      std::memcpy(stage_->Shown(root), Bytes(in) + w.begin * call.element, w.bytes);
+      std::memcpy(staging_->Shown(root), Bytes(in) + w.begin * call.element, w.bytes);
   };
   return InWindows(call, show, [&](const Window& w) {
     if (index_ != root)
-      std::memcpy(Bytes(out) + w.begin * call.element, stage_->Shown(root), w.bytes);
+      std::memcpy(Bytes(out) + w.begin * call.element, staging_->Shown(root), w.bytes);
     return absl::OkStatus();
   });
 }
@@ -209,13 +211,13 @@ absl::Status MpiNodeCommunicator::AllToAll(const void* in, void* out, int64_t co
   const auto show = [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer != index_)
-        std::memcpy(stage_->Shown(index_) + peer * w.bytes, at(in, peer, w), w.bytes);
+        std::memcpy(staging_->Shown(index_) + peer * w.bytes, at(in, peer, w), w.bytes);
     }
   };
   return InWindows(call, show, [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
       const char* from =
-          peer == index_ ? at(in, index_, w) : stage_->Shown(peer) + index_ * w.bytes;
+          peer == index_ ? at(in, index_, w) : staging_->Shown(peer) + index_ * w.bytes;
       std::memcpy(at(out, peer, w), from, w.bytes);
     }
     return absl::OkStatus();

@@ -15,31 +15,29 @@
 
 namespace coconet {
 
-/// Memory in which the ranks of a group show each other what they communicate, window after window,
-/// and the order in which they do. Only memory of the library is shared: a rank that gives up
-/// leaves nobody at its user's tensors, and one that has read a peer's window has data that were
-/// there before the peer said so.
-class Stage {
+/// Shared staging memory through which the ranks of a group communicate, window by window, and its
+/// synchronisation. Only this memory is shared: after a rank gives up, no peer accesses the user's
+/// tensors, and data read from a peer's window were complete when the peer published it.
+class StagingBuffer {
  public:
-  /// Of one rank: counters, then two halves for what it shows, used in turn, then two for what it
-  /// reduced.
+  /// Bytes per rank: counters, two halves for shown data (used alternately), and two
+  /// for reduced data.
   static constexpr int64_t kBytes = int64_t{2} << 20;
   static constexpr int64_t kCounterBytes = 4096;
-  static constexpr int64_t kWindow =
-      (kBytes - kCounterBytes) / 4;  // of 64 KiB to 1 MiB, the fastest from 4 MB on
+  /// Of window sizes from 64 KiB to 1 MiB, about 512 KiB was the fastest from 4 MB on.
+  static constexpr int64_t kWindow = (kBytes - kCounterBytes) / 4;
 
-  /// `regions`: kBytes of each rank of the group at `offset` of its own, by world rank,
-  /// zero-filled.
-  Stage(std::vector<std::shared_ptr<Region>> regions, int64_t offset, const Members& group,
-        int rank, Board board, WaitTerms terms);
+  /// `regions`: by world rank; each rank's kBytes begin at `offset`, zero-filled.
+  StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64_t offset, const Members& group,
+                int rank, Board board, WaitTerms terms);
 
-  /// Begins the next window: its halves are free again.
+  /// Begins the next window: its halves may be overwritten.
   void Next() { ++epoch_; }
-  /// What `index` of the group shows in this window, and what it reduced.
+  /// The data that rank `index` of the group shows in this window, and the data that it reduced.
   char* Shown(int index) const { return Half(index, 0); }
   char* Reduced(int index) const { return Half(index, 1); }
-  /// This rank's is there; returns when all ranks' are. On failure this rank has left, as AwaitPeer
-  /// says.
+  /// Publishes this rank's data, then waits until all ranks have published theirs. On failure this
+  /// rank leaves (AwaitPeer).
   absl::Status AwaitShown(absl::string_view what) { return Meet(what, &Counters::shown); }
   absl::Status AwaitReduced(absl::string_view what) { return Meet(what, &Counters::reduced); }
 
@@ -64,14 +62,13 @@ class Stage {
   unsigned epoch_ = 0;
 };
 
-/// The library tier between MPI processes of one machine. MPI's own collectives wait for ever for a
-/// process that died in one, and then still hold the user's memory; these are through shared
-/// memory, every wait of them has the deadline, and they are faster. Sums are in the order of
-/// ranks.
+/// Library collectives between MPI processes of one machine, through shared memory. Every wait has
+/// the deadline, unlike MPI's own collectives, which wait forever for a process that died in one
+/// and keep using the user's memory. They are also faster. Sums are in rank order.
 class MpiNodeCommunicator final : public MpiSender {
  public:
-  /// `stage`: null for a group of one rank.
-  MpiNodeCommunicator(const Members& group, std::unique_ptr<Stage> stage,
+  /// `staging`: null for a group of one rank.
+  MpiNodeCommunicator(const Members& group, std::unique_ptr<StagingBuffer> staging,
                       std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column);
 
   absl::string_view name() const override { return "shm"; }
@@ -87,8 +84,8 @@ class MpiNodeCommunicator final : public MpiSender {
   absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;
 
  private:
-  /// What a call moves: `blocks` blocks of `count` elements, of which a window has the same part
-  /// each.
+  /// A collective's data: `blocks` blocks of `count` elements. Each window takes the same range of
+  /// every block.
   struct Call {
     absl::string_view what;
     int64_t count;
@@ -96,21 +93,22 @@ class MpiNodeCommunicator final : public MpiSender {
     int blocks = 1;
     int64_t element = static_cast<int64_t>(SizeOf(dtype));
   };
-  /// Elements of each block, from the first one's bytes `begin` on.
+  /// A range of each block.
   struct Window {
-    int64_t begin;  // elements
-    int64_t count;
-    int64_t bytes;  // of `count`
+    int64_t begin;  // in elements
+    int64_t count;  // in elements
+    int64_t bytes;  // of `count` elements
   };
-  /// `show(window)` fills Shown(index_); once all ranks have, `take(window)` uses everybody's.
+  /// Per window: `show(window)` fills Shown(index_); once all ranks have, `take(window)` reads the
+  /// data of all ranks.
   absl::Status InWindows(const Call& call, absl::FunctionRef<void(const Window&)> show,
                          absl::FunctionRef<absl::Status(const Window&)> take);
-  /// AllReduce, or, for a rank at least 0, Reduce to that.
+  /// AllReduce, or, if root >= 0, Reduce to that rank.
   absl::Status ReduceAll(const Call& call, const char* in, char* out, ReduceKind kind, int root);
 
   int index_, size_;
-  std::unique_ptr<Stage> stage_;
-  std::vector<const void*> sources_;  // of the reduction under way; kept for its memory
+  std::unique_ptr<StagingBuffer> staging_;
+  std::vector<const void*> sources_;  // scratch of a reduction
 };
 
 }  // namespace coconet

@@ -9,14 +9,14 @@
 
 namespace coconet {
 
-/// What the libraries between MPI processes have in common: sends from stage to stage, wherever the
-/// stages are.
+/// The sends between pipeline stages, on one node or several, that all libraries between MPI
+/// processes share.
 class MpiSender : public Communicator {
  public:
   absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) override;
 
  protected:
-  /// `column`: the ranks at the place of `rank` in all stages.
+  /// `column`: the ranks at `rank`'s place in all pipeline stages.
   MpiSender(std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column)
       : traffic_(std::move(traffic)), world_rank_(rank), column_(column) {}
 
@@ -25,7 +25,7 @@ class MpiSender : public Communicator {
 
  private:
   Members column_;
-  Streams streams_;  // of a send; kept for its memory
+  Streams streams_;  // scratch of a send
 };
 
 }  // namespace coconet

@@ -17,7 +17,7 @@ void CopyUnlessSame(char* out, const char* in, int64_t bytes) {
   if (out != in) std::memcpy(out, in, bytes);
 }
 
-/// Block `index` of many of `count` elements, `stride` from each other.
+/// The range of block `index`, for blocks of `count` elements, `stride` apart.
 Range Block(int64_t count, int64_t stride, int index) {
   return {index * stride, index * stride + count};
 }
@@ -132,7 +132,7 @@ absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& 
   sources_.resize(line.members.size);
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     const int64_t elements = static_cast<int64_t>(pieces[0].size()) / call.element;
-    if (elements == 0) return;  // mine have come, theirs are still going
+    if (elements == 0) return;  // this rank has received everything, but is still sending
     for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
       sources_[peer] = peer == line.index ? own + begin : pieces[i++].data();
     }

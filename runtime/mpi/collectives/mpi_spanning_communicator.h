@@ -11,10 +11,10 @@
 
 namespace coconet {
 
-/// The library tier between MPI processes on several nodes. A rank reduces its part of the elements
-/// of its node's ranks, then of the ranks at its place on the other nodes, in the order of ranks
-/// each time; results go back the same way. So each byte crosses a node's link once each way,
-/// however many ranks the node has.
+/// Library collectives between MPI processes on several nodes. A rank first reduces its slice over
+/// the ranks of its node, then over the ranks at its place on the other nodes, each in rank order;
+/// results return the same way. So each byte crosses a node's link once in each direction, however
+/// many ranks the node has.
 class MpiSpanningCommunicator final : public MpiSender {
  public:
   /// `group`: kStage or kAcross.
@@ -34,7 +34,7 @@ class MpiSpanningCommunicator final : public MpiSender {
   absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;
 
  private:
-  /// What the ranks of a call have in common.
+  /// The arguments of a collective that all its ranks share.
   struct Call {
     absl::string_view what;
     int64_t count;
@@ -42,35 +42,34 @@ class MpiSpanningCommunicator final : public MpiSender {
     ReduceKind kind = {};
     int64_t element = static_cast<int64_t>(SizeOf(dtype));
   };
-  /// Ranks that communicate directly, and which of them this one is.
+  /// Ranks that exchange messages directly, and this rank's index among them.
   struct Line {
     Members members;
     int index;
   };
-  /// The elements of a line's rank, by its index.
+  /// The range of elements that belongs to rank `index` of a line.
   using PartOf = absl::FunctionRef<Range(int)>;
 
-  /// The line's ranks reduce `in`, each the part of its own, to `out`, which may be the place of
-  /// that part.
+  /// Each rank of the line reduces its part of `in` into `out`, which may be that part of `in`.
   absl::Status ReduceParts(const Call& call, const Line& line, const char* in, PartOf part,
                            char* out);
-  /// Each of the line's ranks has its own part of `inout`; then all have all.
+  /// Each rank of the line contributes its part of `inout`; afterwards all ranks have all parts.
   absl::Status GatherParts(const Call& call, const Line& line, char* inout, PartOf part);
-  /// Of `count` elements, each rank of the group has its own part reduced in `out`.
+  /// Each rank of the group reduces its slice of `count` elements into `out`.
   absl::Status ReduceSlices(const Call& call, const char* in, char* out);
   absl::Status GatherSlices(const Call& call, char* inout);
-  /// From, or to, rank `root` of the group: each other rank's own part.
+  /// Scatters from, or collects to, rank `root` of the group: the slice of each other rank.
   absl::Status ScatterSlices(const Call& call, char* inout, int root);
   absl::Status CollectSlices(const Call& call, char* inout, int root);
 
-  /// The part of `count` elements that rank `index` of the group has: a slice, for its place on
-  /// nodes, of which each node has a slice.
+  /// The slice of rank `index` of the group: `count` elements are cut by place on a node, and each
+  /// of these parts by node.
   Range SliceOf(int64_t count, int index) const;
 
   Line group_, local_, across_;
-  Streams streams_;  // of the call under way; kept for its memory, as these are
+  Streams streams_;  // scratch, as the following
   std::vector<const void*> sources_;
-  std::vector<char> blocks_;  // of a ReduceScatter, reduced in the node
+  std::vector<char> blocks_;  // ReduceScatter's blocks, reduced over the node
 };
 
 }  // namespace coconet

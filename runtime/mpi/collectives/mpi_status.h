@@ -7,7 +7,7 @@
 
 namespace coconet {
 
-/// OK for MPI_SUCCESS; else Internal: "MPI_Allreduce: <what MPI says>".
+/// OK for MPI_SUCCESS; else Internal: "MPI_Allreduce: <MPI's error string>".
 absl::Status ToStatus(int code, absl::string_view call);
 
 #define RETURN_IF_MPI(fn, ...) \

@@ -11,13 +11,13 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kWindow = 16;  // messages of a stream under way at once
-constexpr int64_t kMostBytes =
-    int64_t{60} << 10;  // of a message: what Open MPI sends over TCP without asking first
+constexpr int64_t kWindow = 16;                    // messages of a stream in flight
+constexpr int64_t kMostBytes = int64_t{60} << 10;  // per message: Open MPI's eager limit over TCP
 constexpr int64_t kLeastBytes = int64_t{16} << 10;
-constexpr int64_t kBytesUnderWay = int64_t{8} << 20;  // one way, for all streams of a rank
+constexpr int64_t kBytesUnderWay = int64_t{8} << 20;  // per direction, for all streams of a rank
 
-/// Bytes of a message where ranks have so many streams one way; a multiple of every element's size.
+/// Bytes per message for ranks with `width` streams per direction; a multiple of
+/// every element size.
 int64_t PieceBytes(int width) {
   return std::clamp(kBytesUnderWay / (kWindow * std::max(width, 1)) / 64 * 64, kLeastBytes,
                     kMostBytes);
@@ -32,13 +32,12 @@ struct MpiTraffic::Depot {
         sends(kWindow * most, MPI_REQUEST_NULL),
         pieces(most) {}
 
-  std::unique_ptr<char[]>
-      memory;  // never touched, and so not there, beyond what widths in use take
-  std::vector<MPI_Request> receives, sends;    // by place in the window, and stream
+  std::unique_ptr<char[]> memory;              // pages beyond the widths in use are never touched
+  std::vector<MPI_Request> receives, sends;    // by place in the window, then by stream
   std::vector<absl::Span<const char>> pieces;  // by stream
 };
 
-/// Piece p of all streams has place p % kWindow of the window.
+/// The state of one Move. Piece p of every stream occupies place p % kWindow of the window.
 struct MpiTraffic::Course {
   MpiTraffic& traffic;
   const Streams& streams;
@@ -65,7 +64,7 @@ struct MpiTraffic::Course {
   MPI_Request* Sends(int64_t piece) const {
     return &traffic.depot_->sends[piece % kWindow * outs()];
   }
-  /// Where a piece lies in the depot: those that come first, then those that go.
+  /// The piece's memory in the depot: receive buffers first, then send buffers.
   char* Place(int64_t piece, size_t stream) const {
     return traffic.depot_->memory.get() +
            (piece % kWindow * (ins() + outs()) + stream) * piece_bytes;
@@ -136,7 +135,7 @@ int MpiTraffic::Course::PeerAwaited() const {
     MPI_Request_get_status(Sends(sent)[i], &complete, MPI_STATUS_IGNORE);
     if (!complete) return streams.outs[i].peer;
   }
-  return traffic.rank_;  // all has come since
+  return traffic.rank_;  // everything has arrived since
 }
 
 MpiTraffic::MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board,
@@ -187,7 +186,7 @@ absl::Status MpiTraffic::Move(absl::string_view what, const Streams& streams, Ta
 }
 
 absl::Status MpiTraffic::Failed(absl::string_view what, const absl::Status& why) {
-  depot_.release();  // MPI uses it until the process ends
+  depot_.release();  // leaked: MPI may use it until the process ends
   first_error_ = WithContext(why, absl::StrCat(what, " on rank ", rank_));
   board_.Leave(rank_, first_error_);
   return first_error_;

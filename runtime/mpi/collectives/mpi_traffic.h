@@ -16,8 +16,8 @@
 
 namespace coconet {
 
-/// What one rank sends and receives at once: streams of bytes, one each way to a peer at most, all
-/// from the start to their ends side by side.
+/// The byte streams that one rank sends and receives in one operation, concurrently; at most one
+/// per direction and peer.
 struct Streams {
   struct Out {
     int peer;
@@ -28,13 +28,13 @@ struct Streams {
     int peer;
     int64_t bytes;
   };
-  /// The most streams one way that a rank has in this operation; the same on all its ranks, since
-  /// it decides about the size of messages.
+  /// The most streams per direction of any rank in this operation. Must be the same on all its
+  /// ranks, because it determines the message size.
   int width = 1;
   std::vector<Out> outs = {};
   std::vector<In> ins = {};
 
-  /// None of this width, yet; keeps memory.
+  /// Removes all streams and sets the width; keeps the memory.
   void Clear(int new_width) {
     width = new_width;
     outs.clear();
@@ -42,34 +42,34 @@ struct Streams {
   }
 };
 
-/// Messages between ranks that may be on different nodes, with sleeps instead of waits: over a link
-/// of 2 Gbit/s, an AllReduce of 16 MiB by two of them takes 77 ms, 12 ms of them on the processor,
-/// where MPI_Allreduce takes 71 to 107 ms, all on the processor, and MPI_Iallreduce with the same
-/// sleeps 140 ms. MPI only ever reads and writes memory of this object, which after a failure, when
-/// messages cannot be taken back, is kept until the process ends.
+/// Messages between ranks that may be on different nodes. Waits sleep: over a link of 2 Gbit/s, an
+/// AllReduce of 16 MiB between two ranks takes 77 ms, of which 12 ms are processor time;
+/// MPI_Allreduce takes 71 to 107 ms, all of it processor time, and MPI_Iallreduce with the same
+/// sleeps 140 ms. MPI only accesses memory of this object; after a failure, when messages cannot be
+/// cancelled, that memory is leaked.
 class MpiTraffic {
  public:
-  /// Uses messages of `comm` with `tag`, alone. `most`: the largest width. A rank that leaves,
-  /// which `board` says, ends waits at once.
+  /// Sends messages in `comm` with `tag`, which must have no other user. `most`: the largest width.
+  /// Waits end at once when `board` says that a rank has left.
   MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board,
              Hearsay hearsay);
   ~MpiTraffic();
   MpiTraffic(const MpiTraffic&) = delete;
   MpiTraffic& operator=(const MpiTraffic&) = delete;
 
-  /// `take(begin, pieces)`: the bytes from `begin` on of each stream in `ins`; called for piece
-  /// after piece, in which streams that have ended are empty.
+  /// `take(begin, pieces)` receives the bytes from `begin` on of each stream in `ins`; called piece
+  /// by piece. A stream that has ended has an empty piece.
   using Take =
       absl::FunctionRef<void(int64_t begin, absl::Span<const absl::Span<const char>> pieces)>;
 
-  /// Returns when all has been sent and taken. `what` names the operation. DeadlineExceeded when a
-  /// peer does nothing for the timeout and a quarter, Aborted when a rank has left; then this rank
-  /// leaves, and every later call fails.
+  /// Returns when everything has been sent and taken. `what` names the operation. DeadlineExceeded
+  /// when a peer makes no progress for 1.25 times the timeout, Aborted when a rank has left; then
+  /// this rank leaves and every later call fails.
   absl::Status Move(absl::string_view what, const Streams& streams, Take take);
 
  private:
-  struct Depot;   // memory and requests that MPI uses
-  struct Course;  // of one Move
+  struct Depot;   // buffers and requests that MPI uses
+  struct Course;  // the state of one Move
   absl::Status Failed(absl::string_view what, const absl::Status& why);
 
   MPI_Comm comm_;
