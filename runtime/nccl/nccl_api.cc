@@ -14,7 +14,7 @@ namespace coconet {
 namespace {
 
 std::string VersionText(int version) {
-  const int major = version < 10000 ? 1000 : 10000;  // as NCCL_VERSION has it, up to 2.8
+  const int major = version < 10000 ? 1000 : 10000;  // NCCL_VERSION's encoding changed after 2.8
   return absl::StrCat(version / major, ".", version % major / 100, ".", version % 100);
 }
 

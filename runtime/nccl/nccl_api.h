@@ -13,8 +13,8 @@
 
 namespace coconet {
 
-/// What NCCL must have: 2.17, for communicators that do not block and say how many multiprocessors
-/// they take.
+/// The oldest supported NCCL, 2.17: its communicators can be nonblocking and
+/// limit their multiprocessors.
 inline constexpr int kLeastNccl = 21700;
 // clang-format off
 #define COCONET_NCCL_FUNCTIONS(X) \
@@ -23,8 +23,8 @@ inline constexpr int kLeastNccl = 21700;
   X(AllGather) X(Broadcast) X(Reduce) X(Send) X(Recv) X(GroupStart) X(GroupEnd)
 // clang-format on
 
-/// Windows, memory that NCCL shares between ranks: since 2.27, and as this project knows them
-/// since 2.28. Declared here, so that a build with older headers can use a newer library.
+/// Windows: memory that NCCL shares between ranks, since 2.27; with a layout that this project
+/// knows since 2.28. Declared here, so that a build with older headers can use a newer library.
 using NcclWindow = struct OpaqueNcclWindow*;
 inline constexpr int kSymmetricWindow = 1;  // NCCL_WIN_COLL_SYMMETRIC
 struct NcclTeam {
@@ -32,42 +32,40 @@ struct NcclTeam {
 };
 
 /// The functions of libnccl, by their names without "nccl". Opened at run time, so that one binary
-/// runs on machines with and without it. Tests fill it with fakes.
+/// runs on machines with and without NCCL. Tests fill it with fakes.
 struct NcclApi {
 #define COCONET_DECLARE(name) decltype(&::nccl##name) name = nullptr;
   COCONET_NCCL_FUNCTIONS(COCONET_DECLARE)
 #undef COCONET_DECLARE
-  // Null where NCCL is too old for them.
+  // Null where NCCL is too old.
   ncclResult_t (*MemAlloc)(void** memory, size_t bytes) = nullptr;
   ncclResult_t (*MemFree)(void* memory) = nullptr;
   ncclResult_t (*CommWindowRegister)(ncclComm_t comm, void* memory, size_t bytes,
                                      NcclWindow* window, int flags) = nullptr;
   ncclResult_t (*CommWindowDeregister)(ncclComm_t comm, NcclWindow window) = nullptr;
-  NcclTeam (*TeamLsa)(ncclComm_t comm) =
-      nullptr;  // since 2.28: whose memory a rank loads and stores
+  NcclTeam (*TeamLsa)(ncclComm_t comm) = nullptr;  // since 2.28: ranks with direct load and store
   ncclResult_t (*GetPeerDevicePointer)(NcclWindow window, size_t offset, int peer,
                                        void** pointer) = nullptr;  // since 2.29
   int version_code = 0;                                            // 22809
   std::string version;                                             // "2.28.9"
 };
 
-/// OK for ncclSuccess; else "call: NCCL's words for the kind of error (number): its words for this
-/// one".
+/// OK for ncclSuccess; else "call: <NCCL's text for the result> (number): <NCCL's last error>".
 absl::Status ToStatus(const NcclApi& nccl, ncclResult_t result, absl::string_view call);
 
-/// The same where a communicator that does not block may still be at it: OK, too.
+/// The same for a call on a nonblocking communicator: also OK while it is in progress.
 absl::Status ToStatusOfBegun(const NcclApi& nccl, ncclResult_t result, absl::string_view call);
 
-/// Opens libnccl, the first time. It stays open. Unavailable, with what to do, where there is none,
-/// or too old a one.
+/// Opens libnccl on the first call; it stays open. Unavailable, saying what to do, where it is
+/// missing or too old.
 absl::StatusOr<const NcclApi*> OpenNccl();
 
-/// The address of a function of NCCL; null where it has none.
+/// The address of a function of NCCL; null if there is none.
 using FindNcclFunction = std::function<void*(const char* name)>;
-/// The same from any source. Unavailable, with their names, where functions are missing, or with
-/// the version, where that is too old.
+/// An NcclApi from any source. Unavailable that names the missing functions, or the version if that
+/// is too old.
 absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find);
-/// Opens the first of these files that can be.
+/// Opens the first of these files that can be opened.
 absl::StatusOr<FindNcclFunction> FindNcclIn(absl::Span<const std::string> files);
 
 }  // namespace coconet

@@ -19,7 +19,7 @@ ncclResult_t GetVersion(int* version) {
   return ncclSuccess;
 }
 
-/// Every function there is, none of which is called, and a version.
+/// A library with every function, none of which is called, and a version.
 void* Find(const char* name) {
   if (std::string(name) == "ncclGetVersion") return reinterpret_cast<void*>(GetVersion);
   return reinterpret_cast<void*>(Find);

@@ -15,7 +15,7 @@
 namespace coconet {
 namespace {
 
-/// The groups of `rank` that are of several ranks, each once: as many on every rank.
+/// `rank`'s groups of more than one rank, without duplicates; equally many on every rank.
 std::vector<Members> GroupsOf(const Mesh& mesh, int rank) {
   std::vector<Members> groups;
   const auto add = [&](const Members& members) {

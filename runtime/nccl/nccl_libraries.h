@@ -6,7 +6,7 @@
 
 namespace coconet {
 
-/// OpenStreamLibraries of NCCL, opened at run time, for ranks that are threads or processes, on one
+/// OpenStreamLibraries by NCCL, opened at run time, for ranks that are threads or processes, on one
 /// node or several.
 absl::StatusOr<StreamLibraries> OpenNcclLibraries(const StreamLibraryTerms& terms);
 

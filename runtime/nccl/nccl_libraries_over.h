@@ -7,7 +7,8 @@
 
 namespace coconet {
 
-/// OpenNcclLibraries over a given library, which outlives them, or the reason why there is none.
+/// OpenNcclLibraries over a given NCCL, which must outlive the result, or the reason why
+/// there is none.
 absl::StatusOr<StreamLibraries> OpenNcclLibrariesOver(const absl::StatusOr<const NcclApi*>& nccl,
                                                       const StreamLibraryTerms& terms);
 

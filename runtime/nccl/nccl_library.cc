@@ -34,7 +34,7 @@ ncclDataType_t TypeOf(DType dtype) {
 ncclRedOp_t OpOf(ReduceKind kind, DType dtype) {
   switch (kind) {
     case ReduceKind::kSum:
-      return dtype == DType::kBool ? ncclMax : ncclSum;  // of 0 and 1: their "or"
+      return dtype == DType::kBool ? ncclMax : ncclSum;  // on 0 and 1 the maximum is the or
     case ReduceKind::kMax:
       return ncclMax;
     case ReduceKind::kMin:
@@ -189,9 +189,9 @@ absl::Status NcclLibrary::BeginSend(const CollectiveStep& step, const NcclLink& 
 absl::Status NcclLibrary::Together(const std::function<absl::Status()>& begin) const {
   RETURN_IF_ERROR(ToStatusOfBegun(nccl_, nccl_.GroupStart(), "ncclGroupStart"));
   absl::Status begun = begin();
-  begun.Update(ToStatusOfBegun(
-      nccl_, nccl_.GroupEnd(),
-      "ncclGroupEnd"));  // also after an error: the thread is in the group until then
+  begun.Update(
+      ToStatusOfBegun(nccl_, nccl_.GroupEnd(),
+                      "ncclGroupEnd"));  // also after an error, because it ends the thread's group
   return begun;
 }
 

@@ -13,14 +13,14 @@
 
 namespace coconet {
 
-/// The collectives of a lane, by NCCL. Sums of f16 and bf16 it rounds each time that it adds, where
-/// plans mean them rounded once: it takes those of two ranks only.
+/// The collectives of one lane, by NCCL. NCCL rounds sums of f16 and bf16 after each addition,
+/// while plans require one rounding: it takes such sums of two ranks only.
 class NcclLibrary final : public StreamLibrary {
  public:
-  /// Null where a rank is alone.
+  /// The links of a rank; null for groups of one rank.
   struct Links {
     std::array<std::shared_ptr<NcclLink>, kGroups> of_group;
-    std::shared_ptr<NcclLink> column;  // of stages, for sends
+    std::shared_ptr<NcclLink> column;  // over pipeline stages, for sends
   };
   NcclLibrary(const NcclApi& nccl, const DriverApi& driver, Links links)
       : nccl_(nccl), driver_(driver), links_(std::move(links)) {}
@@ -44,9 +44,9 @@ class NcclLibrary final : public StreamLibrary {
                              const Operands& at) const;
   absl::Status BeginSend(const CollectiveStep& step, const NcclLink& link,
                          const Operands& at) const;
-  /// As one operation.
+  /// Runs `begin` inside one NCCL group call.
   absl::Status Together(const std::function<absl::Status()>& begin) const;
-  /// What of `step` no peer does: the operand of a rank that is alone, and zeros.
+  /// The part of `step` that needs no peer: copies of a group of one rank, and zeros.
   absl::Status EnqueueOwn(const CollectiveStep& step, const NcclLink* link,
                           const Operands& at) const;
 

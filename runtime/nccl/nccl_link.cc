@@ -42,7 +42,7 @@ absl::Status NcclLink::Join(double patience_s) {
 
 NcclLink::~NcclLink() {
   if (comm_ == nullptr) return;
-  // One that a rank has left never comes to rest.
+  // A communicator that a rank has left would never finish.
   const bool finished =
       terms_.board.Left().ok() &&
       ToStatusOfBegun(nccl(), nccl().CommFinalize(comm_), "ncclCommFinalize").ok() &&

@@ -12,27 +12,27 @@
 
 namespace coconet {
 
-/// One rank's end of a communicator of NCCL, of the kind that does not block: so whoever waits for
-/// peers does it here, at most until the deadline, and hears when a rank has left.
+/// One rank's end of a nonblocking NCCL communicator. All waits for peers happen here: until the
+/// deadline at most, and until a rank leaves.
 class NcclLink {
  public:
   struct Terms {
     const NcclApi& nccl;
     Members members;
-    int rank = 0;  // in the world
+    int rank = 0;  // world rank
     Board board;
     double timeout_s = 60;
   };
-  /// Multiprocessors that a call may take: what NCCL takes by itself at most.
+  /// Multiprocessors that a call may take: NCCL's own upper limit.
   static constexpr int kMultiprocessors = 32;
 
-  /// Between `members`, all with the id that one of them made; the calling thread's device is the
-  /// rank's.
+  /// Begins a communicator between `members`, all of which pass the id that one of them made. The
+  /// calling thread's device must be the rank's.
   static absl::StatusOr<std::unique_ptr<NcclLink>> Begin(const Terms& terms,
                                                          const ncclUniqueId& id);
-  /// Collective. Then it can be used; waits for the others for at most `patience_s`.
+  /// Collective: completes Begin; waits for the peers for at most `patience_s` seconds.
   absl::Status Join(double patience_s);
-  /// Waits until all is done, at most until the deadline, unless a rank has left.
+  /// Waits until all operations are done or the deadline has passed; aborts if a rank has left.
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
@@ -42,12 +42,12 @@ class NcclLink {
   int size() const { return terms_.members.size; }
   int index() const { return terms_.members.Index(terms_.rank); }
 
-  /// Returns when what was begun is in its stream; the first calls connect to peers, which must
-  /// come for that. DeadlineExceeded, or Aborted where a rank has left or `stopped` says so.
+  /// Waits until begun operations are in their stream; the first calls connect to peers, which must
+  /// take part. DeadlineExceeded, or Aborted when a rank has left or `stopped` returns true.
   absl::Status Settle(absl::string_view what, const std::function<bool()>& stopped);
-  /// OK unless something begun has failed.
+  /// OK unless a begun operation has failed.
   absl::Status Check() const;
-  /// What is in streams ends, whatever peers do. No other call may follow.
+  /// Ends all enqueued operations, whatever peers do. No other call may follow.
   void Abort();
 
  private:

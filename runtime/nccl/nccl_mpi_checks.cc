@@ -1,6 +1,6 @@
-// One rank of the test of NCCL's collectives between MPI processes, over a driver and an NCCL of
-// tests: nccl_mpi_test starts it through mpirun, with the name of a check, stages, (0: as there
-// are) nodes, and a folder in which the processes meet.
+// One rank of the test of NCCL's collectives between MPI processes, over a fake driver and a fake
+// NCCL. nccl_mpi_test starts it through mpirun with the name of a check, the numbers of stages and
+// of nodes (0: one per machine), and a folder in which the processes meet.
 
 #include <signal.h>
 
@@ -62,7 +62,7 @@ absl::Status Leave(Rank& rank) {
   return LoseOne(rank, [] { return absl::DataLossError("bad page"); });
 }
 
-/// A call of one process fails when the world begins: all do without.
+/// One call fails in one process when the world begins: all ranks do without NCCL.
 absl::Status SayWithout(Rank& rank) {
   RETURN_IF_ERROR(CheckCollectiveSteps(rank));
   return absl::NotFoundError(absl::StrCat(rank.topology().library, "; ", rank.topology().note));
@@ -89,7 +89,7 @@ int Run(const char* name, const WorldShape& shape, const std::string& folder) {
   SetHostDevices({.count = 8, .opens_memory = std::strcmp(name, "windows") != 0});
   MeetInFolderFromNowOn(folder);
   if (std::strcmp(name, "without") == 0)
-    SetNcclFaults({.failing_call = 2});  // in each process; their first says so
+    SetNcclFaults({.failing_call = 2});  // in each process; the first failing rank is named
   const auto open = [](const StreamLibraryTerms& terms) {
     return OpenNcclLibrariesOver(&HostNccl(), terms);
   };

@@ -1,4 +1,4 @@
-// Library collectives of worlds of GPUs whose ranks are MPI processes, by an NCCL of tests: each
+// Library collectives of GPU worlds whose ranks are MPI processes, by a fake NCCL: each
 // test starts mpirun.
 
 #include <cstdlib>

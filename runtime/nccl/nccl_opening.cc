@@ -8,7 +8,7 @@
 namespace coconet {
 namespace {
 
-/// By lane and group, for those that this rank is the first of; zeros for the others.
+/// Ids by lane and group, made for the groups whose first rank is this one; zeros for the others.
 absl::StatusOr<std::vector<ncclUniqueId>> MakeIds(const NcclApi& nccl,
                                                   const std::vector<Members>& groups, int lanes,
                                                   int rank) {
@@ -20,7 +20,7 @@ absl::StatusOr<std::vector<ncclUniqueId>> MakeIds(const NcclApi& nccl,
   return ids;
 }
 
-/// Collective. By lane and group of this rank.
+/// Collective. The ids by lane and group of this rank.
 absl::StatusOr<std::vector<ncclUniqueId>> HandIdsRound(Exchange& exchange,
                                                        const std::vector<Members>& groups,
                                                        const std::vector<ncclUniqueId>& mine) {
@@ -36,7 +36,7 @@ absl::StatusOr<std::vector<ncclUniqueId>> HandIdsRound(Exchange& exchange,
   return ids;
 }
 
-/// Collective. One after the other, until one does not succeed on some rank.
+/// Collective. Joins one communicator after the other, until one fails on some rank.
 absl::StatusOr<NcclOpening> JoinAll(const NcclApi& nccl, const StreamLibraryTerms& terms,
                                     const std::vector<Members>& groups,
                                     const std::vector<ncclUniqueId>& ids) {
@@ -48,7 +48,8 @@ absl::StatusOr<NcclOpening> JoinAll(const NcclApi& nccl, const StreamLibraryTerm
     ASSIGN_OR_RETURN(opening.note, FirstNote(terms.exchange, link.status().message()));
     if (link.ok()) opening.links.push_back(*std::move(link));
     if (!opening.note.empty()) break;
-    // Half of the time: who fails waits for the others in the exchange, and has a deadline, too.
+    // Half of the time, because a rank that fails then waits for the others in the exchange, which
+    // also has a deadline.
     const absl::Status joined = opening.links.back()->Join(terms.timeout_s / 2);
     ASSIGN_OR_RETURN(opening.note, FirstNote(terms.exchange, joined.message()));
   }

@@ -13,14 +13,15 @@
 
 namespace coconet {
 
-/// Communicators of a rank.
+/// The communicators of a rank.
 struct NcclOpening {
   std::vector<std::shared_ptr<NcclLink>> links;  // by lane and group
-  std::string note;                              // why there are none, on any rank; "": there are
+  std::string note;                              // why there are none, on all ranks; "": there are
 };
 
-/// Collective: makes one of each of this rank's `groups`, as many on every rank, for each lane, one
-/// after the other until one does not succeed on some rank. An error is one of the exchange alone.
+/// Collective: makes a communicator per lane for each of this rank's `groups` (equally many on
+/// every rank), one after the other, until one fails on some rank. Returns an error only if the
+/// exchange fails.
 absl::StatusOr<NcclOpening> OpenNcclLinks(const NcclApi& nccl, const StreamLibraryTerms& terms,
                                           const std::vector<Members>& groups, int lanes);
 

@@ -13,25 +13,24 @@
 namespace coconet {
 namespace {
 
-/// What windows are multiples of (NCCL_WIN_REQUIRED_ALIGNMENT).
+/// Window sizes are multiples of it (NCCL_WIN_REQUIRED_ALIGNMENT).
 constexpr int64_t kUnit = 4096;
 
-/// The version whose windows are as below: how they are laid out is NCCL's own affair, and changes.
+/// The version whose window layout is the one below: the layout is internal to NCCL and changes.
 constexpr int kKnownLayout = 22809;
-/// The beginning of ncclWindow_vidmem, which lies in the GPU's memory.
+/// The first fields of ncclWindow_vidmem, which is in GPU memory.
 struct WindowLayout {
   void* host;
-  char* base;  // of the first rank's memory
-  int rank;    // this one's, among those that load and store each other's memory
+  char* base;  // address of the first rank's memory
+  int rank;    // this rank's index among those with direct load and store
   int comm_rank;
-  uint32_t stride;  // from one rank's to the next, in units of 4 GiB
+  uint32_t stride;  // between consecutive ranks' memory, in units of 4 GiB
 };
 static_assert(offsetof(WindowLayout, base) == 8 && offsetof(WindowLayout, stride) == 24);
 
 bool Never() { return false; }
 
-/// NCCL does not tell which error of CUDA's there was: where memory is asked for, that there is too
-/// little.
+/// NCCL does not say which CUDA error occurred; in an allocation it is taken for out of memory.
 absl::Status StatusOfAllocation(const NcclApi& nccl, ncclResult_t result) {
   const absl::Status status = ToStatus(nccl, result, "ncclMemAlloc");
   return result == ncclUnhandledCudaError ? absl::ResourceExhaustedError(status.message()) : status;
@@ -53,7 +52,8 @@ absl::StatusOr<std::unique_ptr<MemoryWindows>> OpenNcclWindows(const NcclApi& nc
                                                                const StreamLibraryTerms& terms) {
   RETURN_IF_ERROR(terms.exchange.Agree(CheckVersion(nccl)));
   const Members group = SharingMemory(terms.mesh, terms.rank);
-  // Half of the time: who fails waits for the others in the exchange, and has a deadline, too.
+  // Half of the time, because a rank that fails then waits for the others in the exchange, which
+  // also has a deadline.
   StreamLibraryTerms of_link = terms;
   of_link.timeout_s = terms.timeout_s / 2;
   ASSIGN_OR_RETURN(const NcclOpening opening, OpenNcclLinks(nccl, of_link, {group}, 1));
@@ -90,7 +90,7 @@ absl::Status NcclWindows::Register(Part& part, int64_t bytes) {
         kCall, ": NCCL shares no memory between these GPUs (NCCL_DEBUG=INFO says why)"));
   }
   if (status.ok()) return status;
-  // Peers may wait for this rank in there: none goes on with it.
+  // Peers may be waiting for this rank inside the call; aborting ends their waits.
   link_->Abort();
   return absl::IsDeadlineExceeded(status) ? absl::UnavailableError(status.message()) : status;
 }
@@ -135,7 +135,7 @@ absl::StatusOr<void*> NcclWindows::AddressOf(const Part& part, int peer) const {
 }
 
 void NcclWindows::Close(std::list<Part>::iterator part) {
-  const bool given_up = link_->comm() == nullptr;  // and its windows with it
+  const bool given_up = link_->comm() == nullptr;  // then its windows are gone, too
   if (!given_up && part->window != nullptr) nccl_.CommWindowDeregister(link_->comm(), part->window);
   if (part->memory != nullptr) nccl_.MemFree(part->memory);
   if (given_up) {

@@ -16,9 +16,9 @@
 
 namespace coconet {
 
-/// Memory that NCCL allocates and maps for all ranks of a communicator of its own, between those
-/// that share memory. Where peers have theirs, NCCL itself says since 2.29; version 2.28.9 says it
-/// to kernels only, in a structure of its own, which is read here. Other versions are refused.
+/// Memory that NCCL allocates and maps for all ranks of a communicator of its own, among ranks that
+/// share memory. Since 2.29 NCCL has a function for peers' addresses; 2.28.9 has them only in an
+/// internal structure for kernels, which is read here. Other versions are refused.
 class NcclWindows final : public MemoryWindows {
  public:
   NcclWindows(const NcclApi& nccl, const StreamLibraryTerms& terms, const Members& group,
@@ -34,7 +34,7 @@ class NcclWindows final : public MemoryWindows {
   absl::StatusOr<MemoryWindow> Open(int64_t bytes) override;
 
  private:
-  /// This rank's memory, and NCCL's window of all; it writes `window` when all have come.
+  /// This rank's memory and NCCL's window over all ranks; NCCL writes `window` when all have come.
   struct Part {
     void* memory = nullptr;
     NcclWindow window = nullptr;
@@ -49,11 +49,11 @@ class NcclWindows final : public MemoryWindows {
   Exchange& exchange_;
   int rank_, ranks_;
   Members group_;
-  std::list<Part> parts_;  // outlive the link, which may still write to one that it gave up
+  std::list<Part> parts_;  // outlives the link, which may still write to an aborted part
   std::shared_ptr<NcclLink> link_;
 };
 
-/// OpenMemoryWindows of NCCL. Unimplemented for versions that do not say where windows are.
+/// OpenMemoryWindows by NCCL. Unimplemented for versions whose window addresses are unknown.
 absl::StatusOr<std::unique_ptr<MemoryWindows>> OpenNcclWindows(const NcclApi& nccl,
                                                                const StreamLibraryTerms& terms);
 

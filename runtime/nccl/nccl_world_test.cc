@@ -1,4 +1,4 @@
-// Worlds of GPUs whose library collectives are NCCL's, on a driver and an NCCL without GPUs.
+// GPU worlds whose library collectives are NCCL's, over a fake driver and a fake NCCL.
 
 #include <chrono>
 #include <memory>
@@ -34,14 +34,14 @@ constexpr char kName[] = "nccl 2.0.0 of a test";
 
 using Body = std::function<absl::Status(Rank&)>;
 
-/// A world over HostNccl, or without NCCL for that reason.
+/// A world over HostNccl, or without NCCL for the reason given.
 struct World {
   int ranks = 2;
   WorldShape shape = {};
   double timeout_s = kTimeout;
   int devices = 8;
   absl::Status missing = {};
-  bool reach = true;  // the GPUs do each other's memory by themselves
+  bool reach = true;  // the GPUs can address each other's memory directly
   const NcclApi* nccl = &HostNccl();
   absl::Status Run(const Body& body) const {
     SetHostDevices({.count = devices, .reach_each_other = reach});
@@ -53,7 +53,7 @@ struct World {
     return RunCudaWorldOver({.driver = HostDriver(), .open_libraries = open},
                             ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
   }
-  /// What every rank returned.
+  /// The status of every rank.
   std::vector<absl::Status> Outcomes(const Body& body) const {
     std::vector<absl::Status> outcomes(ranks);
     Run([&](Rank& rank) { return outcomes[rank.rank()] = body(rank); }).IgnoreError();
@@ -68,7 +68,6 @@ absl::Status CheckUsed(const Rank& rank, absl::string_view want) {
 }
 
 // ---- What every world must do
-// --------------------------------------------------------------------------
 
 struct Case {
   const char* name;
@@ -116,8 +115,8 @@ INSTANTIATE_TEST_SUITE_P(All, NcclWorld, testing::ValuesIn(AllCases()), [](const
 TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
   for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
     for (int ranks : {2, 3}) {
-      const double first =
-          dtype == DType::kBF16 ? 256 : 2048;  // where the next number of two bytes is 2 more
+      // The next larger number in the type is 2 more.
+      const double first = dtype == DType::kBF16 ? 256 : 2048;
       const int before = NcclCollectives();
       EXPECT_EQ(World{.ranks = ranks}.Run([&](Rank& rank) -> absl::Status {
         ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0, dtype));
@@ -138,10 +137,9 @@ TEST(Nccl, DoesCollectivesButThoseThatItRoundsTooOften) {
   }
 }
 
-// ---- Worlds that do without
-// ----------------------------------------------------------------------------
+// ---- Worlds without NCCL
 
-/// The world works, by way of the host, and says why.
+/// The world works by way of the host and says why.
 void ExpectStaged(const World& world, const std::string& why) {
   std::vector<std::string> notes(world.ranks);
   EXPECT_EQ(world.Run([&](Rank& rank) {
@@ -173,7 +171,7 @@ TEST(Nccl, IsDoneWithoutWhereARankIsNotHeard) {
   SetNcclFaults({});
 }
 
-/// Each call of one rank in turn; all others are well.
+/// Each call of one rank fails in turn; all other calls succeed.
 TEST(Nccl, EachCallThatFailsIsNamedInTheNoteOrTheError) {
   const auto body = [](Rank& rank, std::string& note) -> absl::Status {
     note = rank.topology().note;
@@ -200,15 +198,14 @@ TEST(Nccl, EachCallThatFailsIsNamedInTheNoteOrTheError) {
       EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << failed;
       EXPECT_THAT(std::string(status.message()), words) << failed;
       ++failed_later;
-      step = 7;  // the same again and again
+      step = 7;  // the same calls repeat
     }
   }
   EXPECT_GT(failed_at_start, 5);
   EXPECT_GT(failed_later, 20);
 }
 
-// ---- Memory by its windows
-// -----------------------------------------------------------------------------
+// ---- Memory by NCCL's windows
 
 absl::Status CheckMemoryByWindows(Rank& rank) {
   const std::string& note = rank.topology().note;
@@ -240,7 +237,7 @@ TEST(Nccl, SaysWhyItSharesNoMemoryEither) {
     return std::string(status.message());
   };
   NcclApi other = HostNccl();
-  other.version_code = 22807;  // which has the functions, and another layout
+  other.version_code = 22807;  // has the functions, but another layout
   EXPECT_THAT(outcome(other), HasSubstr("; nor by windows of nccl 2.0.0 of a test: rank 0: NCCL "
                                         "2.0.0 of a test does not say where its windows are: "
                                         "want 2.28.9, or 2.29"));
@@ -262,7 +259,7 @@ TEST(Nccl, SaysWhyItSharesNoMemoryEither) {
   SetNcclFaults({});
 }
 
-/// Each call of one rank in turn, in worlds whose memory is by windows.
+/// Each call of one rank fails in turn, in worlds whose memory is by windows.
 TEST(Nccl, EachCallOfWindowsThatFailsIsNamed) {
   std::set<std::string> named;
   for (int call = 1;; ++call) {
@@ -287,7 +284,6 @@ TEST(Nccl, EachCallOfWindowsThatFailsIsNamed) {
 }
 
 // ---- Peers that are missing
-// ----------------------------------------------------------------------------
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
