@@ -14,8 +14,8 @@
 namespace coconet {
 namespace {
 
-/// OK when the step's blocks, those of all ranks on the same multiprocessors, are resident
-/// together, beside what takes `taken` of these.
+/// OK when all blocks of the step, over all ranks that share its multiprocessors, can be resident
+/// at once on the multiprocessors that remain when `taken` are in use.
 absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunction function,
                            const GpuShare& share, int taken) {
   int per_multiprocessor = 0;
@@ -37,11 +37,11 @@ absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunct
                  : absl::StrCat("; ", taken, " multiprocessors are a collective's beside them")));
 }
 
-/// OK when products of one rank can run while the others' kernels wait for it. A block of a product
-/// may take a whole multiprocessor, and start only together with another of the same cluster of
-/// them, of which a GPU has about eight: with an eighth free, some cluster has two. What the rank's
-/// own kernels wait for comes before its next product everywhere, so they end by themselves: on
-/// multiprocessors of its own they may take all.
+/// OK when one rank's products can run while the other ranks' kernels wait for it. A block of a
+/// product may occupy a whole multiprocessor, and may start only together with a second one of its
+/// cluster of multiprocessors, of which a GPU has about eight; with one eighth free, some cluster
+/// has two. On multiprocessors of its own a rank's kernels may take all: what they wait for comes
+/// before the peers' next products, so they end by themselves.
 absl::Status CheckRoomForProducts(const CudaExecutor::Parts& parts, const GpuShare& share) {
   const bool multiplies = absl::c_any_of(
       parts.plan.steps, [](const Step& step) { return std::holds_alternative<GemmStep>(step); });
@@ -60,7 +60,7 @@ absl::Status CheckRoomForProducts(const CudaExecutor::Parts& parts, const GpuSha
   return absl::OkStatus();
 }
 
-/// What the product is to be fast on; 0: the whole GPU.
+/// The number of multiprocessors to optimise the product for; 0: all of the GPU.
 absl::StatusOr<int> MultiprocessorsFor(const GemmStep& step, const Device& device,
                                        const GpuShare& share) {
   const int all = device.facts().multiprocessors, own = share.multiprocessors > 0
@@ -94,8 +94,8 @@ struct CallMaker {
       RETURN_IF_ERROR(CheckResidentBeside(step, *awaited));
     return launch;
   }
-  /// OK when the blocks that a step awaits are resident wherever its own are, each of which may be
-  /// on a multiprocessor of its own: whichever comes first.
+  /// OK when the blocks of the awaited kernel fit beside this step's, which may start first and
+  /// occupy a multiprocessor each.
   absl::Status CheckResidentBeside(const KernelStep& step, const KernelStep& awaited) const {
     ASSIGN_OR_RETURN(void* symbol, module.Symbol(awaited.symbol));
     const int taken = step.blocks * (share.multiprocessors > 0 ? 1 : share.ranks);
@@ -133,8 +133,8 @@ struct CallMaker {
     const StreamLibrary* library = parts.stream_libraries[step.lane];
     return library != nullptr && library->Takes(step);
   }
-  /// Multiprocessors that collectives of the other lane may keep, waiting for peers that wait for
-  /// this lane's blocks.
+  /// Multiprocessors that collectives of the other lane may hold while they wait for peers that
+  /// wait for this lane's blocks.
   int TakenBeside(int lane) const {
     int taken = 0;
     for (const Step& step : parts.plan.steps) {
@@ -146,8 +146,8 @@ struct CallMaker {
   }
 };
 
-/// Lays the words of all steps out one after the other: arguments in `parts.params`, tables in one
-/// allocation. Where each begins.
+/// Where each step's words lie: arguments in `parts.params`, tables in one allocation, both
+/// contiguous in step order.
 struct Places {
   std::vector<size_t> params, tables;
 };
@@ -176,12 +176,12 @@ absl::StatusOr<Places> LayOut(const ArgumentSource& source, CudaExecutor::Parts&
   return places;
 }
 
-/// Memory for the products, and their kernels on the GPU. Those of a lane, one after the other,
-/// share a workspace.
+/// Allocates memory for the products and loads their kernels onto the GPU. Products of one lane run
+/// one after the other, so they share a workspace.
 absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
   std::array<int64_t, kLanes> workspace_bytes = {};
   int64_t scratch_bytes = 0;
-  std::vector<std::pair<CudaGemm*, int>> gemms;  // and their lanes
+  std::vector<std::pair<CudaGemm*, int>> gemms;  // with their lanes
   for (const CudaCall& call : parts.calls) {
     const auto* gemm = std::get_if<std::unique_ptr<CudaGemm>>(&call.work);
     if (gemm == nullptr) continue;
@@ -203,7 +203,7 @@ absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
   return absl::OkStatus();
 }
 
-/// Events between steps of different lanes, and at the ends of a step.
+/// Makes the events between steps of different lanes and at both ends of a run.
 absl::Status Order(CudaExecutor::Parts& parts) {
   ASSIGN_OR_RETURN(parts.last, Event::Make(*parts.device));
   if (parts.apart) {

@@ -9,17 +9,16 @@
 
 namespace coconet {
 
-/// What a rank has of its GPU.
+/// A rank's share of its GPU.
 struct GpuShare {
-  int ranks = 1;            // that have this GPU
-  int multiprocessors = 0;  // that run this rank's kernels alone; 0: all run those of all ranks
+  int ranks = 1;            // that share this GPU
+  int multiprocessors = 0;  // reserved for this rank's kernels; 0: the ranks share all
 };
 
 /// Fills in `parts.calls`, `parts.params`, `parts.tables` and `parts.workspaces` from the other
-/// parts. NotFound for a kernel that `module` lacks; ResourceExhausted where the blocks of a step
-/// that wait for each other, those of all ranks on the same multiprocessors, would not all run at
-/// once, or would leave no room to matrix products. `library` is asked for only where there are
-/// any.
+/// parts. NotFound for a kernel that `module` lacks. ResourceExhausted where the blocks of a
+/// waiting step, over all ranks on the same multiprocessors, cannot all be resident at once or
+/// leave no room for matrix products. `library` is called only if there are products.
 absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers,
                              const SyncLayout& layout, const GpuShare& share,
                              const CudaGemm::OpensLibrary& library, CudaExecutor::Parts& parts);

@@ -41,7 +41,7 @@ CudaExecutor::CudaExecutor(Parts parts)
       watch_(parts_.device->driver(), CollectivesOfStreams(parts_), parts_.timeout_s) {}
 
 CudaExecutor::~CudaExecutor() {
-  // Kernels that still run, after an error, use what goes now.
+  // After an error, kernels that still run use memory that is freed now.
   if (in_flight_) Wait().IgnoreError();
   for (CUstream stream : parts_.streams) driver().StreamSynchronize(stream);
 }
@@ -60,7 +60,7 @@ absl::Status CudaExecutor::RunSteps(int64_t steps) {
   absl::Status status;
   for (int64_t i = 0; i < steps && status.ok(); ++i) {
     status = EnqueueStep(parts_.streams[0]);
-    // The watch tells which collective of one step does not end.
+    // One run at a time, so that the watch knows which collective does not end.
     if (status.ok() && (!watch_.empty() || i + 1 == steps)) status = AwaitAll();
   }
   return Settled(status);
@@ -78,8 +78,8 @@ absl::Status CudaExecutor::EnqueueIn(CUstream stream,
   RETURN_IF_CU(driver(), StreamIsCapturing, stream, &capture);
   const bool captured = capture != CU_STREAM_CAPTURE_STATUS_NONE;
   RETURN_IF_ERROR(CheckStreamsDoAll(captured));
-  if (!watch_.empty())
-    RETURN_IF_ERROR(Wait());  // it tells which collective of one step does not end
+  // One run at a time, so that the watch knows which collective does not end.
+  if (!watch_.empty()) RETURN_IF_ERROR(Wait());
   const auto all = [&]() -> absl::Status {
     RETURN_IF_ERROR(enqueue());
     if (captured) return absl::OkStatus();
@@ -172,7 +172,7 @@ absl::Status CudaExecutor::StartCalls() {
 }
 
 absl::Status CudaExecutor::AwaitAll() {
-  RETURN_IF_ERROR(Await(0));  // which waits for lane 1
+  RETURN_IF_ERROR(Await(0));  // lane 0 ends after lane 1
   return Stopped() ? GaveUp(-1) : absl::OkStatus();
 }
 
@@ -209,8 +209,8 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StagedCollective& c
   const CUstream stream = streams_[call.lane];
   std::vector<char> in(collective.in_bytes), out(collective.out_bytes);
   RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.in, collective.in_bytes, in.data()));
-  RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.out, collective.out_bytes,
-                       out.data()));  // what lies between blocks stays
+  // Keeps what lies between the blocks of `out`.
+  RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.out, collective.out_bytes, out.data()));
   const bool in_place = collective.in == collective.out;
   RETURN_IF_ERROR(Communicate(*collective.library, collective.step,
                               in_place ? out.data() : in.data(), out.data()));
@@ -229,8 +229,8 @@ absl::Status CudaExecutor::Await(absl::string_view call, const std::function<CUr
     if (Stopped()) AbortLibraries(WhyStopped());
     return false;
   };
-  // Without a deadline: kernels have one of their own, and the watch has that of collectives. A
-  // simulated GPU waits within each query.
+  // No deadline: kernels have one of their own, and the watch has one for collectives. No spins on
+  // a simulated GPU, which runs its threads within each query.
   WaitUntil({.spins = parts_.device->facts().simulated() ? 0u : 1000u,
              .timeout_ns = std::numeric_limits<int64_t>::max()},
             ready, tell);
@@ -284,7 +284,7 @@ absl::Status CudaExecutor::WhyStopped() const {
 }
 
 absl::Status CudaExecutor::GaveUp(int step) {
-  AbortLibraries(WhyStopped());  // else the streams may have no end
+  AbortLibraries(WhyStopped());  // else the streams may never end
   if (!stuck_.ok()) return stuck_;
   HostControl seen{};
   Control control;
@@ -292,7 +292,7 @@ absl::Status CudaExecutor::GaveUp(int step) {
       Copy(*parts_.device, parts_.streams[0], parts_.control->address(), sizeof control, &control));
   seen.failure = control.failure;
   if (control.claimed == 0)
-    seen.failure.step = std::max({step, aborted_step_, 0});  // it was no kernel
+    seen.failure.step = std::max({step, aborted_step_, 0});  // no kernel failed
   seen.timeout_ns = control.timeout_ns;
   seen.failure.peer = seen.suspect =
       WorldRank(parts_.node, parts_.rank, parts_.plan.ranks, control.failure.peer);

@@ -20,10 +20,10 @@
 
 namespace coconet {
 
-/// An event of the driver, for order between streams.
+/// A driver event, which orders streams.
 class Event {
  public:
-  /// `timed`: with the time when it was reached.
+  /// `timed`: records the time at which it is reached.
   static absl::StatusOr<std::unique_ptr<Event>> Make(const Device& device, bool timed = false);
   explicit Event(const Device& device, CUevent event) : device_(device), event_(event) {}
   ~Event() { device_.driver().EventDestroy(event_); }
@@ -36,13 +36,13 @@ class Event {
   CUevent event_;
 };
 
-/// Steps of a plan with everything looked up.
+/// A step of a plan with all its names resolved: a kernel launch.
 struct CudaLaunch {
   CUfunction function;
   const Word* params;
   int blocks, threads;
 };
-/// A library collective that its stream does.
+/// A library collective that runs in a stream.
 struct StreamCollective {
   CollectiveStep step;
   const char* in;
@@ -50,58 +50,55 @@ struct StreamCollective {
   StreamLibrary* library;
   std::unique_ptr<Event> begun, ended;
 };
-/// A library collective by way of the host: between ranks that share a GPU, or of what no library
-/// does on streams.
+/// A library collective by way of the host: between ranks that share a GPU, or one that the stream
+/// library does not take.
 struct StagedCollective {
   CollectiveStep step;
   char* in;
   char* out;
   int64_t in_bytes, out_bytes;
-  Communicator* library;  // between host memory
+  Communicator* library;  // on host memory
 };
 using CudaWork =
     std::variant<CudaLaunch, StreamCollective, StagedCollective, std::unique_ptr<CudaGemm>>;
 struct CudaCall {
   CudaWork work;
   int lane = 0;
-  std::vector<CUevent> awaits = {};       // of the other lane
-  std::unique_ptr<Event> done = nullptr;  // null: nobody of the other lane waits for it
+  std::vector<CUevent> awaits = {};       // events of the other lane
+  std::unique_ptr<Event> done = nullptr;  // null: no step of the other lane awaits it
 };
 
-/// A bound plan on a GPU: each lane is a stream.
+/// A bound plan on a GPU. Each lane is a stream.
 class CudaExecutor final : public BoundPlan {
  public:
   struct Parts {
     Plan plan;
-    int rank = 0;           // in the world
-    Members node = {};      // whose memory kernels reach
-    Members stopping = {};  // those that give up together
+    int rank = 0;           // world rank
+    Members node = {};      // the ranks whose memory kernels address
+    Members stopping = {};  // the ranks that give up together
     Board* board = nullptr;
     std::shared_ptr<Device> device;
     std::array<CUstream, kLanes> streams = {};
-    bool apart =
-        false;  // these alone run on the rank's multiprocessors: lane 0 is never a caller's stream
-    std::array<std::array<Communicator*, kGroups>, kLanes> libraries =
-        {};  // by lane and group, between the host's memory
-    std::array<StreamLibrary*, kLanes> stream_libraries = {};  // all, or none
+    /// Only `streams` run on the rank's multiprocessors, so that lane 0 is never a caller's stream.
+    bool apart = false;
+    /// By lane and group; on host memory.
+    std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};
+    std::array<StreamLibrary*, kLanes> stream_libraries = {};  // all null, or none
     double timeout_s = 60;
-    std::unique_ptr<Memory> shared = nullptr,
-                            local = nullptr;  // symmetric sync buffers, and the others
+    /// Sync buffers: symmetric ones, and the others.
+    std::unique_ptr<Memory> shared = nullptr, local = nullptr;
     std::shared_ptr<Allocation> control = nullptr;
-    std::shared_ptr<Allocation> tables = nullptr;  // of kernels over lists
-    std::vector<std::unique_ptr<StopSign>> signs =
-        {};  // by world rank; null for those that share no memory
-    std::array<std::shared_ptr<Allocation>, kLanes> workspaces =
-        {};  // of each lane's matrix products
-    std::unique_ptr<Event>
-        begun = nullptr,
-        joined =
-            nullptr;  // of a step: between lane 0 and lane 1, null where that has nothing to do
-    std::unique_ptr<Event> entered = nullptr,
-                           left = nullptr;  // `apart`: between a caller's stream and lane 0
-    std::unique_ptr<Event> last = nullptr;  // behind the last step enqueued
-    std::vector<CudaCall> calls = {};       // one a step
-    std::vector<Word> params = {};          // what launches point into
+    std::shared_ptr<Allocation> tables = nullptr;  // KernelStep::tensors of all steps
+    /// By world rank; null for ranks that share no memory with this one.
+    std::vector<std::unique_ptr<StopSign>> signs = {};
+    std::array<std::shared_ptr<Allocation>, kLanes> workspaces = {};  // of matrix products, by lane
+    /// Between lanes 0 and 1, at the begin and the end of a run; null if lane 1 has no steps.
+    std::unique_ptr<Event> begun = nullptr, joined = nullptr;
+    /// If `apart`: between a caller's stream and lane 0, at the begin and the end of a run.
+    std::unique_ptr<Event> entered = nullptr, left = nullptr;
+    std::unique_ptr<Event> last = nullptr;  // recorded after the last enqueued run
+    std::vector<CudaCall> calls = {};       // one per step
+    std::vector<Word> params = {};          // argument blocks that launches point into
   };
   explicit CudaExecutor(Parts parts);
   ~CudaExecutor() override;
@@ -114,58 +111,57 @@ class CudaExecutor final : public BoundPlan {
   absl::StatusOr<std::vector<StepSpan>> Trace() override;
 
   const DriverApi& driver() const { return parts_.device->driver(); }
-  /// Of lane 0.
+  /// The stream of lane 0.
   CUstream stream() const { return parts_.streams[0]; }
-  /// What `enqueue` has enqueued in `stream`, steps of this plan, is what Wait waits for from now
-  /// on.
+  /// Calls `enqueue`, which enqueues runs of this plan in `stream`; Wait will wait for them.
   absl::Status EnqueueIn(CUstream stream, const std::function<absl::Status()>& enqueue);
 
  private:
-  /// One step, lane 0 of which is `stream`.
+  /// Enqueues one run, with `stream` as lane 0.
   absl::Status EnqueueStep(CUstream stream);
-  /// The same on streams of the rank's own, between what `stream` has before and gets behind it.
+  /// The same in the rank's own streams, ordered after and before the caller's work in `stream`.
   absl::Status EnqueueApart(CUstream stream);
   absl::Status StartCalls();
   absl::Status AwaitAll();
   absl::Status CheckStreamsDoAll(bool captured) const;
-  /// Notes the first error, and stops the others.
+  /// Keeps the first error and stops the other ranks.
   absl::Status Settled(const absl::Status& status);
   absl::Status Start(const CudaCall& call, const CudaLaunch& launch);
   absl::Status Start(const CudaCall& call, const StreamCollective& collective);
   absl::Status Start(const CudaCall& call, const StagedCollective& collective);
   absl::Status Start(const CudaCall& call, const std::unique_ptr<CudaGemm>& gemm);
-  /// Returns when `query`, of the driver, does not say "not ready" any more; sees to it that it
-  /// comes to that.
+  /// Polls `query`, a driver call, until it no longer returns "not ready"; meanwhile makes sure
+  /// that it will.
   absl::Status Await(absl::string_view call, const std::function<CUresult()>& query);
   absl::Status Await(int lane);
-  /// Stops this rank when the world has lost one, or when a library's collective fails or comes to
+  /// Stops this rank when a rank has left the world, or when a library collective fails or exceeds
   /// its deadline.
   void WatchOut();
   absl::Status CheckLibraries() const;
-  /// While nobody has left: "; rank 2 has finished" where that is so of one with whom the step is;
-  /// else "".
+  /// While no rank has left: "; rank 2 has finished" if that rank takes part in `step`; else "".
   std::string WhoHasFinished(int step) const;
   bool Stopped() const { return OwnSign().Load() != 0; }
   StopSign& OwnSign() const { return *parts_.signs[parts_.rank]; }
-  /// In short, without asking the GPU.
+  /// The reason, without asking the GPU.
   absl::Status WhyStopped() const;
-  /// Why this rank has given up; `step`: where it was seen, -1: at the end.
+  /// The error of this rank after it was stopped, with details from the GPU. `step`: where the stop
+  /// was noticed; -1: at the end of a run.
   absl::Status GaveUp(int step);
   void StopOthers(const absl::Status& why);
-  /// The plan's collectives of streams end: the libraries are nobody's any more. Nothing where it
-  /// has none. The world ends, too, once it is known why (Settled).
+  /// Aborts the communicators of the plan's stream collectives, so that the streams end; does
+  /// nothing if the plan has none. Settled then makes this rank leave the world.
   void AbortLibraries(const absl::Status& why);
 
   Parts parts_;
-  std::array<CUstream, kLanes> streams_;  // of the step that is being enqueued
+  std::array<CUstream, kLanes> streams_;  // of the run that is being enqueued
   struct Marks {
     std::unique_ptr<Event> begun, ended;
   };
-  std::vector<Marks> marks_;  // by step, while one is traced
-  bool in_flight_ = false;    // Enqueue was called, and Wait not yet
+  std::vector<Marks> marks_;  // by step, while a run is traced
+  bool in_flight_ = false;    // Enqueue was called, Wait not yet
   StreamWatch watch_;
-  absl::Status stuck_;     // why a library's collective does not end
-  int aborted_step_ = -1;  // that was under way when the libraries were aborted
+  absl::Status stuck_;     // why a library collective does not end
+  int aborted_step_ = -1;  // the collective in progress when the communicators were aborted
   absl::Status first_error_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// A GPU that is none, with a stream and a library.
+/// A fake GPU with a stream and a library.
 class Gpu {
  public:
   Gpu() : device_(Device::Open(HostDriver(), 0).value()) {
@@ -37,7 +37,7 @@ class Gpu {
          static_cast<char*>(operands.c())});
   }
 
-  /// Everything that comes before Start.
+  /// Everything that precedes Start.
   absl::Status Load(CudaGemm& gemm) {
     ASSIGN_OR_RETURN(workspace_, Allocation::Make(device_, gemm.workspace_bytes()));
     if (gemm.workspace_bytes() > 0) gemm.UseWorkspace(workspace_->address());
@@ -93,7 +93,7 @@ TEST_P(CudaGemmOf, NothingIsZerosOrNothing) { ExpectRight(NothingToSumOrNothing(
 
 TEST_P(CudaGemmOf, GoesTheWayThatItsCandidateSays) {
   Gpu gpu;
-  // Ways that round parts of sums are as good as others only where c is of the type of sums.
+  // Algorithms that round partial sums to c's type are offered only where that is the sums' type.
   const int ways = GetParam() == DType::kF32 ? kHostWays + 1 : kHostWays;
   for (int candidate = 0; candidate < ways; ++candidate) {
     GemmCase c{DenseGemm(GetParam(), 2, 20, 30, 40)};
@@ -107,8 +107,7 @@ TEST_P(CudaGemmOf, GoesTheWayThatItsCandidateSays) {
     const HostProduct want{.way = candidate,
                            .multiprocessors = 10 * candidate,
                            .misalignment = static_cast<int>(begin % 256)};
-    EXPECT_THAT(TakeHostProducts(),
-                ElementsAre(want, want));  // to load it, and to run it: the same kernel
+    EXPECT_THAT(TakeHostProducts(), ElementsAre(want, want));  // Load and Start run the same kernel
   }
   GemmCase none{DenseGemm(GetParam(), 2, 20, 30, 40)};
   none.step.candidate = ways;
@@ -200,8 +199,7 @@ TEST(CudaGemm, RefusesSizesThatTheLibraryCannotCount) {
                         "cuBLASLt: want sizes below 2^31, have 1 x [2147483648, 1, 1]"));
 }
 
-/// What needs no GPU of the library itself: it knows all attributes that it is told, and their
-/// sizes.
+/// Describing products needs no GPU: the real library accepts all attributes and their sizes.
 TEST(CudaGemm, TheLibraryTakesEveryDescription) {
   const absl::StatusOr<const CublasLtApi*> api = OpenCublasLt();
   if (!api.ok()) GTEST_SKIP() << api.status().message();

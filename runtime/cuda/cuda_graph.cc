@@ -7,13 +7,13 @@ namespace coconet {
 absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(
     CudaExecutor& executor, const std::function<absl::Status()>& enqueue) {
   const DriverApi& driver = executor.driver();
-  // Of this thread: those of other ranks do what they like meanwhile.
+  // Thread-local: other ranks' threads may make any driver call meanwhile.
   RETURN_IF_CU(driver, StreamBeginCapture, executor.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
   absl::Status status = enqueue();
   CUgraph graph = nullptr;
   status.Update(
       ToStatus(driver, driver.StreamEndCapture(executor.stream(), &graph), "cuStreamEndCapture"));
-  CUgraphExec made = nullptr;  // lane 1 comes first there, too
+  CUgraphExec made = nullptr;  // in the graph, too, lane 1 comes first
   if (status.ok())
     status = ToStatus(driver,
                       driver.GraphInstantiateWithFlags(

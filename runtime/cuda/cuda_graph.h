@@ -8,10 +8,10 @@
 
 namespace coconet {
 
-/// Steps of a plan as a graph of the driver.
+/// Runs of a plan as a graph of the driver.
 class CudaGraph final : public BoundPlan {
  public:
-  /// Of what `enqueue` enqueues in the executor's stream. The executor outlives the graph.
+  /// A graph of what `enqueue` enqueues in the executor's stream. The executor must outlive it.
   static absl::StatusOr<std::unique_ptr<BoundPlan>> Make(
       CudaExecutor& executor, const std::function<absl::Status()>& enqueue);
   ~CudaGraph() override;

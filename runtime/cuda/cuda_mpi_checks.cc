@@ -1,6 +1,6 @@
-// One rank of the test of GPUs of MPI processes, over the driver of tests: cuda_mpi_test starts it
-// through mpirun, with the name of a check, and how many GPUs a process sees, stages, (0: as there
-// are) nodes, and what is between the GPUs.
+// One rank of the test of GPU worlds of MPI processes, over a fake driver. cuda_mpi_test starts it
+// through mpirun with the name of a check, the number of GPUs that a process sees, the numbers of
+// stages and of nodes (0: one per machine), and the kind of link between the GPUs.
 
 #include <signal.h>
 
@@ -51,8 +51,8 @@ absl::Status DieInStep(Rank& rank) {
   });
 }
 
-/// One of the last rank's calls fails while all share memory: its own, the export, or that of the
-/// first peer's.
+/// One call of the last rank fails while all ranks share memory: the allocation, the export, or the
+/// import of the first peer's memory.
 template <int kCall>
 absl::Status FailToShare(Rank& rank) {
   if (IsLast(rank)) FailCall(kCall, CUDA_ERROR_UNKNOWN);
@@ -69,8 +69,8 @@ absl::Status CheckAllWithMulticast(Rank& rank) {
                                      : absl::InternalError("taken down in a wrong order");
 }
 
-/// Each call of the last rank that multicast memory takes fails in turn: then no rank has it, and
-/// all say why.
+/// Each call of the last rank that multicast memory needs fails in turn: then no rank has multicast
+/// memory, and every note says why.
 absl::Status FailMulticast(Rank& rank) {
   std::set<std::string> calls;
   for (int call = 1, again = 1; again > 0; ++call) {
@@ -96,7 +96,7 @@ absl::Status FailMulticast(Rank& rank) {
   return CheckAllWithMulticast(rank);
 }
 
-/// What the ranks that have one GPU are told.
+/// Prints the topology of ranks that share one GPU.
 absl::Status SayPlace(Rank& rank) {
   const Topology& topology = rank.topology();
   return absl::NotFoundError(
@@ -122,8 +122,8 @@ absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
                              body);
 }
 
-/// `switched`: "no" switch is between the GPUs, or one, and handles of memory go from process to
-/// process as "files", as "fabric" handles, or not: "alone".
+/// `switched`: how the GPUs are connected. "no": without a switch. Else with one, where memory
+/// handles pass between processes as "files", as "fabric" handles, or not at all: "alone".
 int Run(const char* name, int gpus, const WorldShape& shape, const std::string& switched) {
   SetHostDevices({.count = gpus,
                   .multicast = switched != "no",
@@ -132,7 +132,7 @@ int Run(const char* name, int gpus, const WorldShape& shape, const std::string& 
   for (const auto& check : kChecks) {
     if (std::strcmp(check.name, name) != 0) continue;
     absl::Status status = OneWorld(check.body, shape);
-    if (status.ok()) status = OneWorld(check.body, shape);  // a process may have several worlds
+    if (status.ok()) status = OneWorld(check.body, shape);  // a second world in one process
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     return status.ok() ? 0 : 1;
   }

@@ -1,4 +1,4 @@
-// Worlds of GPUs whose ranks are MPI processes, for real but the GPUs: each test starts mpirun.
+// GPU worlds whose ranks are MPI processes, over a fake driver: each test starts mpirun.
 
 #include <string>
 #include <tuple>

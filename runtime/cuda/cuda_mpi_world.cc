@@ -9,7 +9,7 @@
 namespace coconet {
 namespace {
 
-/// Of the GPUs that this process sees.
+/// Opens one of the GPUs that this process sees, in turns by `machine_rank`.
 absl::StatusOr<std::shared_ptr<Device>> OpenInTurn(const DriverApi& driver, int machine_rank) {
   int count = 0;
   RETURN_IF_CU(driver, DeviceGetCount, &count);
@@ -20,7 +20,7 @@ absl::StatusOr<std::shared_ptr<Device>> OpenInTurn(const DriverApi& driver, int 
 
 absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldShape& shape,
                                 double timeout_s) {
-  // Where the others agree on their GPUs.
+  // Called where the ranks agree on their GPUs.
   const auto refuse = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
     return place.exchange->Agree(why);
   };
@@ -36,7 +36,8 @@ absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& 
     RETURN_IF_ERROR(place.exchange->Agree(device.status()));
     auto sharing = std::make_unique<ProcessGpuSharing>(*place.exchange, place.rank,
                                                        SharingMemory(place.mesh, place.rank));
-    // Half of the time: who fails waits for the others in the exchange, and has a deadline, too.
+    // Half of the time, because a rank that fails then waits for the others in the exchange, which
+    // also has a deadline.
     std::vector<std::shared_ptr<HandlePassing>> passings = {
         std::make_shared<FileHandlePassing>(libraries.driver, *place.exchange, place.rank,
                                             place.timeout_s / 2),

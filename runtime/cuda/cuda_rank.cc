@@ -34,11 +34,11 @@ CudaRank::CudaRank(Parts parts)
       space_(std::make_shared<CudaSpace>(parts_.device)) {}
 
 CudaRank::~CudaRank() {
-  stream_libraries_ = {};  // its calls are of these streams
+  stream_libraries_ = {};  // before the streams, which its collectives use
   for (CUstream stream : streams_) {
     if (stream != nullptr) parts_.device->driver().StreamDestroy(stream);
   }
-  parts_.device->FreeRetired();  // of what `sharing` has shared, too
+  parts_.device->FreeRetired();  // includes memory that `sharing` has shared
 }
 
 absl::StatusOr<std::unique_ptr<Rank>> CudaRank::Make(Parts parts) {
@@ -84,8 +84,8 @@ absl::Status CudaRank::Open() {
   RETURN_IF_ERROR(parts_.device->Use());
   RETURN_IF_CU(parts_.device->driver(), DriverGetVersion, &topology_.driver);
   for (int lane = 0; lane < kLanes; ++lane) {
-    // What communicates gets the multiprocessors first that blocks of a product leave: else it
-    // would begin when all of these have begun.
+    // Communication has priority for multiprocessors that blocks of a product leave; else it would
+    // start only after all blocks of the product have.
     const int priority = -lane;
     if (parts_.part.own != nullptr) {
       ASSIGN_OR_RETURN(streams_[lane], parts_.part.own->MakeStream(priority));
@@ -168,7 +168,7 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Share(int64_t bytes, bool mult
       return std::make_unique<CudaMemory>(rank(), bytes, true, std::move(shared.all), space_,
                                           std::move(shared.multicast));
     AddNote(absl::StrCat("memory without multicast: ",
-                         shared.note));  // a switch has room for so many of its addresses
+                         shared.note));  // a switch has a limited number of multicast addresses
   }
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Allocation>> all,
                    parts_.sharing->Share(parts_.device, bytes));

@@ -20,9 +20,9 @@
 
 namespace coconet {
 
-/// A rank whose memory and kernels are a GPU's; a thread of its process, or all of it. Several may
-/// have one GPU: then each has its streams, on multiprocessors of its own where it can, and all
-/// blocks that wait for each other must fit at once.
+/// A rank that computes on a GPU; a thread of its process, or the whole process. Several ranks may
+/// share a GPU: then each has its own streams, on multiprocessors of its own where possible, and
+/// all blocks that wait for each other must be resident at once.
 class CudaRank final : public Rank {
  public:
   struct Parts {
@@ -31,15 +31,14 @@ class CudaRank final : public Rank {
     std::unique_ptr<GpuSharing> sharing;
     GpuPart part = {};
     OpensCublasLt open_cublaslt = OpenCublasLt;
-    Control control = {};  // what every plan's begins as: zeros, but where kernels are the host's
-    OpenStreamLibraries open_libraries = {};  // where each rank has a GPU of its own
-    bool multicast =
-        true;  // there are addresses of the memory of all GPUs of a node, where these can do that
-    std::vector<std::shared_ptr<HandlePassing>> passings = {};  // for those: to try in order
-    NamesBuffer name_buffer =
-        nullptr;  // is told what buffers of plans are called, where there is one
+    Control control =
+        {};  // initial value of each plan's Control; not zero if kernels run on the host
+    OpenStreamLibraries open_libraries = {};  // called if each rank has a GPU of its own
+    bool multicast = true;                    // use multicast addresses where the GPUs have them
+    std::vector<std::shared_ptr<HandlePassing>> passings = {};  // for multicast: tried in order
+    NamesBuffer name_buffer = nullptr;  // if set, is told the names of the plans' buffers
   };
-  /// Collective. Unimplemented where the ranks' GPUs do not reach each other's memory.
+  /// Collective. Unimplemented where the ranks' GPUs cannot address each other's memory.
   static absl::StatusOr<std::unique_ptr<Rank>> Make(Parts parts);
   ~CudaRank() override;
 
@@ -48,7 +47,7 @@ class CudaRank final : public Rank {
   const Mesh& mesh() const override { return parts_.place.mesh; }
   const Topology& topology() const override { return topology_; }
   Exchange& exchange() override { return *parts_.place.exchange; }
-  /// Between the host's memory, whatever plans' collectives go by; that is its name.
+  /// On host memory, whatever library plans use; its name is that library's.
   Communicator& library(Group group) override { return *libraries_[static_cast<size_t>(group)]; }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
@@ -62,26 +61,26 @@ class CudaRank final : public Rank {
 
  private:
   explicit CudaRank(Parts parts);
-  /// What of the GPU is its own.
+  /// Creates the rank's streams.
   absl::Status Open();
-  /// Collective. How many have its GPU.
+  /// Collective. Counts the ranks that share this GPU.
   absl::Status CountRanks();
   /// Collective.
   absl::Status OpenLibraries();
-  /// Collective. Shares memory by the library's windows where it cannot be shared otherwise because
-  /// of `why`.
+  /// Collective. Shares memory by the library's windows, because of `why` it cannot
+  /// be shared otherwise.
   absl::Status OpenWindows(const absl::Status& why);
   StreamLibraryTerms LibraryTerms();
-  /// Collective. Sees whether there can be addresses of all GPUs of a node at once.
+  /// Collective. Finds out whether multicast addresses are available.
   absl::Status OpenMulticast();
-  /// Collective, for symmetric memory. `multicast`: with such an address, where there can be.
+  /// Collective: allocates symmetric memory. `multicast`: with a multicast address if available.
   absl::StatusOr<std::unique_ptr<Memory>> Share(int64_t bytes, bool multicast);
   void AddNote(const std::string& note);
   absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
   void NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout,
                    absl::Span<Memory* const> buffers) const;
   absl::Status OpenControl(CudaExecutor::Parts& parts);
-  /// Opens it, the first time.
+  /// Opens cuBLASLt on the first call.
   absl::StatusOr<std::shared_ptr<const CublasLt>> Library();
 
   Parts parts_;
@@ -90,7 +89,7 @@ class CudaRank final : public Rank {
   std::array<CUstream, kLanes> streams_ = {};
   std::shared_ptr<const CublasLt> cublaslt_;
   StreamLibraries stream_libraries_;
-  std::unique_ptr<MulticastSharing> multicast_;  // null: there are none
+  std::unique_ptr<MulticastSharing> multicast_;  // null: no multicast addresses
   Libraries libraries_;
 };
 

@@ -21,26 +21,24 @@
 
 namespace coconet {
 
-/// What a world of GPUs runs over. Outlives it.
+/// The libraries that a world of GPUs uses. Must outlive it.
 struct CudaLibraries {
   const DriverApi& driver;
   OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
-  OpenStreamLibraries open_libraries =
-      {};  // where there is one: called in worlds whose ranks have a GPU each
-  NamesBuffer name_buffer =
-      nullptr;                 // is told what buffers of plans are called, where there is one
-  bool green_contexts = true;  // threads that share a GPU have multiprocessors of their own, where
-                               // its driver can do that
-  bool multicast = true;       // GPUs that can have addresses of the memory of all of them, do
+  OpenStreamLibraries open_libraries = {};  // if set, called where each rank has a GPU of its own
+  NamesBuffer name_buffer = nullptr;        // if set, is told the names of the plans' buffers
+  /// Threads that share a GPU get multiprocessors of their own, where its driver supports that.
+  bool green_contexts = true;
+  bool multicast = true;  // use multicast addresses where the GPUs have them
 };
 
-/// RunCudaWorld over given libraries. `control`: what every plan's control begins as.
+/// RunCudaWorld over given libraries. `control`: initial value of each plan's Control.
 absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks,
                               const WorldShape& shape, double timeout_s, bool pin,
                               const std::function<absl::Status(Rank&)>& body);
 
-/// Instead of RunCudaMpiWorldOver, in a process that has no GPU because of `why`: so all processes
-/// hear of it.
+/// Takes the place of RunCudaMpiWorldOver in a process that has no GPU because of `why`, so that
+/// all processes fail with that reason.
 absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldShape& shape, double timeout_s);
 
 /// RunCudaMpiWorld over given libraries.
@@ -48,7 +46,7 @@ absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const Control& 
                                  const WorldShape& shape, double timeout_s, bool pin,
                                  const std::function<absl::Status(Rank&)>& body);
 
-/// A rank of such worlds, in its place, on a GPU.
+/// A rank of such a world at `place`, on `device`.
 absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(
     const CudaLibraries& libraries, const Control& control, RankPlace place,
     std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part,

@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaWorldOnHost, testing::ValuesIn(AllCases()), []
   return absl::StrCat(c.name, c.ranks, "on", c.devices, "x", c.shape.stages, "x", c.shape.nodes);
 });
 
-/// What every rank of a world returned from `body`.
+/// The status of every rank's `body`.
 std::vector<std::string> Outcomes(int ranks, double timeout_s,
                                   const std::function<absl::Status(Rank&)>& body) {
   SetHostDevices({});
@@ -114,7 +114,7 @@ TEST(CudaWorld, ARankThatLeavesEndsTheWaitsOfKernels) {
       << "the last rank frees its plan while kernels of others wait for it";
 }
 
-/// Rank 0 frees what it has while a kernel of rank 1, on its GPU, waits for it.
+/// Rank 0 frees memory while a kernel of rank 1, on the same GPU, waits for it.
 TEST(CudaWorld, MemoryIsFreedWithoutWaitingForKernelsThatWaitForThisRank) {
   SetHostDevices({.count = 1, .memory_bytes = int64_t{64} << 20});
   const double start = Seconds();
@@ -129,7 +129,7 @@ TEST(CudaWorld, MemoryIsFreedWithoutWaitingForKernelsThatWaitForThisRank) {
     ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, rank.Allocate(int64_t{30} << 20, false));
     ASSIGN_OR_RETURN(std::unique_ptr<Memory> words, rank.AllocateWords(8));
     if (rank.rank() == 0) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the other's kernel begins
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));  // rank 1's kernel begins
       memory = nullptr;
       words = nullptr;
       other = nullptr;
@@ -159,7 +159,7 @@ TEST(CudaWorld, RefusesBlocksThatAreNotResidentTogether) {
                     HasSubstr("of each of 4 ranks, which wait for each other")));
 }
 
-/// A kernel whose blocks wait for those of other ranks, and a product.
+/// Binds a plan of a product and a kernel whose blocks wait for those of other ranks.
 absl::Status BindSumAndProduct(Rank& rank, int blocks) {
   Plan plan = OneShotSum(rank.mesh(), 10, blocks);
   for (const char* name : {"a", "b", "c"})
@@ -236,8 +236,8 @@ TEST(CudaWorld, SaysThatThereIsNoGpu) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("want one of the 0 that are visible"));
 }
 
-/// Fails one call after the other in a world; returns how many there were, and counts those that
-/// nobody was told of.
+/// Fails each driver call of a world in turn. Returns the number of calls; `untold` counts those
+/// whose failure no rank reported.
 int FailEachCall(int ranks, int& untold) {
   SetHostDevices({.count = 2});
   for (int call = 1;; ++call) {
@@ -250,7 +250,7 @@ int FailEachCall(int ranks, int& untold) {
       EXPECT_EQ(status, absl::OkStatus());
       return call - 1;
     }
-    if (status.ok() && failed == "cuStreamSynchronize") {  // of a plan that goes
+    if (status.ok() && failed == "cuStreamSynchronize") {  // in a plan's destructor
       ++untold;
       continue;
     }
@@ -265,7 +265,7 @@ TEST(CudaWorld, EachCallThatFailsBecomesAnErrorThatNamesIt) {
   int untold = 0;
   EXPECT_GT(FailEachCall(1, untold), 30);
   EXPECT_EQ(untold, kLanes);
-  EXPECT_GT(FailEachCall(2, untold), 60);  // in another order each time
+  EXPECT_GT(FailEachCall(2, untold), 60);  // their order differs between runs
 }
 
 TEST(CudaWorld, EachCallOfTheLibraryThatFailsBecomesAnErrorThatNamesIt) {

@@ -28,7 +28,7 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// What each of so many ranks has of a GPU of `multiprocessors`; empty: they share them all.
+/// The part of each of `ranks` ranks on a GPU of `multiprocessors`; empty: they share all.
 std::vector<int> PartsOf(int multiprocessors, int ranks, bool tells_group = true) {
   SetHostDevices({.multiprocessors = multiprocessors, .tells_group = tells_group});
   std::vector<int> parts;
@@ -128,10 +128,10 @@ TEST(GreenContext, EachCallThatFailsLeavesRanksWithoutOrIsNamed) {
   EXPECT_THAT(named, testing::Contains("cuGreenCtxStreamCreate"));
 }
 
-/// A plan of f32 with its memory.
+/// A bound plan of f32 buffers, with its memory.
 struct Bound {
   HandWritten kernels;
-  std::vector<std::unique_ptr<Memory>> memory;  // of buffers that have one of their own
+  std::vector<std::unique_ptr<Memory>> memory;  // of all buffers but kSync
   std::unique_ptr<BoundPlan> plan;
 };
 absl::Status BindPlan(Rank& rank, const Plan& plan, Bound& bound) {
@@ -148,7 +148,7 @@ absl::Status BindPlan(Rank& rank, const Plan& plan, Bound& bound) {
   return absl::OkStatus();
 }
 
-/// A kernel whose blocks wait for those of other ranks, and a product beside it.
+/// Binds a plan of a kernel whose blocks wait for those of other ranks, and a concurrent product.
 absl::Status BindSumAndProduct(Rank& rank, int blocks, int beside) {
   Plan plan = OneShotSum(rank.mesh(), 10, blocks);
   for (const char* name : {"a", "b", "c"})
@@ -162,8 +162,8 @@ absl::Status BindSumAndProduct(Rank& rank, int blocks, int beside) {
   return BindPlan(rank, plan, bound);
 }
 
-/// Sums over ranks in the midst of what a stream of the caller's has: it writes what is summed
-/// late, and reads the sums.
+/// Enqueues a sum over ranks in the middle of a caller's stream, which writes the operands late and
+/// reads the sums.
 absl::Status SumInAStreamOfTheCallers(Rank& rank, bool as_graph) {
   Bound bound;
   RETURN_IF_ERROR(BindPlan(rank, OneShotSum(rank.mesh(), 1, 1), bound));
@@ -199,14 +199,13 @@ TEST(GreenContext, StepsInACallersStreamRunThereTooAndInItsOrder) {
     TakeHostGreen();
     EXPECT_EQ(OnHost(2, true, [&](Rank& rank) { return SumInAStreamOfTheCallers(rank, as_graph); }),
               absl::OkStatus());
-    EXPECT_EQ(
-        TakeHostGreen().launches,
-        as_graph ? 2 : 4);  // a graph's kernels are those of the streams that it was captured from
+    // A graph's kernels run in the contexts of the streams that it was captured from.
+    EXPECT_EQ(TakeHostGreen().launches, as_graph ? 2 : 4);
   }
 }
 
 TEST(GreenContext, BlocksMustBeResidentOnTheRanksOwnMultiprocessors) {
-  SetHostDevices({.multiprocessors = 20});  // two blocks on each
+  SetHostDevices({.multiprocessors = 20});  // two blocks per multiprocessor
   const auto bind = [](bool green, int blocks, int beside) {
     return OnHost(2, green, [&](Rank& rank) { return BindSumAndProduct(rank, blocks, beside); });
   };
@@ -225,8 +224,8 @@ TEST(GreenContext, BlocksMustBeResidentOnTheRanksOwnMultiprocessors) {
               HasSubstr("want fewer than the 10 multiprocessors of a rank"));
 }
 
-/// A kernel of so many blocks, which wait for other ranks' and for those of another one, `awaited`,
-/// on the other lane.
+/// Binds a kernel of `blocks` blocks that wait for other ranks' blocks and for those of a kernel of
+/// `awaited` blocks on the other lane.
 absl::Status BindSumBeside(Rank& rank, int blocks, int awaited) {
   Plan plan = OneShotSum(rank.mesh(), 10, blocks);
   KernelStep sum = std::get<KernelStep>(plan.steps[0]);
@@ -240,7 +239,7 @@ absl::Status BindSumBeside(Rank& rank, int blocks, int awaited) {
 }
 
 TEST(GreenContext, BlocksThatKernelsAwaitMustFitBesideThem) {
-  SetHostDevices({.multiprocessors = 20});  // two blocks on each; 8 multiprocessors a rank
+  SetHostDevices({.multiprocessors = 20});  // two blocks per multiprocessor, 8 of these per rank
   const auto bind = [](bool green, int blocks, int awaited) {
     return OnHost(2, green, [&](Rank& rank) { return BindSumBeside(rank, blocks, awaited); });
   };

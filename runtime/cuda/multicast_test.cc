@@ -70,7 +70,7 @@ TEST(Multicast, MemoryIsInUnitsOfTheDriver) {
   EXPECT_EQ(size(kMiB, kMiB, 1), 2 * kMiB) << "memory's own";
 }
 
-/// The note that rank 0 of two sees, and whether there is multicast.
+/// Rank 0's note in a world of two ranks, and whether there is multicast.
 std::pair<std::string, bool> Told(const HostDevices& devices, bool wanted) {
   SetHostDevices(devices);
   std::pair<std::string, bool> told;
@@ -95,8 +95,8 @@ TEST(Multicast, IsThereWhereEachRankHasAGpuBehindASwitch) {
   EXPECT_FALSE(absl::StrContains(shared.first, "multicast")) << shared.first;
 }
 
-/// Each call of a kind in turn. Returns how many of them left a world without multicast, and how
-/// many one piece of memory.
+/// Fails each driver call named `name` in turn. Returns how many failures left the world without
+/// multicast, and how many left one allocation without it.
 std::pair<int, int> FailEach(const std::string& name) {
   SetHostDevices({.count = 3, .multicast = true});
   std::pair<int, int> without;
@@ -147,7 +147,7 @@ TEST(Multicast, MemoryThatIsUsedByOthersIsNotTakenFromThem) {
   const absl::Status status = OnHost(3, {}, true, [](Rank& rank) -> absl::Status {
     ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, rank.Allocate(100, true));
     if (rank.rank() == 2) return absl::DataLossError("bad page");
-    while (rank.exchange().Barrier().ok()) continue;  // until it has left
+    while (rank.exchange().Barrier().ok()) continue;  // until rank 0 has left
     EXPECT_EQ(SeeHostVirtual().bindings, 3);
     std::vector<char> read(100);
     std::memcpy(read.data(), memory->peer(2), read.size());

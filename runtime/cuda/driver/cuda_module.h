@@ -10,8 +10,8 @@
 
 namespace coconet {
 
-/// Loads a cubin; its symbols are CUfunctions of `device`, whose code is on the GPU when Symbol
-/// returns: a kernel that was loaded by its first launch could wait for kernels that spin until it
+/// Loads a cubin. Its symbols are CUfunctions of `device`; their code is on the GPU when Symbol
+/// returns, because a kernel loaded by its first launch could wait for kernels that spin until it
 /// runs.
 absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> device,
                                                        const std::string& path);

@@ -47,7 +47,7 @@ absl::StatusOr<DeviceFacts> FactsOf(const DriverApi& driver, CUdevice device) {
 
 std::string DeviceFacts::arch() const {
   if (simulated()) return "simt";
-  // From 9.0 on there are instructions that only the form with "a" has, which runs on that very
+  // From 9.0 on, some instructions exist only for the "a" target, which runs on exactly that
   // architecture.
   return absl::StrCat("sm_", major, minor, major >= 9 ? "a" : "");
 }

@@ -14,7 +14,7 @@
 
 namespace coconet {
 
-/// What a GPU is, and what of it decides which kernels run there.
+/// A GPU's properties, as far as they decide which kernels run there.
 struct DeviceFacts {
   std::string name;
   std::string uuid;  // hexadecimal
@@ -24,19 +24,18 @@ struct DeviceFacts {
   int shared_bytes_per_multiprocessor = 0;
   int64_t memory_bytes = 0;
   int64_t l2_bytes = 0;
-  bool multicast = false;  // multimem instructions on memory of several GPUs
+  bool multicast = false;  // has multimem instructions on memory of several GPUs
 
-  /// What NVRTC compiles for it: "sm_90a", the whole of that architecture, where there is such a
-  /// form.
+  /// The architecture that NVRTC compiles for: "sm_90a", with all of its features where there is
+  /// such a target.
   std::string arch() const;
-  bool simulated() const { return major == 0; }  // which no GPU has
+  bool simulated() const { return major == 0; }  // no GPU has major version 0
 };
 
-/// A GPU that this process uses, by its primary context, which others in the process may use too.
-/// Thread-safe.
+/// A GPU and its primary context, which other code in the process may also use. Thread-safe.
 class Device {
  public:
-  /// Unavailable, with what to do, where there is no such GPU.
+  /// Unavailable, saying what to do, where there is no such GPU.
   static absl::StatusOr<std::shared_ptr<Device>> Open(const DriverApi& driver, int ordinal);
   ~Device();
   Device(const Device&) = delete;
@@ -47,19 +46,19 @@ class Device {
   int ordinal() const { return ordinal_; }
   CUdevice handle() const { return device_; }
 
-  /// The calling thread's calls are of this device from now on.
+  /// Makes this device current for the calling thread.
   absl::Status Use() const;
-  /// Gives memory of the device back. The driver waits for all that runs there before it does so,
-  /// which may be a kernel of another thread's rank that waits for the calling one: so from the
-  /// first DeferFrees on, it is done by FreeRetired. `free` is not to keep this device. Any thread.
+  /// Frees device memory by calling `free`. The driver first waits for all kernels on the device,
+  /// one of which may belong to another thread's rank and wait for the calling one; so after the
+  /// first DeferFrees, FreeRetired calls `free`. `free` must not own this device. Thread-safe.
   void Retire(std::function<void()> free) const;
   void DeferFrees() const;
-  /// Where what runs on the device ends without the calling rank: when all ranks have come to one
-  /// place of their programs, and when they have been told that the calling one gives up.
+  /// Calls the deferred `free`s. Must be called only when all kernels on the device end without the
+  /// calling rank: when all ranks have reached the same place of their programs, or know that the
+  /// calling rank gives up.
   void FreeRetired() const;
 
-  /// Whether kernels on this device reach memory of the other one; switches that on. Unimplemented
-  /// where they cannot.
+  /// Lets kernels on this device address memory of `other`; Unimplemented where they cannot.
   absl::Status Reach(const Device& other) const;
 
  private:

@@ -17,12 +17,11 @@ std::string VersionText(int version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-/// `since`: the version that has it.
+/// `since`: the CUDA version that introduced the function.
 template <class Function>
 bool Find(const FindFunction& find, const char* name, int since, Function*& function) {
   function = reinterpret_cast<Function*>(find(name, CUDA_VERSION));
-  // A driver older than the headers answers for its own version: the functions that it lacks are
-  // those of later ones.
+  // A driver older than the headers refuses their version; it has the function as introduced.
   if (function == nullptr) function = reinterpret_cast<Function*>(find(name, since));
   return function != nullptr;
 }
@@ -54,8 +53,8 @@ absl::StatusCode CodeOf(CUresult result) {
   }
 }
 
-/// Streams share that many hardware queues; a kernel that waits for one behind it in its queue
-/// waits for ever. The driver reads it once, when it starts.
+/// Streams share hardware queues: a kernel that waits for one behind it in its queue would wait
+/// forever. The driver reads the number of queues once, when it starts.
 void AskForQueues() {
   constexpr char kName[] = "CUDA_DEVICE_MAX_CONNECTIONS";
   constexpr int kMost = 32;

@@ -13,8 +13,8 @@
 
 namespace coconet {
 
-/// What the driver must have: CUDA 12.4, for libraries of kernels that belong to no context, and
-/// what one may do without.
+/// The oldest supported driver, CUDA 12.4: it has libraries of kernels that belong to no context.
+/// Newer functions are optional.
 inline constexpr int kLeastDriver = 12040;
 // clang-format off
 #define COCONET_DRIVER_FUNCTIONS(X) \
@@ -42,38 +42,37 @@ inline constexpr int kGreenStreamsDriver = 12050;
   X(DevSmResourceSplitByCount)     \
   X(DevResourceGenerateDesc) X(GreenCtxCreate) X(GreenCtxDestroy) X(GreenCtxStreamCreate)
 
-/// The functions of libcuda, by their names without "cu", of the version that cuda.h declares.
+/// The functions of libcuda by their names without "cu", in the version that cuda.h declares.
 /// Opened at run time, so that one binary runs on machines with and without a driver. Tests fill it
 /// with fakes.
 struct DriverApi {
 #define COCONET_DECLARE(name) decltype(&::cu##name) name = nullptr;
   COCONET_DRIVER_FUNCTIONS(COCONET_DECLARE)
-  COCONET_DRIVER_OPTIONAL(COCONET_DECLARE)  // null where the driver is too old for one
+  COCONET_DRIVER_OPTIONAL(COCONET_DECLARE)  // null where the driver is too old
 #undef COCONET_DECLARE
 };
 
-/// OK for CUDA_SUCCESS; else "call: NAME: the driver's words". ResourceExhausted where memory is
-/// short, Unavailable where there is no device, FailedPrecondition where driver and binary, or
-/// driver and device, do not fit; DataLoss where a kernel failed; Internal for the rest.
+/// OK for CUDA_SUCCESS; else "call: NAME: <the driver's text>". ResourceExhausted: out of memory.
+/// Unavailable: no device. FailedPrecondition: driver and binary, or driver and device, do not
+/// match. DataLoss: a kernel failed. Internal: anything else.
 absl::Status ToStatus(const DriverApi& driver, CUresult result, absl::string_view call);
 
-/// RETURN_IF_CU(driver, MemFree, address): the error as a Status with the function's name.
+/// RETURN_IF_CU(driver, MemFree, address) calls driver.MemFree and returns its error as a Status.
 #define RETURN_IF_CU(driver, function, ...) \
   RETURN_IF_ERROR(::coconet::ToStatus((driver), (driver).function(__VA_ARGS__), "cu" #function))
 
-/// Opens libcuda, the first time, and initialises it. It stays open. Unavailable, with what to do,
-/// where there is none, none that works, or too old a one.
+/// Opens and initialises libcuda on the first call; it stays open. Unavailable, saying what to do,
+/// where it is missing, does not start or is too old.
 absl::StatusOr<const DriverApi*> OpenDriver();
 
-/// The address of a function of the driver, as cuGetProcAddress gives it; null where it has none of
-/// that version.
+/// The address of a driver function in the given CUDA version, as cuGetProcAddress returns it; null
+/// if there is none.
 using FindFunction = std::function<void*(const char* name, int version)>;
-/// The same from any source, not initialised. Unavailable, with their names, where functions are
-/// missing.
+/// A DriverApi from any source, not initialised. Unavailable that names the missing functions.
 absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find);
 /// Calls cuInit and checks the version.
 absl::Status InitDriver(const DriverApi& driver);
-/// Opens the first of these files that can be, and gives its cuGetProcAddress.
+/// Opens the first of these files that can be opened and returns its cuGetProcAddress.
 absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files);
 
 }  // namespace coconet

@@ -24,7 +24,7 @@ CUresult WordsOf(CUresult result, const char** words) {
 int version_of_driver = 0;
 CUresult init_result = CUDA_SUCCESS;
 
-/// Of a driver that has a version and starts, or does not.
+/// A driver with a version, which starts or fails to.
 DriverApi Fake() {
   DriverApi driver;
   driver.GetErrorName = NameOf;

@@ -18,13 +18,13 @@ absl::Status CheckDriver(const DriverApi& driver) {
                : absl::OkStatus();
 }
 
-/// The driver rounds a part up to whole groups, and makes as many as fit then: so a smaller one may
-/// be what gives enough of them.
+/// Splits the GPU into `parts` equal parts. The driver rounds the size of a part up to whole groups
+/// and makes as many parts as then fit, so a smaller size may be needed to get enough parts.
 absl::StatusOr<std::vector<CUdevResource>> SplitEqually(const Device& device, int parts) {
   CUdevResource all{};
   RETURN_IF_CU(device.driver(), DeviceGetDevResource, device.handle(), &all,
                CU_DEV_RESOURCE_TYPE_SM);
-  // Drivers before CUDA 13 do not say how large a group is. It is even on every GPU.
+  // Drivers before CUDA 13 do not report the group size. It is even on every GPU.
   const unsigned group = std::max(all.sm.smCoscheduledAlignment, 2u);
   for (unsigned count = all.sm.smCount / static_cast<unsigned>(parts) / group * group; count > 0;
        count -= group) {

@@ -10,14 +10,13 @@
 
 namespace coconet {
 
-/// Multiprocessors of a GPU that no other work runs on: what its streams do runs there alone.
-/// Memory, kernels and events are those of the GPU's primary context, which stays the thread's. Of
-/// one thread at a time.
+/// Multiprocessors of a GPU that are reserved for this context's streams. Memory, kernels and
+/// events belong to the GPU's primary context, which stays current. Not thread-safe.
 class GreenContext {
  public:
-  /// `parts` equal parts of the GPU, as large as can be in whole groups of multiprocessors that
-  /// clusters of blocks need; some are left over. Unimplemented where the driver is too old,
-  /// ResourceExhausted where the GPU has too few groups.
+  /// Splits the GPU into `parts` equal parts, as large as possible in whole groups (clusters of
+  /// blocks need these); some multiprocessors are left over. Unimplemented where the driver is too
+  /// old, ResourceExhausted where the GPU has too few groups.
   static absl::StatusOr<std::vector<std::shared_ptr<const GreenContext>>> Split(
       const std::shared_ptr<Device>& device, int parts);
   ~GreenContext() { device_->driver().GreenCtxDestroy(context_); }
@@ -25,7 +24,7 @@ class GreenContext {
   GreenContext& operator=(const GreenContext&) = delete;
 
   int multiprocessors() const { return multiprocessors_; }
-  /// To be destroyed before this.
+  /// The stream must be destroyed before this context.
   absl::StatusOr<CUstream> MakeStream(int priority) const;
 
  private:
@@ -37,15 +36,14 @@ class GreenContext {
   int multiprocessors_;
 };
 
-/// What a rank has of a GPU that it shares.
+/// A rank's part of a GPU that several ranks share.
 struct GpuPart {
-  std::shared_ptr<const GreenContext> own =
-      nullptr;                // null: ranks that share the GPU share all its multiprocessors
-  std::string why_none = {};  // then, in words
+  std::shared_ptr<const GreenContext> own = nullptr;  // null: the ranks share all multiprocessors
+  std::string why_none = {};                          // if null: the reason
 };
 
-/// Of each of the `ranks` on a GPU. `wanted`: whether they are to have multiprocessors of their
-/// own, where they can.
+/// The part of each of `ranks` ranks on `device`. `wanted`: reserve multiprocessors for
+/// each, where possible.
 std::vector<GpuPart> SplitAmong(const std::shared_ptr<Device>& device, int ranks, bool wanted);
 
 }  // namespace coconet

@@ -8,8 +8,7 @@
 
 namespace coconet {
 
-/// Another communicator, between the host's memory, under the name of what the collectives of plans
-/// go by.
+/// A communicator on host memory that reports the name of the library that plans use.
 class NamedCommunicator final : public Communicator {
  public:
   NamedCommunicator(std::string name, std::shared_ptr<Communicator> host)

@@ -7,20 +7,20 @@
 
 namespace coconet {
 
-/// What peers of a process that is one rank may still use when it itself has no use for it. It goes
-/// when all have come to the next call of Share, of this world or the process's next: they have
-/// given it up before. Of the one thread that is the process's rank.
+/// Memory that peers of this process, which is one rank, may still use after it itself has dropped
+/// it. It is released when all ranks have reached the next call of Share, of this world or of the
+/// process's next one; by then peers have dropped it. Only the process's rank thread may call this.
 inline std::vector<std::shared_ptr<void>>& Retained() {
   static auto* retained = new std::vector<std::shared_ptr<void>>;
   return *retained;
 }
 
-/// Lets it go, and what is retained because of that.
+/// Drops retained memory, and memory that is retained in consequence.
 inline void ReleaseRetained() {
   while (!Retained().empty()) std::exchange(Retained(), {}).clear();
 }
 
-/// The same, which is retained when nobody here holds it any more.
+/// The same object; retained when its last owner in this process drops it.
 template <class T>
 std::shared_ptr<T> RetainedLater(std::shared_ptr<T> used) {
   T* address = used.get();

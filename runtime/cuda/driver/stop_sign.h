@@ -12,25 +12,26 @@
 
 namespace coconet {
 
-/// How ranks that share memory tell a rank's kernels to give up: a word and a reason, in memory of
-/// the host that all of them map, as threads or as processes.
+/// Through which ranks that share memory tell a rank's kernels to give up: a word and a reason, in
+/// host memory that all of them map, as threads or as processes.
 class StopSign {
  public:
   static int64_t Bytes();
-  /// `region`: Bytes(), zero-filled at first.
+  /// `region`: Bytes() long, zero-filled at first.
   explicit StopSign(std::shared_ptr<Region> region) : region_(std::move(region)) {}
   ~StopSign();
   StopSign(const StopSign&) = delete;
   StopSign& operator=(const StopSign&) = delete;
 
-  /// On the rank whose it is: lets its kernels read the word, at the address that it returns.
+  /// Called by the rank that owns the sign. Makes the word readable for its kernels and returns its
+  /// device address.
   absl::StatusOr<unsigned*> Open(std::shared_ptr<Device> device);
 
-  /// 0; 1 + the world rank that gave up first.
+  /// 0: not set; else 1 + the world rank that gave up first.
   unsigned Load() const;
-  /// Does nothing where it is set already.
+  /// No effect if the word is already set.
   void Set(unsigned value);
-  /// Of that rank alone; to be there before any other's word is set.
+  /// Called by the rank that owns the sign, before it sets any other rank's word.
   void SetWhy(absl::string_view why);
   std::string why() const;
 
@@ -39,7 +40,7 @@ class StopSign {
   Board& board() const;
 
   std::shared_ptr<Region> region_;
-  std::shared_ptr<Device> device_;  // that reads it; null: none does
+  std::shared_ptr<Device> device_;  // whose kernels read the word; null: none
 };
 
 }  // namespace coconet

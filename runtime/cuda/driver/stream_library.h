@@ -18,26 +18,27 @@
 
 namespace coconet {
 
-/// Library collectives that streams do, between ranks with a GPU each: on device memory, enqueued
-/// as kernels are. One a rank and lane, used by that rank's thread.
+/// Library collectives that run in streams, between ranks with a GPU each; on device memory. One
+/// per rank and lane, used by that rank's thread.
 class StreamLibrary {
  public:
   virtual ~StreamLibrary() = default;
-  /// Whether it does `step` as plans mean it.
+  /// True when the library computes `step` as CollectiveStep requires.
   virtual bool Takes(const CollectiveStep& step) const = 0;
-  /// Multiprocessors that a collective may take, whose blocks wait for peers.
+  /// Multiprocessors that a collective may hold while its blocks wait for peers.
   virtual int multiprocessors() const = 0;
-  /// Enqueues `step`, which it takes. May wait for peers, at most the deadline, while it connects
-  /// to them; `stopped` ends that.
+  /// Enqueues `step`; requires Takes(step). While it connects to peers it may wait for them, until
+  /// the deadline at most or until `stopped` returns true.
   virtual absl::Status Enqueue(const CollectiveStep& step, const void* in, void* out,
                                CUstream stream, const std::function<bool()>& stopped) = 0;
-  /// OK unless something that was enqueued has failed.
+  /// OK unless an enqueued collective has failed.
   virtual absl::Status Check() = 0;
-  /// What is enqueued ends, whatever the peers do; later calls fail because of `why`.
+  /// Aborts the communicators: enqueued collectives end, whatever peers do, and later calls fail
+  /// with `why`.
   virtual void Abort(const absl::Status& why) = 0;
 };
 
-/// What one needs to open them.
+/// The arguments for opening stream libraries.
 struct StreamLibraryTerms {
   const DriverApi& driver;
   int rank;
@@ -47,40 +48,40 @@ struct StreamLibraryTerms {
   double timeout_s;
 };
 
-/// Memory that a library has shared between ranks with a GPU each.
+/// Memory that a library shares between ranks with a GPU each.
 struct MemoryWindow {
-  std::vector<void*>
-      addresses;  // by world rank, for this rank's kernels; null for those that share none with it
-  std::function<void()> close;  // gives this rank's memory back, and its peers' addresses; before
-                                // the windows are destroyed
+  /// By world rank, for this rank's kernels; null for ranks that share no memory with this one.
+  std::vector<void*> addresses;
+  /// Frees this rank's memory and unmaps its peers'. To be called before the
+  /// MemoryWindows is destroyed.
+  std::function<void()> close;
 };
 class MemoryWindows {
  public:
   virtual ~MemoryWindows() = default;
-  /// Collective; the ranks agree on `bytes`, more than 0. On all ranks, or the first error of one
-  /// on all.
+  /// Collective; requires the same `bytes` > 0 on all ranks. On failure the first error,
+  /// on all ranks.
   virtual absl::StatusOr<MemoryWindow> Open(int64_t bytes) = 0;
 };
-/// Collective; the calling thread's device is the rank's. Between the ranks that share memory with
-/// this one; where it does not succeed on some rank, an error on all.
+/// Collective; the rank's device must be current. Opens windows between the ranks that share memory
+/// with this one. A failure on one rank is an error on all.
 using OpenMemoryWindows =
     std::function<absl::StatusOr<std::unique_ptr<MemoryWindows>>(const StreamLibraryTerms&)>;
 
 /// By lane; null where collectives go by way of the host.
 struct StreamLibraries {
   std::array<std::shared_ptr<StreamLibrary>, kLanes> of_lane;
-  std::string name = "staged";          // and version, as in Topology
-  std::string note;                     // where they are staged, why
-  OpenMemoryWindows open_windows = {};  // where the library can share memory, too
+  std::string name = "staged";          // name and version (Topology::library)
+  std::string note;                     // if staged: the reason
+  OpenMemoryWindows open_windows = {};  // set if the library can also share memory
 };
 
-/// Collective; the calling thread's device is the rank's. Where it does not succeed on some rank,
-/// none has one, and the note says why; an error is one of the exchange alone.
+/// Collective; the rank's device must be current. A failure on one rank leaves all ranks without
+/// libraries, and the note says why; returns an error only if the exchange fails.
 using OpenStreamLibraries =
     std::function<absl::StatusOr<StreamLibraries>(const StreamLibraryTerms&)>;
 
-/// Collective. What the first rank that passes a text passes, as "rank N: text"; "" where none
-/// does.
+/// Collective. The text of the first rank that passes one, as "rank N: text"; "" if none does.
 absl::StatusOr<std::string> FirstNote(Exchange& exchange, absl::string_view mine);
 
 }  // namespace coconet

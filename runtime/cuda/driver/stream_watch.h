@@ -11,11 +11,11 @@
 
 namespace coconet {
 
-/// Finds out which library collective of a run keeps its stream: it has no deadline of its own, as
-/// kernels' waits have.
+/// Finds the library collective of a run that does not end. Unlike waits in kernels, collectives
+/// have no deadline of their own.
 class StreamWatch {
  public:
-  /// A collective of the plan, in the order of steps; the events are recorded before and after it.
+  /// A collective of the plan, in step order, with events recorded before and after it.
   struct Watched {
     int step = 0, lane = 0;
     CUevent begun = nullptr, ended = nullptr;
@@ -24,29 +24,29 @@ class StreamWatch {
       : driver_(driver), all_(std::move(all)), timeout_(timeout_s) {}
 
   bool empty() const { return all_.empty(); }
-  /// A run begins: nothing is enqueued.
+  /// A run begins: no collective has been enqueued.
   void Reset();
-  /// The next one is.
+  /// The next collective has been enqueued.
   void Enqueued() { ++enqueued_; }
-  /// DeadlineExceeded once one has been under way for that long, as far as previous calls have seen
-  /// it.
+  /// DeadlineExceeded once a collective has been in progress for the timeout, counted from the call
+  /// of Look that first saw it.
   absl::Status Look();
-  /// The step of one that is under way; -1: none is.
+  /// The step of a collective in progress; -1: none.
   int UnderWay();
 
  private:
   using Clock = std::chrono::steady_clock;
   bool Done(CUevent event) const { return driver_.EventQuery(event) != CUDA_ERROR_NOT_READY; }
-  /// The first of the lane that is enqueued and not done, if it has begun.
+  /// The lane's first collective that is enqueued and not done, if it has begun; else null.
   const Watched* Current(int lane);
 
   const DriverApi& driver_;
   std::vector<Watched> all_;
   std::chrono::duration<double> timeout_;
   size_t enqueued_ = 0;
-  std::array<size_t, kLanes> first_ = {};  // by lane: those before it are done, or of another lane
-  std::array<Clock::time_point, kLanes> seen_ =
-      {};  // since when it has been under way; epoch: it has not
+  std::array<size_t, kLanes> first_ = {};  // by lane: all earlier ones are done or of another lane
+  /// When the current collective was first seen in progress; the clock's epoch: not yet.
+  std::array<Clock::time_point, kLanes> seen_ = {};
 };
 
 }  // namespace coconet

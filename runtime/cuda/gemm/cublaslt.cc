@@ -24,7 +24,7 @@ absl::Status SetIn(const CublasLtApi& api, Set set, absl::string_view call, Of o
                    Attribute attribute, Value value) {
   return ToStatus(api, set(of, attribute, &value, sizeof value), call);
 }
-// What each attribute's type is, cublasLt.h says; a value of another size is refused.
+// cublasLt.h defines each attribute's type; the library refuses a value of another size.
 #define RETURN_IF_CANNOT_SET(api, what, of, attribute, ...)                                     \
   RETURN_IF_ERROR(SetIn((api), (api).what##SetAttribute, "cublasLt" #what "SetAttribute", (of), \
                         (attribute), __VA_ARGS__))
@@ -43,8 +43,8 @@ CublasLt::~CublasLt() {
   if (device_->Use().ok()) api_.Destroy(handle_);
 }
 
-// The library counts by columns: what lies in rows is transposed to it. So it is told of the
-// product of the transposed matrices, c^T = op(b)^T . op(a)^T, for which it has all of its kernels.
+// The library's matrices are column-major, so a row-major matrix appears transposed to it.
+// Therefore it is given c^T = op(b)^T . op(a)^T, for which it has all of its kernels.
 
 absl::StatusOr<LtProduct::Layout> LtProduct::DescribeMatrix(const CublasLtApi& api,
                                                             const LtShape& shape,
@@ -86,7 +86,7 @@ absl::StatusOr<LtProduct::Preference> LtProduct::DescribePreference(const Cublas
   RETURN_IF_CANNOT_SET(api, MatmulPreference, made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                        workspace);
   if (shape.dtype != DType::kF32) {
-    // The other schemes round each part of a sum to the type of c.
+    // Excludes the schemes that round partial sums to the type of c.
     const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     RETURN_IF_CANNOT_SET(api, MatmulPreference, made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                          scheme);

@@ -13,8 +13,8 @@
 
 namespace coconet {
 
-/// cuBLASLt on a GPU. Opening and closing it may wait for all that runs on the GPU: a rank does so
-/// once, and not while its peers' kernels wait.
+/// A cuBLASLt handle on a GPU. Opening and closing it may wait for all kernels on the GPU: a rank
+/// does so once, while no peer's kernel waits for it.
 class CublasLt {
  public:
   static absl::StatusOr<std::shared_ptr<const CublasLt>> Open(const CublasLtApi& api,
@@ -36,31 +36,31 @@ class CublasLt {
   cublasLtHandle_t handle_;
 };
 
-/// c[t] = op(a[t]) . op(b[t]) for t < batch, of matrices of rows one after the other, as a
-/// GemmStep's; nothing is 0.
+/// c[t] = op(a[t]) . op(b[t]) for t < batch, on row-major matrices, as in GemmStep; all
+/// sizes are positive.
 struct LtShape {
   struct Matrix {
-    int64_t ld = 0;      // elements from one row, as stored, to the next
-    int64_t stride = 0;  // elements from one of the batch to the next; 0: the same in all
+    int64_t ld = 0;      // elements between consecutive stored rows
+    int64_t stride = 0;  // elements between consecutive batches; 0: all share one matrix
     bool transposed = false;
-    int alignment = 1;  // bytes: every matrix of the batch begins at a multiple of it
+    int alignment = 1;  // bytes, of the first element of every matrix of the batch
   };
   DType dtype{};  // f32, f16 or bf16
   int64_t batch = 1, m = 0, n = 0, k = 0;
   Matrix a = {}, b = {}, c = {};
-  int multiprocessors = 0;      // 0: all
-  int64_t workspace_bytes = 0;  // at most
+  int multiprocessors = 0;      // to optimise for; 0: all
+  int64_t workspace_bytes = 0;  // upper limit
 };
 
-/// A product as the library is told of it, summed in f32 and rounded once. Needs no GPU.
+/// The library's description of a product, summed in f32 and rounded once. Needs no GPU.
 class LtProduct {
  public:
   static absl::StatusOr<LtProduct> Describe(const CublasLtApi& api, const LtShape& shape);
 
-  /// The ways to compute it on the GPU of `library`, the best by the library's forecast first;
+  /// The algorithms for it on the GPU of `library`, by the library's expected speed, fastest first.
   /// Unimplemented where there is none.
   absl::StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Ways(const CublasLt& library) const;
-  /// Starts one of these, whose workspace is at `workspace`.
+  /// Starts the product by algorithm `way`, with way.workspaceSize bytes at `workspace`.
   absl::Status Start(const CublasLt& library, const cublasLtMatmulHeuristicResult_t& way,
                      const void* a, const void* b, void* c, void* workspace, CUstream stream) const;
 

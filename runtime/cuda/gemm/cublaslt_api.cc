@@ -28,7 +28,7 @@ bool Find(void* library, const char* name, Function*& function) {
   return function != nullptr;
 }
 
-/// The names of functions that are missing.
+/// Fills in `api`; returns the names of the missing functions.
 std::vector<std::string> Fill(void* library, CublasLtApi& api) {
   std::vector<std::string> missing;
 #define COCONET_NEED(name) \

@@ -21,8 +21,8 @@ namespace coconet {
   X(MatmulPreferenceSetAttribute) X(MatmulAlgoGetHeuristic) X(Matmul)
 // clang-format on
 
-/// The functions of libcublasLt, by their names without "cublasLt". Opened at run time, and only
-/// for plans that multiply matrices on a GPU: it is a library of hundreds of megabytes. Tests fill
+/// The functions of libcublasLt by their names without "cublasLt". Opened at run time, and only for
+/// plans that multiply matrices on a GPU, because the library has hundreds of megabytes. Tests fill
 /// it with fakes.
 struct CublasLtApi {
 #define COCONET_DECLARE(name) decltype(&::cublasLt##name) name = nullptr;
@@ -30,24 +30,25 @@ struct CublasLtApi {
 #undef COCONET_DECLARE
 };
 
-/// OK for CUBLAS_STATUS_SUCCESS; else "call: NAME (number): the library's words". ResourceExhausted
-/// where memory is short, Unavailable where there is no device, FailedPrecondition where library
-/// and device do not fit, Unimplemented for what it cannot multiply; Internal for the rest.
+/// OK for CUBLAS_STATUS_SUCCESS; else "call: NAME (number): <the library's text>".
+/// ResourceExhausted: out of memory. Unavailable: no device. FailedPrecondition: library and device
+/// do not match. Unimplemented: no such product. Internal: anything else.
 absl::Status ToStatus(const CublasLtApi& library, cublasStatus_t result, absl::string_view call);
 
-/// RETURN_IF_CUBLASLT(library, Create, &handle): the error as a Status with the function's name.
+/// RETURN_IF_CUBLASLT(library, Create, &handle) calls library.Create and returns its error
+/// as a Status.
 #define RETURN_IF_CUBLASLT(library, function, ...) \
   RETURN_IF_ERROR(                                 \
       ::coconet::ToStatus((library), (library).function(__VA_ARGS__), "cublasLt" #function))
 
-/// Opens libcublasLt, the first time: by its plain names, under CUDA_HOME, where the build found
-/// it. It stays open. Unavailable, with what to do, when there is none.
+/// Opens libcublasLt on the first call: by its plain names, under CUDA_HOME, or where the build
+/// found it. It stays open. Unavailable, saying what to do, where it is missing.
 absl::StatusOr<const CublasLtApi*> OpenCublasLt();
 
-/// Such a function, or one of a test's.
+/// OpenCublasLt, or a test's replacement.
 using OpensCublasLt = absl::StatusOr<const CublasLtApi*> (*)();
 
-/// The same from the first of these files that can be opened and has all functions.
+/// The same, from the first of these files that can be opened and has all functions.
 absl::StatusOr<CublasLtApi> CublasLtIn(absl::Span<const std::string> files);
 
 }  // namespace coconet

@@ -9,9 +9,9 @@
 namespace coconet {
 namespace {
 
-constexpr int kAlignment = 256;  // the most that the library makes use of
+constexpr int kAlignment = 256;  // bytes; the library makes no use of more
 
-/// What NVIDIA recommends for cuBLAS.
+/// NVIDIA's recommended workspace size for cuBLAS.
 int64_t WorkspaceBytes(const DeviceFacts& facts) {
   constexpr int64_t kMiB = 1 << 20;
   if (facts.major == 9 || facts.major == 10) return 32 * kMiB;
@@ -93,8 +93,8 @@ int64_t CudaGemm::scratch_bytes() const {
 
 absl::Status CudaGemm::Load(char* scratch, CUstream stream) const {
   if (!matmul_.has_value()) return absl::OkStatus();
-  char* c = scratch + MisalignmentOf(c_);  // Allocation's memory begins at a multiple of
-                                           // kAlignment: so does this lie as c does
+  // An Allocation is a multiple of kAlignment, so this address is aligned as c is.
+  char* c = scratch + MisalignmentOf(c_);
   RETURN_IF_ERROR(
       matmul_->product.Start(*matmul_->library, matmul_->way, a_, b_, c, workspace_, stream));
   RETURN_IF_CU(device_->driver(), StreamSynchronize, stream);

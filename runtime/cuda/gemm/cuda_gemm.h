@@ -14,40 +14,39 @@
 
 namespace coconet {
 
-/// A GemmStep of one rank, with its addresses and everything it needs prepared.
+/// A bound GemmStep of one rank on a GPU: addresses known, everything allocated.
 class CudaGemm {
  public:
   using OpensLibrary = std::function<absl::StatusOr<std::shared_ptr<const CublasLt>>()>;
-  /// Where the buffers of the three matrices begin.
+  /// Addresses of the buffers of the three matrices.
   struct Buffers {
     const char* a;
     const char* b;
     char* c;
   };
-  /// `rank`: in its stage. `multiprocessors`: that it is to be fast on; 0: all. `library` is asked
-  /// for only where there is something to sum. OutOfRange where the library has fewer candidates
-  /// than the step's. Requires CheckGemm.
+  /// `rank`: number in its pipeline stage. `multiprocessors`: to optimise for; 0: all. `library` is
+  /// called only if k > 0. OutOfRange where the library has no such candidate. Requires CheckGemm.
   static absl::StatusOr<std::unique_ptr<CudaGemm>> Make(std::shared_ptr<Device> device,
                                                         const OpensLibrary& library,
                                                         const GemmStep& step, int rank,
                                                         int multiprocessors,
                                                         const Buffers& buffers);
 
-  /// What Start needs at the address given to UseWorkspace: that of nobody who runs at the same
-  /// time.
+  /// Bytes that Start needs at the address given to UseWorkspace; concurrent products must not
+  /// share them.
   int64_t workspace_bytes() const {
     return matmul_.has_value() ? static_cast<int64_t>(matmul_->way.workspaceSize) : 0;
   }
   void UseWorkspace(void* workspace) { workspace_ = workspace; }
 
-  /// Bytes that Load needs; 0 where there is nothing to load.
+  /// Bytes that Load needs; 0 if there is nothing to load.
   int64_t scratch_bytes() const;
-  /// Gets the library's kernels onto the GPU, by a product that ends in `scratch`: those that the
-  /// first Start loaded could wait for kernels that spin until it has run. Returns when they are
-  /// there.
+  /// Loads the library's kernels onto the GPU by computing the product into `scratch`; returns when
+  /// they are loaded. If the first Start loaded them, it could wait for kernels that spin until it
+  /// has run.
   absl::Status Load(char* scratch, CUstream stream) const;
 
-  /// Allocates nothing.
+  /// Starts the product in `stream`. Does not allocate.
   absl::Status Start(CUstream stream) const;
 
  private:
@@ -69,7 +68,7 @@ class CudaGemm {
   const char* a_;
   const char* b_;
   char* c_;
-  std::optional<Matmul> matmul_;  // none where there is nothing to sum
+  std::optional<Matmul> matmul_;  // nullopt: c becomes zeros
   void* workspace_ = nullptr;
 };
 

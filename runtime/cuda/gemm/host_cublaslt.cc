@@ -12,8 +12,7 @@
 namespace coconet {
 namespace {
 
-// ---- What the library is told
-// -------------------------------------------------------------------------------
+// ---- Descriptions
 
 struct Layout {
   cudaDataType_t type;
@@ -41,7 +40,7 @@ struct Handle {
   int device;
   const HostLtDevices* devices;
 };
-/// What a way is, inside cublasLtMatmulAlgo_t.
+/// An algorithm, as stored inside cublasLtMatmulAlgo_t.
 struct Way {
   int64_t number;
   uint64_t workspace_bytes;
@@ -115,7 +114,6 @@ cublasStatus_t SetInPreference(cublasLtMatmulPreference_t preference,
 }
 
 // ---- Products
-// -----------------------------------------------------------------------------------------------
 
 struct Sizes {
   int64_t m, n, k;
@@ -213,7 +211,7 @@ float Element(const Product& p, int64_t t, int64_t row, int64_t col, int64_t inn
   return p.alpha * sum + before;
 }
 
-/// Makes everything NaN where another product has used the workspace meanwhile.
+/// Computes NaNs if another product has used the workspace meanwhile.
 void Compute(const Product& p) {
   static std::atomic<uint64_t> products{0};
   const uint64_t mine = ++products;
@@ -241,14 +239,14 @@ bool Aligned(const void* address, uint64_t alignment) {
   return reinterpret_cast<uintptr_t>(address) % alignment == 0;
 }
 
-/// Whether every matrix of the batch lies as was said.
+/// True when every matrix of the batch is aligned as promised.
 bool Lies(const Layout& layout, const void* address, uint32_t alignment) {
   const size_t element = SizeOf(TypeOf(layout));
   return address != nullptr && Aligned(address, alignment) &&
          (layout.batch == 1 || layout.stride * element % alignment == 0);
 }
 
-/// The rows, or columns, of every matrix of the batch.
+/// Appends the accesses to the rows, or columns, of every matrix of the batch.
 void Append(const Layout& layout, const void* data, bool writes,
             std::vector<HostLtWork::Access>& accesses) {
   const bool by_column = layout.order == CUBLASLT_ORDER_COL;
@@ -315,7 +313,6 @@ cublasStatus_t Multiply(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
 }
 
 // ---- The table
-// ----------------------------------------------------------------------------------------------
 
 template <class Owned, class Opaque>
 cublasStatus_t Delete(Opaque* opaque) {

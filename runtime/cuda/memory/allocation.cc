@@ -34,7 +34,7 @@ absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Make(std::shared_ptr<Dev
   CUdeviceptr address = 0;
   CUresult result = driver.MemAlloc(&address, size);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    device->FreeRetired();  // early: it may have to wait for a peer's kernel until that gives up
+    device->FreeRetired();  // early: may wait for a peer's kernel until that one gives up
     result = driver.MemAlloc(&address, size);
   }
   const absl::Status made = ToStatus(driver, result, "cuMemAlloc");
@@ -59,7 +59,7 @@ absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Import(std::shared_ptr<D
 }
 
 absl::Status Allocation::Clear(size_t bytes) const {
-  // The stream of this thread waits for no kernels in a caller's streams, as that of nobody would.
+  // CU_STREAM_PER_THREAD does not wait for callers' streams; the default stream would.
   RETURN_IF_CU(device_->driver(), MemsetD8Async, address_, 0, bytes, CU_STREAM_PER_THREAD);
   RETURN_IF_CU(device_->driver(), StreamSynchronize, CU_STREAM_PER_THREAD);
   return absl::OkStatus();

@@ -14,17 +14,16 @@
 
 namespace coconet {
 
-/// Memory of a GPU, given back with the last who holds it (Device::Retire).
+/// Memory of a GPU, freed (Device::Retire) by its last owner.
 class Allocation {
  public:
-  /// Zero-filled. ResourceExhausted where the GPU has no such room.
+  /// Zero-filled. ResourceExhausted where the GPU has too little memory.
   static absl::StatusOr<std::shared_ptr<Allocation>> Make(std::shared_ptr<Device> device,
                                                           int64_t bytes);
-  /// Another process's, which it exported, as `device` reaches it; given back with the last who
-  /// holds it.
+  /// Maps memory that another process has exported, for `device`; unmapped by its last owner.
   static absl::StatusOr<std::shared_ptr<Allocation>> Import(std::shared_ptr<Device> device,
                                                             const CUipcMemHandle& handle);
-  /// Memory that comes from elsewhere, which `free` gives back; not to be exported.
+  /// Memory from another source, which `free` frees; cannot be exported.
   Allocation(std::shared_ptr<Device> device, CUdeviceptr address, std::function<void()> free)
       : device_(std::move(device)), address_(address), free_(std::move(free)) {}
   ~Allocation() { device_->Retire(std::move(free_)); }
@@ -33,9 +32,9 @@ class Allocation {
 
   void* address() const { return reinterpret_cast<void*>(address_); }
   const Device& device() const { return *device_; }
-  /// For processes of this machine; to be freed when they have given it back.
+  /// A handle for processes of this machine, which must unmap the memory before it is freed.
   absl::StatusOr<CUipcMemHandle> Export() const;
-  /// Fills the first bytes with zeros. The calling thread's device is this one's.
+  /// Fills the first `bytes` bytes with zeros. This device must be current.
   absl::Status Clear(size_t bytes) const;
 
  private:
@@ -44,7 +43,7 @@ class Allocation {
   std::function<void()> free_;
 };
 
-/// Memory of the host's that kernels reach too, at the same address; zero-filled.
+/// Host memory that kernels can address, too, at the same address; zero-filled.
 class PinnedMemory {
  public:
   static absl::StatusOr<std::shared_ptr<PinnedMemory>> Make(std::shared_ptr<Device> device,
@@ -63,7 +62,7 @@ class PinnedMemory {
   void* address_;
 };
 
-/// A GPU's memory, as the host copies to and from it.
+/// A GPU's memory as FarSpace.
 class CudaSpace final : public FarSpace {
  public:
   explicit CudaSpace(std::shared_ptr<Device> device) : device_(std::move(device)) {}
@@ -73,15 +72,15 @@ class CudaSpace final : public FarSpace {
   std::shared_ptr<Device> device_;
 };
 
-/// Tells a driver what those bytes of the calling thread's device are called. Of an allocation of
-/// which some are, kernels use no others.
+/// Tells the driver the name of a buffer in memory of the current device. Once a buffer of an
+/// allocation is named, kernels may use only named bytes of that allocation.
 using NamesBuffer = void (*)(const void* address, size_t bytes, absl::string_view name);
 
-/// Memory of a rank on a GPU.
+/// A rank's memory on a GPU.
 class CudaMemory final : public Memory {
  public:
-  /// `allocations`: by rank; null for ranks whose memory this one does not see. `multicast`: of all
-  /// ranks of the node at once, or null.
+  /// `allocations`: by rank; null for ranks that share no memory with this one. `multicast`: its
+  /// multicast address, or null.
   CudaMemory(int rank, int64_t bytes, bool symmetric,
              std::vector<std::shared_ptr<Allocation>> allocations,
              std::shared_ptr<const FarSpace> space,
@@ -92,7 +91,7 @@ class CudaMemory final : public Memory {
   std::shared_ptr<Allocation> multicast_;
 };
 
-/// Words of a rank on a GPU (Rank::AllocateWords).
+/// A rank's words on a GPU (Rank::AllocateWords).
 class CudaWords final : public Memory {
  public:
   CudaWords(int rank, int ranks, int64_t bytes, std::shared_ptr<PinnedMemory> memory);
@@ -101,8 +100,8 @@ class CudaWords final : public Memory {
   std::shared_ptr<PinnedMemory> memory_;
 };
 
-/// Between memories of GPUs and the host, whichever; returns when it is done. `device` is the
-/// calling thread's.
+/// Copies between GPU and host memory, in any direction; returns when done. `device`
+/// must be current.
 absl::Status Copy(const Device& device, CUstream stream, const void* from, int64_t bytes, void* to);
 
 }  // namespace coconet

@@ -11,10 +11,10 @@
 
 namespace coconet {
 
-/// An exchange of a rank that is a thread. When all have come to it, each has enqueued all steps
-/// that stand before it in the program, so what runs on the GPUs ends by itself: then memory goes
-/// back to the driver, which waits for that (Device::Retire). The rest of it does when the rank is
-/// no more, of which its peers have heard before.
+/// The exchange of a rank that is a thread; also frees retired memory. When all ranks have reached
+/// an exchange, each has enqueued all earlier steps of the program, so all kernels on the GPUs end
+/// by themselves, and the driver can wait for them (Device::Retire). The rest is freed by the
+/// destructor, when the peers know that this rank is done.
 class FreeingExchange final : public Exchange {
  public:
   FreeingExchange(std::unique_ptr<Exchange> exchange, std::shared_ptr<Device> device)

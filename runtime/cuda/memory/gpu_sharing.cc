@@ -13,7 +13,7 @@
 namespace coconet {
 namespace {
 
-// A handle is that of a whole block of the driver's, which smaller memory shares with other memory.
+// A handle exports a whole block of the driver's; smaller memory would share a block.
 constexpr int64_t kBlock = int64_t{2} << 20;
 
 absl::StatusOr<CUipcMemHandle> HandleOf(
@@ -80,7 +80,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> WindowGpuSharing::Share
   Close();
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
   ASSIGN_OR_RETURN(MemoryWindow window, windows_->Open(std::max<int64_t>(bytes, 1)));
-  // All addresses are there as long as one of them is held.
+  // All addresses are valid while one of them is owned.
   const std::shared_ptr<void> open(nullptr, [unused = unused_, close = std::move(window.close)](
                                                 void*) { unused->push_back(close); });
   std::vector<std::shared_ptr<Allocation>> all;

@@ -17,22 +17,21 @@
 
 namespace coconet {
 
-/// How ranks reach the memory of each other's GPUs: what worlds of threads and of processes do
-/// differently.
+/// How ranks address the memory of each other's GPUs; worlds of threads and of processes differ.
 class GpuSharing {
  public:
   virtual ~GpuSharing() = default;
-  /// Collective. Whether the ranks that share memory reach each other's; Unimplemented where their
-  /// GPUs are known not to.
+  /// Collective. OK when the ranks that share memory can address each other's; Unimplemented where
+  /// their GPUs cannot.
   virtual absl::Status Reach(const std::shared_ptr<Device>& device) = 0;
-  /// Collective, after another call that was; the ranks agree on `bytes` already. By world rank:
-  /// this rank's memory on `device`, and that of those who share memory with it, as it addresses
-  /// them; null for the others.
+  /// Collective; requires an earlier collective call in the world and the same `bytes` on all
+  /// ranks. Allocates memory on `device`. Returns by world rank this rank's memory and that of the
+  /// ranks that share memory with it, mapped for `device`; null for the others.
   virtual absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Share(
       const std::shared_ptr<Device>& device, int64_t bytes) = 0;
 };
 
-/// Threads of one process hand their memory around: it has one address for all GPUs.
+/// Between threads of one process, which hand around addresses: these are valid on all GPUs.
 class ThreadGpuSharing final : public GpuSharing {
  public:
   ThreadGpuSharing(Exchange& exchange, const Members& group) : exchange_(exchange), group_(group) {}
@@ -45,9 +44,9 @@ class ThreadGpuSharing final : public GpuSharing {
   Members group_;
 };
 
-/// Processes of one machine open each other's memory by the driver's handles, also where several
-/// have one GPU. A rank's own is freed when all have closed it: at the next call of Share, of this
-/// world or the process's next, to which they all come after that.
+/// Between processes of one machine, by the driver's handles; also where ranks share a GPU. A
+/// rank's own memory is freed when all peers have unmapped it: at the next call of Share, of this
+/// world or of the process's next one.
 class ProcessGpuSharing final : public GpuSharing {
  public:
   ProcessGpuSharing(Exchange& exchange, int rank, const Members& group)
@@ -62,7 +61,7 @@ class ProcessGpuSharing final : public GpuSharing {
   Members group_;
 };
 
-/// Processes with a GPU each whose memory a library shares between them.
+/// Between processes with a GPU each, by the memory windows of a library.
 class WindowGpuSharing final : public GpuSharing {
  public:
   WindowGpuSharing(Exchange& exchange, int rank, std::unique_ptr<MemoryWindows> windows)
@@ -83,8 +82,8 @@ class WindowGpuSharing final : public GpuSharing {
   Exchange& exchange_;
   int rank_;
   std::unique_ptr<MemoryWindows> windows_;
-  /// Windows that nobody here uses any more; peers may until all have come to the next call of
-  /// Share.
+  /// Windows without users in this process; peers may use them until all have reached the next call
+  /// of Share.
   std::shared_ptr<Closing> unused_ = std::make_shared<Closing>();
 };
 

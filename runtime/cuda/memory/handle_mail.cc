@@ -17,13 +17,13 @@
 namespace coconet {
 namespace {
 
-/// What comes with a file.
+/// The message that a file is attached to.
 struct Note {
-  uint64_t secret;  // of who receives it
-  int64_t rank;     // who sends it
+  uint64_t secret;  // the receiver's
+  int64_t rank;     // the sender's
 };
 
-/// What an address tells.
+/// The content of an address.
 struct Box {
   uint64_t secret;
   int64_t sends, size;
@@ -40,7 +40,7 @@ union Control {
   char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-/// The file that came with a message, if any. One at most has room.
+/// The file attached to a message, if any; the control buffer has room for one.
 File FileOf(msghdr& message) {
   cmsghdr* control = CMSG_FIRSTHDR(&message);
   if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
@@ -61,7 +61,7 @@ absl::StatusOr<HandleMail> HandleMail::Open() {
   if (socket.fd() < 0) return Failed("socket", errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  socklen_t size = sizeof address.sun_family;  // no name: the system finds one
+  socklen_t size = sizeof address.sun_family;  // no name: the system assigns one
   if (bind(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0)
     return Failed("bind", errno);
   size = sizeof address;
@@ -154,8 +154,8 @@ absl::StatusOr<std::vector<File>> HandleMail::Swap(const Members& group, int ran
   }
   absl::Status failed;
   const auto done = [&] {
-    missing -=
-        Receive(group, files);  // all the time: who waits for room in this rank's queue gets it
+    // In every round, because peers may be waiting for room in this rank's queue.
+    missing -= Receive(group, files);
     while (!to.empty() && failed.ok()) {
       const absl::StatusOr<bool> sent = Send(addresses[to.back()], rank, mine);
       failed = sent.status();

@@ -12,7 +12,7 @@
 
 namespace coconet {
 
-/// An open file, closed with this.
+/// Owns a file descriptor.
 class File {
  public:
   explicit File(int fd = -1) : fd_(fd) {}
@@ -28,18 +28,19 @@ class File {
   int fd_;
 };
 
-/// Open files from process to process of one machine, through a socket of each without a name in
-/// any file system. (Those of the driver cannot be opened as /proc/<pid>/fd/<fd>, as memory is that
-/// is shared otherwise: that would be another opening of the device.) Who writes to it without the
-/// number that its address tells is not heard.
+/// Passes file descriptors between processes of one machine, through one socket per process,
+/// without a name in any file system. (The driver's descriptors cannot be opened as
+/// /proc/<pid>/fd/<fd>, as memfds are: that would open the device anew.) Messages without the
+/// secret of the receiver's address are ignored.
 class HandleMail {
  public:
   static absl::StatusOr<HandleMail> Open();
-  /// For peers; `sends`: whether they are to get a file.
+  /// This mailbox's address, for peers. `sends`: whether they will be sent a file.
   std::string Address(bool sends) const;
-  /// Sends `mine`, if open, to all others of `group`, and waits for the files of those of them that
-  /// send one, for at most `timeout_s`. By rank. Unavailable where one does not come. None comes
-  /// where a rank has no socket, and "" for its address: it says why.
+  /// Sends `mine`, if open, to all others of `group`, and waits for the files of those that send
+  /// one, for at most `timeout_s` seconds. Returns files by rank. Unavailable if one does not
+  /// arrive. If a rank's address is "", because it has no socket, nothing is sent or awaited; that
+  /// rank reports the reason.
   absl::StatusOr<std::vector<File>> Swap(const Members& group, int rank,
                                          absl::Span<const std::string> addresses, const File& mine,
                                          double timeout_s) const;
@@ -47,9 +48,9 @@ class HandleMail {
  private:
   HandleMail(File socket, std::string name, uint64_t secret)
       : socket_(std::move(socket)), name_(std::move(name)), secret_(secret) {}
-  /// Whether it went; false: not now.
+  /// Returns false if the receiver's queue is full.
   absl::StatusOr<bool> Send(const std::string& address, int rank, const File& file) const;
-  /// Takes what has come, until nothing more has. Returns how many files.
+  /// Receives all waiting files; returns their number.
   int Receive(const Members& group, std::vector<File>& files) const;
 
   File socket_;

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// An empty file of so many bytes, by which it is known.
+/// An empty file of `bytes` bytes, which identifies it.
 File OfSize(int bytes) {
   File file(memfd_create("a file of a test", MFD_CLOEXEC));
   EXPECT_EQ(ftruncate(file.fd(), bytes), 0);
@@ -27,8 +27,8 @@ int64_t SizeOf(const File& file) {
   return file.fd() >= 0 && fstat(file.fd(), &found) == 0 ? static_cast<int64_t>(found.st_size) : -1;
 }
 
-/// What each of so many threads gets: the sizes of the files of ranks 0, 1, ... of the group; -1:
-/// none.
+/// For each of `ranks` threads, the sizes of the files that it gets from ranks 0, 1, ... of the
+/// group; -1: none.
 std::vector<std::vector<int64_t>> SwapAll(int ranks, const Members& group,
                                           const std::vector<bool>& sends) {
   std::vector<HandleMail> mails;
@@ -52,15 +52,15 @@ std::vector<std::vector<int64_t>> SwapAll(int ranks, const Members& group,
 }
 
 TEST(HandleMail, FilesComeFromEachWhoSendsOne) {
-  for (int ranks : {1, 2, 3, 40}) {  // of the last more than a socket's queue holds
+  for (int ranks : {1, 2, 3, 40}) {  // 40 files exceed a socket's queue
     const auto sizes = SwapAll(ranks, {0, 1, ranks}, std::vector<bool>(ranks, true));
     for (int r = 0; r < ranks; ++r) {
       for (int peer = 0; peer < ranks; ++peer)
         EXPECT_EQ(sizes[r][peer], peer == r ? -1 : 100 + peer);
     }
   }
-  const auto from_one =
-      SwapAll(4, {1, 2, 2}, {true, true, true, false});  // of ranks 1 and 3, rank 1
+  // In the group of ranks 1 and 3, rank 1 sends.
+  const auto from_one = SwapAll(4, {1, 2, 2}, {true, true, true, false});
   EXPECT_EQ(from_one[1], std::vector<int64_t>(4, -1));
   EXPECT_EQ(from_one[3], (std::vector<int64_t>{-1, 101, -1, -1}));
 }
@@ -69,11 +69,11 @@ TEST(HandleMail, ForeignersAreNotHeard) {
   const auto mail = HandleMail::Open().value(), peer = HandleMail::Open().value(),
              foreign = HandleMail::Open().value();
   std::string guessed = mail.Address(true);
-  guessed[0] = static_cast<char>(guessed[0] + 1);  // of the secret
+  guessed[0] = static_cast<char>(guessed[0] + 1);  // a byte of the secret
   EXPECT_FALSE(foreign
                    .Swap({0, 1, 2}, 1, std::vector<std::string>{guessed, foreign.Address(false)},
                          OfSize(7), 0.05)
-                   .ok());  // it is sent nothing
+                   .ok());  // it receives nothing
   const std::vector<std::string> addresses = {mail.Address(false), peer.Address(true)};
   std::thread other([&] { EXPECT_TRUE(peer.Swap({0, 1, 2}, 1, addresses, OfSize(9), 20).ok()); });
   const auto files = mail.Swap({0, 1, 2}, 0, addresses, File(), 20);

@@ -13,25 +13,26 @@
 
 namespace coconet {
 
-/// By world rank; null for those that pass none.
+/// By world rank; null for ranks that pass none.
 using MemoryHandles = std::vector<std::shared_ptr<MemoryHandle>>;
 
-/// How ranks of a node hand each other the driver's handles of memory: threads and processes
-/// differ.
+/// How ranks of a node pass each other the driver's memory handles; worlds of threads and of
+/// processes differ.
 class HandlePassing {
  public:
   virtual ~HandlePassing() = default;
-  /// What handles are to be made for.
+  /// The handle type that memory must be created with.
   virtual CUmemAllocationHandleType exported() const = 0;
-  /// When all have come here since they gave up what was passed before.
+  /// Called when all ranks have released the handles passed before.
   virtual void Prepare() {}
-  /// Collective. What each of `group`, this rank's, passes; `mine`: null where that is nothing.
-  /// Aborted and DeadlineExceeded are the exchange's; other errors this rank's alone.
+  /// Collective. Returns the handles that the ranks of `group`, which includes this one, pass.
+  /// `mine`: null to pass none. Aborted and DeadlineExceeded are errors of the exchange, on all
+  /// ranks; other errors are this rank's only.
   virtual absl::StatusOr<MemoryHandles> Pass(const Members& group,
                                              std::shared_ptr<MemoryHandle> mine) = 0;
 };
 
-/// Threads of one process share them.
+/// Between threads of one process, which share handles.
 class ThreadHandlePassing final : public HandlePassing {
  public:
   explicit ThreadHandlePassing(Exchange& exchange) : exchange_(exchange) {}
@@ -43,10 +44,10 @@ class ThreadHandlePassing final : public HandlePassing {
   Exchange& exchange_;
 };
 
-/// Processes of one machine send each other open files that stand for them (HandleMail).
+/// Between processes of one machine, as file descriptors (HandleMail).
 class FileHandlePassing final : public HandlePassing {
  public:
-  /// `timeout_s`: how long to wait for files of peers.
+  /// `timeout_s`: how long to wait for peers' files, in seconds.
   FileHandlePassing(const DriverApi& driver, Exchange& exchange, int rank, double timeout_s)
       : driver_(driver), exchange_(exchange), rank_(rank), timeout_s_(timeout_s) {}
   CUmemAllocationHandleType exported() const override {
@@ -63,8 +64,8 @@ class FileHandlePassing final : public HandlePassing {
   double timeout_s_;
 };
 
-/// Processes with access to one IMEX channel exchange them as bytes, also where files cannot pass
-/// from one to the other.
+/// Between processes with access to one IMEX channel, as bytes; works also where file descriptors
+/// cannot be passed.
 class FabricHandlePassing final : public HandlePassing {
  public:
   FabricHandlePassing(const DriverApi& driver, Exchange& exchange, int rank)

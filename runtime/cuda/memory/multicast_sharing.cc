@@ -10,10 +10,10 @@ namespace coconet {
 
 struct MulticastSharing::Work {
   std::shared_ptr<Device> device;
-  int64_t bytes = 0;                     // rounded
-  std::shared_ptr<MemoryHandle> memory;  // this rank's
-  std::shared_ptr<MemoryHandle> object;  // of the node
-  MemoryHandles memories = {};           // of all
+  int64_t bytes = 0;                     // rounded up
+  std::shared_ptr<MemoryHandle> memory;  // of this rank
+  std::shared_ptr<MemoryHandle> object;  // the node's multicast object
+  MemoryHandles memories = {};           // of all ranks
 };
 
 absl::Status MulticastSharing::Create(Work& work) const {
@@ -43,12 +43,12 @@ absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(
   Shared shared;
   const absl::StatusOr<int64_t> rounded =
       RoundedForMulticast(*device, node_.size, bytes, passing_->exported());
+  // Granularities are powers of two, so the largest size is a multiple of all of them.
   ASSIGN_OR_RETURN(const double most,
-                   exchange_.Max(rounded.ok() ? static_cast<double>(*rounded)
-                                              : 0));  // of powers of two a multiple of all units
+                   exchange_.Max(rounded.ok() ? static_cast<double>(*rounded) : 0));
   work.bytes = static_cast<int64_t>(most);
-  // Each when all have done the one before: the driver waits, without a deadline, in calls that
-  // come too early.
+  // All ranks finish a step before any begins the next: calls made too early wait in the driver,
+  // without a deadline.
   const std::function<absl::Status()> stages[] = {
       [&] { return device->Use(); },
       [&] { return rounded.status(); },
@@ -75,8 +75,8 @@ absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(
     if (note.empty()) continue;
     shared = {};
     work = {};
-    RETURN_IF_ERROR(
-        exchange_.Barrier());  // before what is retained here goes, all have given up theirs
+    // Peers must have released their handles before what is retained here goes.
+    RETURN_IF_ERROR(exchange_.Barrier());
     return Shared{.all = {}, .multicast = nullptr, .note = note};
   }
   return shared;

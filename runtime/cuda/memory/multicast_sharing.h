@@ -17,12 +17,12 @@
 
 namespace coconet {
 
-/// Memory that ranks with a GPU each share by the driver's virtual memory management, and that has,
-/// on each of them, an address of the memory of all ranks of the node at once: of a multicast
-/// object, which the first of them makes, and all bind their memory to.
+/// Memory that ranks with a GPU each share by the driver's virtual memory management, with a
+/// multicast address on each of them: the node's first rank makes a multicast object, and all ranks
+/// bind their memory to it.
 class MulticastSharing {
  public:
-  /// `sharing`: who reaches each other's memory; `node`: this rank's, among them.
+  /// `sharing`: the ranks that share memory with this one; `node`: those of them on its node.
   MulticastSharing(Exchange& exchange, int rank, const Members& sharing, const Members& node,
                    std::shared_ptr<HandlePassing> passing)
       : exchange_(exchange),
@@ -32,12 +32,13 @@ class MulticastSharing {
         passing_(std::move(passing)) {}
 
   struct Shared {
-    std::vector<std::shared_ptr<Allocation>> all;  // as of GpuSharing::Share
+    std::vector<std::shared_ptr<Allocation>> all;  // as GpuSharing::Share returns
     std::shared_ptr<Allocation> multicast;
-    std::string note;  // why there is none of it, on any rank; "": there is
+    std::string note;  // why there is no such memory, on any rank; "": there is
   };
-  /// Collective, after another call that was; the ranks agree on `bytes` already. Where a call of
-  /// the driver fails on one rank, none has anything; an error is one of the exchange alone.
+  /// Collective; requires an earlier collective call in the world and the same `bytes` on all
+  /// ranks. If a driver call fails on one rank, no rank gets memory and the note says why; returns
+  /// an error only if the exchange fails.
   absl::StatusOr<Shared> Share(const std::shared_ptr<Device>& device, int64_t bytes);
 
  private:

@@ -36,7 +36,7 @@ absl::StatusOr<std::shared_ptr<MemoryHandle>> MemoryHandle::OfMemory(
   CUmemGenericAllocationHandle handle = 0;
   CUresult result = device.driver().MemCreate(&handle, static_cast<size_t>(bytes), &properties, 0);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    device.FreeRetired();  // early: it may have to wait for a peer's kernel until that gives up
+    device.FreeRetired();  // early: may wait for a peer's kernel until that one gives up
     result = device.driver().MemCreate(&handle, static_cast<size_t>(bytes), &properties, 0);
   }
   RETURN_IF_ERROR(ToStatus(device.driver(), result, "cuMemCreate"));
@@ -72,15 +72,16 @@ absl::StatusOr<int64_t> RoundedForMulticast(const Device& device, int devices, i
   size_t memory = 0, least = 0, recommended = 0;
   RETURN_IF_CU(driver, MemGetAllocationGranularity, &memory, &of_memory,
                CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-  // Of any size: that the object will have is asked for here.
+  // The size is provisional: the object's final size is computed here.
   const CUmulticastObjectProp of_object = PropertiesOfMulticast(
       devices, RoundUp(std::max<int64_t>(bytes, 1), static_cast<int64_t>(memory)), exported);
   RETURN_IF_CU(driver, MulticastGetGranularity, &least, &of_object,
                CU_MULTICAST_GRANULARITY_MINIMUM);
   RETURN_IF_CU(driver, MulticastGetGranularity, &recommended, &of_object,
                CU_MULTICAST_GRANULARITY_RECOMMENDED);
-  const int64_t fits = RoundUp(std::max<int64_t>(bytes, 1),
-                               static_cast<int64_t>(std::max(memory, least)));  // powers of two
+  // Granularities are powers of two, so the larger one is a multiple of both.
+  const int64_t fits =
+      RoundUp(std::max<int64_t>(bytes, 1), static_cast<int64_t>(std::max(memory, least)));
   const int64_t best = RoundUp(fits, static_cast<int64_t>(std::max(memory, recommended)));
   return best - fits <= fits / 8 ? best : fits;
 }
@@ -91,13 +92,13 @@ absl::StatusOr<std::shared_ptr<Allocation>> Map(std::shared_ptr<Device> device,
   const DriverApi& driver = device->driver();
   const auto size = static_cast<size_t>(bytes);
   CUdeviceptr address = 0;
-  // The greatest power of two that divides the size is a multiple of the unit that it is in.
+  // The largest power of two that divides the size is a multiple of the granularity.
   RETURN_IF_CU(driver, MemAddressReserve, &address, size, std::min(size & -size, kMostAlignment), 0,
                0);
   const CUresult mapped = driver.MemMap(address, size, 0, handle->get(), 0);
   if (mapped != CUDA_SUCCESS) driver.MemAddressFree(address, size);
   RETURN_IF_ERROR(ToStatus(driver, mapped, "cuMemMap"));
-  // The handle goes after the mapping.
+  // The mapping owns the handle, and releases it after unmapping.
   auto mapping = std::make_shared<Allocation>(device, address,
                                               [&driver, address, size, handle = std::move(handle)] {
                                                 driver.MemUnmap(address, size);

@@ -13,13 +13,12 @@
 
 namespace coconet {
 
-/// A handle of the driver's virtual memory management: of a GPU's memory, or of an object that
-/// stands for the memory of several GPUs, each of which binds its own to it (multicast). Given back
-/// with the last who holds it, what is bound before it. Memory is there as long as a process has it
-/// mapped. Thread-safe.
+/// A handle of the driver's virtual memory management: to a GPU's memory, or to a multicast object,
+/// to which several GPUs bind their memory. The last owner releases it, after the memory bound to
+/// it. Memory exists as long as a process maps it. Thread-safe.
 class MemoryHandle {
  public:
-  /// `exported`: how other processes get it; CU_MEM_HANDLE_TYPE_NONE: they do not. `bytes`:
+  /// `exported`: how other processes import it; CU_MEM_HANDLE_TYPE_NONE: they do not. `bytes`: of
   /// RoundedForMulticast.
   static absl::StatusOr<std::shared_ptr<MemoryHandle>> OfMemory(const Device& device, int64_t bytes,
                                                                 CUmemAllocationHandleType exported);
@@ -32,8 +31,8 @@ class MemoryHandle {
   MemoryHandle& operator=(const MemoryHandle&) = delete;
 
   CUmemGenericAllocationHandle get() const { return handle_; }
-  /// Binds all of `memory`, which is the device's, to this object. When all of its devices have
-  /// been added: the driver waits for that.
+  /// Binds all of `memory`, which is on `device`, to this multicast object. All devices must have
+  /// been added, else the driver waits for them.
   absl::Status Bind(const Device& device, std::shared_ptr<MemoryHandle> memory, int64_t bytes);
 
  private:
@@ -48,12 +47,12 @@ class MemoryHandle {
   std::vector<Bound> bound_;
 };
 
-/// How much memory holds `bytes` that multicast objects of so many devices are to reach: in units
-/// that the driver recommends where these add an eighth at most, else in the least that it takes.
+/// The size of memory that holds `bytes` and can be bound to a multicast object of `devices` GPUs:
+/// a multiple of the recommended granularity where that adds an eighth at most, else of the least.
 absl::StatusOr<int64_t> RoundedForMulticast(const Device& device, int devices, int64_t bytes,
                                             CUmemAllocationHandleType exported);
 
-/// Addresses by which `device` alone reaches what the handle is of.
+/// Maps the handle's memory, for kernels of `device` only.
 absl::StatusOr<std::shared_ptr<Allocation>> Map(std::shared_ptr<Device> device,
                                                 std::shared_ptr<MemoryHandle> handle,
                                                 int64_t bytes);
