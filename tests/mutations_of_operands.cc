@@ -11,7 +11,7 @@ constexpr FindingKind kRace = FindingKind::kRace, kDeadlock = FindingKind::kDead
 
 std::vector<Mutation> StagedMutations() {
   return {
-      {"one-half-of-stages",
+      {"one-half-of-staging",
        "Operands are staged in the same half in each step.",
        "staged",
        {kRace},
@@ -21,14 +21,14 @@ std::vector<Mutation> StagedMutations() {
        "Peers' operands are taken from the half of the step before.",
        "staged",
        {kRace},
-       {{"operands.h", "r == s.rank ? own : stages[r] + half;",
-         "r == s.rank ? own : stages[r] + stride - half;"}}},
-      {"stage-of-the-next-rank",
+       {{"operands.h", "r == s.rank ? own : staging[r] + half;",
+         "r == s.rank ? own : staging[r] + stride - half;"}}},
+      {"staging-of-the-next-rank",
        "A rank stages its operand in another's memory.",
        "staged",
        {WrongAnswer()},
-       {{"operands.h", "staged.to = stages[s.rank] + half;",
-         "staged.to = stages[(s.rank + 1) % kRanks] + half;"}}},
+       {{"operands.h", "staged.to = staging[s.rank] + half;",
+         "staged.to = staging[(s.rank + 1) % kRanks] + half;"}}},
       {"staged-after-the-wait",
        "A rank enters before it has staged its operand.",
        "staged",
@@ -131,7 +131,7 @@ std::vector<Mutation> FoldMutations() {
        "Shared memory of a total is written again while threads still read the last one.",
        "rows",
        {kRace},
-       {{"prelude.h", "    Sync();  // whoever read the last total has it\n", ""}}},
+       {{"prelude.h", "    Sync();  // all threads have read the previous total\n", ""}}},
       {"total-read-at-once",
        "Threads read the parts of a total that others have yet to write.",
        "rows",
@@ -179,7 +179,7 @@ std::vector<Mutation> FoldMutations() {
        "Threads without elements take no part in a total.",
        "rows",
        {kDivergentBarrier, kBadShuffle},
-       {{"prelude.h", "    Sync();  // whoever read the last total has it\n",
+       {{"prelude.h", "    Sync();  // all threads have read the previous total\n",
          "    if (thread >= 70) return mine;\n    Sync();\n"}}},
   };
 }

@@ -1,14 +1,14 @@
 #ifndef COCONET_JIT_DEVICE_BLOCKS_H_
 #define COCONET_JIT_DEVICE_BLOCKS_H_
 
-// What goes from each rank to each other when a tensor's slicing changes from one dimension to
+// The blocks that ranks exchange (all-to-all) when a tensor's slicing changes from one dimension to
 // another.
 
 namespace coconet {
 
-/// A tensor [outer, low, middle, high, inner]. One of low and high, `kept`, is sliced in a rank's
-/// storage, which is whole along the other, `cut`; block k of n holds of `kept` what the rank has,
-/// and of `cut` what rank k has. Both are padded to `per`.
+/// A tensor [outer, low, middle, high, inner]. A rank's storage is sliced along one of low and
+/// high, `kept`, and whole along the other, `cut`. Block k of n holds this rank's part of `kept`
+/// and rank k's part of `cut`, both padded to `per`.
 struct BlockedDim {
   Index extent, per;
 };
@@ -18,9 +18,9 @@ struct Blocks {
   Index keeps_low;
 };
 
-/// Between a rank's storage and the blocks: to these (kPack) from the operand of an all-to-all, or
-/// from what arrived to its result. With the roles of ranks swapped the same: what block k lacks
-/// along `kept` when it arrives, it lacked on rank k.
+/// Copies from a rank's storage to blocks (kPack: before the all-to-all) or from blocks to storage
+/// (after it). Also correct for the receiver: the padding that block k has along `kept` when it
+/// arrives is that of rank k.
 template <int kV, bool kPack, class T>
 CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks& g, int ranks,
                           int rank, bool packed) {

@@ -1,12 +1,11 @@
 #ifndef COCONET_JIT_DEVICE_ELEMENTWISE_H_
 #define COCONET_JIT_DEVICE_ELEMENTWISE_H_
 
-// Typed loads and stores, elementwise functions and loops, over the packs of the prelude.
+// Typed loads and stores, elementwise functions and loops, on the packs of the prelude.
 
 namespace coconet {
 
 // ---- Storage types; computation is in Compute<T>
-// ----------------------------------------------------
 
 struct f16 {
   unsigned short bits;
@@ -57,7 +56,7 @@ struct SameType<A, A> {
 template <class A, class B>
 constexpr bool kSame = SameType<A, B>::value;
 
-/// What a value's lanes are in memory.
+/// The type of a value's lanes in memory.
 template <class T>
 struct RawOf {
   using Type = T;
@@ -93,7 +92,7 @@ CC_DEVICE Pack<Compute<T>, V> Load(const T* p) {
   return FromRaw<T, V>(LoadLanes<V>(reinterpret_cast<const Raw<T>*>(p)));
 }
 
-/// How a store reaches memory.
+/// Store policies: through the cache, or streaming past it.
 constexpr bool kCached = false, kStreamed = true;
 
 template <bool kStream, int V, class T>
@@ -103,7 +102,7 @@ CC_DEVICE void StoreRaw(T* p, Pack<T, V> x) {
   else
     StoreLanes<V>(p, x);
 }
-/// Rounds to nearest even where T is narrower than what was computed.
+/// Rounds to nearest, ties to even, where T is narrower than Compute<T>.
 template <class T, int V>
 CC_DEVICE Pack<Raw<T>, V> ToRaw(Pack<Compute<T>, V> x) {
   if constexpr (kSame<T, f16>)
@@ -137,7 +136,7 @@ struct IntegerRange<i64> {
 template <class T>
 constexpr bool kInteger = kSame<T, u8> || kSame<T, i32> || kSame<T, i64>;
 
-/// Truncated towards zero, saturated, NaN is 0.
+/// Truncates towards zero and saturates; NaN becomes 0.
 template <class To, class From>
 CC_DEVICE To Saturated(From x) {
   constexpr i64 kMin = IntegerRange<To>::kMin, kMax = IntegerRange<To>::kMax;
@@ -152,7 +151,7 @@ CC_DEVICE To Saturated(From x) {
   }
 }
 
-/// The value as type To would hold it.
+/// The value after a conversion to type To.
 template <class To, int V, class From>
 CC_DEVICE Pack<Compute<To>, V> CastTo(Pack<From, V> x) {
   if constexpr (kSame<To, f16>) {
@@ -178,7 +177,7 @@ CC_DEVICE Pack<Compute<To>, V> Wrapped(Pack<From, V> x) {
 
 // ---- Elementwise functions ----------------------------------------------------------------------
 
-/// Without an exponential that overflows where the result is small, but not 0.
+/// Uses exp(-|x|), which cannot overflow, so that small results do not become 0.
 template <class T>
 CC_DEVICE T ScalarSigmoid(T x) {
   const T e = ScalarExp(-ScalarAbs(x));
@@ -219,10 +218,11 @@ template <class T, int V>
 CC_DEVICE Pack<T, V> Max(Pack<T, V> a, Pack<T, V> b) {
   return Select(Greater(a, b), a, b);
 }
+/// NaN stays NaN.
 template <class T, int V>
 CC_DEVICE Pack<T, V> Relu(Pack<T, V> a) {
   return Max(Splat<V>(T(0)), a);
-}  // NaN stays NaN
+}
 template <class T, int V>
 CC_DEVICE Pack<T, V> Abs(Pack<T, V> a) {
   if constexpr (T(0.5) != T(0)) {
@@ -236,7 +236,7 @@ CC_DEVICE Pack<T, V> Abs(Pack<T, V> a) {
 
 // ---- Broadcasting -------------------------------------------------------------------------------
 
-/// Maps an index of the iteration space (row major, `dim`, innermost last) to an operand's element.
+/// Maps an index of the row-major iteration space `dim` (innermost last) to an operand's element.
 template <int R>
 struct BroadcastMap {
   Index dim[R], stride[R];
@@ -261,13 +261,13 @@ CC_DEVICE Index CountOf(const BroadcastMap<R>& m) {
   CC_UNROLL for (int k = 0; k < R; ++k) count *= m.dim[k];
   return count;
 }
-/// How much of an extent cut into parts of `per` rank `rank` has.
+/// Rank `rank`'s part of an extent that is cut into parts of `per`.
 CC_DEVICE Index OwnPart(Index extent, Index per, int rank) {
   const Index left = extent - rank * per;
   return left < 0 ? 0 : left < per ? left : per;
 }
 
-/// `i` is a multiple of V.
+/// Requires that `i` is a multiple of V.
 template <int V, class T, int R>
 CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const BroadcastMap<R>& m) {
   if (V > 1 && m.stride[R - 1] == 0 && m.dim[R - 1] % V == 0)
@@ -291,8 +291,8 @@ struct Lanes {
   static constexpr int kCount = V;
 };
 
-/// body(Lanes<V>, i) over [begin, end) by this block's threads: packs of V where `packed`, single
-/// elements at the end.
+/// Calls body(Lanes<N>, i) over [begin, end), divided among the block's threads: packs of V if
+/// `packed`, then single elements.
 template <int V, class Body>
 CC_DEVICE void ForEach(const Grid& grid, Index begin, Index end, bool packed, Body&& body) {
   Index tail = begin;
@@ -305,13 +305,13 @@ CC_DEVICE void ForEach(const Grid& grid, Index begin, Index end, bool packed, Bo
 }
 
 /// How a tensor is cut over ranks (coconet/base/slices.h): of each of `outer` rows of `row`
-/// contiguous elements, rank r has [r*per, (r+1)*per), which its storage holds contiguously, padded
-/// to `per` a row.
+/// contiguous elements, rank r has [r * per, (r + 1) * per), stored contiguously and padded to
+/// `per` per row.
 struct Cut {
   Index outer, row, per;
 };
-/// Some contiguous elements of one rank's slice: global indices [begin, end); element i is stored
-/// at i - shift.
+/// Contiguous elements of one rank's slice: global indices [begin, end). Element i is stored at
+/// i - shift.
 struct Chunk {
   Index begin, end, shift, id;
 };
@@ -321,8 +321,8 @@ struct Part {
   Index begin, end;
 };
 
-/// f(chunk) -> bool, for each chunk of `rank`'s slice that belongs to this block; stops when f
-/// returns false. A chunk belongs to the same block number on every rank.
+/// Calls f(chunk) -> bool for each chunk of `rank`'s slice that belongs to this block, until f
+/// returns false. A chunk belongs to the same block on every rank.
 template <class F>
 CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
   const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
@@ -338,7 +338,7 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk
   }
   return true;
 }
-/// The same for a part of a slice, of contiguous ones (outer is 1).
+/// The same for a part of a contiguous slice (outer is 1).
 template <class F>
 CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int rank, Index chunk,
                          F&& f) {
@@ -352,20 +352,20 @@ CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, const Part& part, int
   return true;
 }
 
-/// How many chunks a rank's slice of a tensor has.
+/// The number of chunks in a rank's slice.
 CC_DEVICE Index CountChunks(const Cut& cut, Index chunk) {
   return cut.outer * ((cut.per + chunk - 1) / chunk);
 }
 
-/// A chunk of the slice that node `node` has at this rank's place: the slices of the nodes lie one
-/// after the other, and so do their chunks' numbers.
+/// The chunk at the same place of node `node`'s slice: the slices of the nodes are contiguous, and
+/// their chunks numbered consecutively.
 CC_DEVICE Chunk OfNode(const Chunk& c, const Cut& cut, Index chunk, Index node) {
   return {c.begin, c.end, c.shift - node * cut.outer * cut.per,
           c.id + node * CountChunks(cut, chunk)};
 }
 
-/// ForChunks of one tensor of a list, whose chunks are numbered from `first` on: blocks take turns
-/// over the chunks of all tensors.
+/// ForChunks for one tensor of a list. Its chunks are numbered from `first` on; the chunks of all
+/// tensors are dealt to blocks in turns.
 template <class F>
 CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first,
                              F&& f) {

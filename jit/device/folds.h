@@ -1,8 +1,8 @@
 #ifndef COCONET_JIT_DEVICE_FOLDS_H_
 #define COCONET_JIT_DEVICE_FOLDS_H_
 
-// Sums and extrema over elements: within a thread, a block, a rank, and all ranks; and the random
-// words of dropout.
+// Sums and extrema over elements: of a thread, a block, a rank and all ranks. Random words of
+// dropout and stochastic rounding.
 
 namespace coconet {
 
@@ -25,8 +25,8 @@ struct MinOf {
   }
 };
 
-/// What values of a compute type are accumulated in: sums in double precision, so that their length
-/// does not matter.
+/// The type in which values of a compute type are accumulated. Sums use double precision, so that
+/// their error does not grow with their length.
 template <class Kind, class T>
 struct WideOf {
   using Type = T;
@@ -41,7 +41,7 @@ struct WideOf<SumOf, int> {
 };
 template <class Kind, class T>
 using Wide = typename WideOf<Kind, T>::Type;
-/// How a partial result crosses to other blocks and ranks: 8 bytes.
+/// The type of a partial result between blocks and ranks: 8 bytes.
 template <class T>
 struct PartialOf {
   using Type = double;
@@ -57,7 +57,7 @@ struct PartialOf<i64> {
 template <class T>
 using Partial = typename PartialOf<T>::Type;
 
-/// One thread's part of a fold of values of compute type T.
+/// One thread's partial result of a fold over values of compute type T.
 template <class Kind, int V, class T>
 struct Accumulator {
   Pack<Wide<Kind, T>, V> many;
@@ -75,7 +75,7 @@ CC_DEVICE void Accumulate(Accumulator<Kind, V, T>& a, Pack<T, L> x) {
   else
     a.one = Kind::Combine(a.one, ConvertLanes<Wide<Kind, T>>(x));
 }
-/// All lanes, of all threads of the block; on every thread.
+/// Combines all lanes of all threads of the block; the result is on every thread.
 template <class Kind, int V, class T>
 CC_DEVICE Wide<Kind, T> Total(const Grid& grid, const Accumulator<Kind, V, T>& a) {
   Pack<Wide<Kind, T>, 1> total = a.one;
@@ -83,7 +83,7 @@ CC_DEVICE Wide<Kind, T> Total(const Grid& grid, const Accumulator<Kind, V, T>& a
   return grid.Total(Get(total, 0),
                     [](auto x, auto y) { return Get(Kind::Combine(Splat<1>(x), Splat<1>(y)), 0); });
 }
-/// As the compute type T of a value.
+/// Converts to compute type T.
 template <class T, class W>
 CC_DEVICE Pack<T, 1> Folded(W total) {
   return Splat<1>(T(total));
@@ -94,11 +94,10 @@ CC_DEVICE Pack<T, 1> Averaged(W total, Index count) {
 }
 
 // ---- Between blocks and ranks
-// ------------------------------------------------------------------------
 
-/// Where the blocks of all ranks leave their partial results of one fold: on each rank two halves,
-/// used in turn, of one word a tensor, for each block of a rank. A half is written again two steps
-/// later, when every rank has been seen to have read it.
+/// Where the blocks of all ranks leave their partial results of one fold. Each rank has two halves,
+/// used alternately, of one word per tensor and per block of each rank. A half is rewritten two
+/// steps later, after this rank has seen every rank finish reading it.
 template <int kRanks, class P>
 struct Partials {
   P* const* on;  // [rank]
@@ -109,7 +108,8 @@ CC_DEVICE Partials<kRanks, P> MakePartials(const Sync<kRanks>& s, const Grid& gr
                                            Index tensors = 1) {
   return {on, Index(s.epoch & 1) * kRanks * grid.GridSize() * tensors, tensors};
 }
-/// This block's part of a tensor, for all ranks or for this one only; Meet makes it visible.
+/// Leaves this block's partial result of a tensor, for all ranks or for this one only; Meet makes
+/// it visible.
 template <int kRanks, class P>
 CC_DEVICE void Leave(const Partials<kRanks, P>& to, const Sync<kRanks>& s, const Grid& grid,
                      bool for_all, P part, Index tensor = 0) {
@@ -118,7 +118,8 @@ CC_DEVICE void Leave(const Partials<kRanks, P>& to, const Sync<kRanks>& s, const
   for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
     if (for_all || r == s.rank) to.on[r][at] = part;
 }
-/// What the blocks of this rank, or of all ranks, left of a tensor; always in the same order.
+/// Combines the partial results that the blocks of this rank, or of all ranks, left for a tensor;
+/// always in the same order.
 template <class Kind, int kRanks, class P>
 CC_DEVICE P Gathered(const Partials<kRanks, P>& from, const Sync<kRanks>& s, const Grid& grid,
                      bool of_all, Index tensor = 0) {
@@ -131,8 +132,8 @@ CC_DEVICE P Gathered(const Partials<kRanks, P>& from, const Sync<kRanks>& s, con
   return Get(total, 0);
 }
 
-/// What of(tensor), packs of one, add up to over all tensors, from `first` on; on every thread of
-/// the block, in the same order wherever blocks are of one size.
+/// Combines `first` and of(t), packs of one, over all tensors t; the result is on every thread of
+/// the block. The order depends on the block size only.
 template <class Kind, class T, class F>
 CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
   using W = Wide<Kind, T>;
@@ -145,11 +146,11 @@ CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
 }
 
 // ---- Random words
-// ---------------------------------------------------------------------------------------
 
-/// Philox4x32-10 (coconet/ir/philox.h) of V / 4 counters from `first` on: their words, in order.
-/// Lane 2k is of words 0 and 1 of counter k, lane 2k + 1 of words 2 and 3; what counts is in the
-/// low words of `even` and `odd`. A product of 32-bit words has both halves in one lane.
+/// The words of Philox4x32-10 (coconet/ir/philox.h) for V / 4 counters from `first` on, in order.
+/// Lane 2k computes words 0 and 1 of counter k, lane 2k + 1 words 2 and 3, in the low words of
+/// `even` and `odd`; their high words are unspecified. A lane holds both halves of a product of
+/// 32-bit words.
 template <int V>
 CC_DEVICE Pack<unsigned, V> PhiloxWords(u64 first, u64 stream, u64 seed) {
   constexpr int kLanes = V / 2;
@@ -173,7 +174,7 @@ CC_DEVICE Pack<unsigned, V> PhiloxWords(u64 first, u64 stream, u64 seed) {
   return JoinWords(even, odd);
 }
 
-/// A word for each of V elements. `i`: index of the first one in the global tensor, a multiple of
+/// One word per element. `i`: index of the first element in the global tensor, a multiple of
 /// min(V, 4).
 template <int V>
 CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
@@ -182,7 +183,7 @@ CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
     Pack<unsigned, V> r;
     CC_UNROLL for (int lane = 0; lane < V; ++lane) {
       const int at = int(u64(i) % 4) + lane;
-      // By arithmetic: an index, or a choice, that is not constant would put the words into memory.
+      // Arithmetic instead of an index or a selection, which would move the words to memory.
       unsigned word = 0;
       CC_UNROLL for (int k = lane; k < 4; ++k) word |= Get(words, k) & (0u - unsigned(at == k));
       Put<unsigned, V>(r, lane, word);
@@ -201,7 +202,7 @@ CC_DEVICE Pack<unsigned, V> RandomWords(Index i, i64 seed, i64 stream) {
   }
 }
 
-/// x * scale where the element's word is at least `threshold`, else 0.
+/// x * scale where the element's word is at least `threshold`; else 0.
 template <int V, class T>
 CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsigned threshold,
                              T scale) {
@@ -209,7 +210,7 @@ CC_DEVICE Pack<T, V> Dropped(Pack<T, V> x, Index i, i64 seed, i64 stream, unsign
   return Select(Less(words, Splat<V>(threshold)), Splat<V>(T(0)), x * Splat<V>(scale));
 }
 
-/// x rounded to bf16 by each element's word.
+/// Rounds x to bf16 stochastically, by each element's word.
 template <int V>
 CC_DEVICE Pack<float, V> RoundedByWords(Pack<float, V> x, Index i, i64 seed, i64 stream) {
   return FromBF16(ToBF16ByWord(x, RandomWords<V>(i, seed, stream)));

@@ -1,7 +1,7 @@
 #ifndef COCONET_JIT_DEVICE_KERNEL_H_
 #define COCONET_JIT_DEVICE_KERNEL_H_
 
-// What every generated kernel includes. "prelude.h" is the host's or CUDA's, by the include set.
+// Every generated kernel includes this file. The include set decides which prelude.h is meant.
 
 #include "prelude.h"
 

@@ -1,12 +1,11 @@
 #ifndef COCONET_JIT_DEVICE_OPERANDS_H_
 #define COCONET_JIT_DEVICE_OPERANDS_H_
 
-// The operands of reductions over ranks: where they are, staged, or in messages.
+// Loads of reductions over ranks: from peers' memory, from staged copies, or from messages.
 
 namespace coconet {
 
-// ---- Loads from all ranks; sums go 0 + 1 + ... so that every rank gets the same bits
-// -----------------
+// ---- Direct loads; sums are in rank order, so that every rank gets the same bits
 
 template <int V, int kRanks, class T>
 CC_DEVICE Pack<Compute<T>, V> LoadSum(T* const (&peers)[kRanks], Index i) {
@@ -27,8 +26,8 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(T* const (&peers)[kRanks], Index i) {
   return x;
 }
 
-/// By the switch where there is an address for all ranks, in any order: only what one rank reduces
-/// for all may come so.
+/// By the switch if there is a multicast address, in unspecified order: only for elements that one
+/// rank reduces for all.
 template <int V, int kRanks, class T>
 CC_DEVICE Pack<Compute<T>, V> LoadSum(const Multicast<T>& all, T* const (&peers)[kRanks], Index i) {
   if constexpr (kSame<T, f32>) {
@@ -41,52 +40,50 @@ CC_DEVICE Pack<Compute<T>, V> LoadSum(const Multicast<T>& all, T* const (&peers)
   return LoadSum<V>(peers, i);
 }
 
-// ---- Staged: each rank copies its own to memory that it alone writes
-// ---------------------------------
+// ---- Staged: each rank copies its operand to memory that only it writes
 
-/// One step's staged operands: each rank has two halves of `stride` elements, used in turn.
+/// One step's staged operands. Each rank has two halves of `stride` elements, used alternately.
 template <int kRanks, class T>
 struct Staged {
-  T* from[kRanks];  // each rank's operand, as this rank loads it; its own where it is
-  T* to;            // where this rank stages its own
+  T* from[kRanks];  // each rank's staged operand as this rank loads it; its own: the original
+  T* to;            // where this rank stages its operand
 };
 template <int kRanks, class T>
-CC_DEVICE Staged<kRanks, T> MakeStaged(const Sync<kRanks>& s, T* own, T* const (&stages)[kRanks],
+CC_DEVICE Staged<kRanks, T> MakeStaged(const Sync<kRanks>& s, T* own, T* const (&staging)[kRanks],
                                        Index stride) {
   const Index half = Index(s.epoch & 1) * stride;
   Staged<kRanks, T> staged;
-  CC_UNROLL for (int r = 0; r < kRanks; ++r) staged.from[r] = r == s.rank ? own : stages[r] + half;
-  staged.to = stages[s.rank] + half;
+  CC_UNROLL for (int r = 0; r < kRanks; ++r) staged.from[r] = r == s.rank ? own : staging[r] + half;
+  staged.to = staging[s.rank] + half;
   return staged;
 }
 
-// ---- In messages (LL): each rank sends its own to the others, in words that hold data and the
-// epoch ---
+// ---- Messages (LL): each rank sends its operand to the others in words of data and epoch
 
-/// One step's messages. On each rank lie two halves, used in turn, of a part a writer, of `stride`
-/// words: word k is bytes [4k, 4k + 4) of the writer's operand, and the epoch above them. Data and
-/// epoch are stored and loaded at once, so who finds the epoch has the data: there is no flag, no
-/// fence, and no wait but for the words themselves, and nothing is said when they have been read.
+/// One step's messages. Each rank has two halves, used alternately, with a part of `stride` words
+/// per writer: word k holds bytes [4k, 4k + 4) of the writer's operand and above them the epoch.
+/// Data and epoch are stored and loaded as one, so a reader that finds the epoch has the data. No
+/// flags, no fences, no other waits, and no acknowledgement that words have been read.
 ///
-/// They have been, when they are overwritten. A rank stores words of step t + 2 in the half of step
-/// t, in launch t + 2, when its launch t + 1 has ended. That one has read words of t + 1 from every
-/// peer: every rank reads whole operands, and where these have no elements, nothing is sent either.
-/// A peer sent those words in its launch t + 1, which began when its launch t, and with it all that
-/// read words of t, had ended. So it does not matter which threads store and load a word.
+/// Words have been read when they are overwritten. A rank stores words of step t + 2 in the half of
+/// step t during launch t + 2, after its launch t + 1 has ended. Launch t + 1 read words of step
+/// t + 1 from every peer (every rank reads whole operands; where these are empty, nothing is sent
+/// either). Each peer sent those words in its launch t + 1, after its launch t, with all its reads
+/// of words of step t, had ended. So it does not matter which threads store and load a word.
 ///
-/// Epochs are compared for equality: a word is overwritten every other step, so an old epoch in it
-/// is the last but one, or 0 before the first, which has epoch 1 or 2. That 0 is an epoch like
-/// others after 2^32 steps does no harm.
+/// Epochs are compared for equality. A word is overwritten in every other step, so its old epoch is
+/// the current one minus 2, or 0 before the first step, whose epoch is 1 or 2. That 0 is also a
+/// regular epoch after 2^32 steps does no harm.
 template <int kRanks, class T>
 struct Messages {
   const T* own;         // this rank's operand
-  const u64* inbox;     // the half of this step, here
-  u64* outbox[kRanks];  // this rank's part of it on each rank
+  const u64* inbox;     // this rank's half of this step
+  u64* outbox[kRanks];  // this rank's part of each rank's half
   Index stride;
   Control* control;
   int rank, step;
   unsigned epoch;
-  bool* lost;  // this thread gave up: what it loads and stores from now on is not to be used
+  bool* lost;  // set when this thread has given up: its later loads and stores are invalid
 };
 template <int kRanks, class T>
 CC_DEVICE Messages<kRanks, T> MakeMessages(const Sync<kRanks>& s, const T* own,
@@ -106,8 +103,7 @@ CC_DEVICE Messages<kRanks, T> MakeMessages(const Sync<kRanks>& s, const T* own,
   return m;
 }
 
-/// Sends a chunk of this rank's operand, of n elements in all: every group of words that begins in
-/// it.
+/// Sends the groups of words that begin in chunk `c` of this rank's operand, which has n elements.
 template <int kRanks, class T>
 CC_DEVICE void SendChunk(const Grid& grid, const Messages<kRanks, T>& m, const Chunk& c, Index n) {
   constexpr int kWords = kRegisterWords / 2, kBytes = 4 * kWords, kSize = sizeof(T);
@@ -144,8 +140,8 @@ CC_DEVICE bool AnyBit(Pack<u64, N> x) {
   }
 }
 
-/// The data of words [word, word + N) of all peers, when they are there: polls all at once, so that
-/// they cost one latency.
+/// Waits for words [word, word + N) of all peers and returns their data. Polls all peers at once,
+/// so that the wait costs one latency.
 template <int N, int kRanks, class T>
 CC_DEVICE void Receive(const Messages<kRanks, T>& m, Index word,
                        Pack<unsigned, N> (&data)[kRanks]) {
@@ -155,7 +151,7 @@ CC_DEVICE void Receive(const Messages<kRanks, T>& m, Index word,
       if (r == m.rank) continue;
       const Pack<u64, N> words = LoadWords<N>(m.inbox + r * m.stride + word);
       data[r] = ConvertLanes<unsigned>(words);
-      // Of those who are missing first who needs this core to get here.
+      // Among the missing peers, waits first for one that needs this core to make progress.
       if (AnyBit(Xor(HighWords(words), Splat<N>(u64(m.epoch)))) &&
           (missing < 0 || SharesCore(m.control, r)))
         missing = r;
@@ -177,7 +173,7 @@ struct Bits<2> {
   using Type = unsigned short;
 };
 
-/// V elements, not more than some registers of words.
+/// Combines V elements of all ranks, in rank order. V elements must fit in a few registers.
 template <int V, int kRanks, class T, class Combine>
 CC_DEVICE Pack<Compute<T>, V> CombineMessages(const Messages<kRanks, T>& m, Index i,
                                               Combine&& combine) {
@@ -201,7 +197,7 @@ CC_DEVICE Pack<Compute<T>, V> CombineMessages(const Messages<kRanks, T>& m, Inde
   }
   return x;
 }
-/// By parts of two registers of words of a peer.
+/// The same for any V, in parts of two registers of words per peer.
 template <int V, int kRanks, class T, class Combine>
 CC_DEVICE Pack<Compute<T>, V> CombineAll(const Messages<kRanks, T>& m, Index i, Combine&& combine) {
   constexpr int kMost = 4 * kRegisterWords / int(sizeof(T)), kPart = V < kMost ? V : kMost;

@@ -1,8 +1,8 @@
 #ifndef COCONET_JIT_DEVICE_RING_H_
 #define COCONET_JIT_DEVICE_RING_H_
 
-// Collectives of slices around a ring: each rank gets chunks from the rank before it only, and
-// passes them on to the one after it.
+// Ring collectives on slices: each rank receives chunks from the previous rank only, and passes
+// them on to the next.
 
 namespace coconet {
 
@@ -14,14 +14,13 @@ template <int kRanks>
 CC_DEVICE int RankBefore(const Sync<kRanks>& s) {
   return s.rank > 0 ? s.rank - 1 : kRanks - 1;
 }
-/// The rank `hops` before this one.
+/// The rank `hops` places before this one.
 template <int kRanks>
 CC_DEVICE int RankBehind(const Sync<kRanks>& s, int hops) {
   return (s.rank + kRanks - hops) % kRanks;
 }
 
-/// A chunk is stored on the rank after this one. `id` numbers the chunks of all slices, as
-/// AwaitHop's does.
+/// Signals that a chunk is stored on the next rank. `id` numbers the chunks of all slices.
 template <int kRanks>
 CC_DEVICE void PassOn(const Sync<kRanks>& s, const Grid& grid, Index id) {
   grid.Sync();
@@ -31,7 +30,7 @@ CC_DEVICE void PassOn(const Sync<kRanks>& s, const Grid& grid, Index id) {
       s.flags[RankAfter(s)] + s.rank * s.row + FlagSlots::Chunk(grid.GridSize(), s.rounds, id),
       s.epoch);
 }
-/// Returns when it is stored here.
+/// Waits until the previous rank has stored chunk `id` here.
 template <int kRanks>
 CC_DEVICE bool AwaitHop(const Sync<kRanks>& s, const Grid& grid, Index id) {
   const int before = RankBefore(s), slot = FlagSlots::Chunk(grid.GridSize(), s.rounds, id);
@@ -42,14 +41,14 @@ CC_DEVICE bool AwaitHop(const Sync<kRanks>& s, const Grid& grid, Index id) {
   return grid.SyncAnd(ok);
 }
 
-/// One step's partial results of a reduction of slices. The slice of rank r begins at rank r + 1,
-/// and each rank puts its own operand to what it got, r last: in no order of ranks. Between ranks
-/// they are in the type that they are computed in, so the result is rounded once.
+/// One step's partial results of a reduction of slices. The reduction of rank r's slice begins at
+/// rank r + 1; each rank adds its own operand to what it received, rank r last, so the order
+/// differs between slices. Partial results have the compute type, so the result is rounded once.
 template <class T>
 struct Ring {
   const T* own;               // this rank's operand
-  const Compute<T>* partial;  // what the ranks before this one make of theirs, when it is here
-  Compute<T>* next;           // the same on the rank after this one
+  const Compute<T>* partial;  // the partial result received from the previous rank
+  Compute<T>* next;           // where the next rank receives it
 };
 template <int kRanks, class T>
 CC_DEVICE Ring<T> MakeRing(const Sync<kRanks>& s, const T* own,
@@ -69,14 +68,14 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(const Ring<T>& ring, Index i) {
   return Min(Load<V>(ring.partial + i), Load<V>(ring.own + i));
 }
 
-/// Here and on the next rank, which passes it on.
+/// Stores the result here and on the next rank, which passes it on.
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void StoreAround(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i,
                            Pack<Compute<T>, V> x) {
   Store<kStream>(ranks[s.rank] + i, x);
   Store<kStream>(ranks[RankAfter(s)] + i, x);
 }
-/// What came from the rank before goes to the one after, to the bit.
+/// Copies what the previous rank stored here to the next rank, bit by bit.
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void CopyOn(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i) {
   using Bits = Raw<T>;

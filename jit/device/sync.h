@@ -1,21 +1,21 @@
 #ifndef COCONET_JIT_DEVICE_SYNC_H_
 #define COCONET_JIT_DEVICE_SYNC_H_
 
-// Collectives over symmetric memory: flags between ranks, stores to all peers.
+// Flags between ranks, and stores to all peers, of collectives over symmetric memory.
 
 namespace coconet {
 
 /// One block's part of the flag protocol of one collective kernel (FlagSlots in kernel_abi.h).
-/// Every wait is bounded; a false result means give up: control->failure says where.
+/// Every wait has a deadline; false means: give up, control->failure says where.
 template <int kRanks>
 struct Sync {
   Control* control;
   unsigned* const* flags;  // [rank]: the flag rows on that rank
-  unsigned* epochs;        // [block]: last finished epoch of this rank
-  Index row;               // words a flag row
+  unsigned* epochs;        // [block]: the last finished epoch of this rank
+  Index row;               // words per flag row
   int rank;
   int step;
-  int rounds;  // of folds that the kernel waits for
+  int rounds;  // rounds of folds that the kernel waits for
   unsigned epoch;
   bool streaming;  // this kernel made streaming stores
 
@@ -29,7 +29,7 @@ struct Sync {
   template <class Slot>
   CC_DEVICE bool WaitAll(const Sync& s, const Grid& grid, Slot slot) {
     bool ok = true;
-    // First for those who need this core to get here, so that nobody spins while they could run.
+    // First waits for peers that need this core to make progress, then spins for the others.
     for (int pass = 0; pass < 2; ++pass) {
       for (int r = grid.ThreadId(); r < kRanks; r += grid.BlockSize())
         if (r != s.rank && SharesCore(s.control, r) == (pass == 0))
@@ -47,19 +47,20 @@ CC_DEVICE Sync<kRanks> MakeSync(const Grid& grid, Control* control, unsigned* co
   return {control, flags, epochs, row, rank, step, rounds, epochs[grid.BlockId()] + 1, streaming};
 }
 
-/// My inputs are ready and my outputs may be overwritten; returns when that holds on all ranks.
+/// Signals that this rank's inputs are ready and its outputs may be overwritten; waits until all
+/// ranks have signalled that.
 template <int kRanks>
 CC_DEVICE bool Enter(const Sync<kRanks>& s, const Grid& grid) {
   const int slot = FlagSlots::Enter(grid.BlockId());
   Sync<kRanks>::Signal(s, grid, slot);
   return Sync<kRanks>::WaitAll(s, grid, slot);
 }
-/// Chunk `id` of my slice is stored on all ranks.
+/// Signals that chunk `id` of this rank's slice is stored on all ranks.
 template <int kRanks>
 CC_DEVICE void Publish(const Sync<kRanks>& s, const Grid& grid, Index id) {
   Sync<kRanks>::Signal(s, grid, FlagSlots::Chunk(grid.GridSize(), s.rounds, id));
 }
-/// Returns when chunk `id` of `peer`'s slice is stored here.
+/// Waits until chunk `id` of `peer`'s slice is stored here.
 template <int kRanks>
 CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Index id) {
   if (peer == s.rank) return true;
@@ -70,8 +71,8 @@ CC_DEVICE bool AwaitChunk(const Sync<kRanks>& s, const Grid& grid, int peer, Ind
                   FlagSlots::Chunk(grid.GridSize(), 0, id));
   return grid.SyncAnd(ok);
 }
-/// What this block left before (folds.h) is there for all blocks of this rank, or of all ranks;
-/// returns when the same holds of theirs.
+/// Signals that this block has left its partial results (folds.h), to all blocks of this rank or of
+/// all ranks; waits until these have signalled the same.
 template <int kRanks>
 CC_DEVICE bool Meet(const Sync<kRanks>& s, const Grid& grid, int round, bool all_ranks) {
   const int slot = FlagSlots::Round(grid.GridSize(), round, 0);
@@ -92,15 +93,16 @@ CC_DEVICE bool Meet(const Sync<kRanks>& s, const Grid& grid, int round, bool all
   }
   return grid.SyncAnd(ok);
 }
-/// What I staged in this step may be overwritten when I stage again in its half, two steps on: I
-/// have then seen my peers enter the step between, and so end this one.
+/// Ends the step without a signal. The half in which this rank staged data in this step is reused
+/// two steps later; by then this rank has seen its peers enter the step in between, so they have
+/// ended this one.
 template <int kRanks>
 CC_DEVICE void Leave(const Sync<kRanks>& s, const Grid& grid) {
-  grid.Sync();  // all threads know this step's epoch
+  grid.Sync();  // all threads have read this step's epoch
   if (grid.ThreadId() == 0) s.epochs[grid.BlockId()] = s.epoch;
 }
-/// I have read my peers' inputs and written their outputs; returns when they have read mine and
-/// written mine.
+/// Signals that this rank has read its peers' inputs and written their outputs; waits until all
+/// ranks have signalled that.
 template <int kRanks>
 CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
   const int slot = FlagSlots::Done(grid.GridSize(), grid.BlockId());
@@ -110,14 +112,13 @@ CC_DEVICE bool Exit(const Sync<kRanks>& s, const Grid& grid) {
   return true;
 }
 
-// ---- Sends of a kernel: to the rank beside it in the stage that they go to, from the one where
-// they come from ----
+// ---- Sends between pipeline stages: to the rank at the same place of an adjacent stage
 
-/// What a kernel sends: to the next stage, to the previous one, or both.
+/// The pipeline stages that a kernel sends to: the next, the previous, or both.
 struct Routes {
   bool next, previous;
-  /// What goes `after` (to the next stage, else to the one before) goes there, and comes from the
-  /// other side.
+  /// True when the kernel sends to the next stage (`after`) or to the previous one; it then
+  /// receives from the opposite side.
   CC_DEVICE bool GoesTo(const Routes& r, bool after) { return after ? r.next : r.previous; }
 };
 
@@ -133,7 +134,8 @@ CC_DEVICE bool AwaitBeside(const Sync<kRanks>& s, bool after, int slot) {
   return s.flags[peer] == nullptr ||
          WaitFlag(s.control, s.flags[s.rank] + peer * s.row + slot, s.epoch, peer, s.step, slot);
 }
-/// What this kernel receives may be stored from now on. Of each stage, before it waits for anybody.
+/// Signals that peers may store what this kernel receives. Every stage must call it before it waits
+/// for any other.
 template <int kRanks>
 CC_DEVICE void OpenSends(const Sync<kRanks>& s, const Grid& grid, const Routes& routes) {
   grid.Sync();
@@ -141,7 +143,7 @@ CC_DEVICE void OpenSends(const Sync<kRanks>& s, const Grid& grid, const Routes& 
     if (Routes::GoesTo(routes, after == 0))
       SignalBeside(s, after != 0, FlagSlots::Enter(grid.BlockId()));
 }
-/// Returns when that holds where this kernel sends to.
+/// Waits until the receivers of this kernel's sends have signalled that.
 template <int kRanks>
 CC_DEVICE bool AwaitReceivers(const Sync<kRanks>& s, const Grid& grid, const Routes& routes) {
   bool ok = true;
@@ -150,7 +152,7 @@ CC_DEVICE bool AwaitReceivers(const Sync<kRanks>& s, const Grid& grid, const Rou
       ok = ok && AwaitBeside(s, after != 0, FlagSlots::Enter(grid.BlockId()));
   return grid.SyncAnd(ok);
 }
-/// All that this block sends is stored; returns when what comes from its peer is.
+/// Signals that all sends of this block are stored; waits until the sends to this block are.
 template <int kRanks>
 CC_DEVICE bool CloseSends(const Sync<kRanks>& s, const Grid& grid, const Routes& routes) {
   const int slot = FlagSlots::Done(grid.GridSize(), grid.BlockId());
@@ -165,14 +167,13 @@ CC_DEVICE bool CloseSends(const Sync<kRanks>& s, const Grid& grid, const Routes&
 }
 
 // ---- Stores to all ranks
-// --------------------------------------------------------------------------
 
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void StorePeers(T* const (&peers)[kRanks], Index i, Pack<Compute<T>, V> x) {
   CC_UNROLL for (int r = 0; r < kRanks; ++r) Store<kStream>(peers[r] + i, x);
 }
 
-/// At once where there is an address for all of them, and the pack is whole words.
+/// One multicast store if there is a multicast address and the pack consists of whole words.
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], Index i,
                           Pack<Compute<T>, V> x) {
@@ -182,7 +183,7 @@ CC_DEVICE void StorePeers(const Multicast<T>& all, T* const (&peers)[kRanks], In
   StorePeers<kStream>(peers, i, x);
 }
 
-/// Chunk `c` of this rank's slice, stored at `from`, to its place on all ranks.
+/// Copies chunk `c` of this rank's slice, stored at `from`, to its place on all ranks.
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void CopyByPacks(const Grid& grid, T* const (&ranks)[kRanks], const T* from,
                            const Chunk& c, bool packed) {
@@ -195,7 +196,8 @@ CC_DEVICE void CopyByPacks(const Grid& grid, T* const (&ranks)[kRanks], const T*
   });
 }
 
-/// To the rank beside this one, if there is one; zeros to `own`, where nothing comes.
+/// Stores to the neighbour in the adjacent pipeline stage, if there is one; stores zeros to `own`
+/// if no neighbour sends to this rank.
 template <bool kStream, int V, class T>
 CC_DEVICE void StoreBeside(T* const (&beside)[Beside::kCount], bool after, T* own, Index i,
                            Pack<Compute<T>, V> x) {

@@ -1,14 +1,14 @@
 #ifndef COCONET_JIT_DEVICE_TILES_H_
 #define COCONET_JIT_DEVICE_TILES_H_
 
-// A matrix product that works tile by tile and tells all ranks of each tile that it is there; and
-// how a kernel that runs beside it, of this rank or another, waits for the tiles that it needs. The
-// product waits for nobody, so it comes to its end whichever of the two was started first.
+// A matrix product that works tile by tile and signals each finished tile to all ranks, and the
+// waits of a concurrent kernel, on this rank or another, for the tiles that it reads. The product
+// waits for no other kernel, so it ends whichever of the two starts first.
 
 namespace coconet {
 
-/// c[m, n] = op(a)[m, k] . op(b)[k, n], where op transposes or does nothing; rows as stored are
-/// lda, ldb, ldc elements apart. Halves are summed in f32 and rounded once; without k, zeros.
+/// c[m, n] = op(a)[m, k] . op(b)[k, n], where op transposes or is the identity. Stored rows are
+/// lda, ldb, ldc elements apart. Halves are summed in f32 and rounded once; zeros when k is 0.
 template <class T>
 struct Product {
   const T *a, *b;
@@ -16,29 +16,29 @@ struct Product {
   Index lda, ldb, ldc, m, n, k;
 };
 
-/// The tile of c that begins at (row, column), of kSide rows and columns, less at the ends; by all
-/// threads of the block. In the dialect's tile_product.h.
+/// Computes the tile of c that begins at (row, column): kSide rows and columns, fewer at the ends.
+/// All threads of the block take part. Defined in the dialect's tile_product.h.
 template <int kSide, bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column);
 
-/// The order in which tiles are wanted: the product's elements are cut into `slices` of `slice`
-/// elements, one behind the other, which are read at once, each from its begin.
+/// The order in which tiles are needed: the product's elements form `slices` consecutive slices of
+/// `slice` elements, which are read concurrently, each from its begin.
 struct TileOrder {
   Index slices, slice;
 };
 
-/// f(row, column), in tiles, for those of an m x n matrix that are this block's. In each round
-/// comes the next row of tiles of every slice; tiles below each other, which take the same columns
-/// of b, come one after the other.
+/// Calls f(row, column), in units of tiles, for this block's tiles of an m x n matrix. Each round
+/// takes the next row of tiles of every slice. Tiles of one column, which read the same columns of
+/// b, are consecutive.
 template <int kSide, class F>
 CC_DEVICE void ForTiles(const Grid& grid, Index m, Index n, const TileOrder& order, F&& f) {
   const Index down = (m + kSide - 1) / kSide, across = (n + kSide - 1) / kSide;
   if (across == 0) return;
-  const auto first = [&](Index slice) {  // row of tiles of a slice
+  const auto first = [&](Index slice) {  // the slice's first row of tiles
     const Index row = slice < order.slices ? slice * order.slice / n / kSide : down;
     return row < down ? row : down;
   };
-  Index turn = grid.BlockId();  // the next of this block's tiles, from the first of the round
+  Index turn = grid.BlockId();  // this block's next tile, counted from the first of the round
   for (Index round = 0, done = 0; done < down; ++round) {
     const auto is_in = [&](Index slice) { return first(slice) + round < first(slice + 1); };
     Index rows = 0;
@@ -53,17 +53,17 @@ CC_DEVICE void ForTiles(const Grid& grid, Index m, Index n, const TileOrder& ord
   }
 }
 
-/// Where a product tells the ranks of its tiles: on each rank a row of words a writer, one a tile,
-/// of epochs as other flags (kernel_abi.h).
+/// Where a product signals its tiles: each rank has a row of words per writer, one word per tile,
+/// which holds an epoch like other flags (kernel_abi.h).
 template <int kRanks>
 struct TileFlags {
   unsigned* const* flags;  // [rank]
-  Index row;               // words a row
+  Index row;               // words per row
   int rank;
   unsigned* epochs;  // [block]
 };
 
-/// All tiles of a product, by all blocks. Whoever finds the flag of a tile has the tile.
+/// Computes all tiles of a product, by all blocks, and signals each tile when it is stored.
 template <int kSide, bool kTransposeA, bool kTransposeB, int kRanks, class T>
 CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOrder& order,
                              const TileFlags<kRanks>& out) {
@@ -79,18 +79,18 @@ CC_DEVICE void MultiplyTiles(const Grid& grid, const Product<T>& p, const TileOr
   if (grid.ThreadId() == 0) out.epochs[grid.BlockId()] = epoch;
 }
 
-/// The flags of the products of all ranks, here, for a kernel that goes over rows of `width`
-/// elements, those of the products.
+/// This rank's flags of the products of all ranks, for a kernel that reads them in rows
+/// of `width` elements.
 struct Tiles {
   const unsigned* flags;
-  Index row;      // words a row
+  Index row;      // words per row of flags
   Index side;     // rows and columns of a tile
   Index columns;  // of a product
   Index width;
 };
 
-/// Returns when elements [begin, end), which are some, of the products of all ranks are there. The
-/// product and this kernel are launched once a step each, so their epochs are the same.
+/// Waits until elements [begin, end) of the products of all ranks are stored; requires begin < end.
+/// The product and this kernel are launched once per step each, so their epochs are equal.
 template <int kRanks>
 CC_DEVICE bool AwaitTiles(const Sync<kRanks>& s, const Grid& grid, const Tiles& t, Index begin,
                           Index end) {

@@ -1,13 +1,13 @@
 #ifndef COCONET_JIT_DEVICE_CUDA_ASYNC_COPIES_H_
 #define COCONET_JIT_DEVICE_CUDA_ASYNC_COPIES_H_
 
-// Copies by the asynchronous proxy: from sm_90 on. Part of ptx.h.
+// Bulk copies by the asynchronous proxy, from sm_90 on. Part of ptx.h.
 
 namespace coconet {
 
 #if __CUDA_ARCH__ >= 900
 constexpr bool kCopiesInBulk = true;
-/// `bytes`, a multiple of 16, from shared memory to global memory, both at multiples of 16; one of
+/// Copies `bytes`, a multiple of 16, from shared to global memory, both 16-byte aligned, as part of
 /// the calling thread's open group.
 CC_DEVICE void CopyBulk(void* to, const void* shared, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(
@@ -16,18 +16,18 @@ CC_DEVICE void CopyBulk(void* to, const void* shared, int bytes) {
                : "memory");
 }
 CC_DEVICE void CloseBulkGroup() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-/// All of this thread's groups but the last kOpen have read their shared memory.
+/// Waits until all of this thread's groups but the last kOpen have read their shared memory.
 template <int kOpen>
 CC_DEVICE void AwaitBulkReads() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kOpen) : "memory");
 }
-/// All of them have been stored, as far as this thread sees; and what it releases from now on comes
-/// behind that.
+/// Waits until all of this thread's groups are stored. The thread's later releases are ordered
+/// after these stores.
 CC_DEVICE void AwaitBulkStores() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   asm volatile("fence.proxy.async;" ::: "memory");
 }
-/// What this thread stored in shared memory is there for bulk copies that come behind a barrier.
+/// Makes this thread's stores to shared memory visible to bulk copies after the next barrier.
 CC_DEVICE void FenceForBulkCopies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 #else
 constexpr bool kCopiesInBulk = false;

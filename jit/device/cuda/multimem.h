@@ -1,18 +1,18 @@
 #ifndef COCONET_JIT_DEVICE_CUDA_MULTIMEM_H_
 #define COCONET_JIT_DEVICE_CUDA_MULTIMEM_H_
 
-// Instructions on memory of all ranks of a node at one address of an NVSwitch: from sm_90 on. Part
-// of ptx.h.
+// Instructions on multicast addresses: memory of all ranks of a node behind one NVSwitch. From
+// sm_90 on. Part of ptx.h.
 
 #if __CUDA_ARCH__ >= 900
 #define CC_MULTIMEM 1
 
 namespace coconet {
 
-/// Between accesses of one memory by a multicast address and by another one.
+/// Orders accesses to one memory by a multicast address and by an ordinary address.
 CC_DEVICE void FenceAliases() { asm volatile("fence.proxy.alias;" ::: "memory"); }
 
-/// Sums of all ranks' words of 4 bytes, 16 bytes at a time where there are as many.
+/// Sums of all ranks' 4-byte words, 16 bytes at a time where N allows.
 #define CC_MULTIMEM_SUM(Name, type)                                                            \
   template <int N>                                                                             \
   CC_DEVICE void Name(unsigned* r, const void* from) {                                         \
@@ -45,7 +45,7 @@ CC_MULTIMEM_SUM(MultimemSumBF16, CC_BF16)
 #undef CC_F16
 #undef CC_BF16
 
-/// Words of 4 bytes to all ranks, 16 bytes at a time where there are as many.
+/// Stores 4-byte words to all ranks, 16 bytes at a time where N allows.
 template <int N>
 CC_DEVICE void MultimemStore(unsigned* to, const unsigned* w) {
   if constexpr (N % 4 == 0) {

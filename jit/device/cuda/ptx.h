@@ -1,18 +1,18 @@
 #ifndef COCONET_JIT_DEVICE_CUDA_PTX_H_
 #define COCONET_JIT_DEVICE_CUDA_PTX_H_
 
-// The machine under the prelude, for NVRTC: CUDA's builtins, and inline PTX instead of libcu++, 0.1
-// s a compile instead of 0.7. Declares the same names as simt/ptx.h; nothing else in the device
-// headers of GPUs depends on who compiles them.
+// The layer under the prelude for NVRTC: CUDA's builtins, and inline PTX instead of libcu++ (0.1 s
+// per compile instead of 0.7 s). Declares the same names as simt/ptx.h; no other GPU header depends
+// on the compiler.
 
 #define CC_DEVICE static __device__ __forceinline__
 #define CC_MEMBER __device__
 #define CC_UNROLL _Pragma("unroll")
-/// An array that the threads of a block share, one a place in the source.
+/// An array in shared memory; one per place in the source.
 #define CC_SHARED(T, name, count) __shared__ T name[count]
 
-/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the
-/// launch as `grid`.
+/// Defines kernel `name`. Its body sees the arguments as `p` (const Params&) and its block and
+/// thread as `grid`.
 #define CC_KERNEL(name)                                                     \
   CC_DEVICE void name##_body(const Params& p, const ::coconet::Grid& grid); \
   extern "C" __global__ void __launch_bounds__(CC_MAX_THREADS)              \
@@ -31,8 +31,8 @@ CC_DEVICE int ThreadIndex() { return static_cast<int>(threadIdx.x); }
 CC_DEVICE int ThreadCount() { return static_cast<int>(blockDim.x); }
 CC_DEVICE void SyncBlock() { __syncthreads(); }
 CC_DEVICE bool SyncBlockAnd(bool ok) { return __syncthreads_and(ok) != 0; }
-/// The value of the thread `distance` further in the warp; this one's where there is none. Any,
-/// where that thread is not in `mask`.
+/// The value of the thread `distance` further in the warp; the own value if there is no such
+/// thread; unspecified if that thread is not in `mask`.
 template <class T>
 CC_DEVICE T ShuffleDown(unsigned mask, T value, int distance) {
   return __shfl_down_sync(mask, value, distance);
@@ -40,10 +40,10 @@ CC_DEVICE T ShuffleDown(unsigned mask, T value, int distance) {
 
 // ---- Memory -----------------------------------------------------------------------------------
 
-/// 16 bytes at once, at a multiple of 16.
+/// 16 bytes at once, 16-byte aligned.
 CC_DEVICE uint4 Load16(const void* p) { return *static_cast<const uint4*>(p); }
 CC_DEVICE void Store16(void* p, uint4 v) { *static_cast<uint4*>(p) = v; }
-/// The same of what is not soon read again.
+/// The same for data that is not read again soon.
 CC_DEVICE void Store16Stream(void* p, uint4 v) {
   asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
@@ -59,10 +59,11 @@ CC_DEVICE unsigned LoadAcquire(const unsigned* flag) {
   return value;
 }
 CC_DEVICE unsigned Exchange(unsigned* word, unsigned value) { return atomicExch(word, value); }
-/// From here on this thread waits for *flag to reach `epoch`.
+/// Notes that this thread waits for *flag to reach `epoch`; for simulated threads only.
 CC_DEVICE void NoteWait(const unsigned*, unsigned) {}
 
-/// 8 bytes, or two times 8, of which each 8 are one access of the memory model.
+/// Relaxed accesses of 8 bytes, or of twice 8 bytes, where each 8 bytes are one access of the
+/// memory model.
 CC_DEVICE void StoreRelaxed(unsigned long long* to, unsigned long long a) {
   asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(a) : "memory");
 }
@@ -92,7 +93,7 @@ CC_DEVICE float FloatOfHalf(unsigned short bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
   return value;
 }
-/// To nearest even.
+/// Rounds to nearest, ties to even.
 CC_DEVICE unsigned short HalfOfFloat(float value) {
   unsigned short bits;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));

@@ -1,28 +1,27 @@
 #ifndef COCONET_JIT_DEVICE_GPU_BULK_H_
 #define COCONET_JIT_DEVICE_GPU_BULK_H_
 
-// Copies of whole chunks by the asynchronous proxy, where there is one.
+// Copies of whole chunks to all ranks, by the asynchronous proxy where there is one.
 
 namespace coconet {
 
-/// A block brings a part of a chunk to shared memory, and one thread sends it to all ranks, while
-/// the block brings the next one.
-constexpr int kBulkStages = 4, kBulkStageWords = 512;  // of 16 bytes
+/// Shared-memory buffers of a block: it fills one while one thread sends earlier ones to all ranks.
+constexpr int kBulkBuffers = 4, kBulkBufferWords = 512;  // of 16 bytes
 
-/// `words` of 16 bytes from global memory to the same place on all ranks.
+/// Copies `words` words of 16 bytes from global memory to the same place on all ranks.
 template <int kRanks>
 CC_DEVICE void CopyWordsToAll(const Grid& grid, char* const (&to)[kRanks], const char* from,
                               Index words) {
-  CC_SHARED(uint4, stages, kBulkStages * kBulkStageWords);
-  int stage = 0;
-  for (Index begin = 0; begin < words; begin += kBulkStageWords) {
+  CC_SHARED(uint4, buffers, kBulkBuffers * kBulkBufferWords);
+  int buffer = 0;
+  for (Index begin = 0; begin < words; begin += kBulkBufferWords) {
     const int count =
-        words - begin < kBulkStageWords ? static_cast<int>(words - begin) : kBulkStageWords;
-    if (begin >= kBulkStages * kBulkStageWords) {
-      if (grid.ThreadId() == 0) AwaitBulkReads<kBulkStages - 1>();
+        words - begin < kBulkBufferWords ? static_cast<int>(words - begin) : kBulkBufferWords;
+    if (begin >= kBulkBuffers * kBulkBufferWords) {
+      if (grid.ThreadId() == 0) AwaitBulkReads<kBulkBuffers - 1>();
       grid.Sync();
     }
-    uint4* const part = stages + stage * kBulkStageWords;
+    uint4* const part = buffers + buffer * kBulkBufferWords;
     for (int i = grid.ThreadId(); i < count; i += grid.BlockSize())
       Store16(part + i, Load16(reinterpret_cast<const uint4*>(from) + begin + i));
     FenceForBulkCopies();
@@ -31,14 +30,14 @@ CC_DEVICE void CopyWordsToAll(const Grid& grid, char* const (&to)[kRanks], const
       for (int r = 0; r < kRanks; ++r) CopyBulk(to[r] + 16 * begin, part, 16 * count);
       CloseBulkGroup();
     }
-    stage = (stage + 1) % kBulkStages;
+    buffer = (buffer + 1) % kBulkBuffers;
   }
   if (grid.ThreadId() == 0) AwaitBulkStores();
   grid.Sync();
 }
 
-/// Chunk `c` of this rank's slice, stored at `from`, to its place on all ranks: in bulk where all
-/// of these, and it, begin at multiples of 16 bytes.
+/// Copies chunk `c` of this rank's slice, stored at `from`, to its place on all ranks; in bulk if
+/// source and destinations are 16-byte aligned.
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void CopyToAll(const Grid& grid, T* const (&ranks)[kRanks], const T* from, const Chunk& c,
                          bool packed) {

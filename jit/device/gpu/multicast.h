@@ -1,14 +1,14 @@
 #ifndef COCONET_JIT_DEVICE_GPU_MULTICAST_H_
 #define COCONET_JIT_DEVICE_GPU_MULTICAST_H_
 
-// Memory of all ranks of a node at one address of an NVSwitch, which adds up what it loads and
-// repeats what it stores. Part of the prelude.
+// Multicast memory: one address for all ranks of a node. The NVSwitch adds up loads and repeats
+// stores. Part of the prelude.
 
 namespace coconet {
 
 template <class T>
 struct Multicast {
-  T* ranks;  // only multimem instructions may use it
+  T* ranks;  // for multimem instructions only; null: no multicast address
 };
 
 #if CC_MULTIMEM
@@ -18,7 +18,7 @@ CC_DEVICE bool IsThere(const Multicast<T>& all) {
   return all.ranks != nullptr;
 }
 
-/// Sums over the ranks in any order, rounded to the type of memory.
+/// Sums over the ranks, in unspecified order, rounded to the type of memory.
 template <int V, int kRanks>
 CC_DEVICE Pack<float, V> MulticastSum(float* ranks, Index i) {
   Pack<unsigned, V> r;
@@ -37,7 +37,7 @@ CC_DEVICE Pack<unsigned short, V> MulticastSumBF16(T* ranks, Index i) {
   MultimemSumBF16<V / 2>(r.d, ranks + i);
   return __builtin_bit_cast(Pack<unsigned short, V>, r);
 }
-/// Of any words: the type names their size.
+/// Stores words of any content; R only determines their size.
 template <int V, int kRanks, class T, class R>
 CC_DEVICE void MulticastStore(T* ranks, Index i, Pack<R, V> x) {
   constexpr int kWords = sizeof(R) * V / 4;

@@ -1,12 +1,12 @@
 #ifndef COCONET_JIT_DEVICE_GPU_PRELUDE_H_
 #define COCONET_JIT_DEVICE_GPU_PRELUDE_H_
 
-// The kernel dialect for NVIDIA GPUs, over what the compiler's ptx.h declares: NVRTC's, or that of
-// threads simulated on the host. Declares the same names as the host prelude.
+// The kernel dialect for NVIDIA GPUs, on top of ptx.h: NVRTC's, or that of simulated threads.
+// Declares the same names as the host prelude.
 
 #include "kernel_abi.h"
 
-/// Largest block a kernel is launched with.
+/// The largest block size of a launch.
 #define CC_MAX_THREADS 512
 
 #include "ptx.h"
@@ -22,7 +22,7 @@ struct Grid {
   CC_MEMBER int BlockSize() const { return ThreadCount(); }
   CC_MEMBER void Sync() const { SyncBlock(); }
   CC_MEMBER bool SyncAnd(bool ok) const { return SyncBlockAnd(ok); }
-  /// Of all threads of the block, on each; always combined in the same order.
+  /// Combines the values of all threads of the block, in the same order on each thread.
   template <class T, class Combine>
   CC_MEMBER T Total(T mine, Combine&& combine) const {
     CC_SHARED(T, of_warp, 32);
@@ -34,7 +34,7 @@ struct Grid {
       const T other = ShuffleDown(mask, mine, distance);
       if (lane + distance < static_cast<int>(warp_threads)) mine = combine(mine, other);
     }
-    Sync();  // whoever read the last total has it
+    Sync();  // all threads have read the previous total
     if (lane == 0) of_warp[thread / 32] = mine;
     Sync();
     T total = of_warp[0];
@@ -44,7 +44,6 @@ struct Grid {
 };
 
 // ---- Packs: V values that one thread handles at once
-// ------------------------------------------------
 
 template <class T, int V>
 struct Pack {
@@ -95,15 +94,15 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   Pack<T, V> r;
   if constexpr (T(0.5) != T(0)) {
     CC_LANES(a.d[i] / b.d[i]);
-  } else {  // integers: x / 0 is 0, and the smallest / -1 wraps
+  } else {  // integers: x / 0 is 0; the smallest / -1 wraps
     CC_LANES(b.d[i] == 0 ? T(0) : b.d[i] == T(-1) ? T(T(0) - a.d[i]) : T(a.d[i] / b.d[i]));
   }
 }
 
-/// Words of 32 bits that are best handled at once.
+/// The number of 32-bit words to handle at once.
 constexpr int kRegisterWords = 4;
 
-/// Lanes of 64 bits, each two words.
+/// Packs of 64-bit lanes, each of two words.
 typedef unsigned long long u64;
 template <int V>
 CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) {
@@ -125,19 +124,19 @@ CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) {
   Pack<u64, V> r;
   CC_LANES(x.d[i] >> 32);
 }
-/// The products of low words.
+/// The 64-bit products of the low words.
 template <int V>
 CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) {
   return LowWords(a) * LowWords(b);
 }
-/// The low word of lane i: the high, or low, word of lane i ^ 1. The high words are any.
+/// Lane i receives in its low word the high (kHigh) or low word of lane i ^ 1. High
+/// words are unspecified.
 template <bool kHigh, int V>
 CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) {
   Pack<u64, V> r;
   CC_LANES(kHigh ? x.d[i ^ 1] >> 32 : x.d[i ^ 1]);
 }
-/// The words of all lanes, whose low words are those of `low` and whose high words are the low ones
-/// of `high`.
+/// Interleaves the low words of `low` and `high`: word 2i from lane i of `low`, 2i + 1 of `high`.
 template <int V>
 CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {
   Pack<unsigned, 2 * V> r;
@@ -187,8 +186,7 @@ CC_DEVICE double ScalarErf(double x) { return erf(x); }
 CC_DEVICE float ScalarPow(float x, float y) { return powf(x, y); }
 CC_DEVICE double ScalarPow(double x, double y) { return pow(x, y); }
 
-// ---- Memory: 16-byte accesses where the pack allows; `p` is aligned to the pack, at most 16 bytes
-// ----
+// ---- Memory: 16-byte accesses where the pack's size allows; `p` is aligned to min(pack, 16 bytes)
 
 template <int V, class T>
 CC_DEVICE Pack<T, V> LoadLanes(const T* p) {
@@ -222,7 +220,7 @@ CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
     StoreLanes<V>(p, x);
   }
 }
-CC_DEVICE void StreamFence() {}  // streaming stores are ordinary ones in the memory model
+CC_DEVICE void StreamFence() {}  // the memory model treats streaming stores as ordinary stores
 
 template <int V>
 CC_DEVICE Pack<float, V> FromBF16(Pack<unsigned short, V> x) {
@@ -242,7 +240,7 @@ CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
 }
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, V> words) {
-  const Pack<unsigned short, V> nearest = ToBF16(x);  // of what is not finite
+  const Pack<unsigned short, V> nearest = ToBF16(x);  // for infinities and NaNs
   Pack<unsigned short, V> r;
   CC_UNROLL for (int i = 0; i < V; ++i) {
     const unsigned bits = __builtin_bit_cast(unsigned, x.d[i]);
@@ -264,12 +262,11 @@ CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
 
 // ---- Flags ------------------------------------------------------------------------------------
 
-CC_DEVICE constexpr bool SharesCore(const Control*, int) {
-  return false;
-}  // resident blocks all run
+/// False: resident blocks all run.
+CC_DEVICE constexpr bool SharesCore(const Control*, int) { return false; }
 
-/// Whether a wait ends here: the deadline has passed since `start`, or the rank was told to stop.
-/// Looks far away, at the clock and the host's memory.
+/// True when a wait must end: the deadline, counted from `start`, has passed or the rank was told
+/// to stop. Slow: reads the clock and host memory.
 CC_DEVICE bool GivesUp(Control* control, unsigned long long start, const WaitFailure& failure) {
   const bool stopped = LoadAcquire(control->stop) != 0;
   if (!stopped && NowNs() - start < control->timeout_ns) return false;
@@ -279,8 +276,8 @@ CC_DEVICE bool GivesUp(Control* control, unsigned long long start, const WaitFai
 }
 constexpr unsigned kPollsPerLook = 256;
 
-/// Waits until *flag has reached `epoch`. False after the deadline, or when the rank was told to
-/// stop; control->failure is then filled in when the kernel has ended.
+/// Waits until *flag has reached `epoch`. Returns false after the deadline, or when the rank was
+/// told to stop; control->failure is filled in by the time the kernel has ended.
 CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step,
                         int slot) {
   unsigned found = LoadAcquire(flag);
@@ -295,10 +292,9 @@ CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, 
   }
 }
 
-// ---- Message words: 4 bytes of data with the epoch above them, stored and loaded at once
-// --------------
+// ---- Message words: 4 bytes of data, the epoch above them; stored and loaded as one
 
-/// 16 bytes at a time where there are as many; each word of them is one access of the memory model.
+/// 16 bytes at a time where N allows; each word is one access of the memory model.
 template <int N>
 CC_DEVICE void StoreWords(u64* to, Pack<u64, N> words) {
   if constexpr (N == 1) {
@@ -318,18 +314,17 @@ CC_DEVICE Pack<u64, N> LoadWords(const u64* from) {
   return r;
 }
 
-/// The polls of one wait for words.
+/// The state of one wait for words.
 struct Polls {
   unsigned count = 0;
   unsigned long long start = 0;
 };
-/// Not all N words of `peer` were there, or some other peer's: whether to poll again. False as of
-/// WaitFlag.
+/// Called after a poll that found words of `peer` missing. True: poll again. False: as WaitFlag.
 template <int N>
 CC_DEVICE bool PollAgain(Polls& polls, Control* control, const u64* words, unsigned epoch, int peer,
                          int step, int slot) {
-  NoteWait(reinterpret_cast<const unsigned*>(words) + 1,
-           epoch);  // the upper half of a little-endian word
+  // The epoch is the upper half of a little-endian word.
+  NoteWait(reinterpret_cast<const unsigned*>(words) + 1, epoch);
   if (++polls.count % kPollsPerLook != 0) return true;
   if (polls.start == 0) polls.start = NowNs();
   return !GivesUp(control, polls.start,

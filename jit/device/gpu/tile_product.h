@@ -1,55 +1,57 @@
 #ifndef COCONET_JIT_DEVICE_GPU_TILE_PRODUCT_H_
 #define COCONET_JIT_DEVICE_GPU_TILE_PRODUCT_H_
 
-// One tile of a matrix product (tiles.h) by a block of kTileThreads threads: operands go through
-// shared memory in stages, some of which are on their way while one is used. Halves are multiplied
-// by the matrix units, f32 by the others, exactly.
+// One tile of a matrix product (tiles.h) by a block of kTileThreads threads. Slabs of the operands
+// are copied to shared memory ahead of their use. Halves are multiplied by tensor cores; f32 by
+// ordinary instructions, without rounding to tf32.
 
 #include "mma.h"
 
 namespace coconet {
 
-/// Of a block (jit/config/launch_shapes.h): eight warps.
+/// Threads per block: eight warps (jit/config/launch_shapes.h).
 constexpr int kTileThreads = 256;
-constexpr int kStages = 3;
-/// Of k that a stage has of each row or column: with tiles of 128 the stages take the 48 KiB that a
-/// kernel has without asking.
-constexpr int kStageBytes = 64;
-/// What one copy moves, and one thread loads of a matrix.
+/// Slabs in shared memory; all but one may be in flight.
+constexpr int kSlabs = 3;
+/// A slab's depth along k, in bytes per row or column: with tiles of 128 the slabs take 48 KiB, all
+/// shared memory that a kernel has by default.
+constexpr int kSlabBytes = 64;
+/// Bytes per copy, and per load of a matrix by one thread.
 constexpr int kPieceBytes = 16;
 
-/// How a stage lies in shared memory, of kSide lines (rows of a, columns of b), in rows of what is
-/// next to each other in the matrix: along k, or along the lines. The pieces of a row change
-/// places, so that the same of eight rows, which matrix units take at once, or threads of f32, are
-/// in different banks.
+/// The layout of a slab in shared memory: kSide lines (rows of a, columns of b), stored in rows of
+/// elements that are contiguous in the matrix, along k or along the lines. Pieces are permuted
+/// within a row, so that the same piece of eight rows, which tensor cores or threads of f32 load at
+/// once, lies in different banks.
 template <class T, int kSide, bool kAlongK>
-struct TileStage {
+struct TileSlab {
   static constexpr bool kIsAlongK = kAlongK;
-  static constexpr int kDepth = kStageBytes / int(sizeof(T));
+  static constexpr int kDepth = kSlabBytes / int(sizeof(T));
   static constexpr int kPiece = kPieceBytes / int(sizeof(T));
   static constexpr int kRow = kAlongK ? kDepth : kSide;  // elements
-  static constexpr int kPieces = kSide * kStageBytes / kPieceBytes;
-  /// Bytes to a piece.
+  static constexpr int kPieces = kSide * kSlabBytes / kPieceBytes;
+  /// The byte offset of a piece.
   CC_DEVICE int Offset(int row, int piece) {
     const int place = kAlongK         ? piece ^ ((row >> 1) & 3)
                       : kSame<T, f32> ? piece
                                       : piece ^ (row & 7);
     return row * kRow * int(sizeof(T)) + place * kPieceBytes;
   }
-  /// Of f32: an element; the same of the sixteenth line after it is kSixteen elements behind it.
-  CC_DEVICE const float* At(const unsigned char* stage, int line, int k) {
+  /// f32 only: an element's address; the same k of the sixteenth line after it is
+  /// kSixteen elements further.
+  CC_DEVICE const float* At(const unsigned char* slab, int line, int k) {
     const int row = kAlongK ? line : k, column = kAlongK ? k : line;
-    return reinterpret_cast<const float*>(stage + Offset(row, column / kPiece)) + column % kPiece;
+    return reinterpret_cast<const float*>(slab + Offset(row, column / kPiece)) + column % kPiece;
   }
   static constexpr int kSixteen = 16 * (kAlongK ? kDepth : 1);
 };
 
-/// What of an operand one tile takes.
+/// The part of an operand that one tile reads.
 template <class T>
 struct TileOperand {
   const T* at;
-  Index ld, first, lines, depth;  // lines from `first` on, of `lines`; k below `depth`
-  bool aligned;                   // pieces are where copies can begin
+  Index ld, first, lines, depth;  // reads lines from `first` on, below `lines`, and k below `depth`
+  bool aligned;                   // pieces are aligned to kPieceBytes
 };
 template <class T>
 CC_DEVICE TileOperand<Raw<T>> MakeTileOperand(const T* at, Index ld, Index first, Index lines,
@@ -59,11 +61,10 @@ CC_DEVICE TileOperand<Raw<T>> MakeTileOperand(const T* at, Index ld, Index first
   return {reinterpret_cast<const Raw<T>*>(at), ld, first, lines, depth, aligned};
 }
 
-/// Begins to bring k from `k` on; zeros beyond the ends. Unrolled, its addresses would take
-/// registers of the sums.
+/// Starts copying the slab that begins at `k`, with zeros beyond the operand's ends. Not unrolled,
+/// because its addresses would take registers from the sums.
 template <class S, class T>
-CC_DEVICE void BringStage(const Grid& grid, const TileOperand<T>& from, Index k,
-                          unsigned char* to) {
+CC_DEVICE void BringSlab(const Grid& grid, const TileOperand<T>& from, Index k, unsigned char* to) {
   constexpr int kPiece = S::kPiece, kInRow = S::kRow / kPiece;
   _Pragma("unroll 1") for (int n = 0; n < S::kPieces / kTileThreads; ++n) {
     const int number = n * kTileThreads + grid.ThreadId(), row = number / kInRow,
@@ -88,8 +89,7 @@ CC_DEVICE void BringStage(const Grid& grid, const TileOperand<T>& from, Index k,
   }
 }
 
-// ---- Sums of halves: each warp has kSide / 2 rows and kSide / 4 columns of the tile, in matrices
-// of 16 x 8 ---
+// ---- Sums of halves: a warp has kSide / 2 rows and kSide / 4 columns, in matrices of 16 x 8
 
 template <class T, int kSide>
 struct TileSums {
@@ -100,34 +100,34 @@ struct TileSums {
   CC_DEVICE int Column(const Grid& grid) { return grid.ThreadId() / 32 % 4 * (kSide / 4); }
 };
 
-/// Four matrices of a stage: this thread gives row `row` of the one at (line, k).
+/// Loads four matrices of a slab: this thread passes row `row` of the one that begins at (line, k).
 template <class S>
-CC_DEVICE void LoadStaged(unsigned (&r)[4], const unsigned char* stage, int line, int k, int row) {
+CC_DEVICE void LoadFromSlab(unsigned (&r)[4], const unsigned char* slab, int line, int k, int row) {
   if constexpr (S::kIsAlongK)
-    LoadMatrices(r, stage + S::Offset(line + row, k / S::kPiece));
+    LoadMatrices(r, slab + S::Offset(line + row, k / S::kPiece));
   else
-    LoadMatricesTransposed(r, stage + S::Offset(k + row, line / S::kPiece));
+    LoadMatricesTransposed(r, slab + S::Offset(k + row, line / S::kPiece));
 }
 
 template <class A, class B, class T, int kSide>
-CC_DEVICE void AddStage(const Grid& grid, const unsigned char* a, const unsigned char* b,
-                        TileSums<T, kSide>& sums) {
+CC_DEVICE void AddSlab(const Grid& grid, const unsigned char* a, const unsigned char* b,
+                       TileSums<T, kSide>& sums) {
   using Sums = TileSums<T, kSide>;
   const int lane = grid.ThreadId() % 32, matrix = lane / 8, row = lane % 8, low = 8 * (matrix % 2),
             high = 8 * (matrix / 2);
   CC_UNROLL for (int k = 0; k < A::kDepth; k += 16) {
     unsigned of_a[Sums::kDown][4], of_b[Sums::kAcross / 2][4];
     CC_UNROLL for (int i = 0; i < Sums::kDown; ++i)
-        LoadStaged<A>(of_a[i], a, Sums::Row(grid) + 16 * i + low, k + high, row);
+        LoadFromSlab<A>(of_a[i], a, Sums::Row(grid) + 16 * i + low, k + high, row);
     CC_UNROLL for (int j = 0; j < Sums::kAcross / 2; ++j)
-        LoadStaged<B>(of_b[j], b, Sums::Column(grid) + 16 * j + high, k + low, row);
+        LoadFromSlab<B>(of_b[j], b, Sums::Column(grid) + 16 * j + high, k + low, row);
     CC_UNROLL for (int i = 0; i < Sums::kDown; ++i) CC_UNROLL for (int j = 0; j < Sums::kAcross;
                                                                    ++j)
         MmaM16N8K16(sums.d[i][j], of_a[i], of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1], T());
   }
 }
 
-/// Two neighbours at once where both are there, and words.
+/// Stores two neighbours as one word where both exist and the word is aligned.
 template <class T, int kSide>
 CC_DEVICE void StoreSums(const Grid& grid, const Product<T>& p, Index row, Index column,
                          const TileSums<T, kSide>& sums) {
@@ -152,7 +152,7 @@ CC_DEVICE void StoreSums(const Grid& grid, const Product<T>& p, Index row, Index
   }
 }
 
-// ---- Sums of f32: a thread has each sixteenth row and column of the tile ---
+// ---- Sums of f32: a thread has every sixteenth row and column of the tile
 
 template <int kSide>
 struct TileSums<f32, kSide> {
@@ -161,8 +161,8 @@ struct TileSums<f32, kSide> {
 };
 
 template <class A, class B, int kSide>
-CC_DEVICE void AddStage(const Grid& grid, const unsigned char* a, const unsigned char* b,
-                        TileSums<f32, kSide>& sums) {
+CC_DEVICE void AddSlab(const Grid& grid, const unsigned char* a, const unsigned char* b,
+                       TileSums<f32, kSide>& sums) {
   constexpr int kEach = TileSums<f32, kSide>::kEach;
   const int row = grid.ThreadId() / 16, column = grid.ThreadId() % 16;
   _Pragma("unroll 2") for (int k = 0; k < A::kDepth; ++k) {
@@ -189,35 +189,35 @@ CC_DEVICE void StoreSums(const Grid& grid, const Product<f32>& p, Index row, Ind
 
 template <int kSide, bool kTransposeA, bool kTransposeB, class T>
 CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, Index column) {
-  using A = TileStage<T, kSide, !kTransposeA>;
-  using B = TileStage<T, kSide, kTransposeB>;
-  constexpr int kOperandBytes = kSide * kStageBytes;
-  CC_SHARED(uint4, stages, kStages * 2 * kOperandBytes / kPieceBytes);
-  const auto staged = [&](Index stage, int operand) {
-    return reinterpret_cast<unsigned char*>(stages) +
-           (stage % kStages * 2 + operand) * kOperandBytes;
+  using A = TileSlab<T, kSide, !kTransposeA>;
+  using B = TileSlab<T, kSide, kTransposeB>;
+  constexpr int kOperandBytes = kSide * kSlabBytes;
+  CC_SHARED(uint4, slabs, kSlabs * 2 * kOperandBytes / kPieceBytes);
+  const auto slab_at = [&](Index slab, int operand) {
+    return reinterpret_cast<unsigned char*>(slabs) + (slab % kSlabs * 2 + operand) * kOperandBytes;
   };
   const auto a = MakeTileOperand(p.a, p.lda, row, p.m, p.k),
              b = MakeTileOperand(p.b, p.ldb, column, p.n, p.k);
   const Index count = (p.k + A::kDepth - 1) / A::kDepth;
-  const auto bring = [&](Index stage) {
-    if (stage < count) {
-      BringStage<A>(grid, a, stage * A::kDepth, staged(stage, 0));
-      BringStage<B>(grid, b, stage * A::kDepth, staged(stage, 1));
+  const auto bring = [&](Index slab) {
+    if (slab < count) {
+      BringSlab<A>(grid, a, slab * A::kDepth, slab_at(slab, 0));
+      BringSlab<B>(grid, b, slab * A::kDepth, slab_at(slab, 1));
     }
     CommitCopies();
   };
   TileSums<T, kSide> sums = {};
-  CC_UNROLL for (int stage = 0; stage < kStages - 1; ++stage) bring(stage);
-  for (Index stage = 0; stage < count; ++stage) {
-    WaitCopies<kStages - 2>();
-    grid.Sync();  // it is there for all threads, and all have used the one before, whose place the
-                  // next takes
-    bring(stage + kStages - 1);
-    AddStage<A, B>(grid, staged(stage, 0), staged(stage, 1), sums);
+  CC_UNROLL for (int slab = 0; slab < kSlabs - 1; ++slab) bring(slab);
+  for (Index slab = 0; slab < count; ++slab) {
+    WaitCopies<kSlabs - 2>();
+    // All threads' copies of this slab are there, and all threads have used the previous slab,
+    // whose place the next copies take.
+    grid.Sync();
+    bring(slab + kSlabs - 1);
+    AddSlab<A, B>(grid, slab_at(slab, 0), slab_at(slab, 1), sums);
   }
   WaitCopies<0>();
-  grid.Sync();  // of the next tile others may bring stages
+  grid.Sync();  // before other threads copy slabs of the next tile
   StoreSums(grid, p, row, column, sums);
 }
 

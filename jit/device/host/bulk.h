@@ -1,11 +1,11 @@
 #ifndef COCONET_JIT_DEVICE_HOST_BULK_H_
 #define COCONET_JIT_DEVICE_HOST_BULK_H_
 
-// Copies of whole chunks: nothing here does better than a loop.
+// Copies of whole chunks: on the host, a plain loop.
 
 namespace coconet {
 
-/// Chunk `c` of this rank's slice, stored at `from`, to its place on all ranks.
+/// Copies chunk `c` of this rank's slice, stored at `from`, to its place on all ranks.
 template <bool kStream, int V, int kRanks, class T>
 CC_DEVICE void CopyToAll(const Grid& grid, T* const (&ranks)[kRanks], const T* from, const Chunk& c,
                          bool packed) {

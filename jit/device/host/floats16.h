@@ -1,7 +1,7 @@
 #ifndef COCONET_JIT_DEVICE_HOST_FLOATS16_H_
 #define COCONET_JIT_DEVICE_HOST_FLOATS16_H_
 
-// 16-bit floats as raw lanes <-> f32. Part of the prelude.
+// Conversions between 16-bit floats, as raw lanes, and f32. Part of the prelude.
 
 namespace coconet {
 
@@ -19,8 +19,8 @@ CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
   const U result = (bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded;
   return ConvertLanes<unsigned short>(Pack<unsigned, V>{result});
 }
-/// Rounded up, away from 0, where the lower half and the word's upper half carry; what is not
-/// finite stays.
+/// Adds the upper half of the word to the lower half of x's bits and truncates: rounds away from 0
+/// where that carries. Infinities and NaNs are as in ToBF16.
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, V> words) {
   using U = typename VectorOf<unsigned, V>::Type;
@@ -62,7 +62,7 @@ CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
     return {__builtin_bit_cast(typename VectorOf<float, V>::Type, out)};
   }
 #endif
-  // Exponent moved by a multiplication, which also normalises subnormals; infinities and NaNs
+  // The multiplication corrects the exponent and normalises subnormals; infinities and NaNs are
   // patched.
   using U = typename VectorOf<unsigned, V>::Type;
   using F = typename VectorOf<float, V>::Type;
@@ -106,7 +106,7 @@ CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
     return {__builtin_bit_cast(typename VectorOf<unsigned short, V>::Type, out)};
   }
 #endif
-  // Round to nearest even: normals by integer arithmetic, subnormals by adding 0.5, whose last
+  // Rounds to nearest even: normals by integer arithmetic; subnormals by adding 0.5f, whose last
   // place is theirs.
   using U = typename VectorOf<unsigned, V>::Type;
   using F = typename VectorOf<float, V>::Type;

@@ -1,9 +1,8 @@
 #ifndef COCONET_JIT_DEVICE_HOST_MULTICAST_H_
 #define COCONET_JIT_DEVICE_HOST_MULTICAST_H_
 
-// Memory of all ranks of a node at one address, as switches between GPUs have it. On the host a
-// table of the ranks' addresses stands for it, so that kernels which use one run here, too. Part of
-// the prelude.
+// Multicast memory on the host: a table of the ranks' addresses takes the place of a switch's
+// address, so that kernels that use one also run here. Part of the prelude.
 
 namespace coconet {
 
@@ -16,10 +15,10 @@ CC_DEVICE bool IsThere(const Multicast<T>& all) {
   return all.ranks != nullptr;
 }
 
-/// Between accesses of one memory by a multicast address and by another one.
+/// Orders accesses to one memory by a multicast address and by an ordinary address.
 CC_DEVICE void FenceAliases() {}
 
-/// Sums over the ranks in any order, rounded to the type of memory.
+/// Sums over the ranks, in unspecified order, rounded to the type of memory.
 template <int V, int kRanks>
 CC_DEVICE Pack<float, V> MulticastSum(float* const* ranks, Index i) {
   Pack<float, V> x = LoadLanes<V>(ranks[0] + i);

@@ -2,16 +2,16 @@
 #define COCONET_JIT_DEVICE_HOST_PRELUDE_H_
 
 // The kernel dialect for CPUs: a block is one thread, a pack is a compiler vector (GNU vector
-// extensions, g++ and clang++). Includes no system header, which would cost three quarters of a
-// compile. The cuda prelude declares the same names.
+// extensions; g++ and clang++). Includes no system header, which would take three quarters of a
+// compile. Declares the same names as the GPU prelude.
 
 #include "kernel_abi.h"
 
 #define CC_DEVICE static inline __attribute__((always_inline))
 #define CC_UNROLL _Pragma("GCC unroll 16")
 
-/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the
-/// launch as `grid`.
+/// Defines kernel `name`. Its body sees the arguments as `p` (const Params&) and its block and
+/// thread as `grid`.
 #define CC_KERNEL(name)                                                                      \
   static void name##_body(const Params& p, const ::coconet::Grid& grid);                     \
   extern "C" __attribute__((visibility("default"))) void name(const void* params, int block, \
@@ -24,7 +24,7 @@ namespace coconet {
 
 using Index = long long;
 
-/// Where a thread stands. On the host a block has one thread.
+/// The calling thread's block and thread index. On the host a block has one thread.
 struct Grid {
   int block, blocks;
   int BlockId() const { return block; }
@@ -32,15 +32,16 @@ struct Grid {
   static constexpr int ThreadId() { return 0; }
   static constexpr int BlockSize() { return 1; }
   static void Sync() {}
-  static bool SyncAnd(bool ok) { return ok; }  // true when `ok` on all threads of the block
+  /// True when `ok` on all threads of the block.
+  static bool SyncAnd(bool ok) { return ok; }
+  /// Combines the values of all threads of the block.
   template <class T, class Combine>
   static T Total(T mine, Combine&&) {
     return mine;
-  }  // of all threads of the block, on each
+  }
 };
 
 // ---- Packs: V values that one thread handles at once
-// ------------------------------------------------
 
 template <class T, int V>
 struct VectorOf {
@@ -97,7 +98,7 @@ template <class T, int V>
 CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   if constexpr (T(0.5) != T(0)) {
     return {a.d / b.d};
-  } else {  // integers: x / 0 is 0, and the smallest / -1 wraps; never a trap
+  } else {  // integers, without traps: x / 0 is 0; the smallest / -1 wraps
     Pack<T, V> r{};
     for (int i = 0; i < V; ++i) {
       const T x = Get(a, i), y = Get(b, i);
@@ -107,8 +108,7 @@ CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
   }
 }
 
-/// Words of 32 bits in a register; g++ takes operations on longer vectors apart, some into single
-/// lanes.
+/// 32-bit words per register. g++ splits operations on longer vectors, some into single lanes.
 #if defined(__AVX512F__)
 constexpr int kRegisterWords = 16;
 #elif defined(__AVX2__)
@@ -117,7 +117,7 @@ constexpr int kRegisterWords = 8;
 constexpr int kRegisterWords = 4;
 #endif
 
-/// Lanes of 64 bits, each two words.
+/// Packs of 64-bit lanes, each of two words.
 typedef unsigned long long u64;
 template <int V>
 CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) {
@@ -135,7 +135,7 @@ template <int V>
 CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) {
   return {x.d >> 32};
 }
-/// The products of low words.
+/// The 64-bit products of the low words.
 template <int V>
 CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) {
 #if defined(__SSE2__) && !defined(__clang__)  // g++ would multiply all 64 bits
@@ -155,14 +155,15 @@ CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) {
 #endif
   return LowWords(a) * LowWords(b);
 }
-/// The low word of lane i: the high, or low, word of lane i ^ 1. The high words are any.
+/// Lane i receives in its low word the high (kHigh) or low word of lane i ^ 1. High
+/// words are unspecified.
 template <bool kHigh, int V>
 CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) {
 #if defined(__clang__)
   Pack<u64, V> r;
   CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = kHigh ? x.d[i ^ 1] >> 32 : x.d[i ^ 1];
   return r;
-#else  // of words, which stay within 16 bytes, not of lanes
+#else  // shuffles 32-bit words, within 16 bytes
   using Words = typename VectorOf<unsigned, 2 * V>::Type;
   Words from;
   CC_UNROLL for (int i = 0; i < 2 * V; ++i) from[i] = 2 * ((i / 2) ^ 1) + kHigh;
@@ -170,8 +171,7 @@ CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) {
                              __builtin_shuffle(__builtin_bit_cast(Words, x.d), from))};
 #endif
 }
-/// The words of all lanes, whose low words are those of `low` and whose high words are the low ones
-/// of `high`.
+/// Interleaves the low words of `low` and `high`: word 2i from lane i of `low`, 2i + 1 of `high`.
 template <int V>
 CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {
   return {__builtin_bit_cast(typename VectorOf<unsigned, 2 * V>::Type,
@@ -202,7 +202,7 @@ template <class T, int V>
 struct Halves {
   Pack<T, V / 2> half[2];
 };
-/// Of what g++ would take apart into lanes.
+/// True for vectors that g++ would split into lanes.
 template <class T, int V>
 constexpr bool kByHalves = V > 1 && int(sizeof(T)) * V > 4 * kRegisterWords;
 
@@ -280,8 +280,8 @@ CC_DEVICE void StoreLanes(T* p, Pack<T, V> x) {
   }
 }
 
-/// A store that bypasses the cache, where the machine has one; `p` is aligned to the pack (at most
-/// 64 bytes).
+/// A store that bypasses the cache, where the machine has one. `p` must be aligned to the pack, at
+/// most to 64 bytes.
 template <int V, class T>
 CC_DEVICE void StoreLanesStream(T* p, Pack<T, V> x) {
 #if defined(__clang__)
@@ -348,10 +348,11 @@ CC_DEVICE void Pause() {
 #endif
 }
 
-/// Rank `peer` runs on this rank's core: it gets no further while this rank spins.
+/// True when rank `peer` runs on this rank's core, so that it makes no progress while
+/// this rank spins.
 CC_DEVICE bool SharesCore(const Control* control, int peer) { return control->near[peer] != 0; }
 
-/// Waits until *flag has reached `epoch`. False after the deadline or an abort, with
+/// Waits until *flag has reached `epoch`. Returns false after the deadline or an abort, with
 /// control->failure filled in.
 CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, int peer, int step,
                         int slot) {
@@ -363,10 +364,9 @@ CC_DEVICE bool WaitFlag(Control* control, const unsigned* flag, unsigned epoch, 
   return control->wait(control, flag, epoch, peer, step, slot);
 }
 
-// ---- Message words: 4 bytes of data with the epoch above them, stored and loaded at once
-// --------------
+// ---- Message words: 4 bytes of data, the epoch above them; stored and loaded as one
 
-/// As many as a register holds: whole lanes of a vector are there, or not.
+/// As many words as a register holds: an access is atomic per lane of the vector.
 template <int N>
 struct RegisterOfWords {
   typedef u64 Type __attribute__((vector_size(8 * N), aligned(8), may_alias));
@@ -398,10 +398,10 @@ CC_DEVICE Pack<u64, N> LoadWords(const u64* from) {
   return __builtin_bit_cast(Pack<u64, N>, r);
 }
 
-/// The polls of one wait for words.
+/// The state of one wait for words.
 struct Polls {};
-/// Not all N words of `peer` were there: waits for those that are missing. False after the deadline
-/// or an abort, as WaitFlag.
+/// Called after a poll that found words of `peer` missing: waits for these. Returns false after the
+/// deadline or an abort, as WaitFlag.
 template <int N>
 CC_DEVICE bool PollAgain(Polls&, Control* control, const u64* words, unsigned epoch, int peer,
                          int step, int slot) {

@@ -5,7 +5,7 @@
 
 namespace coconet {
 
-/// k at a time: with the tile's sums, operands of so many fit in a core's own cache.
+/// Depth along k per pass: the sums and operands of a pass fit in a core's own cache.
 constexpr int kTileDepth = 64;
 
 /// to[k][i] = op(from)(first + i, depth + k) for i < lines and k < depths; zeros for other i.
@@ -27,7 +27,7 @@ CC_DEVICE void PackOperand(const T* from, Index ld, Index first, int lines, Inde
   }
 }
 
-/// sums += a . b, where a is of kRows rows from `row` on, in packs of all columns.
+/// sums += a . b for kRows rows from `row` on and all columns, in packs.
 template <int kRows, int kSide>
 CC_DEVICE void AddRows(const float (&a)[kTileDepth][kSide], const float (&b)[kTileDepth][kSide],
                        int row, int depths, float (&sums)[kSide][kSide]) {

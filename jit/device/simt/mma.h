@@ -1,18 +1,18 @@
 #ifndef COCONET_JIT_DEVICE_SIMT_MMA_H_
 #define COCONET_JIT_DEVICE_SIMT_MMA_H_
 
-// Instructions of matrix products as the PTX ISA describes them, by threads that show each other
-// what they have. Products are exact, sums in f32.
+// Instructions of matrix products as the PTX ISA describes them; the threads of a warp exchange
+// their operands. Products are exact; sums are in f32.
 
 namespace coconet {
 
-/// Copies `bytes`, at most 16, from global to shared memory, both aligned to 16, and fills up with
-/// zeros to 16; when that is done, WaitCopies tells.
+/// Copies `bytes`, at most 16, from global to shared memory, both 16-byte aligned, and fills up to
+/// 16 bytes with zeros. Asynchronous; see WaitCopies.
 static CC_ASKS void CopyAsync16(void* to, const void* from, int bytes) {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->copy_async(calls->machine, to, from, bytes, __builtin_return_address(0));
 }
-/// The thread's copies since the last call are a group.
+/// Makes the thread's copies since the last call a group.
 static CC_ASKS void CommitCopies() {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->close_async_group(calls->machine);
@@ -21,13 +21,13 @@ static CC_ASKS void AwaitCopies(int pending) {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->await_async(calls->machine, pending);
 }
-/// Returns when at most kPending of the thread's last groups are under way.
+/// Waits until at most kPending of the thread's last groups are incomplete.
 template <int kPending>
 CC_DEVICE void WaitCopies() {
   AwaitCopies(kPending);
 }
 
-/// What each thread of the warp gives, on each.
+/// Concatenates the bytes that each thread of the warp passes, for each thread.
 static CC_ASKS void GatherWarp(const void* mine, int bytes, void* all) {
   SimtCalls* const calls = COCONET_SIMT_CALLS;
   calls->gather(calls->machine, mine, bytes, all, __builtin_return_address(0));
@@ -48,19 +48,19 @@ CC_DEVICE void LoadMatricesOfWarp(unsigned (&r)[4], const void* row) {
                             : of[near].half[far] | unsigned(of[near].half[far + 1]) << 16;
   }
 }
-/// Four matrices of 8 x 8 halves: thread t gives the address of row t % 8 of matrix t / 8, and gets
-/// of row t / 4 of each the halves 2 * (t % 4) and the next.
+/// Loads four matrices of 8 x 8 halves. Thread t passes the address of row t % 8 of matrix t / 8
+/// and receives, of row t / 4 of each matrix, halves 2 * (t % 4) and 2 * (t % 4) + 1.
 CC_DEVICE void LoadMatrices(unsigned (&r)[4], const void* row) {
   LoadMatricesOfWarp<false>(r, row);
 }
-/// The same of the matrices transposed.
+/// The same for the transposed matrices.
 CC_DEVICE void LoadMatricesTransposed(unsigned (&r)[4], const void* row) {
   LoadMatricesOfWarp<true>(r, row);
 }
 
-/// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t has, each time
-/// with the next column (of b, row), of a: (g, h), (g + 8, h), (g, h + 8), (g + 8, h + 8); of b:
-/// (h, g), (h + 8, g); of d: (g, h), (g + 8, h).
+/// d[16, 8] += a[16, 16] . b[16, 8]. With g = t / 4 and h = 2 * (t % 4), thread t holds these
+/// elements, each with the next one along the row (b: along the column). a: (g, h), (g + 8, h),
+/// (g, h + 8), (g + 8, h + 8). b: (h, g), (h + 8, g). d: (g, h), (g + 8, h).
 template <class T>
 CC_DEVICE void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, T) {
   struct Words {

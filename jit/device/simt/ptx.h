@@ -1,27 +1,26 @@
 #ifndef COCONET_JIT_DEVICE_SIMT_PTX_H_
 #define COCONET_JIT_DEVICE_SIMT_PTX_H_
 
-// The machine under the prelude, for threads of blocks that are simulated on the host
-// (runtime/simt). The host's compiler puts a call of __tsan_read4 and the like before every access
-// (-fsanitize=thread), and finds them here: they, and what this file declares in place of PTX, ask
-// the machine.
+// The layer under the prelude for threads simulated on the host (runtime/simt). With
+// -fsanitize=thread the host's compiler calls __tsan_read4 and the like before every access; these
+// functions are defined here. They, and the functions that replace PTX, call the machine.
 
 #include "simt_abi.h"
 
 #define CC_DEVICE static inline __attribute__((always_inline))
 #define CC_MEMBER __attribute__((always_inline))
 #define CC_UNROLL _Pragma("GCC unroll 64")
-/// An array that the threads of a block share, one a place in the source.
+/// An array in shared memory; one per place in the source.
 #define CC_SHARED(T, name, count)     \
   static const char name##_place = 0; \
   T(&name)                            \
   [count] = *static_cast<T(*)[count]>(::coconet::SharedArray(&name##_place, sizeof(T) * (count)))
 #define CC_MULTIMEM 0
-/// Asks, and is not asked for.
+/// A function that calls the machine, and whose own accesses are not checked.
 #define CC_ASKS __attribute__((noinline, no_sanitize("thread")))
 
-/// Defines kernel `name`; the body sees its arguments as `p` (const Params&) and its place in the
-/// launch as `grid`.
+/// Defines kernel `name`. Its body sees the arguments as `p` (const Params&) and its block and
+/// thread as `grid`.
 #define CC_KERNEL(name)                                                                            \
   static __attribute__((noinline)) void name##_body(const Params& p, const ::coconet::Grid& grid); \
   extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void name(              \
@@ -49,7 +48,7 @@ double erf(double) noexcept;
 float powf(float, float) noexcept;
 double pow(double, double) noexcept;
 
-// ---- What the compiler puts before accesses ---------------------------------------------------
+// ---- Functions that the compiler calls before accesses
 
 #define CC_ACCESS(name, bytes, writes, aligned)                                            \
   CC_ASKS void __tsan_##name(void* p) {                                                    \
@@ -90,7 +89,7 @@ CC_ASKS void __tsan_func_entry(void*) {}
 CC_ASKS void __tsan_func_exit() {}
 }
 
-/// CUDA's, as kernels load and store it.
+/// CUDA's type, for loads and stores of 16 bytes.
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
@@ -122,8 +121,8 @@ static CC_ASKS unsigned long long ShuffleBitsDown(unsigned mask, unsigned long l
   CC_CALLS;
   return calls->shuffle_down(calls->machine, mask, bits, distance, CC_AT);
 }
-/// The value of the thread `distance` further in the warp; this one's where there is none. Any,
-/// where that thread is not in `mask`.
+/// The value of the thread `distance` further in the warp; the own value if there is no such
+/// thread; unspecified if that thread is not in `mask`.
 template <class T>
 CC_DEVICE T ShuffleDown(unsigned mask, T value, int distance) {
   if constexpr (sizeof(T) == 8)
@@ -136,7 +135,7 @@ CC_DEVICE T ShuffleDown(unsigned mask, T value, int distance) {
 
 // ---- Memory -----------------------------------------------------------------------------------
 
-/// 16 bytes at once, at a multiple of 16.
+/// 16 bytes at once, 16-byte aligned.
 static CC_ASKS uint4 Load16(const void* p) {
   CC_CALLS;
   calls->access(calls->machine, p, 16, false, true, CC_AT);
@@ -147,7 +146,7 @@ static CC_ASKS void Store16(void* p, uint4 v) {
   calls->access(calls->machine, p, 16, true, true, CC_AT);
   *static_cast<uint4*>(p) = v;
 }
-/// The same of what is not soon read again.
+/// The same for data that is not read again soon.
 static CC_ASKS void Store16Stream(void* p, uint4 v) {
   CC_CALLS;
   calls->access(calls->machine, p, 16, true, true, CC_AT);
@@ -169,13 +168,14 @@ static CC_ASKS unsigned Exchange(unsigned* word, unsigned value) {
   CC_CALLS;
   return calls->exchange(calls->machine, word, value, CC_AT);
 }
-/// From here on this thread waits for *flag to reach `epoch`.
+/// Notes that this thread waits for *flag to reach `epoch`.
 static CC_ASKS void NoteWait(const unsigned* flag, unsigned epoch) {
   CC_CALLS;
   calls->note_wait(calls->machine, flag, epoch);
 }
 
-/// 8 bytes, or two times 8, of which each 8 are one access of the memory model.
+/// Relaxed accesses of 8 bytes, or of twice 8 bytes, where each 8 bytes are one access of the
+/// memory model.
 static CC_ASKS void StoreRelaxed(unsigned long long* to, unsigned long long a) {
   CC_CALLS;
   calls->store(calls->machine, to, 8, 1, false, &a, CC_AT);
@@ -219,7 +219,7 @@ static CC_ASKS unsigned long long NowNs() {
 #undef CC_CALLS
 #undef CC_AT
 
-/// Exponent moved by a multiplication, which also normalises subnormals; infinities and NaNs
+/// The multiplication corrects the exponent and normalises subnormals; infinities and NaNs are
 /// patched.
 CC_DEVICE float FloatOfHalf(unsigned short half) {
   const unsigned magnitude = (half & 0x7fffu) << 13;
@@ -229,8 +229,8 @@ CC_DEVICE float FloatOfHalf(unsigned short half) {
       float,
       ((half & 0x7c00u) == 0x7c00u ? magnitude | 0x7f800000u : finite) | ((half & 0x8000u) << 16));
 }
-/// To nearest even: normals by integer arithmetic, subnormals by adding 0.5, whose last place is
-/// theirs.
+/// Rounds to nearest even: normals by integer arithmetic; subnormals by adding 0.5f, whose last
+/// place is theirs.
 CC_DEVICE unsigned short HalfOfFloat(float value) {
   const unsigned bits = __builtin_bit_cast(unsigned, value), magnitude = bits & 0x7fffffffu;
   const unsigned normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
@@ -238,7 +238,7 @@ CC_DEVICE unsigned short HalfOfFloat(float value) {
       __builtin_bit_cast(unsigned, __builtin_bit_cast(float, magnitude) + 0.5f) - 0x3f000000u;
   unsigned half = magnitude < 0x38800000u ? subnormal : normal;
   if (magnitude >= 0x477ff000u) half = 0x7c00u;
-  if (magnitude > 0x7f800000u) half = 0x7fffu;  // as cvt does
+  if (magnitude > 0x7f800000u) half = 0x7fffu;  // as PTX's cvt
   return static_cast<unsigned short>(half | (magnitude > 0x7f800000u ? 0 : (bits >> 16) & 0x8000u));
 }
 
