@@ -39,7 +39,7 @@ absl::Status FileError(absl::string_view call, absl::string_view path, int error
   return absl::UnavailableError(absl::StrCat(call, " ", path, ": ", std::strerror(error)));
 }
 
-/// OK when only this user, or root, can have written to the open file.
+/// OK when only this user or root can have written the open file.
 absl::Status CheckOwner(const Descriptor& file, absl::string_view path) {
   struct stat info;
   if (fstat(file.get(), &info) != 0) return FileError("stat", path, errno);
@@ -82,7 +82,7 @@ absl::StatusOr<Descriptor> OpenShard(const Descriptor& root, absl::string_view n
   return OpenFolder(objects, Shard(name), missing);
 }
 
-/// File names are made of digests only, whatever a key was made of.
+/// Checks that a name consists of a digest and an extension, so that no key can name another file.
 void CheckName(absl::string_view name) {
   CC_CHECK(name.size() > kDigits + 1 && name[kDigits] == '.');
   const auto hex = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
@@ -105,7 +105,7 @@ std::optional<std::string> ReadAll(const Descriptor& file) {
   return content;
 }
 
-/// The content of a file that is whole and whose hash is right.
+/// The content of a file that is complete and whose hash is right; else nullopt.
 std::optional<std::string> ReadChecked(const Descriptor& root, absl::string_view name) {
   const absl::StatusOr<Descriptor> shard = OpenShard(root, name, Missing::kFail);
   if (!shard.ok()) return std::nullopt;
@@ -121,7 +121,8 @@ std::optional<std::string> ReadChecked(const Descriptor& root, absl::string_view
   return content;
 }
 
-/// One a process, so that what was loaded from it outlives the cache that put it there.
+/// The temporary directory of this process. It outlives every cache, because files in it
+/// may be loaded.
 absl::StatusOr<std::string> ProcessDir() {
   static std::mutex mutex;
   static std::unique_ptr<TempDir> dir;
@@ -133,7 +134,7 @@ absl::StatusOr<std::string> ProcessDir() {
   return dir->path();
 }
 
-/// mkdir -p, for this user alone.
+/// mkdir -p with mode 0700.
 void MakeFolders(const std::string& path) {
   for (size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     mkdir(path.substr(0, slash).c_str(), 0700);
@@ -200,7 +201,7 @@ absl::StatusOr<std::string> BinaryCache::StoreIn(const std::string& dir, const D
   RemoveAbandonedFiles(temporary);
   ASSIGN_OR_RETURN(const Descriptor shard, OpenShard(root, name, Missing::kMake));
 
-  // Two machines may share the directory and the process number, but hardly the nanosecond too.
+  // Machines that share the directory may share process numbers, but hardly the nanosecond, too.
   const std::string target(name),
       part = absl::StrCat(name, ".", getpid(), ".", absl::GetCurrentTimeNanos());
   const absl::Cleanup remove_part = [&] { unlinkat(temporary.get(), part.c_str(), 0); };
@@ -264,9 +265,9 @@ BinaryCache::Lock BinaryCache::Acquire(absl::string_view name, absl::Duration pa
 
 BinaryCache::Lock::~Lock() {
   if (!file_) return;
-  // Whoever waits for this file, and whoever makes a new one, finds the binary first.
+  // Before unlocking, so that waiters, and whoever makes a new lock file, find the binary.
   unlink(path_.c_str());
-  // Not by closing alone: a process that another thread forked may hold a copy of the descriptor.
+  // Explicitly, because a process that another thread forked may hold a copy of the descriptor.
   flock(file_.get(), LOCK_UN);
 }
 

@@ -15,44 +15,44 @@ namespace coconet {
 
 /// Files by name on disk, shared by all processes of one user:
 ///
-///   <dir>/objects/<first 2 digits>/<64 hex digits>.<extension>   content, then a line with the
-///   content's SHA-256 <dir>/tmp/                                                   files being
-///   written, and locks
+///   <dir>/objects/<first 2 digits>/<64 hex digits>.<extension>
+///       the content, then a line with the content's SHA-256
+///   <dir>/tmp/
+///       files being written, and locks
 ///
-/// Loaders of shared objects and of cubins do not mind the line at the end. Directories are 0700
-/// and files 0600. Only what this user (or root) owns and nobody else can write is read, no
-/// symbolic link below <dir> is followed, and a file that is not whole is not there. A file appears
-/// under its name complete, by link or rename. Where <dir> cannot be written (or is full), files go
-/// to a temporary directory of this process. Thread-safe.
+/// Loaders of shared objects and of cubins ignore the last line. Directories have mode 0700, files
+/// 0600. Find and Read accept only files that this user or root owns and nobody else can write,
+/// follow no symbolic link below <dir>, and treat an incomplete file as missing. A file appears
+/// under its name complete, by link or rename. If <dir> cannot be written or is full, files go to a
+/// temporary directory of this process. Thread-safe.
 class BinaryCache {
  public:
-  /// Makes `dir` when it is missing; "" or a directory that cannot be made or written is no error
-  /// (see TakeNote). PermissionDenied when `dir` belongs to somebody else, or others can write to
-  /// it.
+  /// Makes `dir` if it is missing. "", or a directory that cannot be made or written, is no error
+  /// (see TakeNote). PermissionDenied when `dir` belongs to another user or others can write to it.
   static absl::StatusOr<std::unique_ptr<BinaryCache>> Open(const std::string& dir);
 
-  /// Absolute; "" when there is none.
+  /// Absolute; "" if there is none.
   const std::string& dir() const { return dir_; }
 
-  /// The path of file `name` ("<64 hex digits>.<extension>"), whole. Valid as long as this process
-  /// runs.
+  /// The path of file `name` ("<64 hex digits>.<extension>"), if it is there and complete. Valid as
+  /// long as this process runs.
   std::optional<std::string> Find(absl::string_view name) const;
 
-  /// The content of file `name`.
+  /// The content of file `name`, if it is there and complete.
   std::optional<std::string> Read(absl::string_view name) const;
 
   enum class Existing {
-    kKeep,     // a whole file that is already there stays: somebody may be mapping it
+    kKeep,     // an existing complete file stays: a process may be mapping it
     kReplace,  // the new content wins
   };
-  /// Writes a file, and returns its path. Fails only when neither `dir` nor a temporary directory
-  /// takes it.
+  /// Writes a file and returns its path. Fails only if it can be written neither to `dir` nor to a
+  /// temporary directory.
   absl::StatusOr<std::string> Store(absl::string_view name, absl::string_view content,
                                     Existing existing);
 
-  /// While it lives, other processes that ask for the same name wait. Saves work and is not needed
-  /// for correctness: empty where locks do not work, or where another process held it for all of
-  /// `patience`.
+  /// While it lives, other processes that acquire the same name wait. Only saves work: correctness
+  /// does not depend on it. Empty where locks do not work, or if another process held the lock for
+  /// all of `patience`.
   class Lock {
    public:
     Lock() = default;
@@ -68,7 +68,8 @@ class BinaryCache {
   };
   Lock Acquire(absl::string_view name, absl::Duration patience);
 
-  /// "", or, once, why files go to a temporary directory and what to do about it.
+  /// On the first call after files went to a temporary directory: the reason and what to
+  /// do; else "".
   std::string TakeNote();
 
  private:
@@ -82,8 +83,8 @@ class BinaryCache {
   bool noted() const;
 
   const std::string dir_;
-  const Descriptor root_;     // -1: there is no `dir_`
-  mutable std::mutex mutex_;  // guards what follows
+  const Descriptor root_;     // of `dir_`; -1: there is none
+  mutable std::mutex mutex_;  // guards the following
   std::string note_;
   bool noted_ = false;
   bool cleaned_ = false;

@@ -160,7 +160,7 @@ TEST_F(BinaryCacheTest, RefusesADirectoryOfSomebodyElse) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("have 12345"));
 }
 
-/// What must hold where nothing can be written below `cache`'s directory.
+/// Checks the cache's behaviour where nothing can be written below `dir`.
 void ExpectFallsBack(BinaryCache& cache, const fs::path& dir) {
   const absl::StatusOr<std::string> path = cache.Store(Name("a"), "content", Existing::kKeep);
   ASSERT_TRUE(path.ok()) << path.status();
@@ -182,7 +182,7 @@ TEST_F(BinaryCacheTest, FallsBackWhenTheDirectoryCannotBeMade) {
 }
 
 TEST_F(BinaryCacheTest, FallsBackWhenTheDirectoryCannotBeWritten) {
-  // A file where a directory should be stops root too, whom permissions do not.
+  // A file in place of a directory; unlike permissions, this also stops root.
   const auto cache = Open();
   std::ofstream((dir_ / "tmp").string()) << "in the way";
   ExpectFallsBack(*cache, dir_);

@@ -21,12 +21,12 @@ namespace {
 
 std::atomic<int64_t> compiler_runs{0};
 
-/// How long to wait for another process that compiles the same, before it is taken for stuck:
-/// dozens of compiles.
+/// How long to wait for another process that compiles the same source, before it is taken for
+/// stuck: the time of dozens of compiles.
 constexpr absl::Duration kPatience = absl::Seconds(10);
 
-/// Of calls for the same binary at the same time in this process, the first computes and the others
-/// get its result.
+/// Merges concurrent calls for the same binary within this process: the first one computes, the
+/// others get its result.
 class Flights {
  public:
   template <class Compute>
@@ -91,8 +91,8 @@ class CachingCompiler : public Compiler {
       return absl::FailedPreconditionError(absl::StrCat(
           "compile ", name, ": COCONET_ASSERT_CACHED is set: want it in the cache, have a miss"));
     }
-    // A process-wide table: ranks that are threads have a compiler each. The cache is part of the
-    // name, since a binary that one compiler may use need not be in reach of another.
+    // One table per process, because ranks that are threads have a compiler each. The cache
+    // directory is part of the key: another compiler's cache may be unreadable for this one.
     static auto* flights = new Flights;
     return flights->Join(absl::StrCat(cache_->dir(), "/", name), [&]() -> absl::StatusOr<Binary> {
       const BinaryCache::Lock lock = cache_->Acquire(name, kPatience);

@@ -12,8 +12,7 @@
 
 namespace coconet {
 
-/// Turns a translation unit that includes nothing of ours any more into the bytes of a binary.
-/// Thread-safe.
+/// Compiles a translation unit without includes of ours to the bytes of a binary. Thread-safe.
 class Translator {
  public:
   virtual ~Translator() = default;
@@ -21,19 +20,19 @@ class Translator {
   virtual const std::string& identity() const = 0;
   virtual Dialect dialect() const = 0;
   virtual absl::string_view extension() const = 0;  // of its binaries: "so", "cubin"
-  /// Fails like Compiler::Compile.
+  /// Errors as of Compiler::Compile.
   virtual absl::StatusOr<std::string> Translate(const std::string& unit) = 0;
 };
 
 /// What the host compiler and NVRTC share: expands the source's includes, looks in the cache, and
-/// translates on a miss, once however many threads and processes ask for the same binary.
+/// translates on a miss, once per binary for all threads and processes that ask for it.
 std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
                                               std::unique_ptr<BinaryCache> cache);
 
-/// Translators call it when a compiler starts; see CompilerRuns.
+/// To be called by translators for each run of a compiler; see CompilerRuns.
 void CountCompilerRun();
 
-/// Names the text of the embedded headers; part of a translator's identity.
+/// A digest of the embedded headers; part of a translator's identity.
 std::string HeadersFingerprint(Dialect dialect);
 
 }  // namespace coconet

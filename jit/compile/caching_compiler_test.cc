@@ -27,7 +27,7 @@ using ::testing::ExitedWithCode;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-/// Its "binary" is the text it was given; fails for a text that holds "error".
+/// The "binary" is the text itself; fails for a text that contains "error".
 class FakeTranslator : public Translator {
  public:
   FakeTranslator(std::atomic<int>& runs, std::string identity, absl::Duration time)
@@ -179,12 +179,12 @@ TEST_F(CachingCompilerTest, SaysOnceThatTheDirectoryCannotBeWritten) {
   EXPECT_TRUE(fs::exists(again->path));
 }
 
-/// The environment is read once a process, so these run in one of their own.
+/// Each of these runs in a process of its own, because the environment is read once per process.
 class CachingCompilerDeathTest : public CachingCompilerTest {
  protected:
   CachingCompilerDeathTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
 
-  /// Compiles with a variable set, prints the message and ends with the status code.
+  /// Compiles with a variable set, prints the message and exits with the status code.
   [[noreturn]] void CompileAndExit(const char* variable, const char* value,
                                    const std::string& source) {
     setenv(variable, value, 1);

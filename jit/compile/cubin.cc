@@ -13,7 +13,7 @@
 namespace coconet {
 namespace {
 
-constexpr unsigned char kSized = 0x04;          // EIFMT_SVAL: a length and so many bytes follow
+constexpr unsigned char kSized = 0x04;          // EIFMT_SVAL: a length, then that many bytes
 constexpr unsigned char kFrameSize = 0x11;      // EIATTR_FRAME_SIZE: symbol, bytes
 constexpr unsigned char kRegisterCount = 0x2f;  // EIATTR_REGCOUNT: symbol, registers
 
@@ -42,7 +42,7 @@ class Elf {
   std::string NameOf(const Elf64_Shdr& section) const {
     return Text(sections_[header_.e_shstrndx], section.sh_name);
   }
-  /// "" where there is none.
+  /// "" if there is none.
   std::string Text(const Elf64_Shdr& table, uint32_t offset) const {
     if (table.sh_offset > bytes_.size() || offset >= bytes_.size() - table.sh_offset) return "";
     const absl::string_view rest = bytes_.substr(table.sh_offset + offset);
@@ -76,7 +76,7 @@ std::vector<std::string> SymbolsOf(const Elf& elf) {
   return symbols;
 }
 
-/// By symbol and attribute, what .nv.info says.
+/// The values in .nv.info, by symbol and attribute.
 using Attributes = std::map<std::pair<std::string, unsigned char>, uint32_t>;
 Attributes AttributesIn(const Elf& elf, const Elf64_Shdr& section,
                         const std::vector<std::string>& symbols) {

@@ -10,18 +10,17 @@
 
 namespace coconet {
 
-/// What a kernel takes of a multiprocessor.
+/// A kernel's use of a multiprocessor's resources.
 struct KernelResources {
   std::string kernel;
-  uint32_t registers = 0;     // of a thread
-  uint32_t stack_bytes = 0;   // of a thread: spills, and arrays that are not in registers
-  uint32_t shared_bytes = 0;  // of a block, those that the source declares
+  uint32_t registers = 0;     // per thread
+  uint32_t stack_bytes = 0;   // per thread: spills, and arrays that are not in registers
+  uint32_t shared_bytes = 0;  // per block: what the source declares
   bool operator==(const KernelResources&) const = default;
 };
 
-/// Of the kernels in a cubin, by name: its ELF sections .text.*, .nv.shared.* and the attributes in
-/// .nv.info. InvalidArgument for what is no whole cubin, or says nothing of a kernel's registers or
-/// stack.
+/// The resources of each kernel in a cubin, by name, from the ELF sections .text.*, .nv.shared.*
+/// and .nv.info. InvalidArgument when the cubin is damaged or lacks a kernel's registers or stack.
 absl::StatusOr<std::vector<KernelResources>> ResourcesOf(absl::string_view cubin);
 
 }  // namespace coconet

@@ -14,8 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// `plain` needs next to nothing, `shares` 4096 bytes of a block, `spills` an array of a thread's
-/// that is indexed as it comes.
+/// `plain` needs next to nothing; `shares` needs 4096 bytes of shared memory per block; `spills`
+/// needs a local array per thread, because its index is dynamic.
 constexpr char kKernels[] = R"(
 extern "C" __global__ void plain(float* x) { x[threadIdx.x] += 1; }
 extern "C" __global__ void shares(float* x) {
@@ -58,7 +58,7 @@ TEST_F(CubinTest, SaysWhatEachKernelTakes) {
   EXPECT_EQ(plain.stack_bytes, 0u);
   EXPECT_EQ(plain.shared_bytes, 0u);
   EXPECT_GE(shares.shared_bytes, 4096u);
-  EXPECT_LE(shares.shared_bytes, 4096u + 1024u);  // what the system keeps for itself
+  EXPECT_LE(shares.shared_bytes, 4096u + 1024u);  // 1024: reserved by the system
   EXPECT_GE(spills.stack_bytes, 256u);
 }
 
@@ -66,7 +66,7 @@ TEST_F(CubinTest, RefusesWhatIsNotWhole) {
   EXPECT_THAT(std::string(ResourcesOf("").status().message()), HasSubstr("want an ELF file"));
   EXPECT_THAT(std::string(ResourcesOf(std::string(4096, 'x')).status().message()),
               HasSubstr("want an ELF file"));
-  // Cut anywhere: an error, or, behind what is read, the whole answer; never a crash.
+  // Cut at any place: an error, or, beyond what is read, the whole answer; never a crash.
   const absl::StatusOr<std::vector<KernelResources>> whole = ResourcesOf(cubin_);
   for (size_t size = 0; size < cubin_.size(); size += 7) {
     const absl::StatusOr<std::vector<KernelResources>> cut =

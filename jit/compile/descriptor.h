@@ -32,7 +32,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// False, with errno, when not everything could be written.
+/// False, with errno set, when not everything could be written.
 inline bool WriteAll(const Descriptor& file, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t n = write(file.get(), text.data(), text.size());

@@ -14,7 +14,7 @@
 namespace coconet {
 namespace {
 
-/// The command that disassembles `file`; empty when there is none.
+/// The command that disassembles `file`; empty if there is no disassembler.
 std::vector<std::string> FindDisassembler(const std::string& file) {
   std::vector<std::string> folders = {""};  // PATH
   if (const char* home = std::getenv("CUDA_HOME"); home != nullptr)

@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// A cubin as SASS, by nvdisasm or cuobjdump: on PATH, under CUDA_HOME, or where the build found
-/// the toolkit. NotFound when there is neither.
+/// The SASS of a cubin, by nvdisasm or cuobjdump: on PATH, under CUDA_HOME, or where the build
+/// found the toolkit. NotFound if there is neither.
 absl::StatusOr<std::string> Disassemble(absl::string_view cubin);
 
 }  // namespace coconet

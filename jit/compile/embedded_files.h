@@ -8,11 +8,11 @@
 namespace coconet {
 
 struct EmbeddedFile {
-  absl::string_view path;  // from the repository's root
+  absl::string_view path;  // relative to the repository's root
   absl::string_view text;
 };
 
-/// In order of the paths. Defined by what //jit:embed_files generates.
+/// All embedded files, sorted by path. Defined by the output of //jit:embed_files.
 std::vector<EmbeddedFile> EmbeddedFiles();
 
 }  // namespace coconet

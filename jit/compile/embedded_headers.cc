@@ -16,7 +16,7 @@
 namespace coconet {
 namespace {
 
-/// Where its headers are, beside those of all dialects.
+/// The folders of a dialect's own headers, besides those of all dialects.
 std::vector<absl::string_view> Folders(Dialect dialect) {
   switch (dialect) {
     case Dialect::kHost:
@@ -46,7 +46,7 @@ std::vector<DeviceHeader> ReadDeviceHeaders(Dialect dialect) {
   return headers;
 }
 
-/// The name in a line that reads #include "name".
+/// The name in a line of the form #include "name"; else nullopt.
 std::optional<absl::string_view> QuotedInclude(absl::string_view line) {
   line = absl::StripLeadingAsciiWhitespace(line);
   if (!absl::ConsumePrefix(&line, "#")) return std::nullopt;

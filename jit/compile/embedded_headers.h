@@ -11,23 +11,23 @@
 
 namespace coconet {
 
-/// Which prelude a kernel gets: jit/device/host, or jit/device/gpu over what jit/device/cuda or
-/// jit/device/simt declares.
+/// The prelude that a kernel includes: jit/device/host, or jit/device/gpu on top of jit/device/cuda
+/// or jit/device/simt.
 enum class Dialect : uint8_t { kHost, kCuda, kSimt };
 
-/// A header that kernels may include, by the name they include it by.
+/// A header that kernels may include, and the name by which they include it.
 struct DeviceHeader {
   std::string name;
   absl::string_view text;
 };
 
-/// The headers under jit/device, and the kernel ABI, as they were when the library was built: a
-/// kernel never depends on a file of the machine it is compiled on. "coconet/kernel.h" for kernels;
-/// among themselves they use plain names.
+/// The headers under jit/device and the kernel ABI, as they were when the library was built, so
+/// that a kernel does not depend on files of the machine that compiles it. Kernels include
+/// "coconet/kernel.h"; the headers include each other by plain names.
 const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect);
 
-/// `source` with each #include "name" replaced by the header's text, the first time it is met, so
-/// that one text is all a compiler needs, and a dump compiles by hand. #line directives keep the
+/// Returns `source` with the first #include "name" of each header replaced by its text, so that one
+/// text is all that a compiler needs and a dump can be compiled by hand. #line directives keep the
 /// names in compilers' messages. Includes in angle brackets stay. InvalidArgument for a name that
 /// `headers` lacks.
 absl::StatusOr<std::string> ExpandIncludes(absl::string_view source,

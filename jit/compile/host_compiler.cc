@@ -34,20 +34,20 @@ namespace {
 constexpr absl::string_view kFlags =
     "-fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv -fno-exceptions -fno-rtti -fPIC "
     "-fvisibility=hidden -w";
-/// Without the C++ library, half of a link's time. A symbol that nothing defines is an error here,
-/// not when loading.
+/// Linking without the C++ library takes half the time. Undefined symbols are an error here instead
+/// of when loading.
 constexpr absl::string_view kLinkFlags = "-shared -nostdlib -Wl,-z,defs -Wl,-z,now";
 constexpr absl::string_view kLibraries = "-Wl,--as-needed -lm -lc -lgcc";
 
-/// Words of compilers (in the C locale) about a machine that is short of something: not the
-/// source's fault, so the same source may compile the next time.
+/// Messages of compilers (in the C locale) about exhausted resources: the source is not at fault
+/// and may compile the next time.
 constexpr const char* kShortages[] = {
     "No space left on device", "Disk quota exceeded", "Cannot allocate memory",
     "out of memory",           "memory exhausted",    "Killed signal",
 };
 
-/// Of kernels for simulated threads. Calls before every access tell the machine of it; the lines of
-/// these are for what it says. Timed they are never.
+/// Flags of kernels for simulated threads: calls to the machine before every access, and line
+/// numbers for its findings. Such kernels are never timed.
 constexpr absl::string_view kSimtFlags = "-O1 -g1 -fsanitize=thread";
 
 absl::string_view Level(Dialect dialect, Optimize optimize) {
@@ -66,14 +66,14 @@ std::string Flags(Dialect dialect, Optimize optimize) {
                       Level(dialect, optimize), " ", kLinkFlags);
 }
 
-/// An argument for each word of `flags`.
+/// Appends each word of `flags` as an argument.
 void Append(std::vector<std::string>& argv, absl::string_view flags) {
   for (absl::string_view flag : absl::StrSplit(flags, ' ')) argv.emplace_back(flag);
 }
 
-/// What the meaning of -march depends on: the first processor's fields, or the instruction set that
-/// is named. Only the file's beginning is read: on large machines the kernel takes milliseconds for
-/// the whole file.
+/// What the expansion of -march depends on: the first processor's fields, or the named instruction
+/// set. Reads only the beginning of the file: on large machines the kernel takes milliseconds to
+/// produce all of it.
 std::string Processor() {
   if (const std::string& arch = GetEnv().host_arch; arch != "native") return arch;
   std::ifstream file("/proc/cpuinfo");
@@ -94,7 +94,7 @@ std::string Processor() {
   return absl::StrJoin(kept, "\n");
 }
 
-/// Names the compiler's file as it is now; "" when there is none.
+/// Identifies the compiler's file and its last change; "" if there is none.
 std::string FileStamp(const std::string& program) {
   char* resolved = realpath(program.c_str(), nullptr);
   if (resolved == nullptr) return "";
@@ -124,8 +124,8 @@ std::string RecordText(const Toolchain& toolchain) {
   return absl::StrCat(toolchain.version, "\n", toolchain.target);
 }
 
-/// A toolchain that an earlier process found, so that a warm start need not run the compiler, or
-/// even have it.
+/// The toolchain that an earlier process recorded, so that a warm start needs no run of the
+/// compiler, nor a compiler.
 std::optional<Toolchain> ReadRecord(const BinaryCache& cache, const std::string& name) {
   const std::optional<std::string> text = cache.Read(name);
   if (!text.has_value()) return std::nullopt;
@@ -134,8 +134,8 @@ std::optional<Toolchain> ReadRecord(const BinaryCache& cache, const std::string&
 }
 
 void WriteRecord(BinaryCache& cache, const std::string& name, const Toolchain& toolchain) {
-  // A cache that cannot be written costs the next process a question to the compiler; the cache's
-  // note says so.
+  // If the cache cannot be written, the next process asks the compiler again; the cache's note
+  // tells the user.
   (void)cache.Store(name, RecordText(toolchain), BinaryCache::Existing::kReplace);
 }
 
@@ -144,7 +144,7 @@ std::string RecordName(absl::string_view what) {
                       ".toolchain");
 }
 
-/// The toolchain behind `program`: remembered, else asked for.
+/// The toolchain of `program`: from the record, else from the compiler.
 absl::StatusOr<Toolchain> FindToolchain(const std::string& program, double time_limit_s,
                                         BinaryCache& cache) {
   const std::string record = RecordName(FileStamp(program)), latest = RecordName("latest");
@@ -157,7 +157,8 @@ absl::StatusOr<Toolchain> FindToolchain(const std::string& program, double time_
   return *known;
 }
 
-/// A linker that was stopped half way leaves a file without its end, where the section headers are.
+/// False for the file of a linker that was stopped half way: it lacks the section headers
+/// at the end.
 bool IsWholeSharedObject(absl::string_view content) {
   Elf64_Ehdr header;
   if (content.size() < sizeof header) return false;
@@ -227,7 +228,7 @@ class HostTranslator : public Translator {
 
  private:
   const std::string program_;
-  const absl::Status usable_;  // why the compiler cannot be used, said only when it is needed
+  const absl::Status usable_;  // OK, or why the compiler cannot be used; returned on a cache miss
   const Dialect dialect_;
   const CompilerOptions options_;
   std::string identity_;
@@ -286,7 +287,7 @@ static absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerOf(Dialect dialect,
                                                  "; name another with COCONET_CXX"));
   }
   if (!usable.ok()) {
-    // What was compiled on this kind of processor before stays usable.
+    // Binaries compiled earlier on this kind of processor stay usable.
     toolchain = ReadRecord(*cache, RecordName("latest")).value_or(Toolchain{"no compiler", "none"});
   }
   return MakeCachingCompiler(

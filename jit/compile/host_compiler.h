@@ -10,19 +10,19 @@
 
 namespace coconet {
 
-/// MakeHostCompiler with the compiler given: a path, or a name on PATH; "": none was found.
+/// MakeHostCompiler with a given compiler: a path, or a name on PATH; "": none was found.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeHostCompilerFor(const std::string& cxx,
                                                               const CompilerOptions& options);
 
-/// What decides the code that a compiler makes for this machine.
+/// What determines the code that a compiler generates on this machine.
 struct Toolchain {
   std::string version;  // "gcc version 12.2.0 (Debian 12.2.0-14)"
-  std::string target;   // "x86_64-linux-gnu 0123456789abcdef": with a digest of what -march means
-                        // here
+  /// "x86_64-linux-gnu 0123456789abcdef": with a digest of the expansion of -march.
+  std::string target;
   bool operator==(const Toolchain&) const = default;
 };
 
-/// Reads what g++ and clang++ print for -###. InvalidArgument when `text` is not that.
+/// Parses the output of g++ or clang++ for -###. InvalidArgument when `text` is something else.
 absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text);
 
 }  // namespace coconet

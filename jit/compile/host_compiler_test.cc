@@ -31,7 +31,7 @@ using ::testing::Not;
 constexpr char kAnswer[] =
     "extern \"C\" __attribute__((visibility(\"default\"))) int answer() { return 42; }\n";
 
-/// Of the generated form: a loop over packs with a tail.
+/// A kernel like the generated ones: a loop over packs with a tail.
 constexpr char kKernel[] = R"(#include "coconet/kernel.h"
 struct Params { float* x; long long n; };
 CC_KERNEL(square) {
@@ -261,7 +261,7 @@ TEST_F(HostCompilerTest, LeavesNothingInTheTemporaryDirectory) {
 TEST_F(HostCompilerTest, ProcessesThatCompileTheSameAtOnceRunOneCompiler) {
   const std::string cxx =
       FakeCompiler(absl::StrCat("sleep 0.3; exec ", SystemCompiler(), " \"$@\""));
-  Make(cxx);  // asks the compiler about itself
+  Make(cxx);  // records the toolchain, so that children do not ask for it
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
     const pid_t pid = fork();

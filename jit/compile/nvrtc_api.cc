@@ -21,8 +21,8 @@ namespace {
 
 struct Place {
   std::string nvrtc;
-  std::string
-      builtins;  // opened before, where NVRTC would not find it by its plain name; "": no need
+  /// To be opened first where NVRTC would not find it by its plain name; "": not needed.
+  std::string builtins;
 };
 
 std::vector<Place> Places() {
@@ -35,7 +35,7 @@ std::vector<Place> Places() {
   return places;
 }
 
-/// The GNU build id in one segment of notes, or "".
+/// The GNU build id in a segment of notes; "" if there is none.
 std::string BuildIdIn(const char* note, const char* end) {
   const auto align = [](size_t n) { return (n + 3) / 4 * 4; };
   while (note + sizeof(ElfW(Nhdr)) <= end) {
@@ -53,7 +53,7 @@ std::string BuildIdIn(const char* note, const char* end) {
 }
 
 struct BuildIdSearch {
-  uintptr_t address;  // of some function of the library
+  uintptr_t address;  // of any function of the library
   std::string found;
 };
 

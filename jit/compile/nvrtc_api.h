@@ -8,9 +8,9 @@
 
 namespace coconet {
 
-/// The part of NVRTC's C interface that we call, declared as in nvrtc.h with int for nvrtcResult:
-/// it has not changed since CUDA 11.2, and a build without the toolkit's headers can use one found
-/// at run time. Tests fill it with fakes.
+/// The part of NVRTC's C interface that we call, declared as in nvrtc.h but with int for
+/// nvrtcResult. It has not changed since CUDA 11.2, so a build without the toolkit's headers can
+/// use a library found at run time. Tests fill it with fakes.
 struct NvrtcApi {
   using Program = struct OpaqueProgram*;
   int (*Version)(int* major, int* minor) = nullptr;
@@ -27,21 +27,21 @@ struct NvrtcApi {
   int (*GetPTXSize)(Program program, size_t* size) = nullptr;
   int (*GetPTX)(Program program, char* ptx) = nullptr;
   int (*DestroyProgram)(Program* program) = nullptr;
-  /// Null where NVRTC is too old for it (before 12.8): compiles have no time limit then.
+  /// Null where NVRTC is too old (before 12.8): compiles then have no time limit.
   int (*SetFlowCallback)(Program program, int (*callback)(void* payload, void* reserved),
                          void* payload) = nullptr;
 
-  std::string build_id;  // of the library's file: two builds of one version may make different code
+  std::string build_id;  // of the library's file: two builds of one version may generate other code
 };
 
-/// nvrtcResult: those that mean more than "did not work".
+/// The values of nvrtcResult that are told apart.
 inline constexpr int kNvrtcOutOfMemory = 1;
 inline constexpr int kNvrtcInvalidOption = 5;
 inline constexpr int kNvrtcCompilation = 6;
 inline constexpr int kNvrtcCancelled = 16;
 
-/// Opens libnvrtc, the first time: by its plain name, under CUDA_HOME, where the build found it. It
-/// stays open. Unavailable, with what to do, when there is none.
+/// Opens libnvrtc on the first call: by its plain name, under CUDA_HOME, or where the build found
+/// it. It stays open. Unavailable, saying what to do, if it is missing.
 absl::StatusOr<const NvrtcApi*> OpenNvrtc();
 
 }  // namespace coconet

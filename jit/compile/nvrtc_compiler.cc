@@ -48,14 +48,15 @@ struct Version {
 
 std::vector<std::string> Options(Version version, absl::string_view arch, Optimize optimize) {
   std::vector<std::string> options = {
-      absl::StrCat("--gpu-architecture=", arch), "--std=c++20",
+      absl::StrCat("--gpu-architecture=", arch),
+      "--std=c++20",
       "--modify-stack-limit=false",  // else NVRTC raises the stack limit of the whole process
-      "--device-as-default-execution-space",  // lambdas within lambdas: nothing is compiled for the
-                                              // host
+      // Allows lambdas within lambdas; no code is compiled for the host.
+      "--device-as-default-execution-space",
   };
   if (version >= Version{12, 4})
-    options.emplace_back("--minimal");  // no runtime's declarations: half of the time
-  if (version >= Version{12, 9}) options.emplace_back("--no-cache");  // NVRTC's own; ours is enough
+    options.emplace_back("--minimal");  // without the runtime's declarations, half the time
+  if (version >= Version{12, 9}) options.emplace_back("--no-cache");  // we have a cache of our own
   switch (optimize) {
     case Optimize::kFast:
       options.emplace_back("--ptxas-options=-O1");
@@ -66,7 +67,7 @@ std::vector<std::string> Options(Version version, absl::string_view arch, Optimi
   return options;
 }
 
-/// Size, then content: how NVRTC gives everything.
+/// Gets a text by NVRTC's two calls: size, then content.
 template <class GetSize, class Get>
 absl::StatusOr<std::string> Fetch(const NvrtcApi& nvrtc, NvrtcApi::Program program,
                                   GetSize get_size, Get get, absl::string_view call) {
@@ -84,7 +85,7 @@ struct Watch {
   std::chrono::duration<double> limit;
 };
 
-/// NVRTC calls it during a compile, and stops when it returns 1.
+/// NVRTC calls it during a compile and stops when it returns 1.
 int IsOver(void* payload, void*) {
   const auto* watch = static_cast<const Watch*>(payload);
   return Clock::now() - watch->begin > watch->limit ? 1 : 0;
@@ -163,8 +164,8 @@ class NvrtcTranslator : public Translator {
   std::string identity_;
 };
 
-/// OK for "sm_" and a number that this NVRTC knows; a letter may follow ("sm_90a"), which NVRTC
-/// itself checks.
+/// OK for "sm_" and a number that this NVRTC supports. NVRTC itself checks a
+/// following letter ("sm_90a").
 absl::Status CheckArch(const NvrtcApi& nvrtc, Version version, absl::string_view arch) {
   int count = 0;
   RETURN_IF_NVRTC(nvrtc, GetNumSupportedArchs, &count);
@@ -185,7 +186,8 @@ absl::Status CheckArch(const NvrtcApi& nvrtc, Version version, absl::string_view
                                                  absl::StrJoin(known, ", ")));
 }
 
-/// A driver loads cubins of all versions of CUDA of its own major version and of those before.
+/// OK when the driver loads this NVRTC's cubins: their major version of CUDA must not be later than
+/// the driver's.
 absl::Status CheckDriver(Version version, int driver) {
   if (driver == 0 || driver / 1000 >= version.major) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(

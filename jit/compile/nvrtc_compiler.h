@@ -10,7 +10,7 @@
 
 namespace coconet {
 
-/// MakeNvrtcCompiler over a given NVRTC, which outlives it.
+/// MakeNvrtcCompiler over a given NVRTC, which must outlive the result.
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& nvrtc,
                                                                 absl::string_view arch,
                                                                 const CompilerOptions& options);

@@ -55,7 +55,6 @@ class NvrtcTest : public ::testing::Test {
 };
 
 // ---- The real library
-// --------------------------------------------------------------------------------
 
 class RealNvrtcTest : public NvrtcTest {
  protected:
@@ -138,8 +137,8 @@ TEST_F(RealNvrtcTest, LeavesTheProcesssStackLimitAlone) {
   EXPECT_EQ(before.rlim_cur, after.rlim_cur);
 }
 
-/// Ends with 0 when the dumps hold what they should. The tool that makes SASS is a fake: not every
-/// machine has one.
+/// Exits with 0 when the dumps have the expected content. The disassembler is a fake, because not
+/// every machine has one.
 [[noreturn]] void DumpAndExit(const fs::path& dir, const std::function<bool()>& compile) {
   fs::create_directories(dir / "bin");
   std::ofstream(dir / "bin" / "nvdisasm") << "#!/bin/sh\ntest -s \"$1\" && echo 'EXIT ;'\n";
@@ -156,16 +155,16 @@ TEST_F(RealNvrtcTest, LeavesTheProcesssStackLimitAlone) {
 }
 
 TEST_F(RealNvrtcTest, DumpsPtxAndSass) {
-  ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // the environment is read once a process
+  ::testing::FLAGS_gtest_death_test_style =
+      "threadsafe";  // the environment is read once per process
   EXPECT_EXIT(DumpAndExit(dir_, [&] { return Make()->Compile(kKernel).ok(); }),
               ::testing::ExitedWithCode(0), "");
 }
 
-// ---- A fake, whose calls fail one at a time
-// ----------------------------------------------------------
+// ---- A fake library whose calls fail one at a time
 
 struct FakeState {
-  std::string failing;  // name of the call that fails
+  std::string failing;  // the call that fails
   int result = 11;
   int live = 0;  // programs created and not destroyed
   int minor = 0;

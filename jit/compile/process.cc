@@ -33,8 +33,8 @@ absl::Status CannotStart(const Command& command, int error) {
       absl::StrCat("start ", command.argv[0], ": ", std::strerror(error)));
 }
 
-/// A copy of `fd` above the three that the child redirects, so that no redirection overwrites
-/// another's source.
+/// A copy of `fd` above the three descriptors that the child redirects, so that no redirection
+/// overwrites the source of another.
 absl::StatusOr<Descriptor> AboveStandard(const Command& command, Descriptor fd) {
   if (!fd) return CannotStart(command, errno);
   Descriptor high(fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
@@ -42,7 +42,7 @@ absl::StatusOr<Descriptor> AboveStandard(const Command& command, Descriptor fd) 
   return high;
 }
 
-/// The input as a file in memory: needs neither a thread nor a loop that feeds a pipe.
+/// The input as a file in memory: unlike a pipe, it needs no thread or loop that feeds it.
 absl::StatusOr<Descriptor> InputFile(const Command& command) {
   ASSIGN_OR_RETURN(Descriptor file,
                    AboveStandard(command, Descriptor(memfd_create("coconet-input", MFD_CLOEXEC))));
@@ -71,7 +71,8 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
-/// posix_spawn: no fork handlers run, and no page table is copied, whatever the process's size.
+/// By posix_spawn, which runs no fork handlers and copies no page tables, however
+/// large the process.
 absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input,
                             const Descriptor& output) {
   posix_spawn_file_actions_t actions;
@@ -102,7 +103,7 @@ absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input,
   return pid;
 }
 
-/// True when the child has ended, also when somebody else took its status.
+/// True when the child has ended, even if other code has taken its status.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
   if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
@@ -110,8 +111,8 @@ bool HasEnded(pid_t pid) {
   return info.si_pid == pid;
 }
 
-/// Reads what the child and its children write until all have closed the pipe, or the child has
-/// ended and a process that it left behind is silent, or the deadline passes.
+/// Reads the output of the child and its children until all have closed the pipe, or the child has
+/// ended and processes that it left behind are silent, or the deadline passes.
 std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point deadline,
                        size_t limit) {
   std::string output;
@@ -129,7 +130,7 @@ std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point dead
   return output;
 }
 
-/// Waits for the child, and kills its group when it has not ended by the deadline.
+/// Waits for the child until the deadline, then kills its process group.
 Finished Reap(pid_t pid, Clock::time_point deadline) {
   using How = Finished::How;
   bool killed = false;

@@ -12,10 +12,10 @@ namespace coconet {
 
 struct Command {
   std::vector<std::string> argv;         // argv[0]: the program's path
-  std::string input;                     // its standard input
-  std::vector<std::string> environment;  // "NAME=value", over this process's environment
+  std::string input;                     // standard input
+  std::vector<std::string> environment;  // "NAME=value", added to this process's environment
   double time_limit_s = 120;
-  size_t output_limit = 64 << 10;  // bytes of output that are kept
+  size_t output_limit = 64 << 10;  // bytes of output to keep
 };
 
 struct Finished {
@@ -23,21 +23,21 @@ struct Finished {
     kExited,    // `code` is the exit status
     kSignaled,  // `code` is the signal
     kTimedOut,  // killed at the time limit, with all its children
-    kUnknown,   // somebody else (a handler of SIGCHLD, or SIG_IGN) took the status; the program has
-                // ended
+    /// Ended, but other code (a SIGCHLD handler, or SIG_IGN) took the status.
+    kUnknown,
   };
   How how{};
   int code = 0;
-  std::string output;  // the beginning of standard output and error together
+  std::string output;  // the beginning of standard output and standard error, interleaved
 };
 
-/// Runs a program to its end, without a shell, and safely in a process with threads, with MPI, and
-/// with handlers of its own for SIGCHLD. The program gets no file descriptor of this process, a
-/// process group of its own, and default signal handling. Unavailable when it cannot be started.
+/// Runs a program to its end, without a shell. Safe in a process with threads, MPI and SIGCHLD
+/// handlers of its own. The program inherits no file descriptor of this process, and gets a process
+/// group of its own and default signal handling. Unavailable when it cannot be started.
 absl::StatusOr<Finished> RunProcess(const Command& command);
 
-/// The executable file that `name` means: itself when it holds a slash, else looked for on PATH; ""
-/// when there is none.
+/// The executable file that `name` denotes: itself if it contains a slash, else the first on PATH;
+/// "" if there is none.
 std::string FindProgram(absl::string_view name);
 
 }  // namespace coconet

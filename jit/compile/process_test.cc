@@ -72,7 +72,7 @@ TEST(RunProcess, KillsTheWholeGroupAtTheTimeLimit) {
   EXPECT_LT(Seconds(begin), 10);
   int child = 0;
   ASSERT_TRUE(absl::SimpleAtoi(finished.output, &child)) << finished.output;
-  // Killed with the group; init, or whoever reaps orphans here, may leave it a zombie for a while.
+  // The killed child may stay a zombie until init, or whoever reaps orphans here, takes its status.
   const std::string state = Shell(absl::StrCat("cat /proc/", child, "/stat || echo gone")).output;
   EXPECT_TRUE(absl::StrContains(state, "gone") || absl::StrContains(state, ") Z ")) << state;
 }

@@ -10,11 +10,11 @@
 
 namespace coconet {
 
-/// A directory of this user alone (0700) under TMPDIR, else /tmp; goes away, with what is in it,
-/// together with the object, in the process that made it.
+/// A directory of mode 0700 under TMPDIR, else /tmp. The destructor removes it with its content, in
+/// the process that made it.
 class TempDir {
  public:
-  /// Unavailable when none can be made.
+  /// Unavailable if none can be made.
   static absl::StatusOr<std::unique_ptr<TempDir>> Make();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
