@@ -19,7 +19,7 @@ struct DTypeInfo {
   double max_finite;
 };
 
-// One row a type, in the order of the enumeration.
+// One row per type, in the order of the enumeration.
 constexpr DTypeInfo kDTypes[] = {
     {"f32", 4, true, 0x1p-24, 0x1p-149, std::numeric_limits<float>::max()},
     {"f16", 2, true, 0x1p-11, 0x1p-24, 65504},
@@ -49,11 +49,11 @@ void Write(void* data, int64_t index, T value) {
   std::memcpy(static_cast<char*>(data) + index * sizeof(T), &value, sizeof(T));
 }
 
-/// Towards zero; out of range becomes the nearest limit, NaN becomes 0.
+/// Truncates towards zero; out of range becomes the nearest limit, NaN becomes 0.
 template <class T>
 T Saturated(double value) {
   if (std::isnan(value)) return 0;
-  // The upper limit plus one is a power of two, so exact also where the limit itself is not.
+  // The upper limit plus one is a power of two, so it is exact even where the limit is not.
   const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (value >= above) return std::numeric_limits<T>::max();
   if (value <= static_cast<double>(std::numeric_limits<T>::min()))
@@ -61,8 +61,8 @@ T Saturated(double value) {
   return static_cast<T>(value);
 }
 
-/// The f32 next to `value` whose last bit is odd unless it is exact: rounding that once more, to a
-/// type at least two bits narrower, gives what rounding `value` at once would.
+/// Rounds to f32 towards odd: exact values stay, others get the neighbour whose last bit is odd.
+/// Rounding the result again, to a type at least two bits narrower, equals rounding `value` once.
 float RoundToOdd(double value) {
   const float nearest = static_cast<float>(value);
   if (std::isnan(value) || static_cast<double>(nearest) == value) return nearest;
@@ -134,8 +134,7 @@ void StoreElement(DType type, void* data, int64_t index, double value) {
 
 uint16_t F16FromF32(float value) {
   constexpr uint32_t kInf = 0x7f800000, kHalfMinNormal = 0x38800000;  // 2^-14
-  constexpr uint32_t kHalfOverflow =
-      0x477ff000;  // 65520: the tie between 65504 and what would be 65536
+  constexpr uint32_t kHalfOverflow = 0x477ff000;  // 65520: from here on the result is infinity
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = bits >> 16 & 0x8000;
   const uint32_t magnitude = bits & 0x7fffffff;
@@ -169,7 +168,7 @@ float F32FromF16(uint16_t bits) {
 uint16_t BF16FromF32(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffff) > 0x7f800000)
-    return static_cast<uint16_t>(bits >> 16 | 0x40);  // stays a NaN
+    return static_cast<uint16_t>(bits >> 16 | 0x40);  // NaN stays NaN
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 

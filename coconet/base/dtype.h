@@ -20,17 +20,17 @@ std::optional<DType> ParseDType(absl::string_view name);
 size_t SizeOf(DType type);  // bytes of one element
 bool IsFloat(DType type);
 
-/// Half the distance from 1 to the next number: the relative error of one rounding. 0 for integers.
+/// Half the distance from 1 to the next number: the relative error of one rounding; 0 for integers.
 double UnitRoundoff(DType type);
-/// Smallest positive subnormal (absolute rounding floor); 0 for integers.
+/// The smallest positive subnormal: the absolute error of a rounding near 0; 0 for integers.
 double MinSubnormal(DType type);
-/// Largest finite value.
+/// The largest finite value.
 double MaxFinite(DType type);
 
-/// Reads element `index` of an array of `type`. f16 and bf16 are exact in double.
+/// Element `index` of an array of `type`. All types but i64 are exact in double.
 double LoadElement(DType type, const void* data, int64_t index);
-/// Writes `value` rounded to nearest even (integers: truncated towards zero,
-/// saturated, 0 for a NaN; bool: != 0).
+/// Writes `value` rounded to nearest even. Integers: truncated towards zero and saturated, NaN
+/// becomes 0. bool: value != 0.
 void StoreElement(DType type, void* data, int64_t index, double value);
 
 uint16_t F16FromF32(float value);  // round to nearest even

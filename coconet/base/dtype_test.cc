@@ -45,8 +45,8 @@ TEST(DType, SizesAndKinds) {
   EXPECT_EQ(floats, (std::vector<bool>{true, true, true, true, false, false, false, false}));
 }
 
-// Every 16-bit pattern is the rounding of its own value, and the midpoint to the next pattern is a
-// tie that goes to the even one; just beside it, to the nearer.
+// Every 16-bit pattern is the rounding of its own value. The midpoint to the next pattern is a tie
+// that goes to the even one; values just beside it go to the nearer.
 void CheckAllPatterns(DType type, uint16_t infinity) {
   for (uint32_t pattern = 0; pattern < 0x10000; ++pattern) {
     const uint16_t bits = static_cast<uint16_t>(pattern);
@@ -62,7 +62,7 @@ void CheckAllPatterns(DType type, uint16_t infinity) {
       ASSERT_TRUE(std::isinf(value)) << pattern;
       continue;
     }
-    // Past the largest number the next pattern is infinity, whose place on the grid is one step on.
+    // Infinity's place on the grid is one step beyond the largest number.
     const uint16_t next = bits + 1;
     const double step =
         magnitude + 1 == infinity

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "" for an unset variable too: an empty value means the default everywhere.
+/// The variable's value; "" if it is unset. An empty value means the default everywhere.
 std::string Var(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -33,7 +33,7 @@ bool Flag(const char* name, bool otherwise = false) {
 
 std::string CacheDir() {
   if (std::string dir = Var("COCONET_CACHE_DIR"); !dir.empty()) return dir;
-  // A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
+  // The XDG base directory specification requires that a relative XDG_CACHE_HOME is ignored.
   if (fs::path xdg = Var("XDG_CACHE_HOME"); xdg.is_absolute()) return xdg / "coconet";
   if (fs::path home = Var("HOME"); home.is_absolute()) return home / ".cache" / "coconet";
   return "";
@@ -53,7 +53,7 @@ std::string HostCompiler() {
   return "";
 }
 
-/// COCONET_HOST_ARCH where this processor runs such code, else "native".
+/// COCONET_HOST_ARCH if this processor runs such code; else "native".
 std::string HostArch() {
 #if defined(__x86_64__)
   const std::string arch = Var("COCONET_HOST_ARCH");
@@ -66,8 +66,8 @@ std::string HostArch() {
   return "native";
 }
 
-/// A file name of its own for any `name`: what is not a letter, digit, dot, dash or underscore
-/// becomes '_'.
+/// `name` as a file name: characters other than letters, digits, dots, dashes and
+/// underscores become '_'.
 std::string FileName(absl::string_view name) {
   std::string file(name);
   for (char& c : file) {
@@ -132,7 +132,7 @@ void MaybeDump(const Env& env, absl::string_view what, absl::string_view name,
   const fs::path dir = env.dump_dir.empty() ? fs::path(".") : fs::path(env.dump_dir);
   std::error_code error;
   fs::create_directories(dir, error);
-  // Ranks dump the same name at the same time: each writes a file of its own, the last rename wins.
+  // Ranks dump the same name concurrently: each writes a file of its own, and the last rename wins.
   const fs::path file = dir / FileName(name);
   std::string temporary = absl::StrCat(file.string(), ".XXXXXX");
   const int fd = mkstemp(temporary.data());

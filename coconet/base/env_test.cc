@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// An environment without our variables, put back afterwards.
+/// Unsets the library's variables during a test, and restores them afterwards.
 class EnvTest : public testing::Test {
  protected:
   EnvTest() {

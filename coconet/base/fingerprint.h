@@ -8,7 +8,7 @@
 namespace coconet {
 
 /// SHA-256 of `canonical_text`, as 64 lower-case hex digits. Stable across processes and machines,
-/// so it may go on disk (absl::Hash may not: it is seeded per process).
+/// so that it may be stored on disk (absl::Hash may not: it is seeded per process).
 std::string Fingerprint(absl::string_view canonical_text);
 
 }  // namespace coconet

@@ -28,11 +28,11 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& known) {
-  constexpr size_t kLongest = 64;  // longer words are no misspelling, and would cost quadratic time
+  constexpr size_t kLongest = 64;  // the distance takes quadratic time; longer words are no typos
   if (word.size() > kLongest) return "";
   const std::string lower = absl::AsciiStrToLower(word);
-  size_t best =
-      word.size() / 3 + 2;  // one more than the mistakes forgiven: one, and one in three letters
+  // One more than the mistakes forgiven: one, and one per three letters.
+  size_t best = word.size() / 3 + 2;
   const std::string* nearest = nullptr;
   for (const std::string& name : known) {
     if (name.size() > kLongest) continue;

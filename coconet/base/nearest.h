@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// " (did you mean 'sqrt'?)" when one of `known` is a plausible misspelling of `word`, else "". For
-/// messages about unknown names; the first of equally near ones is taken.
+/// " (did you mean 'sqrt'?)" for the first of the `known` words nearest to `word`, if it is a
+/// plausible misspelling; else "". For messages about unknown names.
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& known);
 
 }  // namespace coconet

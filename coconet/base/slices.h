@@ -13,13 +13,13 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// The one canonical way an extent is cut over ranks, under every schedule and in tensors of every
-/// shape.
+/// The canonical way to cut an extent over ranks, the same under every schedule and for tensors of
+/// every shape.
 ///
-/// `per = ceil(extent / ranks)`, rounded up to a multiple of the largest power of two, at most 64,
-/// that is no more than a sixteenth of it: so large slices start at cache lines, and small ones
-/// stay balanced. Rank i holds [min(i*per, extent), min((i+1)*per, extent)); storage is padded to
-/// ranks*per. Slices may be empty when there are more ranks than elements.
+/// `per` = ceil(extent / ranks), rounded up to a multiple of a granule: the largest power of two
+/// that is at most 64 and at most per / 16. So large slices begin at cache lines and small ones
+/// stay balanced. Rank i holds [min(i * per, extent), min((i + 1) * per, extent)); storage is
+/// padded to ranks * per. Slices may be empty if there are more ranks than elements.
 struct Slicing {
   int64_t extent = 0;
   int64_t per = 0;

@@ -22,8 +22,8 @@ TEST(Slices, LargeOnesStartAtLines) {
 TEST(Slices, SmallOnesStayBalanced) {
   EXPECT_EQ(Parts(SliceExtent(10, 4)), (std::vector<Range>{{0, 3}, {3, 6}, {6, 9}, {9, 10}}));
   EXPECT_EQ(SliceExtent(62, 2).per, 31);
-  EXPECT_EQ(SliceExtent(66, 2).per, 34);     // 33, to pairs
-  EXPECT_EQ(SliceExtent(1000, 2).per, 512);  // 500, to 16
+  EXPECT_EQ(SliceExtent(66, 2).per, 34);     // 33, rounded up to a multiple of 2
+  EXPECT_EQ(SliceExtent(1000, 2).per, 512);  // 500, rounded up to a multiple of 16
   EXPECT_EQ(SliceExtent(2048, 2).per, 1024);
 }
 

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-/// Errors by blame: absl::Status for what a user, file, driver or peer can cause;
-/// CC_CHECK for our own broken invariant.
+/// Errors by blame: absl::Status for what a user, file, driver or peer can cause; CC_CHECK for
+/// broken invariants of our own.
 
 #define RETURN_IF_ERROR(expr)                                 \
   do {                                                        \
@@ -27,7 +27,7 @@
   if (!var.ok()) return var.status();              \
   lhs = *std::move(var)
 
-/// Dies with file, line and the condition when an invariant of ours is broken. Never for input.
+/// Aborts with file, line and condition when an invariant of ours is broken. Never for input.
 #define CC_CHECK(cond) \
   if (cond) {          \
   } else               \
@@ -37,10 +37,10 @@ namespace coconet {
 
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition);
 
-/// Same code, message prefixed with `context`: "<context>: <message>". OK stays OK.
+/// The same code with the message "<context>: <message>"; OK stays OK.
 absl::Status WithContext(const absl::Status& status, absl::string_view context);
 
-/// The arms of a std::visit over a closed variant; a forgotten alternative does not compile.
+/// The arms of a std::visit over a closed variant; a missing alternative is a compile error.
 template <class... F>
 struct Match : F... {
   using F::operator()...;

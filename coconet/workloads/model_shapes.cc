@@ -9,14 +9,14 @@ void Add(SizeList& sizes, const SizeList& more) {
   sizes.insert(sizes.end(), more.begin(), more.end());
 }
 
-/// A weight matrix and its bias; scale and shift of a normalisation.
+/// Sizes of a weight matrix and its bias; Normalisation: of scale and shift.
 SizeList Dense(int64_t in, int64_t out) { return {in * out, out}; }
 SizeList Normalisation(int64_t width) { return {width, width}; }
 
-/// As it is pretrained: 24 layers, hidden size 1024, inner size 4096, a vocabulary padded to 30528.
-/// Of the 398 tensors of that model two are not in the list: the 512 x 1024 position embeddings and
-/// the bias of the next-sentence classifier (2 elements), which makes the 396 tensors and
-/// 335,707,968 elements that papers on fused optimizers measure (CoCoNet, ASPLOS'22).
+/// As pretrained: 24 layers, hidden size 1024, inner size 4096, a vocabulary padded to 30528. Of
+/// the model's 398 tensors two are left out, the 512 x 1024 position embeddings and the bias of the
+/// next-sentence classifier (2 elements). This gives the 396 tensors and 335,707,968 elements that
+/// papers on fused optimizers measure (CoCoNet, ASPLOS'22).
 SizeList BertLarge() {
   constexpr int64_t kHidden = 1024, kInner = 4096, kVocabulary = 30528;
   constexpr int kLayers = 24;
@@ -31,14 +31,14 @@ SizeList BertLarge() {
     Add(sizes, Normalisation(kHidden));
   }
   Add(sizes, Dense(kHidden, kHidden));  // the pooler
-  sizes.push_back(kVocabulary);  // the bias of the words' classifier, whose matrix is the embedding
+  sizes.push_back(kVocabulary);  // the bias of the word classifier, whose matrix is the embedding
   Add(sizes, Dense(kHidden, kHidden));
   Add(sizes, Normalisation(kHidden));
   sizes.push_back(2 * kHidden);  // the next-sentence classifier
   return sizes;
 }
 
-/// 12 layers, width 768, 1024 positions, 50257 words, whose embedding is the classifier, too.
+/// 12 layers, width 768, 1024 positions, 50257 words; the embedding is also the classifier.
 SizeList Gpt2() {
   constexpr int64_t kWidth = 768;
   constexpr int kLayers = 12;

@@ -6,7 +6,7 @@
 namespace coconet {
 namespace {
 
-/// Sizes of one model for several batches, and a small one first. `k` of each H.
+/// Presets of one model for several batch sizes; a small one first. `k_of_h`: K as a multiple of H.
 std::vector<SizePreset> ProductSizes(int64_t k_of_h) {
   std::vector<SizePreset> presets = {
       {"small", {{"B", 1}, {"S", 512}, {"H", 1024}, {"K", 1024 * k_of_h}}}};

@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-// The workloads of model and pipeline parallelism (CoCoNet, ASPLOS'22, section 6; Megatron-LM), all
-// tensors of one dtype.
+// The workloads of model and pipeline parallelism (CoCoNet, ASPLOS'22, section 6; Megatron-LM). All
+// tensors have one dtype.
 
 inline constexpr double kEpilogueDropout = 0.1;
 

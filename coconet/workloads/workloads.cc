@@ -16,13 +16,13 @@
 namespace coconet {
 namespace {
 
-/// How an optimizer keeps its weights.
+/// The storage of an optimizer's weights.
 enum class Weights : uint8_t {
-  kMaster,      // in f32, and a copy in the gradient's type where that is another
-  kStochastic,  // in bf16 alone, rounded at random
+  kMaster,      // f32, with a copy in the gradient's type if that is another
+  kStochastic,  // bf16 only, rounded stochastically
 };
 
-/// What every data-parallel optimizer has: the gradient, and the weights to step from.
+/// What all data-parallel optimizers have: the gradient, and the weights to update.
 class Optimizer {
  public:
   Optimizer(absl::string_view name, const WorkloadOptions& options, Weights weights)
@@ -40,16 +40,16 @@ class Optimizer {
   Tensor LearningRate() { return program_.Scalar("lr"); }
   Tensor StepNumber() { return program_.Scalar("step", DType::kF64); }
 
-  /// A state of the whole program, whatever the tensors.
+  /// A state of the whole program, not of a tensor.
   Tensor SharedState(absl::string_view name) {
     return program_.State(name, DType::kF32, {}, Layout::Replicated());
   }
   Tensor Number(double value) { return program_.Constant(value, DType::kF32); }
-  /// A scalar of each tensor of a list.
+  /// A scalar per tensor of a list.
   Tensor ScalarOfTensor(absl::string_view name) { return program_.Each(program_.Scalar(name)); }
 
-  /// Mean over the ranks, in f32: cast after the reduction, so that the narrow type crosses the
-  /// link.
+  /// The mean over the ranks, in f32. Cast after the reduction, so that the narrow
+  /// type is transferred.
   Tensor MeanGradient() {
     const Tensor sum = AllReduce(ReduceKind::kSum, gradient_);
     return (mixed_ ? CastTo(DType::kF32, sum) : sum) * (1 / program_.world(DType::kF32));
@@ -87,15 +87,15 @@ absl::StatusOr<Graph> Momentum(Optimizer& o, const WorkloadOptions& options) {
 }
 
 /// What Adam subtracts from the weights. Bias corrections and the factor of the first moment are
-/// scalars, so that an element costs one division and one root.
+/// scalars, so that an element costs one division and one square root.
 struct AdamStep {
   Tensor lr;
   Tensor difference;
-  std::optional<Tensor> keep;  // whether the step is made; nothing: always
+  std::optional<Tensor> keep;  // condition of the step; nullopt: always
 };
 
-/// The gradient that a step is made with, of the mean over the ranks, and whether it is made:
-/// nothing, always.
+/// The gradient of a step, derived from the mean over the ranks, and the condition of the step
+/// (nullopt: always).
 struct UsedGradient {
   Tensor g;
   std::optional<Tensor> keep = std::nullopt;
@@ -104,12 +104,12 @@ using GradientRule = UsedGradient (*)(Optimizer& o, const WorkloadOptions& optio
 
 UsedGradient AsItIs(Optimizer&, const WorkloadOptions&, Tensor mean) { return {mean}; }
 
-/// `value`, or in a step that is not made what was there before.
+/// `value`; `before` in a step that is skipped.
 Tensor Kept(const UsedGradient& used, Tensor value, Tensor before) {
   return used.keep.has_value() ? Select(*used.keep, value, before) : value;
 }
 
-/// `scale` is what the factor of the first moment is scaled by: the learning rate, or 1.
+/// `scale` multiplies the factor of the first moment: the learning rate, or 1.
 AdamStep StepOfAdam(Optimizer& o, const WorkloadOptions& options,
                     std::optional<double> scale = std::nullopt, GradientRule rule = AsItIs) {
   const Tensor m = o.Moment("m"), v = o.Moment("v"), lr = o.LearningRate(), step = o.StepNumber();
@@ -133,7 +133,7 @@ absl::StatusOr<Graph> AdamW(Optimizer& o, const WorkloadOptions& options) {
   return o.Finish(o.weights() - (step.difference + decay));
 }
 
-/// The update in proportion to the weights' norm, per tensor (You et al., arXiv 1904.00962).
+/// LAMB: the update is scaled by the weights' norm, per tensor (You et al., arXiv 1904.00962).
 absl::StatusOr<Graph> Lamb(Optimizer& o, const WorkloadOptions& options) {
   const AdamStep step = StepOfAdam(o, options, 1);
   const Tensor r = step.difference + options.weight_decay * o.weights();
@@ -142,7 +142,7 @@ absl::StatusOr<Graph> Lamb(Optimizer& o, const WorkloadOptions& options) {
   return o.Finish(o.weights() - step.lr * ratio * r);
 }
 
-/// Gradients scaled down to a norm of at most `max_norm`, taken over all tensors.
+/// Scales the gradients down to a norm of at most `max_norm` over all tensors.
 UsedGradient Clipped(Optimizer&, const WorkloadOptions& options, Tensor mean) {
   const Tensor norm = Sqrt(Total(Sum(mean * mean)));
   return {mean * Min(options.max_norm / (norm + 1e-6), 1)};
@@ -154,16 +154,16 @@ absl::StatusOr<Graph> Clip(Optimizer& o, const WorkloadOptions& options) {
   return o.Finish(o.weights() - (step.difference + decay));
 }
 
-/// AdamW with a decay of each tensor: 0 for those of the groups without.
+/// AdamW with one weight decay per tensor; 0 for groups without decay.
 absl::StatusOr<Graph> Groups(Optimizer& o, const WorkloadOptions& options) {
   const Tensor decay = o.ScalarOfTensor("wd");
   const AdamStep step = StepOfAdam(o, options);
   return o.Finish(o.weights() - (step.difference + step.lr * decay * o.weights()));
 }
 
-/// Gradients of a loss that was multiplied by `scale`. No tensor is changed in a step where any
-/// gradient on any rank is infinite or no number: their sum over the ranks then is, too. The scale
-/// is halved after such a step, and doubled after many others.
+/// Gradients of a loss that was multiplied by `scale`. A step is skipped if any gradient on any
+/// rank is infinite or NaN; their sum over the ranks then is, too. The scale is halved after such a
+/// step, and doubled after growth_steps others.
 UsedGradient Unscaled(Optimizer& o, const WorkloadOptions& options, Tensor mean) {
   const Tensor scale = o.SharedState("scale"), good = o.SharedState("good");
   const Tensor bad =

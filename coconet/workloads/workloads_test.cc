@@ -23,7 +23,7 @@ std::string TextOf(absl::string_view name, DType dtype = DType::kF32) {
   return g.ok() ? Print(*g) : std::string(g.status().message());
 }
 
-/// Canonical print of a program written by hand.
+/// The canonical print of a program written by hand.
 std::string Canonical(const std::string& text) {
   absl::StatusOr<Graph> g = Parse(text);
   return g.ok() ? Print(Canonicalize(*g).graph) : std::string(g.status().message());
