@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what `bazel test //...` needs on Debian 12, and says what it found. Run it as often as you like.
+# Installs what `bazel test //...` needs on Debian 12 and prints what it found. Running it again is harmless.
 #
 #   ./setup.sh [--cuda=auto|system|wheels|none]     (--no-cuda is --cuda=none; in the environment: COCONET_CUDA)
 #
@@ -12,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 
-# A service or a container may start without HOME, which bazel and pip want too.
+# Services and containers may lack HOME, which bazel and pip need.
 export HOME="${HOME:-$(getent passwd "$EUID" | cut -d: -f6)}"
 
 readonly PACKAGES=(
@@ -32,13 +32,13 @@ die() {
   exit 1
 }
 
-# Prints those of the packages named that are not installed.
+# Prints those of the given packages that are not installed.
 missing_packages() {
   comm -23 <(printf '%s\n' "$@" | sort -u) \
     <(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null | sed -n 's/ installed$//p' | sort -u)
 }
 
-# apt-get as root or by sudo; fails where neither is to be had.
+# Runs apt-get as root or by sudo; fails where neither is possible.
 apt_get() {
   if ((EUID == 0)); then
     DEBIAN_FRONTEND=noninteractive apt-get "$@"
@@ -49,7 +49,7 @@ apt_get() {
   fi
 }
 
-# Installs those of the packages named that are missing. Where it cannot, it names them and fails.
+# Installs those of the given packages that are missing; if it cannot, names them and fails.
 install_packages() {
   local missing
   mapfile -t missing < <(missing_packages "$@")
@@ -63,7 +63,7 @@ install_packages() {
 
 is_toolkit() { [[ -f "$1/include/cuda.h" && -f "$1/include/nvrtc.h" ]]; }
 
-# Prints where the system's toolkit is. third_party/cuda/repository.bzl looks in the same places.
+# Prints the folder of the system's toolkit; third_party/cuda/repository.bzl looks in the same places.
 system_toolkit() {
   local root
   for root in "${CUDA_HOME:-}" /usr/local/cuda; do
@@ -75,7 +75,7 @@ system_toolkit() {
   return 1
 }
 
-# Prints a python that has pip; installs one where there is none.
+# Prints a python with pip; installs one if there is none.
 python_with_pip() {
   local python
   for python in python3 /usr/bin/python3; do
@@ -87,7 +87,7 @@ python_with_pip() {
   install_packages ca-certificates python3 python3-pip >&2 && echo /usr/bin/python3
 }
 
-# Puts the wheels into PREFIX, laid out as a toolkit is, unless it holds what is pinned already. PREFIX is complete or
+# Installs the wheels into PREFIX, in a toolkit's layout, unless it holds the pinned versions. PREFIX is complete or
 # absent: it is renamed into place, with a copy of the pins in it.
 install_wheels() {
   cmp -s "$PINS" "$PREFIX/requirements.txt" && return
@@ -105,7 +105,7 @@ install_wheels() {
     rm -rf "$PREFIX" && mv "$staging/cuda" "$PREFIX"
 }
 
-# Puts the pinned clang-format into FORMATTER, unless it holds what is pinned already.
+# Installs the pinned clang-format into FORMATTER, unless it holds the pinned version.
 install_formatter() {
   cmp -s "$FORMATTER_PINS" "$FORMATTER/requirements.txt" && return
   local python
@@ -118,7 +118,7 @@ install_formatter() {
     rm -rf "$FORMATTER" && mv "$staging" "$FORMATTER"
 }
 
-# Sets `cuda` to the toolkit's folder, or to nothing where there is to be none.
+# Sets `cuda` to the toolkit's folder, or to "" for a build without CUDA.
 find_cuda() {
   local mode="$1"
   cuda=""
@@ -134,8 +134,8 @@ find_cuda() {
   esac
 }
 
-# Tells bazel (.bazelrc imports the file) where the toolkit is, and which packages there are: it looks for CUDA and MPI
-# again, and compiles again, when another version of one has come, which it would not see by itself.
+# Tells bazel the toolkit's folder and a digest of the installed packages (.bazelrc imports the file). When the digest
+# changes, bazel looks for CUDA and MPI again and compiles again; by itself it would not notice.
 write_bazelrc() {
   local stamp text
   stamp="$({ dpkg-query -W "${PACKAGES[@]}" && cat ${cuda:+"$cuda/include/cuda.h"} </dev/null; } | cksum | tr ' ' -)"
