@@ -53,7 +53,7 @@ bool IsNumber(const Value& value) {
                     value);
 }
 
-/// Characters, not bytes: what UTF-8 continues with takes no room.
+/// Columns, not bytes: continuation bytes of UTF-8 take none.
 size_t Width(absl::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }

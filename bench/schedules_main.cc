@@ -1,4 +1,4 @@
-// Prints how many schedules are derived of each workload, and how long that takes.
+// Prints how many schedules each workload has, and how long their derivation takes.
 
 #include <algorithm>
 #include <string>
