@@ -34,7 +34,7 @@ absl::Status CheckResident(const Device& device, const KernelStep& step, CUfunct
       " threads at once on ", where, ", have ", step.blocks, " of each of ", share.ranks,
       " ranks, which wait for each other",
       taken == 0 ? ""
-                 : absl::StrCat("; ", taken, " multiprocessors are a collective's beside them")));
+                 : absl::StrCat("; a concurrent collective takes ", taken, " multiprocessors")));
 }
 
 /// OK when one rank's products can run while the other ranks' kernels wait for it. A block of a
@@ -68,8 +68,8 @@ absl::StatusOr<int> MultiprocessorsFor(const GemmStep& step, const Device& devic
                                                             : std::max(all / share.ranks, 1);
   if (step.beside >= own) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("Bind: ", step.label, ": want fewer than the ", own,
-                     " multiprocessors of a rank beside it, have ", step.beside));
+        absl::StrCat("Bind: ", step.label, ": want fewer than the rank's ", own,
+                     " multiprocessors for concurrent kernels, have ", step.beside));
   }
   return own - step.beside == all ? 0 : own - step.beside;
 }

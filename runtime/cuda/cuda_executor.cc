@@ -115,10 +115,10 @@ absl::Status CudaExecutor::CheckStreamsDoAll(bool captured) const {
     const bool staged = std::holds_alternative<StagedCollective>(work),
                of_library = std::holds_alternative<StreamCollective>(work);
     if (!staged && !(of_library && captured)) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(StepName(parts_.plan, static_cast<int>(step), parts_.rank),
-                     staged ? ": goes by way of the host, which no stream does; call RunSteps"
-                            : ": is a library's, whose deadline a graph has not; call RunSteps"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        StepName(parts_.plan, static_cast<int>(step), parts_.rank),
+        staged ? ": is copied by way of the host, which a stream cannot do; call RunSteps"
+               : ": is a library collective, which has no deadline in a graph; call RunSteps"));
   }
   return absl::OkStatus();
 }

@@ -100,7 +100,7 @@ absl::Status FailMulticast(Rank& rank) {
 absl::Status SayPlace(Rank& rank) {
   const Topology& topology = rank.topology();
   return absl::NotFoundError(
-      absl::StrCat(topology.library, "; ", topology.ranks_per_gpu, " a GPU; ", topology.note));
+      absl::StrCat(topology.library, "; ", topology.ranks_per_gpu, " per GPU; ", topology.note));
 }
 
 constexpr struct {

@@ -48,9 +48,9 @@ TEST_P(CudaMpi, DoesWhatEveryWorldMust) {
 TEST(CudaMpi, ProcessesTakeTheGpusInTurns) {
   const MpiOutcome outcome = RunCheck("place", 3, 2);
   ASSERT_THAT(outcome.lines, SizeIs(3)) << outcome.output;
-  EXPECT_THAT(outcome.lines[0], HasSubstr("staged; 2 a GPU; rank 0: 2 ranks share GPU 0"));
-  EXPECT_THAT(outcome.lines[1], HasSubstr("staged; 1 a GPU; rank 0: 2 ranks share GPU 0"));
-  EXPECT_THAT(outcome.lines[2], HasSubstr("staged; 2 a GPU; rank 0: 2 ranks share GPU 0"));
+  EXPECT_THAT(outcome.lines[0], HasSubstr("staged; 2 per GPU; rank 0: 2 ranks share GPU 0"));
+  EXPECT_THAT(outcome.lines[1], HasSubstr("staged; 1 per GPU; rank 0: 2 ranks share GPU 0"));
+  EXPECT_THAT(outcome.lines[2], HasSubstr("staged; 2 per GPU; rank 0: 2 ranks share GPU 0"));
 }
 
 TEST(CudaMpi, NoGpuIsSaid) {

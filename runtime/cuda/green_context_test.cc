@@ -216,12 +216,13 @@ TEST(GreenContext, BlocksMustBeResidentOnTheRanksOwnMultiprocessors) {
                         "a rank has of GPU 0, have 17 of each of 2 ranks"));
   EXPECT_THAT(
       std::string(bind(true, 16, 8).message()),
-      HasSubstr("Bind: MM: want fewer than the 8 multiprocessors of a rank beside it, have 8"));
+      HasSubstr(
+          "Bind: MM: want fewer than the rank's 8 multiprocessors for concurrent kernels, have 8"));
   EXPECT_EQ(bind(false, 17, 9), absl::OkStatus());
   EXPECT_THAT(std::string(bind(false, 18, 9).message()),
               HasSubstr("the rest for matrix products, have 18 of each of 2 ranks"));
   EXPECT_THAT(std::string(bind(false, 17, 10).message()),
-              HasSubstr("want fewer than the 10 multiprocessors of a rank"));
+              HasSubstr("want fewer than the rank's 10 multiprocessors"));
 }
 
 /// Binds a kernel of `blocks` blocks that wait for other ranks' blocks and for those of a kernel of
@@ -248,7 +249,7 @@ TEST(GreenContext, BlocksThatKernelsAwaitMustFitBesideThem) {
       std::string(bind(true, 3, 11).message()),
       HasSubstr("Bind: MM: want at most 10 blocks of 256 threads at once on the 8 multiprocessors "
                 "that a rank has of GPU 0, have 11 of each of 2 ranks, which wait "
-                "for each other; 3 multiprocessors are a collective's beside them"));
+                "for each other; a concurrent collective takes 3 multiprocessors"));
   EXPECT_EQ(bind(false, 3, 14), absl::OkStatus());
   EXPECT_THAT(std::string(bind(false, 3, 15).message()),
               HasSubstr("Bind: MM: want at most 28 blocks of 256 threads at once on GPU 0, have 15 "

@@ -48,7 +48,7 @@ absl::StatusOr<NcclApi> Open() {
 absl::Status ToStatus(const NcclApi& nccl, ncclResult_t result, absl::string_view call) {
   if (result == ncclSuccess) return absl::OkStatus();
   const char *words = nccl.GetErrorString(result), *last = nccl.GetLastError(nullptr);
-  if (words == nullptr) words = "an error that NCCL has no words for";
+  if (words == nullptr) words = "unknown error";
   return absl::Status(
       CodeOf(result),
       absl::StrCat(call, ": ", words, " (", static_cast<int>(result), ")",
@@ -98,7 +98,7 @@ absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find) {
   nccl.version_code = version;
   nccl.version = VersionText(version);
   if (version >= kLeastNccl) return nccl;
-  return absl::UnavailableError(absl::StrCat("NCCL is of version ", nccl.version, ": want ",
+  return absl::UnavailableError(absl::StrCat("NCCL has version ", nccl.version, ": want ",
                                              VersionText(kLeastNccl), " or later"));
 }
 

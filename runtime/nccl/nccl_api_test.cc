@@ -50,10 +50,10 @@ TEST(NcclApi, SaysWhatAnOldOneLacks) {
           "NCCL lacks ncclCommInitRankConfig, ncclCommFinalize: want version 2.17.0 or later"));
   version_of_fake = 21600;
   EXPECT_EQ(FillNcclApi(Find).status(),
-            absl::UnavailableError("NCCL is of version 2.16.0: want 2.17.0 or later"));
+            absl::UnavailableError("NCCL has version 2.16.0: want 2.17.0 or later"));
   version_of_fake = 2804;
   EXPECT_EQ(FillNcclApi(Find).status(),
-            absl::UnavailableError("NCCL is of version 2.8.4: want 2.17.0 or later"));
+            absl::UnavailableError("NCCL has version 2.8.4: want 2.17.0 or later"));
 }
 
 TEST(NcclApi, SaysWhereItLooked) {

@@ -86,7 +86,7 @@ absl::Status NcclLink::Check() const {
   ncclResult_t state = ncclSuccess;
   RETURN_IF_ERROR(
       ToStatus(nccl(), nccl().CommGetAsyncError(comm_, &state), "ncclCommGetAsyncError"));
-  return ToStatusOfBegun(nccl(), state, "a collective of NCCL");
+  return ToStatusOfBegun(nccl(), state, "an NCCL collective");
 }
 
 void NcclLink::Abort() {
