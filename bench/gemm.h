@@ -25,8 +25,8 @@ struct GemmSize {
 class OneDnnGemm {
  public:
   enum class Weights : uint8_t { kAsTheyLie, kPacked };
-  /// a and b are f32, f16 or bf16; c has the same type, or `result`, which is that type or f32. Sets
-  /// the calling thread's OpenMP thread count to one.
+  /// a and b are f32, f16 or bf16; c has the same type, or `result`, which is that type or f32.
+  /// Sets the calling thread's OpenMP thread count to one.
   static absl::StatusOr<std::unique_ptr<OneDnnGemm>> Make(
       DType dtype, const GemmSize& size, Weights weights,
       std::optional<DType> result = std::nullopt);

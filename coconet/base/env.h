@@ -30,8 +30,8 @@ struct Env {
   std::string simt_seed;
   /// COCONET_CXX: the host compiler; default: c++, g++ or clang++ on PATH, else "".
   std::string cxx;
-  /// COCONET_HOST_ARCH: -march of host kernels: x86-64, x86-64-v2, -v3 or -v4, if the processor runs
-  /// such code; else "native".
+  /// COCONET_HOST_ARCH: -march of host kernels: x86-64, x86-64-v2, -v3 or -v4, if the processor
+  /// runs such code; else "native".
   std::string host_arch = "native";
 
   bool Dumps(absl::string_view what) const;

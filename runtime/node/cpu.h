@@ -15,8 +15,8 @@ std::vector<int> AllowedCores();
 void RunOn(const std::vector<int>& cores);
 
 /// The CPU's model and its sorted features that affect generated code: "AMD EPYC 9654 avx avx2
-/// avx512f ...". If COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2 sse4_2",
-/// with the features of that set only.
+/// avx512f ...". If COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2
+/// sse4_2", with the features of that set only.
 std::string CpuName();
 /// The same, from the text of /proc/cpuinfo and the value of Env::host_arch.
 std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch = "native");
