@@ -15,21 +15,21 @@
 
 namespace coconet::bench {
 
-/// How the baseline is written; the faster of its type's forms counts.
+/// The ways to write the baseline; of those for a type the fastest counts.
 enum class BaselineForm : uint8_t {
   kPlain,      // f32
   kStreaming,  // f32, stores bypass the caches
-  kWidened,    // f16 gradients, which are made f32 first
-  kHalf,       // f16 gradients, reduced as they are
+  kWidened,    // f16 gradients, converted to f32 before the reduction
+  kHalf,       // f16 gradients, reduced in f16
 };
 absl::string_view Name(BaselineForm form);  // in words
-/// Empty for a type that the baseline does not know.
+/// Empty for a type without a baseline.
 std::vector<BaselineForm> FormsFor(DType dtype);
 
 /// A step of data-parallel Adam over one tensor: MPI_Allreduce of the gradient in place, then one
-/// vectorised loop over the whole tensor. The gradient is reduced in place, so after Begin it grows
-/// from step to step until it overflows, which costs the processor nothing (what would cost are
-/// denormals, and there are none).
+/// vectorised loop over the whole tensor. Because the reduction is in place, the gradient grows
+/// from step to step after Begin until it overflows. That costs no time; denormals would, but there
+/// are none.
 class AdamBaseline final : public Baseline {
  public:
   static absl::StatusOr<std::unique_ptr<AdamBaseline>> Make(BaselineForm form, int64_t n,

@@ -25,7 +25,7 @@ absl::StatusOr<Array> Array::Allocate(int64_t bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("allocate ", bytes, " bytes: ", std::strerror(errno)));
   }
-  // What lies before and after the aligned part goes back.
+  // Unmaps what lies before and after the aligned part.
   char* const begin = static_cast<char*>(memory);
   Array array;
   array.bytes_ = mapped - align;

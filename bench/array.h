@@ -8,11 +8,11 @@
 
 namespace coconet::bench {
 
-/// Private memory as a careful user has it: huge pages where they can be had, every page present,
-/// zero-filled, aligned to a huge page when that large, else to a page.
+/// Private memory as a careful user allocates it: huge pages where possible, every page present,
+/// zero-filled, aligned to a huge page when at least that large, else to a page.
 class Array {
  public:
-  /// ResourceExhausted when the machine has less.
+  /// ResourceExhausted when memory is short.
   static absl::StatusOr<Array> Allocate(int64_t bytes);
   Array() = default;
   Array(Array&& other) noexcept { *this = std::move(other); }

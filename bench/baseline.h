@@ -13,34 +13,34 @@
 
 namespace coconet::bench {
 
-/// A step of a data-parallel optimizer as a careful user writes it today with MPI, on every
+/// A step of a data-parallel optimizer as a careful user writes it today with MPI; one object per
 /// process.
 class Baseline {
  public:
   virtual ~Baseline() = default;
 
-  /// Gradients and weights become those of FillGradient and FillWeights, moments zero.
+  /// Sets gradients and weights to those of FillGradient and FillWeights, moments to zero.
   virtual void Begin(int rank) = 0;
   virtual absl::Status Run(int64_t steps) = 0;
-  /// By tensor.
+  /// The weights of each tensor.
   virtual std::vector<const void*> weights() const = 0;
 };
 
-/// Gradients and weights of each tensor, f32, that another contender owns. After Begin gradients
-/// are only read.
+/// Gradients and weights of each tensor, f32, that another object owns. After Begin gradients are
+/// only read.
 struct StepTensors {
   std::vector<float*> gradients, weights;
 };
 
 struct NamedBaseline {
-  std::string form;  // how it is written, in words
+  std::string form;  // in words
   std::unique_ptr<Baseline> baseline;
 };
 
-/// Returns the forms in which the baseline of a cell can be written (the fastest counts), or only
-/// the one called `form`, unless that is empty. Over a list of tensors all of them use the same
-/// memory; gradients and weights are `shared`, unless that is null. Empty for a cell without a
-/// baseline; InvalidArgument when there is no such form.
+/// The baselines of a cell, one per form, the fastest of which counts; only the one called `form`,
+/// unless that is empty. Over a list of tensors all forms use the same memory, with gradients and
+/// weights from `shared`, unless that is null. Empty for a cell without a baseline; InvalidArgument
+/// when there is no such form.
 absl::StatusOr<std::vector<NamedBaseline>> MakeBaselines(const Cell& cell, absl::string_view form,
                                                          int ranks, const StepTensors* shared);
 

@@ -11,18 +11,18 @@
 
 namespace coconet::bench {
 
-/// For tests: runs bench/`program`, which stands in the test's temporary folder.
+/// For tests: runs bench/`program`, a copy of which lies in the test's temporary folder.
 absl::StatusOr<Finished> RunBenchmark(const std::string& program,
                                       std::vector<std::string> arguments);
 
-/// Asks SQLite about JSON: a reader that is not ours.
+/// Queries JSON through SQLite, a parser that is not ours.
 class JsonReader {
  public:
   explicit JsonReader(std::string json) : json_(std::move(json)) {}
-  /// Of a file in the test's temporary folder.
+  /// A file in the test's temporary folder.
   static JsonReader OfFile(const std::string& name);
-  /// First column of the answer; `sql` sees the JSON as ?1. -1, and a failed test, when there is
-  /// none.
+  /// The first column of the result; `sql` sees the JSON as ?1. -1, and a failed test, if there is
+  /// no result.
   int64_t Ask(const std::string& sql) const;
 
  private:

@@ -19,8 +19,8 @@ Calls CallsSoFar() { return {.allocations = allocations.load(), .locks = locks.l
 
 }  // namespace coconet::bench
 
-// Definitions of the executable win over those of the shared C library. The sanitizers' must win
-// over these.
+// Definitions in the executable take precedence over those of the shared C library. With sanitizers
+// theirs must.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" {
 
@@ -48,7 +48,7 @@ void* aligned_alloc(size_t align, size_t size) {
 
 int pthread_mutex_lock(pthread_mutex_t* mutex) {
   using Lock = int (*)(pthread_mutex_t*);
-  static std::atomic<Lock> next = nullptr;  // no guard, which could itself lock
+  static std::atomic<Lock> next = nullptr;  // without an initialisation guard, which could lock
   Lock lock = next.load(std::memory_order_relaxed);
   if (lock == nullptr) {
     lock = reinterpret_cast<Lock>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));

@@ -15,7 +15,7 @@
 namespace coconet::bench {
 namespace {
 
-/// Of "@bert-large/64".
+/// The sizes of a list such as "@bert-large/64".
 absl::StatusOr<std::vector<int64_t>> ListSizes(absl::string_view list) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(list, absl::MaxSplits('/', 1));
@@ -69,7 +69,7 @@ Cell Flat(Cell cell) {
 std::vector<int64_t> TensorSizes(const Cell& cell) {
   if (cell.list.empty()) return {cell.n};
   absl::StatusOr<std::vector<int64_t>> sizes = ListSizes(cell.list);
-  CC_CHECK(sizes.ok());  // as ListCell made it
+  CC_CHECK(sizes.ok());  // ListCell has checked the list
   return *std::move(sizes);
 }
 

@@ -60,7 +60,7 @@ Launch OnCluster(const ClusterCase& c, const std::string& scratch) {
           .scratch = scratch};
 }
 
-/// Ratios of the times that a worker found.
+/// Sets the ratios between the times of a worker.
 void SetRatios(const ClusterCase& c, Row& row) {
   const double overlapped = row.Number("overlapped_us"), sequential = row.Number("sequential_us");
   row.Set("ratio", sequential / overlapped);

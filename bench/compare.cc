@@ -26,7 +26,7 @@ struct Field {
   std::unique_ptr<MemoryLimit> limit;
 };
 
-/// Memory of ours that the baseline uses; nothing where it has its own.
+/// The tensors of ours that the baseline uses; nullopt where it has its own.
 std::optional<StepTensors> SharedBy(const Cell& cell, const TunedStep* ours) {
   if (cell.list.empty() || ours == nullptr) return std::nullopt;
   StepTensors shared;
@@ -37,8 +37,8 @@ std::optional<StepTensors> SharedBy(const Cell& cell, const TunedStep* ours) {
   return shared;
 }
 
-/// Ours over one flat tensor, by the schedule that is best for the list: only its numbers are
-/// tuned.
+/// Adds ours over one flat tensor, with the schedule that is best for the list; only its numbers
+/// are tuned.
 absl::Status LineFlat(Rank& rank, const SessionOptions& options, const Cell& cell, Field& field) {
   ASSIGN_OR_RETURN(const TunedProgram list, TunedStep::Compile(*field.session, cell));
   SessionOptions same = options;
@@ -56,7 +56,7 @@ absl::StatusOr<Field> Line(Rank& rank, const SessionOptions& options, const Cell
   Field field;
   if (sides.ours || sides.flat) field.session = std::make_unique<Session>(rank, options);
   if (sides.flat)
-    RETURN_IF_ERROR(LineFlat(rank, options, cell, field));  // tunes: before there is other memory
+    RETURN_IF_ERROR(LineFlat(rank, options, cell, field));  // tunes: before other memory is used
   if (sides.ours) {
     ASSIGN_OR_RETURN(field.ours, TunedStep::Make(*field.session, cell));
   }
@@ -71,14 +71,14 @@ absl::StatusOr<Field> Line(Rank& rank, const SessionOptions& options, const Cell
   return field;
 }
 
-/// Weights to compare: all of a small tensor, some of a large one.
+/// Weights to compare: all of a small tensor, a sample of a large one.
 std::vector<std::vector<double>> SamplesOf(const Cell& cell,
                                            absl::Span<const void* const> weights) {
   constexpr int64_t kMost = int64_t{1} << 16;
   const std::vector<int64_t> sizes = TensorSizes(cell);
   std::vector<std::vector<double>> samples(sizes.size());
   for (size_t t = 0; t < sizes.size(); ++t) {
-    const int64_t stride = (sizes[t] / kMost) | 1;  // odd: it meets all places in a vector
+    const int64_t stride = (sizes[t] / kMost) | 1;  // odd, so that it meets all lanes of a vector
     for (int64_t i = 0; i < sizes[t]; i += stride)
       samples[t].push_back(LoadElement(cell.dtype, weights[t], i));
   }
@@ -88,7 +88,7 @@ std::vector<std::vector<double>> SamplesOf(const Cell& cell,
 absl::Status CheckWeights(const Cell& cell, absl::string_view form,
                           const std::vector<std::vector<double>>& ours,
                           const std::vector<std::vector<double>>& theirs) {
-  // A step is a handful of roundings; the orders of the sums and contraction differ.
+  // A step has a few roundings; the sides differ in the order of sums and in contraction.
   constexpr double kRoundings = 4;
   for (size_t t = 0; t < ours.size(); ++t) {
     const double off = LargestDifference(cell.dtype, ours[t], theirs[t]);
@@ -100,7 +100,8 @@ absl::Status CheckWeights(const Cell& cell, absl::string_view form,
   return absl::OkStatus();
 }
 
-/// Makes a step of each side from the same start, one side after the other: they may share memory.
+/// Runs a step of each side from the same start, one side after the other, because they
+/// may share memory.
 absl::Status CheckAlike(Rank& rank, const Cell& cell, const Field& field) {
   std::vector<std::vector<double>> ours;
   if (field.flat != nullptr) {
@@ -112,8 +113,8 @@ absl::Status CheckAlike(Rank& rank, const Cell& cell, const Field& field) {
     std::vector<const void*> weights;
     for (const DeviceBuffer& buffer : field.ours->weights()) weights.push_back(buffer.data());
     ours = SamplesOf(cell, weights);
-    RETURN_IF_ERROR(rank.exchange().Barrier());  // the baseline writes to our memory, and so to
-                                                 // where others may still store
+    // The baseline writes to our memory, where peers may still be storing.
+    RETURN_IF_ERROR(rank.exchange().Barrier());
   }
   absl::Status alike;
   for (const auto& [form, baseline] : field.baselines) {

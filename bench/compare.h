@@ -12,22 +12,22 @@
 
 namespace coconet::bench {
 
-/// Which contenders run.
+/// The contenders.
 struct Sides {
   bool ours = false;
   bool flat = false;      // ours over one tensor of as many elements, by the same schedule
   bool baseline = false;  // needs MPI
-  std::string form = {};  // of the baseline, by name; empty: all
-  bool limit = false;     // from kLimitFrom elements on
+  std::string form = {};  // of the baseline, by name; "": all
+  bool limit = false;     // the memory limit, from kLimitFrom elements on
 };
 
-/// With fewer elements caches and waiting bound a step, not the memory.
+/// With fewer elements a step is bound by caches and waiting, not by memory.
 inline constexpr int64_t kLimitFrom = int64_t{1} << 20;
 
 /// Collective. Times all sides of one cell in the same rounds, after a check that ours and the
-/// baseline's forms compute the same. The findings of ours come with facts: "variant", "threads" of
-/// a rank, "tuned" (here, or from the cache), and "flat variant". Over a list of tensors the
-/// baseline uses the gradients and weights of ours, when both take part: nobody has so much memory
+/// baseline's forms compute the same. Findings of ours come with facts: "variant", "threads" per
+/// rank, "tuned" (here, or from the cache), "flat variant". If both take part over a list of
+/// tensors, the baseline uses the gradients and weights of ours, because memory would not suffice
 /// twice.
 absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& options,
                                              const Cell& cell, const Sides& sides,

@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<Lowered>> LoweredOf(const WorkloadInfo& workload) {
 
 using Clock = std::chrono::steady_clock;
 
-/// Compiles all `sources` by so many threads, in a cache that is new: microseconds.
+/// Compiles all `sources` by `threads` threads into a new cache; returns microseconds.
 absl::StatusOr<double> CompileAll(absl::string_view arch, const std::vector<std::string>& sources,
                                   int threads) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> cache, TempDir::Make());

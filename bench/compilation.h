@@ -11,18 +11,18 @@
 
 namespace coconet::bench {
 
-/// Compiles by NVRTC, one thread, the kernel of a whole step: of the schedules of a workload (mixed
-/// precision, first preset's sizes, 8 ranks) that are one kernel, the longest text. Each of
-/// `rounds` compiles is a miss in a binary cache of its own, after one that does not count, and
-/// includes writing it there. The row's fields: "case", "dtype", "arch", "ranks", "characters" (of
-/// the kernel's text), "nvrtc", the time as "ours_us", "ours_low_us", "ours_high_us", "spread",
-/// "rounds". NotFound where no schedule is one kernel; Unavailable without NVRTC.
+/// Times how long NVRTC takes, on one thread, for the kernel of a whole step: the longest source
+/// among the workload's schedules that are one kernel (mixed precision, the first preset's sizes, 8
+/// ranks). Each of `rounds` compiles is a miss in a new binary cache, after an untimed one, and
+/// includes the write to the cache. Fields: "case", "dtype", "arch", "ranks", "characters" (of the
+/// source), "nvrtc", "ours_us", "ours_low_us", "ours_high_us", "spread", "rounds". NotFound where
+/// no schedule is one kernel; Unavailable without NVRTC.
 absl::StatusOr<Row> MeasureCompilation(const WorkloadInfo& workload, absl::string_view arch,
                                        int rounds);
 
 /// Compiles `kernels` different kernels of Adam's schedules by `threads` threads, and by one in the
 /// same rounds. Fields: as above, with "threads", "kernels", "baseline_us" (one thread), "ratio"
-/// (how many times as fast) and "of_limit" (that, over the threads).
+/// (the speedup) and "of_limit" (the speedup per thread).
 absl::StatusOr<Row> MeasureParallelCompilation(absl::string_view arch, int kernels, int threads,
                                                int rounds);
 

@@ -1,5 +1,5 @@
-// Data-parallel optimizers: ours against what a careful user writes with MPI, and against what the
-// memory can do. README.md in this folder says what the rows mean.
+// Data-parallel optimizers: ours against a careful user's MPI program, and against the memory's
+// limit. README.md in this folder explains the rows.
 #include <string>
 #include <vector>
 

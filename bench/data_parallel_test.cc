@@ -1,5 +1,5 @@
-// The benchmark runs to its end and writes the form that other programs read. What it measured is
-// no concern of a test.
+// The benchmark runs to its end and writes the form that other programs read. Tests do
+// not check times.
 #include <cstring>
 #include <string>
 

@@ -11,9 +11,9 @@
 
 namespace coconet::bench {
 
-/// In a world of 1: what a call of Run costs beside the work. Two findings of ours,
-/// "BoundPlan::Run" of a kernel that does nothing, and "BoundProgram::Run" of a program over one
-/// element; each with facts: "allocations" and "locks" of a thousand calls.
+/// In a world of 1: the overhead of a call of Run. Two findings of ours: "BoundPlan::Run" of a
+/// kernel that does nothing, and "BoundProgram::Run" of a program over one element, with facts
+/// "allocations" and "locks" per thousand calls.
 absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOptions& options,
                                                      const RoundTerms& terms);
 

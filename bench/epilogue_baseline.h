@@ -13,27 +13,27 @@
 
 namespace coconet::bench {
 
-/// y = dropout(sum over ranks of x . w + b) + r: x [tokens, k], w [k, columns], of which each rank
-/// has k / ranks.
+/// y = dropout(sum over ranks of x . w + b) + r, with x [tokens, k] and w [k, columns]
+/// sliced over k.
 struct EpilogueSize {
   DType dtype = DType::kF32;
   int64_t tokens = 0, k = 0, columns = 0;
 };
 
-/// In what the products are summed over the ranks; the faster one counts.
+/// The type in which the products are summed over the ranks; the faster form counts.
 enum class EpilogueForm : uint8_t {
-  kOwn,   // the type of the product
-  kInF32  // of bf16: oneDNN stores its product in f32
+  kOwn,   // the type of x and w
+  kInF32  // for bf16: oneDNN stores its product in f32
 };
 std::vector<EpilogueForm> EpilogueFormsFor(DType dtype);
 
-/// A step of it as a careful user writes it today, on every process: oneDNN on one thread with
-/// weights as they lie, since a training step may have changed them, or rearranged once, for
-/// weights that stay what they are; MPI_Allreduce in place; one vectorised loop. Inputs are what
-/// NumberAt gives for "x", "w", "b" and "r".
+/// A step of it as a careful user writes it today; one object per process: oneDNN on one thread,
+/// with weights as stored, since a training step may have changed them, or rearranged once, for
+/// constant weights; MPI_Allreduce in place; one vectorised loop. The inputs "x", "w", "b" and "r"
+/// are NumberAt's.
 class EpilogueBaseline {
  public:
-  /// InvalidArgument for a type without forms, and for columns that are no multiple of
+  /// InvalidArgument for a type without forms, and unless `columns` is a multiple of
   /// kEpilogueColumns.
   static absl::StatusOr<std::unique_ptr<EpilogueBaseline>> Make(EpilogueForm form,
                                                                 OneDnnGemm::Weights weights,
@@ -41,9 +41,9 @@ class EpilogueBaseline {
                                                                 int ranks);
 
   absl::Status Run(int64_t steps);
-  /// The product alone.
+  /// The product only.
   absl::Status RunProduct(int64_t steps);
-  /// The loop alone.
+  /// The loop only.
   absl::Status RunLoop(int64_t steps);
   std::vector<float> Result() const;
   /// How it computes: "sums in f32", and whether the product is of operands widened to f32.

@@ -1,8 +1,8 @@
 #ifndef COCONET_BENCH_EPILOGUE_LOOPS_H_
 #define COCONET_BENCH_EPILOGUE_LOOPS_H_
 
-// The loops of an epilogue as a careful user writes them: for the compiler to vectorise. Included
-// where an instruction set is known, as lanes.h.
+// The loops of an epilogue as a careful user writes them, for the compiler to vectorise. Like
+// lanes.h, included by files that are compiled for one instruction set.
 
 #include <stdint.h>
 
@@ -14,7 +14,7 @@ namespace {
 inline float FromBf16(uint16_t bits) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
 }
-/// To the nearest, ties to even; of numbers.
+/// Rounds to nearest, ties to even. Not for NaN.
 inline uint16_t ToBf16(float value) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
@@ -25,12 +25,12 @@ inline float ElementOf(const uint16_t* p, int64_t i) { return FromBf16(p[i]); }
 inline void SetElement(float* p, int64_t i, float value) { p[i] = value; }
 inline void SetElement(uint16_t* p, int64_t i, float value) { p[i] = ToBf16(value); }
 
-/// 64-bit lanes of a whole register: products of 32-bit words have both halves in one.
+/// 64-bit lanes of a register; a lane holds both halves of a product of 32-bit words.
 constexpr int kCounters = 8;
 typedef uint64_t WideWords __attribute__((vector_size(8 * kCounters)));
 
-/// Philox4x32-10 for kCounters counters: four words each, in order (Salmon et al., SC'11). A
-/// state's word is the low half of its lane.
+/// Philox4x32-10 for kCounters counters: four words each, in order (Salmon et al., SC'11). State
+/// words are in the low halves of lanes.
 inline void RandomWords(uint64_t block, uint64_t stream, uint64_t seed, uint64_t* pairs) {
   constexpr uint64_t kLow = 0xffffffff;
   WideWords c0, c1 = {}, c2 = WideWords{} + (stream & kLow), c3 = WideWords{} + (stream >> 32);
@@ -53,7 +53,7 @@ inline void RandomWords(uint64_t block, uint64_t stream, uint64_t seed, uint64_t
   __builtin_memcpy(pairs + kCounters, &high, sizeof high);
 }
 
-/// y = dropout(z + b) + r, rows of `columns` elements, a multiple of kEpilogueColumns.
+/// y = dropout(z + b) + r over rows of `columns` elements, a multiple of kEpilogueColumns.
 template <class Sum, class T>
 void Epilogue(const EpilogueLoop& loop) {
   const auto* z = static_cast<const Sum*>(loop.z);

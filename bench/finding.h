@@ -14,14 +14,14 @@
 
 namespace coconet::bench {
 
-/// What a worker tells the program that started it: a time, or a fact (`detail` alone).
+/// A worker's result for the program that started it: a time, or a fact (only `detail`).
 struct Finding {
-  std::string side = {};  // "ours", "baseline", "limit"; of a fact its name
+  std::string side = {};  // "ours", "baseline", "limit"; of a fact: its name
   Cell cell = {};
-  std::string name = {};  // which form of the baseline, which kernel of the limit
+  std::string name = {};  // the form of the baseline, or the kernel of the limit
   Timing timing = {};     // of one step
   int64_t steps = 0;      // per sample
-  int preempted = 0;      // samples in which something else took a rank's core away
+  int preempted = 0;      // samples in which a rank was preempted
   std::string detail = {};
   bool operator==(const Finding&) const = default;
 };

@@ -36,7 +36,7 @@ absl::StatusOr<dnnl::memory::data_type> TypeOf(DType dtype) {
       absl::StrCat("OneDnnGemm: want f32, f16 or bf16, have ", Name(dtype)));
 }
 
-/// What `call` throws becomes a status.
+/// Runs `call` and turns its exceptions into a status.
 template <class Call>
 absl::Status Try(Call call) {
   try {

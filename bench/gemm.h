@@ -18,23 +18,23 @@ struct GemmSize {
   }
 };
 
-/// c[m, n] = a[m, k] . b[k, n], row by row, by oneDNN as a careful user calls it: on one thread,
-/// prepared once, with the weights b as they lie, or rearranged as oneDNN likes them best. Where
-/// oneDNN has no product of f16 or bf16 for this processor, the operands are widened to f32 and
-/// the result is rounded back; b is widened when it is rearranged, else in every product.
+/// c[m, n] = a[m, k] . b[k, n], row-major, by oneDNN as a careful user calls it: on one thread,
+/// prepared once, with the weights b as stored or rearranged to oneDNN's preference. Where oneDNN
+/// has no product of f16 or bf16 for this processor, the operands are widened to f32 and the result
+/// is rounded; b is widened when it is rearranged, else in every product.
 class OneDnnGemm {
  public:
   enum class Weights : uint8_t { kAsTheyLie, kPacked };
-  /// a and b are f32, f16 or bf16, and c of the same type or of `result`, which is that or f32.
-  /// Makes one thread the calling thread's number for OpenMP.
+  /// a and b are f32, f16 or bf16; c has the same type, or `result`, which is that type or f32.
+  /// Sets the calling thread's OpenMP thread count to one.
   static absl::StatusOr<std::unique_ptr<OneDnnGemm>> Make(
       DType dtype, const GemmSize& size, Weights weights,
       std::optional<DType> result = std::nullopt);
   virtual ~OneDnnGemm() = default;
-  /// What oneDNN multiplies: the type of a and b, or f32 where it has none for that.
+  /// The type that oneDNN multiplies: that of a and b, or f32 where it has no such product.
   virtual DType multiplies() const = 0;
 
-  /// Takes over new weights: with kPacked it rearranges them, else only remembers where they are.
+  /// Sets new weights: rearranges them if kPacked, else only keeps their address.
   virtual absl::Status SetWeights(const void* b) = 0;
   /// Requires SetWeights.
   virtual absl::Status Run(const void* a, void* c) = 0;

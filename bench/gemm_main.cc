@@ -1,4 +1,4 @@
-// Prints how fast a rank multiplies matrices on one thread: a GemmStep beside oneDNN as a careful
+// Prints how fast a rank multiplies matrices on one thread: a GemmStep against oneDNN as a careful
 // user calls it.
 
 #include <string>
@@ -19,7 +19,7 @@ ABSL_FLAG(std::string, json, "", "file for the rows as JSON (default: none)");
 namespace coconet::bench {
 namespace {
 
-/// Of a rank of two, in the epilogues of attention and of an MLP (hidden size 1024), and across two
+/// Per rank of two, in the epilogues of attention and of an MLP (hidden size 1024), and across two
 /// nodes.
 constexpr GemmSize kSizes[] = {{.m = 512, .n = 512, .k = 1024},
                                {.m = 512, .n = 1024, .k = 4096},

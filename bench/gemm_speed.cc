@@ -33,7 +33,7 @@ class NoModule final : public Module {
   }
 };
 
-/// The matrices of a plan, and the plan bound to them.
+/// A bound plan of one product, with its matrices.
 struct Ours {
   std::vector<std::unique_ptr<Memory>> memory;
   std::unique_ptr<BoundPlan> plan;
@@ -55,7 +55,7 @@ absl::StatusOr<Ours> BindOurs(Rank& rank, DType dtype, const GemmSize& size) {
   return ours;
 }
 
-/// Values from -1 to 1 that repeat after a prime number.
+/// Fills with values from -1 to 1 that repeat after `period` elements, a prime number.
 void Fill(DType dtype, void* data, int64_t count, int64_t period) {
   for (int64_t i = 0; i < count; ++i) {
     StoreElement(dtype, data, i,
@@ -63,7 +63,7 @@ void Fill(DType dtype, void* data, int64_t count, int64_t period) {
   }
 }
 
-/// Both within what rounding allows of k products of numbers up to 1.
+/// OK when both are within the rounding error of k products of numbers up to 1.
 absl::Status Agree(DType dtype, const GemmSize& size, const void* ours, const void* theirs) {
   const double most = static_cast<double>(size.k) *
                       (static_cast<double>(size.k) * 0x1p-23 + 2 * UnitRoundoff(dtype));

@@ -10,10 +10,10 @@
 namespace coconet::bench {
 
 /// Collective: each rank multiplies matrices of its own, by oneDNN in several ways and by a
-/// GemmStep, in the same rounds. Before, all must agree on the product. The row has GFLOP/s of
-/// each, of the slowest rank: "ours", "plain" (weights as they lie), "packed" (rearranged once,
-/// before), "packing" (rearranged in every step). "onednn_dtype": what oneDNN multiplied, which is
-/// f32 where it has no product of `dtype`.
+/// GemmStep, in the same rounds, after a check that all agree. Fields in GFLOP/s of the slowest
+/// rank: "ours", "plain" (weights as stored), "packed" (rearranged once, before), "packing"
+/// (rearranged in every step). "onednn_dtype": the type that oneDNN multiplied, f32 where it has no
+/// product of `dtype`.
 absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
                                 const RoundTerms& terms);
 

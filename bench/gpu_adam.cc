@@ -18,7 +18,7 @@ namespace {
 
 struct Side {
   std::string name;
-  std::function<bool(const Schedule&)> admits;  // empty: all
+  std::function<bool(const Schedule&)> admits;  // empty: admits all
 };
 
 std::vector<Side> Sides() {
@@ -28,7 +28,7 @@ std::vector<Side> Sides() {
            [](const Schedule& s) { return absl::StartsWith(Describe(s), "RS; fuse(C); AG p"); }}};
 }
 
-/// This rank's part of a copy that all make together.
+/// This rank's part of a copy by all ranks together.
 class CopyContender {
  public:
   static absl::StatusOr<CopyContender> Make(Rank& rank, const GpuAdamCase& c) {

@@ -13,7 +13,7 @@
 
 namespace coconet::bench {
 
-/// Between two places of this rank's memory, both large; done when it returns.
+/// Copies `bytes` between two places of this rank's memory; done when it returns.
 using Copies = std::function<absl::Status(const void* from, int64_t bytes, void* to)>;
 
 struct GpuAdamCase {
@@ -25,11 +25,11 @@ struct GpuAdamCase {
   Copies copy;
 };
 
-/// Collective. Mixed-precision Adam on ranks that may share one GPU, in the same rounds as: the
-/// fastest copy that the GPU's memory allows, an AllReduce by our own two-shot kernel with one
-/// fused kernel behind it, and a reduce-scatter, a fused kernel and an all-gather. Each of ours is
-/// tuned. On rank 0 a row of times in microseconds, "copy_gb_s", "gb_s" (of what any schedule must
-/// move at least) and "of_copy"; on others an empty one.
+/// Collective. Mixed-precision Adam on ranks that may share one GPU, in the same rounds as: a copy,
+/// which shows the GPU's memory bandwidth; an AllReduce by our own two-shot kernel followed by one
+/// fused kernel; and a reduce-scatter, a fused kernel and an all-gather. Each of ours is tuned. On
+/// rank 0 a row of times in microseconds, with "copy_gb_s", "gb_s" (of the bytes that any schedule
+/// must move) and "of_copy"; an empty row on the others.
 absl::StatusOr<Row> MeasureGpuAdam(Rank& rank, const GpuAdamCase& c);
 
 }  // namespace coconet::bench

@@ -29,8 +29,8 @@ double MicrosecondsSince(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-/// Microseconds that the host spends in `enqueue`, a median; all ranks do it together, and wait for
-/// the work behind it.
+/// The median of the microseconds that the host spends in `enqueue`; all ranks call it together and
+/// wait for its work.
 template <class Enqueue>
 absl::StatusOr<double> HostTime(Rank& rank, BoundProgram& bound, Enqueue enqueue) {
   std::vector<double> us;

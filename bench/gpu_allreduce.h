@@ -10,16 +10,16 @@
 namespace coconet::bench {
 
 struct GpuAllReduceCase {
-  int64_t bytes = 0;     // of f32
-  int64_t steps = 100;   // of a graph
+  int64_t bytes = 0;     // of f32 elements
+  int64_t steps = 100;   // per graph
   double budget_s = 10;  // of tuning
   double seconds = 1;    // of measuring
 };
 
-/// Collective. A sum over all ranks, tuned, as a graph of many steps per rank; all ranks launch
-/// theirs together. On rank 0 a row: "ours_us" of a step, the maximum over ranks; of the host's
-/// part "dispatch_us" for one step in a stream and "replay_us" for one of a graph's. On others an
-/// empty one. Where there are no graphs, steps run one after the other.
+/// Collective. A tuned sum over all ranks, as one graph of many steps per rank; all ranks launch
+/// theirs together. On rank 0 a row: "ours_us" per step, the maximum over ranks; the host's time
+/// per step as "dispatch_us" in a stream and "replay_us" in a graph. An empty row on the others.
+/// Without graphs, steps run one after the other.
 absl::StatusOr<Row> MeasureGpuAllReduce(Rank& rank, const GpuAllReduceCase& c);
 
 }  // namespace coconet::bench

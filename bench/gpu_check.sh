@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks Coconet on this machine's GPU: the differential tests on the device, then the benchmarks. Needs a driver and the CUDA 13 libraries; PyTorch, where it
-# is there, is measured beside. Stands in the folder that `bazel build //bench:gpu_check` makes.
+# Checks Coconet on this machine's GPU: differential tests on the device, then benchmarks. Needs a driver and the CUDA 13 libraries; also measures PyTorch if it is
+# installed. Lies in the folder that `bazel build //bench:gpu_check` makes.
 #
 #   ./gpu_check.sh [--out=DIR] [--tests-only] [--quick] [--host]
 #
-# --quick: small sizes; --host: on the cores, which tries the script itself.
-# Writes DIR/gpu.json, DIR/gpu.md and the logs (default: ./results). The last line is "N passed, N failed". What is not done then is ended after 8 minutes in all.
+# --quick: small sizes; --host: on CPU cores, to try the script itself.
+# Writes DIR/gpu.json, DIR/gpu.md and the logs (default: ./results). The last line is "N passed, N failed". Stops after 8 minutes in all.
 set -uo pipefail
 
 readonly here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -47,8 +47,8 @@ judge() { # name, exit code
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader 2>/dev/null | tee "$out/machine.txt"
 
-# Kernels under CUDA's sanitizer, where it is installed. It may run kernels one after the other: ranks that wait for each other then end at their deadlines, which says
-# nothing of the kernels, so only what it finds counts.
+# Kernels under CUDA's sanitizer, where it is installed. It may serialise kernels: then ranks that wait for each other reach their deadlines, which is no fault of
+# the kernels, so only its findings count.
 readonly found=77
 sanitize() { # tool, ranks
   timeout "$sanitizer_seconds" compute-sanitizer --tool "$1" --error-exitcode "$found" "$here/sweep" adam --N=1003 --ranks="$2" --backend=cuda --budget=20 \
@@ -64,7 +64,7 @@ if [[ -z $host ]] && command -v compute-sanitizer >/dev/null; then
   done
 fi
 
-# The interpreter's part is the host's, so several run at a time; the GPU takes them in turns.
+# The interpreter runs on the host, so several processes run at once; the GPU serves them in turns.
 pids=()
 for ((shard = 0; shard < shards; ++shard)); do
   GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard TEST_TMPDIR=$(mktemp -d) \

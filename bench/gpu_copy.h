@@ -9,13 +9,13 @@
 
 namespace coconet::bench {
 
-/// Copies by the driver, within the first GPU. Unavailable without a GPU.
+/// Copies by the driver, within the first GPU. Unavailable where there is none.
 absl::StatusOr<Copies> CopiesOnGpu();
 /// Copies by one core.
 absl::StatusOr<Copies> CopiesOnHost();
 
-/// A stream of the first GPU for one rank alone: ranks that shared a stream would run their steps
-/// one after the other, and each step waits for those of all ranks.
+/// A stream of the first GPU, for one rank only: in a stream shared by ranks each step would wait
+/// for the next rank's.
 class GpuStream {
  public:
   static absl::StatusOr<std::unique_ptr<GpuStream>> Make();
@@ -29,8 +29,8 @@ class GpuStream {
   void* stream_;
 };
 
-/// What a number depends on: "gpu", "arch", "multiprocessors", "memory_bytes", "l2_bytes", and the
-/// versions of "driver" and "nvrtc".
+/// Adds what GPU times depend on: "gpu", "arch", "multiprocessors", "memory_bytes", "l2_bytes", and
+/// the versions "driver" and "nvrtc".
 void AddGpu(Row& row);
 
 }  // namespace coconet::bench

@@ -1,5 +1,5 @@
-// What one GPU does with ranks that share it: rows for docs and bars. Runs where there is a driver,
-// and needs nothing but this file and its libraries.
+// Measures one GPU with ranks that share it: rows for docs and bars. Needs a driver, this program
+// and its libraries only.
 
 #include <cstdio>
 #include <fstream>
@@ -66,7 +66,7 @@ std::vector<Bar> BarsOf(int ranks) {
   return bars;
 }
 
-/// By ranks.
+/// PyTorch's times by number of ranks.
 std::map<int, double> TorchTimes() {
   std::map<int, double> times;
   std::ifstream file(Resolve(absl::GetFlag(FLAGS_torch)));
@@ -77,12 +77,12 @@ std::map<int, double> TorchTimes() {
 
 Backend ChosenBackend() { return absl::GetFlag(FLAGS_host) ? Backend::kHost : Backend::kCuda; }
 
-/// Bars say nothing of small sizes, nor of the host.
+/// Sets bars, except for small sizes and on the host.
 void SetBars(Row& row, const std::vector<Bar>& bars) {
   row.SetBars(IsQuick() || absl::GetFlag(FLAGS_host) ? std::vector<Bar>() : bars);
 }
 
-/// On so many ranks, the row of rank 0.
+/// Runs `measure` on `ranks` ranks; returns rank 0's row.
 absl::StatusOr<Row> OnRanks(int ranks, const std::function<absl::StatusOr<Row>(Rank&)>& measure) {
   Row row;
   RETURN_IF_ERROR(
@@ -135,8 +135,8 @@ absl::StatusOr<Row> Overlap(int ranks) {
   return row;
 }
 
-/// The rows so far; what cannot be measured becomes a row with "error". Unavailable where there is
-/// nothing to measure on.
+/// The rows so far. A measurement that fails becomes a row with "error". Unavailable where there is
+/// no device to measure.
 class Rows {
  public:
   absl::Status Add(absl::string_view name, int ranks, absl::StatusOr<Row> row) {

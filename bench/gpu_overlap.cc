@@ -29,8 +29,8 @@ class NoModule final : public Module {
   }
 };
 
-/// The product alone, one way of the library's to go, on memory of its own; `beside`
-/// multiprocessors are left to nobody.
+/// The product only, by one of the library's algorithms, on memory of its own; `beside`
+/// multiprocessors stay idle.
 class Product {
  public:
   static absl::StatusOr<std::unique_ptr<Product>> Make(Rank& rank, const GpuOverlapCase& c,
@@ -74,7 +74,7 @@ class Product {
   }
 
   std::vector<std::unique_ptr<Memory>> memory_;
-  std::unique_ptr<BoundPlan> plan_;  // goes before its memory
+  std::unique_ptr<BoundPlan> plan_;  // destroyed before its memory
 };
 
 absl::StatusOr<std::unique_ptr<TunedContender>> Tune(Rank& rank, const GpuOverlapCase& c,
@@ -86,8 +86,8 @@ absl::StatusOr<std::unique_ptr<TunedContender>> Tune(Rank& rank, const GpuOverla
   return TunedContender::Make(rank, options, program);
 }
 
-/// The time of the step's product by the streams' clock, the maximum over ranks, a median; -1 where
-/// there is no clock.
+/// The product's time within the step by the streams' clock: the median, maximum over ranks; -1
+/// without a clock.
 absl::StatusOr<double> ProductTime(Rank& rank, TunedContender& overlapped) {
   std::vector<double> times;
   for (int i = 0; i < kTraces; ++i) {
@@ -103,7 +103,7 @@ absl::StatusOr<double> ProductTime(Rank& rank, TunedContender& overlapped) {
   return Median(std::move(times));
 }
 
-/// The fastest of the ways that the product was measured in.
+/// The time of the fastest algorithm of the product.
 double Fastest(const std::vector<Measured>& measured, absl::string_view name) {
   double us = 0;
   for (const Measured& m : measured) {
@@ -164,7 +164,7 @@ absl::StatusOr<Row> MeasureGpuOverlap(Rank& rank, const GpuOverlapCase& c) {
     for (const bool same : {false, true}) {
       absl::StatusOr<std::unique_ptr<Product>> product =
           Product::Make(rank, c, candidate, same ? beside : 0);
-      if (absl::IsOutOfRange(product.status())) continue;  // the library has no more ways
+      if (absl::IsOutOfRange(product.status())) continue;  // no further algorithm
       ASSIGN_OR_RETURN(products.emplace_back(), std::move(product));
       contenders.push_back(
           {same ? "product_same" : "product",

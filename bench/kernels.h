@@ -20,26 +20,26 @@ struct LambSquares {
   double weights, direction;
 };
 
-/// What a step of a fused program must move on one rank, as streams of `n` elements: it loads the
-/// gradients of all ranks, updates the states in place, and stores the weights to all ranks.
+/// The streams that a step of a fused program must move on one rank, of `n` elements each: it loads
+/// the gradients of all ranks, updates the states in place, and stores the weights to all ranks.
 struct LimitStreams {
   static constexpr int kStates = 3;  // f32: m, v, and the weights or their master copy
   static constexpr int kMaxRanks = 8;
   int ranks = 0;
-  bool twice = false;  // LAMB of f32: states are loaded again, once norms are known, and weights
-                       // are stored then
+  /// LAMB of f32: states are loaded a second time once norms are known, and weights
+  /// stored only then.
+  bool twice = false;
   bool mixed = false;  // gradients and weights are f16, and no weight is stored in place
-  const void* gradients[kMaxRanks]{};  // `ranks` of them
+  const void* gradients[kMaxRanks]{};  // the first `ranks` are used
   float* states[kStates]{};
-  float* fresh[kStates]{};  // other memory, for the form of the kernel that stores elsewhere than
-                            // it loads from
-  void* weights[kMaxRanks]{};  // of f32 one less than ranks: the rank's own are states[2]
-  float zero = 0;              // the compiler must not know; values stay what they are
+  float* fresh[kStates]{};     // destinations for the kernel that does not store in place
+  void* weights[kMaxRanks]{};  // f32: ranks - 1 are used, because the rank's own are states[2]
+  float zero = 0;              // unknown to the compiler; keeps values as they are
 };
 
-/// What follows a product's sum over ranks: y = dropout(z + b) + r, where the element is kept when
-/// its random word is at least the threshold. z is f32, or of y's type; b, r and y are f32 or bf16.
-constexpr int kEpilogueColumns = 64;  // rows are a multiple of this long
+/// What follows a product's sum over ranks: y = dropout(z + b) + r; an element is kept if its
+/// random word is at least `threshold`. z is f32 or of y's type; b, r and y are f32 or bf16.
+constexpr int kEpilogueColumns = 64;  // row lengths are multiples of it
 struct EpilogueLoop {
   const void *z, *b, *r;
   void* y;
@@ -49,12 +49,12 @@ struct EpilogueLoop {
   float scale;
 };
 
-/// The loops that a careful user writes, and that find the memory's limit, compiled for one
-/// instruction set. All arrays are aligned to 64 bytes.
+/// A careful user's loops, and the loops that find the memory's limit, compiled for one instruction
+/// set. All arrays are aligned to 64 bytes.
 struct Kernels {
   const char* instruction_set;
 
-  /// Plain stores, or stores that bypass the caches.
+  /// With plain stores, and with stores that bypass the caches.
   using Adam = void (*)(const AdamStep& step, const float* sum, float* p, float* m, float* v,
                         int64_t n);
   Adam adam, adam_streaming;
@@ -67,8 +67,8 @@ struct Kernels {
   AdamHalf adam_half;
   void (*widen)(const uint16_t* in, float* out, int64_t n);
   /// LAMB's first pass over a tensor: moments and norms; `store`: the direction replaces the sum.
-  /// Its second pass: p -= scale * direction, as stored or from the moments, with plain or with
-  /// streaming stores.
+  /// Its second pass: p -= scale * direction, with the stored direction or one recomputed from the
+  /// moments, with plain or streaming stores.
   using LambMoments = LambSquares (*)(const LambStep& step, float* sum, const float* p, float* m,
                                       float* v, int64_t n);
   LambMoments lamb_moments, lamb_moments_store;
@@ -76,21 +76,21 @@ struct Kernels {
                              const float* m, const float* v, int64_t n);
   LambApply lamb_apply, lamb_apply_streaming, lamb_apply_stored, lamb_apply_stored_streaming;
   void (*copy_streaming)(const float* from, float* to, int64_t n);
-  void (*add_half)(const uint16_t* in, uint16_t* inout,
-                   int64_t n);  // inout += in, each sum rounded once
+  /// inout += in; each sum is rounded once.
+  void (*add_half)(const uint16_t* in, uint16_t* inout, int64_t n);
 
   using EpilogueFunction = void (*)(const EpilogueLoop& loop);
   EpilogueFunction epilogue_f32, epilogue_bf16, epilogue_bf16_from_f32;
-  void (*add_bf16)(const uint16_t* in, uint16_t* inout,
-                   int64_t n);  // inout += in, each sum rounded once
+  /// inout += in; each sum is rounded once.
+  void (*add_bf16)(const uint16_t* in, uint16_t* inout, int64_t n);
 
-  /// Stores: all plain; streaming to the weights of others; all streaming; all streaming and to
-  /// other memory than is loaded.
+  /// Stores: all plain; streaming to the other ranks' weights; all streaming; all streaming and not
+  /// in place.
   using Limit = void (*)(const LimitStreams& streams, int64_t n);
   Limit limit_plain, limit_streaming_weights, limit_streaming, limit_fresh;
 };
 
-/// For the widest instruction set that this machine has.
+/// The table of the widest instruction set that this machine has.
 const Kernels& BestKernels();
 
 }  // namespace coconet::bench

@@ -1,4 +1,4 @@
-// Compiled once per instruction set, with COCONET_KERNELS naming the table to define.
+// Compiled once per instruction set; COCONET_KERNELS names the table to define.
 #include "bench/epilogue_loops.h"
 #include "bench/instruction_sets.h"
 #include "bench/lamb_loops.h"
@@ -23,7 +23,7 @@ inline Updated<T> Step(const AdamStep& s, T sum, T w, T m, T v) {
 
 template <bool kStreaming>
 void Adam(const AdamStep& step, const float* sum, float* p, float* m, float* v, int64_t n) {
-  const AdamStep s = step;  // a copy, which no store can change
+  const AdamStep s = step;  // a copy: stores through pointers cannot change it
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     const Updated<Lanes> to =
@@ -75,7 +75,7 @@ void AdamMixed(const AdamStep& step, const Sum* sum, _Float16* p, float* w, floa
   }
 }
 
-// _Float16 is no type of the interface: not every compiler that includes kernels.h knows it.
+// kernels.h has no _Float16, because not every compiler that includes it knows the type.
 const _Float16* Bits(const uint16_t* p) { return reinterpret_cast<const _Float16*>(p); }
 _Float16* Bits(uint16_t* p) { return reinterpret_cast<_Float16*>(p); }
 
@@ -112,7 +112,7 @@ inline void StoreBy(void* to, T value) {
     Store(to, value);
 }
 
-/// Element: vector of what gradients and weights are.
+/// Element: vector of the type of gradients and weights.
 template <Stores kStores, int kRanks, class Element, int kWeights>
 void Move(const LimitStreams& streams, int64_t n) {
   constexpr bool kToWeights = kStores != Stores::kPlain;
@@ -139,7 +139,7 @@ void Move(const LimitStreams& streams, int64_t n) {
   StreamingFence();
 }
 
-/// The two passes of LAMB: of states[2], the weights, nothing is stored in the first.
+/// The two passes of LAMB. The first does not store states[2], the weights.
 template <Stores kStores, int kRanks>
 void MoveTwice(const LimitStreams& streams, int64_t n) {
   constexpr bool kToWeights = kStores != Stores::kPlain, kToStates = kStores == Stores::kStreaming;

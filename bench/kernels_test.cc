@@ -33,7 +33,7 @@ State After(const AdamStep& s, double sum, State x) {
   return x;
 }
 
-/// 64-byte aligned, as the kernels want it.
+/// 64-byte aligned, as the kernels require.
 template <class T>
 struct Aligned {
   alignas(64) T data[kN + 64 / sizeof(T)] = {};
@@ -81,7 +81,7 @@ TEST_P(KernelsTest, StepAsLambDoes) {
     double weights = 0, direction = 0;
     for (int i = 0; i < kN; ++i) {
       const double before = 1 + i % 5;
-      const State adam = After(kStep, Gradient(i), {0, 0, 0});  // of no weight, what Adam subtracts
+      const State adam = After(kStep, Gradient(i), {0, 0, 0});  // weight 0: minus Adam's update
       const double r = 0.25 * before - adam.w;
       weights += before * before;
       direction += r * r;
@@ -136,7 +136,7 @@ TEST_P(KernelsTest, AddHalvesWithOneRounding) {
   EXPECT_EQ(b.data[kN], 0);
 }
 
-// The streams of a step on `ranks` ranks: states hold 1, 2, 3, everything else 0.
+// The streams of a step on `ranks` ranks: states are 1, 2 and 3, everything else 0.
 struct StepStreams {
   static constexpr int kWhole = 128;
 
@@ -153,8 +153,8 @@ struct StepStreams {
     }
   }
 
-  // Runs `limit` and expects the first `stored` ranks' weights written to their end, the others'
-  // not, the states kept.
+  // Runs `limit`; expects that the weights of the first `stored` ranks are written completely,
+  // those of the others not, and that the states are unchanged.
   void ExpectMoves(Kernels::Limit limit, int stored) {
     for (auto& w : weights) w = {};
     limit(s, kWhole);
@@ -185,7 +185,7 @@ TEST_P(KernelsTest, MoveWhatAStepMoves) {
   }
 }
 
-// A step of LAMB reads twice what it updates, and stores the same.
+// A step of LAMB reads its states twice and stores them once.
 TEST_P(KernelsTest, MoveWhatAStepOfLambMoves) {
   for (const int ranks : {1, 2, 4, 8}) {
     StepStreams streams(ranks);

@@ -1,6 +1,6 @@
-// LAMB over the tensors of a model, scattered in memory: ours against a flat MPI_Allreduce and
-// fused loops, against ours over one flat tensor, and against what the memory can do. README.md in
-// this folder says what the rows mean.
+// LAMB over the scattered tensors of a model: ours against a flat MPI_Allreduce and fused loops,
+// against ours over one flat tensor, and against the memory's limit. README.md in this folder
+// explains the rows.
 #include <string>
 #include <vector>
 

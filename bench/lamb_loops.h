@@ -9,7 +9,7 @@
 namespace coconet::bench {
 namespace {
 
-/// The step's direction after m and v were updated: that of Adam, and the decay.
+/// The step's direction, from updated m and v: Adam's, plus the decay.
 template <class T>
 inline T Direction(const LambStep& s, T w, T m, T v) {
   return m * s.adam.c1 / (Sqrt(v * s.adam.c2) + s.adam.eps) + w * s.decay;
@@ -31,8 +31,8 @@ inline double SumOf(Lanes x) {
   return sum;
 }
 
-/// New moments, and the squares of the norms; the direction goes to where the gradient was when
-/// kStore. Squares are added up in f32 over a piece, in f64 over all.
+/// Updates the moments and returns the squares of the norms; with kStore the direction replaces the
+/// gradient. Squares are summed in f32 over a piece, and in f64 over pieces.
 template <bool kStore>
 LambSquares LambMoments(const LambStep& step, float* sum, const float* p, float* m, float* v,
                         int64_t n) {
@@ -69,7 +69,7 @@ LambSquares LambMoments(const LambStep& step, float* sum, const float* p, float*
   return squares;
 }
 
-/// p -= scale * direction, which is `stored`, or made again from the moments.
+/// p -= scale * direction, which is `stored` or recomputed from the moments.
 template <bool kStored, bool kStreaming>
 void LambApply(const LambStep& step, float scale, const float* stored, float* p, const float* m,
                const float* v, int64_t n) {
@@ -91,7 +91,7 @@ void LambApply(const LambStep& step, float scale, const float* stored, float* p,
   if constexpr (kStreaming) StreamingFence();
 }
 
-/// Past the caches; `to` is aligned to a vector.
+/// Copies past the caches; `to` must be aligned to a vector.
 void CopyStreaming(const float* from, float* to, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) StoreStreaming(to + i, Load<Lanes>(from + i));

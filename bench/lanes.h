@@ -2,8 +2,8 @@
 #define COCONET_BENCH_LANES_H_
 
 // The widest vectors of the instruction set that the including file is compiled for. Such files are
-// compiled once an instruction set, and the linker keeps one copy of an inline function: so
-// everything here has internal linkage, and nothing of the C++ library is included.
+// compiled once per instruction set, and the linker keeps one copy of each inline function; so
+// everything here has internal linkage, and the C++ library is not included.
 
 #include <stdint.h>
 
@@ -32,7 +32,7 @@ inline void Store(void* to, T value) {
   *static_cast<Unaligned*>(to) = value;
 }
 
-/// Past the caches where the machine can; `to` is aligned to the vector.
+/// Bypasses the caches where the machine can; `to` must be aligned to the vector.
 inline void StoreStreaming(void* to, Lanes value) {
 #if defined(__AVX512F__)
   __builtin_ia32_movntps512(static_cast<float*>(to), value);

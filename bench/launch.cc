@@ -25,8 +25,7 @@
 namespace coconet::bench {
 namespace {
 
-/// A copy of this program: the file it was started from may be built anew before all workers have
-/// run.
+/// A copy of this program: its file may be rebuilt before all workers have run.
 absl::StatusOr<std::string> CopyOfSelf(const std::string& folder) {
   const std::string copy = absl::StrCat(folder, "/worker");
   std::error_code error;
@@ -94,9 +93,9 @@ std::string TailOf(const std::string& file) {
   return all.size() <= kTail ? all : absl::StrCat("... ", all.substr(all.size() - kTail));
 }
 
-/// The program's exit status as waitpid has it. The program stays in our process group, so that
-/// Ctrl-C reaches it, and mpirun ends its ranks. Meanwhile we ignore it, as system() does: the
-/// caller then cleans up.
+/// Runs the program and returns its exit status as waitpid does. The program stays in our process
+/// group, so that Ctrl-C reaches it and mpirun ends its ranks. Meanwhile we ignore Ctrl-C, as
+/// system() does, so that the caller can clean up.
 absl::StatusOr<int> RunToEnd(std::vector<std::string> line, std::vector<std::string> environment,
                              const std::string& log) {
   posix_spawn_file_actions_t actions;

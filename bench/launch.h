@@ -14,22 +14,21 @@ namespace coconet::bench {
 using MpiParameter = std::pair<std::string, std::string>;
 
 struct Launch {
-  int processes = 0;  // under mpirun; 0: one process, without it
-  /// A command that starts the processes in place of mpirun, as bench/cluster/run.sh does; its exit
-  /// code 77 means that it cannot work on this machine.
+  int processes = 0;  // under mpirun; 0: one process without mpirun
+  /// A command that starts the processes instead of mpirun, as bench/cluster/run.sh does; its exit
+  /// code 77 means that this machine cannot.
   std::vector<std::string> launcher = {};
   std::vector<MpiParameter> parameters = {};
-  std::vector<std::string> arguments = {};    // "--worker=..." and what it needs
-  std::vector<std::string> environment = {};  // "NAME=value", over this process's environment
-  std::string scratch = {};                   // a folder for what it writes
+  std::vector<std::string> arguments = {};    // "--worker=..." and its further flags
+  std::vector<std::string> environment = {};  // "NAME=value", added to this process's environment
+  std::string scratch = {};                   // a folder for temporary files
   double time_limit_s = 600;                  // under mpirun
 };
 
-/// Starts this program again, waits for it to end, and returns what its rank 0 found: it is told
-/// where to write by
-/// --out=FILE. The ranks may be more than the cores; they pin themselves. Unavailable when mpirun
-/// is not on PATH, or the launcher cannot work here; Internal, with the end of what it printed,
-/// when it failed; Cancelled when Ctrl-C ended it.
+/// Starts this program again as a worker, waits for it to end, and returns the findings of its rank
+/// 0, which the worker writes to --out=FILE. There may be more ranks than cores; they pin
+/// themselves. Unavailable when mpirun is not on PATH or the launcher cannot work here; Internal,
+/// with the end of its output, when it failed; Cancelled when Ctrl-C ended it.
 absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch);
 
 }  // namespace coconet::bench

@@ -40,7 +40,7 @@ int Cores() {
   return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
 }
 
-/// Without what whoever built it added to the version.
+/// The kernel's version without suffixes of its builder.
 std::string Kernel() {
   utsname name;
   if (uname(&name) != 0) return "";
@@ -48,7 +48,7 @@ std::string Kernel() {
   return absl::StrCat(name.sysname, " ", release.substr(0, release.find('-')));
 }
 
-/// Of the checkout that `bazel run` was called in.
+/// The revision of the checkout in which `bazel run` was called.
 std::string Revision() {
   const char* const checkout = std::getenv("BUILD_WORKSPACE_DIRECTORY");
   const std::string git = FindProgram("git");

@@ -5,12 +5,12 @@
 
 namespace coconet::bench {
 
-/// Adds what a number depends on, and nothing that names the machine: "cpu", "cores", "l3",
-/// "kernel", "huge_pages", "compiler", "mpi", "vectors" (of the baseline's loops), "revision"
-/// (where a checkout is known) and "date".
+/// Adds what times depend on, and nothing that identifies the machine: "cpu", "cores", "l3",
+/// "kernel", "huge_pages", "compiler", "mpi", "vectors" (of the baseline's loops), "revision" (if
+/// the checkout is known) and "date".
 void AddMachine(Row& row);
 
-/// Returns the load average of the last minute: on an idle machine the benchmark's own threads.
+/// The average number of runnable threads in the last minute; only ours if nothing else runs.
 double LoadAverage();
 
 }  // namespace coconet::bench

@@ -9,7 +9,7 @@
 namespace coconet::bench {
 namespace {
 
-/// Many times the size of caches; longer streams go over the same memory again.
+/// Elements in memory per stream: many times the caches' size. Longer streams repeat them.
 constexpr int64_t kMostPresent = int64_t{8} << 20;
 
 bool GoesTwice(const Cell& cell) { return cell.workload == "lamb"; }
@@ -73,9 +73,8 @@ std::vector<Contender> MemoryLimit::contenders() const {
 
 int64_t StepBytes(const Cell& cell, int ranks) {
   const int64_t each =
-      static_cast<int64_t>(SizeOf(cell.dtype)) * ranks;  // of the gradients; of the weights as many
-  const int64_t in_place =
-      cell.dtype == DType::kF32 ? 4 : 0;  // f32 weights are their own master copy
+      static_cast<int64_t>(SizeOf(cell.dtype)) * ranks;        // gradients; weights are as many
+  const int64_t in_place = cell.dtype == DType::kF32 ? 4 : 0;  // f32 weights are their own master
   const int64_t again = GoesTwice(cell) ? LimitStreams::kStates * 4 : 0;
   return cell.n / ranks * (2 * each + 2 * LimitStreams::kStates * 4 - in_place + again);
 }

@@ -28,10 +28,10 @@ namespace {
 
 using Admits = std::function<bool(const Schedule&)>;
 
-/// Who takes part, by side.
+/// The contenders, by side.
 struct Field {
   std::vector<std::pair<std::string, std::unique_ptr<TunedContender>>> ours;
-  std::vector<std::pair<std::string, Contender>> contenders;  // side; the name is the form
+  std::vector<std::pair<std::string, Contender>> contenders;  // by side; the name is the form
   std::vector<Finding> facts;
 };
 
@@ -43,7 +43,7 @@ SessionOptions OptionsOf(const ModelCase& c) {
   return options;
 }
 
-/// Tunes among some of the schedules.
+/// Adds ours, tuned among some of the schedules.
 absl::Status AddOurs(Rank& rank, const ModelCase& c, const std::string& side, const Graph& program,
                      const Admits& admits, Field& field) {
   SessionOptions options = OptionsOf(c);
@@ -60,8 +60,8 @@ absl::Status AddOurs(Rank& rank, const ModelCase& c, const std::string& side, co
   return absl::OkStatus();
 }
 
-/// Both within some roundings of the largest value: sums in another order, rounded to the type on
-/// the way.
+/// OK when both are equal within some roundings of the largest value: sums may be in another order
+/// and rounded in between.
 absl::Status Agree(DType dtype, absl::string_view what, const std::vector<float>& a,
                    const std::vector<float>& b) {
   constexpr double kRoundings = 16;
@@ -76,7 +76,8 @@ absl::Status Agree(DType dtype, absl::string_view what, const std::vector<float>
                                           largest, "; want at most ", kRoundings, " roundings"));
 }
 
-/// All of ours compute the same, and something: not in the first stage, which nothing is sent to.
+/// OK when all of ours compute the same, and not only zeros, except in the first pipeline stage,
+/// which receives nothing.
 absl::Status CheckOurs(const Rank& rank, const ModelCase& c, const Field& field,
                        absl::string_view output) {
   std::vector<float> first;
@@ -116,11 +117,10 @@ absl::StatusOr<Graph> Workload(const char* name, const ModelCase& c) {
   return BindSizes(symbolic, c.sizes);
 }
 
-// ---- A product and its epilogue, beside oneDNN and MPI
-// ------------------------------------------------
+// ---- A product and its epilogue, against oneDNN and MPI
 
-/// What must move besides the product, with each rank doing its slice: sums of all ranks and the
-/// residual in, the result out to all.
+/// Bytes to move besides the product, if each rank computes its slice: the sums of all ranks and
+/// the residual in, the result out to all.
 int64_t RestBytes(const EpilogueSize& size, int ranks) {
   const int64_t slice =
       size.tokens * size.columns / ranks * static_cast<int64_t>(coconet::SizeOf(size.dtype));
@@ -167,9 +167,8 @@ absl::StatusOr<std::vector<Finding>> Epilogue(Rank& rank, const ModelCase& c) {
 }
 
 // ---- Across nodes
-// -----------------------------------------------------------------------------------
 
-/// y = dropout(x . w + b) + r of a rank's own, no rank waiting for another.
+/// y = dropout(x . w + b) + r of each rank's own tensors, without communication.
 absl::StatusOr<Graph> ComputationOf(const ModelCase& c, int ranks) {
   Program program("computation");
   const Tensor x = program.Input("x", c.dtype, {"B", "S", "K"}, Layout::Local());
@@ -192,7 +191,7 @@ absl::StatusOr<Graph> CommunicationOf(const ModelCase& c) {
                    {{"B", c.sizes.at("B")}, {"S", c.sizes.at("S")}, {"H", c.sizes.at("H")}});
 }
 
-/// Processor time of this process over wall time while it runs.
+/// Processor time over wall time of this process while the contender runs.
 absl::StatusOr<double> CoresOf(const Contender& contender) {
   const auto processor = [] {
     rusage usage{};
@@ -231,11 +230,10 @@ absl::StatusOr<std::vector<Finding>> Across(Rank& rank, const ModelCase& c) {
   return Measure(rank, c, field);
 }
 
-// ---- The boundary of two stages
-// -----------------------------------------------------------------------
+// ---- The boundary of two pipeline stages
 
-/// Of each rank its slice to the next stage, and nothing else: what no schedule of the boundary
-/// does without.
+/// Sends each rank's slice to the next pipeline stage: the least that any schedule of
+/// the boundary does.
 absl::StatusOr<Graph> SlicesAlone(const ModelCase& c) {
   Program program("slices");
   program.Output("y", Send(program.Input("x", c.dtype, {"B", "S", "H"}, Layout::Sliced(1))));

@@ -16,13 +16,13 @@
 
 namespace coconet::bench {
 
-/// What a worker measures of model and pipeline parallelism.
+/// A worker's measurement of model or pipeline parallelism.
 struct ModelCase {
   enum class Kind : uint8_t {
-    kEpilogue,  // a product, its sum over ranks and an epilogue, beside oneDNN and MPI
-    kAcross,    // the same across nodes: with overlap, without, and computation and communication
-                // alone
-    kPipeline,  // the boundary of two stages: overlapped, as written, by slices
+    kEpilogue,  // a product, its sum over ranks and an epilogue, against oneDNN and MPI
+    /// The same across nodes: with and without overlap, and computation and communication alone.
+    kAcross,
+    kPipeline,  // the boundary of two pipeline stages: overlapped, as written, by slices
   };
   Kind kind{};
   DType dtype = DType::kF32;
@@ -31,17 +31,17 @@ struct ModelCase {
   double budget_s = 20;  // of tuning one contender
 };
 
-/// Collective. Findings of sides: of kEpilogue "ours", "baseline", "product" (oneDNN alone), both
-/// also "_packed" (weights rearranged once, before), "rest" (loads and stores of what else must
-/// move); of kAcross "overlapped", "sequential", "computation", "communication", and facts "cores"
-/// of the last; of kPipeline "overlapped", "sequential" (AR; C; send), "slices" (RS; C; send; AG).
-/// Facts "variant" by side.
+/// Collective. Findings by side. kEpilogue: "ours", "baseline", "product" (oneDNN alone), the
+/// latter two also "_packed" (weights rearranged once, before), "rest" (loads and stores besides
+/// the product). kAcross: "overlapped", "sequential", "computation", "communication", and facts
+/// "cores" of the last. kPipeline: "overlapped", "sequential" (AR; C; send), "slices" (RS; C; send;
+/// AG). Facts "variant" by side.
 absl::StatusOr<std::vector<Finding>> MeasureModelCase(Rank& rank, const ModelCase& c);
 
-/// As arguments of a worker, and back, from this program's flags. nullopt: a user started it.
+/// A worker's arguments, and the case that this program's flags give; nullopt: not a worker.
 std::vector<std::string> Arguments(const ModelCase& c);
 absl::StatusOr<std::optional<ModelCase>> ModelCaseFromFlags();
-/// What a worker does; it writes what it found where RunWorker told it.
+/// A worker's main function; writes its findings where RunWorker expects them.
 absl::Status WorkOn(const ModelCase& c);
 
 }  // namespace coconet::bench

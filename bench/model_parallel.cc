@@ -1,5 +1,5 @@
 // A layer's product, its sum over ranks and its epilogue: ours against oneDNN, MPI and a fused
-// loop. README.md in this folder says what the rows mean.
+// loop. README.md in this folder explains the rows.
 #include <algorithm>
 #include <cstdio>
 #include <string>
@@ -49,8 +49,8 @@ std::vector<EpilogueCase> Cases() {
   return cases;
 }
 
-/// In a launch with this setting of MPI. What ours was tuned to in the first launch later ones find
-/// in the cache.
+/// Measures in a launch with this MPI setting. The first launch tunes ours; later ones find it in
+/// the cache.
 absl::StatusOr<std::vector<Finding>> Measure(ModelCase c, const MpiSetting& setting, double seconds,
                                              const std::string& scratch) {
   c.seconds = IsQuick() ? seconds / 10 : seconds;
@@ -66,7 +66,7 @@ struct Trial {
   double baseline_us;
 };
 
-/// The defaults, and the two settings that look best.
+/// The defaults and the two settings that look best.
 absl::StatusOr<std::vector<Trial>> Screen(const EpilogueCase& c, const std::string& scratch,
                                           Row& row) {
   std::vector<Trial> trials;

@@ -54,7 +54,7 @@ absl::Status MeasureAsUserSays(absl::Span<const Column> columns,
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
   std::vector<Row> rows;
   absl::Status status = measure(scratch->path(), rows);
-  status.Update(Show(rows, columns));  // what was measured before an interruption is kept
+  status.Update(Show(rows, columns));  // also after an interruption
   return status;
 }
 

@@ -14,16 +14,16 @@
 
 namespace coconet::bench {
 
-/// What the rows of model and pipeline parallelism have in common: "case", "ranks", "dtype",
-/// "sizes", "machine".
+/// The common fields of rows of model and pipeline parallelism: "case", "ranks",
+/// "dtype", "sizes", "machine".
 Row NewModelRow(absl::string_view name, const ModelCase& c, int ranks, absl::string_view processes);
-/// "<side>_us" of the fastest finding of each side with its confidence interval, "<side>_variant",
-/// "rounds".
+/// Sets, per side, "<side>_us" of the fastest finding with its confidence interval and
+/// "<side>_variant"; and "rounds".
 void SetSides(Row& row, absl::Span<const Finding> findings);
 void SetError(Row& row, const absl::Status& status);
 
-/// The `main` of a benchmark of these cases: a worker's, or the user's, for which `measure` fills
-/// rows.
+/// The `main` of a benchmark of these cases, as a worker or as started by the user; for the latter
+/// `measure` fills in rows.
 int ModelMain(
     int argc, char** argv, absl::string_view name, absl::Span<const Column> columns,
     const std::function<absl::Status(const std::string& scratch, std::vector<Row>& rows)>& measure);

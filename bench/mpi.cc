@@ -58,7 +58,7 @@ std::string MpiVersion() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(text, &length);
-  // "Open MPI v4.1.4, package: ..., ident: ...": the rest names who built it.
+  // "Open MPI v4.1.4, package: ..., ident: ...": the rest identifies the builder.
   const std::vector<std::string> parts =
       absl::StrSplit(absl::string_view(text, length), absl::MaxSplits(',', 1));
   return parts[0];

@@ -24,7 +24,7 @@ std::vector<MpiSetting> MpiSettings(bool crowded, bool quick) {
   const MpiSetting defaults = {"defaults", {}};
   std::vector<MpiSetting> settings = {SegmentedRing("256 KiB", 256)};
   if (!quick) {
-    // Without copies from process to process (CMA): through shared memory, in two copies.
+    // Without CMA (one copy between processes): two copies through shared memory.
     const std::vector<MpiParameter> two_copies = {{"btl_vader_single_copy_mechanism", "none"}};
     MpiSetting ring_of_two_copies = SegmentedRing("256 KiB", 256, two_copies);
     absl::StrAppend(&ring_of_two_copies.name, ", no single copy");

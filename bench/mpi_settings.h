@@ -8,15 +8,15 @@
 
 namespace coconet::bench {
 
-/// A way to set Open MPI up.
+/// A configuration of Open MPI.
 struct MpiSetting {
   std::string name;
   std::vector<MpiParameter> parameters;
 };
 
-/// The fixed list among which the baseline's best is looked for; the first are Open MPI's defaults.
-/// `crowded`: more ranks than cores, where waiting ranks had better yield. `quick`: the defaults
-/// and what is best most often.
+/// The list from which the baseline's best setting is chosen; Open MPI's defaults come first.
+/// `crowded`: more ranks than cores, so that waiting ranks should yield. `quick`: only the defaults
+/// and the most frequent winners.
 std::vector<MpiSetting> MpiSettings(bool crowded, bool quick);
 
 }  // namespace coconet::bench

@@ -32,7 +32,7 @@ double PreemptionsSoFar() {
   return getrusage(RUSAGE_THREAD, &usage) == 0 ? static_cast<double>(usage.ru_nivcsw) : 0;
 }
 
-/// This rank's sample of so many steps, after one that is not timed.
+/// This rank's sample of `steps` steps, after an untimed step.
 absl::StatusOr<Sample> SampleHere(Rank& rank, const Contender& contender, int64_t steps) {
   RETURN_IF_ERROR(contender.run(1));
   const double before = PreemptionsSoFar();
@@ -41,15 +41,15 @@ absl::StatusOr<Sample> SampleHere(Rank& rank, const Contender& contender, int64_
   RETURN_IF_ERROR(contender.run(steps));
   const std::chrono::duration<double, std::micro> spent = std::chrono::steady_clock::now() - start;
   const double preemptions = PreemptionsSoFar() - before;
-  // A rank that is done leaves the core to the rank it shares it with, instead of going on to
-  // untimed work.
+  // A rank that is done leaves a shared core to the other rank, instead of going on
+  // to untimed work.
   RETURN_IF_ERROR(rank.exchange().Barrier());
   return Sample{.us = spent.count(), .preemptions = preemptions};
 }
 
 struct Pace {
   int64_t steps = 1;     // per sample
-  double sample_us = 0;  // about
+  double sample_us = 0;  // approximately
 };
 
 absl::StatusOr<Pace> FindPace(Rank& rank, const Contender& contender, const RoundTerms& terms) {
@@ -62,7 +62,7 @@ absl::StatusOr<Pace> FindPace(Rank& rank, const Contender& contender, const Roun
   }
 }
 
-/// Element by element.
+/// The maximum over ranks of each element.
 absl::StatusOr<std::vector<double>> MaxOverRanks(Rank& rank, std::vector<double> mine) {
   const size_t bytes = mine.size() * sizeof(double);
   ASSIGN_OR_RETURN(const std::vector<std::string> all,

@@ -10,7 +10,7 @@
 namespace coconet::bench {
 namespace {
 
-/// Sleeps `us` a step on one rank, and not at all on the others.
+/// Sleeps `us` microseconds per step on rank `slow`; does nothing on the others.
 Contender SlowOn(int slow, Rank& rank, int us) {
   return {"slow", [=, here = rank.rank()](int64_t steps) {
             if (here == slow) std::this_thread::sleep_for(std::chrono::microseconds(us * steps));
@@ -52,7 +52,7 @@ TEST(MeasureInRounds, MakesShortStepsASampleTogether) {
         MeasureInRounds(rank, {idle}, {.seconds = 0, .min_rounds = 2, .steps = 30});
     if (!fixed.ok()) return fixed.status();
     EXPECT_EQ(fixed->front().steps, 30);
-    // One to find the pace, two rounds; each after an untimed step.
+    // One sample to set the pace and two rounds, each after an untimed step.
     EXPECT_EQ(calls, 6);
     EXPECT_EQ(steps, 3 * 31);
     return absl::OkStatus();

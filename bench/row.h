@@ -15,7 +15,7 @@ namespace coconet::bench {
 /// What a field of a row holds; std::nullptr_t for what was not or could not be measured.
 using Value = JsonValue;
 
-/// What a field should reach.
+/// The value that a field should reach.
 struct Bar {
   enum class Side : uint8_t { kAtLeast, kAtMost };
   std::string field;
@@ -23,9 +23,9 @@ struct Bar {
   double value = 0;
 };
 
-/// One line of a benchmark's result. Every benchmark writes the same form: "case", "ranks", "n",
-/// "dtype", "ours_us", "baseline_us", "ratio" (baseline over ours), "limit_us", "of_limit" (limit
-/// over ours), and what else it knows.
+/// One row of a benchmark's result. All benchmarks share the fields "case", "ranks", "n", "dtype",
+/// "ours_us", "baseline_us", "ratio" (baseline over ours), "limit_us" and "of_limit" (limit over
+/// ours), and add their own.
 class Row {
  public:
   /// Adds a field, or replaces it in its place. A number that is not finite becomes null.
@@ -38,7 +38,7 @@ class Row {
   double Number(absl::string_view name) const;
 
   /// Sets "bar" ("ratio >= 2.5, of_limit >= 0.88"), "met" (null without bars), and "missed" (the
-  /// fields that miss theirs, or have no value).
+  /// fields that miss their bars or have no value).
   Row& SetBars(absl::Span<const Bar> bars);
 
   JsonText Json() const { return object_.Text(); }
@@ -51,7 +51,7 @@ class Row {
 std::string Json(absl::Span<const Row> rows);
 absl::Status WriteFile(const std::string& file, absl::string_view text);
 
-/// A column of a table: its title, and what a row shows in it.
+/// A column of a table: its title, and its text for a row.
 struct Column {
   absl::string_view title;
   std::string (*cell)(const Row& row);

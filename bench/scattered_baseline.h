@@ -16,34 +16,34 @@
 
 namespace coconet::bench {
 
-/// How a step over scattered tensors is written.
+/// The ways to write a step over scattered tensors.
 struct ScatteredForm {
   bool lamb = false;  // else Adam
-  bool stored =
-      false;  // LAMB: the first pass stores the step's direction; else the second makes it again
-  bool streaming = false;  // stores that bypass the caches: of the flat gradients, and of the
-                           // weights (Adam: of all)
+  /// LAMB: the first pass stores the step's direction; else the second pass recomputes it.
+  bool stored = false;
+  /// Streaming stores of the flat gradients and of the weights (Adam: of everything).
+  bool streaming = false;
 };
 std::string Name(const ScatteredForm& form);  // in words
 /// Empty unless the cell is LAMB or Adam, in f32.
 std::vector<ScatteredForm> ScatteredFormsFor(const Cell& cell);
 
-/// What a step over many tensors works on.
+/// The memory of a step over many tensors.
 struct ScatteredMemory {
   std::vector<int64_t> sizes;
-  std::vector<int64_t> offsets;  // in the flat arrays, aligned as the kernels want it
-  int64_t end = 0;               // of the flat arrays
+  std::vector<int64_t> offsets;  // in the flat arrays, aligned as the kernels require
+  int64_t end = 0;               // length of the flat arrays
   StepTensors tensors;
-  Array own;  // of `tensors`, unless another contender owns them
+  Array own;  // of `tensors`, unless they are shared
   Array flat, m, v;
 
   static absl::StatusOr<std::shared_ptr<const ScatteredMemory>> Make(const Cell& cell,
                                                                      const StepTensors* shared);
 };
 
-/// A step over many tensors: the gradients are copied into one flat array, MPI_Allreduce sums it in
-/// place, and vectorised loops over one tensor after the other update flat moments and scattered
-/// weights straight from it, so that nothing is copied back.
+/// A step over many tensors: copies the gradients into one flat array, sums it in place by
+/// MPI_Allreduce, and, tensor by tensor, updates flat moments and scattered weights in vectorised
+/// loops that read the flat array, so that nothing is copied back.
 class ScatteredBaseline final : public Baseline {
  public:
   ScatteredBaseline(const ScatteredForm& form, std::shared_ptr<const ScatteredMemory> memory,

@@ -1,4 +1,4 @@
-// How many operations of simulated threads a core does in a second: bazel run //bench:simt
+// How many operations of simulated threads a core performs per second: bazel run //bench:simt
 
 #include <chrono>
 #include <cstdio>
@@ -72,7 +72,7 @@ absl::Status Measure() {
     if (!found.empty()) return absl::InternalError(found);
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::printf("%6.1f M thread-operations a second  %s\n",
+    std::printf("%6.1f M thread-operations per second  %s\n",
                 static_cast<double>(lab.machine().operations()) / seconds / 1e6, c.what);
   }
   return absl::OkStatus();

@@ -14,12 +14,12 @@ namespace coconet::bench {
 namespace {
 
 constexpr int64_t kKi = 1024, kMi = 1024 * kKi;
-constexpr double kSweepBudget = 60;  // seconds, as the sweep command has it
+constexpr double kSweepBudget = 60;  // seconds; the default of the sweep command
 using Task = WorkerOptions::Task;
 
 }  // namespace
 
-// The first sweep wants an empty cache; the others may find there what it left.
+// The first sweep needs an empty cache; the others may use what it left.
 constexpr Suite::CaseRow Suite::kCases[] = {
     {Topic::kDataParallel, "first_sweep", &Suite::FirstSweep},
     {Topic::kDataParallel, "dispatch", &Suite::Dispatch},
@@ -117,7 +117,7 @@ absl::Status Suite::WarmStart() {
   const Cell cell = {DType::kF32, kKi};
   constexpr int kRanks = 2;
   Row row = NewRow("warm_start", kRanks, "threads", cell);
-  // Tuned to the end, however long that takes: an unfinished search goes on at the next start.
+  // Without a time limit: an unfinished search would go on at the next start.
   const WorkerOptions worker = {
       .task = Task::kWarmStart, .threads = kRanks, .cells = {cell}, .budget_s = kSweepBudget};
   absl::StatusOr<std::vector<Finding>> found = Worker(worker, 0);  // fills the cache

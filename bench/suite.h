@@ -15,7 +15,7 @@
 
 namespace coconet::bench {
 
-/// What one of the benchmark programs measures.
+/// The subject of a benchmark program.
 enum class Topic : uint8_t {
   kDataParallel,  // optimizers over one tensor
   kLists,         // over the tensors of a model
@@ -27,19 +27,19 @@ struct SuiteOptions {
   std::vector<std::string> cases;  // names of Suite::Cases(topic); empty: all
   std::vector<int64_t> sizes;      // of adam; empty: those of the case
   std::vector<std::string> lists;  // of kLists, "@bert-large/64"; empty: those of the case
-  std::string cache_dir;  // of tuned programs and compiled kernels; empty: a new one in `scratch`
+  std::string cache_dir;  // of tuned programs and compiled kernels; "": a new one in `scratch`
   std::string scratch;    // an empty folder
   double budget_s = 20;   // of tuning one program
   std::function<void(absl::string_view)> progress;
 };
 
-/// The measurements of a topic, as rows. What cannot be measured becomes a row with "error".
+/// Measures a topic. A measurement that fails becomes a row with "error".
 class Suite {
  public:
   explicit Suite(SuiteOptions options) : options_(std::move(options)) {}
 
   static std::vector<std::string> Cases(Topic topic);
-  /// Cancelled when the user interrupts; the rows so far stay.
+  /// Cancelled when the user interrupts; rows() then has the rows so far.
   absl::Status Run();
   const std::vector<Row>& rows() const { return rows_; }
 
@@ -52,7 +52,7 @@ class Suite {
   static const CaseRow kCases[];
   struct Trial {
     MpiSetting setting;
-    std::string form;  // of the baseline, which was fastest
+    std::string form;  // the fastest form of the baseline
     double us = 0;
   };
 
@@ -68,11 +68,11 @@ class Suite {
   absl::Status AgainstFlat(absl::string_view name, absl::string_view workload,
                            std::vector<std::string> lists);
 
-  /// By cell: a quick look at the baseline under every MPI setting; the defaults first, those that
-  /// failed left out.
+  /// By cell: quick trials of the baseline under every MPI setting, the defaults first; settings
+  /// that fail are left out.
   absl::StatusOr<std::vector<std::vector<Trial>>> Screen(int ranks, absl::Span<const Cell> cells);
-  /// Tunes what the cache lacks: before measurements need the memory, and so that no later launch
-  /// tunes again what the budget ended.
+  /// Tunes the cells that the cache does not know: before memory is needed for more, and so that no
+  /// later launch resumes a search that the budget ended.
   absl::Status Tune(int ranks, std::vector<Cell> cells);
   absl::Status Final(absl::string_view name, int ranks, const Cell& cell,
                      std::vector<Trial> trials);
@@ -84,7 +84,7 @@ class Suite {
                                            const std::vector<std::string>& lists) const;
   double Seconds(double full) const { return options_.quick ? full / 10 : full; }
   Row NewRow(absl::string_view name, int ranks, absl::string_view kind, const Cell& cell) const;
-  /// Adds the error to the row. Cancelled when the user interrupted, else OK.
+  /// Returns the error if the user interrupted; else OK, and the error becomes a row's.
   absl::Status Fail(Row row, const absl::Status& why);
   void Add(Row row);
 
@@ -92,7 +92,7 @@ class Suite {
   std::vector<Row> rows_;
 };
 
-/// What a case should reach: the issues' tables of bars.
+/// The bars of a case.
 std::vector<Bar> BarsFor(absl::string_view name, int ranks, const Cell& cell);
 
 }  // namespace coconet::bench

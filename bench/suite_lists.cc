@@ -1,4 +1,4 @@
-// Optimizers over the tensors of a model, scattered in memory.
+// Optimizers over the scattered tensors of a model.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,10 +10,10 @@ namespace coconet::bench {
 namespace {
 
 constexpr int kRanks = 2;
-constexpr double kSeconds = 40;  // of the rounds of one row: a step takes some tenths
+constexpr double kSeconds = 40;  // per row: a step takes some tenths of a second
 using Task = WorkerOptions::Task;
 
-/// In a quick run each tensor of a model has a few elements.
+/// The lists to measure; in a quick run each model has a few elements per tensor.
 std::vector<std::string> Models(bool quick, const std::vector<std::string>& names) {
   std::vector<std::string> lists;
   for (const std::string& name : names)

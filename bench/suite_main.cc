@@ -48,7 +48,7 @@ absl::StatusOr<SuiteOptions> OptionsFromFlags(const SuiteProgram& program,
   return options;
 }
 
-/// Columns of the topic only.
+/// Columns of Topic::kDataParallel or kLists only.
 std::vector<Column> FlatColumns() {
   return {{"flat", [](const Row& row) { return TimeText(row.Number("flat_us")); }},
           {"vs flat", [](const Row& row) { return RatioOf(row, "vs_flat"); }}};

@@ -15,12 +15,12 @@ struct SuiteProgram {
   absl::string_view name;
   absl::string_view usage;
   Topic topic{};
-  double budget_s = 0;  // of tuning one program, unless --budget says otherwise
+  double budget_s = 0;  // of tuning one program; --budget overrides it
   std::function<absl::Status(SuiteOptions&)> options;  // from the program's own flags
 };
 
-/// Its main: the worker where this process was started as one; else flags, all cases, the table,
-/// and the files that were asked for. What was measured before an interruption is kept.
+/// The program's main: the worker's if this process was started as one; else parses flags, runs all
+/// cases, prints the table and writes the requested files, also after an interruption.
 int SuiteMain(const SuiteProgram& program, int argc, char** argv);
 
 }  // namespace coconet::bench

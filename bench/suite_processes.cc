@@ -1,4 +1,4 @@
-// Ours against MPI, all of them MPI processes.
+// Ours against MPI; all ranks are MPI processes.
 #include <sched.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace coconet::bench {
 namespace {
 
 constexpr int64_t kKi = 1024, kMi = 1024 * kKi;
-// Larger cells take the setting of this size, which is bound by the memory as they are: trying all
-// would take minutes.
+// Larger cells take the setting of this size, because they are bound by memory, too; trying all
+// settings would take minutes.
 constexpr int64_t kScreenedUpTo = 16 * kMi;
 using Task = WorkerOptions::Task;
 
@@ -26,7 +26,7 @@ int Cores() {
   return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
 }
 
-/// What a cell's MPI settings are tried with: itself, or a smaller one.
+/// The cell that MPI settings are tried with: itself, or a smaller one.
 absl::StatusOr<Cell> StandIn(const Cell& cell) {
   if (cell.n <= kScreenedUpTo) return cell;
   if (cell.list.empty()) return Cell{cell.dtype, kScreenedUpTo, cell.workload};
@@ -34,14 +34,13 @@ absl::StatusOr<Cell> StandIn(const Cell& cell) {
                   absl::StrCat(cell.list, "/", (cell.n + kScreenedUpTo - 1) / kScreenedUpTo));
 }
 
-/// Of the rounds of one launch; a step over a model takes some tenths.
+/// Time for the rounds of one launch; a step over a model takes some tenths of a second.
 double SecondsFor(const Cell& cell) {
   return !cell.list.empty() ? 40 : cell.n >= kScreenedUpTo ? 12 : 4;
 }
 
-/// Returns the form of the baseline that runs: the one that was fastest under this setting. Over a
-/// list, whose smaller stand-in the caches hold more of, the one that was fastest under the
-/// defaults.
+/// The form of the baseline to run: the fastest one under this setting. Over a list, whose stand-in
+/// fits the caches better, the fastest one under the defaults.
 std::string FormFor(const Cell& cell, const std::string& screened, const Row& row) {
   if (cell.list.empty()) return screened;
   const std::string* known = std::get_if<std::string>(&row.Get("default_form"));
@@ -80,7 +79,7 @@ absl::Status Suite::AdamInProcesses() {
 
 absl::StatusOr<std::vector<std::vector<Suite::Trial>>> Suite::Screen(int ranks,
                                                                      absl::Span<const Cell> cells) {
-  std::vector<Cell> stand_ins;  // each cell's own, or the one that stands for it
+  std::vector<Cell> stand_ins;  // by cell: itself or its stand-in
   for (const Cell& cell : cells) {
     ASSIGN_OR_RETURN(stand_ins.emplace_back(), StandIn(cell));
   }
@@ -116,15 +115,14 @@ absl::Status Suite::Final(absl::string_view name, int ranks, const Cell& cell,
           absl::StrJoin(trials, "; ", [](std::string* out, const Trial& trial) {
             absl::StrAppend(out, trial.setting.name, " ", TimeText(trial.us));
           }));
-  // The defaults, and the two settings that looked best, so that a bad moment of one does not
-  // choose.
+  // The defaults and the two settings that looked best: one bad trial must not decide.
   std::stable_sort(trials.begin() + 1, trials.end(),
                    [](const Trial& a, const Trial& b) { return a.us < b.us; });
   trials.resize(std::min<size_t>(trials.size(), cell.n > kScreenedUpTo ? 2 : 3));
   double baseline_us = 0;
   for (const Trial& trial : trials) {
     const std::string form = FormFor(cell, trial.form, row);
-    // Ours takes part in each launch, so that every ratio is of times from the same rounds.
+    // Ours takes part in each launch, so that every ratio compares times of the same rounds.
     const absl::StatusOr<std::vector<Finding>> found =
         Worker({.task = Task::kCompare,
                 .cells = {cell},

@@ -10,20 +10,21 @@
 
 namespace coconet::bench {
 
-/// What both sides compute.
+/// The computation of all sides.
 inline const WorkloadOptions kAdam;  // the library's defaults
 inline constexpr double kLearningRate = 1e-3;
 
-/// Step number t, from 1.
+/// The scalars of step number t, counted from 1.
 AdamStep AdamStepNumber(int64_t t, int ranks, double learning_rate);
 
-/// Gradients of a rank: between 1/2 and 1, so that rounding cannot reverse a step of Adam.
+/// Fills in a rank's gradients: between 1/2 and 1, so that rounding cannot flip the sign
+/// of Adam's step.
 void FillGradient(DType dtype, void* gradient, int64_t n, int rank);
-/// Weights: about 1.
+/// Fills in weights of about 1.
 void FillWeights(DType dtype, void* weights, int64_t n);
 
-/// The largest difference of two arrays' elements, in units of the type's roundoff. They are of one
-/// length.
+/// The largest difference between elements of two arrays of equal length, in units of
+/// the type's roundoff.
 double LargestDifference(DType dtype, absl::Span<const double> a, absl::Span<const double> b);
 
 }  // namespace coconet::bench

@@ -14,15 +14,15 @@
 
 namespace coconet::bench {
 
-/// The number that element `index` of a tensor has here: between -1 and 1, by the tensor's name,
-/// the element, and what is Local also by rank.
+/// The value that element `index` of a tensor has in these benchmarks: between -1 and 1, determined
+/// by the tensor's name, the index and, for Local tensors, the rank.
 double NumberAt(absl::string_view tensor, int64_t index, int rank);
 
-/// A program as Coconet runs it, tuned, on memory of the Session that NumberAt fills. Scalars
+/// A program as Coconet runs it: tuned, on memory of the Session, filled by NumberAt. Scalars
 /// are 1.
 class TunedContender {
  public:
-  /// Collective. `program` is bound. `options.admits` may choose among its schedules.
+  /// Collective. `program` must be bound. `options.admits` may restrict its schedules.
   static absl::StatusOr<std::unique_ptr<TunedContender>> Make(Rank& rank,
                                                               const SessionOptions& options,
                                                               const Graph& program);

@@ -14,22 +14,22 @@
 
 namespace coconet::bench {
 
-/// A step of a data-parallel optimizer as Coconet runs it: tuned, on buffers from the Session.
+/// A step of a data-parallel optimizer as Coconet runs it: tuned, on buffers of the Session.
 class TunedStep {
  public:
-  /// Collective; tunes when the cache does not know the program.
+  /// Collective; tunes if the cache does not know the program.
   static absl::StatusOr<TunedProgram> Compile(Session& session, const Cell& cell);
-  /// The same, and gets memory.
+  /// Compile, then allocates and binds memory.
   static absl::StatusOr<std::unique_ptr<TunedStep>> Make(Session& session, const Cell& cell);
 
-  /// As a training loop does it: the step number is set before each step.
+  /// Like a training loop: sets the step number before each step.
   absl::Status Run(int64_t steps);
 
   /// By tensor.
   const std::vector<DeviceBuffer>& gradients() const { return gradients_; }
   const std::vector<DeviceBuffer>& weights() const { return weights_; }
-  /// Collective. Gradients and weights become those of FillGradient and FillWeights; the weights'
-  /// master copies, too. The moments stay.
+  /// Collective. Sets gradients, weights and the weights' master copies to those of FillGradient
+  /// and FillWeights. The moments stay.
   absl::Status Begin(int rank);
 
   const TunedProgram& program() const { return program_; }
@@ -38,13 +38,13 @@ class TunedStep {
   TunedStep(const Cell& cell, TunedProgram program) : cell_(cell), program_(std::move(program)) {}
   absl::Status Allocate(Session& session);
   absl::Status Bind();
-  /// "p", or "p.3" of a list.
+  /// "p"; "p.3" for a list.
   std::string NameOf(absl::string_view tensor, size_t number) const;
 
   const Cell cell_;
   TunedProgram program_;
   std::vector<DeviceBuffer> gradients_, weights_;
-  std::unique_ptr<BoundProgram> bound_;  // uses the buffers: destroyed first
+  std::unique_ptr<BoundProgram> bound_;  // destroyed before the buffers
   ScalarRef number_;
   int64_t step_ = 0;
 };

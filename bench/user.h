@@ -10,31 +10,31 @@
 
 namespace coconet::bench {
 
-// The user interface that all benchmarks share: the flags --json, --markdown, --quick and --budget,
-// the table, the exit code.
+// The user interface of all benchmarks: the flags --json, --markdown, --quick and --budget, the
+// table, the exit code.
 
 bool IsQuick();
-/// Seconds of tuning one program: --budget, else `usual`; when quick, at most `quick`.
+/// Seconds for tuning one program: --budget, else `usual`; with --quick at most `quick`.
 double TuningBudget(double usual, double quick);
 
-/// Parses flags. InvalidArgument for what is no flag.
+/// Parses flags. InvalidArgument for an unknown one.
 absl::Status ParseFlags(int argc, char** argv, absl::string_view usage);
 
-/// A file's or folder's path as the user means it; "" stays "".
+/// A path relative to the user's working directory as an absolute path; "" stays "".
 std::string Resolve(const std::string& path);
 
-/// Prints the table, and writes the files that were asked for. Internal, with how many, when rows
+/// Prints the table and writes the requested files. Internal, with their number, if rows
 /// have an "error".
 absl::Status Show(absl::Span<const Row> rows, absl::Span<const Column> columns);
 
-/// 0; else says what is wrong on stderr: 2 for input, 1 for anything else.
+/// Prints an error to stderr and returns the exit code: 0 if OK, 2 for invalid input, 1 for others.
 int ExitCode(absl::string_view name, const absl::Status& status);
 
-// What columns show.
+// Texts of columns.
 std::string TextOf(const Row& row, absl::string_view field);   // "" unless the field holds text
 std::string RatioOf(const Row& row, absl::string_view field);  // "1.25"; "" for 0
-std::string MetOf(const Row& row);  // "yes", "no: " and what is missed; "" without bars
-/// The field; where the row has an error, that.
+std::string MetOf(const Row& row);  // "yes", "no: " and the missed fields; "" without bars
+/// The row's error if it has one, else the field.
 std::string TextOrError(const Row& row, absl::string_view field);
 
 }  // namespace coconet::bench

@@ -21,7 +21,7 @@ double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
-/// One time that was taken once, the maximum over ranks.
+/// A time measured once: the maximum over ranks since `start`.
 absl::StatusOr<Finding> Once(Rank& rank, const Cell& cell, Clock::time_point start) {
   ASSIGN_OR_RETURN(const double us, rank.exchange().Max(MicrosecondsSince(start)));
   return Finding{.side = "ours",

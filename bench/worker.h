@@ -14,32 +14,32 @@
 
 namespace coconet::bench {
 
-/// What this program does when it was started by RunWorker: measures in a world of its own, and
-/// writes what it found.
+/// The options of this program when RunWorker has started it: it measures in a world of its own and
+/// writes its findings.
 struct WorkerOptions {
   enum class Task : uint8_t {
-    kCompare,    // Compare, cell by cell
-    kDispatch,   // MeasureDispatch
-    kWarmStart,  // the time from before the world to the first result, once; and fact "compiler
-                 // runs"
-    kTune,       // the time that tuning the cells takes; and facts "variants", "compiler runs"
+    kCompare,   // Compare, cell by cell
+    kDispatch,  // MeasureDispatch
+    /// Once, the time from before the world to the first result; and fact "compiler runs".
+    kWarmStart,
+    kTune,  // the time of tuning the cells; and facts "variants", "compiler runs"
   };
   Task task{};
-  int threads = 0;  // ranks; 0: processes, under mpirun
+  int threads = 0;  // ranks; 0: processes under mpirun
   std::vector<Cell> cells = {};
   Sides sides = {};
   double seconds = 1;  // of the rounds of one cell
   int min_rounds = 7;
-  int64_t steps = 0;  // per sample; 0: as RoundTerms has it
+  int64_t steps = 0;  // per sample; 0: as in RoundTerms
   double budget_s = 60;
-  bool tuned = false;  // takes what the cache has, also what a budget ended
+  bool tuned = false;  // takes what the cache has, even of a search that the budget ended
   std::string out = {};
 };
 
 absl::Status Work(const WorkerOptions& options);
 
-/// As arguments of RunWorker, which adds `out` itself, and back. nullopt: a user started this
-/// program. InvalidArgument for a worker's arguments that RunWorker does not write.
+/// A worker's arguments (RunWorker adds `out`), and the options parsed from them; nullopt: this
+/// program was started by a user. InvalidArgument for wrong arguments.
 std::vector<std::string> Arguments(const WorkerOptions& options);
 absl::StatusOr<std::optional<WorkerOptions>> WorkerOptionsFrom(absl::Span<char* const> arguments);
 

@@ -24,7 +24,7 @@ constexpr std::pair<absl::string_view, bool Sides::*> kSides[] = {{"ours", &Side
                                                                   {"baseline", &Sides::baseline},
                                                                   {"limit", &Sides::limit}};
 
-/// False when the argument makes no sense.
+/// Returns false for an invalid argument.
 bool Read(absl::string_view name, absl::string_view value, WorkerOptions& options) {
   if (name == "--worker") {
     for (const auto& [task_name, task] : kTasks) {

@@ -4,19 +4,19 @@
 #
 #   run.sh [--nodes=2] [--ranks-per-node=1] [--rate=2gbit] [--mtu=1500] [--mpirun=OPTION]... -- program [argument]...
 #
-#     --nodes           1 to 64; each has an address, a host name and a share of this machine's cores of its own
+#     --nodes           1 to 64; each has an address, a host name and a share of this machine's cores
 #     --ranks-per-node  processes on each; rank 0, 1, ... fill node after node
-#     --rate            of each node's link, each way, as tc(8) writes it; "none" for a link without limit
-#     --mtu             bytes of a packet
-#     --mpirun          one more option of mpirun, as often as there are: --mpirun=--enable-recovery
+#     --rate            of each node's link, per direction, as tc(8) writes it; "none" for a link without limit
+#     --mtu             bytes per packet
+#     --mpirun          one more option of mpirun; may be repeated: --mpirun=--enable-recovery
 #
-# Ends with mpirun's exit code; with 77 and one line that says why where such a cluster cannot be made (it takes Linux,
-# iproute2, and root or user namespaces). No traffic leaves the machine. All of it lives in namespaces whose first
+# Exits with mpirun's exit code; with 77 and one line that says why where such a cluster cannot be made (it takes Linux,
+# iproute2, and root or user namespaces). No traffic leaves the machine. Everything lives in namespaces whose first
 # process dies with this one, however this one ends: Linux removes processes, links, shared memory and Open MPI's files.
 set -euo pipefail
 
 readonly SELF="$(readlink -f "${BASH_SOURCE[0]}")"
-readonly SUBNET=10.77.0  # in namespaces of our own: nobody else's addresses
+readonly SUBNET=10.77.0  # within namespaces of our own: no conflict with other addresses
 
 say() { echo "cluster: $*" >&2; }
 usage() {
@@ -53,7 +53,7 @@ parse() {
   [[ "$mtu" =~ ^[0-9]{3,5}$ ]] || usage "--mtu=$mtu: want bytes"
 }
 
-# ---- Outside: a world of its own for all that follows -------------------------------------------------
+# ---- Outside: creates the namespaces for all that follows ----------------------------------------------
 
 # Flags of unshare(1) for the namespaces that the cluster lives in; the processes in them die with the first.
 isolation() {
@@ -73,7 +73,7 @@ check_machine() {
 
 run_isolated() {
   check_machine
-  # The child is no job of a terminal; it ends when this process does, however that ends.
+  # The child belongs to no terminal's job; it ends when this process ends in any way.
   # shellcheck disable=SC2046
   setpriv --pdeathsig KILL -- unshare $(isolation) -- "$SELF" --inside "$@" <&0 &
   local child=$! code=0
@@ -85,13 +85,13 @@ run_isolated() {
 
 # ---- Inside: the nodes, their links, mpirun ------------------------------------------------------------
 
-# Numbers of the cores that this process may run on, a word each.
+# Prints the numbers of the cores that this process may run on, one per word.
 allowed_cores() {
   local range
   for range in $(taskset -cp $$ | sed 's/.*: //; s/,/ /g'); do seq "${range%-*}" "${range#*-}"; done
 }
 
-# A word a node: its cores, with commas; this machine's, dealt out in turn. Nodes share cores where these are too few.
+# Prints one word per node: its cores, comma-separated, dealt out in turns. Nodes share cores if these are too few.
 deal_cores() {
   local all node i mine
   mapfile -t all < <(allowed_cores)
@@ -113,7 +113,7 @@ make_switch() {
   ip -n switch link set bridge up
 }
 
-# Node $1, with a link to the switch: limited at both ends, so that many senders do not exceed a receiver's rate.
+# Makes node $1, with a link to the switch: limited at both ends, so that many senders do not exceed a receiver's rate.
 make_node() {
   local node="node$1" port="port$1"
   ip netns add "$node"
@@ -126,7 +126,7 @@ make_node() {
   limit switch "$port"
 }
 
-# Runs a command as a user of node $1 would: under its network, its name and on its cores.
+# Runs a command as on node $1: with its network, its host name and on its cores.
 on_node() {
   local node="$1" cores
   shift
@@ -135,7 +135,7 @@ on_node() {
     sh -c "hostname node$node && exec \"\$@\"" sh "$@"
 }
 
-# What mpirun calls in place of ssh: a host's address, then words for its shell.
+# mpirun calls it instead of ssh: a host's address, then words for its shell.
 remote_shell() {
   local host="$1"
   shift
@@ -143,7 +143,7 @@ remote_shell() {
 }
 
 run_inside() {
-  # Open MPI's files and shared memory are gone with the namespaces, too.
+  # So that Open MPI's files and shared memory also go with the namespaces.
   mount -t tmpfs tmpfs /run && mkdir /run/netns /run/ompi
   mount -t tmpfs tmpfs /dev/shm
   make_switch

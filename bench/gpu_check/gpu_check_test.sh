@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The folder for machines with a GPU, on the cores of this one: it is whole, and its script counts what passes and what fails.
+# Tests the folder for machines with a GPU on this machine's cores: it is complete, and its script counts passes and failures.
 set -euo pipefail
 
 tar xf bench/gpu_check.tar -C "$TEST_TMPDIR"
@@ -11,7 +11,7 @@ tail -n 1 good.txt | grep -Eq '^[1-9][0-9]* passed, 0 failed$'
 grep -q '"of_copy": [0-9]' good/gpu.json
 grep -q '^| adam | 2 ' good/gpu.md
 
-# Where a library is missing, that is a failure.
+# A missing library is a failure.
 mv gpu_check/lib/libsqlite3.so.0 .
 ln -s /dev/null gpu_check/lib/libsqlite3.so.0
 if check --out=bad >bad.txt; then exit 1; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pack.sh OUT.tar SCRIPT TORCH PROGRAM... -- FILE...: one folder, gpu_check, with the script, the programs, the shared libraries that these load (but glibc's, and
-# the driver's and CUDA's, which are opened at run time and must be the other machine's), and the files.
+# pack.sh OUT.tar SCRIPT TORCH PROGRAM... -- FILE...: packs one folder, gpu_check, with the script, the programs, the files, and the shared libraries that the
+# programs load. Not glibc's; nor the driver's and CUDA's, which are opened at run time and must be the other machine's.
 set -euo pipefail
 
 out=$1 script=$2 torch=$3

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Prints, a line for each number of ranks, how many microseconds PyTorch takes for what a step of mixed-precision Adam on so many ranks of one GPU is:
-the sum of their gradients, one fused AdamW over f32 weights and moments, and a copy of the weights, rounded, for each rank.
+"""Prints, per number of ranks, the microseconds that PyTorch takes for a step of mixed-precision Adam on that many ranks of one GPU:
+the sum of their gradients, one fused AdamW over f32 weights and moments, and a rounded copy of the weights for each rank.
 
     torch_adam.py [--elements=268435456] [--ranks=2,4,8]
 
-Exit code 3, and a line on stderr, where there is no PyTorch or no GPU.
+Exits with code 3 and a line on stderr if there is no PyTorch or no GPU.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def step_times(torch, ranks, elements, rounds):
         adam.step()
         copies.copy_(weights.detach())
 
-    def step_without_mean():  # gradients that the loss has divided already
+    def step_without_mean():  # for gradients that the loss has divided already
         torch.sum(gradients, dim=0, dtype=torch.float32, out=weights.grad)
         adam.step()
         copies.copy_(weights.detach())

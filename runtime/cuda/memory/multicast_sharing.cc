@@ -68,8 +68,8 @@ absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(
       },
       [&] { return work.object->Bind(*device, work.memories[rank_], work.bytes); },
       [&] { return Map(work, shared); }};
-  for (const std::function<absl::Status()>& stage : stages) {
-    const absl::Status done = stage();
+  for (const std::function<absl::Status()>& step : steps) {
+    const absl::Status done = step();
     if (absl::IsAborted(done) || absl::IsDeadlineExceeded(done)) return done;
     ASSIGN_OR_RETURN(const std::string note, FirstNote(exchange_, done.message()));
     if (note.empty()) continue;
