@@ -4,8 +4,8 @@
 #include "bench/kernels.h"
 #include "bench/mpi.h"
 #include "bench/tuned_contender.h"
+#include "coconet/base/philox.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/philox.h"
 #include "coconet/workloads/model_workloads.h"
 
 namespace coconet::bench {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/ir/op.h"
+#include "coconet/ir/op_table.h"
 #include "gtest/gtest.h"
 #include "tests/dialect.h"
 

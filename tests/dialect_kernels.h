@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "coconet/base/dtype.h"
-#include "coconet/ir/op.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 

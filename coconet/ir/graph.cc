@@ -1,5 +1,7 @@
 #include "coconet/ir/graph.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -37,14 +39,25 @@ absl::Status CheckGiven(const Graph& g, const std::set<std::string>& symbols, co
   return absl::OkStatus();
 }
 
-}  // namespace
-
-Shape* DeclaredShape(Op& op) {
-  if (auto* reshape = std::get_if<Reshape>(&op)) return &reshape->shape;
-  if (auto* input = std::get_if<Input>(&op)) return &input->type.shape;
-  if (auto* state = std::get_if<State>(&op)) return &state->type.shape;
-  return nullptr;
+/// What must stay, in the canonical order: declarations as declared, then updates in the order of
+/// their states, then outputs by name.
+std::vector<NodeId> Roots(const Graph& g) {
+  std::vector<NodeId> declarations, updates;
+  std::map<std::string, NodeId> outputs;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (RoleOf(g.nodes[id].op) == Role::kDeclaration) declarations.push_back(id);
+    if (As<Update>(g, id)) updates.push_back(id);
+    if (const auto* output = As<Output>(g, id)) outputs.emplace(output->name, id);
+  }
+  std::stable_sort(updates.begin(), updates.end(),
+                   [&](NodeId a, NodeId b) { return g.nodes[a].inputs[0] < g.nodes[b].inputs[0]; });
+  std::vector<NodeId> roots = std::move(declarations);
+  roots.insert(roots.end(), updates.begin(), updates.end());
+  for (const auto& [name, id] : outputs) roots.push_back(id);
+  return roots;
 }
+
+}  // namespace
 
 std::vector<std::vector<NodeId>> Users(const Graph& g) {
   std::vector<std::vector<NodeId>> users(g.nodes.size());
@@ -57,8 +70,8 @@ std::vector<std::vector<NodeId>> Users(const Graph& g) {
 }
 
 std::string ValueText(const Graph& g, NodeId id) {
-  if (const auto* input = As<Input>(g, id)) return input->name;
-  if (const auto* state = As<State>(g, id)) return state->name;
+  const Op& op = g.nodes[id].op;
+  if (RoleOf(op) == Role::kDeclaration) return *DeclaredName(op);
   return absl::StrCat("%", id);
 }
 
@@ -67,8 +80,7 @@ std::string NodeText(const Graph& g, NodeId id) {
   std::vector<std::string> operands;
   for (NodeId input : node.inputs) operands.push_back(ValueText(g, input));
   const std::string text = OpText(node.op, operands);
-  const bool names_itself = As<Input>(g, id) || As<State>(g, id) || As<Output>(g, id);
-  return names_itself ? text : absl::StrCat("%", id, " = ", text);
+  return DeclaredName(node.op) != nullptr ? text : absl::StrCat("%", id, " = ", text);
 }
 
 absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
@@ -91,6 +103,37 @@ absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes) {
   RETURN_IF_ERROR(TypedGraph::Of(bound).status());  // sizes of declared and of computed tensors
   RETURN_IF_ERROR(CheckLists(bound));
   return bound;
+}
+
+Rewritten Canonicalize(const Graph& g) {
+  Rewritten r{{g.name, {}, g.lists}, std::vector<NodeId>(g.nodes.size(), -1)};
+  std::map<std::string, NodeId> emitted;  // by text of the operation
+  for (NodeId root : Roots(g)) {
+    // Operands before their users, depth first; the stack is explicit since graphs may be deep.
+    std::vector<NodeId> stack = {root};
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      const Node& node = g.nodes[id];
+      const auto missing = std::find_if(node.inputs.begin(), node.inputs.end(),
+                                        [&](NodeId input) { return r.renamed[input] < 0; });
+      if (r.renamed[id] < 0 && missing != node.inputs.end()) {
+        stack.push_back(*missing);
+        continue;
+      }
+      stack.pop_back();
+      if (r.renamed[id] >= 0) continue;
+      std::vector<NodeId> inputs;
+      std::vector<std::string> operands;
+      for (NodeId input : node.inputs) {
+        inputs.push_back(r.renamed[input]);
+        operands.push_back(absl::StrCat("%", r.renamed[input]));
+      }
+      const auto [slot, is_new] = emitted.try_emplace(OpText(node.op, operands), r.graph.size());
+      if (is_new) r.graph.Add(node.op, std::move(inputs));
+      r.renamed[id] = slot->second;
+    }
+  }
+  return r;
 }
 
 }  // namespace coconet

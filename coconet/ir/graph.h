@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "coconet/ir/op.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 
@@ -40,9 +40,6 @@ template <class T>
 const T* As(const Graph& g, NodeId id) {
   return std::get_if<T>(&g.nodes[id].op);
 }
-
-/// The shape that an operation holds; null for most.
-Shape* DeclaredShape(Op& op);
 
 /// users[id] = nodes that take id as an input, ascending.
 std::vector<std::vector<NodeId>> Users(const Graph& g);

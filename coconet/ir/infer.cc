@@ -1,8 +1,10 @@
 #include "coconet/ir/infer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <optional>
+#include <numeric>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -12,7 +14,7 @@
 namespace coconet {
 namespace {
 
-absl::StatusOr<TensorType> Declared(const Site& site, const TensorType& type, bool is_state) {
+absl::StatusOr<TensorType> InferDeclared(const Site& site, const TensorType& type, bool is_state) {
   for (const Dim& dim : type.shape) {
     if (!dim.bound() && !IsIdentifier(dim.symbol))
       return site.Error("'", dim.symbol, "' is not a name for a size");
@@ -45,208 +47,6 @@ absl::StatusOr<TensorType> InferWorldSize(const Site& site, const WorldSize& op)
   return TensorType{op.dtype, {}, Layout::Replicated()};
 }
 
-absl::Status CheckPointwiseDTypes(const Site& site, Pw fn) {
-  const bool is_select = fn == Pw::kSelect;
-  if (is_select && site.type(0).dtype != DType::kBool) {
-    return site.Error("want a bool as the condition, have ", site.Operand(0));
-  }
-  const size_t first = is_select ? 1 : 0;
-  const DType dtype = site.type(first).dtype;
-  for (size_t i = first + 1; i < site.operands().size(); ++i) {
-    if (site.type(i).dtype != dtype) {
-      return site.Error("want operands of one dtype, ", site.HaveOperands(), "; use cast");
-    }
-  }
-  if (dtype == DType::kBool && !is_select) return site.Error("want numbers, ", site.HaveOperands());
-  if (Info(fn).float_only && !IsFloat(dtype))
-    return site.Error("want floats, ", site.HaveOperands(), "; use cast");
-  return absl::OkStatus();
-}
-
-/// The shape that all operands broadcast to, dimensions aligned from the right.
-absl::StatusOr<Shape> BroadcastShape(const Site& site) {
-  Shape result;
-  for (size_t i = 0; i < site.operands().size(); ++i) {
-    const Shape& shape = site.type(i).shape;
-    if (shape.size() > result.size())
-      result.insert(result.begin(), shape.size() - result.size(), Dim(1));
-    const size_t shift = result.size() - shape.size();
-    for (size_t d = 0; d < shape.size(); ++d) {
-      Dim& extent = result[shift + d];
-      if (extent == Dim(1)) {
-        extent = shape[d];
-      } else if (shape[d] != Dim(1) && shape[d] != extent) {
-        return site.Error("shapes do not broadcast, ", site.HaveOperands());
-      }
-    }
-  }
-  if (absl::Status extents = CheckExtents(result); !extents.ok())
-    return site.Error(extents.message());
-  return result;
-}
-
-/// Operand i's slicing in terms of the result's dimensions. Every rank must hold the same part of
-/// the result as of the operand, so the sliced dimension itself may not be broadcast.
-absl::StatusOr<Layout> AlignedSlicing(const Site& site, size_t i, const Shape& result) {
-  const TensorType& type = site.type(i);
-  if (type.layout.dim == Layout::kFlat) {
-    if (type.shape == result) return type.layout;
-    return site.Error("an operand sliced flat cannot be broadcast to ", Text(result), ", ",
-                      site.HaveOperands());
-  }
-  const int dim = type.layout.dim + static_cast<int>(result.size() - type.shape.size());
-  if (type.shape[type.layout.dim] != result[dim]) {
-    return site.Error("a sliced dimension cannot be broadcast to ", Text(result), ", ",
-                      site.HaveOperands());
-  }
-  return Layout::Sliced(dim, type.layout.parts);
-}
-
-absl::StatusOr<Layout> CommonLayout(const Site& site, const Shape& result) {
-  bool local = false;
-  std::optional<Layout> sliced;
-  for (size_t i = 0; i < site.operands().size(); ++i) {
-    switch (site.type(i).layout.kind) {
-      case Layout::Kind::kLocal:
-        local = true;
-        break;
-      case Layout::Kind::kSliced: {
-        ASSIGN_OR_RETURN(const Layout aligned, AlignedSlicing(site, i, result));
-        if (sliced.has_value() && *sliced != aligned) {
-          return site.Error("operands are sliced over different ",
-                            sliced->dim != aligned.dim ? "dimensions" : "ranks", ", ",
-                            site.HaveOperands());
-        }
-        sliced = aligned;
-        break;
-      }
-      case Layout::Kind::kReplicated:
-      case Layout::Kind::kAuto:
-        break;
-    }
-  }
-  if (local && sliced.has_value()) {
-    return site.Error(
-        "a local operand does not meet a sliced one, whose other parts are on other ranks, ",
-        site.HaveOperands());
-  }
-  return sliced.value_or(local ? Layout::Local() : Layout::Replicated());
-}
-
-absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op) {
-  RETURN_IF_ERROR(CheckPointwiseDTypes(site, op.fn));
-  ASSIGN_OR_RETURN(Shape shape, BroadcastShape(site));
-  ASSIGN_OR_RETURN(const Layout layout, CommonLayout(site, shape));
-  const DType dtype = Info(op.fn).result == PwResult::kBool
-                          ? DType::kBool
-                          : site.type(site.operands().size() - 1).dtype;
-  return TensorType{dtype, std::move(shape), layout};
-}
-
-/// The operand's type, under another layout; what all collectives that reduce each rank's own
-/// values have in common.
-absl::StatusOr<TensorType> InferAcrossRanks(const Site& site, const Layout& layout) {
-  const TensorType& type = site.type(0);
-  if (type.layout != Layout::Local())
-    return site.Error("want a local operand, ", site.HaveOperands());
-  if (type.dtype == DType::kBool) return site.Error("want numbers, ", site.HaveOperands());
-  return Normalized({type.dtype, type.shape, layout});
-}
-
-/// What reduces across nodes takes what a reduce_scatter within each of them left.
-absl::StatusOr<TensorType> InferAcrossNodes(const Site& site, Layout::Parts parts) {
-  TensorType type = site.type(0);
-  if (type.layout.parts != Layout::Parts::kPartialPlace) {
-    return site.Error("want what reduce_scatter(..., node) gives, ", site.HaveOperands());
-  }
-  type.layout.parts = parts;
-  return type;
-}
-
-absl::StatusOr<TensorType> InferAllReduce(const Site& site, const AllReduce& op) {
-  if (op.span == Span::kNode)
-    return site.Error(
-        "an all_reduce within nodes gives nothing that other operations take; want all ranks, or "
-        "across");
-  if (op.span == Span::kAcross) return InferAcrossNodes(site, Layout::Parts::kPlace);
-  return InferAcrossRanks(site, Layout::Replicated());
-}
-
-absl::StatusOr<TensorType> InferReduceScatter(const Site& site, const ReduceScatter& op) {
-  RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, site.type(0).shape));
-  if (op.span != Span::kAcross) {
-    return InferAcrossRanks(
-        site, Layout::Sliced(op.dim, op.span == Span::kNode ? Layout::Parts::kPartialPlace
-                                                            : Layout::Parts::kOwn));
-  }
-  ASSIGN_OR_RETURN(TensorType type, InferAcrossNodes(site, Layout::Parts::kOwn));
-  const Layout wanted = Normalized({type.dtype, type.shape, Layout::Sliced(op.dim)}).layout;
-  if (type.layout != wanted)
-    return site.Error("want an operand sliced over the same dimension, ", site.HaveOperands());
-  return type;
-}
-
-absl::StatusOr<TensorType> InferAllGather(const Site& site, const AllGather& op) {
-  TensorType type = site.type(0);
-  const bool of_place = op.span == Span::kNode;
-  if (!type.layout.sliced() ||
-      type.layout.parts != (of_place ? Layout::Parts::kPlace : Layout::Parts::kOwn)) {
-    return site.Error("want a sliced operand",
-                      of_place               ? " with the parts of a place"
-                      : type.layout.sliced() ? " with each rank's own part"
-                                             : "",
-                      ", ", site.HaveOperands());
-  }
-  type.layout = op.span == Span::kAcross ? Layout::Sliced(type.layout.dim, Layout::Parts::kPlace)
-                                         : Layout::Replicated();
-  return type;
-}
-
-absl::StatusOr<TensorType> InferShard(const Site& site, const Shard& op) {
-  const TensorType& type = site.type(0);
-  if (ReadLayout(type) != Layout::Replicated())
-    return site.Error("want a replicated operand, ", site.HaveOperands());
-  RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, type.shape));
-  return Normalized({type.dtype, type.shape, Layout::Sliced(op.dim)});
-}
-
-absl::Status CheckRoot(const Site& site, int root) {
-  return root >= 0 ? absl::OkStatus()
-                   : site.Error("want the number of a rank as the root, have ", root);
-}
-
-absl::StatusOr<TensorType> InferBroadcast(const Site& site, const Broadcast& op) {
-  RETURN_IF_ERROR(CheckRoot(site, op.root));
-  const TensorType& type = site.type(0);
-  if (type.layout != Layout::Local())
-    return site.Error("want a local operand, ", site.HaveOperands());
-  return TensorType{type.dtype, type.shape, Layout::Replicated()};
-}
-
-absl::StatusOr<TensorType> InferReduceTo(const Site& site, const ReduceTo& op) {
-  RETURN_IF_ERROR(CheckRoot(site, op.root));
-  return InferAcrossRanks(site, Layout::Local());
-}
-
-absl::StatusOr<TensorType> InferAllToAll(const Site& site, const AllToAll& op) {
-  const TensorType& type = site.type(0);
-  if (!type.layout.sliced() || type.layout.dim == Layout::kFlat || type.layout.by_place()) {
-    return site.Error("want an operand sliced over a dimension, ", site.HaveOperands());
-  }
-  if (op.dim == Layout::kFlat) return site.Error("want a dimension to slice, have flat");
-  RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, type.shape));
-  if (op.dim == type.layout.dim)
-    return site.Error("the operand is sliced so already, ", site.HaveOperands());
-  return TensorType{type.dtype, type.shape, Layout::Sliced(op.dim)};
-}
-
-absl::StatusOr<TensorType> InferSend(const Site& site, const Send& op) {
-  if (op.shift != 1 && op.shift != -1)
-    return site.Error("want the next stage or the previous one, have a shift of ", op.shift);
-  RETURN_IF_ERROR(CheckNotByPlace(site, 0));
-  return Read(site.type(0));
-}
-
 absl::StatusOr<TensorType> InferOutput(const Site& site) {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   return Read(site.type(0));
@@ -269,38 +69,143 @@ absl::StatusOr<TensorType> InferUpdate(const Site& site) {
   return TensorType{value.dtype, value.shape, ReadLayout(value)};
 }
 
-size_t Arity(const Op& op) {
-  return std::visit(Match{
-                        [](const Input&) { return 0; },
-                        [](const State&) { return 0; },
-                        [](const Const&) { return 0; },
-                        [](const WorldSize&) { return 0; },
-                        [](const Pointwise& o) { return Info(o.fn).arity; },
-                        [](const Cast&) { return 1; },
-                        [](const Fold&) { return 1; },
-                        [](const Total&) { return 1; },
-                        [](const Dropout&) { return 2; },
-                        [](const StochasticRound&) { return 2; },
-                        [](const MatMul&) { return 2; },
-                        [](const Transpose&) { return 1; },
-                        [](const Reshape&) { return 1; },
-                        [](const SubTensor&) { return 1; },
-                        [](const AllReduce&) { return 1; },
-                        [](const ReduceScatter&) { return 1; },
-                        [](const AllGather&) { return 1; },
-                        [](const Shard&) { return 1; },
-                        [](const Broadcast&) { return 1; },
-                        [](const ReduceTo&) { return 1; },
-                        [](const AllToAll&) { return 1; },
-                        [](const Send&) { return 1; },
-                        [](const Update&) { return 2; },
-                        [](const Output&) { return 1; },
-                    },
-                    op);
+/// The last dimensions are folded, and are not known to be empty.
+bool HasRows(const Fold& op, const Shape& shape) {
+  if (op.dims.empty() || op.dims[0] + op.dims.size() != shape.size()) return false;
+  return std::none_of(op.dims.begin(), op.dims.end(),
+                      [&](int dim) { return shape[dim] == Dim(0); });
+}
+
+absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op) {
+  TensorType type = Read(site.type(0));
+  const int rank = static_cast<int>(type.shape.size());
+  if (rank == 0) return site.Error("want a tensor, ", site.HaveOperands());
+  if (type.dtype == DType::kBool) return site.Error("want numbers, ", site.HaveOperands());
+  if (op.kind == FoldKind::kMean && !IsFloat(type.dtype))
+    return site.Error("want floats, ", site.HaveOperands(), "; use cast");
+  for (size_t i = 0; i < op.dims.size(); ++i) {
+    const bool ascends = i == 0 || op.dims[i - 1] < op.dims[i];
+    if (op.dims[i] < 0 || op.dims[i] >= rank || !ascends) {
+      return site.Error("want dimensions below ", rank, " in ascending order, ",
+                        site.HaveOperands());
+    }
+  }
+  const bool all = op.dims.empty() || static_cast<int>(op.dims.size()) == rank;
+  // The parts of a place are folded row by row only; a sum of all their elements would be in a sum
+  // over ranks once a node.
+  if (type.layout.by_place() && !HasRows(op, type.shape)) RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+  if (type.layout.sliced()) {
+    const bool folds_slices =
+        std::find(op.dims.begin(), op.dims.end(), type.layout.dim) != op.dims.end();
+    if (!all && type.layout.dim == Layout::kFlat) {
+      return site.Error("rows of an operand sliced flat lie on several ranks, ",
+                        site.HaveOperands());
+    }
+    if ((all || folds_slices) && type.layout.by_place()) RETURN_IF_ERROR(CheckNotByPlace(site, 0));
+    if (all || folds_slices) type.layout = Layout::Local();
+  }
+  for (int dim : op.dims) type.shape[dim] = 1;
+  if (all) type.shape.clear();
+  return type;
+}
+
+absl::StatusOr<TensorType> InferTotal(const Site& site) {
+  const TensorType& type = site.type(0);
+  if (!type.shape.empty())
+    return site.Error("want a scalar, ", site.HaveOperands(), "; fold the tensor first");
+  if (type.dtype == DType::kBool)
+    return site.Error("want a number, ", site.HaveOperands(), "; use cast");
+  return Read(type);
+}
+
+/// What draws random words.
+absl::Status CheckDraws(const Site& site, int64_t stream) {
+  if (stream < 0) return site.Error("want a stream of 0 or more, have ", stream);
+  const TensorType& seed = site.type(1);
+  if (seed.dtype != DType::kI64 || !seed.shape.empty() ||
+      ReadLayout(seed) != Layout::Replicated()) {
+    return site.Error("want an i64[] replicated as the seed, have ", site.Operand(1));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<TensorType> InferDropout(const Site& site, const Dropout& op) {
+  if (!IsFloat(site.type(0).dtype))
+    return site.Error("want floats, ", site.HaveOperands(), "; use cast");
+  if (!(op.rate >= 0 && op.rate < 1))
+    return site.Error("want a rate from 0 to below 1, have ", NumberText(op.rate));
+  RETURN_IF_ERROR(CheckDraws(site, op.stream));
+  return Read(site.type(0));
+}
+
+absl::StatusOr<TensorType> InferStochasticRound(const Site& site, const StochasticRound& op) {
+  if (site.type(0).dtype != DType::kF32)
+    return site.Error("want f32, ", site.HaveOperands(), "; use cast");
+  RETURN_IF_ERROR(CheckDraws(site, op.stream));
+  TensorType type = Read(site.type(0));
+  type.dtype = DType::kBF16;
+  return type;
+}
+
+absl::Status CheckWhole(const Site& site) {
+  if (!site.type(0).layout.sliced()) return absl::OkStatus();
+  return site.Error("want an operand that is not sliced, ", site.HaveOperands(),
+                    "; use all_gather");
+}
+
+absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op) {
+  RETURN_IF_ERROR(CheckWhole(site));
+  TensorType type = Read(site.type(0));
+  std::vector<int> sorted = op.order, all(type.shape.size());
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(all.begin(), all.end(), 0);
+  if (sorted != all) return site.Error("want each dimension of ", site.Operand(0), " once");
+  for (size_t d = 0; d < op.order.size(); ++d) type.shape[d] = site.type(0).shape[op.order[d]];
+  return type;
+}
+
+absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op) {
+  RETURN_IF_ERROR(CheckWhole(site));
+  TensorType type = Read(site.type(0));
+  if (absl::Status extents = CheckExtents(op.shape); !extents.ok())
+    return site.Error(extents.message());
+  const auto mismatch = [&] {
+    return site.Error("want as many elements as ", site.Operand(0), " has, have ", Text(op.shape));
+  };
+  if (IsBound(type.shape) && IsBound(op.shape)) {
+    if (NumElements(type.shape) != NumElements(op.shape)) return mismatch();
+  } else {
+    // Before sizes are bound the symbols must be the same, in any order.
+    const auto factors = [](const Shape& shape) {
+      std::pair<int64_t, std::vector<std::string>> f{1, {}};
+      for (const Dim& dim : shape)
+        dim.bound() ? void(f.first *= dim.size) : f.second.push_back(dim.symbol);
+      std::sort(f.second.begin(), f.second.end());
+      return f;
+    };
+    if (factors(type.shape) != factors(op.shape)) return mismatch();
+  }
+  type.shape = op.shape;
+  return type;
+}
+
+absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op) {
+  RETURN_IF_ERROR(CheckWhole(site));
+  TensorType type = Read(site.type(0));
+  const int rank = static_cast<int>(type.shape.size());
+  if (op.dim < 0 || op.dim >= rank)
+    return site.Error("want a dimension below ", rank, ", have ", op.dim);
+  const Dim& extent = type.shape[op.dim];
+  if (op.begin < 0 || op.begin > op.end || (extent.bound() && op.end > extent.size)) {
+    return site.Error("want a range within [0, ", Text(extent), "), have [", op.begin, ", ", op.end,
+                      ")");
+  }
+  type.shape[op.dim] = op.end - op.begin;
+  return type;
 }
 
 absl::Status CheckOperands(const Site& site) {
-  const size_t arity = Arity(site.g.nodes[site.id].op);
+  const size_t arity = static_cast<size_t>(Arity(site.g.nodes[site.id].op));
   for (NodeId operand : site.operands()) {
     if (operand < 0 || operand >= site.id) {
       return absl::InvalidArgumentError(
@@ -318,14 +223,6 @@ absl::Status CheckOperands(const Site& site) {
   return absl::OkStatus();
 }
 
-/// The name that an operation gives to the outside; null for none.
-const std::string* DeclaredName(const Op& op) {
-  if (const auto* input = std::get_if<Input>(&op)) return &input->name;
-  if (const auto* state = std::get_if<State>(&op)) return &state->name;
-  if (const auto* output = std::get_if<Output>(&op)) return &output->name;
-  return nullptr;
-}
-
 }  // namespace
 
 bool IsIdentifier(absl::string_view word) {
@@ -341,35 +238,36 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
   const Site site{g, id, types_before};
   RETURN_IF_ERROR(CheckOperands(site));
   using Result = absl::StatusOr<TensorType>;
-  return std::visit(Match{
-                        [&](const Input& o) { return Declared(site, o.type, /*is_state=*/false); },
-                        [&](const State& o) { return Declared(site, o.type, /*is_state=*/true); },
-                        [&](const Const& o) { return InferConst(site, o); },
-                        [&](const WorldSize& o) { return InferWorldSize(site, o); },
-                        [&](const Pointwise& o) { return InferPointwise(site, o); },
-                        [&](const Cast& o) -> Result {
-                          return TensorType{o.dtype, site.type(0).shape, ReadLayout(site.type(0))};
-                        },
-                        [&](const Fold& o) { return InferFold(site, o); },
-                        [&](const Total&) { return InferTotal(site); },
-                        [&](const Dropout& o) { return InferDropout(site, o); },
-                        [&](const StochasticRound& o) { return InferStochasticRound(site, o); },
-                        [&](const MatMul& o) { return InferMatMul(site, o); },
-                        [&](const Transpose& o) { return InferTranspose(site, o); },
-                        [&](const Reshape& o) { return InferReshape(site, o); },
-                        [&](const SubTensor& o) { return InferSubTensor(site, o); },
-                        [&](const AllReduce& o) { return InferAllReduce(site, o); },
-                        [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
-                        [&](const AllGather& o) { return InferAllGather(site, o); },
-                        [&](const Shard& o) { return InferShard(site, o); },
-                        [&](const Broadcast& o) { return InferBroadcast(site, o); },
-                        [&](const ReduceTo& o) { return InferReduceTo(site, o); },
-                        [&](const AllToAll& o) { return InferAllToAll(site, o); },
-                        [&](const Send& o) { return InferSend(site, o); },
-                        [&](const Update&) { return InferUpdate(site); },
-                        [&](const Output&) { return InferOutput(site); },
-                    },
-                    g.nodes[id].op);
+  return std::visit(
+      Match{
+          [&](const Input& o) { return InferDeclared(site, o.type, /*is_state=*/false); },
+          [&](const State& o) { return InferDeclared(site, o.type, /*is_state=*/true); },
+          [&](const Const& o) { return InferConst(site, o); },
+          [&](const WorldSize& o) { return InferWorldSize(site, o); },
+          [&](const Pointwise& o) { return InferPointwise(site, o); },
+          [&](const Cast& o) -> Result {
+            return TensorType{o.dtype, site.type(0).shape, ReadLayout(site.type(0))};
+          },
+          [&](const Fold& o) { return InferFold(site, o); },
+          [&](const Total&) { return InferTotal(site); },
+          [&](const Dropout& o) { return InferDropout(site, o); },
+          [&](const StochasticRound& o) { return InferStochasticRound(site, o); },
+          [&](const MatMul& o) { return InferMatMul(site, o); },
+          [&](const Transpose& o) { return InferTranspose(site, o); },
+          [&](const Reshape& o) { return InferReshape(site, o); },
+          [&](const SubTensor& o) { return InferSubTensor(site, o); },
+          [&](const AllReduce& o) { return InferAllReduce(site, o); },
+          [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
+          [&](const AllGather& o) { return InferAllGather(site, o); },
+          [&](const Shard& o) { return InferShard(site, o); },
+          [&](const Broadcast& o) { return InferBroadcast(site, o); },
+          [&](const ReduceTo& o) { return InferReduceTo(site, o); },
+          [&](const AllToAll& o) { return InferAllToAll(site, o); },
+          [&](const Send& o) { return InferSend(site, o); },
+          [&](const Update&) { return InferUpdate(site); },
+          [&](const Output&) { return InferOutput(site); },
+      },
+      g.nodes[id].op);
 }
 
 absl::Status TypeChecker::CheckNext(const Graph& g) {
@@ -396,7 +294,7 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g) {
   }
   TypeChecker checker;
   for (NodeId id = 0; id < g.size(); ++id) RETURN_IF_ERROR(checker.CheckNext(g));
-  return checker.types();
+  return std::move(checker).types();
 }
 
 }  // namespace coconet

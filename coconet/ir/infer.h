@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,7 +38,8 @@ class TypeChecker {
  public:
   /// Checks the next node of `g`, number types().size(); the nodes before it were checked.
   absl::Status CheckNext(const Graph& g);
-  const std::vector<TensorType>& types() const { return types_; }
+  const std::vector<TensorType>& types() const& { return types_; }
+  std::vector<TensorType> types() && { return std::move(types_); }
 
  private:
   std::vector<TensorType> types_;

@@ -53,15 +53,21 @@ absl::Status CheckNotByPlace(const Site& site, size_t i);
 /// A tensor of `shape` can be sliced over `dim`.
 absl::Status CheckSlicedDim(const Site& site, int dim, const Shape& shape);
 
-// The rules of operations that do not work element by element (infer_structured.cc).
-absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op);
-absl::StatusOr<TensorType> InferTotal(const Site& site);
-absl::StatusOr<TensorType> InferDropout(const Site& site, const Dropout& op);
-absl::StatusOr<TensorType> InferStochasticRound(const Site& site, const StochasticRound& op);
+// Rules in files of their own; all others are in infer.cc.
+
+// infer_elementwise.cc
+absl::StatusOr<TensorType> InferPointwise(const Site& site, const Pointwise& op);
+// infer_matmul.cc
 absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op);
-absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op);
-absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op);
-absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op);
+// infer_collectives.cc
+absl::StatusOr<TensorType> InferAllReduce(const Site& site, const AllReduce& op);
+absl::StatusOr<TensorType> InferReduceScatter(const Site& site, const ReduceScatter& op);
+absl::StatusOr<TensorType> InferAllGather(const Site& site, const AllGather& op);
+absl::StatusOr<TensorType> InferShard(const Site& site, const Shard& op);
+absl::StatusOr<TensorType> InferBroadcast(const Site& site, const Broadcast& op);
+absl::StatusOr<TensorType> InferReduceTo(const Site& site, const ReduceTo& op);
+absl::StatusOr<TensorType> InferAllToAll(const Site& site, const AllToAll& op);
+absl::StatusOr<TensorType> InferSend(const Site& site, const Send& op);
 
 }  // namespace coconet
 

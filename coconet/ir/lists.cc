@@ -20,11 +20,9 @@ bool Mentions(const Shape& shape, const SizeLists& lists) {
 }
 
 bool IsDeclaredEach(const Graph& g, NodeId id) {
-  if (const auto* input = As<Input>(g, id))
-    return input->each || Mentions(input->type.shape, g.lists);
-  if (const auto* state = As<State>(g, id))
-    return state->each || Mentions(state->type.shape, g.lists);
-  return false;
+  Op op = g.nodes[id].op;
+  const Declared declared = DeclaredIn(op);
+  return declared.type != nullptr && (*declared.each || Mentions(declared.type->shape, g.lists));
 }
 
 absl::Status CheckSizes(const Graph& g) {
@@ -101,11 +99,9 @@ Op OpOfTensor(Op op, const SizeLists& lists, int tensor) {
 }
 
 Op Renamed(Op op, int tensor) {
-  if (auto* input = std::get_if<Input>(&op))
-    *input = {TensorName(input->name, tensor), input->type};
-  if (auto* state = std::get_if<State>(&op))
-    *state = {TensorName(state->name, tensor), state->type};
-  if (auto* output = std::get_if<Output>(&op)) output->name = TensorName(output->name, tensor);
+  const Declared declared = DeclaredIn(op);
+  if (declared.name != nullptr) *declared.name = TensorName(*declared.name, tensor);
+  if (declared.each != nullptr) *declared.each = false;
   return op;
 }
 

@@ -1,6 +1,7 @@
 #include "coconet/ir/operand_index.h"
 
 #include "absl/algorithm/container.h"
+#include "coconet/base/status.h"
 
 namespace coconet {
 namespace {
@@ -18,12 +19,15 @@ std::vector<int64_t> Strides(const Shape& shape) {
   return strides;
 }
 
-}  // namespace
-
-bool IsView(const Op& op) {
-  return std::holds_alternative<Transpose>(op) || std::holds_alternative<Reshape>(op) ||
-         std::holds_alternative<SubTensor>(op);
+IndexMap BroadcastMap(const Shape& from, const Shape& to) {
+  const std::vector<int64_t> strides = Strides(to);
+  IndexMap map{Extents(from), std::vector<int64_t>(from.size(), 0)};
+  const size_t lead = from.size() - to.size();
+  for (size_t d = 0; d < to.size(); ++d) map.strides[lead + d] = to[d].size == 1 ? 0 : strides[d];
+  return map;
 }
+
+}  // namespace
 
 int64_t IndexMap::Of(int64_t index) const {
   int64_t there = offset;
@@ -32,26 +36,56 @@ int64_t IndexMap::Of(int64_t index) const {
   return there;
 }
 
+IndexMap Transpose::MapOf(const Shape& result, const Shape& operand) const {
+  const std::vector<int64_t> strides = Strides(operand);
+  IndexMap map{Extents(result), {}};
+  for (int d : order) map.strides.push_back(strides[d]);
+  return map;
+}
+
+bool Transpose::Moves(const Shape& /*result*/, const Shape& /*operand*/) const {
+  return !absl::c_is_sorted(order);
+}
+
+IndexMap Reshape::MapOf(const Shape& result, const Shape& /*operand*/) const {
+  return {{NumElements(result)}, {1}};
+}
+
+bool Reshape::Moves(const Shape& /*result*/, const Shape& /*operand*/) const { return false; }
+
+IndexMap SubTensor::MapOf(const Shape& result, const Shape& operand) const {
+  const std::vector<int64_t> strides = Strides(operand);
+  return {Extents(result), strides, begin * strides[dim]};
+}
+
+bool SubTensor::Moves(const Shape& result, const Shape& operand) const { return result != operand; }
+
 bool MovesElements(const Op& op, const Shape& result, const Shape& operand) {
-  if (const auto* transpose = std::get_if<Transpose>(&op))
-    return !absl::c_is_sorted(transpose->order);
-  return std::holds_alternative<SubTensor>(op) && result != operand;
+  const ViewRow& view = RowOf(op).view;
+  return IsView(op) && (view.moves == nullptr || view.moves(StructOf(op), result, operand));
 }
 
 IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to) {
-  const std::vector<int64_t> strides = Strides(to);
-  if (const auto* transpose = std::get_if<Transpose>(&op)) {
-    IndexMap map{Extents(from), {}};
-    for (int d : transpose->order) map.strides.push_back(strides[d]);
-    return map;
+  switch (RoleOf(op)) {
+    case Role::kView:
+      CC_CHECK(RowOf(op).view.map != nullptr);
+      return RowOf(op).view.map(StructOf(op), from, to);
+    case Role::kElementwise:
+    case Role::kTotal:
+    case Role::kShard:
+    case Role::kCollective:
+    case Role::kTransfer:
+    case Role::kSend:
+    case Role::kStore:
+      return BroadcastMap(from, to);
+    case Role::kDeclaration:
+    case Role::kConstant:
+    case Role::kFold:
+    case Role::kProduct:
+    case Role::kNone:
+      break;
   }
-  if (std::holds_alternative<Reshape>(op)) return {{NumElements(from)}, {1}};
-  if (const auto* sub = std::get_if<SubTensor>(&op))
-    return {Extents(from), strides, sub->begin * strides[sub->dim]};
-  IndexMap map{Extents(from), std::vector<int64_t>(from.size(), 0)};
-  const size_t lead = from.size() - to.size();
-  for (size_t d = 0; d < to.size(); ++d) map.strides[lead + d] = to[d].size == 1 ? 0 : strides[d];
-  return map;
+  CC_CHECK(false);  // no element of the result comes from one of the operand
 }
 
 std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape& to,

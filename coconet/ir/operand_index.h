@@ -5,26 +5,17 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "coconet/ir/op.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 
-/// A view: Transpose, Reshape, SubTensor. Its elements are the operand's, in other places.
-bool IsView(const Op& op);
 /// A view whose elements lie in other places than in its operand, of shape `operand`; `result` is
 /// its own.
 bool MovesElements(const Op& op, const Shape& result, const Shape& operand);
 
-/// Where the elements of a result lie in an operand: extents of the result and the operand's stride
-/// along each, from an offset.
-struct IndexMap {
-  std::vector<int64_t> extents, strides;  // of the result's dimensions
-  int64_t offset = 0;
-  int64_t Of(int64_t index) const;
-};
-
-/// The map by which an operation (elementwise: broadcasting; or a view) reads an operand of shape
-/// `to` for a result of shape `from`; both bound. A reshape is the identity.
+/// The map by which an operation reads an operand of shape `to` for a result of shape `from`; both
+/// bound. Elementwise ones broadcast; a reshape is the identity. Requires that elements of the
+/// result come from single ones of the operand, which is so of neither folds nor products.
 IndexMap OperandMap(const Op& op, const Shape& from, const Shape& to);
 
 /// OperandMap for a list of elements.

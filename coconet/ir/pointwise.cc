@@ -1,8 +1,8 @@
+#include "coconet/ir/pointwise.h"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-
-#include "coconet/ir/op.h"
 
 namespace coconet {
 namespace {
@@ -15,48 +15,29 @@ double Logistic(double x) {
   return (x < 0 ? e : 1) / (1 + e);
 }
 
-constexpr PwResult kSame = PwResult::kSame, kBool = PwResult::kBool;
+bool PoleOfDiv(Args x, Args e) { return std::fabs(x[1]) <= e[1] && e[1] > 0; }
 
-// One row a function, in the order of Pw. Bounds hold for CUDA's f32 library without fast math and
-// for glibc: k units in the last place are 2k roundings. Composed functions add those of their
-// parts.
-// clang-format off
+bool PoleOfPow(Args x, Args e) {
+  const bool crosses_zero = std::fabs(x[0]) <= e[0] && e[0] > 0;
+  return (crosses_zero && x[1] - e[1] < 0) || (x[0] - e[0] < 0 && e[1] > 0);
+}
+
+#define ROW(operands, text, kernel, value, ...)    \
+  {.name = text,                                   \
+   .arity = operands,                              \
+   .kernel_expr = kernel,                          \
+   .eval = [](Args a) -> double { return value; }, \
+   __VA_ARGS__},
+#define UNARY(name, ...) ROW(1, __VA_ARGS__)
+#define BINARY(name, ...) ROW(2, __VA_ARGS__)
+#define TERNARY(name, ...) ROW(3, __VA_ARGS__)
 constexpr PwInfo kPointwise[] = {
-    {"add", 2, false, kSame, "$0 + $1", [](Args a) { return a[0] + a[1]; }, 1},
-    {"sub", 2, false, kSame, "$0 - $1", [](Args a) { return a[0] - a[1]; }, 1},
-    {"mul", 2, false, kSame, "$0 * $1", [](Args a) { return a[0] * a[1]; }, 1},
-    {"div", 2, false, kSame, "$0 / $1", [](Args a) { return a[0] / a[1]; }, 1},
-    {"neg", 1, false, kSame, "-$0", [](Args a) { return -a[0]; }, 0},
-    {"abs", 1, false, kSame, "Abs($0)", [](Args a) { return std::fabs(a[0]); }, 0},
-    {"min", 2, false, kSame, "Min($0, $1)", [](Args a) { return a[0] < a[1] ? a[0] : a[1]; }, 0},
-    {"max", 2, false, kSame, "Max($0, $1)", [](Args a) { return a[0] > a[1] ? a[0] : a[1]; }, 0},
-    {"pow", 2, true, kSame, "Pow($0, $1)", [](Args a) { return std::pow(a[0], a[1]); }, 16},
-    {"sqrt", 1, true, kSame, "Sqrt($0)", [](Args a) { return std::sqrt(a[0]); }, 1},
-    {"rsqrt", 1, true, kSame, "Rsqrt($0)", [](Args a) { return 1 / std::sqrt(a[0]); }, 4},
-    {"exp", 1, true, kSame, "Exp($0)", [](Args a) { return std::exp(a[0]); }, 4},
-    {"log", 1, true, kSame, "Log($0)", [](Args a) { return std::log(a[0]); }, 4},
-    {"tanh", 1, true, kSame, "Tanh($0)", [](Args a) { return std::tanh(a[0]); }, 8},
-    {"sigmoid", 1, true, kSame, "Sigmoid($0)", [](Args a) { return Logistic(a[0]); }, 8},
-    {"relu", 1, false, kSame, "Relu($0)", [](Args a) { return 0 > a[0] ? 0 : a[0]; }, 0},
-    // 1 + erf cancels for negative arguments: the error is relative to the argument.
-    {"gelu", 1, true, kSame, "Gelu($0)",
-     [](Args a) { return a[0] / 2 * std::erfc(-a[0] * M_SQRT1_2); }, 8,
-     [](Args a) { return std::fabs(a[0]); }},
-    // The sigmoid has no digits left below the smallest normal number (f32's, the largest of all).
-    {"silu", 1, true, kSame, "Silu($0)", [](Args a) { return a[0] * Logistic(a[0]); }, 8,
-     [](Args a) { return std::fabs(a[0]) * std::max(Logistic(a[0]), 0x1p-126); }},
-    {"lt", 2, false, kBool, "Less($0, $1)", [](Args a) -> double { return a[0] < a[1]; }, 0},
-    {"le", 2, false, kBool, "LessEqual($0, $1)", [](Args a) -> double { return a[0] <= a[1]; }, 0},
-    {"gt", 2, false, kBool, "Greater($0, $1)", [](Args a) -> double { return a[0] > a[1]; }, 0},
-    {"ge", 2, false, kBool, "GreaterEqual($0, $1)",
-     [](Args a) -> double { return a[0] >= a[1]; }, 0},
-    {"eq", 2, false, kBool, "EqualTo($0, $1)", [](Args a) -> double { return a[0] == a[1]; }, 0},
-    {"ne", 2, false, kBool, "NotEqualTo($0, $1)", [](Args a) -> double { return a[0] != a[1]; }, 0},
-    {"select", 3, false, kSame, "Select($0, $1, $2)",
-     [](Args a) { return a[0] != 0 ? a[1] : a[2]; }, 0},
+#include "coconet/ir/pointwise.inc"
 };
-// clang-format on
-static_assert(std::size(kPointwise) == static_cast<size_t>(Pw::kSelect) + 1);
+#undef ROW
+#undef UNARY
+#undef BINARY
+#undef TERNARY
 
 /// Keeps the low `bits` bits of an integer, as two's complement or unsigned arithmetic does.
 double Wrapped(double integer, int bits, bool is_signed) {

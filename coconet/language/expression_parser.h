@@ -1,6 +1,7 @@
 #ifndef COCONET_LANGUAGE_EXPRESSION_PARSER_H_
 #define COCONET_LANGUAGE_EXPRESSION_PARSER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace coconet {
 
-/// Recursive descent, one method a rule of the grammar (docs/language.md).
+/// Recursive descent, one method per rule of the grammar (docs/language.md).
 class Expression {
  public:
   using Result = absl::StatusOr<Tensor>;
@@ -29,46 +30,19 @@ class Expression {
 
   // The name and '(' of a call are read, ')' is not (expression_calls.cc).
   Result Call(absl::string_view name);
-  Result ConstCall();
-  Result WorldCall();
-  Result CastCall();
-  Result AllReduceCall();
-  Result ReduceScatterCall();
-  Result AllGatherCall();
-  Result FoldCall(FoldKind kind);
-  Result SumCall() { return FoldCall(FoldKind::kSum); }
-  Result MeanCall() { return FoldCall(FoldKind::kMean); }
-  Result AMaxCall() { return FoldCall(FoldKind::kMax); }
-  Result AMinCall() { return FoldCall(FoldKind::kMin); }
-  Result TotalCall();
-  Result NormCall();
-  Result SoftmaxCall();
-  Result LayerNormCall();
-  Result RmsNormCall();
-  Result DropoutCall();
-  Result RoundStochasticCall();
-  Result MatMulCall();
-  Result TransposeCall();
-  Result ReshapeCall();
-  Result SliceCall();
-  Result ShardCall();
-  Result BroadcastCall();
-  Result ReduceCall();
-  Result AllToAllCall();
-  Result SendCall();
-  Result UpdateCall();
-  Result PointwiseCall(Pw fn);
-  absl::StatusOr<ReduceKind> Kind();
-  absl::StatusOr<Span> OptionalSpan();
+  Result OpCall(Op op);
+  /// All arguments up to ')'; fails unless there are `count`.
+  absl::StatusOr<std::vector<Tensor>> Operands(absl::string_view name, size_t count);
+  /// The next `count` arguments.
+  absl::StatusOr<std::vector<Tensor>> FirstOperands(size_t count);
+  /// The attributes behind the operands, each with its comma.
+  absl::Status ArgumentsAfter(Op& op, const std::vector<Tensor>& operands);
+  /// One attribute; of kDims one dimension, by number or by the name of its extent.
+  absl::Status Argument(const Attribute& a, Op& op, const std::vector<Tensor>& operands);
+  absl::StatusOr<double> Number(absl::string_view what);
   absl::StatusOr<int64_t> Integer(absl::string_view what);
-  /// ", " and a dimension of `operand`, by number or by the name of its extent, again and again.
-  absl::StatusOr<std::vector<int>> Dims(const Tensor& operand);
-
-  struct CallRule {
-    absl::string_view name;
-    Result (Expression::*rule)();
-  };
-  static const CallRule kCalls[];
+  absl::StatusOr<int> Int(absl::string_view what);
+  absl::StatusOr<int> NamedDim(const Tensor& operand);
 
   Words& words_;
   const Values& values_;

@@ -10,22 +10,6 @@
 namespace coconet {
 namespace {
 
-// The operations that the functions of the same names hide.
-using AllReduceOp = struct AllReduce;
-using ReduceScatterOp = struct ReduceScatter;
-using AllGatherOp = struct AllGather;
-using UpdateOp = struct Update;
-using TotalOp = struct Total;
-using DropoutOp = struct Dropout;
-using MatMulOp = struct MatMul;
-using TransposeOp = struct Transpose;
-using ReshapeOp = struct Reshape;
-using SubTensorOp = struct SubTensor;
-using ShardOp = struct Shard;
-using BroadcastOp = struct Broadcast;
-using AllToAllOp = struct AllToAll;
-using SendOp = struct Send;
-
 constexpr absl::string_view kNumbersOnly =
     "a cast, collective or update was given plain numbers only; make a tensor of them with "
     "Constant";
@@ -61,15 +45,11 @@ Tensor Program::Scalar(absl::string_view name, DType dtype) {
 
 Tensor Program::Each(Tensor declared) {
   if (!status_.ok()) return Tensor(Tensor::Kind::kMistake, this, -1);
-  Op* op =
-      declared.is_node() && declared.program_ == this ? &graph_.nodes[declared.id_].op : nullptr;
-  if (auto* input = op == nullptr ? nullptr : std::get_if<coconet::Input>(op)) {
-    input->each = true;
-  } else if (auto* state = op == nullptr ? nullptr : std::get_if<coconet::State>(op)) {
-    state->each = true;
-  } else {
-    return Mistake("each: want an input or a state of this program");
-  }
+  bool* each = nullptr;
+  if (declared.is_node() && declared.program_ == this)
+    each = DeclaredIn(graph_.nodes[declared.id_].op).each;
+  if (each == nullptr) return Mistake("each: want an input or a state of this program");
+  *each = true;
   return declared;
 }
 
@@ -92,7 +72,7 @@ void Program::Output(absl::string_view name, Tensor value) {
 absl::StatusOr<Graph> Program::graph() const {
   RETURN_IF_ERROR(status_);
   for (NodeId id = 0; id < graph_.size(); ++id) {
-    if (!As<UpdateOp>(graph_, id) && !As<coconet::Output>(graph_, id)) continue;
+    if (!As<struct Update>(graph_, id) && !As<coconet::Output>(graph_, id)) continue;
     RETURN_IF_ERROR(CheckLists(graph_));
     return graph_;
   }
@@ -115,14 +95,13 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
     if (fold->dims.size() == operands[0].type().shape.size())
       fold->dims.clear();  // all: written as none
   }
-  if ((std::holds_alternative<DropoutOp>(op) || std::holds_alternative<StochasticRound>(op)) &&
-      operands[1].kind_ == Tensor::Kind::kNumber) {
+  if (StreamOf(op).has_value() && operands[1].kind_ == Tensor::Kind::kNumber) {
     operands[1] = Constant(operands[1].number_, DType::kI64);
   }
   // Numbers become constants of the dtype of the first tensor among the operands that share one.
   size_t first = operands.size();
   if (const auto* pointwise = std::get_if<Pointwise>(&op)) first = FirstOfOneDType(pointwise->fn);
-  if (std::holds_alternative<UpdateOp>(op)) first = 0;
+  if (std::holds_alternative<struct Update>(op)) first = 0;
   std::optional<DType> dtype;
   for (size_t i = first; i < operands.size() && !dtype.has_value(); ++i) {
     if (operands[i].is_node()) dtype = operands[i].type().dtype;
@@ -182,7 +161,6 @@ std::string Program::CallText(const Op& op, const std::vector<Tensor>& operands)
   return OpText(op, texts);
 }
 
-/// An operation that is more than arithmetic, in the program of its operands.
 Tensor Structured(Op op, std::vector<Tensor> operands) {
   for (const Tensor& operand : operands) {
     if (operand.program_ != nullptr) return operand.program_->Add(std::move(op), operands);
@@ -213,38 +191,6 @@ Tensor operator>(Tensor a, Tensor b) { return Elementwise(Pw::kGt, {a, b}); }
 Tensor operator>=(Tensor a, Tensor b) { return Elementwise(Pw::kGe, {a, b}); }
 Tensor Equal(Tensor a, Tensor b) { return Elementwise(Pw::kEq, {a, b}); }
 Tensor NotEqual(Tensor a, Tensor b) { return Elementwise(Pw::kNe, {a, b}); }
-Tensor Abs(Tensor a) { return Elementwise(Pw::kAbs, {a}); }
-Tensor Min(Tensor a, Tensor b) { return Elementwise(Pw::kMin, {a, b}); }
-Tensor Max(Tensor a, Tensor b) { return Elementwise(Pw::kMax, {a, b}); }
-Tensor Pow(Tensor a, Tensor b) { return Elementwise(Pw::kPow, {a, b}); }
-Tensor Sqrt(Tensor a) { return Elementwise(Pw::kSqrt, {a}); }
-Tensor Rsqrt(Tensor a) { return Elementwise(Pw::kRsqrt, {a}); }
-Tensor Exp(Tensor a) { return Elementwise(Pw::kExp, {a}); }
-Tensor Log(Tensor a) { return Elementwise(Pw::kLog, {a}); }
-Tensor Tanh(Tensor a) { return Elementwise(Pw::kTanh, {a}); }
-Tensor Sigmoid(Tensor a) { return Elementwise(Pw::kSigmoid, {a}); }
-Tensor Relu(Tensor a) { return Elementwise(Pw::kRelu, {a}); }
-Tensor Gelu(Tensor a) { return Elementwise(Pw::kGelu, {a}); }
-Tensor Silu(Tensor a) { return Elementwise(Pw::kSilu, {a}); }
-Tensor Select(Tensor condition, Tensor if_true, Tensor if_false) {
-  return Elementwise(Pw::kSelect, {condition, if_true, if_false});
-}
-Tensor CastTo(DType dtype, Tensor a) { return Structured(Cast{dtype}, {a}); }
-Tensor Sum(Tensor a, std::vector<int> dims) {
-  return Structured(Fold{FoldKind::kSum, std::move(dims)}, {a});
-}
-Tensor Mean(Tensor a, std::vector<int> dims) {
-  return Structured(Fold{FoldKind::kMean, std::move(dims)}, {a});
-}
-Tensor AMax(Tensor a, std::vector<int> dims) {
-  return Structured(Fold{FoldKind::kMax, std::move(dims)}, {a});
-}
-Tensor AMin(Tensor a, std::vector<int> dims) {
-  return Structured(Fold{FoldKind::kMin, std::move(dims)}, {a});
-}
-
-Tensor Total(Tensor a, ReduceKind kind) { return Structured(TotalOp{kind}, {a}); }
-
 namespace {
 
 /// What all ranks' parts of `a` fold to.
@@ -293,38 +239,5 @@ Tensor RmsNorm(Tensor a, Tensor epsilon) {
   return InF32(
       a, [&](Tensor x) { return x * Rsqrt(Whole(FoldKind::kMean, x * x, LastDim(x)) + epsilon); });
 }
-
-Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream) {
-  return Structured(StochasticRound{stream}, {a, seed});
-}
-Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream) {
-  return Structured(DropoutOp{rate, stream}, {a, seed});
-}
-Tensor MatMul(Tensor a, Tensor b, bool transpose_a, bool transpose_b) {
-  return Structured(MatMulOp{transpose_a, transpose_b}, {a, b});
-}
-Tensor Transpose(Tensor a, std::vector<int> order) {
-  return Structured(TransposeOp{std::move(order)}, {a});
-}
-Tensor Reshape(Tensor a, Shape shape) { return Structured(ReshapeOp{std::move(shape)}, {a}); }
-Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
-  return Structured(SubTensorOp{dim, begin, end}, {a});
-}
-
-Tensor AllReduce(ReduceKind kind, Tensor local, Span span) {
-  return Structured(AllReduceOp{kind, span}, {local});
-}
-Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim, Span span) {
-  return Structured(ReduceScatterOp{kind, dim, span}, {local});
-}
-Tensor AllGather(Tensor sliced, Span span) { return Structured(AllGatherOp{span}, {sliced}); }
-Tensor Shard(Tensor replicated, int dim) { return Structured(ShardOp{dim}, {replicated}); }
-Tensor Broadcast(Tensor local, int root) { return Structured(BroadcastOp{root}, {local}); }
-Tensor Reduce(ReduceKind kind, Tensor local, int root) {
-  return Structured(ReduceTo{kind, root}, {local});
-}
-Tensor AllToAll(Tensor sliced, int dim) { return Structured(AllToAllOp{dim}, {sliced}); }
-Tensor Send(Tensor a, int shift) { return Structured(SendOp{shift}, {a}); }
-Tensor Update(Tensor state, Tensor value) { return Structured(UpdateOp{}, {state, value}); }
 
 }  // namespace coconet

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -103,6 +104,8 @@ class Program {
 
 /// An elementwise function by its row; numbers alone are calculated at once.
 Tensor Elementwise(Pw fn, std::vector<Tensor> operands);
+/// Any operation, in the program of its operands.
+Tensor Structured(Op op, std::vector<Tensor> operands);
 
 // `+ - * /` and comparisons on tensors of the same dtype, NumPy broadcasting.
 Tensor operator+(Tensor a, Tensor b);
@@ -116,61 +119,106 @@ Tensor operator>(Tensor a, Tensor b);
 Tensor operator>=(Tensor a, Tensor b);
 Tensor Equal(Tensor a, Tensor b);
 Tensor NotEqual(Tensor a, Tensor b);
-Tensor Abs(Tensor a);
-Tensor Min(Tensor a, Tensor b);
-Tensor Max(Tensor a, Tensor b);
-Tensor Pow(Tensor a, Tensor b);
-Tensor Sqrt(Tensor a);
-Tensor Rsqrt(Tensor a);
-Tensor Exp(Tensor a);
-Tensor Log(Tensor a);
-Tensor Tanh(Tensor a);
-Tensor Sigmoid(Tensor a);
-Tensor Relu(Tensor a);
-Tensor Gelu(Tensor a);
-Tensor Silu(Tensor a);
-Tensor Select(Tensor condition, Tensor if_true, Tensor if_false);
-Tensor CastTo(DType dtype, Tensor a);
+
+// One function per row of coconet/ir/pointwise.inc: Abs(a), Min(a, b), ..., Select(a, b, c), which
+// is b where the condition a holds, else c.
+#define UNARY(name, ...) \
+  inline Tensor name(Tensor a) { return Elementwise(Pw::k##name, {a}); }
+#define BINARY(name, ...) \
+  inline Tensor name(Tensor a, Tensor b) { return Elementwise(Pw::k##name, {a, b}); }
+#define TERNARY(name, ...) \
+  inline Tensor name(Tensor a, Tensor b, Tensor c) { return Elementwise(Pw::k##name, {a, b, c}); }
+#include "coconet/ir/pointwise.inc"
+#undef UNARY
+#undef BINARY
+#undef TERNARY
+
+/// Operation T with the attributes that its struct begins with.
+template <class T, class... A>
+Tensor CallOf(std::vector<Tensor> operands, A... attributes) {
+  return Structured(T{std::move(attributes)...}, std::move(operands));
+}
+
+inline Tensor CastTo(DType dtype, Tensor a) { return CallOf<Cast>({a}, dtype); }
 
 // Reductions over dimensions of each rank's own elements; the dimensions become 1. All of them (the
 // default): a scalar. Of a tensor sliced over one of them the result is Local, what this rank's
 // part contributes: AllReduce it.
-Tensor Sum(Tensor a, std::vector<int> dims = {});
-Tensor Mean(Tensor a, std::vector<int> dims = {});
-Tensor AMax(Tensor a, std::vector<int> dims = {});
-Tensor AMin(Tensor a, std::vector<int> dims = {});
+inline Tensor Sum(Tensor a, std::vector<int> dims = {}) {
+  return CallOf<Fold>({a}, FoldKind::kSum, std::move(dims));
+}
+inline Tensor Mean(Tensor a, std::vector<int> dims = {}) {
+  return CallOf<Fold>({a}, FoldKind::kMean, std::move(dims));
+}
+inline Tensor AMax(Tensor a, std::vector<int> dims = {}) {
+  return CallOf<Fold>({a}, FoldKind::kMax, std::move(dims));
+}
+inline Tensor AMin(Tensor a, std::vector<int> dims = {}) {
+  return CallOf<Fold>({a}, FoldKind::kMin, std::move(dims));
+}
 /// Over the tensors of a list, of a scalar that each has; of a single tensor the scalar itself.
-Tensor Total(Tensor a, ReduceKind kind = ReduceKind::kSum);
+inline Tensor Total(Tensor a, ReduceKind kind = ReduceKind::kSum) {
+  return CallOf<struct Total>({a}, kind);
+}
 // Composed of the above; with an AllReduce where slices make it necessary.
-Tensor Norm(Tensor a);     // sqrt(sum of squares) of the whole tensor
-Tensor Softmax(Tensor a);  // over the last dimension
-Tensor LayerNorm(Tensor a,
-                 Tensor epsilon);  // (a - mean) / sqrt(variance + epsilon) over the last dimension
-Tensor RmsNorm(Tensor a,
-               Tensor epsilon);  // a / sqrt(mean of squares + epsilon) over the last dimension
+
+/// sqrt(sum of squares) of the whole tensor.
+Tensor Norm(Tensor a);
+// Over the last dimension:
+Tensor Softmax(Tensor a);
+/// (a - mean) / sqrt(variance + epsilon)
+Tensor LayerNorm(Tensor a, Tensor epsilon);
+/// a / sqrt(mean of squares + epsilon)
+Tensor RmsNorm(Tensor a, Tensor epsilon);
+
 /// 0 with probability `rate`, else a / (1 - rate). Which elements are 0 depends on `seed`, an i64
 /// scalar, on `stream`, and on the element's place in the global tensor only.
-Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream = 0);
+inline Tensor Dropout(Tensor a, double rate, Tensor seed, int64_t stream = 0) {
+  return CallOf<struct Dropout>({a, seed}, rate, stream);
+}
 /// f32 to one of the two bf16 numbers around it, at random, so that the mean is `a`: what keeps
 /// small steps of bf16 weights from being lost. Drawn as Dropout draws; take another stream.
-Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream = 0);
+inline Tensor RoundStochastic(Tensor a, Tensor seed, int64_t stream = 0) {
+  return CallOf<StochasticRound>({a, seed}, stream);
+}
 /// Of the last two dimensions; leading ones are equal, or one operand has none.
-Tensor MatMul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false);
-Tensor Transpose(Tensor a, std::vector<int> order);
-Tensor Reshape(Tensor a, Shape shape);
-Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end);
+inline Tensor MatMul(Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false) {
+  return CallOf<struct MatMul>({a, b}, transpose_a, transpose_b);
+}
+inline Tensor Transpose(Tensor a, std::vector<int> order) {
+  return CallOf<struct Transpose>({a}, std::move(order));
+}
+inline Tensor Reshape(Tensor a, Shape shape) {
+  return CallOf<struct Reshape>({a}, std::move(shape));
+}
+inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
+  return CallOf<struct SubTensor>({a}, dim, begin, end);
+}
 
-Tensor AllReduce(ReduceKind kind, Tensor local, Span span = Span::kAll);
-Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim = 0, Span span = Span::kAll);
-Tensor AllGather(Tensor sliced, Span span = Span::kAll);
-Tensor Shard(Tensor replicated, int dim = 0);  // each rank's part of what all have; nothing moves
-Tensor Broadcast(Tensor local, int root);
-Tensor Reduce(ReduceKind kind, Tensor local, int root);  // on rank `root`; 0 elsewhere
-Tensor AllToAll(Tensor sliced, int dim);  // the same tensor, sliced over another dimension
+inline Tensor AllReduce(ReduceKind kind, Tensor local, Span span = Span::kAll) {
+  return CallOf<struct AllReduce>({local}, kind, span);
+}
+inline Tensor ReduceScatter(ReduceKind kind, Tensor local, int dim = 0, Span span = Span::kAll) {
+  return CallOf<struct ReduceScatter>({local}, kind, dim, span);
+}
+inline Tensor AllGather(Tensor sliced, Span span = Span::kAll) {
+  return CallOf<struct AllGather>({sliced}, span);
+}
+/// Each rank's part of what all have; nothing moves.
+inline Tensor Shard(Tensor replicated, int dim = 0) {
+  return CallOf<struct Shard>({replicated}, dim);
+}
+inline Tensor Broadcast(Tensor local, int root) { return CallOf<struct Broadcast>({local}, root); }
+/// The reduction on rank `root`; 0 elsewhere.
+inline Tensor Reduce(ReduceKind kind, Tensor local, int root) {
+  return CallOf<ReduceTo>({local}, kind, root);
+}
+/// The same tensor, sliced over another dimension.
+inline Tensor AllToAll(Tensor sliced, int dim) { return CallOf<struct AllToAll>({sliced}, dim); }
 /// The value that the stage `shift` (1 or -1) before this one has; 0 in the first (last) stage.
-Tensor Send(Tensor a, int shift = 1);
+inline Tensor Send(Tensor a, int shift = 1) { return CallOf<struct Send>({a}, shift); }
 /// Assigns `value` to `state` in place at the end of the step, and yields it.
-Tensor Update(Tensor state, Tensor value);
+inline Tensor Update(Tensor state, Tensor value) { return CallOf<struct Update>({state, value}); }
 
 }  // namespace coconet
 

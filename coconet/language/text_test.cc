@@ -227,11 +227,12 @@ TEST(Parse, UnknownWordsGetSuggestions) {
   EXPECT_EQ(ErrorOfLine("z = sqroot(x)"),
             "line 5: unknown operation 'sqroot' (did you mean 'sqrt'?); operations are const, "
             "world, cast, all_reduce, "
-            "reduce_scatter, all_gather, sum, mean, amax, amin, total, norm, softmax, layer_norm, "
-            "rms_norm, dropout, round_stochastic, matmul, "
+            "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
+            "dropout, round_stochastic, matmul, "
             "transpose, reshape, slice, shard, broadcast, reduce, all_to_all, send, update, add, "
             "sub, mul, div, neg, abs, min, max, pow, sqrt, rsqrt, exp, log, "
-            "tanh, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, select");
+            "tanh, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, select, "
+            "norm, softmax, layer_norm, rms_norm");
 }
 
 TEST(Parse, MistakesOfTypeHaveTheirLine) {

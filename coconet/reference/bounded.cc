@@ -34,23 +34,13 @@ Bounded Finished(Bounded result) {
   return result;
 }
 
-/// The function is discontinuous, or has no value, somewhere within the operands' bounds.
-bool PoleWithin(Pw fn, const double* x, const double* e) {
-  if (fn == Pw::kDiv) return std::fabs(x[1]) <= e[1] && e[1] > 0;
-  if (fn == Pw::kPow) {
-    const bool crosses_zero = std::fabs(x[0]) <= e[0] && e[0] > 0;
-    return (crosses_zero && x[1] - e[1] < 0) || (x[0] - e[0] < 0 && e[1] > 0);
-  }
-  return false;
-}
-
 /// Largest deviation of fn from `y` at the corners of the operands' bounds. Every function is
 /// monotone in each operand, or has extrema that are no sharper than these corners see. A corner
 /// outside of the function's domain counts as the domain's edge, which is 0 for all functions that
 /// have one: an implementation gets there only by the rounding that the bound is for.
 template <int kArity>
-double Spread(Pw fn, double (*eval)(const double*), const double* x, const double* e, double y) {
-  if (PoleWithin(fn, x, e)) return kUndetermined;
+double Spread(const PwInfo& fn, const double* x, const double* e, double y) {
+  if (fn.pole != nullptr && fn.pole(x, e)) return kUndetermined;
   if (std::any_of(e, e + kArity, [](double error) { return std::isinf(error); }))
     return kUndetermined;
   double spread = 0;
@@ -63,10 +53,10 @@ double Spread(Pw fn, double (*eval)(const double*), const double* x, const doubl
       corner[k] = up ? x[k] + e[k] : x[k] - e[k];
     }
     if (duplicate) continue;
-    double there = eval(corner);
+    double there = fn.eval(corner);
     if (std::isnan(there)) {
       corner[0] = std::max(corner[0], 0.0);
-      there = eval(corner);
+      there = fn.eval(corner);
     }
     const double deviation = std::fabs(there - y);
     if (!(deviation <= spread)) spread = std::isnan(deviation) ? kUndetermined : deviation;
@@ -92,7 +82,7 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
       e[k] = operands[k].error(i);
     }
     const double y = info.eval(x);
-    const double spread = exact ? 0 : Spread<kArity>(fn, info.eval, x, e, y);
+    const double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
     const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
     result.value[i] = y;
     result.error[i] = ErrorOf(y, spread, magnitude, rounding);
@@ -121,7 +111,7 @@ Bounded IntegerPointwise(Pw fn, DType type, absl::Span<const Bounded* const> arg
       result.error[i] =
           std::fabs(unbounded) <= kExactIntegers || std::isinf(unbounded) ? 0 : kUndetermined;
     } else {
-      const double spread = Spread<kArity>(fn, info.eval, x, e, unbounded);
+      const double spread = Spread<kArity>(info, x, e, unbounded);
       result.error[i] = ErrorOf(unbounded, spread + 1, 0, RoundingOf(type, 0));
     }
   }

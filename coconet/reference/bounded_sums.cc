@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "absl/base/casts.h"
+#include "coconet/base/philox.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/philox.h"
 #include "coconet/reference/bounded.h"
 #include "coconet/reference/rounding.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "coconet/base/philox.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/ir/philox.h"
 
 namespace coconet {
 
@@ -34,12 +34,12 @@ Evaluation::Part Evaluation::PartOf(NodeId id, int list, int rank) const {
 
 std::vector<int> Evaluation::Contributors(const Op& op, int rank) const {
   const int first = FirstOfStage(rank), of_node = e_.ranks / e_.nodes;
+  const Span span = SpanOf(op);
   std::vector<int> ranks;
   for (int r = first; r < first + e_.ranks; ++r) {
     const bool same_node = r / of_node == rank / of_node,
                same_place = r % of_node == rank % of_node;
-    if (SpanOf(op) == Span::kAll || (SpanOf(op) == Span::kNode ? same_node : same_place))
-      ranks.push_back(r);
+    if (span == Span::kAll || (span == Span::kNode ? same_node : same_place)) ranks.push_back(r);
   }
   return ranks;
 }
@@ -56,32 +56,45 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
   const auto [list, rank] = part;
   const auto& inputs = e_.program.graph().nodes[id].inputs;
   const int first = FirstOfStage(rank);
-  const auto want_of = [&, list = list](int from, int to) {
-    for (int r = from; r < to; ++r) Want(inputs[0], list, r);
-  };
+  const auto want_of = [&, list = list](int from) { Want(inputs[0], list, from); };
   const auto want_contributions = [&, list = list, rank = rank] {
     for (int r : Contributors(e_.program.graph().nodes[id].op, rank)) Want(inputs[0], list, r);
   };
-  const auto want_all = [&, rank = rank](size_t from) {
-    for (size_t i = from; i < inputs.size(); ++i) Want(inputs[i], MapList(id, part.first, i), rank);
+  const auto want = [&, rank = rank](size_t i) {
+    Want(inputs[i], MapList(id, part.first, i), rank);
   };
   std::visit(Match{
-                 [&](const Fold&) {},    // evaluated by itself, block by block
-                 [&](const MatMul&) {},  // line by line
+                 [&](const Input&) {},
+                 [&](const State&) {},
+                 [&](const Const&) {},
+                 [&](const WorldSize&) {},
+                 [&](const Pointwise&) {
+                   for (size_t i = 0; i < inputs.size(); ++i) want(i);
+                 },
+                 [&](const Cast&) { want(0); },
                  [&](const AllReduce&) { want_contributions(); },
                  [&](const ReduceScatter&) { want_contributions(); },
+                 [&](const AllGather&) { want(0); },
+                 [&](const Fold&) {},  // evaluated by itself, block by block
+                 [&](const Total&) { want(0); },
+                 [&](const Dropout&) { want(0), want(1); },
+                 [&](const StochasticRound&) { want(0), want(1); },
+                 [&](const MatMul&) {},  // line by line
+                 [&](const Transpose&) { want(0); },
+                 [&](const Reshape&) { want(0); },
+                 [&](const SubTensor&) { want(0); },
+                 [&](const Shard&) { want(0); },
+                 [&](const Broadcast& o) { want_of(first + o.root); },
                  [&](const ReduceTo& o) {
                    if (part.second - first == o.root) want_contributions();
                  },
-                 [&](const Broadcast& o) { want_of(first + o.root, first + o.root + 1); },
+                 [&](const AllToAll&) { want(0); },
                  [&](const Send& o) {
                    const int from = part.second - o.shift * e_.ranks;
-                   if (from >= 0 && from < e_.ranks * e_.stages) want_of(from, from + 1);
+                   if (from >= 0 && from < e_.ranks * e_.stages) want_of(from);
                  },
-                 [&](const Update&) {
-                   want_all(1);
-                 },  // the old value of a state is not needed for its update
-                 [&](const auto&) { want_all(0); },
+                 [&](const Update&) { want(1); },  // not the state's value before the step
+                 [&](const Output&) { want(0); },
              },
              e_.program.graph().nodes[id].op);
 }
@@ -104,24 +117,32 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
             return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
           },
           [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
+          [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
+          [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
+          [&](const AllGather&) { return operand(0); },
           [&](const Fold&) { return Folded(id, part); },
+          [&](const Total&) { return operand(0); },  // the program is of one tensor
           [&](const Dropout&) { return Dropped(id, part); },
           [&](const StochasticRound& op) {
             return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream));
           },
           [&](const MatMul&) { return Product(id, part); },
-          [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
-          [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
+          // The operand's elements: MapList has found them.
+          [&](const Transpose&) { return operand(0); },
+          [&](const Reshape&) { return operand(0); },
+          [&](const SubTensor&) { return operand(0); },
+          [&](const Shard&) { return operand(0); },
+          [&](const Broadcast& op) {
+            return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
+          },
           [&](const ReduceTo& op) {
             if (part.second - FirstOfStage(part.second) != op.root) return BoundedScalar(0, dtype);
             return AcrossRanks(op.kind, id, part);
           },
-          [&](const Broadcast& op) {
-            return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
-          },
+          [&](const AllToAll&) { return operand(0); },
           [&](const Send&) { return Received(id, part); },
           [&](const Update&) { return operand(1); },
-          [&](const auto&) { return operand(0); },  // gathers, views, outputs: the same elements
+          [&](const Output&) { return operand(0); },
       },
       e_.program.graph().nodes[id].op);
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "coconet/base/philox.h"
 #include "coconet/ir/infer.h"
-#include "coconet/ir/philox.h"
 #include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
 #include "gtest/gtest.h"

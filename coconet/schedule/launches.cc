@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "coconet/ir/lists.h"
+#include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {
@@ -202,17 +203,13 @@ int64_t BytesOf(const Graph& g, const TensorType& type, bool each) {
 
 }  // namespace
 
-bool Communicates(const Graph& g, NodeId id) {
-  return As<AllReduce>(g, id) || As<ReduceScatter>(g, id) || As<AllGather>(g, id) ||
-         As<Broadcast>(g, id) || As<ReduceTo>(g, id) || As<AllToAll>(g, id) || As<Send>(g, id);
-}
+bool Communicates(const Graph& g, NodeId id) { return Communicates(g.nodes[id].op); }
 
-bool IsKernelWork(const Graph& g, NodeId id) {
-  return !As<MatMul>(g, id) && !As<Broadcast>(g, id) && !As<ReduceTo>(g, id) &&
-         !As<AllToAll>(g, id) && !As<Send>(g, id) && SpanOf(g.nodes[id].op) != Span::kAcross;
-}
+bool IsKernelWork(const Graph& g, NodeId id) { return IsKernelWork(g.nodes[id].op); }
 
-bool JoinsKernels(const Graph& g, NodeId id) { return IsKernelWork(g, id) || As<Send>(g, id); }
+bool JoinsKernels(const Graph& g, NodeId id) {
+  return IsKernelWork(g, id) || RoleOf(g.nodes[id].op) == Role::kSend;
+}
 
 absl::Span<const NodeId> ValueOperands(const Graph& g, NodeId id) {
   const absl::Span<const NodeId> inputs = g.nodes[id].inputs;

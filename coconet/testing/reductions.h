@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "coconet/ir/op.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/base/casts.h"
+#include "coconet/base/philox.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
-#include "coconet/ir/philox.h"
 #include "coconet/schedule/kernel_phases.h"
 #include "coconet/testing/reductions.h"
 #include "coconet/testing/simulated_memory.h"
@@ -112,36 +112,53 @@ class Simulation {
     }
   }
 
+  static double NotHere() { CC_CHECK(false); }
+
   double Alone(NodeId id, int rank, int64_t i) {
     const NodeId operand = values_[g_.nodes[id].inputs[0]];
     const int first = FirstOfStage(rank);
-    return std::visit(
-        Match{
-            [&](const AllReduce& o) { return Reduced(o.kind, id, rank, i); },
-            [&](const ReduceScatter& o) { return Reduced(o.kind, id, rank, i); },
-            [&](const AllGather& o) {
-              const int owner =
-                  OwnerOf(i, types_[operand],
-                          ranks_);  // of a place's parts: whoever of this node is at that place
-              return Cell(
-                  o.span == Span::kNode ? rank - rank % of_node_ + owner % of_node_ : first + owner,
-                  operand, i);
-            },
-            [&](const ReduceTo& o) {
-              return rank - first == o.root ? Reduced(o.kind, id, rank, i) : 0.0;
-            },
-            [&](const Broadcast& o) { return Cell(first + o.root, operand, i); },
-            [&](const Send& o) {
-              const int from = rank - o.shift * ranks_;
-              return from >= 0 && from < world_ ? Cell(from, operand, i) : 0.0;
-            },
-            [&](const MatMul& o) { return Product(o, id, rank, i); },
-            [&](const Fold& o) { return Folded(o, id, rank, i); },
-            [&](const auto&) {
-              return Cell(first + OwnerOf(i, types_[operand], ranks_), operand, i);
-            },
-        },
-        g_.nodes[id].op);
+    return std::visit(Match{
+                          [&](const AllReduce& o) { return Reduced(o.kind, id, rank, i); },
+                          [&](const ReduceScatter& o) { return Reduced(o.kind, id, rank, i); },
+                          [&](const AllGather& o) {
+                            const int owner = OwnerOf(i, types_[operand], ranks_);
+                            // Of a place's parts: the rank of this node at that place.
+                            return Cell(o.span == Span::kNode
+                                            ? rank - rank % of_node_ + owner % of_node_
+                                            : first + owner,
+                                        operand, i);
+                          },
+                          [&](const ReduceTo& o) {
+                            return rank - first == o.root ? Reduced(o.kind, id, rank, i) : 0.0;
+                          },
+                          [&](const Broadcast& o) { return Cell(first + o.root, operand, i); },
+                          [&](const Send& o) {
+                            const int from = rank - o.shift * ranks_;
+                            return from >= 0 && from < world_ ? Cell(from, operand, i) : 0.0;
+                          },
+                          [&](const MatMul& o) { return Product(o, id, rank, i); },
+                          [&](const Fold& o) { return Folded(o, id, rank, i); },
+                          [&](const AllToAll&) {
+                            return Cell(first + OwnerOf(i, types_[operand], ranks_), operand, i);
+                          },
+                          // Kernels run all others (Run).
+                          [](const Input&) { return NotHere(); },
+                          [](const State&) { return NotHere(); },
+                          [](const Const&) { return NotHere(); },
+                          [](const WorldSize&) { return NotHere(); },
+                          [](const Pointwise&) { return NotHere(); },
+                          [](const Cast&) { return NotHere(); },
+                          [](const Total&) { return NotHere(); },
+                          [](const Dropout&) { return NotHere(); },
+                          [](const StochasticRound&) { return NotHere(); },
+                          [](const Transpose&) { return NotHere(); },
+                          [](const Reshape&) { return NotHere(); },
+                          [](const SubTensor&) { return NotHere(); },
+                          [](const Shard&) { return NotHere(); },
+                          [](const Update&) { return NotHere(); },
+                          [](const Output&) { return NotHere(); },
+                      },
+                      g_.nodes[id].op);
   }
 
   double Product(const MatMul& op, NodeId id, int rank, int64_t i) {
@@ -238,20 +255,45 @@ class Simulation {
             Of(input, OperandMap(g().nodes[id].op, sim_.types_[id].shape, sim_.types_[input].shape)
                           .Of(index)));
       }
-      if (const auto* pointwise = As<Pointwise>(g(), id)) {
-        return EvalPointwise(pointwise->fn, sim_.types_[inputs.back()].dtype, args.data());
-      }
-      if (const auto* dropout = As<Dropout>(g(), id)) {
-        const uint32_t word = RandomWord(index, dropout->stream, static_cast<int64_t>(args[1]));
-        return word >= DropoutThreshold(dropout->rate) ? args[0] / (1 - dropout->rate) : 0;
-      }
-      if (const auto* round = As<StochasticRound>(g(), id)) {
-        const uint32_t word = RandomWord(index, round->stream, static_cast<int64_t>(args[1]));
-        return absl::bit_cast<float>(
-            RoundedByWord(absl::bit_cast<uint32_t>(static_cast<float>(args[0])), word));
-      }
-      if (const auto* cast = As<Cast>(g(), id)) return Converted(cast->dtype, args[0]);
-      return args[0];  // views, shards
+      const auto word = [&](int64_t stream) {
+        return RandomWord(index, stream, static_cast<int64_t>(args[1]));
+      };
+      return std::visit(
+          Match{
+              [&](const Pointwise& o) {
+                return EvalPointwise(o.fn, sim_.types_[inputs.back()].dtype, args.data());
+              },
+              [&](const Cast& o) { return Converted(o.dtype, args[0]); },
+              [&](const Dropout& o) {
+                return word(o.stream) >= DropoutThreshold(o.rate) ? args[0] / (1 - o.rate) : 0;
+              },
+              [&](const StochasticRound& o) -> double {
+                return absl::bit_cast<float>(RoundedByWord(
+                    absl::bit_cast<uint32_t>(static_cast<float>(args[0])), word(o.stream)));
+              },
+              [&](const Total&) { return args[0]; },
+              [&](const Transpose&) { return args[0]; },
+              [&](const Reshape&) { return args[0]; },
+              [&](const SubTensor&) { return args[0]; },
+              [&](const Shard&) { return args[0]; },
+              [&](const Send&) { return args[0]; },
+              [&](const Update&) { return args[0]; },
+              [&](const Output&) { return args[0]; },
+              // Compute has these.
+              [](const Input&) { return NotHere(); },
+              [](const State&) { return NotHere(); },
+              [](const Const&) { return NotHere(); },
+              [](const WorldSize&) { return NotHere(); },
+              [](const AllReduce&) { return NotHere(); },
+              [](const ReduceScatter&) { return NotHere(); },
+              [](const AllGather&) { return NotHere(); },
+              [](const Fold&) { return NotHere(); },
+              [](const MatMul&) { return NotHere(); },
+              [](const Broadcast&) { return NotHere(); },
+              [](const ReduceTo&) { return NotHere(); },
+              [](const AllToAll&) { return NotHere(); },
+          },
+          g().nodes[id].op);
     }
 
     /// Floats are not rounded.

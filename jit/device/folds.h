@@ -147,7 +147,7 @@ CC_DEVICE Pack<T, 1> TotalOf(const Grid& grid, Index tensors, T first, F&& of) {
 
 // ---- Random words
 
-/// The words of Philox4x32-10 (coconet/ir/philox.h) for V / 4 counters from `first` on, in order.
+/// The words of Philox4x32-10 (coconet/base/philox.h) for V / 4 counters from `first` on, in order.
 /// Lane 2k computes words 0 and 1 of counter k, lane 2k + 1 words 2 and 3, in the low words of
 /// `even` and `odd`; their high words are unspecified. A lane holds both halves of a product of
 /// 32-bit words.

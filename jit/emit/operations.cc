@@ -5,8 +5,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "coconet/base/philox.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/philox.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "coconet/ir/op.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 

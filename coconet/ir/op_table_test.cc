@@ -1,8 +1,9 @@
-#include "coconet/ir/op.h"
+#include "coconet/ir/op_table.h"
 
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -134,6 +135,49 @@ TEST(Op, WholeTextHasEveryAttribute) {
   EXPECT_EQ(OpText(Update{}, {"m", "%3"}), "update(m, %3)");
   EXPECT_EQ(OpText(Output{"y"}, {"%3"}), "output y = %3");
   EXPECT_EQ(OpText(State{"m", {DType::kF32, {"N"}, Layout::Auto()}}, {}), "state m : f32[N] auto");
+}
+
+TEST(Op, EveryCallIsFoundByItsName) {
+  for (absl::string_view name : CallNames()) {
+    const std::optional<Op> op = FindCall(name);
+    ASSERT_TRUE(op.has_value()) << name;
+    EXPECT_EQ(OpText(*op), name);
+  }
+  EXPECT_FALSE(FindCall("input").has_value());
+  EXPECT_FALSE(FindCall("output").has_value());
+  EXPECT_EQ(std::get<Fold>(*FindCall("amax")).kind, FoldKind::kMax);
+  EXPECT_EQ(std::get<Pointwise>(*FindCall("silu")).fn, Pw::kSilu);
+}
+
+TEST(Op, AttributesLeftOutAreNotWritten) {
+  EXPECT_EQ(OpText(AllGather{Span::kNode}, {"x"}), "all_gather(x, node)");
+  EXPECT_EQ(OpText(Dropout{0.5}, {"x", "s"}), "dropout(x, s, 0.5)");
+  EXPECT_EQ(OpText(Dropout{0.5, 3}, {"x", "s"}), "dropout(x, s, 0.5, 3)");
+  EXPECT_EQ(OpText(MatMul{false, true}, {"a", "b"}), "matmul(a, b, transpose_b)");
+  EXPECT_EQ(OpText(Fold{FoldKind::kMin, {}}, {"x"}), "amin(x)");
+  EXPECT_EQ(OpText(Fold{FoldKind::kMean, {0, 2}}, {"x"}), "mean(x, 0, 2)");
+  EXPECT_EQ(OpText(Total{}, {"x"}), "total(sum, x)");
+  EXPECT_EQ(OpText(Send{-1}, {"x"}), "send(x, previous)");
+}
+
+TEST(Op, RowsAnswerForAllOperations) {
+  Op input = Input{"g", {DType::kF32, {"N"}, {}}};
+  Op reshape = Reshape{{4}};
+  EXPECT_EQ(*DeclaredName(input), "g");
+  EXPECT_EQ(Text(*DeclaredShape(input)), "[N]");
+  EXPECT_EQ(Text(*DeclaredShape(reshape)), "[4]");
+  EXPECT_EQ(DeclaredName(reshape), nullptr);
+  EXPECT_EQ(StreamOf(StochasticRound{5}), 5);
+  EXPECT_EQ(StreamOf(Cast{}), std::nullopt);
+  EXPECT_EQ(SpanOf(AllReduce{ReduceKind::kSum, Span::kAcross}), Span::kAcross);
+  EXPECT_EQ(SpanOf(Shard{}), Span::kAll);
+  EXPECT_TRUE(IsComputation(Total{}));
+  EXPECT_FALSE(IsComputation(Dropout{}));  // its words are worth keeping
+  EXPECT_TRUE(Communicates(Op(Send{})));
+  EXPECT_FALSE(Communicates(Op(Shard{})));
+  EXPECT_TRUE(IsKernelWork(Op(AllReduce{})));
+  EXPECT_FALSE(IsKernelWork(Op(AllReduce{ReduceKind::kSum, Span::kAcross})));
+  EXPECT_FALSE(IsKernelWork(Op(MatMul{})));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-#ifndef COCONET_IR_PHILOX_H_
-#define COCONET_IR_PHILOX_H_
+#ifndef COCONET_BASE_PHILOX_H_
+#define COCONET_BASE_PHILOX_H_
 
 #include <array>
 #include <cstdint>
@@ -51,4 +51,4 @@ inline uint32_t DropoutThreshold(double rate) {
 
 }  // namespace coconet
 
-#endif  // COCONET_IR_PHILOX_H_
+#endif  // COCONET_BASE_PHILOX_H_

@@ -1,0 +1,99 @@
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "coconet/base/status.h"
+#include "coconet/ir/infer_site.h"
+
+namespace coconet {
+namespace {
+
+/// A matrix product's operand: extents and what its slicing means for the product.
+struct Factor {
+  Shape lead;
+  Dim rows, columns;  // after transposing
+  bool local = false, sliced = false;
+  enum class Along : uint8_t { kLead, kRows, kColumns } along{};
+  int lead_dim = 0;
+};
+
+absl::StatusOr<Factor> FactorOf(const Site& site, size_t i, bool transposed) {
+  const TensorType& type = site.type(i);
+  const int rank = static_cast<int>(type.shape.size());
+  if (rank < 2) return site.Error("want matrices, ", site.HaveOperands());
+  Factor f{{type.shape.begin(), type.shape.end() - 2}, type.shape[rank - 2], type.shape[rank - 1]};
+  if (transposed) std::swap(f.rows, f.columns);
+  f.local = type.layout == Layout::Local();
+  if (!type.layout.sliced()) return f;
+  RETURN_IF_ERROR(CheckNotByPlace(site, i));
+  if (type.layout.dim == Layout::kFlat)
+    return site.Error("an operand sliced flat has no whole rows, ", site.HaveOperands());
+  f.sliced = true;
+  f.lead_dim = type.layout.dim;
+  const bool along_last = type.layout.dim == rank - 1;
+  if (type.layout.dim >= rank - 2)
+    f.along = along_last != transposed ? Factor::Along::kColumns : Factor::Along::kRows;
+  return f;
+}
+
+/// The product's layout, where dimension r of the result counts its rows.
+absl::StatusOr<Layout> ProductLayout(const Site& site, const Factor& a, const Factor& b, int r) {
+  using Along = Factor::Along;
+  if ((a.local && b.sliced) || (b.local && a.sliced)) {
+    return site.Error(
+        "a local operand does not meet a sliced one, whose other parts are on other ranks, ",
+        site.HaveOperands());
+  }
+  if (a.local || b.local) return Layout::Local();
+  if (!a.sliced && !b.sliced) return Layout::Replicated();
+  const bool a_contracts = a.sliced && a.along == Along::kColumns,
+             b_contracts = b.sliced && b.along == Along::kRows;
+  if (a_contracts && b_contracts) return Layout::Local();
+  if (a_contracts || b_contracts) {
+    return site.Error("the dimension that is summed over is sliced in one operand only, ",
+                      site.HaveOperands());
+  }
+  std::optional<int> dims[2];
+  if (a.sliced) dims[0] = a.along == Along::kRows ? r : a.lead_dim;
+  if (b.sliced) dims[1] = b.along == Along::kColumns ? r + 1 : b.lead_dim;
+  // A leading dimension that both have is sliced in both, or each rank would miss some of the
+  // other's matrices.
+  const bool a_leads = a.sliced && a.along == Along::kLead,
+             b_leads = b.sliced && b.along == Along::kLead;
+  const bool missed = (a_leads && !b.lead.empty() && dims[0] != dims[1]) ||
+                      (b_leads && !a.lead.empty() && dims[0] != dims[1]);
+  if (missed || (dims[0] && dims[1] && dims[0] != dims[1])) {
+    return site.Error("operands are sliced over different dimensions, ", site.HaveOperands());
+  }
+  return Layout::Sliced(dims[0] ? *dims[0] : *dims[1]);
+}
+
+}  // namespace
+
+absl::StatusOr<TensorType> InferMatMul(const Site& site, const MatMul& op) {
+  const DType dtype = site.type(0).dtype;
+  if (dtype != site.type(1).dtype)
+    return site.Error("want operands of one dtype, ", site.HaveOperands(), "; use cast");
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
+    return site.Error("want f32, f16 or bf16, ", site.HaveOperands(), "; use cast");
+  }
+  ASSIGN_OR_RETURN(const Factor a, FactorOf(site, 0, op.transpose_a));
+  ASSIGN_OR_RETURN(const Factor b, FactorOf(site, 1, op.transpose_b));
+  if (a.columns != b.rows) {
+    return site.Error("want as many columns of the first operand (", Text(a.columns),
+                      ") as rows of the second (", Text(b.rows), "), ", site.HaveOperands());
+  }
+  if (!a.lead.empty() && !b.lead.empty() && a.lead != b.lead) {
+    return site.Error("want equal leading dimensions, or none in one operand, ",
+                      site.HaveOperands());
+  }
+  Shape shape = a.lead.empty() ? b.lead : a.lead;
+  ASSIGN_OR_RETURN(const Layout layout, ProductLayout(site, a, b, static_cast<int>(shape.size())));
+  shape.push_back(a.rows);
+  shape.push_back(b.columns);
+  if (absl::Status extents = CheckExtents(shape); !extents.ok())
+    return site.Error(extents.message());
+  return TensorType{dtype, std::move(shape), layout};
+}
+
+}  // namespace coconet

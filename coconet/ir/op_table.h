@@ -1,0 +1,84 @@
+#ifndef COCONET_IR_OP_TABLE_H_
+#define COCONET_IR_OP_TABLE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "coconet/ir/op.h"
+
+namespace coconet {
+
+// What is asked of all operations, answered by their rows.
+
+const OpRow& RowOf(const Op& op);
+inline Role RoleOf(const Op& op) { return RowOf(op).role; }
+
+/// The operation that calls of this name make, with the defaults of its attributes; none for other
+/// words.
+std::optional<Op> FindCall(absl::string_view name);
+/// The names of all operations that are written as calls, elementwise functions last.
+std::vector<absl::string_view> CallNames();
+
+/// The member of `op` that an attribute of its row is.
+AttributeField FieldOf(const Op& op, const Attribute& attribute);
+/// What it holds; T is that of the attribute's form.
+template <class T>
+T& Get(Op& op, const Attribute& attribute) {
+  return *std::get<T*>(FieldOf(op, attribute));
+}
+template <class T>
+const T& Get(const Op& op, const Attribute& attribute) {
+  return *std::get<T*>(FieldOf(op, attribute));
+}
+
+/// The alternative of the variant that `op` is: what the functions of its row take.
+const void* StructOf(const Op& op);
+
+int Arity(const Op& op);
+/// The name that an input, state or output has to the outside; null for others.
+const std::string* DeclaredName(const Op& op);
+/// Its members; null where it has none.
+Declared DeclaredIn(Op& op);
+/// The shape that an operation holds; null for most.
+Shape* DeclaredShape(Op& op);
+
+/// Of an AllReduce, ReduceScatter or AllGather; kAll of others.
+Span SpanOf(const Op& op);
+/// The stream of an operation that draws a random word per element, whose second operand is then
+/// the seed; none for others.
+std::optional<int64_t> StreamOf(const Op& op);
+
+/// What reduces the contributions of several ranks: their sum, also for means.
+ReduceKind AcrossRanks(FoldKind kind);
+
+/// What computes each element from those of the same place, however the tensor is cut.
+bool IsElementwise(const Op& op);
+/// What computes values from those of the same place and draws none; of scalars, every kernel that
+/// needs the result recomputes it.
+bool IsComputation(const Op& op);
+/// A view: Transpose, Reshape, SubTensor. Its elements are the operand's, in other places.
+bool IsView(const Op& op);
+/// Moves data between ranks.
+bool Communicates(const Op& op);
+/// Can be in a generated kernel; the rest (matrix products, rooted and point-to-point
+/// communication, collectives across nodes) are launches of libraries.
+bool IsKernelWork(const Op& op);
+
+/// "all_reduce", "add", "input @g": for messages.
+std::string OpText(const Op& op);
+
+/// The whole operation as the text form writes it: "mul(%3, %5)", "input g : f32[N] local". Two
+/// operations on the same operands are equal exactly when these texts are.
+std::string OpText(const Op& op, absl::Span<const std::string> operands);
+
+/// "0.9", "1e-08", "inf": the shortest text that reads back as the same number.
+std::string NumberText(double value);
+
+}  // namespace coconet
+
+#endif  // COCONET_IR_OP_TABLE_H_
