@@ -100,7 +100,7 @@ bool IsPacked(const Axes& in, const Axes& out, int vec) {
 
 bool IsStridedFold(const Units& u, int unit) {
   const NodeId fold = FoldOf(u, unit);
-  return fold >= 0 && !FoldsAll(u.graph(), u.types, fold) && !FoldsRows(u.graph(), u.types, fold);
+  return fold >= 0 && !FoldsAll(u.program, fold) && !FoldsRows(u.program, fold);
 }
 
 EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, int ranks,

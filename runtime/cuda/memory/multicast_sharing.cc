@@ -49,7 +49,7 @@ absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(
   work.bytes = static_cast<int64_t>(most);
   // All ranks finish a step before any begins the next: calls made too early wait in the driver,
   // without a deadline.
-  const std::function<absl::Status()> stages[] = {
+  const std::function<absl::Status()> steps[] = {
       [&] { return device->Use(); },
       [&] { return rounded.status(); },
       [&] { return Create(work); },
