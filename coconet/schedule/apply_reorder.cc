@@ -4,6 +4,7 @@
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
+#include "coconet/ir/op_table.h"
 #include "coconet/schedule/rewrites.h"
 
 namespace coconet {
@@ -27,26 +28,42 @@ class Region {
  public:
   Region(const TypedGraph& program, NodeId gather)
       : g_(program.graph()), types_(program.types()), placements_(program.size()) {
-    const Graph& g = g_;
-    for (NodeId id = 0; id < g.size(); ++id) {
-      const auto& inputs = g.nodes[id].inputs;
-      if (As<AllGather>(g, id)) {
-        placements_[id].slices = types_[inputs[0]];
-        placements_[id].from_gather = id == gather;
-      } else if (As<Update>(g, id)) {
-        placements_[id].slices = placements_[inputs[1]].slices;
-        placements_[id].from_gather = placements_[inputs[1]].from_gather;
-      } else if (IsElementwise(g.nodes[id].op) || As<Fold>(g, id) || As<MatMul>(g, id) ||
-                 As<Send>(g, id)) {
-        PlaceComputation(id);
-      }
-    }
+    for (NodeId id = 0; id < g_.size(); ++id) Place(id, gather);
   }
 
   const Placement& operator[](NodeId id) const { return placements_[id]; }
   bool empty() const { return empty_; }
 
  private:
+  void Place(NodeId id, NodeId gather) {
+    const auto& inputs = g_.nodes[id].inputs;
+    switch (RoleOf(g_.nodes[id].op)) {
+      case Role::kElementwise:
+      case Role::kFold:
+      case Role::kProduct:
+      case Role::kSend:
+        return PlaceComputation(id);
+      case Role::kCollective:
+        if (!As<AllGather>(g_, id)) return;
+        placements_[id].slices = types_[inputs[0]];
+        placements_[id].from_gather = id == gather;
+        return;
+      case Role::kStore:
+        if (!As<Update>(g_, id)) return;
+        placements_[id].slices = placements_[inputs[1]].slices;
+        placements_[id].from_gather = placements_[inputs[1]].from_gather;
+        return;
+      case Role::kDeclaration:
+      case Role::kConstant:
+      case Role::kTotal:
+      case Role::kView:
+      case Role::kShard:
+      case Role::kTransfer:
+      case Role::kNone:
+        return;  // stays whole
+    }
+  }
+
   void PlaceComputation(NodeId id) {
     const auto& inputs = g_.nodes[id].inputs;
     std::vector<bool> takes_slices;

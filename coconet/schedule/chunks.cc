@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/op_table.h"
 #include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
 
@@ -131,16 +132,35 @@ class Chain {
       return absl::StrCat(Text(id),
                           " folds all of its operand: its first result needs the last chunk");
     if (is_scalar) return absl::StrCat(Text(id), " is a scalar, which has no chunks");
-    if (As<Fold>(g_, id)) {
-      space_.rows = true;
-      if (!FoldsRows(p_, id) || As<Fold>(g_, id)->dims.size() > 1)
-        return absl::StrCat(Text(id), " folds a dimension that the chunks cut");
+    switch (RoleOf(node.op)) {
+      case Role::kFold:
+        space_.rows = true;
+        return FoldsRows(p_, id) && As<Fold>(g_, id)->dims.size() == 1
+                   ? ""
+                   : absl::StrCat(Text(id), " folds a dimension that the chunks cut");
+      case Role::kView:
+        return InChain(values_[node.inputs[0]])
+                   ? absl::StrCat(Text(id), " takes elements of other chunks of ",
+                                  Text(node.inputs[0]))
+                   : "";
+      case Role::kTransfer:
+        return As<AllToAll>(g_, id) ? absl::StrCat(Text(id), " takes elements of other chunks")
+                                    : "";
+      case Role::kProduct:
+        return CheckProduct(id);
+      case Role::kDeclaration:
+      case Role::kConstant:
+      case Role::kElementwise:
+      case Role::kTotal:
+      case Role::kShard:
+      case Role::kCollective:
+      case Role::kSend:
+        return "";
+      case Role::kStore:
+      case Role::kNone:
+        break;
     }
-    if (IsView(node.op) && InChain(values_[node.inputs[0]])) {
-      return absl::StrCat(Text(id), " takes elements of other chunks of ", Text(node.inputs[0]));
-    }
-    if (As<AllToAll>(g_, id)) return absl::StrCat(Text(id), " takes elements of other chunks");
-    return As<MatMul>(g_, id) ? CheckProduct(id) : "";
+    CC_CHECK(false);
   }
 
   /// A state that one launch reads and a later one updates would be seen half new.

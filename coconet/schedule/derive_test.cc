@@ -377,5 +377,20 @@ TEST(Derive, FollowsNoOperandsOnTheStack) {
   EXPECT_EQ(Describe(schedules[0]), "C; AR");
 }
 
+TEST(Split, FollowsNoOperandsOnTheStack) {
+  constexpr int kOperations = 100000;
+  Graph g{"sum", {}};
+  const NodeId x = g.Add(Input{"x", {DType::kF32, {64}, Layout::Local()}});
+  NodeId value = g.Add(AllGather{}, {g.Add(ReduceScatter{ReduceKind::kSum, 0}, {x})});
+  for (int i = 0; i < kOperations; ++i) value = g.Add(Pointwise{Pw::kAdd}, {value, value});
+  const NodeId fold = g.Add(Fold{FoldKind::kSum, {}}, {value});
+  g.Add(Output{"y"}, {fold});
+  const absl::StatusOr<Schedule> plain = InitialSchedule(g);
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  const absl::StatusOr<Schedule> split = Apply(*plain, Split{fold, 0});
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_EQ(Describe(*split), "RS; C; AR");
+}
+
 }  // namespace
 }  // namespace coconet

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {
@@ -107,10 +108,29 @@ class Description {
   }
 
   Part PartOf(NodeId id) const {
-    if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
-    if (As<AllReduce>(g_, id)) return Part::kAllReduce;
-    if (As<AllGather>(g_, id)) return Part::kAllGather;
-    return IsKernelWork(g_, id) ? Part::kCompute : Part::kOther;
+    switch (RoleOf(g_.nodes[id].op)) {
+      case Role::kCollective:
+        if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
+        if (As<AllReduce>(g_, id)) return Part::kAllReduce;
+        if (As<AllGather>(g_, id)) return Part::kAllGather;
+        break;
+      case Role::kProduct:
+      case Role::kTransfer:
+      case Role::kSend:
+        return Part::kOther;
+      case Role::kDeclaration:
+      case Role::kConstant:
+      case Role::kElementwise:
+      case Role::kFold:
+      case Role::kTotal:
+      case Role::kView:
+      case Role::kShard:
+      case Role::kStore:
+        return Part::kCompute;
+      case Role::kNone:
+        break;
+    }
+    CC_CHECK(false);
   }
 
   void Flush(std::vector<NodeId>* run, std::vector<std::string>* words) const {
@@ -163,7 +183,9 @@ class Description {
     }
     if (As<Send>(g_, id)) return "send";
     if (As<AllToAll>(g_, id)) return "A2A";
-    return As<Broadcast>(g_, id) ? "broadcast" : "reduce";
+    if (As<Broadcast>(g_, id)) return "broadcast";
+    CC_CHECK(As<ReduceTo>(g_, id));
+    return "reduce";
   }
 
   /// Of the first phase that evaluates it.

@@ -1,8 +1,12 @@
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/types/span.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/op_table.h"
 #include "coconet/schedule/rewrites.h"
 
 namespace coconet {
@@ -18,27 +22,58 @@ class Sharder {
   /// operands are in `out` as `renamed`. One operand on slices is enough: the others are then used
   /// on slices.
   NodeId Of(Graph& out, const std::vector<NodeId>& renamed, NodeId id, const Shape& shape) {
+    std::vector<NodeId> stack = {id};
+    while (!stack.empty()) {
+      const NodeId next = stack.back();
+      const absl::Span<const NodeId> operands = OperandsOnSlices(next);
+      const auto unknown = absl::c_find_if(
+          operands, [&](NodeId operand) { return !Known(operand, shape).has_value(); });
+      if (!Known(next, shape).has_value()) {
+        if (unknown != operands.end()) {
+          stack.push_back(*unknown);
+          continue;
+        }
+        known_[next] = FromOperands(out, renamed, next, shape);
+      }
+      stack.pop_back();
+    }
+    return *Known(id, shape);
+  }
+
+ private:
+  /// -1: it is not on slices.
+  std::optional<NodeId> Known(NodeId id, const Shape& shape) const {
     if (types_[id].shape != shape) return -1;  // broadcasts into the slices
-    const auto [at, is_new] = known_.try_emplace(id, -1);
-    if (!is_new) return at->second;
+    const auto at = known_.find(id);
+    return at == known_.end() ? std::nullopt : std::optional<NodeId>(at->second);
+  }
+
+  /// Operands whose slices decide whether `id` is on slices.
+  absl::Span<const NodeId> OperandsOnSlices(NodeId id) const {
+    const Op& op = g_.nodes[id].op;
+    if (As<Update>(g_, id) || IsElementwise(op)) return ValueOperands(g_, id);
+    return {};
+  }
+
+  NodeId FromOperands(Graph& out, const std::vector<NodeId>& renamed, NodeId id,
+                      const Shape& shape) const {
     const auto& inputs = g_.nodes[id].inputs;
-    if (As<Update>(g_, id)) return known_[id] = Of(out, renamed, inputs[1], shape);
-    if (As<AllGather>(g_, id))
-      return known_[id] = types_[inputs[0]].layout == Layout::Sliced(SlicedDim(shape))
-                              ? renamed[inputs[0]]
-                              : -1;
+    if (As<Update>(g_, id)) return *Known(inputs[1], shape);
+    if (As<AllGather>(g_, id)) {
+      const bool alike = types_[inputs[0]].layout == Layout::Sliced(SlicedDim(shape));
+      return alike ? renamed[inputs[0]] : -1;
+    }
     if (!IsElementwise(g_.nodes[id].op)) return -1;
     std::vector<NodeId> operands;
     bool has_slices = false;
     for (NodeId input : inputs) {
-      const NodeId sliced = Of(out, renamed, input, shape);
+      const NodeId sliced = *Known(input, shape);
       operands.push_back(sliced >= 0 ? sliced : renamed[input]);
       has_slices |= sliced >= 0;
     }
-    return has_slices ? known_[id] = out.Add(g_.nodes[id].op, std::move(operands)) : -1;
+    return has_slices ? out.Add(g_.nodes[id].op, std::move(operands)) : -1;
   }
 
- private:
   int SlicedDim(const Shape& shape) const {
     return dim_ == Layout::kFlat && shape.size() == 1 ? 0 : dim_;
   }

@@ -8,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/op_table.h"
 #include "coconet/ir/operand_index.h"
 
 namespace coconet {
@@ -100,10 +101,26 @@ std::vector<int> OrderOf(const Launches& launches,
 bool WorksInPlace(const TypedGraph& program, NodeId id) {
   const Graph& g = program.graph();
   const Node& node = g.nodes[id];
-  if (Communicates(g, id)) return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
-  return !Is<MatMul>(g, id) &&
-         !(IsView(node.op) &&
-           MovesElements(node.op, program.type(id).shape, program.type(node.inputs[0]).shape));
+  switch (RoleOf(node.op)) {
+    case Role::kDeclaration:
+    case Role::kConstant:
+    case Role::kElementwise:
+    case Role::kFold:
+    case Role::kTotal:
+    case Role::kShard:
+    case Role::kStore:
+      return true;
+    case Role::kView:
+      return !MovesElements(node.op, program.type(id).shape, program.type(node.inputs[0]).shape);
+    case Role::kCollective:
+    case Role::kTransfer:
+      return Is<AllReduce>(g, id) || Is<Broadcast>(g, id);
+    case Role::kProduct:
+    case Role::kSend:
+    case Role::kNone:
+      return false;
+  }
+  CC_CHECK(false);
 }
 
 /// The launches of a schedule with stores attached to those that compute their values, instead of
