@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// What the launches of an overlap are cut into chunks of. Launch k of a chain works on chunk c of
-/// what launch k - 1 made of it.
+/// The elements that the launches of an overlap are cut along. Launch k of a chain works on chunk c
+/// of what launch k - 1 made.
 struct ChunkSpace {
   Shape shape;  // of the tensors that go from launch to launch; the last dimension may differ where
                 // `rows`
@@ -21,7 +21,7 @@ struct ChunkSpace {
   bool has_product = false;
 };
 
-/// What a chain of launches is cut into, or why it is not: the condition that fails, and where.
+/// How a chain of launches is cut, or the condition that fails, and where.
 struct Chunks {
   ChunkSpace space;
   std::string refusal;  // empty: they can be cut

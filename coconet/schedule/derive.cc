@@ -15,7 +15,7 @@
 namespace coconet {
 namespace {
 
-/// What a step of the derivation does: to one place, or, in large programs, wherever it can.
+/// A kind of moves that the derivation makes, in one place or wherever it can.
 struct MoveKind {
   /// kReduceByNode: SplitByNode of the AllReduces; kSlicesByNode: of what scatters and gathers.
   enum class Kind : uint8_t { kSplit, kReduceByNode, kReorder, kSlice, kSlicesByNode, kFuse };
@@ -164,8 +164,8 @@ Schedule Everywhere(Schedule s, const MoveKind& kind, bool by_node) {
   return s;
 }
 
-/// Which places a step of the derivation changes: one, giving every combination; or all that there
-/// are, where programs have many; or all, with the kinds of moves in one order only.
+/// Where the derivation makes a move: in one place, so that every combination is found; in all
+/// places, where programs have many; or in all, with the kinds of moves in one order only.
 enum class Scope : uint8_t { kOnePlace, kEverywhere, kEverywhereInOrder };
 
 /// A schedule, and from which kind of moves on it may be changed further.
@@ -245,7 +245,7 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
   std::vector<std::vector<NodeId>> launches;
   for (int launch : s.order()) launches.push_back(s.launches()[launch].nodes);
   for (const std::vector<NodeId>& launch : launches) {
-    // A store goes with what makes the value.
+    // A store goes with the launch that computes its value.
     if (launch.size() == 1 &&
         (As<Update>(s.graph(), launch[0]) || As<Output>(s.graph(), launch[0])))
       taken.insert(launch[0]);
@@ -279,8 +279,7 @@ std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedule
     for (const Overlap& move : OverlapMoves(schedules[base])) {
       for (size_t i = 0, count = overlapped.size(); i < count; ++i) {
         absl::StatusOr<Schedule> more = Apply(overlapped[i], move);
-        if (!more.ok())
-          continue;  // two overlaps of which each would have to begin before the other
+        if (!more.ok()) continue;  // each of two overlaps would have to begin before the other
         if (scope == Scope::kOnePlace)
           overlapped.push_back(*std::move(more));
         else

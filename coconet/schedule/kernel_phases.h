@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// What the elements of a kernel are: those of its largest tensors, and where it folds rows also
-/// the rows, which are the elements of tensors whose last `row_dims` extents are 1 instead.
+/// The elements that a kernel goes over: those of its largest tensors. Where it folds rows also the
+/// rows: the elements of tensors whose last `row_dims` extents are 1 instead.
 struct IterationSpace {
   Shape shape;
   int row_dims = 0;
@@ -50,7 +50,7 @@ struct KernelPhase {
   std::vector<NodeId> evaluated;  // members, ascending; collectives are loads
 };
 
-/// What one launch of a kernel does: its phases in their order, those on slices first. After a
+/// The phases of one launch of a kernel in their order, those on slices first. After a
 /// phase with folds all blocks, and all ranks where an AllReduce of the kernel takes them, wait for
 /// each other. An update that assigns an AllGather or a Send of the kernel is no store, nor is an
 /// output of a Send: the push goes into that memory.

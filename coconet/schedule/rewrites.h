@@ -20,7 +20,7 @@ absl::StatusOr<Graph> ApplySlice(const TypedGraph& program, const Slice& slice);
 /// of its splits.
 absl::StatusOr<Graph> TakeSlicesAtHand(Graph graph);
 
-/// Appends what all ranks' parts of a tensor fold to, `part` being a rank's: fold, then all-reduce.
+/// Appends the fold of a tensor from each rank's `part` of it: fold, then all-reduce.
 /// Parts of f16 and bf16 are summed in f32, since each would be rounded otherwise, at its own
 /// magnitude.
 NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype);

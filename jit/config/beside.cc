@@ -14,8 +14,8 @@
 namespace coconet {
 namespace {
 
-/// What collectives beside products are worth of a rank's multiprocessors: they wait for memory and
-/// for peers, which few of them keep busy.
+/// Numbers of a rank's multiprocessors worth giving to collectives beside products: these wait for
+/// memory and for peers, which a few multiprocessors keep busy.
 std::vector<int> Besides(int multiprocessors) {
   std::vector<int> tried;
   for (int part : {8, 4}) {
@@ -26,7 +26,7 @@ std::vector<int> Besides(int multiprocessors) {
   return tried;
 }
 
-/// Some collective of a launch is done by a kernel.
+/// Whether a kernel does some collective of a launch.
 bool CommunicatesByKernel(const Schedule& s, const std::vector<NodeId>& launch,
                           LibraryDoes library) {
   return absl::c_any_of(launch, [&](NodeId id) {

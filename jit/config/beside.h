@@ -10,26 +10,26 @@
 
 namespace coconet {
 
-/// Whether Config::beside says something: an overlap of a matrix product has collectives that are
-/// kernels' work, on the ranks of so many nodes.
+/// Whether Config::beside has an effect on the ranks of `nodes` nodes: kernels do the collectives
+/// in an overlap of a matrix product.
 bool CommunicatesBeside(const Schedule& s, Protocol protocol, int nodes);
 
-/// Whether Config::tiles says something: each overlap has a product from which it goes on with a
-/// kernel that communicates, on the ranks of so many nodes.
+/// Whether Config::tiles has an effect on the ranks of `nodes` nodes: in each overlap a kernel that
+/// communicates follows a product.
 bool TakesTiles(const Schedule& s, Protocol protocol, int nodes);
 
-/// What of Config::tiles is not legal; "" where it is.
+/// Says why Config::tiles is not legal; "" where it is.
 std::string WhyNoTiles(const Config& config, const Schedule& s, int nodes);
 
-/// Adds to the configs of a schedule, for GPUs, those whose collectives run beside products, where
-/// there are any. Their `blocks` are of other kernels, and not varied: of configs that differ in
-/// these, the first counts.
+/// Adds to the configs of a schedule, for GPUs, those whose collectives run beside products, if
+/// there are any. `blocks` concerns other kernels and is not varied: of configs that differ in
+/// `blocks` alone, the first is taken.
 void AddBesides(const Schedule& s, const ConfigSpace& space, std::vector<Config>& configs);
 
-/// Adds those whose products tell of each tile, with the protocol and the multicast of each of
-/// `ways`: two blocks on each multiprocessor that the collectives beside them leave. These have
-/// blocks that find room beside one of a product: its blocks last as long as it does, and where
-/// they come first, few multiprocessors have none.
+/// Adds those whose products signal each tile, with the protocol and the multicast of each of
+/// `ways`. A product has two blocks on each multiprocessor that the collectives beside it leave.
+/// The collectives' blocks are small enough to be resident beside a block of a product: that lasts
+/// as long as the product, and where products start first, few multiprocessors are free.
 void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Config>& ways,
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs);
 

@@ -26,8 +26,8 @@ constexpr absl::string_view kOneShots[] = {"pull", "staged", "ll"};
 constexpr int64_t kMaxChunk = int64_t{1} << 30;
 constexpr int kMaxBlocks = 1024;
 constexpr int kMaxPieces = 256;
-/// Elements a rank: with a handful of tensors each, what a core's own cache holds, and its part of
-/// a shared one.
+/// Elements per rank: with a handful of tensors each, what a core's own cache holds, and its part
+/// of a shared one.
 constexpr int64_t kBatches[] = {int64_t{1} << 16, int64_t{1} << 19};
 /// Below this working set everything stays in cache, where bypassing it only costs.
 constexpr int64_t kStreamingBytes = 4 << 20;

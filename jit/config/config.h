@@ -24,7 +24,7 @@ enum class OneShot : uint8_t {
   kPull,    // loads them where they are: waits until all are there, and again until all have been
             // read
   kStaged,  // each rank copies its own to memory for two steps, and the others load it there: one
-            // wait a step
+            // wait per step
   kLL,  // each rank sends its own to the others, in words of data and epoch, so that they wait for
         // the data alone; twice the bytes
 };
@@ -46,43 +46,43 @@ struct Config {
   int vec = 16;  // elements a lane group handles at once; power of two, 1..64
   int64_t chunk =
       4096;        // elements between flags, and between hand-overs to blocks; multiple of vec
-  int blocks = 1;  // thread blocks a kernel; on the host threads a rank
+  int blocks = 1;  // thread blocks per kernel; on the host threads per rank
   Streaming streaming = Streaming::kNone;
   OneShot one_shot = OneShot::kPull;
   int pieces = 1;  // that each overlap of the schedule is cut into; 1: none overlaps
-  /// Of a list's tensors: a kernel that sums up and then uses the sums takes so many of a rank's
-  /// elements at a time, whole tensors or one, so that it finds them still in its cache when it
-  /// reads them again. 0: all of them.
+  /// For programs over a list of tensors: the number of a rank's elements that a kernel which sums
+  /// up and then uses the sums takes at a time, in whole tensors, at least one. So they are still
+  /// in its cache when it reads them again. 0: all of them.
   int64_t batch = 0;
-  int threads = 1;  // a block, on GPUs
-  int gemm = 0;     // which of its library's ways a matrix product goes (GemmStep::candidate)
-  /// Kernels reach all ranks at once where memory has an address for that (a switch between GPUs
-  /// that adds up and repeats): sums of slices, in any order, and stores to all. Elsewhere as
-  /// without.
+  int threads = 1;  // per block, on GPUs
+  int gemm = 0;     // the library's algorithm for matrix products (GemmStep::candidate)
+  /// Kernels reduce slices and store to all ranks through multicast addresses (a switch between
+  /// GPUs adds up, in any order, and repeats). Without effect where memory has none.
   bool multicast = false;
-  /// Slices are reduced and gathered around a ring of a node's ranks, each of which reaches its
-  /// neighbours only: sums in any order.
+  /// Kernels reduce and gather slices around a ring of a node's ranks, in which each rank accesses
+  /// its neighbours only. Sums are in any order.
   bool ring = false;
-  /// Kernels that gather slices from memory, and do nothing else, have the GPU copy whole parts of
-  /// them.
+  /// Kernels that only gather slices from memory use the GPU's bulk copies.
   bool bulk = false;
-  /// In overlaps of a matrix product: the kernels that communicate run beside it, on lane 1, with
-  /// so many blocks, and it leaves them a multiprocessor each. 0: they take turns with it.
+  /// In overlaps of a matrix product: the number of blocks of the kernels that communicate, which
+  /// run beside the product, on lane 1. The product leaves each block a multiprocessor. 0: kernels
+  /// and product take turns.
   int beside = 0;
-  /// In overlaps where a kernel that communicates comes after a product: a kernel makes that in
-  /// tiles of so many rows and columns, with `blocks` blocks, and the other runs beside it and
-  /// awaits the tiles of each chunk; pieces are 1. 0: a library multiplies, piece by piece.
+  /// In overlaps where a kernel that communicates follows a product: the rows and columns of the
+  /// tiles that a generated kernel of `blocks` blocks makes the product in. The kernel that
+  /// communicates runs beside it and waits for the tiles of each chunk; pieces are 1. 0: a library
+  /// multiplies, piece by piece.
   int tiles = 0;
   bool operator==(const Config&) const = default;
 };
 
-/// What `protocol` leaves to a library on the ranks of so many nodes.
+/// The collectives that `protocol` leaves to a library on the ranks of `nodes` nodes.
 LibraryDoes LeftToLibrary(Protocol protocol, int nodes);
 
 std::string Text(const Config& config);
 absl::StatusOr<Config> ParseConfig(absl::string_view text);
 
-/// What bounds the configs worth trying.
+/// The machine and the numerics class: they bound the configs worth trying.
 struct ConfigSpace {
   int ranks = 1;              // of a stage
   int nodes = 1;              // of a stage: kernels reach the ranks of one
@@ -98,19 +98,19 @@ struct ConfigSpace {
   bool ring = false;          // a rank may reach some of its node faster than others
 };
 
-/// Every config that makes a distinct legal variant of `s`, deterministic, the plainest first.
-/// Never empty, except when the schedule needs what `space` excludes.
+/// Returns every config that makes a distinct legal variant of `s`, in a deterministic order, the
+/// plainest first. Empty only where the schedule needs what `space` excludes.
 std::vector<Config> Configs(const Schedule& s, const ConfigSpace& space);
 
-/// Whether `batch` says something: a kernel of each tensor of a list folds it and goes over it
+/// Whether `batch` has an effect: a kernel over each tensor of a list folds it and goes over it
 /// again, and adds nothing up over tensors.
 bool WorksInBatches(const Schedule& s);
 
-/// Whether `gemm` says something: there are matrix products.
+/// Whether `gemm` has an effect: there are matrix products.
 bool Multiplies(const Schedule& s);
 
-/// OK when `config` is legal for `s` (range checks in 64 bits included): rows of a cache are
-/// checked with it.
+/// OK where `config` is legal for `s`, its ranges included. InvalidArgument elsewhere. Rows of the
+/// tuning cache are checked with it.
 absl::Status Validate(const Config& config, const Schedule& s, const ConfigSpace& space);
 
 }  // namespace coconet

@@ -7,7 +7,7 @@ namespace {
 
 /// Below this many elements a second thread costs more to wake than it saves.
 constexpr int64_t kBlocksElements = 1 << 14;
-/// Blocks a multiprocessor, by threads a block: registers bound both.
+/// Blocks per multiprocessor, by threads per block: registers bound both.
 constexpr int kBlocksOf256[] = {1, 2, 4}, kBlocksOf512[] = {1, 2};
 /// Elements a thread handles at once: 16 bytes of f32, of f16 and bf16, and twice that in flight.
 constexpr int kGpuVecs[] = {4, 8, 16};

@@ -9,7 +9,8 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kElements = 64;  // of a chunk a multiple, so that packs begin where they should
+/// A chunk has a multiple of so many elements, so that each begins with a whole pack.
+constexpr int64_t kElements = 64;
 
 /// Rows or elements of a rank's slice of the tensor.
 absl::StatusOr<int64_t> PerSlice(const TensorType& type, bool rows, int ranks) {
@@ -26,7 +27,7 @@ absl::StatusOr<int64_t> PerSlice(const TensorType& type, bool rows, int ranks) {
   return s.slice_elements() / unit;
 }
 
-/// What all sliced tensors of the overlap have a rank.
+/// The same of all sliced tensors of the overlap.
 absl::StatusOr<int64_t> PerSlice(const Schedule& s, const std::vector<NodeId>& overlap, bool rows,
                                  int ranks) {
   int64_t per = -1;

@@ -10,25 +10,24 @@
 
 namespace coconet {
 
-/// One chunk of the tensors that go through an overlap, in rows along the last dimension, or in
-/// elements.
+/// One chunk of the tensors that go through an overlap. Ranges are in rows along the last dimension
+/// where `rows`, else in elements.
 struct Piece {
   bool rows = false;
   bool slices = false;  // [begin, end) of every rank's slice; else of the whole
   int dim = 0;          // slices: over this dimension
   int64_t begin = 0, end = 0;
-  int64_t per = 0;    // of a slice, padding included; of the whole
-  int64_t total = 0;  // of the whole
-  int of = 1;         // so many pieces
+  int64_t per = 0;    // in a slice, padding included; without `slices` in the whole
+  int64_t total = 0;  // in the whole
+  int of = 1;         // the number of pieces
 
   /// Elements of one row, or 1, of a tensor of the overlap.
   int64_t unit(const Shape& shape) const { return rows ? shape.back().size : 1; }
-  /// Where the piece is in the whole, in rows or elements: a range a rank's slice, those without
-  /// any left out.
+  /// The piece's ranges in the whole: one per rank's slice, empty ones left out.
   std::vector<Range> Whole(int ranks) const;
 };
 
-/// The chunks of a bound schedule's overlap: `chunks` of them, fewer where there is less to cut.
+/// Cuts a bound schedule's overlap into `chunks` pieces, or fewer where there is less to cut.
 /// FailedPrecondition where slices are not contiguous, or end within a row.
 absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector<NodeId>& overlap,
                                             int ranks, int chunks);

@@ -9,7 +9,8 @@
 
 namespace coconet {
 
-/// One step of a plan before code: a kernel of some nodes, or one collective left to a library.
+/// A step of a plan before code generation: a kernel of some nodes, or a collective or matrix
+/// product that is left to a library.
 struct Unit {
   std::vector<NodeId> nodes;  // ascending; Updates and Outputs stored by it included
   bool library =
@@ -25,8 +26,8 @@ struct Units {
   TypedGraph program;
   std::vector<Unit> units;
   std::vector<int> unit_of;  // node -> index in units, -1: in none
-  int tensors = 0;           // of a list; the graph is then that of one of them
-  std::vector<bool> each;    // by node: each tensor has one; all false without a list
+  int tensors = 0;           // of a list; the graph is then the program of one of them
+  std::vector<bool> each;    // by node: there is one per tensor; all false without a list
   /// The schedule's overlaps: units [first, last] one after the other, in the order of work.
   struct Chain {
     int first = 0, last = 0;
@@ -36,7 +37,7 @@ struct Units {
 
   const Graph& graph() const { return program.graph(); }
   const TensorType& type(NodeId id) const { return program.type(id); }
-  /// The node whose value `id` is: follows Updates, which yield their operand.
+  /// The node whose value `id` has (TypedGraph::values).
   NodeId Value(NodeId id) const { return program.value(id); }
   bool IsScalar(NodeId id) const;  // recomputed where needed, in no unit
   /// What node `id`, computed in `unit`, reads from memory: inputs, states, and values of other
