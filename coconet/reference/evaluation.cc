@@ -1,6 +1,6 @@
 #include "coconet/reference/evaluation.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "coconet/base/philox.h"
 #include "coconet/base/status.h"
@@ -8,21 +8,71 @@
 
 namespace coconet {
 
-const Bounded& Evaluation::Of(NodeId result, int rank, absl::Span<const int64_t> indices) {
-  lists_.emplace_back(indices.begin(), indices.end());
+namespace {
+
+/// One block, whose values are the result.
+class ResultJob : public EvaluationJob {
+ public:
+  ResultJob(NodeId node, int rank, absl::Span<const int64_t> indices, Bounded* values)
+      : EvaluationJob(node, rank), values_(*values) {
+    block_.assign(indices.begin(), indices.end());
+  }
+  bool Next() override { return false; }
+
+ private:
+  void Use(const Bounded& values) override { values_ = values; }
+
+  Bounded& values_;
+};
+
+}  // namespace
+
+Bounded EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
+                      absl::Span<const int64_t> indices) {
+  Bounded values;
+  EvaluationJobs jobs;
+  jobs.push_back(std::make_unique<ResultJob>(result, rank, indices, &values));
+  while (!jobs.empty()) {
+    EvaluationJob& job = *jobs.back();
+    if (job.block().empty() && !job.Next()) {
+      jobs.pop_back();
+      continue;
+    }
+    Evaluation evaluation(e, cache, job.node(), job.rank(), job.block());
+    if (evaluation.missing().empty()) job.Take(evaluation.Compute());
+    for (auto& first : evaluation.missing()) jobs.push_back(std::move(first));
+  }
+  return values;
+}
+
+Evaluation::Evaluation(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
+                       absl::Span<const int64_t> indices)
+    : e_(e), cache_(cache), result_(result), rank_(rank) {
+  Listed({indices.begin(), indices.end()});
   Want(result, 0, rank);
-  // Users come after their operands: one walk back finds what is needed, one walk forth computes
-  // it.
+  // Users come after their operands: one walk back finds what is needed, one walk forth (Compute)
+  // computes it.
   for (auto node = values_.rbegin(); node != values_.rend(); ++node) {
     const NodeId id = node->first;
+    for (NodeId input : e_.program.graph().nodes[id].inputs) last_user_.try_emplace(input, id);
     for (const auto& [part, unused] : node->second) {
       if (!IsKept(id) || !cache_.scalars.contains({id, part.second})) WantOperands(id, part);
     }
   }
+}
+
+const Bounded& Evaluation::Compute() {
   for (auto& [id, parts] : values_) {
     for (auto& [part, value] : parts) value = IsKept(id) ? Kept(id, part) : Compute(id, part);
+    Release(id);
   }
-  return Get(result, 0, rank);
+  return Get(result_, 0, rank_);
+}
+
+void Evaluation::Release(NodeId user) {
+  for (NodeId input : e_.program.graph().nodes[user].inputs) {
+    if (last_user_.at(input) == user) values_.erase(input);
+  }
 }
 
 Evaluation::Part Evaluation::PartOf(NodeId id, int list, int rank) const {
@@ -75,11 +125,11 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const AllReduce&) { want_contributions(); },
                  [&](const ReduceScatter&) { want_contributions(); },
                  [&](const AllGather&) { want(0); },
-                 [&](const Fold&) {},  // evaluated by itself, block by block
+                 [&](const Fold&) { NeedFolds(id, part); },
                  [&](const Total&) { want(0); },
                  [&](const Dropout&) { want(0), want(1); },
                  [&](const StochasticRound&) { want(0), want(1); },
-                 [&](const MatMul&) {},  // line by line
+                 [&](const MatMul&) { NeedLines(id, part); },
                  [&](const Transpose&) { want(0); },
                  [&](const Reshape&) { want(0); },
                  [&](const SubTensor&) { want(0); },
@@ -159,7 +209,7 @@ std::vector<uint32_t> Evaluation::WordsOf(NodeId id, const Part& part, int64_t s
   const Bounded& seed =
       Get(e_.program.graph().nodes[id].inputs[1], MapList(id, part.first, 1), part.second);
   std::vector<uint32_t> words;
-  for (int64_t index : lists_[part.first])
+  for (int64_t index : *lists_[part.first])
     words.push_back(RandomWord(index, stream, static_cast<int64_t>(seed.value[0])));
   return words;
 }
@@ -181,18 +231,18 @@ Bounded Evaluation::Received(NodeId id, const Part& part) const {
 }
 
 Bounded Evaluation::Read(const std::string& name, const Part& part) const {
-  const std::vector<int64_t>& indices = lists_[part.first];
+  const std::vector<int64_t>& indices = *lists_[part.first];
   Bounded read{std::vector<double>(indices.size()), std::vector<double>(indices.size(), 0.0)};
   for (size_t i = 0; i < indices.size(); ++i)
     read.value[i] = e_.source(name, part.second, indices[i]);
   return read;
 }
 
-Range Evaluation::PartOfDim(NodeId id, int dim, int rank) const {
+Range Evaluated::PartOfDim(NodeId id, int dim, int rank) const {
   const TensorType& t = type(id);
   const int64_t extent = t.shape[dim].size;
   if (!t.layout.sliced() || t.layout.dim != dim) return {0, extent};
-  return SlicingOf(t.shape, dim, e_.ranks).slicing.Of(rank % e_.ranks);
+  return SlicingOf(t.shape, dim, ranks).slicing.Of(rank % ranks);
 }
 
 int Evaluation::MapList(NodeId id, int list, size_t i) {
@@ -200,14 +250,14 @@ int Evaluation::MapList(NodeId id, int list, size_t i) {
   const Shape& to = type(e_.program.graph().nodes[id].inputs[i]).shape;
   if (from == to && !IsView(e_.program.graph().nodes[id].op)) return list;
   if (NumElements(to) == 1 && to.size() <= from.size()) return Listed({0});
-  return Listed(OperandIndices(e_.program.graph().nodes[id].op, from, to, lists_[list]));
+  return Listed(OperandIndices(e_.program.graph().nodes[id].op, from, to, *lists_[list]));
 }
 
 int Evaluation::Listed(std::vector<int64_t> list) {
-  const auto same = std::find(lists_.begin(), lists_.end(), list);
-  if (same != lists_.end()) return static_cast<int>(same - lists_.begin());
-  lists_.push_back(std::move(list));
-  return static_cast<int>(lists_.size()) - 1;
+  const auto [number, is_new] =
+      list_numbers_.try_emplace(std::move(list), static_cast<int>(lists_.size()));
+  if (is_new) lists_.push_back(&number->first);
+  return number->second;
 }
 
 }  // namespace coconet

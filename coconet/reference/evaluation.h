@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,10 +17,17 @@ namespace coconet {
 /// What the interpreter evaluates: a program in a world.
 struct Evaluated {
   const TypedGraph& program;
-  int ranks;  // of a stage
-  int nodes;  // of a stage
+  int ranks;  // of a pipeline stage
+  int nodes;  // of a pipeline stage
   int stages;
   const ElementSource& source;
+
+  const TensorType& type(NodeId id) const { return program.type(id); }
+  NodeId input(NodeId id, size_t i) const { return program.graph().nodes[id].inputs[i]; }
+  int FirstOfStage(int rank) const { return rank - rank % ranks; }
+  /// The rank's own part of dimension `dim` of the node's elements; all where it is not sliced over
+  /// it.
+  Range PartOfDim(NodeId id, int dim, int rank) const;
 };
 
 /// What is costly, and asked for again and again: results of folds, and rows and columns of matrix
@@ -34,24 +42,77 @@ struct EvaluationCache {
   int64_t line_elements = 0;  // of all lines
 };
 
+/// Work on elements of one node, block by block. What it makes of them is in the cache when no
+/// block is left.
+class EvaluationJob {
+ public:
+  EvaluationJob(NodeId node, int rank) : node_(node), rank_(rank) {}
+  virtual ~EvaluationJob() = default;
+
+  NodeId node() const { return node_; }
+  int rank() const { return rank_; }
+  /// The elements that are needed now. Empty: none, or none yet.
+  const std::vector<int64_t>& block() const { return block_; }
+  /// Fills the next block; false: nothing is left to do. Requires an empty block.
+  virtual bool Next() = 0;
+  /// Takes the values of the block, and empties it.
+  void Take(const Bounded& values) {
+    Use(values);
+    block_.clear();
+  }
+
+ protected:
+  virtual void Use(const Bounded& values) = 0;
+  std::vector<int64_t> block_;
+
+ private:
+  const NodeId node_;
+  const int rank_;
+};
+using EvaluationJobs = std::vector<std::unique_ptr<EvaluationJob>>;
+
+/// Folds elements to those results `outputs` of fold `id` that the cache lacks.
+std::unique_ptr<EvaluationJob> NewFoldJob(const Evaluated& e, EvaluationCache& cache, NodeId id,
+                                          int rank, std::vector<int64_t> outputs);
+
+/// A row or column, of what `rank` sums over, of operand `which` of a product.
+struct ProductLine {
+  NodeId operand;
+  int rank;      // that is asked
+  int owner;     // the rank under which it is kept
+  bool is_row;   // in memory
+  int64_t line;  // counted over all matrices
+
+  /// Where the cache keeps it.
+  std::unordered_map<int64_t, BoundedLine>& In(EvaluationCache& cache) const;
+};
+/// The line of operand `which` that element `index` of product `id` needs.
+ProductLine LineOf(const Evaluated& e, NodeId id, int which, int rank, int64_t index);
+std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& cache,
+                                          const ProductLine& line);
+
 /// The values of one block of elements of one result and of all that it needs: each node once for
 /// every list of elements that is asked of it and, where it is Local, every rank. Used once.
 class Evaluation {
  public:
-  Evaluation(const Evaluated& e, EvaluationCache& cache) : e_(e), cache_(cache) {}
-
   /// `rank` of the world.
-  const Bounded& Of(NodeId result, int rank, absl::Span<const int64_t> indices);
+  Evaluation(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
+             absl::Span<const int64_t> indices);
+
+  /// What must be done before the values can be computed: results that the cache lacks.
+  EvaluationJobs& missing() { return missing_; }
+  /// Requires that nothing is missing.
+  const Bounded& Compute();
 
  private:
   /// Some elements of a node: an entry of lists_, and the rank: of a value that the ranks of a
-  /// stage (or of a node of it) share its first one.
+  /// pipeline stage (or of a node of it) share its first one.
   using Part = std::pair<int, int>;
 
   const TensorType& type(NodeId id) const { return e_.program.type(id); }
-  int FirstOfStage(int rank) const { return rank - rank % e_.ranks; }
+  int FirstOfStage(int rank) const { return e_.FirstOfStage(rank); }
   Part PartOf(NodeId id, int list, int rank) const;
-  /// Those whose operands a reduction gives this rank.
+  /// The ranks whose operands a reduction gives this rank.
   std::vector<int> Contributors(const Op& op, int rank) const;
   void Want(NodeId id, int list, int rank) { values_[id].try_emplace(PartOf(id, list, rank)); }
   const Bounded& Get(NodeId id, int list, int rank) const {
@@ -64,6 +125,8 @@ class Evaluation {
 
   void WantOperands(NodeId id, const Part& part);
   Bounded Compute(NodeId id, const Part& part);
+  /// Forgets the values that only `user` needed, and what came before it.
+  void Release(NodeId user);
   Bounded Kept(NodeId id, const Part& part);
   Bounded AcrossRanks(ReduceKind kind, NodeId reduction, const Part& part) const;
   /// What an operation that draws at random draws for each element; its second operand is the seed.
@@ -71,24 +134,30 @@ class Evaluation {
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
   Bounded Read(const std::string& name, const Part& part) const;
-  Bounded Folded(NodeId id, const Part& part);
-  void FoldOutputs(NodeId id, int rank, const std::vector<int64_t>& outputs);
-  Bounded Product(NodeId id, const Part& part);
-  /// Row or column `line` of operand `which` of the product, of the elements that `rank` sums over.
-  const BoundedLine& LineOf(NodeId id, int which, int rank, int64_t line);
+  void NeedFolds(NodeId id, const Part& part);
+  Bounded Folded(NodeId id, const Part& part) const;
+  void NeedLines(NodeId id, const Part& part);
+  Bounded Product(NodeId id, const Part& part) const;
 
-  /// The rank's own part of dimension `dim` of the node's elements; all where it is not sliced over
-  /// it.
-  Range PartOfDim(NodeId id, int dim, int rank) const;
   /// The list of the elements of operand `i` that those of `list` need.
   int MapList(NodeId id, int list, size_t i);
   int Listed(std::vector<int64_t> list);
 
   const Evaluated& e_;
   EvaluationCache& cache_;
-  std::vector<std::vector<int64_t>> lists_;           // 0: what was asked for
+  const NodeId result_;
+  const int rank_;
+  std::map<std::vector<int64_t>, int> list_numbers_;
+  std::vector<const std::vector<int64_t>*> lists_;    // by number; 0: what was asked for
   std::map<NodeId, std::map<Part, Bounded>> values_;  // of what is wanted
+  std::map<NodeId, NodeId> last_user_;                // of these
+  EvaluationJobs missing_;
 };
+
+/// Values of a block of elements. No recursion: what a fold or product needs first is a job on a
+/// stack.
+Bounded EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
+                      absl::Span<const int64_t> indices);
 
 }  // namespace coconet
 

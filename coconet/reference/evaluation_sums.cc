@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 #include "coconet/reference/evaluation.h"
 
@@ -41,18 +44,156 @@ class Odometer {
   bool done_ = false;
 };
 
+class FoldJob : public EvaluationJob {
+ public:
+  FoldJob(const Evaluated& e, EvaluationCache& cache, NodeId id, int rank,
+          std::vector<int64_t> outputs)
+      : EvaluationJob(e.input(id, 0), rank),
+        e_(e),
+        known_(cache.folds[{id, rank}]),
+        id_(id),
+        op_(std::get<Fold>(e.program.graph().nodes[id].op)),
+        from_(e.type(node())),
+        is_flat_(from_.layout.sliced() && from_.layout.dim == Layout::kFlat),
+        outputs_(std::move(outputs)),
+        shape_(from_.shape) {
+    if (is_flat_) shape_ = {NumElements(from_.shape)};
+  }
+
+  bool Next() override {
+    if (!started_) Start();
+    while (block_.size() < kBlock) {
+      if (odometer_.has_value() && !odometer_->done()) {
+        block_.push_back(odometer_->Next());
+        owners_.push_back(at_ - 1);
+        continue;
+      }
+      if (at_ == outputs_.size()) break;
+      odometer_.emplace(shape_, RangesOf(outputs_[at_++]));
+    }
+    if (block_.empty()) Finish();
+    return !block_.empty();
+  }
+
+ private:
+  void Start() {
+    started_ = true;
+    // Another job may have computed some of them meanwhile.
+    std::erase_if(outputs_, [&](int64_t output) { return known_.contains(output); });
+    folds_.assign(outputs_.size(), BoundedFold(op_.kind, from_.dtype));
+  }
+
+  bool FoldsAll() const { return e_.type(id_).shape.empty(); }
+  bool Folds(size_t dim) const {
+    return FoldsAll() || absl::c_linear_search(op_.dims, static_cast<int>(dim));
+  }
+
+  /// By dimension: the elements that the rank folds to `output`.
+  std::vector<Range> RangesOf(int64_t output) const {
+    std::vector<Range> ranges(shape_.size());
+    for (size_t d = shape_.size(); d-- > 0;) {
+      if (!Folds(d)) {
+        ranges[d] = {output % shape_[d].size, output % shape_[d].size + 1};
+        output /= shape_[d].size;
+      } else if (is_flat_) {
+        ranges[d] = SlicingOf(from_.shape, Layout::kFlat, e_.ranks).slicing.Of(rank() % e_.ranks);
+      } else {
+        ranges[d] = e_.PartOfDim(node(), static_cast<int>(d), rank());
+      }
+    }
+    return ranges;
+  }
+
+  void Use(const Bounded& values) override {
+    for (size_t i = 0; i < block_.size(); ++i) {
+      const size_t at = values.size() == 1 ? 0 : i;
+      folds_[owners_[i]].Add(values.value[at], values.error[at]);
+    }
+    owners_.clear();
+  }
+
+  void Finish() {
+    int64_t count = 1;
+    for (size_t d = 0; d < shape_.size(); ++d) count *= Folds(d) ? shape_[d].size : 1;
+    const bool all_have_it = !from_.layout.sliced() && from_.layout != Layout::Local();
+    // A schedule may give each rank a part of the sum.
+    const int parts = FoldsAll() && all_have_it ? e_.ranks : 1;
+    for (size_t o = 0; o < outputs_.size(); ++o)
+      known_[outputs_[o]] = folds_[o].Finish(count, parts);
+  }
+
+  const Evaluated& e_;
+  std::unordered_map<int64_t, BoundedValue>& known_;
+  const NodeId id_;
+  const Fold& op_;
+  const TensorType& from_;
+  const bool is_flat_;
+  bool started_ = false;
+  std::vector<int64_t> outputs_;
+  Shape shape_;    // of the operand; one sliced flat is one dimension
+  size_t at_ = 0;  // the output that comes next
+  std::vector<BoundedFold> folds_;
+  std::optional<Odometer> odometer_;  // over the elements of the output before it
+  std::vector<size_t> owners_;        // of the block's elements
+};
+
+class LineJob : public EvaluationJob {
+ public:
+  LineJob(const Evaluated& e, EvaluationCache& cache, const ProductLine& line)
+      : EvaluationJob(line.operand, line.rank), e_(e), cache_(cache), line_(line) {}
+
+  bool Next() override {
+    if (line_.In(cache_).contains(line_.line)) return false;
+    const Shape& shape = e_.type(node()).shape;
+    const int dims = static_cast<int>(shape.size());
+    const int64_t rows = shape[dims - 2].size, columns = shape[dims - 1].size;
+    const Range summed = e_.PartOfDim(node(), line_.is_row ? dims - 1 : dims - 2, rank());
+    const int64_t across = line_.is_row ? rows : columns, at = line_.line % across;
+    const int64_t base = line_.line / across * rows * columns;
+    for (int64_t k = summed.begin; k < summed.end; ++k)
+      block_.push_back(base + (line_.is_row ? at * columns + k : k * columns + at));
+    if (block_.empty()) line_.In(cache_)[line_.line];
+    return !block_.empty();
+  }
+
+ private:
+  void Use(const Bounded& values) override {
+    BoundedLine& kept = line_.In(cache_)[line_.line];
+    const auto all = [&](const std::vector<double>& v) {
+      return v.size() == 1 ? std::vector<double>(block_.size(), v[0]) : v;
+    };
+    kept.value = all(values.value);
+    if (!values.exact) kept.error = all(values.error);
+    cache_.line_elements += static_cast<int64_t>(block_.size());
+  }
+
+  const Evaluated& e_;
+  EvaluationCache& cache_;
+  const ProductLine line_;
+};
+
 }  // namespace
 
-Bounded Evaluation::Folded(NodeId id, const Part& part) {
-  auto& known = cache_.folds[{id, part.second}];
-  std::vector<int64_t> missing;
-  for (int64_t output : lists_[part.first]) {
-    if (known.try_emplace(output).second) missing.push_back(output);
-  }
-  FoldOutputs(id, part.second, missing);
+std::unique_ptr<EvaluationJob> NewFoldJob(const Evaluated& e, EvaluationCache& cache, NodeId id,
+                                          int rank, std::vector<int64_t> outputs) {
+  return std::make_unique<FoldJob>(e, cache, id, rank, std::move(outputs));
+}
+
+void Evaluation::NeedFolds(NodeId id, const Part& part) {
+  const auto& known = cache_.folds[{id, part.second}];
+  std::vector<int64_t> outputs = *lists_[part.first];
+  std::sort(outputs.begin(), outputs.end());
+  outputs.erase(std::unique(outputs.begin(), outputs.end()), outputs.end());
+  std::erase_if(outputs, [&](int64_t output) { return known.contains(output); });
+  if (!outputs.empty())
+    missing_.push_back(NewFoldJob(e_, cache_, id, part.second, std::move(outputs)));
+}
+
+Bounded Evaluation::Folded(NodeId id, const Part& part) const {
+  const auto& known = cache_.folds.at({id, part.second});
   Bounded result;
-  for (int64_t output : lists_[part.first]) {
-    const BoundedValue& v = known[output];
+  for (int64_t output : *lists_[part.first]) {
+    const BoundedValue& v = known.at(output);
     result.value.push_back(v.value);
     result.error.push_back(v.error);
     result.exact &= v.error == 0;
@@ -60,115 +201,57 @@ Bounded Evaluation::Folded(NodeId id, const Part& part) {
   return result;
 }
 
-void Evaluation::FoldOutputs(NodeId id, int rank, const std::vector<int64_t>& outputs) {
-  const auto& op = std::get<Fold>(e_.program.graph().nodes[id].op);
-  const NodeId operand = e_.program.graph().nodes[id].inputs[0];
-  const TensorType& from = type(operand);
-  Shape shape = from.shape;  // a flat slicing is of the tensor as one dimension
-  const bool flat = from.layout.sliced() && from.layout.dim == Layout::kFlat;
-  if (flat) shape = {NumElements(from.shape)};
-  const bool all = type(id).shape.empty();
-  std::vector<BoundedFold> folds(outputs.size(), BoundedFold(op.kind, from.dtype));
-  std::vector<int64_t> block;
-  std::vector<size_t> owners;  // of the block's elements
-  const auto flush = [&] {
-    Evaluation evaluation(e_, cache_);
-    const Bounded& values = evaluation.Of(operand, rank, block);
-    for (size_t i = 0; i < block.size(); ++i) {
-      const size_t at = values.size() == 1 ? 0 : i;
-      folds[owners[i]].Add(values.value[at], values.error[at]);
-    }
-    block.clear();
-    owners.clear();
-  };
-  int64_t count = 1;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (all || std::find(op.dims.begin(), op.dims.end(), static_cast<int>(d)) != op.dims.end())
-      count *= shape[d].size;
-  }
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    std::vector<Range> ranges(shape.size());
-    int64_t rest = outputs[o];
-    for (size_t d = shape.size(); d-- > 0;) {
-      const bool folded =
-          all || std::find(op.dims.begin(), op.dims.end(), static_cast<int>(d)) != op.dims.end();
-      if (folded) {
-        ranges[d] = flat
-                        ? SlicingOf(from.shape, Layout::kFlat, e_.ranks).slicing.Of(rank % e_.ranks)
-                        : PartOfDim(operand, static_cast<int>(d), rank);
-        continue;
-      }
-      ranges[d] = {rest % shape[d].size, rest % shape[d].size + 1};
-      rest /= shape[d].size;
-    }
-    for (Odometer odometer(shape, std::move(ranges)); !odometer.done();) {
-      block.push_back(odometer.Next());
-      owners.push_back(o);
-      if (block.size() == kBlock) flush();
-    }
-  }
-  if (!block.empty()) flush();
-  auto& known = cache_.folds[{id, rank}];
-  const bool all_have_it = !from.layout.sliced() && from.layout != Layout::Local();
-  const int parts =
-      all && all_have_it ? e_.ranks : 1;  // a schedule may give each rank a part of the sum
-  for (size_t o = 0; o < outputs.size(); ++o) known[outputs[o]] = folds[o].Finish(count, parts);
+std::unordered_map<int64_t, BoundedLine>& ProductLine::In(EvaluationCache& cache) const {
+  EvaluationCache::Lines& lines = cache.lines[{operand, owner}];
+  return is_row ? lines.rows : lines.columns;
 }
 
-Bounded Evaluation::Product(NodeId id, const Part& part) {
-  const Shape& shape = type(id).shape;
+ProductLine LineOf(const Evaluated& e, NodeId id, int which, int rank, int64_t index) {
+  const auto& op = std::get<MatMul>(e.program.graph().nodes[id].op);
+  const Shape& shape = e.type(id).shape;
   const int64_t columns = shape.back().size, rows = shape[shape.size() - 2].size;
+  const NodeId operand = e.input(id, which);
+  // Lines of a sliced sum differ by rank.
+  const bool by_rank = e.type(operand).layout.kind == Layout::Kind::kLocal ||
+                       e.type(id).layout.kind == Layout::Kind::kLocal;
+  // Of an operand without leading dimensions there is one matrix.
+  const int64_t matrix = e.type(operand).shape.size() == 2 ? 0 : index / columns / rows;
+  return {.operand = operand,
+          .rank = rank,
+          .owner = by_rank ? rank : e.FirstOfStage(rank),
+          .is_row = (which == 0) != (which == 0 ? op.transpose_a : op.transpose_b),
+          .line = which == 0 ? matrix * rows + index / columns % rows
+                             : matrix * columns + index % columns};
+}
+
+std::unique_ptr<EvaluationJob> NewLineJob(const Evaluated& e, EvaluationCache& cache,
+                                          const ProductLine& line) {
+  return std::make_unique<LineJob>(e, cache, line);
+}
+
+void Evaluation::NeedLines(NodeId id, const Part& part) {
+  for (int which : {0, 1}) {
+    std::set<int64_t> asked;
+    for (int64_t index : *lists_[part.first]) {
+      const ProductLine line = LineOf(e_, id, which, part.second, index);
+      if (line.In(cache_).contains(line.line) || !asked.insert(line.line).second) continue;
+      missing_.push_back(NewLineJob(e_, cache_, line));
+    }
+  }
+}
+
+Bounded Evaluation::Product(NodeId id, const Part& part) const {
   Bounded result{{}, {}, false};
-  for (int64_t index : lists_[part.first]) {
-    const int64_t matrix = index / columns / rows;
-    // Of an operand without leading dimensions there is one matrix.
-    const auto line = [&](int which, int64_t at, int64_t lines) {
-      const bool one = type(e_.program.graph().nodes[id].inputs[which]).shape.size() == 2;
-      return (one ? 0 : matrix) * lines + at;
+  for (int64_t index : *lists_[part.first]) {
+    const auto line = [&](int which) -> const BoundedLine& {
+      const ProductLine of = LineOf(e_, id, which, part.second, index);
+      return of.In(cache_).at(of.line);
     };
-    const BoundedLine& a = LineOf(id, 0, part.second, line(0, index / columns % rows, rows));
-    const BoundedLine& b = LineOf(id, 1, part.second, line(1, index % columns, columns));
-    const BoundedValue dot = BoundedDot(type(id).dtype, a, b);
+    const BoundedValue dot = BoundedDot(type(id).dtype, line(0), line(1));
     result.value.push_back(dot.value);
     result.error.push_back(dot.error);
   }
   return result;
-}
-
-const BoundedLine& Evaluation::LineOf(NodeId id, int which, int rank, int64_t line) {
-  const auto& op = std::get<MatMul>(e_.program.graph().nodes[id].op);
-  const NodeId operand = e_.program.graph().nodes[id].inputs[which];
-  const TensorType& t = type(operand);
-  const bool local = t.layout.kind == Layout::Kind::kLocal;
-  // Lines of a sliced sum differ by rank.
-  const int owner =
-      local || type(id).layout.kind == Layout::Kind::kLocal ? rank : FirstOfStage(rank);
-  EvaluationCache::Lines& lines = cache_.lines[{operand, owner}];
-  const bool transposed = which == 0 ? op.transpose_a : op.transpose_b;
-  const bool is_row = (which == 0) != transposed;  // in memory
-  auto& known = is_row ? lines.rows : lines.columns;
-  const auto [at, is_new] = known.try_emplace(line);
-  BoundedLine& kept = at->second;
-  if (!is_new) return kept;
-  const int dims = static_cast<int>(t.shape.size());
-  const int64_t rows = t.shape[dims - 2].size, columns = t.shape[dims - 1].size;
-  const Range summed = PartOfDim(operand, is_row ? dims - 1 : dims - 2, rank);
-  std::vector<int64_t> indices;
-  for (int64_t k = summed.begin; k < summed.end; ++k) {
-    const int64_t across = is_row ? rows : columns;
-    const int64_t base = line / across * rows * columns;
-    indices.push_back(base + (is_row ? line % across * columns + k : k * columns + line % across));
-  }
-  Bounded values;
-  if (!indices.empty()) values = Evaluation(e_, cache_).Of(operand, rank, indices);
-  kept.value = values.size() == 1 ? std::vector<double>(indices.size(), values.value[0])
-                                  : std::move(values.value);
-  if (!values.exact) {
-    kept.error = values.size() == 1 ? std::vector<double>(indices.size(), values.error[0])
-                                    : std::move(values.error);
-  }
-  cache_.line_elements += static_cast<int64_t>(indices.size());
-  return kept;
 }
 
 }  // namespace coconet

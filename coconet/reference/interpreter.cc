@@ -109,8 +109,7 @@ absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank
       cache_->lines.clear();
       cache_->line_elements = 0;
     }
-    Evaluation evaluation(evaluated, *cache_);
-    const Bounded& values = evaluation.Of(node->second, rank, block);
+    const Bounded values = EvaluateBlock(evaluated, *cache_, node->second, rank, block);
     for (size_t i = 0; i < block.size(); ++i) {
       const size_t at = values.size() == 1 ? 0 : i;
       expected.value.push_back(values.value[at]);

@@ -317,5 +317,24 @@ TEST(ErrorBounds, HoldAndAreTightForOptimizers) {
   }
 }
 
+TEST(Interpreter, LongChainsNeedNoDeepStack) {
+  constexpr int kLinks = 20000;
+  Graph g;
+  const NodeId one = g.Add(Input{"x", {DType::kF32, {1, 1}, Layout::Replicated()}});
+  NodeId value = one;
+  for (int i = 0; i < kLinks; ++i) {
+    value = g.Add(MatMul{}, {value, one});
+    value = g.Add(Fold{FoldKind::kMax, {1}}, {value});
+    value = g.Add(Pointwise{Pw::kMax}, {value, one});
+  }
+  g.Add(Output{"y"}, {value});
+  const absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, 1);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+  const absl::StatusOr<Expected> y =
+      interpreter->Evaluate("y", 0, {0}, [](const std::string&, int, int64_t) { return 1.0; });
+  ASSERT_TRUE(y.ok()) << y.status();
+  EXPECT_EQ(y->value[0], 1);
+}
+
 }  // namespace
 }  // namespace coconet
