@@ -20,7 +20,7 @@ absl::string_view LoadFrom(ReduceKind kind) {
   CC_CHECK(false);
 }
 
-absl::Status Loads::Misplaced(NodeId id, absl::string_view where) const {
+absl::StatusOr<std::string> Loads::Misplaced(NodeId id, absl::string_view where) const {
   return absl::InternalError(absl::StrCat("emit: ", NodeText(k_.g, id), " is used ", where));
 }
 
@@ -95,15 +95,23 @@ std::string Loads::Scalar(NodeId id) {
 }
 
 absl::StatusOr<std::string> Loads::Collective(PhaseText& phase, NodeId id) {
-  if (const auto* op = As<AllReduce>(k_.g, id)) {
-    if (phase.on_slices) return Misplaced(id, "on slices");
-    return Reduction(phase, id, op->kind);
-  }
-  if (const auto* op = As<ReduceScatter>(k_.g, id)) {
-    if (!phase.on_slices) return Misplaced(id, "over the whole tensor");
-    return Reduction(phase, id, op->kind);
-  }
-  if (!Is<AllGather>(k_.g, id)) return Misplaced(id, "in the kernel that communicates it");
+  using Result = absl::StatusOr<std::string>;
+  return std::visit(Match{[&](const AllReduce& op) -> Result {
+                            return phase.on_slices ? Misplaced(id, "on slices")
+                                                   : Reduction(phase, id, op.kind);
+                          },
+                          [&](const ReduceScatter& op) -> Result {
+                            return phase.on_slices ? Reduction(phase, id, op.kind)
+                                                   : Misplaced(id, "over the whole tensor");
+                          },
+                          [&](const AllGather&) -> Result { return Gathered(phase, id); },
+                          [&]<class T>(const T&) -> Result
+                            requires(kRow<T>.role != Role::kCollective)
+                          { return Misplaced(id, "in the kernel that communicates it"); }},
+                          k_.g.nodes[id].op);
+}
+
+absl::StatusOr<std::string> Loads::Gathered(PhaseText& phase, NodeId id) {
   if (phase.on_slices) return Misplaced(id, "on slices, in the kernel that gathers it");
   phase.reads_gathered = true;
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));

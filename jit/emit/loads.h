@@ -37,12 +37,13 @@ class Loads {
   std::string RowOffset(NodeId id);
 
  private:
+  absl::StatusOr<std::string> Gathered(PhaseText& phase, NodeId id);
   absl::StatusOr<std::string> Reduction(PhaseText& phase, NodeId id, ReduceKind kind);
   std::string Mapped(const StoredMap& map, const TensorType& stored, std::string base);
   /// The map's argument, and its base moved to where the rank's storage of `stored` begins.
   std::string MapField(const StoredMap& map, const TensorType& stored, std::string* base);
   int64_t Bytes(NodeId id) const { return static_cast<int64_t>(SizeOf(k_.type(id).dtype)); }
-  absl::Status Misplaced(NodeId id, absl::string_view where) const;
+  absl::StatusOr<std::string> Misplaced(NodeId id, absl::string_view where) const;
 
   KernelContext& k_;
   std::map<NodeId, std::string> sources_;  // LoadAllFrom

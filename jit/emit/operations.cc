@@ -29,6 +29,28 @@ bool IsOnlyStored(const KernelContext& k, NodeId id) {
   return true;
 }
 
+/// Whether OperationText writes operations of a role.
+constexpr bool ComputesElements(Role role) {
+  switch (role) {
+    case Role::kConstant:
+    case Role::kElementwise:
+    case Role::kTotal:
+    case Role::kShard:
+      return true;
+    case Role::kNone:
+    case Role::kDeclaration:
+    case Role::kFold:
+    case Role::kProduct:
+    case Role::kView:
+    case Role::kCollective:
+    case Role::kTransfer:
+    case Role::kSend:
+    case Role::kStore:
+      return false;
+  }
+  return false;
+}
+
 /// Writes one operation.
 class Operation {
  public:
@@ -70,32 +92,17 @@ class Operation {
   }
   Result TextOf(const Shard&) const { return operands_[0]; }
   Result TextOf(const Total&) const { return operands_[0]; }  // of a single tensor
-  // Loads and stores, and what other parts of the kernel compute.
-  Result TextOf(const Input&) const { return NoElement(); }
-  Result TextOf(const State&) const { return NoElement(); }
-  Result TextOf(const Fold&) const { return NoElement(); }
-  Result TextOf(const MatMul&) const { return NoElement(); }
-  Result TextOf(const Transpose&) const { return NoElement(); }
-  Result TextOf(const Reshape&) const { return NoElement(); }
-  Result TextOf(const SubTensor&) const { return NoElement(); }
-  Result TextOf(const AllReduce&) const { return NoElement(); }
-  Result TextOf(const ReduceScatter&) const { return NoElement(); }
-  Result TextOf(const AllGather&) const { return NoElement(); }
-  Result TextOf(const Broadcast&) const { return NoElement(); }
-  Result TextOf(const ReduceTo&) const { return NoElement(); }
-  Result TextOf(const AllToAll&) const { return NoElement(); }
-  Result TextOf(const Send&) const { return NoElement(); }
-  Result TextOf(const Update&) const { return NoElement(); }
-  Result TextOf(const Output&) const { return NoElement(); }
+  /// Loads and stores, and what other parts of the kernel or libraries compute.
+  template <class T>
+    requires(!ComputesElements(kRow<T>.role))
+  Result TextOf(const T&) const {
+    return absl::InternalError(absl::StrCat("emit: ", NodeText(k_.g, id_), " is not arithmetic"));
+  }
 
   DType dtype() const { return k_.type(id_).dtype; }
   std::string Splat(absl::string_view literal) const {
     return absl::StrCat("Splat<", lanes_, ">(", literal, ")");
   }
-  absl::Status NoElement() const {
-    return absl::InternalError(absl::StrCat("emit: ", NodeText(k_.g, id_), " is not arithmetic"));
-  }
-
   KernelContext& k_;
   const NodeId id_;
   const std::vector<std::string>& operands_;

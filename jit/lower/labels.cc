@@ -1,34 +1,50 @@
 #include "jit/lower/labels.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coconet/base/status.h"
+#include "jit/lower/communication.h"
 
 namespace coconet {
+namespace {
+
+/// The word for an operation that moves data between ranks; "" for others.
+const char* WordOf(const Op& op) {
+  return std::visit(
+      Match{[](const ReduceScatter&) { return "RS"; }, [](const AllReduce&) { return "AR"; },
+            [](const AllGather&) { return "AG"; }, [](const Broadcast&) { return "broadcast"; },
+            [](const ReduceTo&) { return "reduce"; }, [](const AllToAll&) { return "A2A"; },
+            [](const Send&) { return "send"; }, [](const MovesNothing auto&) { return ""; }},
+      op);
+}
+
+}  // namespace
 
 std::string LabelOf(const Graph& g, const Unit& unit) {
-  std::vector<std::string> parts;
+  std::vector<std::string> parts, gathers, sends;
   bool computes = false;
-  const auto add = [&](const char* part, Span span = Span::kAll) {
-    const std::string text = span == Span::kAll ? part : absl::StrCat(part, "(", Name(span), ")");
-    if (std::find(parts.begin(), parts.end(), text) == parts.end()) parts.push_back(text);
-  };
   for (NodeId id : unit.nodes) {
-    if (Is<ReduceScatter>(g, id)) add("RS", SpanOf(g.nodes[id].op));
-    if (Is<AllReduce>(g, id)) add("AR", SpanOf(g.nodes[id].op));
-    if (Is<Broadcast>(g, id)) add("broadcast");
-    if (Is<ReduceTo>(g, id)) add("reduce");
-    if (Is<AllToAll>(g, id)) add("A2A");
-    if (!Communicates(g, id) && (!IsStore(g, id) || unit.nodes.size() == 1)) computes = true;
+    const Op& op = g.nodes[id].op;
+    if (!Communicates(op)) {
+      computes = computes || !IsStore(g, id) || unit.nodes.size() == 1;
+      continue;
+    }
+    const Span span = SpanOf(op);
+    std::string text = span == Span::kAll ? std::string(WordOf(op))
+                                          : absl::StrCat(WordOf(op), "(", Name(span), ")");
+    std::vector<std::string>& place = Is<AllGather>(g, id) ? gathers
+                                      : Is<Send>(g, id)    ? sends
+                                                           : parts;
+    if (!absl::c_linear_search(place, text)) place.push_back(std::move(text));
   }
-  if (computes) add("C");
-  for (NodeId id : unit.nodes) {
-    if (Is<AllGather>(g, id)) add("AG", SpanOf(g.nodes[id].op));
-  }
-  if (absl::c_any_of(unit.nodes, [&](NodeId id) { return Is<Send>(g, id); })) add("send");
+  if (computes) parts.push_back("C");
+  parts.insert(parts.end(), gathers.begin(), gathers.end());
+  parts.insert(parts.end(), sends.begin(), sends.end());
   return parts.size() == 1 ? parts[0] : absl::StrCat("fuse(", absl::StrJoin(parts, ", "), ")");
 }
 

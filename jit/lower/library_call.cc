@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "jit/emit/kernel_text.h"
+#include "jit/lower/communication.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/literal.h"
 
@@ -63,6 +64,47 @@ EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack,
                   2 * Stored(type, ranks) * static_cast<int64_t>(SizeOf(type.dtype)));
 }
 
+Group GroupOf(Span span) {
+  switch (span) {
+    case Span::kAll:
+      return Group::kStage;
+    case Span::kNode:
+      return Group::kNode;
+    case Span::kAcross:
+      return Group::kAcross;
+  }
+  CC_CHECK(false);
+}
+
+/// The step of a whole collective, without its buffers and their elements.
+CollectiveStep StepOf(const Op& op) {
+  CollectiveStep step;
+  step.group = GroupOf(SpanOf(op));
+  const auto reduce = [&](Kind kind, ReduceKind by) {
+    step.kind = kind;
+    step.reduce = by;
+  };
+  std::visit(Match{[&](const AllReduce& o) { reduce(Kind::kAllReduce, o.kind); },
+                   [&](const ReduceScatter& o) { reduce(Kind::kReduceScatter, o.kind); },
+                   [&](const AllGather&) { step.kind = Kind::kAllGather; },
+                   [&](const AllToAll&) { step.kind = Kind::kAllToAll; },
+                   [&](const Broadcast& o) {
+                     step.kind = Kind::kBroadcast;
+                     step.root = o.root;
+                   },
+                   [&](const ReduceTo& o) {
+                     reduce(Kind::kReduce, o.kind);
+                     step.root = o.root;
+                   },
+                   [&](const Send& o) {
+                     step.kind = Kind::kSend;
+                     step.shift = o.shift;
+                   },
+                   [](const MovesNothing auto&) { CC_CHECK(false); }},
+             op);
+  return step;
+}
+
 LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int ranks,
                        BufferTable& table) {
   const NodeId operand = u.Value(u.graph().nodes[id].inputs[0]);
@@ -79,8 +121,7 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
     table.each.push_back(u.each[id]);
     return static_cast<int>(table.buffers.size()) - 1;
   };
-  CollectiveStep step;
-  step.kind = Kind::kAllToAll;
+  CollectiveStep step = StepOf(u.graph().nodes[id].op);
   step.dtype = type.dtype;
   step.in = add("leaving");
   step.out = add("arriving");
@@ -90,44 +131,6 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
       BlocksKernel(type, from, to, /*pack=*/true, table.of[operand], step.in, config, ranks);
   call.after = BlocksKernel(type, to, from, /*pack=*/false, table.of[id], step.out, config, ranks);
   return call;
-}
-
-Group GroupOf(Span span) {
-  switch (span) {
-    case Span::kAll:
-      return Group::kStage;
-    case Span::kNode:
-      return Group::kNode;
-    case Span::kAcross:
-      return Group::kAcross;
-  }
-  CC_CHECK(false);
-}
-
-/// The step of a whole collective, without its buffers and their elements.
-CollectiveStep StepOf(const Graph& g, NodeId id) {
-  CollectiveStep step;
-  step.group = GroupOf(SpanOf(g.nodes[id].op));
-  if (const auto* op = As<AllReduce>(g, id)) {
-    step.kind = Kind::kAllReduce;
-    step.reduce = op->kind;
-  } else if (const auto* op = As<ReduceScatter>(g, id)) {
-    step.kind = Kind::kReduceScatter;
-    step.reduce = op->kind;
-  } else if (Is<AllGather>(g, id)) {
-    step.kind = Kind::kAllGather;
-  } else if (const auto* op = As<Broadcast>(g, id)) {
-    step.kind = Kind::kBroadcast;
-    step.root = op->root;
-  } else if (const auto* op = As<ReduceTo>(g, id)) {
-    step.kind = Kind::kReduce;
-    step.reduce = op->kind;
-    step.root = op->root;
-  } else if (const auto* op = As<Send>(g, id)) {
-    step.kind = Kind::kSend;
-    step.shift = op->shift;
-  }
-  return step;
 }
 
 /// The part of a collective that moves a piece.
@@ -180,7 +183,7 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
   const NodeId id = *collective;
   if (Is<AllToAll>(g, id)) return AllToAllOf(u, id, config, ranks, table);
   const NodeId operand = u.Value(g.nodes[id].inputs[0]);
-  CollectiveStep step = StepOf(g, id);
+  CollectiveStep step = StepOf(g.nodes[id].op);
   step.dtype = u.type(id).dtype;
   step.in = table.of[operand];
   step.out = table.of[id];
