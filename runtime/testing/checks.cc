@@ -13,7 +13,7 @@
 namespace coconet {
 namespace {
 
-/// A plan of OneShotSum bound to memory of its own.
+/// A plan of OneShotSum, bound to its own memory.
 struct Bound {
   std::unique_ptr<Memory> in, out;
   std::unique_ptr<BoundPlan> plan;
@@ -70,7 +70,7 @@ absl::Status CheckShapeErrors(const Plan& good,
   return absl::OkStatus();
 }
 
-/// Collectives that make no sense; `good` has 100 elements each in buffers 0 and 2.
+/// Invalid collectives; buffers 0 and 2 of `good` have 100 elements each.
 absl::Status CheckTableErrors(const Plan& good,
                               const std::function<absl::Status(const Plan&)>& bind) {
   const Arg own{Arg::Kind::kOwn, 0, 0}, number{Arg::Kind::kInt, -1, 1},
@@ -135,7 +135,7 @@ double Seconds() {
 absl::Status CheckExchange(Rank& rank) {
   Exchange& exchange = rank.exchange();
   for (int round = 0; round < 20; ++round) {
-    // Letters of all lengths, also none.
+    // Messages of all lengths, including 0.
     const auto letter = [&](int r) {
       return std::string((r * 3 + round * 97) % 1000, static_cast<char>('a' + r));
     };
@@ -174,7 +174,7 @@ absl::Status CheckMemory(Rank& rank) {
       if (own[i] != 0) return Wrong("not zero-filled at ", i);
     }
     RETURN_IF_ERROR(rank.exchange().Barrier());
-    // Everybody writes its number to its own place in the memory of everybody who shares it.
+    // Each rank writes its number to its own place in the memory of all ranks that share it.
     const Members node = SharingMemory(rank.mesh(), rank.rank());
     for (int peer = 0; peer < rank.size(); ++peer) {
       char* theirs = static_cast<char*>(memory->peer(peer));
@@ -226,7 +226,7 @@ absl::Status CheckDeadline(Rank& rank, double timeout_s) {
   RETURN_IF_ERROR(bound.RunAndCheck(rank, 10, 0));
   if (rank.rank() == absent) return rank.exchange().Barrier();
   const int first_of_node = absent - absent % rank.mesh().ranks;
-  if (rank.rank() < first_of_node) {  // on another node, whose kernels do not wait for it
+  if (rank.rank() < first_of_node) {  // its kernels do not wait for the last rank's node
     RETURN_IF_ERROR(bound.RunAndCheck(rank, 10, 1));
     return rank.exchange().Barrier();
   }

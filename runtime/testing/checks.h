@@ -8,32 +8,31 @@
 
 namespace coconet {
 
-/// What every world must do, whatever its ranks are: bodies for RunWorld that return what went
-/// wrong.
+/// Checks of every world, whatever its ranks are: bodies for RunWorld that return what went wrong.
 
 absl::Status CheckExchange(Rank& rank);
-/// Every collective, group, type, kind and way, at odd sizes and none, in and out of place, against
-/// a sum in double.
+/// Every collective, group, type, kind of reduction and way of calling, at odd sizes and 0, in and
+/// out of place, compared with a sum in double.
 absl::Status CheckCollectives(Rank& rank);
-/// The same at a size that libraries cut into many messages.
+/// The same at a size that libraries split into many messages.
 absl::Status CheckLargeCollectives(Rank& rank);
 /// The same as steps of a plan.
 absl::Status CheckCollectiveSteps(Rank& rank);
 absl::Status CheckCollectiveStepsOfAllTypes(Rank& rank);
-/// Ranks that share memory, and no others, see each other's writes; memory is zero-filled and
-/// aligned; what does not fit is refused on all ranks.
+/// Ranks that share memory, and only those, see each other's writes; memory is zero-filled and
+/// aligned; all ranks refuse what does not fit.
 absl::Status CheckMemory(Rank& rank);
-/// A hand-written kernel that sums over a node, several times over, with 1 and 3 blocks, in two
-/// bound plans at once.
+/// A hand-written kernel that sums over a node, several times, with 1 and 3 blocks, in two bound
+/// plans at once.
 absl::Status CheckPlans(Rank& rank);
 /// The last rank never runs its step: the others on its node get DeadlineExceeded after
-/// `timeout_s`, twice the same.
+/// `timeout_s`, and the same again from a second Run.
 absl::Status CheckDeadline(Rank& rank, double timeout_s);
-/// Runs a collective kernel `steps` times; before each of them calls `before` with its number.
+/// Runs a collective kernel `steps` times; calls before(step) before each.
 absl::Status RunSteps(Rank& rank, int steps, const std::function<void(int)>& before);
-/// Plans and buffers that do not fit together are refused in words, on all ranks.
+/// All ranks refuse plans and buffers that do not fit together, with the expected messages.
 absl::Status CheckBindErrors(Rank& rank);
-/// The last rank returns `why` while the others wait for it in a step; they return what Run says.
+/// The last rank returns `why` while the others wait for it in a step; they return Run's status.
 absl::Status LeaveOthersInAStep(Rank& rank, const absl::Status& why);
 
 }  // namespace coconet

@@ -11,14 +11,14 @@ namespace {
 using Kind = CollectiveStep::Kind;
 
 constexpr char kPoison = 0x5a;
-constexpr int64_t kPoisoned = 64;  // bytes behind an output, which nobody may write
+constexpr int64_t kPoisoned = 64;  // bytes behind an output that must stay unwritten
 
 bool Reduces(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kReduceScatter || kind == Kind::kReduce;
 }
 bool MayBeInPlace(Kind kind) { return kind == Kind::kAllReduce || kind == Kind::kBroadcast; }
 
-/// A collective as one rank takes part in it.
+/// A collective, with one rank's operands.
 struct Site {
   const Rank& rank;
   CollectiveStep step;
@@ -43,7 +43,7 @@ struct Site {
                         step.shift, step.stride == 0 ? "" : absl::StrCat(", stride ", step.stride),
                         step.in == step.out ? ", in place" : "");
   }
-  /// Nothing is written between the blocks.
+  /// Whether element i is between the blocks, where nothing is written.
   bool IsGap(int64_t i) const {
     return step.kind == Kind::kAllGather && i % step.Stride() >= step.count;
   }
@@ -152,7 +152,7 @@ absl::Status CheckOne(Rank& rank, const CollectiveStep& step) {
   return absl::OkStatus();
 }
 
-/// Every way to ask for one kind of collective, over `count` elements.
+/// Every way to call one kind of collective, over `count` elements.
 std::vector<CollectiveStep> Ways(const Mesh& mesh, Kind kind, DType dtype, int64_t count) {
   std::vector<CollectiveStep> ways;
   const auto add = [&](Group group, ReduceKind reduce, int root, int shift) {
@@ -192,7 +192,7 @@ absl::Status CheckAllWays(Rank& rank, DType dtype, int64_t count) {
   return absl::OkStatus();
 }
 
-/// As the only step of a plan, on the middle of buffers.
+/// Runs it as the only step of a plan, on the middle of buffers.
 absl::Status CheckStep(Rank& rank, const CollectiveStep& asked) {
   CollectiveStep step = asked;
   step.in_offset = 5;
@@ -241,7 +241,7 @@ absl::Status CheckCollectives(Rank& rank) {
 
 absl::Status CheckLargeCollectives(Rank& rank) {
   for (Kind kind : kAllKinds) {
-    // Messages of 1.2 MB, where nothing is sliced.
+    // Messages of 1.2 MB for collectives that are not sliced.
     for (const CollectiveStep& step : Ways(rank.mesh(), kind, DType::kF64, 150007)) {
       if (step.reduce == ReduceKind::kSum && step.root == 0) RETURN_IF_ERROR(CheckOne(rank, step));
     }

@@ -19,7 +19,7 @@ MatrixView ViewOf(const GemmStep::Matrix& matrix, bool transposed) {
           transposed ? matrix.ld : 1};
 }
 
-/// Values for a or b of every test: computed once a type.
+/// Values for a or b of every test: computed once per type.
 const std::vector<unsigned char>& Values(DType dtype, char of) {
   constexpr int64_t kElements = 150000;
   static auto* values = new std::map<std::pair<DType, char>, std::vector<unsigned char>>();
@@ -61,7 +61,8 @@ std::vector<GemmCase> OddSizesAndTransposes(DType dtype) {
     for (int64_t n : sizes) {
       for (int64_t k : sizes) {
         for (int transposes = 0; transposes < 4; ++transposes) {
-          if (m * n * k > 500000 && transposes % 3 != 0) continue;  // the largest: both or none
+          if (m * n * k > 500000 && transposes % 3 != 0)
+            continue;  // of the largest: both transposed or none
           cases.push_back({DenseGemm(dtype, 1, m, n, k, transposes & 1, transposes & 2)});
         }
       }

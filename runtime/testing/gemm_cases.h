@@ -10,9 +10,9 @@
 
 namespace coconet {
 
-/// Products that every backend must compute, and whether it did.
+/// Matrix products that every backend must compute.
 
-/// Dense matrices, one after the other.
+/// A product of dense matrices.
 GemmStep DenseGemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
                    bool transpose_a = false, bool transpose_b = false);
 
@@ -20,7 +20,7 @@ struct GemmCase {
   GemmStep step;
   int rank = 0;  // in its stage
 };
-/// With all that it takes to see it again.
+/// With all that is needed to repeat it.
 std::string Text(const GemmCase& c);
 
 std::vector<GemmCase> OddSizesAndTransposes(DType dtype);
@@ -30,8 +30,8 @@ std::vector<GemmCase> BatchesSideBySide(DType dtype);
 std::vector<GemmCase> SlicesOfEachRank(DType dtype);
 std::vector<GemmCase> NothingToSumOrNothing(DType dtype);
 
-/// The three buffers of a step: random values, the same for all of a type, and c poisoned with a
-/// guard behind it.
+/// The three buffers of a step: random values, equal for all cases of a type; c is poisoned and has
+/// a guard behind it.
 class GemmOperands {
  public:
   explicit GemmOperands(const GemmStep& step);
@@ -40,8 +40,8 @@ class GemmOperands {
   const void* b() const { return b_.data(); }
   void* c() { return c_.data(); }
 
-  /// What is wrong with c after the product; "" when nothing is: near enough the sum in double, and
-  /// all else untouched.
+  /// What is wrong with c after the product; "" where it is near the sum in double and the bytes
+  /// around it are untouched.
   std::string Wrong(const GemmCase& c) const;
 
  private:

@@ -6,7 +6,7 @@
 namespace coconet {
 namespace {
 
-/// The words of one_shot_sum, in the order of its arguments below.
+/// The argument words of one_shot_sum, in order.
 class Words {
  public:
   explicit Words(const void* params) : next_(static_cast<const Word*>(params)) {}

@@ -14,7 +14,7 @@ namespace {
 
 int RankInStage(const Rank& rank) { return rank.rank() % rank.mesh().stage_size(); }
 
-/// A plan bound to memory of its own.
+/// A plan, bound to its own memory.
 struct BoundToOwn {
   std::vector<std::unique_ptr<Memory>> memory;  // by buffer; null for flags
   std::unique_ptr<BoundPlan> plan;
@@ -40,10 +40,9 @@ absl::StatusOr<BoundToOwn> BindToOwn(Rank& rank, const Plan& plan, double timeou
   return bound;
 }
 
-constexpr int64_t kSize = 100, kPer = 64;  // of a product of matrices, and of a slice of it
+constexpr int64_t kSize = 100, kPer = 64;  // rows and columns of a product, and inner size per rank
 
-/// x . w, of which each rank has some columns of x and rows of w; then the same again, times 2, on
-/// two threads.
+/// x . w, where each rank has some columns of x and rows of w; then again, times 2, on two threads.
 Plan ProductsOfSlices(const Mesh& mesh) {
   const GemmStep::Matrix x{.buffer = 0, .ld = kPer}, w{.buffer = 1, .offset = 8, .ld = kSize};
   const GemmStep::Matrix part{.buffer = 2, .ld = kSize}, two{.buffer = 3, .ld = kSize},
@@ -70,8 +69,8 @@ Plan ProductsOfSlices(const Mesh& mesh) {
           .steps = {slices, again}};
 }
 
-/// On each lane the same product several times, each with a result of its own: buffer 2 + i is step
-/// i's. The last one's is added up over ranks.
+/// The same product several times per lane, each with its own result: buffer 2 + i for step i. The
+/// last result is summed over ranks.
 Plan ProductsOnBothLanes(const Mesh& mesh, int count) {
   Plan plan{.ranks = mesh.stage_size(),
             .nodes = mesh.nodes,
@@ -106,11 +105,10 @@ Plan ProductsOnBothLanes(const Mesh& mesh, int count) {
 
 struct OrderedPlan {
   Plan plan;
-  std::vector<int64_t> want;  // what each step leaves behind, after its first value was put in
+  std::vector<int64_t> want;  // the initial value, then the result of each step
 };
 
-/// Steps that add up what others before them left, each waiting for those of the other lane that it
-/// needs.
+/// Steps that add up earlier results; each waits for the steps of the other lane that it needs.
 OrderedPlan RandomOrderedPlan(const Mesh& mesh, int steps, unsigned seed) {
   std::mt19937 random(seed);
   OrderedPlan out;
@@ -122,7 +120,7 @@ OrderedPlan RandomOrderedPlan(const Mesh& mesh, int steps, unsigned seed) {
   int last[kLanes] = {-1, -1};
   for (int i = 0; i < steps; ++i) {
     const int lane = static_cast<int>(random() % kLanes);
-    std::vector<int> after, of = {0, last[lane] + 1};  // value i + 1 is step i's
+    std::vector<int> after, of = {0, last[lane] + 1};  // value i + 1 is the result of step i
     for (unsigned needs = random() % 3; i > 0 && needs > 0; --needs)
       after.push_back(static_cast<int>(random() % i));
     for (int before : after) of.push_back(before + 1);
@@ -150,17 +148,17 @@ CollectiveStep AllReduceOf(int buffer, int64_t count, int lane) {
 
 constexpr int64_t kCount = 700;
 constexpr int kCollectives = 40;
-/// How many elements the i-th collective of a lane has: they differ, so that collectives of two
+/// The number of elements of a lane's i-th collective: they differ, so that collectives of two
 /// lanes never match.
 int64_t CountOf(int lane, int i) { return lane == 0 ? kCount - i : kCount / (i + 1); }
 
-/// What all collectives of a lane make of values that are 1 + the rank's number in the stage.
-/// Modulo 2^32.
+/// The result of all collectives of a lane, for initial values of 1 + the rank in the stage. Modulo
+/// 2^32.
 std::vector<uint32_t> AfterCollectives(const Rank& rank, int lane) {
   const uint32_t size = rank.mesh().stage_size();
   std::vector<uint32_t> values(kCount, RankInStage(rank) + 1);
   for (int i = 0; i < kCollectives; ++i) {
-    // The counts fall: all elements of a collective were in the one before.
+    // Counts fall: all elements of a collective were in the previous one.
     for (int64_t j = 0; j < CountOf(lane, i); ++j)
       values[j] = i == 0 ? size * (size + 1) / 2 : values[j] * size;
   }

@@ -6,23 +6,22 @@
 
 namespace coconet {
 
-/// What plans with matrix products and with two lanes must do in every world: bodies as those of
+/// Checks of plans with matrix products and with two lanes in every world: bodies like those of
 /// checks.h.
 
 /// Products of slices, one after another and with two threads, in a plan.
 absl::Status CheckMatrixProducts(Rank& rank);
 /// Products on both lanes at once, of the same operands, and a collective behind those of lane 1.
 absl::Status CheckProductsOnBothLanes(Rank& rank);
-/// Random plans of many small steps on two lanes, each of which needs the results of some before
-/// it.
+/// Random plans of many small steps on two lanes, each of which needs results of earlier ones.
 absl::Status CheckOrderOfLanes(Rank& rank);
 /// Library collectives of many sizes on both lanes at once, and a collective kernel on one of them.
 absl::Status CheckCollectivesOnBothLanes(Rank& rank);
-/// The last rank returns `why` while the others' lane 0 waits for it in a kernel, and lane 1 in the
-/// library; they return what Run says.
+/// The last rank returns `why` while the others wait for it: lane 0 in a kernel, lane 1 in the
+/// library. They return Run's status.
 absl::Status LeaveOthersInBothLanes(Rank& rank, const absl::Status& why);
-/// The last rank waits until the others are done, and never runs. They get DeadlineExceeded after
-/// `timeout_s`, from lane 0, though lane 1 may wait for longer.
+/// The last rank waits until the others are done, and never runs. They get DeadlineExceeded from
+/// lane 0 after `timeout_s`, although lane 1 may wait longer.
 absl::Status OutwaitLaneZero(Rank& rank, double timeout_s);
 
 }  // namespace coconet

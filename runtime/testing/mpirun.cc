@@ -31,7 +31,7 @@ MpiOutcome RunMpi(const std::string& command) {
 }
 
 absl::Status SayOutcome(const Rank& rank, const absl::Status& status) {
-  // One write a line: mpirun mixes the ranks' output.
+  // One write per line: mpirun mixes the ranks' output.
   const std::string line = absl::StrCat("rank ", rank.rank(), ": ", status.ToString(), "\n");
   return write(STDOUT_FILENO, line.data(), line.size()) < 0 ? absl::InternalError("write") : status;
 }

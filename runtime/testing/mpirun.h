@@ -9,18 +9,18 @@
 
 namespace coconet {
 
-// Between a test and its program of checks, which it starts as ranks.
+// Between a test and the program of checks that it starts as ranks.
 
 struct MpiOutcome {
   int exit_code = -1;
   double seconds = 0;
-  std::vector<std::string> lines;  // that the ranks printed by SayOutcome, sorted
+  std::vector<std::string> lines;  // printed by the ranks' SayOutcome, sorted
   std::string output;
 };
-/// Runs a shell's command, mpirun with a program of checks.
+/// Runs a shell command: mpirun with a program of checks.
 MpiOutcome RunMpi(const std::string& command);
 
-/// Of a rank of such a program: prints "rank N: OK", or the error; returns `status`.
+/// Called by a rank of the program: prints "rank N: OK" or the error; returns `status`.
 absl::Status SayOutcome(const Rank& rank, const absl::Status& status);
 
 }  // namespace coconet

@@ -19,7 +19,7 @@ absl::Status CheckMulticast(Rank& rank) {
       return Wrong("no address of ", bytes, " bytes of all ranks");
     const int64_t last = bytes / 64 * 64 - 64;
     for (int64_t at : {int64_t{0}, int64_t{64}, last}) {
-      // One word for each rank that writes, in the line of each.
+      // One word per writing rank, in each rank's line.
       char* const* const all =
           reinterpret_cast<char* const*>(static_cast<char*>(memory->multicast()) + at);
       for (int r = 0; r < node.size; ++r)

@@ -6,8 +6,8 @@
 
 namespace coconet {
 
-/// Of worlds on the driver of tests that have multicast: an address of memory, wherever it begins
-/// in a line, stands for that of all ranks of the node, each of which sees what others write there.
+/// Checks worlds of HostDriver with multicast: a multicast address, wherever it begins in a line,
+/// stands for the memory of all ranks of the node, and each rank sees what others write there.
 absl::Status CheckMulticast(Rank& rank);
 
 }  // namespace coconet

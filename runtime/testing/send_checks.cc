@@ -9,7 +9,7 @@
 namespace coconet {
 namespace {
 
-/// A plan of PassOn bound to memory of its own.
+/// A plan of PassOn, bound to its own memory.
 struct Bound {
   std::unique_ptr<Memory> in, out;
   std::unique_ptr<BoundPlan> plan;

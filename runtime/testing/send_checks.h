@@ -8,12 +8,12 @@
 
 namespace coconet {
 
-// Of kernels that send to the next stage; bodies for RunWorld that return what went wrong.
+// Checks of kernels that send to the next stage: bodies for RunWorld that return what went wrong.
 
-/// Several times over, with other values each, with 1 and 3 blocks, in two bound plans at once; in
-/// words refused where stages share no memory.
+/// Sends several times with different values, with 1 and 3 blocks, in two bound plans at once.
+/// Where stages share no memory: Bind refuses with the expected message.
 absl::Status CheckSendsInKernels(Rank& rank);
-/// Runs such a kernel `steps` times; before each of them calls `before` with its number.
+/// Runs such a kernel `steps` times; calls before(step) before each.
 absl::Status RunSendSteps(Rank& rank, int steps, double timeout_s,
                           const std::function<absl::Status(int)>& before);
 

@@ -10,14 +10,14 @@
 
 namespace coconet {
 
-/// What a check returns of what went wrong.
+/// The error that a check returns.
 template <class... Args>
 absl::Status Wrong(const Args&... args) {
   return absl::InternalError(absl::StrCat(args...));
 }
 
-/// What `rank` has at `index`: small, so that sums are exact in every type, and positive, so that
-/// they are in u8.
+/// The value of `rank` at `index`: small, so that sums are exact in every type, and positive, so
+/// that they fit u8.
 inline double Value(int rank, int64_t index, DType dtype) {
   if (dtype == DType::kBool) return (index + rank) % 3 == 0;
   return static_cast<double>((index * 7 + rank * 5) % 11 + 1);

@@ -8,8 +8,7 @@
 namespace coconet {
 namespace {
 
-// ---- Errors that a test puts in, and what it hears of
-// -----------------------------------------------------
+// ---- Errors that tests inject, and what tests observe
 
 struct Notes {
   std::mutex mutex;
@@ -47,7 +46,6 @@ const HostLtDevices& Devices() {
 }
 
 // ---- The table
-// ----------------------------------------------------------------------------------------------
 
 const CublasLtApi& WithoutErrors() {
   static const auto* api = new CublasLtApi(MakeHostCublasLt(
@@ -55,7 +53,7 @@ const CublasLtApi& WithoutErrors() {
   return *api;
 }
 
-/// A function of the table that fails when a test says so.
+/// A function of the table that fails when a test has said so.
 template <auto kFunction>
 struct Trap;
 template <class... A, cublasStatus_t (*CublasLtApi::*kFunction)(A...)>

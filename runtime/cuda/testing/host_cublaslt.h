@@ -10,16 +10,16 @@
 
 namespace coconet {
 
-/// MakeHostCublasLt on the devices of HostDriver, with calls that a test can make fail.
+/// MakeHostCublasLt on the devices of HostDriver; tests can make its calls fail.
 const CublasLtApi& HostCublasLt();
 absl::StatusOr<const CublasLtApi*> OpenHostCublasLt();
 
-/// The `call`-th call from now on, of those that can fail, returns `result`; 0: none does.
+/// Makes the `call`-th of the calls that can fail, counted from now on, return `result`; 0: none.
 void FailCublasLtCall(int call, cublasStatus_t result);
-/// What that call was, "cublasLtMatmul"; "" when it has not come.
+/// The name of the call that failed, "cublasLtMatmul"; "" before it comes.
 std::string FailedCublasLtCall();
 
-/// Products that were started since this was last called.
+/// The products that were started since the last call of this function.
 struct HostProduct {
   int way = 0;
   int multiprocessors = 0;

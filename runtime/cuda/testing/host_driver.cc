@@ -18,8 +18,7 @@
 namespace coconet {
 namespace {
 
-// ---- Errors that a test puts in (host_traps.h)
-// ------------------------------------------------------------
+// ---- Errors that tests inject (host_traps.h)
 
 struct Trap {
   std::mutex mutex;
@@ -46,13 +45,12 @@ CUresult Sprung(const char* call) {
 namespace {
 
 // ---- Devices and memory
-// --------------------------------------------------------------------------------
 
 HostDevices& Devices() {
   static auto* devices = new HostDevices;
   return *devices;
 }
-thread_local CUcontext current = nullptr;  // a device's number, and one
+thread_local CUcontext current = nullptr;  // 1 + the device's number
 
 CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
   COCONET_MAY_FAIL("cuDeviceGetAttribute");
@@ -77,11 +75,10 @@ CUresult Attribute(int* value, CUdevice_attribute attribute, CUdevice) {
 }
 
 // ---- Streams and events (host_stream.h)
-// ----------------------------------------------------------------
 
 HostStream* Of(CUstream stream) { return reinterpret_cast<HostStream*>(stream); }
 
-/// At once in the streams of nobody and of the calling thread.
+/// Does the work at once for the null stream and the calling thread's own.
 void Give(CUstream stream, std::function<void()> work) {
   if (stream == nullptr || stream == CU_STREAM_PER_THREAD) return work();
   Of(stream)->Give(std::move(work));

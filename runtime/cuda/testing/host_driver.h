@@ -9,43 +9,41 @@
 
 namespace coconet {
 
-/// A driver without a GPU: device memory is the host's, a stream is a thread that does one thing
-/// after the other, a module a shared object, and a kernel one of the host dialect (kernel_abi.h),
-/// each of its blocks a thread. What frees memory waits for all kernels that run on the device, as
-/// the real one does. There is one of it in a process; errors can be put in.
+/// A driver without a GPU. Device memory is memory of the host; a stream is a thread; a module is a
+/// shared object with kernels of the host dialect (kernel_abi.h), whose blocks are threads. Calls
+/// that free memory wait for all kernels on the device, as those of the real driver do. One per
+/// process; tests can inject errors.
 const DriverApi& HostDriver();
 
-/// What controls must begin as for kernels of the host dialect: their waits end as those of the
+/// The initial Control of kernels of the host dialect, with which their waits end as those of the
 /// CUDA prelude do.
 Control ControlOfHostKernels();
 
-/// How many GPUs of how many multiprocessors there are from now on, and whether they reach each
-/// other's memory.
+/// The GPUs and what the driver can do, from SetHostDevices on.
 struct HostDevices {
   int count = 1;
   int multiprocessors = 128;
   bool reach_each_other = true;
-  int64_t memory_bytes = int64_t{1} << 30;  // of each
-  int group = 8;                            // of multiprocessors: green contexts have whole ones
-  bool tells_group = true;                  // as drivers since CUDA 13 do
-  int driver = 13000;                       // the version of CUDA that the driver is of
-  bool multicast = false;                   // an NVSwitch is between them
+  int64_t memory_bytes = int64_t{1} << 30;  // per GPU
+  int group = 8;            // multiprocessors per group: green contexts have whole groups
+  bool tells_group = true;  // as drivers since CUDA 13 do
+  int driver = 13000;       // its CUDA version
+  bool multicast = false;   // an NVSwitch connects the GPUs
   int64_t multicast_unit = int64_t{2} << 20, best_multicast_unit = int64_t{4} << 20;
-  bool opens_memory = true;                // of other processes, by cuIpcOpenMemHandle
-  bool files_pass = true, fabric = false;  // how handles of memory go to other processes
+  bool opens_memory = true;                // cuIpcOpenMemHandle works
+  bool files_pass = true, fabric = false;  // kinds of handles that other processes can open
 };
 void SetHostDevices(const HostDevices& devices);
 
-/// Puts `work` behind what the stream has been given. On a thread of the stream's; at once in the
-/// stream of nobody.
+/// Appends `work` to the stream, whose thread does it; does it at once for a null stream.
 void GiveToHostStream(CUstream stream, std::function<void()> work);
-/// Which GPU the calling thread's calls are of; -1: none.
+/// The GPU of the calling thread's current context; -1 where there is none.
 int CurrentHostDevice();
 
-/// The `call`-th call from now on, of those that can fail, or of those of `only`, returns `result`;
-/// 0: none does.
+/// Makes the `call`-th of the calls that can fail, or of those to `only`, counted from now on,
+/// return `result`; 0: none.
 void FailCall(int call, CUresult result, const std::string& only = "");
-/// What that call was, "cuMemAlloc"; "" when it has not come.
+/// The name of the call that failed, "cuMemAlloc"; "" before it comes.
 std::string FailedCall();
 
 }  // namespace coconet

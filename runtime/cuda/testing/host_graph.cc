@@ -18,7 +18,7 @@ void WaitNow(HostStream& stream, HostEvent& event) {
   stream.Give([&event, number = event.last()] { event.Wait(number); });
 }
 
-/// A graph that can be launched: its other branches have streams of their own.
+/// An instantiated graph, with a stream for each branch but the first.
 struct Launchable {
   HostGraph graph;
   std::vector<std::unique_ptr<HostStream>> others;

@@ -6,13 +6,13 @@
 
 namespace coconet {
 
-/// In a stream, or in the graph that it is being captured for.
+/// Records the event in the stream, or in the graph during a capture.
 void RecordIn(HostStream& stream, HostEvent& event);
-/// The same; a stream that waits for an event of a capture joins it. False: it may not, being of
-/// another capture or the event of none.
+/// Lets the stream, or its branch of the graph, wait for the event. Joins the capture in which the
+/// event was recorded. False: the stream is in a capture, and the event is not of the same one.
 bool WaitIn(HostStream& stream, HostEvent& event);
 
-/// The driver's functions of graphs.
+/// Sets the driver's functions of graphs.
 void FillGraphs(DriverApi& driver);
 
 }  // namespace coconet

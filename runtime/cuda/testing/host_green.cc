@@ -16,9 +16,9 @@ struct Contexts {
   const HostDevices* devices = nullptr;
   decltype(DriverApi::StreamDestroy) destroy_stream = nullptr;
   decltype(DriverApi::LaunchKernelEx) launch = nullptr;
-  uintptr_t last = 0;                     // a context is a number
-  std::map<CUgreenCtx, int> streams;      // how many each has
-  std::map<CUstream, CUgreenCtx> owners;  // of streams
+  uintptr_t last = 0;                 // contexts are numbers
+  std::map<CUgreenCtx, int> streams;  // number of, by context
+  std::map<CUstream, CUgreenCtx> owners;
   int left = 0, launches = 0;
 };
 Contexts& All() {

@@ -6,15 +6,15 @@
 
 namespace coconet {
 
-/// Green contexts of the driver of tests.
+/// Counts of HostDriver's green contexts.
 struct HostGreen {
-  int contexts = 0, streams = 0;  // that there are
-  int left = 0;                   // streams whose context was destroyed before them
-  int launches = 0;               // in their streams, since this was last asked
+  int contexts = 0, streams = 0;  // that exist
+  int left = 0;                   // streams whose context was destroyed first
+  int launches = 0;               // in their streams, since the last call
 };
 HostGreen TakeHostGreen();
 
-/// The driver's functions of green contexts, of `devices`. Wraps those that launch kernels and
+/// Sets the driver's functions of green contexts on `devices`; wraps those that launch kernels and
 /// destroy streams.
 void FillGreenContexts(DriverApi& driver, const HostDevices& devices);
 

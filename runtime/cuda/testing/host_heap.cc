@@ -17,9 +17,9 @@ namespace coconet {
 namespace {
 
 struct Block {
-  CUcontext context;  // null: another process's
+  CUcontext context;  // null: imported from another process
   std::shared_ptr<Region> memory;
-  int file;  // of what other processes can open; -1: they cannot
+  int file;  // by which other processes can open it; -1: they cannot
 };
 struct Heap {
   std::mutex mutex;
@@ -30,7 +30,7 @@ Heap& TheHeap() {
   return *heap;
 }
 
-/// Where other processes find a block: what a handle is.
+/// The contents of a handle: where other processes find the block.
 struct Offer {
   int64_t pid, file, bytes;
 };
@@ -86,7 +86,7 @@ CUresult HostHeap::Export(CUipcMemHandle* handle, CUdeviceptr address) {
 CUresult HostHeap::Import(CUdeviceptr* address, const CUipcMemHandle& handle) {
   Offer offer;
   std::memcpy(&offer, handle.reserved, sizeof offer);
-  if (offer.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // as the driver says
+  if (offer.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // as the real driver does
   const std::string path =
       "/proc/" + std::to_string(offer.pid) + "/fd/" + std::to_string(offer.file);
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);

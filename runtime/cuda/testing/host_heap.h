@@ -8,14 +8,14 @@
 
 namespace coconet {
 
-/// Device memory of the driver of tests: the host's. Blocks of 2 MiB and more other processes can
-/// open.
+/// HostDriver's device memory, which is memory of the host. Other processes can open blocks of
+/// 2 MiB and more.
 struct HostHeap {
-  /// OUT_OF_MEMORY where `context` would have more than `most` bytes.
+  /// CUDA_ERROR_OUT_OF_MEMORY where `context` would have more than `most` bytes.
   static CUresult Allocate(CUdeviceptr* address, size_t bytes, CUcontext context, int64_t most);
   static CUresult Export(CUipcMemHandle* handle, CUdeviceptr address);
   static CUresult Import(CUdeviceptr* address, const CUipcMemHandle& handle);
-  /// Also what was imported.
+  /// Frees allocated and imported memory.
   static CUresult Free(CUdeviceptr address);
 };
 

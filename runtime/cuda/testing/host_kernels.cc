@@ -29,7 +29,7 @@ Kernels& All() {
   return *all;
 }
 
-/// While a kernel runs.
+/// Exists while a kernel runs.
 class Running {
  public:
   explicit Running(int device) : device_(device) {
@@ -67,15 +67,15 @@ CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params
 CUresult LoadLibrary(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
                      CUlibraryOption*, void**, unsigned) {
   COCONET_MAY_FAIL("cuLibraryLoadData");
-  // Of a name of its own: dlopen takes a file of a name that it knows for the one it has.
+  // Under a new name: dlopen returns the open module for a name that it knows.
   char path[] = "/tmp/coconet-module-XXXXXX";
   const int file = mkstemp(path);
   const auto* header = static_cast<const unsigned char*>(code);
   uint64_t sections = 0;
   uint16_t size = 0, count = 0;
   std::memcpy(&sections, header + 40,
-              sizeof sections);  // e_shoff, e_shentsize, e_shnum of a 64-bit ELF file: the
-                                 // sections' table ends it
+              sizeof sections);  // e_shoff, e_shentsize, e_shnum of a 64-bit ELF file,
+                                 // which ends with the section table
   std::memcpy(&size, header + 58, sizeof size);
   std::memcpy(&count, header + 60, sizeof count);
   const size_t bytes = sections + size_t{size} * count;

@@ -5,7 +5,7 @@
 
 namespace coconet {
 
-/// The driver's functions of libraries and kernels, of the driver of tests.
+/// Sets HostDriver's functions of libraries and kernels.
 void FillKernels(DriverApi& driver);
 
 /// Returns when no kernel runs on the calling thread's device.

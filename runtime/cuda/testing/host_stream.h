@@ -14,19 +14,18 @@ namespace coconet {
 
 class HostStream;
 
-/// What streams were given while they were captured: to which of them, and what.
+/// The work that streams were given during a capture.
 struct HostGraph {
   struct Work {
     int branch;
-    std::function<void(HostStream&)> give;  // to the stream that stands for the branch
+    std::function<void(HostStream&)> give;  // appends it to the branch's stream
   };
   std::vector<Work> work;
   std::vector<HostStream*> branches;  // the capture began in the first
-  std::vector<size_t>
-      joined;  // by branch: so much of the work is before something of the first one
+  std::vector<size_t> joined;         // by branch: the length of the work that the first one awaits
 };
 
-/// Does what it is given in order, on a thread of its own; while it is captured nothing.
+/// Does its work in order on a thread of its own; during a capture, adds it to the graph.
 class HostStream {
  public:
   HostStream() : thread_([this] { Loop(); }) {}
@@ -46,7 +45,7 @@ class HostStream {
   }
   HostGraph* capture() const { return capture_; }
   int branch() const { return branch_; }
-  /// As the next branch; null: it is captured no more.
+  /// As the next branch. Null: ends the capture.
   void JoinCapture(HostGraph* graph) {
     capture_ = graph;
     if (graph == nullptr) return;
@@ -82,16 +81,15 @@ class HostStream {
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
   int pending_ = 0;
-  HostGraph* capture_ = nullptr;  // of the thread that gives
+  HostGraph* capture_ = nullptr;  // used by the giving thread only
   int branch_ = 0;
   std::thread thread_;
 };
 
-/// Of several streams: what waits for it goes on when the stream that it was last given to comes to
-/// it.
+/// Recorded in streams, awaited in others. A record is reached when its stream comes to it.
 class HostEvent {
  public:
-  /// The number of a new record, which the stream says when it comes to it.
+  /// Returns the number of a new record, which its stream passes to Reach.
   int Record() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return ++recorded_;
@@ -106,12 +104,12 @@ class HostEvent {
     const std::lock_guard<std::mutex> lock(mutex_);
     return recorded_;
   }
-  /// When its last record was come to.
+  /// When its last record was reached.
   std::chrono::steady_clock::time_point when() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return when_;
   }
-  /// Nothing has recorded it, or its last record was come to.
+  /// Whether it has no record, or its last one was reached.
   bool Idle() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return reached_ == recorded_;
@@ -121,10 +119,10 @@ class HostEvent {
     changed_.wait(lock, [&] { return reached_ >= number; });
   }
 
-  // Where it was last recorded, when that was in a capture.
+  // Its last record, where that was captured.
   HostGraph* capture = nullptr;
   int branch = 0;
-  size_t work = 0;  // of the graph, until then
+  size_t work = 0;  // length of the graph's work behind the record
 
  private:
   std::mutex mutex_;

@@ -5,7 +5,7 @@
 
 namespace coconet {
 
-/// What a call of the driver of tests returns: an error where a test has put one in (FailCall).
+/// The result of a call of HostDriver: an error where a test has injected one (FailCall).
 CUresult Sprung(const char* call);
 #define COCONET_MAY_FAIL(call) \
   if (const CUresult sprung = ::coconet::Sprung(call); sprung != CUDA_SUCCESS) return sprung

@@ -25,16 +25,16 @@ constexpr size_t kPage = 4096, kLine = 64;
 constexpr int kMostDevices = kLine / sizeof(void*);
 constexpr uint64_t kMagic = 0xc0c0;
 
-/// The last page of an object's file, which all processes map that know it.
+/// The last page of an object's file: every process that has the object maps it.
 struct State {
   uint64_t magic;
   size_t bytes;
-  int devices;   // of a multicast object; 0: it is memory
-  int device;    // memory's
-  bool exports;  // other processes may have it
+  int devices;   // of a multicast object; 0: this is memory
+  int device;    // of memory
+  bool exports;  // other processes may open it
   struct Slot {
     std::atomic<int> added, bound;
-    int pid, file;  // of the memory that is bound
+    int pid, file;  // of the bound memory
   };
   Slot slots[kMostDevices];   // by device
   std::atomic<int> mappings;  // of a multicast object
@@ -43,7 +43,7 @@ static_assert(sizeof(State) <= kPage);
 
 class Object {
  public:
-  /// Takes the file.
+  /// Owns the file.
   explicit Object(int file) : file_(file) {
     struct stat found{};
     fstat(file, &found);
@@ -202,7 +202,7 @@ CUresult Unmap(CUdeviceptr address, size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-/// Writes the tables.
+/// Writes the tables of a multicast object's lines.
 CUresult ReachAll(CUdeviceptr address, size_t bytes, Mapping& mapping) {
   for (const State::Slot& slot : mapping.object->state().slots) {
     if (slot.bound == 0) continue;
@@ -293,7 +293,7 @@ CUresult Unbind(Handle handle, CUdevice device, size_t, size_t) {
   return CUDA_SUCCESS;
 }
 
-/// What a fabric handle tells.
+/// The contents of a fabric handle.
 struct Offer {
   int64_t pid, file;
 };

@@ -6,20 +6,19 @@
 
 namespace coconet {
 
-/// Virtual memory of the driver of tests: what there is of it, and what was done in an order that
-/// it must not have.
+/// Counts of HostDriver's virtual memory, and of calls in a forbidden order.
 struct HostVirtual {
   int handles = 0, reservations = 0, mappings = 0, bindings = 0;
-  int wrong = 0;  // objects unbound while mapped, memory released while bound, addresses given back
+  int wrong = 0;  // objects unbound while mapped, memory released while bound, addresses freed
                   // while mapped
 };
 HostVirtual SeeHostVirtual();
 
-/// The driver's functions of virtual memory and multicast, of `devices`. Memory is a file of the
-/// host's memory, which processes hand each other. An address of a multicast object is, in each of
-/// its lines of 64 bytes, a table of the addresses at which its devices, 8 at most, have what it
-/// stands for: so kernels of the host dialect reach them all by it. What would wait for devices to
-/// be added is refused, and so are mappings of objects that not all have bound to.
+/// Sets the driver's functions of virtual memory and multicast on `devices`. Memory is a memfd that
+/// processes pass to each other. Each line of 64 bytes of a multicast object holds a table with the
+/// line's addresses on its devices, at most 8: with it kernels of the host dialect reach them all.
+/// Calls that would wait until all devices are added are refused, and so are mappings of objects to
+/// which not all devices have bound memory.
 void FillVirtualMemory(DriverApi& driver, const HostDevices& devices);
 
 }  // namespace coconet

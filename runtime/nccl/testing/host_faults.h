@@ -5,11 +5,11 @@
 
 namespace coconet {
 
-/// As they were set (SetNcclFaults), less what has come.
+/// The faults set by SetNcclFaults that have not come yet.
 NcclFaults Faults();
-/// True the so-many-th time.
+/// Counts down; true when it reaches 0.
 bool Strikes(int NcclFaults::* fault);
-/// What a call of the NCCL of tests returns: an error where a test has put one in.
+/// The result of a call of HostNccl: an error where a test has injected one.
 ncclResult_t SprungOfNccl(const char* call);
 #define COCONET_MAY_FAIL(call) \
   if (const ncclResult_t sprung = SprungOfNccl(call); sprung != ncclSuccess) return sprung

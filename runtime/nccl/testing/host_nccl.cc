@@ -21,29 +21,28 @@ namespace coconet {
 namespace {
 
 // ---- Communicators
-// -------------------------------------------------------------------------------------
 
 struct Clique {
   std::mutex mutex;
   std::condition_variable changed;
-  std::string folder;  // of processes; "": its ranks are threads
+  std::string folder;  // where processes meet; "": its ranks are threads
   int Joined() const { return folder.empty() ? joined : JoinedInFolder(folder, size); }
   int size = 0, joined = 0;
   std::map<int, HostRound> rounds;
-  std::map<int, std::vector<HostOffer>> offers;  // of threads, by window
+  std::map<int, std::vector<HostOffer>> offers;  // of threads' memory, by window
 };
 
 struct Comm {
   std::shared_ptr<Clique> clique;
   int rank = 0;
-  // Of the clique's mutex.
+  // Guarded by the clique's mutex.
   int round = 0;
   bool aborted = false;
   ncclResult_t failed = ncclSuccess;
-  std::function<void()> begun = [] {};  // at first to join; then what is not in its stream yet
-  std::function<bool()> ready = [] { return true; };  // all that it takes of peers is there
-  int asked = 0;                                      // since it was begun
-  int windows = 0;                                    // so many were registered
+  std::function<void()> begun = [] {};  // joins, or gives to the stream what was called last
+  std::function<bool()> ready = [] { return true; };  // `begun` need not wait for peers
+  int asked = 0;                                      // queries of its state since the call
+  int windows = 0;                                    // registered so far
   std::vector<NcclWindow> open;
 };
 
@@ -83,7 +82,7 @@ ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclCon
   *comm = reinterpret_cast<ncclComm_t>(made.get());
   library.comms[*comm] = made;
   if (Strikes(&NcclFaults::unheard_join)) return ncclInProgress;
-  lock.unlock();  // others hold the clique's, and then ask for this one
+  lock.unlock();  // others lock this one while they hold the clique's
   const std::lock_guard<std::mutex> lock_clique(made->clique->mutex);
   made->clique->size = size;
   made->clique->joined += 1;
@@ -91,7 +90,8 @@ ncclResult_t Join(ncclComm_t* comm, int size, ncclUniqueId id, int rank, ncclCon
   return ncclInProgress;
 }
 
-/// Can fail when what was begun comes to be done, else not: how often it is asked before differs.
+/// An injected error strikes only the query that ends the wait: the number of queries before
+/// varies.
 ncclResult_t AskState(ncclComm_t handle, ncclResult_t* state) {
   const std::shared_ptr<Comm> comm = Of(handle);
   if (comm == nullptr) return ncclInvalidArgument;
@@ -127,7 +127,6 @@ ncclResult_t End(ncclComm_t handle) {
 }
 
 // ---- Collectives
-// ---------------------------------------------------------------------------------------
 
 void ExecuteInFolder(Comm& comm, int number, const std::vector<HostOp>& ops) {
   Clique& clique = *comm.clique;
@@ -145,8 +144,8 @@ void ExecuteInFolder(Comm& comm, int number, const std::vector<HostOp>& ops) {
   if (computed != ncclSuccess) comm.failed = computed;
 }
 
-/// In the stream: as a kernel of NCCL, only an abort of this rank's own ends it while a peer is
-/// missing.
+/// Runs in the stream. While a peer is missing, only an abort of its own rank ends it, as with
+/// kernels of NCCL.
 void Execute(Comm& comm, int number, std::vector<HostOp> ops) {
   Clique& clique = *comm.clique;
   if (!clique.folder.empty()) return ExecuteInFolder(comm, number, ops);
@@ -158,7 +157,7 @@ void Execute(Comm& comm, int number, std::vector<HostOp> ops) {
   clique.changed.notify_all();
   clique.changed.wait(lock, [&] { return round.given == clique.size || comm.aborted; });
   if (round.given < clique.size)
-    return void(round.given -= 1);  // peers that come later wait in vain
+    return void(round.given -= 1);  // later peers wait until they abort
   lock.unlock();
   std::vector<HostResult> results;
   const ncclResult_t computed = ComputeRound(round, comm.rank, results);
@@ -172,7 +171,7 @@ void Execute(Comm& comm, int number, std::vector<HostOp> ops) {
   if (++round.done == clique.size) clique.rounds.erase(number);
 }
 
-/// Never ends by itself.
+/// Ends by an abort only.
 void Fail(Comm& comm, ncclResult_t how) {
   std::unique_lock<std::mutex> lock(comm.clique->mutex);
   comm.failed = how;
@@ -190,7 +189,7 @@ Pending& OfThread() {
   return pending;
 }
 
-/// Begins what the thread has.
+/// Begins the thread's calls.
 ncclResult_t Submit() {
   Pending given = std::exchange(OfThread(), {});
   if (given.comm == nullptr) return ncclSuccess;
@@ -202,7 +201,8 @@ ncclResult_t Submit() {
   const ncclResult_t fault =
       Strikes(&NcclFaults::failing_collective) ? Faults().result : ncclSuccess;
   const std::lock_guard<std::mutex> lock(given.comm->clique->mutex);
-  if (given.comm->begun != nullptr) return ncclInvalidArgument;  // before the one before was
+  if (given.comm->begun != nullptr)
+    return ncclInvalidArgument;  // before the last call was in its stream
   given.comm->asked = 0;
   given.comm->begun = [fault, given, number = given.comm->round++] {
     given.stream->Give([=] {
@@ -281,7 +281,6 @@ void FillCollectives(NcclApi& nccl) {
 }
 
 // ---- Windows
-// -------------------------------------------------------------------------------------------
 
 ncclResult_t Register(ncclComm_t handle, void* memory, size_t bytes, NcclWindow* window,
                       int flags) {

@@ -7,31 +7,31 @@
 
 namespace coconet {
 
-/// NCCL without GPUs: between threads of this process or between processes, over the host's memory,
-/// in streams of the driver of tests (host_driver.h). Communicators do not block, and what is begun
-/// is in its stream only when its state says so. There is one of it in a process; errors can be put
-/// in. Its windows are those of 2.28.9.
+/// NCCL without GPUs: between threads of this process or between processes, over memory of the
+/// host, in streams of HostDriver. Communicators do not block: a call is in its stream only when
+/// the communicator's state says so. One per process; tests can inject errors. Windows have the
+/// layout of 2.28.9.
 const NcclApi& HostNccl();
-/// The same as of later versions, which say where windows are.
+/// The same as a later version, which returns the addresses of windows.
 const NcclApi& NewerHostNccl();
 
-/// Communicators are between processes from now on, which meet in `folder`, an empty one of memory;
-/// "": between threads.
+/// Makes later communicators connect processes, which meet in `folder`, an empty one in memory; "":
+/// threads.
 void MeetInFolderFromNowOn(const std::string& folder);
 
-/// What goes wrong from now on; 0: nothing.
+/// What fails from SetNcclFaults on: numbers of calls, counted from 1; 0: none.
 struct NcclFaults {
-  int failing_call = 0;        // the so-many-th, of those that can fail, returns `result`
-  int failing_collective = 0;  // the so-many-th that is begun never ends, and its state is `result`
-  int unheard_join = 0;  // the so-many-th rank that joins a communicator is not seen by its peers
+  int failing_call = 0;        // this one of the calls that can fail returns `result`
+  int failing_collective = 0;  // this one never ends, and its state is `result`
+  int unheard_join = 0;        // the peers of this joining rank do not see it
   ncclResult_t result = ncclSystemError;
-  bool no_windows = false;  // memory is registered, and shared with nobody
+  bool no_windows = false;  // memory is registered but not shared
 };
 void SetNcclFaults(const NcclFaults& faults);
-/// What the failing call was, "ncclAllReduce"; "" when it has not come.
+/// The name of the call that failed, "ncclAllReduce"; "" before it comes.
 std::string FailedNcclCall();
 
-/// Collectives that were done, groups of calls as one, and communicators that are there.
+/// Collectives done, where a group of calls counts once, and communicators that exist.
 int NcclCollectives();
 int NcclCommunicators();
 

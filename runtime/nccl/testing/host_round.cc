@@ -35,15 +35,14 @@ DType TypeOf(ncclDataType_t type) {
     case ncclBfloat16:
       return DType::kBF16;
     default:
-      break;  // the language has no others
+      break;  // the language has no other kinds
   }
   CC_CHECK(false);
 }
 
 size_t BytesOf(const HostOp& op) { return op.count * SizeOf(TypeOf(op.type)); }
 
-/// Elements from `first` on of what all ranks have: as NCCL does, rounded each time that one is
-/// added.
+/// Sums elements from `first` on over all ranks, rounded after each addition, as in NCCL.
 std::vector<char> Reduced(const HostRound& round, size_t number, const HostOp& op, size_t first) {
   const DType type = TypeOf(op.type);
   std::vector<char> sum(BytesOf(op));
@@ -61,7 +60,7 @@ std::vector<char> Reduced(const HostRound& round, size_t number, const HostOp& o
   return sum;
 }
 
-/// What the `nth` send from `from` to `to` brings; null where there is none.
+/// The operand of the `nth` send from `from` to `to`; null where there is none.
 const HostOp* SentBy(const HostRound& round, int from, int to, int nth) {
   for (const HostOp& op : round.ops[from]) {
     if (op.kind == HostOp::Kind::kSend && op.peer == to && nth-- == 0) return &op;
@@ -121,7 +120,6 @@ ncclResult_t ComputeRound(const HostRound& round, int rank, std::vector<HostResu
 }
 
 // ---- Between processes
-// ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -134,7 +132,7 @@ std::string NameOf(const std::string& folder, int number, int rank) {
   return absl::StrCat(folder, "-", number, "-", rank);
 }
 
-/// Whole or not at all.
+/// Writes the file atomically.
 void WriteFile(const std::string& name, const std::string& bytes) {
   const std::string unfinished = absl::StrCat(name, ".unfinished");
   std::ofstream(unfinished, std::ios::binary) << bytes;
@@ -189,7 +187,7 @@ bool MeetInFolder(const std::string& folder, int number, int rank, int ranks,
     met.data.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
     met.round.ops.push_back(Unpack(met.data.back(), ranks));
   }
-  // Who is here has read what was given before.
+  // All ranks that came here have read the round before.
   if (number > 0) unlink(NameOf(folder, number - 1, rank).c_str());
   for (size_t i = 0; i < ops.size(); ++i) met.round.ops[rank][i].out = ops[i].out;
   return true;

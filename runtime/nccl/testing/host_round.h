@@ -11,7 +11,7 @@
 
 namespace coconet {
 
-// What collectives of the NCCL of tests are, and what comes of them.
+// Collectives of HostNccl and their results.
 
 struct HostOp {
   enum class Kind : uint8_t {
@@ -36,34 +36,34 @@ struct HostOp {
   }
 };
 
-/// One call, or group of calls, of all ranks.
+/// One call, or one group of calls, of all ranks.
 struct HostRound {
   std::vector<std::vector<HostOp>> ops;  // by rank
   int given = 0, read = 0, done = 0;
 };
 
-/// What `rank` writes, and where.
+/// Bytes that `rank` writes, and where.
 struct HostResult {
   char* to;
   std::vector<char> bytes;
 };
 
-/// What `rank` gets of a round that all have given theirs to: as of NCCL, sums are rounded each
-/// time that one is added. InvalidUsage where the ranks do not do the same.
+/// The results of `rank` in a round that all ranks have joined. Sums are rounded after each
+/// addition, as in NCCL. ncclInvalidUsage where the ranks' calls differ.
 ncclResult_t ComputeRound(const HostRound& round, int rank, std::vector<HostResult>& results);
 
-// Rounds of processes, which meet in a folder of their communicator.
+// ---- Rounds of processes, which meet in their communicator's folder
 
 void JoinInFolder(const std::string& folder, int rank);
-/// How many have.
+/// The number of processes that have joined.
 int JoinedInFolder(const std::string& folder, int ranks);
-/// What the ranks of a round give, in this process's memory.
+/// The operands of all ranks of a round, in memory of this process.
 struct FolderRound {
   HostRound round;
   std::vector<std::vector<char>> data;  // of the ranks' operands
 };
-/// Gives `ops`, with their data as it is now, and waits for those of the others; false: `aborted`
-/// came first.
+/// Joins with `ops` and a copy of their data, and waits for the other ranks. False: `aborted` came
+/// first.
 bool MeetInFolder(const std::string& folder, int number, int rank, int ranks,
                   const std::vector<HostOp>& ops, const std::function<bool()>& aborted,
                   FolderRound& met);

@@ -10,31 +10,30 @@
 
 namespace coconet {
 
-// Memory and windows of the NCCL of tests: files of the host's memory, which threads and processes
-// map alike.
+// Memory and windows of HostNccl: memfds, which threads and processes map alike.
 
-/// Where other ranks find a rank's memory.
+/// How other ranks map a rank's memory.
 struct HostOffer {
   int64_t pid, file, bytes;
 };
 
 ncclResult_t AllocateHostMemory(void** memory, size_t bytes);
 ncclResult_t FreeHostMemory(void* memory);
-/// False: not such memory.
+/// False: it is no memory of HostNccl.
 bool OfferHostMemory(void* memory, size_t bytes, HostOffer& offer);
 
-/// For processes.
+/// Writes a rank's offer to a file in the communicator's folder, for other processes.
 void WriteOffer(const std::string& folder, int number, int rank, const HostOffer& offer);
-/// Of the ranks that have written theirs.
+/// The offers of the ranks that have written theirs.
 std::vector<HostOffer> ReadOffers(const std::string& folder, int number, int ranks);
 
-/// A window of rank `rank` on the memory of all, as NCCL 2.28.9 lays it out; null where some cannot
-/// be mapped.
+/// The window of `rank` on all ranks' memory, in the layout of NCCL 2.28.9; null where some memory
+/// cannot be mapped.
 NcclWindow OpenHostWindow(const std::vector<HostOffer>& offers, int rank);
 ncclResult_t CloseHostWindow(NcclWindow window);
 void* InHostWindow(NcclWindow window, size_t offset, int peer);
 
-/// Windows, and memory, that there are.
+/// Windows and pieces of memory that exist.
 int HostWindowsLeft();
 
 }  // namespace coconet

@@ -11,7 +11,7 @@
 
 namespace coconet {
 
-/// A plan of one collective of a stage, with memory of its own.
+/// A plan of one collective over a stage, with its own memory.
 struct BoundSum {
   std::unique_ptr<Memory> in, out;
   std::unique_ptr<BoundPlan> plan;
