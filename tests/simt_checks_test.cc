@@ -194,11 +194,12 @@ TEST(SimtChecks, FindsRacesBetweenThreadsOfABlock) {
   for (const SimtOptions& options : Interleavings()) {
     EXPECT_THAT(
         Lab(options).Run("all_write_one", 1, 2),
-        AllOf(HasSubstr("data race: all_write_one (kernel.cc:8"),
-              ContainsRegex(
-                  "on rank 0 block 0 thread [01] writes bytes \\[0, 4\\) of a buffer of 256 bytes"),
-              ContainsRegex("rank 0 block 0 of all_write_one thread [01] \\(kernel.cc:8.*\\) wrote "
-                            "byte 0 before")));
+        AllOf(
+            HasSubstr("data race: all_write_one (kernel.cc:10"),
+            ContainsRegex(
+                "on rank 0 block 0 thread [01] writes bytes \\[0, 4\\) of a buffer of 256 bytes"),
+            ContainsRegex("rank 0 block 0 of all_write_one thread [01] \\(kernel.cc:10.*\\) wrote "
+                          "byte 0 before")));
     EXPECT_THAT(Lab(options).Run("rotates_without_barrier", 1, 64),
                 ContainsRegex("^(data race|never written): .*shared memory of block 0"));
   }
@@ -236,7 +237,7 @@ TEST(SimtChecks, FindsAccessesOutsideOfBuffers) {
   behind.params().n = 65;
   EXPECT_THAT(
       behind.Run("fills", 1, 32),
-      AllOf(HasSubstr("out of bounds: fills (kernel.cc:6"),
+      AllOf(HasSubstr("out of bounds: fills (kernel.cc:8"),
             HasSubstr(
                 "thread 0 writes 4 bytes at bytes [256, 260) of a buffer of 256 bytes on rank 0")));
   Lab nowhere;
