@@ -94,11 +94,13 @@ const std::vector<Room>& Rooms() {
         "runtime/arguments.h", "runtime/kernel_abi.h", "runtime/mesh.h", "runtime/rank.h"}},
       // Simulated GPUs: a machine that knows no driver, a driver of it, and the CUDA backend over
       // that.
-      {"runtime/simt/machine/", {"runtime/simt_abi.h", "runtime/simt_options.h"}},
+      {"runtime/simt/memory/", {}},
+      {"runtime/simt/machine/",
+       {"runtime/simt/memory/", "runtime/simt_abi.h", "runtime/simt_options.h"}},
       {"runtime/simt/",
-       {"runtime/simt/machine/", "runtime/cuda/cuda_world_over.h", "runtime/cuda/driver/",
-        "runtime/cuda/gemm/", "runtime/node/", "runtime/simt_abi.h", "runtime/simt_options.h",
-        "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h"}},
+       {"runtime/simt/memory/", "runtime/simt/machine/", "runtime/cuda/cuda_world_over.h",
+        "runtime/cuda/driver/", "runtime/cuda/gemm/", "runtime/node/", "runtime/simt_abi.h",
+        "runtime/simt_options.h", "runtime/mesh.h", "runtime/plan.h", "runtime/rank.h"}},
       {"runtime/testing/", {"runtime/"}},
       {"autotune/store/", {"jit/config/"}},
       {"autotune/measure/",

@@ -274,7 +274,7 @@ TEST(SimtChecks, FindsBarriersThatNotAllComeTo) {
                 ContainsRegex("divergent barrier: .* waits for it to meet its warp|bad shuffle: .* "
                               "it names thread [0-9]+, which waits at a barrier"));
     EXPECT_THAT(Lab(options).Run("shuffles_with_wrong_mask", 1, 32),
-                HasSubstr("meets its warp by mask 0xffff: it is not in it itself"));
+                HasSubstr("meets its warp by mask 0xffff: it lacks the thread itself"));
   }
   EXPECT_THAT(Lab().Run("shuffles_with_wrong_mask", 1, 12),
               HasSubstr("names thread 12, which the block lacks"));
@@ -306,9 +306,9 @@ TEST(SimtChecks, FindsOutputsThatNobodyWrote) {
     lab.params().a = output;
     lab.params().n = 61;  // a tail left out
     EXPECT_EQ(lab.Run("fills", 2, 8), "");
-    lab.machine().CheckWritten(output, 61 * sizeof(unsigned));
+    lab.machine().checker().CheckWritten(output, 61 * sizeof(unsigned));
     EXPECT_FALSE(lab.machine().finding().has_value());
-    lab.machine().CheckWritten(output, 64 * sizeof(unsigned));
+    lab.machine().checker().CheckWritten(output, 64 * sizeof(unsigned));
     ASSERT_TRUE(lab.machine().finding().has_value());
     EXPECT_EQ(lab.machine().finding()->kind, FindingKind::kUnwrittenOutput);
     EXPECT_THAT(lab.machine().finding()->text,

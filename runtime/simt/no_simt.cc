@@ -1,4 +1,4 @@
-// A build without CUDA's headers, which the backend that simulated GPUs share with real ones needs.
+// For builds without CUDA's headers, which the CUDA backend needs, also over simulated GPUs.
 
 #include "runtime/simt/simt_world.h"
 

@@ -6,8 +6,8 @@
 
 namespace coconet {
 
-/// cuBLASLt on simulated GPUs: the host multiplies when the stream comes to it (MakeHostCublasLt),
-/// and what a product reads and writes is checked like what kernels do.
+/// cuBLASLt on simulated GPUs: the host computes a product when its stream comes to it
+/// (MakeHostCublasLt); accesses of products are checked like those of kernels.
 absl::StatusOr<const CublasLtApi*> OpenSimtCublasLt();
 
 }  // namespace coconet

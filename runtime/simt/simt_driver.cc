@@ -15,26 +15,26 @@
 namespace coconet {
 namespace {
 
-constexpr int kMultiprocessors = 4;  // few, so that few blocks are tried
-constexpr int kThreadsAMultiprocessor = 2048;
+constexpr int kMultiprocessors = 4;  // few, so that search tries few blocks
+constexpr int kThreadsPerMultiprocessor = 2048;
 constexpr int64_t kMemoryBytes = int64_t{4} << 30;
 
-/// A device of a simulation: what a context is.
+/// A CUcontext points to one: a device of a simulation.
 struct Context {
   Simulation* simulation;
   int rank;
 };
-/// The GPUs that the thread sees.
+/// The GPUs that the calling thread sees.
 struct Seen {
   std::shared_ptr<Simulation> simulation;
   std::vector<Context> contexts;
 };
 thread_local Seen seen;
 
-/// The calling thread, as a simulation knows it.
+/// The calling thread as a host thread of the simulation of its current context.
 struct ThisHost final : WaitObserver {
   const Context* context = nullptr;
-  std::unique_ptr<Simulation::Host> host;
+  std::unique_ptr<SimtHost> host;
 
   void Begin(absl::FunctionRef<bool()> ready) override {
     context->simulation->WaitForHost(*host, ready);
@@ -59,7 +59,7 @@ struct ThisHost final : WaitObserver {
 thread_local ThisHost here;
 
 Simulation& Gpus() { return *here.context->simulation; }
-/// Null: what it is given is done at once.
+/// Null: the stream whose work is done at once.
 SimtStream* Of(CUstream stream) {
   return stream == CU_STREAM_PER_THREAD ? nullptr : reinterpret_cast<SimtStream*>(stream);
 }
@@ -77,7 +77,7 @@ CUresult Give(CUstream stream, SimtWork work) {
                                                               : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 }
 
-/// A graph that can be launched: its other branches have streams of their own.
+/// An instantiated graph, with a stream for each branch but the first.
 struct Launchable {
   std::vector<std::pair<int, SimtWork>> work;
   std::vector<SimtStream*> others;
@@ -127,7 +127,7 @@ void FillDevices(DriverApi& driver) {
     const int resident = seen.simulation->options().resident_blocks;
     *value = counts ? resident > 0 ? resident : kMultiprocessors
              : attribute == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR
-                 ? kThreadsAMultiprocessor
+                 ? kThreadsPerMultiprocessor
                  : 0;
     return CUDA_SUCCESS;
   };
@@ -176,7 +176,7 @@ void FillMemory(DriverApi& driver) {
   driver.MemHostAlloc = [](void** address, size_t bytes, unsigned) {
     *address = Gpus().Allocate(bytes, here.context->rank);
     if (*address == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    Gpus().BearBuffer(*address);  // the host writes it as it likes
+    Gpus().InitializeBuffer(*address);  // the host writes it without the simulation
     return CUDA_SUCCESS;
   };
   driver.MemFreeHost = [](void* address) {
@@ -263,7 +263,7 @@ void FillKernels(DriverApi& driver) {
   driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads,
                                                         size_t) {
     *blocks =
-        Gpus().options().resident_blocks > 0 ? 1 : kThreadsAMultiprocessor / std::max(threads, 1);
+        Gpus().options().resident_blocks > 0 ? 1 : kThreadsPerMultiprocessor / std::max(threads, 1);
     return CUDA_SUCCESS;
   };
   driver.LaunchKernelEx = [](const CUlaunchConfig* config, CUfunction function, void** params,

@@ -10,14 +10,13 @@
 
 namespace coconet {
 
-/// A driver whose GPUs are simulated: modules are shared objects of the simt dialect, a kernel's
-/// threads are fibers. Whose GPUs they are is said by the calling thread's SimtGpus, and by
-/// contexts that come of these. A kernel's mistake is CUDA_ERROR_LAUNCH_FAILED of every later call
-/// that waits, with the finding as the driver's words.
+/// The CUDA driver of simulated GPUs. Modules are shared objects of the simt dialect; a kernel's
+/// threads are fibers. The calling thread's SimtGpus, and contexts that it retained from them, say
+/// which simulation is meant. After a mistake of a kernel, calls that wait return
+/// CUDA_ERROR_LAUNCH_FAILED, with the finding as GetErrorString.
 const DriverApi& SimtDriver();
 
-/// While it lives, the GPUs that the calling thread sees are those of a simulation. It outlives the
-/// contexts.
+/// While it lives, the calling thread sees the GPUs of a simulation. Outlives their contexts.
 class SimtGpus {
  public:
   explicit SimtGpus(std::shared_ptr<Simulation> simulation);
@@ -26,14 +25,14 @@ class SimtGpus {
   SimtGpus& operator=(const SimtGpus&) = delete;
 };
 
-/// Of the calling thread's current context.
+/// The simulation of the calling thread's current context.
 Simulation& SimulationHere();
-/// Whose rank's it is; -1: there is none.
+/// The rank that owns the current context; -1 where there is none.
 int SimtRankHere();
-/// Behind what the stream has.
+/// Appends work to the stream.
 void GiveToSimtStream(CUstream stream, SimtWork work);
-/// Tells what those bytes of the current context are called in reports. Of an allocation of which
-/// some are, kernels may use no others.
+/// Names bytes of the current context's memory in reports. Kernels may then access only named bytes
+/// of that allocation.
 void NameSimtBuffer(const void* address, size_t bytes, absl::string_view name);
 
 }  // namespace coconet

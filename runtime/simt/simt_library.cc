@@ -15,7 +15,7 @@ namespace {
 
 using Kind = CollectiveStep::Kind;
 
-/// So many blocks, from one to the next so far apart, in bytes.
+/// Blocks of equal size at equal distances, in bytes.
 struct Blocks {
   int count;
   int64_t bytes, stride;
@@ -55,7 +55,7 @@ void Reduce(const CollectiveStep& step, const std::vector<std::vector<char>>& in
   }
 }
 
-/// What member k gets.
+/// Computes the output of member k.
 void ComputeFor(int k, const CollectiveStep& step, const std::vector<std::vector<char>>& ins,
                 char* out) {
   const int size = static_cast<int>(ins.size());
@@ -114,7 +114,7 @@ absl::Status SimtLibrary::Enqueue(const CollectiveStep& step, const void* in, vo
                                          members.first, " ", members.stride, " ", members.size);
   const std::string name = absl::StrCat(group, " call ", calls_[group]++);
   const CollectiveOperands own{static_cast<const char*>(in), static_cast<char*>(out)};
-  // The members' operands are the meeting's: who comes last computes for all.
+  // The meeting owns the members' operands: the stream that comes last computes for all.
   using All = std::vector<CollectiveOperands>;
   std::shared_ptr<SimtMeeting> meeting =
       SimulationHere().Meet(name, members.size, [&](SimtMeeting& made) {

@@ -13,8 +13,8 @@
 
 namespace coconet {
 
-/// Collectives between simulated GPUs: the host computes them when the streams of all ranks have
-/// come, and rounds as plans mean it.
+/// Collectives between simulated GPUs: the host computes one when the streams of all its ranks have
+/// come to it, and rounds as plans define.
 class SimtLibrary final : public StreamLibrary {
  public:
   SimtLibrary(const Mesh& mesh, int rank, int lane) : mesh_(mesh), rank_(rank), lane_(lane) {}
@@ -29,17 +29,17 @@ class SimtLibrary final : public StreamLibrary {
  private:
   const Mesh mesh_;
   const int rank_, lane_;
-  std::map<std::string, int> calls_;  // by group
+  std::map<std::string, int> calls_;  // collectives so far, by group
 };
 
 absl::StatusOr<StreamLibraries> OpenSimtLibraries(const StreamLibraryTerms& terms);
 
-/// A member's operands of a collective, and what it does to all of them; operands may be the same
-/// memory.
+/// The operands of one member of a collective; both may be the same memory.
 struct CollectiveOperands {
   const char* in = nullptr;
   char* out = nullptr;
 };
+/// Computes a collective for all members.
 void ComputeCollective(const CollectiveStep& step, absl::Span<const CollectiveOperands> members);
 
 }  // namespace coconet

@@ -12,7 +12,7 @@
 namespace coconet {
 namespace {
 
-/// Of a file whose table of sections ends it.
+/// The size of an ELF file that ends with its section table; 0 where it is no ELF file.
 size_t BytesOf(const void* image) {
   Elf64_Ehdr header;
   std::memcpy(&header, image, sizeof header);
@@ -28,7 +28,7 @@ std::unique_ptr<SimtModule> SimtModule::Load(const void* image, SimtCalls* calls
   const int file = memfd_create("simt module", MFD_CLOEXEC);
   if (file < 0) return nullptr;
   const bool written = bytes > 0 && write(file, image, bytes) == static_cast<ssize_t>(bytes);
-  // By a name that other processes can open too, as they do to look up lines.
+  // By a name that addr2line can open, too.
   void* opened = written ? dlopen(absl::StrCat("/proc/", getpid(), "/fd/", file).c_str(),
                                   RTLD_NOW | RTLD_LOCAL)
                          : nullptr;

@@ -11,7 +11,7 @@
 
 namespace coconet {
 
-/// A shared object of the simt dialect, loaded for one machine: every load is a copy of its own.
+/// A shared object of the simt dialect, loaded for one machine. Each load is a separate copy.
 class SimtModule {
  public:
   struct Function {
@@ -19,13 +19,13 @@ class SimtModule {
     std::string name;
   };
 
-  /// `image`: of an ELF file. Null where it is no such module.
+  /// `image`: the contents of an ELF file. Null where they are no module of the simt dialect.
   static std::unique_ptr<SimtModule> Load(const void* image, SimtCalls* calls);
   ~SimtModule();
   SimtModule(const SimtModule&) = delete;
   SimtModule& operator=(const SimtModule&) = delete;
 
-  /// Null where it has no such kernel.
+  /// The kernel of that name; null where there is none.
   const Function* Find(const std::string& name);
 
  private:

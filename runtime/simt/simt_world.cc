@@ -26,7 +26,7 @@ absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, 
 }
 
 void ForgetSimtMemory(const void* address, int64_t bytes) {
-  if (SimtRankHere() >= 0) SimulationHere().Forget(address, static_cast<size_t>(bytes));
+  if (SimtRankHere() >= 0) SimulationHere().MarkUninitialized(address, static_cast<size_t>(bytes));
 }
 
 absl::Status CheckSimtWritten(const void* address, int64_t bytes) {

@@ -5,28 +5,38 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "runtime/simt/machine/block.h"
-#include "runtime/simt/machine/clock.h"
-#include "runtime/simt/machine/shadow.h"
+#include "absl/functional/function_ref.h"
+#include "runtime/simt/memory/clock.h"
+#include "runtime/simt/memory/shadow.h"
+#include "runtime/simt_abi.h"
 
 namespace coconet {
 
 struct SimtStream;
 
-/// Recorded in streams, waited for in others. A record is reached when its stream comes to it.
+/// A thread of the host, from its first use of the simulation to its end.
+struct SimtHost {
+  Agent agent;
+  Clock clock;  // what it has waited for
+  /// Set while it waits for another host thread: whether it can go on.
+  std::optional<absl::FunctionRef<bool()>> ready = {};
+};
+
+/// Recorded in streams, awaited in others. A record is reached when its stream comes to it.
 struct SimtEvent {
-  int recorded = 0, reached = 0;
-  Clock clock;  // of the last record that was reached
-  uint64_t when_ns = 0;
-  // Where it was last recorded, when that was in a capture.
+  int recorded = 0, reached = 0;  // numbers of records
+  Clock clock;                    // of the last record reached
+  uint64_t when_ns = 0;           // device time of that
+  // Its last record, where that was captured.
   struct SimtGraph* capture = nullptr;
   int branch = 0;
-  size_t work = 0;  // of the graph, until then
+  size_t work = 0;  // length of the graph's work behind the record
 };
 
 struct KernelWork {
@@ -60,55 +70,54 @@ struct SimtAccess {
   size_t bytes;
   bool writes;
 };
-/// What the host computes.
+/// A computation of the host.
 struct CallWork {
   std::function<void()> call;
   std::vector<SimtAccess> accesses;
 };
-/// What some streams do together, once, when all of them have come: a collective.
+/// A collective: done once, when the streams of all its ranks have come to it.
 struct SimtMeeting {
-  int size = 1, come = 0;
-  std::shared_ptr<void> operands = nullptr;  // of whom they belong to
-  std::function<void()> work = nullptr;      // by the last that comes
-  Clock clock = {};                          // what they all know
+  int size = 1, come = 0;                    // streams
+  std::shared_ptr<void> operands = nullptr;  // of the caller of Meet
+  std::function<void()> work = nullptr;      // done by the stream that comes last
+  Clock clock = {};                          // joined from all streams that have come
 };
 struct MeetWork {
   std::shared_ptr<SimtMeeting> meeting;
-  std::vector<SimtAccess> accesses;  // of this stream's rank
+  std::vector<SimtAccess> accesses;  // of the stream's rank
 };
 using SimtWork =
     std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork, CallWork, MeetWork>;
 
-/// What streams were given while they were captured: to which of them, and what.
+/// The work that streams were given during a capture.
 struct SimtGraph {
-  std::vector<std::pair<int, SimtWork>> work;  // by branch
+  std::vector<std::pair<int, SimtWork>> work;  // each with its branch
   std::vector<SimtStream*> branches;           // the capture began in the first
-  std::vector<size_t>
-      joined;  // by branch: so much of the work is before something of the first one
+  std::vector<size_t> joined;  // by branch: the length of the work that the first one awaits
 
-  /// Of a stream that is a branch. False: it waits for an event of another capture, or of none.
+  /// For a stream that is a branch. False: the work awaits an event outside this capture.
   bool Add(SimtStream& stream, SimtWork what);
-  /// Whether all that other branches were given is before something of the first.
+  /// Whether the first branch awaits all work of the others.
   bool AllJoined() const;
 };
 
-/// Does what it is given in order.
+/// Does its work in order.
 struct SimtStream {
   struct Given {
     SimtWork work;
-    std::shared_ptr<const Clock> after;  // what its giver knew
+    std::shared_ptr<const Clock> after;  // what happened before the host gave it
   };
   int rank = 0;
-  Agent agent;  // knows `clock`
+  Agent agent;  // its clock is `clock`
   Clock clock;
   std::deque<Given> queue;
   bool runs_kernel = false;
-  bool has_come = false;  // to the meeting that is first in the queue
-  SimtGraph* capture = nullptr;
+  bool has_come = false;         // to the meeting that is first in the queue
+  SimtGraph* capture = nullptr;  // null: it is not captured
   int branch = 0;
 
   bool idle() const { return queue.empty() && !runs_kernel; }
-  /// As the next branch; null: it is captured no more.
+  /// As the next branch. Null: ends the capture.
   void JoinCapture(SimtGraph* graph);
 };
 

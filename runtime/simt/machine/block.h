@@ -9,17 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/simt/machine/clock.h"
 #include "runtime/simt/machine/fiber.h"
-#include "runtime/simt/machine/shadow.h"
-#include "runtime/simt/machine/simt_memory.h"
+#include "runtime/simt/memory/clock.h"
+#include "runtime/simt/memory/shadow.h"
+#include "runtime/simt/memory/simt_memory.h"
 #include "runtime/simt_abi.h"
 
 namespace coconet {
 
 struct SimtBlock;
 
-/// A store that others do not see yet.
+/// A store of the memory model that only its thread sees yet.
 struct PendingStore {
   char* to;
   uint64_t value;
@@ -28,20 +28,21 @@ struct PendingStore {
   Released released;
 };
 
-/// A copy from or to shared memory that goes on by itself.
-struct OngoingCopy {
+/// An asynchronous copy from or to shared memory.
+struct CopyInFlight {
   char* to;
   const char* from;
-  size_t bytes, filled;  // to so many, with zeros
-  int group;             // of its thread's
-  const void* at;
-  std::vector<char> data;  // what it has read; empty: nothing yet
-  Epoch epoch;             // while nobody has awaited it
-  bool has_read = false;   // as far as its thread knows
+  size_t bytes;
+  size_t filled;  // bytes that it writes: those beyond `bytes` are zero
+  const void* at = nullptr;
+  int group = 0;                // number in its thread
+  std::vector<char> data = {};  // what it has read; empty: nothing yet
+  Epoch epoch = {};
+  bool has_read = false;  // its thread has awaited the read
 };
 
-/// What a thread has loaded since it last did something that others could see: who finds the same
-/// again, spins.
+/// Loads of a thread since its last write, barrier or shuffle. A thread that loads the same value
+/// from the same place again spins.
 struct Polls {
   static constexpr int kMost = 64;
   struct Poll {
@@ -51,8 +52,8 @@ struct Polls {
   std::array<Poll, kMost> all;
   int count = 0;
 
-  /// Whether it was there with the same value. Else notes it; where the value is another, or there
-  /// are too many, what came before is forgotten.
+  /// Whether the same load has been noted. Otherwise notes it; where the value differs, or there
+  /// are too many, drops the earlier ones.
   bool Repeats(const char* from, uint64_t value) {
     for (int i = 0; i < count; ++i) {
       if (all[i].from != from) continue;
@@ -65,8 +66,8 @@ struct Polls {
   }
 };
 
-/// A thread of a block. Lives as long as its machine, in one block after another, so that who looks
-/// for a thread that waited finds one.
+/// A thread of a block. Lives as long as its machine, in one block after another, so that pointers
+/// to threads that once waited for a word stay valid.
 struct SimtThread {
   enum class State : uint8_t { kReady, kSpins, kAtBarrier, kInShuffle, kEnded };
 
@@ -76,31 +77,38 @@ struct SimtThread {
   Fiber fiber;
   State state = State::kReady;
   bool starved = false;
-  size_t index = 0;     // in the list of its state, of ready or spinning threads
-  uint64_t ticket = 0;  // of its last wait for words
-  int looks = 0;        // loads that do not count as spinning: it was woken to look at the clock
+  size_t index = 0;     // in the scheduler's list of its state
+  uint64_t ticket = 0;  // number of its last wait for words
+  int looks = 0;        // loads left that do not count as spinning, after it was woken to look
   Agent agent;
-  std::shared_ptr<Clock>
-      learned;   // what it has acquired since the last barrier, and all before; null: nothing
-  Epoch fenced;  // what it wrote until then, bulk copies see
+  std::shared_ptr<Clock> learned;  // block->clock joined with what it acquired since the last
+                                   // barrier; null: it acquired nothing
+  Epoch fenced;                    // its last proxy fence: bulk copies see its writes until then
   Polls polls;
   std::vector<PendingStore> pending;
   struct Copies {
-    std::vector<OngoingCopy> ongoing;
+    std::vector<CopyInFlight> ongoing;
     int closed = 0;  // groups
   };
   Copies bulk, async;
-  bool vote = false;                  // what a barrier answered
-  uint64_t shuffled = 0;              // what a shuffle answered
-  const void* at = nullptr;           // where it waits
-  const unsigned* awaited = nullptr;  // the last flag that it said it waits for, and its epoch
-  unsigned epoch = 0;
+  bool vote = false;                  // the result of its last barrier
+  uint64_t shuffled = 0;              // the result of its last shuffle
+  const void* at = nullptr;           // where in the code it waits
+  const unsigned* awaited = nullptr;  // the flag of its last note_wait
+  unsigned epoch = 0;                 // and the flag's epoch that it waits for
+
+  /// Other threads' turn. Called on the thread; returns when it is scheduled again.
+  void Yield() { fiber.Stop(); }
+  /// Called on the thread when the machine has ended: does not return.
+  [[noreturn]] void Abandon() {
+    while (true) fiber.Stop();
+  }
 };
 
-/// A shuffle under way.
+/// A shuffle or gather that some threads of a warp have come to.
 struct SimtWarp {
   unsigned mask = 0, arrived = 0;
-  int bytes = 0;  // that each gives; 0: it is a shuffle
+  int bytes = 0;  // per thread of a gather; 0: a shuffle
   std::array<uint64_t, 32> values;
   std::array<int, 32> distances;
   std::array<const void*, 32> given;
@@ -113,23 +121,24 @@ struct SimtLaunch {
   std::string name;
   const void* params = nullptr;
   int blocks = 0, threads = 0;
-  int rank = 0;                        // whose device it is on
-  std::shared_ptr<const Clock> start;  // what was before it
-  Clock end;                           // what is known when it has ended
+  int rank = 0;                        // of its device
+  std::shared_ptr<const Clock> start;  // what happened before it
+  Clock end;                           // what happened before its end
   std::function<void()> done;          // called when all blocks have ended
   int started = 0, ended = 0;          // blocks
-  int starved = -1;                    // block
+  int starved = -1;                    // the block that the scheduler starves
 };
 
+/// A resident block.
 struct SimtBlock {
   std::shared_ptr<SimtLaunch> launch;
   int index = 0;
   int slot = 0;
-  uint32_t first = 0, generation = 0;  // of the slot
-  std::shared_ptr<const Clock> clock;  // what all of its threads know of others
-  std::vector<SimtThread*> threads;    // the machine's
-  int live = 0;
-  // Those at the barrier.
+  uint32_t first = 0, generation = 0;  // of the slot: when the block started, and now
+  std::shared_ptr<const Clock> clock;  // what happened before the current generation
+  std::vector<SimtThread*> threads;    // owned by ResidentBlocks
+  int live = 0;                        // threads that have not ended
+  // The barrier that `arrived` threads have come to.
   int arrived = 0;
   bool votes = false, all_ok = true;
   const SimtThread* first_there = nullptr;

@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "runtime/simt/machine/deadlock.h"
 
 namespace coconet {
 
@@ -17,152 +16,29 @@ absl::StatusOr<std::unique_ptr<SimtMachine>> SimtMachine::Make(const SimtOptions
 SimtMachine::SimtMachine(const SimtOptions& options, int ranks, std::unique_ptr<SimtMemory> memory)
     : options_(options),
       memory_(std::move(memory)),
-      calls_{},
+      reporter_(slots_),
       scheduler_(options, ranks),
-      slots_(1),
-      resident_(ranks) {
-  calls_ = {.place = nullptr,
-            .stack = 0,
-            .stack_bytes = StackPool::kBytes,
-            .machine = this,
-            .access = OnAccess,
-            .load = OnLoad,
-            .store = OnStore,
-            .exchange = OnExchange,
-            .note_wait = OnNoteWait,
-            .barrier = OnBarrier,
-            .shuffle_down = OnShuffleDown,
-            .shared = OnShared,
-            .now_ns = OnNow,
-            .copy_bulk = OnCopyBulk,
-            .close_bulk_group = OnCloseBulkGroup,
-            .await_bulk = OnAwaitBulk,
-            .fence_bulk = OnFenceBulk,
-            .copy_async = OnCopyAsync,
-            .close_async_group = OnCloseAsyncGroup,
-            .await_async = OnAwaitAsync,
-            .gather = OnGather};
-}
-
-// ---- Slots
-// ---------------------------------------------------------------------------------------------
-
-Agent SimtMachine::TakeSlot(const std::string& who) {
-  constexpr size_t kRemembered = 16;
-  if (free_slots_.empty()) {
-    CC_CHECK(slots_.size() < Epoch::kSlots);
-    free_slots_.push_back(static_cast<int>(slots_.size()));
-    slots_.emplace_back();
-  }
-  const int slot = free_slots_.back();
-  free_slots_.pop_back();
-  Slot& taken = slots_[slot];
-  taken.tenants.push_back({taken.generation, who});
-  if (taken.tenants.size() > kRemembered) taken.tenants.pop_front();
-  return {.slot = slot, .first = taken.generation, .generation = taken.generation};
-}
-
-void SimtMachine::GiveSlot(const Agent& agent) {
-  slots_[agent.slot].generation = agent.generation + 1;
-  free_slots_.push_back(agent.slot);
-}
-
-// ---- Launches and blocks
-// -------------------------------------------------------------------------------
-
-void SimtMachine::Launch(std::shared_ptr<SimtLaunch> launch) {
-  scheduler_.Draw(*launch);
-  launches_.push_back(std::move(launch));
-  StartBlocks();
-}
-
-bool SimtMachine::HasRoom(const SimtLaunch& launch) const {
-  if (options_.resident_blocks > 0 && resident_[launch.rank] >= options_.resident_blocks)
-    return false;
-  return blocks_.size() < Epoch::kSlots - kSlotsOfOthers && HasSlot();
-}
-
-void SimtMachine::StartBlocks() {
-  for (const std::shared_ptr<SimtLaunch>& launch : launches_) {
-    while (launch->started < launch->blocks && !finding_.has_value() && HasRoom(*launch))
-      StartBlock(launch);
-  }
-}
-
-void SimtMachine::StartBlock(const std::shared_ptr<SimtLaunch>& launch) {
-  auto block = std::make_unique<SimtBlock>();
-  block->launch = launch;
-  block->index = launch->started++;
-  const Agent agent =
-      TakeSlot(absl::StrCat("rank ", launch->rank, " block ", block->index, " of ", launch->name));
-  block->slot = agent.slot;
-  block->first = block->generation = agent.generation;
-  block->clock = launch->start;
-  block->warps.resize((launch->threads + 31) / 32);
-  ++resident_[launch->rank];
-  const int starved_warp = scheduler_.DrawWarp(static_cast<int>(block->warps.size()));
-  for (int i = 0; i < launch->threads; ++i) {
-    if (!StartThread(*block, i, starved_warp)) {
-      return Report(FindingKind::kNoRoom,
-                    absl::StrCat("for the stacks of more than ", live_, " threads"));
-    }
-  }
-  blocks_.push_back(std::move(block));
-  changed_ = steps_;
-}
-
-SimtThread& SimtMachine::TakeThread() {
-  if (free_threads_.empty()) {
-    threads_.push_back(std::make_unique<SimtThread>());
-    free_threads_.push_back(threads_.back().get());
-  }
-  SimtThread& thread = *free_threads_.back();
-  free_threads_.pop_back();
-  ++thread.ticket;
-  thread.state = SimtThread::State::kReady;
-  thread.looks = thread.polls.count = 0;
-  thread.learned = nullptr;
-  thread.awaited = nullptr;
-  thread.bulk.closed = thread.async.closed = 0;
-  thread.fenced = {};
-  return thread;
-}
-
-bool SimtMachine::StartThread(SimtBlock& block, int index, int starved_warp) {
-  char* stack = stacks_.Take();
-  if (stack == nullptr) return false;
-  const SimtLaunch& launch = *block.launch;
-  SimtThread* const thread = &TakeThread();
-  thread->place = {block.index, launch.blocks, index, launch.threads};
-  thread->block = &block;
-  thread->stack = stack;
-  thread->agent = {.slot = block.slot,
-                   .thread = index,
-                   .first = block.first,
-                   .generation = block.generation,
-                   .clock = block.clock.get()};
-  thread->starved = scheduler_.Starves(*thread, starved_warp);
-  thread->fiber.Start(stack, RunThread, thread);
-  scheduler_.MakeReady(*thread);
-  ++block.live;
-  ++live_;
-  block.threads.push_back(thread);
-  return true;
-}
-
-void SimtMachine::RunThread(void* thread) {
-  const SimtLaunch& launch = *static_cast<SimtThread*>(thread)->block->launch;
-  launch.kernel(launch.params);
+      checker_(*memory_, reporter_),
+      stores_(*memory_, scheduler_),
+      model_(options.weak, *memory_, scheduler_, checker_, stores_),
+      meetings_(scheduler_, stores_, reporter_),
+      copies_(*memory_, scheduler_, checker_, reporter_),
+      blocks_(options.resident_blocks, ranks, *memory_, slots_, scheduler_, reporter_) {
+  calls_.stack_bytes = StackPool::kBytes;
+  calls_.machine = this;
+  FillAccessCalls();
+  FillMeetingCalls();
+  FillCopyCalls();
 }
 
 bool SimtMachine::Step() {
-  if (finding_.has_value()) return false;
-  ++steps_;
-  DrainSome();
-  SimtThread* next = scheduler_.Next(/*any=*/quiet_steps() > 1024 * (1 + uint64_t(live_)));
+  if (finding().has_value()) return false;
+  scheduler_.BeginStep();
+  stores_.DrainSome();
+  SimtThread* next = scheduler_.Next(blocks_.live_threads());
   if (next == nullptr) {
-    if (!DrainAll()) return false;
-    next = scheduler_.Next(false);
+    if (!stores_.DrainAll()) return false;
+    next = scheduler_.Next(blocks_.live_threads());
     if (next == nullptr) return true;
   }
   running_ = next;
@@ -171,66 +47,96 @@ bool SimtMachine::Step() {
   next->fiber.Resume();
   running_ = nullptr;
   if (next->fiber.ended()) EndThread(*next);
-  return !finding_.has_value();
+  return !finding().has_value();
 }
 
 void SimtMachine::EndThread(SimtThread& thread) {
   SimtBlock& block = *thread.block;
-  MakeAllVisible(thread);
-  scheduler_.Remove(thread);
-  thread.state = SimtThread::State::kEnded;
-  stacks_.Give(thread.stack);
-  --live_;
-  --block.live;
-  changed_ = steps_;
-  for (SimtThread::Copies* copies : {&thread.bulk, &thread.async}) {
-    if (copies->ongoing.empty()) continue;
-    Report(FindingKind::kUnfinishedCopy,
-           absl::StrCat(NameOf(thread, copies->ongoing[0].at),
-                        " has ended, and nobody waited for this copy of its"));
-    copies->ongoing.clear();
-  }
-  if (block.arrived > 0) {
-    const auto at_barrier = [](const SimtThread* other) {
-      return other->state == SimtThread::State::kAtBarrier;
-    };
-    const SimtThread& waits = **absl::c_find_if(block.threads, at_barrier);
-    return Report(FindingKind::kDivergentBarrier,
-                  absl::StrCat(NameOf(waits, waits.at), " waits for thread ", thread.place.thread,
-                               ", which has ended"));
-  }
-  if (block.live == 0) EndBlock(block);
+  stores_.MakeAllVisible(thread);
+  blocks_.EndThread(thread);
+  copies_.CheckNone(thread);
+  meetings_.CheckNoneWaits(thread);
+  if (block.live == 0) blocks_.EndBlock(block);
 }
 
-void SimtMachine::EndBlock(SimtBlock& block) {
-  const std::shared_ptr<SimtLaunch> launch = block.launch;
-  launch->end.Join(*block.clock);
-  for (const SimtThread* thread : block.threads) {
-    if (thread->learned != nullptr) launch->end.Join(*thread->learned);
-  }
-  launch->end.JoinSlot(block.slot, block.generation + 1);
-  GiveSlot({.slot = block.slot, .generation = block.generation});
-  for (const auto& [place, buffer] : block.shared) free_shared_.push_back(buffer);
-  const auto is_block = [&](const auto& other) { return other.get() == &block; };
-  free_threads_.insert(free_threads_.end(), block.threads.begin(), block.threads.end());
-  blocks_.erase(absl::c_find_if(blocks_, is_block));
-  --resident_[launch->rank];
-  if (++launch->ended == launch->blocks) {
-    launches_.erase(absl::c_find(launches_, launch));
-    launch->done();
-  }
-  StartBlocks();
+std::string SimtMachine::DescribeWaits() const {
+  return coconet::DescribeWaits(*memory_, scheduler_, blocks_, reporter_);
 }
 
-void SimtMachine::LookAgain() {
-  looked_ = steps_;
-  const std::vector<SimtThread*> spinning = scheduler_.spinning();
-  for (SimtThread* thread : spinning) {
-    constexpr int kPollsPerLook = 256;  // of the prelude
-    thread->looks = (kPollsPerLook + 1) * (1 + thread->polls.count);
-    ++thread->ticket;
-    scheduler_.MakeReady(*thread);
-  }
+// ---- Calls of modules
+
+void SimtMachine::FillAccessCalls() {
+  calls_.access = [](void* machine, const void* p, unsigned long bytes, bool writes, bool aligned,
+                     const void* at) {
+    SimtMachine& m = Of(machine);
+    if (writes) m.running_->polls.count = 0;
+    m.checker_.Check(*m.running_, {p, bytes, writes, aligned, /*atomic=*/false, at});
+  };
+  calls_.load = [](void* machine, const void* p, int bytes, int count, bool acquires,
+                   unsigned long long* values, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.model_.Load(*m.running_, static_cast<const char*>(p), bytes, count, acquires, values, at);
+  };
+  calls_.store = [](void* machine, void* p, int bytes, int count, bool releases,
+                    const unsigned long long* values, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.model_.Store(*m.running_, static_cast<char*>(p), bytes, count, releases, values, at);
+  };
+  calls_.exchange = [](void* machine, unsigned* p, unsigned value, const void* at) {
+    SimtMachine& m = Of(machine);
+    return m.model_.Exchange(*m.running_, p, value, at);
+  };
+  calls_.note_wait = [](void* machine, const unsigned* flag, unsigned epoch) {
+    SimtThread& thread = *Of(machine).running_;
+    thread.awaited = flag;
+    thread.epoch = epoch;
+  };
+  calls_.shared = [](void* machine, const void* place, unsigned long bytes) {
+    SimtMachine& m = Of(machine);
+    return m.blocks_.SharedArray(*m.running_, place, bytes);
+  };
+  calls_.now_ns = [](void* machine) -> unsigned long long { return Of(machine).now_ns(); };
+}
+
+void SimtMachine::FillMeetingCalls() {
+  calls_.barrier = [](void* machine, bool votes, bool ok, const void* at) {
+    SimtMachine& m = Of(machine);
+    return m.meetings_.Barrier(*m.running_, votes, ok, at);
+  };
+  calls_.shuffle_down = [](void* machine, unsigned mask, unsigned long long value, int distance,
+                           const void* at) -> unsigned long long {
+    SimtMachine& m = Of(machine);
+    return m.meetings_.ShuffleDown(*m.running_, mask, value, distance, at);
+  };
+  calls_.gather = [](void* machine, const void* mine, int bytes, void* all, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.meetings_.Gather(*m.running_, mine, bytes, all, at);
+  };
+}
+
+void SimtMachine::FillCopyCalls() {
+  calls_.copy_bulk = [](void* machine, void* to, const void* from, int bytes, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.copies_.BeginBulk(*m.running_, static_cast<char*>(to), static_cast<const char*>(from),
+                        static_cast<size_t>(bytes), at);
+  };
+  calls_.close_bulk_group = [](void* machine) { ++Of(machine).running_->bulk.closed; };
+  calls_.await_bulk = [](void* machine, int open, bool stores) {
+    SimtMachine& m = Of(machine);
+    m.running_->Yield();
+    m.copies_.Await(*m.running_, m.running_->bulk, open, stores);
+  };
+  calls_.fence_bulk = [](void* machine) { CopiesInFlight::Fence(*Of(machine).running_); };
+  calls_.copy_async = [](void* machine, void* to, const void* from, int bytes, const void* at) {
+    SimtMachine& m = Of(machine);
+    m.copies_.BeginAsync(*m.running_, static_cast<char*>(to), static_cast<const char*>(from),
+                         static_cast<size_t>(bytes), at);
+  };
+  calls_.close_async_group = [](void* machine) { ++Of(machine).running_->async.closed; };
+  calls_.await_async = [](void* machine, int open) {
+    SimtMachine& m = Of(machine);
+    m.copies_.Await(*m.running_, m.running_->async, open, /*stores=*/true);
+  };
 }
 
 }  // namespace coconet

@@ -1,65 +1,72 @@
-// What threads of a block do together: barriers and shuffles.
+#include "runtime/simt/machine/meetings.h"
 
 #include <cstring>
+#include <memory>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/simt/machine/machine.h"
 
 namespace coconet {
 namespace {
 
-/// Of those of a warp that have come to a shuffle.
-const SimtThread& FirstOf(const SimtBlock& block, const SimtWarp& warp) {
-  const auto number = &warp - block.warps.data();
-  return *block.threads[number * 32 + __builtin_ctz(warp.arrived)];
-}
+SimtWarp& WarpOf(const SimtThread& thread) { return thread.block->warps[thread.place.thread / 32]; }
+int LaneOf(const SimtThread& thread) { return thread.place.thread % 32; }
 
 }  // namespace
 
-bool SimtMachine::OnBarrier(void* machine, bool votes, bool ok, const void* at) {
-  SimtMachine& m = Of(machine);
-  SimtThread& thread = *m.running_;
+void Meetings::Wait(SimtThread& thread, SimtThread::State state) {
+  scheduler_.Remove(thread);
+  thread.state = state;
+}
+
+// ---- Barriers
+
+void Meetings::CheckBarrier(SimtThread& thread, bool votes, const void* at) {
+  const SimtBlock& block = *thread.block;
+  const auto fail = [&](const auto&... why) {
+    reporter_.ReportAndAbandon(thread, FindingKind::kDivergentBarrier,
+                               absl::StrCat(reporter_.NameOf(thread, at), why...));
+  };
+  if (block.live < static_cast<int>(block.threads.size()))
+    fail(" is at a barrier, where other threads of the block have ended");
+  if (block.arrived > 0) {
+    const SimtThread& first = *block.first_there;
+    if (block.votes != votes || !reporter_.IsSameLine(at, first.at))
+      fail(" is at another barrier than ", reporter_.NameOf(first, first.at));
+  }
+  const SimtWarp& warp = WarpOf(thread);
+  if (warp.arrived != 0 && (warp.mask >> LaneOf(thread) & 1) != 0) {
+    const int lane = __builtin_ctz(warp.arrived);
+    const SimtThread& other = *block.threads[thread.place.thread / 32 * 32 + lane];
+    fail(" is at a barrier, where ", reporter_.NameOf(other, other.at),
+         " waits for it to meet its warp");
+  }
+}
+
+bool Meetings::Barrier(SimtThread& thread, bool votes, bool ok, const void* at) {
   SimtBlock& block = *thread.block;
-  ++m.operations_;
-  m.MakeAllVisible(thread);
+  ++arrivals_;
+  stores_.MakeAllVisible(thread);
   thread.polls.count = 0;
   thread.at = at;
-  if (block.live < static_cast<int>(block.threads.size())) {
-    m.Report(FindingKind::kDivergentBarrier,
-             absl::StrCat(m.NameOf(thread, at),
-                          " is at a barrier, where other threads of the block have ended"));
-    m.Abandon(thread);
-  }
+  CheckBarrier(thread, votes, at);
   if (block.arrived == 0) {
     block.votes = votes;
     block.all_ok = true;
     block.first_there = &thread;
-  } else if (block.votes != votes || !m.IsSameLine(at, block.first_there->at)) {
-    const std::string other = m.NameOf(*block.first_there, block.first_there->at);
-    m.Report(FindingKind::kDivergentBarrier,
-             absl::StrCat(m.NameOf(thread, at), " is at another barrier than ", other));
-    m.Abandon(thread);
-  }
-  const SimtWarp& warp = block.warps[thread.place.thread / 32];
-  if (warp.arrived != 0 && (warp.mask >> thread.place.thread % 32 & 1) != 0) {
-    const SimtThread& other = FirstOf(block, warp);
-    m.Report(FindingKind::kDivergentBarrier,
-             absl::StrCat(m.NameOf(thread, at), " is at a barrier, where ",
-                          m.NameOf(other, other.at), " waits for it to meet its warp"));
-    m.Abandon(thread);
   }
   block.all_ok &= ok;
   if (++block.arrived == block.live) {
-    m.FinishBarrier(block);
+    FinishBarrier(block);
   } else {
-    m.scheduler_.Remove(thread);
-    thread.state = SimtThread::State::kAtBarrier;
+    Wait(thread, SimtThread::State::kAtBarrier);
   }
-  m.Yield();
+  thread.Yield();
   return thread.vote;
 }
 
-void SimtMachine::FinishBarrier(SimtBlock& block) {
+void Meetings::FinishBarrier(SimtBlock& block) {
   std::shared_ptr<Clock> joined;
   for (SimtThread* thread : block.threads) {
     if (thread->learned == nullptr) continue;
@@ -77,14 +84,28 @@ void SimtMachine::FinishBarrier(SimtBlock& block) {
     if (thread->state == SimtThread::State::kAtBarrier) scheduler_.MakeReady(*thread);
   }
   block.arrived = 0;
-  changed_ = steps_;
+  scheduler_.NoteChange();
 }
 
-std::string SimtMachine::WhyShuffleIsBad(const SimtThread& thread, unsigned mask) const {
+void Meetings::CheckNoneWaits(const SimtThread& thread) {
   const SimtBlock& block = *thread.block;
-  const int warp = thread.place.thread / 32, first = warp * 32;
-  const SimtWarp& state = block.warps[warp];
-  if ((mask >> (thread.place.thread - first) & 1) == 0) return "it is not in it itself";
+  if (block.arrived == 0) return;
+  const auto at_barrier = [](const SimtThread* other) {
+    return other->state == SimtThread::State::kAtBarrier;
+  };
+  const SimtThread& waits = **absl::c_find_if(block.threads, at_barrier);
+  reporter_.Report(FindingKind::kDivergentBarrier,
+                   absl::StrCat(reporter_.NameOf(waits, waits.at), " waits for thread ",
+                                thread.place.thread, ", which has ended"));
+}
+
+// ---- Shuffles and gathers
+
+std::string Meetings::MaskMistake(const SimtThread& thread, unsigned mask) const {
+  const SimtBlock& block = *thread.block;
+  const SimtWarp& warp = WarpOf(thread);
+  const int first = thread.place.thread / 32 * 32;
+  if ((mask >> LaneOf(thread) & 1) == 0) return "it lacks the thread itself";
   for (int lane = 0; lane < 32; ++lane) {
     if ((mask >> lane & 1) == 0) continue;
     if (first + lane >= static_cast<int>(block.threads.size()))
@@ -94,79 +115,74 @@ std::string SimtMachine::WhyShuffleIsBad(const SimtThread& thread, unsigned mask
       return absl::StrCat("it names thread ", first + lane, ", which has ended");
     if (named.state == SimtThread::State::kAtBarrier) {
       return absl::StrCat("it names thread ", first + lane, ", which waits at a barrier (",
-                          LineOf(named.at), ")");
+                          reporter_.LineOf(named.at), ")");
     }
   }
-  if (state.arrived != 0 && state.mask != mask)
-    return absl::StrCat("it is another than that of threads that wait, 0x", absl::Hex(state.mask));
+  if (warp.arrived != 0 && warp.mask != mask)
+    return absl::StrCat("threads of the warp wait with another, 0x", absl::Hex(warp.mask));
   return "";
 }
 
-void SimtMachine::MeetWarp(SimtThread& thread, unsigned mask, int bytes, const void* at) {
-  const int number = thread.place.thread / 32, lane = thread.place.thread % 32;
-  SimtWarp& warp = thread.block->warps[number];
-  ++operations_;
+void Meetings::MeetWarp(SimtThread& thread, unsigned mask, int bytes, const void* at) {
+  SimtWarp& warp = WarpOf(thread);
+  ++arrivals_;
   thread.polls.count = 0;
   thread.at = at;
-  std::string why = WhyShuffleIsBad(thread, mask);
+  std::string why = MaskMistake(thread, mask);
   if (why.empty() && warp.arrived != 0 && warp.bytes != bytes)
-    why = "others of the warp do something else";
+    why = "other threads of the warp do something else";
   if (!why.empty()) {
-    Report(FindingKind::kBadShuffle, absl::StrCat(NameOf(thread, at), " meets its warp by mask 0x",
-                                                  absl::Hex(mask), ": ", why));
-    Abandon(thread);
+    reporter_.ReportAndAbandon(
+        thread, FindingKind::kBadShuffle,
+        absl::StrCat(reporter_.NameOf(thread, at), " meets its warp by mask 0x", absl::Hex(mask),
+                     ": ", std::exchange(why, {})));
   }
   warp.mask = mask;
   warp.bytes = bytes;
-  warp.arrived |= 1u << lane;
-  if (warp.arrived == mask) return FinishShuffle(*thread.block, number);
-  scheduler_.Remove(thread);
-  thread.state = SimtThread::State::kInShuffle;
-  Yield();
+  warp.arrived |= 1u << LaneOf(thread);
+  if (warp.arrived == mask) return FinishWarp(*thread.block, thread.place.thread / 32);
+  Wait(thread, SimtThread::State::kInShuffle);
+  thread.Yield();
 }
 
-unsigned long long SimtMachine::OnShuffleDown(void* machine, unsigned mask,
-                                              unsigned long long value, int distance,
-                                              const void* at) {
-  SimtMachine& m = Of(machine);
-  SimtThread& thread = *m.running_;
-  SimtWarp& warp = thread.block->warps[thread.place.thread / 32];
-  warp.values[thread.place.thread % 32] = value;
-  warp.distances[thread.place.thread % 32] = distance;
-  m.MeetWarp(thread, mask, /*bytes=*/0, at);
+uint64_t Meetings::ShuffleDown(SimtThread& thread, unsigned mask, uint64_t value, int distance,
+                               const void* at) {
+  SimtWarp& warp = WarpOf(thread);
+  warp.values[LaneOf(thread)] = value;
+  warp.distances[LaneOf(thread)] = distance;
+  MeetWarp(thread, mask, /*bytes=*/0, at);
   return thread.shuffled;
 }
 
-void SimtMachine::OnGather(void* machine, const void* mine, int bytes, void* all, const void* at) {
-  SimtMachine& m = Of(machine);
-  SimtThread& thread = *m.running_;
-  SimtWarp& warp = thread.block->warps[thread.place.thread / 32];
-  warp.given[thread.place.thread % 32] = mine;
-  warp.gathered[thread.place.thread % 32] = all;
-  m.MeetWarp(thread, ~0u, bytes, at);
+void Meetings::Gather(SimtThread& thread, const void* mine, int bytes, void* all, const void* at) {
+  SimtWarp& warp = WarpOf(thread);
+  warp.given[LaneOf(thread)] = mine;
+  warp.gathered[LaneOf(thread)] = all;
+  MeetWarp(thread, ~0u, bytes, at);
 }
 
-void SimtMachine::FinishShuffle(SimtBlock& block, int number) {
-  constexpr uint64_t kAny = 0x7ff7dead7fb7deadULL;  // NaN, as f32 and as f64
+void Meetings::FinishWarp(SimtBlock& block, int number) {
+  // Of a lane outside the mask, hardware returns anything. NaN, as f32 and as f64, shows.
+  constexpr uint64_t kUndefined = 0x7ff7dead7fb7deadULL;
   SimtWarp& warp = block.warps[number];
   for (int lane = 0; lane < 32; ++lane) {
     if ((warp.mask >> lane & 1) == 0) continue;
     SimtThread& thread = *block.threads[number * 32 + lane];
-    const int from = lane + warp.distances[lane];
     if (warp.bytes > 0) {
-      for (int other = 0; other < 32; ++other) {
-        std::memcpy(static_cast<char*>(warp.gathered[lane]) + other * warp.bytes, warp.given[other],
-                    static_cast<size_t>(warp.bytes));
-      }
+      const auto bytes = static_cast<size_t>(warp.bytes);
+      for (int other = 0; other < 32; ++other)
+        std::memcpy(static_cast<char*>(warp.gathered[lane]) + other * bytes, warp.given[other],
+                    bytes);
     } else {
+      const int from = lane + warp.distances[lane];
       thread.shuffled = from >= 32                     ? warp.values[lane]
                         : (warp.mask >> from & 1) != 0 ? warp.values[from]
-                                                       : kAny;
+                                                       : kUndefined;
     }
     if (thread.state == SimtThread::State::kInShuffle) scheduler_.MakeReady(thread);
   }
   warp.arrived = 0;
-  changed_ = steps_;
+  scheduler_.NoteChange();
 }
 
 }  // namespace coconet

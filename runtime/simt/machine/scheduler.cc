@@ -48,10 +48,33 @@ void SimtScheduler::Remove(SimtThread& thread) {
   if (thread.state == SimtThread::State::kSpins) Drop(spinning_, thread);
 }
 
-SimtThread* SimtScheduler::Next(bool any) {
+void SimtScheduler::NoteChange(SyncWord* word) {
+  NoteChange();
+  if (word == nullptr) return;
+  std::vector<SyncWord::Waiter> waiters;
+  waiters.swap(word->waiters);
+  for (const SyncWord::Waiter& waiter : waiters) {
+    if (waiter.thread->ticket != waiter.ticket) continue;
+    ++waiter.thread->ticket;
+    MakeReady(*waiter.thread);
+  }
+}
+
+void SimtScheduler::WakeAll() {
+  constexpr int kPollsPerLook = 256;  // as in jit/device/gpu/prelude.h
+  looked_ = steps_;
+  const List spinning = spinning_;
+  for (SimtThread* thread : spinning) {
+    thread->looks = (kPollsPerLook + 1) * (1 + thread->polls.count);
+    ++thread->ticket;
+    MakeReady(*thread);
+  }
+}
+
+SimtThread* SimtScheduler::Next(int live_threads) {
   const size_t ready = ready_[0].size() + ready_[1].size();
   if (ready == 0) return nullptr;
-  if (any) {
+  if (steps_ - changed_ > 1024 * (1 + uint64_t(live_threads))) {
     const size_t at = random_.Below(ready);
     return at < ready_[0].size() ? ready_[0][at] : ready_[1][at - ready_[0].size()];
   }

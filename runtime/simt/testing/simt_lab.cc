@@ -5,10 +5,10 @@
 namespace coconet {
 
 template <class T>
-T* SimtLab::Born(size_t count) {
+T* SimtLab::Zeros(size_t count) {
   SimtBuffer* buffer = machine_->memory().Allocate(count * sizeof(T), 0);
   CC_CHECK(buffer != nullptr);
-  machine_->Bear(*buffer);
+  buffer->shadow().Initialize();
   return reinterpret_cast<T*>(buffer->base());
 }
 
@@ -16,10 +16,10 @@ SimtLab::SimtLab(const std::string& image, const SimtOptions& options, int64_t n
     : machine_(SimtMachine::Make(options, 2).value()),
       module_(SimtModule::Load(image.data(), machine_->calls())) {
   CC_CHECK(module_ != nullptr);
-  params_ = {Born<Control>(1), Born<unsigned>(static_cast<size_t>(n)), Born<unsigned>(2),
-             Born<uint64_t>(2), n};
+  params_ = {Zeros<Control>(1), Zeros<unsigned>(static_cast<size_t>(n)), Zeros<unsigned>(2),
+             Zeros<uint64_t>(2), n};
   params_.control->timeout_ns = ~0ull;
-  params_.control->stop = Born<unsigned>(1);
+  params_.control->stop = Zeros<unsigned>(1);
 }
 
 unsigned* SimtLab::Fresh(size_t words) {
@@ -49,7 +49,7 @@ std::string SimtLab::Run() {
     if (looks++ < kLooks) {
       machine_->LookAgain();
     } else {
-      machine_->Report(FindingKind::kDeadlock, machine_->WhoWaits());
+      machine_->reporter().Report(FindingKind::kDeadlock, machine_->DescribeWaits());
     }
   }
   return machine_->finding().has_value() ? machine_->finding()->text : "";

@@ -11,11 +11,11 @@
 
 namespace coconet {
 
-/// A machine of two ranks for kernels of a given module, all of which have the same arguments;
-/// nobody is there but them.
+/// A machine of two ranks, without streams and hosts, for kernels of one module. All kernels have
+/// the same arguments.
 class SimtLab {
  public:
-  /// As kernels declare them.
+  /// The kernels' arguments.
   struct Params {
     Control* control;
     unsigned* a;      // `n` words
@@ -24,24 +24,24 @@ class SimtLab {
     int64_t n;
   };
 
-  /// `image`: a binary of the simt dialect. Memory is zero.
+  /// `image`: a binary of the simt dialect. Initially the arguments' memory is zero.
   SimtLab(const std::string& image, const SimtOptions& options, int64_t n = 64);
 
   SimtMachine& machine() { return *machine_; }
   Params& params() { return params_; }
-  /// Memory that nobody has written.
+  /// Uninitialised memory.
   unsigned* Fresh(size_t words);
-  /// Not ordered with what is launched before, but by `after`.
+  /// Ordered behind `after` only, not behind other launches.
   std::shared_ptr<SimtLaunch> Launch(const char* kernel, int rank, int blocks, int threads,
                                      const SimtLaunch* after = nullptr);
-  /// Until all have ended; "" or what was found.
+  /// Runs until all launches have ended, or a mistake is found: returns its text, or "".
   std::string Run();
-  /// On rank 0.
+  /// Launches the kernel on rank 0 and runs.
   std::string Run(const char* kernel, int blocks, int threads);
 
  private:
   template <class T>
-  T* Born(size_t count);
+  T* Zeros(size_t count);
 
   std::unique_ptr<SimtMachine> machine_;
   std::unique_ptr<SimtModule> module_;

@@ -1,4 +1,4 @@
-#include "runtime/simt/machine/simt_memory.h"
+#include "runtime/simt/memory/simt_memory.h"
 
 #include <string>
 
@@ -41,7 +41,7 @@ TEST(SimtMemory, OfWhatHasNamesNothingElseIsUsed) {
             "bytes [8, 16) of m on rank 0, which has 100 bytes");
   EXPECT_EQ(buffer->Name(0, 4) + buffer->SizeAt(0),
             "bytes [0, 4) of a buffer of 1000 bytes on rank 0, which nobody uses before 256");
-  buffer->NamePart(512, 40, "v");  // of another plan
+  buffer->NamePart(512, 40, "v");  // renamed by another plan
   buffer->NamePart(300, 10, "t");
   EXPECT_TRUE(buffer->Holds(buffer->base() + 608, 4));
   EXPECT_EQ(buffer->Name(520, 8), "bytes [8, 16) of v on rank 0");

@@ -1,4 +1,4 @@
-#include "runtime/simt/machine/shadow.h"
+#include "runtime/simt/memory/shadow.h"
 
 #include "gtest/gtest.h"
 
@@ -54,7 +54,7 @@ TEST(Shadow, OrdersWhatABarrierOrders) {
 TEST(Shadow, TellsBytesApartHoweverTheyAreAccessed) {
   Shadow shadow(37);
   const Clock nothing;
-  shadow.Bear();
+  shadow.Initialize();
   for (int i = 0; i < 37; ++i) {
     EXPECT_EQ(
         shadow.Note(ThreadOf(1, i, 1, nothing), i, 1, /*writes=*/true, false, nullptr).verdict,
@@ -87,9 +87,9 @@ TEST(Shadow, KnowsWhatNobodyHasWritten) {
   Shadow shadow(50);
   const Clock nothing;
   const Agent one = ThreadOf(1, 0, 1, nothing);
-  shadow.Bear();
+  shadow.Initialize();
   EXPECT_EQ(shadow.FirstUnwritten(0, 50), std::nullopt);
-  shadow.Forget(6, 30);
+  shadow.MarkUninitialized(6, 30);
   EXPECT_EQ(shadow.FirstUnwritten(0, 50), 6u);
   EXPECT_EQ(shadow.FirstUnwritten(0, 6), std::nullopt);
   EXPECT_EQ(shadow.FirstUnwritten(36, 14), std::nullopt);
@@ -98,9 +98,9 @@ TEST(Shadow, KnowsWhatNobodyHasWritten) {
   EXPECT_EQ(shadow.Note(one, 6, 28, /*writes=*/true, false, &shadow).verdict, Verdict::kFine);
   EXPECT_EQ(shadow.FirstUnwritten(0, 50), 34u);
   EXPECT_EQ(shadow.WriteOf(20).at, &shadow);
-  // Who forgets comes behind who wrote, and before who writes next.
+  // Whoever writes next must be ordered behind the write that was marked.
   const Agent other = ThreadOf(2, 0, 1, nothing);
-  shadow.Forget(8, 4);
+  shadow.MarkUninitialized(8, 4);
   EXPECT_FALSE(shadow.WriteOf(8).epoch.exists());
   EXPECT_EQ(shadow.Note(other, 8, 4, /*writes=*/true, false, nullptr).verdict, Verdict::kRace);
   EXPECT_EQ(shadow.Note(one, 8, 4, /*writes=*/true, false, nullptr).verdict, Verdict::kFine);
@@ -111,9 +111,9 @@ TEST(Shadow, ASlotsNewTenantKnowsNothingOfTheOldOne) {
   const Clock nothing;
   EXPECT_EQ(shadow.Note(ThreadOf(1, 0, 1, nothing), 0, 4, /*writes=*/true, false, nullptr).verdict,
             Verdict::kFine);
-  Agent tenant = ThreadOf(1, 0, 2, nothing);
-  tenant.first = 2;
-  EXPECT_EQ(shadow.Note(tenant, 0, 4, /*writes=*/false, false, nullptr).verdict, Verdict::kRace);
+  Agent owner = ThreadOf(1, 0, 2, nothing);
+  owner.first = 2;
+  EXPECT_EQ(shadow.Note(owner, 0, 4, /*writes=*/false, false, nullptr).verdict, Verdict::kRace);
 }
 
 }  // namespace

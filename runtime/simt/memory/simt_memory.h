@@ -1,5 +1,5 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_SIMT_MEMORY_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_SIMT_MEMORY_H_
+#ifndef COCONET_RUNTIME_SIMT_MEMORY_SIMT_MEMORY_H_
+#define COCONET_RUNTIME_SIMT_MEMORY_SIMT_MEMORY_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,24 +10,24 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/simt/machine/clock.h"
-#include "runtime/simt/machine/shadow.h"
+#include "runtime/simt/memory/clock.h"
+#include "runtime/simt/memory/shadow.h"
 
 namespace coconet {
 
 struct SimtThread;
 
-/// A word by which threads tell each other something.
+/// A word that threads store with release, or spin on.
 struct SyncWord {
   struct Waiter {
     SimtThread* thread;
-    uint64_t ticket;  // of the wait; it is over when the thread has another
+    uint64_t ticket;  // SimtThread::ticket during the wait, which is over when the two differ
   };
-  Released released;  // with the value that the word holds
+  Released released;  // by the store of the value that the word holds
   std::vector<Waiter> waiters;
 };
 
-/// Memory of one device, or shared memory of one block.
+/// One allocation: memory of a device, or shared memory of a block.
 class SimtBuffer {
  public:
   SimtBuffer(char* base, size_t bytes, int rank)
@@ -36,7 +36,7 @@ class SimtBuffer {
   char* base() const { return base_; }
   size_t bytes() const { return bytes_; }
   int rank() const { return rank_; }
-  /// Where parts of it have names: in one of them.
+  /// Whether the bytes lie within the buffer; within one named part where there are any.
   bool Holds(const void* p, size_t bytes) const {
     const auto offset = static_cast<size_t>(static_cast<const char*>(p) - base_);
     if (offset >= bytes_ || bytes > bytes_ - offset) return false;
@@ -48,23 +48,24 @@ class SimtBuffer {
     return static_cast<size_t>(static_cast<const char*>(p) - base_);
   }
   Shadow& shadow() { return shadow_; }
-  /// Of the word at a multiple of 4.
+  /// The word at a multiple of 4, made on first use.
   SyncWord& WordAt(size_t offset);
-  /// Null where nobody asked for it.
+  /// The word at a multiple of 4; null where WordAt has not made it.
   SyncWord* KnownWordAt(size_t offset) {
     const uint32_t index = words_at_ == nullptr ? 0 : words_at_[offset / 4];
     return index == 0 ? nullptr : &words_[index - 1];
   }
-  /// "bytes [128, 144) of g on rank 1", of the part that begins there, or last before.
+  /// "bytes [128, 144) of g on rank 1": counted from the part that begins last, there or before.
   std::string Name(size_t offset, size_t bytes) const;
-  /// Of a byte of the buffer: which of that part.
+  /// The same byte, counted from that part.
   size_t InPart(size_t offset) const {
     return PartAt(offset) == nullptr ? offset : offset - PartAt(offset)->begin;
   }
-  /// ", which has 128 bytes": that part, or all of it.
+  /// ", which has 128 bytes": the size of that part, or of the buffer.
   std::string SizeAt(size_t offset) const;
-  /// What of it is used, by name. Whoever names some of what has a name already names it anew:
-  /// nothing is taken away from what begins there, or holds it.
+  /// Names a part, and allows accesses to named parts only. A part that begins at the same offset
+  /// is renamed and keeps the larger size; one that contains the new part stays as it is; others
+  /// that overlap it are dropped.
   void NamePart(size_t offset, size_t bytes, const std::string& name);
 
  private:
@@ -72,7 +73,7 @@ class SimtBuffer {
     size_t begin, end;
     std::string name;
   };
-  /// The last that begins there or before; null: none does.
+  /// The part that begins last, there or before; null where none does.
   const Part* PartAt(size_t offset) const {
     if (last_part_ < parts_.size() && parts_[last_part_].begin <= offset &&
         offset < parts_[last_part_].end)
@@ -84,15 +85,15 @@ class SimtBuffer {
   char* base_;
   size_t bytes_;
   int rank_;
-  std::vector<Part> parts_;  // in order, apart from each other
-  mutable size_t last_part_ = 0;
+  std::vector<Part> parts_;       // in order, disjoint
+  mutable size_t last_part_ = 0;  // the one found last
   Shadow shadow_;
-  std::unique_ptr<uint32_t[]> words_at_;  // by word; 0: none
+  std::unique_ptr<uint32_t[]> words_at_;  // by word: 1 + its index in words_; 0: none
   std::deque<SyncWord> words_;
 };
 
-/// The memory of all devices of a machine, each buffer in whole chunks of addresses, with such as
-/// nobody has between them: so whose an address is takes one look at a table. Not thread-safe.
+/// The memory of all devices of a machine. Each buffer has whole chunks of addresses, with an
+/// unused one behind it: so one look at a table finds the buffer of an address. Not thread-safe.
 class SimtMemory {
  public:
   static absl::StatusOr<std::unique_ptr<SimtMemory>> Make();
@@ -100,20 +101,20 @@ class SimtMemory {
   SimtMemory(const SimtMemory&) = delete;
   SimtMemory& operator=(const SimtMemory&) = delete;
 
-  /// Null where there is no room.
+  /// Uninitialised memory; null where there is no room.
   SimtBuffer* Allocate(size_t bytes, int rank);
   /// False where no buffer begins there.
   bool Free(void* base);
 
-  /// The buffer in whose chunks `p` lies.
+  /// The buffer in whose chunks `p` lies; null where there is none.
   SimtBuffer* Find(const void* p) const {
     const auto offset = static_cast<size_t>(static_cast<const char*>(p) - arena_);
     return offset < kBytes ? chunks_[offset >> kChunkShift] : nullptr;
   }
-  /// The last buffer that begins before `p`, and is still there; null: none.
+  /// The last allocated buffer that begins at `p` or before; null where none does.
   SimtBuffer* Before(const void* p) const;
 
-  /// Memory of the host's that kernels reach too.
+  /// Host memory that kernels may access, too.
   void Register(void* base, size_t bytes) { registered_[static_cast<char*>(base)] = bytes; }
   void Unregister(void* base) { registered_.erase(static_cast<char*>(base)); }
   bool IsRegistered(const void* p, size_t bytes) const;
@@ -122,7 +123,7 @@ class SimtMemory {
   static constexpr size_t kBytes = size_t{1} << 38;
   static constexpr int kChunkShift = 16;
   static constexpr size_t kChunk = size_t{1} << kChunkShift;
-  /// Where a buffer begins in its first chunk: as aligned as a driver promises, and not more.
+  /// Where a buffer begins in its first chunk: aligned as drivers promise, and not better.
   static constexpr size_t kLead = 256;
 
   SimtMemory(char* arena, SimtBuffer** chunks) : arena_(arena), chunks_(chunks) {
@@ -131,11 +132,11 @@ class SimtMemory {
 
   char* const arena_;
   SimtBuffer** const chunks_;
-  std::map<size_t, size_t> free_;  // chunks, by the first
+  std::map<size_t, size_t> free_;  // runs of free chunks: the first, and how many
   std::map<const char*, std::unique_ptr<SimtBuffer>> buffers_;
   std::map<const char*, size_t> registered_;
 };
 
 }  // namespace coconet
 
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_SIMT_MEMORY_H_
+#endif  // COCONET_RUNTIME_SIMT_MEMORY_SIMT_MEMORY_H_

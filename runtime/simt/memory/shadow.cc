@@ -1,4 +1,4 @@
-#include "runtime/simt/machine/shadow.h"
+#include "runtime/simt/memory/shadow.h"
 
 #include <sys/mman.h>
 
@@ -32,13 +32,13 @@ void Shadow::Refine(int shift) {
 void Shadow::RefineFor(size_t offset, size_t bytes) {
   const size_t edges = offset + bytes == bytes_
                            ? offset
-                           : offset | (offset + bytes);  // a cell may reach over the end
+                           : offset | (offset + bytes);  // the last cell may reach beyond the end
   int shift = shift_;
   while ((edges & ((size_t{1} << shift) - 1)) != 0) --shift;
   if (shift != shift_) Refine(shift);
 }
 
-void Shadow::Land(Epoch copy, Epoch now, size_t offset, size_t bytes) {
+void Shadow::EndCopy(Epoch copy, Epoch now, size_t offset, size_t bytes) {
   for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
     Cell& cell = cells_[i];
     if (cell.writer == copy) cell.writer = now;
@@ -48,19 +48,19 @@ void Shadow::Land(Epoch copy, Epoch now, size_t offset, size_t bytes) {
   }
 }
 
-void Shadow::Bear() {
+void Shadow::Initialize() {
   for (size_t i = 0; i <= bytes_ >> shift_; ++i)
-    cells_[i] = {.writer = Epoch(Agent::kBirth, 0, 1, 0), .readers = {}, .at = {}};
+    cells_[i] = {.writer = Epoch(Agent::kInitialSlot, 0, 1, 0), .readers = {}, .at = {}};
 }
 
-void Shadow::Forget() {
+void Shadow::Reset() {
   for (size_t i = 0; i <= bytes_ >> shift_; ++i) cells_[i] = {};
 }
 
-void Shadow::Forget(size_t offset, size_t bytes) {
+void Shadow::MarkUninitialized(size_t offset, size_t bytes) {
   RefineFor(offset, bytes);
   for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i)
-    cells_[i].at[0] = &kForgotten;
+    cells_[i].at[0] = &kUninitialized;
 }
 
 std::optional<size_t> Shadow::FirstUnwritten(size_t offset, size_t bytes) {

@@ -1,4 +1,4 @@
-#include "runtime/simt/machine/clock.h"
+#include "runtime/simt/memory/clock.h"
 
 #include <algorithm>
 

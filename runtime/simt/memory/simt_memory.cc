@@ -1,4 +1,4 @@
-#include "runtime/simt/machine/simt_memory.h"
+#include "runtime/simt/memory/simt_memory.h"
 
 #include <sys/mman.h>
 
@@ -80,7 +80,7 @@ SimtMemory::~SimtMemory() {
 SimtBuffer* SimtMemory::Allocate(size_t bytes, int rank) {
   if (bytes > kBytes / 2) return nullptr;
   const size_t used = (kLead + bytes + kChunk - 1) >> kChunkShift,
-               want = used + 1;  // the last one is nobody's
+               want = used + 1;  // the last one stays unused
   auto hole = free_.begin();
   while (hole != free_.end() && hole->second < want) ++hole;
   if (hole == free_.end()) return nullptr;

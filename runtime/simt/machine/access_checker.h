@@ -1,0 +1,82 @@
+#ifndef COCONET_RUNTIME_SIMT_MACHINE_ACCESS_CHECKER_H_
+#define COCONET_RUNTIME_SIMT_MACHINE_ACCESS_CHECKER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "runtime/simt/machine/block.h"
+#include "runtime/simt/machine/reporter.h"
+#include "runtime/simt/memory/shadow.h"
+#include "runtime/simt/memory/simt_memory.h"
+
+namespace coconet {
+
+/// An access of a kernel. `aligned`: it must be at a multiple of its size, a power of two.
+/// `atomic`: it is one of the memory model. `at`: where in the code.
+struct KernelAccess {
+  const void* p;
+  size_t bytes;
+  bool writes, aligned, atomic;
+  const void* at;
+};
+
+/// Checks accesses of kernels and of the host: bounds, alignment, initialisation, data races.
+class AccessChecker {
+ public:
+  AccessChecker(SimtMemory& memory, Reporter& reporter) : memory_(memory), reporter_(reporter) {}
+
+  /// The buffer of a correct access; null where it is atomic, in registered memory of the host,
+  /// which nothing else checks. Abandons the thread at a mistake. `agent`: the thread's own, or
+  /// that of a copy of it.
+  SimtBuffer* Check(SimtThread& thread, KernelAccess access, const Agent& agent) {
+    ++accesses_;
+    SimtBuffer* buffer = memory_.Find(access.p);
+    if (buffer == nullptr || !buffer->Holds(access.p, access.bytes))
+      return CheckOutside(thread, access);
+    if (access.aligned && (reinterpret_cast<uintptr_t>(access.p) & (access.bytes - 1)) != 0)
+      FailMisaligned(thread, access, *buffer);
+    const Shadow::Found found = buffer->shadow().Note(
+        agent, buffer->OffsetOf(access.p), access.bytes, access.writes, access.atomic, access.at);
+    if (found.verdict != Shadow::Verdict::kFine && !given_up_)
+      FailShadow(thread, access, *buffer, found);
+    return buffer;
+  }
+  SimtBuffer* Check(SimtThread& thread, KernelAccess access) {
+    return Check(thread, access, thread.agent);
+  }
+  /// Checks that a proxy fence is between the last writes of these bytes and a bulk copy from
+  /// them that the thread begins now.
+  void CheckFences(SimtThread& thread, const char* from, size_t bytes, const void* at);
+  /// An access by the host or by a copy in a stream: it may race, and may read anything.
+  void CheckHost(const Agent& agent, void* p, size_t bytes, bool writes);
+  /// Reports the first uninitialised byte. Memory of the host counts as initialised.
+  void CheckWritten(const void* p, size_t bytes);
+
+  /// Kernels of a plan begin that no rank has given up.
+  void BeginPlan() { given_up_ = false; }
+  /// A rank told the plan's kernels to stop, or gave up a collective. Races and uninitialised reads
+  /// are then no mistakes of that plan's kernels: nothing uses what they compute.
+  void GiveUpPlan() { given_up_ = true; }
+  /// Accesses of kernels so far.
+  uint64_t accesses() const { return accesses_; }
+
+ private:
+  /// Of an access that is not within one buffer: null for registered memory of the host.
+  SimtBuffer* CheckOutside(SimtThread& thread, KernelAccess access);
+  [[noreturn]] void FailMisaligned(SimtThread& thread, KernelAccess access,
+                                   const SimtBuffer& buffer);
+  [[noreturn]] void FailShadow(SimtThread& thread, KernelAccess access, const SimtBuffer& buffer,
+                               const Shadow::Found& found);
+  void ReportShadow(const SimtBuffer& buffer, size_t offset, size_t bytes, bool writes,
+                    const Shadow::Found& found, const std::string& who);
+
+  SimtMemory& memory_;
+  Reporter& reporter_;
+  bool given_up_ = false;
+  uint64_t accesses_ = 0;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_SIMT_MACHINE_ACCESS_CHECKER_H_

@@ -1,0 +1,49 @@
+#ifndef COCONET_RUNTIME_SIMT_MACHINE_MEMORY_MODEL_H_
+#define COCONET_RUNTIME_SIMT_MACHINE_MEMORY_MODEL_H_
+
+#include <cstdint>
+
+#include "runtime/simt/machine/access_checker.h"
+#include "runtime/simt/machine/block.h"
+#include "runtime/simt/machine/scheduler.h"
+#include "runtime/simt/machine/store_buffers.h"
+#include "runtime/simt/memory/clock.h"
+#include "runtime/simt/memory/simt_memory.h"
+
+namespace coconet {
+
+/// Loads, stores and exchanges of the memory model. Each lets other threads run first or after; an
+/// acquire that reads what a release wrote joins the releaser's clock; a thread that repeats a load
+/// with the same value sleeps until the word changes.
+class MemoryModel {
+ public:
+  /// `weak`: stores are delayed (StoreBuffers).
+  MemoryModel(bool weak, SimtMemory& memory, SimtScheduler& scheduler, AccessChecker& checker,
+              StoreBuffers& stores)
+      : weak_(weak), memory_(memory), scheduler_(scheduler), checker_(checker), stores_(stores) {}
+
+  /// Accesses of `count` words of 4 or 8 bytes each, as in SimtCalls.
+  void Load(SimtThread& thread, const char* from, int bytes, int count, bool acquires,
+            unsigned long long* values, const void* at);
+  void Store(SimtThread& thread, char* to, int bytes, int count, bool releases,
+             const unsigned long long* values, const void* at);
+  /// Returns the old value.
+  unsigned Exchange(SimtThread& thread, unsigned* p, unsigned value, const void* at);
+
+ private:
+  uint64_t LoadOne(SimtThread& thread, SimtBuffer* buffer, const char* p, int bytes, bool acquires);
+  void Acquire(SimtThread& thread, const Released& released);
+  Released Release(SimtThread& thread);
+  /// Returns when one of the words that the thread polls changes, or it is told to look again.
+  void Spin(SimtThread& thread, const void* at);
+
+  const bool weak_;
+  SimtMemory& memory_;
+  SimtScheduler& scheduler_;
+  AccessChecker& checker_;
+  StoreBuffers& stores_;
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_SIMT_MACHINE_MEMORY_MODEL_H_

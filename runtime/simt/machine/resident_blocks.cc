@@ -1,0 +1,146 @@
+#include "runtime/simt/machine/resident_blocks.h"
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+
+namespace coconet {
+
+void ResidentBlocks::Launch(std::shared_ptr<SimtLaunch> launch) {
+  scheduler_.Draw(*launch);
+  launches_.push_back(std::move(launch));
+  StartBlocks();
+}
+
+bool ResidentBlocks::HasRoom(const SimtLaunch& launch) const {
+  if (most_ > 0 && resident_[launch.rank] >= most_) return false;
+  return blocks_.size() < Epoch::kSlots - kSlotsOfOthers && slots_.has_free();
+}
+
+void ResidentBlocks::StartBlocks() {
+  for (const std::shared_ptr<SimtLaunch>& launch : launches_) {
+    while (launch->started < launch->blocks && !reporter_.finding().has_value() && HasRoom(*launch))
+      StartBlock(launch);
+  }
+}
+
+void ResidentBlocks::StartBlock(const std::shared_ptr<SimtLaunch>& launch) {
+  auto block = std::make_unique<SimtBlock>();
+  block->launch = launch;
+  block->index = launch->started++;
+  const Agent agent = slots_.Take(
+      absl::StrCat("rank ", launch->rank, " block ", block->index, " of ", launch->name));
+  block->slot = agent.slot;
+  block->first = block->generation = agent.generation;
+  block->clock = launch->start;
+  block->warps.resize((launch->threads + 31) / 32);
+  ++resident_[launch->rank];
+  const int starved_warp = scheduler_.DrawWarp(static_cast<int>(block->warps.size()));
+  for (int i = 0; i < launch->threads; ++i) {
+    if (!StartThread(*block, i, starved_warp)) {
+      return reporter_.Report(FindingKind::kNoRoom, absl::StrCat("for the stacks of more than ",
+                                                                 live_threads_, " threads"));
+    }
+  }
+  blocks_.push_back(std::move(block));
+  scheduler_.NoteChange();
+}
+
+SimtThread& ResidentBlocks::TakeThread() {
+  if (free_threads_.empty()) {
+    threads_.push_back(std::make_unique<SimtThread>());
+    free_threads_.push_back(threads_.back().get());
+  }
+  SimtThread& thread = *free_threads_.back();
+  free_threads_.pop_back();
+  ++thread.ticket;
+  thread.state = SimtThread::State::kReady;
+  thread.looks = thread.polls.count = 0;
+  thread.learned = nullptr;
+  thread.awaited = nullptr;
+  thread.bulk.closed = thread.async.closed = 0;
+  thread.fenced = {};
+  return thread;
+}
+
+bool ResidentBlocks::StartThread(SimtBlock& block, int index, int starved_warp) {
+  char* stack = stacks_.Take();
+  if (stack == nullptr) return false;
+  const SimtLaunch& launch = *block.launch;
+  SimtThread& thread = TakeThread();
+  thread.place = {block.index, launch.blocks, index, launch.threads};
+  thread.block = &block;
+  thread.stack = stack;
+  thread.agent = {.slot = block.slot,
+                  .thread = index,
+                  .first = block.first,
+                  .generation = block.generation,
+                  .clock = block.clock.get()};
+  thread.starved = scheduler_.Starves(thread, starved_warp);
+  const auto run = [](void* argument) {
+    const SimtLaunch& of = *static_cast<SimtThread*>(argument)->block->launch;
+    of.kernel(of.params);
+  };
+  thread.fiber.Start(stack, run, &thread);
+  scheduler_.MakeReady(thread);
+  ++block.live;
+  ++live_threads_;
+  block.threads.push_back(&thread);
+  return true;
+}
+
+void ResidentBlocks::EndThread(SimtThread& thread) {
+  scheduler_.Remove(thread);
+  thread.state = SimtThread::State::kEnded;
+  stacks_.Give(thread.stack);
+  --live_threads_;
+  --thread.block->live;
+  scheduler_.NoteChange();
+}
+
+void ResidentBlocks::EndBlock(SimtBlock& block) {
+  const std::shared_ptr<SimtLaunch> launch = block.launch;
+  launch->end.Join(*block.clock);
+  for (const SimtThread* thread : block.threads) {
+    if (thread->learned != nullptr) launch->end.Join(*thread->learned);
+  }
+  launch->end.JoinSlot(block.slot, block.generation + 1);
+  slots_.Give({.slot = block.slot, .generation = block.generation});
+  for (const auto& [place, buffer] : block.shared) free_shared_.push_back(buffer);
+  free_threads_.insert(free_threads_.end(), block.threads.begin(), block.threads.end());
+  const auto is_block = [&](const auto& other) { return other.get() == &block; };
+  blocks_.erase(absl::c_find_if(blocks_, is_block));
+  --resident_[launch->rank];
+  if (++launch->ended == launch->blocks) {
+    launches_.erase(absl::c_find(launches_, launch));
+    launch->done();
+  }
+  StartBlocks();
+}
+
+void* ResidentBlocks::SharedArray(SimtThread& thread, const void* place, size_t bytes) {
+  SimtBlock& block = *thread.block;
+  for (const auto& [known, buffer] : block.shared) {
+    if (known == place) return buffer->base();
+  }
+  const auto has_size = [&](const SimtBuffer* buffer) { return buffer->bytes() == bytes; };
+  const auto fits = absl::c_find_if(free_shared_, has_size);
+  SimtBuffer* buffer = nullptr;
+  if (fits != free_shared_.end()) {
+    buffer = *fits;
+    free_shared_.erase(fits);
+    buffer->shadow().Reset();
+  } else {
+    buffer = memory_.Allocate(bytes, block.launch->rank);
+  }
+  if (buffer == nullptr) {
+    reporter_.ReportAndAbandon(thread, FindingKind::kNoRoom,
+                               absl::StrCat("for ", bytes, " bytes of shared memory"));
+  }
+  buffer->NamePart(0, buffer->bytes(), absl::StrCat("shared memory of block ", block.index));
+  block.shared.emplace_back(place, buffer);
+  return buffer->base();
+}
+
+}  // namespace coconet

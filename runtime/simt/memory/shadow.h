@@ -1,0 +1,114 @@
+#ifndef COCONET_RUNTIME_SIMT_MEMORY_SHADOW_H_
+#define COCONET_RUNTIME_SIMT_MEMORY_SHADOW_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "runtime/simt/memory/clock.h"
+
+namespace coconet {
+
+/// One that accesses memory: where it is in its slot, and its vector clock.
+struct Agent {
+  int slot = 0, thread = 0;
+  uint32_t first = 0;       // the generation in which its block, stream or host took the slot
+  uint32_t generation = 0;  // the current one: the block's earlier ones happened before it
+  uint32_t tick = 0;
+  const Clock* clock = nullptr;
+  bool in_flight = false;  // the agent is a copy of the thread's, in group `tick`
+
+  Epoch Now(bool atomic = false) const {
+    return Epoch(slot, thread, generation, tick, atomic, in_flight);
+  }
+  /// Whether `e` happened before what the agent does now.
+  bool Knows(Epoch e) const {
+    if (e.slot() == kInitialSlot) return true;
+    if (e.in_flight()) return false;
+    if (e.slot() == slot && e.generation() >= first &&
+        (e.generation() < generation || e.thread() == thread))
+      return true;
+    return clock->Knows(e);
+  }
+  /// The slot that nobody owns: its epochs, those of initial zeros, happened before everything.
+  static constexpr int kInitialSlot = 0;
+};
+
+/// Shadow cells of one buffer: for each cell the epochs of the last write and of reads since then,
+/// and where in the code they were. Cells have the size of the smallest access so far.
+class Shadow {
+ public:
+  struct Access {
+    Epoch epoch;
+    const void* at = nullptr;
+  };
+  enum class Verdict : uint8_t { kFine, kNeverWritten, kRace };
+  struct Found {
+    Verdict verdict = Verdict::kFine;
+    Access earlier = {};  // kRace: the access that it is not ordered with
+    bool earlier_writes = false;
+    size_t offset = 0;  // of the first bad cell
+  };
+
+  explicit Shadow(size_t bytes);
+  ~Shadow();
+  Shadow(const Shadow&) = delete;
+  Shadow& operator=(const Shadow&) = delete;
+
+  /// Checks an access of [offset, offset + bytes) and notes it up to the first bad cell.
+  Found Note(const Agent& agent, size_t offset, size_t bytes, bool writes, bool atomic,
+             const void* at);
+  /// Replaces the epoch of a copy that its thread has awaited by the thread's, `now`.
+  void EndCopy(Epoch copy, Epoch now, size_t offset, size_t bytes);
+  /// Of the last writes of [offset, offset + bytes), the first for which matches(epoch); or none.
+  template <class F>
+  Access FindWrite(size_t offset, size_t bytes, F&& matches) const {
+    for (size_t i = offset >> shift_; i << shift_ < offset + bytes; ++i) {
+      if (cells_[i].writer.exists() && matches(cells_[i].writer))
+        return {cells_[i].writer, cells_[i].at[0]};
+    }
+    return {};
+  }
+  /// Marks all bytes as written before everything else.
+  void Initialize();
+  /// Drops all that was noted: no byte is initialised.
+  void Reset();
+  /// Marks the bytes as uninitialised. Their next write must still be ordered behind the accesses
+  /// so far.
+  void MarkUninitialized(size_t offset, size_t bytes);
+  /// The offset of the first uninitialised byte; nullopt where all are initialised.
+  std::optional<size_t> FirstUnwritten(size_t offset, size_t bytes);
+  /// The last write of the byte; none where it is uninitialised.
+  Access WriteOf(size_t offset) const {
+    const Cell& cell = cells_[offset >> shift_];
+    return IsWritten(cell) ? Access{cell.writer, cell.at[0]} : Access{};
+  }
+
+ private:
+  static constexpr int kReaders = 3;
+  /// One cache line.
+  struct Cell {
+    Epoch writer, readers[kReaders];
+    const void* at[1 + kReaders];  // in the code: of the write, and of each read
+  };
+  static bool IsWritten(const Cell& cell) {
+    return cell.writer.exists() && cell.at[0] != &kUninitialized;
+  }
+  static constexpr char kUninitialized = 0;  // Cell::at[0] after MarkUninitialized
+  Found NoteRead(Cell& cell, const Agent& agent, bool atomic, const void* at);
+  Found NoteWrite(Cell& cell, const Agent& agent, bool atomic, const void* at);
+  /// Makes cells so small that the range consists of whole ones.
+  void RefineFor(size_t offset, size_t bytes);
+  /// Splits each cell into cells of 2^shift bytes with the same contents.
+  void Refine(int shift);
+  static Cell* Map(size_t cells);
+
+  size_t bytes_;
+  int shift_ = 4;  // log2 of a cell's bytes; 16 is the largest access of a thread
+  Cell* cells_;
+  unsigned evicted_ = 0;  // reads that found no place in their cell
+};
+
+}  // namespace coconet
+
+#endif  // COCONET_RUNTIME_SIMT_MEMORY_SHADOW_H_
