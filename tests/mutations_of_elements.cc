@@ -29,46 +29,42 @@ std::vector<Mutation> ElementMutations() {
        "A chunk at the end of a slice is as long as others.",
        "slices",
        {kOutOfBounds},
-       {{kKernelText, "  const Cut cut{p.outer, p.row_elements, p.per};\n",
-         "  const Cut cut{p.outer, p.row_elements + 64, p.per + 64};\n"}}},
+       {{kKernelText, "const Cut cut{p.outer, p.row_elements, p.per};",
+         "const Cut cut{p.outer, p.row_elements + 64, p.per + 64};"}}},
       {"chunks-overlap",
        "Chunks end an element behind the begin of the next.",
        "slices",
        {kRace},
        {{"elementwise.h",
-         "    const Index begin = low + (id - o * in_row) * chunk;\n    const Index end = begin + "
-         "chunk < high ? begin + chunk : high;\n    if (begin >= end) "
-         "continue;\n    const Index base = o * cut.row;\n    if (!f(Chunk{base + begin, base + "
-         "end, base + low - o * cut.per, id})) return false;",
-         "    const Index begin = low + (id - o * in_row) * chunk;\n    const Index end = begin + "
-         "chunk + 1 < high ? begin + chunk + 1 : high;\n    if (begin "
-         ">= end) continue;\n    const Index base = o * cut.row;\n    if (!f(Chunk{base + begin, "
-         "base + end, base + low - o * cut.per, id})) return false;"}}},
+         "const Index begin = low + (id - o * in_row) * chunk; const Index end = begin + chunk < "
+         "high ? begin + chunk : high; if (begin >= end) continue; const Index base = o * cut.row; "
+         "if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;",
+         "const Index begin = low + (id - o * in_row) * chunk; const Index end = begin + chunk + 1 "
+         "< high ? begin + chunk + 1 : high; if (begin >= end) continue; const Index base = o * "
+         "cut.row; if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return "
+         "false;"}}},
       {"last-chunk-left-out",
        "The last chunk of a slice, which is short, is not counted.",
        "slices",
        {WrongAnswer()},
        {{"elementwise.h",
-         "  const Index in_row = (cut.per + chunk - 1) / chunk;\n  for (Index id = grid.BlockId(); "
-         "id < cut.outer",
-         "  const Index in_row = cut.per / chunk;\n  for (Index id = grid.BlockId(); id < "
-         "cut.outer"}}},
+         "const Index in_row = (cut.per + chunk - 1) / chunk; for (Index id = grid.BlockId(); id < "
+         "cut.outer",
+         "const Index in_row = cut.per / chunk; for (Index id = grid.BlockId(); id < cut.outer"}}},
       {"every-block-does-all",
        "Each block does every chunk from its own first on.",
        "slices",
        {kRace},
        {{"elementwise.h",
-         "id < cut.outer * in_row; id += grid.GridSize()) {\n    const Index o = cut.outer == 1 ? "
-         "0 : id / in_row;\n    const Index begin = low + (id - o * "
-         "in_row) * chunk;\n    const Index end = begin + chunk < high ? begin + chunk : high;\n   "
-         " if (begin >= end) continue;\n    const Index base = o * "
-         "cut.row;\n    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) "
-         "return false;",
-         "id < cut.outer * in_row; id += 1) {\n    const Index o = cut.outer == 1 ? 0 : id / "
-         "in_row;\n    const Index begin = low + (id - o * in_row) * "
-         "chunk;\n    const Index end = begin + chunk < high ? begin + chunk : high;\n    if "
-         "(begin >= end) continue;\n    const Index base = o * cut.row;\n   "
-         " if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;"}}},
+         "id < cut.outer * in_row; id += grid.GridSize()) { const Index o = cut.outer == 1 ? 0 : "
+         "id / in_row; const Index begin = low + (id - o * in_row) * chunk; const Index end = "
+         "begin + chunk < high ? begin + chunk : high; if (begin >= end) continue; const Index "
+         "base = o * cut.row; if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, "
+         "id})) return false;",
+         "id < cut.outer * in_row; id += 1) { const Index o = cut.outer == 1 ? 0 : id / in_row; "
+         "const Index begin = low + (id - o * in_row) * chunk; const Index end = begin + chunk < "
+         "high ? begin + chunk : high; if (begin >= end) continue; const Index base = o * cut.row; "
+         "if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;"}}},
       {"first-slice-on-all-ranks",
        "All ranks compute the slice of the first.",
        "slices",
@@ -89,8 +85,8 @@ std::vector<Mutation> ElementMutations() {
        "Slices of ranks above 0 begin an element early.",
        "slices",
        {kMisaligned},
-       {{kKernelText, "  const Cut cut{p.outer, p.row_elements, p.per};\n",
-         "  const Cut cut{p.outer, p.row_elements, p.per - 1};\n"}}},
+       {{kKernelText, "const Cut cut{p.outer, p.row_elements, p.per};",
+         "const Cut cut{p.outer, p.row_elements, p.per - 1};"}}},
       {"gathered-everywhere-but-last",
        "A gathered value is stored on all ranks but the last.",
        "slices",
@@ -101,7 +97,7 @@ std::vector<Mutation> ElementMutations() {
        "Packs are loaded from slices that begin between them.",
        "bulk-odd",
        {kMisaligned},
-       {{"elementwise.h", "  if (packed) {\n", "  if (packed || end - begin >= V) {\n"}}},
+       {{"elementwise.h", "if (packed) {", "if (packed || end - begin >= V) {"}}},
       {"turns-of-a-list",
        "Blocks begin each tensor of a list with the same turn, and number chunks as if it were the "
        "only one.",
