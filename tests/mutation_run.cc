@@ -60,6 +60,25 @@ absl::Status Edit(const MutationEdit& edit, std::string& text) {
   return absl::OkStatus();
 }
 
+/// The source with the headers that it includes, and the edits in both.
+absl::StatusOr<std::string> Planted(const std::string& source,
+                                    const std::vector<MutationEdit>& edits) {
+  std::vector<DeviceHeader> headers = DeviceHeaders(Dialect::kSimt);
+  std::vector<std::string> texts;
+  for (const DeviceHeader& header : headers) texts.emplace_back(header.text);
+  std::string kernels = source;
+  for (const MutationEdit& edit : edits) {
+    const auto header =
+        absl::c_find_if(headers, [&](const DeviceHeader& h) { return h.name == edit.file; });
+    if (header == headers.end() && edit.file != absl::string_view(kKernelText))
+      return absl::InvalidArgumentError(absl::StrCat("planting a mistake: no header ", edit.file));
+    RETURN_IF_ERROR(
+        Edit(edit, header == headers.end() ? kernels : texts[header - headers.begin()]));
+  }
+  for (size_t i = 0; i < headers.size(); ++i) headers[i].text = texts[i];
+  return ExpandIncludes(kernels, headers);
+}
+
 /// Compiles with changed headers, and changes of the source.
 class MutatingCompiler final : public Compiler {
  public:
@@ -68,22 +87,7 @@ class MutatingCompiler final : public Compiler {
 
   const std::string& identity() const override { return compiler_->identity(); }
   absl::StatusOr<Binary> Compile(const std::string& source) override {
-    std::vector<DeviceHeader> headers = DeviceHeaders(Dialect::kSimt);
-    std::vector<std::string> texts;
-    for (const DeviceHeader& header : headers) texts.emplace_back(header.text);
-    std::string kernels = source;
-    for (const MutationEdit& edit : edits_) {
-      const auto header =
-          absl::c_find_if(headers, [&](const DeviceHeader& h) { return h.name == edit.file; });
-      if (header == headers.end() && edit.file != absl::string_view(kKernelText)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("planting a mistake: no header ", edit.file));
-      }
-      RETURN_IF_ERROR(
-          Edit(edit, header == headers.end() ? kernels : texts[header - headers.begin()]));
-    }
-    for (size_t i = 0; i < headers.size(); ++i) headers[i].text = texts[i];
-    ASSIGN_OR_RETURN(const std::string expanded, ExpandIncludes(kernels, headers));
+    ASSIGN_OR_RETURN(const std::string expanded, Planted(source, edits_));
     return compiler_->Compile(expanded);
   }
 
@@ -141,6 +145,16 @@ absl::StatusOr<MutationOutcome> Run(const MutationCase& at, const std::vector<Mu
 }
 
 }  // namespace
+
+absl::Status CheckPlace(const Mutation& mutation) {
+  ASSIGN_OR_RETURN(const MutationCase at, FindMutationCase(mutation.at));
+  ASSIGN_OR_RETURN(const Variant variant, VariantOf(at));
+  KernelSet kernels;
+  kernels.Add(variant.lowered);
+  for (const std::string& unit : kernels.Units(kernels.size()))
+    RETURN_IF_ERROR(Planted(unit, mutation.edits).status());
+  return absl::OkStatus();
+}
 
 absl::StatusOr<MutationOutcome> RunMutation(const Mutation& mutation, const std::string& cache_dir,
                                             uint64_t first_seed) {

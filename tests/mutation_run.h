@@ -24,6 +24,9 @@ struct MutationOutcome {
   int tried = 0;                     // interleavings
 };
 
+/// FailedPrecondition where the mutation's edits are not, each once, in the texts that it names.
+absl::Status CheckPlace(const Mutation& mutation);
+
 /// Runs the mutation's case, with it planted, on simulated GPUs, in interleaving after interleaving
 /// until something is found. Fails where the mutation cannot be planted as it says, or what it
 /// leaves does not compile. Thread-safe.

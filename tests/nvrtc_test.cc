@@ -28,20 +28,21 @@
 #include "tests/kernel_set.h"
 #include "tests/test_data.h"
 
+ABSL_FLAG(int, one_in, 24, "of how many schedules one has its kernels compiled, in one way");
 ABSL_FLAG(bool, every_kernel, false,
           "compile the kernels of all schedules in all ways, for each architecture");
 
 namespace coconet {
 namespace {
 
-/// Bounds the time: of a workload's schedules one in so many, of those that differ little from
-/// others' fewer.
-constexpr unsigned kOneIn = 12, kVariationsOneIn = 100;
+/// Of workloads that differ little from another one, fewer schedules by this factor.
+constexpr unsigned kFewerOfVariations = 8;
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
 /// What the assembler keeps there where it takes 64 registers a thread, so that more threads fit,
 /// for a kernel with many loops that could do with some more. Of all kernels for sm_90a the most is
 /// 96; much more is a spill in a loop.
 constexpr uint32_t kMostStackBytes = 128;
+constexpr double kCompileLimit = 600;  // seconds for a unit of many kernels, on a busy machine
 constexpr absl::string_view kArchitectures[] = {"sm_80", "sm_90a", "sm_100"};
 
 /// A workload's type and world, and how its kernels store.
@@ -140,8 +141,9 @@ class NvrtcTest : public testing::Test {
  protected:
   /// Skips the test where there is no NVRTC.
   void MakeCompiler(absl::string_view architecture) {
-    absl::StatusOr<std::unique_ptr<Compiler>> made =
-        MakeNvrtcCompiler(architecture, {.cache_dir = absl::StrCat(testing::TempDir(), "/cache")});
+    absl::StatusOr<std::unique_ptr<Compiler>> made = MakeNvrtcCompiler(
+        architecture,
+        {.cache_dir = absl::StrCat(testing::TempDir(), "/cache"), .time_limit_s = kCompileLimit});
     if (absl::IsUnavailable(made.status())) GTEST_SKIP() << made.status().message();
     ASSERT_TRUE(made.ok()) << made.status();
     compiler_ = *std::move(made);
@@ -168,8 +170,10 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
     const bool every = absl::GetFlag(FLAGS_every_kernel);
     for (const Case& c : kCases) {
       if (!every && &c != &drawn) continue;
-      const Sample sample = every ? Sample::All() : Sample(&random, kOneIn),
-                   of_variations = every ? Sample::All() : Sample(&random, kVariationsOneIn);
+      const auto one_in = static_cast<unsigned>(absl::GetFlag(FLAGS_one_in));
+      const Sample sample = every ? Sample::All() : Sample(&random, one_in),
+                   of_variations =
+                       every ? Sample::All() : Sample(&random, one_in * kFewerOfVariations);
       const absl::Status added = AddWorkload(workload, c, sample, of_variations, kernels);
       ASSERT_TRUE(added.ok()) << workload.name << ": " << added;
     }

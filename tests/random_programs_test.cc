@@ -28,7 +28,7 @@
 #include "tests/test_data.h"
 #include "tests/variant_batch.h"
 
-ABSL_FLAG(int, programs, 0, "how many programs of each kind; 0: 80, on simulated GPUs 16");
+ABSL_FLAG(int, programs, 0, "how many programs of each kind; 0: 48, on simulated GPUs 16");
 
 namespace coconet {
 namespace {
@@ -50,7 +50,7 @@ const Target kWorlds[] = {1,
                           {4, 2, 2}};  // ranks and nodes of a stage, stages
 constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 63, 64, 65, 130, 257};
 constexpr int kSchedules = 3;        // tried of each program
-constexpr int kProgramsABatch = 40;  // share ranks and kernels
+constexpr int kProgramsABatch = 16;  // share ranks and kernels
 constexpr int kShrinkTries = 40;     // each compiles for a second or so
 
 /// What the programs of a batch have in common.
@@ -97,7 +97,7 @@ Tally RunPrograms(uint64_t seed, Make make) {
   std::mt19937_64 random(seed);
   const int programs = absl::GetFlag(FLAGS_programs) > 0 ? absl::GetFlag(FLAGS_programs)
                        : TheMachine().simulated          ? 16
-                                                         : 80;
+                                                         : 48;
   const int together =
       TheMachine().simulated ? 4 : kProgramsABatch;  // of few programs, too, several worlds
   for (int begin = 0; begin < programs; begin += together) {

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <utility>
 
+#include "absl/flags/flag.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/derive.h"
@@ -12,6 +13,10 @@
 #include "tests/machine.h"
 #include "tests/random_config.h"
 #include "tests/test_data.h"
+
+ABSL_FLAG(int, schedules, 0,
+          "how many of a program's schedules are tried in each world, about; 0: 8, on simulated "
+          "GPUs 4");
 
 namespace coconet {
 namespace {
@@ -75,8 +80,8 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
 }
 
 absl::Status ScheduleSampler::AddSome(const Graph& program) {
-  constexpr size_t kSome = 16, kSomeSimulated = 4;
-  const size_t some = TheMachine().simulated ? kSomeSimulated : kSome;
+  const auto asked = static_cast<size_t>(absl::GetFlag(FLAGS_schedules));
+  const size_t some = asked > 0 ? asked : TheMachine().simulated ? 4 : 8;
   return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) {
     return random_() % (1 + count / some) == 0;
   });

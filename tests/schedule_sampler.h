@@ -17,7 +17,7 @@ namespace coconet {
 
 /// Adds schedules of programs to a batch: on each world, with numbers drawn at random, by kernels
 /// and, where a collective is left to whoever the protocol names, by the library. All that is added
-/// on a world shares what of a config is in the text of kernels, and so kernels.
+/// on a world has the same fields of DrawCompiledConfig, and so shares kernels.
 class ScheduleSampler {
  public:
   /// `gemm_candidates`: ways that matrix products may go.
@@ -28,7 +28,7 @@ class ScheduleSampler {
   using Tries = std::function<bool(size_t index, size_t count, size_t world)>;
   /// `program` is bound.
   absl::Status Add(const Graph& program, const Tries& tries);
-  /// About sixteen in each world, or all when there are no more.
+  /// Adds about as many schedules in each world as --schedules says, or all when there are fewer.
   absl::Status AddSome(const Graph& program);
 
  private:

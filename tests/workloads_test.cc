@@ -68,7 +68,7 @@ constexpr unsigned kOneInOfVariations = 10;
 
 /// Where there are more schedules, each is tried at one number of ranks, others at each; where
 /// there are very many, one of two.
-constexpr size_t kManySchedules = 60, kVeryManySchedules = 200;
+constexpr size_t kManySchedules = 12, kVeryManySchedules = 200;
 
 struct Workload {
   WorkloadInfo info;
