@@ -4,8 +4,8 @@
 #include <string>
 
 #include "coconet/schedule/kernel_phases.h"
-#include "jit/emit/kernel_context.h"
-#include "jit/emit/phase_text.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/phase_text.h"
 
 namespace coconet {
 

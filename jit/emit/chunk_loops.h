@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "jit/emit/kernel_context.h"
-#include "jit/emit/phase_text.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/phase_text.h"
 
 namespace coconet {
 

@@ -7,17 +7,17 @@
 #include "coconet/base/status.h"
 #include "jit/emit/bulk_copies.h"
 #include "jit/emit/chunk_loops.h"
-#include "jit/emit/expressions.h"
-#include "jit/emit/folds.h"
-#include "jit/emit/kernel_context.h"
-#include "jit/emit/kernel_text.h"
 #include "jit/emit/launch_fields.h"
-#include "jit/emit/loads.h"
 #include "jit/emit/peer_copies.h"
 #include "jit/emit/rings.h"
 #include "jit/emit/rounds.h"
 #include "jit/emit/stores.h"
 #include "jit/emit/strided_fold.h"
+#include "jit/expressions/expressions.h"
+#include "jit/expressions/folds.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/kernel_text.h"
+#include "jit/expressions/loads.h"
 
 namespace coconet {
 namespace {

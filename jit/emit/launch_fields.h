@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "jit/emit/kernel_context.h"
 #include "jit/emit/rings.h"
+#include "jit/expressions/kernel_context.h"
 
 namespace coconet {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "jit/emit/kernel_context.h"
-#include "jit/emit/loads.h"
 #include "jit/emit/rings.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/loads.h"
 
 namespace coconet {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "jit/emit/kernel_context.h"
-#include "jit/emit/loads.h"
-#include "jit/emit/phase_text.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/loads.h"
+#include "jit/expressions/phase_text.h"
 
 namespace coconet {
 

@@ -2,7 +2,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "jit/emit/folds.h"
+#include "jit/expressions/folds.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {

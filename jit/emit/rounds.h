@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "jit/emit/expressions.h"
-#include "jit/emit/kernel_context.h"
+#include "jit/expressions/expressions.h"
+#include "jit/expressions/kernel_context.h"
 
 namespace coconet {
 

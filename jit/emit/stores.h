@@ -4,11 +4,11 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "jit/emit/expressions.h"
-#include "jit/emit/kernel_context.h"
-#include "jit/emit/phase_text.h"
 #include "jit/emit/rings.h"
 #include "jit/emit/rounds.h"
+#include "jit/expressions/expressions.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/phase_text.h"
 
 namespace coconet {
 

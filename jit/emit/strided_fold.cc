@@ -8,9 +8,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "jit/emit/folds.h"
-#include "jit/emit/kernel_text.h"
-#include "jit/emit/operations.h"
+#include "jit/expressions/folds.h"
+#include "jit/expressions/kernel_text.h"
+#include "jit/expressions/operations.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/literal.h"
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "jit/emit/kernel_text.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/storage/gemms.h"
 #include "jit/storage/literal.h"
 #include "runtime/kernel_abi.h"

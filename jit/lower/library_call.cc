@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/emit/kernel_text.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/lower/communication.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/literal.h"

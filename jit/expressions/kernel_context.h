@@ -1,5 +1,5 @@
-#ifndef COCONET_JIT_EMIT_KERNEL_CONTEXT_H_
-#define COCONET_JIT_EMIT_KERNEL_CONTEXT_H_
+#ifndef COCONET_JIT_EXPRESSIONS_KERNEL_CONTEXT_H_
+#define COCONET_JIT_EXPRESSIONS_KERNEL_CONTEXT_H_
 
 #include <cstdint>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "coconet/schedule/kernel_phases.h"
-#include "jit/emit/emit.h"
+#include "jit/expressions/kernel_place.h"
 #include "jit/storage/arguments.h"
 
 namespace coconet {
@@ -84,4 +84,4 @@ struct KernelContext {
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_EMIT_KERNEL_CONTEXT_H_
+#endif  // COCONET_JIT_EXPRESSIONS_KERNEL_CONTEXT_H_

@@ -1,10 +1,10 @@
-#ifndef COCONET_JIT_EMIT_KERNEL_TEXT_H_
-#define COCONET_JIT_EMIT_KERNEL_TEXT_H_
+#ifndef COCONET_JIT_EXPRESSIONS_KERNEL_TEXT_H_
+#define COCONET_JIT_EXPRESSIONS_KERNEL_TEXT_H_
 
 #include <cstdint>
 #include <string>
 
-#include "jit/emit/emit.h"
+#include "jit/expressions/kernel_place.h"
 #include "jit/storage/arguments.h"
 
 namespace coconet {
@@ -15,4 +15,4 @@ EmittedKernel KernelOf(int ranks, int vec, const Arguments& args, const std::str
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_EMIT_KERNEL_TEXT_H_
+#endif  // COCONET_JIT_EXPRESSIONS_KERNEL_TEXT_H_

@@ -1,5 +1,5 @@
-#ifndef COCONET_JIT_EMIT_PHASE_TEXT_H_
-#define COCONET_JIT_EMIT_PHASE_TEXT_H_
+#ifndef COCONET_JIT_EXPRESSIONS_PHASE_TEXT_H_
+#define COCONET_JIT_EXPRESSIONS_PHASE_TEXT_H_
 
 #include <cstdint>
 #include <map>
@@ -38,4 +38,4 @@ struct PhaseText {
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_EMIT_PHASE_TEXT_H_
+#endif  // COCONET_JIT_EXPRESSIONS_PHASE_TEXT_H_

@@ -1,4 +1,4 @@
-#include "jit/emit/kernel_text.h"
+#include "jit/expressions/kernel_text.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

@@ -1,10 +1,10 @@
-#include "jit/emit/loads.h"
+#include "jit/expressions/loads.h"
 
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/emit/operations.h"
+#include "jit/expressions/operations.h"
 
 namespace coconet {
 

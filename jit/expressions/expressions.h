@@ -1,5 +1,5 @@
-#ifndef COCONET_JIT_EMIT_EXPRESSIONS_H_
-#define COCONET_JIT_EMIT_EXPRESSIONS_H_
+#ifndef COCONET_JIT_EXPRESSIONS_EXPRESSIONS_H_
+#define COCONET_JIT_EXPRESSIONS_EXPRESSIONS_H_
 
 #include <deque>
 #include <map>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "jit/emit/kernel_context.h"
-#include "jit/emit/loads.h"
-#include "jit/emit/phase_text.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/loads.h"
+#include "jit/expressions/phase_text.h"
 
 namespace coconet {
 
@@ -117,4 +117,4 @@ class Expressions {
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_EMIT_EXPRESSIONS_H_
+#endif  // COCONET_JIT_EXPRESSIONS_EXPRESSIONS_H_

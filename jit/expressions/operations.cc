@@ -1,4 +1,4 @@
-#include "jit/emit/operations.h"
+#include "jit/expressions/operations.h"
 
 #include <utility>
 

@@ -1,12 +1,12 @@
-#ifndef COCONET_JIT_EMIT_OPERATIONS_H_
-#define COCONET_JIT_EMIT_OPERATIONS_H_
+#ifndef COCONET_JIT_EXPRESSIONS_OPERATIONS_H_
+#define COCONET_JIT_EXPRESSIONS_OPERATIONS_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "jit/emit/kernel_context.h"
+#include "jit/expressions/kernel_context.h"
 
 namespace coconet {
 
@@ -24,4 +24,4 @@ std::string InRange(DType dtype, std::string expression);
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_EMIT_OPERATIONS_H_
+#endif  // COCONET_JIT_EXPRESSIONS_OPERATIONS_H_

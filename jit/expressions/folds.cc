@@ -1,10 +1,10 @@
-#include "jit/emit/folds.h"
+#include "jit/expressions/folds.h"
 
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/emit/operations.h"
+#include "jit/expressions/operations.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {

@@ -1,4 +1,4 @@
-#include "jit/emit/expressions.h"
+#include "jit/expressions/expressions.h"
 
 #include <utility>
 
@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
-#include "jit/emit/folds.h"
-#include "jit/emit/operations.h"
+#include "jit/expressions/folds.h"
+#include "jit/expressions/operations.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {

@@ -1,4 +1,4 @@
-#include "jit/emit/kernel_context.h"
+#include "jit/expressions/kernel_context.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

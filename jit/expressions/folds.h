@@ -1,11 +1,11 @@
-#ifndef COCONET_JIT_EMIT_FOLDS_H_
-#define COCONET_JIT_EMIT_FOLDS_H_
+#ifndef COCONET_JIT_EXPRESSIONS_FOLDS_H_
+#define COCONET_JIT_EXPRESSIONS_FOLDS_H_
 
 #include <string>
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "jit/emit/kernel_context.h"
+#include "jit/expressions/kernel_context.h"
 
 namespace coconet {
 
@@ -25,4 +25,4 @@ std::string TotalOf(KernelContext& k, ReduceKind kind, DType dtype, absl::string
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_EMIT_FOLDS_H_
+#endif  // COCONET_JIT_EXPRESSIONS_FOLDS_H_

@@ -1,13 +1,13 @@
-#ifndef COCONET_JIT_EMIT_LOADS_H_
-#define COCONET_JIT_EMIT_LOADS_H_
+#ifndef COCONET_JIT_EXPRESSIONS_LOADS_H_
+#define COCONET_JIT_EXPRESSIONS_LOADS_H_
 
 #include <map>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "jit/emit/kernel_context.h"
-#include "jit/emit/phase_text.h"
+#include "jit/expressions/kernel_context.h"
+#include "jit/expressions/phase_text.h"
 #include "jit/storage/stored_map.h"
 
 namespace coconet {
@@ -55,4 +55,4 @@ absl::string_view LoadFrom(ReduceKind kind);
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_EMIT_LOADS_H_
+#endif  // COCONET_JIT_EXPRESSIONS_LOADS_H_
