@@ -31,7 +31,7 @@ class Command {
   /// What it has written so far.
   std::string out() const;
   std::string err() const;
-  /// Processes of program `name` among those started by this one, and by those, that still run.
+  /// The running descendants of this process whose program is `name`.
   std::vector<pid_t> Descendants(const std::string& name) const;
   void Signal(int signal) const;
   /// Waits for its end, and kills the group after `limit_s`.

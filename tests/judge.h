@@ -23,7 +23,7 @@ struct Tally {
   Tally& operator+=(const Tally& other);
 };
 
-/// Holds what all ranks ended up with against the interpreter, step by step. Each rank judges a
+/// Compares the results of all ranks with the interpreter's, step by step. Each rank compares a
 /// share of the elements.
 class Judge {
  public:
@@ -31,8 +31,9 @@ class Judge {
   static absl::StatusOr<Judge> Create(const Graph& program, std::vector<Placed> results,
                                       const Mesh& mesh, int rank, uint64_t seed);
 
-  /// `read[r]`: what rank r's memory read after the step. Call for steps 0, 1, ...: the next one
-  /// begins with the states of this one. Internal with the first difference.
+  /// `read[r]`: what RankMemory::Read returned on rank r after the step. Steps are judged in order,
+  /// from 0: each begins with the states that the one before left. Internal with the first
+  /// difference.
   absl::Status Step(int step, const std::vector<std::string>& read, Tally& tally);
 
  private:

@@ -14,7 +14,7 @@
 namespace coconet {
 
 /// The kernels of many variants, each once: compiled in a few calls of the compiler instead of one
-/// a variant.
+/// per variant.
 class KernelSet {
  public:
   /// Whether one of its kernels is new.

@@ -11,12 +11,12 @@
 
 namespace coconet {
 
-/// A variant that mistakes are planted in (mutations.h), on a small world: together they go every
-/// way in which kernels exchange tensors, in several steps, so that epochs move on and halves of
-/// buffers are used again.
+/// A variant that mistakes are planted in (mutations.h), on a small world. Together the cases use
+/// every way in which kernels exchange tensors. Each runs several steps, so that epochs move on and
+/// halves of buffers are used again.
 struct MutationCase {
   const char* name;
-  const char* program;  // a workload's name, with "_bf16" behind where its tensors are that; else a
+  const char* program;  // a workload's name, followed by "_bf16" for tensors of that type; else a
                         // program's text
   Sizes sizes;
   const char* schedule;  // as Describe says

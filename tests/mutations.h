@@ -10,8 +10,8 @@
 
 namespace coconet {
 
-/// How a mistake shows: a check of simulated GPUs finds it, or, where none can know, the
-/// interpreter has another answer.
+/// How a mistake shows: a check of simulated GPUs finds it, or, where no check can, the results
+/// differ from the interpreter's.
 struct WrongAnswer {
   bool operator==(const WrongAnswer&) const { return true; }
 };
@@ -21,7 +21,7 @@ std::string Name(const MutationKind& kind);
 /// A change of one place in the text that kernels are compiled from.
 struct MutationEdit {
   const char* file;  // a device header (DeviceHeaders); kKernelText: of the generated kernels
-  const char* find;  // is there once, so that no mutation rots where the text changes
+  const char* find;  // must be there once, so that a changed text is noticed
   const char* with;
 };
 inline constexpr char kKernelText[] = "kernel";
@@ -31,14 +31,14 @@ struct Mutation {
   const char* name;
   const char* what;  // is wrong with it
   const char* at;    // MutationCase::name
-  /// What must be found first, in whatever interleaving finds anything: one kind, but where it
-  /// depends on the interleaving which of two mistakes that follow from it comes first.
+  /// What the first finding must be, in the first interleaving that has one. More than one kind
+  /// where the interleaving decides which of two consequences is found first.
   std::vector<MutationKind> expected;
   std::vector<MutationEdit> edits;
 };
 
-/// Of who reads what others are about to write: it depends on the interleaving whether they have by
-/// then.
+/// Expected of a reader that does not wait for a writer: the interleaving decides whether the
+/// writer has written by then.
 inline std::vector<MutationKind> TooEarly() {
   return {FindingKind::kRace, FindingKind::kNeverWritten};
 }

@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// Where the elements of a tensor lie in one rank's buffer, written a second time and in another
-/// way than the library does.
+/// Where the elements of a tensor lie in one rank's buffer. Computed independently of the library,
+/// so that tests can compare the two.
 class Placement {
  public:
   Placement(const TensorType& type, int ranks, int rank);
@@ -26,7 +26,7 @@ class Placement {
     }
   }
 
-  /// f(place, elements) of what is contiguous.
+  /// f(place, elements) for each contiguous run.
   template <class F>
   void ForEachRun(F f) const {
     for (int64_t o = 0; o < outer_; ++o) f(o * stride_, run_);
@@ -38,7 +38,7 @@ class Placement {
   // Of sliced tensors:
   /// The rank that holds an element.
   int OwnerOf(int64_t index) const { return static_cast<int>(index % row_ / stride_); }
-  /// Where in what Read returns an element of this rank is.
+  /// Index of an element of this rank in what Read returns.
   int64_t Find(int64_t index) const { return index / row_ * run_ + index % row_ - begin_; }
 
  private:

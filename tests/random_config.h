@@ -7,16 +7,16 @@
 
 namespace coconet {
 
-/// What of a config is in the text of kernels: vector width, streaming stores, one-shot by pull,
-/// staged or in messages, multicast, ring. Configs that share it share kernels.
+/// Draws the fields that decide the text of kernels: vector width, streaming stores, one-shot by
+/// pull, staged or in messages, multicast, ring. Configs with the same fields share kernels.
 Config DrawCompiledConfig(std::mt19937_64& random);
 
-/// The rest for a schedule, but the protocol: small chunks, so that there are many of them and many
-/// flags, some blocks, on a GPU of some threads, and some pieces where launches overlap.
+/// Draws the other fields for a schedule, except the protocol: small chunks, so that there are many
+/// chunks and flags; some blocks, on a GPU of some threads; some pieces where launches overlap.
 Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19937_64& random);
 
-/// What runs beside products, of a config that is drawn otherwise, for its protocol on so many
-/// nodes: kernels or not, on pieces or on tiles. Blocks of tiles are `blocks`.
+/// Draws what runs beside products, for the protocol that `config` has, on `nodes` nodes: kernels
+/// or not, on pieces or on tiles. Sets the fields `beside`, `tiles` and `pieces`.
 void DrawBeside(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config);
 
 }  // namespace coconet

@@ -33,13 +33,12 @@ class RankMemory {
   /// What a step may change: states, then outputs.
   const std::vector<Placed>& results() const { return results_; }
 
-  /// Before a step: NaNs everywhere but in the inputs' own elements, and in states after the first
-  /// step.
+  /// Before a step: fills the memory with NaNs, except the inputs' own elements and, after the
+  /// first step, the states.
   void Fill(uint64_t seed, int step);
-  /// After it, on simulated GPUs: all elements of outputs were written.
+  /// After a step, on simulated GPUs: an error unless all elements of outputs were written.
   absl::Status CheckWritten() const;
-  /// After it: inputs are what they were, padding included, and nothing was written between the
-  /// buffers.
+  /// After a step: an error unless inputs, padding included, and the canaries are unchanged.
   absl::Status CheckUntouched() const;
   /// The elements of results(), one after the other, without padding.
   std::string Read() const;
@@ -50,9 +49,9 @@ class RankMemory {
   absl::Status AllocateBuffers(Rank& rank);
   absl::Status PlaceTensors(Rank& rank, const Schedule& schedule);
   int IndexOf(const std::string& name) const;
-  /// An output or a temporary: what it holds before a step counts for nothing.
+  /// Whether the buffer is an output or a temporary, whose content before a step is undefined.
   bool IsComputed(size_t buffer) const;
-  /// Looks at the memory as it is now; own() is then what the host sees of a buffer.
+  /// Maps the memory for the host, so that own() reads a buffer's present content.
   void Look() const;
   char* own(size_t buffer) const {
     return views_[plan_->buffers[buffer].symmetric]->data() + begins_[buffer];

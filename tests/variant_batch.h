@@ -20,13 +20,13 @@ class VariantBatch {
  public:
   explicit VariantBatch(Machine machine = TheMachine()) : machine_(std::move(machine)) {}
 
-  /// The variant of one schedule and config, or of none when the config is not legal for it. Fails
-  /// when lowering does. `only_new`: when it has a kernel that no variant has yet.
+  /// Adds the variant of a schedule and a config, if the config is legal for the schedule. Fails
+  /// when lowering does. `only_new`: only if no earlier variant has one of its kernels.
   absl::Status Add(const Graph& program, const Schedule& schedule, const Config& config,
                    const Target& target, bool only_new = false);
 
-  /// Compiles, and runs every variant for `steps` steps. What went wrong, with all that it takes to
-  /// see it again; "" when nothing did.
+  /// Compiles, and runs every variant for `steps` steps. Returns the failures, each with what
+  /// reproduces it; "" when there are none.
   std::string Run(uint64_t seed, int steps) { return RunOn(machine_, seed, steps); }
   /// The same on another machine for the same binaries.
   std::string RunOn(const Machine& machine, uint64_t seed, int steps);
