@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 
@@ -79,14 +80,24 @@ std::vector<std::string> LinksIn(const std::string& text) {
   return links;
 }
 
-/// Whether the package's BUILD file names the target.
+/// The text that names a package's targets: its BUILD file and the macros that this loads.
+std::string TargetsText(const std::string& package) {
+  std::string text = Contents(Root() / package / "BUILD.bazel");
+  for (const std::string& label : Matches(text, "load\\(\"//([^\"]*)\""))
+    text += Contents(Root() / absl::StrReplaceAll(label, {{":", "/"}}));
+  return text;
+}
+
+/// Whether the package has the target. Macros may number targets: "long_%d".
 bool IsTarget(const std::string& label) {
   const size_t colon = label.find(':');
   const std::string package = label.substr(2, colon - 2);
   const std::string name =
       colon != std::string::npos ? label.substr(colon + 1) : package.substr(package.rfind('/') + 1);
-  const std::string build = Contents(Root() / package / "BUILD.bazel");
-  return absl::StrContains(build, absl::StrCat("\"", name, "\""));
+  const std::string numbered = std::regex_replace(name, std::regex("[0-9]+$"), "%d");
+  const std::string text = TargetsText(package);
+  return absl::StrContains(text, absl::StrCat("\"", name, "\"")) ||
+         absl::StrContains(text, absl::StrCat("\"", numbered, "\""));
 }
 
 /// As GitHub writes a heading's anchor: "How it is tested" is "how-it-is-tested".

@@ -7,8 +7,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "coconet/schedule/kernel_phases.h"
+#include "jit/config/config.h"
+#include "jit/config/target.h"
 #include "jit/expressions/kernel_place.h"
 #include "jit/storage/arguments.h"
+#include "jit/storage/buffers.h"
 
 namespace coconet {
 
