@@ -174,19 +174,22 @@ class BoundPlan {
   virtual absl::StatusOr<std::vector<StepSpan>> Trace();
 };
 
-/// The machine as one rank sees it; equal on all ranks of one node.
+/// The machine as one rank sees it; equal on all ranks of one node. Filled where the rank's device
+/// is opened: nothing reads capabilities out of names.
 struct Topology {
   std::string device;  // "AMD EPYC 9654 avx512f avx512bw ..."; part of the tuning key
   /// Name and version of the library of a plan's library collectives: "mpi Open MPI 4.1.4".
   std::string library;
   int nodes = 1;  // of the world, virtual nodes included
   int ranks_per_node = 1;
-  int cores = 1;  // that the ranks of this machine may run on
-  /// Architecture that kernels are compiled for: "sm_90a" for a GPU; "simt" for simulated GPUs; ""
-  /// for the host's processor.
+  int cores = 1;          // that the ranks of this machine may run on
+  int vector_bytes = 16;  // of the widest vector registers of the host's processor; 16 for GPUs
+  /// GPU architecture that kernels are compiled for, "sm_90a"; "": the host's compiler makes them.
   std::string arch = "";
-  int multiprocessors = 0;  // of the rank's GPU; 0: no GPU
-  int ranks_per_gpu = 1;    // that share this GPU
+  bool simulated = false;    // the rank's GPU is simulated: times mean nothing
+  bool bulk_copies = false;  // the GPU copies memory in bulk, from compute capability 9.0 on
+  int multiprocessors = 0;   // of the rank's GPU; 0: no GPU
+  int ranks_per_gpu = 1;     // that share this GPU
   /// Multiprocessors reserved for this rank's kernels; 0: the ranks of the GPU share all.
   int own_multiprocessors = 0;
   bool multicast = false;  // symmetric memory has multicast addresses

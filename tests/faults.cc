@@ -269,8 +269,8 @@ absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& vari
                            ": other results than those of the first");
   }
   if (plan->Run() != status) absl::StrAppend(&wrong, "the second error differs from the first");
-  const bool late =
-      !rank.topology().arch.empty() && (fault == Fault::kReturns || fault == Fault::kSleeps);
+  const bool late = (!rank.topology().arch.empty() || rank.topology().simulated) &&
+                    (fault == Fault::kReturns || fault == Fault::kSleeps);
   if (!victim) absl::StrAppend(&wrong, CheckWords(status, rank.rank(), plot.victim, late));
   return status;
 }

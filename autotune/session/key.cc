@@ -3,10 +3,8 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
@@ -15,13 +13,12 @@
 namespace coconet {
 namespace {
 
-/// How far down the order of its library's forecast the tuner looks for the fastest way to multiply
-/// on a GPU.
+/// Number of ways to multiply matrices on a GPU that the tuner tries, in the library's order.
 constexpr int kGemmCandidatesOfGpus = 4;
 
 constexpr int kKeyVersion = 1;
 
-/// Nothing that a machine says about itself may begin another field.
+/// Replaces line breaks, so that no value can forge another field.
 std::string OneLine(absl::string_view text) {
   std::string line(text);
   std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -49,24 +46,6 @@ absl::string_view Name(SumOrder order) {
   return "";
 }
 
-int VectorBytes(absl::string_view device) {
-  const std::vector<absl::string_view> words = absl::StrSplit(device, ' ');
-  const auto has = [&](absl::string_view feature) {
-    return std::find(words.begin(), words.end(), feature) != words.end();
-  };
-  if (has("avx512f")) return 64;
-  if (has("avx")) return 32;
-  return 16;  // SSE2, NEON
-}
-
-/// "sm_90" and later.
-bool CopiesInBulk(absl::string_view arch) {
-  int number = 0;
-  if (!absl::ConsumePrefix(&arch, "sm_")) return false;
-  return absl::SimpleAtoi(arch.substr(0, arch.find_first_not_of("0123456789")), &number) &&
-         number >= 90;
-}
-
 }  // namespace
 
 std::string KeyText(const KeyInputs& inputs) {
@@ -80,7 +59,7 @@ std::string KeyText(const KeyInputs& inputs) {
       inputs.mesh.stages_apart ? " on different nodes" : "", "\nnodes: ", inputs.mesh.nodes,
       "\nranks per node: ", inputs.mesh.ranks, "\nlibrary: ", OneLine(first.library), "\n");
   for (size_t r = 0; r < inputs.topologies.size(); ++r) {
-    // A rank like the one before it needs no line.
+    // Ranks with the same device as the rank before them need no line.
     const std::string device = DeviceText(inputs.topologies[r]);
     if (r == 0 || DeviceText(inputs.topologies[r - 1]) != device)
       absl::StrAppend(&text, "device from rank ", r, ": ", device, "\n");
@@ -104,17 +83,17 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   space.cores = topologies.front().cores;
   for (const Topology& t : topologies) {
     space.cores = std::min(space.cores, t.cores);
-    space.vector_bytes = std::min(space.vector_bytes, VectorBytes(t.device));
+    space.vector_bytes = std::min(space.vector_bytes, t.vector_bytes);
     const int share = t.multiprocessors == 0 ? 0 : std::max(t.multiprocessors / t.ranks_per_gpu, 1);
     const int own = t.own_multiprocessors > 0 ? t.own_multiprocessors : share;
     space.multiprocessors = &t == &topologies.front() ? own : std::min(space.multiprocessors, own);
   }
   if (space.multiprocessors > 0) space.gemm_candidates = kGemmCandidatesOfGpus;
-  space.bulk = absl::c_all_of(topologies, [](const Topology& t) { return CopiesInBulk(t.arch); });
-  // Ranks of one GPU reach its memory alike.
+  space.bulk = absl::c_all_of(topologies, [](const Topology& t) { return t.bulk_copies; });
+  // Where ranks share a GPU, no peer's memory is farther away than another's.
   space.ring = space.multiprocessors > 0 &&
                absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });
-  // Within a node kernels do what goes by way of the host otherwise, where there is nothing to win.
+  // Within a node, kernels are always faster than a library that passes through the host.
   const bool staged = mesh.nodes == 1 && topologies.front().staged;
   space.multicast = std::all_of(topologies.begin(), topologies.end(),
                                 [](const Topology& t) { return t.multicast; });
@@ -130,7 +109,10 @@ std::string Encode(const Topology& t) {
       .Int(t.nodes)
       .Int(t.ranks_per_node)
       .Int(t.cores)
+      .Int(t.vector_bytes)
       .Text(t.arch)
+      .Int(t.simulated)
+      .Int(t.bulk_copies)
       .Int(t.multiprocessors)
       .Int(t.ranks_per_gpu)
       .Int(t.own_multiprocessors)
@@ -148,7 +130,10 @@ absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
   t.nodes = static_cast<int>(in.Int());
   t.ranks_per_node = static_cast<int>(in.Int());
   t.cores = static_cast<int>(in.Int());
+  t.vector_bytes = static_cast<int>(in.Int());
   t.arch = in.Text();
+  t.simulated = in.Int() != 0;
+  t.bulk_copies = in.Int() != 0;
   t.multiprocessors = static_cast<int>(in.Int());
   t.ranks_per_gpu = static_cast<int>(in.Int());
   t.own_multiprocessors = static_cast<int>(in.Int());

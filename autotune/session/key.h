@@ -12,29 +12,30 @@
 
 namespace coconet {
 
-/// How variants are timed and chosen: part of every key, bumped when that changes (which winner is
-/// stored depends on it).
+/// Version of how variants are timed and chosen: part of every key, since the stored winner depends
+/// on it.
 inline constexpr absl::string_view kMeasurementPolicy = "interleaved-max-median-1";
 
-/// What decides which variant is best, and whether a stored one may run.
+/// Everything on which the best variant, and whether it can run, depends.
 struct KeyInputs {
   const Graph* program = nullptr;  // bound and canonical
   SumOrder sum_order{};
   Mesh mesh;
   std::vector<Topology> topologies;  // of every rank
   std::string compiler;              // Compiler::identity
-  std::vector<std::string> products =
-      {};  // Rank::Products of every rank; none: the program multiplies no matrices
+  /// Rank::Products of every rank; empty: the program multiplies no matrices.
+  std::vector<std::string> products = {};
 };
 
-/// Lines of `field: value`, the program last; the tuning key is its Fingerprint. Names no path,
-/// user or host.
+/// Returns lines of `field: value`, the program last. The tuning key is the Fingerprint of this
+/// text. Names no path, user or host.
 std::string KeyText(const KeyInputs& inputs);
 
-/// What the topologies allow: the fewest cores and the narrowest vectors of all ranks.
+/// Returns what all ranks can do: the fewest cores, the narrowest vectors, capabilities that all
+/// have.
 ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, SumOrder sum_order);
 
-/// Between ranks.
+/// For messages between ranks.
 std::string Encode(const Topology& topology);
 absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes);
 

@@ -105,11 +105,11 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
   EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multicast);
   EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring)
       << "ranks of one GPU";
-  for (const auto& [arch, bulk] :
-       {std::pair("sm_80", false), {"sm_90a", true}, {"sm_100", true}, {"", false}}) {
-    for (Topology& t : inputs_.topologies) t.arch = arch;
-    EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).bulk, bulk) << arch;
-  }
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).bulk);
+  inputs_.topologies[0].bulk_copies = true;
+  EXPECT_FALSE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).bulk);
+  inputs_.topologies[1].bulk_copies = true;
+  EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).bulk);
   for (Topology& t : inputs_.topologies) t.ranks_per_gpu = 1;
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).ring);
   inputs_.topologies[1].own_multiprocessors = 0;
@@ -123,7 +123,8 @@ TEST_F(KeyTest, ValuesStayOnTheirLine) {
 }
 
 TEST_F(KeyTest, SpaceIsWhatAllRanksHave) {
-  inputs_.topologies[1].device = "older avx avx2";
+  inputs_.topologies[0].vector_bytes = 64;
+  inputs_.topologies[1].vector_bytes = 32;
   inputs_.topologies[1].cores = 4;
   const ConfigSpace space = SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kRank);
   EXPECT_EQ(space.ranks, 2);
@@ -146,6 +147,13 @@ TEST_F(KeyTest, TopologiesCrossTheWire) {
   EXPECT_EQ(back->nodes, 1);
   EXPECT_EQ(back->ranks_per_node, 2);
   EXPECT_EQ(back->cores, 8);
+  inputs_.topologies[0].vector_bytes = 64;
+  inputs_.topologies[0].simulated = true;
+  EXPECT_EQ(DecodeTopology(Encode(inputs_.topologies[0]))->vector_bytes, 64);
+  EXPECT_TRUE(DecodeTopology(Encode(inputs_.topologies[0]))->simulated);
+  EXPECT_FALSE(DecodeTopology(Encode(inputs_.topologies[0]))->bulk_copies);
+  inputs_.topologies[0].bulk_copies = true;
+  EXPECT_TRUE(DecodeTopology(Encode(inputs_.topologies[0]))->bulk_copies);
   inputs_.topologies[0].multicast = true;
   inputs_.topologies[0].driver = 13000;
   EXPECT_TRUE(DecodeTopology(Encode(inputs_.topologies[0]))->multicast);

@@ -50,7 +50,7 @@ class Loader {
     const CompilerOptions options{.cache_dir = GetEnv().cache_dir,
                                   .optimize = state_->options.optimize,
                                   .driver = rank_.topology().driver};
-    return MakeCompilerFor(rank_.topology().arch, options);
+    return MakeCompilerFor(rank_.topology().arch, rank_.topology().simulated, options);
   }
 
   absl::Status SetUp();
@@ -258,7 +258,7 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
   TunerOptions options;
   options.budget_s = user.budget_s;
   options.seed = seed;
-  options.tries_all = rank_.topology().arch == "simt";
+  options.tries_all = rank_.topology().simulated;
   options.key = key_;
   options.key_text = key_text_;
   if (user.optimize == Optimize::kFast)

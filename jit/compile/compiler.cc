@@ -2,10 +2,10 @@
 
 namespace coconet {
 
-absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch,
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
                                                           const CompilerOptions& options) {
-  if (arch.empty()) return MakeHostCompiler(options);
-  return arch == "simt" ? MakeSimtCompiler(options) : MakeNvrtcCompiler(arch, options);
+  if (!arch.empty()) return MakeNvrtcCompiler(arch, options);
+  return simulated ? MakeSimtCompiler(options) : MakeHostCompiler(options);
 }
 
 }  // namespace coconet

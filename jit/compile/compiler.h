@@ -67,9 +67,9 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeSimtCompiler(const CompilerOptions
 absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view arch,
                                                             const CompilerOptions& options);
 
-/// The compiler for ranks with this Topology::arch: "" for the host, "simt" for simulated GPUs,
-/// else a GPU's.
-absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch,
+/// The compiler for ranks with this Topology::arch and Topology::simulated: of the GPU architecture
+/// where there is one, else the host's, for simulated GPUs or for the host.
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
                                                           const CompilerOptions& options);
 
 /// Number of compiler runs (host and NVRTC) in this process so far; for tests that a warm start

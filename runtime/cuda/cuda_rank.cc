@@ -16,12 +16,16 @@ namespace {
 Topology TopologyOf(const CudaRank::Parts& parts) {
   const RankPlace& place = parts.place;
   const DeviceFacts& facts = parts.device->facts();
+  // In tests, kernels that stand for a GPU's are functions of the host.
+  const bool on_host = parts.control.wait != nullptr;
   return {.device = absl::StrCat(facts.name, " ", facts.arch()),
           .library = {},
           .nodes = place.mesh.stages * place.mesh.nodes,
           .ranks_per_node = place.mesh.ranks,
           .cores = static_cast<int>(place.cores.size()),
-          .arch = parts.control.wait != nullptr ? "" : facts.arch(),
+          .arch = on_host || facts.simulated() ? "" : facts.arch(),
+          .simulated = facts.simulated() && !on_host,
+          .bulk_copies = facts.copies_in_bulk() && !on_host,
           .multiprocessors = facts.multiprocessors,
           .own_multiprocessors = parts.part.own == nullptr ? 0 : parts.part.own->multiprocessors()};
 }

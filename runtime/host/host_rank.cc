@@ -173,11 +173,12 @@ std::vector<unsigned char> HostRank::Near(int blocks) const {
 }
 
 absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(RankPlace place) {
-  const Topology topology{.device = CpuName(),
+  const Topology topology{.device = ThisCpu().name,
                           .library = place.library,
                           .nodes = place.mesh.stages * place.mesh.nodes,
                           .ranks_per_node = place.mesh.ranks,
-                          .cores = static_cast<int>(place.cores.size())};
+                          .cores = static_cast<int>(place.cores.size()),
+                          .vector_bytes = ThisCpu().vector_bytes};
   return std::make_unique<HostRank>(HostRank::Parts{.rank = place.rank,
                                                     .mesh = place.mesh,
                                                     .machine_rank = place.machine_rank,

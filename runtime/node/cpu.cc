@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -77,16 +76,22 @@ void RunOn(const std::vector<int>& cores) {
   sched_setaffinity(0, CoreSet::bytes(), set.get());
 }
 
-std::string CpuName() {
-  std::ifstream file("/proc/cpuinfo");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return CpuNameFrom(text.str(), GetEnv().host_arch);
+const Cpu& ThisCpu() {
+  static const Cpu& cpu = *new Cpu([] {
+    // The lines of the first processor only: on large machines the kernel takes milliseconds for
+    // the whole file.
+    std::ifstream file("/proc/cpuinfo");
+    std::string text;
+    for (std::string line; std::getline(file, line) && !line.empty();)
+      absl::StrAppend(&text, line, "\n");
+    return CpuFrom(text, GetEnv().host_arch);
+  }());
+  return cpu;
 }
 
-std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch) {
+Cpu CpuFrom(absl::string_view cpuinfo, absl::string_view arch) {
   const bool native = arch == "native";
-  std::string model = "unknown CPU";
+  Cpu cpu{.name = "unknown CPU"};
   std::vector<std::string> features;
   for (absl::string_view line : absl::StrSplit(cpuinfo, '\n')) {
     if (line.empty()) break;  // the end of the first core
@@ -95,16 +100,19 @@ std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch) {
     const absl::string_view key = absl::StripAsciiWhitespace(field.first);
     const absl::string_view value = absl::StripAsciiWhitespace(field.second);
     if (key == "model name" || key == "CPU part")  // CPU part: on ARM
-      model = std::string(value);
+      cpu.name = std::string(value);
     if (key != "flags" && key != "Features") continue;
     for (absl::string_view feature : absl::StrSplit(value, ' ', absl::SkipEmpty())) {
       if (native ? DecidesCode(feature) : absl::c_linear_search(FeaturesOf(arch), feature))
         features.push_back(std::string(feature));
     }
   }
-  if (!native) absl::StrAppend(&model, " as ", arch);
+  if (!native) absl::StrAppend(&cpu.name, " as ", arch);
   absl::c_sort(features);
-  return features.empty() ? model : absl::StrCat(model, " ", absl::StrJoin(features, " "));
+  if (!features.empty()) absl::StrAppend(&cpu.name, " ", absl::StrJoin(features, " "));
+  if (absl::c_linear_search(features, "avx")) cpu.vector_bytes = 32;
+  if (absl::c_linear_search(features, "avx512f")) cpu.vector_bytes = 64;
+  return cpu;
 }
 
 }  // namespace coconet

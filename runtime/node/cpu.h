@@ -14,12 +14,17 @@ std::vector<int> AllowedCores();
 /// Confines the calling thread to `cores`. Best effort: no effect where the system forbids it.
 void RunOn(const std::vector<int>& cores);
 
-/// The CPU's model and its sorted features that affect generated code: "AMD EPYC 9654 avx avx2
-/// avx512f ...". If COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2
-/// sse4_2", with the features of that set only.
-std::string CpuName();
+struct Cpu {
+  /// The CPU's model and its sorted features that affect generated code: "AMD EPYC 9654 avx avx2
+  /// avx512f ...". If COCONET_HOST_ARCH names an instruction set: "AMD EPYC 9654 as x86-64-v2
+  /// sse4_2", with the features of that set only.
+  std::string name;
+  int vector_bytes = 16;  // of its widest vector registers; 16: SSE2's, NEON's
+};
+/// The first processor of this machine; read once per process. Thread-safe.
+const Cpu& ThisCpu();
 /// The same, from the text of /proc/cpuinfo and the value of Env::host_arch.
-std::string CpuNameFrom(absl::string_view cpuinfo, absl::string_view arch = "native");
+Cpu CpuFrom(absl::string_view cpuinfo, absl::string_view arch = "native");
 
 }  // namespace coconet
 

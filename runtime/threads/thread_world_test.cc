@@ -254,7 +254,8 @@ TEST(ThreadWorldTopology, IsThisMachine) {
   const size_t cores = AllowedCores().size();
   const auto check = [&](Rank& rank) {
     const Topology& t = rank.topology();
-    EXPECT_EQ(t.device, CpuName());
+    EXPECT_EQ(t.device, ThisCpu().name);
+    EXPECT_EQ(t.vector_bytes, ThisCpu().vector_bytes);
     EXPECT_EQ(t.library, "thread");
     EXPECT_EQ(t.nodes, 1);
     EXPECT_EQ(t.ranks_per_node, 3);

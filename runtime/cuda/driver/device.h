@@ -27,9 +27,11 @@ struct DeviceFacts {
   bool multicast = false;  // has multimem instructions on memory of several GPUs
 
   /// The architecture that NVRTC compiles for: "sm_90a", with all of its features where there is
-  /// such a target.
+  /// such a target; "simt" for a simulated GPU.
   std::string arch() const;
   bool simulated() const { return major == 0; }  // no GPU has major version 0
+  /// By the asynchronous proxy (jit/device/cuda/async_copies.h).
+  bool copies_in_bulk() const { return major >= 9; }
 };
 
 /// A GPU and its primary context, which other code in the process may also use. Thread-safe.
