@@ -14,7 +14,7 @@ int64_t SizeOfBuffer(const Buffer& buffer) {
 
 constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
 
-/// A part of a larger memory, which it keeps.
+/// Part of a larger memory, which it keeps alive.
 class MemoryPart final : public Memory {
  public:
   MemoryPart(std::shared_ptr<Memory> whole, const Rank& rank, int64_t offset, int64_t bytes)
@@ -37,7 +37,7 @@ class MemoryPart final : public Memory {
   std::shared_ptr<Memory> whole_;
 };
 
-/// Where each need of one kind begins in an allocation for all of them; its size is `end`.
+/// Offset of each need of one kind within a joint allocation of `end` bytes.
 struct Cut {
   std::vector<int64_t> offsets;
   int64_t end = 0;
@@ -60,8 +60,8 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(
     Rank& rank, absl::Span<const MemoryNeed> needs) {
   std::shared_ptr<Memory> whole[2];
   const Cut cuts[2] = {CutFor(needs, false), CutFor(needs, true)};
-  // Local memory is each rank's own affair, so the ranks have to say whether they got it; symmetric
-  // memory comes to all or none.
+  // Allocating symmetric memory succeeds on all ranks or on none; for local memory ranks must
+  // agree.
   for (const bool symmetric : {false, true}) {
     if (cuts[symmetric].end == 0) continue;
     absl::StatusOr<std::unique_ptr<Memory>> memory = rank.Allocate(cuts[symmetric].end, symmetric);

@@ -19,22 +19,22 @@ struct MemoryNeed {
   bool symmetric = false;
 };
 
-/// Collective; the ranks pass equal needs. Memory for each of them, cut from one allocation of each
-/// kind, since asking for memory costs much more than its size. On every rank or on none:
-/// ResourceExhausted of one rank is every rank's.
+/// Collective; the ranks pass equal needs. Returns memory for each need, cut from one allocation of
+/// local and one of symmetric memory, since an allocation is slow whatever its size.
+/// ResourceExhausted on all ranks when one rank lacks memory.
 absl::StatusOr<std::vector<std::shared_ptr<Memory>>> AllocateTogether(
     Rank& rank, absl::Span<const MemoryNeed> needs);
 
-/// Memory that all variants of one program share while they are tuned, so that trying one costs no
-/// allocation. A tensor has the same place in every variant, and so keeps numbers that make sense,
-/// whichever variant wrote them last (a NaN or a denormal where none belongs would cost time);
-/// temporaries share places by size.
+/// Memory that all variants of one program share while they are tuned, so that trying a variant
+/// allocates nothing. A tensor has the same memory in every variant, so that it holds ordinary
+/// numbers whichever variant wrote it last (NaNs and denormals would slow down arithmetic).
+/// Temporaries share memory by size.
 class Arena {
  public:
-  /// A tensor by its name; the i-th largest temporary as its kind and i.
+  /// A tensor's name and -1, or a kind of temporaries and i for the i-th largest.
   using Slot = std::pair<std::string, int>;
   using Needs = std::map<Slot, MemoryNeed>;
-  /// What `needs` and the plan, or what both, can share.
+  /// Grows `needs` until they suffice for the plan, or for `more`, too.
   static void Include(const Plan& plan, Needs& needs);
   static void Include(const Needs& more, Needs& needs);
   static int64_t BytesOf(const Needs& needs);
@@ -42,8 +42,8 @@ class Arena {
   /// Collective; the ranks pass equal needs. ResourceExhausted, on all ranks, when it does not fit.
   static absl::StatusOr<Arena> Create(Rank& rank, const Needs& needs);
 
-  /// Memory for each buffer of a plan that the needs include; null for sync buffers, which a
-  /// binding makes itself.
+  /// Returns memory for each buffer of a plan that the needs include; null for sync buffers, which
+  /// Rank::Bind allocates.
   std::vector<Memory*> Place(const Plan& plan) const;
 
  private:

@@ -25,7 +25,7 @@ std::vector<int> Race::NextRound() {
   for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
     if (running_[v]) order.push_back(v);
   }
-  // Fisher-Yates by hand: std::shuffle differs between libraries, and ranks may not.
+  // Fisher-Yates by hand: std::shuffle differs between libraries, and ranks must agree.
   for (size_t i = order.size(); i > 1; --i) {
     random_ = random_ * 6364136223846793005 + 1442695040888963407;  // Knuth's MMIX generator
     std::swap(order[i - 1], order[(random_ >> 33) % i]);

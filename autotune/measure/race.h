@@ -10,62 +10,60 @@
 namespace coconet {
 
 struct RaceOptions {
-  /// A runner is dropped when, after so many samples, even the low end of its confidence interval
-  /// (of few samples: the quickest) is so many times the best one's median. Rules for few samples
-  /// are for long steps: quick ones cost nothing, and a moment without a core is many times their
+  /// Drops a runner that has `samples` samples when the low end of its confidence interval (the
+  /// minimum of few samples) is above `factor` times the best median. Rules for few samples apply
+  /// to long steps only: a short step costs little to repeat, and one preemption is many times its
   /// length.
   struct Rule {
     int samples;
     double factor;
-    double step_us;  // at least this long
+    double step_us;  // applies to steps of at least this length
   };
   std::vector<Rule> rules = {{1, 3.0, 20000}, {3, 1.5, 5000}, {5, 2.0, 0}, {10, 1.15, 0}};
-  int settled = 10;       // samples from which confidence intervals decide, too
-  int finalists = 8;      // at most so many run on from there
-  int samples = 20;       // that a finalist has at least
-  int most_samples = 60;  // sampled up to here while only noise makes a tie
-  double tie = 0.02;      // medians this close are the same, whatever the intervals say
-  // Noise makes no more than this the same: with few samples under load the intervals would swallow
-  // everything.
+  int settled = 10;       // number of samples from which confidence intervals decide, too
+  int finalists = 8;      // most runners that go on from there
+  int samples = 20;       // least number of samples of a finalist
+  int most_samples = 60;  // most samples of a finalist that ties only by noise
+  double tie = 0.02;      // medians this close tie, whatever the intervals say
+  // Upper limits of what counts as a tie by noise: under load, intervals of few samples cover all.
   double noisy_tie = 0.05, noisy_baseline_tie = 0.2;
 };
 
-/// Who is fastest: decisions from samples, nothing else, so that ranks with the same samples decide
-/// the same. Runners are numbered in order of simplicity: of those that are as fast as the fastest,
-/// the simplest wins. The baseline runs to the end, and is beaten only by what is faster beyond the
-/// tie band, and beyond the noise.
+/// Finds the fastest runner. Decides by samples only, so that ranks with the same samples decide
+/// alike. Runners are numbered from simple to complex: of those that tie with the fastest, the
+/// simplest wins. The baseline is never dropped; a runner beats it only by more than a tie.
 class Race {
  public:
   Race(int runners, int baseline, uint64_t seed, RaceOptions options = {});
 
-  void Enter(int runner);           // from now on it takes part
+  void Enter(int runner);           // it takes part from now on
   void Leave(int runner);           // it failed
   void Add(int runner, double us);  // one sample
   bool running(int runner) const { return running_[runner]; }
   Timing timing(int runner) const;
 
-  /// Everyone who runs, in the order of the next round: a seeded permutation, so that drift hits
-  /// all alike.
+  /// The running runners in the order of the next round: a seeded permutation, so that drift
+  /// affects all alike.
   std::vector<int> NextRound();
 
   struct Dropped {
     int runner;
     std::string reason;  // "3.2x the best's time"
   };
-  /// Who leaves after a round.
+  /// Drops runners by the rules, after a round.
   std::vector<Dropped> Drop();
-  /// All but the `most` whose quickest sample (of many: the interval's low end) is the quickest,
-  /// and the baseline: there is no time for all.
+  /// Drops all runners but the baseline and the `most` with the smallest minimum (of many samples:
+  /// the smallest low end of the confidence interval).
   std::vector<Dropped> KeepQuickest(int most);
 
-  /// Nothing that could change the outcome is left to measure.
+  /// Whether further samples cannot change the winner.
   bool Finished() const;
 
-  /// The fastest by median, -1 when nobody who runs has a sample.
+  /// The running runner with the smallest median; -1 when none has a sample.
   int Fastest() const;
-  /// Who is dispatched, -1 as above.
+  /// The runner to dispatch; -1 when none has a sample.
   int Winner() const;
-  /// The fastest of the others, -1 when there is none.
+  /// The fastest runner besides the winner; -1 when there is none.
   int RunnerUp(int winner) const;
 
  private:

@@ -12,12 +12,12 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kEnds = 4096;  // elements at each end of a share that are always checked, ...
-constexpr int64_t kFewestEnds = 128;   // ... and of one of very many
-constexpr int64_t kFullResults = 8;    // times kFullElements: of all results together
+constexpr int64_t kEnds = 4096;        // elements at each end of a share that are always checked
+constexpr int64_t kFewestEnds = 128;   // the same where there are very many results
+constexpr int64_t kFullResults = 8;    // kFullElements of so many results are checked in full
 constexpr int64_t kSampleEvery = 100;  // 1 % of the rest
 
-/// Of a share of `count` elements its ends, and a sample of the rest; ascending.
+/// Positions of the ends of a share of `count` elements, and a sample of the rest, ascending.
 std::vector<int64_t> SamplePositions(int64_t count, int64_t ends, uint64_t seed) {
   std::vector<int64_t> positions;
   uint64_t random = seed | 1;
@@ -34,7 +34,7 @@ std::vector<int64_t> SamplePositions(int64_t count, int64_t ends, uint64_t seed)
   return positions;
 }
 
-/// How far off, in units of the bound; above 1 is wrong.
+/// The error in units of its bound; above 1 is wrong.
 double Excess(double have, double want, double error) {
   if (std::isinf(error) || have == want || (std::isnan(have) && std::isnan(want))) return 0;
   const double off = std::abs(have - want);

@@ -19,29 +19,28 @@
 
 namespace coconet {
 
-/// What a program's results are on TestData, by the interpreter: of the elements that one rank
-/// answers for, each computed once however many variants are checked. A rank answers for what it
-/// holds of Local and Sliced results, and for its share of Replicated ones, which must be equal to
-/// the bit on all ranks (the verifier sees to that), so that the ranks divide the work and together
-/// check everything. All elements of tensors up to kFullElements, or, where the results are many
-/// and together more than some times that, of small ones; of larger ones the ends of the share,
-/// where slices and tails meet, and a seeded 1 % of the rest.
+/// A program's results on TestData by the interpreter, for the elements that one rank checks; each
+/// is computed once however many variants are checked. The ranks divide the work: a rank checks
+/// what it holds of Local and Sliced results, and its share of Replicated ones, which the verifier
+/// compares bit by bit between ranks. It checks all elements of tensors of up to kFullElements
+/// (fewer where there are many large results); of larger tensors, the ends of its share, where
+/// slices and tails meet, and a seeded 1 % of the rest.
 class Reference {
  public:
   static constexpr int64_t kFullElements = int64_t{1} << 22;
 
-  /// `program` as the user wrote it, bound.
+  /// `program` is bound, and as the user wrote it.
   static absl::StatusOr<Reference> Create(const Graph& program, const Mesh& mesh, int rank,
                                           uint64_t seed);
 
-  /// Results that Check takes as they are; their replicas are compared nevertheless.
+  /// Check accepts any values of these results.
   void Skip(std::set<std::string> results) { skipped_ = std::move(results); }
 
   const TestData& data() const { return *data_; }
   const std::vector<std::string>& results() const { return interpreter_->results(); }
 
-  /// InvalidArgument names the worst element with its index, value, expected value and bound when
-  /// `storage` does not hold the result `tensor` of one step on data().
+  /// Compares `storage` with the result `tensor` of one step on data(). InvalidArgument names the
+  /// worst element with its index, value, expected value and bound.
   absl::Status Check(const PlacedTensor& tensor, const void* storage);
 
  private:
@@ -51,11 +50,11 @@ class Reference {
     std::vector<int64_t> positions;  // in the share, ascending; empty: all
     Expected expected;
   };
-  /// The elements that this rank answers for.
+  /// The elements that this rank checks.
   Part ShareOf(const TensorType& type) const;
   absl::StatusOr<const Window*> WindowOf(const PlacedTensor& tensor);
 
-  // Where the evaluator finds them, wherever this is moved.
+  // On the heap, since the evaluator points to them.
   std::unique_ptr<const Interpreter> interpreter_;
   std::unique_ptr<const TestData> data_;
   std::unique_ptr<Evaluator> evaluator_;

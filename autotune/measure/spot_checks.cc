@@ -9,7 +9,7 @@
 namespace coconet {
 namespace {
 
-/// Elements of all tensors together whose sums the interpreter makes in some seconds.
+/// Number of elements that the interpreter sums within seconds.
 constexpr int64_t kSmall = int64_t{1} << 24;
 
 int64_t ElementsOf(const SizeLists& lists) {
@@ -22,7 +22,7 @@ int64_t ElementsOf(const SizeLists& lists) {
   return most;
 }
 
-/// Results that are there once a tensor and sum over its elements, but not over other tensors.
+/// Results that exist once per tensor and sum over its elements, but not over other tensors.
 std::vector<std::string> SummingResults(const Graph& g) {
   const std::vector<bool> each = EachNodes(g);
   std::vector<bool> sums(g.size()), totals(g.size());
@@ -50,7 +50,7 @@ std::set<std::string> NotSpotChecked(const Graph& program, uint64_t seed) {
   std::set<std::string> names;
   if (TensorCount(program) == 0 || ElementsOf(program.lists) <= kSmall) return names;
   const TensorKinds kinds = KindsOf(program);
-  std::vector<int> left = kinds.count;  // of each kind, until the one that is checked
+  std::vector<int> left = kinds.count;  // per kind: tensors before the one that is checked
   std::mt19937_64 random(seed);
   for (int& count : left) count = static_cast<int>(random() % static_cast<uint64_t>(count));
   const std::vector<std::string> results = SummingResults(program);

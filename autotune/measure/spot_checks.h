@@ -9,10 +9,10 @@
 
 namespace coconet {
 
-/// Of a program over a list, results that need not be checked at their real size, by TensorName:
-/// those that sum over the elements of their tensor, which would take the interpreter minutes for a
-/// model, except of one tensor of each size, which the seed picks. Empty for a program that is
-/// small, or is over no list, and of results with a total over all tensors.
+/// Returns the results, by TensorName, that are not checked at the program's size: for a program
+/// over a long list of tensors, results that sum over the elements of their tensor, which would
+/// take the interpreter minutes. One tensor per size, which the seed picks, is checked
+/// nevertheless. Empty for small programs, and for programs without a list.
 std::set<std::string> NotSpotChecked(const Graph& program, uint64_t seed);
 
 }  // namespace coconet

@@ -8,19 +8,19 @@
 
 namespace coconet {
 
-/// Robust centre: half of the samples are at most this. 0 for no samples.
+/// The median; 0 for no samples.
 double Median(std::vector<double> samples);
 
-/// Median with the order-statistic confidence interval of at least 95 %: no distribution is assumed
-/// (Hoefler & Belli, SC'15). Below 6 samples no pair of them reaches 95 %, and the interval is all
-/// of them.
+/// Median with its order-statistic confidence interval of at least 95 %, which assumes no
+/// distribution (Hoefler & Belli, SC'15). Of fewer than 6 samples the interval is their range,
+/// which covers less than 95 %.
 Timing Summarize(absl::Span<const double> samples_us);
 
-/// Half the confidence interval over the median: 0.02 reads "plus or minus 2 %". 0 without samples.
+/// Half the width of the confidence interval over the median: 0.02 means +-2 %. 0 without samples.
 double Noise(const Timing& timing);
 
-/// True when the difference of two medians is within what was measured: `tie` of the smaller one,
-/// or the joint half width of both confidence intervals, whichever is more.
+/// True when two medians differ by at most `tie` times the smaller one, or by at most the joint
+/// half width of both confidence intervals.
 bool Tied(const Timing& a, const Timing& b, double tie);
 
 }  // namespace coconet

@@ -15,23 +15,24 @@ namespace coconet {
 struct PlacedTensor {
   std::string name;
   BufferRole role{};
-  TensorType type;  // as this schedule has it: a state of layout Auto is Replicated or Sliced here
+  TensorType type;  // in this schedule, where a state of layout Auto is Replicated or Sliced
   int buffer = -1;
   bool updated = false;  // a state that the step assigns
 };
 
-/// In the order of the graph. `graph` is bound and infers; `plan` was lowered from a schedule of
-/// it.
+/// Returns the tensors in the order of the graph, which is bound and well-typed; `plan` was lowered
+/// from a schedule of it.
 std::vector<PlacedTensor> PlaceTensors(const Graph& graph, const Plan& plan);
 
-/// What one rank holds of a tensor, as runs: run i is `run` elements, from element begin + i *
-/// global_stride of the global tensor (row major), at i * storage_stride of the rank's storage.
+/// The elements of a tensor that one rank holds, as runs: run i has `run` elements; it begins at
+/// element begin + i * global_stride of the global tensor (row major), and at i * storage_stride of
+/// the rank's storage.
 struct Part {
   int64_t runs = 0, run = 0;
   int64_t begin = 0, global_stride = 0, storage_stride = 0;
 
   int64_t elements() const { return runs * run; }
-  /// Global index, and place in storage, of the position-th element held.
+  /// Index in the global tensor, and in storage, of the position-th element held.
   int64_t Global(int64_t position) const {
     return begin + position / run * global_stride + position % run;
   }
@@ -39,7 +40,7 @@ struct Part {
     return position / run * storage_stride + position % run;
   }
 };
-/// All of it on every rank, unless it is Sliced.
+/// The part that `rank` holds: the whole tensor, unless it is Sliced.
 Part PartOf(const TensorType& type, int ranks, int rank);
 
 }  // namespace coconet

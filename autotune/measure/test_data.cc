@@ -27,8 +27,7 @@ uint64_t SeedOf(uint64_t seed, const std::string& name) {
   return Mix(seed ^ digest);
 }
 
-// Bits of a number from random bits: exponents of [0.5, 1) and [1, 2) differ in one bit only, so a
-// mask and an or do it.
+// Turns random bits into those of a number in [0.5, 2), whose exponents differ in one bit only.
 uint32_t F32Bits(uint32_t random, bool is_signed) {
   return 0x3F000000 | (random & (is_signed ? 0x80FFFFFF : 0x00FFFFFF));
 }

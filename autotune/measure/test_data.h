@@ -12,25 +12,25 @@
 
 namespace coconet {
 
-/// Data to check variants on: a pure function of (seed, tensor, rank, global index), so that every
-/// rank, layout and window sees the same program. Magnitudes are in [0.5, 2), where sums, products,
-/// quotients and roots are well conditioned; Local inputs have random signs, everything else is
-/// positive, as second moments, weights of a root, and learning rates must be. Scalars of f64 or
-/// integers count steps: small and at least 1. Every value is one of the tensor's dtype.
+/// Data on which variants are verified: a pure function of (seed, tensor, rank, global index), so
+/// that it does not depend on layouts. Magnitudes are in [0.5, 2), where sums, products, quotients
+/// and roots are well conditioned. Local inputs have random signs; all else is positive, as second
+/// moments, operands of roots, and learning rates must be. Scalars of f64 or integers stand for
+/// step counts: small and at least 1. Every value is representable in the tensor's dtype.
 class TestData {
  public:
-  /// For the inputs and states of `program`, which is bound. Each stage of so many ranks has values
-  /// of its own.
+  /// Data of the inputs and states of `program`, which is bound. Each pipeline stage, of
+  /// `stage_size` ranks, has values of its own.
   TestData(const Graph& program, uint64_t seed, int stage_size);
 
-  /// Element `index` of the global tensor, on `rank` for a Local one (any rank of the stage for
-  /// others). The tensor must be one.
+  /// Element `index` of a global tensor; of a Local one, of its values on `rank`. `tensor` names an
+  /// input or state.
   double At(const std::string& tensor, int rank, int64_t index) const;
 
-  /// Writes what `rank` holds of `tensor` (part = PartOf(...)) to its storage. Padding is left
-  /// alone.
+  /// Writes the elements of `tensor` that `rank` holds (part = PartOf(...)) to its storage; leaves
+  /// padding alone.
   void Fill(const std::string& tensor, int rank, const Part& part, void* storage) const;
-  /// Position of the first element held that is not as Fill wrote it, to the bit; -1 when all are.
+  /// Position of the first element held that differs in a bit from what Fill wrote; -1: none.
   int64_t FirstChange(const std::string& tensor, int rank, const Part& part,
                       const void* storage) const;
 
@@ -47,7 +47,7 @@ class TestData {
   const int stage_size_;
   absl::flat_hash_map<std::string, Stream> streams_;
   std::vector<uint32_t>
-      table_;  // random words; element i of a block of them is xored with the block's own word
+      table_;  // random words; each block of elements xors them with a word of its own
 };
 
 }  // namespace coconet

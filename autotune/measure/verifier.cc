@@ -16,7 +16,7 @@ int64_t BytesOf(const Buffer& buffer) {
   return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
 }
 
-/// Test data in inputs and states; NaNs in everything else, padding included.
+/// Writes test data to inputs and states, and NaNs to everything else, padding included.
 absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data) {
   const Plan& plan = *instance.plan;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
@@ -39,12 +39,12 @@ absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data)
   return absl::OkStatus();
 }
 
-/// What a tensor's buffer holds.
+/// The memory of a tensor's buffer as the host sees it.
 absl::StatusOr<HostView> ViewOf(const Instance& instance, const PlacedTensor& t) {
   return HostView::Of(*instance.buffers[t.buffer], BytesOf(instance.plan->buffers[t.buffer]));
 }
 
-/// Four chains, since one would wait for its multiplications.
+/// Hashes in four chains, which hide the latency of multiplications.
 uint64_t HashOf(const void* bytes, int64_t count) {
   constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // no difference is lost by multiplying with it
   uint64_t lanes[4] = {1, 2, 3, static_cast<uint64_t>(count)};
@@ -64,7 +64,7 @@ uint64_t HashOf(const void* bytes, int64_t count) {
 
 bool IsResult(const PlacedTensor& t) { return t.role == BufferRole::kOutput || t.updated; }
 
-/// Replicated results: name and digest of what this rank holds.
+/// Name and digest of each Replicated result on this rank.
 absl::Status PackReplicas(Packer& out, const Instance& instance) {
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t) || t.type.layout.kind != Layout::Kind::kReplicated) continue;
@@ -75,7 +75,7 @@ absl::Status PackReplicas(Packer& out, const Instance& instance) {
   return absl::OkStatus();
 }
 
-/// Collective. What each rank found, and whether replicas are equal.
+/// Collective. Combines the ranks' findings, and compares replicas.
 absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instance,
                                               const absl::Status& mine) {
   Packer replicas;
@@ -106,7 +106,7 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instan
   return std::nullopt;
 }
 
-/// Collective. One step on all ranks, which start it together.
+/// Collective. Runs one step, which all ranks start together.
 absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
   RETURN_IF_ERROR(rank.exchange().Barrier());
   Packer message;
@@ -118,7 +118,7 @@ absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
     const absl::Status status = UnpackStatus(in);
     RETURN_IF_ERROR(in.Done());
     if (absl::IsDataLoss(status)) return WithContext(status, absl::StrCat("rank ", r));
-    // Aborted only says that a peer failed.
+    // Aborted means that a peer failed: its own error says more.
     if (status.ok() || (failure.has_value() && absl::IsAborted(status))) continue;
     failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", status.message())};
     if (!absl::IsAborted(status)) return failure;

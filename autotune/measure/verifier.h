@@ -14,13 +14,13 @@
 
 namespace coconet {
 
-/// Why a variant is not dispatched: a value, the same on all ranks.
+/// Why a variant is not dispatched; the same on all ranks.
 struct Failure {
   Verdict verdict{};
   std::string reason;
 };
 
-/// A plan on memory, ready to run, as one rank sees it.
+/// A plan bound to memory of one rank, ready to run.
 struct Instance {
   const Plan* plan = nullptr;
   std::vector<PlacedTensor> tensors;
@@ -28,15 +28,15 @@ struct Instance {
   std::unique_ptr<BoundPlan> bound;
 };
 
-/// Collective. Runs one step on the reference's data and compares: outputs, temporaries and padding
-/// hold NaNs before, results are within the interpreter's bounds, replicas are equal to the bit on
-/// all ranks. An error: the ranks lost each other, or a kernel failed and its GPU runs nothing more
-/// (DataLoss).
+/// Collective. Runs one step on the reference's data, with NaNs in outputs, temporaries and
+/// padding, and checks that results are within the interpreter's bounds and that replicas are equal
+/// to the bit on all ranks. An error means that the ranks lost contact, or (DataLoss) that a kernel
+/// failed and its GPU runs nothing more.
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
                                                   Reference& reference);
 
-/// Collective. After VerifyStep: one step more, from where the first one ended; replicas must still
-/// be equal, and what is only read must be as it was.
+/// Collective. Runs a second step after VerifyStep and checks that replicas are still equal, and
+/// that tensors which are only read have not changed.
 absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance,
                                                     const Reference& reference);
 

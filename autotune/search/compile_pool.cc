@@ -18,12 +18,12 @@
 namespace coconet {
 namespace {
 
-/// Far below any deadline of a wait for rank 0.
+/// Much shorter than the time limit of a wait.
 constexpr auto kHeartBeat = std::chrono::milliseconds(200);
-/// A compiler takes some hundred MB.
+/// A running compiler needs some hundred MB of memory.
 constexpr size_t kMostWorkers = 16;
 
-/// Cores of the process, whatever its ranks' threads are pinned to: those of its main thread.
+/// The cores of the process's main thread. Threads of ranks are pinned to fewer.
 cpu_set_t OwnCores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -31,14 +31,13 @@ cpu_set_t OwnCores() {
   return cores;
 }
 
-/// Collective. The cores of all ranks: they wait, so their cores are free for compilers.
+/// Collective. The cores of all ranks: idle while their ranks wait for the compilers.
 absl::StatusOr<cpu_set_t> CoresOfAll(Rank& rank) {
   cpu_set_t cores = OwnCores();
   ASSIGN_OR_RETURN(
       const std::vector<std::string> all,
       rank.exchange().AllGather({reinterpret_cast<const char*>(&cores), sizeof(cores)}));
-  if (rank.topology().nodes > 1)
-    return cores;  // numbers of cores mean something on one machine only
+  if (rank.topology().nodes > 1) return cores;  // other machines number other cores
   for (const std::string& theirs : all) {
     cpu_set_t other;
     if (theirs.size() != sizeof(other))
@@ -49,7 +48,7 @@ absl::StatusOr<cpu_set_t> CoresOfAll(Rank& rank) {
   return cores;
 }
 
-/// Threads that compile, and what came of it.
+/// Threads that compile sources, and their results.
 class Workers {
  public:
   Workers(Compiler* compiler, absl::Span<const std::string> sources, const cpu_set_t& cores)
@@ -65,7 +64,7 @@ class Workers {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  /// Waits for a heart beat, or less. How many are done.
+  /// Returns how many sources are compiled, after one heart beat or when all threads are idle.
   int Wait() {
     std::unique_lock<std::mutex> lock(mutex_);
     finished_.wait_for(lock, kHeartBeat, [this] { return idle_ == threads_.size(); });
@@ -85,7 +84,7 @@ class Workers {
 
  private:
   void Work() {
-    // New threads are pinned as the rank's thread is that starts them.
+    // A new thread inherits the pinning of the rank's thread.
     sched_setaffinity(0, sizeof(cores_), &cores_);
     std::unique_lock<std::mutex> lock(mutex_);
     while (next_ < sources_.size()) {

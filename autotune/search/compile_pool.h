@@ -13,18 +13,18 @@
 namespace coconet {
 
 struct CompileWatch {
-  /// Polled on rank 0: true starts no further compile.
+  /// Polled on rank 0; once it returns true, no further compile starts.
   std::function<bool()> stop;
-  /// On rank 0, now and then: so many of so many are done.
+  /// Called on rank 0 while compiling: `done` of `of` sources are compiled.
   std::function<void(int done, int of)> progress;
-  /// Warnings of the compiler's cache, on rank 0.
+  /// Called on rank 0 with warnings of the compiler's cache.
   std::function<void(absl::string_view)> warn;
 };
 
-/// Collective. Compiles on rank 0, with a thread for every core that the ranks of its machine may
-/// use; the others wait, and hear of it often enough not to take rank 0 for dead. `compiler` and
-/// `sources` are rank 0's. The paths of the binaries, by source; Cancelled for those that were not
-/// begun.
+/// Collective. Returns the path of the binary per source; Cancelled for sources that were not
+/// begun. Rank 0 compiles, with one thread per core that the ranks of its machine may use, and
+/// sends heart beats, so that the waiting ranks do not time out. Only rank 0's `compiler` and
+/// `sources` count.
 absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileTogether(
     Rank& rank, Compiler* compiler, absl::Span<const std::string> sources,
     const CompileWatch& watch);

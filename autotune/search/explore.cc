@@ -14,8 +14,8 @@ namespace coconet {
 namespace {
 
 constexpr size_t kBatch = 8;  // variants tried between two forecasts
-constexpr double kWorthRefining =
-    1.6;  // of the plainest of a group; the numbers rarely gain as much
+/// Other numbers rarely make a schedule faster by more than this factor.
+constexpr double kWorthRefining = 1.6;
 
 }  // namespace
 
@@ -44,7 +44,7 @@ std::vector<int> Tuning::Followers() {
     const auto at = scouts.find(entrants_[v].group);
     const VariantResult* scout = at == scouts.end() ? nullptr : &result(at->second);
     const bool ran = scout != nullptr && fastest >= 0 && !IsFailure(scout->verdict);
-    // Its quickest sample: a slow moment must not cost a group its numbers.
+    // By the minimum: one slow sample must not rule out a group.
     const double ratio = ran ? Quickest(at->second) / race_.timing(fastest).median_us : 0;
     if (!options_.tries_all && ran && ratio > kWorthRefining) {
       result(v).verdict = Verdict::kPruned;
@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<int>> Tuning::NextBatch(const std::vector<int>& open,
 }
 
 absl::Status Tuning::Thin(int rounds, double share) {
-  std::vector<double> round_us;  // what one of each costs
+  std::vector<double> round_us;  // per running variant: time of one sample
   for (int v = 0; v < size(); ++v) {
     if (race_.running(v)) round_us.push_back(std::max(step_us_[v], kSampleUs));
   }

@@ -21,12 +21,12 @@
 namespace coconet {
 namespace {
 
-/// A wait in a variant that hangs should not take a minute; one that only is slow must not be taken
-/// for hanging.
+/// Time limit of a wait in a variant: it ends a hang early, and grows with the bytes moved so that
+/// a slow variant is not taken for a hang.
 constexpr double kWaitSeconds = 10;
 constexpr double kSlowestBytesPerSecond = 1e8;
 
-/// Without kernels.
+/// A module without kernels.
 class EmptyModule final : public Module {
  public:
   absl::StatusOr<void*> Symbol(absl::string_view name) const override {
@@ -38,8 +38,8 @@ Failure NoMemory(int64_t need, absl::string_view why) {
   return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB a rank: ", why)};
 }
 
-/// All variants together should not need more than so many times what the thriftiest does: what
-/// needs much more memory also moves more. Small programs may.
+/// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
+/// much more memory also move more bytes. Programs below kSmallNeed have no limit.
 constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
 
 }  // namespace
@@ -71,10 +71,20 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
 
 RankRunner::~RankRunner() = default;
 
+absl::Status RankRunner::LowerOnce(int variant) {
+  if (work_[variant].plans != nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(work_[variant].plans, LowerBoth(variants_[variant]));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<const RankRunner::Plans>> RankRunner::LowerBoth(
     const Variant& variant) const {
   auto plans = std::make_unique<Plans>();
-  ASSIGN_OR_RETURN(plans->full, Lower(variant.schedule, variant.config, TargetOf(rank_)));
+  plans->full = variant.lowered;
+  if (plans->full == nullptr) {
+    ASSIGN_OR_RETURN(Lowered full, Lower(variant.schedule, variant.config, TargetOf(rank_)));
+    plans->full = std::make_shared<const Lowered>(std::move(full));
+  }
   if (shrinks_) RETURN_IF_ERROR(LowerSmall(variant, *plans));
   return plans;
 }
@@ -99,11 +109,13 @@ absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const 
 absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   std::map<int64_t, Arena::Needs> needs;
   std::map<std::tuple<int, OneShot, int, int>, size_t>
-      alike;  // what memory depends on: the first variant that is so
-  for (const Variant& v : variants_) {
-    const auto [first, is_new] = alike.try_emplace(
-        {v.group, v.config.one_shot, v.config.pieces, v.config.tiles}, work_.size());
-    Work& work = work_.emplace_back();
+      alike;  // the first variant with these values, on which the need of memory depends
+  work_.resize(variants_.size());
+  for (size_t i = 0; i < variants_.size(); ++i) {
+    const Variant& v = variants_[i];
+    const auto [first, is_new] =
+        alike.try_emplace({v.group, v.config.one_shot, v.config.pieces, v.config.tiles}, i);
+    Work& work = work_[i];
     if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
       work.protocol = other.protocol;
       work.traffic = other.traffic;
@@ -111,23 +123,22 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
       work.small_at = other.small_at;
       continue;
     }
-    const absl::StatusOr<std::unique_ptr<const Plans>> plans = LowerBoth(v);
-    if (!plans.ok()) {
-      work.failure = Failure{Verdict::kLowerError, std::string(plans.status().message())};
+    if (const absl::Status status = LowerOnce(static_cast<int>(i)); !status.ok()) {
+      work.failure = Failure{Verdict::kLowerError, std::string(status.message())};
       continue;
     }
-    const Lowered& full = (*plans)->full;
+    const Lowered& full = *work.plans->full;
     work.protocol = full.protocol;
     work.traffic = full.plan.bytes_per_rank;
     work.need = BytesPerRank(full.plan);
-    work.small_at = (*plans)->small_at;
+    work.small_at = work.plans->small_at;
     Arena::Include(full.plan, needs[work.need]);
-    if (shrinks_) Arena::Include((*plans)->small.plan, needs[work.need]);
+    if (shrinks_) Arena::Include(work.plans->small.plan, needs[work.need]);
   }
   return needs;
 }
 
-/// One arena for all; while that is much or does not fit, without those that need most.
+/// Makes one arena for all variants; drops those that need most while it is too large.
 absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
   while (true) {
     Arena::Needs together;
@@ -197,15 +208,15 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
     if (is_new) sources.push_back(source);
     return at->second;
   };
-  std::vector<std::pair<int, int>> needed;  // by variant: its sources
+  std::vector<std::pair<int, int>> needed;  // per variant: indices of its two sources
   std::vector<std::optional<Failure>> failures;
   for (int v : variants) {
-    const absl::StatusOr<std::unique_ptr<const Plans>> plans = LowerBoth(variants_[v]);
-    failures.push_back(plans.ok() ? std::nullopt
-                                  : std::optional(Failure{Verdict::kLowerError,
-                                                          std::string(plans.status().message())}));
-    const int full = plans.ok() ? add((*plans)->full.source) : -1;
-    needed.emplace_back(full, plans.ok() ? add((*plans)->small.source) : -1);
+    const absl::Status status = LowerOnce(v);
+    failures.push_back(
+        status.ok() ? std::nullopt
+                    : std::optional(Failure{Verdict::kLowerError, std::string(status.message())}));
+    const int full = status.ok() ? add(work_[v].plans->full->source) : -1;
+    needed.emplace_back(full, status.ok() ? add(work_[v].plans->small.source) : -1);
   }
   CompileWatch watch = options_.watch;
   watch.stop = stop;
@@ -253,7 +264,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
 }
 
 absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
-  std::unique_ptr<Module> other;  // where the small sizes make other kernels, or none
+  std::unique_ptr<Module> other;  // where the small sizes have other kernels, or none
   const Module* module = work.module.get();
   if (work.small_path != work.path) {
     absl::StatusOr<std::unique_ptr<Module>> loaded = LoadModule(rank_, work.small_path);
@@ -284,13 +295,13 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok())
     return Failure{Verdict::kRunError, std::string(all.message())};
   work.module = *std::move(module);
-  ASSIGN_OR_RETURN(work.plans, LowerBoth(variants_[variant]));
+  RETURN_IF_ERROR(LowerOnce(variant));
   std::optional<Failure> failure;
   if (shrinks_) {
     ASSIGN_OR_RETURN(failure, VerifySmall(work));
   }
   if (!failure.has_value()) {
-    ASSIGN_OR_RETURN(failure, Bind(work.plans->full.plan, variants_[variant].schedule.graph,
+    ASSIGN_OR_RETURN(failure, Bind(work.plans->full->plan, variants_[variant].schedule.graph,
                                    *work.module, work.instance));
   }
   if (failure.has_value()) Unload(variant);
@@ -331,6 +342,14 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
     sample.failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", theirs.message())};
   }
   return sample;
+}
+
+RankRunner::Runnable RankRunner::Take(int variant) {
+  Work& work = work_[variant];
+  work.instance = {};
+  Runnable taken = {work.plans->full, std::move(work.module)};
+  work.plans = nullptr;
+  return taken;
 }
 
 void RankRunner::Unload(int variant) {

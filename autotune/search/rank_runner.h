@@ -21,10 +21,11 @@
 
 namespace coconet {
 
-/// What plans for the rank's world are lowered for.
+/// The target that plans for the rank's world are lowered for.
 Target TargetOf(const Rank& rank);
 
-/// Kernels of a plan: loaded, or none (a plan of library calls has no binary).
+/// Loads the kernels at `path`; a module without kernels for "": plans of library calls have no
+/// binary.
 absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path);
 
 /// Runs variants of one program on the real ranks.
@@ -32,19 +33,20 @@ class RankRunner final : public VariantRunner {
  public:
   struct Options {
     uint64_t seed = 0;             // of the test data; equal on all ranks
-    Compiler* compiler = nullptr;  // rank 0's
-    CompileWatch watch;            // stop is the tuner's
+    Compiler* compiler = nullptr;  // of rank 0; null on others
+    CompileWatch watch;            // its `stop` is replaced by the tuner's
   };
 
-  /// Collective. Lowers all variants and allocates what they share. `program` is bound, and with
-  /// `variants` equal on all ranks; they must outlive the runner. ResourceExhausted when not even
-  /// the smallest variant fits in memory.
+  /// Collective. Lowers variants and allocates the memory that they share. `program` is bound;
+  /// `program` and `variants` are equal on all ranks and outlive the runner. ResourceExhausted when
+  /// no variant fits in memory.
   static absl::StatusOr<std::unique_ptr<RankRunner>> Create(Rank& rank, const Graph& program,
                                                             const std::vector<Variant>& variants,
                                                             Options options);
   ~RankRunner() override;
 
-  /// Words, sizes, and the verdict of those that do not lower or fit, for the tuner.
+  /// The variants for the tuner: words and sizes, and the verdict of those that do not lower or do
+  /// not fit in memory.
   std::vector<Entrant> Entrants() const;
 
   absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
@@ -54,28 +56,36 @@ class RankRunner final : public VariantRunner {
   absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) override;
   void Unload(int variant) override;
 
+  /// A variant as it was verified and timed.
+  struct Runnable {
+    std::shared_ptr<const Lowered> lowered;
+    std::unique_ptr<Module> module;
+  };
+  /// Collective. Unloads a loaded variant and gives away what it ran.
+  Runnable Take(int variant);
+
  private:
-  /// Small sizes that variants are checked at.
+  /// Small sizes at which variants are verified.
   struct SmallSizes {
     int64_t multiple = 1;               // of extents; see Shrink
-    std::vector<Reference> references;  // of two seeds; none: no variant is checked at these
+    std::vector<Reference> references;  // of two seeds; empty: no variant is verified here
   };
   /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones.
   struct Plans {
-    Lowered full, small;
+    std::shared_ptr<const Lowered> full;
+    Lowered small;
     Graph small_graph;
     size_t small_at = 0;  // index of the small sizes
   };
-  /// One variant on its way. Plans of many tensors are large and variants many, so only what is
-  /// loaded keeps them.
+  /// The state of one variant.
   struct Work {
     std::string protocol;
-    int64_t traffic = 0;  // bytes that a step of one rank moves
-    int64_t need = 0;     // bytes of memory a rank
+    int64_t traffic = 0;  // bytes that one rank moves per step
+    int64_t need = 0;     // bytes of memory per rank
     size_t small_at = 0;
     std::optional<Failure> failure;
-    std::string path, small_path;  // of the binary; "" without kernels
-    std::unique_ptr<const Plans> plans;
+    std::string path, small_path;        // of the binary; "" without kernels
+    std::unique_ptr<const Plans> plans;  // from its lowering until it is unloaded
     std::unique_ptr<Module> module;
     Instance instance;
   };
@@ -83,11 +93,13 @@ class RankRunner final : public VariantRunner {
   RankRunner(Rank& rank, const std::vector<Variant>& variants, Options options)
       : rank_(rank), variants_(variants), options_(std::move(options)) {}
 
+  /// Lowers the variant unless that was done before.
+  absl::Status LowerOnce(int variant);
   absl::StatusOr<std::unique_ptr<const Plans>> LowerBoth(const Variant& variant) const;
-  /// At the first small sizes that it can be lowered at: odd ones, or those whose slices of any
-  /// kind end where rows do.
+  /// Lowers the variant at the first small sizes that allow it: odd ones, else multiples at which
+  /// slices end where rows end.
   absl::Status LowerSmall(const Variant& variant, Plans& plans) const;
-  /// By need of the variants: what memory they share.
+  /// Returns the memory that variants share, by the bytes that a variant needs.
   absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   absl::Status MakeReferences(const Graph& program);
@@ -100,10 +112,10 @@ class RankRunner final : public VariantRunner {
   Rank& rank_;
   const std::vector<Variant>& variants_;
   const Options options_;
-  bool shrinks_ = false;  // there is a smaller size worth checking
+  bool shrinks_ = false;  // the program has smaller sizes than its own
   std::vector<Work> work_;
   std::optional<Arena> arena_;
-  std::vector<Reference> full_;  // one
+  std::vector<Reference> full_;  // one: at the program's own sizes
   std::vector<SmallSizes> small_;
 };
 

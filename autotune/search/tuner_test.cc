@@ -143,7 +143,9 @@ class TunerTest : public ::testing::Test {
     options_.journal = &journal_;
     absl::StatusOr<Tuned> tuned = Tune(std::move(entrants), baseline, runner_, exchange_, options_);
     EXPECT_TRUE(runner_.lost || journal_.in_flight.empty());
-    EXPECT_TRUE(!tuned.ok() || runner_.loaded.empty());
+    if (tuned.ok()) {
+      EXPECT_EQ(runner_.loaded, std::set<int>{tuned->best});
+    }
     return tuned;
   }
   FakeRunner runner_;

@@ -17,10 +17,11 @@
 
 namespace coconet {
 
-inline constexpr double kSampleUs =
-    1000;  // below this the clock and the ranks' ragged start would show
+/// Length of a sample. In shorter ones, the clock's resolution and the ranks' unequal starts show.
+inline constexpr double kSampleUs = 1000;
 
-/// One Tune on its way: what to try next is in explore.cc, the rest in tuner.cc.
+/// State of one call of Tune. tuning.cc tries, times and stores variants; explore.cc chooses which
+/// to try next.
 class Tuning {
  public:
   Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
@@ -33,7 +34,7 @@ class Tuning {
 
   int size() const { return static_cast<int>(entrants_.size()); }
   VariantResult& result(int v) { return entrants_[v].result; }
-  /// Not yet tried, and nothing says that it need not be.
+  /// Whether the variant is neither tried nor ruled out.
   bool Open(int v) const {
     return entrants_[v].result.verdict == Verdict::kNotMeasured &&
            entrants_[v].result.reason.empty() && !tried_.count(v);
@@ -47,22 +48,21 @@ class Tuning {
   std::vector<int> Followers();
   double Quickest(int v) const;
   enum class Of : uint8_t { kScouts, kAll };
-  /// Tries what is open, the most promising first, until that share of the budget is spent.
+  /// Tries open variants, the most promising first, until that share of the budget is spent.
   absl::Status Explore(Of which, double share);
   absl::StatusOr<std::vector<int>> NextBatch(const std::vector<int>& open, double share);
   bool AnyOpen() const;
 
-  /// Collective: what rank 0 says. Decisions that take its clock, or its logarithms.
+  /// Collective. Rank 0's numbers, for decisions by its clock or its floating-point library.
   absl::StatusOr<std::vector<int>> FromRank0(const std::vector<int>& mine);
 
   bool ShouldStop() const { return Asked() != Stop::kNo; }
   Stop Asked() const;
-  /// Collective: whether to go on. Once the answer is no it stays no.
+  /// Collective. False once the budget is spent or the user interrupted; then it stays false.
   absl::StatusOr<bool> GoOn();
   std::string StopReason() const;
 
-  // The runner's, whose errors say at which variant they came: a kernel's mistake may end the
-  // world.
+  // The runner's calls. Their errors name the variant: a faulty kernel may end all ranks.
   absl::StatusOr<std::optional<Failure>> Load(int v);
   absl::StatusOr<std::optional<Failure>> Verify(int v);
   absl::StatusOr<VariantRunner::Sample> Time(int v, int warm_up, int steps);
@@ -74,8 +74,8 @@ class Tuning {
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
   absl::Status DecideWhenToVerify();
   absl::Status VerifyLeader();
-  /// At most so many, as long as that share of the budget is not spent: who cannot win goes, and,
-  /// where there is not the time for all, the slowest.
+  /// Runs at most `most` rounds within that share of the budget. Drops variants that cannot win,
+  /// and the slowest where time is too short for all.
   absl::Status Rounds(int most, double share);
   absl::Status Thin(int rounds, double share);
   void Prune(const std::vector<Race::Dropped>& dropped);
@@ -100,8 +100,8 @@ class Tuning {
   std::set<int> tried_, loaded_;
   double best_first_us_ = std::numeric_limits<double>::infinity();
   int verified_ = 0;
-  double verify_s_ = 0;                 // that the latest check at the real size took, on rank 0
-  bool verifies_leaders_only_ = false;  // at the real size
+  double verify_s_ = 0;                 // duration of the latest Verify, on rank 0
+  bool verifies_leaders_only_ = false;  // at the program's size
   std::set<int> verified_at_size_;
   size_t open_ = 0;  // candidates at the latest forecast, on rank 0
 };

@@ -2,6 +2,7 @@
 #define COCONET_AUTOTUNE_SEARCH_VARIANTS_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "coconet/ir/graph.h"
 #include "coconet/schedule/schedule.h"
 #include "jit/config/config.h"
+#include "jit/lower/lower.h"
 
 namespace coconet {
 
@@ -17,9 +19,11 @@ namespace coconet {
 struct Variant {
   Schedule schedule;
   Config config;
-  /// Variants of a group differ in their numbers only: the same schedule and protocol. The first of
-  /// a group is its plainest.
+  /// Variants of a group have the same schedule and protocol, and differ in numbers. The first of a
+  /// group is its plainest.
   int group = 0;
+  /// The variant lowered for the ranks it runs on, where somebody has done so; null before.
+  std::shared_ptr<const Lowered> lowered = nullptr;
 };
 
 /// Everything to try for a program, simplest first: every schedule that its sizes leave worthwhile

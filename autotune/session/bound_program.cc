@@ -15,14 +15,13 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kPiece = 1 << 18;  // elements of each rank's that cross at once in a gather
+constexpr int64_t kPiece = 1 << 18;  // elements of each rank that one exchange gathers
 
 int64_t ElementBytes(const PlacedTensor& tensor) {
   return static_cast<int64_t>(SizeOf(tensor.type.dtype));
 }
 
-/// Between a rank's storage and the same elements without padding: move(offset in storage, packed,
-/// bytes).
+/// Calls move(offset in storage, packed, bytes) for each run of a part; `packed` has no padding.
 template <class Move>
 absl::Status ForEachRun(const PlacedTensor& tensor, const Part& part, char* packed, Move move) {
   const int64_t size = ElementBytes(tensor);
@@ -33,7 +32,7 @@ absl::Status ForEachRun(const PlacedTensor& tensor, const Part& part, char* pack
   return absl::OkStatus();
 }
 
-/// The elements of rank `from` in [begin, begin + count) of its storage, which `piece` holds.
+/// Passes elements [begin, begin + count) of the storage of a rank with part `from` to the sink.
 absl::Status ShowPiece(const Part& from, int64_t size, int64_t begin, int64_t count,
                        const char* piece, const SliceSink& sink) {
   const int64_t stride = std::max<int64_t>(from.storage_stride, 1);
@@ -57,7 +56,7 @@ absl::Status CheckElements(absl::string_view operation,
                                                  " elements, have ", elements));
 }
 
-/// Collective. COCONET_DEBUG >= 2: inputs declared Replicated are equal on all ranks.
+/// Collective, with COCONET_DEBUG >= 2. Checks that Replicated inputs are equal on all ranks.
 absl::Status CompareReplicas(const BoundRep& rep) {
   Packer message;
   std::vector<std::string> names;
@@ -94,8 +93,8 @@ absl::Status RunWithCopies(const BoundRep& rep) {
                                }));
   }
   if (rep.compare_replicas) RETURN_IF_ERROR(CompareReplicas(rep));
-  // Peers may write into this rank's buffers as soon as they run, and that is only once all have
-  // copied: a step that communicates waits for its peers before it stores to them.
+  // Peers write to this rank's buffers only after all ranks have copied: a step that communicates
+  // waits for its peers before it stores to them.
   RETURN_IF_ERROR(rep.plan->Run());
   for (const HostCopy& copy : rep.copies_out) {
     const Memory& storage = rep.Storage(*copy.tensor);
@@ -256,7 +255,7 @@ absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t
         i * part.storage_stride * size, part.run * size,
         static_cast<const char*>(in) + (part.begin + i * part.global_stride) * size);
   }
-  // Nobody's step stores to a peer that is still writing.
+  // Until then no rank's step stores to a peer that is still writing.
   return rep_->rank().exchange().Agree(written);
 }
 

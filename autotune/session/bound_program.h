@@ -18,19 +18,19 @@ namespace coconet {
 struct BoundRep;
 struct SessionState;
 
-/// A scalar input's place; look it up once, set it every step.
+/// Address of a scalar input: looked up once, set before every step.
 struct ScalarRef {
   void* address = nullptr;
   DType dtype{};
 };
 
-/// Steps of a program as one graph. Movable; destroyed before the program, and not used beside it.
+/// Steps of a program as one graph. Movable; destroyed before the program, and never used at the
+/// same time.
 class CapturedSteps {
  public:
-  /// All of them: local; returns when they are done.
+  /// Local. Runs all steps; returns when they are done.
   absl::Status Run();
-  /// The same behind what `stream` holds. Wait returns when it is done, and says what the steps
-  /// met.
+  /// Enqueues all steps in `stream`. Wait returns when they are done, with their first error.
   absl::Status Enqueue(void* stream);
   absl::Status Wait();
 
@@ -42,52 +42,52 @@ class CapturedSteps {
   std::unique_ptr<BoundPlan> graph_;
 };
 
-/// A tuned program on its buffers. Movable. Used by its rank's thread only. Destroyed collectively,
-/// before its Session.
+/// A tuned program bound to memory. Movable. Used by its rank's thread only. Destroyed
+/// collectively, before its Session.
 class BoundProgram {
  public:
   BoundProgram(BoundProgram&&);
   BoundProgram& operator=(BoundProgram&&);
   ~BoundProgram();
 
-  absl::StatusOr<ScalarRef> Scalar(
-      absl::string_view name) const;  // NotFound names the scalars there are
+  /// NotFound names the program's scalars.
+  absl::StatusOr<ScalarRef> Scalar(absl::string_view name) const;
   void Set(const ScalarRef& scalar, double value) {
     StoreElement(scalar.dtype, scalar.address, 0, value);
   }
 
-  /// One step: local, no allocation, no lookup, no lock; blocks until this rank's part is done
-  /// (host backend). After a timeout or a dead peer every call returns the first error, and states
-  /// are undefined.
+  /// Local. Runs one step, and returns when this rank's part is done. Allocates nothing, looks
+  /// nothing up, takes no lock. After a timeout or the death of a peer, every call returns the
+  /// first error, and states are undefined.
   absl::Status Run();
-  /// Run, so many times; on GPUs a step is enqueued before the last one has ended.
+  /// Runs `steps` steps; on GPUs a step is enqueued before the one before it has ended.
   absl::Status RunSteps(int64_t steps);
-  /// GPUs: enqueues one step behind what `stream` (a CUstream or cudaStream_t) holds, and returns;
-  /// where that is being captured, the step becomes part of the graph. No allocation, lookup or
-  /// lock. Wait, and every later call, say what the step met. Scalars are read when the step runs.
-  /// Ranks that share a GPU have streams of their own. Unimplemented on the host;
-  /// FailedPrecondition where tensors are copied at every step, or a collective goes by way of the
+  /// GPUs: enqueues one step in `stream` (a CUstream or cudaStream_t) and returns; in a stream that
+  /// is being captured, the step becomes part of the graph. Allocates nothing, looks nothing up,
+  /// takes no lock. Wait, and every later call, return the step's error. Scalars are read when the
+  /// step runs. Ranks that share a GPU use different streams. Unimplemented on the host;
+  /// FailedPrecondition where tensors are copied at every step, or a collective passes through the
   /// host.
   absl::Status Enqueue(void* stream);
-  /// Returns when what Enqueue was given is done.
+  /// Returns when all enqueued steps are done.
   absl::Status Wait();
-  /// GPUs: so many steps as one graph of the driver, for programs of short steps. Errors as of
+  /// GPUs: captures `steps` steps as one graph of the driver, for short steps. Errors as of
   /// Enqueue.
   absl::StatusOr<CapturedSteps> Capture(int64_t steps);
 
-  /// GPUs: Run, and when each step of the plan was under way, by the GPU's clock: what a step's
-  /// time goes to. Errors as of Enqueue.
+  /// GPUs: runs one step and returns when each step of the plan began and ended, by the GPU's
+  /// clock. Errors as of Enqueue.
   absl::StatusOr<std::vector<StepSpan>> Trace();
 
-  /// Collective. A tensor in canonical form: all elements of the global tensor, row major, whatever
-  /// the schedule keeps where; of a Local tensor this rank's values. `elements` must match. Works
-  /// for every input, state and output.
+  /// Collective. Copies an input, state or output in canonical form: all elements of the global
+  /// tensor, row major, whatever its layout; of a Local tensor, this rank's values. `elements` must
+  /// match.
   absl::Status Read(absl::string_view name, void* out, int64_t elements) const;
   absl::Status Write(absl::string_view name, const void* in, int64_t elements);
-  /// Collective. All states, canonical, one file written by rank 0 (atomically) / read by all;
-  /// independent of the schedule and of the number of ranks. With several stages one a stage:
-  /// `path`.stage0, ... Local states are not part of a checkpoint: FailedPrecondition when there is
-  /// one.
+  /// Collective. Saves all states to, or loads them from, one file in canonical form, which depends
+  /// on neither the schedule nor the number of ranks. Rank 0 writes it, atomically; all ranks read.
+  /// With several pipeline stages, one file per stage: `path`.stage0, ... FailedPrecondition for a
+  /// program with Local states.
   absl::Status Save(const std::string& path) const;
   absl::Status Load(const std::string& path);
 

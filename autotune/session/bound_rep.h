@@ -15,7 +15,7 @@
 
 namespace coconet {
 
-/// Memory of the caller's that a tensor is copied from before, or to after, a step.
+/// The caller's memory that a tensor is copied from before a step, or to after it.
 struct HostCopy {
   const PlacedTensor* tensor = nullptr;
   void* host = nullptr;
@@ -24,10 +24,10 @@ struct HostCopy {
 struct BoundRep {
   std::shared_ptr<const CompiledProgram> compiled;
   std::vector<std::shared_ptr<Memory>> memory;  // by buffer of the plan; null for sync buffers
-  std::unique_ptr<BoundPlan> plan;              // goes before its memory
+  std::unique_ptr<BoundPlan> plan;              // destroyed before its memory
   std::vector<HostCopy> copies_in, copies_out;
   std::map<const PlacedTensor*, std::unique_ptr<int64_t>>
-      scalars;                    // what users set, where they do not reach the plan's memory
+      scalars;                    // set by users, where the host does not reach the plan's memory
   bool compare_replicas = false;  // COCONET_DEBUG >= 2
   bool plain = true;              // neither copies nor comparisons
 
@@ -37,20 +37,20 @@ struct BoundRep {
   Part PartHere(const PlacedTensor& tensor) const {
     return PartOf(tensor.type, rank().stage_size(), rank().stage_rank());
   }
-  /// NotFound names the tensors that there are.
+  /// NotFound names the program's tensors.
   absl::StatusOr<const PlacedTensor*> Find(absl::string_view operation,
                                            absl::string_view name) const;
 };
 
-/// A tensor of a program, or NotFound.
+/// Returns the tensor of that name. NotFound names `operation` and the program's tensors.
 absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program,
                                                absl::string_view operation, absl::string_view name);
 
-/// Elements [begin, begin + count) of a global tensor, on their way from the rank that holds them.
+/// Receives elements [begin, begin + count) of a global tensor.
 using SliceSink = std::function<absl::Status(int64_t begin, int64_t count, const char* elements)>;
 
-/// Collective. Shows all elements of a Sliced tensor to every rank, piece by piece, so that nobody
-/// needs room for all of it.
+/// Collective. Passes all elements of a Sliced tensor to every rank's `sink`, piece by piece, so
+/// that no rank needs memory for the whole tensor.
 absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& storage,
                           const SliceSink& sink);
 

@@ -188,7 +188,7 @@ absl::Status CheckpointWriter::Write(size_t state, int64_t begin, int64_t count,
 absl::Status CheckpointWriter::Commit() {
   const std::string header = Header(states_);
   RETURN_IF_ERROR(WriteAll(fd_, 0, header.data(), static_cast<int64_t>(header.size()), temporary_));
-  // Its last state may be empty, and holes at its end are not there otherwise.
+  // Extends the file to its size: the last state may be empty, or end in a hole.
   const int64_t end = states_.empty() ? static_cast<int64_t>(header.size())
                                       : states_.back().offset + states_.back().bytes();
   if (ftruncate(fd_, end) != 0 || fsync(fd_) != 0) return FileError("save", temporary_);
@@ -197,7 +197,7 @@ absl::Status CheckpointWriter::Commit() {
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   const int dir = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir >= 0) {
-    fsync(dir);  // best effort: the file itself is whole
+    fsync(dir);  // best effort: the file itself is complete
     close(dir);
   }
   return absl::OkStatus();

@@ -12,7 +12,8 @@
 
 namespace coconet {
 
-/// A file of states in canonical form, whatever schedule and number of ranks wrote it:
+/// A state in a checkpoint: a file of states in canonical form, which depends on neither the
+/// schedule nor the number of ranks:
 ///
 ///   coconet checkpoint 1
 ///   state m : f32[1000]
@@ -21,8 +22,8 @@ namespace coconet {
 ///   end
 ///
 /// then, from the next multiple of 4096 bytes on, the elements of each state, row major, each from
-/// a multiple of 4096 bytes on. Machine byte order. A digest does not depend on the order in which
-/// its elements are met, so that slices may be written as they come.
+/// a multiple of 4096 bytes on. Machine byte order. A digest does not depend on the order of its
+/// elements, so that slices may be written in any order.
 struct CheckpointState {
   std::string name;
   TensorType type;  // dtype and shape count
@@ -34,13 +35,14 @@ struct CheckpointState {
   }
 };
 
-/// States with `offset` filled in.
+/// Returns the states with `offset` filled in.
 std::vector<CheckpointState> LayOutCheckpoint(std::vector<CheckpointState> states);
 
-/// Digest of elements [begin, begin + count) of a state: the sum of those of its parts.
+/// Digest of elements [begin, begin + count) of a state; the digest of a state is the sum of the
+/// digests of its parts.
 uint64_t DigestOf(DType dtype, int64_t begin, int64_t count, const void* elements);
 
-/// Writes a checkpoint beside `path`, which appears under its name complete, or not at all.
+/// Writes a checkpoint to a temporary file beside `path`; Commit renames it.
 class CheckpointWriter {
  public:
   static absl::StatusOr<CheckpointWriter> Create(const std::string& path,
@@ -64,18 +66,18 @@ class CheckpointWriter {
   std::vector<CheckpointState> states_;
 };
 
-/// Reads one.
+/// Reads a checkpoint.
 class CheckpointReader {
  public:
-  /// NotFound, or DataLoss for what is no checkpoint.
+  /// NotFound when there is no file; DataLoss when it is no checkpoint.
   static absl::StatusOr<CheckpointReader> Open(const std::string& path);
   CheckpointReader(CheckpointReader&& other) noexcept;
   CheckpointReader& operator=(CheckpointReader&&) = delete;
   ~CheckpointReader();
 
-  /// FailedPrecondition when it holds other states than `want`, which names the first difference.
+  /// FailedPrecondition names the first difference between the file's states and `want`.
   absl::Status CheckStates(const std::vector<CheckpointState>& want) const;
-  /// DataLoss when an element is not what was written. Reads everything.
+  /// Reads all elements. DataLoss when they do not match their digests.
   absl::Status CheckDigests() const;
   absl::Status Read(size_t state, int64_t begin, int64_t count, void* elements) const;
 

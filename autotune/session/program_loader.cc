@@ -33,7 +33,7 @@ std::string CacheFileOf(const SessionOptions& options) {
   return GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
 }
 
-/// One Compile on its way.
+/// State of one FindOrTune.
 class Loader {
  public:
   Loader(const std::shared_ptr<SessionState>& state, Graph program)
@@ -56,15 +56,29 @@ class Loader {
   absl::Status SetUp();
   absl::Status AskForProducts();
   absl::Status AskCache();
-  absl::StatusOr<Lowered> LowerRecord(const TuningRecord& record, Schedule& schedule) const;
-  /// Whether the record holds for this program, here and on all ranks.
-  absl::Status CheckRecord(const TuningRecord& record);
+  /// Best variant of a record, lowered once: what is verified is what is dispatched.
+  struct Winner {
+    TuningRecord record;
+    Variant variant;
+    std::unique_ptr<Module> module = nullptr;  // null: not loaded yet
+  };
+  /// Lowers the record's best variant; an error when the record does not hold for this program.
+  absl::StatusOr<Winner> LowerRecord(TuningRecord record) const;
+  /// Collective. The stored record, lowered, when it holds for this program on all ranks; else a
+  /// warning and no value.
+  absl::StatusOr<std::optional<Winner>> TakeKnown();
   absl::StatusOr<std::string> BinaryOf(const std::string& source);
-  absl::StatusOr<LoadedProgram> Assemble(TuningRecord record, bool from_cache,
+  absl::StatusOr<LoadedProgram> Assemble(Winner winner, bool from_cache,
                                          std::vector<VariantResult> variants);
   absl::StatusOr<uint64_t> AgreeOnSeed();
-  absl::StatusOr<std::optional<Failure>> VerifyAgain(const TuningRecord& record);
-  absl::StatusOr<LoadedProgram> TuneAnew();
+  /// Collective. Runs the winner once more on fresh data, and loads it where it passes.
+  absl::StatusOr<std::optional<Failure>> VerifyAgain(Winner& winner);
+  /// Collective. Whether a stored winner may be dispatched: one from another machine, or with
+  /// COCONET_VERIFY, must give the right answers here first.
+  absl::StatusOr<bool> StillHolds(Winner& known);
+  TunerOptions OptionsOfTuner(uint64_t seed) const;
+  CompileWatch WatchOfCompiler() const;
+  absl::StatusOr<LoadedProgram> TuneAnew(std::optional<Winner> known);
 
   const std::shared_ptr<SessionState>& state_;
   Rank& rank_;
@@ -77,7 +91,7 @@ class Loader {
   std::optional<TuningRecord> known_;
 };
 
-/// Once a session: the compiler, the cache, and what all ranks are.
+/// Collective, once per session. Opens the cache on rank 0 and gathers topologies.
 absl::Status Loader::SetUp() {
   if (!state_->topologies.empty()) return absl::OkStatus();
   if (first()) {
@@ -96,7 +110,7 @@ absl::Status Loader::SetUp() {
   return absl::OkStatus();
 }
 
-/// Collective. Once a session: which libraries multiply the program's matrices.
+/// Collective, once per session. Gathers which libraries multiply the program's matrices.
 absl::Status Loader::AskForProducts() {
   multiplies_ = absl::c_any_of(
       program_.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
@@ -138,26 +152,33 @@ absl::Status Loader::AskCache() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Lowered> Loader::LowerRecord(const TuningRecord& record, Schedule& schedule) const {
+absl::StatusOr<Loader::Winner> Loader::LowerRecord(TuningRecord record) const {
+  RETURN_IF_ERROR(Validate(record));
+  if (record.key_text != key_text_) return absl::DataLossError("its key is another one");
+  Winner winner;
+  Variant& variant = winner.variant;
+  variant.config = record.best.config;
   ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(record.best.trace));
-  ASSIGN_OR_RETURN(schedule, Replay(program_, trace));
-  RETURN_IF_ERROR(Validate(record.best.config, schedule, space_));
-  return Lower(schedule, record.best.config, TargetOf(rank_));
+  ASSIGN_OR_RETURN(variant.schedule, Replay(program_, trace));
+  RETURN_IF_ERROR(Validate(variant.config, variant.schedule, space_));
+  ASSIGN_OR_RETURN(Lowered lowered, Lower(variant.schedule, variant.config, TargetOf(rank_)));
+  variant.lowered = std::make_shared<const Lowered>(std::move(lowered));
+  winner.record = std::move(record);
+  return winner;
 }
 
-absl::Status Loader::CheckRecord(const TuningRecord& record) {
-  absl::Status mine = Validate(record);
-  if (mine.ok() && record.key_text != key_text_)
-    mine = absl::DataLossError("its key is another one");
-  if (mine.ok()) {
-    Schedule schedule;
-    mine = LowerRecord(record, schedule).status();
-  }
-  return exchange_.Agree(mine);
+absl::StatusOr<std::optional<Loader::Winner>> Loader::TakeKnown() {
+  if (!known_.has_value()) return std::nullopt;
+  absl::StatusOr<Winner> winner = LowerRecord(*std::move(known_));
+  const absl::Status valid = exchange_.Agree(winner.status());
+  if (valid.ok()) return std::optional<Winner>(*std::move(winner));
+  state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " does not hold (",
+                            valid.message(), ") and is ignored"));
+  return std::nullopt;
 }
 
-/// Rank 0 compiles or finds the binary; ranks that do not see its file (of other machines) do so
-/// themselves.
+/// Collective. Rank 0 finds or compiles the binary; ranks that cannot read its file, on other
+/// machines, do the same for themselves.
 absl::StatusOr<std::string> Loader::BinaryOf(const std::string& source) {
   if (source.empty()) return std::string();
   Packer message;
@@ -181,24 +202,30 @@ absl::StatusOr<std::string> Loader::BinaryOf(const std::string& source) {
   return binary.path;
 }
 
-absl::StatusOr<LoadedProgram> Loader::Assemble(TuningRecord record, bool from_cache,
+absl::StatusOr<LoadedProgram> Loader::Assemble(Winner winner, bool from_cache,
                                                std::vector<VariantResult> variants) {
   auto compiled = std::make_shared<CompiledProgram>();
   compiled->session = state_;
   compiled->program = Expand(program_);
-  ASSIGN_OR_RETURN(compiled->lowered, LowerRecord(record, compiled->schedule));
-  compiled->tensors = PlaceTensors(Expand(compiled->schedule.graph), compiled->lowered.plan);
+  compiled->schedule = std::move(winner.variant.schedule);
+  compiled->lowered = std::move(winner.variant.lowered);
+  compiled->tensors = PlaceTensors(Expand(compiled->schedule.graph), compiled->lowered->plan);
   compiled->variants = std::move(variants);
-  const absl::StatusOr<std::string> path = BinaryOf(compiled->lowered.source);
-  absl::Status mine = path.status();
-  if (path.ok()) {
-    absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, *path);
-    mine = module.status();
-    if (module.ok()) compiled->module = *std::move(module);
+  compiled->module = std::move(winner.module);
+  absl::Status mine;
+  if (compiled->module == nullptr) {
+    const absl::StatusOr<std::string> path = BinaryOf(compiled->lowered->source);
+    mine = path.status();
+    if (path.ok()) {
+      absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, *path);
+      mine = module.status();
+      if (module.ok()) compiled->module = *std::move(module);
+    }
   }
   Packer message;
   PackStatus(message, mine);
-  message.Text(Fingerprint(absl::StrCat(Print(compiled->lowered.plan), compiled->lowered.source)));
+  message.Text(
+      Fingerprint(absl::StrCat(Print(compiled->lowered->plan), compiled->lowered->source)));
   ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange_.AllGather(message.bytes()));
   RETURN_IF_ERROR(mine);
   std::string same;
@@ -211,11 +238,11 @@ absl::StatusOr<LoadedProgram> Loader::Assemble(TuningRecord record, bool from_ca
       return absl::InternalError(
           absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
   }
-  return LoadedProgram{std::move(record), from_cache, std::move(compiled)};
+  return LoadedProgram{std::move(winner.record), from_cache, std::move(compiled)};
 }
 
-/// Of verification data and of the order of measuring: fresh every time, unless COCONET_SEED says
-/// so.
+/// Collective. Seed of verification data and of the order of measurements: COCONET_SEED, else
+/// random.
 absl::StatusOr<uint64_t> Loader::AgreeOnSeed() {
   Packer mine;
   mine.Int(static_cast<int64_t>(GetEnv().seed.value_or(std::random_device()())));
@@ -223,11 +250,9 @@ absl::StatusOr<uint64_t> Loader::AgreeOnSeed() {
   return static_cast<uint64_t>(Unpacker(same).Int());
 }
 
-absl::StatusOr<std::optional<Failure>> Loader::VerifyAgain(const TuningRecord& record) {
+absl::StatusOr<std::optional<Failure>> Loader::VerifyAgain(Winner& winner) {
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
-  Schedule schedule;
-  RETURN_IF_ERROR(LowerRecord(record, schedule).status());
-  const std::vector<Variant> one = {{std::move(schedule), record.best.config, 0}};
+  const std::vector<Variant> one = {winner.variant};
   ASSIGN_OR_RETURN(
       const std::unique_ptr<RankRunner> runner,
       RankRunner::Create(rank_, program_, one,
@@ -238,11 +263,40 @@ absl::StatusOr<std::optional<Failure>> Loader::VerifyAgain(const TuningRecord& r
   ASSIGN_OR_RETURN(std::optional<Failure> failure, runner->Load(0));
   if (failure.has_value()) return failure;
   ASSIGN_OR_RETURN(failure, runner->Verify(0));
-  runner->Unload(0);
+  winner.module = runner->Take(0).module;
   return failure;
 }
 
-absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
+TunerOptions Loader::OptionsOfTuner(uint64_t seed) const {
+  const SessionOptions& user = state_->options;
+  TunerOptions options;
+  options.budget_s = user.budget_s;
+  options.seed = seed;
+  options.tries_all = rank_.topology().simulated;
+  options.key = key_;
+  options.key_text = key_text_;
+  if (user.optimize == Optimize::kFast)
+    options.race.settled = options.race.samples = options.race.most_samples = 2;
+  if (!first()) return options;
+  options.seconds = Seconds;
+  options.start_s = start_s_;
+  options.interrupted = user.interrupted;
+  options.progress = user.progress;
+  options.journal = state_->cache.get();
+  return options;
+}
+
+CompileWatch Loader::WatchOfCompiler() const {
+  CompileWatch watch;
+  if (!first()) return watch;
+  watch.warn = [this](absl::string_view text) { state_->Warn(std::string(text)); };
+  watch.progress = [&user = state_->options](int done, int of) {
+    if (user.progress) user.progress(absl::StrCat("compiled ", done, " of ", of));
+  };
+  return watch;
+}
+
+absl::StatusOr<LoadedProgram> Loader::TuneAnew(std::optional<Winner> known) {
   ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
   const absl::StatusOr<VariantSet> set =
       EnumerateVariants(program_, space_, state_->options.admits);
@@ -254,47 +308,53 @@ absl::StatusOr<LoadedProgram> Loader::TuneAnew() {
       return absl::InternalError(
           absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
   }
-  const SessionOptions& user = state_->options;
-  TunerOptions options;
-  options.budget_s = user.budget_s;
-  options.seed = seed;
-  options.tries_all = rank_.topology().simulated;
-  options.key = key_;
-  options.key_text = key_text_;
-  if (user.optimize == Optimize::kFast)
-    options.race.settled = options.race.samples = options.race.most_samples = 2;
-  CompileWatch watch;
-  if (first()) {
-    options.seconds = Seconds;
-    options.start_s = start_s_;
-    options.interrupted = user.interrupted;
-    options.progress = user.progress;
-    options.journal = state_->cache.get();
-    watch.warn = [this](absl::string_view text) { state_->Warn(std::string(text)); };
-    watch.progress = [&user](int done, int of) {
-      if (user.progress) user.progress(absl::StrCat("compiled ", done, " of ", of));
-    };
-    if (user.progress) user.progress(absl::StrCat(set->variants.size(), " variants"));
-  }
-  absl::StatusOr<Tuned> tuned;
-  {
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<RankRunner> runner,
-        RankRunner::Create(
-            rank_, program_, set->variants,
-            {.seed = seed, .compiler = state_->compiler.get(), .watch = std::move(watch)}));
-    tuned = Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
-  }
-  // What an earlier, interrupted tuning found is better than nothing, and than something slower.
+  const TunerOptions options = OptionsOfTuner(seed);
+  if (options.progress) options.progress(absl::StrCat(set->variants.size(), " variants"));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<RankRunner> runner,
+      RankRunner::Create(
+          rank_, program_, set->variants,
+          {.seed = seed, .compiler = state_->compiler.get(), .watch = WatchOfCompiler()}));
+  absl::StatusOr<Tuned> tuned =
+      Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
+  // The winner of an earlier, interrupted tuning is kept where this one was interrupted, too, and
+  // found nothing, or nothing faster.
   const bool keep_known =
-      known_.has_value() &&
+      known.has_value() &&
       (tuned.ok() ? !tuned->record.complete &&
-                        known_->best.timing.median_us < tuned->record.best.timing.median_us
+                        known->record.best.timing.median_us < tuned->record.best.timing.median_us
                   : absl::IsCancelled(tuned.status()));
-  if (keep_known && tuned.ok()) return Assemble(*known_, false, std::move(tuned->variants));
-  if (keep_known) return Assemble(*known_, true, {});
-  RETURN_IF_ERROR(tuned.status());
-  return Assemble(std::move(tuned->record), false, std::move(tuned->variants));
+  if (!keep_known) RETURN_IF_ERROR(tuned.status());
+  if (tuned.ok()) {
+    RankRunner::Runnable best = runner->Take(tuned->best);
+    if (!keep_known) {
+      known = {std::move(tuned->record), set->variants[tuned->best], std::move(best.module)};
+      known->variant.lowered = std::move(best.lowered);
+    }
+  }
+  return Assemble(*std::move(known), !tuned.ok(),
+                  tuned.ok() ? std::move(tuned->variants) : std::vector<VariantResult>());
+}
+
+absl::StatusOr<bool> Loader::StillHolds(Winner& known) {
+  ASSIGN_OR_RETURN(const std::string origin, exchange_.Broadcast(MachineDigest()));
+  if (!GetEnv().verify && known.record.origin == origin) return true;
+  VariantResult& best = known.record.best;
+  const absl::StatusOr<std::optional<Failure>> again = VerifyAgain(known);
+  if (!again.ok()) {
+    return WithContext(again.status(),
+                       absl::StrCat("verifying ", Words(best), ", kept for ", program_.name));
+  }
+  const std::optional<Failure>& failure = *again;
+  if (!failure.has_value()) return true;
+  state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ", Words(best),
+                            ", fails here (", failure->reason, ") and is not used"));
+  if (first()) {
+    best.verdict = failure->verdict;
+    best.reason = failure->reason;
+    state_->cache->End(key_, best);
+  }
+  return false;
 }
 
 absl::StatusOr<LoadedProgram> Loader::Load() {
@@ -302,32 +362,12 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
   RETURN_IF_ERROR(AskForProducts());
   space_ = SpaceOf(state_->topologies, rank_.mesh(), state_->options.sum_order);
   RETURN_IF_ERROR(AskCache());
-  if (known_.has_value()) {
-    if (absl::Status valid = CheckRecord(*known_); !valid.ok()) {
-      state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " does not hold (",
-                                valid.message(), ") and is ignored"));
-      known_.reset();
-    }
-  }
+  ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
   const bool may_tune = state_->options.policy == Policy::kTune && !GetEnv().assert_cached;
-  if (known_.has_value() && (known_->complete || !may_tune)) {
-    ASSIGN_OR_RETURN(const std::string origin, exchange_.Broadcast(MachineDigest()));
-    if (!GetEnv().verify && known_->origin == origin) return Assemble(*std::move(known_), true, {});
-    const absl::StatusOr<std::optional<Failure>> again = VerifyAgain(*known_);
-    if (!again.ok())
-      return WithContext(again.status(), absl::StrCat("verifying ", Words(known_->best),
-                                                      ", kept for ", program_.name));
-    const std::optional<Failure>& failure = *again;
-    if (!failure.has_value()) return Assemble(*std::move(known_), true, {});
-    state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ",
-                              Words(known_->best), ", fails here (", failure->reason,
-                              ") and is not used"));
-    if (first()) {
-      known_->best.verdict = failure->verdict;
-      known_->best.reason = failure->reason;
-      state_->cache->End(key_, known_->best);
-    }
-    known_.reset();
+  if (known.has_value() && (known->record.complete || !may_tune)) {
+    ASSIGN_OR_RETURN(const bool holds, StillHolds(*known));
+    if (holds) return Assemble(*std::move(known), true, {});
+    known.reset();
   }
   if (!may_tune) {
     const std::string what = absl::StrCat(
@@ -337,7 +377,7 @@ absl::StatusOr<LoadedProgram> Loader::Load() {
     return absl::FailedPreconditionError(
         absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
   }
-  return TuneAnew();
+  return TuneAnew(std::move(known));
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ struct LoadedProgram {
   std::shared_ptr<const CompiledProgram> compiled;
 };
 
-/// Collective. The record of a bound, canonical program that is the same on all ranks: from the
-/// cache, else by tuning. Rank 0 reads and decides; every rank checks what it gets, and that all
-/// hold the same plan and kernels, before anything is dispatched.
+/// Collective. Returns the best variant of a program, from the cache or by tuning. The program is
+/// bound, canonical, and equal on all ranks. Rank 0 reads the cache and decides; every rank
+/// validates what rank 0 sends, and all ranks compare their plans and kernels before they dispatch.
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program);
 
 }  // namespace coconet

@@ -91,7 +91,7 @@ absl::Status BoundProgram::Load(const std::string& path) {
     const PlacedTensor& tensor = *places[i];
     const Part part = rep_->PartHere(tensor);
     const auto size = static_cast<int64_t>(SizeOf(tensor.type.dtype));
-    const int64_t stored = rep_->compiled->lowered.plan.buffers[tensor.buffer]
+    const int64_t stored = rep_->compiled->lowered->plan.buffers[tensor.buffer]
                                .elements;  // padding included, which stays
     absl::StatusOr<HostView> view = HostView::Of(rep_->Storage(tensor), stored * size);
     good = view.status();

@@ -1,8 +1,11 @@
-// COCONET_DEBUG=2 compares what the ranks pass as replicated. In a process of its own: the
-// environment is read once.
+// COCONET_DEBUG=2 compares what the ranks pass as replicated, and names each variant when it is
+// lowered. In a process of its own: the environment is read once.
 #include <cstdlib>
+#include <map>
 #include <string>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "autotune/session/session.h"
 #include "autotune/testing/session_fixture.h"
 #include "coconet/base/status.h"
@@ -38,6 +41,43 @@ TEST_F(SessionDebugTest, ReplicatedInputsMustBeEqual) {
         return absl::OkStatus();
       });
   EXPECT_TRUE(status.ok()) << status;
+}
+
+/// How often each variant was lowered, by the lines that Lower writes.
+std::map<std::string, int> CountLowered(const std::string& log) {
+  std::map<std::string, int> count;
+  for (absl::string_view line : absl::StrSplit(log, '\n')) {
+    if (absl::StartsWith(line, "coconet: lowered ")) ++count[std::string(line)];
+  }
+  return count;
+}
+
+TEST_F(SessionDebugTest, AVariantIsLoweredOncePerRank) {
+  own_cache_ = true;
+  size_ = 7;  // no smaller size is worth checking, so that nothing is lowered for one
+  for (const bool warm : {false, true}) {
+    ::testing::internal::CaptureStderr();
+    std::string best;
+    size_t variants = 0;
+    const absl::Status status =
+        Run(2, [&](Session& session, const TunedProgram& tuned) -> absl::Status {
+          if (session.rank() != 0) return absl::OkStatus();
+          EXPECT_EQ(tuned.from_cache(), warm);
+          best = Text(tuned.record().best.config);
+          variants = warm ? 1 : tuned.variants().size();
+          return absl::OkStatus();
+        });
+    const std::map<std::string, int> lowered =
+        CountLowered(::testing::internal::GetCapturedStderr());
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(lowered.size(), variants);
+    bool has_best = false;
+    for (const auto& [line, times] : lowered) {
+      EXPECT_EQ(times, 2) << line;
+      has_best = has_best || absl::StrContains(line, best);
+    }
+    EXPECT_TRUE(has_best);
+  }
 }
 
 }  // namespace

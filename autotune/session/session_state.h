@@ -18,26 +18,25 @@
 
 namespace coconet {
 
-/// What a Session, its programs and their bindings share. One a rank; used by its thread.
+/// State shared by a Session, its programs and their bindings. One per rank; used by its thread.
 struct SessionState {
   SessionState(Rank& r, SessionOptions o) : rank(r), options(std::move(o)) {}
 
   Rank& rank;
   SessionOptions options;
 
-  // From the first Compile on.
-  std::vector<Topology> topologies;   // of all ranks; empty before
-  std::vector<std::string> products;  // of all ranks, from the first program on that multiplies
-                                      // matrices (Rank::Products)
-  std::unique_ptr<Compiler>
-      compiler;  // rank 0's; other ranks make theirs where they cannot see its binaries
-  std::unique_ptr<TuningCache> cache;  // rank 0's
+  // Set by the first Compile.
+  std::vector<Topology> topologies;    // of all ranks; empty before
+  std::vector<std::string> products;   // Rank::Products of all ranks; set by the first program that
+                                       // multiplies matrices
+  std::unique_ptr<Compiler> compiler;  // on rank 0, and on ranks that cannot read its binaries
+  std::unique_ptr<TuningCache> cache;  // on rank 0
 
   int64_t allocations = 0;
   std::set<std::string> warned;
   absl::Status poison;  // the first error after which nothing can go on
 
-  /// Once for each text, on rank 0.
+  /// Passes each text to the user once, on rank 0.
   void Warn(const std::string& text) {
     if (rank.rank() == 0 && options.warn && warned.insert(text).second) options.warn(text);
   }
@@ -45,19 +44,19 @@ struct SessionState {
     if (poison.ok()) poison = status;
     return status;
   }
-  /// What a plan says of its steps. What it refuses to do leaves everything as it was.
+  /// Poisons the session with an error of a plan's step; a refusal changes nothing.
   absl::Status Watched(const absl::Status& status) {
     const bool refused = absl::IsUnimplemented(status) || absl::IsFailedPrecondition(status);
     return status.ok() || refused ? status : Poison(status);
   }
 };
 
-/// The chosen variant of a program, loaded.
+/// The best variant of a program, loaded.
 struct CompiledProgram {
   std::shared_ptr<SessionState> session;
-  Graph program;  // bound, as the user wrote it; of a list written out
+  Graph program;  // bound, as the user wrote it; a program over a list is expanded
   Schedule schedule;
-  Lowered lowered;
+  std::shared_ptr<const Lowered> lowered;
   std::vector<PlacedTensor> tensors;
   std::unique_ptr<Module> module;
   std::vector<VariantResult> variants;

@@ -1,3 +1,5 @@
+#include "autotune/session/tuned_program.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -6,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "autotune/measure/arena.h"
 #include "autotune/session/bound_rep.h"
-#include "autotune/session/session.h"
 #include "autotune/session/session_state.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
@@ -68,7 +69,7 @@ absl::Status CheckBinding(const CompiledProgram& program, const PlacedTensor& te
 /// The binding of each tensor, by buffer, checked as far as one rank can.
 absl::StatusOr<std::vector<Backing>> MatchBindings(const CompiledProgram& program,
                                                    absl::Span<const Binding> bindings) {
-  std::vector<Backing> backing(program.lowered.plan.buffers.size());
+  std::vector<Backing> backing(program.lowered->plan.buffers.size());
   std::set<const void*> used;
   for (const Binding& b : bindings) {
     ASSIGN_OR_RETURN(const PlacedTensor* tensor, FindTensor(program, "Bind", b.name));
@@ -126,7 +127,7 @@ absl::Status AgreeOnBackings(const CompiledProgram& program,
 /// none; null for others.
 absl::StatusOr<std::vector<std::shared_ptr<Memory>>> ScalarsFor(
     Rank& rank, const CompiledProgram& program, const std::vector<Backing>& backing) {
-  const Plan& plan = program.lowered.plan;
+  const Plan& plan = program.lowered->plan;
   std::vector<std::shared_ptr<Memory>> scalars(plan.buffers.size());
   absl::Status mine;
   for (const PlacedTensor& tensor : program.tensors) {
@@ -146,7 +147,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Memory>>> ScalarsFor(
 /// Collective. What is bound, and memory of the Session for everything else; by buffer.
 absl::StatusOr<std::vector<std::shared_ptr<Memory>>> MemoryFor(
     Rank& rank, const CompiledProgram& program, const std::vector<Backing>& backing) {
-  const Plan& plan = program.lowered.plan;
+  const Plan& plan = program.lowered->plan;
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> scalars,
                    ScalarsFor(rank, program, backing));
   std::vector<std::shared_ptr<Memory>> memory;
@@ -188,7 +189,7 @@ absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) cons
   RETURN_IF_ERROR(session.rank.exchange().Agree(found.status()));
   const PlacedTensor& tensor = **found;
   DeviceBuffer buffer;
-  const MemoryNeed need{BytesOf(compiled_->lowered.plan.buffers[tensor.buffer]), true};
+  const MemoryNeed need{BytesOf(compiled_->lowered->plan.buffers[tensor.buffer]), true};
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory,
                    AllocateTogether(session.rank, {&need, 1}));
   buffer.memory_ = memory[0];
@@ -201,7 +202,7 @@ absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) cons
 absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindings) const {
   SessionState& session = *compiled_->session;
   RETURN_IF_ERROR(session.poison);
-  const Plan& plan = compiled_->lowered.plan;
+  const Plan& plan = compiled_->lowered->plan;
   absl::StatusOr<std::vector<Backing>> backing = MatchBindings(*compiled_, bindings);
   for (size_t i = 0; backing.ok() && i < plan.buffers.size(); ++i) {
     Backing& b = (*backing)[i];

@@ -66,7 +66,7 @@ class SessionTest : public ::testing::Test {
     return RunRanks(
         ranks,
         [&](Session& session) -> absl::Status {
-          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
+          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", size_}}));
           return body(session, tuned);
         },
         Options());
@@ -74,6 +74,7 @@ class SessionTest : public ::testing::Test {
 
   static inline std::filesystem::path root_;
   absl::StatusOr<Graph> program_ = Parse(kMomentum);
+  int64_t size_ = 1000;
   bool own_cache_ = false;
   std::vector<std::string> warnings_;
 };
