@@ -68,13 +68,16 @@ class CachingCompiler : public Compiler {
   const std::string& identity() const override { return translator_->identity(); }
 
   absl::StatusOr<Binary> Compile(const std::string& source) override {
-    ASSIGN_OR_RETURN(const std::string unit,
-                     ExpandIncludes(source, DeviceHeaders(translator_->dialect())));
-    const std::string key = Fingerprint(absl::StrCat(identity(), "\n", unit));
+    // The identity stands for the headers, so that a hit need not write the source out.
+    const std::string key = Fingerprint(absl::StrCat(identity(), "\n", source));
     const std::string name = absl::StrCat(key, ".", translator_->extension());
-    MaybeDump("source", absl::StrCat(key.substr(0, 12), ".cc"), unit);
     absl::StatusOr<Binary> binary = Look(name);
-    if (!binary.ok()) binary = Miss(name, unit);
+    if (!binary.ok() || GetEnv().Dumps("source")) {
+      ASSIGN_OR_RETURN(const std::string unit,
+                       ExpandIncludes(source, DeviceHeaders(translator_->dialect())));
+      MaybeDump("source", absl::StrCat(key.substr(0, 12), ".cc"), unit);
+      if (!binary.ok()) binary = Miss(name, unit);
+    }
     if (binary.ok()) binary->note = cache_->TakeNote();
     return binary;
   }
@@ -128,13 +131,5 @@ std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> transl
 void CountCompilerRun() { ++compiler_runs; }
 
 int64_t CompilerRuns() { return compiler_runs; }
-
-std::string HeadersFingerprint(Dialect dialect) {
-  std::string text;
-  for (const DeviceHeader& header : DeviceHeaders(dialect)) {
-    absl::StrAppend(&text, header.name, " ", header.text.size(), "\n", header.text);
-  }
-  return Fingerprint(text).substr(0, 16);
-}
 
 }  // namespace coconet

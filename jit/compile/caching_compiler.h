@@ -24,16 +24,13 @@ class Translator {
   virtual absl::StatusOr<std::string> Translate(const std::string& unit) = 0;
 };
 
-/// What the host compiler and NVRTC share: expands the source's includes, looks in the cache, and
-/// translates on a miss, once per binary for all threads and processes that ask for it.
+/// What the host compiler and NVRTC share: looks for the source's binary in the cache; on a miss
+/// expands the source's includes and translates it, once however many threads and processes ask.
 std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> translator,
                                               std::unique_ptr<BinaryCache> cache);
 
 /// To be called by translators for each run of a compiler; see CompilerRuns.
 void CountCompilerRun();
-
-/// A digest of the embedded headers; part of a translator's identity.
-std::string HeadersFingerprint(Dialect dialect);
 
 }  // namespace coconet
 

@@ -207,7 +207,7 @@ TEST_F(CachingCompilerDeathTest, TellsOfEachCompileWhenDebugging) {
 
 TEST_F(CachingCompilerDeathTest, DumpsTheSourceAsItIsCompiled) {
   const std::string unit = "#line 1 \"kernel.cc\"\nint a;\n";
-  const std::string key = Fingerprint(absl::StrCat("fake 1\n", unit)).substr(0, 12);
+  const std::string key = Fingerprint("fake 1\nint a;\n").substr(0, 12);
   EXPECT_EXIT(
       {
         setenv("COCONET_DUMP", "source", 1);

@@ -108,6 +108,13 @@ const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect) {
   CC_CHECK(false);
 }
 
+std::string HeadersText(Dialect dialect) {
+  std::string text;
+  for (const DeviceHeader& header : DeviceHeaders(dialect))
+    absl::StrAppend(&text, header.name, " ", header.text.size(), "\n", header.text);
+  return text;
+}
+
 absl::StatusOr<std::string> ExpandIncludes(absl::string_view source,
                                            absl::Span<const DeviceHeader> headers) {
   Expansion expansion{headers, {}, {}};

@@ -14,6 +14,7 @@ namespace coconet {
 /// The prelude that a kernel includes: jit/device/host, or jit/device/gpu on top of jit/device/cuda
 /// or jit/device/simt.
 enum class Dialect : uint8_t { kHost, kCuda, kSimt };
+inline constexpr Dialect kAllDialects[] = {Dialect::kHost, Dialect::kCuda, Dialect::kSimt};
 
 /// A header that kernels may include, and the name by which they include it.
 struct DeviceHeader {
@@ -25,6 +26,12 @@ struct DeviceHeader {
 /// that a kernel does not depend on files of the machine that compiles it. Kernels include
 /// "coconet/kernel.h"; the headers include each other by plain names.
 const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect);
+
+/// Names and text of a dialect's headers as one text.
+std::string HeadersText(Dialect dialect);
+/// The first 16 digits of the Fingerprint of that text: part of a compiler's identity. Defined by
+/// what fingerprint_headers.cc writes when the library is built.
+absl::string_view HeadersFingerprint(Dialect dialect);
 
 /// Returns `source` with the first #include "name" of each header replaced by its text, so that one
 /// text is all that a compiler needs and a dump can be compiled by hand. #line directives keep the

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "coconet/base/fingerprint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,7 +28,7 @@ absl::string_view Text(Dialect dialect, absl::string_view name) {
 }
 
 TEST(DeviceHeaders, EachDialectHasOnePreludeOfItsOwn) {
-  for (Dialect dialect : {Dialect::kHost, Dialect::kCuda, Dialect::kSimt}) {
+  for (Dialect dialect : kAllDialects) {
     const std::vector<std::string> names = Names(dialect);
     EXPECT_THAT(names, Contains("coconet/kernel.h"));
     EXPECT_THAT(names, Contains("kernel_abi.h"));
@@ -40,8 +41,13 @@ TEST(DeviceHeaders, EachDialectHasOnePreludeOfItsOwn) {
   EXPECT_EQ(Text(Dialect::kHost, "kernel_abi.h"), Text(Dialect::kCuda, "kernel_abi.h"));
 }
 
+TEST(HeadersFingerprint, IsOfTheTextThatWasEmbedded) {
+  for (Dialect dialect : kAllDialects)
+    EXPECT_EQ(HeadersFingerprint(dialect), Fingerprint(HeadersText(dialect)).substr(0, 16));
+}
+
 TEST(DeviceHeaders, AKernelExpandsToOneTextWithoutQuotedIncludes) {
-  for (Dialect dialect : {Dialect::kHost, Dialect::kCuda, Dialect::kSimt}) {
+  for (Dialect dialect : kAllDialects) {
     const auto text =
         ExpandIncludes("#include \"coconet/kernel.h\"\nint kernel;\n", DeviceHeaders(dialect));
     ASSERT_TRUE(text.ok()) << text.status();

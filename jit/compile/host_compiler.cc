@@ -74,7 +74,7 @@ void Append(std::vector<std::string>& argv, absl::string_view flags) {
 /// What the expansion of -march depends on: the first processor's fields, or the named instruction
 /// set. Reads only the beginning of the file: on large machines the kernel takes milliseconds to
 /// produce all of it.
-std::string Processor() {
+std::string ReadProcessor() {
   if (const std::string& arch = GetEnv().host_arch; arch != "native") return arch;
   std::ifstream file("/proc/cpuinfo");
   std::string text(8192, '\0');
@@ -92,6 +92,12 @@ std::string Processor() {
       kept.push_back(line);
   }
   return absl::StrJoin(kept, "\n");
+}
+
+/// The same, read once per process.
+const std::string& Processor() {
+  static const std::string& processor = *new std::string(ReadProcessor());
+  return processor;
 }
 
 /// Identifies the compiler's file and its last change; "" if there is none.

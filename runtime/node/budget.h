@@ -18,7 +18,8 @@ struct MemoryFiles {
 /// groups, runs out of memory, less a reserve. INT64_MAX when neither states a limit.
 int64_t AvailableBytes(const MemoryFiles& files = {});
 
-/// OK when `ranks` x `bytes` fit; else ResourceExhausted that names the sizes.
+/// OK when `ranks` x `bytes` fit; else ResourceExhausted that names the sizes. Small allocations
+/// are checked together. Thread-safe.
 absl::Status CheckFits(int ranks, int64_t bytes);
 
 /// "1.5 GiB"
