@@ -17,7 +17,7 @@ export HOME="${HOME:-$(getent passwd "$EUID" | cut -d: -f6)}"
 
 readonly PACKAGES=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++ iproute2
-  libabsl-dev libbenchmark-dev libboost-context-dev libdnnl-dev libgmock-dev libgtest-dev libmd-dev libopenmpi-dev libsqlite3-dev openmpi-bin
+  libabsl-dev libboost-context-dev libdnnl-dev libgmock-dev libgtest-dev libmd-dev libopenmpi-dev libsqlite3-dev openmpi-bin
 )
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"

@@ -1,40 +1,15 @@
 #include "bench/row.h"
 
-#include <algorithm>
-#include <cmath>
 #include <fstream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
-#include "coconet/base/status.h"
+#include "coconet/base/table.h"
 
 namespace coconet::bench {
 namespace {
-
-std::string Quote(absl::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      absl::StrAppend(&quoted, "\\", absl::string_view(&c, 1));
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", c);
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
-std::string JsonOf(const Value& value) {
-  return std::visit(
-      Match{[](std::nullptr_t) { return std::string("null"); },
-            [](bool v) { return std::string(v ? "true" : "false"); },
-            [](int64_t v) { return absl::StrCat(v); }, [](double v) { return absl::StrCat(v); },
-            [](const std::string& v) { return Quote(v); }},
-      value);
-}
 
 bool Meets(const Bar& bar, double value) {
   switch (bar.side) {
@@ -47,57 +22,29 @@ bool Meets(const Bar& bar, double value) {
 }
 
 bool IsNumber(const Value& value) {
-  return std::visit(Match{[](std::nullptr_t) { return false; }, [](bool) { return false; },
-                          [](int64_t) { return true; }, [](double) { return true; },
-                          [](const std::string&) { return false; }},
-                    value);
+  return std::holds_alternative<int64_t>(value) || std::holds_alternative<double>(value);
 }
 
-/// Columns, not bytes: continuation bytes of UTF-8 take none.
-size_t Width(absl::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
-}
+using Writer = std::string(absl::Span<const TableColumn>, absl::Span<const TableCells>);
 
-std::vector<std::vector<std::string>> Cells(absl::Span<const Row> rows,
-                                            absl::Span<const Column> columns) {
-  std::vector<std::vector<std::string>> lines(1);
-  for (const Column& column : columns) lines[0].emplace_back(column.title);
+std::string Written(Writer* writer, absl::Span<const Row> rows, absl::Span<const Column> columns) {
+  std::vector<TableColumn> titles;
+  for (const Column& column : columns) titles.push_back({std::string(column.title)});
+  std::vector<TableCells> lines;
   for (const Row& row : rows) {
-    std::vector<std::string>& line = lines.emplace_back();
+    TableCells& line = lines.emplace_back();
     for (const Column& column : columns) line.push_back(column.cell(row));
   }
-  return lines;
+  return writer(titles, lines);
 }
 
 }  // namespace
 
-Row& Row::Set(absl::string_view name, Value value) {
-  if (const double* number = std::get_if<double>(&value);
-      number != nullptr && !std::isfinite(*number))
-    value = nullptr;
-  for (auto& [known, old] : fields_) {
-    if (known == name) {
-      old = std::move(value);
-      return *this;
-    }
-  }
-  fields_.emplace_back(name, std::move(value));
-  return *this;
-}
-
-const Value& Row::Get(absl::string_view name) const {
-  static const Value none = nullptr;
-  for (const auto& [known, value] : fields_) {
-    if (known == name) return value;
-  }
-  return none;
-}
-
 double Row::Number(absl::string_view name) const {
-  return std::visit(Match{[](std::nullptr_t) { return 0.0; }, [](bool) { return 0.0; },
-                          [](int64_t v) { return static_cast<double>(v); },
-                          [](double v) { return v; }, [](const std::string&) { return 0.0; }},
-                    Get(name));
+  const Value& value = Get(name);
+  if (const auto* integer = std::get_if<int64_t>(&value)) return static_cast<double>(*integer);
+  const auto* real = std::get_if<double>(&value);
+  return real == nullptr ? 0 : *real;
 }
 
 Row& Row::SetBars(absl::Span<const Bar> bars) {
@@ -113,17 +60,9 @@ Row& Row::SetBars(absl::Span<const Bar> bars) {
 }
 
 std::string Json(absl::Span<const Row> rows) {
-  std::vector<std::string> objects;
-  for (const Row& row : rows) {
-    objects.push_back(absl::StrCat("{",
-                                   absl::StrJoin(row.fields(), ", ",
-                                                 [](std::string* out, const auto& field) {
-                                                   absl::StrAppend(out, Quote(field.first), ": ",
-                                                                   JsonOf(field.second));
-                                                 }),
-                                   "}"));
-  }
-  return absl::StrCat("[\n", absl::StrJoin(objects, ",\n"), "\n]\n");
+  std::vector<JsonText> objects;
+  for (const Row& row : rows) objects.push_back(row.Json());
+  return JsonList(objects).text + "\n";
 }
 
 absl::Status WriteFile(const std::string& file, absl::string_view text) {
@@ -134,34 +73,14 @@ absl::Status WriteFile(const std::string& file, absl::string_view text) {
 }
 
 std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns) {
-  const std::vector<std::vector<std::string>> lines = Cells(rows, columns);
-  std::vector<size_t> widths(columns.size());
-  for (const auto& line : lines) {
-    for (size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], Width(line[i]));
-  }
-  std::string table;
-  for (const auto& line : lines) {
-    for (size_t i = 0; i < line.size(); ++i) {
-      const bool last = i + 1 == line.size();
-      absl::StrAppend(&table, line[i], std::string(last ? 0 : widths[i] - Width(line[i]) + 2, ' '),
-                      last ? "\n" : "");
-    }
-  }
-  return table;
+  const auto writer = [](absl::Span<const TableColumn> titles, absl::Span<const TableCells> lines) {
+    return TextTable(titles, lines);
+  };
+  return Written(writer, rows, columns);
 }
 
 std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> columns) {
-  std::string table;
-  bool header = true;
-  for (const auto& line : Cells(rows, columns)) {
-    for (const std::string& cell : line)
-      absl::StrAppend(&table, "| ", absl::StrReplaceAll(cell, {{"|", "\\|"}}), " ");
-    table += "|\n";
-    for (size_t i = 0; header && i < line.size(); ++i) table += "| --- ";
-    if (header) table += "|\n";
-    header = false;
-  }
-  return table;
+  return Written(coconet::MarkdownTable, rows, columns);
 }
 
 std::string TimeText(double us) {

@@ -1,21 +1,19 @@
 #ifndef COCONET_BENCH_ROW_H_
 #define COCONET_BENCH_ROW_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <variant>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "coconet/base/json.h"
 
 namespace coconet::bench {
 
 /// The value of a row's field; std::nullptr_t: not measured.
-using Value = std::variant<std::nullptr_t, bool, int64_t, double, std::string>;
+using Value = JsonValue;
 
 /// The value that a field should reach.
 struct Bar {
@@ -31,8 +29,11 @@ struct Bar {
 class Row {
  public:
   /// Adds a field, or replaces its value. A number that is not finite becomes null.
-  Row& Set(absl::string_view name, Value value);
-  const Value& Get(absl::string_view name) const;  // null if there is no such field
+  Row& Set(absl::string_view name, Value value) {
+    object_.Set(name, std::move(value));
+    return *this;
+  }
+  const Value& Get(absl::string_view name) const { return object_.Get(name); }
   /// 0 unless the field holds a number.
   double Number(absl::string_view name) const;
 
@@ -40,10 +41,10 @@ class Row {
   /// fields that miss their bars or have no value).
   Row& SetBars(absl::Span<const Bar> bars);
 
-  absl::Span<const std::pair<std::string, Value>> fields() const { return fields_; }
+  JsonText Json() const { return object_.Text(); }
 
  private:
-  std::vector<std::pair<std::string, Value>> fields_;
+  JsonObject object_;
 };
 
 /// An array of objects, one per line.

@@ -1,39 +1,22 @@
 #include "autotune/command/sweep_report.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "autotune/measure/statistics.h"
+#include "coconet/base/json.h"
 #include "coconet/base/status.h"
+#include "coconet/base/table.h"
 
 namespace coconet {
 namespace {
 
-constexpr size_t kWidest = 140;
-
-enum Column : size_t {
-  kSchedule,
-  kProtocol,
-  kVec,
-  kChunk,
-  kBlocks,
-  kStream,
-  kMedian,
-  kSpread,
-  kBandwidth,
-  kSpeedup,
-  kRemark,
-  kColumns
-};
-using Row = std::array<std::string, kColumns>;
-constexpr bool kRight[kColumns] = {false, false, true, true, true, false,
-                                   true,  true,  true, true, false};
+constexpr size_t kWidest = 140;    // of a table, in characters
+constexpr size_t kNarrowest = 24;  // a schedule or a remark, where the table is too wide
 
 double Bandwidth(const TuningRecord& record, const VariantResult& v) {
   return v.timing.median_us > 0
@@ -87,78 +70,45 @@ std::string WordsOf(const VariantResult& v) {
                       words.empty() ? "" : absl::StrCat(" (", absl::StrJoin(words, ", "), ")"));
 }
 
-Row RowOf(const TuningRecord& record, const VariantResult& v, absl::string_view library) {
-  Row row;
-  row[kSchedule] = WordsOf(v);
-  row[kProtocol] = absl::StrReplaceAll(v.protocol, {{"library", library}});
-  row[kVec] = absl::StrCat(v.config.vec);
-  row[kChunk] = absl::StrCat(v.config.chunk);
-  row[kBlocks] = absl::StrCat(v.config.blocks,
-                              v.config.threads > 1 ? absl::StrCat("x", v.config.threads) : "");
-  row[kStream] = std::string(Streams(v.config.streaming));
-  row[kRemark] = Remark(record, v);
-  if (v.timing.samples == 0) return row;
-  row[kMedian] = TimeText(v.timing.median_us);
-  row[kSpread] = v.timing.samples > 1 ? absl::StrFormat("%.1f%%", 100 * Noise(v.timing)) : "";
-  row[kBandwidth] = absl::StrFormat("%.1f", Bandwidth(record, v));
-  row[kSpeedup] = absl::StrFormat("%.2fx", Speedup(record, v));
-  return row;
-}
-
-std::string Cut(absl::string_view text, size_t width) {
-  if (text.size() <= width) return std::string(text);
-  return absl::StrCat(text.substr(0, width - 3), "...");
-}
-
-/// As wide as what is in them; where that is too wide together, the remarks give way first, and
-/// then the schedules.
-std::array<size_t, kColumns> WidthsFor(const std::vector<Row>& rows) {
-  std::array<size_t, kColumns> width{};
-  for (const Row& row : rows) {
-    for (size_t c = 0; c < kColumns; ++c) width[c] = std::max(width[c], row[c].size());
+TableCells CellsOf(const TuningRecord& record, const VariantResult& v, absl::string_view library) {
+  const Config& c = v.config;
+  TableCells cells = {WordsOf(v),
+                      absl::StrReplaceAll(v.protocol, {{"library", library}}),
+                      absl::StrCat(c.vec),
+                      absl::StrCat(c.chunk),
+                      absl::StrCat(c.blocks, c.threads > 1 ? absl::StrCat("x", c.threads) : ""),
+                      std::string(Streams(c.streaming))};
+  const Timing& t = v.timing;
+  if (t.samples == 0) {
+    cells.resize(cells.size() + 4);
+  } else {
+    cells.push_back(TimeText(t.median_us));
+    cells.push_back(t.samples > 1 ? absl::StrFormat("%.1f%%", 100 * Noise(t)) : "");
+    cells.push_back(absl::StrFormat("%.1f", Bandwidth(record, v)));
+    cells.push_back(absl::StrFormat("%.2fx", Speedup(record, v)));
   }
-  size_t all = 2 * (kColumns - 1);
-  for (size_t w : width) all += w;
-  const std::pair<Column, size_t> shrinking[] = {
-      {kRemark, 24}, {kSchedule, 24}};  // and how narrow they may become
-  for (const auto& [column, least] : shrinking) {
-    const size_t room = width[column] > least ? width[column] - least : 0;
-    const size_t cut = std::min(room, all > kWidest ? all - kWidest : 0);
-    width[column] -= cut;
-    all -= cut;
-  }
-  return width;
+  cells.push_back(Remark(record, v));
+  return cells;
 }
 
-std::string Quoted(absl::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
-std::string Json(const TuningRecord& record, const VariantResult& v) {
-  std::string out =
-      absl::StrCat("{\"schedule\": ", Quoted(v.schedule), ", \"trace\": ", Quoted(v.trace),
-                   ", \"protocol\": ", Quoted(v.protocol), ", \"config\": ", Quoted(Text(v.config)),
-                   ", \"verdict\": ", Quoted(Name(v.verdict)), ", \"reason\": ", Quoted(v.reason),
-                   ", \"bytes\": ", v.bytes);
+JsonText Json(const TuningRecord& record, const VariantResult& v) {
+  JsonObject object;
+  object.Set("schedule", v.schedule)
+      .Set("trace", v.trace)
+      .Set("protocol", v.protocol)
+      .Set("config", Text(v.config))
+      .Set("verdict", std::string(Name(v.verdict)))
+      .Set("reason", v.reason)
+      .Set("bytes", v.bytes);
   if (v.timing.samples > 0) {
-    absl::StrAppendFormat(&out,
-                          ", \"median_us\": %.6g, \"low_us\": %.6g, \"high_us\": %.6g, "
-                          "\"samples\": %d, \"gb_per_s\": %.4g, "
-                          "\"speedup\": %.4g",
-                          v.timing.median_us, v.timing.low_us, v.timing.high_us, v.timing.samples,
-                          Bandwidth(record, v), Speedup(record, v));
+    object.Set("median_us", v.timing.median_us)
+        .Set("low_us", v.timing.low_us)
+        .Set("high_us", v.timing.high_us)
+        .Set("samples", v.timing.samples)
+        .Set("gb_per_s", Bandwidth(record, v))
+        .Set("speedup", Speedup(record, v));
   }
-  return out + "}";
+  return object.Text();
 }
 
 }  // namespace
@@ -188,36 +138,39 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
     if ((a->timing.samples == 0) != (b->timing.samples == 0)) return b->timing.samples == 0;
     return a->timing.median_us < b->timing.median_us;
   });
-  std::vector<Row> rows = {{"schedule", "protocol", "vec", "chunk", "blk", "stream", "median", "+-",
-                            "GB/s", "speedup", ""}};
-  for (const VariantResult* v : order) rows.push_back(RowOf(record, *v, library));
-  const std::array<size_t, kColumns> width = WidthsFor(rows);
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t c = 0; c < kColumns; ++c) {
-      const std::string cell = Cut(row[c], width[c]);
-      const std::string pad(width[c] - cell.size(), ' ');
-      absl::StrAppend(&line, c == 0 ? "" : "  ", kRight[c] ? pad : "", cell, kRight[c] ? "" : pad);
-    }
-    absl::StrAppend(&text, line.substr(0, line.find_last_not_of(' ') + 1), "\n");
-  }
-  return text;
+  std::vector<TableCells> rows;
+  for (const VariantResult* v : order) rows.push_back(CellsOf(record, *v, library));
+  const TableColumn columns[] = {{"schedule", false, kNarrowest},
+                                 {"protocol"},
+                                 {"vec", true},
+                                 {"chunk", true},
+                                 {"blk", true},
+                                 {"stream"},
+                                 {"median", true},
+                                 {"+-", true},
+                                 {"GB/s", true},
+                                 {"speedup", true},
+                                 {"", false, kNarrowest}};
+  return TextTable(columns, rows, kWidest);
 }
 
 std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,
                         absl::string_view program, int ranks, bool from_cache) {
-  std::string out = absl::StrCat(
-      "{\"program\": ", Quoted(program), ", \"ranks\": ", ranks,
-      ", \"from_cache\": ", from_cache ? "true" : "false",
-      ", \"complete\": ", record.complete ? "true" : "false", ", \"key\": ", Quoted(record.key),
-      ", \"created_s\": ", record.created_s, ", \"necessary_bytes\": ", record.necessary_bytes,
-      ",\n \"best\": ", Json(record, record.best),
-      ",\n \"baseline\": ", Json(record, record.baseline),
-      ",\n \"runner_up\": ", Quoted(record.runner_up), ",\n \"variants\": [");
-  for (size_t i = 0; i < variants.size(); ++i)
-    absl::StrAppend(&out, i == 0 ? "\n  " : ",\n  ", Json(record, variants[i]));
-  return out + "]}\n";
+  std::vector<JsonText> objects;
+  for (const VariantResult& v : variants) objects.push_back(Json(record, v));
+  JsonObject out;
+  out.Set("program", std::string(program))
+      .Set("ranks", ranks)
+      .Set("from_cache", from_cache)
+      .Set("complete", record.complete)
+      .Set("key", record.key)
+      .Set("created_s", record.created_s)
+      .Set("necessary_bytes", record.necessary_bytes)
+      .Set("best", Json(record, record.best))
+      .Set("baseline", Json(record, record.baseline))
+      .Set("runner_up", record.runner_up)
+      .Set("variants", JsonList(objects));
+  return out.Text().text + "\n";
 }
 
 }  // namespace coconet

@@ -1,0 +1,31 @@
+#ifndef COCONET_BASE_TABLE_H_
+#define COCONET_BASE_TABLE_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace coconet {
+
+/// Column of a table of text.
+struct TableColumn {
+  std::string title;
+  bool right = false;  // aligned to the right
+  /// Characters that the column keeps where the table is too wide; kWhole: all.
+  static constexpr size_t kWhole = std::string::npos;
+  size_t least = kWhole;
+};
+using TableCells = std::vector<std::string>;  // one per column
+
+/// Columns as wide as their cells, two blanks apart; no line ends in blanks. Where that is more
+/// than `widest` characters, columns are cut, the last of those that may be first.
+std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows,
+                      size_t widest = TableColumn::kWhole);
+std::string MarkdownTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows);
+
+}  // namespace coconet
+
+#endif  // COCONET_BASE_TABLE_H_
