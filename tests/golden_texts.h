@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "coconet/base/dtype.h"
 
 namespace coconet {
 
@@ -14,9 +15,13 @@ struct GoldenText {
   std::string text;
 };
 
-/// Programs on their way, program, schedules, plan, kernel source (tests/goldens), and every
-/// workload as a program in the text form (coconet/programs), made by the library as it is now.
+/// Programs with their schedules, plans and kernel sources (tests/goldens), and every workload in
+/// the text form, of f32 (coconet/programs) and of bf16 (tests/goldens), as the library makes them
+/// now.
 absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts();
+
+/// All workloads of one type in the text form.
+absl::StatusOr<std::string> WorkloadsText(DType dtype);
 
 }  // namespace coconet
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "coconet/language/text.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
@@ -38,6 +39,14 @@ TEST(Goldens, FilesOfWorkloadsAreTheirPrograms) {
     for (const SizePreset& preset : info.presets)
       EXPECT_TRUE(BindSizes(*read, preset.sizes).ok()) << path << " " << preset.name;
   }
+}
+
+TEST(Goldens, WorkloadsOfF16AreThoseOfBf16) {
+  const absl::StatusOr<std::string> bf16 = WorkloadsText(DType::kBF16),
+                                    f16 = WorkloadsText(DType::kF16);
+  ASSERT_TRUE(bf16.ok() && f16.ok());
+  // Weights that are rounded at random are of bf16 in both.
+  EXPECT_EQ(absl::StrReplaceAll(*f16, {{"bf16", "bf16"}, {"f16", "bf16"}}), *bf16);
 }
 
 TEST(Goldens, AreTheSameEveryTime) {
