@@ -53,7 +53,7 @@ int ExitCode(const absl::Status& status) {
     case absl::StatusCode::kUnknown:
       return kOurFault;
     default:
-      return kBadInput;  // Abseil's codes are an open set
+      return kBadInput;  // the other codes are for mistakes of the user
   }
 }
 
@@ -81,7 +81,7 @@ std::string Title(const SweepFlags& flags, const Session& session) {
       flags.sum_order == SumOrder::kRank ? ", sums in rank order" : "");
 }
 
-/// Steps of the tuned program on zeros, as a median in microseconds.
+/// Median time of a step of the tuned program on zeros, in microseconds.
 absl::StatusOr<double> TimeSteps(const TunedProgram& tuned) {
   ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
   for (const Node& node : tuned.program().nodes) {
@@ -171,7 +171,7 @@ absl::Status Sweep(const SweepFlags& flags, const absl::StatusOr<Graph>& program
   return json;
 }
 
-/// Prints on one rank only, however many processes there are.
+/// Calls `print` on one rank only.
 void OnFirstRank(const std::function<void()>& print) {
   if (!UnderMpi()) return print();
   const absl::Status ran = RunWorld({}, [&](Rank& rank) {
@@ -247,7 +247,7 @@ int Main(const std::vector<std::string>& args) {
         return swept;
       },
       options);
-  // Processes whose world did not come to be agree on why.
+  // Where the world could not be made, all processes have the same error.
   if (!status.ok() && !complained && !(UnderMpi() && began)) OnFirstRank([&] { Complain(status); });
   if (interrupted) return kInterrupted;
   return ExitCode(status);

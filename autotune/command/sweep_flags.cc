@@ -52,7 +52,7 @@ absl::Status SetSize(SweepFlags& flags, absl::string_view symbol, absl::string_v
   if (!size.ok()) {
     if (absl::IsNotFound(size.status()))
       return absl::InvalidArgumentError(absl::StrCat("--", symbol, ": ", size.status().message()));
-    // A misspelt flag comes here too.
+    // Misspelt flags are read as symbols, too.
     const std::string hint = symbol == "N" ? "" : DidYouMean(symbol, KnownFlags());
     if (hint.empty()) return Bad(symbol, size.status().message(), value);
     return absl::InvalidArgumentError(
@@ -142,7 +142,7 @@ std::set<std::string> SymbolsOf(const Graph& program) {
   return symbols;
 }
 
-/// Sizes that the flags leave open, from the workload's preset.
+/// Sets sizes that the flags do not give to those of the workload's preset.
 absl::Status AddPreset(SweepFlags& flags) {
   for (const WorkloadInfo& info : Workloads()) {
     if (flags.is_file || info.name != flags.program) continue;

@@ -16,34 +16,34 @@ namespace coconet {
 struct SweepFlags {
   std::string program;  // a workload's name, or a file's path, resolved
   bool is_file = false;
-  DType dtype = DType::kF32;  // of workloads
+  DType dtype = DType::kF32;  // of a workload
   Sizes sizes;                // by symbol
-  std::string preset;         // of a workload's sizes; "": its first
+  std::string preset;         // name of a workload's sizes; "": its first
   int ranks = 0;              // of all stages; 0: not given
   int stages = 1;
-  int nodes = 0;  // of all stages; 0: as many as there are
+  int nodes = 0;  // of all stages; 0: those of the machine
   Backend backend = Backend::kHost;
-  std::string cache;  // ""; the default place
+  std::string cache;  // "": the default file
   std::string json;   // "": none
   double budget_s = 60;
-  std::vector<std::string> only;  // words of which a schedule must have one; empty: any schedule
+  std::vector<std::string> only;  // texts, of which a schedule's words contain one; empty: any
   SumOrder sum_order = SumOrder::kAny;
   bool list = false, help = false;
 };
 
 std::string SweepHelp();
 
-/// `args` without the program's name. Relative paths are resolved against `folder`, where the user
-/// stands. InvalidArgument in one line.
+/// Parses `args`, without the program's name. Relative paths are relative to `folder`, the user's
+/// working directory. InvalidArgument with a message of one line.
 absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
                                            const std::string& folder);
 
-/// The program the flags name. Checks that the sizes given are those of its symbols; `sizes` gets
-/// the preset's where they are not given, in a file N = 1Mi.
+/// Returns the program that the flags name. Checks that `sizes` name its symbols, and sets those
+/// that are not given: those of the preset, or N = 1Mi for a file.
 absl::StatusOr<Graph> LoadSweepProgram(SweepFlags& flags);
 
-/// A size, or a list: "1024,3x5,1Mi", "@bert-large" (model_shapes.h), "@file" with one size a line.
-/// NotFound where a list cannot be read.
+/// Parses a size, or a list: "1024,3x5,1Mi", "@bert-large" (model_shapes.h), "@file" with one size
+/// per line. NotFound where a list cannot be read.
 absl::StatusOr<BoundSize> ParseSizes(absl::string_view text, const std::string& folder);
 
 /// "N=1024", "N=3,15", "N=(396 tensors, 335707968)".
@@ -52,8 +52,8 @@ std::string SizesText(const Sizes& sizes);
 /// "4096", "16Ki", "1.5Mi", "2k", "1G": powers of 1024 with an i, of 1000 without.
 absl::StatusOr<int64_t> ParseSize(absl::string_view text);
 
-/// `path` as the user of a command means it: relative to where they stand, which under `bazel run`
-/// is BUILD_WORKING_DIRECTORY.
+/// Resolves a path of the command line against `folder`. UserFolder is the user's working
+/// directory; under `bazel run`, BUILD_WORKING_DIRECTORY.
 std::string ResolvePath(absl::string_view path, const std::string& folder);
 std::string UserFolder();
 

@@ -48,13 +48,13 @@ std::string Remark(const TuningRecord& record, const VariantResult& v) {
   std::vector<std::string> words;
   if (is(record.best)) words.push_back("best");
   if (is(record.baseline)) words.push_back("baseline");
-  // What was dropped says by itself that it was slower.
+  // The reason why a variant was dropped says that it was slower.
   if (v.verdict == Verdict::kPruned && !v.reason.empty()) {
     words.push_back(v.reason);
   } else if (v.verdict != Verdict::kMeasured) {
     words.push_back(absl::StrCat(Name(v.verdict), v.reason.empty() ? "" : ": ", v.reason));
   }
-  // Of a compiler's words the first line is enough here; JSON has them all.
+  // The first line of a compiler's message; JSON has all of it.
   const std::string remark = absl::StrJoin(words, ", ");
   return remark.substr(0, remark.find('\n'));
 }

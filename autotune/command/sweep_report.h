@@ -16,14 +16,14 @@ std::string TimeText(double us);
 /// "12 s ago", "3 h ago"
 std::string AgeText(int64_t seconds);
 
-/// A line a variant, the fastest first, those without a time last: schedule, protocol, numbers,
-/// median, spread, effective GB/s, speedup over the baseline; which is the best and which the
-/// baseline, or why it was rejected. At most 140 columns. `library` is what library collectives are
-/// here ("thread", "shm", "mpi").
+/// Returns one line per variant, the fastest first, variants without a time last: schedule,
+/// protocol, numbers, median, spread, effective GB/s, speedup over the baseline, and whether it is
+/// the best or the baseline, or why it was rejected. At most 140 columns. `library` replaces
+/// "library" in protocols: "thread", "shm", "mpi".
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
                          absl::string_view library);
 
-/// The same for programs: one object, with the variants as an array of them.
+/// Returns the same as a JSON object, with an array of variants.
 std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,
                         absl::string_view program, int ranks, bool from_cache);
 

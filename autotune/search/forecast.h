@@ -9,21 +9,20 @@
 
 namespace coconet {
 
-/// What the variants that were timed say about the others: the logarithm of a time as a sum over
-/// the variant's words, which are its launches ("fuse(RS, C)"), which of them overlap, what is
-/// sliced, and its numbers ("pieces=8"). Fitted by ridge regression; a guess of what to try first,
-/// never of what is fastest.
+/// Predicts times of variants from those that were timed: the logarithm of a time is a sum over the
+/// variant's features, which are its launches ("fuse(RS, C)"), overlapped launches, slices, and
+/// numbers ("pieces=8"). Fitted by ridge regression. Decides what is tried first, never what wins.
 class Forecast {
  public:
   /// `variants`: schedule in words, and config.
   explicit Forecast(absl::Span<const VariantResult* const> variants);
 
-  /// One variant's time; the last one counts.
+  /// Sets a variant's time.
   void Add(int variant, double us);
 
-  /// The most promising of `candidates`, at most so many, the first one first: quick by what is
-  /// known, and sooner the less is known of their words, those chosen before it counting as known.
-  /// Of equals the last, which is transformed most.
+  /// Returns at most `most` of `candidates`, the most promising first: those with a short predicted
+  /// time, and those with features that few timed or chosen variants have. Of equals the last,
+  /// which has most transformations.
   std::vector<int> MostPromising(const std::vector<int>& candidates, size_t most) const;
 
  private:

@@ -15,10 +15,10 @@
 namespace coconet {
 namespace {
 
-/// Elements of the largest tensor of a shrunk program, about: more than two chunks a rank for a few
-/// ranks.
+/// Approximate number of elements of the largest tensor of a shrunk program: more than two chunks
+/// per rank for a few ranks.
 constexpr int64_t kSmallElements = 10007;
-/// Tensors of a shrunk list, about.
+/// Approximate number of tensors of a shrunk list.
 constexpr size_t kSmallTensors = 8;
 
 const TensorType* DeclaredType(const Op& op) {
@@ -27,8 +27,8 @@ const TensorType* DeclaredType(const Op& op) {
   return nullptr;
 }
 
-/// Small extents for large ones: different odd multiples of `multiple`, up to `cap` or, where these
-/// do not suffice, a little above. Extents without such a multiple stay what they are.
+/// Maps large extents to small ones: different odd multiples of `multiple`, up to `cap`, or a
+/// little above where there are too few. Extents without such a multiple stay what they are.
 std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_t cap,
                                         int64_t multiple) {
   std::map<int64_t, int64_t> small;
@@ -57,7 +57,7 @@ std::map<int64_t, int64_t> SmallExtents(const std::set<int64_t>& extents, int64_
   return small;
 }
 
-/// Of a list of many tensors one of each size, up to a few, and one that is not alone of its size.
+/// Sizes of a few tensors of a list: one per size, up to a few sizes, and the first size once more.
 std::vector<int64_t> FewOf(const std::vector<int64_t>& sizes, const TensorKinds& kinds) {
   if (sizes.size() <= kSmallTensors) return sizes;
   std::vector<int64_t> few;
@@ -76,7 +76,8 @@ std::vector<Schedule> Those(std::vector<Schedule> schedules,
   return schedules;
 }
 
-/// What a program says of nodes has a meaning where there are several.
+/// FailedPrecondition for a program with collectives within or across nodes, where there is one
+/// node.
 absl::Status CheckNodes(const Graph& program, const ConfigSpace& space) {
   for (NodeId id = 0; id < program.size() && space.nodes == 1; ++id) {
     if (SpanOf(program.nodes[id].op) == Span::kAll) continue;

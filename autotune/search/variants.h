@@ -15,7 +15,7 @@
 
 namespace coconet {
 
-/// What is compiled, checked and timed.
+/// A schedule with its config: the unit that is compiled, verified and timed.
 struct Variant {
   Schedule schedule;
   Config config;
@@ -26,32 +26,32 @@ struct Variant {
   std::shared_ptr<const Lowered> lowered = nullptr;
 };
 
-/// Everything to try for a program, simplest first: every schedule that its sizes leave worthwhile
-/// (worthwhile.h), with every config.
+/// All variants to try for a program, simplest first: every worthwhile schedule (worthwhile.h) with
+/// every config.
 struct VariantSet {
   std::vector<Variant> variants;
-  /// The AllReduces as written, computations fused, plainest config: what a careful user has
-  /// without us.
+  /// Index of the variant that a careful user has without this library: AllReduces as written,
+  /// computations fused, plainest config.
   int baseline = -1;
 };
 
-/// `program` is bound. A pure function of its arguments. Of the schedules that `admits` admits,
-/// empty: of all; then the baseline may be another one, the plainest of them. FailedPrecondition
-/// when nothing is possible, which says why.
+/// A pure function of its arguments. `program` is bound. Where `admits` is set, only schedules that
+/// it accepts count, and the plainest of them is the baseline where the usual one is not accepted.
+/// FailedPrecondition, with the reason, when there is no variant.
 absl::StatusOr<VariantSet> EnumerateVariants(
     const Graph& program, const ConfigSpace& space,
     const std::function<bool(const Schedule&)>& admits = nullptr);
 
-/// Names the list, so that ranks can see that theirs are the same.
+/// Digest of the set, by which ranks check that theirs are equal.
 std::string DigestOf(const VariantSet& set);
 
-/// The variant as results list it, not yet tried.
+/// The result of a variant that is not yet tried.
 VariantResult Describe(const Variant& variant);
 
-/// The same program with every large extent small and odd, so that all elements can be checked and
-/// tails are not multiples of anything: equal extents stay equal, and 0 and 1 what they are; of a
-/// list a few tensors. Sizes are arguments of kernels, so these are the same kernels. With
-/// `multiple`, extents are odd multiples of that where there is room.
+/// Returns the program with every large extent replaced by a small odd one, so that all elements
+/// can be checked, and tails are no multiples of anything. Equal extents stay equal, 0 and 1 stay
+/// what they are, and a list keeps a few of its tensors. The kernels stay the same, since sizes are
+/// arguments of kernels. With `multiple`, small extents are odd multiples of it where possible.
 Graph Shrink(const Graph& program, int64_t multiple = 1);
 
 }  // namespace coconet

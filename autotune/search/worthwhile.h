@@ -7,12 +7,13 @@
 
 namespace coconet {
 
-/// `schedules` of one program, the program as written first, whose sizes are known, without those
-/// that sizes make pointless:
-/// - slices of a matrix, or more dimensions, that leave half of the ranks without any elements,
-/// over a dimension that the program itself does not slice so;
-/// - slices over `flat` that are those over a dimension, all before it being 1, where the same
-/// schedule with that dimension is there, too. The rest in their order.
+/// Returns the schedules of one bound program without those that its sizes make pointless, in the
+/// same order. `schedules` begin with the program as written. Pointless are
+/// - slices of a matrix, or of more dimensions, that leave half of the ranks without elements, over
+/// a
+///   dimension that the program itself does not slice in this way;
+/// - slices over `flat` that equal those over a dimension, since all extents before it are 1, where
+///   there is the same schedule with slices over that dimension.
 std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ranks);
 
 }  // namespace coconet

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Creates the missing folders above `file`, for the owner only.
+/// Creates the missing folders above `file`, with access for the owner only.
 absl::Status MakeFolders(const fs::path& file) {
   std::vector<fs::path> missing;
   std::error_code error;
@@ -39,8 +39,8 @@ absl::Status MakeFolders(const fs::path& file) {
   return absl::OkStatus();
 }
 
-/// Who can write the cache can steer what runs here: it must be ours (or root's), and no one else's
-/// to write. True when there is a file yet.
+/// Whether the file exists. FailedPrecondition where other users than this one and root own it or
+/// can write it: its records decide what runs here.
 absl::StatusOr<bool> CheckOwner(const std::string& file) {
   struct stat info;
   if (lstat(file.c_str(), &info) != 0) {
@@ -58,9 +58,8 @@ absl::StatusOr<bool> CheckOwner(const std::string& file) {
   return true;
 }
 
-/// A file system that several machines may have mounted: WAL needs all processes on one of them
-/// (sqlite.org/wal.html). The numbers are those of linux/magic.h and of the file systems' own
-/// headers.
+/// Whether several machines can mount the file system, on which WAL does not work
+/// (sqlite.org/wal.html). Numbers are from linux/magic.h and the file systems' headers.
 bool MaySpanMachines(const fs::path& file) {
   struct statfs info;
   const fs::path dir = file.has_parent_path() ? file.parent_path() : fs::path(".");
@@ -85,8 +84,8 @@ bool MaySpanMachines(const fs::path& file) {
   }
 }
 
-/// WAL, where that takes effect. Two processes that switch a new file at once get SQLITE_BUSY
-/// without the busy timeout.
+/// Switches to WAL where `wal` says so and it works. Retries, since SQLite does not apply the busy
+/// timeout when two processes switch a new file at once.
 absl::Status ChooseJournal(Database& db, bool wal) {
   const absl::Time deadline = absl::Now() + absl::Seconds(5);
   while (true) {
@@ -107,8 +106,8 @@ struct Opened {
 absl::StatusOr<Opened> OpenChecked(const std::string& file) {
   ASSIGN_OR_RETURN(const bool exists, CheckOwner(file));
   if (!exists) {
-    // O_EXCL: closing a descriptor of a file that this process has open elsewhere would drop
-    // SQLite's locks.
+    // O_EXCL, since closing a descriptor of a file that this process has open would drop SQLite's
+    // locks.
     const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno != EEXIST) {
       return absl::FailedPreconditionError(
@@ -126,14 +125,14 @@ absl::StatusOr<Opened> OpenChecked(const std::string& file) {
   return Opened{std::move(db), access};
 }
 
-/// Moves the damaged database and its journals away. Requires the lock, alone.
+/// Renames the damaged database and its journals. Requires the exclusive lock.
 absl::Status SetAside(const std::string& file, const std::string& aside) {
   if (rename(file.c_str(), aside.c_str()) != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("is damaged and cannot be moved away: ", std::strerror(errno)));
   }
   for (const char* journal : {"-wal", "-shm"}) {
-    // Absent after a clean close.
+    // Fails where there is none, as after a clean close.
     rename(absl::StrCat(file, journal).c_str(), absl::StrCat(aside, journal).c_str());
   }
   return absl::OkStatus();
@@ -156,7 +155,7 @@ void FileLock::Share() {
 
 bool FileLock::TakeAlone() {
   if (fd_ < 0) return true;
-  flock(fd_, LOCK_UN);  // two that both wait for the other's share to end would wait in vain
+  flock(fd_, LOCK_UN);  // else two processes would wait for each other's shared lock
   for (int i = 0; i < 100; ++i) {
     if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
     absl::SleepFor(absl::Milliseconds(10));
@@ -175,7 +174,7 @@ absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file,
       return absl::DataLossError(
           absl::StrCat("is damaged (", opened.status().message(), ") and open in another process"));
     }
-    opened = OpenChecked(file);  // another process may have set it aside meanwhile
+    opened = OpenChecked(file);  // another process may have renamed it meanwhile
     if (absl::IsDataLoss(opened.status())) {
       const std::string aside =
           absl::StrCat(file, ".corrupt-", absl::ToUnixMillis(absl::Now()), "-", getpid());

@@ -10,38 +10,37 @@
 
 namespace coconet {
 
-/// Advisory lock of a file beside the database. Everyone who has the database open holds it shared;
-/// who moves a damaged one away holds it alone, since a database must not be renamed under those
-/// who have it open.
+/// Advisory lock on a file beside the database. A process that has the database open holds it
+/// shared; one that moves a damaged database away holds it exclusively, since an open database must
+/// not be renamed.
 class FileLock {
  public:
-  /// Without a lock file (a folder that cannot be written) every call succeeds and locks nothing:
-  /// nothing can be renamed there either.
+  /// Where the lock file cannot be created, every call succeeds and locks nothing: in such a folder
+  /// nothing can be renamed either.
   explicit FileLock(const std::string& file);
   FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   FileLock& operator=(FileLock&&) = delete;
   ~FileLock();
   void Share();
-  /// False when others kept it for about a second.
+  /// False when other processes held the lock for about a second.
   bool TakeAlone();
 
  private:
   int fd_;
 };
 
-/// A checked database of ours, with its lock.
+/// An open tuning cache whose schema was checked, with its lock.
 struct OpenCacheFile {
   FileLock lock;
   Database db;
   Access access;
 };
 
-/// Opens the tuning cache at `file`, making folders (mode 0700) and file (0600) as needed, and
-/// bringing an older schema up to date. A damaged file, or one that is no database, is set aside as
-/// FILE.corrupt-<ms>-<pid> (with its -wal and -shm), said to `warn`, and a new one is begun. WAL
-/// where it takes effect and all processes share a machine, else a rollback journal.
-/// FailedPrecondition: another application's database, a newer schema, or a file that others may
-/// write to.
+/// Opens the tuning cache at `file`. Creates missing folders (mode 0700) and the file (0600), and
+/// migrates an older schema. Renames a damaged file to FILE.corrupt-<ms>-<pid>, with its -wal and
+/// -shm, warns, and creates a new one. Uses WAL where the file system is of one machine, else a
+/// rollback journal. FailedPrecondition: another application's database, a newer schema, or a file
+/// that other users can write.
 absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file,
                                         const std::function<void(absl::string_view)>& warn);
 

@@ -12,9 +12,9 @@ namespace {
 ///
 /// env, program   the two halves of a key's text, each kept once
 /// decision       one tuned program: what a hit replays
-/// variant        how every variant of a key fared. `in_flight` names the process that runs it for
-/// the first time: when that
-///                process is no more, the variant took it along
+/// variant        the result of each variant of a key. `in_flight` names the process that runs it
+/// for
+///                the first time: where that process has died, the variant may have killed it
 constexpr const char* kMigrations[] = {
     R"sql(
 CREATE TABLE env(
@@ -63,7 +63,7 @@ static_assert(std::size(kMigrations) == kCacheSchemaVersion);
 }  // namespace
 
 absl::Status CheckSchema(Database& db) {
-  // One moment of the file: another process may be making it.
+  // One transaction, since another process may be creating the file.
   ASSIGN_OR_RETURN(Transaction reading, Transaction::BeginRead(db));
   ASSIGN_OR_RETURN(const int64_t application, db.QueryInt("PRAGMA application_id"));
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
@@ -92,7 +92,7 @@ absl::Status Migrate(Database& db) {
   if (version == kCacheSchemaVersion) return absl::OkStatus();
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
   ASSIGN_OR_RETURN(version,
-                   db.QueryInt("PRAGMA user_version"));  // another process may have been quicker
+                   db.QueryInt("PRAGMA user_version"));  // another process may have migrated it
   for (int64_t v = version; v < kCacheSchemaVersion; ++v)
     RETURN_IF_ERROR(db.Execute(kMigrations[v]));
   RETURN_IF_ERROR(db.Execute(absl::StrCat("PRAGMA application_id=", kCacheApplicationId,

@@ -11,13 +11,13 @@ namespace coconet {
 inline constexpr int64_t kCacheApplicationId = 0x436F636F;  // "Coco"
 inline constexpr int64_t kCacheSchemaVersion = 1;
 
-/// What the database is, before anything is written to it: OK for an empty one and for ours of a
-/// version up to this one; FailedPrecondition for another application's, a newer one's, and one
-/// with views or triggers (we make none); DataLoss when its pages do not hold together.
+/// Checks a database without writing to it: OK when it is empty, or a tuning cache of at most this
+/// version. FailedPrecondition for another application's, for a newer version, and for one with
+/// views or triggers, which no tuning cache has; DataLoss for a corrupt one.
 absl::Status CheckSchema(Database& db);
 
-/// Brings an empty or older database of ours to kCacheSchemaVersion, in one transaction. Several
-/// processes may do so at once.
+/// Migrates an empty database or older tuning cache to kCacheSchemaVersion, in one transaction.
+/// Several processes may do so at once.
 absl::Status Migrate(Database& db);
 
 }  // namespace coconet

@@ -109,7 +109,7 @@ absl::StatusOr<Database> Database::Open(const std::string& file, Access access) 
                                                 : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   sqlite3* raw = nullptr;
   const int code = sqlite3_open_v2(file.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
-  Database db(raw);  // to be closed even when opening failed
+  Database db(raw);  // closes it even when opening failed
   RETURN_IF_ERROR(ToStatus(raw, code, "open"));
   sqlite3_extended_result_codes(raw, 1);
   sqlite3_busy_timeout(raw, kBusyTimeoutMs);
@@ -171,7 +171,7 @@ absl::StatusOr<Transaction> Transaction::BeginRead(Database& db) {
 }
 
 Transaction::~Transaction() {
-  // An error inside may have rolled back already; then this one fails, and may.
+  // Fails where an error has rolled back already.
   if (db_ != nullptr) db_->Execute("ROLLBACK").IgnoreError();
 }
 

@@ -14,8 +14,8 @@ struct sqlite3_stmt;
 
 namespace coconet {
 
-/// A prepared statement. Values are bound, never pasted into SQL. Used by one thread; must not
-/// outlive its Database.
+/// A prepared statement, whose values are bound, never pasted into SQL. Used by one thread;
+/// destroyed before its Database.
 class Statement {
  public:
   Statement(Statement&&) noexcept;
@@ -29,12 +29,12 @@ class Statement {
   Statement& Bind(double value);
   Statement& BindNull();
 
-  /// True: a row is there to be read. False: done.
+  /// True when there is a row to read; false at the end.
   absl::StatusOr<bool> Step();
   /// Runs to the end; for statements without rows.
   absl::Status Run();
 
-  // Columns of the current row; of another type: "", 0.
+  // A column of the current row; "" or 0 where it has another type.
   std::string Text(int column) const;
   int64_t Int(int column) const;
   double Real(int column) const;
@@ -51,10 +51,10 @@ class Statement {
 
 enum class Access : uint8_t { kReadOnly, kReadWrite };
 
-/// One connection to an SQLite file, with defensive settings, waiting up to 5 s for other writers.
-/// Errors: DataLoss for a damaged file or one that is no database, Unavailable when others hold it
-/// too long, ResourceExhausted for a full disk, FailedPrecondition for what may not be opened or
-/// written.
+/// A connection to an SQLite file, with defensive settings, which waits up to 5 s for other
+/// writers. Errors: DataLoss for a damaged file or one that is no database, Unavailable when others
+/// lock it for longer, ResourceExhausted for a full disk, FailedPrecondition where permissions are
+/// missing.
 class Database {
  public:
   /// kReadWrite creates the file when it is missing.
@@ -63,10 +63,10 @@ class Database {
   Database& operator=(Database&&) noexcept;
   ~Database();
 
-  /// Runs statements without parameters or rows. `sql` is ours, never data.
+  /// Runs statements without parameters or rows. `sql` is a literal, never data.
   absl::Status Execute(const char* sql);
   absl::StatusOr<Statement> Prepare(absl::string_view sql);
-  /// First column of the first row; 0 and "" for no row.
+  // First column of the first row; 0 or "" when there is none.
   absl::StatusOr<int64_t> QueryInt(absl::string_view sql);
   absl::StatusOr<std::string> QueryText(absl::string_view sql);
   int64_t last_insert_id() const;
@@ -76,13 +76,12 @@ class Database {
   sqlite3* db_;
 };
 
-/// BEGIN IMMEDIATE ... COMMIT: rolls back unless committed. IMMEDIATE, since a deferred transaction
-/// that reads and then writes fails at once when another has written in between, whatever the busy
-/// timeout.
+/// A transaction, which rolls back unless committed. IMMEDIATE, since a deferred transaction that
+/// reads, then writes, fails without waiting when another process has written in between.
 class Transaction {
  public:
   static absl::StatusOr<Transaction> Begin(Database& db);
-  /// Its queries see one moment of the database; it does not write.
+  /// A read-only transaction: all its queries see the same state.
   static absl::StatusOr<Transaction> BeginRead(Database& db);
   Transaction(Transaction&& other) noexcept : db_(other.db_) { other.db_ = nullptr; }
   Transaction& operator=(Transaction&&) = delete;

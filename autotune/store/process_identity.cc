@@ -20,7 +20,7 @@ std::string Contents(const std::string& file) {
       absl::StripAsciiWhitespace(std::string(std::istreambuf_iterator<char>(in), {})));
 }
 
-/// What this process sees the same as those it can look at: boot and pid namespace.
+/// Boot and pid namespace: equal for processes that see each other.
 std::string View() {
   char target[64] = {};
   const ssize_t length = readlink("/proc/self/ns/pid", target, sizeof(target) - 1);

@@ -7,19 +7,19 @@
 
 namespace coconet {
 
-/// Names this process for others: boot, pid namespace, pid and start time, so that a pid that was
-/// given out again is another process.
+/// Identifies this process for others: boot, pid namespace, pid and start time, which differs where
+/// a pid is used again.
 std::string OwnProcess();
 
 enum class Life : uint8_t {
   kAlive,
   kDead,
-  kUnknown,  // of another boot or pid namespace (another machine, a container): cannot be seen from
-             // here
+  kUnknown,  // not visible from here: of another boot or pid namespace, such as another machine's
+             // or a container's
 };
 Life LifeOf(absl::string_view process);
 
-/// A digest that tells this machine from others, and nothing else about it.
+/// A digest that differs between machines and reveals nothing else about them.
 std::string MachineDigest();
 
 }  // namespace coconet

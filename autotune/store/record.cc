@@ -100,8 +100,8 @@ bool IsFailure(Verdict verdict) {
     case Verdict::kMeasured:
     case Verdict::kPruned:
     case Verdict::kNotMeasured:
-    case Verdict::kTooLarge:    // another day there may be more memory
-    case Verdict::kLowerError:  // pure and quick: said anew each time
+    case Verdict::kTooLarge:    // there may be more memory another time
+    case Verdict::kLowerError:  // quick to find again
       return false;
     case Verdict::kCompileError:
     case Verdict::kRunError:

@@ -13,15 +13,15 @@
 
 namespace coconet {
 
-/// How a variant fared. Failure is a value, never a sentinel in a time.
+/// Result of trying a variant. A failure is a value, never a special time.
 enum class Verdict : uint8_t {
   kMeasured,     // verified and timed to the end
-  kPruned,       // verified, timed, dropped early: clearly slower than the best
+  kPruned,       // verified, timed, and dropped as clearly slower than the best
   kNotMeasured,  // verified, but the budget ended or the user interrupted
   kLowerError,   // could not be lowered
   kCompileError,
   kRunError,     // failed or timed out while running
-  kWrongAnswer,  // a bug of ours: reported, never dispatched
+  kWrongAnswer,  // a bug of this library: reported, never dispatched
   kTooLarge,     // does not fit in memory
   kQuarantined,  // failed under the same key in an earlier run: not tried again
 };
@@ -32,7 +32,7 @@ inline constexpr Verdict kAllVerdicts[] = {
 };
 absl::string_view Name(Verdict verdict);  // "measured", "wrong answer", ...
 std::optional<Verdict> ParseVerdict(absl::string_view name);
-/// True for what would go wrong again under the same key.
+/// Whether the variant would fail again under the same key.
 bool IsFailure(Verdict verdict);
 
 /// Times of one variant in microseconds; a sample is one step, the maximum over ranks.
@@ -43,9 +43,9 @@ struct Timing {
   bool operator==(const Timing&) const = default;
 };
 
-/// One variant of one program.
+/// A variant of a program, with its result.
 struct VariantResult {
-  std::string trace;     // TraceText: replays from the program
+  std::string trace;     // TraceText, which replays from the program
   std::string schedule;  // in words
   std::string protocol;  // Lowered::protocol
   Config config;
@@ -59,7 +59,7 @@ struct VariantResult {
 /// "fuse(RS, C, AG) two-shot vec=16 ...": schedule, protocol and config, for people.
 std::string Words(const VariantResult& variant);
 
-/// What the cache keeps of a tuned program, and what a hit replays: data only, validated on load.
+/// A tuned program as the cache keeps it and a hit replays it: data only, validated on load.
 struct TuningRecord {
   std::string key;       // Fingerprint(key_text)
   std::string key_text;  // canonical: program, sizes, numerics, world, device, versions
@@ -68,20 +68,20 @@ struct TuningRecord {
   std::string runner_up;        // schedule and config in words
   int64_t necessary_bytes = 0;  // smallest `bytes` of all variants: the numerator of effective GB/s
   int variants = 0;
-  /// Every schedule was looked at. If not (interrupted, killed, or the budget ended before), a
+  /// Whether every schedule was tried. If not, since the run was interrupted or its budget ended, a
   /// later run tunes again.
   bool complete = false;
   int64_t created_s = 0;  // Unix time
-  std::string origin;  // which machine measured it (a digest); another one verifies again before it
-                       // dispatches
+  std::string origin;     // MachineDigest of the machine that measured it; others verify the winner
+                          // again before they dispatch it
   bool operator==(const TuningRecord&) const = default;
 };
 
-/// OK when every field makes sense on its own: times finite and positive, counts in range, the key
-/// that of its text. Whether trace and config fit a program is for Replay and Validate to say.
+/// Checks each field on its own: times are finite and positive, counts are in range, the key is
+/// that of its text. Replay and Validate(Config) check whether trace and config fit a program.
 absl::Status Validate(const TuningRecord& record);
 
-/// Between ranks; not a storage format.
+/// For messages between ranks; not a storage format.
 std::string Encode(const TuningRecord& record);
 absl::StatusOr<TuningRecord> DecodeRecord(absl::string_view bytes);
 

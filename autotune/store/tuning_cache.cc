@@ -59,8 +59,7 @@ bool TuningCache::stores() const { return rep_ != nullptr && rep_->stores; }
 
 std::optional<TuningRecord> TuningCache::Find(const std::string& key_text) {
   std::optional<TuningRecord> record = FindByKey(Fingerprint(key_text));
-  // A digest that is right with a text that is not would be a collision or a forgery: a miss in
-  // either case.
+  // Another text with the same digest is a collision or a forgery: a miss.
   if (record.has_value() && record->key_text != key_text) return std::nullopt;
   return record;
 }

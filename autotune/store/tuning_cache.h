@@ -13,44 +13,43 @@
 
 namespace coconet {
 
-/// What the tuner notes down while it works. Implemented by TuningCache, and by fakes.
+/// Keeps what the tuner finds while it works. Implemented by TuningCache, and by fakes in tests.
 class TuningJournal {
  public:
   virtual ~TuningJournal() = default;
-  /// Variants that failed under this key, and those that a process ran when it died: trace, config,
-  /// verdict and reason are filled in.
+  /// Variants that failed under this key, and those that a process was running when it died, with
+  /// trace, config, verdict and reason.
   virtual std::vector<VariantResult> Failures(const std::string& key) = 0;
-  /// Before the first run of a variant, and after it with its verdict.
+  /// Called before the first run of a variant, and after it, with its verdict.
   virtual void Begin(const std::string& key, const VariantResult& variant) = 0;
   virtual void End(const std::string& key, const VariantResult& variant) = 0;
-  /// Keeps a tuned program with all its variants; a complete record is not replaced by an
-  /// incomplete one, nor an incomplete one by an incomplete slower one.
+  /// Stores a tuned program with all its variants. An incomplete record replaces neither a complete
+  /// one nor a faster incomplete one.
   virtual void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) = 0;
 };
 
-/// The SQLite file that remembers tuned programs. Opened by rank 0 only, after MPI_Init, used by
-/// its thread. Safe for many processes at once and under kill -9. Whatever goes wrong with it is
-/// said once to `warn`, and from then on it remembers nothing: no caller has to handle an error of
-/// the cache.
+/// The SQLite file of tuned programs. Opened and used by rank 0's thread only, after MPI_Init. Safe
+/// for many processes at once and under kill -9. On an error it warns once, and from then on stores
+/// and finds nothing, so that no caller handles errors of the cache.
 class TuningCache final : public TuningJournal {
  public:
   using Warn = std::function<void(absl::string_view)>;
 
-  /// `file` ":none:": remembers nothing, and says nothing about it.
+  /// With `file` ":none:" it stores and finds nothing, without a warning.
   static std::unique_ptr<TuningCache> Open(const std::string& file, Warn warn);
   ~TuningCache() override;
 
   const std::string& file() const { return file_; }
-  /// False when what is stored is lost: no file, a read-only or damaged one, a newer schema, a full
+  /// False when nothing is stored: no file, a read-only or damaged one, a newer schema, a full
   /// disk.
   bool stores() const;
 
-  /// The record for exactly this key text. A row that makes no sense is a miss, and said.
+  /// The record of this key text. A row that does not validate is a miss, with a warning.
   std::optional<TuningRecord> Find(const std::string& key_text);
   std::optional<TuningRecord> FindByKey(const std::string& key_prefix);
   /// All records, the newest first.
   std::vector<TuningRecord> List();
-  /// All variants of a key, the fastest first, those without a time last.
+  /// All variants of a key, the fastest first, variants without a time last.
   std::vector<VariantResult> Variants(const std::string& key);
 
   std::vector<VariantResult> Failures(const std::string& key) override;
@@ -61,13 +60,13 @@ class TuningCache final : public TuningJournal {
  private:
   struct Rep;
   TuningCache(std::string file, Warn warn);
-  /// Warns once and gives the cache up.
+  /// Warns, and ignores the cache from now on.
   void GiveUp(const absl::Status& why);
   void CannotStore(const absl::Status& why);
 
   std::string file_;
   Warn warn_;
-  std::unique_ptr<Rep> rep_;  // null: remembers nothing
+  std::unique_ptr<Rep> rep_;  // null: stores and finds nothing
 };
 
 }  // namespace coconet

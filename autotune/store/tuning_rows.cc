@@ -13,7 +13,7 @@
 namespace coconet {
 namespace {
 
-/// A process that cannot be seen from here is taken for dead after this: no variant's first run
+/// A process that is not visible from here counts as dead after this time: no variant's first run
 /// takes as long.
 constexpr int64_t kInFlightSeconds = 3600;
 
@@ -58,7 +58,7 @@ void BindVariant(Statement& statement, absl::string_view key, const VariantResul
       .Bind(v.bytes);
 }
 
-/// The id of `text` in a table of texts, inserted when new. `table` is ours.
+/// The id of `text` in a table of texts, which is inserted where it is new. `table` is a literal.
 absl::StatusOr<int64_t> Intern(Database& db, absl::string_view table, absl::string_view text) {
   ASSIGN_OR_RETURN(Statement insert,
                    db.Prepare(absl::StrCat("INSERT OR IGNORE INTO ", table, "(text) VALUES (?)")));
@@ -102,7 +102,7 @@ absl::Status WriteVariants(Database& db, absl::string_view key,
   return absl::OkStatus();
 }
 
-/// True when what is stored under the record's key is to stay.
+/// Whether the stored record of the same key is kept.
 absl::StatusOr<bool> StoredIsBetter(Database& db, const TuningRecord& record) {
   if (record.complete) return false;
   ASSIGN_OR_RETURN(
@@ -194,7 +194,7 @@ absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::stri
     ASSIGN_OR_RETURN(const bool row, find.Step());
     if (!row) return failures;
     absl::StatusOr<VariantResult> v = VariantAt(find, 0);
-    if (!v.ok()) continue;  // not one of our variants, so it cannot be tried either
+    if (!v.ok()) continue;  // no variant that could be tried
     if (!find.IsNull(kVariantColumnCount)) {
       const Life life = LifeOf(find.Text(kVariantColumnCount));
       const bool old = Now() - find.Int(kVariantColumnCount + 1) > kInFlightSeconds;
@@ -227,7 +227,7 @@ absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantRes
             "UPDATE variant SET in_flight = NULL WHERE key = ? AND trace = ? AND config = ?"));
     return clear.Bind(key).Bind(variant.trace).Bind(Text(variant.config)).Run();
   }
-  // A variant that a record dispatches has just failed: the record goes with it.
+  // A record whose best variant has failed is deleted.
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
   ASSIGN_OR_RETURN(
       Statement fail,

@@ -14,12 +14,11 @@
 
 namespace coconet {
 
-/// The rows of a tuning cache (cache_schema.h). Rows are data: what is read has been parsed and
-/// range-checked, and InvalidArgument says why a row makes no sense; other errors are the
-/// database's.
+/// Reads and writes rows of a tuning cache (cache_schema.h). Rows that are read are parsed and
+/// range-checked: InvalidArgument says why a row is invalid; other errors are the database's.
 
-/// A key's text in its two halves, each kept once: the environment, and the program ("program: ..."
-/// lines, last).
+/// The halves of a key's text, each stored once: the environment, and the program (the "program:
+/// ..." lines at the end).
 struct KeyHalves {
   std::string environment, program;
 };
@@ -31,17 +30,17 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
 absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db);
 absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::string_view key);
 
-/// Failed variants of a key, and as kQuarantined those that were in flight in a process that is no
-/// more.
+/// Failed variants of a key, and, as kQuarantined, variants that were in flight in a process that
+/// died.
 absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key);
 
-/// Notes that this process is about to run the variant for the first time, ...
+/// Records that this process is about to run the variant for the first time.
 absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResult& variant);
-/// ... and what came of it.
+/// Records the result of that run.
 absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantResult& variant);
 
-/// Replaces what is known of the key in one transaction, unless what is there is better: complete,
-/// or as incomplete and faster. `best` and `baseline` of the record must be among `variants`.
+/// Replaces the key's record and variants in one transaction, unless the stored record is better:
+/// complete, or as incomplete and faster. `variants` contain the record's best and baseline.
 absl::Status WriteRecord(Database& db, const TuningRecord& record,
                          absl::Span<const VariantResult> variants);
 

@@ -9,7 +9,7 @@
 
 namespace coconet {
 
-/// Fields of a message between ranks, one after the other. Same machine type on both sides.
+/// Writes fields of a message between ranks, one after the other, in machine byte order.
 class Packer {
  public:
   Packer& Text(absl::string_view text);
@@ -21,15 +21,14 @@ class Packer {
   std::string bytes_;
 };
 
-/// Reads them back in order. A message that is too short or too long is remembered, and yields
-/// empty fields.
+/// Reads the fields in the same order. Past the end of a message, fields are empty and Done fails.
 class Unpacker {
  public:
   explicit Unpacker(absl::string_view bytes) : rest_(bytes) {}
   std::string Text();
   int64_t Int();
   double Real();
-  /// OK when every field was there and nothing is left over.
+  /// OK when every field was there and no bytes are left.
   absl::Status Done() const;
 
  private:
@@ -38,7 +37,7 @@ class Unpacker {
   bool short_ = false;
 };
 
-/// A status as a field each for code and message; only OK-ness, code and message survive.
+/// A status as two fields, code and message.
 void PackStatus(Packer& out, const absl::Status& status);
 absl::Status UnpackStatus(Unpacker& in);
 

@@ -31,7 +31,7 @@ m1 = update(m, 0.5 * m + all_reduce(sum, g))
 update(p, p - lr * m1)
 )";
 
-/// The least that there is to tune.
+/// A program with very few variants.
 inline constexpr absl::string_view kAccumulate = R"(coconet 1
 program accumulate
 input g : f32[N] local
@@ -40,7 +40,7 @@ input s : f32[]
 update(w, s * w + all_reduce(sum, g))
 )";
 
-/// All tests share one folder of binaries and, unless they are about the cache, one cache, so that
+/// All tests share one folder of binaries and, unless they test the cache, one cache, so that
 /// little is tuned.
 class SessionTest : public ::testing::Test {
  protected:
@@ -79,7 +79,7 @@ class SessionTest : public ::testing::Test {
   std::vector<std::string> warnings_;
 };
 
-/// Writes the test data, steps, and compares every state with the interpreter.
+/// Writes test data, runs one step, and compares every state with the interpreter's.
 inline absl::Status StepAndCheck(const TunedProgram& tuned, Session& session, uint64_t seed) {
   const Graph& program = tuned.program();
   ASSIGN_OR_RETURN(Reference reference,
