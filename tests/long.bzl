@@ -1,16 +1,17 @@
 """Tests that take long: more types, interleavings, schedules, programs, processors."""
 
-def long_tests(parts):
-    """The suite `long`, and one suite per part, `long_1` and so on, all of them manual.
+def long_tests(name, parts):
+    """The suite `name`, and one suite per part, NAME_1 and so on, all of them manual.
 
     Args:
+      name: of the suite.
       parts: list of parts; .ci/run runs one of them a day. A part maps the name of a test to a
         struct that `again` returns.
     """
     for number, part in enumerate(parts, 1):
-        for name, test in part.items():
+        for again_name, test in part.items():
             native.sh_test(
-                name = name,
+                name = again_name,
                 timeout = "eternal",
                 srcs = ["//tests:run_with_variables.sh"],
                 args = test.variables + ["$(location :%s)" % test.binary] + test.args,
@@ -19,14 +20,14 @@ def long_tests(parts):
                 tags = ["manual"],
             )
         native.test_suite(
-            name = "long_%d" % number,
+            name = "%s_%d" % (name, number),
             tags = ["manual"],
-            tests = [":" + name for name in part],
+            tests = [":" + test for test in part],
         )
     native.test_suite(
-        name = "long",
+        name = name,
         tags = ["manual"],
-        tests = [":" + name for part in parts for name in part],
+        tests = [":" + test for part in parts for test in part],
     )
 
 def again(binary, args = [], variables = [], shard_count = 1):
