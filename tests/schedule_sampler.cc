@@ -15,7 +15,7 @@
 #include "tests/test_data.h"
 
 ABSL_FLAG(int, schedules, 0,
-          "how many of a program's schedules are tried in each world, about; 0: 8, on simulated "
+          "how many of a program's schedules are tried in each world, about; 0: 16, on simulated "
           "GPUs 4");
 
 namespace coconet {
@@ -81,7 +81,7 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
 
 absl::Status ScheduleSampler::AddSome(const Graph& program) {
   const auto asked = static_cast<size_t>(absl::GetFlag(FLAGS_schedules));
-  const size_t some = asked > 0 ? asked : TheMachine().simulated ? 4 : 8;
+  const size_t some = asked > 0 ? asked : TheMachine().simulated ? 4 : 16;
   return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) {
     return random_() % (1 + count / some) == 0;
   });

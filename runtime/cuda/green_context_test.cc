@@ -253,7 +253,8 @@ TEST(GreenContext, BlocksThatKernelsAwaitMustFitBesideThem) {
   EXPECT_EQ(bind(false, 3, 14), absl::OkStatus());
   EXPECT_THAT(std::string(bind(false, 3, 15).message()),
               HasSubstr("Bind: MM: want at most 28 blocks of 256 threads at once on GPU 0, have 15 "
-                        "of each of 2 ranks, which wait for each other; 6 multiprocessors"));
+                        "of each of 2 ranks, which wait for each other; a concurrent collective "
+                        "takes 6 multiprocessors"));
 }
 
 TEST(GreenContext, ProductsAreToldWhatTheyHave) {
