@@ -33,7 +33,7 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
 /// programs are.
 bool IsIdentifier(absl::string_view word);
 
-/// InferTypes one node at a time, for whoever builds a graph.
+/// InferTypes one node at a time, while a graph is built.
 class TypeChecker {
  public:
   /// Checks the next node of `g`, number types().size(); the nodes before it were checked.

@@ -167,7 +167,7 @@ Graph Expand(const Graph& g) {
   const int tensors = TensorCount(g);
   const std::vector<bool> each = EachNodes(g);
   Graph out{g.name, {}};
-  std::vector<std::vector<NodeId>> copies(g.nodes.size());  // by node: one, or one a tensor
+  std::vector<std::vector<NodeId>> copies(g.nodes.size());  // by node: one, or one per tensor
   for (NodeId id = 0; id < g.size(); ++id) {
     if (const auto* total = As<Total>(g, id)) {
       copies[id] = {Combined(out, total->kind, copies[g.nodes[id].inputs[0]])};

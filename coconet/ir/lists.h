@@ -10,20 +10,20 @@
 
 namespace coconet {
 
-// A program with symbols that are bound to lists of sizes (Graph::lists) runs on many tensors: all
-// of its declarations whose shape mentions such a symbol, or that are marked `each`, are there once
-// a tensor, and so is what is computed from them. The others are shared. Total makes one value of
-// those of all tensors.
+// A program with symbols that are bound to lists of sizes (Graph::lists) runs on many tensors.
+// There is one of each declaration per tensor whose shape mentions such a symbol, or that is marked
+// `each`, and one per tensor of what is computed from these. All tensors share the others. Total
+// makes one value of those of all tensors.
 
 /// How many tensors; 0 for a program without lists.
 int TensorCount(const Graph& g);
 
-/// By node: there is one of it a tensor. All false without lists.
+/// By node: there is one per tensor. All false without lists.
 std::vector<bool> EachNodes(const Graph& g);
 
 /// OK when the lists are of one length, of sizes that tensors can have, and of symbols of the
-/// program; when no shared state is updated with what there is one of a tensor, and no total is
-/// taken of what all tensors share. Requires a graph that infers.
+/// program; when no shared state is updated with values that each tensor has, and no total is taken
+/// of what all tensors share. Requires a graph that infers.
 absl::Status CheckLists(const Graph& g);
 
 /// The program of one tensor: its sizes in place of the lists, the same numbers of nodes. A Total
@@ -41,12 +41,12 @@ TensorKinds KindsOf(const Graph& g);
 /// "p.3": the name of tensor 3 of what the program calls p.
 std::string TensorName(absl::string_view name, int tensor);
 
-/// The same program written out, without lists: what there is one of a tensor is there as often, by
-/// TensorName; each Total is the sum of its scalars. A program without lists is what it was.
+/// The same program written out, without lists: a copy per tensor, by TensorName, of what each
+/// tensor has, and each Total as the sum of its scalars. Returns a program without lists as it is.
 Graph Expand(const Graph& g);
 
 /// total(all_reduce(x)) as all_reduce(total(x)), where both reduce alike: one collective instead of
-/// one a tensor.
+/// one per tensor.
 Graph TotalBeforeRanks(const Graph& g);
 
 }  // namespace coconet

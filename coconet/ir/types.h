@@ -30,7 +30,7 @@ struct Dim {
 };
 using Shape = std::vector<Dim>;
 
-/// What a symbol is bound to: one size, or a list of them, one a tensor. The program then runs on
+/// What a symbol is bound to: one size, or a list of them, one per tensor. The program then runs on
 /// each tensor (lists.h).
 struct BoundSize {
   std::vector<int64_t> sizes;
@@ -59,7 +59,7 @@ struct Layout {
   };
   static constexpr int kFlat = -1;  // dim: all dimensions merged into one (row-major)
   /// kSliced: which parts a rank holds. Those of a place are the parts of all ranks that have this
-  /// rank's number in their node: one a node, one after the other in memory.
+  /// rank's number in their node: one per node, one after the other in memory.
   enum class Parts : uint8_t {
     kOwn,           // its own
     kPlace,         // those of its place: the same on all nodes

@@ -68,10 +68,10 @@ class Program {
   Tensor State(absl::string_view name, DType dtype, Shape shape, Layout layout = Layout::Auto());
   /// A replicated 0-dimensional input, read at every run (learning rate, step number).
   Tensor Scalar(absl::string_view name, DType dtype = DType::kF32);
-  /// `declared`, an input or state just declared, is there once a tensor of a list, whatever its
-  /// shape (lists.h).
+  /// Marks an input or state that was just declared: there is one per tensor of a list, whatever
+  /// its shape (lists.h).
   Tensor Each(Tensor declared);
-  /// `symbol` is bound to a list of sizes, one a tensor.
+  /// Binds `symbol` to a list of sizes, one per tensor.
   void Sizes(absl::string_view symbol, std::vector<int64_t> sizes);
   Tensor Constant(double value, DType dtype);
   /// Number of ranks; without `dtype` it takes that of the operand it meets.

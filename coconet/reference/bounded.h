@@ -30,7 +30,7 @@ Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const>
 
 Bounded BoundedCast(DType from, DType to, const Bounded& a);
 
-/// Reduction of one value a rank, in any order, every partial result rounded to `dtype`.
+/// Reduction of one value per rank, in any order, every partial result rounded to `dtype`.
 Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* const> ranks);
 
 /// `a` where `keep`, times 1 / (1 - rate); else 0. As many entries in `keep` as elements.

@@ -37,8 +37,7 @@ class Generator : private ValuePool {
   }
 
  private:
-  // ---- Declarations
-  // ----------------------------------------------------------------------------------
+  // ---- Declarations -----------------------------------------------------------------------------
 
   void Declare() {
     const int dims = Pick({0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4});
@@ -94,8 +93,7 @@ class Generator : private ValuePool {
     return draft_.NewState(type.dtype, type.shape, Chance(60) ? Layout::Auto() : type.layout);
   }
 
-  // ---- Operations
-  // ------------------------------------------------------------------------------------
+  // ---- Operations -------------------------------------------------------------------------------
 
   int AnyDim(Drafted v) {
     const int dims = static_cast<int>(draft_.type(v).shape.size());
@@ -409,8 +407,7 @@ class Generator : private ValuePool {
     return sent;
   }
 
-  // ---- Results
-  // ---------------------------------------------------------------------------------------
+  // ---- Results ----------------------------------------------------------------------------------
 
   /// From the youngest value that fits.
   Drafted UpdateOf(Drafted state) {

@@ -103,8 +103,7 @@ class Simulation {
     return result;
   }
 
-  // ---- Launches of one operation
-  // -------------------------------------------------------------------
+  // ---- Launches of one operation ----------------------------------------------------------------
 
   void RunAlone(NodeId id, int rank) {
     for (int64_t i = 0; i < NumElements(types_[id].shape); ++i) {
@@ -201,8 +200,7 @@ class Simulation {
                                     NumElements(types_[g_.nodes[id].inputs[0]].shape) / results);
   }
 
-  // ---- Kernels
-  // -----------------------------------------------------------------------------------------
+  // ---- Kernels ----------------------------------------------------------------------------------
 
   /// Values that a task needs, each computed once from what is in memory now.
   class Computation {
