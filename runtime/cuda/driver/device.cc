@@ -87,6 +87,11 @@ void Device::Retire(std::function<void()> free) const {
   if (Use().ok()) free();
 }
 
+bool Device::HasRetired() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !retired_.empty();
+}
+
 void Device::FreeRetired() const {
   std::vector<std::function<void()>> retired;
   {

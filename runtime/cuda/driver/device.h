@@ -55,6 +55,8 @@ class Device {
   /// first DeferFrees, FreeRetired calls `free`. `free` must not own this device. Thread-safe.
   void Retire(std::function<void()> free) const;
   void DeferFrees() const;
+  /// Whether a `free` waits for FreeRetired. Thread-safe.
+  bool HasRetired() const;
   /// Calls the deferred `free`s. Must be called only when all kernels on the device end without the
   /// calling rank: when all ranks have reached the same place of their programs, or know that the
   /// calling rank gives up.
