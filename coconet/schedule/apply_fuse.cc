@@ -12,7 +12,7 @@
 namespace coconet {
 namespace {
 
-/// Whether one launch can hold the nodes of a fusion: one question a function.
+/// Whether one launch can contain the nodes of a fusion; one function per condition.
 class Candidate {
  public:
   Candidate(const TypedGraph& program, const Fuse& fuse)
@@ -78,7 +78,7 @@ class Candidate {
     return Refuse(Text(id), " is a scalar, want tensors only");
   }
 
-  /// What the node says about the kernel's elements: a fold its operand's shape, others their own.
+  /// The iteration space that the node asks for: a fold its operand's shape, others their own.
   const Shape& ElementsOf(NodeId id) const {
     return types_[As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id].shape;
   }
@@ -143,7 +143,7 @@ class Candidate {
                   space.row_dims);
   }
 
-  /// A kernel communicates in one way: each rank reduces everything for itself, or each rank its
+  /// A kernel communicates in one way: each rank reduces all elements for itself, or only its
   /// slice.
   absl::Status CheckRounds() const {
     std::optional<NodeId> all_reduce, on_slices, spans;
@@ -182,8 +182,8 @@ class Candidate {
                   ", which is not in the kernel");
   }
 
-  /// Of a send the kernel computes the operand, and only stores the result: nobody waits for
-  /// another stage within a kernel.
+  /// A kernel with a send computes the operand and only stores the result: no kernel waits for
+  /// another stage.
   absl::Status CheckSend(NodeId id) const {
     if (As<Send>(g_, id) && !Inside(g_.nodes[id].inputs[0])) {
       return Refuse(Text(id), " sends ", Text(g_.nodes[id].inputs[0]),
@@ -304,7 +304,7 @@ class Candidate {
   const std::vector<bool>& each_;
 };
 
-/// The kernels of a schedule, while fusions put others in their place.
+/// The kernels of a schedule while fusions replace them.
 class Merging {
  public:
   explicit Merging(const Schedule& s) : kernels_(s.kernels()), kernel_of_(s.program().size(), -1) {

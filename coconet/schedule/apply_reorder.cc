@@ -10,7 +10,7 @@
 namespace coconet {
 namespace {
 
-/// What is known of a value when computation moves before a gather.
+/// Analysis of a value when computation moves before a gather.
 struct Placement {
   /// Type of its slices, where the moved computation can use them: the operands of gathers, moved
   /// values, and what updates assign of these.
@@ -83,8 +83,8 @@ class Region {
       return;
     }
     if (!sliced->layout.sliced()) return;
-    // An operation that is sliced already, because of a sliced state, just loses its need for the
-    // gather.
+    // An operation that is already sliced, because of a sliced state, stays and takes the slices
+    // instead of the gather's result.
     const bool is_sliced = types_[id].layout.sliced();
     if (is_sliced && *sliced != types_[id]) return;
     // Slices of other gathers are as good as ours where they are cut alike.

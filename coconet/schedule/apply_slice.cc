@@ -18,9 +18,9 @@ NodeId UpdateOf(const TypedGraph& program, NodeId state) {
   return -1;
 }
 
-/// Whether a node still yields what it did: all of it, or, where another takes it, slices of what
-/// all ranks had. What each rank has for itself from slices (a sum of its own) is something else,
-/// even where its type is the same further on.
+/// Whether a node still yields the same value: whole, or as slices of the value that all ranks had.
+/// A value that each rank computes from its own slices (such as a sum of its slice) is another
+/// value, even where its type is the same.
 bool StaysWhole(const Graph& g, NodeId id, const Layout& now, const Layout& before) {
   const auto read = [](const Layout& layout) {
     return layout == Layout::Auto() ? Layout::Replicated() : layout;
@@ -29,8 +29,8 @@ bool StaysWhole(const Graph& g, NodeId id, const Layout& now, const Layout& befo
   return now.sliced() && read(before) == Layout::Replicated() && !As<Output>(g, id);
 }
 
-/// Computation on the state's old value is on slices from now on, as far as that leads: into
-/// operations on slices, or nowhere. Refuses at the first node that needs all of the state.
+/// Checks that all computation on the state's old value can be on slices: each path from it ends in
+/// operations on slices, or without users. Refuses at the first node that needs the whole state.
 absl::Status CheckUses(const TypedGraph& program, const Slice& slice, const Rewritten& sliced) {
   const Graph& g = program.graph();
   std::vector<NodeId> old_id(sliced.graph.nodes.size(), -1);

@@ -22,7 +22,7 @@ absl::Status CheckDim(const Graph& g, const SplitByNode& split, const TensorType
                  ", want that, have ", DimText(split.dim));
 }
 
-/// What one of the collectives over all ranks is in steps, appended.
+/// Appends the steps that replace a collective over all ranks.
 NodeId AddSteps(Graph& out, const Op& op, int dim, NodeId operand) {
   if (const auto* scatter = std::get_if<ReduceScatter>(&op)) {
     const NodeId of_node = out.Add(ReduceScatter{scatter->kind, dim, Span::kNode}, {operand});

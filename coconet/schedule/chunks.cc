@@ -14,8 +14,8 @@
 namespace coconet {
 namespace {
 
-/// Looks for what keeps launches from working chunk by chunk: one question a function, the answer
-/// "" where nothing does.
+/// The conditions for launches to work chunk by chunk: one function per condition, which returns ""
+/// where it holds.
 class Chain {
  public:
   Chain(const Schedule& s, const std::vector<NodeId>& firsts)
@@ -219,8 +219,8 @@ class Chain {
            std::equal(shape.begin(), shape.end() - 1, space_.shape.begin());
   }
 
-  /// All that is sliced is sliced alike; columns of a product may be, since a rank has all rows of
-  /// them.
+  /// All slices are over the same dimension. Columns of a product may be sliced, since a rank then
+  /// has all of its rows.
   std::string CheckSlices() {
     for (size_t at = 0; at < chain_.size(); ++at) {
       for (NodeId id : nodes(at)) {

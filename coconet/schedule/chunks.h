@@ -8,8 +8,8 @@
 
 namespace coconet {
 
-/// The elements that the launches of an overlap are cut along. Launch k of a chain works on chunk c
-/// of what launch k - 1 made.
+/// The iteration space that an overlap cuts into chunks. Launch k of the chain works on chunk c of
+/// the result of launch k - 1.
 struct ChunkSpace {
   Shape shape;  // of the tensors that go from launch to launch; the last dimension may differ where
                 // `rows`
@@ -21,7 +21,7 @@ struct ChunkSpace {
   bool has_product = false;
 };
 
-/// How a chain of launches is cut, or the condition that fails, and where.
+/// How a chain of launches is cut into chunks, or why it cannot be.
 struct Chunks {
   ChunkSpace space;
   std::string refusal;  // empty: they can be cut

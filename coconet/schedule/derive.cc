@@ -15,7 +15,7 @@
 namespace coconet {
 namespace {
 
-/// A kind of moves that the derivation makes, in one place or wherever it can.
+/// A kind of transformation that the derivation applies, in one place or in all places.
 struct MoveKind {
   /// kReduceByNode: SplitByNode of the AllReduces; kSlicesByNode: of what scatters and gathers.
   enum class Kind : uint8_t { kSplit, kReduceByNode, kReorder, kSlice, kSlicesByNode, kFuse };
@@ -25,7 +25,8 @@ struct MoveKind {
   bool by_node() const { return kind == Kind::kReduceByNode || kind == Kind::kSlicesByNode; }
 };
 
-/// What Split may take: reductions over ranks, folds of what all ranks have, and sends of it.
+/// The operations that Split may take: reductions over ranks, and folds and sends of replicated
+/// tensors.
 bool Splits(const TypedGraph& program, NodeId id) {
   const Graph& g = program.graph();
   const std::vector<TensorType>& types = program.types();
@@ -75,8 +76,9 @@ Spans SpansOf(const Graph& g) {
   return spans;
 }
 
-/// A graph is split by node after all else that concerns slices of ranks; only parts of places are
-/// then still moved to.
+/// Whether a kind may still be applied in the fixed order of kinds: split and slice before any
+/// split by node, reorder before any gather or scatter across nodes, and AllReduces are split by
+/// node only where no collective over all ranks scatters or gathers.
 bool Fits(const Spans& spans, MoveKind::Kind kind) {
   switch (kind) {
     case MoveKind::Kind::kReduceByNode:
@@ -125,8 +127,8 @@ std::optional<Transformation> ByNode(const TypedGraph& program, NodeId id, const
   return SplitByNode{id, kind.dim};
 }
 
-/// The moves of a kind that the operations' kinds allow; Apply may refuse some. Graphs change
-/// before kernels are made.
+/// The candidates of a kind, judged by the kinds of operations; Apply may refuse some. Graphs
+/// change only while there are no kernels.
 std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool by_node) {
   std::vector<Transformation> moves;
   if (kind.kind == MoveKind::Kind::kFuse) return FusionsOf(s, kind.fuse, by_node);
@@ -164,11 +166,12 @@ Schedule Everywhere(Schedule s, const MoveKind& kind, bool by_node) {
   return s;
 }
 
-/// Where the derivation makes a move: in one place, so that every combination is found; in all
-/// places, where programs have many; or in all, with the kinds of moves in one order only.
+/// Where the derivation applies a transformation: in one place at a time, which finds every
+/// combination; in all places, for programs with many; or in all places, and the kinds in one
+/// order.
 enum class Scope : uint8_t { kOnePlace, kEverywhere, kEverywhereInOrder };
 
-/// A schedule, and from which kind of moves on it may be changed further.
+/// A schedule, and the first kind of transformation that may still be applied to it.
 struct Derived {
   Schedule schedule;
   size_t first_kind = 0;
@@ -217,8 +220,8 @@ bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
   return std::any_of(kernel.begin(), kernel.end(), [&](NodeId id) { return Communicates(g, id); });
 }
 
-/// Something communicates, and something else computes. Loads and stores within a node are as good
-/// as computation where all of that is fused.
+/// Whether one launch communicates and another computes, so that overlapping them can help. A fused
+/// collective within a node counts as computation, since it loads and stores.
 bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches,
                         bool fused) {
   bool communicates = false, computes = false;

@@ -14,33 +14,36 @@ struct DeriveOptions {
 
   int max_schedules = 1024;
   int large_program = kLargeProgram;
-  /// For worlds of several nodes with several ranks each: collectives are split by node, too, all
-  /// of a program alike; and kernels hold no collective over all ranks, as they do not reach those
-  /// of other nodes.
+  /// For worlds of several nodes with several ranks each. Derive then also splits collectives by
+  /// node (all collectives of a program in the same way), and fuses no collective over all ranks
+  /// into a kernel, since a kernel reaches only the ranks of its node.
   bool by_node = false;
 };
 
-/// Every schedule reachable from the program by the transformations, deterministic order, simplest
-/// first (those that overlap nothing before those that do), no duplicates (compared by canonical
-/// text). The first is the plain program. Graph transformations come before fusions, and these
-/// before overlaps, in every trace. Where that makes more than max_schedules (every place doubles
-/// them), only the schedules that make each move wherever it can be made, and where these are too
-/// many, too, those of them that make the kinds of moves in one order. ResourceExhausted when even
-/// these are more.
+/// Returns every schedule that the transformations reach from the program: in a deterministic
+/// order, simplest first (schedules without overlaps before those with), without duplicates
+/// (compared by canonical text). The first is the plain program. In every trace, graph
+/// transformations come before fusions, and fusions before overlaps.
 ///
-/// Of a large program a few: the plain program, and what comes of making each kind of graph
-/// transformation wherever it can be made, one kind after the other; each of these also with its
-/// computations fused as far as they can be, and then with the collectives that feed them or take
-/// from them. Nothing is overlapped. The work is bounded: a kind of moves that has too many places
-/// for the size of the program is left out, the same on every machine.
+/// The number of schedules doubles with every place where a transformation applies. Above
+/// max_schedules, Derive returns only the schedules that apply each kind of transformation in all
+/// places; where these are also too many, only those that apply the kinds in one fixed order;
+/// ResourceExhausted where even these are too many.
+///
+/// For a large program, Derive returns a few schedules: the plain program, and the programs that
+/// result from applying each kind of graph transformation in all places, one kind after the other;
+/// each of these also with its computations fused, and then also with the collectives before and
+/// after them fused. It overlaps nothing. The work is bounded: a kind of transformation with too
+/// many places for the size of the program is left out, the same ones on every machine.
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program,
                                              const DeriveOptions& options = {});
 
 /// No kernel contains a collective: communication is left to whole-tensor collectives.
 bool IsCommunicationUnfused(const Schedule& s);
 
-/// What a careful user writes by hand: the program's own AllReduces, and its computations fused as
-/// far as they can be without them. At least one derived schedule of every program is.
+/// Whether the schedule is what a careful user writes by hand: the program's own AllReduces as
+/// library calls, and all computations that can be fused without them fused. At least one derived
+/// schedule of every program is.
 bool IsBaseline(const Schedule& s);
 
 }  // namespace coconet

@@ -63,7 +63,7 @@ class Description {
 
   std::string Text() const {
     std::vector<std::string> words;
-    std::vector<NodeId> run;  // operations alone, of one kind
+    std::vector<NodeId> run;  // operations in no kernel, of one kind
     for (int launch : s_.order()) {
       const std::vector<NodeId>& nodes = launches_[launch].nodes;
       if (nodes.size() == 1 && StoredCollective(g_, values_, nodes[0]) >= 0) continue;
@@ -175,7 +175,7 @@ class Description {
     CC_CHECK(false);
   }
 
-  /// "MM", "send p", "A2A": what is a launch alone.
+  /// "MM", "send p", "A2A": an operation that is a launch of its own.
   std::string Other(NodeId id) const {
     if (As<MatMul>(g_, id)) return "MM";
     if (As<Send>(g_, id) && types_[id].layout.sliced()) {

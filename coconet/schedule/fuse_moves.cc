@@ -15,7 +15,7 @@ namespace {
 
 using NodeSet = std::set<NodeId>;
 
-/// A schedule seen by who looks for fusions.
+/// Finds fusions of a schedule.
 class Moves {
  public:
   explicit Moves(const Schedule& s)
@@ -66,8 +66,8 @@ class Moves {
     return groups;
   }
 
-  /// What folds to a scalar goes with what else reads the same tensor in that level: one loop over
-  /// it serves both.
+  /// Groups a fold to a scalar with the other readers of its operand in the same level: one loop
+  /// over the tensor serves both.
   template <class Find>
   void JoinFolds(std::vector<NodeId>& group, const Find& find) const {
     const std::vector<int>& level = s_.levels();

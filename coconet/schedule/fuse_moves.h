@@ -8,12 +8,13 @@
 
 namespace coconet {
 
-/// Computations on tensors in no kernel, in groups that one kernel may want to hold: over the same
-/// elements, connected by values or by a collective that feeds them, and between the same
-/// collectives and folds to scalars. Each ascending, ordered by first node; groups of one included.
+/// Groups of computations on tensors that are in no kernel and could be fused into one: they have
+/// the same iteration space, are connected by values or by a collective that feeds them, and lie
+/// between the same collectives and folds to scalars. Each group is ascending; groups are ordered
+/// by first node, and may have one member.
 std::vector<std::vector<NodeId>> ComputeGroups(const Schedule& s);
 
-/// The fusions worth trying. A core is a kernel, or a computation that is a group alone.
+/// The fusions worth trying. A core is a kernel, or a group of one computation.
 enum class FuseKind : uint8_t {
   kGroup,           // a group of computations, as a whole
   kPair,            // a ReduceScatter and its AllGather

@@ -8,37 +8,37 @@
 
 namespace coconet {
 
-/// The elements that a kernel goes over: those of its largest tensors. Where it folds rows also the
-/// rows: the elements of tensors whose last `row_dims` extents are 1 instead.
+/// The iteration space of a kernel: the elements of its largest tensors. A kernel that folds rows
+/// also iterates over rows: elements of tensors whose last `row_dims` extents are 1 instead.
 struct IterationSpace {
   Shape shape;
   int row_dims = 0;
-  Shape rows() const;  // the shape of what has one element per row
+  Shape rows() const;  // the shape of tensors with one element per row
 };
 
-/// `kernel` of any nodes.
+/// `kernel` may be any set of nodes.
 IterationSpace SpaceOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
 /// A Fold over the last dimensions, not over all.
 bool FoldsLastDims(const TypedGraph& program, NodeId id);
-/// One with one result per row, by one pass over elements of one rank: not of rows without
-/// elements, nor of rows that are cut and lie on several ranks.
+/// A Fold with one result per row that one pass over one rank's elements computes: rows have
+/// elements, and no row is sliced over ranks.
 bool FoldsRows(const TypedGraph& program, NodeId id);
 /// A Fold to a scalar.
 bool FoldsAll(const TypedGraph& program, NodeId id);
 
-/// The fold to a scalar that AllReduce `id` sums up over ranks as it folds, over all tensors too
-/// where a Total is between them; -1: none.
+/// The fold to a scalar whose per-rank results AllReduce `id` reduces with the fold's own kind
+/// (where a Total lies between them, over all tensors of a list); -1: none.
 NodeId FoldBelow(const TypedGraph& program, NodeId id);
 
 /// One pass over a kernel's elements.
-///   On slices: for each element of this rank's slice, reduce the operands of the ReduceScatters
-///     over all ranks, compute, store, and push the operands of the AllGathers to every rank.
-///   On whole tensors: for each element, read what the AllGathers brought (as soon as it has come),
-///     reduce the operands of the AllReduces over all ranks, compute, and store.
-/// Both add up the operands of folds to scalars, and push the operands of Sends to the rank at this
-/// place of the next stage. A stored value is computed from what its phase loads, so a member may
-/// be evaluated in several phases, or more often; values that an earlier phase stored are loaded.
+///   On slices: for each element of this rank's slice, reduces the operands of the ReduceScatters
+///     over all ranks, computes, stores, and pushes the operands of the AllGathers to every rank.
+///   On whole tensors: for each element, reads the results of the AllGathers (as soon as they have
+///     arrived), reduces the operands of the AllReduces over all ranks, computes, and stores.
+/// Both accumulate folds to scalars, and push the operands of Sends to the peer of this rank in the
+/// next stage. A stored value is computed from what its phase loads, so a member may be evaluated
+/// in several phases, and several times in one; values that an earlier phase stored are loaded.
 struct KernelPhase {
   bool on_slices = false;
   int round = 0;  // folds to scalars, in this domain, that must be known
@@ -50,15 +50,15 @@ struct KernelPhase {
   std::vector<NodeId> evaluated;  // members, ascending; collectives are loads
 };
 
-/// The phases of one launch of a kernel in their order, those on slices first. After a
-/// phase with folds all blocks, and all ranks where an AllReduce of the kernel takes them, wait for
-/// each other. An update that assigns an AllGather or a Send of the kernel is no store, nor is an
-/// output of a Send: the push goes into that memory.
+/// The phases of one launch of a kernel in execution order, those on slices first. After a phase
+/// with folds, all blocks wait for each other, and all ranks do where an AllReduce of the kernel
+/// takes the folds. An update that assigns an AllGather or a Send of the kernel is not a store, nor
+/// is an output of a Send: the push writes that memory.
 struct KernelPhases {
   std::vector<KernelPhase> phases;
-  /// Members that are scalars and needed in memory: stored when the phases have ended.
+  /// Scalar members that are needed in memory; stored after the last phase.
   std::vector<NodeId> scalars;
-  /// A member that needs a later phase's folds, or gathered elements, too early; -1: none.
+  /// A member that would need folds or gathered elements of a later phase; -1: none.
   NodeId unready = -1;
   /// The phase that stores each value.
   std::map<NodeId, int> stored_in;
@@ -70,7 +70,7 @@ struct KernelPhases {
   }
 };
 
-/// `kernel` ascending: any set of nodes that makes one iteration space, legal or not.
+/// `kernel` is ascending: any set of nodes with one iteration space, legal or not.
 KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kernel);
 
 /// States whose value before the step one of the nodes reads directly, ascending.

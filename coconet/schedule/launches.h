@@ -12,19 +12,20 @@ namespace coconet {
 /// Moves data between ranks.
 bool Communicates(const Graph& g, NodeId id);
 
-/// Can be a generated kernel; the rest (matrix products, rooted and point-to-point communication)
-/// are launches of libraries.
+/// Whether a generated kernel can do it; libraries do the rest (matrix products, rooted and
+/// point-to-point communication).
 bool IsKernelWork(const Graph& g, NodeId id);
 
-/// Can be part of a generated kernel: kernel work, and sends of what the kernel computes.
+/// Whether a generated kernel can contain it: kernel work, and sends of what the kernel computes.
 bool JoinsKernels(const Graph& g, NodeId id);
 
-/// Operands whose values a node takes: all; of an update its value, not its state.
+/// The operands whose values a node takes: all of them, but of an update only the assigned value,
+/// not the state.
 absl::Span<const NodeId> ValueOperands(const Graph& g, NodeId id);
 
-/// By node: how many collectives, itself included, and folds to scalars lie before it on the
-/// longest path; as late as its users allow, so that what only prepares a computation behind a
-/// collective counts as part of that.
+/// Returns by node the number of collectives (itself included) and folds to scalars on the longest
+/// path to it. A node gets the highest level that its users allow, so that an operation that only
+/// prepares a computation behind a collective has that computation's level.
 std::vector<int> Levels(const TypedGraph& program);
 
 using Kernels = std::vector<std::vector<NodeId>>;
@@ -41,9 +42,10 @@ struct Launch {
 /// - every reader of a state's old value before the launch that updates the state.
 ///
 /// Declarations, constants, the number of ranks and computations on scalars belong to no launch:
-/// they are recomputed wherever they are needed. A scalar that a collective takes is a launch,
-/// since the collective needs it in memory; so is one that a state is updated with and that takes
-/// another updated state's value before the step, since that may take this one's.
+/// they are recomputed wherever they are needed. Two kinds of scalars are launches: one that a
+/// collective takes, since the collective needs it in memory; and one that is assigned to a state
+/// and computed from the old value of another updated state, since that one may need the old value
+/// of this one.
 struct Launches {
   std::vector<Launch> list;  // ordered by first node
   std::vector<int> of;       // by node: its launch; -1: none
@@ -55,26 +57,27 @@ struct Launches {
 /// `kernels` are disjoint, each ascending.
 Launches FindLaunches(const TypedGraph& program, const Kernels& kernels);
 
-/// The launches with those of each class as one: into[launch] is the launch that it joins, itself
-/// where it joins none. What a launch joins joins none.
+/// Merges launches: `into[launch]` is the launch that it is merged into, or itself. A launch that
+/// others are merged into is not merged itself.
 Launches Joined(const Launches& launches, const std::vector<int>& into);
 
-/// Launches in an order that they can run in: of those that can run next the first by `rank`, then
-/// by number. Shorter than the list where launches wait for each other in a cycle.
+/// A topological order of the launches; of those that can run next, the one with the smallest
+/// `rank` comes first, then the one with the smallest number. Shorter than the list where launches
+/// depend on each other in a cycle.
 std::vector<int> InOrder(const std::vector<Launch>& launches, const std::vector<int>& rank);
-/// The same by number alone.
+/// The same, ordered by number alone.
 std::vector<int> InOrder(const std::vector<Launch>& launches);
 
-/// By launch, for InOrder: level by level (`levels` by node), collectives first.
+/// The `rank` of each launch for InOrder: level by level (`levels` by node), collectives first.
 std::vector<int> RanksByLevel(const Graph& g, const Launches& launches,
                               const std::vector<int>& levels);
 
-/// Launches other than `inside` that must come both after and before it, ascending; empty where no
-/// cycle goes through it.
+/// The other launches on a cycle through launch `inside`, ascending; empty where there is no such
+/// cycle.
 std::vector<int> LaunchesWithin(const std::vector<Launch>& launches, int inside);
 
-/// Bytes that a launch reads and writes, of whole tensors and of all tensors of a list; a rank has
-/// its part of those that are sliced. Sizes that are not bound count as 1.
+/// Bytes that a launch reads and writes, counted over whole tensors (a rank moves its slice of
+/// sliced ones) and over all tensors of a list. Sizes that are not bound count as 1.
 struct Traffic {
   int64_t read = 0;     // inputs, states, and values of other launches
   int64_t written = 0;  // updates, outputs, and values that other launches take

@@ -7,26 +7,26 @@
 
 namespace coconet {
 
-// The transformations one by one: what Apply dispatches to. Graphs are canonical and infer; node
-// ids are valid. Results infer, but are not yet canonical.
+// The functions that Apply dispatches to, one per transformation. They require canonical graphs
+// whose types can be inferred, and valid node ids. The types of their results can be inferred; the
+// results are not yet canonical.
 
 absl::StatusOr<Graph> ApplySplit(const TypedGraph& program, const Split& split);
 absl::StatusOr<Graph> ApplySplitByNode(const TypedGraph& program, const SplitByNode& split);
 absl::StatusOr<Graph> ApplyReorder(const TypedGraph& program, const Reorder& reorder);
 absl::StatusOr<Graph> ApplySlice(const TypedGraph& program, const Slice& slice);
 
-/// Replaces each Shard of a value, part of whose operands is gathered from slices cut alike, by
-/// computation on these slices. So what a schedule does with own parts does not depend on the order
-/// of its splits.
+/// Replaces each Shard of a value, some of whose operands are gathered from slices of the same
+/// shape, by computation on these slices. So the result of several splits does not depend on their
+/// order.
 absl::StatusOr<Graph> TakeSlicesAtHand(Graph graph);
 
-/// Appends the fold of a tensor from each rank's `part` of it: fold, then all-reduce.
-/// Parts of f16 and bf16 are summed in f32, since each would be rounded otherwise, at its own
-/// magnitude.
+/// Appends the fold of a tensor of which each rank has a `part`: the fold of the part, then an
+/// AllReduce. Sums of f16 and bf16 parts are kept in f32, since each part would otherwise be
+/// rounded at its own magnitude.
 NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype);
 
-/// The kernels after the fusions, one after the other, ordered by first node. They may wait for
-/// each other in a cycle.
+/// The kernels after all fusions, ordered by first node. They may depend on each other in a cycle.
 absl::StatusOr<Kernels> ApplyFuses(const Schedule& s, absl::Span<const Fuse> fuses);
 
 }  // namespace coconet

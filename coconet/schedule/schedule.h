@@ -13,11 +13,11 @@
 
 namespace coconet {
 
-/// A program and what was done to it, analysed once: what follows from its graph, and its launches.
+/// A transformed program with its analysis (types, users, launches, traffic), which is made once.
 /// Immutable: copies share one allocation, and threads may read them at the same time.
 class Schedule {
  public:
-  /// Of a program without operations.
+  /// The schedule of a program without operations.
   Schedule() : Schedule(TypedGraph(), {}) {}
   /// `kernels` partition some of the nodes: disjoint, each ascending, ordered by first node.
   /// Nothing checks that they are legal: Apply makes those that are. `program` is canonical.
@@ -30,28 +30,28 @@ class Schedule {
 
   /// Operations in no kernel are kernels or library calls of their own.
   const Kernels& kernels() const { return parts_->analysis->kernels; }
-  /// Of each overlap the first nodes of its launches, in the order of work; disjoint, sorted.
+  /// By overlap, the first nodes of its launches in the order of execution; disjoint, sorted.
   const std::vector<std::vector<NodeId>>& overlaps() const { return parts_->overlaps; }
-  /// Replays from the bare program; not part of the schedule's identity.
+  /// The transformations that make this schedule from the plain program; not part of its identity.
   const std::vector<Transformation>& trace() const { return parts_->trace; }
 
   const Launches& launches() const { return parts_->analysis->launches; }
   /// The launch of a node that has one.
   const Launch& launch(NodeId id) const { return launches()[launches().of[id]]; }
-  /// Launches in an order that they can run in, level by level and collectives first. Shorter than
-  /// the list where kernels wait for each other in a cycle, which no kernels made by Apply do.
+  /// A topological order of the launches, level by level and collectives first. Shorter than the
+  /// list where kernels depend on each other in a cycle; Apply makes no such kernels.
   const std::vector<int>& order() const { return parts_->analysis->order; }
   /// By launch.
   const std::vector<Traffic>& traffic() const { return parts_->analysis->traffic; }
   /// By node: Levels.
   const std::vector<int>& levels() const { return *parts_->analysis->levels; }
 
-  // Other schedules of the same program, or of a transformed one; not checked, and canonical only
-  // where the arguments are.
+  // These make other schedules of the same program, or of a transformed one. They check nothing;
+  // the results are canonical only where the arguments are.
   Schedule WithKernels(Kernels kernels) const;
   Schedule WithOverlap(const Overlap& overlap) const;
   Schedule WithTrace(std::vector<Transformation> trace) const;
-  /// What was done to this program, done to the same nodes with other sizes.
+  /// The same transformations of the same nodes with other sizes.
   Schedule Resized(TypedGraph program) const;
   /// The schedule of one tensor of a list (ProgramOf).
   Schedule OfTensor(int tensor) const;

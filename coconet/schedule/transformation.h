@@ -16,7 +16,7 @@ namespace coconet {
 // Transformations are data (schedule.h applies them). Their node ids are those of the graph of the
 // schedule that they are applied to.
 
-/// What all ranks do with the whole tensor, each rank does with its slice:
+/// Lets each rank work on its slice instead of all ranks on the whole tensor:
 ///   y = all_reduce(x)       -->  t = reduce_scatter(x, dim)
 ///                                y = all_gather(t)
 ///   y = sum(f(x)), scalar   -->  y = all_reduce(sum, sum(f(shard(x, dim))))
@@ -29,8 +29,8 @@ struct Split {
   bool operator==(const Split&) const = default;
 };
 
-/// Communicates within nodes, across them, and within nodes again, where that is faster than over
-/// all ranks alike:
+/// Communicates within nodes, across nodes, and within nodes again, instead of over all ranks at
+/// once:
 ///   y = all_reduce(x)           -->  t = reduce_scatter(x, dim, node)
 ///                                    u = all_reduce(t, across)
 ///                                    y = all_gather(u, node)
@@ -57,23 +57,21 @@ struct Reorder {
 };
 
 /// u = update(state: Auto, all_gather(x))  -->  u = update(state: Sliced, x)
-/// The gather is dropped where nothing else needs it, and comes after the update where something
-/// does.
+/// The gather is dropped where nothing else needs its result, and else comes after the update.
 struct Slice {
   NodeId state = -1;
   bool operator==(const Slice&) const = default;
 };
 
-/// Makes the nodes, ascending, one kernel. A kernel that is there already is named whole or not at
-/// all.
+/// Makes the nodes (ascending) one kernel. Of an existing kernel they contain all nodes or none.
 struct Fuse {
   std::vector<NodeId> nodes;
   bool operator==(const Fuse&) const = default;
 };
 
-/// Runs a chain of launches chunk by chunk: each takes what the one before it makes, and works on a
-/// chunk while the one before it makes the next, so that communication goes on beside computation.
-/// Launches are named by their first nodes.
+/// Runs a chain of launches chunk by chunk: each takes the result of the one before it, and works
+/// on one chunk while the one before it computes the next, so that communication overlaps
+/// computation. Launches are named by their first nodes.
 struct Overlap {
   std::vector<NodeId> nodes;
   bool operator==(const Overlap&) const = default;
