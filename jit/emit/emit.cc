@@ -101,9 +101,9 @@ absl::StatusOr<std::string> Emitter::WorkOf(int number, std::string* of_launch) 
   RETURN_IF_ERROR(AddResults(planned, in_bulk, phase));
   ASSIGN_OR_RETURN(const std::vector<std::string> accumulators,
                    AddFolds(planned, phase, of_launch, &of_tensor));
+  const std::string loop = in_bulk ? BulkCopiesText(k_, planned, phase) : ElementsText(k_, phase);
   k_.bytes +=
       phase.bytes_per_element * ElementsOf(planned) / (k_.piece == nullptr ? 1 : k_.piece->of);
-  const std::string loop = in_bulk ? BulkCopiesText(k_, planned, phase) : ElementsText(k_, phase);
   if (loop.empty()) return "";
   if (!phase.on_slices && !phase.reads_gathered && !k_.PiecesOfSlices())
     k_.args.Integer("n", NumElements(k_.space.shape));

@@ -60,6 +60,15 @@ TEST(Lower, WritesACollectiveStraightIntoWhatItUpdates) {
   EXPECT_EQ(Lower(s, {.protocol = Protocol::kGenerated}, 2)->protocol, "one-shot");
 }
 
+TEST(Lower, CountsBytesOfBulkCopies) {
+  const Schedule s = Plain("input x : f32[100] sliced(0)\noutput y = all_gather(x)\n");
+  for (bool bulk : {false, true}) {
+    const Config config{.protocol = Protocol::kGenerated, .bulk = bulk};
+    const int64_t elements = 50, loaded_and_pushed = 4 * (1 + 2);
+    EXPECT_EQ(Lower(s, config, 2)->plan.bytes_per_rank, elements * loaded_and_pushed);
+  }
+}
+
 TEST(Lower, TellsEachProductWhichWayToGo) {
   const Schedule s =
       Plain("input a : f32[30, 20] local\ninput b : f32[20, 10] local\noutput c = matmul(a, b)\n");
