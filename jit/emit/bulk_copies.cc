@@ -21,7 +21,7 @@ std::string BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseTe
   for (NodeId id : planned.gathers) {
     const DType dtype = k.type(id).dtype;
     const std::string own = k.args.Own(k.table.of[k.Operand(id)], dtype);
-    for (int buffer : k.table.PushTargets(k.u, id)) {
+    for (int buffer : k.table.push_targets.at(id)) {
       phase.bytes_per_element +=
           (1 + k.target.ranks_per_node()) * static_cast<int64_t>(SizeOf(dtype));
       absl::StrAppend(&text, "    CopyToAll<", k.StoreMode(buffer), ", kV>(grid, ",

@@ -40,7 +40,7 @@ absl::Status Stores::AddPush(PhaseText& phase, NodeId gather) {
   ASSIGN_OR_RETURN(const std::string name,
                    expressions_.Element(phase, phase.elements, k_.g.nodes[gather].inputs[0]));
   const DType dtype = k_.type(gather).dtype;
-  for (int buffer : k_.table.PushTargets(k_.u, gather)) {
+  for (int buffer : k_.table.push_targets.at(gather)) {
     phase.bytes_per_element += k_.target.ranks_per_node() * static_cast<int64_t>(SizeOf(dtype));
     const std::string peers = k_.args.Peers(buffer, dtype);
     if (rings_.AreUsed()) {
@@ -60,7 +60,7 @@ absl::Status Stores::AddSend(PhaseText& phase, NodeId send) {
   ASSIGN_OR_RETURN(const std::string name,
                    expressions_.Element(phase, phase.elements, k_.g.nodes[send].inputs[0]));
   const DType dtype = k_.type(send).dtype;
-  for (int buffer : k_.table.PushTargets(k_.u, send)) {
+  for (int buffer : k_.table.push_targets.at(send)) {
     phase.bytes_per_element += static_cast<int64_t>(SizeOf(dtype));
     absl::StrAppend(&phase.elements.stores, "      StoreBeside<", k_.StoreMode(buffer), ">(",
                     k_.args.OnBeside(buffer, dtype), ", ",

@@ -115,7 +115,7 @@ absl::StatusOr<std::string> Loads::Gathered(PhaseText& phase, NodeId id) {
   if (phase.on_slices) return Misplaced(id, "on slices, in the kernel that gathers it");
   phase.reads_gathered = true;
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));
-  return absl::StrCat("Load<V>(", k_.args.Own(k_.table.PushTargets(k_.u, id)[0], k_.type(id).dtype),
+  return absl::StrCat("Load<V>(", k_.args.Own(k_.table.push_targets.at(id)[0], k_.type(id).dtype),
                       " + i)");
 }
 

@@ -144,17 +144,23 @@ std::vector<bool> ReachedByPeers(const Units& u, bool pull) {
   return reached;
 }
 
-}  // namespace
-
-std::vector<int> BufferTable::PushTargets(const Units& u, NodeId push) const {
-  std::vector<int> targets;
-  for (NodeId id : u.units[u.unit_of[push]].nodes) {
-    if (IsStore(u.graph(), id) && u.Value(StoredOperand(u.graph(), id)) == push)
-      targets.push_back(target[id]);
+std::map<NodeId, std::vector<int>> PushTargets(const Units& u, const BufferTable& table) {
+  std::map<NodeId, std::vector<int>> targets;
+  for (NodeId id = 0; id < u.graph().size(); ++id) {
+    if (Is<AllGather>(u.graph(), id) || Is<Send>(u.graph(), id)) targets[id];
+    if (!IsStore(u.graph(), id)) continue;
+    const NodeId value = u.Value(StoredOperand(u.graph(), id));
+    const auto push = targets.find(value);
+    if (push != targets.end() && u.unit_of[value] == u.unit_of[id])
+      push->second.push_back(table.target[id]);
   }
-  if (targets.empty()) targets.push_back(of[push]);
+  for (auto& [push, buffers] : targets) {
+    if (buffers.empty()) buffers = {table.of[push]};
+  }
   return targets;
 }
+
+}  // namespace
 
 BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
   const Graph& g = u.graph();
@@ -182,12 +188,14 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
   }
   const std::vector<bool> symmetric = ReachedByPeers(u, pull);
   AssignTemporaries(u, target, table, symmetric);
+  table.push_targets = PushTargets(u, table);
   for (NodeId id = 0; id < g.size(); ++id) {
     if (!symmetric[id]) continue;
-    if (Is<AllGather>(g, id) || Is<Send>(g, id)) {
-      for (int buffer : table.PushTargets(u, id)) table.buffers[buffer].symmetric = true;
-    } else {
+    const auto push = table.push_targets.find(id);
+    if (push == table.push_targets.end()) {
       table.buffers[table.of[id]].symmetric = true;
+    } else {
+      for (int buffer : push->second) table.buffers[buffer].symmetric = true;
     }
   }
   return table;

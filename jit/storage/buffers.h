@@ -1,6 +1,7 @@
 #ifndef COCONET_JIT_STORAGE_BUFFERS_H_
 #define COCONET_JIT_STORAGE_BUFFERS_H_
 
+#include <map>
 #include <vector>
 
 #include "jit/config/target.h"
@@ -18,10 +19,9 @@ struct BufferTable {
   std::vector<int> of;
   /// Update or Output -> the buffer it writes; -1 for other nodes.
   std::vector<int> target;
-
-  /// Buffers that an AllGather or a Send of a kernel fills: those of the stores in its unit, else
-  /// its own.
-  std::vector<int> PushTargets(const Units& u, NodeId push) const;
+  /// AllGather or Send -> the buffers that a kernel with it fills: those of the stores in its unit,
+  /// else its own.
+  std::map<NodeId, std::vector<int>> push_targets;
 };
 
 /// Buffers of inputs, states and outputs in the order of their declaration, then of temporaries;
