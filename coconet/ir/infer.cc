@@ -86,7 +86,7 @@ absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op) {
   for (size_t i = 0; i < op.dims.size(); ++i) {
     const bool ascends = i == 0 || op.dims[i - 1] < op.dims[i];
     if (op.dims[i] < 0 || op.dims[i] >= rank || !ascends) {
-      return site.Error("want dimensions below ", rank, " in ascending order, ",
+      return site.Error("want different dimensions below ", rank, " in ascending order, ",
                         site.HaveOperands());
     }
   }

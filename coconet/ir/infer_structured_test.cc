@@ -66,10 +66,20 @@ TEST(InferFold, Refuses) {
   EXPECT_EQ(
       TypeOf("sum(flat, 2)"),
       "rows of an operand sliced flat lie on several ranks, have flat : f32[B, S, H] sliced(flat)");
-  EXPECT_EQ(TypeOf("sum(rep, 3)"),
-            "want dimensions below 3 in ascending order, have rep : f32[B, S, H] replicated");
-  EXPECT_EQ(TypeOf("sum(rep, 1, 1)"),
-            "want dimensions below 3 in ascending order, have rep : f32[B, S, H] replicated");
+  EXPECT_EQ(
+      TypeOf("sum(rep, 3)"),
+      "want different dimensions below 3 in ascending order, have rep : f32[B, S, H] replicated");
+  EXPECT_EQ(
+      TypeOf("sum(rep, 1, 1)"),
+      "want different dimensions below 3 in ascending order, have rep : f32[B, S, H] replicated");
+  // As many dimensions as the operand has, but not all of them.
+  EXPECT_EQ(
+      TypeOf("sum(vector, 3)"),
+      "want different dimensions below 1 in ascending order, have vector : f32[H] replicated");
+  EXPECT_EQ(
+      TypeOf("sum(int, 0, 0)"),
+      "want different dimensions below 2 in ascending order, have int : i32[S, H] replicated");
+  EXPECT_EQ(TypeOf("amax(lr, 0)"), "want a tensor, have lr : f32[] replicated");
   EXPECT_EQ(TypeOf("mean(int)"), "want floats, have int : i32[S, H] replicated; use cast");
   EXPECT_EQ(TypeOf("sum(rep > 0)"), "want numbers, have %17 : bool[B, S, H] replicated");
   EXPECT_TRUE(

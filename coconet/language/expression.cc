@@ -73,8 +73,10 @@ Result Expression::Signed() {
 
 Result Expression::Primary() {
   switch (words_.Peek().kind) {
-    case Token::Kind::kNumber:
-      return Tensor(words_.Take().number);
+    case Token::Kind::kNumber: {
+      ASSIGN_OR_RETURN(const double number, Literal());
+      return Tensor(number);
+    }
     case Token::Kind::kName:
     case Token::Kind::kValue: {
       const Token name = words_.Take();

@@ -89,6 +89,7 @@ absl::StatusOr<std::vector<Tensor>> Expression::Operands(absl::string_view name,
     ASSIGN_OR_RETURN(const Tensor operand, Comparison());
     operands.push_back(operand);
   }
+  if (!words_.Peek().Is(")")) return words_.Expected("',' or ')'");
   if (operands.size() == count) return operands;
   return absl::InvalidArgumentError(absl::StrCat(
       name, ": want ", count, " operand", count == 1 ? "" : "s", ", have ", operands.size()));
@@ -194,9 +195,24 @@ absl::Status Expression::Argument(const Attribute& a, Op& op, const std::vector<
 
 absl::StatusOr<double> Expression::Number(absl::string_view what) {
   const double sign = words_.Accept("-") ? -1 : 1;
-  if (words_.Peek().kind == Token::Kind::kNumber) return sign * words_.Take().number;
+  if (words_.Peek().kind == Token::Kind::kNumber) {
+    ASSIGN_OR_RETURN(const double number, Literal());
+    return sign * number;
+  }
   if (words_.Accept("inf")) return sign * std::numeric_limits<double>::infinity();
   return words_.Expected(what);
+}
+
+absl::StatusOr<double> Expression::Literal() {
+  const Token token = words_.Take();
+  int64_t integer = 0;
+  const bool is_exact = !absl::SimpleAtoi(token.text, &integer) ||
+                        static_cast<long double>(integer) == token.number ||
+                        NumberText(token.number) == token.text;
+  if (is_exact) return token.number;
+  return absl::InvalidArgumentError(absl::StrCat("want a number that a double holds, have ",
+                                                 token.text, "; the nearest is ",
+                                                 NumberText(token.number)));
 }
 
 absl::StatusOr<int64_t> Expression::Integer(absl::string_view what) {
@@ -216,8 +232,13 @@ absl::StatusOr<int> Expression::NamedDim(const Tensor& operand) {
   if (words_.Peek().kind != Token::Kind::kName || operand.id() < 0)
     return Int("the number or name of a dimension");
   const Shape& shape = operand.type().shape;
-  const auto at = std::find(shape.begin(), shape.end(), Dim(std::string(words_.Peek().text)));
+  const Dim named(std::string(words_.Peek().text));
+  const auto at = std::find(shape.begin(), shape.end(), named);
   if (at == shape.end()) return words_.Expected(absl::StrCat("a dimension of ", Text(shape)));
+  if (std::count(at, shape.end(), named) > 1) {
+    return words_.Expected(absl::StrCat("the number of a dimension, since several dimensions of ",
+                                        Text(shape), " have the size ", words_.Peek().text));
+  }
   words_.Take();
   return static_cast<int>(at - shape.begin());
 }

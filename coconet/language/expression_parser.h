@@ -40,6 +40,8 @@ class Expression {
   /// One attribute; of kDims one dimension, by number or by the name of its extent.
   absl::Status Argument(const Attribute& a, Op& op, const std::vector<Tensor>& operands);
   absl::StatusOr<double> Number(absl::string_view what);
+  /// The number token here; InvalidArgument for an integer that no double holds exactly.
+  absl::StatusOr<double> Literal();
   absl::StatusOr<int64_t> Integer(absl::string_view what);
   absl::StatusOr<int> Int(absl::string_view what);
   absl::StatusOr<int> NamedDim(const Tensor& operand);

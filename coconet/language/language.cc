@@ -1,6 +1,7 @@
 #include "coconet/language/language.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -90,10 +91,12 @@ Tensor Program::Add(Op op, std::vector<Tensor> operands) {
     return Typed(operands[0], cast->dtype);
   }
   if (auto* fold = std::get_if<Fold>(&op); fold != nullptr && operands[0].is_node()) {
-    if (operands[0].type().shape.empty()) return operands[0];  // of one element
+    const Shape& shape = operands[0].type().shape;
+    if (shape.empty() && fold->dims.empty()) return operands[0];  // of one element
     std::sort(fold->dims.begin(), fold->dims.end());
-    if (fold->dims.size() == operands[0].type().shape.size())
-      fold->dims.clear();  // all: written as none
+    std::vector<int> all(shape.size());
+    std::iota(all.begin(), all.end(), 0);
+    if (fold->dims == all) fold->dims.clear();  // all: written as none
   }
   if (StreamOf(op).has_value() && operands[1].kind_ == Tensor::Kind::kNumber) {
     operands[1] = Constant(operands[1].number_, DType::kI64);

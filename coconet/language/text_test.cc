@@ -141,6 +141,30 @@ TEST(Parse, NumbersOfEveryForm) {
             PrintParsed("coconet 1\noutput y = const(5E-1, f64)\n"));
 }
 
+TEST(Parse, IntegersThatNoDoubleHoldsAreRefused) {
+  const std::string head = "coconet 1\ninput i : i64[4]\noutput y = i + ";
+  EXPECT_EQ(ErrorOf(head + "9007199254740992"), "");
+  EXPECT_EQ(ErrorOf(head + "9007199254740993"),
+            "line 3: want a number that a double holds, have 9007199254740993; the nearest is "
+            "9007199254740992");
+  EXPECT_EQ(ErrorOf("coconet 1\noutput y = const(-9007199254740993, i64)\n"),
+            "line 2: want a number that a double holds, have 9007199254740993; the nearest is "
+            "9007199254740992");
+  for (const char* number : {"1152921504606846976", "123456789012345680", "1e+22"}) {
+    const std::string text =
+        absl::StrCat("coconet 1\n%0 = const(", number, ", f64)\noutput y = %0\n");
+    EXPECT_EQ(PrintParsed(text), text);  // as to_chars prints it
+  }
+}
+
+TEST(Parse, AnExtentThatSeveralDimensionsHaveNamesNone) {
+  const std::string head = "coconet 1\ninput a : f32[N, M, N] replicated\noutput y = sum(a, ";
+  EXPECT_EQ(ErrorOf(head + "M)"), "");
+  EXPECT_EQ(ErrorOf(head + "N)"),
+            "line 3: expected the number of a dimension, since several dimensions of [N, M, N] "
+            "have the size N, found 'N'");
+}
+
 TEST(Parse, VersionComesFirst) {
   EXPECT_EQ(ErrorOf(""), "line 1: expected 'coconet 1', found no text");
   EXPECT_EQ(ErrorOf("# nothing\n\n"), "line 3: expected 'coconet 1', found no text");
@@ -218,6 +242,7 @@ TEST(Parse, ExpressionsSayWhatIsExpected) {
   EXPECT_EQ(ErrorOfLine("z = add(x)"), "line 5: add: want 2 operands, have 1");
   EXPECT_EQ(ErrorOfLine("z = sqrt(x, x)"), "line 5: sqrt: want 1 operand, have 2");
   EXPECT_EQ(ErrorOfLine("z = sqrt()"), "line 5: expected a value, found ')'");
+  EXPECT_EQ(ErrorOfLine("z = select(x and x, 1, 0)"), "line 5: expected ',' or ')', found 'and'");
 }
 
 TEST(Parse, UnknownWordsGetSuggestions) {
