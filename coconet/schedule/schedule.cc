@@ -54,6 +54,28 @@ absl::Status CheckHasOrder(const Schedule& s) {
       "want one of the values computed"));
 }
 
+/// The first update on a cycle of launches that assigns a state's old value as it is; -1: none.
+NodeId FindExchange(const Schedule& s) {
+  const Graph& g = s.graph();
+  for (int launch = 0; launch < s.launches().size(); ++launch) {
+    const NodeId id = s.launches()[launch].nodes[0];
+    if (As<Update>(g, id) && As<State>(g, s.program().value(g.nodes[id].inputs[1])) &&
+        !LaunchesWithin(s.launches().list, launch).empty())
+      return id;
+  }
+  return -1;
+}
+
+/// Lets the update assign a copy of its value: a cast to the value's own dtype.
+Graph WithCopy(const TypedGraph& program, NodeId update) {
+  return Rewrite(program.graph(),
+                 [&](Graph& out, NodeId id, std::vector<NodeId> inputs) {
+                   if (id == update) inputs[1] = out.Add(Cast{program.type(id).dtype}, {inputs[1]});
+                   return out.Add(program.op(id), std::move(inputs));
+                 })
+      .graph;
+}
+
 /// The plain schedule of a transformed program.
 absl::StatusOr<Schedule> OfGraph(const Transformation& t, absl::StatusOr<Graph> graph) {
   if (!graph.ok()) return graph.status();
@@ -129,7 +151,13 @@ absl::StatusOr<Schedule> InitialSchedule(const Graph& program) {
   ASSIGN_OR_RETURN(TypedGraph canonical,
                    TypedGraph::Of(Canonicalize(TotalBeforeRanks(program)).graph));
   Schedule schedule(std::move(canonical), {});
-  RETURN_IF_ERROR(WithContext(CheckHasOrder(schedule), absl::StrCat("program ", program.name)));
+  for (absl::Status order; !(order = CheckHasOrder(schedule)).ok();) {
+    const NodeId exchange = FindExchange(schedule);
+    if (exchange < 0) return WithContext(order, absl::StrCat("program ", program.name));
+    ASSIGN_OR_RETURN(TypedGraph copies,
+                     TypedGraph::Of(Canonicalize(WithCopy(schedule.program(), exchange)).graph));
+    schedule = Schedule(std::move(copies), {});
+  }
   return schedule;
 }
 

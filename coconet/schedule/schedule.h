@@ -77,7 +77,9 @@ class Schedule {
   std::shared_ptr<const Parts> parts_;  // never null
 };
 
-/// The schedule of an untransformed (bound) program; canonicalises it.
+/// The schedule of an untransformed (bound) program; canonicalises it. Where updates exchange
+/// values of states, one of the values is copied first (cast to its own dtype), so that the updates
+/// have an order.
 absl::StatusOr<Schedule> InitialSchedule(const Graph& program);
 
 /// Applies `t`, or says which condition failed at which operation (FailedPrecondition;
