@@ -11,6 +11,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
 
 namespace coconet {
@@ -27,9 +28,11 @@ std::string FirstDifference(const std::string& theirs, const std::string& first)
   }
 }
 
-absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const Sizes& sizes) {
+absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const Sizes& sizes,
+                                   int ranks) {
   RETURN_IF_ERROR(program.status());
   ASSIGN_OR_RETURN(const Graph bound, BindSizes(*program, sizes));
+  RETURN_IF_ERROR(CheckRoots(bound, ranks));
   ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
   return std::move(schedule.graph());
 }
@@ -37,7 +40,7 @@ absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const S
 /// Collective. The same bound, canonical program on all ranks, or an error on all.
 absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const absl::StatusOr<Graph>& program,
                                      const Sizes& sizes) {
-  absl::StatusOr<Graph> mine = BindAndOrder(program, sizes);
+  absl::StatusOr<Graph> mine = BindAndOrder(program, sizes, rank.mesh().stage_size());
   Packer message;
   PackStatus(message, mine.status());
   message.Text(mine.ok() ? Print(*mine) : "");

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer_site.h"
+#include "coconet/ir/op_table.h"
 
 namespace coconet {
 namespace {
@@ -295,6 +297,17 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g) {
   TypeChecker checker;
   for (NodeId id = 0; id < g.size(); ++id) RETURN_IF_ERROR(checker.CheckNext(g));
   return std::move(checker).types();
+}
+
+absl::Status CheckRoots(const Graph& g, int ranks) {
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const std::optional<int> root = RootOf(g.nodes[id].op);
+    if (!root.has_value() || *root < ranks) continue;
+    return absl::InvalidArgumentError(absl::StrCat(NodeText(g, id), ": want a rank from 0 to ",
+                                                   ranks - 1, ", have ", *root, "; there are ",
+                                                   ranks, ranks == 1 ? " rank" : " ranks"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace coconet

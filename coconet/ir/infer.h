@@ -51,6 +51,10 @@ class TypeChecker {
 /// Output nodes get the type of their operand.
 absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g);
 
+/// InvalidArgument where an operation names a rank that a world of `ranks` ranks (of one pipeline
+/// stage) does not have.
+absl::Status CheckRoots(const Graph& g, int ranks);
+
 }  // namespace coconet
 
 #endif  // COCONET_IR_INFER_H_

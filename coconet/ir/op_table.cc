@@ -179,6 +179,12 @@ std::optional<int64_t> StreamOf(const Op& op) {
   return Get<int64_t>(op, *stream);
 }
 
+std::optional<int> RootOf(const Op& op) {
+  const Attribute* root = FindAttribute(RowOf(op), Written::kRank);
+  if (root == nullptr) return std::nullopt;
+  return Get<int>(op, *root);
+}
+
 absl::string_view Name(FoldKind kind) {
   switch (kind) {
     case FoldKind::kSum:

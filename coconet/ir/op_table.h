@@ -52,6 +52,8 @@ Span SpanOf(const Op& op);
 /// The stream of an operation that draws a random word per element, whose second operand is then
 /// the seed; none for others.
 std::optional<int64_t> StreamOf(const Op& op);
+/// The rank that a Broadcast or a ReduceTo names; none for others.
+std::optional<int> RootOf(const Op& op);
 
 /// What reduces the contributions of several ranks: their sum, also for means.
 ReduceKind AcrossRanks(FoldKind kind);

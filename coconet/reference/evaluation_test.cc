@@ -216,7 +216,8 @@ TEST(Evaluation, Communication) {
              24, [](int64_t i) { return Input("x", 0, i); });
   absl::StatusOr<Interpreter> none =
       Interpreter::Create(*Parse("coconet 1\n" + in + "output y = broadcast(x, 2)\n"), 2);
-  EXPECT_EQ(none.status().message(), "interpret %1 = broadcast(x, 2): there is no rank 2 of 2");
+  EXPECT_EQ(none.status().message(),
+            "interpret: %1 = broadcast(x, 2): want a rank from 0 to 1, have 2; there are 2 ranks");
 }
 
 TEST(Evaluation, StagesPassValuesOn) {

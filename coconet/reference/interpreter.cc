@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "coconet/reference/evaluation.h"
 
 namespace coconet {
@@ -14,15 +15,6 @@ namespace {
 constexpr size_t kBlock = 1024;
 /// Elements of matrix products' lines that are kept from block to block.
 constexpr int64_t kMostLineElements = int64_t{1} << 26;
-
-absl::Status CheckRoot(const Graph& g, NodeId id, int ranks) {
-  const auto* broadcast = As<Broadcast>(g, id);
-  const auto* reduce = As<ReduceTo>(g, id);
-  const int root = broadcast != nullptr ? broadcast->root : reduce != nullptr ? reduce->root : 0;
-  if (root < ranks) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("interpret ", NodeText(g, id), ": there is no rank ", root, " of ", ranks));
-}
 
 }  // namespace
 
@@ -40,6 +32,7 @@ absl::StatusOr<Interpreter> Interpreter::Create(Graph program, int ranks, int st
   Interpreter interpreter;
   ASSIGN_OR_RETURN(interpreter.program_, TypedGraph::Of(std::move(program)));
   const Graph& graph = interpreter.program_.graph();
+  RETURN_IF_ERROR(WithContext(CheckRoots(graph, ranks), "interpret"));
   interpreter.ranks_ = ranks;
   interpreter.stages_ = stages;
   interpreter.nodes_ = nodes;
@@ -49,7 +42,6 @@ absl::StatusOr<Interpreter> Interpreter::Create(Graph program, int ranks, int st
                                                      Text(interpreter.program_.type(id).shape),
                                                      " holds a symbol; bind sizes first"));
     }
-    RETURN_IF_ERROR(CheckRoot(graph, id, ranks));
     std::string name;
     if (As<Update>(graph, id)) name = As<State>(graph, graph.nodes[id].inputs[0])->name;
     if (const auto* output = As<Output>(graph, id)) name = output->name;
