@@ -91,6 +91,13 @@ output d = all_gather(shard(x, 1) * shard(x, 1))
 output e = norm(shard(t, flat))
 )",
      {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 32}}, {{"M", 19}, {"N", 23}}}},
+    {"views_of_scalars",
+     R"(input a : f32[] replicated
+input g : f32[N] local
+output y = reshape(a + 1, [1, 1])
+output z = all_reduce(sum, g) * reshape(a * a, [1])
+)",
+     {{{"N", 1}}, {{"N", 67}}}},
     {"epilogue",
      R"(input x : f32[B, S, K] sliced(2)
 input w : f32[K, H] sliced(0)

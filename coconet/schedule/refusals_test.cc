@@ -87,6 +87,14 @@ TEST(Fuse, RefusesAViewOfWhatTheKernelComputes) {
             "want that in memory");
 }
 
+TEST(Fuse, RefusesViewsThatHaveTheShapeOfRows) {
+  EXPECT_EQ(Transformed("input x : f32[3, 8] local\ninput v : f32[3] local\noutput y = sum(x, 1) + "
+                        "reshape(v, [3, 1])\n",
+                        "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): want one shape, have %2 = sum(x, 1) of [3, 8] and %3 = reshape(v, [3, "
+            "1]) of [3, 1]");
+}
+
 TEST(Fuse, RefusesColumnsAndRowsOfTwoLengths) {
   EXPECT_EQ(
       Transformed("input x : f32[4, 8] replicated\noutput y = x * sum(x, 0)\n", "fuse(%1 %2)"),

@@ -68,8 +68,10 @@ absl::StatusOr<std::string> Loads::Element(PhaseText& phase, NodeId id) {
   return Mapped(StoredMapOf(t, k_.space.shape, k_.target.ranks), t, base);
 }
 
-std::string Loads::View(PhaseText& phase, NodeId id) {
+absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
+                                        const std::map<NodeId, std::string>& computed) {
   const NodeId operand = k_.Operand(id);
+  if (const auto name = computed.find(operand); name != computed.end()) return name->second;
   CC_CHECK(k_.table.of[operand] >= 0);
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));
   const StoredMap map = ViewMapOf(k_.g.nodes[id].op, k_.type(operand).shape, k_.type(id).shape);

@@ -111,8 +111,14 @@ class Operation {
 
 }  // namespace
 
-const std::vector<NodeId>& ElementOperands(const KernelContext& k, NodeId id) {
-  return k.g.nodes[id].inputs;
+std::vector<NodeId> ElementOperands(const KernelContext& k, NodeId id) {
+  std::vector<NodeId> operands = k.g.nodes[id].inputs;
+  if (!IsView(k.g.nodes[id].op)) return operands;
+  std::erase_if(operands, [&](NodeId operand) {
+    const NodeId value = k.u.Value(operand);
+    return !k.InUnit(value) && !k.u.IsScalar(value);
+  });
+  return operands;
 }
 
 absl::StatusOr<std::string> OperationText(KernelContext& k, NodeId id,
