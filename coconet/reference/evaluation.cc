@@ -130,9 +130,9 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const Dropout&) { want(0), want(1); },
                  [&](const StochasticRound&) { want(0), want(1); },
                  [&](const MatMul&) { NeedLines(id, part); },
-                 [&](const Transpose&) { want(0); },
-                 [&](const Reshape&) { want(0); },
-                 [&](const SubTensor&) { want(0); },
+                 [&](const Transpose&) { WantViewed(id, part); },
+                 [&](const Reshape&) { WantViewed(id, part); },
+                 [&](const SubTensor&) { WantViewed(id, part); },
                  [&](const Shard&) { want(0); },
                  [&](const Broadcast& o) { want_of(first + o.root); },
                  [&](const ReduceTo& o) {
@@ -177,10 +177,9 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
             return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream));
           },
           [&](const MatMul&) { return Product(id, part); },
-          // The operand's elements: MapList has found them.
-          [&](const Transpose&) { return operand(0); },
-          [&](const Reshape&) { return operand(0); },
-          [&](const SubTensor&) { return operand(0); },
+          [&](const Transpose&) { return Viewed(id, part); },
+          [&](const Reshape&) { return Viewed(id, part); },
+          [&](const SubTensor&) { return Viewed(id, part); },
           [&](const Shard&) { return operand(0); },
           [&](const Broadcast& op) {
             return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
@@ -221,6 +220,14 @@ Bounded Evaluation::Dropped(NodeId id, const Part& part) {
   for (const uint32_t word : WordsOf(id, part, op.stream)) keep.push_back(word >= threshold);
   return BoundedDropout(type(id).dtype, op.rate,
                         Get(e_.program.graph().nodes[id].inputs[0], part.first, part.second), keep);
+}
+
+void Evaluation::WantViewed(NodeId id, const Part& part) {
+  Want(e_.input(id, 0), MapList(id, part.first, 0), part.second);
+}
+
+Bounded Evaluation::Viewed(NodeId id, const Part& part) {
+  return Get(e_.input(id, 0), MapList(id, part.first, 0), part.second);
 }
 
 Bounded Evaluation::Received(NodeId id, const Part& part) const {
