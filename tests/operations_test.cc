@@ -98,6 +98,19 @@ output y = reshape(a + 1, [1, 1])
 output z = all_reduce(sum, g) * reshape(a * a, [1])
 )",
      {{{"N", 1}}, {{"N", 67}}}},
+    {"signs",
+     R"(input g : bf16[N] local
+input n : i32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+input lr : f32[]
+G = cast(f32, all_reduce(sum, g))
+m1 = update(m, 0.9 * m + 0.1 * G)
+update(p, p - lr * sign(m1))
+output s = sign(reduce_scatter(sum, n, 0))
+output t = norm(sign(G))
+)",
+     {{{"N", 1}}, {{"N", 67}}, {{"N", 4099}}}},
     {"epilogue",
      R"(input x : f32[B, S, K] sliced(2)
 input w : f32[K, H] sliced(0)

@@ -58,6 +58,7 @@ TEST(Language, EveryFunctionIsItsOperation) {
       {"div", a / b},
       {"neg", -a},
       {"abs", Abs(a)},
+      {"sign", Sign(a)},
       {"min", Min(a, b)},
       {"max", Max(a, b)},
       {"pow", Pow(a, b)},

@@ -230,7 +230,7 @@ TEST(Parse, UnknownWordsGetSuggestions) {
             "reduce_scatter, all_gather, sum, mean, amax, amin, total, "
             "dropout, round_stochastic, matmul, "
             "transpose, reshape, slice, shard, broadcast, reduce, all_to_all, send, update, add, "
-            "sub, mul, div, neg, abs, min, max, pow, sqrt, rsqrt, exp, log, "
+            "sub, mul, div, neg, abs, sign, min, max, pow, sqrt, rsqrt, exp, log, "
             "tanh, sigmoid, relu, gelu, silu, lt, le, gt, ge, eq, ne, select, "
             "norm, softmax, layer_norm, rms_norm");
 }

@@ -135,7 +135,7 @@ class Generator : private ValuePool {
 
   Drafted CombinedIntegers(Drafted a, Drafted b) {
     const double sum = a.bound + b.bound, most = std::max(a.bound, b.bound);
-    switch (Below(6)) {
+    switch (Below(7)) {
       case 0:
         return draft_.Apply(Pw::kAdd, {a, b}, sum);
       case 1:
@@ -146,6 +146,8 @@ class Generator : private ValuePool {
         return draft_.Apply(Pw::kDiv, {a, b}, a.bound);
       case 4:
         return draft_.Apply(Pw::kMin, {a, b}, most);
+      case 5:
+        return draft_.Apply(Pw::kMul, {draft_.Apply(Pw::kSign, {a}, 1), b}, b.bound);
       default:
         return draft_.Apply(Pw::kMax, {a, draft_.Apply(Pw::kNeg, {b}, b.bound)}, most);
     }
@@ -185,7 +187,7 @@ class Generator : private ValuePool {
     const Drafted a = Floats(Any());
     if (!a.there()) return a;
     const Drafted magnitude = draft_.Apply(Pw::kAbs, {a}, a.bound);
-    switch (Below(10)) {
+    switch (Below(11)) {
       case 0:
         return draft_.Apply(Pw::kSqrt, {draft_.Plus(magnitude, 0.25)}, std::sqrt(a.bound + 0.25));
       case 1:
@@ -204,6 +206,8 @@ class Generator : private ValuePool {
         return draft_.Apply(Pw::kGelu, {a}, a.bound);
       case 8:
         return draft_.Apply(Pw::kSilu, {a}, a.bound);
+      case 9:
+        return draft_.Apply(Pw::kSign, {a}, 1);
       default: {
         const DType dtype = draft_.type(a).dtype;
         const Drafted world = draft_.Add(WorldSize{dtype}, {}, kMostRanks);

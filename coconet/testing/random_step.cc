@@ -147,7 +147,7 @@ class Generator {
 
   Value Combined(const Value& a, const Value& b) {
     const Tensor &x = a.tensor, &y = b.tensor;
-    switch (Below(16)) {
+    switch (Below(17)) {
       case 0:
       case 1:
         return {x + y, a.bound + b.bound};
@@ -174,6 +174,8 @@ class Generator {
         return {Tanh(x) * Sigmoid(y), 1};
       case 14:
         return {Gelu(x) - Silu(y), a.bound + b.bound};
+      case 15:
+        return {Sign(x) * y, b.bound};
       default:
         return {Pow(Abs(x) + 0.5, y.type().shape.empty() ? Tensor(2.0) : Tensor(0.75)),
                 (a.bound + 1) * (a.bound + 1)};

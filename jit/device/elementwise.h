@@ -233,6 +233,12 @@ CC_DEVICE Pack<T, V> Abs(Pack<T, V> a) {
     return Select(Less(a, Splat<V>(T(0))), -a, a);
   }
 }
+/// 1, -1 or 0; NaN stays NaN.
+template <class T, int V>
+CC_DEVICE Pack<T, V> Sign(Pack<T, V> a) {
+  const Pack<T, V> zero = Splat<V>(T(0));
+  return Select(Greater(a, zero), Splat<V>(T(1)), Select(Less(a, zero), Splat<V>(T(-1)), a));
+}
 
 // ---- Broadcasting -------------------------------------------------------------------------------
 
