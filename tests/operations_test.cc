@@ -111,6 +111,25 @@ output s = sign(reduce_scatter(sum, n, 0))
 output t = norm(sign(G))
 )",
      {{{"N", 1}}, {{"N", 67}}, {{"N", 4099}}}},
+    {"indices",
+     R"(input g : f16[B, S, H] local
+input u : f32[B, S, H] sliced(1)
+input w : bf16[B, H] sliced(flat)
+state r : f32[B, S, H] replicated
+state n : i32[S, H]
+G = cast(f32, all_reduce(sum, g))
+row = iota(i32, G, 1)
+column = iota(i32, G, 2)
+masked = select(column <= row, G, -9)
+y = update(r, softmax(r + masked))
+update(n, n + iota(i32, n, 0) - iota(i32, n, 1))
+output at = iota(i32, u, 1) * 1000 + iota(i32, u, 0) * 100 + iota(i32, u, 2)
+output last = all_gather(iota(i64, w, 1) + 7 * iota(i64, w, 0))
+output rows = sum(y, 2) * cast(f32, iota(i32, sum(y, 2), 1))
+)",
+     {{{"B", 1}, {"S", 3}, {"H", 1}},
+      {{"B", 2}, {"S", 5}, {"H", 48}},
+      {{"B", 3}, {"S", 2}, {"H", 37}}}},
     {"epilogue",
      R"(input x : f32[B, S, K] sliced(2)
 input w : f32[K, H] sliced(0)

@@ -47,6 +47,20 @@ absl::StatusOr<TensorType> InferWorldSize(const Site& site, const WorldSize& op)
   return TensorType{op.dtype, {}, Layout::Replicated()};
 }
 
+absl::StatusOr<TensorType> InferIota(const Site& site, const Iota& op) {
+  const TensorType& type = site.type(0);
+  const int rank = static_cast<int>(type.shape.size());
+  if (op.dtype != DType::kI32 && op.dtype != DType::kI64)
+    return site.Error("want an index in i32 or i64, have ", Name(op.dtype), "; use cast");
+  if (rank == 0) return site.Error("want a tensor, ", site.HaveOperands());
+  if (op.dim < 0 || op.dim >= rank)
+    return site.Error("want a dimension below ", rank, ", have ", DimText(op.dim));
+  const Dim& extent = type.shape[op.dim];
+  if (extent.bound() && static_cast<double>(extent.size) > MaxFinite(op.dtype) + 1)
+    return site.Error("indices below ", Text(extent), " do not fit ", Name(op.dtype));
+  return TensorType{op.dtype, type.shape, ReadLayout(type)};
+}
+
 absl::StatusOr<TensorType> InferOutput(const Site& site) {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   return Read(site.type(0));
@@ -248,6 +262,7 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
           [&](const Cast& o) -> Result {
             return TensorType{o.dtype, site.type(0).shape, ReadLayout(site.type(0))};
           },
+          [&](const Iota& o) { return InferIota(site, o); },
           [&](const Fold& o) { return InferFold(site, o); },
           [&](const Total&) { return InferTotal(site); },
           [&](const Dropout& o) { return InferDropout(site, o); },

@@ -106,6 +106,17 @@ TEST(InferStochasticRound, IsOfF32) {
             "want an i64[] replicated as the seed, have lr : f32[] replicated");
 }
 
+TEST(InferIota, HasTheOperandsShapeAndLayout) {
+  EXPECT_EQ(TypeOf("iota(i32, cols, 1)"), "i32[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("iota(i64, flat, 2)"), "i64[B, S, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("iota(i32, half, 0)"), "i32[S, H] replicated");
+  EXPECT_EQ(TypeOf("iota(i32, local, 0)"), "i32[B, S, H] local");
+  EXPECT_EQ(TypeOf("iota(f32, rep, 0)"), "want an index in i32 or i64, have f32; use cast");
+  EXPECT_EQ(TypeOf("iota(i32, rep, 3)"), "want a dimension below 3, have 3");
+  EXPECT_EQ(TypeOf("iota(i32, rep, flat)"), "want a dimension below 3, have flat");
+  EXPECT_EQ(TypeOf("iota(i32, lr, 0)"), "want a tensor, have lr : f32[] replicated");
+}
+
 TEST(InferMatMul, ShapesAndTransposes) {
   EXPECT_EQ(TypeOf("matmul(rep, w)"), "f32[B, S, K] replicated");
   EXPECT_EQ(TypeOf("matmul(rep, w.t, transpose_b)"), "f32[B, S, K] replicated");
@@ -172,6 +183,13 @@ TEST(InferCommunication, Layouts) {
             "the operand is sliced so already, have rows : f32[B, S, H] sliced(1)");
   EXPECT_EQ(TypeOf("all_to_all(rep, 1)"),
             "want an operand sliced over a dimension, have rep : f32[B, S, H] replicated");
+}
+
+TEST(Infer, IndicesFitTheirDType) {
+  const Graph g = *Parse("coconet 1\ninput x : u8[N] replicated\noutput y = iota(i32, x, 0)\n");
+  EXPECT_TRUE(BindSizes(g, {{"N", int64_t{1} << 31}}).ok());
+  EXPECT_TRUE(absl::StrContains(BindSizes(g, {{"N", (int64_t{1} << 31) + 1}}).status().message(),
+                                "indices below 2147483649 do not fit i32"));
 }
 
 TEST(Infer, BoundSizesAreChecked) {

@@ -66,6 +66,18 @@ inline constexpr OpRow kRow<Cast> = {.spelling = {"cast", 1},
                                      .role = Role::kElementwise,
                                      .before = {Of<&Cast::dtype>(Written::kDType)}};
 
+/// (a): each element's index along a dimension of the global tensor, in i32 or i64.
+struct Iota {
+  DType dtype = DType::kI32;
+  int dim = 0;
+  bool operator==(const Iota&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Iota> = {.spelling = {"iota", 1},
+                                     .role = Role::kElementwise,
+                                     .before = {Of<&Iota::dtype>(Written::kDType)},
+                                     .after = {Of<&Iota::dim>(Written::kDim)}};
+
 /// Reduction over dimensions of each rank's own elements: sum, arithmetic mean, greatest, least.
 enum class FoldKind : uint8_t { kSum, kMean, kMax, kMin };
 /// "sum", "mean", "amax", "amin": as in NumPy.
@@ -186,7 +198,7 @@ inline constexpr OpRow kRow<SubTensor> = {
     .view = ViewBy<SubTensor>()};
 
 using Op =
-    std::variant<Input, State, Const, WorldSize, Pointwise, Cast, AllReduce, ReduceScatter,
+    std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Iota, AllReduce, ReduceScatter,
                  AllGather, Fold, Total, Dropout, StochasticRound, MatMul, Transpose, Reshape,
                  SubTensor, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 

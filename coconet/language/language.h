@@ -140,6 +140,9 @@ Tensor CallOf(std::vector<Tensor> operands, A... attributes) {
 }
 
 inline Tensor CastTo(DType dtype, Tensor a) { return CallOf<Cast>({a}, dtype); }
+/// Each element's index along a dimension of the global tensor, in the shape and layout of `a`,
+/// whose values do not matter.
+inline Tensor Iota(DType dtype, Tensor a, int dim) { return CallOf<struct Iota>({a}, dtype, dim); }
 
 // Reductions over dimensions of each rank's own elements; the dimensions become 1. All of them (the
 // default): a scalar. Of a tensor sliced over one of them the result is Local, what this rank's

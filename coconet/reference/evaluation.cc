@@ -122,6 +122,7 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                    for (size_t i = 0; i < inputs.size(); ++i) want(i);
                  },
                  [&](const Cast&) { want(0); },
+                 [&](const Iota&) {},
                  [&](const AllReduce&) { want_contributions(); },
                  [&](const ReduceScatter&) { want_contributions(); },
                  [&](const AllGather&) { want(0); },
@@ -167,6 +168,14 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
             return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
           },
           [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
+          [&](const Iota& op) {
+            const TensorSlicing along = SlicingOf(type(id).shape, op.dim, 1);
+            Bounded indices;
+            for (int64_t index : *lists_[part.first])
+              indices.value.push_back(index / along.inner % type(id).shape[op.dim].size);
+            indices.error.resize(indices.value.size());
+            return indices;
+          },
           [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
           [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
           [&](const AllGather&) { return operand(0); },

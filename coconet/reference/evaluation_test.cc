@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coconet/base/philox.h"
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
@@ -197,6 +198,21 @@ TEST(Evaluation, StochasticRoundingHasTheMeanOfWhatItRounds) {
   for (const double value : exact.value) EXPECT_EQ(value, -1.5);
   EXPECT_EQ(RoundedByWord(0x7f800000, 0xffffffff), 0x7f800000u);  // infinity
   EXPECT_EQ(RoundedByWord(0x7f800001, 0) >> 16, 0x7fc0u);         // NaN stays one
+}
+
+TEST(Evaluation, IndicesAreThoseOfTheGlobalTensor) {
+  for (const char* layout : {"replicated", "sliced(0)", "sliced(1)", "sliced(2)", "sliced(flat)"}) {
+    for (int dim : {0, 1, 2}) {
+      const bool whole = std::string(layout) == "replicated";
+      const std::string x = absl::StrCat("input x : f32[3, 5, 7] ", layout, "\noutput y = ");
+      const std::string iota = absl::StrCat("iota(i32, x, ", dim, ")");
+      ExpectNear(
+          AllOf(absl::StrCat(x, whole ? iota : absl::StrCat("all_gather(", iota, ")"), "\n"), 4, 1),
+          105, [&](int64_t i) { return dim == 0   ? i / 35
+                                       : dim == 1 ? i / 7 % 5
+                                                  : i % 7; });
+    }
+  }
 }
 
 TEST(Evaluation, DropoutThresholdsStayInRange) {

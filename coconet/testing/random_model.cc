@@ -111,6 +111,7 @@ class Generator : private ValuePool {
         {10, &Generator::Product},  {6, &Generator::Viewed},   {6, &Generator::Dropped},
         {4, &Generator::Sharded},   {16, &Generator::Reduced}, {6, &Generator::Gathered},
         {4, &Generator::Rooted},    {4, &Generator::Sent},     {3, &Generator::RoundedAtRandom},
+        {4, &Generator::Indices},
     };
     int total = 0;
     for (const Row& row : kRows) total += row.weight;
@@ -356,6 +357,15 @@ class Generator : private ValuePool {
   Drafted RoundedAtRandom() {
     const Drafted a = draft_.Cast(DType::kF32, Floats(Any()));
     return draft_.Add(StochasticRound{Below(3)}, {a, seed_}, 1.01 * a.bound);
+  }
+
+  Drafted Indices() {
+    const Drafted a = AnyTensor();
+    if (!a.there()) return a;
+    const Shape& shape = draft_.type(a).shape;
+    const int dim = Below(static_cast<int64_t>(shape.size()));
+    return draft_.Add(Iota{Chance(80) ? DType::kI32 : DType::kI64, dim}, {a},
+                      static_cast<double>(shape[dim].size));
   }
 
   Drafted Sharded() {

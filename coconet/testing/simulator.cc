@@ -147,6 +147,7 @@ class Simulation {
                           [](const WorldSize&) { return NotHere(); },
                           [](const Pointwise&) { return NotHere(); },
                           [](const Cast&) { return NotHere(); },
+                          [](const Iota&) { return NotHere(); },
                           [](const Total&) { return NotHere(); },
                           [](const Dropout&) { return NotHere(); },
                           [](const StochasticRound&) { return NotHere(); },
@@ -262,6 +263,10 @@ class Simulation {
                 return EvalPointwise(o.fn, sim_.types_[inputs.back()].dtype, args.data());
               },
               [&](const Cast& o) { return Converted(o.dtype, args[0]); },
+              [&](const Iota& o) -> double {
+                const Shape& shape = sim_.types_[id].shape;
+                return index / SlicingOf(shape, o.dim, 1).inner % shape[o.dim].size;
+              },
               [&](const Dropout& o) {
                 return word(o.stream) >= DropoutThreshold(o.rate) ? args[0] / (1 - o.rate) : 0;
               },

@@ -240,6 +240,21 @@ CC_DEVICE Pack<T, V> Sign(Pack<T, V> a) {
   return Select(Greater(a, zero), Splat<V>(T(1)), Select(Less(a, zero), Splat<V>(T(-1)), a));
 }
 
+/// Of V elements from element `i` on: their indices along a dimension of `extent`, along which
+/// neighbours are `inner` apart.
+template <class T, int V>
+CC_DEVICE Pack<T, V> IndicesAlong(Index i, Index inner, Index extent) {
+  Pack<T, V> r;
+  Index at = i / inner % extent, within = i % inner;
+  CC_UNROLL for (int lane = 0; lane < V; ++lane) {
+    Put<T, V>(r, lane, T(at));
+    if (++within < inner) continue;
+    within = 0;
+    at = at + 1 < extent ? at + 1 : 0;
+  }
+  return r;
+}
+
 // ---- Broadcasting -------------------------------------------------------------------------------
 
 /// Maps an index of the row-major iteration space `dim` (innermost last) to an operand's element.

@@ -81,6 +81,14 @@ class Operation {
       return absl::StrCat("ConvertLanes<float>(", operands_[0], ")");
     return absl::StrCat("CastTo<", KernelType(op.dtype), ">(", operands_[0], ")");
   }
+  Result TextOf(const Iota& op) const {
+    const Shape& shape = k_.type(id_).shape;
+    const int number = k_.named++;
+    return absl::StrCat(
+        "IndicesAlong<", KernelType(op.dtype), ", ", lanes_, ">(", index_, ", ",
+        k_.args.Integer(absl::StrCat("inner", number), SlicingOf(shape, op.dim, 1).inner), ", ",
+        k_.args.Integer(absl::StrCat("extent", number), shape[op.dim].size), ")");
+  }
   Result TextOf(const Dropout& op) const {
     return absl::StrCat("Dropped<", lanes_, ">(", operands_[0], ", ", index_, ", Get(",
                         operands_[1], ", 0), ", op.stream, "ll, ", DropoutThreshold(op.rate), "u, ",
