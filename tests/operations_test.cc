@@ -130,6 +130,51 @@ output rows = sum(y, 2) * cast(f32, iota(i32, sum(y, 2), 1))
      {{{"B", 1}, {"S", 3}, {"H", 1}},
       {{"B", 2}, {"S", 5}, {"H", 48}},
       {{"B", 3}, {"S", 2}, {"H", 37}}}},
+    {"rows_by_index",
+     R"(input t : f32[V, D] replicated
+input h : f16[V, D] sliced(0)
+input c : bf16[V, D] sliced(1)
+input n : i32[V] replicated
+input i : i32[B, S] replicated
+input j : i32[B, S] sliced(1)
+input l : i32[S] local
+input one : i32[]
+state r : f32[B, S, D] replicated
+x = cast(f32, all_reduce(sum, gather(h, i, 0)))
+update(r, r * 0.5 + gather(t, abs(i), 0) + x)
+output a = all_gather(gather(t, j, 0) * 2)
+output b = all_gather(gather(c, i, 0))
+output d = all_reduce(max, gather(t, l, 1))
+output e = gather(n, gather(n, i, 0) - 1, 0) + i
+output f = gather(t, one + 1, 0)
+output g = all_gather(gather(n, j + 1, 0) * j)
+output k = gather(t, iota(i32, t, 0) - iota(i32, t, 1), 1)
+)",
+     {{{"V", 1}, {"D", 3}, {"B", 1}, {"S", 1}},
+      {{"V", 9}, {"D", 32}, {"B", 3}, {"S", 7}},
+      {{"V", 33}, {"D", 5}, {"B", 2}, {"S", 65}}}},
+    {"embedding",
+     R"(input table : bf16[V, D] sliced(0)
+input tokens : i32[S] replicated
+input positions : bf16[S, D] replicated
+input seed : i64[]
+state y : bf16[S, D]
+x = all_reduce(sum, gather(table, tokens, 0)) + positions
+update(y, rms_norm(dropout(x, seed, 0.1), 1e-3))
+)",
+     {{{"V", 2}, {"D", 8}, {"S", 3}}, {{"V", 17}, {"D", 48}, {"S", 33}}},
+     {1, 2, 3, 4, 8, {4, 2}, {2, 1, 2}}},
+    {"no_rows",
+     R"(input t : f32[V, D] replicated
+input u : f32[V, D] sliced(0)
+input i : i32[S] replicated
+output a = gather(t, i, 0)
+output b = all_reduce(sum, gather(u, i, 0)) + 1
+output c = gather(t, i, 1)
+)",
+     {{{"V", 0}, {"D", 3}, {"S", 5}},
+      {{"V", 4}, {"D", 0}, {"S", 3}},
+      {{"V", 4}, {"D", 8}, {"S", 0}}}},
     {"epilogue",
      R"(input x : f32[B, S, K] sliced(2)
 input w : f32[K, H] sliced(0)

@@ -197,10 +197,26 @@ inline constexpr OpRow kRow<SubTensor> = {
               Of<&SubTensor::end>(Written::kInteger, "where the range ends")},
     .view = ViewBy<SubTensor>()};
 
+/// (table, indices): dimension `dim` of the table becomes those of the indices, which are i32. The
+/// result has row indices[...] of the table there, zeros where it has no such row. Of a table that
+/// is sliced over `dim` the result is Local: the rows that the rank has, and zeros.
+struct Gather {
+  int dim = 0;
+  /// Where the elements of row 0 lie.
+  IndexMap MapOf(const Shape& result, const Shape& operand) const;
+  bool Moves(const Shape& result, const Shape& operand) const;
+  bool operator==(const Gather&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Gather> = {.spelling = {"gather", 2},
+                                       .role = Role::kView,
+                                       .after = {Of<&Gather::dim>(Written::kDim)},
+                                       .view = ViewBy<Gather>()};
+
 using Op =
     std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Iota, AllReduce, ReduceScatter,
                  AllGather, Fold, Total, Dropout, StochasticRound, MatMul, Transpose, Reshape,
-                 SubTensor, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+                 SubTensor, Gather, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 }  // namespace coconet
 

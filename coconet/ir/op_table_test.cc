@@ -133,6 +133,7 @@ TEST(Op, WholeTextHasEveryAttribute) {
   EXPECT_EQ(OpText(Pointwise{Pw::kSelect}, {"c", "%1", "%2"}), "select(c, %1, %2)");
   EXPECT_EQ(OpText(Cast{DType::kBF16}, {"x"}), "cast(bf16, x)");
   EXPECT_EQ(OpText(Iota{DType::kI32, 2}, {"x"}), "iota(i32, x, 2)");
+  EXPECT_EQ(OpText(Gather{1}, {"t", "i"}), "gather(t, i, 1)");
   EXPECT_EQ(OpText(AllReduce{ReduceKind::kMin}, {"x"}), "all_reduce(min, x)");
   EXPECT_EQ(OpText(ReduceScatter{ReduceKind::kSum, Layout::kFlat}, {"x"}),
             "reduce_scatter(sum, x, flat)");
@@ -183,6 +184,7 @@ TEST(Op, RowsAnswerForAllOperations) {
   EXPECT_TRUE(IsKernelWork(Op(AllReduce{})));
   EXPECT_FALSE(IsKernelWork(Op(AllReduce{ReduceKind::kSum, Span::kAcross})));
   EXPECT_FALSE(IsKernelWork(Op(MatMul{})));
+  EXPECT_TRUE(IsView(Gather{}));
 }
 
 }  // namespace

@@ -197,6 +197,12 @@ inline Tensor Reshape(Tensor a, Shape shape) {
 inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
   return CallOf<struct SubTensor>({a}, dim, begin, end);
 }
+/// The table with its dimension `dim` replaced by those of `indices`, i32: a row of the table per
+/// index, zeros for an index that is negative or too large. Of a table sliced over `dim` each rank
+/// has the rows that it holds, and zeros elsewhere: AllReduce the sum.
+inline Tensor Gather(Tensor table, Tensor indices, int dim = 0) {
+  return CallOf<struct Gather>({table, indices}, dim);
+}
 
 inline Tensor AllReduce(ReduceKind kind, Tensor local, Span span = Span::kAll) {
   return CallOf<struct AllReduce>({local}, kind, span);
