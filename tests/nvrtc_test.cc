@@ -227,6 +227,42 @@ TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
   }
 }
 
+constexpr absl::string_view kRows = R"(coconet 1
+program rows
+input table : @type@[5000, 96] sliced(0)
+input columns : @type@[5000, 96] sliced(1)
+input all : @type@[5000, 96] replicated
+input i : i32[7, 300] replicated
+input j : i32[7, 300] sliced(1)
+state y : @type@[7, 300, 96]
+update(y, sign(y) * all_reduce(sum, gather(table, i - iota(i32, i, 1), 0)))
+output x = all_gather(gather(columns, i, 0))
+output z = all_gather(gather(all, j, 0) * y)
+output n = gather(i, iota(i32, i, 1), 1)
+)";
+
+// Another type on each architecture.
+TEST_P(NvrtcArchitectureTest, CompilesRowsByIndex) {
+  static constexpr DType kTypes[] = {DType::kBF16, DType::kI32, DType::kF16};
+  KernelSet kernels;
+  const Graph program =
+      Parse(absl::StrReplaceAll(kRows, {{"@type@", Name(kTypes[GetParam()])}})).value();
+  const std::vector<Schedule> schedules = Derive(program).value();
+  for (size_t i = 0; i < schedules.size(); i += 1 + schedules.size() / 2) {
+    for (int vec : {1, 8}) {
+      const Config config{.protocol = Protocol::kGenerated, .vec = vec};
+      if (Validate(config, schedules[i], {.ranks = 4}).ok())
+        kernels.Add(Lower(schedules[i], config, 4).value());
+    }
+  }
+  const absl::StatusOr<std::vector<std::string>> binaries = kernels.Compile(*compiler_);
+  ASSERT_TRUE(binaries.ok()) << binaries.status();
+  for (const std::string& path : *binaries) {
+    for (const KernelResources& kernel : ReadCubin(path))
+      EXPECT_LE(kernel.stack_bytes, kMostStackBytes) << kernels.kernels().at(kernel.kernel);
+  }
+}
+
 constexpr absl::string_view kEpilogue = R"(coconet 1
 program epilogue
 input a : @type@[@a@] local

@@ -91,6 +91,90 @@ output d = all_gather(shard(x, 1) * shard(x, 1))
 output e = norm(shard(t, flat))
 )",
      {{{"M", 1}, {"N", 1}}, {{"M", 5}, {"N", 32}}, {{"M", 19}, {"N", 23}}}},
+    {"views_of_scalars",
+     R"(input a : f32[] replicated
+input g : f32[N] local
+output y = reshape(a + 1, [1, 1])
+output z = all_reduce(sum, g) * reshape(a * a, [1])
+)",
+     {{{"N", 1}}, {{"N", 67}}}},
+    {"signs",
+     R"(input g : bf16[N] local
+input n : i32[N] local
+state p : f32[N] replicated
+state m : f32[N]
+input lr : f32[]
+G = cast(f32, all_reduce(sum, g))
+m1 = update(m, 0.9 * m + 0.1 * G)
+update(p, p - lr * sign(m1))
+output s = sign(reduce_scatter(sum, n, 0))
+output t = norm(sign(G))
+)",
+     {{{"N", 1}}, {{"N", 67}}, {{"N", 4099}}}},
+    {"indices",
+     R"(input g : f16[B, S, H] local
+input u : f32[B, S, H] sliced(1)
+input w : bf16[B, H] sliced(flat)
+state r : f32[B, S, H] replicated
+state n : i32[S, H]
+G = cast(f32, all_reduce(sum, g))
+row = iota(i32, G, 1)
+column = iota(i32, G, 2)
+masked = select(column <= row, G, -9)
+y = update(r, softmax(r + masked))
+update(n, n + iota(i32, n, 0) - iota(i32, n, 1))
+output at = iota(i32, u, 1) * 1000 + iota(i32, u, 0) * 100 + iota(i32, u, 2)
+output last = all_gather(iota(i64, w, 1) + 7 * iota(i64, w, 0))
+output rows = sum(y, 2) * cast(f32, iota(i32, sum(y, 2), 1))
+)",
+     {{{"B", 1}, {"S", 3}, {"H", 1}},
+      {{"B", 2}, {"S", 5}, {"H", 48}},
+      {{"B", 3}, {"S", 2}, {"H", 37}}}},
+    {"rows_by_index",
+     R"(input t : f32[V, D] replicated
+input h : f16[V, D] sliced(0)
+input c : bf16[V, D] sliced(1)
+input n : i32[V] replicated
+input i : i32[B, S] replicated
+input j : i32[B, S] sliced(1)
+input l : i32[S] local
+input one : i32[]
+state r : f32[B, S, D] replicated
+x = cast(f32, all_reduce(sum, gather(h, i, 0)))
+update(r, r * 0.5 + gather(t, abs(i), 0) + x)
+output a = all_gather(gather(t, j, 0) * 2)
+output b = all_gather(gather(c, i, 0))
+output d = all_reduce(max, gather(t, l, 1))
+output e = gather(n, gather(n, i, 0) - 1, 0) + i
+output f = gather(t, one + 1, 0)
+output g = all_gather(gather(n, j + 1, 0) * j)
+output k = gather(t, iota(i32, t, 0) - iota(i32, t, 1), 1)
+)",
+     {{{"V", 1}, {"D", 3}, {"B", 1}, {"S", 1}},
+      {{"V", 9}, {"D", 32}, {"B", 3}, {"S", 7}},
+      {{"V", 33}, {"D", 5}, {"B", 2}, {"S", 65}}}},
+    {"embedding",
+     R"(input table : bf16[V, D] sliced(0)
+input tokens : i32[S] replicated
+input positions : bf16[S, D] replicated
+input seed : i64[]
+state y : bf16[S, D]
+x = all_reduce(sum, gather(table, tokens, 0)) + positions
+update(y, rms_norm(dropout(x, seed, 0.1), 1e-3))
+)",
+     {{{"V", 2}, {"D", 8}, {"S", 3}}, {{"V", 17}, {"D", 48}, {"S", 33}}},
+     {1, 2, 3, 4, 8, {4, 2}, {2, 1, 2}}},
+    {"no_rows",
+     R"(input t : f32[V, D] replicated
+input u : f32[V, D] sliced(0)
+input i : i32[S] replicated
+output a = gather(t, i, 0)
+output b = all_reduce(sum, gather(u, i, 0)) + 1
+output c = gather(t, i, 1)
+)",
+     {{{"V", 0}, {"D", 3}, {"S", 5}},
+      {{"V", 4}, {"D", 0}, {"S", 3}},
+      {{"V", 4}, {"D", 8}, {"S", 0}}}},
     {"epilogue",
      R"(input x : f32[B, S, K] sliced(2)
 input w : f32[K, H] sliced(0)

@@ -6,6 +6,7 @@
 
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/typed_graph.h"
 
 namespace coconet {
 namespace {
@@ -48,6 +49,27 @@ template <class T, class F>
 void Write(const uint32_t* words, uint32_t mask, int64_t count, void* out, F make) {
   T* to = static_cast<T*>(out);
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(make(words[i] ^ mask));
+}
+
+/// Mostly a row of a table of so many.
+int Row(uint32_t random, int64_t rows) {
+  const uint32_t kind = random >> 28, away = random & 7;
+  if (kind == 0)
+    return (random >> 3 & 1) != 0 ? -1 - static_cast<int>(away) : static_cast<int>(rows + away);
+  return rows == 0 ? 0 : static_cast<int>(random % static_cast<uint64_t>(rows));
+}
+
+/// The declaration whose elements `id` has, in other places or parts; -1: none.
+NodeId Origin(const Graph& g, NodeId id) {
+  for (;;) {
+    const Op& op = g.nodes[id].op;
+    if (g.nodes[id].inputs.empty()) return RoleOf(op) == Role::kDeclaration ? id : -1;
+    const bool has_its_elements = (IsView(op) && As<Gather>(g, id) == nullptr) ||
+                                  As<Shard>(g, id) || As<AllGather>(g, id) || As<AllToAll>(g, id) ||
+                                  As<Broadcast>(g, id) || As<Send>(g, id);
+    if (!has_its_elements) return -1;
+    id = g.nodes[id].inputs[0];
+  }
 }
 
 /// `count` elements of one block.
@@ -93,6 +115,17 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size) : stage_
     streams_[name] = {type.dtype, type.shape.empty(), local && input != nullptr, local,
                       SeedOf(seed, name)};
   }
+  absl::StatusOr<TypedGraph> typed = TypedGraph::Of(program);
+  CC_CHECK(typed.ok());
+  for (NodeId id = 0; id < program.size(); ++id) {
+    const auto* gather = As<Gather>(program, id);
+    const NodeId origin = gather == nullptr ? -1 : Origin(program, program.nodes[id].inputs[1]);
+    if (origin < 0) continue;
+    Stream& indices = streams_.at(*DeclaredName(program.nodes[origin].op));
+    const int64_t rows = typed->type(program.nodes[id].inputs[0]).shape[gather->dim].size;
+    indices.rows = indices.are_indices ? std::min(indices.rows, rows) : rows;
+    indices.are_indices = true;
+  }
   for (int64_t i = 0; i < kBlock; ++i)
     table_.push_back(static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(i)) >> 16));
 }
@@ -110,7 +143,12 @@ void TestData::Generate(const Stream& s, int rank, int64_t begin, int64_t count,
     const int64_t first = begin % kBlock;
     const int64_t n = std::min(count, kBlock - first);
     const auto mask = static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(begin / kBlock)));
-    WriteBlock(s.dtype, s.is_signed, s.scalar, table_.data() + first, mask, n, to);
+    if (s.are_indices) {
+      Write<int32_t>(table_.data() + first, mask, n, to,
+                     [&](uint32_t w) { return Row(w, s.rows); });
+    } else {
+      WriteBlock(s.dtype, s.is_signed, s.scalar, table_.data() + first, mask, n, to);
+    }
     to += n * static_cast<int64_t>(SizeOf(s.dtype));
     begin += n;
     count -= n;

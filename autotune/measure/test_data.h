@@ -16,7 +16,9 @@ namespace coconet {
 /// that it does not depend on layouts. Magnitudes are in [0.5, 2), where sums, products, quotients
 /// and roots are well conditioned. Local inputs have random signs; all else is positive, as second
 /// moments, operands of roots, and learning rates must be. Scalars of f64 or integers stand for
-/// step counts: small and at least 1. Every value is representable in the tensor's dtype.
+/// step counts: small and at least 1. Indices of gathers, where these are an input or a state or
+/// what a view, a part or a collective makes of one, are rows of the table, one in 16 out of range.
+/// Every value is representable in the tensor's dtype.
 class TestData {
  public:
   /// Data of the inputs and states of `program`, which is bound. Each pipeline stage, of
@@ -39,6 +41,8 @@ class TestData {
     DType dtype{};
     bool scalar = false, is_signed = false, local = false;
     uint64_t seed = 0;
+    bool are_indices = false;
+    int64_t rows = 0;  // of the smallest table that they are indices of
   };
   const Stream& StreamOf(const std::string& tensor) const;
   /// Elements [begin, begin + count) of the global tensor.

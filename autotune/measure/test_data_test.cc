@@ -45,6 +45,31 @@ TEST(TestData, IsOneFunctionHoweverItIsCut) {
   }
 }
 
+TEST(TestData, IndicesAreMostlyRowsOfTheTable) {
+  for (int64_t rows : {1, 3, 50000}) {
+    Graph g;
+    const NodeId table = g.Add(Input{"table", {DType::kF32, {5, rows}, Layout::Replicated()}});
+    const NodeId i = g.Add(Input{"i", {DType::kI32, {kN}, Layout::Local()}});
+    const NodeId other = g.Add(Input{"other", {DType::kI32, {kN}, Layout::Local()}});
+    g.Add(Gather{1}, {table, g.Add(Reshape{{kN / 2, 2}}, {i})});
+    g.Add(Output{"y"}, {other});
+    const TestData data(g, 3, 8);
+    std::set<double> seen;
+    int below = 0, above = 0;
+    for (int64_t at = 0; at < kN; ++at) {
+      const double row = data.At("i", 1, at);
+      below += row < 0;
+      above += row >= rows;
+      if (row >= 0 && row < rows) seen.insert(row);
+      ASSERT_LE(std::abs(data.At("other", 1, at)), 8);
+    }
+    EXPECT_GT(below, kN / 64);
+    EXPECT_GT(above, kN / 64);
+    EXPECT_LT(below + above, kN / 8);
+    EXPECT_GE(static_cast<int64_t>(seen.size()), std::min<int64_t>(rows, kN / 3));
+  }
+}
+
 TEST(TestData, IsWellConditioned) {
   for (DType dtype : kAllDTypes) {
     const TestData data(ProgramOf(dtype), 3, 8);

@@ -83,6 +83,48 @@ absl::Status CompareReplicas(const BoundRep& rep) {
   return absl::OkStatus();
 }
 
+/// Index in storage of an element that a rank holds.
+int64_t StoredAt(const Part& part, int64_t global) {
+  if (part.runs <= 1) return global - part.begin;
+  const int64_t from = global - part.begin;
+  return from / part.global_stride * part.storage_stride + from % part.global_stride;
+}
+
+/// Collective, with COCONET_DEBUG >= 2. Warns of the first index of each gather that is out of
+/// range, on any rank.
+absl::Status ReportIndices(const BoundRep& rep) {
+  if (rep.index_check->empty()) return absl::OkStatus();
+  std::map<std::string, std::pair<const PlacedTensor*, HostView>> views;
+  for (const PlacedTensor& tensor : rep.compiled->tensors) {
+    if (!rep.index_check->reads().contains(tensor.name)) continue;
+    const Part part = rep.PartHere(tensor);
+    const int64_t stored = part.elements() == 0 ? 0 : part.Stored(part.elements() - 1) + 1;
+    ASSIGN_OR_RETURN(HostView view,
+                     HostView::Of(rep.Storage(tensor), stored * ElementBytes(tensor)));
+    views.emplace(tensor.name, std::pair(&tensor, std::move(view)));
+  }
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> found,
+      rep.index_check->Find(rep.rank().rank(), [&](const std::string& name, int, int64_t index) {
+        auto& [tensor, view] = views.at(name);
+        return LoadElement(tensor->type.dtype, view.data(), StoredAt(rep.PartHere(*tensor), index));
+      }));
+  Packer message;
+  message.Int(static_cast<int64_t>(found.size()));
+  for (const std::string& text : found) message.Text(text);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                   rep.rank().exchange().AllGather(message.bytes()));
+  std::set<std::string> known;  // replicated indices are the same on all ranks
+  for (size_t r = 0; r < all.size(); ++r) {
+    Unpacker in(all[r]);
+    for (int64_t count = in.Int(); count > 0; --count) {
+      const std::string text = in.Text();
+      if (known.insert(text).second) rep.session().Warn(absl::StrCat("Run: rank ", r, ": ", text));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunWithCopies(const BoundRep& rep) {
   for (const HostCopy& copy : rep.copies_in) {
     Memory& storage = rep.Storage(*copy.tensor);
@@ -93,6 +135,7 @@ absl::Status RunWithCopies(const BoundRep& rep) {
                                }));
   }
   if (rep.compare_replicas) RETURN_IF_ERROR(CompareReplicas(rep));
+  if (rep.index_check != nullptr) RETURN_IF_ERROR(ReportIndices(rep));
   // Peers write to this rank's buffers only after all ranks have copied: a step that communicates
   // waits for its peers before it stores to them.
   RETURN_IF_ERROR(rep.plan->Run());

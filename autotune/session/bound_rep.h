@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "autotune/measure/index_check.h"
 #include "autotune/measure/tensors.h"
 #include "autotune/session/session.h"
 #include "autotune/session/session_state.h"
@@ -29,7 +30,8 @@ struct BoundRep {
   std::map<const PlacedTensor*, std::unique_ptr<int64_t>>
       scalars;                    // set by users, where the host does not reach the plan's memory
   bool compare_replicas = false;  // COCONET_DEBUG >= 2
-  bool plain = true;              // neither copies nor comparisons
+  std::unique_ptr<const IndexCheck> index_check;  // likewise; else null
+  bool plain = true;                              // neither copies nor comparisons
 
   SessionState& session() const { return *compiled->session; }
   Rank& rank() const { return compiled->session->rank; }

@@ -43,6 +43,47 @@ TEST_F(SessionDebugTest, ReplicatedInputsMustBeEqual) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(SessionDebugTest, NamesIndicesThatAreOutOfRange) {
+  program_ = Parse(R"(coconet 1
+program lookup
+input table : f32[N, 2] sliced(0)
+input i : i32[2, 3] replicated
+input j : i32[4] local
+output y = all_reduce(sum, gather(table, i + 1, 0))
+output z = gather(all_gather(table), j, 0)
+)");
+  size_ = 5;
+  const absl::Status status =
+      Run(2, [](Session& session, const TunedProgram& tuned) -> absl::Status {
+        ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
+        const std::vector<float> table(10, 1);
+        std::vector<int32_t> i = {0, 1, 2, 3, 0, 1}, j = {0, 4, 2, 1};
+        RETURN_IF_ERROR(bound.Write("table", table.data(), 10));
+        RETURN_IF_ERROR(bound.Write("i", i.data(), 6));
+        RETURN_IF_ERROR(bound.Write("j", j.data(), 4));
+        RETURN_IF_ERROR(bound.Run());
+        i[4] = 4;
+        j[3] = session.rank() == 1 ? -1 : 1;
+        RETURN_IF_ERROR(bound.Write("i", i.data(), 6));
+        RETURN_IF_ERROR(bound.Write("j", j.data(), 4));
+        RETURN_IF_ERROR(bound.Run());
+        RETURN_IF_ERROR(bound.Run());
+        std::vector<float> y(12);
+        RETURN_IF_ERROR(bound.Read("y", y.data(), 12));
+        EXPECT_EQ(y, (std::vector<float>{1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1}));
+        return absl::OkStatus();
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  std::vector<std::string> indices;
+  for (const std::string& text : warnings_) {
+    if (absl::StrContains(text, "gather")) indices.push_back(text);
+  }
+  EXPECT_THAT(indices, ::testing::UnorderedElementsAre(
+                           ::testing::HasSubstr("[1, 1] is 5, want an index from 0 to below 5; the "
+                                                "result has zeros there"),
+                           ::testing::HasSubstr("j[3] is -1, want an index from 0 to below 5")));
+}
+
 /// How often each variant was lowered, by the lines that Lower writes.
 std::map<std::string, int> CountLowered(const std::string& log) {
   std::map<std::string, int> count;

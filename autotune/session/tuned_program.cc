@@ -235,6 +235,12 @@ absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindin
     rep->copies_in.push_back({&tensor, word.get()});
   }
   rep->compare_replicas = GetEnv().debug >= 2;
+  if (rep->compare_replicas) {
+    ASSIGN_OR_RETURN(const TypedGraph program, TypedGraph::Of(compiled_->program));
+    ASSIGN_OR_RETURN(IndexCheck check,
+                     IndexCheck::Create(program, compiled_->tensors, session.rank.mesh()));
+    rep->index_check = std::make_unique<const IndexCheck>(std::move(check));
+  }
   rep->plain = rep->copies_in.empty() && rep->copies_out.empty() && !rep->compare_replicas;
   std::vector<Memory*> buffers;
   for (const std::shared_ptr<Memory>& memory : rep->memory) buffers.push_back(memory.get());

@@ -49,6 +49,20 @@ absl::StatusOr<TensorType> InferWorldSize(const Site& site, const WorldSize& op)
   return TensorType{op.dtype, {}, Layout::Replicated()};
 }
 
+absl::StatusOr<TensorType> InferIota(const Site& site, const Iota& op) {
+  const TensorType& type = site.type(0);
+  const int rank = static_cast<int>(type.shape.size());
+  if (op.dtype != DType::kI32 && op.dtype != DType::kI64)
+    return site.Error("want an index in i32 or i64, have ", Name(op.dtype), "; use cast");
+  if (rank == 0) return site.Error("want a tensor, ", site.HaveOperands());
+  if (op.dim < 0 || op.dim >= rank)
+    return site.Error("want a dimension below ", rank, ", have ", DimText(op.dim));
+  const Dim& extent = type.shape[op.dim];
+  if (extent.bound() && static_cast<double>(extent.size) > MaxFinite(op.dtype) + 1)
+    return site.Error("indices below ", Text(extent), " do not fit ", Name(op.dtype));
+  return TensorType{op.dtype, type.shape, ReadLayout(type)};
+}
+
 absl::StatusOr<TensorType> InferOutput(const Site& site) {
   RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   return Read(site.type(0));
@@ -206,6 +220,49 @@ absl::StatusOr<TensorType> InferSubTensor(const Site& site, const SubTensor& op)
   return type;
 }
 
+/// Of a gather's result; the table comes first, and its dimension `dim` becomes `index_dims`.
+absl::StatusOr<Layout> GatheredLayout(const Site& site, int dim, int index_dims) {
+  const Layout table = ReadLayout(site.type(0)), indices = ReadLayout(site.type(1));
+  if (table.sliced() && table.dim == Layout::kFlat)
+    return site.Error("rows of a table sliced flat lie on several ranks, ", site.HaveOperands());
+  if (table.sliced() && indices != Layout::Replicated()) {
+    return site.Error("a sliced table takes indices that are equal on all ranks, ",
+                      site.HaveOperands(), "; use all_gather");
+  }
+  if (table.sliced() && table.dim == dim) return Layout::Local();
+  if (table.sliced())
+    return Layout::Sliced(table.dim < dim ? table.dim : table.dim + index_dims - 1);
+  const bool local = table == Layout::Local() || indices == Layout::Local();
+  if (!indices.sliced()) return local ? Layout::Local() : Layout::Replicated();
+  if (local) {
+    return site.Error("a local table does not meet sliced indices, whose other parts are on other ",
+                      "ranks, ", site.HaveOperands());
+  }
+  if (indices.dim != Layout::kFlat) return Layout::Sliced(dim + indices.dim);
+  if (site.type(0).shape.size() == 1) return indices;
+  return site.Error("indices sliced flat take elements of a vector only, not rows, ",
+                    site.HaveOperands());
+}
+
+absl::StatusOr<TensorType> InferGather(const Site& site, const Gather& op) {
+  const TensorType &table = site.type(0), &indices = site.type(1);
+  const int rank = static_cast<int>(table.shape.size());
+  if (rank == 0) return site.Error("want a tensor as the table, have ", site.Operand(0));
+  if (op.dim < 0 || op.dim >= rank)
+    return site.Error("want a dimension below ", rank, ", have ", DimText(op.dim));
+  if (indices.dtype != DType::kI32)
+    return site.Error("want i32 indices, have ", site.Operand(1), "; use cast");
+  for (size_t i : {0, 1}) RETURN_IF_ERROR(CheckNotByPlace(site, i));
+  Shape shape = table.shape;
+  shape.erase(shape.begin() + op.dim);
+  shape.insert(shape.begin() + op.dim, indices.shape.begin(), indices.shape.end());
+  if (absl::Status extents = CheckExtents(shape); !extents.ok())
+    return site.Error(extents.message());
+  ASSIGN_OR_RETURN(const Layout layout,
+                   GatheredLayout(site, op.dim, static_cast<int>(indices.shape.size())));
+  return Normalized({table.dtype, std::move(shape), layout});
+}
+
 absl::Status CheckOperands(const Site& site) {
   const size_t arity = static_cast<size_t>(Arity(site.g.nodes[site.id].op));
   for (NodeId operand : site.operands()) {
@@ -250,6 +307,7 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
           [&](const Cast& o) -> Result {
             return TensorType{o.dtype, site.type(0).shape, ReadLayout(site.type(0))};
           },
+          [&](const Iota& o) { return InferIota(site, o); },
           [&](const Fold& o) { return InferFold(site, o); },
           [&](const Total&) { return InferTotal(site); },
           [&](const Dropout& o) { return InferDropout(site, o); },
@@ -258,6 +316,7 @@ absl::StatusOr<TensorType> InferNode(const Graph& g, NodeId id,
           [&](const Transpose& o) { return InferTranspose(site, o); },
           [&](const Reshape& o) { return InferReshape(site, o); },
           [&](const SubTensor& o) { return InferSubTensor(site, o); },
+          [&](const Gather& o) { return InferGather(site, o); },
           [&](const AllReduce& o) { return InferAllReduce(site, o); },
           [&](const ReduceScatter& o) { return InferReduceScatter(site, o); },
           [&](const AllGather& o) { return InferAllGather(site, o); },

@@ -25,6 +25,9 @@ input w.cols : f32[H, K] sliced(1)
 input w.t : f32[K, H] replicated
 input q : f32[B, S, H] replicated
 input heads : f32[B, S, H] sliced(0)
+input int.rows : i32[S, H] sliced(0)
+input int.flat : i32[S, H] sliced(flat)
+input int.local : i32[S, H] local
 input seed : i64[]
 input lr : f32[]
 )";
@@ -58,7 +61,7 @@ TEST(InferFold, OfSlicesIsWhatEachRankContributes) {
   EXPECT_EQ(TypeOf("rows * sum(rows)"),
             "a local operand does not meet a sliced one, whose other parts are on other ranks, "
             "have rows : f32[B, S, H] sliced(1) and "
-            "%16 : f32[] local");
+            "%19 : f32[] local");
   EXPECT_EQ(TypeOf("rows * all_reduce(sum, sum(rows))"), "f32[B, S, H] sliced(1)");
 }
 
@@ -81,7 +84,7 @@ TEST(InferFold, Refuses) {
       "want different dimensions below 2 in ascending order, have int : i32[S, H] replicated");
   EXPECT_EQ(TypeOf("amax(lr, 0)"), "want a tensor, have lr : f32[] replicated");
   EXPECT_EQ(TypeOf("mean(int)"), "want floats, have int : i32[S, H] replicated; use cast");
-  EXPECT_EQ(TypeOf("sum(rep > 0)"), "want numbers, have %17 : bool[B, S, H] replicated");
+  EXPECT_EQ(TypeOf("sum(rep > 0)"), "want numbers, have %20 : bool[B, S, H] replicated");
   EXPECT_TRUE(
       absl::StrContains(TypeOf("sum(rep, K)"), "expected a dimension of [B, S, H], found 'K'"));
 }
@@ -114,6 +117,17 @@ TEST(InferStochasticRound, IsOfF32) {
             "want f32, have half : f16[S, H] replicated and seed : i64[] replicated; use cast");
   EXPECT_EQ(TypeOf("round_stochastic(rep, lr)"),
             "want an i64[] replicated as the seed, have lr : f32[] replicated");
+}
+
+TEST(InferIota, HasTheOperandsShapeAndLayout) {
+  EXPECT_EQ(TypeOf("iota(i32, cols, 1)"), "i32[B, S, H] sliced(2)");
+  EXPECT_EQ(TypeOf("iota(i64, flat, 2)"), "i64[B, S, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("iota(i32, half, 0)"), "i32[S, H] replicated");
+  EXPECT_EQ(TypeOf("iota(i32, local, 0)"), "i32[B, S, H] local");
+  EXPECT_EQ(TypeOf("iota(f32, rep, 0)"), "want an index in i32 or i64, have f32; use cast");
+  EXPECT_EQ(TypeOf("iota(i32, rep, 3)"), "want a dimension below 3, have 3");
+  EXPECT_EQ(TypeOf("iota(i32, rep, flat)"), "want a dimension below 3, have flat");
+  EXPECT_EQ(TypeOf("iota(i32, lr, 0)"), "want a tensor, have lr : f32[] replicated");
 }
 
 TEST(InferMatMul, ShapesAndTransposes) {
@@ -165,6 +179,43 @@ TEST(InferViews, Shapes) {
       "want an operand that is not sliced, have rows : f32[B, S, H] sliced(1); use all_gather");
 }
 
+TEST(InferGather, PutsTheIndicesDimensionsInPlaceOfOne) {
+  EXPECT_EQ(TypeOf("gather(w, int, 0)"), "f32[S, H, K] replicated");
+  EXPECT_EQ(TypeOf("gather(rep, int, 1)"), "f32[B, S, H, H] replicated");
+  EXPECT_EQ(TypeOf("gather(half, cast(i32, lr), 1)"), "f16[S] replicated");
+  EXPECT_EQ(TypeOf("gather(vector, cast(i32, lr), 0)"), "f32[] replicated");
+  EXPECT_EQ(TypeOf("gather(w, int, 2)"), "want a dimension below 2, have 2");
+  EXPECT_EQ(TypeOf("gather(w, int, flat)"), "want a dimension below 2, have flat");
+  EXPECT_EQ(TypeOf("gather(lr, int, 0)"), "want a tensor as the table, have lr : f32[] replicated");
+  EXPECT_EQ(TypeOf("gather(w, half, 0)"),
+            "want i32 indices, have half : f16[S, H] replicated; use cast");
+}
+
+TEST(InferGather, Layouts) {
+  EXPECT_EQ(TypeOf("gather(rows, int, 1)"), "f32[B, S, H, H] local");
+  EXPECT_EQ(TypeOf("gather(cols, int, 1)"), "f32[B, S, H, H] sliced(3)");
+  EXPECT_EQ(TypeOf("gather(heads, int, 1)"), "f32[B, S, H, H] sliced(0)");
+  EXPECT_EQ(TypeOf("gather(local, int, 1)"), "f32[B, S, H, H] local");
+  EXPECT_EQ(TypeOf("gather(rep, int.local, 2)"), "f32[B, S, S, H] local");
+  EXPECT_EQ(TypeOf("gather(rep, int.rows, 1)"), "f32[B, S, H, H] sliced(1)");
+  EXPECT_EQ(TypeOf("gather(vector, int.flat, 0)"), "f32[S, H] sliced(flat)");
+  EXPECT_EQ(TypeOf("gather(flat, int, 0)"),
+            "rows of a table sliced flat lie on several ranks, have flat : f32[B, S, H] "
+            "sliced(flat) and int : i32[S, H] replicated");
+  EXPECT_EQ(TypeOf("gather(rows, int.rows, 1)"),
+            "a sliced table takes indices that are equal on all ranks, have rows : f32[B, S, H] "
+            "sliced(1) and int.rows : i32[S, H] sliced(0); use all_gather");
+  EXPECT_EQ(TypeOf("gather(cols, int.local, 1)"),
+            "a sliced table takes indices that are equal on all ranks, have cols : f32[B, S, H] "
+            "sliced(2) and int.local : i32[S, H] local; use all_gather");
+  EXPECT_EQ(TypeOf("gather(local, int.rows, 1)"),
+            "a local table does not meet sliced indices, whose other parts are on other ranks, "
+            "have local : f32[B, S, H] local and int.rows : i32[S, H] sliced(0)");
+  EXPECT_EQ(TypeOf("gather(w, int.flat, 0)"),
+            "indices sliced flat take elements of a vector only, not rows, have w : f32[H, K] "
+            "replicated and int.flat : i32[S, H] sliced(flat)");
+}
+
 TEST(InferCommunication, Layouts) {
   EXPECT_EQ(TypeOf("broadcast(local, 1)"), "f32[B, S, H] replicated");
   EXPECT_EQ(TypeOf("reduce(sum, local, 0)"), "f32[B, S, H] local");
@@ -182,6 +233,13 @@ TEST(InferCommunication, Layouts) {
             "the operand is sliced so already, have rows : f32[B, S, H] sliced(1)");
   EXPECT_EQ(TypeOf("all_to_all(rep, 1)"),
             "want an operand sliced over a dimension, have rep : f32[B, S, H] replicated");
+}
+
+TEST(Infer, IndicesFitTheirDType) {
+  const Graph g = *Parse("coconet 1\ninput x : u8[N] replicated\noutput y = iota(i32, x, 0)\n");
+  EXPECT_TRUE(BindSizes(g, {{"N", int64_t{1} << 31}}).ok());
+  EXPECT_TRUE(absl::StrContains(BindSizes(g, {{"N", (int64_t{1} << 31) + 1}}).status().message(),
+                                "indices below 2147483649 do not fit i32"));
 }
 
 TEST(Infer, BoundSizesAreChecked) {

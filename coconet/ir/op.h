@@ -66,6 +66,18 @@ inline constexpr OpRow kRow<Cast> = {.spelling = {"cast", 1},
                                      .role = Role::kElementwise,
                                      .before = {Of<&Cast::dtype>(Written::kDType)}};
 
+/// (a): each element's index along a dimension of the global tensor, in i32 or i64.
+struct Iota {
+  DType dtype = DType::kI32;
+  int dim = 0;
+  bool operator==(const Iota&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Iota> = {.spelling = {"iota", 1},
+                                     .role = Role::kElementwise,
+                                     .before = {Of<&Iota::dtype>(Written::kDType)},
+                                     .after = {Of<&Iota::dim>(Written::kDim)}};
+
 /// Reduction over dimensions of each rank's own elements: sum, arithmetic mean, greatest, least.
 enum class FoldKind : uint8_t { kSum, kMean, kMax, kMin };
 /// "sum", "mean", "amax", "amin": as in NumPy.
@@ -185,10 +197,26 @@ inline constexpr OpRow kRow<SubTensor> = {
               Of<&SubTensor::end>(Written::kInteger, "where the range ends")},
     .view = ViewBy<SubTensor>()};
 
+/// (table, indices): dimension `dim` of the table becomes those of the indices, which are i32. The
+/// result has row indices[...] of the table there, zeros where it has no such row. Of a table that
+/// is sliced over `dim` the result is Local: the rows that the rank has, and zeros.
+struct Gather {
+  int dim = 0;
+  /// Where the elements of row 0 lie.
+  IndexMap MapOf(const Shape& result, const Shape& operand) const;
+  bool Moves(const Shape& result, const Shape& operand) const;
+  bool operator==(const Gather&) const = default;
+};
+template <>
+inline constexpr OpRow kRow<Gather> = {.spelling = {"gather", 2},
+                                       .role = Role::kView,
+                                       .after = {Of<&Gather::dim>(Written::kDim)},
+                                       .view = ViewBy<Gather>()};
+
 using Op =
-    std::variant<Input, State, Const, WorldSize, Pointwise, Cast, AllReduce, ReduceScatter,
+    std::variant<Input, State, Const, WorldSize, Pointwise, Cast, Iota, AllReduce, ReduceScatter,
                  AllGather, Fold, Total, Dropout, StochasticRound, MatMul, Transpose, Reshape,
-                 SubTensor, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
+                 SubTensor, Gather, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 }  // namespace coconet
 

@@ -51,6 +51,7 @@ TEST(Pointwise, ValuesOfEveryFunction) {
       {"div", 2. / 3},
       {"neg", -2},
       {"abs", 2},
+      {"sign", 1},
       {"min", 2},
       {"max", 3},
       {"pow", 8},
@@ -76,6 +77,8 @@ TEST(Pointwise, ValuesOfEveryFunction) {
     EXPECT_NEAR(Eval(name, 2, 3, 4), value, 1e-15 * std::abs(value)) << name;
   EXPECT_EQ(Eval("select", 0, 3, 4), 4);
   EXPECT_EQ(Eval("relu", -2), 0);
+  EXPECT_EQ(Eval("sign", -2), -1);
+  EXPECT_EQ(Eval("sign", 0), 0);
   EXPECT_NEAR(Eval("gelu", -10), -10 * 7.619853024160527e-24, 1e-36);  // the tail does not cancel
 }
 
@@ -85,6 +88,7 @@ TEST(Pointwise, NaNsAreWhatTheFormulasSay) {
   EXPECT_EQ(Eval("max", kNaN, 1), 1);
   EXPECT_TRUE(std::isnan(Eval("max", 1, kNaN)));
   EXPECT_TRUE(std::isnan(Eval("relu", kNaN)));
+  EXPECT_TRUE(std::isnan(Eval("sign", kNaN)));
   EXPECT_EQ(Eval("lt", kNaN, 1), 0);
   EXPECT_EQ(Eval("eq", kNaN, kNaN), 0);
   EXPECT_EQ(Eval("ne", kNaN, kNaN), 1);
@@ -128,6 +132,8 @@ TEST(Op, WholeTextHasEveryAttribute) {
   EXPECT_EQ(OpText(WorldSize{DType::kI32}, {}), "world(i32)");
   EXPECT_EQ(OpText(Pointwise{Pw::kSelect}, {"c", "%1", "%2"}), "select(c, %1, %2)");
   EXPECT_EQ(OpText(Cast{DType::kBF16}, {"x"}), "cast(bf16, x)");
+  EXPECT_EQ(OpText(Iota{DType::kI32, 2}, {"x"}), "iota(i32, x, 2)");
+  EXPECT_EQ(OpText(Gather{1}, {"t", "i"}), "gather(t, i, 1)");
   EXPECT_EQ(OpText(AllReduce{ReduceKind::kMin}, {"x"}), "all_reduce(min, x)");
   EXPECT_EQ(OpText(ReduceScatter{ReduceKind::kSum, Layout::kFlat}, {"x"}),
             "reduce_scatter(sum, x, flat)");
@@ -178,6 +184,7 @@ TEST(Op, RowsAnswerForAllOperations) {
   EXPECT_TRUE(IsKernelWork(Op(AllReduce{})));
   EXPECT_FALSE(IsKernelWork(Op(AllReduce{ReduceKind::kSum, Span::kAcross})));
   EXPECT_FALSE(IsKernelWork(Op(MatMul{})));
+  EXPECT_TRUE(IsView(Gather{}));
 }
 
 }  // namespace

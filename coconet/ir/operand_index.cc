@@ -1,5 +1,7 @@
 #include "coconet/ir/operand_index.h"
 
+#include <utility>
+
 #include "absl/algorithm/container.h"
 #include "coconet/base/status.h"
 
@@ -59,6 +61,16 @@ IndexMap SubTensor::MapOf(const Shape& result, const Shape& operand) const {
 }
 
 bool SubTensor::Moves(const Shape& result, const Shape& operand) const { return result != operand; }
+
+IndexMap Gather::MapOf(const Shape& result, const Shape& operand) const {
+  std::vector<int64_t> strides = Strides(operand);
+  strides.erase(strides.begin() + dim);
+  const size_t index_dims = result.size() - strides.size();
+  strides.insert(strides.begin() + dim, index_dims, 0);
+  return {Extents(result), std::move(strides)};
+}
+
+bool Gather::Moves(const Shape& /*result*/, const Shape& /*operand*/) const { return true; }
 
 bool MovesElements(const Op& op, const Shape& result, const Shape& operand) {
   const ViewRow& view = RowOf(op).view;

@@ -140,6 +140,9 @@ Tensor CallOf(std::vector<Tensor> operands, A... attributes) {
 }
 
 inline Tensor CastTo(DType dtype, Tensor a) { return CallOf<Cast>({a}, dtype); }
+/// Each element's index along a dimension of the global tensor, in the shape and layout of `a`,
+/// whose values do not matter.
+inline Tensor Iota(DType dtype, Tensor a, int dim) { return CallOf<struct Iota>({a}, dtype, dim); }
 
 // Reductions over dimensions of each rank's own elements; the dimensions become 1. All of them (the
 // default): a scalar. Of a tensor sliced over one of them the result is Local, what this rank's
@@ -193,6 +196,12 @@ inline Tensor Reshape(Tensor a, Shape shape) {
 }
 inline Tensor SubTensor(Tensor a, int dim, int64_t begin, int64_t end) {
   return CallOf<struct SubTensor>({a}, dim, begin, end);
+}
+/// The table with its dimension `dim` replaced by those of `indices`, i32: a row of the table per
+/// index, zeros for an index that is negative or too large. Of a table sliced over `dim` each rank
+/// has the rows that it holds, and zeros elsewhere: AllReduce the sum.
+inline Tensor Gather(Tensor table, Tensor indices, int dim = 0) {
+  return CallOf<struct Gather>({table, indices}, dim);
 }
 
 inline Tensor AllReduce(ReduceKind kind, Tensor local, Span span = Span::kAll) {

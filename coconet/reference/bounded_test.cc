@@ -49,6 +49,18 @@ TEST(BoundedPointwise, CoversTheExtremumOfAFunctionThatIsNotMonotone) {
   EXPECT_GE(silu.error[0], silu.value[0] + 0.278464);
 }
 
+TEST(BoundedPointwise, ASignIsInDoubtWhereZeroIsWithinReach) {
+  EXPECT_EQ(Unary(Pw::kSign, Near(-2, 0.25)).value[0], -1);
+  EXPECT_EQ(Unary(Pw::kSign, Near(-2, 0.25)).error[0], 0);
+  EXPECT_EQ(Unary(Pw::kSign, Near(0.1, 0.25)).error[0], 2);
+  EXPECT_EQ(Unary(Pw::kSign, Near(-0.25, 0.25)).error[0], 1);
+  EXPECT_EQ(Unary(Pw::kSign, Near(0, 0.25)).error[0], 1);
+  EXPECT_EQ(Unary(Pw::kSign, Near(0, 0)).value[0], 0);
+  EXPECT_EQ(Unary(Pw::kSign, Near(0, 0)).error[0], 0);
+  EXPECT_EQ(Unary(Pw::kSign, Near(-7, 0), DType::kI32).value[0], -1);
+  EXPECT_EQ(Unary(Pw::kSign, Near(7, 0), DType::kU8).value[0], 1);
+}
+
 TEST(BoundedPointwise, ARootNearZeroIsAsUncertainAsTheRootOfTheError) {
   const Bounded root = Unary(Pw::kSqrt, Near(0, 1e-8));
   EXPECT_EQ(root.value[0], 0);

@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "coconet/base/philox.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
+#include "coconet/reference/rounding.h"
 
 namespace coconet {
 
@@ -23,6 +25,54 @@ class ResultJob : public EvaluationJob {
   void Use(const Bounded& values) override { values_ = values; }
 
   Bounded& values_;
+};
+
+using KnownElements = std::unordered_map<int64_t, BoundedValue>;
+
+/// Elements that the cache is to keep.
+class ElementsJob : public EvaluationJob {
+ public:
+  ElementsJob(EvaluationCache& cache, NodeId node, int rank, std::vector<int64_t> elements)
+      : EvaluationJob(node, rank), known_(cache.elements[{node, rank}]) {
+    block_ = std::move(elements);
+  }
+  bool Next() override { return false; }
+
+ private:
+  void Use(const Bounded& values) override {
+    for (size_t i = 0; i < block_.size(); ++i) {
+      const size_t at = values.size() == 1 ? 0 : i;
+      known_[block_[i]] = {values.value[at], values.error[at]};
+    }
+  }
+
+  KnownElements& known_;
+};
+
+/// The rows that a gather takes, as one rank has them.
+class Rows {
+ public:
+  Rows(const Evaluated& e, NodeId gather, int rank) {
+    const int dim = std::get<Gather>(e.program.op(gather)).dim;
+    const NodeId table = e.input(gather, 0);
+    map_ = OperandMap(e.program.op(gather), e.type(gather).shape, e.type(table).shape);
+    stride_ = SlicingOf(e.type(table).shape, dim, 1).inner;
+    indices_ = NumElements(e.type(e.input(gather, 1)).shape);
+    held_ = e.PartOfDim(table, dim, rank);
+  }
+
+  /// The element of the indices that element `at` of the result depends on.
+  int64_t IndexOf(int64_t at) const { return at / stride_ % indices_; }
+  bool Has(double index) const { return index >= held_.begin && index < held_.end; }
+  /// The element of the table. Requires Has(index).
+  int64_t ElementOf(int64_t at, double index) const {
+    return map_.Of(at) + static_cast<int64_t>(index) * stride_;
+  }
+
+ private:
+  IndexMap map_;
+  int64_t stride_ = 0, indices_ = 0;
+  Range held_;
 };
 
 }  // namespace
@@ -122,6 +172,7 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                    for (size_t i = 0; i < inputs.size(); ++i) want(i);
                  },
                  [&](const Cast&) { want(0); },
+                 [&](const Iota&) {},
                  [&](const AllReduce&) { want_contributions(); },
                  [&](const ReduceScatter&) { want_contributions(); },
                  [&](const AllGather&) { want(0); },
@@ -130,9 +181,10 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const Dropout&) { want(0), want(1); },
                  [&](const StochasticRound&) { want(0), want(1); },
                  [&](const MatMul&) { NeedLines(id, part); },
-                 [&](const Transpose&) { want(0); },
-                 [&](const Reshape&) { want(0); },
-                 [&](const SubTensor&) { want(0); },
+                 [&](const Transpose&) { WantViewed(id, part); },
+                 [&](const Reshape&) { WantViewed(id, part); },
+                 [&](const SubTensor&) { WantViewed(id, part); },
+                 [&](const Gather&) { WantViewed(id, part); },
                  [&](const Shard&) { want(0); },
                  [&](const Broadcast& o) { want_of(first + o.root); },
                  [&](const ReduceTo& o) {
@@ -167,6 +219,14 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
             return BoundedPointwise(op.fn, type(inputs.back()).dtype, args);
           },
           [&](const Cast&) { return BoundedCast(type(inputs[0]).dtype, dtype, operand(0)); },
+          [&](const Iota& op) {
+            const TensorSlicing along = SlicingOf(type(id).shape, op.dim, 1);
+            Bounded indices;
+            for (int64_t index : *lists_[part.first])
+              indices.value.push_back(index / along.inner % type(id).shape[op.dim].size);
+            indices.error.resize(indices.value.size());
+            return indices;
+          },
           [&](const AllReduce& op) { return AcrossRanks(op.kind, id, part); },
           [&](const ReduceScatter& op) { return AcrossRanks(op.kind, id, part); },
           [&](const AllGather&) { return operand(0); },
@@ -177,10 +237,10 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
             return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream));
           },
           [&](const MatMul&) { return Product(id, part); },
-          // The operand's elements: MapList has found them.
-          [&](const Transpose&) { return operand(0); },
-          [&](const Reshape&) { return operand(0); },
-          [&](const SubTensor&) { return operand(0); },
+          [&](const Transpose&) { return Viewed(id, part); },
+          [&](const Reshape&) { return Viewed(id, part); },
+          [&](const SubTensor&) { return Viewed(id, part); },
+          [&](const Gather&) { return Viewed(id, part); },
           [&](const Shard&) { return operand(0); },
           [&](const Broadcast& op) {
             return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
@@ -221,6 +281,64 @@ Bounded Evaluation::Dropped(NodeId id, const Part& part) {
   for (const uint32_t word : WordsOf(id, part, op.stream)) keep.push_back(word >= threshold);
   return BoundedDropout(type(id).dtype, op.rate,
                         Get(e_.program.graph().nodes[id].inputs[0], part.first, part.second), keep);
+}
+
+void Evaluation::WantViewed(NodeId id, const Part& part) {
+  const NodeId viewed = e_.input(id, 0);
+  const auto [list, rank] = part;
+  if (!std::holds_alternative<Gather>(e_.program.op(id)))
+    return Want(viewed, MapList(id, list, 0), rank);
+  const NodeId indices = e_.input(id, 1);
+  const int holder = PartOf(indices, list, rank).second;
+  const KnownElements& known = cache_.elements[{indices, holder}];
+  const Rows rows(e_, id, rank);
+  std::vector<int64_t> unknown, elements;
+  for (int64_t at : *lists_[list]) {
+    const auto index = known.find(rows.IndexOf(at));
+    if (index == known.end()) {
+      unknown.push_back(rows.IndexOf(at));
+    } else if (rows.Has(index->second.value)) {
+      elements.push_back(rows.ElementOf(at, index->second.value));
+    }
+  }
+  if (!unknown.empty()) {
+    missing_.push_back(std::make_unique<ElementsJob>(cache_, indices, holder, std::move(unknown)));
+  } else if (!elements.empty()) {
+    Want(viewed, Listed(std::move(elements)), rank);
+  }
+}
+
+Bounded Evaluation::Viewed(NodeId id, const Part& part) {
+  const NodeId viewed = e_.input(id, 0);
+  const auto [list, rank] = part;
+  if (!std::holds_alternative<Gather>(e_.program.op(id)))
+    return Get(viewed, MapList(id, list, 0), rank);
+  const NodeId indices = e_.input(id, 1);
+  const KnownElements& known = cache_.elements.at({indices, PartOf(indices, list, rank).second});
+  const Rows rows(e_, id, rank);
+  std::vector<int64_t> elements;
+  std::vector<size_t> places;  // of these in the result
+  Bounded result;
+  result.value.resize(lists_[list]->size());
+  result.error.resize(lists_[list]->size());
+  for (size_t i = 0; i < lists_[list]->size(); ++i) {
+    const int64_t at = (*lists_[list])[i];
+    const BoundedValue& index = known.at(rows.IndexOf(at));
+    if (index.error > 0) result.error[i] = kUndetermined;
+    if (!rows.Has(index.value)) continue;
+    elements.push_back(rows.ElementOf(at, index.value));
+    places.push_back(i);
+  }
+  if (!elements.empty()) {
+    const Bounded& taken = Get(viewed, Listed(std::move(elements)), rank);
+    for (size_t k = 0; k < places.size(); ++k) {
+      const size_t from = taken.size() == 1 ? 0 : k;
+      result.value[places[k]] = taken.value[from];
+      result.error[places[k]] += taken.error[from];
+    }
+  }
+  result.exact = absl::c_all_of(result.error, [](double error) { return error == 0; });
+  return result;
 }
 
 Bounded Evaluation::Received(NodeId id, const Part& part) const {

@@ -30,10 +30,10 @@ struct Evaluated {
   Range PartOfDim(NodeId id, int dim, int rank) const;
 };
 
-/// What is costly, and asked for again and again: results of folds, and rows and columns of matrix
-/// products' operands. By node and rank.
+/// What is costly, and asked for again and again, by node and rank: elements that others wait for,
+/// as for results of folds, and rows and columns of matrix products' operands.
 struct EvaluationCache {
-  std::map<std::pair<NodeId, int>, std::unordered_map<int64_t, BoundedValue>> folds;
+  std::map<std::pair<NodeId, int>, std::unordered_map<int64_t, BoundedValue>> elements;
   std::map<std::pair<NodeId, int>, Bounded> scalars;  // computed ones
   struct Lines {
     std::unordered_map<int64_t, BoundedLine> rows, columns;
@@ -134,6 +134,8 @@ class Evaluation {
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
   Bounded Read(const std::string& name, const Part& part) const;
+  void WantViewed(NodeId id, const Part& part);
+  Bounded Viewed(NodeId id, const Part& part);
   void NeedFolds(NodeId id, const Part& part);
   Bounded Folded(NodeId id, const Part& part) const;
   void NeedLines(NodeId id, const Part& part);

@@ -50,7 +50,7 @@ class FoldJob : public EvaluationJob {
           std::vector<int64_t> outputs)
       : EvaluationJob(e.input(id, 0), rank),
         e_(e),
-        known_(cache.folds[{id, rank}]),
+        known_(cache.elements[{id, rank}]),
         id_(id),
         op_(std::get<Fold>(e.program.graph().nodes[id].op)),
         from_(e.type(node())),
@@ -180,7 +180,7 @@ std::unique_ptr<EvaluationJob> NewFoldJob(const Evaluated& e, EvaluationCache& c
 }
 
 void Evaluation::NeedFolds(NodeId id, const Part& part) {
-  const auto& known = cache_.folds[{id, part.second}];
+  const auto& known = cache_.elements[{id, part.second}];
   std::vector<int64_t> outputs = *lists_[part.first];
   std::sort(outputs.begin(), outputs.end());
   outputs.erase(std::unique(outputs.begin(), outputs.end()), outputs.end());
@@ -190,7 +190,7 @@ void Evaluation::NeedFolds(NodeId id, const Part& part) {
 }
 
 Bounded Evaluation::Folded(NodeId id, const Part& part) const {
-  const auto& known = cache_.folds.at({id, part.second});
+  const auto& known = cache_.elements.at({id, part.second});
   Bounded result;
   for (int64_t output : *lists_[part.first]) {
     const BoundedValue& v = known.at(output);

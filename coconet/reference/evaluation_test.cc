@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "coconet/base/philox.h"
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
@@ -197,6 +198,68 @@ TEST(Evaluation, StochasticRoundingHasTheMeanOfWhatItRounds) {
   for (const double value : exact.value) EXPECT_EQ(value, -1.5);
   EXPECT_EQ(RoundedByWord(0x7f800000, 0xffffffff), 0x7f800000u);  // infinity
   EXPECT_EQ(RoundedByWord(0x7f800001, 0) >> 16, 0x7fc0u);         // NaN stays one
+}
+
+TEST(Evaluation, IndicesAreThoseOfTheGlobalTensor) {
+  for (const char* layout : {"replicated", "sliced(0)", "sliced(1)", "sliced(2)", "sliced(flat)"}) {
+    for (int dim : {0, 1, 2}) {
+      const bool whole = std::string(layout) == "replicated";
+      const std::string x = absl::StrCat("input x : f32[3, 5, 7] ", layout, "\noutput y = ");
+      const std::string iota = absl::StrCat("iota(i32, x, ", dim, ")");
+      ExpectNear(
+          AllOf(absl::StrCat(x, whole ? iota : absl::StrCat("all_gather(", iota, ")"), "\n"), 4, 1),
+          105, [&](int64_t i) { return dim == 0   ? i / 35
+                                       : dim == 1 ? i / 7 % 5
+                                                  : i % 7; });
+    }
+  }
+}
+
+TEST(Evaluation, GathersRowsAndZerosForIndicesThatAreOutOfRange) {
+  const auto taken = [](int64_t rows, int64_t columns, int64_t i) {
+    const auto row = static_cast<int64_t>(Input("i", 0, i / columns));  // from -9 to 9
+    return row < 0 || row >= rows ? 0 : Input("x", 0, row * columns + i % columns);
+  };
+  const std::string i = "input i : i32[4, 5] replicated\n";
+  ExpectNear(AllOf(i + "input x : f32[7, 3] replicated\noutput y = gather(x, i, 0)\n", 1), 60,
+             [&](int64_t at) { return taken(7, 3, at); });
+  ExpectNear(AllOf(i + "input x : f32[7] replicated\noutput y = gather(x, i, 0)\n", 1), 20,
+             [&](int64_t at) { return taken(7, 1, at); });
+  ExpectNear(AllOf(i + "input x : f32[2, 7, 3] replicated\noutput y = gather(x, i, 1)\n", 1), 120,
+             [&](int64_t at) {
+               const auto row = static_cast<int64_t>(Input("i", 0, at / 3 % 20));
+               return row < 0 || row >= 7 ? 0 : Input("x", 0, at / 60 * 21 + row * 3 + at % 3);
+             });
+  // The ranks' rows, and those of slices of the indices or of other dimensions.
+  const Expected whole =
+      AllOf(i + "input x : f32[7, 3] replicated\noutput y = gather(x, i, 0)\n", 1);
+  for (const char* sliced :
+       {"input x : f32[7, 3] sliced(0)\noutput y = all_reduce(sum, gather(x, i, 0))\n",
+        "input x : f32[7, 3] sliced(1)\noutput y = all_gather(gather(x, i, 0))\n",
+        "input x : f32[7, 3] replicated\noutput y = all_gather(gather(x, shard(i, 1), 0))\n"})
+    EXPECT_EQ(AllOf(i + sliced, 3, 2).value, whole.value) << sliced;
+  const Expected part =
+      AllOf(i + "input x : f32[7, 3] sliced(0)\noutput y = gather(x, i, 0)\n", 4, 3);
+  for (int64_t at = 0; at < 60; ++at) {  // rank 3 has row 6
+    const double row = Input("i", 0, at / 3);
+    EXPECT_EQ(part.value[at], row == 6 ? Input("x", 0, 18 + at % 3) : 0);
+  }
+}
+
+TEST(Evaluation, AGatherPassesOnItsTablesErrorsAndDoubtsIndicesThatHaveSome) {
+  const std::string in = "input x : f32[7] replicated\ninput i : i32[9] replicated\n";
+  const Expected rounded = AllOf(in + "output y = gather(x / 3, i, 0)\n", 1);
+  for (int64_t at = 0; at < 9; ++at) {
+    const double row = Input("i", 0, at);
+    EXPECT_EQ(rounded.error[at] > 0, row >= 0 && row < 7 && Input("x", 0, row) != 0) << row;
+    EXPECT_TRUE(std::isfinite(rounded.error[at]));
+  }
+  const Expected doubtful =
+      AllOf(in + "output y = gather(x, cast(i32, cast(f32, i) / 3 * 3), 0)\n", 1);
+  for (int64_t at = 0; at < 9; ++at) {
+    const bool exact = Input("i", 0, at) == 0;
+    EXPECT_EQ(std::isinf(doubtful.error[at]), !exact) << at;
+  }
 }
 
 TEST(Evaluation, DropoutThresholdsStayInRange) {

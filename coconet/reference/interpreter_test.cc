@@ -211,6 +211,10 @@ class Implementation {
         args[i] = Of(inputs[i], rank, Broadcast(index, inputs[i]));
       return Result(id, EvalPointwise(op->fn, types_[inputs.back()].dtype, args));
     }
+    if (const auto* op = As<Iota>(g_, id)) {
+      const Shape& shape = types_[id].shape;
+      return index / SlicingOf(shape, op->dim, 1).inner % shape[op->dim].size;
+    }
     const double operand = Of(inputs.back(), rank, index);
     return As<Cast>(g_, id) ? Result(id, operand) : operand;
   }

@@ -102,7 +102,7 @@ class Candidate {
     for (NodeId id : fuse_.nodes) {
       if (IsScalar(id) && !As<Fold>(g_, id)) continue;
       const bool is_row = space.row_dims > 0 && types_[id].shape == space.rows() &&
-                          !As<Fold>(g_, id) && !Communicates(g_, id);
+                          !As<Fold>(g_, id) && !Communicates(g_, id) && !IsView(g_.nodes[id].op);
       if (ElementsOf(id) != space.shape && !is_row) {
         const auto other = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(),
                                         [&](NodeId n) { return ElementsOf(n) == space.shape; });

@@ -22,8 +22,8 @@ struct Placement {
   std::vector<bool> takes_slices;  // by operand; empty where nothing changes
 };
 
-/// The maximal region of elementwise operations that can follow the gather's operand, and how its
-/// nodes take their operands.
+/// The maximal region of operations that can follow the gather's operand, by what infers on slices,
+/// and how its nodes take their operands.
 class Region {
  public:
   Region(const TypedGraph& program, NodeId gather)
@@ -41,6 +41,7 @@ class Region {
       case Role::kElementwise:
       case Role::kFold:
       case Role::kProduct:
+      case Role::kView:
       case Role::kSend:
         return PlaceComputation(id);
       case Role::kCollective:
@@ -56,7 +57,6 @@ class Region {
       case Role::kDeclaration:
       case Role::kConstant:
       case Role::kTotal:
-      case Role::kView:
       case Role::kShard:
       case Role::kTransfer:
       case Role::kNone:

@@ -21,6 +21,34 @@ state p : f32[N] replicated
 )");
 }
 
+TEST(Reorder, MovesAGatherBeforeTheAllGatherOfItsIndicesOrOfOtherDimensions) {
+  EXPECT_EQ(Transformed("input t : f32[V, D] replicated\ninput i : i32[S] sliced(0)\n"
+                        "output y = gather(t, all_gather(i), 0) * 2\n",
+                        "reorder(%2)"),
+            R"(input t : f32[V, D] replicated
+input i : i32[S] sliced(0)
+%2 = gather(t, i, 0)
+%3 = const(2, f32)
+%4 = mul(%2, %3)
+%5 = all_gather(%4)
+output y = %5
+)");
+  EXPECT_EQ(Transformed("input t : f32[V, D] sliced(1)\ninput i : i32[S] replicated\n"
+                        "output y = gather(all_gather(t), i, 0)\n",
+                        "reorder(%2)"),
+            R"(input t : f32[V, D] sliced(1)
+input i : i32[S] replicated
+%2 = gather(t, i, 0)
+%3 = all_gather(%2)
+output y = %3
+)");
+  EXPECT_EQ(Transformed("input t : f32[V, D] sliced(0)\ninput i : i32[S] replicated\n"
+                        "output y = gather(all_gather(t), i, 0)\n",
+                        "reorder(%2)"),
+            "reorder(%2): no computation after %2 = all_gather(t) can be done on slices (f32[V, D] "
+            "sliced(0))");
+}
+
 TEST(Reorder, UsesOfAnUpdateWithinTheRegionTakeTheSlices) {
   const char* program = R"(input g : f32[N] local
 state m : f32[N]

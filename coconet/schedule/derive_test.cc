@@ -46,6 +46,21 @@ std::vector<std::string> Descriptions(const std::vector<Schedule>& schedules) {
   return words;
 }
 
+TEST(Derive, RowsOfASlicedTableByIndex) {
+  const Graph program = *Parse(R"(coconet 1
+program embedding
+input t : f32[V, D] sliced(0)
+input i : i32[S] replicated
+state y : f32[S, D]
+update(y, 0.5 * y + all_reduce(sum, gather(t, i, 0)))
+)");
+  const std::vector<std::string> words = Descriptions(WithoutOverlaps(AllOf(program)));
+  for (const char* wanted : {"C; AR; C", "C; RS[0]; AG; C", "C; fuse(AR, C)",
+                             "C; fuse(RS[1], C, AG)", "C; fuse(RS[0], C); slice y"})
+    EXPECT_TRUE(absl::c_linear_search(words, wanted))
+        << wanted << " among " << absl::StrJoin(words, "\n");
+}
+
 TEST(Derive, SgdByNode) {
   const std::vector<Schedule> schedules = AllOf(Workload("sgd"), {.by_node = true});
   EXPECT_EQ(Descriptions(schedules),

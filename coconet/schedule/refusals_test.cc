@@ -87,6 +87,33 @@ TEST(Fuse, RefusesAViewOfWhatTheKernelComputes) {
             "want that in memory");
 }
 
+TEST(Fuse, RefusesAGatherOfATableThatTheKernelComputes) {
+  const char* program =
+      "input t : f32[8, 8] local\ninput i : i32[8] local\noutput y = "
+      "gather(t * t, i, 0) + 1\n";
+  EXPECT_EQ(Transformed(program, "fuse(%2 %3)"),
+            "fuse(%2 %3): %3 = gather(%2, i, 0) takes elements of other places of %2 = mul(t, t), "
+            "want that in memory");
+  EXPECT_EQ(Transformed("input t : f32[8, 4] local\ninput i : i32[8] local\noutput y = gather(t, "
+                        "i * i, 0)\n",
+                        "fuse(%2 %3)"),
+            "fuse(%2 %3): want one shape, have %2 = mul(i, i) of [8] and %3 = gather(t, %2, 0) of "
+            "[8, 4]");
+  EXPECT_EQ(Transformed("state t : f32[8, 8] local\ninput i : i32[8] local\nupdate(t, t + "
+                        "gather(t, i, 0))\n",
+                        "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): %4 = update(t, %3) overwrites elements that %2 = gather(t, i, 0) "
+            "takes for other places");
+}
+
+TEST(Fuse, RefusesViewsThatHaveTheShapeOfRows) {
+  EXPECT_EQ(Transformed("input x : f32[3, 8] local\ninput v : f32[3] local\noutput y = sum(x, 1) + "
+                        "reshape(v, [3, 1])\n",
+                        "fuse(%2 %3 %4)"),
+            "fuse(%2 %3 %4): want one shape, have %2 = sum(x, 1) of [3, 8] and %3 = reshape(v, [3, "
+            "1]) of [3, 1]");
+}
+
 TEST(Fuse, RefusesColumnsAndRowsOfTwoLengths) {
   EXPECT_EQ(
       Transformed("input x : f32[4, 8] replicated\noutput y = x * sum(x, 0)\n", "fuse(%1 %2)"),

@@ -111,6 +111,7 @@ class Generator : private ValuePool {
         {10, &Generator::Product},  {6, &Generator::Viewed},   {6, &Generator::Dropped},
         {4, &Generator::Sharded},   {16, &Generator::Reduced}, {6, &Generator::Gathered},
         {4, &Generator::Rooted},    {4, &Generator::Sent},     {3, &Generator::RoundedAtRandom},
+        {4, &Generator::Indices},   {6, &Generator::Looked},
     };
     int total = 0;
     for (const Row& row : kRows) total += row.weight;
@@ -135,7 +136,7 @@ class Generator : private ValuePool {
 
   Drafted CombinedIntegers(Drafted a, Drafted b) {
     const double sum = a.bound + b.bound, most = std::max(a.bound, b.bound);
-    switch (Below(6)) {
+    switch (Below(7)) {
       case 0:
         return draft_.Apply(Pw::kAdd, {a, b}, sum);
       case 1:
@@ -146,6 +147,8 @@ class Generator : private ValuePool {
         return draft_.Apply(Pw::kDiv, {a, b}, a.bound);
       case 4:
         return draft_.Apply(Pw::kMin, {a, b}, most);
+      case 5:
+        return draft_.Apply(Pw::kMul, {draft_.Apply(Pw::kSign, {a}, 1), b}, b.bound);
       default:
         return draft_.Apply(Pw::kMax, {a, draft_.Apply(Pw::kNeg, {b}, b.bound)}, most);
     }
@@ -185,7 +188,7 @@ class Generator : private ValuePool {
     const Drafted a = Floats(Any());
     if (!a.there()) return a;
     const Drafted magnitude = draft_.Apply(Pw::kAbs, {a}, a.bound);
-    switch (Below(10)) {
+    switch (Below(11)) {
       case 0:
         return draft_.Apply(Pw::kSqrt, {draft_.Plus(magnitude, 0.25)}, std::sqrt(a.bound + 0.25));
       case 1:
@@ -204,6 +207,8 @@ class Generator : private ValuePool {
         return draft_.Apply(Pw::kGelu, {a}, a.bound);
       case 8:
         return draft_.Apply(Pw::kSilu, {a}, a.bound);
+      case 9:
+        return draft_.Apply(Pw::kSign, {a}, 1);
       default: {
         const DType dtype = draft_.type(a).dtype;
         const Drafted world = draft_.Add(WorldSize{dtype}, {}, kMostRanks);
@@ -352,6 +357,52 @@ class Generator : private ValuePool {
   Drafted RoundedAtRandom() {
     const Drafted a = draft_.Cast(DType::kF32, Floats(Any()));
     return draft_.Add(StochasticRound{Below(3)}, {a, seed_}, 1.01 * a.bound);
+  }
+
+  Drafted Indices() {
+    const Drafted a = AnyTensor();
+    if (!a.there()) return a;
+    const Shape& shape = draft_.type(a).shape;
+    const int dim = Below(static_cast<int64_t>(shape.size()));
+    return draft_.Add(Iota{Chance(80) ? DType::kI32 : DType::kI64, dim}, {a},
+                      static_cast<double>(shape[dim].size));
+  }
+
+  /// As many rows as the table has, mostly, so that the result meets other values; some of them out
+  /// of range.
+  Drafted Looked() {
+    const Drafted table = AnyTensor();
+    if (!table.there()) return table;
+    const Shape& shape = draft_.type(table).shape;
+    const int dim = Below(static_cast<int64_t>(shape.size()));
+    for (int i = 0; i < 3 && Chance(40); ++i) {
+      const Drafted gathered = LookedUp(
+          table, AnyOf([](const TensorType& type) { return type.dtype == DType::kI32; }), dim);
+      if (gathered.there()) return gathered;
+    }
+    Shape rows = {Chance(70) ? shape[dim] : Dim(Pick({1, 2, 5, 8}))};
+    if (Chance(25)) rows = Pick({Shape{}, Shape{2, 3}, Shape{4, 1}});
+    for (int i = 0; i < 4; ++i) {
+      const Layout sliced = rows.empty() ? Layout::Local() : Layout::Sliced(0);
+      const Drafted indices =
+          draft_.NewInput(DType::kI32, rows, Pick({Layout::Replicated(), Layout::Local(), sliced}));
+      const bool inside = Chance(60);
+      const Drafted gathered =
+          LookedUp(table, inside ? draft_.Apply(Pw::kAbs, {indices}, indices.bound) : indices, dim);
+      if (gathered.there()) return gathered;
+      if (inside) draft_.Pop();
+      draft_.Pop();
+    }
+    return {};
+  }
+
+  Drafted LookedUp(Drafted table, Drafted indices, int dim) {
+    if (!indices.there()) return {};
+    const int64_t rows = std::max<int64_t>(1, draft_.type(table).shape[dim].size),
+                  elements = NumElements(draft_.type(table).shape) / rows *
+                             NumElements(draft_.type(indices).shape);
+    if (elements > options_.max_elements) return {};
+    return draft_.Add(Gather{dim}, {table, indices}, table.bound);
   }
 
   Drafted Sharded() {

@@ -147,7 +147,7 @@ class Generator {
 
   Value Combined(const Value& a, const Value& b) {
     const Tensor &x = a.tensor, &y = b.tensor;
-    switch (Below(16)) {
+    switch (Below(18)) {
       case 0:
       case 1:
         return {x + y, a.bound + b.bound};
@@ -174,6 +174,13 @@ class Generator {
         return {Tanh(x) * Sigmoid(y), 1};
       case 14:
         return {Gelu(x) - Silu(y), a.bound + b.bound};
+      case 15:
+        return {Sign(x) * y, b.bound};
+      case 16: {
+        if (x.type().shape.empty()) return {x * y, a.bound * b.bound};
+        const Tensor at = CastTo(y.type().dtype, Iota(DType::kI32, x, 0));
+        return {Select(at < 2.0, x, y), std::max(a.bound, b.bound)};
+      }
       default:
         return {Pow(Abs(x) + 0.5, y.type().shape.empty() ? Tensor(2.0) : Tensor(0.75)),
                 (a.bound + 1) * (a.bound + 1)};

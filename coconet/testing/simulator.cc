@@ -147,12 +147,14 @@ class Simulation {
                           [](const WorldSize&) { return NotHere(); },
                           [](const Pointwise&) { return NotHere(); },
                           [](const Cast&) { return NotHere(); },
+                          [](const Iota&) { return NotHere(); },
                           [](const Total&) { return NotHere(); },
                           [](const Dropout&) { return NotHere(); },
                           [](const StochasticRound&) { return NotHere(); },
                           [](const Transpose&) { return NotHere(); },
                           [](const Reshape&) { return NotHere(); },
                           [](const SubTensor&) { return NotHere(); },
+                          [](const Gather&) { return NotHere(); },
                           [](const Shard&) { return NotHere(); },
                           [](const Update&) { return NotHere(); },
                           [](const Output&) { return NotHere(); },
@@ -245,7 +247,20 @@ class Simulation {
       return sim_.Mean(fold, id, result);
     }
 
+    /// An element of a table on this rank; 0 where it has none.
+    double TakenFrom(const Gather& gather, NodeId id, int64_t index) {
+      const NodeId table = sim_.values_[g().nodes[id].inputs[0]], indices = g().nodes[id].inputs[1];
+      const TensorType& type = sim_.types_[table];
+      const int64_t inner = SlicingOf(type.shape, gather.dim, 1).inner;
+      const double row = Of(indices, index / inner % NumElements(sim_.types_[indices].shape));
+      if (row < 0 || row >= type.shape[gather.dim].size) return 0;
+      const int64_t element = OperandMap(gather, sim_.types_[id].shape, type.shape).Of(index) +
+                              static_cast<int64_t>(row) * inner;
+      return sim_.Owns(rank_, element, type) ? sim_.Cell(rank_, table, element) : 0;
+    }
+
     double Arithmetic(NodeId id, int64_t index) {
+      if (const auto* gather = As<Gather>(g(), id)) return TakenFrom(*gather, id, index);
       std::vector<double> args;
       const auto& inputs = g().nodes[id].inputs;
       for (NodeId input : inputs) {
@@ -262,6 +277,10 @@ class Simulation {
                 return EvalPointwise(o.fn, sim_.types_[inputs.back()].dtype, args.data());
               },
               [&](const Cast& o) { return Converted(o.dtype, args[0]); },
+              [&](const Iota& o) -> double {
+                const Shape& shape = sim_.types_[id].shape;
+                return index / SlicingOf(shape, o.dim, 1).inner % shape[o.dim].size;
+              },
               [&](const Dropout& o) {
                 return word(o.stream) >= DropoutThreshold(o.rate) ? args[0] / (1 - o.rate) : 0;
               },
@@ -277,6 +296,7 @@ class Simulation {
               [&](const Send&) { return args[0]; },
               [&](const Update&) { return args[0]; },
               [&](const Output&) { return args[0]; },
+              [](const Gather&) { return NotHere(); },  // TakenFrom
               // Compute has these.
               [](const Input&) { return NotHere(); },
               [](const State&) { return NotHere(); },

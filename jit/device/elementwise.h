@@ -233,6 +233,27 @@ CC_DEVICE Pack<T, V> Abs(Pack<T, V> a) {
     return Select(Less(a, Splat<V>(T(0))), -a, a);
   }
 }
+/// 1, -1 or 0; NaN stays NaN.
+template <class T, int V>
+CC_DEVICE Pack<T, V> Sign(Pack<T, V> a) {
+  const Pack<T, V> zero = Splat<V>(T(0));
+  return Select(Greater(a, zero), Splat<V>(T(1)), Select(Less(a, zero), Splat<V>(T(-1)), a));
+}
+
+/// Of V elements from element `i` on: their indices along a dimension of `extent`, along which
+/// neighbours are `inner` apart.
+template <class T, int V>
+CC_DEVICE Pack<T, V> IndicesAlong(Index i, Index inner, Index extent) {
+  Pack<T, V> r;
+  Index at = i / inner % extent, within = i % inner;
+  CC_UNROLL for (int lane = 0; lane < V; ++lane) {
+    Put<T, V>(r, lane, T(at));
+    if (++within < inner) continue;
+    within = 0;
+    at = at + 1 < extent ? at + 1 : 0;
+  }
+  return r;
+}
 
 // ---- Broadcasting -------------------------------------------------------------------------------
 
@@ -280,6 +301,32 @@ CC_DEVICE Pack<Compute<T>, V> LoadBroadcast(const T* p, Index i, const Broadcast
   } else {
     for (int lane = 0; lane < V; ++lane)
       Put<Compute<T>, V>(r, lane, Get(Load<1>(p + BroadcastMap<R>::Offset(m, i + lane)), 0));
+  }
+  return r;
+}
+
+/// V elements of a gather from `i` on: rows `indices` of a table, zeros for those that are not in
+/// [begin, begin + count). `rows` maps to the elements of row 0; the next row is `stride` further
+/// on. From each multiple of `run` on, so many elements lie one after the other in one row.
+/// Requires that `i` is a multiple of V.
+template <int V, class T, int R>
+CC_DEVICE Pack<Compute<T>, V> LoadRows(const T* p, Pack<int, V> indices, Index i,
+                                       const BroadcastMap<R>& rows, Index stride, Index begin,
+                                       Index count, Index run) {
+  if (V > 1 && run % V == 0) {
+    const Index row = Get(indices, 0);
+    if (row < begin || row >= begin + count) return Splat<V>(Compute<T>(0));
+    const T* from = p + (BroadcastMap<R>::Offset(rows, i) + row * stride);
+    if (reinterpret_cast<unsigned long long>(from) % 16 == 0) return Load<V>(from);
+  }
+  Pack<Compute<T>, V> r;
+  for (int lane = 0; lane < V; ++lane) {
+    const Index row = Get(indices, lane);
+    const bool is_there = row >= begin && row < begin + count;
+    Put<Compute<T>, V>(
+        r, lane,
+        is_there ? Get(Load<1>(p + (BroadcastMap<R>::Offset(rows, i + lane) + row * stride)), 0)
+                 : Compute<T>(0));
   }
   return r;
 }

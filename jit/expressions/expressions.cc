@@ -71,6 +71,7 @@ void Expressions::Begin(PhaseText* phase, Wanted& wanted) {
     case Source::kRow:
       wanted.operands = {id};
       return;
+    case Source::kView:
     case Source::kOperands:
       wanted.operands = ElementOperands(k_, id);
       return;
@@ -85,7 +86,6 @@ void Expressions::Begin(PhaseText* phase, Wanted& wanted) {
     case Source::kConstant:
     case Source::kMemory:
     case Source::kCollective:
-    case Source::kView:
     case Source::kGiven:
     case Source::kGivenTotal:
     case Source::kUnknown:
@@ -127,7 +127,7 @@ absl::StatusOr<std::string> Expressions::TextOf(PhaseText* phase, Wanted& wanted
     case Source::kCollective:
       return loads_.Collective(*phase, id);
     case Source::kView:
-      return loads_.View(*phase, id);
+      return ViewOf(phase, wanted);
     case Source::kRowFold:
       return RowFold(phase, wanted);
     case Source::kGiven:
@@ -151,6 +151,15 @@ absl::StatusOr<std::string> Expressions::OperationOf(PhaseText* phase, const Wan
     operands.push_back(*NameOf(phase, {wanted.form, k_.u.Value(operand), wanted.pass}));
   if (wanted.form == Form::kElement) return OperationText(k_, wanted.id, operands, "V", "i");
   return OperationText(k_, wanted.id, operands, "1", wanted.form == Form::kRow ? "r" : "0");
+}
+
+absl::StatusOr<std::string> Expressions::ViewOf(PhaseText* phase, const Wanted& wanted) {
+  std::map<NodeId, std::string> computed;
+  for (NodeId operand : wanted.operands) {
+    const NodeId value = k_.u.Value(operand);
+    computed[value] = *NameOf(phase, {Form::kElement, value, wanted.pass});
+  }
+  return loads_.View(*phase, wanted.id, computed);
 }
 
 /// Loops over the row's elements before they are looped over for what depends on the result.

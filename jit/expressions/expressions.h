@@ -87,6 +87,7 @@ class Expressions {
   absl::Status Finish(PhaseText* phase, Wanted& wanted);
   absl::StatusOr<std::string> TextOf(PhaseText* phase, Wanted& wanted);
   absl::StatusOr<std::string> OperationOf(PhaseText* phase, const Wanted& wanted);
+  absl::StatusOr<std::string> ViewOf(PhaseText* phase, const Wanted& wanted);
   std::string RowFold(PhaseText* phase, Wanted& wanted);
   std::string TotalOfTensors(Wanted& wanted);
   void Define(PhaseText* phase, const Wanted& wanted, const std::string& expression);

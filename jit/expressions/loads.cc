@@ -8,6 +8,38 @@
 
 namespace coconet {
 
+namespace {
+
+/// How a gather reads its table.
+struct TableRows {
+  StoredMap map;       // of row 0
+  int64_t stride = 0;  // from row to row
+  int64_t run = 1;     // elements of a row that lie one after the other, in the result, too
+  int64_t per = 0;     // rows of a rank, where the table is sliced over them; else 0
+};
+
+TableRows RowsOf(const Gather& op, const TensorType& table, const Shape& result, int ranks) {
+  TableRows rows;
+  Shape stored = table.shape;
+  const bool sliced = table.layout.sliced();
+  const TensorSlicing cut = SlicingOf(table.shape, sliced ? table.layout.dim : op.dim, ranks);
+  if (sliced) stored[table.layout.dim] = cut.slicing.per;
+  rows.map = ViewMapOf(op, stored, result);
+  rows.stride = SlicingOf(stored, op.dim, 1).inner;
+  if (sliced) rows.map.elements_per_rank = cut.slicing.per * cut.inner;
+  if (sliced && table.layout.dim == op.dim) rows.per = cut.slicing.per;
+  if (!sliced || table.layout.dim <= op.dim) rows.run = rows.stride;
+  return rows;
+}
+
+/// The indices as they broadcast to the gather's result: each is that of a whole row.
+TensorType SpreadOverRows(TensorType indices, const TensorType& table, const Gather& op) {
+  indices.shape.resize(indices.shape.size() + table.shape.size() - op.dim - 1, Dim(1));
+  return indices;
+}
+
+}  // namespace
+
 absl::string_view LoadFrom(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::kSum:
@@ -68,12 +100,41 @@ absl::StatusOr<std::string> Loads::Element(PhaseText& phase, NodeId id) {
   return Mapped(StoredMapOf(t, k_.space.shape, k_.target.ranks), t, base);
 }
 
-std::string Loads::View(PhaseText& phase, NodeId id) {
+absl::StatusOr<std::string> Loads::View(PhaseText& phase, NodeId id,
+                                        const std::map<NodeId, std::string>& computed) {
   const NodeId operand = k_.Operand(id);
+  const TensorType& t = k_.type(operand);
+  if (const auto name = computed.find(operand); name != computed.end()) return name->second;
   CC_CHECK(k_.table.of[operand] >= 0);
   phase.CountLoad(NodeText(k_.g, id), Bytes(id));
-  const StoredMap map = ViewMapOf(k_.g.nodes[id].op, k_.type(operand).shape, k_.type(id).shape);
-  return Mapped(map, k_.type(operand), k_.args.Own(k_.table.of[operand], k_.type(operand).dtype));
+  std::string base = k_.args.Own(k_.table.of[operand], t.dtype);
+  const auto* gather = As<Gather>(k_.g, id);
+  if (gather == nullptr)
+    return Mapped(ViewMapOf(k_.g.nodes[id].op, t.shape, k_.type(id).shape), t, std::move(base));
+
+  ASSIGN_OR_RETURN(const std::string indices, [&]() -> absl::StatusOr<std::string> {
+    const NodeId chosen = k_.Operand(id, 1);
+    if (const auto name = computed.find(chosen); name != computed.end()) return name->second;
+    if (k_.type(chosen).shape == k_.space.shape) return Element(phase, chosen);
+    const TensorType spread = SpreadOverRows(k_.type(chosen), t, *gather);
+    const std::string from = k_.args.Own(k_.table.of[chosen], spread.dtype);
+    return Mapped(StoredMapOf(spread, k_.space.shape, k_.target.ranks), spread, from);
+  }());
+  const TableRows rows = RowsOf(*gather, t, k_.type(id).shape, k_.target.ranks);
+  const std::string map = MapField(rows.map, t, &base);
+  const int number = k_.named++;
+  const auto integer = [&](absl::string_view name, int64_t value) {
+    return k_.args.Integer(absl::StrCat(name, number), value);
+  };
+  std::string begin = "0", count = integer("extent", t.shape[gather->dim].size);
+  if (rows.per > 0) {
+    const std::string per = integer("per", rows.per);
+    begin = absl::StrCat("rank * ", per);
+    count = absl::StrCat("OwnPart(", count, ", ", per, ", rank)");
+  }
+  return absl::StrCat("LoadRows<V>(", base, ", ", indices, ", i, ", map, ", ",
+                      integer("stride", rows.stride), ", ", begin, ", ", count, ", ",
+                      integer("run", rows.run), ")");
 }
 
 std::string Loads::Row(NodeId id) {

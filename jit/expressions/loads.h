@@ -28,8 +28,10 @@ class Loads {
   absl::StatusOr<std::string> Element(PhaseText& phase, NodeId id);
   std::string Row(NodeId id);
   std::string Scalar(NodeId id);
-  /// An element of a view of the unit, from its operand in memory.
-  std::string View(PhaseText& phase, NodeId id);
+  /// An element of a view of the unit, from its operands in memory and those that the kernel
+  /// computes, by value: their names.
+  absl::StatusOr<std::string> View(PhaseText& phase, NodeId id,
+                                   const std::map<NodeId, std::string>& computed);
   /// What a collective of the unit brings to this rank.
   absl::StatusOr<std::string> Collective(PhaseText& phase, NodeId id);
 

@@ -81,6 +81,14 @@ class Operation {
       return absl::StrCat("ConvertLanes<float>(", operands_[0], ")");
     return absl::StrCat("CastTo<", KernelType(op.dtype), ">(", operands_[0], ")");
   }
+  Result TextOf(const Iota& op) const {
+    const Shape& shape = k_.type(id_).shape;
+    const int number = k_.named++;
+    return absl::StrCat(
+        "IndicesAlong<", KernelType(op.dtype), ", ", lanes_, ">(", index_, ", ",
+        k_.args.Integer(absl::StrCat("inner", number), SlicingOf(shape, op.dim, 1).inner), ", ",
+        k_.args.Integer(absl::StrCat("extent", number), shape[op.dim].size), ")");
+  }
   Result TextOf(const Dropout& op) const {
     return absl::StrCat("Dropped<", lanes_, ">(", operands_[0], ", ", index_, ", Get(",
                         operands_[1], ", 0), ", op.stream, "ll, ", DropoutThreshold(op.rate), "u, ",
@@ -111,8 +119,14 @@ class Operation {
 
 }  // namespace
 
-const std::vector<NodeId>& ElementOperands(const KernelContext& k, NodeId id) {
-  return k.g.nodes[id].inputs;
+std::vector<NodeId> ElementOperands(const KernelContext& k, NodeId id) {
+  std::vector<NodeId> operands = k.g.nodes[id].inputs;
+  if (!IsView(k.g.nodes[id].op)) return operands;
+  std::erase_if(operands, [&](NodeId operand) {
+    const NodeId value = k.u.Value(operand);
+    return !k.InUnit(value) && !k.u.IsScalar(value);
+  });
+  return operands;
 }
 
 absl::StatusOr<std::string> OperationText(KernelContext& k, NodeId id,

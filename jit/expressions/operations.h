@@ -10,8 +10,9 @@
 
 namespace coconet {
 
-/// The operands whose elements at its own place an operation is computed from, in this order.
-const std::vector<NodeId>& ElementOperands(const KernelContext& k, NodeId id);
+/// The operands whose elements at its own place an operation is computed from, in this order. A
+/// view loads from memory what is there; what the kernel computes is at the view's own place.
+std::vector<NodeId> ElementOperands(const KernelContext& k, NodeId id);
 
 /// The expression for `lanes` elements of an operation from `index` on: `operands` are the names of
 /// its ElementOperands there. Internal for what is no computation of an element.
