@@ -12,12 +12,12 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "autotune/measure/spot_checks.h"
+#include "autotune/search/forecast.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
-#include "coconet/schedule/describe.h"
 
 namespace coconet {
 namespace {
@@ -189,10 +189,12 @@ absl::Status RankRunner::MakeReferences(const Graph& program) {
 
 std::vector<Entrant> RankRunner::Entrants() const {
   std::vector<Entrant> entrants;
+  std::vector<std::vector<int>> features = FeaturesOf(variants_);
   for (size_t v = 0; v < variants_.size(); ++v) {
     Entrant& e = entrants.emplace_back();
     e.result = Describe(variants_[v]);
     e.group = variants_[v].group;
+    e.features = std::move(features[v]);
     e.result.protocol = work_[v].protocol;
     e.result.bytes = work_[v].traffic * rank_.size();
     if (!work_[v].failure.has_value()) continue;

@@ -49,7 +49,8 @@ class VariantRunner {
 /// cannot run.
 struct Entrant {
   VariantResult result;
-  int group = 0;  // Variant::group
+  int group = 0;              // Variant::group
+  std::vector<int> features;  // FeaturesOf (forecast.h)
 };
 
 struct TunerOptions {

@@ -33,10 +33,10 @@ constexpr double kLookShare = 0.5, kRoughShare = 0.6, kTryShare = 0.75;
 
 std::string Milliseconds(double us) { return absl::StrFormat("%.4g ms", us / 1000); }
 
-std::vector<const VariantResult*> ResultsOf(const std::vector<Entrant>& entrants) {
-  std::vector<const VariantResult*> results;
-  for (const Entrant& e : entrants) results.push_back(&e.result);
-  return results;
+std::vector<std::vector<int>> FeaturesOf(const std::vector<Entrant>& entrants) {
+  std::vector<std::vector<int>> features;
+  for (const Entrant& e : entrants) features.push_back(e.features);
+  return features;
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ Tuning::Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runne
       exchange_(exchange),
       options_(options),
       race_(static_cast<int>(entrants_.size()), baseline, options.seed, options.race),
-      forecast_(ResultsOf(entrants_)),
+      forecast_(FeaturesOf(entrants_)),
       step_us_(entrants_.size(), 0) {}
 
 absl::StatusOr<Tuned> Tuning::Run() {

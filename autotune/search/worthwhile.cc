@@ -1,12 +1,9 @@
 #include "autotune/search/worthwhile.h"
 
-#include <algorithm>
+#include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "coconet/schedule/describe.h"
 
 namespace coconet {
@@ -36,18 +33,27 @@ int SameAsFlat(const Shape& shape, int ranks) {
   return SlicingOf(shape, dim, ranks).slice_elements() == flat ? dim : -1;
 }
 
-/// A schedule's words with the dimension that all flat slices are the same as; as they are where
-/// there is none.
-std::string WithoutFlat(const std::string& words, const std::vector<const TensorType*>& sliced,
-                        int ranks) {
+/// The outline with the dimension that all flat slices are the same as; none where there is none.
+std::optional<Outline> WithoutFlat(Outline outline, const std::vector<const TensorType*>& sliced,
+                                   int ranks) {
   int dim = -1;
   for (const TensorType* type : sliced) {
     if (type->layout.dim != Layout::kFlat) continue;
     const int same = SameAsFlat(type->shape, ranks);
-    if (same < 0 || (dim >= 0 && same != dim)) return words;
+    if (same < 0 || (dim >= 0 && same != dim)) return std::nullopt;
     dim = same;
   }
-  return dim < 0 ? words : absl::StrReplaceAll(words, {{"[flat]", absl::StrCat("[", dim, "]")}});
+  bool changes = false;
+  for (std::vector<WorkGroup>& step : outline.steps) {
+    for (WorkGroup& group : step) {
+      for (Work& work : group.works) {
+        if (dim < 0 || work.dims != std::vector<int>{Layout::kFlat}) continue;
+        work.dims = {dim};
+        changes = true;
+      }
+    }
+  }
+  return changes ? std::optional(std::move(outline)) : std::nullopt;
 }
 
 }  // namespace
@@ -55,9 +61,9 @@ std::string WithoutFlat(const std::string& words, const std::vector<const Tensor
 std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ranks) {
   if (schedules.empty() || !schedules[0].graph().lists.empty())
     return schedules;  // vectors of many sizes
-  std::vector<std::string> words;
-  for (const Schedule& s : schedules) words.push_back(Describe(s));
-  const std::set<std::string> known(words.begin(), words.end());
+  std::vector<Outline> outlines;
+  for (const Schedule& s : schedules) outlines.push_back(OutlineOf(s));
+  const std::set<Outline> known(outlines.begin(), outlines.end());
   std::set<int> idle_as_written;  // dimensions
   std::vector<Schedule> kept;
   for (size_t i = 0; i < schedules.size(); ++i) {
@@ -68,8 +74,8 @@ std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ran
       if (i == 0) idle_as_written.insert(type->layout.dim);
       idles = idles || idle_as_written.count(type->layout.dim) == 0;
     }
-    const std::string other = WithoutFlat(words[i], sliced, ranks);
-    if (!idles && (other == words[i] || known.count(other) == 0)) kept.push_back(schedules[i]);
+    const std::optional<Outline> other = WithoutFlat(outlines[i], sliced, ranks);
+    if (!idles && !(other.has_value() && known.count(*other) != 0)) kept.push_back(schedules[i]);
   }
   return kept;
 }
