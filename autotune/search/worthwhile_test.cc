@@ -1,9 +1,8 @@
-#include "autotune/search/worthwhile.h"
-
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/search/variants.h"
 #include "coconet/language/text.h"
 #include "coconet/schedule/derive.h"
 #include "gmock/gmock.h"
