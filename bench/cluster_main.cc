@@ -79,10 +79,11 @@ void SetRatios(const ClusterCase& c, Row& row) {
 
 absl::Status MeasureAll(const std::string& scratch, std::vector<Row>& rows) {
   for (const ClusterCase& c : Cases()) {
-    absl::FPrintF(stderr, "%s, %s, %d ranks a node\n", c.name, Name(c.what.dtype),
-                  c.ranks_per_node);
+    absl::FPrintF(stderr, "%s, %s, %d %s per node\n", c.name, Name(c.what.dtype), c.ranks_per_node,
+                  c.ranks_per_node == 1 ? "rank" : "ranks");
     Row row = NewModelRow(c.name, c.what, kNodes * c.ranks_per_node,
-                          absl::StrCat(kNodes, " nodes, ", c.ranks_per_node, " ranks each"));
+                          absl::StrCat(kNodes, " nodes, ", c.ranks_per_node,
+                                       c.ranks_per_node == 1 ? " rank each" : " ranks each"));
     row.Set("link", absl::GetFlag(FLAGS_rate));
     const absl::StatusOr<std::vector<Finding>> found = RunWorker(OnCluster(c, scratch));
     if (absl::IsCancelled(found.status()) || absl::IsUnavailable(found.status()))

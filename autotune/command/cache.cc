@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -14,6 +15,7 @@
 #include "autotune/command/sweep_report.h"
 #include "autotune/store/tuning_cache.h"
 #include "coconet/base/env.h"
+#include "coconet/base/table.h"
 
 namespace coconet {
 namespace {
@@ -21,7 +23,7 @@ namespace {
 constexpr int kBadInput = 2;
 constexpr char kHelp[] = R"(cache: what the tuning cache remembers
 
-  cache list [--cache=FILE]        a line a tuned program, the newest first
+  cache list [--cache=FILE]        one line per tuned program, the newest first
   cache show KEY [--cache=FILE]    one of them: its key's text and all its variants;
                                    the beginning of KEY will do
 )";
@@ -35,30 +37,32 @@ std::string Field(const std::string& key_text, absl::string_view field) {
   return "";
 }
 
-/// "adam f32[16777216]": its name, and the type of its first tensor.
+/// "adam f32[16777216]", "lamb f32, 398 tensors": its name, and the type of its first tensor.
 std::string ProgramText(const std::string& key_text) {
   std::string name, type;
+  int64_t tensors = 0;  // of a list
   for (absl::string_view line : absl::StrSplit(key_text, '\n')) {
     if (!absl::ConsumePrefix(&line, "program: ")) continue;
     if (absl::ConsumePrefix(&line, "program ")) name = std::string(line);
+    if (absl::ConsumePrefix(&line, "sizes ")) tensors = absl::c_count(line, ',') + 1;
     const std::vector<absl::string_view> halves = absl::StrSplit(line, absl::MaxSplits(" : ", 1));
     if (type.empty() && halves.size() == 2)
-      type = std::string(halves[1].substr(0, halves[1].find(']') + 1));
+      type = std::string(halves[1].substr(0, halves[1].find(tensors > 0 ? '[' : ']')));
   }
-  return absl::StrCat(name, " ", type);
+  return absl::StrCat(name, " ", type, tensors > 0 ? absl::StrCat(", ", tensors, " tensors") : "]");
 }
 
 void PrintList(TuningCache& cache) {
   const int64_t now = absl::ToUnixSeconds(absl::Now());
+  std::vector<TableCells> rows;
   for (const TuningRecord& r : cache.List()) {
-    const double speedup =
-        r.best.timing.median_us > 0 ? r.baseline.timing.median_us / r.best.timing.median_us : 1;
-    std::printf("%s  %-26s %2s ranks  %-30s %9s  %.2fx the baseline  %s%s\n",
-                r.key.substr(0, 12).c_str(), ProgramText(r.key_text).c_str(),
-                Field(r.key_text, "ranks").c_str(), r.best.schedule.c_str(),
-                TimeText(r.best.timing.median_us).c_str(), speedup,
-                AgeText(now - r.created_s).c_str(), r.complete ? "" : ", incomplete");
+    rows.push_back({r.key.substr(0, 12), ProgramText(r.key_text), Field(r.key_text, "ranks"),
+                    r.best.schedule, TimeText(r.best.timing.median_us), SpeedupText(r, r.best),
+                    absl::StrCat(AgeText(now - r.created_s), r.complete ? "" : ", incomplete")});
   }
+  const TableColumn columns[] = {{"key"},          {"program"},       {"ranks", true}, {"best"},
+                                 {"median", true}, {"speedup", true}, {"tuned"}};
+  std::fputs(TextTable(columns, rows).c_str(), stdout);
 }
 
 int Show(TuningCache& cache, const std::string& key) {

@@ -19,7 +19,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "autotune/command/progress_line.h"
 #include "autotune/command/sweep_flags.h"
 #include "autotune/command/sweep_report.h"
 #include "autotune/measure/statistics.h"
@@ -40,6 +39,35 @@ constexpr int kShownSteps = 20;  // of the winner, run once more after a hit
 
 std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may set it
+
+/// Shows on stderr what is going on: on a terminal one line that changes, elsewhere a line every
+/// few seconds.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool terminal) : terminal_(terminal) {}
+  ~ProgressLine() { Clear(); }
+
+  void Show(absl::string_view text) {
+    const auto now = std::chrono::steady_clock::now();
+    const auto quiet = terminal_ ? std::chrono::milliseconds(50) : std::chrono::milliseconds(3000);
+    if (now - shown_ < quiet) return;
+    shown_ = now;
+    std::string line(text.substr(0, 100));  // a line that wraps could not be taken back
+    std::fprintf(stderr, terminal_ ? "\r\x1b[K%s" : "%s\n", line.c_str());
+    std::fflush(stderr);
+    on_screen_ = terminal_;
+  }
+  void Clear() {
+    if (on_screen_) std::fputs("\r\x1b[K", stderr);
+    on_screen_ = false;
+  }
+
+ private:
+  const bool terminal_;
+  bool on_screen_ = false;
+  std::chrono::steady_clock::time_point shown_ =
+      std::chrono::steady_clock::now() - std::chrono::hours(1);
+};
 
 int ExitCode(const absl::Status& status) {
   switch (status.code()) {
@@ -113,13 +141,10 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
   }
   std::printf("%s\n\n%s\n", Title(flags, session).c_str(),
               VariantTable(record, shown, session.library()).c_str());
-  const double speedup = record.best.timing.median_us > 0
-                             ? record.baseline.timing.median_us / record.best.timing.median_us
-                             : 1;
-  std::printf(
-      "best: %s, %.2fx the baseline (%s)%s\n", TimeText(record.best.timing.median_us).c_str(),
-      speedup, TimeText(record.baseline.timing.median_us).c_str(),
-      record.complete ? "" : "; not every schedule was looked at, the next sweep tunes again");
+  std::printf("best: %s, %s the baseline (%s)%s\n", TimeText(record.best.timing.median_us).c_str(),
+              SpeedupText(record, record.best).c_str(),
+              TimeText(record.baseline.timing.median_us).c_str(),
+              record.complete ? "" : "; not every schedule was tried: the next sweep tunes again");
   const auto wrong = std::count_if(shown.begin(), shown.end(), [](const VariantResult& v) {
     return v.verdict == Verdict::kWrongAnswer;
   });
@@ -130,14 +155,14 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
   const std::string file = session.cache_file();
   const std::string key = record.key.substr(0, 12);
   if (tuned.from_cache()) {
-    std::printf("cache hit: tuned %s, %d variants then; record %s in %s; %d compiled\n",
-                AgeText(absl::ToUnixSeconds(absl::Now()) - record.created_s).c_str(),
-                record.variants, key.c_str(), file.empty() ? "the cache" : file.c_str(),
-                static_cast<int>(CompilerRuns()));
+    std::printf(
+        "cache hit: tuned %s, %d variants then; record %s in %s; %d kernel files compiled\n",
+        AgeText(absl::ToUnixSeconds(absl::Now()) - record.created_s).c_str(), record.variants,
+        key.c_str(), file.empty() ? "the cache" : file.c_str(), static_cast<int>(CompilerRuns()));
   } else if (file.empty()) {
-    std::printf("not stored; %d compiled\n", static_cast<int>(CompilerRuns()));
+    std::printf("not stored; %d kernel files compiled\n", static_cast<int>(CompilerRuns()));
   } else {
-    std::printf("stored as %s in %s; %d compiled\n", key.c_str(), file.c_str(),
+    std::printf("stored as %s in %s; %d kernel files compiled\n", key.c_str(), file.c_str(),
                 static_cast<int>(CompilerRuns()));
   }
 }

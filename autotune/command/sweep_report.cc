@@ -15,8 +15,8 @@
 namespace coconet {
 namespace {
 
-constexpr size_t kWidest = 140;    // of a table, in characters
-constexpr size_t kNarrowest = 24;  // a schedule or a remark, where the table is too wide
+constexpr size_t kWidest = 170;    // of a table, in characters
+constexpr size_t kNarrowest = 48;  // a schedule or a remark, where the table is too wide
 
 double Bandwidth(const TuningRecord& record, const VariantResult& v) {
   return v.timing.median_us > 0
@@ -52,7 +52,9 @@ std::string Remark(const TuningRecord& record, const VariantResult& v) {
   if (v.verdict == Verdict::kPruned && !v.reason.empty()) {
     words.push_back(v.reason);
   } else if (v.verdict != Verdict::kMeasured) {
-    words.push_back(absl::StrCat(Name(v.verdict), v.reason.empty() ? "" : ": ", v.reason));
+    const bool timed = v.verdict == Verdict::kNotMeasured && v.timing.samples > 0;
+    words.push_back(absl::StrCat(timed ? "few samples" : Name(v.verdict),
+                                 v.reason.empty() ? "" : ": ", v.reason));
   }
   // The first line of a compiler's message; JSON has all of it.
   const std::string remark = absl::StrJoin(words, ", ");
@@ -85,7 +87,7 @@ TableCells CellsOf(const TuningRecord& record, const VariantResult& v, absl::str
     cells.push_back(TimeText(t.median_us));
     cells.push_back(t.samples > 1 ? absl::StrFormat("%.1f%%", 100 * Noise(t)) : "");
     cells.push_back(absl::StrFormat("%.1f", Bandwidth(record, v)));
-    cells.push_back(absl::StrFormat("%.2fx", Speedup(record, v)));
+    cells.push_back(SpeedupText(record, v));
   }
   cells.push_back(Remark(record, v));
   return cells;
@@ -128,6 +130,10 @@ std::string AgeText(int64_t seconds) {
   if (seconds < 2 * 3600) return absl::StrCat(seconds / 60, " min ago");
   if (seconds < 48 * 3600) return absl::StrCat(seconds / 3600, " h ago");
   return absl::StrCat(seconds / 86400, " days ago");
+}
+
+std::string SpeedupText(const TuningRecord& record, const VariantResult& variant) {
+  return absl::StrFormat("%.2fx", Speedup(record, variant));
 }
 
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,

@@ -16,9 +16,12 @@ std::string TimeText(double us);
 /// "12 s ago", "3 h ago"
 std::string AgeText(int64_t seconds);
 
+/// "2.58x": the baseline's median over the variant's.
+std::string SpeedupText(const TuningRecord& record, const VariantResult& variant);
+
 /// Returns one line per variant, the fastest first, variants without a time last: schedule,
 /// protocol, numbers, median, spread, effective GB/s, speedup over the baseline, and whether it is
-/// the best or the baseline, or why it was rejected. At most 140 columns. `library` replaces
+/// the best or the baseline, or why it was rejected. At most 170 columns. `library` replaces
 /// "library" in protocols: "thread", "shm", "mpi".
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
                          absl::string_view library);

@@ -8,10 +8,6 @@
 namespace coconet {
 namespace {
 
-int64_t SizeOfBuffer(const Buffer& buffer) {
-  return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
-}
-
 constexpr int64_t kLine = 64, kHugePage = int64_t{2} << 20;
 
 /// Part of a larger memory, which it keeps alive.
@@ -96,7 +92,7 @@ std::vector<Arena::Slot> Arena::SlotsOf(const Plan& plan) {
     }
   }
   std::stable_sort(temporaries.begin(), temporaries.end(), [&](int a, int b) {
-    return SizeOfBuffer(plan.buffers[a]) > SizeOfBuffer(plan.buffers[b]);
+    return coconet::BytesOf(plan.buffers[a]) > coconet::BytesOf(plan.buffers[b]);
   });
   int used[2] = {0, 0};
   for (int i : temporaries) {
@@ -113,7 +109,7 @@ void Arena::Include(const Plan& plan, Needs& needs) {
   for (size_t i = 0; i < slots.size(); ++i) {
     const Buffer& buffer = plan.buffers[i];
     if (buffer.role != BufferRole::kSync)
-      own.emplace(slots[i], MemoryNeed{SizeOfBuffer(buffer), buffer.symmetric});
+      own.emplace(slots[i], MemoryNeed{coconet::BytesOf(buffer), buffer.symmetric});
   }
   Include(own, needs);
 }

@@ -14,6 +14,11 @@
 
 namespace coconet {
 
+/// Of its elements, padding included.
+inline int64_t BytesOf(const Buffer& buffer) {
+  return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
+}
+
 struct MemoryNeed {
   int64_t bytes = 0;
   bool symmetric = false;

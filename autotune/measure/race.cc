@@ -38,7 +38,7 @@ std::string Race::ReasonToDrop(int runner, const Timing& best) const {
   for (const RaceOptions::Rule& rule : options_.rules) {
     if (t.samples >= rule.samples && t.low_us > rule.factor * best.median_us &&
         t.low_us >= rule.step_us) {
-      return absl::StrFormat("%.1fx the best's time", t.median_us / best.median_us);
+      return absl::StrFormat("%.1fx as long as the best", t.median_us / best.median_us);
     }
   }
   const bool settled = t.samples >= options_.settled && best.samples >= options_.settled;
@@ -84,8 +84,7 @@ std::vector<Race::Dropped> Race::KeepQuickest(int most) {
   for (size_t i = most; i < left.size(); ++i) {
     running_[left[i].second] = false;
     dropped.push_back(
-        {left[i].second,
-         absl::StrFormat("not among the %d quickest, when there was time for these", most)});
+        {left[i].second, absl::StrFormat("not among the %d fastest that time allowed", most)});
   }
   return dropped;
 }

@@ -48,7 +48,7 @@ class Race {
 
   struct Dropped {
     int runner;
-    std::string reason;  // "3.2x the best's time"
+    std::string reason;  // "3.2x as long as the best"
   };
   /// Drops runners by the rules, after a round.
   std::vector<Dropped> Drop();

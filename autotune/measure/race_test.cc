@@ -156,7 +156,7 @@ TEST(Race, DropSaysWhy) {
   const std::vector<Race::Dropped> dropped = race.Drop();
   ASSERT_EQ(dropped.size(), 1u);
   EXPECT_EQ(dropped[0].runner, 1);
-  EXPECT_EQ(dropped[0].reason, "4.2x the best's time");
+  EXPECT_EQ(dropped[0].reason, "4.2x as long as the best");
 }
 
 TEST(Race, KeepsTheQuickestAndTheBaseline) {

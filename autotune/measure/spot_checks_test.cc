@@ -1,4 +1,4 @@
-#include "autotune/measure/spot_checks.h"
+#include "autotune/measure/reference.h"
 
 #include <map>
 #include <vector>

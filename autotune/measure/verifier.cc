@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/measure/arena.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
 
@@ -11,10 +12,6 @@ namespace coconet {
 namespace {
 
 constexpr int kPoison = 0xFF;  // a NaN in every float type
-
-int64_t BytesOf(const Buffer& buffer) {
-  return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
-}
 
 /// Writes test data to inputs and states, and NaNs to everything else, padding included.
 absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data) {

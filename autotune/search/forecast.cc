@@ -1,116 +1,131 @@
 #include "autotune/search/forecast.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "coconet/schedule/describe.h"
 
 namespace coconet {
 namespace {
 
+/// The first members of Config, which most variants set. The others count where they are set.
+constexpr size_t kAlwaysSet = 6;
 constexpr int kSweeps = 20;         // of coordinate descent
 constexpr double kRidge = 0.5;      // in samples that say "no effect"
-constexpr double kCuriosity = 0.5;  // what a schedule of unknown words may gain, in logarithms
+constexpr double kCuriosity = 0.5;  // what a schedule of unknown features may gain, in logarithms
 
-/// `text` cut at `separator`, except within parentheses.
-std::vector<std::string> SplitOutside(absl::string_view text, char separator) {
-  std::vector<std::string> parts(1);
-  int depth = 0;
-  for (char c : text) {
-    depth += (c == '(') - (c == ')');
-    if (c == separator && depth == 0) {
-      parts.emplace_back();
-    } else if (!(c == ' ' && parts.back().empty())) {
-      parts.back().push_back(c);
-    }
-  }
-  return parts;
+/// One of: a number of the config, what a step of the outline does, what a group of an overlap
+/// does, a sliced state.
+struct Feature {
+  int member = -1;  // of Config
+  int64_t value = 0;
+  std::vector<WorkGroup> step = {};  // also a group of an overlap as if it were a step
+  bool in_overlap = false;
+  std::string sliced_state = "";
+  auto operator<=>(const Feature&) const = default;
+};
+
+/// All members of Config: an unnamed one does not compile.
+std::array<int64_t, 15> ValuesOf(const Config& config) {
+  const auto& [protocol, vec, chunk, blocks, streaming, one_shot, pieces, batch, threads, gemm,
+               multicast, ring, bulk, beside, tiles] = config;
+  const auto of = [](auto value) { return static_cast<int64_t>(value); };
+  return {of(protocol),  of(vec),    of(chunk), of(blocks),  of(streaming),
+          of(one_shot),  of(pieces), of(batch), of(threads), of(gemm),
+          of(multicast), of(ring),   of(bulk),  of(beside),  of(tiles)};
 }
 
-/// Each once.
-std::vector<std::string> WordsOf(const VariantResult& variant) {
-  std::vector<std::string> words = absl::StrSplit(Text(variant.config), ' ');
-  for (const std::string& launch : SplitOutside(variant.schedule, ';')) {
-    absl::string_view chain = launch;
-    if (absl::ConsumePrefix(&chain, "ol(") && absl::ConsumeSuffix(&chain, ")")) {
-      words.push_back(launch);
-      for (const std::string& link : SplitOutside(chain, ',')) {
-        words.push_back(link);
-        words.push_back(absl::StrCat("ol ", link));
-      }
-    } else if (absl::ConsumePrefix(&chain, "slice ")) {
-      for (absl::string_view state : absl::StrSplit(chain, ' '))
-        words.push_back(absl::StrCat("slice ", state));
-    } else {
-      words.push_back(launch);
+std::set<Feature> FeaturesOf(const Variant& variant) {
+  std::set<Feature> features;
+  const std::array<int64_t, 15> values = ValuesOf(variant.config), usual = ValuesOf(Config());
+  for (size_t m = 0; m < values.size(); ++m) {
+    if (m < kAlwaysSet || values[m] != usual[m])
+      features.insert({.member = static_cast<int>(m), .value = values[m]});
+  }
+  const Outline outline = OutlineOf(variant.schedule);
+  for (const std::vector<WorkGroup>& step : outline.steps) {
+    features.insert({.step = step});
+    if (step.size() == 1) continue;
+    for (const WorkGroup& group : step) {
+      features.insert({.step = {group}});
+      features.insert({.step = {group}, .in_overlap = true});
     }
   }
-  std::sort(words.begin(), words.end());
-  words.erase(std::unique(words.begin(), words.end()), words.end());
-  return words;
+  for (const std::string& name : outline.sliced_states) features.insert({.sliced_state = name});
+  return features;
 }
 
 }  // namespace
 
-Forecast::Forecast(absl::Span<const VariantResult* const> variants)
-    : log_us_(variants.size(), std::numeric_limits<double>::quiet_NaN()) {
-  std::map<std::string, int> numbers;
-  for (const VariantResult* variant : variants) {
-    std::vector<int>& words = words_.emplace_back();
-    for (const std::string& word : WordsOf(*variant))
-      words.push_back(numbers.try_emplace(word, static_cast<int>(numbers.size())).first->second);
+std::vector<std::vector<int>> FeaturesOf(absl::Span<const Variant> variants) {
+  std::map<Feature, int> numbers;
+  std::vector<std::vector<int>> all;
+  for (const Variant& variant : variants) {
+    std::vector<int>& features = all.emplace_back();
+    for (const Feature& feature : FeaturesOf(variant))
+      features.push_back(
+          numbers.try_emplace(feature, static_cast<int>(numbers.size())).first->second);
   }
-  word_count_ = static_cast<int>(numbers.size());
+  return all;
+}
+
+Forecast::Forecast(std::vector<std::vector<int>> features)
+    : features_(std::move(features)),
+      log_us_(features_.size(), std::numeric_limits<double>::quiet_NaN()) {
+  for (const std::vector<int>& of_variant : features_) {
+    for (int feature : of_variant) feature_count_ = std::max(feature_count_, feature + 1);
+  }
 }
 
 void Forecast::Add(int variant, double us) { log_us_[variant] = std::log(std::max(us, 1e-6)); }
 
 Forecast::Fit Forecast::Fitted() const {
-  Fit fit{0, std::vector<double>(word_count_), std::vector<int>(word_count_)};
-  std::vector<std::vector<int>> having(word_count_);
+  Fit fit{0, std::vector<double>(feature_count_), std::vector<int>(feature_count_)};
+  std::vector<std::vector<int>> having(feature_count_);
   std::vector<double> residual = log_us_;
   int timed = 0;
-  for (size_t v = 0; v < words_.size(); ++v) {
+  for (size_t v = 0; v < features_.size(); ++v) {
     if (std::isnan(log_us_[v])) continue;
     ++timed;
     fit.mean += log_us_[v];
-    for (int word : words_[v]) having[word].push_back(static_cast<int>(v));
+    for (int feature : features_[v]) having[feature].push_back(static_cast<int>(v));
   }
   if (timed > 0) fit.mean /= timed;
   for (double& r : residual) r -= fit.mean;
   for (int sweep = 0; sweep < kSweeps; ++sweep) {
-    for (int word = 0; word < word_count_; ++word) {
+    for (int feature = 0; feature < feature_count_; ++feature) {
       double sum = 0;
-      for (int v : having[word]) sum += residual[v] + fit.weight[word];
-      const double weight = sum / (static_cast<double>(having[word].size()) + kRidge);
-      for (int v : having[word]) residual[v] += fit.weight[word] - weight;
-      fit.weight[word] = weight;
+      for (int v : having[feature]) sum += residual[v] + fit.weight[feature];
+      const double weight = sum / (static_cast<double>(having[feature].size()) + kRidge);
+      for (int v : having[feature]) residual[v] += fit.weight[feature] - weight;
+      fit.weight[feature] = weight;
     }
   }
-  for (int word = 0; word < word_count_; ++word)
-    fit.count[word] = static_cast<int>(having[word].size());
+  for (int feature = 0; feature < feature_count_; ++feature)
+    fit.count[feature] = static_cast<int>(having[feature].size());
   return fit;
 }
 
 double Forecast::Promise(int variant, const Fit& fit) const {
   double forecast = fit.mean, unknown = 0;
-  for (int word : words_[variant]) {
-    forecast += fit.weight[word];
-    unknown += 1.0 / (1 + fit.count[word]);
+  for (int feature : features_[variant]) {
+    forecast += fit.weight[feature];
+    unknown += 1.0 / (1 + fit.count[feature]);
   }
-  return forecast - kCuriosity * unknown / static_cast<double>(words_[variant].size());
+  return forecast - kCuriosity * unknown / static_cast<double>(features_[variant].size());
 }
 
 std::vector<int> Forecast::MostPromising(const std::vector<int>& candidates, size_t most) const {
   Fit fit = Fitted();
   std::vector<int> chosen;
-  std::vector<bool> taken(words_.size());
+  std::vector<bool> taken(features_.size());
   while (chosen.size() < std::min(most, candidates.size())) {
     int best = -1;
     double least = 0;
@@ -123,7 +138,7 @@ std::vector<int> Forecast::MostPromising(const std::vector<int>& candidates, siz
     }
     taken[best] = true;
     chosen.push_back(best);
-    for (int word : words_[best]) ++fit.count[word];
+    for (int feature : features_[best]) ++fit.count[feature];
   }
   return chosen;
 }

@@ -5,17 +5,21 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "autotune/store/record.h"
+#include "autotune/search/variants.h"
 
 namespace coconet {
 
+/// By variant the numbers of its features, each once: the steps of its schedule's outline, the
+/// groups of its overlaps, its sliced states, and the values of its config. Equal features have
+/// equal numbers; they are 0, 1, ...
+std::vector<std::vector<int>> FeaturesOf(absl::Span<const Variant> variants);
+
 /// Predicts times of variants from those that were timed: the logarithm of a time is a sum over the
-/// variant's features, which are its launches ("fuse(RS, C)"), overlapped launches, slices, and
-/// numbers ("pieces=8"). Fitted by ridge regression. Decides what is tried first, never what wins.
+/// variant's features. Fitted by ridge regression. Decides what is tried first, never what wins.
 class Forecast {
  public:
-  /// `variants`: schedule in words, and config.
-  explicit Forecast(absl::Span<const VariantResult* const> variants);
+  /// `features` by variant, as FeaturesOf returns them.
+  explicit Forecast(std::vector<std::vector<int>> features);
 
   /// Sets a variant's time.
   void Add(int variant, double us);
@@ -28,14 +32,14 @@ class Forecast {
  private:
   struct Fit {
     double mean = 0;
-    std::vector<double> weight;  // by word
-    std::vector<int> count;      // by word: timed variants that have it
+    std::vector<double> weight;  // by feature
+    std::vector<int> count;      // by feature: timed variants that have it
   };
   Fit Fitted() const;
   double Promise(int variant, const Fit& fit) const;  // less is better
 
-  std::vector<std::vector<int>> words_;  // by variant, each word once
-  int word_count_ = 0;
+  std::vector<std::vector<int>> features_;  // by variant
+  int feature_count_ = 0;
   std::vector<double> log_us_;  // by variant; NaN: not timed
 };
 

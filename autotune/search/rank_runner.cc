@@ -11,13 +11,12 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/measure/spot_checks.h"
+#include "autotune/search/forecast.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
-#include "coconet/schedule/describe.h"
 
 namespace coconet {
 namespace {
@@ -36,7 +35,7 @@ class EmptyModule final : public Module {
 };
 
 Failure NoMemory(int64_t need, absl::string_view why) {
-  return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB a rank: ", why)};
+  return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB per rank: ", why)};
 }
 
 /// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
@@ -120,10 +119,7 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
         alike.try_emplace({v.group, v.config.one_shot, v.config.pieces, v.config.tiles}, i);
     Work& work = work_[i];
     if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
-      work.protocol = other.protocol;
-      work.traffic = other.traffic;
-      work.need = other.need;
-      work.small_at = other.small_at;
+      work.facts = other.facts;
       continue;
     }
     if (const absl::Status status = LowerOnce(static_cast<int>(i)); !status.ok()) {
@@ -131,12 +127,11 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
       continue;
     }
     const Lowered& full = *work.plans->full;
-    work.protocol = full.protocol;
-    work.traffic = full.plan.bytes_per_rank;
-    work.need = BytesPerRank(full.plan);
-    work.small_at = work.plans->small_at;
-    Arena::Include(full.plan, needs[work.need]);
-    if (shrinks_) Arena::Include(work.plans->small.plan, needs[work.need]);
+    work.facts = {full.protocol, full.plan.bytes_per_rank, BytesPerRank(full.plan),
+                  work.plans->small_at};
+    Arena::Needs& need = needs[work.facts.need];
+    Arena::Include(full.plan, need);
+    if (shrinks_) Arena::Include(work.plans->small.plan, need);
   }
   return needs;
 }
@@ -161,8 +156,8 @@ absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
     const int64_t kept = least + (most - least) / 2;
     needs.erase(needs.upper_bound(kept), needs.end());
     for (Work& work : work_) {
-      if (!work.failure.has_value() && work.need > kept)
-        work.failure = NoMemory(work.need, arena.status().message());
+      if (!work.failure.has_value() && work.facts.need > kept)
+        work.failure = NoMemory(work.facts.need, arena.status().message());
     }
   }
 }
@@ -174,7 +169,7 @@ absl::Status RankRunner::MakeReferences(const Graph& program) {
   full_.push_back(std::move(full));
   for (size_t at = 0; at < small_.size(); ++at) {
     const auto checked_here = [&](const Work& work) {
-      return !work.failure.has_value() && work.small_at == at;
+      return !work.failure.has_value() && work.facts.small_at == at;
     };
     if (!shrinks_ || !absl::c_any_of(work_, checked_here)) continue;
     const Graph small = Expand(Shrink(program, small_[at].multiple));
@@ -189,12 +184,14 @@ absl::Status RankRunner::MakeReferences(const Graph& program) {
 
 std::vector<Entrant> RankRunner::Entrants() const {
   std::vector<Entrant> entrants;
+  std::vector<std::vector<int>> features = FeaturesOf(variants_);
   for (size_t v = 0; v < variants_.size(); ++v) {
     Entrant& e = entrants.emplace_back();
     e.result = Describe(variants_[v]);
     e.group = variants_[v].group;
-    e.result.protocol = work_[v].protocol;
-    e.result.bytes = work_[v].traffic * rank_.size();
+    e.features = std::move(features[v]);
+    e.result.protocol = work_[v].facts.protocol;
+    e.result.bytes = work_[v].facts.traffic * rank_.size();
     if (!work_[v].failure.has_value()) continue;
     e.result.verdict = work_[v].failure->verdict;
     e.result.reason = work_[v].failure->reason;
@@ -279,7 +276,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
   Instance instance;
   ASSIGN_OR_RETURN(std::optional<Failure> failure,
                    Bind(work.plans->small.plan, work.plans->small_program, *module, instance));
-  for (Reference& reference : small_[work.small_at].references) {
+  for (Reference& reference : small_[work.facts.small_at].references) {
     if (failure.has_value()) break;
     ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, reference));
   }

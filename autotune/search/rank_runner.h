@@ -77,12 +77,16 @@ class RankRunner final : public VariantRunner {
     TypedGraph small_program;
     size_t small_at = 0;  // index of the small sizes
   };
-  /// The state of one variant.
-  struct Work {
+  /// What the first lowering of a variant shows.
+  struct Facts {
     std::string protocol;
     int64_t traffic = 0;  // bytes that one rank moves per step
     int64_t need = 0;     // bytes of memory per rank
-    size_t small_at = 0;
+    size_t small_at = 0;  // Plans::small_at
+  };
+  /// The state of one variant.
+  struct Work {
+    Facts facts;
     std::optional<Failure> failure;
     std::string path, small_path;        // of the binary; "" without kernels
     std::unique_ptr<const Plans> plans;  // from its lowering until it is unloaded

@@ -41,7 +41,7 @@ class VariantRunner {
   /// Runs `warm_up` untimed, then `steps` timed steps, which all ranks start together. Requires
   /// Load.
   virtual absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) = 0;
-  /// Collective, but waits for nobody.
+  /// Collective, but does not wait for other ranks.
   virtual void Unload(int variant) = 0;
 };
 
@@ -49,7 +49,8 @@ class VariantRunner {
 /// cannot run.
 struct Entrant {
   VariantResult result;
-  int group = 0;  // Variant::group
+  int group = 0;              // Variant::group
+  std::vector<int> features;  // FeaturesOf (forecast.h)
 };
 
 struct TunerOptions {

@@ -123,15 +123,16 @@ class FakeJournal final : public TuningJournal {
 class TunerTest : public ::testing::Test {
  protected:
   /// Variants t0, t1, ... with these times; each of a group of its own unless `per_group` says
-  /// otherwise.
+  /// otherwise. They share no features unless `features` says which.
   absl::StatusOr<Tuned> Run(std::vector<double> us, int per_group = 1, int baseline = 0,
-                            std::vector<std::string> schedules = {}) {
+                            std::vector<std::vector<int>> features = {}) {
     runner_.us = us;
     std::vector<Entrant> entrants;
     for (size_t i = 0; i < us.size(); ++i) {
       Entrant e;
       e.result.trace = absl::StrCat("t", i);
-      e.result.schedule = schedules.empty() ? absl::StrCat("S", i) : schedules[i];
+      e.result.schedule = absl::StrCat("S", i);
+      e.features = features.empty() ? std::vector<int>{static_cast<int>(i)} : features[i];
       e.result.protocol = "library";
       e.result.bytes = 1000 - static_cast<int>(i);
       e.group = static_cast<int>(i) / per_group;
@@ -169,7 +170,7 @@ TEST_F(TunerTest, TheFastestIsStored) {
   EXPECT_EQ(runner_.verified[4], 0)
       << "hopeless from its first step: not verified at its real size";
   EXPECT_EQ(tuned->variants[4].verdict, Verdict::kPruned);
-  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("the best's first step"));
+  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("first step"));
   EXPECT_EQ(tuned->variants[0].verdict, Verdict::kMeasured);
 }
 
@@ -186,7 +187,7 @@ TEST_F(TunerTest, OnlyPromisingGroupsAreRefined) {
   EXPECT_EQ(tuned->best, 1);
   EXPECT_EQ(runner_.ever_loaded.count(3), 0u);
   EXPECT_EQ(tuned->variants[3].verdict, Verdict::kPruned);
-  EXPECT_THAT(tuned->variants[3].reason, HasSubstr("slower, plain numbers"));
+  EXPECT_THAT(tuned->variants[3].reason, HasSubstr("schedule's plainest took"));
   EXPECT_EQ(runner_.ever_loaded.count(5), 1u);
   EXPECT_EQ(tuned->variants[5].verdict, Verdict::kPruned);
 }
@@ -260,7 +261,7 @@ TEST_F(TunerTest, TheBudgetEndsWithTheBestSoFar) {
   EXPECT_LT(runner_.now_s, 3);
   EXPECT_FALSE(tuned->record.complete);
   EXPECT_EQ(tuned->variants.back().verdict, Verdict::kNotMeasured);
-  EXPECT_EQ(tuned->variants.back().reason, "the budget of 1 s ended");
+  EXPECT_EQ(tuned->variants.back().reason, "budget of 1 s ended");
   EXPECT_FALSE(journal_.stored.back().complete);
 }
 
@@ -272,16 +273,16 @@ TEST_F(TunerTest, ABudgetThatSawEverySchedulesPlainestIsEnough) {
 }
 
 TEST_F(TunerTest, ASmallBudgetIsSpentOnWhatThePastPromises) {
-  std::vector<std::string> schedules;
+  std::vector<std::vector<int>> features;
   std::vector<double> us;
   for (int first = 0; first < 12; ++first) {
     for (int second = 0; second < 12; ++second) {
-      schedules.push_back(absl::StrCat("RS[", first, "]; AG ", second));
+      features.push_back({first, 12 + second});
       us.push_back(20000 * (1 + (first * 5 + 7) % 12) * (1 + (second * 7 + 3) % 12));
     }
   }
   options_.budget_s = 60;  // compiling all takes a quarter of that, running all minutes
-  const absl::StatusOr<Tuned> tuned = Run(us, /*per_group=*/1, /*baseline=*/0, schedules);
+  const absl::StatusOr<Tuned> tuned = Run(us, /*per_group=*/1, /*baseline=*/0, features);
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_EQ(tuned->best, std::min_element(us.begin(), us.end()) - us.begin());
   EXPECT_GE(tuned->record.best.timing.samples, 4);

@@ -15,6 +15,15 @@
 
 namespace coconet {
 
+/// Returns the schedules of one bound program without those that its sizes make pointless, in the
+/// same order. `schedules` begin with the program as written. Pointless are
+/// - slices of a matrix, or of more dimensions, that leave half of the ranks without elements, over
+/// a
+///   dimension that the program itself does not slice in this way;
+/// - slices over `flat` that equal those over a dimension, since all extents before it are 1, where
+///   there is the same schedule with slices over that dimension.
+std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ranks);
+
 /// A schedule with its config: the unit that is compiled, verified and timed.
 struct Variant {
   Schedule schedule;
@@ -22,11 +31,11 @@ struct Variant {
   /// Variants of a group have the same schedule and protocol, and differ in numbers. The first of a
   /// group is its plainest.
   int group = 0;
-  /// The variant lowered for the ranks it runs on, where somebody has done so; null before.
+  /// The variant lowered for the ranks it runs on, once a caller has lowered it; null before.
   std::shared_ptr<const Lowered> lowered = nullptr;
 };
 
-/// All variants to try for a program, simplest first: every worthwhile schedule (worthwhile.h) with
+/// All variants to try for a program, simplest first: every worthwhile schedule (Worthwhile) with
 /// every config.
 struct VariantSet {
   std::vector<Variant> variants;

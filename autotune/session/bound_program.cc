@@ -1,13 +1,17 @@
+#include "autotune/session/bound_program.h"
+
 #include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "autotune/session/bound_rep.h"
+#include "autotune/session/checkpoint.h"
 #include "autotune/session/session.h"
+#include "autotune/session/session_state.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -32,6 +36,9 @@ absl::Status ForEachRun(const PlacedTensor& tensor, const Part& part, char* pack
   return absl::OkStatus();
 }
 
+/// Receives elements [begin, begin + count) of a global tensor.
+using SliceSink = std::function<absl::Status(int64_t begin, int64_t count, const char* elements)>;
+
 /// Passes elements [begin, begin + count) of the storage of a rank with part `from` to the sink.
 absl::Status ShowPiece(const Part& from, int64_t size, int64_t begin, int64_t count,
                        const char* piece, const SliceSink& sink) {
@@ -42,6 +49,26 @@ absl::Status ShowPiece(const Part& from, int64_t size, int64_t begin, int64_t co
     if (first >= last) continue;
     const int64_t global = from.begin + i * from.global_stride + (first - i * stride);
     RETURN_IF_ERROR(sink(global, last - first, piece + (first - begin) * size));
+  }
+  return absl::OkStatus();
+}
+
+/// Collective. Passes all elements of a Sliced tensor to every rank's `sink`, piece by piece, so
+/// that no rank needs memory for the whole tensor.
+absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& storage,
+                          const SliceSink& sink) {
+  const auto size = static_cast<int64_t>(SizeOf(type.dtype));
+  const int64_t stored = SlicingOf(type.shape, type.layout.dim, rank.stage_size()).slice_elements();
+  const int64_t piece = std::min(kPiece, stored);
+  std::vector<char> mine(piece * size), all(piece * size * rank.stage_size());
+  for (int64_t begin = 0; begin < stored; begin += piece) {
+    const int64_t count = std::min(piece, stored - begin);
+    RETURN_IF_ERROR(rank.exchange().Agree(storage.Read(begin * size, count * size, mine.data())));
+    RETURN_IF_ERROR(rank.library().AllGather(mine.data(), all.data(), count, type.dtype, count));
+    for (int r = 0; r < rank.stage_size(); ++r) {
+      RETURN_IF_ERROR(ShowPiece(PartOf(type, rank.stage_size(), r), size, begin, count,
+                                all.data() + r * count * size, sink));
+    }
   }
   return absl::OkStatus();
 }
@@ -148,6 +175,70 @@ absl::Status RunWithCopies(const BoundRep& rep) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPlain(const BoundRep& rep, absl::string_view operation) {
+  RETURN_IF_ERROR(rep.session().poison);
+  if (rep.plain) return absl::OkStatus();
+  std::set<std::string> names;
+  for (const std::vector<HostCopy>* copies : {&rep.copies_in, &rep.copies_out}) {
+    for (const HostCopy& copy : *copies) names.insert(copy.tensor->name);
+  }
+  if (names.empty())
+    return absl::FailedPreconditionError(
+        absl::StrCat(operation, ": COCONET_DEBUG=2 compares inputs before every step; call Run"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(operation, ": ", absl::StrJoin(names, ", "),
+                   ": copied at every step, which no stream does; bind memory of ",
+                   "Session::Allocate, or call Run"));
+}
+
+/// The states of a program as a checkpoint keeps them, and, in `places`, their tensors.
+absl::StatusOr<std::vector<CheckpointState>> StatesOf(const CompiledProgram& program,
+                                                      std::vector<const PlacedTensor*>& places) {
+  std::vector<CheckpointState> states;
+  for (const PlacedTensor& tensor : program.tensors) {
+    if (tensor.role != BufferRole::kState) continue;
+    if (tensor.type.layout.kind == Layout::Kind::kLocal) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("state ", tensor.name,
+                       " is local: each rank has values of its own, which a "
+                       "checkpoint for any number of ranks cannot hold"));
+    }
+    places.push_back(&tensor);
+    states.push_back({tensor.name, tensor.type});
+  }
+  return states;
+}
+
+/// With several stages each has a file of its own.
+std::string FileOf(const Rank& rank, const std::string& path) {
+  return rank.mesh().stages == 1 ? path : absl::StrCat(path, ".stage", rank.stage());
+}
+
+/// Collective. The first rank of a stage has a writer, others none.
+absl::Status WriteStates(const BoundRep& rep, const std::vector<const PlacedTensor*>& places,
+                         CheckpointWriter* writer) {
+  for (size_t i = 0; i < places.size(); ++i) {
+    const PlacedTensor& tensor = *places[i];
+    absl::Status written;
+    if (tensor.type.layout.sliced()) {
+      // A full disk on rank 0 must not leave the others waiting in the middle of a gather.
+      RETURN_IF_ERROR(GatherSlices(rep.rank(), tensor.type, rep.Storage(tensor),
+                                   [&](int64_t begin, int64_t count, const char* piece) {
+                                     if (writer != nullptr && written.ok())
+                                       written = writer->Write(i, begin, count, piece);
+                                     return absl::OkStatus();
+                                   }));
+    } else if (writer != nullptr) {
+      const int64_t elements = NumElements(tensor.type.shape);
+      absl::StatusOr<HostView> view = HostView::Of(
+          rep.Storage(tensor), elements * static_cast<int64_t>(SizeOf(tensor.type.dtype)));
+      written = view.ok() ? writer->Write(i, 0, elements, view->data()) : view.status();
+    }
+    RETURN_IF_ERROR(rep.rank().exchange().Agree(written));
+  }
+  return rep.rank().exchange().Agree(writer != nullptr ? writer->Commit() : absl::OkStatus());
+}
+
 }  // namespace
 
 BoundProgram::BoundProgram(std::unique_ptr<BoundRep> rep) : rep_(std::move(rep)) {}
@@ -188,26 +279,6 @@ absl::Status BoundProgram::RunSteps(int64_t steps) {
   return absl::OkStatus();
 }
 
-namespace {
-
-absl::Status CheckPlain(const BoundRep& rep, absl::string_view operation) {
-  RETURN_IF_ERROR(rep.session().poison);
-  if (rep.plain) return absl::OkStatus();
-  std::set<std::string> names;
-  for (const std::vector<HostCopy>* copies : {&rep.copies_in, &rep.copies_out}) {
-    for (const HostCopy& copy : *copies) names.insert(copy.tensor->name);
-  }
-  if (names.empty())
-    return absl::FailedPreconditionError(
-        absl::StrCat(operation, ": COCONET_DEBUG=2 compares inputs before every step; call Run"));
-  return absl::FailedPreconditionError(
-      absl::StrCat(operation, ": ", absl::StrJoin(names, ", "),
-                   ": copied at every step, which no stream does; bind memory of ",
-                   "Session::Allocate, or call Run"));
-}
-
-}  // namespace
-
 absl::Status BoundProgram::Enqueue(void* stream) {
   RETURN_IF_ERROR(CheckPlain(*rep_, "Enqueue"));
   return rep_->session().Watched(rep_->plan->Enqueue(stream));
@@ -247,24 +318,6 @@ absl::Status CapturedSteps::Wait() {
   return session_->Watched(graph_->Wait());
 }
 
-absl::Status GatherSlices(Rank& rank, const TensorType& type, const Memory& storage,
-                          const SliceSink& sink) {
-  const auto size = static_cast<int64_t>(SizeOf(type.dtype));
-  const int64_t stored = SlicingOf(type.shape, type.layout.dim, rank.stage_size()).slice_elements();
-  const int64_t piece = std::min(kPiece, stored);
-  std::vector<char> mine(piece * size), all(piece * size * rank.stage_size());
-  for (int64_t begin = 0; begin < stored; begin += piece) {
-    const int64_t count = std::min(piece, stored - begin);
-    RETURN_IF_ERROR(rank.exchange().Agree(storage.Read(begin * size, count * size, mine.data())));
-    RETURN_IF_ERROR(rank.library().AllGather(mine.data(), all.data(), count, type.dtype, count));
-    for (int r = 0; r < rank.stage_size(); ++r) {
-      RETURN_IF_ERROR(ShowPiece(PartOf(type, rank.stage_size(), r), size, begin, count,
-                                all.data() + r * count * size, sink));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status BoundProgram::Read(absl::string_view name, void* out, int64_t elements) const {
   RETURN_IF_ERROR(rep_->session().poison);
   const absl::StatusOr<const PlacedTensor*> tensor = rep_->Find("Read", name);
@@ -300,6 +353,51 @@ absl::Status BoundProgram::Write(absl::string_view name, const void* in, int64_t
   }
   // Until then no rank's step stores to a peer that is still writing.
   return rep_->rank().exchange().Agree(written);
+}
+
+absl::Status BoundProgram::Save(const std::string& path) const {
+  RETURN_IF_ERROR(rep_->session().poison);
+  std::vector<const PlacedTensor*> places;
+  absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
+  if (!states.ok()) return WithContext(states.status(), "save");
+  if (rep_->rank().stage_rank() != 0) {
+    RETURN_IF_ERROR(rep_->rank().exchange().Agree(absl::OkStatus()));
+    return WriteStates(*rep_, places, nullptr);
+  }
+  absl::StatusOr<CheckpointWriter> writer =
+      CheckpointWriter::Create(FileOf(rep_->rank(), path), *std::move(states));
+  RETURN_IF_ERROR(rep_->rank().exchange().Agree(writer.status()));
+  return WriteStates(*rep_, places, &*writer);
+}
+
+absl::Status BoundProgram::Load(const std::string& path) {
+  RETURN_IF_ERROR(rep_->session().poison);
+  std::vector<const PlacedTensor*> places;
+  absl::StatusOr<std::vector<CheckpointState>> states = StatesOf(*rep_->compiled, places);
+  if (!states.ok()) return WithContext(states.status(), "load");
+  // Nothing is changed before every rank has seen that the file is whole and fits.
+  const absl::StatusOr<CheckpointReader> reader =
+      CheckpointReader::Open(FileOf(rep_->rank(), path));
+  absl::Status good = reader.status();
+  if (good.ok()) good = reader->CheckStates(*states);
+  if (good.ok() && rep_->rank().stage_rank() == 0) good = reader->CheckDigests();
+  RETURN_IF_ERROR(rep_->rank().exchange().Agree(good));
+  for (size_t i = 0; i < places.size() && good.ok(); ++i) {
+    const PlacedTensor& tensor = *places[i];
+    const Part part = rep_->PartHere(tensor);
+    const auto size = static_cast<int64_t>(SizeOf(tensor.type.dtype));
+    const int64_t stored = rep_->compiled->lowered->plan.buffers[tensor.buffer]
+                               .elements;  // padding included, which stays
+    absl::StatusOr<HostView> view = HostView::Of(rep_->Storage(tensor), stored * size);
+    good = view.status();
+    for (int64_t run = 0; run < part.runs && part.run > 0 && good.ok(); ++run) {
+      good = reader->Read(i, part.begin + run * part.global_stride, part.run,
+                          view->data() + run * part.storage_stride * size);
+    }
+    if (good.ok()) good = view->Store();
+  }
+  const absl::Status all = rep_->rank().exchange().Agree(good);
+  return all.ok() ? all : rep_->session().Poison(all);
 }
 
 }  // namespace coconet

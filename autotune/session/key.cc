@@ -46,6 +46,14 @@ absl::string_view Name(SumOrder order) {
   return "";
 }
 
+/// `wire` is a Packer or an Unpacker.
+template <class Wire, class T>
+void PassFields(Wire& wire, T& t) {
+  wire.Fields(t.device, t.library, t.nodes, t.ranks_per_node, t.cores, t.vector_bytes, t.arch,
+              t.simulated, t.bulk_copies, t.multiprocessors, t.ranks_per_gpu, t.own_multiprocessors,
+              t.multicast, t.driver, t.staged);
+}
+
 }  // namespace
 
 std::string KeyText(const KeyInputs& inputs) {
@@ -102,46 +110,18 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
   return space;
 }
 
-std::string Encode(const Topology& t) {
+std::string Encode(const Topology& topology) {
   Packer out;
-  return out.Text(t.device)
-      .Text(t.library)
-      .Int(t.nodes)
-      .Int(t.ranks_per_node)
-      .Int(t.cores)
-      .Int(t.vector_bytes)
-      .Text(t.arch)
-      .Int(t.simulated)
-      .Int(t.bulk_copies)
-      .Int(t.multiprocessors)
-      .Int(t.ranks_per_gpu)
-      .Int(t.own_multiprocessors)
-      .Int(t.multicast)
-      .Int(t.driver)
-      .Int(t.staged)
-      .bytes();
+  PassFields(out, topology);
+  return out.bytes();
 }
 
 absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes) {
   Unpacker in(bytes);
-  Topology t;
-  t.device = in.Text();
-  t.library = in.Text();
-  t.nodes = static_cast<int>(in.Int());
-  t.ranks_per_node = static_cast<int>(in.Int());
-  t.cores = static_cast<int>(in.Int());
-  t.vector_bytes = static_cast<int>(in.Int());
-  t.arch = in.Text();
-  t.simulated = in.Int() != 0;
-  t.bulk_copies = in.Int() != 0;
-  t.multiprocessors = static_cast<int>(in.Int());
-  t.ranks_per_gpu = static_cast<int>(in.Int());
-  t.own_multiprocessors = static_cast<int>(in.Int());
-  t.multicast = in.Int() != 0;
-  t.driver = static_cast<int>(in.Int());
-  t.staged = in.Int() != 0;
+  Topology topology;
+  PassFields(in, topology);
   RETURN_IF_ERROR(in.Done());
-  return t;
+  return topology;
 }
 
 }  // namespace coconet

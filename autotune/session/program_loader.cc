@@ -42,7 +42,28 @@ class Loader {
         exchange_(state->rank.exchange()),
         program_(std::move(program)) {}
 
-  absl::StatusOr<LoadedProgram> Load();
+  absl::StatusOr<LoadedProgram> Load() {
+    RETURN_IF_ERROR(SetUp());
+    RETURN_IF_ERROR(AskForProducts());
+    space_ = SpaceOf(state_->topologies, rank_.mesh(), state_->options.sum_order);
+    RETURN_IF_ERROR(AskCache());
+    ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
+    const bool may_tune = state_->options.policy == Policy::kTune && !GetEnv().assert_cached;
+    if (known.has_value() && (known->record.complete || !may_tune)) {
+      ASSIGN_OR_RETURN(const bool holds, StillHolds(*known));
+      if (holds) return Assemble(*std::move(known), true, {});
+      known.reset();
+    }
+    if (!may_tune) {
+      const std::string what = absl::StrCat(
+          "Compile ", program_.name,
+          ": no record in the tuning cache for this program, these sizes and this machine");
+      if (state_->options.policy == Policy::kCacheOnly) return absl::NotFoundError(what);
+      return absl::FailedPreconditionError(
+          absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
+    }
+    return TuneAnew(std::move(known));
+  }
 
  private:
   bool first() const { return rank_.rank() == 0; }
@@ -53,32 +74,287 @@ class Loader {
     return MakeCompilerFor(rank_.topology().arch, rank_.topology().simulated, options);
   }
 
-  absl::Status SetUp();
-  absl::Status AskForProducts();
-  absl::Status AskCache();
+  /// Collective, once per session. Opens the cache on rank 0 and gathers topologies.
+  absl::Status SetUp() {
+    if (!state_->topologies.empty()) return absl::OkStatus();
+    if (first()) {
+      state_->cache = TuningCache::Open(
+          CacheFileOf(state_->options),
+          [state = state_.get()](absl::string_view text) { state->Warn(std::string(text)); });
+    }
+    ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                     exchange_.AllGather(Encode(rank_.topology())));
+    std::vector<Topology> topologies;
+    for (const std::string& theirs : all) {
+      ASSIGN_OR_RETURN(Topology topology, DecodeTopology(theirs));
+      topologies.push_back(std::move(topology));
+    }
+    state_->topologies = std::move(topologies);
+    return absl::OkStatus();
+  }
+
+  /// Collective, once per session. Gathers which libraries multiply the program's matrices.
+  absl::Status AskForProducts() {
+    multiplies_ = absl::c_any_of(
+        program_.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
+    if (!multiplies_ || !state_->products.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(state_->products, exchange_.AllGather(rank_.Products()));
+    return absl::OkStatus();
+  }
+
+  absl::Status AskCache() {
+    Packer message;
+    if (first()) {
+      absl::Status status;
+      if (state_->compiler == nullptr) {
+        absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompiler();
+        status = compiler.status();
+        if (compiler.ok()) state_->compiler = *std::move(compiler);
+      }
+      PackStatus(message, status);
+      if (status.ok()) {
+        const std::vector<std::string> products =
+            multiplies_ ? state_->products : std::vector<std::string>();
+        key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies,
+                             state_->compiler->identity(), products});
+        known_ = state_->cache->Find(key_text_);
+      }
+      message.Text(key_text_).Text(known_.has_value() ? Encode(*known_) : "");
+    }
+    ASSIGN_OR_RETURN(const std::string from_first, exchange_.Broadcast(message.bytes()));
+    Unpacker in(from_first);
+    const absl::Status status = UnpackStatus(in);
+    key_text_ = in.Text();
+    const std::string record = in.Text();
+    RETURN_IF_ERROR(in.Done());
+    RETURN_IF_ERROR(status);
+    key_ = Fingerprint(key_text_);
+    if (!record.empty()) {
+      ASSIGN_OR_RETURN(known_, DecodeRecord(record));
+    }
+    return absl::OkStatus();
+  }
+
   /// Best variant of a record, lowered once: what is verified is what is dispatched.
   struct Winner {
     TuningRecord record;
     Variant variant;
     std::unique_ptr<Module> module = nullptr;  // null: not loaded yet
   };
+
   /// Lowers the record's best variant; an error when the record does not hold for this program.
-  absl::StatusOr<Winner> LowerRecord(TuningRecord record) const;
+  absl::StatusOr<Winner> LowerRecord(TuningRecord record) const {
+    RETURN_IF_ERROR(Validate(record));
+    if (record.key_text != key_text_) return absl::DataLossError("its key is another one");
+    Winner winner;
+    Variant& variant = winner.variant;
+    variant.config = record.best.config;
+    ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(record.best.trace));
+    ASSIGN_OR_RETURN(variant.schedule, Replay(program_, trace));
+    RETURN_IF_ERROR(Validate(variant.config, variant.schedule, space_));
+    ASSIGN_OR_RETURN(Lowered lowered, Lower(variant.schedule, variant.config, TargetOf(rank_)));
+    variant.lowered = std::make_shared<const Lowered>(std::move(lowered));
+    winner.record = std::move(record);
+    return winner;
+  }
+
   /// Collective. The stored record, lowered, when it holds for this program on all ranks; else a
   /// warning and no value.
-  absl::StatusOr<std::optional<Winner>> TakeKnown();
-  absl::StatusOr<std::string> BinaryOf(const std::string& source);
+  absl::StatusOr<std::optional<Winner>> TakeKnown() {
+    if (!known_.has_value()) return std::nullopt;
+    absl::StatusOr<Winner> winner = LowerRecord(*std::move(known_));
+    const absl::Status valid = exchange_.Agree(winner.status());
+    if (valid.ok()) return std::optional<Winner>(*std::move(winner));
+    state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " does not hold (",
+                              valid.message(), ") and is ignored"));
+    return std::nullopt;
+  }
+
+  /// Collective. Rank 0 finds or compiles the binary; ranks that cannot read its file, on other
+  /// machines, do the same for themselves.
+  absl::StatusOr<std::string> BinaryOf(const std::string& source) {
+    if (source.empty()) return std::string();
+    Packer message;
+    if (first()) {
+      const absl::StatusOr<Binary> binary = state_->compiler->Compile(source);
+      if (binary.ok() && !binary->note.empty()) state_->Warn(binary->note);
+      PackStatus(message, binary.status());
+      message.Text(binary.ok() ? binary->path : "");
+    }
+    ASSIGN_OR_RETURN(const std::string from_first, exchange_.Broadcast(message.bytes()));
+    Unpacker in(from_first);
+    const absl::Status status = UnpackStatus(in);
+    std::string path = in.Text();
+    RETURN_IF_ERROR(in.Done());
+    RETURN_IF_ERROR(status);
+    if (access(path.c_str(), R_OK) == 0) return path;
+    if (state_->compiler == nullptr) {
+      ASSIGN_OR_RETURN(state_->compiler, MakeCompiler());
+    }
+    ASSIGN_OR_RETURN(const Binary binary, state_->compiler->Compile(source));
+    return binary.path;
+  }
+
   absl::StatusOr<LoadedProgram> Assemble(Winner winner, bool from_cache,
-                                         std::vector<VariantResult> variants);
-  absl::StatusOr<uint64_t> AgreeOnSeed();
+                                         std::vector<VariantResult> variants) {
+    auto compiled = std::make_shared<CompiledProgram>();
+    compiled->session = state_;
+    compiled->program = Expand(program_);
+    compiled->schedule = std::move(winner.variant.schedule);
+    compiled->lowered = std::move(winner.variant.lowered);
+    compiled->tensors =
+        PlaceTensors(compiled->schedule.program().Expanded(), compiled->lowered->plan);
+    compiled->variants = std::move(variants);
+    compiled->module = std::move(winner.module);
+    absl::Status mine;
+    if (compiled->module == nullptr) {
+      const absl::StatusOr<std::string> path = BinaryOf(compiled->lowered->source);
+      mine = path.status();
+      if (path.ok()) {
+        absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, *path);
+        mine = module.status();
+        if (module.ok()) compiled->module = *std::move(module);
+      }
+    }
+    Packer message;
+    PackStatus(message, mine);
+    message.Text(
+        Fingerprint(absl::StrCat(Print(compiled->lowered->plan), compiled->lowered->source)));
+    ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange_.AllGather(message.bytes()));
+    RETURN_IF_ERROR(mine);
+    std::string same;
+    for (size_t r = 0; r < all.size(); ++r) {
+      Unpacker in(all[r]);
+      RETURN_IF_ERROR(WithContext(UnpackStatus(in), absl::StrCat("rank ", r)));
+      const std::string digest = in.Text();
+      if (r == 0) same = digest;
+      if (digest != same)
+        return absl::InternalError(
+            absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
+    }
+    return LoadedProgram{std::move(winner.record), from_cache, std::move(compiled)};
+  }
+
+  /// Collective. Seed of verification data and of the order of measurements: COCONET_SEED, else
+  /// random.
+  absl::StatusOr<uint64_t> AgreeOnSeed() {
+    Packer mine;
+    mine.Int(static_cast<int64_t>(GetEnv().seed.value_or(std::random_device()())));
+    ASSIGN_OR_RETURN(const std::string same, exchange_.Broadcast(mine.bytes()));
+    return static_cast<uint64_t>(Unpacker(same).Int());
+  }
+
   /// Collective. Runs the winner once more on fresh data, and loads it where it passes.
-  absl::StatusOr<std::optional<Failure>> VerifyAgain(Winner& winner);
+  absl::StatusOr<std::optional<Failure>> VerifyAgain(Winner& winner) {
+    ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
+    const std::vector<Variant> one = {winner.variant};
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<RankRunner> runner,
+        RankRunner::Create(rank_, program_, one,
+                           {.seed = seed, .compiler = state_->compiler.get(), .watch = {}}));
+    ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled,
+                     runner->Compile({0}, nullptr));
+    if (compiled[0].has_value()) return compiled[0];
+    ASSIGN_OR_RETURN(std::optional<Failure> failure, runner->Load(0));
+    if (failure.has_value()) return failure;
+    ASSIGN_OR_RETURN(failure, runner->Verify(0));
+    winner.module = runner->Take(0).module;
+    return failure;
+  }
+
   /// Collective. Whether a stored winner may be dispatched: one from another machine, or with
   /// COCONET_VERIFY, must give the right answers here first.
-  absl::StatusOr<bool> StillHolds(Winner& known);
-  TunerOptions OptionsOfTuner(uint64_t seed) const;
-  CompileWatch WatchOfCompiler() const;
-  absl::StatusOr<LoadedProgram> TuneAnew(std::optional<Winner> known);
+  absl::StatusOr<bool> StillHolds(Winner& known) {
+    ASSIGN_OR_RETURN(const std::string origin, exchange_.Broadcast(MachineDigest()));
+    if (!GetEnv().verify && known.record.origin == origin) return true;
+    VariantResult& best = known.record.best;
+    const absl::StatusOr<std::optional<Failure>> again = VerifyAgain(known);
+    if (!again.ok()) {
+      return WithContext(again.status(),
+                         absl::StrCat("verifying ", Words(best), ", kept for ", program_.name));
+    }
+    const std::optional<Failure>& failure = *again;
+    if (!failure.has_value()) return true;
+    state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ",
+                              Words(best), ", fails here (", failure->reason, ") and is not used"));
+    if (first()) {
+      best.verdict = failure->verdict;
+      best.reason = failure->reason;
+      state_->cache->End(key_, best);
+    }
+    return false;
+  }
+
+  TunerOptions OptionsOfTuner(uint64_t seed) const {
+    const SessionOptions& user = state_->options;
+    TunerOptions options;
+    options.budget_s = user.budget_s;
+    options.seed = seed;
+    options.tries_all = rank_.topology().simulated;
+    options.key = key_;
+    options.key_text = key_text_;
+    if (user.optimize == Optimize::kFast)
+      options.race.settled = options.race.samples = options.race.most_samples = 2;
+    if (!first()) return options;
+    options.seconds = Seconds;
+    options.start_s = start_s_;
+    options.interrupted = user.interrupted;
+    options.progress = user.progress;
+    options.journal = state_->cache.get();
+    return options;
+  }
+
+  CompileWatch WatchOfCompiler() const {
+    CompileWatch watch;
+    if (!first()) return watch;
+    watch.warn = [this](absl::string_view text) { state_->Warn(std::string(text)); };
+    watch.progress = [&user = state_->options](int done, int of) {
+      if (user.progress)
+        user.progress(absl::StrCat("compiled ", done, " of ", of, " kernel files"));
+    };
+    return watch;
+  }
+
+  absl::StatusOr<LoadedProgram> TuneAnew(std::optional<Winner> known) {
+    ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
+    const absl::StatusOr<VariantSet> set =
+        EnumerateVariants(program_, space_, state_->options.admits);
+    ASSIGN_OR_RETURN(const std::vector<std::string> digests,
+                     exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
+    RETURN_IF_ERROR(set.status());
+    for (size_t r = 1; r < digests.size(); ++r) {
+      if (digests[r] != digests[0])
+        return absl::InternalError(
+            absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
+    }
+    const TunerOptions options = OptionsOfTuner(seed);
+    if (options.progress)
+      options.progress(absl::StrCat(set->variants.size(), " variants to check and time"));
+    ASSIGN_OR_RETURN(
+        const std::unique_ptr<RankRunner> runner,
+        RankRunner::Create(
+            rank_, program_, set->variants,
+            {.seed = seed, .compiler = state_->compiler.get(), .watch = WatchOfCompiler()}));
+    absl::StatusOr<Tuned> tuned =
+        Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
+    // The winner of an earlier, interrupted tuning is kept where this one was interrupted, too, and
+    // found nothing, or nothing faster.
+    const bool keep_known =
+        known.has_value() &&
+        (tuned.ok() ? !tuned->record.complete &&
+                          known->record.best.timing.median_us < tuned->record.best.timing.median_us
+                    : absl::IsCancelled(tuned.status()));
+    if (!keep_known) RETURN_IF_ERROR(tuned.status());
+    if (tuned.ok()) {
+      RankRunner::Runnable best = runner->Take(tuned->best);
+      if (!keep_known) {
+        known = {std::move(tuned->record), set->variants[tuned->best], std::move(best.module)};
+        known->variant.lowered = std::move(best.lowered);
+      }
+    }
+    return Assemble(*std::move(known), !tuned.ok(),
+                    tuned.ok() ? std::move(tuned->variants) : std::vector<VariantResult>());
+  }
 
   const std::shared_ptr<SessionState>& state_;
   Rank& rank_;
@@ -90,296 +366,6 @@ class Loader {
   std::string key_, key_text_;
   std::optional<TuningRecord> known_;
 };
-
-/// Collective, once per session. Opens the cache on rank 0 and gathers topologies.
-absl::Status Loader::SetUp() {
-  if (!state_->topologies.empty()) return absl::OkStatus();
-  if (first()) {
-    state_->cache = TuningCache::Open(
-        CacheFileOf(state_->options),
-        [state = state_.get()](absl::string_view text) { state->Warn(std::string(text)); });
-  }
-  ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   exchange_.AllGather(Encode(rank_.topology())));
-  std::vector<Topology> topologies;
-  for (const std::string& theirs : all) {
-    ASSIGN_OR_RETURN(Topology topology, DecodeTopology(theirs));
-    topologies.push_back(std::move(topology));
-  }
-  state_->topologies = std::move(topologies);
-  return absl::OkStatus();
-}
-
-/// Collective, once per session. Gathers which libraries multiply the program's matrices.
-absl::Status Loader::AskForProducts() {
-  multiplies_ = absl::c_any_of(
-      program_.nodes, [](const Node& node) { return std::holds_alternative<MatMul>(node.op); });
-  if (!multiplies_ || !state_->products.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(state_->products, exchange_.AllGather(rank_.Products()));
-  return absl::OkStatus();
-}
-
-absl::Status Loader::AskCache() {
-  Packer message;
-  if (first()) {
-    absl::Status status;
-    if (state_->compiler == nullptr) {
-      absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompiler();
-      status = compiler.status();
-      if (compiler.ok()) state_->compiler = *std::move(compiler);
-    }
-    PackStatus(message, status);
-    if (status.ok()) {
-      const std::vector<std::string> products =
-          multiplies_ ? state_->products : std::vector<std::string>();
-      key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies,
-                           state_->compiler->identity(), products});
-      known_ = state_->cache->Find(key_text_);
-    }
-    message.Text(key_text_).Text(known_.has_value() ? Encode(*known_) : "");
-  }
-  ASSIGN_OR_RETURN(const std::string from_first, exchange_.Broadcast(message.bytes()));
-  Unpacker in(from_first);
-  const absl::Status status = UnpackStatus(in);
-  key_text_ = in.Text();
-  const std::string record = in.Text();
-  RETURN_IF_ERROR(in.Done());
-  RETURN_IF_ERROR(status);
-  key_ = Fingerprint(key_text_);
-  if (!record.empty()) {
-    ASSIGN_OR_RETURN(known_, DecodeRecord(record));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Loader::Winner> Loader::LowerRecord(TuningRecord record) const {
-  RETURN_IF_ERROR(Validate(record));
-  if (record.key_text != key_text_) return absl::DataLossError("its key is another one");
-  Winner winner;
-  Variant& variant = winner.variant;
-  variant.config = record.best.config;
-  ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(record.best.trace));
-  ASSIGN_OR_RETURN(variant.schedule, Replay(program_, trace));
-  RETURN_IF_ERROR(Validate(variant.config, variant.schedule, space_));
-  ASSIGN_OR_RETURN(Lowered lowered, Lower(variant.schedule, variant.config, TargetOf(rank_)));
-  variant.lowered = std::make_shared<const Lowered>(std::move(lowered));
-  winner.record = std::move(record);
-  return winner;
-}
-
-absl::StatusOr<std::optional<Loader::Winner>> Loader::TakeKnown() {
-  if (!known_.has_value()) return std::nullopt;
-  absl::StatusOr<Winner> winner = LowerRecord(*std::move(known_));
-  const absl::Status valid = exchange_.Agree(winner.status());
-  if (valid.ok()) return std::optional<Winner>(*std::move(winner));
-  state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " does not hold (",
-                            valid.message(), ") and is ignored"));
-  return std::nullopt;
-}
-
-/// Collective. Rank 0 finds or compiles the binary; ranks that cannot read its file, on other
-/// machines, do the same for themselves.
-absl::StatusOr<std::string> Loader::BinaryOf(const std::string& source) {
-  if (source.empty()) return std::string();
-  Packer message;
-  if (first()) {
-    const absl::StatusOr<Binary> binary = state_->compiler->Compile(source);
-    if (binary.ok() && !binary->note.empty()) state_->Warn(binary->note);
-    PackStatus(message, binary.status());
-    message.Text(binary.ok() ? binary->path : "");
-  }
-  ASSIGN_OR_RETURN(const std::string from_first, exchange_.Broadcast(message.bytes()));
-  Unpacker in(from_first);
-  const absl::Status status = UnpackStatus(in);
-  std::string path = in.Text();
-  RETURN_IF_ERROR(in.Done());
-  RETURN_IF_ERROR(status);
-  if (access(path.c_str(), R_OK) == 0) return path;
-  if (state_->compiler == nullptr) {
-    ASSIGN_OR_RETURN(state_->compiler, MakeCompiler());
-  }
-  ASSIGN_OR_RETURN(const Binary binary, state_->compiler->Compile(source));
-  return binary.path;
-}
-
-absl::StatusOr<LoadedProgram> Loader::Assemble(Winner winner, bool from_cache,
-                                               std::vector<VariantResult> variants) {
-  auto compiled = std::make_shared<CompiledProgram>();
-  compiled->session = state_;
-  compiled->program = Expand(program_);
-  compiled->schedule = std::move(winner.variant.schedule);
-  compiled->lowered = std::move(winner.variant.lowered);
-  compiled->tensors =
-      PlaceTensors(compiled->schedule.program().Expanded(), compiled->lowered->plan);
-  compiled->variants = std::move(variants);
-  compiled->module = std::move(winner.module);
-  absl::Status mine;
-  if (compiled->module == nullptr) {
-    const absl::StatusOr<std::string> path = BinaryOf(compiled->lowered->source);
-    mine = path.status();
-    if (path.ok()) {
-      absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, *path);
-      mine = module.status();
-      if (module.ok()) compiled->module = *std::move(module);
-    }
-  }
-  Packer message;
-  PackStatus(message, mine);
-  message.Text(
-      Fingerprint(absl::StrCat(Print(compiled->lowered->plan), compiled->lowered->source)));
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange_.AllGather(message.bytes()));
-  RETURN_IF_ERROR(mine);
-  std::string same;
-  for (size_t r = 0; r < all.size(); ++r) {
-    Unpacker in(all[r]);
-    RETURN_IF_ERROR(WithContext(UnpackStatus(in), absl::StrCat("rank ", r)));
-    const std::string digest = in.Text();
-    if (r == 0) same = digest;
-    if (digest != same)
-      return absl::InternalError(
-          absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
-  }
-  return LoadedProgram{std::move(winner.record), from_cache, std::move(compiled)};
-}
-
-/// Collective. Seed of verification data and of the order of measurements: COCONET_SEED, else
-/// random.
-absl::StatusOr<uint64_t> Loader::AgreeOnSeed() {
-  Packer mine;
-  mine.Int(static_cast<int64_t>(GetEnv().seed.value_or(std::random_device()())));
-  ASSIGN_OR_RETURN(const std::string same, exchange_.Broadcast(mine.bytes()));
-  return static_cast<uint64_t>(Unpacker(same).Int());
-}
-
-absl::StatusOr<std::optional<Failure>> Loader::VerifyAgain(Winner& winner) {
-  ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
-  const std::vector<Variant> one = {winner.variant};
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<RankRunner> runner,
-      RankRunner::Create(rank_, program_, one,
-                         {.seed = seed, .compiler = state_->compiler.get(), .watch = {}}));
-  ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled,
-                   runner->Compile({0}, nullptr));
-  if (compiled[0].has_value()) return compiled[0];
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, runner->Load(0));
-  if (failure.has_value()) return failure;
-  ASSIGN_OR_RETURN(failure, runner->Verify(0));
-  winner.module = runner->Take(0).module;
-  return failure;
-}
-
-TunerOptions Loader::OptionsOfTuner(uint64_t seed) const {
-  const SessionOptions& user = state_->options;
-  TunerOptions options;
-  options.budget_s = user.budget_s;
-  options.seed = seed;
-  options.tries_all = rank_.topology().simulated;
-  options.key = key_;
-  options.key_text = key_text_;
-  if (user.optimize == Optimize::kFast)
-    options.race.settled = options.race.samples = options.race.most_samples = 2;
-  if (!first()) return options;
-  options.seconds = Seconds;
-  options.start_s = start_s_;
-  options.interrupted = user.interrupted;
-  options.progress = user.progress;
-  options.journal = state_->cache.get();
-  return options;
-}
-
-CompileWatch Loader::WatchOfCompiler() const {
-  CompileWatch watch;
-  if (!first()) return watch;
-  watch.warn = [this](absl::string_view text) { state_->Warn(std::string(text)); };
-  watch.progress = [&user = state_->options](int done, int of) {
-    if (user.progress) user.progress(absl::StrCat("compiled ", done, " of ", of));
-  };
-  return watch;
-}
-
-absl::StatusOr<LoadedProgram> Loader::TuneAnew(std::optional<Winner> known) {
-  ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
-  const absl::StatusOr<VariantSet> set =
-      EnumerateVariants(program_, space_, state_->options.admits);
-  ASSIGN_OR_RETURN(const std::vector<std::string> digests,
-                   exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
-  RETURN_IF_ERROR(set.status());
-  for (size_t r = 1; r < digests.size(); ++r) {
-    if (digests[r] != digests[0])
-      return absl::InternalError(
-          absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
-  }
-  const TunerOptions options = OptionsOfTuner(seed);
-  if (options.progress) options.progress(absl::StrCat(set->variants.size(), " variants"));
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<RankRunner> runner,
-      RankRunner::Create(
-          rank_, program_, set->variants,
-          {.seed = seed, .compiler = state_->compiler.get(), .watch = WatchOfCompiler()}));
-  absl::StatusOr<Tuned> tuned =
-      Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
-  // The winner of an earlier, interrupted tuning is kept where this one was interrupted, too, and
-  // found nothing, or nothing faster.
-  const bool keep_known =
-      known.has_value() &&
-      (tuned.ok() ? !tuned->record.complete &&
-                        known->record.best.timing.median_us < tuned->record.best.timing.median_us
-                  : absl::IsCancelled(tuned.status()));
-  if (!keep_known) RETURN_IF_ERROR(tuned.status());
-  if (tuned.ok()) {
-    RankRunner::Runnable best = runner->Take(tuned->best);
-    if (!keep_known) {
-      known = {std::move(tuned->record), set->variants[tuned->best], std::move(best.module)};
-      known->variant.lowered = std::move(best.lowered);
-    }
-  }
-  return Assemble(*std::move(known), !tuned.ok(),
-                  tuned.ok() ? std::move(tuned->variants) : std::vector<VariantResult>());
-}
-
-absl::StatusOr<bool> Loader::StillHolds(Winner& known) {
-  ASSIGN_OR_RETURN(const std::string origin, exchange_.Broadcast(MachineDigest()));
-  if (!GetEnv().verify && known.record.origin == origin) return true;
-  VariantResult& best = known.record.best;
-  const absl::StatusOr<std::optional<Failure>> again = VerifyAgain(known);
-  if (!again.ok()) {
-    return WithContext(again.status(),
-                       absl::StrCat("verifying ", Words(best), ", kept for ", program_.name));
-  }
-  const std::optional<Failure>& failure = *again;
-  if (!failure.has_value()) return true;
-  state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ", Words(best),
-                            ", fails here (", failure->reason, ") and is not used"));
-  if (first()) {
-    best.verdict = failure->verdict;
-    best.reason = failure->reason;
-    state_->cache->End(key_, best);
-  }
-  return false;
-}
-
-absl::StatusOr<LoadedProgram> Loader::Load() {
-  RETURN_IF_ERROR(SetUp());
-  RETURN_IF_ERROR(AskForProducts());
-  space_ = SpaceOf(state_->topologies, rank_.mesh(), state_->options.sum_order);
-  RETURN_IF_ERROR(AskCache());
-  ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
-  const bool may_tune = state_->options.policy == Policy::kTune && !GetEnv().assert_cached;
-  if (known.has_value() && (known->record.complete || !may_tune)) {
-    ASSIGN_OR_RETURN(const bool holds, StillHolds(*known));
-    if (holds) return Assemble(*std::move(known), true, {});
-    known.reset();
-  }
-  if (!may_tune) {
-    const std::string what = absl::StrCat(
-        "Compile ", program_.name,
-        ": no record in the tuning cache for this program, these sizes and this machine");
-    if (state_->options.policy == Policy::kCacheOnly) return absl::NotFoundError(what);
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
-  }
-  return TuneAnew(std::move(known));
-}
 
 }  // namespace
 

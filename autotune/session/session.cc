@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "autotune/measure/arena.h"
 #include "autotune/session/program_loader.h"
 #include "autotune/session/session_state.h"
 #include "autotune/store/wire.h"
@@ -104,15 +103,7 @@ absl::StatusOr<DeviceBuffer> Session::Allocate(DType dtype, int64_t elements) {
         absl::StrCat("Allocate: want 0 to ", kMaxElements, " elements, have ", elements));
   }
   const int64_t padded = SliceExtent(elements, state_->rank.stage_size()).padded();
-  DeviceBuffer buffer;
-  const MemoryNeed need{padded * static_cast<int64_t>(SizeOf(dtype)), true};
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory,
-                   AllocateTogether(state_->rank, {&need, 1}));
-  buffer.memory_ = memory[0];
-  buffer.dtype_ = dtype;
-  buffer.elements_ = elements;
-  buffer.serial_ = ++state_->allocations;
-  return buffer;
+  return DeviceBuffer::Make(*state_, dtype, elements, padded * static_cast<int64_t>(SizeOf(dtype)));
 }
 
 absl::Status RunRanks(const WorldOptions& world, const std::function<absl::Status(Session&)>& body,

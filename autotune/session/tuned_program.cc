@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autotune/measure/arena.h"
-#include "autotune/session/bound_rep.h"
 #include "autotune/session/session_state.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
@@ -16,10 +15,6 @@
 
 namespace coconet {
 namespace {
-
-int64_t BytesOf(const Buffer& buffer) {
-  return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
-}
 
 /// What backs a buffer of the plan: the caller's binding, or, with neither, memory of the Session.
 struct Backing {
@@ -179,6 +174,19 @@ absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program,
                                           absl::StrJoin(names, ", ")));
 }
 
+absl::StatusOr<DeviceBuffer> DeviceBuffer::Make(SessionState& session, DType dtype,
+                                                int64_t elements, int64_t bytes) {
+  const MemoryNeed need{bytes, true};
+  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory,
+                   AllocateTogether(session.rank, {&need, 1}));
+  DeviceBuffer buffer;
+  buffer.memory_ = memory[0];
+  buffer.dtype_ = dtype;
+  buffer.elements_ = elements;
+  buffer.serial_ = ++session.allocations;
+  return buffer;
+}
+
 const Graph& TunedProgram::program() const { return compiled_->program; }
 const std::vector<VariantResult>& TunedProgram::variants() const { return compiled_->variants; }
 
@@ -188,15 +196,8 @@ absl::StatusOr<DeviceBuffer> TunedProgram::Allocate(absl::string_view name) cons
   const absl::StatusOr<const PlacedTensor*> found = FindTensor(*compiled_, "Allocate", name);
   RETURN_IF_ERROR(session.rank.exchange().Agree(found.status()));
   const PlacedTensor& tensor = **found;
-  DeviceBuffer buffer;
-  const MemoryNeed need{BytesOf(compiled_->lowered->plan.buffers[tensor.buffer]), true};
-  ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Memory>> memory,
-                   AllocateTogether(session.rank, {&need, 1}));
-  buffer.memory_ = memory[0];
-  buffer.dtype_ = tensor.type.dtype;
-  buffer.elements_ = NumElements(tensor.type.shape);
-  buffer.serial_ = ++session.allocations;
-  return buffer;
+  return DeviceBuffer::Make(session, tensor.type.dtype, NumElements(tensor.type.shape),
+                            BytesOf(compiled_->lowered->plan.buffers[tensor.buffer]));
 }
 
 absl::StatusOr<BoundProgram> TunedProgram::Bind(absl::Span<const Binding> bindings) const {

@@ -45,6 +45,9 @@ class DeviceBuffer {
  private:
   friend class Session;
   friend class TunedProgram;
+  /// Collective. Memory of `bytes` bytes, of which `elements` elements count.
+  static absl::StatusOr<DeviceBuffer> Make(SessionState& session, DType dtype, int64_t elements,
+                                           int64_t bytes);
   DType dtype_{};
   int64_t elements_ = 0;
   int64_t serial_ = 0;  // allocation number in its Session, by which ranks compare their bindings

@@ -73,11 +73,6 @@ Statement& Statement::Bind(double value) {
   return *this;
 }
 
-Statement& Statement::BindNull() {
-  bind_error_ |= sqlite3_bind_null(statement_, ++bound_);
-  return *this;
-}
-
 absl::StatusOr<bool> Statement::Step() {
   if (bind_error_ != SQLITE_OK) return ToStatus(nullptr, SQLITE_TOOBIG, "bind");
   const int code = sqlite3_step(statement_);

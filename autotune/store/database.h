@@ -27,7 +27,6 @@ class Statement {
   Statement& Bind(int64_t value);
   Statement& Bind(int value) { return Bind(static_cast<int64_t>(value)); }
   Statement& Bind(double value);
-  Statement& BindNull();
 
   /// True when there is a row to read; false at the end.
   absl::StatusOr<bool> Step();

@@ -10,7 +10,7 @@
 namespace coconet {
 namespace {
 
-constexpr double kLongestUs = 1e12;  // eleven days a step: more is a damaged row
+constexpr double kLongestUs = 1e12;  // eleven days per step: more is a damaged row
 
 absl::Status CheckVariant(const VariantResult& v, absl::string_view what) {
   const Timing& t = v.timing;
@@ -28,36 +28,31 @@ absl::Status CheckVariant(const VariantResult& v, absl::string_view what) {
   return absl::OkStatus();
 }
 
+/// The fields that a message holds as they are: `wire` is a Packer or an Unpacker.
+template <class Wire, class Variant>
+void PassFields(Wire& wire, Variant& v) {
+  wire.Fields(v.trace, v.schedule, v.protocol, v.reason, v.timing.median_us, v.timing.low_us,
+              v.timing.high_us, v.timing.samples, v.bytes);
+}
+template <class Wire, class Record>
+void PassRecord(Wire& wire, Record& r) {
+  wire.Fields(r.key, r.key_text, r.runner_up, r.necessary_bytes, r.variants, r.complete,
+              r.created_s, r.origin);
+}
+
 void PackVariant(Packer& out, const VariantResult& v) {
-  out.Text(v.trace)
-      .Text(v.schedule)
-      .Text(v.protocol)
-      .Text(Text(v.config))
-      .Text(Name(v.verdict))
-      .Text(v.reason);
-  out.Real(v.timing.median_us)
-      .Real(v.timing.low_us)
-      .Real(v.timing.high_us)
-      .Int(v.timing.samples)
-      .Int(v.bytes);
+  PassFields(out, v);
+  out.Fields(Text(v.config), Name(v.verdict));
 }
 
 absl::StatusOr<VariantResult> UnpackVariant(Unpacker& in) {
   VariantResult v;
-  v.trace = in.Text();
-  v.schedule = in.Text();
-  v.protocol = in.Text();
+  PassFields(in, v);
   ASSIGN_OR_RETURN(v.config, ParseConfig(in.Text()));
   const std::string verdict = in.Text();
   const std::optional<Verdict> parsed = ParseVerdict(verdict);
   if (!parsed.has_value()) return absl::DataLossError(absl::StrCat("no verdict '", verdict, "'"));
   v.verdict = *parsed;
-  v.reason = in.Text();
-  v.timing.median_us = in.Real();
-  v.timing.low_us = in.Real();
-  v.timing.high_us = in.Real();
-  v.timing.samples = static_cast<int>(in.Int());
-  v.bytes = in.Int();
   return v;
 }
 
@@ -133,27 +128,18 @@ absl::Status Validate(const TuningRecord& record) {
 
 std::string Encode(const TuningRecord& record) {
   Packer out;
-  out.Text(record.key).Text(record.key_text);
+  PassRecord(out, record);
   PackVariant(out, record.best);
   PackVariant(out, record.baseline);
-  out.Text(record.runner_up).Int(record.necessary_bytes).Int(record.variants).Int(record.complete);
-  out.Int(record.created_s).Text(record.origin);
   return out.bytes();
 }
 
 absl::StatusOr<TuningRecord> DecodeRecord(absl::string_view bytes) {
   Unpacker in(bytes);
   TuningRecord record;
-  record.key = in.Text();
-  record.key_text = in.Text();
+  PassRecord(in, record);
   ASSIGN_OR_RETURN(record.best, UnpackVariant(in));
   ASSIGN_OR_RETURN(record.baseline, UnpackVariant(in));
-  record.runner_up = in.Text();
-  record.necessary_bytes = in.Int();
-  record.variants = static_cast<int>(in.Int());
-  record.complete = in.Int() != 0;
-  record.created_s = in.Int();
-  record.origin = in.Text();
   RETURN_IF_ERROR(in.Done());
   return record;
 }

@@ -1,16 +1,300 @@
 #include "autotune/store/tuning_cache.h"
 
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "autotune/store/cache_file.h"
 #include "autotune/store/database.h"
-#include "autotune/store/tuning_rows.h"
+#include "autotune/store/process_identity.h"
+#include "autotune/store/record.h"
 #include "coconet/base/fingerprint.h"
+#include "coconet/base/status.h"
 
 namespace coconet {
+namespace {
+
+// Rows of a tuning cache (cache_file.h). Those that are read are parsed and range-checked:
+// InvalidArgument says why a row is invalid; other errors are the database's.
+
+/// A process that is not visible from here counts as dead after this time: no variant's first run
+/// takes as long.
+constexpr int64_t kInFlightSeconds = 3600;
+
+constexpr const char* kColumns[] = {"trace",   "config",  "schedule",  "protocol",
+                                    "verdict", "reason",  "median_us", "low_us",
+                                    "high_us", "samples", "bytes"};
+constexpr int kColumnCount = std::size(kColumns);
+constexpr absl::string_view kOfVariant = " WHERE key = ? AND trace = ? AND config = ?";
+
+/// "b.trace, b.config, ..." for the table "b.".
+std::string Columns(absl::string_view table = "") {
+  return absl::StrJoin(kColumns, ", ", [&](std::string* out, const char* column) {
+    absl::StrAppend(out, table, column);
+  });
+}
+
+int64_t Now() { return absl::ToUnixSeconds(absl::Now()); }
+
+/// The variant in columns `first`... of the current row.
+absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first) {
+  const std::optional<Verdict> verdict = ParseVerdict(row.Text(first + 4));
+  if (!verdict.has_value())
+    return absl::InvalidArgumentError(absl::StrCat("no verdict '", row.Text(first + 4), "'"));
+  ASSIGN_OR_RETURN(const Config config, ParseConfig(row.Text(first + 1)));
+  return VariantResult{.trace = row.Text(first),
+                       .schedule = row.Text(first + 2),
+                       .protocol = row.Text(first + 3),
+                       .config = config,
+                       .verdict = *verdict,
+                       .reason = row.Text(first + 5),
+                       .timing = {row.Real(first + 6), row.Real(first + 7), row.Real(first + 8),
+                                  static_cast<int>(row.Int(first + 9))},
+                       .bytes = row.Int(first + 10)};
+}
+
+/// A statement about one variant: `sql`, then parameters `before`, then those of kOfVariant.
+template <class... Before>
+absl::StatusOr<Statement> OfVariant(Database& db, absl::string_view sql, absl::string_view key,
+                                    const VariantResult& v, const Before&... before) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+  (statement.Bind(before), ...);
+  statement.Bind(key).Bind(v.trace).Bind(Text(v.config));
+  return statement;
+}
+
+/// A statement that inserts a variant; its parameters go on behind kColumns.
+absl::StatusOr<Statement> InsertOf(Database& db, absl::string_view sql, absl::string_view key,
+                                   const VariantResult& v) {
+  ASSIGN_OR_RETURN(Statement insert, OfVariant(db, sql, key, v));
+  const Timing& t = v.timing;
+  insert.Bind(v.schedule).Bind(v.protocol).Bind(Name(v.verdict)).Bind(v.reason);
+  insert.Bind(t.median_us).Bind(t.low_us).Bind(t.high_us).Bind(t.samples).Bind(v.bytes);
+  return insert;
+}
+
+/// The number in the first row; an error where there is no row.
+absl::StatusOr<int64_t> IdOf(Statement find, absl::string_view what) {
+  ASSIGN_OR_RETURN(const bool found, find.Step());
+  if (!found) return absl::InternalError(absl::StrCat("not stored: ", what));
+  return find.Int(0);
+}
+
+/// The id of `text` in a table of texts, which is inserted where it is new. `table` is a literal.
+absl::StatusOr<int64_t> Intern(Database& db, absl::string_view table, absl::string_view text) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   db.Prepare(absl::StrCat("INSERT OR IGNORE INTO ", table, "(text) VALUES (?)")));
+  RETURN_IF_ERROR(insert.Bind(text).Run());
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT id FROM ", table, " WHERE text = ?")));
+  find.Bind(text);
+  return IdOf(std::move(find), table);
+}
+
+absl::StatusOr<int64_t> VariantId(Database& db, absl::string_view key, const VariantResult& v) {
+  ASSIGN_OR_RETURN(Statement find,
+                   OfVariant(db, absl::StrCat("SELECT id FROM variant", kOfVariant), key, v));
+  return IdOf(std::move(find), Words(v));
+}
+
+absl::Status DeleteKey(Database& db, absl::string_view key) {
+  for (const char* sql : {"DELETE FROM decision WHERE key = ?",
+                          "DELETE FROM variant WHERE key = ? AND in_flight IS NULL"}) {
+    ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+    RETURN_IF_ERROR(statement.Bind(key).Run());
+  }
+  return absl::OkStatus();
+}
+
+/// Whether the stored record of the same key is kept.
+absl::StatusOr<bool> StoredIsBetter(Database& db, const TuningRecord& record) {
+  if (record.complete) return false;
+  ASSIGN_OR_RETURN(
+      Statement find,
+      db.Prepare("SELECT d.complete, v.median_us FROM decision d JOIN variant v ON v.id = d.best "
+                 "WHERE d.key = ?"));
+  ASSIGN_OR_RETURN(const bool found, find.Bind(record.key).Step());
+  return found && (find.Int(0) != 0 || find.Real(1) < record.best.timing.median_us);
+}
+
+/// Where the program begins in a key's text: the "program: ..." lines at the end.
+size_t ProgramIn(absl::string_view key_text) {
+  if (absl::StartsWith(key_text, "program: ")) return 0;
+  const size_t line_end = key_text.find("\nprogram: ");
+  return line_end == absl::string_view::npos ? key_text.size() : line_end + 1;
+}
+
+/// The newest record whose key starts with `prefix`.
+absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix) {
+  ASSIGN_OR_RETURN(
+      Statement find,
+      db.Prepare(absl::StrCat(
+          "SELECT d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, "
+          "d.created_s, d.origin, ",
+          Columns("b."), ", ", Columns("l."),
+          " FROM decision d JOIN env e ON e.id = d.env JOIN program p ON p.id = d.program "
+          "JOIN variant b ON b.id = d.best JOIN variant l ON l.id = d.baseline "
+          // 'g': after the hex digits
+          "WHERE d.key >= ?1 AND d.key < ?1 || 'g' ORDER BY d.created_s DESC, d.key LIMIT 1")));
+  ASSIGN_OR_RETURN(const bool found, find.Bind(prefix).Step());
+  if (!found) return std::nullopt;
+  ASSIGN_OR_RETURN(VariantResult best, VariantAt(find, 8));
+  ASSIGN_OR_RETURN(VariantResult baseline, VariantAt(find, 8 + kColumnCount));
+  TuningRecord record{.key = find.Text(0),
+                      .key_text = find.Text(1),
+                      .best = std::move(best),
+                      .baseline = std::move(baseline),
+                      .runner_up = find.Text(2),
+                      .necessary_bytes = find.Int(3),
+                      .variants = static_cast<int>(find.Int(4)),
+                      .complete = find.Int(5) != 0,
+                      .created_s = find.Int(6),
+                      .origin = find.Text(7)};
+  if (absl::Status valid = Validate(record); !valid.ok())
+    return absl::InvalidArgumentError(valid.message());
+  return record;
+}
+
+/// All keys, the newest record first.
+absl::StatusOr<std::vector<std::string>> ReadKeys(Database& db) {
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare("SELECT key FROM decision ORDER BY created_s DESC, key"));
+  std::vector<std::string> keys;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return keys;
+    keys.push_back(find.Text(0));
+  }
+}
+
+absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT ", Columns(), " FROM variant WHERE key = ? ",
+                                           "ORDER BY samples = 0, median_us, id")));
+  find.Bind(key);
+  std::vector<VariantResult> variants;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return variants;
+    ASSIGN_OR_RETURN(VariantResult v, VariantAt(find, 0));
+    variants.push_back(std::move(v));
+  }
+}
+
+/// Failed variants of a key, and, as kQuarantined, variants that were in flight in a process that
+/// died.
+absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(
+      Statement find,
+      db.Prepare(absl::StrCat("SELECT ", Columns(),
+                              ", in_flight, updated_s FROM variant WHERE key = ? ORDER BY id")));
+  find.Bind(key);
+  std::vector<VariantResult> failures;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return failures;
+    absl::StatusOr<VariantResult> v = VariantAt(find, 0);
+    if (!v.ok()) continue;  // no variant that could be tried
+    if (!find.IsNull(kColumnCount)) {
+      const Life life = LifeOf(find.Text(kColumnCount));
+      const bool old = Now() - find.Int(kColumnCount + 1) > kInFlightSeconds;
+      if (life == Life::kDead || (life == Life::kUnknown && old)) {
+        v->verdict = Verdict::kQuarantined;
+        v->reason = "an earlier process died while it ran for the first time";
+      }
+    }
+    if (IsFailure(v->verdict)) failures.push_back(*std::move(v));
+  }
+}
+
+/// Records that this process is about to run the variant for the first time.
+absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResult& variant) {
+  ASSIGN_OR_RETURN(
+      Statement mark,
+      InsertOf(db,
+               absl::StrCat(
+                   "INSERT INTO variant(key, ", Columns(),
+                   ", in_flight, updated_s) VALUES "
+                   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?13, ?14) ON CONFLICT(key, trace, config) "
+                   "DO UPDATE SET in_flight = ?13, updated_s = ?14"),
+               key, variant));
+  return mark.Bind(OwnProcess()).Bind(Now()).Run();
+}
+
+/// Records the result of that run. Deletes a record whose best variant has failed.
+absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantResult& variant) {
+  if (!IsFailure(variant.verdict)) {
+    ASSIGN_OR_RETURN(Statement clear,
+                     OfVariant(db, absl::StrCat("UPDATE variant SET in_flight = NULL", kOfVariant),
+                               key, variant));
+    return clear.Run();
+  }
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
+  ASSIGN_OR_RETURN(
+      Statement fail,
+      OfVariant(db,
+                absl::StrCat("UPDATE variant SET in_flight = NULL, verdict = ?, reason = ?, "
+                             "updated_s = ?",
+                             kOfVariant),
+                key, variant, Name(variant.verdict), variant.reason, Now()));
+  RETURN_IF_ERROR(fail.Run());
+  ASSIGN_OR_RETURN(Statement forget,
+                   OfVariant(db,
+                             absl::StrCat("DELETE FROM decision WHERE best IN (SELECT id FROM "
+                                          "variant",
+                                          kOfVariant, ")"),
+                             key, variant));
+  RETURN_IF_ERROR(forget.Run());
+  return transaction.Commit();
+}
+
+/// Replaces the key's record and variants in one transaction, unless the stored record is better:
+/// complete, or as incomplete and faster. `variants` contain the record's best and baseline.
+absl::Status WriteRecord(Database& db, const TuningRecord& record,
+                         absl::Span<const VariantResult> variants) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
+  ASSIGN_OR_RETURN(const bool keep, StoredIsBetter(db, record));
+  if (keep) return absl::OkStatus();
+  RETURN_IF_ERROR(DeleteKey(db, record.key));
+  for (const VariantResult& v : variants) {
+    ASSIGN_OR_RETURN(
+        Statement insert,
+        InsertOf(db,
+                 absl::StrCat("INSERT OR REPLACE INTO variant(key, ", Columns(),
+                              ", updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+                 record.key, v));
+    RETURN_IF_ERROR(insert.Bind(Now()).Run());
+  }
+  const absl::string_view key_text = record.key_text;
+  const size_t program_at = ProgramIn(key_text);
+  ASSIGN_OR_RETURN(const int64_t env, Intern(db, "env", key_text.substr(0, program_at)));
+  ASSIGN_OR_RETURN(const int64_t program, Intern(db, "program", key_text.substr(program_at)));
+  ASSIGN_OR_RETURN(const int64_t best, VariantId(db, record.key, record.best));
+  ASSIGN_OR_RETURN(const int64_t baseline, VariantId(db, record.key, record.baseline));
+  ASSIGN_OR_RETURN(Statement insert,
+                   db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, "
+                              "necessary_bytes, variants, complete, origin, created_s) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline);
+  insert.Bind(record.runner_up).Bind(record.necessary_bytes).Bind(record.variants);
+  insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.origin).Bind(record.created_s);
+  RETURN_IF_ERROR(insert.Run());
+  return transaction.Commit();
+}
+
+}  // namespace
 
 struct TuningCache::Rep {
   OpenCacheFile file;
@@ -48,9 +332,10 @@ void TuningCache::GiveUp(const absl::Status& why) {
   rep_.reset();
 }
 
-void TuningCache::CannotStore(const absl::Status& why) {
-  if (absl::IsDataLoss(why)) return GiveUp(why);
-  warn_(absl::StrCat("tuning cache ", file_, " cannot be written (", why.message(),
+void TuningCache::CheckStored(const absl::Status& stored) {
+  if (stored.ok()) return;
+  if (absl::IsDataLoss(stored)) return GiveUp(stored);
+  warn_(absl::StrCat("tuning cache ", file_, " cannot be written (", stored.message(),
                      "): what is tuned is not kept"));
   rep_->stores = false;
 }
@@ -109,21 +394,15 @@ std::vector<VariantResult> TuningCache::Failures(const std::string& key) {
 }
 
 void TuningCache::Begin(const std::string& key, const VariantResult& variant) {
-  if (!stores()) return;
-  if (absl::Status marked = MarkInFlight(rep_->file.db, key, variant); !marked.ok())
-    CannotStore(marked);
+  if (stores()) CheckStored(MarkInFlight(rep_->file.db, key, variant));
 }
 
 void TuningCache::End(const std::string& key, const VariantResult& variant) {
-  if (!stores()) return;
-  if (absl::Status cleared = ClearInFlight(rep_->file.db, key, variant); !cleared.ok())
-    CannotStore(cleared);
+  if (stores()) CheckStored(ClearInFlight(rep_->file.db, key, variant));
 }
 
 void TuningCache::Store(const TuningRecord& record, absl::Span<const VariantResult> variants) {
-  if (!stores()) return;
-  if (absl::Status written = WriteRecord(rep_->file.db, record, variants); !written.ok())
-    CannotStore(written);
+  if (stores()) CheckStored(WriteRecord(rep_->file.db, record, variants));
 }
 
 }  // namespace coconet

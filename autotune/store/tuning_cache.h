@@ -62,7 +62,8 @@ class TuningCache final : public TuningJournal {
   TuningCache(std::string file, Warn warn);
   /// Warns, and ignores the cache from now on.
   void GiveUp(const absl::Status& why);
-  void CannotStore(const absl::Status& why);
+  /// Warns where something could not be stored, and stores nothing from now on.
+  void CheckStored(const absl::Status& stored);
 
   std::string file_;
   Warn warn_;

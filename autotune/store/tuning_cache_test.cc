@@ -16,7 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "autotune/store/cache_schema.h"
+#include "autotune/store/cache_file.h"
 #include "autotune/store/database.h"
 #include "autotune/store/process_identity.h"
 #include "coconet/base/fingerprint.h"

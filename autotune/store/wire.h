@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -15,9 +16,24 @@ class Packer {
   Packer& Text(absl::string_view text);
   Packer& Int(int64_t value);
   Packer& Real(double value);
+  /// Texts and numbers.
+  template <class... T>
+  Packer& Fields(const T&... values) {
+    (Add(values), ...);
+    return *this;
+  }
   const std::string& bytes() const { return bytes_; }
 
  private:
+  template <class T>
+  void Add(const T& value) {
+    if constexpr (std::is_floating_point_v<T>)
+      Real(value);
+    else if constexpr (std::is_integral_v<T>)
+      Int(static_cast<int64_t>(value));
+    else
+      Text(value);
+  }
   std::string bytes_;
 };
 
@@ -28,10 +44,23 @@ class Unpacker {
   std::string Text();
   int64_t Int();
   double Real();
+  template <class... T>
+  void Fields(T&... values) {
+    (Read(values), ...);
+  }
   /// OK when every field was there and no bytes are left.
   absl::Status Done() const;
 
  private:
+  template <class T>
+  void Read(T& value) {
+    if constexpr (std::is_floating_point_v<T>)
+      value = Real();
+    else if constexpr (std::is_integral_v<T>)
+      value = static_cast<T>(Int());
+    else
+      value = Text();
+  }
   absl::string_view Take(size_t bytes);
   absl::string_view rest_;
   bool short_ = false;

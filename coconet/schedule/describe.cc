@@ -13,6 +13,9 @@
 namespace coconet {
 namespace {
 
+using Kind = Work::Kind;
+
+/// What a kernel does, in its order.
 enum class Part : uint8_t {
   kReduceScatter,
   kAllReduce,
@@ -22,9 +25,102 @@ enum class Part : uint8_t {
   kComputeAfterFold,
   kAllGather,
   kComputeAfterGather,
-  kSend,
-  kOther
+  kSend
 };
+
+Kind KindOf(Part part) {
+  switch (part) {
+    case Part::kReduceScatter:
+      return Kind::kReduceScatter;
+    case Part::kAllReduce:
+    case Part::kFoldSum:
+      return Kind::kAllReduce;
+    case Part::kCompute:
+    case Part::kComputeAfterFold:
+    case Part::kComputeAfterGather:
+      return Kind::kCompute;
+    case Part::kFold:
+      return Kind::kFold;
+    case Part::kAllGather:
+      return Kind::kAllGather;
+    case Part::kSend:
+      return Kind::kSend;
+  }
+  CC_CHECK(false);
+}
+
+/// Of an operation that is a launch alone.
+Kind KindOf(const Graph& g, NodeId id) {
+  if (As<ReduceScatter>(g, id)) return Kind::kReduceScatter;
+  if (As<AllReduce>(g, id)) return Kind::kAllReduce;
+  if (As<AllGather>(g, id)) return Kind::kAllGather;
+  if (As<MatMul>(g, id)) return Kind::kMatMul;
+  if (As<Send>(g, id)) return Kind::kSend;
+  if (As<AllToAll>(g, id)) return Kind::kAllToAll;
+  if (As<Broadcast>(g, id)) return Kind::kBroadcast;
+  if (As<ReduceTo>(g, id)) return Kind::kReduceTo;
+  CC_CHECK(!Communicates(g, id));
+  return Kind::kCompute;
+}
+
+/// Several such operations one after the other are one group.
+bool JoinsGroups(Kind kind) {
+  return kind == Kind::kReduceScatter || kind == Kind::kAllReduce || kind == Kind::kAllGather ||
+         kind == Kind::kCompute;
+}
+
+const char* WordOf(Kind kind) {
+  switch (kind) {
+    case Kind::kReduceScatter:
+      return "RS";
+    case Kind::kAllReduce:
+      return "AR";
+    case Kind::kCompute:
+      return "C";
+    case Kind::kFold:
+      return "fold";
+    case Kind::kAllGather:
+      return "AG";
+    case Kind::kMatMul:
+      return "MM";
+    case Kind::kSend:
+      return "send";
+    case Kind::kAllToAll:
+      return "A2A";
+    case Kind::kBroadcast:
+      return "broadcast";
+    case Kind::kReduceTo:
+      return "reduce";
+  }
+  CC_CHECK(false);
+}
+
+/// "RS[flat]", "AR g h" where the program has several, "AG(node) p", "send slices".
+std::string Text(const Work& work) {
+  std::string text = WordOf(work.kind);
+  if (work.span != Span::kAll) absl::StrAppend(&text, "(", Name(work.span), ")");
+  if (!work.dims.empty()) {
+    const auto dim_text = [](std::string* out, int dim) { out->append(DimText(dim)); };
+    absl::StrAppend(&text, "[", absl::StrJoin(work.dims, " ", dim_text), "]");
+  } else if (work.sliced) {
+    absl::StrAppend(&text, " slices");
+  }
+  for (const Work::Operand& operand : work.operands)
+    absl::StrAppend(&text, operand.is_scalar ? " of " : " ", absl::StrJoin(operand.tensors, " "));
+  return text;
+}
+
+std::string Text(const WorkGroup& group) {
+  const std::string works = absl::StrJoin(
+      group.works, ", ", [](std::string* out, const Work& work) { *out += Text(work); });
+  return group.is_kernel ? absl::StrCat("fuse(", works, ")") : works;
+}
+
+std::string Text(const std::vector<WorkGroup>& step) {
+  const std::string groups = absl::StrJoin(
+      step, ", ", [](std::string* out, const WorkGroup& group) { *out += Text(group); });
+  return step.size() > 1 ? absl::StrCat("ol(", groups, ")") : groups;
+}
 
 bool IsReduction(const Graph& g, NodeId id) {
   return As<AllReduce>(g, id) || As<ReduceScatter>(g, id);
@@ -37,10 +133,9 @@ NodeId StoredCollective(const Graph& g, const std::vector<NodeId>& values, NodeI
   return Communicates(g, value) ? value : -1;
 }
 
-/// A schedule in words.
-class Description {
+class Outliner {
  public:
-  explicit Description(const Schedule& s)
+  explicit Outliner(const Schedule& s)
       : s_(s),
         p_(s.program()),
         g_(s.graph()),
@@ -61,131 +156,77 @@ class Description {
     }
   }
 
-  std::string Text() const {
-    std::vector<std::string> words;
+  Outline Find() const {
+    Outline outline;
     std::vector<NodeId> run;  // operations in no kernel, of one kind
+    const auto end_run = [&] {
+      if (!run.empty()) outline.steps.push_back({Alone(run)});
+      run.clear();
+    };
     for (int launch : s_.order()) {
       const std::vector<NodeId>& nodes = launches_[launch].nodes;
       if (nodes.size() == 1 && StoredCollective(g_, values_, nodes[0]) >= 0) continue;
-      if (const std::vector<NodeId>* chain = OverlapOf(nodes[0]); chain != nullptr) {
-        Flush(&run, &words);
-        if (chain->front() == nodes[0]) words.push_back(Overlapped(*chain));
-        continue;
-      }
-      const bool is_kernel = nodes.size() > 1;
-      const bool differs =
-          !run.empty() && (PartOf(run[0]) != PartOf(nodes[0]) ||
-                           SpanOf(g_.nodes[run[0]].op) != SpanOf(g_.nodes[nodes[0]].op) ||
-                           PartOf(run[0]) == Part::kOther);
-      if (!run.empty() && (is_kernel || differs)) Flush(&run, &words);
-      if (is_kernel) {
-        words.push_back(absl::StrCat("fuse(", Kernel(nodes), ")"));
+      const auto overlap = overlap_of_.find(nodes[0]);
+      if (overlap != overlap_of_.end() || nodes.size() > 1 || !Joins(run, nodes[0])) end_run();
+      if (overlap != overlap_of_.end()) {
+        const std::vector<NodeId>& chain = *overlap->second;
+        if (chain.front() == nodes[0]) outline.steps.push_back(Overlapped(chain));
+      } else if (nodes.size() > 1) {
+        outline.steps.push_back({Kernel(nodes)});
       } else {
         run.push_back(nodes[0]);
       }
     }
-    Flush(&run, &words);
-    if (const std::string states = SlicedStates(); !states.empty())
-      words.push_back(absl::StrCat("slice", states));
-    return absl::StrJoin(words, "; ");
+    end_run();
+    for (const Node& node : g_.nodes) {
+      const auto* state = std::get_if<State>(&node.op);
+      if (state != nullptr && state->type.layout.sliced())
+        outline.sliced_states.push_back(state->name);
+    }
+    return outline;
   }
 
  private:
-  /// The overlap that has the launch of that first node; null for none.
-  const std::vector<NodeId>* OverlapOf(NodeId first) const {
-    const auto overlap = overlap_of_.find(first);
-    return overlap == overlap_of_.end() ? nullptr : overlap->second;
+  bool Joins(const std::vector<NodeId>& run, NodeId id) const {
+    if (run.empty()) return true;
+    const Kind kind = KindOf(g_, id);
+    return JoinsGroups(kind) && kind == KindOf(g_, run[0]) &&
+           SpanOf(g_.nodes[id].op) == SpanOf(g_.nodes[run[0]].op);
   }
 
-  std::string Overlapped(const std::vector<NodeId>& chain) const {
-    std::vector<std::string> words;
+  WorkGroup Alone(const std::vector<NodeId>& nodes) const {
+    return {.is_kernel = false,
+            .works = {WorkOf(KindOf(g_, nodes[0]), nodes, /*name_gathers=*/true)}};
+  }
+
+  std::vector<WorkGroup> Overlapped(const std::vector<NodeId>& chain) const {
+    std::vector<WorkGroup> groups;
     for (NodeId first : chain) {
       const std::vector<NodeId>& nodes = s_.launch(first).nodes;
-      words.push_back(nodes.size() > 1 ? absl::StrCat("fuse(", Kernel(nodes), ")")
-                                       : Words(PartOf(first), nodes, /*name_gathers=*/true));
+      groups.push_back(nodes.size() > 1 ? Kernel(nodes) : Alone(nodes));
     }
-    return absl::StrCat("ol(", absl::StrJoin(words, ", "), ")");
+    return groups;
   }
 
-  Part PartOf(NodeId id) const {
-    switch (RoleOf(g_.nodes[id].op)) {
-      case Role::kCollective:
-        if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
-        if (As<AllReduce>(g_, id)) return Part::kAllReduce;
-        if (As<AllGather>(g_, id)) return Part::kAllGather;
-        break;
-      case Role::kProduct:
-      case Role::kTransfer:
-      case Role::kSend:
-        return Part::kOther;
-      case Role::kDeclaration:
-      case Role::kConstant:
-      case Role::kElementwise:
-      case Role::kFold:
-      case Role::kTotal:
-      case Role::kView:
-      case Role::kShard:
-      case Role::kStore:
-        return Part::kCompute;
-      case Role::kNone:
-        break;
-    }
-    CC_CHECK(false);
-  }
-
-  void Flush(std::vector<NodeId>* run, std::vector<std::string>* words) const {
-    if (!run->empty()) words->push_back(Words(PartOf((*run)[0]), *run, /*name_gathers=*/true));
-    run->clear();
-  }
-
-  /// "RS", "AR g h" where the program has several, "AG p".
-  std::string Words(Part part, const std::vector<NodeId>& nodes, bool name_gathers) const {
-    std::string names, span;
+  Work WorkOf(Kind kind, const std::vector<NodeId>& nodes, bool name_gathers) const {
+    Work work{.kind = kind};
     for (NodeId id : nodes) {
-      if (SpanOf(g_.nodes[id].op) != Span::kAll)
-        span = absl::StrCat("(", Name(SpanOf(g_.nodes[id].op)), ")");
-      if (SpanOf(g_.nodes[id].op) == Span::kAcross)
-        continue;  // what it takes was named when it was reduced within nodes
+      const Span span = SpanOf(g_.nodes[id].op);
+      if (span != Span::kAll) work.span = span;
+      if (span == Span::kAcross) continue;  // what it takes was named when it was reduced in nodes
       if (IsReduction(g_, id) && types_[id].shape.empty()) {
-        if (folds_unsplit_) absl::StrAppend(&names, " of ", DeclaredBelow(id));
+        if (folds_unsplit_) work.operands.push_back({true, DeclaredBelow(id)});
       } else if (IsReduction(g_, id) && reductions_ > 1) {
-        absl::StrAppend(&names, " ", ValueText(g_, g_.nodes[id].inputs[0]));
+        work.operands.push_back({false, {ValueText(g_, g_.nodes[id].inputs[0])}});
       }
-      if (As<AllGather>(g_, id) && name_gathers) absl::StrAppend(&names, Stored(id));
+      if (As<AllGather>(g_, id) && name_gathers) NameStores(id, work);
     }
-    switch (part) {
-      case Part::kReduceScatter:
-        return absl::StrCat("RS", span, SlicedDims(nodes), names);
-      case Part::kAllReduce:
-        return absl::StrCat("AR", span, names);
-      case Part::kAllGather:
-        return absl::StrCat("AG", span, names);
-      case Part::kCompute:
-      case Part::kComputeAfterFold:
-      case Part::kComputeAfterGather:
-        return "C";
-      case Part::kFold:
-        return "fold";
-      case Part::kFoldSum:
-        return absl::StrCat("AR", names);
-      case Part::kSend:
-      case Part::kOther:
-        return Other(nodes[0]);
+    if (kind == Kind::kSend && types_[nodes[0]].layout.sliced()) {
+      work.sliced = true;
+      work.dims = SlicedDims({nodes[0]});
     }
-    CC_CHECK(false);
-  }
-
-  /// "MM", "send p", "A2A": an operation that is a launch of its own.
-  std::string Other(NodeId id) const {
-    if (As<MatMul>(g_, id)) return "MM";
-    if (As<Send>(g_, id) && types_[id].layout.sliced()) {
-      return types_[id].shape.size() == 1 ? "send slices" : absl::StrCat("send", SlicedDims({id}));
-    }
-    if (As<Send>(g_, id)) return "send";
-    if (As<AllToAll>(g_, id)) return "A2A";
-    if (As<Broadcast>(g_, id)) return "broadcast";
-    CC_CHECK(As<ReduceTo>(g_, id));
-    return "reduce";
+    if (kind == Kind::kReduceScatter) work.dims = SlicedDims(nodes);
+    return work;
   }
 
   /// Of the first phase that evaluates it.
@@ -193,8 +234,10 @@ class Description {
     if (types_[id].shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
     if (FoldsAll(p_, id)) return Part::kFold;
     if (As<Send>(g_, id)) return Part::kSend;
-    const Part part = PartOf(id);
-    if (part != Part::kCompute) return part;
+    if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
+    if (As<AllReduce>(g_, id)) return Part::kAllReduce;
+    if (As<AllGather>(g_, id)) return Part::kAllGather;
+    CC_CHECK(KindOf(g_, id) == Kind::kCompute);
     for (const KernelPhase& phase : phases.phases) {
       if (!std::binary_search(phase.evaluated.begin(), phase.evaluated.end(), id)) continue;
       if (phase.round > 0) return Part::kComputeAfterFold;
@@ -204,7 +247,7 @@ class Description {
     return has_gathers ? Part::kComputeAfterGather : Part::kCompute;
   }
 
-  std::string Kernel(const std::vector<NodeId>& nodes) const {
+  WorkGroup Kernel(const std::vector<NodeId>& nodes) const {
     const KernelPhases phases = PhasesOf(p_, nodes);
     std::map<Part, std::vector<NodeId>> parts;
     size_t gathers = 0;
@@ -215,13 +258,14 @@ class Description {
       parts[PartInKernel(id, phases, gathers > 0)].push_back(id);
     }
     const bool has_all = gathers == gathers_;
-    std::vector<std::string> words;
-    for (const auto& [part, members] : parts) words.push_back(Words(part, members, !has_all));
-    return absl::StrJoin(words, ", ");
+    WorkGroup kernel{.is_kernel = true};
+    for (const auto& [part, members] : parts)
+      kernel.works.push_back(WorkOf(KindOf(part), members, !has_all));
+    return kernel;
   }
 
   /// Names of the tensors that a scalar is computed from: "p", "g m v p".
-  std::string DeclaredBelow(NodeId id) const {
+  std::vector<std::string> DeclaredBelow(NodeId id) const {
     std::set<NodeId> below = {id};
     std::vector<std::string> names;
     while (!below.empty()) {
@@ -232,41 +276,29 @@ class Description {
         names.push_back(ValueText(g_, last));
     }
     std::reverse(names.begin(), names.end());
-    return absl::StrJoin(names, " ");
+    return names;
   }
 
-  /// Names of the states and outputs that a gather's value goes to: " p m".
-  std::string Stored(NodeId gather) const {
-    std::string names;
+  /// Adds the names of the states and outputs that a gather's value goes to.
+  void NameStores(NodeId gather, Work& work) const {
     const auto stores = stores_of_.find(gather);
-    if (stores == stores_of_.end()) return names;
+    if (stores == stores_of_.end()) return;
     for (NodeId id : stores->second) {
       const auto* output = As<Output>(g_, id);
-      absl::StrAppend(&names, " ",
-                      output != nullptr ? output->name : ValueText(g_, g_.nodes[id].inputs[0]));
+      work.operands.push_back(
+          {false, {output != nullptr ? output->name : ValueText(g_, g_.nodes[id].inputs[0])}});
     }
-    return names;
   }
 
-  /// "[flat]" where a tensor has several dimensions to slice.
-  std::string SlicedDims(const std::vector<NodeId>& nodes) const {
-    std::vector<std::string> dims;
+  /// Those of tensors that have several dimensions to slice.
+  std::vector<int> SlicedDims(const std::vector<NodeId>& nodes) const {
+    std::vector<int> dims;
     bool vectors = true;
     for (NodeId id : nodes) {
-      dims.push_back(DimText(types_[id].layout.dim));
+      dims.push_back(types_[id].layout.dim);
       vectors &= types_[id].shape.size() == 1;
     }
-    return vectors ? "" : absl::StrCat("[", absl::StrJoin(dims, " "), "]");
-  }
-
-  std::string SlicedStates() const {
-    std::string names;
-    for (NodeId id = 0; id < g_.size(); ++id) {
-      const auto* state = As<State>(g_, id);
-      if (state != nullptr && state->type.layout.sliced())
-        absl::StrAppend(&names, " ", state->name);
-    }
-    return names;
+    return vectors ? std::vector<int>() : dims;
   }
 
   const Schedule& s_;
@@ -284,6 +316,25 @@ class Description {
 
 }  // namespace
 
-std::string Describe(const Schedule& s) { return Description(s).Text(); }
+Outline OutlineOf(const Schedule& s) { return Outliner(s).Find(); }
+
+std::string Describe(const Schedule& s) {
+  const Outline outline = OutlineOf(s);
+  std::vector<std::string> words;
+  for (const std::vector<WorkGroup>& step : outline.steps) words.push_back(Text(step));
+  if (!outline.sliced_states.empty())
+    words.push_back(absl::StrCat("slice ", absl::StrJoin(outline.sliced_states, " ")));
+  return absl::StrJoin(words, "; ");
+}
+
+std::string DescribeLaunch(const Graph& g, const std::vector<NodeId>& nodes) {
+  std::set<Work> works;  // in the order of kernels
+  for (NodeId id : nodes) {
+    const Op& op = g.nodes[id].op;
+    if (RoleOf(op) == Role::kStore && nodes.size() > 1) continue;
+    works.insert({.kind = KindOf(g, id), .span = SpanOf(op)});
+  }
+  return Text(WorkGroup{.is_kernel = works.size() != 1, .works = {works.begin(), works.end()}});
+}
 
 }  // namespace coconet

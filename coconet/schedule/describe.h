@@ -1,15 +1,69 @@
 #ifndef COCONET_SCHEDULE_DESCRIBE_H_
 #define COCONET_SCHEDULE_DESCRIBE_H_
 
+#include <compare>
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "coconet/ir/op_row.h"
 #include "coconet/schedule/schedule.h"
 
 namespace coconet {
 
-/// A schedule in words, in execution order, e.g. "AR; C", "RS; fuse(C); AG p; slice m v",
-/// "fuse(RS, C, AG)".
+/// Operations of one kind in a launch.
+struct Work {
+  enum class Kind : uint8_t {
+    kReduceScatter,
+    kAllReduce,
+    kCompute,
+    kFold,  // of tensors to scalars
+    kAllGather,
+    kMatMul,
+    kSend,
+    kAllToAll,
+    kBroadcast,
+    kReduceTo,
+  };
+  /// What a reduction takes or a gather brings, where the schedule has several: a tensor, or of a
+  /// scalar the tensors that it is computed from.
+  struct Operand {
+    bool is_scalar = false;
+    std::vector<std::string> tensors;
+    auto operator<=>(const Operand&) const = default;
+  };
+
+  Kind kind = Kind::kCompute;
+  Span span = Span::kAll;
+  bool sliced = false;         // a send of slices
+  std::vector<int> dims = {};  // of the slices of a ReduceScatter or Send; none of vectors
+  std::vector<Operand> operands = {};
+  auto operator<=>(const Work&) const = default;
+};
+
+/// A kernel, or successive launches of one operation each, all of one kind.
+struct WorkGroup {
+  bool is_kernel = false;
+  std::vector<Work> works = {};  // in the order that a kernel does them
+  auto operator<=>(const WorkGroup&) const = default;
+};
+
+/// What the launches of a schedule do, without node numbers: schedules of one program share those
+/// parts of their outlines in which they do the same.
+struct Outline {
+  /// In execution order. One of several groups is an overlap.
+  std::vector<std::vector<WorkGroup>> steps;
+  std::vector<std::string> sliced_states;
+  auto operator<=>(const Outline&) const = default;
+};
+Outline OutlineOf(const Schedule& s);
+
+/// An outline in words, e.g. "AR; C", "RS; fuse(C); AG p; slice m v", "fuse(RS, C, AG)".
 std::string Describe(const Schedule& s);
+
+/// What a kernel of these nodes does, or one of them with a store of its result: "fuse(RS, C, AG)",
+/// "AR". Names no tensors or dimensions.
+std::string DescribeLaunch(const Graph& g, const std::vector<NodeId>& nodes);
 
 }  // namespace coconet
 

@@ -109,13 +109,13 @@ absl::StatusOr<NvrtcApi> Open() {
       return api;
     }
     const char* why = library != nullptr ? "too old, want 11.2 or later" : dlerror();
-    tried.push_back(absl::StrCat("  ", place.nvrtc, ": ", why));
+    tried.push_back(absl::StrCat(place.nvrtc, ": ", why));
   }
   return absl::UnavailableError(
       absl::StrCat("NVRTC (libnvrtc) cannot be opened; install the CUDA toolkit with ./setup.sh, "
                    "or set CUDA_HOME or "
-                   "LD_LIBRARY_PATH to where it is. Tried:\n",
-                   absl::StrJoin(tried, "\n")));
+                   "LD_LIBRARY_PATH to where it is. Tried: ",
+                   absl::StrJoin(tried, "; ")));
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include "coconet/base/status.h"
 #include "coconet/schedule/describe.h"
 #include "jit/lower/draft.h"
-#include "jit/lower/labels.h"
 #include "jit/lower/overlap_steps.h"
 #include "jit/lower/programs.h"
+#include "jit/lower/protocol.h"
 #include "jit/lower/unit_steps.h"
 
 namespace coconet {

@@ -6,9 +6,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/schedule/describe.h"
 #include "jit/config/launch_shapes.h"
 #include "jit/emit/emit.h"
-#include "jit/lower/labels.h"
 #include "jit/lower/library_call.h"
 #include "jit/storage/gemms.h"
 
@@ -64,7 +64,7 @@ void UnitSteps::AddGemms(const UnitPart& part, NodeId product) {
 /// One call per tensor; those of one program differ in their buffers only.
 void UnitSteps::AddLibraryCalls(const UnitPart& part) {
   const bool of_tensors = programs_.IsOfTensors(part.unit);
-  const std::string label = LabelOf(graph(), unit(part.unit));
+  const std::string label = DescribeLaunch(graph(), unit(part.unit).nodes);
   std::vector<LibraryCall> calls;
   for (int program = 0; program < (of_tensors ? programs_.size() : 1); ++program) {
     const Units& units = programs_[program].units;
@@ -185,7 +185,7 @@ absl::Status UnitSteps::AddKernel(const UnitPart& part, const std::vector<int>& 
   }
   const EmittedKernel& first = kernels[programs_.of(tensors[0])];
   draft_.AddSource(first);
-  const std::string label = LabelOf(graph(), unit(part.unit));
+  const std::string label = DescribeLaunch(graph(), unit(part.unit).nodes);
   const auto step_with = [&](const std::vector<Arg>& args) {
     KernelStep step = StepOf(first, args, label);
     step.blocks = config.blocks;

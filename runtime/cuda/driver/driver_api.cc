@@ -89,13 +89,13 @@ absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
   for (const std::string& file : files) {
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      tried.push_back(absl::StrCat("  ", dlerror()));
+      tried.emplace_back(dlerror());
       continue;
     }
     auto* get =
         reinterpret_cast<decltype(&::cuGetProcAddress)>(dlsym(library, "cuGetProcAddress_v2"));
     if (get == nullptr) {
-      tried.push_back(absl::StrCat("  ", file, ": too old, want the driver of CUDA ",
+      tried.push_back(absl::StrCat(file, ": too old, want the driver of CUDA ",
                                    VersionText(kLeastDriver), " or later"));
       continue;
     }
@@ -108,8 +108,8 @@ absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {
   }
   return absl::UnavailableError(
       absl::StrCat("the CUDA driver (libcuda) cannot be opened: want an NVIDIA GPU and its driver "
-                   "on this machine, or, in a container, its GPUs made visible. Tried:\n",
-                   absl::StrJoin(tried, "\n")));
+                   "on this machine, or, in a container, its GPUs made visible. Tried: ",
+                   absl::StrJoin(tried, "; ")));
 }
 
 absl::StatusOr<DriverApi> FillDriverApi(const FindFunction& find) {

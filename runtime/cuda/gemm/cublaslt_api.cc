@@ -67,20 +67,20 @@ absl::StatusOr<CublasLtApi> CublasLtIn(absl::Span<const std::string> files) {
   for (const std::string& file : files) {
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      tried.push_back(absl::StrCat("  ", dlerror()));
+      tried.emplace_back(dlerror());
       continue;
     }
     CublasLtApi api;
     const std::vector<std::string> missing = Fill(library, api);
     if (missing.empty()) return api;
-    tried.push_back(absl::StrCat("  ", file, " lacks ", absl::StrJoin(missing, ", ")));
+    tried.push_back(absl::StrCat(file, " lacks ", absl::StrJoin(missing, ", ")));
     dlclose(library);
   }
   return absl::UnavailableError(
       absl::StrCat("cuBLASLt (libcublasLt), which multiplies matrices on GPUs, cannot be opened; "
                    "install the CUDA toolkit with ./setup.sh, or set "
-                   "CUDA_HOME or LD_LIBRARY_PATH to where it is. Tried:\n",
-                   absl::StrJoin(tried, "\n")));
+                   "CUDA_HOME or LD_LIBRARY_PATH to where it is. Tried: ",
+                   absl::StrJoin(tried, "; ")));
 }
 
 absl::StatusOr<const CublasLtApi*> OpenCublasLt() {

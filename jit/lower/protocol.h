@@ -1,5 +1,5 @@
-#ifndef COCONET_JIT_LOWER_LABELS_H_
-#define COCONET_JIT_LOWER_LABELS_H_
+#ifndef COCONET_JIT_LOWER_PROTOCOL_H_
+#define COCONET_JIT_LOWER_PROTOCOL_H_
 
 #include <string>
 
@@ -8,12 +8,9 @@
 
 namespace coconet {
 
-/// What a unit does, in words, e.g. "fuse(RS, C, AG)", "C", "AR".
-std::string LabelOf(const Graph& g, const Unit& unit);
-
 /// How the units communicate: Lowered::protocol.
 std::string ProtocolOf(const Units& u, const Config& config);
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_LOWER_LABELS_H_
+#endif  // COCONET_JIT_LOWER_PROTOCOL_H_

@@ -1,0 +1,42 @@
+#include "jit/lower/protocol.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+
+namespace coconet {
+
+std::string ProtocolOf(const Units& u, const Config& config) {
+  const Graph& g = u.graph();
+  std::vector<std::string> words;
+  const auto add = [&](const char* word) {
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  };
+  for (const Unit& unit : u.units) {
+    bool all_reduce = false, scatter = false, gather = false;
+    if (std::any_of(unit.nodes.begin(), unit.nodes.end(),
+                    [&](NodeId id) { return Is<MatMul>(g, id); }))
+      continue;
+    for (NodeId id : unit.nodes) {
+      all_reduce = all_reduce || Is<AllReduce>(g, id);
+      scatter = scatter || Is<ReduceScatter>(g, id);
+      gather = gather || Is<AllGather>(g, id) || Is<Send>(g, id);
+    }
+    if (unit.library)
+      add("library");
+    else if (config.ring && (scatter || gather))
+      add("ring");
+    else if (scatter && gather)
+      add("two-shot");
+    else if (scatter || gather)
+      add("direct");
+    if (all_reduce && !unit.library)
+      add(config.one_shot == OneShot::kStaged ? "one-shot staged"
+          : config.one_shot == OneShot::kLL   ? "one-shot ll"
+                                              : "one-shot");
+  }
+  return words.empty() ? "-" : absl::StrJoin(words, "+");
+}
+
+}  // namespace coconet
