@@ -5,7 +5,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -27,22 +26,26 @@ absl::string_view Name(BufferRole role) {
   CC_CHECK(false);
 }
 
-absl::string_view Name(CollectiveStep::Kind kind) {
+struct KindNames {
+  absl::string_view in_text, in_errors;
+};
+
+KindNames NamesOf(CollectiveStep::Kind kind) {
   switch (kind) {
     case CollectiveStep::Kind::kAllReduce:
-      return "all_reduce";
+      return {"all_reduce", "AllReduce"};
     case CollectiveStep::Kind::kReduceScatter:
-      return "reduce_scatter";
+      return {"reduce_scatter", "ReduceScatter"};
     case CollectiveStep::Kind::kAllGather:
-      return "all_gather";
+      return {"all_gather", "AllGather"};
     case CollectiveStep::Kind::kBroadcast:
-      return "broadcast";
+      return {"broadcast", "Broadcast"};
     case CollectiveStep::Kind::kReduce:
-      return "reduce";
+      return {"reduce", "Reduce"};
     case CollectiveStep::Kind::kAllToAll:
-      return "all_to_all";
+      return {"all_to_all", "AllToAll"};
     case CollectiveStep::Kind::kSend:
-      return "send";
+      return {"send", "Send"};
   }
   CC_CHECK(false);
 }
@@ -62,7 +65,7 @@ absl::string_view Name(Group group) {
 /// The collective's name and those fields that its kind uses and that differ from their defaults.
 std::string Words(const CollectiveStep& s) {
   using Kind = CollectiveStep::Kind;
-  std::string words(Name(s.kind));
+  std::string words(NamesOf(s.kind).in_text);
   if (s.kind == Kind::kAllReduce || s.kind == Kind::kReduceScatter || s.kind == Kind::kReduce) {
     absl::StrAppend(&words, " ", Name(s.reduce));
   }
@@ -155,6 +158,8 @@ std::string PrintOrder(const Step& step) {
 }
 
 }  // namespace
+
+absl::string_view CollectiveStep::Call() const { return NamesOf(kind).in_errors; }
 
 int64_t RankExtent::On(int rank) const {
   if (per == 0) return total;

@@ -77,6 +77,20 @@ absl::Status Exchange::CheckSame(absl::string_view what, const std::string& mine
   return absl::OkStatus();
 }
 
+absl::Status Communicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
+                                     ReduceKind kind) {
+  return Run(
+      {.kind = CollectiveStep::Kind::kAllReduce, .reduce = kind, .dtype = dtype, .count = count},
+      in, out);
+}
+
+absl::Status Communicator::AllGather(const void* in, void* out, int64_t count, DType dtype,
+                                     int64_t stride) {
+  return Run(
+      {.kind = CollectiveStep::Kind::kAllGather, .dtype = dtype, .count = count, .stride = stride},
+      in, out);
+}
+
 absl::Status Memory::Read(int64_t offset, int64_t bytes, void* to) const {
   CC_CHECK(0 <= offset && offset + bytes <= bytes_);
   const char* from = static_cast<const char*>(own()) + offset;

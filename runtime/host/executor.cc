@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/node/library_call.h"
 
 namespace coconet {
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
@@ -34,7 +33,7 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
 }
 
 absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
-  const absl::Status status = Communicate(*call.library, call.step, call.in, call.out);
+  const absl::Status status = call.library->Run(call.step, call.in, call.out);
   return status.ok() ? status : WithContext(status, StepName(parts_.plan, step, parts_.rank));
 }
 

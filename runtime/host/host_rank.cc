@@ -65,9 +65,15 @@ std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local
   return sharing;
 }
 
-HostRank::HostRank(Parts parts)
-    : parts_(std::move(parts)),
-      cores_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.machine_rank, parts_.machine_ranks)
+HostRank::HostRank(RankPlace place)
+    : place_(std::move(place)),
+      topology_{.device = ThisCpu().name,
+                .library = place_.library,
+                .nodes = place_.mesh.stages * place_.mesh.nodes,
+                .ranks_per_node = place_.mesh.ranks,
+                .cores = static_cast<int>(place_.cores.size()),
+                .vector_bytes = ThisCpu().vector_bytes},
+      cores_(place_.pin ? CoresOfBlocks(place_.cores, place_.machine_rank, place_.machine_ranks)
                         : std::vector<int>()),
       teams_{Team(cores_), Team(cores_)} {}
 
@@ -79,17 +85,17 @@ absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateLocal(int64_t bytes) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
   RETURN_IF_ERROR(CheckFits(1, bytes));
   std::vector<std::shared_ptr<Region>> regions(size());
-  ASSIGN_OR_RETURN(regions[parts_.rank], Region::Map(bytes, -1));
-  RETURN_IF_ERROR(regions[parts_.rank]->Populate());
-  return std::make_unique<HostMemory>(parts_.rank, bytes, false, std::move(regions));
+  ASSIGN_OR_RETURN(regions[place_.rank], Region::Map(bytes, -1));
+  RETURN_IF_ERROR(regions[place_.rank]->Populate());
+  return std::make_unique<HostMemory>(place_.rank, bytes, false, std::move(regions));
 }
 
 absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateSymmetric(int64_t bytes) {
   RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
-  RETURN_IF_ERROR(exchange().Agree(CheckFits(parts_.machine_ranks, bytes)));
-  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> regions, parts_.sharing->Share(bytes));
-  return std::make_unique<HostMemory>(parts_.rank, bytes, true, std::move(regions));
+  RETURN_IF_ERROR(exchange().Agree(CheckFits(place_.machine_ranks, bytes)));
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> regions, place_.sharing->Share(bytes));
+  return std::make_unique<HostMemory>(place_.rank, bytes, true, std::move(regions));
 }
 
 absl::StatusOr<std::unique_ptr<Module>> HostRank::Load(const std::string& path) {
@@ -103,7 +109,7 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   RETURN_IF_ERROR(exchange().Agree(CheckLibraryLanes(plan)));
   RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
   const SyncLayout layout = LayoutOf(plan, sizeof(HostControl));
-  Executor::Parts parts = PartsFor(plan, timeout_s > 0 ? timeout_s : parts_.timeout_s);
+  Executor::Parts parts = PartsFor(plan, timeout_s > 0 ? timeout_s : place_.timeout_s);
   absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(layout.local_bytes);
   RETURN_IF_ERROR(exchange().Agree(local.status()));
   parts.local = *std::move(local);
@@ -124,14 +130,14 @@ Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
       .node = GroupOf(mesh(), Group::kNode, rank()),
       .stopping = ReachesStages(plan) ? SharingMemory(mesh(), rank())
                                       : GroupOf(mesh(), Group::kNode, rank()),
-      .board = &parts_.board,
-      .terms = TermsFor(blocks * parts_.machine_ranks, parts_.topology.cores, timeout_s),
+      .board = &place_.board,
+      .terms = TermsFor(blocks * place_.machine_ranks, topology_.cores, timeout_s),
       .kernel_terms = TermsFor(1, 1, timeout_s),
       .near = Near(blocks),
       .teams = {&teams_[0], &teams_[1]}};
   for (int lane = 0; lane < kLanes; ++lane) {
     for (int group = 0; group < kGroups; ++group)
-      parts.libraries[lane][group] = parts_.libraries[lane][group].get();
+      parts.libraries[lane][group] = place_.libraries[lane][group].get();
   }
   return parts;
 }
@@ -148,7 +154,7 @@ absl::Status HostRank::CheckLibraryLanes(const Plan& plan) const {
       return LaneOf(step) == lane && std::holds_alternative<CollectiveStep>(step);
     });
   };
-  const LibraryThreads allowed = parts_.library_threads;
+  const LibraryThreads allowed = place_.library_threads;
   const bool at_once = has_collectives(0);
   if (!has_collectives(1) || allowed == LibraryThreads::kAny) return absl::OkStatus();
   if (allowed == LibraryThreads::kOneAtATime && !at_once) return absl::OkStatus();
@@ -160,38 +166,20 @@ absl::Status HostRank::CheckLibraryLanes(const Plan& plan) const {
 
 std::vector<unsigned char> HostRank::Near(int blocks) const {
   const std::vector<unsigned char> sharing =
-      SharingCores(parts_.cores, parts_.machine_rank, parts_.machine_ranks, blocks, parts_.pin);
+      SharingCores(place_.cores, place_.machine_rank, place_.machine_ranks, blocks, place_.pin);
   // The node's first rank among the ranks of this machine.
-  const int first = parts_.machine_rank - parts_.rank % parts_.mesh.ranks;
+  const int first = place_.machine_rank - place_.rank % place_.mesh.ranks;
   std::vector<unsigned char> near(sharing.begin() + first,
-                                  sharing.begin() + first + parts_.mesh.ranks);
+                                  sharing.begin() + first + place_.mesh.ranks);
   for (int shift : {-1, 1}) {
-    const int beside = parts_.machine_rank + shift * stage_size();
-    near.push_back(beside >= 0 && beside < parts_.machine_ranks && sharing[beside] != 0);
+    const int beside = place_.machine_rank + shift * stage_size();
+    near.push_back(beside >= 0 && beside < place_.machine_ranks && sharing[beside] != 0);
   }
   return near;
 }
 
 absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(RankPlace place) {
-  const Topology topology{.device = ThisCpu().name,
-                          .library = place.library,
-                          .nodes = place.mesh.stages * place.mesh.nodes,
-                          .ranks_per_node = place.mesh.ranks,
-                          .cores = static_cast<int>(place.cores.size()),
-                          .vector_bytes = ThisCpu().vector_bytes};
-  return std::make_unique<HostRank>(HostRank::Parts{.rank = place.rank,
-                                                    .mesh = place.mesh,
-                                                    .machine_rank = place.machine_rank,
-                                                    .machine_ranks = place.machine_ranks,
-                                                    .topology = topology,
-                                                    .cores = place.cores,
-                                                    .pin = place.pin,
-                                                    .timeout_s = place.timeout_s,
-                                                    .exchange = std::move(place.exchange),
-                                                    .libraries = std::move(place.libraries),
-                                                    .library_threads = place.library_threads,
-                                                    .sharing = std::move(place.sharing),
-                                                    .board = place.board});
+  return std::make_unique<HostRank>(std::move(place));
 }
 
 }  // namespace coconet

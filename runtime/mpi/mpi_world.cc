@@ -52,15 +52,16 @@ absl::StatusOr<Numbers> NumbersIn(MPI_Comm comm) {
   return numbers;
 }
 
-absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout_s, bool pin,
-                        const MakeRank& make, const std::function<absl::Status(Rank&)>& body) {
+absl::Status RunOnComms(MpiComms& comms, const WorldRequest& request, const MakeRank& make,
+                        const RankBody& body) {
+  const double timeout_s = request.timeout_s;
   ASSIGN_OR_RETURN(const Numbers numbers, NumbersIn(comms.exchange));
   const int rank = numbers.rank, size = numbers.size;
   auto exchange_here =
       std::make_unique<MpiExchange>(comms.exchange, rank, size, TermsFor(size, 1, timeout_s));
   MpiExchange& exchange = *exchange_here;
   ASSIGN_OR_RETURN(const Place place, FindPlace(comms.traffic, exchange, rank));
-  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(shape, place.machines));
+  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(request.shape, place.machines));
   const Members group = SharingMemory(mesh, rank);
   const WaitTerms terms =
       TermsFor(place.local_size, static_cast<int>(place.cores.size()), timeout_s);
@@ -82,7 +83,7 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
                    sharing->Share(StagingBytes(mesh)));
   auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, staging, hearsay});
   const std::vector<int> before = AllowedCores();
-  if (pin) RunOn({place.core});
+  if (request.pin) RunOn({place.core});
   absl::Status status;
   {
     const absl::StatusOr<std::unique_ptr<Rank>> endpoint =
@@ -91,7 +92,7 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
               .machine_rank = place.local_rank,
               .machine_ranks = place.local_size,
               .cores = place.cores,
-              .pin = pin,
+              .pin = request.pin,
               .timeout_s = timeout_s,
               .board = board,
               .exchange = std::move(exchange_here),
@@ -103,7 +104,7 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
     if (!status.ok())
       board.Leave(rank, status);  // before the endpoint's destructor, which may wait for peers
   }
-  if (pin) RunOn(before);
+  if (request.pin) RunOn(before);
   if (status.ok()) {
     board.Finish(rank);
   } else {
@@ -114,18 +115,16 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
 
 }  // namespace
 
-absl::Status RunMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
-                         const std::function<absl::Status(Rank&)>& body) {
-  return RunOnMpi(shape, timeout_s, pin, MakeHostRank, body);
+absl::Status RunMpiWorld(const WorldRequest& request, const RankBody& body) {
+  return RunOnMpi(request, MakeHostRank, body);
 }
 
-absl::Status RunOnMpi(const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
-                      const std::function<absl::Status(Rank&)>& body) {
-  RETURN_IF_ERROR(BeginMpi(timeout_s));
-  RETURN_IF_ERROR(MeetAll(timeout_s));
+absl::Status RunOnMpi(const WorldRequest& request, const MakeRank& make, const RankBody& body) {
+  RETURN_IF_ERROR(BeginMpi(request.timeout_s));
+  RETURN_IF_ERROR(MeetAll(request.timeout_s));
   MpiComms comms;
   RETURN_IF_ERROR(DuplicateWorld(comms));
-  RETURN_IF_ERROR(RunOnComms(comms, shape, timeout_s, pin, make, body));
+  RETURN_IF_ERROR(RunOnComms(comms, request, make, body));
   Free(comms);
   return absl::OkStatus();
 }

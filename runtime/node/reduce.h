@@ -17,6 +17,9 @@ namespace coconet {
 void ReduceInto(absl::Span<void* const> outs, absl::Span<const void* const> ins, int64_t count,
                 DType dtype, ReduceKind kind);
 
+/// Copies `bytes` bytes; `out` may be `in`.
+void CopyUnlessSame(void* out, const void* in, int64_t bytes);
+
 /// inout[i] = in[i] + inout[i].
 void Accumulate(void* inout, const void* in, int64_t count, DType dtype, ReduceKind kind);
 

@@ -11,10 +11,10 @@
 
 namespace coconet {
 
-absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                          const SimtOptions& options,
-                          const std::function<absl::Status(Rank&)>& body) {
-  ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation, Simulation::Make(options, ranks));
+absl::Status RunSimtWorld(const WorldRequest& request, const SimtOptions& options,
+                          const RankBody& body) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation,
+                   Simulation::Make(options, request.ranks));
   const SimtGpus gpus(std::move(simulation));
   const CudaLibraries libraries{.driver = SimtDriver(),
                                 .open_cublaslt = OpenSimtCublasLt,
@@ -22,7 +22,7 @@ absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, 
                                 .name_buffer = NameSimtBuffer,
                                 .green_contexts = false,
                                 .multicast = false};
-  return RunCudaWorldOver(libraries, {}, ranks, shape, timeout_s, pin, body);
+  return RunCudaWorldOver(libraries, request, body);
 }
 
 void ForgetSimtMemory(const void* address, int64_t bytes) {

@@ -1,8 +1,6 @@
 #ifndef COCONET_RUNTIME_THREADS_THREAD_WORLD_H_
 #define COCONET_RUNTIME_THREADS_THREAD_WORLD_H_
 
-#include <functional>
-
 #include "absl/status/status.h"
 #include "runtime/mesh.h"
 #include "runtime/node/rank_place.h"
@@ -10,13 +8,11 @@
 
 namespace coconet {
 
-/// Runs `body` on `ranks` threads of this process, one per rank; see RunWorld.
-absl::Status RunThreadWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                            const std::function<absl::Status(Rank&)>& body);
+/// Runs `body` on threads of this process, one per rank; see RunWorld.
+absl::Status RunThreadWorld(const WorldRequest& request, const RankBody& body);
 
 /// The same for any kind of rank.
-absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                          const MakeRank& make, const std::function<absl::Status(Rank&)>& body);
+absl::Status RunOnThreads(const WorldRequest& request, const MakeRank& make, const RankBody& body);
 
 }  // namespace coconet
 
