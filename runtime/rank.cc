@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

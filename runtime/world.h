@@ -2,7 +2,6 @@
 #define COCONET_RUNTIME_WORLD_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"

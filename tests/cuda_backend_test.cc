@@ -15,7 +15,7 @@
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/cuda/testing/host_green.h"
-#include "runtime/nccl/nccl_libraries_over.h"
+#include "runtime/nccl/nccl_library.h"
 #include "runtime/nccl/testing/host_nccl.h"
 #include "tests/random_config.h"
 #include "tests/schedule_sampler.h"

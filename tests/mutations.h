@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "runtime/simt/machine/finding.h"
+#include "runtime/simt/machine/reporter.h"
 
 namespace coconet {
 

@@ -43,6 +43,10 @@ const Env& GetEnv();
 /// Parses the process environment anew; for tests. An invalid value counts as unset.
 Env ReadEnv();
 
+/// The executable file that `name` denotes: itself if it contains a slash, else the first on PATH;
+/// "" if there is none.
+std::string FindProgram(absl::string_view name);
+
 /// Writes `text` to <dump_dir>/<name> if COCONET_DUMP lists `what`; else, or if the folder cannot
 /// be written, does nothing. Characters that do not belong in a file name become '_'.
 void MaybeDump(absl::string_view what, absl::string_view name, absl::string_view text);

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "jit/compile/descriptor.h"
+#include "coconet/base/descriptor.h"
 
 namespace coconet {
 

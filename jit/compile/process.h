@@ -36,10 +36,6 @@ struct Finished {
 /// group of its own and default signal handling. Unavailable when it cannot be started.
 absl::StatusOr<Finished> RunProcess(const Command& command);
 
-/// The executable file that `name` denotes: itself if it contains a slash, else the first on PATH;
-/// "" if there is none.
-std::string FindProgram(absl::string_view name);
-
 }  // namespace coconet
 
 #endif  // COCONET_JIT_COMPILE_PROCESS_H_

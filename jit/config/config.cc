@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/kernel_phases.h"

@@ -5,7 +5,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "jit/emit/rings.h"
-#include "jit/emit/tiled_product.h"
 
 namespace coconet {
 namespace {

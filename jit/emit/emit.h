@@ -4,7 +4,7 @@
 #include "absl/status/statusor.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
-#include "jit/expressions/kernel_place.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/storage/buffers.h"
 
 namespace coconet {

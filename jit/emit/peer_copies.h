@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "coconet/schedule/kernel_phases.h"
 #include "jit/emit/rings.h"
 #include "jit/expressions/kernel_context.h"
 #include "jit/expressions/loads.h"
+#include "jit/expressions/phase_text.h"
 
 namespace coconet {
 
@@ -37,6 +39,13 @@ class PeerCopies {
   KernelContext& k_;
   std::vector<Copy> copies_;
 };
+
+/// The phase gathers slices that are in memory, and does nothing else: the GPU copies whole parts
+/// of them (Config::bulk).
+bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase);
+
+/// What copies a chunk of each slice to all ranks of the node.
+std::string BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseText& phase);
 
 }  // namespace coconet
 

@@ -1,7 +1,10 @@
 #ifndef COCONET_JIT_EMIT_STRIDED_FOLD_H_
 #define COCONET_JIT_EMIT_STRIDED_FOLD_H_
 
-#include "jit/emit/emit.h"
+#include "jit/config/config.h"
+#include "jit/config/units.h"
+#include "jit/expressions/kernel_text.h"
+#include "jit/storage/buffers.h"
 
 namespace coconet {
 

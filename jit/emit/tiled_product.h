@@ -8,7 +8,7 @@
 #include "jit/config/config.h"
 #include "jit/config/target.h"
 #include "jit/config/units.h"
-#include "jit/emit/emit.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/buffers.h"
 

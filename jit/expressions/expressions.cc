@@ -5,10 +5,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/operand_index.h"
 #include "jit/expressions/folds.h"
 #include "jit/expressions/operations.h"
-#include "jit/storage/literal.h"
 
 namespace coconet {
 

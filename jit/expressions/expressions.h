@@ -1,7 +1,6 @@
 #ifndef COCONET_JIT_EXPRESSIONS_EXPRESSIONS_H_
 #define COCONET_JIT_EXPRESSIONS_EXPRESSIONS_H_
 
-#include <deque>
 #include <map>
 #include <string>
 #include <vector>

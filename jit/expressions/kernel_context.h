@@ -9,7 +9,7 @@
 #include "coconet/schedule/kernel_phases.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
-#include "jit/expressions/kernel_place.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/buffers.h"
 

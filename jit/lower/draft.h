@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jit/config/target.h"
-#include "jit/emit/emit.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/lower/lower.h"
 #include "jit/lower/programs.h"
 

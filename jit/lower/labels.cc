@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "jit/lower/communication.h"
+#include "jit/lower/library_call.h"
 
 namespace coconet {
 namespace {

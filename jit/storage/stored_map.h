@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "coconet/ir/op_table.h"
-
 namespace coconet {
 
 /// How a stored tensor is read over an iteration space: BroadcastMap of the kernel dialect.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
-#include <variant>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"

@@ -8,10 +8,24 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/driver/cuda_module.h"
-#include "runtime/cuda/driver/named_communicator.h"
 
 namespace coconet {
 namespace {
+
+/// A communicator on host memory that reports the name of the library that plans use.
+class NamedCommunicator final : public Communicator {
+ public:
+  NamedCommunicator(std::string name, std::shared_ptr<Communicator> host)
+      : name_(std::move(name)), host_(std::move(host)) {}
+  absl::string_view name() const override { return name_; }
+  absl::Status Run(const CollectiveStep& step, const void* in, void* out) override {
+    return host_->Run(step, in, out);
+  }
+
+ private:
+  std::string name_;
+  std::shared_ptr<Communicator> host_;
+};
 
 Topology TopologyOf(const CudaRank::Parts& parts) {
   const RankPlace& place = parts.place;

@@ -20,8 +20,6 @@ class DeathWatch {
   /// before 5.3).
   DeathWatch(const Board& board, const std::vector<pid_t>& pids);
   ~DeathWatch();
-  DeathWatch(const DeathWatch&) = delete;
-  DeathWatch& operator=(const DeathWatch&) = delete;
 
   bool SawDeath() const { return saw_death_; }
 

@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/cuda/driver/stream_library.h"
 #include "runtime/mesh.h"
+#include "runtime/nccl/nccl_api.h"
 #include "runtime/nccl/nccl_link.h"
 #include "runtime/plan.h"
 
@@ -40,12 +42,6 @@ class NcclLibrary final : public StreamLibrary {
   };
   NcclLink* LinkOf(const CollectiveStep& step) const;
   absl::Status Begin(const CollectiveStep& step, const NcclLink& link, const Operands& at) const;
-  absl::Status BeginAllToAll(const CollectiveStep& step, const NcclLink& link,
-                             const Operands& at) const;
-  absl::Status BeginSend(const CollectiveStep& step, const NcclLink& link,
-                         const Operands& at) const;
-  /// Runs `begin` inside one NCCL group call.
-  absl::Status Together(const std::function<absl::Status()>& begin) const;
   /// The part of `step` that needs no peer: copies of a group of one rank, and zeros.
   absl::Status EnqueueOwn(const CollectiveStep& step, const NcclLink* link,
                           const Operands& at) const;
@@ -55,6 +51,11 @@ class NcclLibrary final : public StreamLibrary {
   Links links_;
   absl::Status aborted_;
 };
+
+/// OpenNcclLibraries over a given NCCL, which must outlive the result, or the reason why
+/// there is none.
+absl::StatusOr<StreamLibraries> OpenNcclLibrariesOver(const absl::StatusOr<const NcclApi*>& nccl,
+                                                      const StreamLibraryTerms& terms);
 
 }  // namespace coconet
 

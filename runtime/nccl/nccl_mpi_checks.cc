@@ -14,7 +14,7 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_driver.h"
-#include "runtime/nccl/nccl_libraries_over.h"
+#include "runtime/nccl/nccl_library.h"
 #include "runtime/nccl/testing/host_nccl.h"
 #include "runtime/nccl/testing/library_sum.h"
 #include "runtime/testing/checks.h"

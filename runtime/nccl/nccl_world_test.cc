@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_driver.h"
-#include "runtime/nccl/nccl_libraries_over.h"
+#include "runtime/nccl/nccl_library.h"
 #include "runtime/nccl/testing/host_nccl.h"
 #include "runtime/nccl/testing/host_windows.h"
 #include "runtime/nccl/testing/library_sum.h"

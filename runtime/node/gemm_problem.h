@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "coconet/base/dtype.h"
 #include "runtime/plan.h"
 
 namespace coconet {

@@ -34,8 +34,6 @@ class LaneThread {
   /// Runs on any of `cores`; empty: on any core.
   explicit LaneThread(std::vector<int> cores);
   ~LaneThread();
-  LaneThread(const LaneThread&) = delete;
-  LaneThread& operator=(const LaneThread&) = delete;
 
   /// Begins work(argument). Requires that earlier work is finished.
   void Start(void (*work)(void*), void* argument);

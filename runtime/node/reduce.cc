@@ -4,7 +4,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "coconet/base/status.h"
 #include "runtime/node/halves.h"
 
 namespace coconet {

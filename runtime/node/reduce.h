@@ -2,7 +2,6 @@
 #define COCONET_RUNTIME_NODE_REDUCE_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "coconet/base/dtype.h"

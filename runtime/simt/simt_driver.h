@@ -1,7 +1,6 @@
 #ifndef COCONET_RUNTIME_SIMT_SIMT_DRIVER_H_
 #define COCONET_RUNTIME_SIMT_SIMT_DRIVER_H_
 
-#include <functional>
 #include <memory>
 
 #include "absl/strings/string_view.h"

@@ -3,11 +3,11 @@
 
 #include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/cuda/driver/stream_library.h"
+#include "runtime/cuda/gemm/cublaslt_api.h"
 #include "runtime/mesh.h"
 #include "runtime/plan.h"
 
@@ -41,6 +41,10 @@ struct CollectiveOperands {
 };
 /// Computes a collective for all members.
 void ComputeCollective(const CollectiveStep& step, absl::Span<const CollectiveOperands> members);
+
+/// cuBLASLt on simulated GPUs: the host computes a product when its stream comes to it
+/// (MakeHostCublasLt); accesses of products are checked like those of kernels.
+absl::StatusOr<const CublasLtApi*> OpenSimtCublasLt();
 
 }  // namespace coconet
 

@@ -4,9 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 
-#include "absl/strings/string_view.h"
 #include "runtime/simt_abi.h"
 
 namespace coconet {

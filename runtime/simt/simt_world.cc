@@ -4,7 +4,6 @@
 
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
-#include "runtime/simt/simt_cublaslt.h"
 #include "runtime/simt/simt_driver.h"
 #include "runtime/simt/simt_library.h"
 #include "runtime/simt/simulation.h"
@@ -26,18 +25,21 @@ absl::Status RunSimtWorld(const WorldRequest& request, const SimtOptions& option
 }
 
 void ForgetSimtMemory(const void* address, int64_t bytes) {
-  if (SimtRankHere() >= 0) SimulationHere().MarkUninitialized(address, static_cast<size_t>(bytes));
+  if (SimtRankHere() < 0) return;
+  const Simulation::Locked gpus = SimulationHere().Use();
+  if (SimtBuffer* buffer = gpus.machine.memory().Find(address); buffer != nullptr)
+    buffer->shadow().MarkUninitialized(buffer->OffsetOf(address), static_cast<size_t>(bytes));
 }
 
 absl::Status CheckSimtWritten(const void* address, int64_t bytes) {
   if (SimtRankHere() < 0) return absl::OkStatus();
-  SimulationHere().CheckWritten(address, static_cast<size_t>(bytes));
+  SimulationHere().Use().machine.checker().CheckWritten(address, static_cast<size_t>(bytes));
   const std::string mistake = SimulationHere().mistake();
   return mistake.empty() ? absl::OkStatus() : absl::DataLossError(mistake);
 }
 
 int64_t SimtTimeNs() {
-  return SimtRankHere() < 0 ? 0 : static_cast<int64_t>(SimulationHere().now_ns());
+  return SimtRankHere() < 0 ? 0 : static_cast<int64_t>(SimulationHere().Use().machine.now_ns());
 }
 
 }  // namespace coconet

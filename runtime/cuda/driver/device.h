@@ -40,8 +40,6 @@ class Device {
   /// Unavailable, saying what to do, where there is no such GPU.
   static absl::StatusOr<std::shared_ptr<Device>> Open(const DriverApi& driver, int ordinal);
   ~Device();
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
 
   const DriverApi& driver() const { return driver_; }
   const DeviceFacts& facts() const { return facts_; }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"

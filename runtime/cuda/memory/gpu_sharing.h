@@ -67,8 +67,6 @@ class WindowGpuSharing final : public GpuSharing {
   WindowGpuSharing(Exchange& exchange, int rank, std::unique_ptr<MemoryWindows> windows)
       : exchange_(exchange), rank_(rank), windows_(std::move(windows)) {}
   ~WindowGpuSharing() override { Close(); }
-  WindowGpuSharing(const WindowGpuSharing&) = delete;
-  WindowGpuSharing& operator=(const WindowGpuSharing&) = delete;
   absl::Status Reach(const std::shared_ptr<Device>& device) override {
     return Share(device, 1).status();
   }

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/cuda/driver/driver_api.h"
-#include "runtime/cuda/driver/retained.h"
+#include "runtime/cuda/memory/allocation.h"
 #include "runtime/cuda/memory/virtual_memory.h"
 #include "runtime/mesh.h"
 #include "runtime/rank.h"

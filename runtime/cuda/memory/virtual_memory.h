@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,8 +26,6 @@ class MemoryHandle {
   MemoryHandle(const DriverApi& driver, CUmemGenericAllocationHandle handle)
       : driver_(driver), handle_(handle) {}
   ~MemoryHandle();
-  MemoryHandle(const MemoryHandle&) = delete;
-  MemoryHandle& operator=(const MemoryHandle&) = delete;
 
   CUmemGenericAllocationHandle get() const { return handle_; }
   /// Binds all of `memory`, which is on `device`, to this multicast object. All devices must have

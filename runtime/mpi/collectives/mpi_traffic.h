@@ -3,7 +3,6 @@
 
 #include <mpi.h>
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -54,8 +53,6 @@ class MpiTraffic {
   MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board,
              Hearsay hearsay);
   ~MpiTraffic();
-  MpiTraffic(const MpiTraffic&) = delete;
-  MpiTraffic& operator=(const MpiTraffic&) = delete;
 
   /// `take(begin, pieces)` receives the bytes from `begin` on of each stream in `ins`; called piece
   /// by piece. A stream that has ended has an empty piece.

@@ -2,7 +2,6 @@
 #define COCONET_RUNTIME_SIMT_MACHINE_FIBER_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace coconet {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "runtime/simt/machine/block.h"
+#include "runtime/simt/machine/memory_model.h"
 #include "runtime/simt/machine/reporter.h"
 #include "runtime/simt/machine/scheduler.h"
-#include "runtime/simt/machine/store_buffers.h"
 
 namespace coconet {
 

@@ -10,8 +10,8 @@
 #include "runtime/simt/machine/fiber.h"
 #include "runtime/simt/machine/reporter.h"
 #include "runtime/simt/machine/scheduler.h"
+#include "runtime/simt/memory/shadow.h"
 #include "runtime/simt/memory/simt_memory.h"
-#include "runtime/simt/memory/slots.h"
 
 namespace coconet {
 

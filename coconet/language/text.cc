@@ -1,15 +1,16 @@
+#include "coconet/language/text.h"
+
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "coconet/language/expression.h"
 #include "coconet/language/language.h"
 #include "coconet/language/lexer.h"
-#include "coconet/language/text.h"
 
 namespace coconet {
 namespace {
@@ -169,6 +170,15 @@ absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
 }
 
 }  // namespace
+
+std::string Print(const Graph& g) {
+  std::string text = "coconet 1\n";
+  if (!g.name.empty()) absl::StrAppend(&text, "program ", g.name, "\n");
+  for (const auto& [symbol, sizes] : g.lists)
+    absl::StrAppend(&text, "sizes ", symbol, " = ", absl::StrJoin(sizes, ", "), "\n");
+  for (NodeId id = 0; id < g.size(); ++id) absl::StrAppend(&text, NodeText(g, id), "\n");
+  return text;
+}
 
 absl::StatusOr<Graph> Parse(absl::string_view text) {
   Parser parser;

@@ -1,5 +1,5 @@
-#ifndef COCONET_JIT_COMPILE_CUBIN_H_
-#define COCONET_JIT_COMPILE_CUBIN_H_
+#ifndef COCONET_JIT_COMPILE_TESTING_CUBIN_H_
+#define COCONET_JIT_COMPILE_TESTING_CUBIN_H_
 
 #include <cstdint>
 #include <string>
@@ -25,4 +25,4 @@ absl::StatusOr<std::vector<KernelResources>> ResourcesOf(absl::string_view cubin
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_COMPILE_CUBIN_H_
+#endif  // COCONET_JIT_COMPILE_TESTING_CUBIN_H_

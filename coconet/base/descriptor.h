@@ -1,5 +1,5 @@
-#ifndef COCONET_JIT_COMPILE_DESCRIPTOR_H_
-#define COCONET_JIT_COMPILE_DESCRIPTOR_H_
+#ifndef COCONET_BASE_DESCRIPTOR_H_
+#define COCONET_BASE_DESCRIPTOR_H_
 
 #include <unistd.h>
 
@@ -45,4 +45,4 @@ inline bool WriteAll(const Descriptor& file, absl::string_view text) {
 
 }  // namespace coconet
 
-#endif  // COCONET_JIT_COMPILE_DESCRIPTOR_H_
+#endif  // COCONET_BASE_DESCRIPTOR_H_
