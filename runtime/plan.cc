@@ -66,9 +66,8 @@ absl::string_view Name(Group group) {
 std::string Words(const CollectiveStep& s) {
   using Kind = CollectiveStep::Kind;
   std::string words(NamesOf(s.kind).in_text);
-  if (s.kind == Kind::kAllReduce || s.kind == Kind::kReduceScatter || s.kind == Kind::kReduce) {
+  if (s.kind == Kind::kAllReduce || s.kind == Kind::kReduceScatter || s.kind == Kind::kReduce)
     absl::StrAppend(&words, " ", Name(s.reduce));
-  }
   if (s.group != Group::kStage) absl::StrAppend(&words, " group=", Name(s.group));
   if (s.kind == Kind::kBroadcast || s.kind == Kind::kReduce)
     absl::StrAppend(&words, " root=", s.root);
@@ -207,9 +206,8 @@ std::string Print(const Plan& plan) {
     absl::StrAppend(&out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[",
                     b.elements, "]", b.symmetric ? " symmetric" : "", "\n");
   }
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
+  for (size_t i = 0; i < plan.steps.size(); ++i)
     absl::StrAppend(&out, i, ": ", PrintBody(plan.steps[i]), PrintOrder(plan.steps[i]), "\n");
-  }
   return out;
 }
 

@@ -68,9 +68,8 @@ absl::Status Parser::Statement() {
   if (words_.Accept("input")) return Declaration(/*is_state=*/false);
   if (words_.Accept("state")) return Declaration(/*is_state=*/true);
   if (words_.Accept("output")) return OutputOf();
-  if (words_.Peek().Is("update") && words_.Peek(1).Is("(")) {
+  if (words_.Peek().Is("update") && words_.Peek(1).Is("("))
     return ParseCall(words_, values_, program()).status();
-  }
   return words_.Expected("program, sizes, input, state, output, update(...) or <name> =");
 }
 
@@ -92,9 +91,8 @@ absl::Status Parser::Version() {
 }
 
 absl::Status Parser::ProgramName() {
-  if (!name_.empty() || program_.has_value()) {
+  if (!name_.empty() || program_.has_value())
     return absl::InvalidArgumentError("the program's name comes once, before all other statements");
-  }
   ASSIGN_OR_RETURN(name_, words_.Name("the program's name"));
   return absl::OkStatus();
 }
@@ -138,9 +136,8 @@ absl::Status Parser::OutputOf() {
 }
 
 absl::Status Parser::Assignment() {
-  if (words_.Peek().kind != Token::Kind::kName && words_.Peek().kind != Token::Kind::kValue) {
+  if (words_.Peek().kind != Token::Kind::kName && words_.Peek().kind != Token::Kind::kValue)
     return words_.Expected("a name before '='");
-  }
   const Token name = words_.Take();
   RETURN_IF_ERROR(words_.Expect("="));
   ASSIGN_OR_RETURN(const Tensor value, Value());

@@ -35,9 +35,8 @@ absl::StatusOr<Graph> ApplySplit(const TypedGraph& program, const Split& split) 
   const auto* all_reduce = SpanOf(op) == Span::kAll ? std::get_if<AllReduce>(&op) : nullptr;
   const auto* fold = std::get_if<Fold>(&op);
   const bool is_send = std::holds_alternative<Send>(op);
-  if (all_reduce == nullptr && fold == nullptr && !is_send) {
+  if (all_reduce == nullptr && fold == nullptr && !is_send)
     return Refused(split, "want all_reduce, a fold or send, have ", NodeText(g, split.node));
-  }
   const TensorType& operand = program.type(program.inputs(split.node)[0]);
   RETURN_IF_ERROR(CheckDim(g, split, operand.shape));
   if (all_reduce == nullptr && !IsReplicated(operand)) {

@@ -53,9 +53,8 @@ absl::StatusOr<std::string> Disassemble(absl::string_view cubin) {
   std::ofstream(file, std::ios::binary)
       .write(cubin.data(), static_cast<std::streamsize>(cubin.size()));
   ASSIGN_OR_RETURN(Finished finished, RunProcess(command));
-  if (finished.how != Finished::How::kExited || finished.code != 0) {
+  if (finished.how != Finished::How::kExited || finished.code != 0)
     return absl::InternalError(absl::StrCat(command.argv[0], ": ", finished.output));
-  }
   return std::move(finished.output);
 }
 
@@ -151,9 +150,8 @@ class NvrtcTranslator : public Translator {
                     nullptr);
     const absl::Cleanup destroy = [&] { nvrtc_.DestroyProgram(&program); };
     Watch watch = {.limit = time_limit_};
-    if (nvrtc_.SetFlowCallback != nullptr) {
+    if (nvrtc_.SetFlowCallback != nullptr)
       RETURN_IF_NVRTC(nvrtc_, SetFlowCallback, program, IsOver, &watch);
-    }
     std::vector<const char*> flags;
     for (const std::string& flag : flags_) flags.push_back(flag.c_str());
     CountCompilerRun();

@@ -406,9 +406,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   };
   if (c.vec < 1 || c.vec > 64 || (c.vec & (c.vec - 1)) != 0)
     return error("want vec a power of two in 1..64");
-  if (c.chunk < c.vec || c.chunk > kMaxChunk || c.chunk % c.vec != 0) {
+  if (c.chunk < c.vec || c.chunk > kMaxChunk || c.chunk % c.vec != 0)
     return error(absl::StrCat("want chunk a multiple of vec, at most ", kMaxChunk));
-  }
   if (c.blocks < 1 || c.blocks > kMaxBlocks)
     return error(absl::StrCat("want blocks in 1..", kMaxBlocks));
   if (c.threads != 1 &&

@@ -94,9 +94,8 @@ absl::StatusOr<LtProduct::Preference> LtProduct::DescribePreference(const Cublas
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shape.a.alignment},
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shape.c.alignment},
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shape.c.alignment}};
-  for (const auto& [attribute, alignment] : alignments) {
+  for (const auto& [attribute, alignment] : alignments)
     RETURN_IF_CANNOT_SET(api, MatmulPreference, made, attribute, static_cast<uint32_t>(alignment));
-  }
   return preference;
 }
 

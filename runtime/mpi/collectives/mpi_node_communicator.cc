@@ -149,9 +149,8 @@ absl::Status MpiNodeCommunicator::ReduceScatter(const Call& call) {
     }
   };
   return InWindows(call, size_, show, [&](const Window& w) {
-    for (int peer = 0; peer < size_; ++peer) {
+    for (int peer = 0; peer < size_; ++peer)
       sources_[peer] = peer == index_ ? block(index_, w) : staging_->Shown(peer) + index_ * w.bytes;
-    }
     ReduceInto({call.out + w.begin * call.element}, sources_, w.count, call.step.dtype,
                call.step.reduce);
     return absl::OkStatus();

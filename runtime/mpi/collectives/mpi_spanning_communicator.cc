@@ -123,9 +123,8 @@ absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& 
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     const int64_t elements = static_cast<int64_t>(pieces[0].size()) / call.element;
     if (elements == 0) return;  // this rank has received everything, but is still sending
-    for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
+    for (int peer = 0, i = 0; peer < line.members.size; ++peer)
       sources_[peer] = peer == line.index ? own + begin : pieces[i++].data();
-    }
     ReduceInto({out + begin}, sources_, elements, call.step.dtype, call.step.reduce);
   });
 }
