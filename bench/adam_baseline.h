@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_ADAM_BASELINE_H_
-#define COCONET_BENCH_ADAM_BASELINE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -53,5 +52,3 @@ class AdamBaseline final : public Baseline {
 };
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_ADAM_BASELINE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_ARRAY_H_
-#define COCONET_BENCH_ARRAY_H_
+#pragma once
 
 #include <cstdint>
 #include <utility>
@@ -34,5 +33,3 @@ class Array {
 };
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_ARRAY_H_

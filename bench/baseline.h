@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_BASELINE_H_
-#define COCONET_BENCH_BASELINE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -45,5 +44,3 @@ absl::StatusOr<std::vector<NamedBaseline>> MakeBaselines(const Cell& cell, absl:
                                                          int ranks, const StepTensors* shared);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_BASELINE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_BENCHMARK_RUN_H_
-#define COCONET_BENCH_BENCHMARK_RUN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -32,5 +31,3 @@ class JsonReader {
 };
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_BENCHMARK_RUN_H_

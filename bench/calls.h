@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_CALLS_H_
-#define COCONET_BENCH_CALLS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -14,5 +13,3 @@ struct Calls {
 Calls CallsSoFar();
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_CALLS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_CELL_H_
-#define COCONET_BENCH_CELL_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -35,5 +34,3 @@ std::vector<int64_t> TensorSizes(const Cell& cell);
 Sizes SizesOf(const Cell& cell);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_CELL_H_

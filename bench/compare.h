@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_COMPARE_H_
-#define COCONET_BENCH_COMPARE_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -34,5 +33,3 @@ absl::StatusOr<std::vector<Finding>> Compare(Rank& rank, const SessionOptions& o
                                              const RoundTerms& terms);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_COMPARE_H_

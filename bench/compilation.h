@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_COMPILATION_H_
-#define COCONET_BENCH_COMPILATION_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -27,5 +26,3 @@ absl::StatusOr<Row> MeasureParallelCompilation(absl::string_view arch, int kerne
                                                int rounds);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_COMPILATION_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_DERIVATION_H_
-#define COCONET_BENCH_DERIVATION_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "bench/row.h"
@@ -16,5 +15,3 @@ absl::StatusOr<Row> MeasureDerivation(const WorkloadInfo& workload, DType dtype,
                                       bool by_node);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_DERIVATION_H_

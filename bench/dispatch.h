@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_DISPATCH_H_
-#define COCONET_BENCH_DISPATCH_H_
+#pragma once
 
 #include <vector>
 
@@ -18,5 +17,3 @@ absl::StatusOr<std::vector<Finding>> MeasureDispatch(Rank& rank, const SessionOp
                                                      const RoundTerms& terms);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_DISPATCH_H_

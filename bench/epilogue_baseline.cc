@@ -6,7 +6,7 @@
 #include "bench/tuned_contender.h"
 #include "coconet/base/philox.h"
 #include "coconet/base/status.h"
-#include "coconet/workloads/model_workloads.h"
+#include "coconet/workloads/model_shapes.h"
 
 namespace coconet::bench {
 namespace {

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_EPILOGUE_BASELINE_H_
-#define COCONET_BENCH_EPILOGUE_BASELINE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -61,5 +60,3 @@ class EpilogueBaseline {
 };
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_EPILOGUE_BASELINE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_EPILOGUE_LOOPS_H_
-#define COCONET_BENCH_EPILOGUE_LOOPS_H_
+#pragma once
 
 // The loops of an epilogue as a careful user writes them, for the compiler to vectorise. Like
 // lanes.h, included by files that are compiled for one instruction set.
@@ -82,5 +81,3 @@ void AddBf16(const uint16_t* in, uint16_t* inout, int64_t n) {
 
 }  // namespace
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_EPILOGUE_LOOPS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_FINDING_H_
-#define COCONET_BENCH_FINDING_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -31,5 +30,3 @@ absl::Status WriteFindings(const std::string& file, absl::Span<const Finding> fi
 absl::StatusOr<std::vector<Finding>> ReadFindings(const std::string& file);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_FINDING_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_GEMM_H_
-#define COCONET_BENCH_GEMM_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -41,5 +40,3 @@ class OneDnnGemm {
 };
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_GEMM_H_

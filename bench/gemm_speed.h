@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_GEMM_SPEED_H_
-#define COCONET_BENCH_GEMM_SPEED_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "bench/gemm.h"
@@ -18,5 +17,3 @@ absl::StatusOr<Row> MeasureGemm(Rank& rank, DType dtype, const GemmSize& size,
                                 const RoundTerms& terms);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_GEMM_SPEED_H_

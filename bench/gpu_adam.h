@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_GPU_ADAM_H_
-#define COCONET_BENCH_GPU_ADAM_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -33,5 +32,3 @@ struct GpuAdamCase {
 absl::StatusOr<Row> MeasureGpuAdam(Rank& rank, const GpuAdamCase& c);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_GPU_ADAM_H_

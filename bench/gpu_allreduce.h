@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_GPU_ALLREDUCE_H_
-#define COCONET_BENCH_GPU_ALLREDUCE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -23,5 +22,3 @@ struct GpuAllReduceCase {
 absl::StatusOr<Row> MeasureGpuAllReduce(Rank& rank, const GpuAllReduceCase& c);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_GPU_ALLREDUCE_H_

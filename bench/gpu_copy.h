@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_GPU_COPY_H_
-#define COCONET_BENCH_GPU_COPY_H_
+#pragma once
 
 #include <memory>
 
@@ -34,5 +33,3 @@ class GpuStream {
 void AddGpu(Row& row);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_GPU_COPY_H_

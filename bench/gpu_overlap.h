@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_GPU_OVERLAP_H_
-#define COCONET_BENCH_GPU_OVERLAP_H_
+#pragma once
 
 #include <cstdint>
 
@@ -29,5 +28,3 @@ struct GpuOverlapCase {
 absl::StatusOr<Row> MeasureGpuOverlap(Rank& rank, const GpuOverlapCase& c);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_GPU_OVERLAP_H_

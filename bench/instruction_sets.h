@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_INSTRUCTION_SETS_H_
-#define COCONET_BENCH_INSTRUCTION_SETS_H_
+#pragma once
 
 #include "bench/kernels.h"
 
@@ -9,5 +8,3 @@ namespace coconet::bench {
 extern const Kernels kernels_x86_64_v4, kernels_x86_64_v3, kernels_plain;
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_INSTRUCTION_SETS_H_

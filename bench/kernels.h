@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_KERNELS_H_
-#define COCONET_BENCH_KERNELS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -94,5 +93,3 @@ struct Kernels {
 const Kernels& BestKernels();
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_KERNELS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_LAMB_LOOPS_H_
-#define COCONET_BENCH_LAMB_LOOPS_H_
+#pragma once
 
 // Loops of LAMB for the instruction set that the including file is compiled for; see lanes.h.
 
@@ -101,5 +100,3 @@ void CopyStreaming(const float* from, float* to, int64_t n) {
 
 }  // namespace
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_LAMB_LOOPS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_LANES_H_
-#define COCONET_BENCH_LANES_H_
+#pragma once
 
 // The widest vectors of the instruction set that the including file is compiled for. Such files are
 // compiled once per instruction set, and the linker keeps one copy of each inline function; so
@@ -95,5 +94,3 @@ inline Halves Narrow(Lanes x) {
 
 }  // namespace
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_LANES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_LARGE_H_
-#define COCONET_BENCH_LARGE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -23,5 +22,3 @@ Graph SumProgram(int64_t terms);
 absl::StatusOr<Row> MeasureLarge(absl::string_view name, const Graph& program, int rounds);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_LARGE_H_

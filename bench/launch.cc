@@ -19,6 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "jit/compile/process.h"
 

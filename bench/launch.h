@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_LAUNCH_H_
-#define COCONET_BENCH_LAUNCH_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -32,5 +31,3 @@ struct Launch {
 absl::StatusOr<std::vector<Finding>> RunWorker(const Launch& launch);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_LAUNCH_H_

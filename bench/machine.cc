@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "bench/kernels.h"
 #include "bench/mpi.h"
+#include "coconet/base/env.h"
 #include "jit/compile/process.h"
 
 namespace coconet::bench {

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_MACHINE_H_
-#define COCONET_BENCH_MACHINE_H_
+#pragma once
 
 #include "bench/row.h"
 
@@ -14,5 +13,3 @@ void AddMachine(Row& row);
 double LoadAverage();
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_MACHINE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_MEMORY_LIMIT_H_
-#define COCONET_BENCH_MEMORY_LIMIT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -39,5 +38,3 @@ class MemoryLimit {
 int64_t StepBytes(const Cell& cell, int ranks);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_MEMORY_LIMIT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_MODEL_CASES_H_
-#define COCONET_BENCH_MODEL_CASES_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -45,5 +44,3 @@ absl::StatusOr<std::optional<ModelCase>> ModelCaseFromFlags();
 absl::Status WorkOn(const ModelCase& c);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_MODEL_CASES_H_

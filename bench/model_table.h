@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_MODEL_TABLE_H_
-#define COCONET_BENCH_MODEL_TABLE_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -29,5 +28,3 @@ int ModelMain(
     const std::function<absl::Status(const std::string& scratch, std::vector<Row>& rows)>& measure);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_MODEL_TABLE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_MPI_H_
-#define COCONET_BENCH_MPI_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -23,5 +22,3 @@ absl::Status MpiAllReduceBf16(uint16_t* data, int64_t elements);
 std::string MpiVersion();
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_MPI_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_MPI_SETTINGS_H_
-#define COCONET_BENCH_MPI_SETTINGS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -20,5 +19,3 @@ struct MpiSetting {
 std::vector<MpiSetting> MpiSettings(bool crowded, bool quick);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_MPI_SETTINGS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_ROUNDS_H_
-#define COCONET_BENCH_ROUNDS_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -44,5 +43,3 @@ absl::StatusOr<std::vector<Measured>> MeasureInRounds(Rank& rank,
                                                       const RoundTerms& terms);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_ROUNDS_H_

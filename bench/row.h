@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_ROW_H_
-#define COCONET_BENCH_ROW_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -65,5 +64,3 @@ std::string TimeText(double us);
 std::string CountText(int64_t count);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_ROW_H_

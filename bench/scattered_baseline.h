@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_SCATTERED_BASELINE_H_
-#define COCONET_BENCH_SCATTERED_BASELINE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -66,5 +65,3 @@ class ScatteredBaseline final : public Baseline {
 };
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_SCATTERED_BASELINE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_SUITE_H_
-#define COCONET_BENCH_SUITE_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -96,5 +95,3 @@ class Suite {
 std::vector<Bar> BarsFor(absl::string_view name, int ranks, const Cell& cell);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_SUITE_H_

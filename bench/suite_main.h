@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_SUITE_MAIN_H_
-#define COCONET_BENCH_SUITE_MAIN_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -24,5 +23,3 @@ struct SuiteProgram {
 int SuiteMain(const SuiteProgram& program, int argc, char** argv);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_SUITE_MAIN_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_SUMMARY_H_
-#define COCONET_BENCH_SUMMARY_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -34,5 +33,3 @@ void SetVariant(Row& row, absl::Span<const Finding> findings);
 void SetLimit(Row& row, absl::Span<const Finding> findings, const Cell& cell);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_SUMMARY_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_TRAINING_H_
-#define COCONET_BENCH_TRAINING_H_
+#pragma once
 
 #include <cstdint>
 
@@ -28,5 +27,3 @@ void FillWeights(DType dtype, void* weights, int64_t n);
 double LargestDifference(DType dtype, absl::Span<const double> a, absl::Span<const double> b);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_TRAINING_H_

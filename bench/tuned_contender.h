@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_TUNED_CONTENDER_H_
-#define COCONET_BENCH_TUNED_CONTENDER_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -45,5 +44,3 @@ class TunedContender {
 };
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_TUNED_CONTENDER_H_

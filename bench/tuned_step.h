@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_TUNED_STEP_H_
-#define COCONET_BENCH_TUNED_STEP_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -50,5 +49,3 @@ class TunedStep {
 };
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_TUNED_STEP_H_

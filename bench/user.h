@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_USER_H_
-#define COCONET_BENCH_USER_H_
+#pragma once
 
 #include <string>
 
@@ -38,5 +37,3 @@ std::string MetOf(const Row& row);  // "yes", "no: " and the missed fields; "" w
 std::string TextOrError(const Row& row, absl::string_view field);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_USER_H_

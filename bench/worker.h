@@ -1,5 +1,4 @@
-#ifndef COCONET_BENCH_WORKER_H_
-#define COCONET_BENCH_WORKER_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -44,5 +43,3 @@ std::vector<std::string> Arguments(const WorkerOptions& options);
 absl::StatusOr<std::optional<WorkerOptions>> WorkerOptionsFrom(absl::Span<char* const> arguments);
 
 }  // namespace coconet::bench
-
-#endif  // COCONET_BENCH_WORKER_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_ARGUMENTS_H_
-#define COCONET_RUNTIME_ARGUMENTS_H_
+#pragma once
 
 #include <functional>
 #include <vector>
@@ -36,5 +35,3 @@ bool Waits(const KernelStep& step);
 const KernelStep* AwaitedBy(const Plan& plan, const KernelStep& step);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_ARGUMENTS_H_

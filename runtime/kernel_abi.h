@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_KERNEL_ABI_H_
-#define COCONET_RUNTIME_KERNEL_ABI_H_
+#pragma once
 
 // The interface between a generated kernel and the executor. The host compiler and NVRTC compile
 // this file, and it is embedded as text in every generated kernel's include set: it includes
@@ -89,5 +88,3 @@ struct FlagSlots {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_KERNEL_ABI_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MESH_H_
-#define COCONET_RUNTIME_MESH_H_
+#pragma once
 
 #include <vector>
 
@@ -30,6 +29,14 @@ struct WorldShape {
   int nodes = 0;
 };
 
+/// The world that a backend is asked for.
+struct WorldRequest {
+  int ranks = 1;  // threads of this process; under an MPI launcher its processes count instead
+  WorldShape shape = {};
+  double timeout_s = 60;  // deadline of one wait for a peer
+  bool pin = true;        // each rank to a core of its own, as far as there are any
+};
+
 /// The mesh of a world. `machines[rank]`: the lowest rank on the machine of `rank`. InvalidArgument
 /// when the shape does not divide the ranks; FailedPrecondition unless every machine has the same
 /// number of ranks, with consecutive numbers.
@@ -53,5 +60,3 @@ Members Column(const Mesh& mesh, int rank);
 Members SharingMemory(const Mesh& mesh, int rank);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MESH_H_

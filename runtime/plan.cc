@@ -5,7 +5,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -27,22 +26,26 @@ absl::string_view Name(BufferRole role) {
   CC_CHECK(false);
 }
 
-absl::string_view Name(CollectiveStep::Kind kind) {
+struct KindNames {
+  absl::string_view in_text, in_errors;
+};
+
+KindNames NamesOf(CollectiveStep::Kind kind) {
   switch (kind) {
     case CollectiveStep::Kind::kAllReduce:
-      return "all_reduce";
+      return {"all_reduce", "AllReduce"};
     case CollectiveStep::Kind::kReduceScatter:
-      return "reduce_scatter";
+      return {"reduce_scatter", "ReduceScatter"};
     case CollectiveStep::Kind::kAllGather:
-      return "all_gather";
+      return {"all_gather", "AllGather"};
     case CollectiveStep::Kind::kBroadcast:
-      return "broadcast";
+      return {"broadcast", "Broadcast"};
     case CollectiveStep::Kind::kReduce:
-      return "reduce";
+      return {"reduce", "Reduce"};
     case CollectiveStep::Kind::kAllToAll:
-      return "all_to_all";
+      return {"all_to_all", "AllToAll"};
     case CollectiveStep::Kind::kSend:
-      return "send";
+      return {"send", "Send"};
   }
   CC_CHECK(false);
 }
@@ -62,10 +65,9 @@ absl::string_view Name(Group group) {
 /// The collective's name and those fields that its kind uses and that differ from their defaults.
 std::string Words(const CollectiveStep& s) {
   using Kind = CollectiveStep::Kind;
-  std::string words(Name(s.kind));
-  if (s.kind == Kind::kAllReduce || s.kind == Kind::kReduceScatter || s.kind == Kind::kReduce) {
+  std::string words(NamesOf(s.kind).in_text);
+  if (s.kind == Kind::kAllReduce || s.kind == Kind::kReduceScatter || s.kind == Kind::kReduce)
     absl::StrAppend(&words, " ", Name(s.reduce));
-  }
   if (s.group != Group::kStage) absl::StrAppend(&words, " group=", Name(s.group));
   if (s.kind == Kind::kBroadcast || s.kind == Kind::kReduce)
     absl::StrAppend(&words, " root=", s.root);
@@ -156,6 +158,8 @@ std::string PrintOrder(const Step& step) {
 
 }  // namespace
 
+absl::string_view CollectiveStep::Call() const { return NamesOf(kind).in_errors; }
+
 int64_t RankExtent::On(int rank) const {
   if (per == 0) return total;
   const int64_t begin = rank > total / per ? total : rank * per;  // the product cannot overflow
@@ -202,9 +206,8 @@ std::string Print(const Plan& plan) {
     absl::StrAppend(&out, "%", i, " = ", Name(b.role), " \"", b.name, "\" ", Name(b.dtype), "[",
                     b.elements, "]", b.symmetric ? " symmetric" : "", "\n");
   }
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
+  for (size_t i = 0; i < plan.steps.size(); ++i)
     absl::StrAppend(&out, i, ": ", PrintBody(plan.steps[i]), PrintOrder(plan.steps[i]), "\n");
-  }
   return out;
 }
 

@@ -1,11 +1,11 @@
-#ifndef COCONET_RUNTIME_PLAN_H_
-#define COCONET_RUNTIME_PLAN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "coconet/base/dtype.h"
 
 namespace coconet {
@@ -108,7 +108,7 @@ struct CollectiveStep {
   DType dtype{};
   int in = -1, out = -1;  // buffer indices
   int64_t count = 0;
-  std::string label;
+  std::string label = {};
   Group group = Group::kStage;            // kSend: always kStage
   int root = 0;                           // kBroadcast, kReduce: the root's number in the group
   int shift = 1;                          // kSend: 1 or -1
@@ -119,6 +119,8 @@ struct CollectiveStep {
   int lane = 0;
   std::vector<int> after = {};
   int64_t Stride() const { return stride == 0 ? count : stride; }
+  /// As errors name the operation: "AllReduce".
+  absl::string_view Call() const;
   bool operator==(const CollectiveStep&) const = default;
 };
 
@@ -205,5 +207,3 @@ struct StepSpan {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_PLAN_H_

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -75,6 +74,20 @@ absl::Status Exchange::CheckSame(absl::string_view what, const std::string& mine
                      peer, " \"", other, "\""));
   }
   return absl::OkStatus();
+}
+
+absl::Status Communicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
+                                     ReduceKind kind) {
+  return Run(
+      {.kind = CollectiveStep::Kind::kAllReduce, .reduce = kind, .dtype = dtype, .count = count},
+      in, out);
+}
+
+absl::Status Communicator::AllGather(const void* in, void* out, int64_t count, DType dtype,
+                                     int64_t stride) {
+  return Run(
+      {.kind = CollectiveStep::Kind::kAllGather, .dtype = dtype, .count = count, .stride = stride},
+      in, out);
 }
 
 absl::Status Memory::Read(int64_t offset, int64_t bytes, void* to) const {

@@ -1,7 +1,7 @@
-#ifndef COCONET_RUNTIME_RANK_H_
-#define COCONET_RUNTIME_RANK_H_
+#pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,23 +50,12 @@ class Communicator {
   /// As tables show it: "thread", "shm" (processes of one node), "mpi" (of several nodes), "nccl",
   /// "staged" (GPUs, copied by way of the host).
   virtual absl::string_view name() const = 0;
-  virtual absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype,
-                                 ReduceKind kind) = 0;
-  /// `stride`, at least `count`: elements between consecutive blocks of `in`.
-  virtual absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype,
-                                     ReduceKind kind, int64_t stride) = 0;
-  /// `stride`, at least `count`: elements between consecutive blocks of `out`; the gaps
-  /// keep their content.
-  virtual absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype,
-                                 int64_t stride) = 0;
-  virtual absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype,
-                                 int root) = 0;
-  virtual absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype,
-                              ReduceKind kind, int root) = 0;
-  virtual absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) = 0;
-  /// To the rank at the same place of the pipeline stage `shift` (1 or -1) after this one. Waits
-  /// for the two neighbouring stages only.
-  virtual absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) = 0;
+  /// Does `step` with the operands `in` and `out`; ignores its buffers, group and lane. A send
+  /// waits for the two neighbouring pipeline stages only.
+  virtual absl::Status Run(const CollectiveStep& step, const void* in, void* out) = 0;
+
+  absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind);
+  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype, int64_t stride);
 };
 
 /// Memory that the host cannot address. Thread-safe.
@@ -245,6 +234,7 @@ class Rank {
   virtual void Leave(const absl::Status& why) = 0;
 };
 
-}  // namespace coconet
+/// What each rank of a world does.
+using RankBody = std::function<absl::Status(Rank&)>;
 
-#endif  // COCONET_RUNTIME_RANK_H_
+}  // namespace coconet

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_ABI_H_
-#define COCONET_RUNTIME_SIMT_ABI_H_
+#pragma once
 
 // The interface between kernels compiled for simulated threads and the machine that runs
 // them (runtime/simt). Like kernel_abi.h: compiled on both sides, includes nothing, uses
@@ -62,5 +61,3 @@ struct SimtCalls {
 using SimtKernel = void (*)(const void* params);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_ABI_H_

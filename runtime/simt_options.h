@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_OPTIONS_H_
-#define COCONET_RUNTIME_SIMT_OPTIONS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -36,5 +35,3 @@ struct SimtOptions {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_OPTIONS_H_

@@ -38,31 +38,32 @@ bool UnderMpi() {
   return false;
 }
 
-absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body) {
+absl::Status RunWorld(const WorldOptions& options, const RankBody& body) {
   if (options.ranks < 0 || options.ranks > kMostThreadRanks) {
     return absl::InvalidArgumentError(
         absl::StrCat("RunWorld: want 1 to ", kMostThreadRanks, " ranks, have ", options.ranks));
   }
-  const double timeout_s = options.timeout_s > 0 ? options.timeout_s : GetEnv().timeout_s;
-  const WorldShape shape{.stages = options.stages, .nodes = options.nodes};
-  if (options.backend == Backend::kCuda) {
-    if (UnderMpi()) return RunCudaMpiWorld(shape, timeout_s, options.pin, body);
-    return RunCudaWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin,
-                        body);
+  const WorldRequest request{
+      .ranks = std::max(options.ranks, 1),
+      .shape = {.stages = options.stages, .nodes = options.nodes},
+      .timeout_s = options.timeout_s > 0 ? options.timeout_s : GetEnv().timeout_s,
+      .pin = options.pin};
+  switch (options.backend) {
+    case Backend::kHost:
+      return UnderMpi() ? RunMpiWorld(request, body) : RunThreadWorld(request, body);
+    case Backend::kCuda:
+      return UnderMpi() ? RunCudaMpiWorld(request, body) : RunCudaWorld(request, body);
+    case Backend::kSimt: {
+      if (UnderMpi())
+        return absl::UnimplementedError(
+            "RunWorld: simulated GPUs are of one process; start it without mpirun");
+      const absl::StatusOr<SimtOptions> simt =
+          options.simt.has_value() ? *options.simt : SimtOptionsOfEnv();
+      RETURN_IF_ERROR(simt.status());
+      return RunSimtWorld(request, *simt, body);
+    }
   }
-  if (options.backend == Backend::kSimt) {
-    if (UnderMpi())
-      return absl::UnimplementedError(
-          "RunWorld: simulated GPUs are of one process; start it without mpirun");
-    const absl::StatusOr<SimtOptions> simt =
-        options.simt.has_value() ? *options.simt : SimtOptionsOfEnv();
-    RETURN_IF_ERROR(simt.status());
-    return RunSimtWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin,
-                        *simt, body);
-  }
-  if (UnderMpi()) return RunMpiWorld(shape, timeout_s, options.pin, body);
-  return RunThreadWorld(options.ranks == 0 ? 1 : options.ranks, shape, timeout_s, options.pin,
-                        body);
+  CC_CHECK(false);
 }
 
 }  // namespace coconet

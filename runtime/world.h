@@ -1,8 +1,6 @@
-#ifndef COCONET_RUNTIME_WORLD_H_
-#define COCONET_RUNTIME_WORLD_H_
+#pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -46,8 +44,6 @@ bool UnderMpi();
 /// MPI_Finalize at exit. A rank whose body returns an error leaves the world, so that its peers'
 /// waits end at once. Unavailable, naming what is missing, where the backend is not in the build or
 /// on the machine. Leaves no threads, handles or memory behind.
-absl::Status RunWorld(const WorldOptions& options, const std::function<absl::Status(Rank&)>& body);
+absl::Status RunWorld(const WorldOptions& options, const RankBody& body);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_WORLD_H_

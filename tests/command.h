@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_COMMAND_H_
-#define COCONET_TESTS_COMMAND_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -66,5 +65,3 @@ bool Eventually(Condition condition, double limit_s) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_COMMAND_H_

@@ -15,7 +15,7 @@
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/cuda/testing/host_green.h"
-#include "runtime/nccl/nccl_libraries_over.h"
+#include "runtime/nccl/nccl_library.h"
 #include "runtime/nccl/testing/host_nccl.h"
 #include "tests/random_config.h"
 #include "tests/schedule_sampler.h"
@@ -34,9 +34,11 @@ absl::Status OnHostDriver(bool green, const WorldOptions& options,
   const CudaLibraries libraries{.driver = HostDriver(),
                                 .open_cublaslt = OpenHostCublasLt,
                                 .open_libraries = open,
-                                .green_contexts = green};
-  return RunCudaWorldOver(libraries, ControlOfHostKernels(), options.ranks,
-                          {.stages = options.stages, .nodes = options.nodes}, kTimeout, true, body);
+                                .green_contexts = green,
+                                .control = ControlOfHostKernels()};
+  return RunCudaWorldOver(
+      libraries, {options.ranks, {.stages = options.stages, .nodes = options.nodes}, kTimeout},
+      body);
 }
 
 /// A sample of the schedules of a workload in each of these worlds, on so many GPUs: library

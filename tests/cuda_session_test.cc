@@ -36,15 +36,16 @@ class CudaSession : public SessionTest {
   };
   absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body,
                      const Terms& terms) {
-    const CudaLibraries libraries{
-        .driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .multicast = terms.multicast};
-    return RunCudaWorldOver(libraries, ControlOfHostKernels(), ranks, {}, kTimeout, /*pin=*/true,
-                            [&](Rank& rank) {
-                              SessionOptions options = Options();
-                              options.budget_s = terms.budget_s;
-                              Session session(rank, options);
-                              return body(session);
-                            });
+    const CudaLibraries libraries{.driver = HostDriver(),
+                                  .open_cublaslt = OpenHostCublasLt,
+                                  .multicast = terms.multicast,
+                                  .control = ControlOfHostKernels()};
+    return RunCudaWorldOver(libraries, {ranks, {}, kTimeout}, [&](Rank& rank) {
+      SessionOptions options = Options();
+      options.budget_s = terms.budget_s;
+      Session session(rank, options);
+      return body(session);
+    });
   }
   absl::Status OnGpu(int ranks, const std::function<absl::Status(Session&)>& body) {
     return OnGpu(ranks, body, Terms());
@@ -245,8 +246,10 @@ class CudaSessionStreams : public CudaSession {
  protected:
   absl::Status OnPlainSteps(const std::function<absl::Status(BoundProgram&)>& body) {
     return RunCudaWorldOver(
-        {HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), 2, {}, kTimeout, /*pin=*/true,
-        [&](Rank& rank) -> absl::Status {
+        {.driver = HostDriver(),
+         .open_cublaslt = OpenHostCublasLt,
+         .control = ControlOfHostKernels()},
+        {2, {}, kTimeout}, [&](Rank& rank) -> absl::Status {
           SessionOptions options = Options();
           options.admits = [](const Schedule& s) {
             return absl::StrContains(Describe(s), "fuse(RS, C, AG)");

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
 #include "jit/compile/embedded_headers.h"

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_DIALECT_H_
-#define COCONET_TESTS_DIALECT_H_
+#pragma once
 
 #include <memory>
 #include <ostream>
@@ -72,5 +71,3 @@ class DialectModule {
 const DialectModule& CompiledOnce(const Toolchain& toolchain, const std::string& kernels);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_DIALECT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_DIALECT_KERNELS_H_
-#define COCONET_TESTS_DIALECT_KERNELS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -29,5 +28,3 @@ ElementwiseKernel CastKernel(DType from, DType to);
 std::vector<ElementwiseKernel> CastKernels();
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_DIALECT_KERNELS_H_

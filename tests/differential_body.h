@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_DIFFERENTIAL_BODY_H_
-#define COCONET_TESTS_DIFFERENTIAL_BODY_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -41,5 +40,3 @@ absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& varian
                         int steps, Tally& tally);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_DIFFERENTIAL_BODY_H_

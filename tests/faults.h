@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_FAULTS_H_
-#define COCONET_TESTS_FAULTS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -58,5 +57,3 @@ absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& vari
                           uint64_t seed, std::string& wrong);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_FAULTS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_GOLDEN_TEXTS_H_
-#define COCONET_TESTS_GOLDEN_TEXTS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ absl::StatusOr<std::vector<GoldenText>> MakeGoldenTexts();
 absl::StatusOr<std::string> WorkloadsText(DType dtype);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_GOLDEN_TEXTS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_JUDGE_H_
-#define COCONET_TESTS_JUDGE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -71,5 +70,3 @@ class Judge {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_JUDGE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_KERNEL_SET_H_
-#define COCONET_TESTS_KERNEL_SET_H_
+#pragma once
 
 #include <map>
 #include <memory>
@@ -36,5 +35,3 @@ absl::StatusOr<std::unique_ptr<Module>> LoadAll(Rank& rank,
                                                 const std::vector<std::string>& binaries);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_KERNEL_SET_H_

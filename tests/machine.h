@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_MACHINE_H_
-#define COCONET_TESTS_MACHINE_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -37,5 +36,3 @@ absl::StatusOr<Machine> MachineOfTests();
 const Machine& TheMachine();
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_MACHINE_H_

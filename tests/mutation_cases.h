@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_MUTATION_CASES_H_
-#define COCONET_TESTS_MUTATION_CASES_H_
+#pragma once
 
 #include <vector>
 
@@ -33,5 +32,3 @@ absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name);
 absl::StatusOr<Variant> VariantOf(const MutationCase& at);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_MUTATION_CASES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_MUTATION_RUN_H_
-#define COCONET_TESTS_MUTATION_RUN_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -40,5 +39,3 @@ absl::StatusOr<MutationOutcome> RunUnmutated(const MutationCase& at, const std::
 bool IsCaught(const Mutation& mutation, const MutationOutcome& outcome);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_MUTATION_RUN_H_

@@ -1,12 +1,11 @@
-#ifndef COCONET_TESTS_MUTATIONS_H_
-#define COCONET_TESTS_MUTATIONS_H_
+#pragma once
 
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "runtime/simt/machine/finding.h"
+#include "runtime/simt/machine/reporter.h"
 
 namespace coconet {
 
@@ -53,5 +52,3 @@ std::vector<Mutation> ElementMutations();  // elementwise.h, blocks.h, the text 
 std::vector<Mutation> ProductMutations();  // bulk.h, tiles.h, tile_product.h
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_MUTATIONS_H_

@@ -22,7 +22,7 @@
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 #include "jit/compile/compiler.h"
-#include "jit/compile/cubin.h"
+#include "jit/compile/testing/cubin.h"
 #include "jit/config/beside.h"
 #include "tests/dialect_kernels.h"
 #include "tests/kernel_set.h"

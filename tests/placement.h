@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_PLACEMENT_H_
-#define COCONET_TESTS_PLACEMENT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -51,5 +50,3 @@ class Placement {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_PLACEMENT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_RANDOM_CONFIG_H_
-#define COCONET_TESTS_RANDOM_CONFIG_H_
+#pragma once
 
 #include <random>
 
@@ -20,5 +19,3 @@ Config DrawArguments(const Config& compiled, const Schedule& schedule, std::mt19
 void DrawBeside(const Schedule& schedule, int nodes, std::mt19937_64& random, Config& config);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_RANDOM_CONFIG_H_

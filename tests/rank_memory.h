@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_RANK_MEMORY_H_
-#define COCONET_TESTS_RANK_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -70,5 +69,3 @@ class RankMemory {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_RANK_MEMORY_H_

@@ -16,7 +16,7 @@
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "jit/compile/compiler.h"
-#include "jit/compile/cubin.h"
+#include "jit/compile/testing/cubin.h"
 #include "jit/lower/lower.h"
 #include "tests/kernel_set.h"
 

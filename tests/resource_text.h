@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_RESOURCE_TEXT_H_
-#define COCONET_TESTS_RESOURCE_TEXT_H_
+#pragma once
 
 #include <string>
 
@@ -16,5 +15,3 @@ inline constexpr absl::string_view kResourcesFile = "tests/goldens/resources.txt
 absl::StatusOr<std::string> MakeResourceText(const std::string& cache_dir);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_RESOURCE_TEXT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_SCHEDULE_SAMPLER_H_
-#define COCONET_TESTS_SCHEDULE_SAMPLER_H_
+#pragma once
 
 #include <functional>
 #include <map>
@@ -46,5 +45,3 @@ Tally RunBatch(
     Machine machine = TheMachine());
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_SCHEDULE_SAMPLER_H_

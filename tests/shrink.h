@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_SHRINK_H_
-#define COCONET_TESTS_SHRINK_H_
+#pragma once
 
 #include <functional>
 
@@ -13,5 +12,3 @@ namespace coconet {
 Graph Shrink(const Graph& program, int tries, const std::function<bool(const Graph&)>& fails);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_SHRINK_H_

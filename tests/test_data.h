@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_TEST_DATA_H_
-#define COCONET_TESTS_TEST_DATA_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -21,5 +20,3 @@ uint64_t FreshSeed();
 uint64_t Mix(uint64_t a, uint64_t b);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_TEST_DATA_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTS_VARIANT_BATCH_H_
-#define COCONET_TESTS_VARIANT_BATCH_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -45,5 +44,3 @@ class VariantBatch {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTS_VARIANT_BATCH_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_COMMAND_SWEEP_FLAGS_H_
-#define COCONET_AUTOTUNE_COMMAND_SWEEP_FLAGS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -58,5 +57,3 @@ std::string ResolvePath(absl::string_view path, const std::string& folder);
 std::string UserFolder();
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_COMMAND_SWEEP_FLAGS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_COMMAND_SWEEP_REPORT_H_
-#define COCONET_AUTOTUNE_COMMAND_SWEEP_REPORT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -31,5 +30,3 @@ std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResu
                         absl::string_view program, int ranks, bool from_cache);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_COMMAND_SWEEP_REPORT_H_

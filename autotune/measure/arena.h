@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_MEASURE_ARENA_H_
-#define COCONET_AUTOTUNE_MEASURE_ARENA_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -58,5 +57,3 @@ class Arena {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_MEASURE_ARENA_H_

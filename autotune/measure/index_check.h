@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_MEASURE_INDEX_CHECK_H_
-#define COCONET_AUTOTUNE_MEASURE_INDEX_CHECK_H_
+#pragma once
 
 #include <map>
 #include <set>
@@ -48,5 +47,3 @@ class IndexCheck {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_MEASURE_INDEX_CHECK_H_

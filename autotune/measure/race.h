@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_MEASURE_RACE_H_
-#define COCONET_AUTOTUNE_MEASURE_RACE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -78,5 +77,3 @@ class Race {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_MEASURE_RACE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_MEASURE_REFERENCE_H_
-#define COCONET_AUTOTUNE_MEASURE_REFERENCE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -72,5 +71,3 @@ class Reference {
 std::set<std::string> NotSpotChecked(const Graph& program, uint64_t seed);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_MEASURE_REFERENCE_H_

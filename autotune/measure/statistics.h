@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_MEASURE_STATISTICS_H_
-#define COCONET_AUTOTUNE_MEASURE_STATISTICS_H_
+#pragma once
 
 #include <vector>
 
@@ -24,5 +23,3 @@ double Noise(const Timing& timing);
 bool Tied(const Timing& a, const Timing& b, double tie);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_MEASURE_STATISTICS_H_

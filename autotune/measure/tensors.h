@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_MEASURE_TENSORS_H_
-#define COCONET_AUTOTUNE_MEASURE_TENSORS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -43,5 +42,3 @@ struct Part {
 Part PartOf(const TensorType& type, int ranks, int rank);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_MEASURE_TENSORS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_MEASURE_TEST_DATA_H_
-#define COCONET_AUTOTUNE_MEASURE_TEST_DATA_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -55,5 +54,3 @@ class TestData {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_MEASURE_TEST_DATA_H_

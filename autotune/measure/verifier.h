@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_MEASURE_VERIFIER_H_
-#define COCONET_AUTOTUNE_MEASURE_VERIFIER_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -41,5 +40,3 @@ absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instan
                                                     const Reference& reference);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_MEASURE_VERIFIER_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SEARCH_COMPILE_POOL_H_
-#define COCONET_AUTOTUNE_SEARCH_COMPILE_POOL_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -30,5 +29,3 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileTogether(
     const CompileWatch& watch);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SEARCH_COMPILE_POOL_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SEARCH_FORECAST_H_
-#define COCONET_AUTOTUNE_SEARCH_FORECAST_H_
+#pragma once
 
 #include <cstddef>
 #include <vector>
@@ -44,5 +43,3 @@ class Forecast {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SEARCH_FORECAST_H_

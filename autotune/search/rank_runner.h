@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SEARCH_RANK_RUNNER_H_
-#define COCONET_AUTOTUNE_SEARCH_RANK_RUNNER_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -124,5 +123,3 @@ class RankRunner final : public VariantRunner {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SEARCH_RANK_RUNNER_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SEARCH_TUNER_H_
-#define COCONET_AUTOTUNE_SEARCH_TUNER_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -91,5 +90,3 @@ absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantR
                            Exchange& exchange, const TunerOptions& options);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SEARCH_TUNER_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SEARCH_VARIANTS_H_
-#define COCONET_AUTOTUNE_SEARCH_VARIANTS_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -64,5 +63,3 @@ VariantResult Describe(const Variant& variant);
 Graph Shrink(const Graph& program, int64_t multiple = 1);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SEARCH_VARIANTS_H_

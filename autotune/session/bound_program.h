@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SESSION_BOUND_PROGRAM_H_
-#define COCONET_AUTOTUNE_SESSION_BOUND_PROGRAM_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -98,5 +97,3 @@ class BoundProgram {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SESSION_BOUND_PROGRAM_H_

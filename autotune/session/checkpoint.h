@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SESSION_CHECKPOINT_H_
-#define COCONET_AUTOTUNE_SESSION_CHECKPOINT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -90,5 +89,3 @@ class CheckpointReader {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SESSION_CHECKPOINT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SESSION_KEY_H_
-#define COCONET_AUTOTUNE_SESSION_KEY_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -40,5 +39,3 @@ std::string Encode(const Topology& topology);
 absl::StatusOr<Topology> DecodeTopology(absl::string_view bytes);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SESSION_KEY_H_

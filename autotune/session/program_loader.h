@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SESSION_PROGRAM_LOADER_H_
-#define COCONET_AUTOTUNE_SESSION_PROGRAM_LOADER_H_
+#pragma once
 
 #include <memory>
 
@@ -22,5 +21,3 @@ struct LoadedProgram {
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state, Graph program);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SESSION_PROGRAM_LOADER_H_

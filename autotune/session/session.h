@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SESSION_SESSION_H_
-#define COCONET_AUTOTUNE_SESSION_SESSION_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -96,5 +95,3 @@ absl::Status RunRanks(int ranks, const std::function<absl::Status(Session&)>& bo
                       const SessionOptions& options = {});
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SESSION_SESSION_H_

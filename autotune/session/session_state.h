@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SESSION_SESSION_STATE_H_
-#define COCONET_AUTOTUNE_SESSION_SESSION_STATE_H_
+#pragma once
 
 #include <map>
 #include <memory>
@@ -99,5 +98,3 @@ absl::StatusOr<const PlacedTensor*> FindTensor(const CompiledProgram& program,
                                                absl::string_view operation, absl::string_view name);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SESSION_SESSION_STATE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_SESSION_TUNED_PROGRAM_H_
-#define COCONET_AUTOTUNE_SESSION_TUNED_PROGRAM_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -99,5 +98,3 @@ class TunedProgram {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_SESSION_TUNED_PROGRAM_H_

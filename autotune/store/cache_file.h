@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_STORE_CACHE_FILE_H_
-#define COCONET_AUTOTUNE_STORE_CACHE_FILE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -59,5 +58,3 @@ absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file,
                                         const std::function<void(absl::string_view)>& warn);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_STORE_CACHE_FILE_H_

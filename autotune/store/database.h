@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_STORE_DATABASE_H_
-#define COCONET_AUTOTUNE_STORE_DATABASE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -93,5 +92,3 @@ class Transaction {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_STORE_DATABASE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_STORE_PROCESS_IDENTITY_H_
-#define COCONET_AUTOTUNE_STORE_PROCESS_IDENTITY_H_
+#pragma once
 
 #include <string>
 
@@ -23,5 +22,3 @@ Life LifeOf(absl::string_view process);
 std::string MachineDigest();
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_STORE_PROCESS_IDENTITY_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_STORE_RECORD_H_
-#define COCONET_AUTOTUNE_STORE_RECORD_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -86,5 +85,3 @@ std::string Encode(const TuningRecord& record);
 absl::StatusOr<TuningRecord> DecodeRecord(absl::string_view bytes);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_STORE_RECORD_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_STORE_TUNING_CACHE_H_
-#define COCONET_AUTOTUNE_STORE_TUNING_CACHE_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -71,5 +70,3 @@ class TuningCache final : public TuningJournal {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_STORE_TUNING_CACHE_H_

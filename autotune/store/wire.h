@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_STORE_WIRE_H_
-#define COCONET_AUTOTUNE_STORE_WIRE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -71,5 +70,3 @@ void PackStatus(Packer& out, const absl::Status& status);
 absl::Status UnpackStatus(Unpacker& in);
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_STORE_WIRE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_AUTOTUNE_TESTING_SESSION_FIXTURE_H_
-#define COCONET_AUTOTUNE_TESTING_SESSION_FIXTURE_H_
+#pragma once
 
 #include <unistd.h>
 
@@ -109,5 +108,3 @@ inline absl::Status StepAndCheck(const TunedProgram& tuned, Session& session, ui
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_AUTOTUNE_TESTING_SESSION_FIXTURE_H_

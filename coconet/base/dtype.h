@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_DTYPE_H_
-#define COCONET_BASE_DTYPE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -46,5 +45,3 @@ absl::string_view Name(ReduceKind kind);  // "sum", "max", "min"
 std::optional<ReduceKind> ParseReduceKind(absl::string_view name);
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_DTYPE_H_

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "coconet/base/descriptor.h"
 
 namespace coconet {
 namespace {
@@ -41,14 +43,8 @@ std::string CacheDir() {
 
 std::string HostCompiler() {
   if (std::string cxx = Var("COCONET_CXX"); !cxx.empty()) return cxx;
-  const std::vector<std::string> path = absl::StrSplit(Var("PATH"), ':', absl::SkipEmpty());
   for (const char* name : {"c++", "g++", "clang++"}) {
-    for (const std::string& dir : path) {
-      const fs::path candidate = fs::path(dir) / name;
-      std::error_code error;
-      if (fs::is_regular_file(candidate, error) && access(candidate.c_str(), X_OK) == 0)
-        return candidate;
-    }
+    if (std::string program = FindProgram(name); !program.empty()) return program;
   }
   return "";
 }
@@ -77,13 +73,9 @@ std::string FileName(absl::string_view name) {
   return file;
 }
 
-bool WriteAll(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(fd, text.data(), text.size());
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
+bool IsProgram(const std::string& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
 }  // namespace
@@ -122,6 +114,15 @@ const Env& GetEnv() {
   return *env;
 }
 
+std::string FindProgram(absl::string_view name) {
+  if (absl::StrContains(name, '/')) return IsProgram(std::string(name)) ? std::string(name) : "";
+  for (absl::string_view folder : absl::StrSplit(Var("PATH"), ':', absl::SkipEmpty())) {
+    if (std::string file = absl::StrCat(folder, "/", name); !name.empty() && IsProgram(file))
+      return file;
+  }
+  return "";
+}
+
 void MaybeDump(absl::string_view what, absl::string_view name, absl::string_view text) {
   MaybeDump(GetEnv(), what, name, text);
 }
@@ -135,11 +136,9 @@ void MaybeDump(const Env& env, absl::string_view what, absl::string_view name,
   // Ranks dump the same name concurrently: each writes a file of its own, and the last rename wins.
   const fs::path file = dir / FileName(name);
   std::string temporary = absl::StrCat(file.string(), ".XXXXXX");
-  const int fd = mkstemp(temporary.data());
-  if (fd < 0) return;
-  bool written = WriteAll(fd, text);
-  written &= fchmod(fd, 0644) == 0;
-  written &= close(fd) == 0;
+  const Descriptor opened(mkstemp(temporary.data()));
+  if (!opened) return;
+  const bool written = WriteAll(opened, text) && fchmod(opened.get(), 0644) == 0;
   if (!written || std::rename(temporary.c_str(), file.c_str()) != 0) unlink(temporary.c_str());
 }
 

@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_ENV_H_
-#define COCONET_BASE_ENV_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -43,6 +42,10 @@ const Env& GetEnv();
 /// Parses the process environment anew; for tests. An invalid value counts as unset.
 Env ReadEnv();
 
+/// The executable file that `name` denotes: itself if it contains a slash, else the first on PATH;
+/// "" if there is none.
+std::string FindProgram(absl::string_view name);
+
 /// Writes `text` to <dump_dir>/<name> if COCONET_DUMP lists `what`; else, or if the folder cannot
 /// be written, does nothing. Characters that do not belong in a file name become '_'.
 void MaybeDump(absl::string_view what, absl::string_view name, absl::string_view text);
@@ -50,5 +53,3 @@ void MaybeDump(const Env& env, absl::string_view what, absl::string_view name,
                absl::string_view text);
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_ENV_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_FINGERPRINT_H_
-#define COCONET_BASE_FINGERPRINT_H_
+#pragma once
 
 #include <string>
 
@@ -12,5 +11,3 @@ namespace coconet {
 std::string Fingerprint(absl::string_view canonical_text);
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_FINGERPRINT_H_

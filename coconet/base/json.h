@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_JSON_H_
-#define COCONET_BASE_JSON_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -37,5 +36,3 @@ class JsonObject {
 JsonText JsonList(absl::Span<const JsonText> objects);
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_JSON_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_NEAREST_H_
-#define COCONET_BASE_NEAREST_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -13,5 +12,3 @@ namespace coconet {
 std::string DidYouMean(absl::string_view word, const std::vector<std::string>& known);
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_NEAREST_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_PHILOX_H_
-#define COCONET_BASE_PHILOX_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -50,5 +49,3 @@ inline uint32_t DropoutThreshold(double rate) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_PHILOX_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_SLICES_H_
-#define COCONET_BASE_SLICES_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -41,5 +40,3 @@ inline Slicing SliceExtent(int64_t extent, int ranks) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_SLICES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_STATUS_H_
-#define COCONET_BASE_STATUS_H_
+#pragma once
 
 #include <utility>
 
@@ -49,5 +48,3 @@ template <class... F>
 Match(F...) -> Match<F...>;
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_STATUS_H_

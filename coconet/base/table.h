@@ -1,5 +1,4 @@
-#ifndef COCONET_BASE_TABLE_H_
-#define COCONET_BASE_TABLE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -27,5 +26,3 @@ std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const Ta
 std::string MarkdownTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows);
 
 }  // namespace coconet
-
-#endif  // COCONET_BASE_TABLE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_COLLECTIVES_H_
-#define COCONET_IR_COLLECTIVES_H_
+#pragma once
 
 #include "coconet/base/dtype.h"
 #include "coconet/ir/op_row.h"
@@ -95,5 +94,3 @@ inline constexpr OpRow kRow<Send> = {
     .spelling = {"send", 1}, .role = Role::kSend, .after = {Of<&Send::shift>(Written::kShift)}};
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_COLLECTIVES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_DECLARATIONS_H_
-#define COCONET_IR_DECLARATIONS_H_
+#pragma once
 
 #include <string>
 
@@ -50,5 +49,3 @@ inline constexpr OpRow kRow<Output> = {
     .spelling = {"output", 1}, .role = Role::kStore, .declared = NamedBy<Output>};
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_DECLARATIONS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_GRAPH_H_
-#define COCONET_IR_GRAPH_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -79,5 +78,3 @@ Rewritten Canonicalize(const Graph& g);
 absl::StatusOr<Graph> BindSizes(const Graph& g, const Sizes& sizes);
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_GRAPH_H_

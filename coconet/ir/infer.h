@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_INFER_H_
-#define COCONET_IR_INFER_H_
+#pragma once
 
 #include <set>
 #include <string>
@@ -56,5 +55,3 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const Graph& g);
 absl::Status CheckRoots(const Graph& g, int ranks);
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_INFER_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_INFER_SITE_H_
-#define COCONET_IR_INFER_SITE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -70,5 +69,3 @@ absl::StatusOr<TensorType> InferAllToAll(const Site& site, const AllToAll& op);
 absl::StatusOr<TensorType> InferSend(const Site& site, const Send& op);
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_INFER_SITE_H_

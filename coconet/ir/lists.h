@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_LISTS_H_
-#define COCONET_IR_LISTS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -50,5 +49,3 @@ Graph Expand(const Graph& g);
 Graph TotalBeforeRanks(const Graph& g);
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_LISTS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_OP_H_
-#define COCONET_IR_OP_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -219,5 +218,3 @@ using Op =
                  SubTensor, Gather, Shard, Broadcast, ReduceTo, AllToAll, Send, Update, Output>;
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_OP_H_

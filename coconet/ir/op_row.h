@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_OP_ROW_H_
-#define COCONET_IR_OP_ROW_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -186,5 +185,3 @@ template <class T>
 inline constexpr OpRow kRow = {};
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_OP_ROW_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_OP_TABLE_H_
-#define COCONET_IR_OP_TABLE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -82,5 +81,3 @@ std::string OpText(const Op& op, absl::Span<const std::string> operands);
 std::string NumberText(double value);
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_OP_TABLE_H_

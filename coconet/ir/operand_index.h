@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_OPERAND_INDEX_H_
-#define COCONET_IR_OPERAND_INDEX_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -23,5 +22,3 @@ std::vector<int64_t> OperandIndices(const Op& op, const Shape& from, const Shape
                                     absl::Span<const int64_t> list);
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_OPERAND_INDEX_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_POINTWISE_H_
-#define COCONET_IR_POINTWISE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -65,5 +64,3 @@ absl::Span<const PwInfo> AllPointwise();
 double EvalPointwise(Pw fn, DType operands, const double* args);
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_POINTWISE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_TYPED_GRAPH_H_
-#define COCONET_IR_TYPED_GRAPH_H_
+#pragma once
 
 #include <memory>
 #include <utility>
@@ -64,5 +63,3 @@ class TypedGraph {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_TYPED_GRAPH_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_IR_TYPES_H_
-#define COCONET_IR_TYPES_H_
+#pragma once
 
 #include <concepts>
 #include <cstdint>
@@ -124,5 +123,3 @@ struct TensorSlicing {
 TensorSlicing SlicingOf(const Shape& shape, int dim, int ranks);
 
 }  // namespace coconet
-
-#endif  // COCONET_IR_TYPES_H_

@@ -148,9 +148,8 @@ absl::StatusOr<Shape> ParseShape(Words& words) {
 absl::StatusOr<int> ParseSlicedDim(Words& words) {
   if (words.Accept("flat")) return Layout::kFlat;
   int dim = 0;
-  if (words.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words.Peek().text, &dim)) {
+  if (words.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words.Peek().text, &dim))
     return words.Expected("flat or the number of a dimension");
-  }
   words.Take();
   return dim;
 }

@@ -1,5 +1,4 @@
-#ifndef COCONET_LANGUAGE_EXPRESSION_H_
-#define COCONET_LANGUAGE_EXPRESSION_H_
+#pragma once
 
 #include <functional>
 #include <map>
@@ -28,5 +27,3 @@ absl::StatusOr<Shape> ParseShape(Words& words);
 absl::StatusOr<int> ParseSlicedDim(Words& words);
 
 }  // namespace coconet
-
-#endif  // COCONET_LANGUAGE_EXPRESSION_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_LANGUAGE_EXPRESSION_PARSER_H_
-#define COCONET_LANGUAGE_EXPRESSION_PARSER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -53,5 +52,3 @@ class Expression {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_LANGUAGE_EXPRESSION_PARSER_H_

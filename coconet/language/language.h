@@ -1,5 +1,4 @@
-#ifndef COCONET_LANGUAGE_LANGUAGE_H_
-#define COCONET_LANGUAGE_LANGUAGE_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -230,5 +229,3 @@ inline Tensor Send(Tensor a, int shift = 1) { return CallOf<struct Send>({a}, sh
 inline Tensor Update(Tensor state, Tensor value) { return CallOf<struct Update>({state, value}); }
 
 }  // namespace coconet
-
-#endif  // COCONET_LANGUAGE_LANGUAGE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_LANGUAGE_LEXER_H_
-#define COCONET_LANGUAGE_LEXER_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -49,5 +48,3 @@ class Words {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_LANGUAGE_LEXER_H_

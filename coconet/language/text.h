@@ -1,5 +1,4 @@
-#ifndef COCONET_LANGUAGE_TEXT_H_
-#define COCONET_LANGUAGE_TEXT_H_
+#pragma once
 
 #include <string>
 
@@ -33,5 +32,3 @@ std::string Print(const Graph& g);
 absl::StatusOr<Graph> Parse(absl::string_view text);
 
 }  // namespace coconet
-
-#endif  // COCONET_LANGUAGE_TEXT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_REFERENCE_BOUNDED_H_
-#define COCONET_REFERENCE_BOUNDED_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -72,5 +71,3 @@ struct BoundedLine {
 BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b);
 
 }  // namespace coconet
-
-#endif  // COCONET_REFERENCE_BOUNDED_H_

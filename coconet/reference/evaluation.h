@@ -1,5 +1,4 @@
-#ifndef COCONET_REFERENCE_EVALUATION_H_
-#define COCONET_REFERENCE_EVALUATION_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -162,5 +161,3 @@ Bounded EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result,
                       absl::Span<const int64_t> indices);
 
 }  // namespace coconet
-
-#endif  // COCONET_REFERENCE_EVALUATION_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_REFERENCE_INTERPRETER_H_
-#define COCONET_REFERENCE_INTERPRETER_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -88,5 +87,3 @@ class Evaluator {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_REFERENCE_INTERPRETER_H_

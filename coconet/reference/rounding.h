@@ -1,5 +1,4 @@
-#ifndef COCONET_REFERENCE_ROUNDING_H_
-#define COCONET_REFERENCE_ROUNDING_H_
+#pragma once
 
 #include <algorithm>
 #include <cmath>
@@ -44,5 +43,3 @@ inline double ErrorOf(double value, double spread, double magnitude, const Round
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_REFERENCE_ROUNDING_H_

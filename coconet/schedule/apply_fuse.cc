@@ -131,9 +131,8 @@ class Candidate {
   absl::Status CheckFold(NodeId id, const IterationSpace& space) const {
     const auto* fold = As<Fold>(g_, id);
     if (fold == nullptr || FoldsAll(p_, id)) return absl::OkStatus();
-    if (!FoldsLastDims(p_, id)) {
+    if (!FoldsLastDims(p_, id))
       return Refuse(Text(id), " folds dimensions that are not the last: want a kernel of its own");
-    }
     if (!FoldsRows(p_, id)) {
       return Refuse(Text(id),
                     " folds rows that are empty or lie on several ranks: want a kernel of its own");

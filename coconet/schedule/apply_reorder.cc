@@ -184,9 +184,8 @@ class Mover {
 
 absl::StatusOr<Graph> ApplyReorder(const TypedGraph& program, const Reorder& reorder) {
   const Graph& g = program.graph();
-  if (As<AllGather>(g, reorder.all_gather) == nullptr) {
+  if (As<AllGather>(g, reorder.all_gather) == nullptr)
     return Refused(reorder, "want all_gather, have ", NodeText(g, reorder.all_gather));
-  }
   const Region region(program, reorder.all_gather);
   if (region.empty()) {
     return Refused(reorder, "no computation after ", NodeText(g, reorder.all_gather),

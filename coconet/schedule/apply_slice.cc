@@ -59,9 +59,8 @@ absl::StatusOr<Graph> ApplySlice(const TypedGraph& program, const Slice& slice) 
   const Graph& g = program.graph();
   const auto* state = As<State>(g, slice.state);
   if (state == nullptr) return Refused(slice, "want a state, have ", NodeText(g, slice.state));
-  if (state->type.layout.kind != Layout::Kind::kAuto) {
+  if (state->type.layout.kind != Layout::Kind::kAuto)
     return Refused(slice, "want a state of layout auto, have ", NodeText(g, slice.state));
-  }
   const NodeId update = UpdateOf(program, slice.state);
   if (update < 0)
     return Refused(slice, "state ", state->name, " is never updated: it has no slices to keep");

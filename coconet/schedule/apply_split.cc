@@ -35,9 +35,8 @@ absl::StatusOr<Graph> ApplySplit(const TypedGraph& program, const Split& split) 
   const auto* all_reduce = SpanOf(op) == Span::kAll ? std::get_if<AllReduce>(&op) : nullptr;
   const auto* fold = std::get_if<Fold>(&op);
   const bool is_send = std::holds_alternative<Send>(op);
-  if (all_reduce == nullptr && fold == nullptr && !is_send) {
+  if (all_reduce == nullptr && fold == nullptr && !is_send)
     return Refused(split, "want all_reduce, a fold or send, have ", NodeText(g, split.node));
-  }
   const TensorType& operand = program.type(program.inputs(split.node)[0]);
   RETURN_IF_ERROR(CheckDim(g, split, operand.shape));
   if (all_reduce == nullptr && !IsReplicated(operand)) {
@@ -48,24 +47,18 @@ absl::StatusOr<Graph> ApplySplit(const TypedGraph& program, const Split& split) 
     return Refused(split, NodeText(g, split.node),
                    " has several results, want a fold of all dimensions");
   }
-  std::vector<NodeId> renamed;
-  Graph out{g.name, {}, g.lists};
-  for (NodeId id = 0; id < g.size(); ++id) {
-    std::vector<NodeId> inputs;
-    for (NodeId input : g.nodes[id].inputs) inputs.push_back(renamed[input]);
-    if (id != split.node) {
-      renamed.push_back(out.Add(g.nodes[id].op, std::move(inputs)));
-    } else if (all_reduce != nullptr) {
+  Rewritten split_up = Rewrite(g, [&](Graph& out, NodeId id, std::vector<NodeId> inputs) {
+    if (id != split.node) return out.Add(g.nodes[id].op, std::move(inputs));
+    if (all_reduce != nullptr) {
       const NodeId scattered =
           out.Add(ReduceScatter{all_reduce->kind, split.dim}, std::move(inputs));
-      renamed.push_back(out.Add(AllGather{}, {scattered}));
-    } else {
-      const NodeId part = out.Add(Shard{split.dim}, std::move(inputs));
-      renamed.push_back(is_send ? out.Add(AllGather{}, {out.Add(op, {part})})
-                                : FoldOverRanks(out, *fold, part, operand.dtype));
+      return out.Add(AllGather{}, {scattered});
     }
-  }
-  return Checked(split, TakeSlicesAtHand(std::move(out)));
+    const NodeId part = out.Add(Shard{split.dim}, std::move(inputs));
+    return is_send ? out.Add(AllGather{}, {out.Add(op, {part})})
+                   : FoldOverRanks(out, *fold, part, operand.dtype);
+  });
+  return Checked(split, TakeSlicesAtHand(std::move(split_up.graph)));
 }
 
 }  // namespace coconet

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
-#include "coconet/ir/operand_index.h"
 #include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {

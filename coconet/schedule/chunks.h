@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_CHUNKS_H_
-#define COCONET_SCHEDULE_CHUNKS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -31,5 +30,3 @@ struct Chunks {
 Chunks ChunksOf(const Schedule& s, const std::vector<NodeId>& chain);
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_CHUNKS_H_

@@ -1,6 +1,7 @@
 #include "coconet/schedule/derive.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -151,11 +152,15 @@ std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool 
   return moves;
 }
 
-/// Makes every move of the kind, one after the other, until none is left.
-Schedule Everywhere(Schedule s, const MoveKind& kind, bool by_node) {
+/// Makes every move of the kind, one after the other, until none is left; nothing where that takes
+/// more tries than are left.
+std::optional<Schedule> Everywhere(Schedule s, const MoveKind& kind, bool by_node, int64_t& tries) {
   for (bool changed = true; changed;) {
     changed = false;
-    for (const Transformation& move : Moves(s, kind, by_node)) {
+    const std::vector<Transformation> moves = Moves(s, kind, by_node);
+    if (static_cast<int64_t>(moves.size()) > tries) return std::nullopt;
+    for (const Transformation& move : moves) {
+      if (--tries < 0) return std::nullopt;
       absl::StatusOr<Schedule> moved = Apply(s, move);
       if (!moved.ok()) continue;
       s = *std::move(moved);
@@ -185,7 +190,8 @@ std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>
   for (size_t k = from.first_kind; k < kinds.size(); ++k) {
     if (kinds[k].kind == MoveKind::Kind::kReduceByNode && !from.schedule.trace().empty()) continue;
     if (scope != Scope::kOnePlace || kinds[k].by_node()) {
-      neighbours.push_back({Everywhere(from.schedule, kinds[k], by_node),
+      int64_t tries = std::numeric_limits<int64_t>::max();
+      neighbours.push_back({*Everywhere(from.schedule, kinds[k], by_node, tries),
                             scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
       continue;
     }
@@ -216,22 +222,17 @@ std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope,
   return schedules;
 }
 
-bool HasCollective(const Graph& g, const std::vector<NodeId>& kernel) {
-  return std::any_of(kernel.begin(), kernel.end(), [&](NodeId id) { return Communicates(g, id); });
-}
-
 /// Whether one launch communicates and another computes, so that overlapping them can help. A fused
 /// collective within a node counts as computation, since it loads and stores.
 bool IsWorthOverlapping(const Schedule& s, const std::vector<std::vector<NodeId>>& launches,
                         bool fused) {
   bool communicates = false, computes = false;
   for (const std::vector<NodeId>& launch : launches) {
-    const bool moves = HasCollective(s.graph(), launch),
-               only = absl::c_all_of(launch, [&](NodeId id) {
-                 return Communicates(s.graph(), id) &&
-                        !(fused && SpanOf(s.graph().nodes[id].op) == Span::kNode);
-               });
-    communicates |= moves;
+    const auto moves = [&](NodeId id) { return Communicates(s.graph(), id); };
+    const bool only = absl::c_all_of(launch, [&](NodeId id) {
+      return moves(id) && !(fused && SpanOf(s.graph().nodes[id].op) == Span::kNode);
+    });
+    communicates |= absl::c_any_of(launch, moves);
     computes |= !only;
   }
   return communicates && computes;
@@ -318,7 +319,7 @@ class LargeDerivation {
     for (const MoveKind& kind : MoveKindsOf(plain_.program(), options_.by_node)) {
       if (kind.kind == MoveKind::Kind::kFuse || kind.dim != Layout::kFlat) continue;
       if (kind.kind == MoveKind::Kind::kReduceByNode && !base.trace().empty()) continue;
-      std::optional<Schedule> moved = Everywhere(base, kind);
+      std::optional<Schedule> moved = Everywhere(base, kind, options_.by_node, tries_);
       if (!moved.has_value() || moved->trace().size() == base.trace().size()) continue;
       base = *std::move(moved);
       AddWithFusions(base);
@@ -327,39 +328,15 @@ class LargeDerivation {
   }
 
  private:
-  /// Makes every move of a kind; nothing where that takes too many tries.
-  std::optional<Schedule> Everywhere(Schedule s, const MoveKind& kind) {
-    for (bool changed = true; changed;) {
-      changed = false;
-      const std::vector<Transformation> moves = Moves(s, kind, options_.by_node);
-      if (static_cast<int64_t>(moves.size()) > tries_) return std::nullopt;
-      for (const Transformation& move : moves) {
-        if (--tries_ < 0) return std::nullopt;
-        absl::StatusOr<Schedule> moved = Apply(s, move);
-        if (!moved.ok()) continue;
-        s = *std::move(moved);
-        changed = true;
-        break;  // numbers of nodes may have changed
-      }
-    }
-    return s;
-  }
-
   /// The schedule, and fused in two steps.
   void AddWithFusions(const Schedule& base) {
     Add(base);
     Schedule s = Fused(base, FuseKind::kGroup);
     Add(s);
-    if (!HasCollective(s.graph())) return;
+    if (absl::c_none_of(s.graph().nodes, [](const Node& node) { return Communicates(node.op); }))
+      return;
     for (FuseKind kind : kAllFuseKinds) s = Fused(s, kind);
     Add(s);
-  }
-
-  static bool HasCollective(const Graph& g) {
-    for (NodeId id = 0; id < g.size(); ++id) {
-      if (Communicates(g, id)) return true;
-    }
-    return false;
   }
 
   void Add(const Schedule& s) {
@@ -420,9 +397,9 @@ absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveO
 }
 
 bool IsCommunicationUnfused(const Schedule& s) {
-  return std::none_of(
-      s.kernels().begin(), s.kernels().end(),
-      [&](const std::vector<NodeId>& kernel) { return HasCollective(s.graph(), kernel); });
+  return absl::c_none_of(s.kernels(), [&](const std::vector<NodeId>& kernel) {
+    return absl::c_any_of(kernel, [&](NodeId id) { return Communicates(s.graph(), id); });
+  });
 }
 
 bool IsBaseline(const Schedule& s) {

@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_DERIVE_H_
-#define COCONET_SCHEDULE_DERIVE_H_
+#pragma once
 
 #include <vector>
 
@@ -47,5 +46,3 @@ bool IsCommunicationUnfused(const Schedule& s);
 bool IsBaseline(const Schedule& s);
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_DERIVE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_DESCRIBE_H_
-#define COCONET_SCHEDULE_DESCRIBE_H_
+#pragma once
 
 #include <compare>
 #include <cstdint>
@@ -66,5 +65,3 @@ std::string Describe(const Schedule& s);
 std::string DescribeLaunch(const Graph& g, const std::vector<NodeId>& nodes);
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_DESCRIBE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_FUSE_MOVES_H_
-#define COCONET_SCHEDULE_FUSE_MOVES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -36,5 +35,3 @@ inline constexpr FuseKind kAllFuseKinds[] = {
 std::vector<Fuse> FuseMoves(const Schedule& s, FuseKind kind);
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_FUSE_MOVES_H_

@@ -1,7 +1,6 @@
 #include "coconet/schedule/kernel_phases.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 

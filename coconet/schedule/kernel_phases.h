@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_KERNEL_PHASES_H_
-#define COCONET_SCHEDULE_KERNEL_PHASES_H_
+#pragma once
 
 #include <map>
 #include <vector>
@@ -77,5 +76,3 @@ KernelPhases PhasesOf(const TypedGraph& program, const std::vector<NodeId>& kern
 std::vector<NodeId> StatesRead(const Graph& g, const std::vector<NodeId>& nodes);
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_KERNEL_PHASES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_LAUNCHES_H_
-#define COCONET_SCHEDULE_LAUNCHES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -86,5 +85,3 @@ struct Traffic {
 std::vector<Traffic> TrafficOf(const TypedGraph& program, const Launches& launches);
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_LAUNCHES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_REWRITES_H_
-#define COCONET_SCHEDULE_REWRITES_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -30,5 +29,3 @@ NodeId FoldOverRanks(Graph& out, const Fold& fold, NodeId part, DType dtype);
 absl::StatusOr<Kernels> ApplyFuses(const Schedule& s, absl::Span<const Fuse> fuses);
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_REWRITES_H_

@@ -167,9 +167,8 @@ absl::StatusOr<Schedule> Apply(const Schedule& s, const Transformation& transfor
   const bool overlaps = std::holds_alternative<Overlap>(t);
   if (!s.overlaps().empty() && !overlaps)
     return Refused(t, "there are overlaps already, and their launches would change: overlap last");
-  if (!s.kernels().empty() && !std::holds_alternative<Fuse>(t) && !overlaps) {
+  if (!s.kernels().empty() && !std::holds_alternative<Fuse>(t) && !overlaps)
     return Refused(t, "there are kernels already, and their nodes would change: fuse last");
-  }
   using Result = absl::StatusOr<Schedule>;
   const TypedGraph& program = s.program();
   ASSIGN_OR_RETURN(

@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_SCHEDULE_H_
-#define COCONET_SCHEDULE_SCHEDULE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -100,5 +99,3 @@ absl::StatusOr<Schedule> Replay(const Graph& program, const std::vector<Transfor
 std::string Print(const Schedule& s);
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_SCHEDULE_H_

@@ -25,9 +25,8 @@ absl::StatusOr<Transformation> ParseSplit(absl::string_view arguments) {
   ASSIGN_OR_RETURN(const NodeId node, ParseNodeId(absl::StripAsciiWhitespace(parts.first)));
   const absl::string_view dim_text = absl::StripAsciiWhitespace(parts.second);
   int dim = Layout::kFlat;
-  if (dim_text != "flat" && !(absl::SimpleAtoi(dim_text, &dim) && dim >= 0)) {
+  if (dim_text != "flat" && !(absl::SimpleAtoi(dim_text, &dim) && dim >= 0))
     return absl::InvalidArgumentError("want flat or the number of a dimension after the comma");
-  }
   return AnySplit{node, dim};
 }
 
@@ -42,9 +41,8 @@ absl::StatusOr<std::vector<NodeId>> ParseNodeIds(absl::string_view arguments) {
 
 absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
   const size_t open = text.find('(');
-  if (open == absl::string_view::npos || !absl::EndsWith(text, ")")) {
+  if (open == absl::string_view::npos || !absl::EndsWith(text, ")"))
     return absl::InvalidArgumentError("want name(arguments)");
-  }
   const absl::string_view name = text.substr(0, open);
   const absl::string_view arguments =
       absl::StripAsciiWhitespace(text.substr(open + 1, text.size() - open - 2));
@@ -55,9 +53,8 @@ absl::StatusOr<Transformation> ParseTransformation(absl::string_view text) {
     if (name == "fuse") return Fuse{std::move(nodes)};
     return Overlap{std::move(nodes)};
   }
-  if (name != "reorder" && name != "slice") {
+  if (name != "reorder" && name != "slice")
     return absl::InvalidArgumentError("want split, split_by_node, reorder, slice, fuse or overlap");
-  }
   ASSIGN_OR_RETURN(const NodeId id, ParseNodeId(arguments));
   if (name == "reorder") return Reorder{id};
   return Slice{id};

@@ -1,5 +1,4 @@
-#ifndef COCONET_SCHEDULE_TRANSFORMATION_H_
-#define COCONET_SCHEDULE_TRANSFORMATION_H_
+#pragma once
 
 #include <string>
 #include <variant>
@@ -98,5 +97,3 @@ absl::Status Refused(const Transformation& t, const Parts&... parts) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_SCHEDULE_TRANSFORMATION_H_

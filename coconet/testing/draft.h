@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_DRAFT_H_
-#define COCONET_TESTING_DRAFT_H_
+#pragma once
 
 #include <vector>
 
@@ -61,5 +60,3 @@ class Draft {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_DRAFT_H_

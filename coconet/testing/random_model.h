@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_RANDOM_MODEL_H_
-#define COCONET_TESTING_RANDOM_MODEL_H_
+#pragma once
 
 #include <cstdint>
 
@@ -26,5 +25,3 @@ struct RandomModelOptions {
 Graph RandomModel(uint64_t seed, const RandomModelOptions& options = {});
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_RANDOM_MODEL_H_

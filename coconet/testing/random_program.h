@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_RANDOM_PROGRAM_H_
-#define COCONET_TESTING_RANDOM_PROGRAM_H_
+#pragma once
 
 #include <cstdint>
 
@@ -20,5 +19,3 @@ struct RandomProgramOptions {
 Graph RandomProgram(uint64_t seed, const RandomProgramOptions& options = {});
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_RANDOM_PROGRAM_H_

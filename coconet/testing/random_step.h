@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_RANDOM_STEP_H_
-#define COCONET_TESTING_RANDOM_STEP_H_
+#pragma once
 
 #include <cstdint>
 
@@ -32,5 +31,3 @@ Graph RandomStep(uint64_t seed, const RandomStepOptions& options = {});
 ElementSource RandomElements(uint64_t seed);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_RANDOM_STEP_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_REDUCTIONS_H_
-#define COCONET_TESTING_REDUCTIONS_H_
+#pragma once
 
 #include <algorithm>
 #include <limits>
@@ -42,5 +41,3 @@ inline double FirstOf(FoldKind kind, DType dtype) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_REDUCTIONS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_SIMULATED_MEMORY_H_
-#define COCONET_TESTING_SIMULATED_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -33,5 +32,3 @@ class SimulatedMemory {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_SIMULATED_MEMORY_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_SIMULATOR_H_
-#define COCONET_TESTING_SIMULATOR_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -28,5 +27,3 @@ std::map<std::string, std::vector<std::vector<double>>> Simulate(const Schedule&
                                                                  int nodes = 1);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_SIMULATOR_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_TRANSFORMED_H_
-#define COCONET_TESTING_TRANSFORMED_H_
+#pragma once
 
 #include <string>
 
@@ -16,5 +15,3 @@ Schedule ScheduleOf(absl::string_view program, absl::string_view trace = "");
 std::string Transformed(absl::string_view program, absl::string_view trace);
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_TRANSFORMED_H_

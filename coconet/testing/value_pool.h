@@ -1,5 +1,4 @@
-#ifndef COCONET_TESTING_VALUE_POOL_H_
-#define COCONET_TESTING_VALUE_POOL_H_
+#pragma once
 
 #include <cstdint>
 #include <initializer_list>
@@ -61,5 +60,3 @@ class ValuePool {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_TESTING_VALUE_POOL_H_

@@ -2,8 +2,6 @@
 
 #include <limits>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,7 +9,6 @@
 #include "coconet/base/status.h"
 #include "coconet/language/language.h"
 #include "coconet/workloads/model_shapes.h"
-#include "coconet/workloads/model_workloads.h"
 
 namespace coconet {
 namespace {

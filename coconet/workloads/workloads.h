@@ -1,5 +1,4 @@
-#ifndef COCONET_WORKLOADS_WORKLOADS_H_
-#define COCONET_WORKLOADS_WORKLOADS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -49,5 +48,3 @@ std::vector<WorkloadInfo> Workloads();
 absl::StatusOr<Graph> MakeWorkload(absl::string_view name, const WorkloadOptions& options = {});
 
 }  // namespace coconet
-
-#endif  // COCONET_WORKLOADS_WORKLOADS_H_

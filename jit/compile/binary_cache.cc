@@ -220,9 +220,8 @@ absl::StatusOr<std::string> BinaryCache::StoreIn(const std::string& dir, const D
     there = linkat(temporary.get(), part.c_str(), shard.get(), target.c_str(), 0) == 0 ||
             (errno == EEXIST && ReadChecked(root, name).has_value());
   }
-  if (!there && renameat(temporary.get(), part.c_str(), shard.get(), target.c_str()) != 0) {
+  if (!there && renameat(temporary.get(), part.c_str(), shard.get(), target.c_str()) != 0)
     return FileError("rename", target, errno);
-  }
   fsync(shard.get());
   return PathOf(dir, name);
 }

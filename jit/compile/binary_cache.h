@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_BINARY_CACHE_H_
-#define COCONET_JIT_COMPILE_BINARY_CACHE_H_
+#pragma once
 
 #include <memory>
 #include <mutex>
@@ -9,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "jit/compile/descriptor.h"
+#include "coconet/base/descriptor.h"
 
 namespace coconet {
 
@@ -91,5 +90,3 @@ class BinaryCache {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_BINARY_CACHE_H_

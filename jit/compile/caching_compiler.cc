@@ -128,6 +128,12 @@ std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> transl
   return std::make_unique<CachingCompiler>(std::move(translator), std::move(cache));
 }
 
+absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
+                                                          const CompilerOptions& options) {
+  if (!arch.empty()) return MakeNvrtcCompiler(arch, options);
+  return simulated ? MakeSimtCompiler(options) : MakeHostCompiler(options);
+}
+
 void CountCompilerRun() { ++compiler_runs; }
 
 int64_t CompilerRuns() { return compiler_runs; }

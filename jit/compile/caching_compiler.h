@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_CACHING_COMPILER_H_
-#define COCONET_JIT_COMPILE_CACHING_COMPILER_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -33,5 +32,3 @@ std::unique_ptr<Compiler> MakeCachingCompiler(std::unique_ptr<Translator> transl
 void CountCompilerRun();
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_CACHING_COMPILER_H_

@@ -1,10 +1,8 @@
-#ifndef COCONET_JIT_COMPILE_COMPILER_H_
-#define COCONET_JIT_COMPILE_COMPILER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -77,5 +75,3 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch
 int64_t CompilerRuns();
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_COMPILER_H_

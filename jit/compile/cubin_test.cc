@@ -1,4 +1,4 @@
-#include "jit/compile/cubin.h"
+#include "jit/compile/testing/cubin.h"
 
 #include <fstream>
 #include <iterator>

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_EMBEDDED_FILES_H_
-#define COCONET_JIT_COMPILE_EMBEDDED_FILES_H_
+#pragma once
 
 #include <vector>
 
@@ -16,5 +15,3 @@ struct EmbeddedFile {
 std::vector<EmbeddedFile> EmbeddedFiles();
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_EMBEDDED_FILES_H_

@@ -1,11 +1,11 @@
 #include "jit/compile/embedded_headers.h"
 
+#include <array>
 #include <optional>
 #include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -94,18 +94,10 @@ struct Expansion {
 }  // namespace
 
 const std::vector<DeviceHeader>& DeviceHeaders(Dialect dialect) {
-  static const auto* host = new std::vector<DeviceHeader>(ReadDeviceHeaders(Dialect::kHost));
-  static const auto* cuda = new std::vector<DeviceHeader>(ReadDeviceHeaders(Dialect::kCuda));
-  static const auto* simt = new std::vector<DeviceHeader>(ReadDeviceHeaders(Dialect::kSimt));
-  switch (dialect) {
-    case Dialect::kHost:
-      return *host;
-    case Dialect::kCuda:
-      return *cuda;
-    case Dialect::kSimt:
-      return *simt;
-  }
-  CC_CHECK(false);
+  static const auto& all = *new std::array<std::vector<DeviceHeader>, std::size(kAllDialects)>{
+      ReadDeviceHeaders(Dialect::kHost), ReadDeviceHeaders(Dialect::kCuda),
+      ReadDeviceHeaders(Dialect::kSimt)};
+  return all[static_cast<size_t>(dialect)];
 }
 
 std::string HeadersText(Dialect dialect) {

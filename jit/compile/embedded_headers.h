@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_EMBEDDED_HEADERS_H_
-#define COCONET_JIT_COMPILE_EMBEDDED_HEADERS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -41,5 +40,3 @@ absl::StatusOr<std::string> ExpandIncludes(absl::string_view source,
                                            absl::Span<const DeviceHeader> headers);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_EMBEDDED_HEADERS_H_

@@ -247,9 +247,8 @@ absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text) {
   std::vector<std::string> meaning;  // of -march: the options and features that the driver hands on
   std::string triple;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    if (toolchain.version.empty() && absl::StrContains(line, " version ")) {
+    if (toolchain.version.empty() && absl::StrContains(line, " version "))
       toolchain.version = std::string(absl::StripAsciiWhitespace(line));
-    }
     if (absl::ConsumePrefix(&line, "Target: "))
       triple = std::string(absl::StripAsciiWhitespace(line));
     absl::string_view previous;

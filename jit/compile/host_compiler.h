@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_HOST_COMPILER_H_
-#define COCONET_JIT_COMPILE_HOST_COMPILER_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -26,5 +25,3 @@ struct Toolchain {
 absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_HOST_COMPILER_H_

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "coconet/base/status.h"
 #include "third_party/cuda/paths.h"
 
 namespace coconet {

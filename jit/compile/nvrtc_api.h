@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_NVRTC_API_H_
-#define COCONET_JIT_COMPILE_NVRTC_API_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -45,5 +44,3 @@ inline constexpr int kNvrtcCancelled = 16;
 absl::StatusOr<const NvrtcApi*> OpenNvrtc();
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_NVRTC_API_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_NVRTC_COMPILER_H_
-#define COCONET_JIT_COMPILE_NVRTC_COMPILER_H_
+#pragma once
 
 #include <memory>
 
@@ -16,5 +15,3 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompilerOver(const NvrtcApi& 
                                                                 const CompilerOptions& options);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_NVRTC_COMPILER_H_

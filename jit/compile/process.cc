@@ -5,23 +5,19 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "coconet/base/descriptor.h"
 #include "coconet/base/status.h"
-#include "jit/compile/descriptor.h"
 
 namespace coconet {
 namespace {
@@ -152,11 +148,6 @@ Finished Reap(pid_t pid, Clock::time_point deadline) {
   }
 }
 
-bool IsProgram(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
-}
-
 }  // namespace
 
 absl::StatusOr<Finished> RunProcess(const Command& command) {
@@ -173,17 +164,6 @@ absl::StatusOr<Finished> RunProcess(const Command& command) {
   Finished finished = Reap(pid, deadline);
   finished.output = std::move(output);
   return finished;
-}
-
-std::string FindProgram(absl::string_view name) {
-  if (absl::StrContains(name, '/')) return IsProgram(std::string(name)) ? std::string(name) : "";
-  const char* path = std::getenv("PATH");
-  for (absl::string_view folder :
-       absl::StrSplit(path == nullptr ? "" : path, ':', absl::SkipEmpty())) {
-    if (std::string file = absl::StrCat(folder, "/", name); !name.empty() && IsProgram(file))
-      return file;
-  }
-  return "";
 }
 
 }  // namespace coconet

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_PROCESS_H_
-#define COCONET_JIT_COMPILE_PROCESS_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -36,10 +35,4 @@ struct Finished {
 /// group of its own and default signal handling. Unavailable when it cannot be started.
 absl::StatusOr<Finished> RunProcess(const Command& command);
 
-/// The executable file that `name` denotes: itself if it contains a slash, else the first on PATH;
-/// "" if there is none.
-std::string FindProgram(absl::string_view name);
-
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_PROCESS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_TEMP_DIR_H_
-#define COCONET_JIT_COMPILE_TEMP_DIR_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -31,5 +30,3 @@ class TempDir {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_TEMP_DIR_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_CONFIG_BESIDE_H_
-#define COCONET_JIT_CONFIG_BESIDE_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -34,5 +33,3 @@ void AddTiles(const Schedule& s, const ConfigSpace& space, const std::vector<Con
               const std::vector<LaunchShape>& shapes, std::vector<Config>& configs);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_CONFIG_BESIDE_H_

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
 #include "coconet/schedule/chunks.h"
 #include "coconet/schedule/kernel_phases.h"
@@ -408,9 +406,8 @@ absl::Status Validate(const Config& c, const Schedule& s, const ConfigSpace& spa
   };
   if (c.vec < 1 || c.vec > 64 || (c.vec & (c.vec - 1)) != 0)
     return error("want vec a power of two in 1..64");
-  if (c.chunk < c.vec || c.chunk > kMaxChunk || c.chunk % c.vec != 0) {
+  if (c.chunk < c.vec || c.chunk > kMaxChunk || c.chunk % c.vec != 0)
     return error(absl::StrCat("want chunk a multiple of vec, at most ", kMaxChunk));
-  }
   if (c.blocks < 1 || c.blocks > kMaxBlocks)
     return error(absl::StrCat("want blocks in 1..", kMaxBlocks));
   if (c.threads != 1 &&

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_CONFIG_CONFIG_H_
-#define COCONET_JIT_CONFIG_CONFIG_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -114,5 +113,3 @@ bool Multiplies(const Schedule& s);
 absl::Status Validate(const Config& config, const Schedule& s, const ConfigSpace& space);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_CONFIG_CONFIG_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_CONFIG_LAUNCH_SHAPES_H_
-#define COCONET_JIT_CONFIG_LAUNCH_SHAPES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -39,5 +38,3 @@ std::vector<LaunchShape> LaunchShapesOnHost(const KernelWork& work, int vector_b
 std::vector<LaunchShape> LaunchShapesOnGpu(const KernelWork& work, int multiprocessors);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_CONFIG_LAUNCH_SHAPES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_CONFIG_PIECES_H_
-#define COCONET_JIT_CONFIG_PIECES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -33,5 +32,3 @@ absl::StatusOr<std::vector<Piece>> PiecesOf(const Schedule& s, const std::vector
                                             int ranks, int chunks);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_CONFIG_PIECES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_CONFIG_TARGET_H_
-#define COCONET_JIT_CONFIG_TARGET_H_
+#pragma once
 
 #include <compare>
 
@@ -26,5 +25,3 @@ struct Target {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_CONFIG_TARGET_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_CONFIG_UNITS_H_
-#define COCONET_JIT_CONFIG_UNITS_H_
+#pragma once
 
 #include <set>
 #include <vector>
@@ -64,5 +63,3 @@ bool IsStore(const Graph& g, NodeId id);  // Update or Output
 NodeId StoredOperand(const Graph& g, NodeId store);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_CONFIG_UNITS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_BLOCKS_H_
-#define COCONET_JIT_DEVICE_BLOCKS_H_
+#pragma once
 
 // The blocks that ranks exchange (all-to-all) when a tensor's slicing changes from one dimension to
 // another.
@@ -48,5 +47,3 @@ CC_DEVICE void MoveBlocks(const Grid& grid, T* storage, T* blocks, const Blocks&
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_BLOCKS_H_

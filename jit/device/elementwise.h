@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_ELEMENTWISE_H_
-#define COCONET_JIT_DEVICE_ELEMENTWISE_H_
+#pragma once
 
 // Typed loads and stores, elementwise functions and loops, on the packs of the prelude.
 
@@ -434,5 +433,3 @@ CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index c
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_ELEMENTWISE_H_

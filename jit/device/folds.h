@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_FOLDS_H_
-#define COCONET_JIT_DEVICE_FOLDS_H_
+#pragma once
 
 // Sums and extrema over elements: of a thread, a block, a rank and all ranks. Random words of
 // dropout and stochastic rounding.
@@ -217,5 +216,3 @@ CC_DEVICE Pack<float, V> RoundedByWords(Pack<float, V> x, Index i, i64 seed, i64
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_FOLDS_H_

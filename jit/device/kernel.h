@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_KERNEL_H_
-#define COCONET_JIT_DEVICE_KERNEL_H_
+#pragma once
 
 // Every generated kernel includes this file. The include set decides which prelude.h is meant.
 
@@ -16,5 +15,3 @@
 #include "tiles.h"
 
 #include "tile_product.h"
-
-#endif  // COCONET_JIT_DEVICE_KERNEL_H_

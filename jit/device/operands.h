@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_OPERANDS_H_
-#define COCONET_JIT_DEVICE_OPERANDS_H_
+#pragma once
 
 // Loads of reductions over ranks: from peers' memory, from staged copies, or from messages.
 
@@ -222,5 +221,3 @@ CC_DEVICE Pack<Compute<T>, V> LoadMin(const Messages<kRanks, T>& m, Index i) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_OPERANDS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_RING_H_
-#define COCONET_JIT_DEVICE_RING_H_
+#pragma once
 
 // Ring collectives on slices: each rank receives chunks from the previous rank only, and passes
 // them on to the next.
@@ -84,5 +83,3 @@ CC_DEVICE void CopyOn(const Sync<kRanks>& s, T* const (&ranks)[kRanks], Index i)
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_RING_H_

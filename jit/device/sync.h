@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_SYNC_H_
-#define COCONET_JIT_DEVICE_SYNC_H_
+#pragma once
 
 // Flags between ranks, and stores to all peers, of collectives over symmetric memory.
 
@@ -206,5 +205,3 @@ CC_DEVICE void StoreBeside(T* const (&beside)[Beside::kCount], bool after, T* ow
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_SYNC_H_

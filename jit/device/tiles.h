@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_TILES_H_
-#define COCONET_JIT_DEVICE_TILES_H_
+#pragma once
 
 // A matrix product that works tile by tile and signals each finished tile to all ranks, and the
 // waits of a concurrent kernel, on this rank or another, for the tiles that it reads. The product
@@ -114,5 +113,3 @@ CC_DEVICE bool AwaitTiles(const Sync<kRanks>& s, const Grid& grid, const Tiles& 
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_TILES_H_

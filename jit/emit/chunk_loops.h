@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EMIT_CHUNK_LOOPS_H_
-#define COCONET_JIT_EMIT_CHUNK_LOOPS_H_
+#pragma once
 
 #include <string>
 
@@ -31,5 +30,3 @@ std::string OverTensorsText(const KernelContext& k, const PhaseText& phase,
                             absl::string_view locals, absl::string_view work);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EMIT_CHUNK_LOOPS_H_

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "jit/emit/bulk_copies.h"
 #include "jit/emit/chunk_loops.h"
 #include "jit/emit/launch_fields.h"
 #include "jit/emit/peer_copies.h"

@@ -1,10 +1,9 @@
-#ifndef COCONET_JIT_EMIT_EMIT_H_
-#define COCONET_JIT_EMIT_EMIT_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
-#include "jit/expressions/kernel_place.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/storage/buffers.h"
 
 namespace coconet {
@@ -25,5 +24,3 @@ absl::StatusOr<EmittedKernel> EmitKernel(const KernelPlace& at, const Config& co
                                          const Target& target, BufferTable& table);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EMIT_EMIT_H_

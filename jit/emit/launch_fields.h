@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EMIT_LAUNCH_FIELDS_H_
-#define COCONET_JIT_EMIT_LAUNCH_FIELDS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -21,5 +20,3 @@ int64_t AddLaunchFields(KernelContext& k, const Rings& rings,
                         const Synchronization& synchronization);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EMIT_LAUNCH_FIELDS_H_

@@ -1,12 +1,13 @@
-#ifndef COCONET_JIT_EMIT_PEER_COPIES_H_
-#define COCONET_JIT_EMIT_PEER_COPIES_H_
+#pragma once
 
 #include <string>
 #include <vector>
 
+#include "coconet/schedule/kernel_phases.h"
 #include "jit/emit/rings.h"
 #include "jit/expressions/kernel_context.h"
 #include "jit/expressions/loads.h"
+#include "jit/expressions/phase_text.h"
 
 namespace coconet {
 
@@ -38,6 +39,11 @@ class PeerCopies {
   std::vector<Copy> copies_;
 };
 
-}  // namespace coconet
+/// The phase gathers slices that are in memory, and does nothing else: the GPU copies whole parts
+/// of them (Config::bulk).
+bool CopiesInBulk(const KernelContext& k, const KernelPhase& phase);
 
-#endif  // COCONET_JIT_EMIT_PEER_COPIES_H_
+/// What copies a chunk of each slice to all ranks of the node.
+std::string BulkCopiesText(KernelContext& k, const KernelPhase& planned, PhaseText& phase);
+
+}  // namespace coconet

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EMIT_RINGS_H_
-#define COCONET_JIT_EMIT_RINGS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -51,5 +50,3 @@ class Rings {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EMIT_RINGS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EMIT_ROUNDS_H_
-#define COCONET_JIT_EMIT_ROUNDS_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -54,5 +53,3 @@ class Rounds {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EMIT_ROUNDS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EMIT_STORES_H_
-#define COCONET_JIT_EMIT_STORES_H_
+#pragma once
 
 #include <string>
 
@@ -42,5 +41,3 @@ class Stores {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EMIT_STORES_H_

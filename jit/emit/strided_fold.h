@@ -1,7 +1,9 @@
-#ifndef COCONET_JIT_EMIT_STRIDED_FOLD_H_
-#define COCONET_JIT_EMIT_STRIDED_FOLD_H_
+#pragma once
 
-#include "jit/emit/emit.h"
+#include "jit/config/config.h"
+#include "jit/config/units.h"
+#include "jit/expressions/kernel_text.h"
+#include "jit/storage/buffers.h"
 
 namespace coconet {
 
@@ -13,5 +15,3 @@ EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, in
                               BufferTable& table);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EMIT_STRIDED_FOLD_H_

@@ -1,7 +1,6 @@
 #include "jit/emit/tiled_product.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

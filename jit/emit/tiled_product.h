@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EMIT_TILED_PRODUCT_H_
-#define COCONET_JIT_EMIT_TILED_PRODUCT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -8,7 +7,7 @@
 #include "jit/config/config.h"
 #include "jit/config/target.h"
 #include "jit/config/units.h"
-#include "jit/emit/emit.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/buffers.h"
 
@@ -49,5 +48,3 @@ absl::StatusOr<EmittedKernel> EmitTiledProduct(const Units& u, const TiledProduc
                                                BufferTable& table);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EMIT_TILED_PRODUCT_H_

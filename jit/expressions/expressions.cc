@@ -1,14 +1,13 @@
 #include "jit/expressions/expressions.h"
 
+#include <deque>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "coconet/ir/operand_index.h"
 #include "jit/expressions/folds.h"
 #include "jit/expressions/operations.h"
-#include "jit/storage/literal.h"
 
 namespace coconet {
 

@@ -1,7 +1,5 @@
-#ifndef COCONET_JIT_EXPRESSIONS_EXPRESSIONS_H_
-#define COCONET_JIT_EXPRESSIONS_EXPRESSIONS_H_
+#pragma once
 
-#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -117,5 +115,3 @@ class Expressions {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EXPRESSIONS_EXPRESSIONS_H_

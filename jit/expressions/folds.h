@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EXPRESSIONS_FOLDS_H_
-#define COCONET_JIT_EXPRESSIONS_FOLDS_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -24,5 +23,3 @@ std::string TotalOf(KernelContext& k, ReduceKind kind, DType dtype, absl::string
                     absl::string_view result);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EXPRESSIONS_FOLDS_H_

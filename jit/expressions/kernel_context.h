@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EXPRESSIONS_KERNEL_CONTEXT_H_
-#define COCONET_JIT_EXPRESSIONS_KERNEL_CONTEXT_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +8,7 @@
 #include "coconet/schedule/kernel_phases.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
-#include "jit/expressions/kernel_place.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/buffers.h"
 
@@ -86,5 +85,3 @@ struct KernelContext {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EXPRESSIONS_KERNEL_CONTEXT_H_

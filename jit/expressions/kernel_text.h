@@ -1,18 +1,43 @@
-#ifndef COCONET_JIT_EXPRESSIONS_KERNEL_TEXT_H_
-#define COCONET_JIT_EXPRESSIONS_KERNEL_TEXT_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "jit/expressions/kernel_place.h"
+#include "jit/config/pieces.h"
+#include "jit/config/units.h"
 #include "jit/storage/arguments.h"
+#include "runtime/plan.h"
 
 namespace coconet {
+
+struct TiledProduct;
+
+/// One generated kernel: its definition in the kernel dialect and the arguments that it expects.
+struct EmittedKernel {
+  std::string symbol;  // from the fingerprint of the text: equal texts are one kernel
+  std::string text;
+  std::vector<Arg> args;
+  std::vector<Arg> tensor_args;  // the row of its table for this tensor of a list
+  int64_t bytes = 0;             // that rank 0 loads and stores; of one tensor
+  int64_t chunks = 0;            // that have flags; of one tensor
+  bool totals = false;           // it adds something up over all tensors
+  bool rounds = false;           // blocks or ranks meet for sums in the middle of its work
+};
+
+/// The kernel of unit `unit` of `units`, to be step `step` of the plan.
+struct KernelPlace {
+  const Units& units;
+  int unit;
+  int step;
+  const Piece* piece = nullptr;         // of an overlap's tensors; null: all
+  int tensors = 0;                      // of a list: rows of the kernel's table
+  int64_t list_chunks = 0;              // that have flags, of all these tensors
+  const TiledProduct* tiles = nullptr;  // runs beside the kernel, which takes elements of it
+};
 
 /// The kernel of this body, for so many ranks of a node and packs of `vec` elements.
 EmittedKernel KernelOf(int ranks, int vec, const Arguments& args, const std::string& body,
                        int64_t bytes);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EXPRESSIONS_KERNEL_TEXT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EXPRESSIONS_LOADS_H_
-#define COCONET_JIT_EXPRESSIONS_LOADS_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -56,5 +55,3 @@ class Loads {
 absl::string_view LoadFrom(ReduceKind kind);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EXPRESSIONS_LOADS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EXPRESSIONS_OPERATIONS_H_
-#define COCONET_JIT_EXPRESSIONS_OPERATIONS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ absl::StatusOr<std::string> OperationText(KernelContext& k, NodeId id,
 std::string InRange(DType dtype, std::string expression);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EXPRESSIONS_OPERATIONS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_EXPRESSIONS_PHASE_TEXT_H_
-#define COCONET_JIT_EXPRESSIONS_PHASE_TEXT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -37,5 +36,3 @@ struct PhaseText {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_EXPRESSIONS_PHASE_TEXT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_LOWER_DRAFT_H_
-#define COCONET_JIT_LOWER_DRAFT_H_
+#pragma once
 
 #include <set>
 #include <string>
@@ -7,7 +6,7 @@
 #include <vector>
 
 #include "jit/config/target.h"
-#include "jit/emit/emit.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/lower/lower.h"
 #include "jit/lower/programs.h"
 
@@ -57,5 +56,3 @@ class Draft {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_LOWER_DRAFT_H_

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "jit/expressions/kernel_text.h"
-#include "jit/lower/communication.h"
 #include "jit/storage/arguments.h"
-#include "jit/storage/literal.h"
 
 namespace coconet {
 namespace {

@@ -1,20 +1,24 @@
-#ifndef COCONET_JIT_LOWER_LIBRARY_CALL_H_
-#define COCONET_JIT_LOWER_LIBRARY_CALL_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "coconet/ir/op.h"
 #include "jit/config/config.h"
 #include "jit/config/pieces.h"
 #include "jit/config/target.h"
 #include "jit/config/units.h"
-#include "jit/emit/emit.h"
+#include "jit/expressions/kernel_text.h"
 #include "jit/storage/buffers.h"
 #include "runtime/plan.h"
 
 namespace coconet {
+
+/// Operations that move no data between ranks: one arm of the visits that are for the others.
+template <class T>
+concept MovesNothing = kRow<T>.role != Role::kCollective && kRow<T>.role != Role::kTransfer &&
+                       kRow<T>.role != Role::kSend;
 
 /// A unit's one collective, as a library does it.
 struct LibraryCall {
@@ -34,5 +38,3 @@ LibraryCall LibraryCallOf(const Units& u, const Unit& unit, const Config& config
 int64_t LibraryBytes(const CollectiveStep& step, const Target& target);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_LOWER_LIBRARY_CALL_H_

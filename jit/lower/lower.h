@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_LOWER_LOWER_H_
-#define COCONET_JIT_LOWER_LOWER_H_
+#pragma once
 
 #include <string>
 
@@ -38,5 +37,3 @@ absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, co
 inline constexpr int kGeneratorVersion = 4;
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_LOWER_LOWER_H_

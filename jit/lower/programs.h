@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_LOWER_PROGRAMS_H_
-#define COCONET_JIT_LOWER_PROGRAMS_H_
+#pragma once
 
 #include <vector>
 
@@ -49,5 +48,3 @@ class Programs {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_LOWER_PROGRAMS_H_

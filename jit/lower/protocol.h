@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_LOWER_PROTOCOL_H_
-#define COCONET_JIT_LOWER_PROTOCOL_H_
+#pragma once
 
 #include <string>
 
@@ -12,5 +11,3 @@ namespace coconet {
 std::string ProtocolOf(const Units& u, const Config& config);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_LOWER_PROTOCOL_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_LOWER_UNIT_STEPS_H_
-#define COCONET_JIT_LOWER_UNIT_STEPS_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -73,5 +72,3 @@ class UnitSteps {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_LOWER_UNIT_STEPS_H_

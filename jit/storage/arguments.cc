@@ -1,7 +1,5 @@
 #include "jit/storage/arguments.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "jit/storage/literal.h"

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_STORAGE_ARGUMENTS_H_
-#define COCONET_JIT_STORAGE_ARGUMENTS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -91,5 +90,3 @@ class Arguments {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_STORAGE_ARGUMENTS_H_

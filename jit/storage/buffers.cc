@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/base/status.h"
 #include "coconet/schedule/kernel_phases.h"
 
 namespace coconet {

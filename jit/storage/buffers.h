@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_STORAGE_BUFFERS_H_
-#define COCONET_JIT_STORAGE_BUFFERS_H_
+#pragma once
 
 #include <map>
 #include <vector>
@@ -36,5 +35,3 @@ int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t ele
                   bool symmetric, bool each = false);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_STORAGE_BUFFERS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_STORAGE_GEMMS_H_
-#define COCONET_JIT_STORAGE_GEMMS_H_
+#pragma once
 
 #include <vector>
 
@@ -20,5 +19,3 @@ std::vector<GemmStep> GemmsOf(const Units& u, NodeId id, const BufferTable& tabl
 int64_t GemmBytes(const GemmStep& step);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_STORAGE_GEMMS_H_

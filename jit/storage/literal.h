@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_STORAGE_LITERAL_H_
-#define COCONET_JIT_STORAGE_LITERAL_H_
+#pragma once
 
 #include <string>
 
@@ -15,5 +14,3 @@ absl::string_view KernelType(DType dtype);
 std::string Literal(double value, DType dtype);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_STORAGE_LITERAL_H_

@@ -1,10 +1,9 @@
-#ifndef COCONET_JIT_STORAGE_STORED_MAP_H_
-#define COCONET_JIT_STORAGE_STORED_MAP_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "coconet/ir/op_table.h"
+#include "coconet/ir/graph.h"
 
 namespace coconet {
 
@@ -24,5 +23,3 @@ StoredMap StoredMapOf(const TensorType& operand, const Shape& space, int ranks);
 StoredMap ViewMapOf(const Op& view, const Shape& operand, const Shape& result);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_STORAGE_STORED_MAP_H_

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/arguments.h"
-#include "runtime/node/control.h"
 
 namespace coconet {
 namespace {

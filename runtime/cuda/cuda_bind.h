@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_CUDA_BIND_H_
-#define COCONET_RUNTIME_CUDA_CUDA_BIND_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -24,5 +23,3 @@ absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buf
                              const CudaGemm::OpensLibrary& library, CudaExecutor::Parts& parts);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_CUDA_BIND_H_

@@ -4,11 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/cuda/cuda_graph.h"
 #include "runtime/node/control.h"
-#include "runtime/node/library_call.h"
 #include "runtime/node/wait.h"
 
 namespace coconet {
@@ -212,8 +211,8 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StagedCollective& c
   // Keeps what lies between the blocks of `out`.
   RETURN_IF_ERROR(Copy(*parts_.device, stream, collective.out, collective.out_bytes, out.data()));
   const bool in_place = collective.in == collective.out;
-  RETURN_IF_ERROR(Communicate(*collective.library, collective.step,
-                              in_place ? out.data() : in.data(), out.data()));
+  RETURN_IF_ERROR(
+      collective.library->Run(collective.step, in_place ? out.data() : in.data(), out.data()));
   return Copy(*parts_.device, stream, out.data(), collective.out_bytes, collective.out);
 }
 
@@ -322,6 +321,69 @@ void CudaExecutor::AbortLibraries(const absl::Status& why) {
   if (watch_.empty()) return;
   aborted_step_ = std::max(aborted_step_, watch_.UnderWay());
   for (StreamLibrary* library : parts_.stream_libraries) library->Abort(why);
+}
+
+absl::StatusOr<std::vector<StepSpan>> CudaExecutor::Trace() {
+  RETURN_IF_ERROR(first_error_);
+  const Device& device = *parts_.device;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Event> start, Event::Make(device, /*timed=*/true));
+  std::vector<Marks> marks(parts_.calls.size());
+  for (Marks& mark : marks) {
+    ASSIGN_OR_RETURN(mark.begun, Event::Make(device, /*timed=*/true));
+    ASSIGN_OR_RETURN(mark.ended, Event::Make(device, /*timed=*/true));
+  }
+  marks_ = std::move(marks);
+  const absl::Cleanup forget = [this] { marks_.clear(); };
+  RETURN_IF_CU(driver(), EventRecord, start->get(), parts_.streams[0]);
+  RETURN_IF_ERROR(RunSteps(1));
+  std::vector<StepSpan> spans;
+  for (size_t step = 0; step < marks_.size(); ++step) {
+    float begin_ms = 0, end_ms = 0;
+    RETURN_IF_CU(driver(), EventElapsedTime, &begin_ms, start->get(), marks_[step].begun->get());
+    RETURN_IF_CU(driver(), EventElapsedTime, &end_ms, start->get(), marks_[step].ended->get());
+    const std::string label =
+        std::visit([](const auto& s) { return s.label; }, parts_.plan.steps[step]);
+    spans.push_back({label, parts_.calls[step].lane, 1e3 * begin_ms, 1e3 * end_ms});
+  }
+  return spans;
+}
+
+absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(
+    CudaExecutor& executor, const std::function<absl::Status()>& enqueue) {
+  const DriverApi& driver = executor.driver();
+  // Thread-local: other ranks' threads may make any driver call meanwhile.
+  RETURN_IF_CU(driver, StreamBeginCapture, executor.stream(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  absl::Status status = enqueue();
+  CUgraph graph = nullptr;
+  status.Update(
+      ToStatus(driver, driver.StreamEndCapture(executor.stream(), &graph), "cuStreamEndCapture"));
+  CUgraphExec made = nullptr;  // in the graph, too, lane 1 comes first
+  if (status.ok())
+    status = ToStatus(driver,
+                      driver.GraphInstantiateWithFlags(
+                          &made, graph, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY),
+                      "cuGraphInstantiateWithFlags");
+  if (graph != nullptr) driver.GraphDestroy(graph);
+  RETURN_IF_ERROR(status);
+  return std::unique_ptr<BoundPlan>(new CudaGraph(executor, made));
+}
+
+CudaGraph::~CudaGraph() {
+  executor_.driver().StreamSynchronize(executor_.stream());
+  executor_.driver().GraphExecDestroy(graph_);
+}
+
+absl::Status CudaGraph::RunSteps(int64_t steps) {
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Enqueue(executor_.stream()));
+  return Wait();
+}
+
+absl::Status CudaGraph::Enqueue(void* stream) {
+  const auto at = static_cast<CUstream>(stream);
+  return executor_.EnqueueIn(at, [&] {
+    return ToStatus(executor_.driver(), executor_.driver().GraphLaunch(graph_, at),
+                    "cuGraphLaunch");
+  });
 }
 
 }  // namespace coconet

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_CUDA_EXECUTOR_H_
-#define COCONET_RUNTIME_CUDA_CUDA_EXECUTOR_H_
+#pragma once
 
 #include <array>
 #include <functional>
@@ -165,6 +164,24 @@ class CudaExecutor final : public BoundPlan {
   absl::Status first_error_;
 };
 
-}  // namespace coconet
+/// Runs of a plan as a graph of the driver.
+class CudaGraph final : public BoundPlan {
+ public:
+  /// A graph of what `enqueue` enqueues in the executor's stream. The executor must outlive it.
+  static absl::StatusOr<std::unique_ptr<BoundPlan>> Make(
+      CudaExecutor& executor, const std::function<absl::Status()>& enqueue);
+  ~CudaGraph() override;
 
-#endif  // COCONET_RUNTIME_CUDA_CUDA_EXECUTOR_H_
+  absl::Status Run() override { return RunSteps(1); }
+  absl::Status RunSteps(int64_t steps) override;
+  absl::Status Enqueue(void* stream) override;
+  absl::Status Wait() override { return executor_.Wait(); }
+
+ private:
+  CudaGraph(CudaExecutor& executor, CUgraphExec graph) : executor_(executor), graph_(graph) {}
+
+  CudaExecutor& executor_;
+  CUgraphExec graph_;
+};
+
+}  // namespace coconet

@@ -118,8 +118,8 @@ constexpr struct {
 
 absl::Status OneWorld(absl::Status (*check)(Rank&), const WorldShape& shape) {
   const auto body = [&](Rank& rank) { return SayOutcome(rank, check(rank)); };
-  return RunCudaMpiWorldOver({.driver = HostDriver()}, ControlOfHostKernels(), shape, 60, true,
-                             body);
+  return RunCudaMpiWorldOver({.driver = HostDriver(), .control = ControlOfHostKernels()},
+                             {.shape = shape}, body);
 }
 
 /// `switched`: how the GPUs are connected. "no": without a switch. Else with one, where memory

@@ -8,16 +8,30 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/driver/cuda_module.h"
-#include "runtime/cuda/driver/named_communicator.h"
 
 namespace coconet {
 namespace {
+
+/// A communicator on host memory that reports the name of the library that plans use.
+class NamedCommunicator final : public Communicator {
+ public:
+  NamedCommunicator(std::string name, std::shared_ptr<Communicator> host)
+      : name_(std::move(name)), host_(std::move(host)) {}
+  absl::string_view name() const override { return name_; }
+  absl::Status Run(const CollectiveStep& step, const void* in, void* out) override {
+    return host_->Run(step, in, out);
+  }
+
+ private:
+  std::string name_;
+  std::shared_ptr<Communicator> host_;
+};
 
 Topology TopologyOf(const CudaRank::Parts& parts) {
   const RankPlace& place = parts.place;
   const DeviceFacts& facts = parts.device->facts();
   // In tests, kernels that stand for a GPU's are functions of the host.
-  const bool on_host = parts.control.wait != nullptr;
+  const bool on_host = parts.libraries.control.wait != nullptr;
   return {.device = absl::StrCat(facts.name, " ", facts.arch()),
           .library = {},
           .nodes = place.mesh.stages * place.mesh.nodes,
@@ -72,8 +86,8 @@ absl::Status CudaRank::OpenLibraries() {
   if (shares && parts_.part.own == nullptr)
     absl::StrAppend(&why, " and its multiprocessors: ", parts_.part.why_none);
   ASSIGN_OR_RETURN(stream_libraries_.note, FirstNote(exchange(), why));
-  if (stream_libraries_.note.empty() && parts_.open_libraries != nullptr) {
-    ASSIGN_OR_RETURN(stream_libraries_, parts_.open_libraries(LibraryTerms()));
+  if (stream_libraries_.note.empty() && parts_.libraries.open_libraries != nullptr) {
+    ASSIGN_OR_RETURN(stream_libraries_, parts_.libraries.open_libraries(LibraryTerms()));
   }
   topology_.library = stream_libraries_.name;
   topology_.staged = stream_libraries_.of_lane[0] == nullptr;
@@ -129,9 +143,9 @@ absl::Status CudaRank::OpenMulticast() {
   const bool can = node.size > 1 && topology_.ranks_per_gpu == 1 &&
                    parts_.device->facts().multicast && !parts_.passings.empty();
   ASSIGN_OR_RETURN(const std::vector<std::string> all,
-                   exchange().AllGather(!can               ? "cannot"
-                                        : parts_.multicast ? "can"
-                                                           : "may not"));
+                   exchange().AllGather(!can                         ? "cannot"
+                                        : parts_.libraries.multicast ? "can"
+                                                                     : "may not"));
   if (absl::c_linear_search(all, "cannot")) return absl::OkStatus();
   std::vector<std::string> notes;
   if (absl::c_linear_search(all, "may not")) {
@@ -180,7 +194,7 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Share(int64_t bytes, bool mult
 }
 
 std::string CudaRank::Products() {
-  const absl::StatusOr<const CublasLtApi*> api = parts_.open_cublaslt();
+  const absl::StatusOr<const CublasLtApi*> api = parts_.libraries.open_cublaslt();
   if (!api.ok()) return "";
   const size_t version = (*api)->GetVersion();
   return absl::StrCat("cublaslt ", version / 10000, ".", version / 100 % 100, ".", version % 100);
@@ -228,22 +242,22 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
 
 void CudaRank::NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout,
                            absl::Span<Memory* const> buffers) const {
-  if (parts_.name_buffer == nullptr) return;
+  if (parts_.libraries.name_buffer == nullptr) return;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& buffer = parts.plan.buffers[i];
     const Memory& sync = buffer.symmetric ? *parts.shared : *parts.local;
     const void* address = buffer.role == BufferRole::kSync
                               ? static_cast<const char*>(sync.own()) + layout.offsets[i]
                               : buffers[i]->own();
-    parts_.name_buffer(address, static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype),
-                       buffer.name);
+    parts_.libraries.name_buffer(
+        address, static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype), buffer.name);
   }
-  parts_.name_buffer(parts.control->address(), sizeof(Control), "control");
+  parts_.libraries.name_buffer(parts.control->address(), sizeof(Control), "control");
 }
 
 absl::StatusOr<std::shared_ptr<const CublasLt>> CudaRank::Library() {
   if (cublaslt_ != nullptr) return cublaslt_;
-  ASSIGN_OR_RETURN(const CublasLtApi* api, parts_.open_cublaslt());
+  ASSIGN_OR_RETURN(const CublasLtApi* api, parts_.libraries.open_cublaslt());
   ASSIGN_OR_RETURN(cublaslt_, CublasLt::Open(*api, parts_.device));
   return cublaslt_;
 }
@@ -262,7 +276,7 @@ absl::Status CudaRank::AllocateSync(const Plan& plan, CudaExecutor::Parts& parts
 }
 
 absl::Status CudaRank::OpenControl(CudaExecutor::Parts& parts) {
-  Control control = parts_.control;
+  Control control = parts_.libraries.control;
   control.timeout_ns = static_cast<unsigned long long>(parts.timeout_s * 1e9);
   ASSIGN_OR_RETURN(control.stop, parts.signs[rank()]->Open(parts_.device));
   control.self = 1 + static_cast<unsigned>(rank());

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_CUDA_RANK_H_
-#define COCONET_RUNTIME_CUDA_CUDA_RANK_H_
+#pragma once
 
 #include <array>
 #include <memory>
@@ -8,17 +7,32 @@
 
 #include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/driver/device.h"
+#include "runtime/cuda/driver/driver_api.h"
 #include "runtime/cuda/driver/green_context.h"
 #include "runtime/cuda/driver/stream_library.h"
 #include "runtime/cuda/gemm/cublaslt.h"
+#include "runtime/cuda/gemm/cublaslt_api.h"
 #include "runtime/cuda/memory/gpu_sharing.h"
 #include "runtime/cuda/memory/handle_passing.h"
 #include "runtime/cuda/memory/multicast_sharing.h"
+#include "runtime/kernel_abi.h"
 #include "runtime/node/plan_layout.h"
 #include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
 namespace coconet {
+
+/// The libraries that a world of GPUs uses. Must outlive it.
+struct CudaLibraries {
+  const DriverApi& driver;
+  OpensCublasLt open_cublaslt = OpenCublasLt;  // called when a plan multiplies matrices
+  OpenStreamLibraries open_libraries = {};  // if set, called where each rank has a GPU of its own
+  NamesBuffer name_buffer = nullptr;        // if set, is told the names of the plans' buffers
+  /// Threads that share a GPU get multiprocessors of their own, where its driver supports that.
+  bool green_contexts = true;
+  bool multicast = true;  // use multicast addresses where the GPUs have them
+  Control control = {};   // initial value of each plan's; not zero if kernels run on the host
+};
 
 /// A rank that computes on a GPU; a thread of its process, or the whole process. Several ranks may
 /// share a GPU: then each has its own streams, on multiprocessors of its own where possible, and
@@ -26,17 +40,12 @@ namespace coconet {
 class CudaRank final : public Rank {
  public:
   struct Parts {
+    const CudaLibraries& libraries;
     RankPlace place;
     std::shared_ptr<Device> device;
     std::unique_ptr<GpuSharing> sharing;
     GpuPart part = {};
-    OpensCublasLt open_cublaslt = OpenCublasLt;
-    Control control =
-        {};  // initial value of each plan's Control; not zero if kernels run on the host
-    OpenStreamLibraries open_libraries = {};  // called if each rank has a GPU of its own
-    bool multicast = true;                    // use multicast addresses where the GPUs have them
     std::vector<std::shared_ptr<HandlePassing>> passings = {};  // for multicast: tried in order
-    NamesBuffer name_buffer = nullptr;  // if set, is told the names of the plans' buffers
   };
   /// Collective. Unimplemented where the ranks' GPUs cannot address each other's memory.
   static absl::StatusOr<std::unique_ptr<Rank>> Make(Parts parts);
@@ -94,5 +103,3 @@ class CudaRank final : public Rank {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_CUDA_RANK_H_

@@ -8,23 +8,21 @@
 
 namespace coconet {
 
-absl::Status RunCudaWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                          const std::function<absl::Status(Rank&)>& body) {
+absl::Status RunCudaWorld(const WorldRequest& request, const RankBody& body) {
   ASSIGN_OR_RETURN(const DriverApi* driver, OpenDriver());
   return RunCudaWorldOver({.driver = *driver,
                            .open_libraries = OpenNcclLibraries,
                            .green_contexts = GetEnv().green_contexts,
                            .multicast = GetEnv().multicast},
-                          {}, ranks, shape, timeout_s, pin, body);
+                          request, body);
 }
 
-absl::Status RunCudaMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
-                             const std::function<absl::Status(Rank&)>& body) {
+absl::Status RunCudaMpiWorld(const WorldRequest& request, const RankBody& body) {
   const absl::StatusOr<const DriverApi*> driver = OpenDriver();
-  if (!driver.ok()) return RefuseCudaMpiWorld(driver.status(), shape, timeout_s);
+  if (!driver.ok()) return RefuseCudaMpiWorld(driver.status(), request);
   return RunCudaMpiWorldOver(
       {.driver = **driver, .open_libraries = OpenNcclLibraries, .multicast = GetEnv().multicast},
-      {}, shape, timeout_s, pin, body);
+      request, body);
 }
 
 }  // namespace coconet

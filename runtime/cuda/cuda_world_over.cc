@@ -2,56 +2,88 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "coconet/base/status.h"
-#include "runtime/cuda/cuda_rank.h"
+#include "runtime/cuda/driver/device.h"
 #include "runtime/cuda/memory/freeing_exchange.h"
+#include "runtime/mpi/mpi_world.h"
 #include "runtime/threads/thread_world.h"
 
 namespace coconet {
+namespace {
 
-absl::StatusOr<std::unique_ptr<Rank>> MakeCudaRank(
-    const CudaLibraries& libraries, const Control& control, RankPlace place,
-    std::shared_ptr<Device> device, std::unique_ptr<GpuSharing> sharing, GpuPart part,
-    std::vector<std::shared_ptr<HandlePassing>> passings) {
-  return CudaRank::Make({.place = std::move(place),
-                         .device = std::move(device),
-                         .sharing = std::move(sharing),
-                         .part = std::move(part),
-                         .open_cublaslt = libraries.open_cublaslt,
-                         .control = control,
-                         .open_libraries = libraries.open_libraries,
-                         .multicast = libraries.multicast,
-                         .passings = std::move(passings),
-                         .name_buffer = libraries.name_buffer});
+/// Opens one of the GPUs that this process sees, in turns by `machine_rank`.
+absl::StatusOr<std::shared_ptr<Device>> OpenInTurn(const DriverApi& driver, int machine_rank) {
+  int count = 0;
+  RETURN_IF_CU(driver, DeviceGetCount, &count);
+  return Device::Open(driver, count == 0 ? 0 : machine_rank % count);
 }
 
-absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const Control& control, int ranks,
-                              const WorldShape& shape, double timeout_s, bool pin,
-                              const std::function<absl::Status(Rank&)>& body) {
+}  // namespace
+
+absl::Status RunCudaWorldOver(const CudaLibraries& libraries, const WorldRequest& request,
+                              const RankBody& body) {
   int count = 0;
   RETURN_IF_CU(libraries.driver, DeviceGetCount, &count);
+  const int ranks = request.ranks, used = std::max(std::min(ranks, count), 1);
   std::vector<std::shared_ptr<Device>> devices;
-  for (int i = 0; i < std::max(std::min(ranks, count), 1); ++i) {
-    ASSIGN_OR_RETURN(devices.emplace_back(), Device::Open(libraries.driver, i));
-  }
-  const int used = static_cast<int>(devices.size());
   std::vector<std::vector<GpuPart>> parts;
-  for (int i = 0; i < used; ++i)
+  for (int i = 0; i < used; ++i) {
+    ASSIGN_OR_RETURN(devices.emplace_back(), Device::Open(libraries.driver, i));
     parts.push_back(
         SplitAmong(devices[i], (ranks - i + used - 1) / used, libraries.green_contexts));
+  }
   const auto make = [&](RankPlace place) {
     auto sharing =
         std::make_unique<ThreadGpuSharing>(*place.exchange, SharingMemory(place.mesh, place.rank));
     const int on = place.rank % used, number = place.rank / used;
     place.exchange = std::make_unique<FreeingExchange>(std::move(place.exchange), devices[on]);
     auto passing = std::make_shared<ThreadHandlePassing>(*place.exchange);
-    return MakeCudaRank(libraries, control, std::move(place), devices[on], std::move(sharing),
-                        parts[on][number], {std::move(passing)});
+    return CudaRank::Make({.libraries = libraries,
+                           .place = std::move(place),
+                           .device = devices[on],
+                           .sharing = std::move(sharing),
+                           .part = parts[on][number],
+                           .passings = {std::move(passing)}});
   };
-  return RunOnThreads(ranks, shape, timeout_s, pin, make, body);
+  return RunOnThreads(request, make, body);
+}
+
+absl::Status RunCudaMpiWorldOver(const CudaLibraries& libraries, const WorldRequest& request,
+                                 const RankBody& body) {
+  const auto make = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
+    absl::StatusOr<std::shared_ptr<Device>> device =
+        OpenInTurn(libraries.driver, place.machine_rank);
+    RETURN_IF_ERROR(place.exchange->Agree(device.status()));
+    auto sharing = std::make_unique<ProcessGpuSharing>(*place.exchange, place.rank,
+                                                       SharingMemory(place.mesh, place.rank));
+    // Half of the time, because a rank that fails then waits for the others in the exchange, which
+    // also has a deadline.
+    std::vector<std::shared_ptr<HandlePassing>> passings = {
+        std::make_shared<FileHandlePassing>(libraries.driver, *place.exchange, place.rank,
+                                            place.timeout_s / 2),
+        std::make_shared<FabricHandlePassing>(libraries.driver, *place.exchange, place.rank)};
+    return CudaRank::Make({.libraries = libraries,
+                           .place = std::move(place),
+                           .device = *std::move(device),
+                           .sharing = std::move(sharing),
+                           .part = {.why_none = "they are processes"},
+                           .passings = std::move(passings)});
+  };
+  return RunOnMpi(request, make, body);
+}
+
+absl::Status RefuseCudaMpiWorld(const absl::Status& why, const WorldRequest& request) {
+  // Called where the ranks agree on their GPUs.
+  const auto refuse = [&](RankPlace place) -> absl::StatusOr<std::unique_ptr<Rank>> {
+    return place.exchange->Agree(why);
+  };
+  WorldRequest unpinned = request;
+  unpinned.pin = false;
+  return RunOnMpi(unpinned, refuse, [](Rank&) { return absl::OkStatus(); });
 }
 
 }  // namespace coconet

@@ -35,10 +35,11 @@ struct Case {
   WorldShape shape = {};
 };
 
-absl::Status OnHost(int ranks, const WorldShape& shape, double timeout_s,
-                    const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver({HostDriver(), OpenHostCublasLt}, ControlOfHostKernels(), ranks, shape,
-                          timeout_s, true, body);
+absl::Status OnHost(int ranks, const WorldShape& shape, double timeout_s, const RankBody& body) {
+  return RunCudaWorldOver({.driver = HostDriver(),
+                           .open_cublaslt = OpenHostCublasLt,
+                           .control = ControlOfHostKernels()},
+                          {ranks, shape, timeout_s}, body);
 }
 
 class CudaWorldOnHost : public testing::TestWithParam<Case> {};
@@ -76,8 +77,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudaWorldOnHost, testing::ValuesIn(AllCases()), []
 });
 
 /// The status of every rank's `body`.
-std::vector<std::string> Outcomes(int ranks, double timeout_s,
-                                  const std::function<absl::Status(Rank&)>& body) {
+std::vector<std::string> Outcomes(int ranks, double timeout_s, const RankBody& body) {
   SetHostDevices({});
   std::vector<std::string> outcomes(ranks);
   OnHost(ranks, {}, timeout_s, [&](Rank& rank) {
@@ -200,8 +200,9 @@ TEST(CudaWorld, SaysThatThereIsNoLibraryToMultiplyWith) {
     return absl::UnavailableError("no cuBLASLt here");
   };
   const auto run = [&](Check check) {
-    return RunCudaWorldOver({HostDriver(), none}, ControlOfHostKernels(), 2, {}, kTimeout, true,
-                            check);
+    return RunCudaWorldOver(
+        {.driver = HostDriver(), .open_cublaslt = none, .control = ControlOfHostKernels()},
+        {.ranks = 2}, check);
   };
   EXPECT_EQ(run(CheckPlans), absl::OkStatus());
   const absl::Status status = run(CheckMatrixProducts);
@@ -292,7 +293,7 @@ TEST(CudaWorld, EachCallOfTheLibraryThatFailsBecomesAnErrorThatNamesIt) {
 }
 
 TEST(CudaWorld, RunsOrSaysWhatIsMissing) {
-  const absl::Status status = RunCudaWorld(2, {}, kTimeout, true, CheckExchange);
+  const absl::Status status = RunCudaWorld({.ranks = 2}, CheckExchange);
   if (absl::IsUnavailable(status)) GTEST_SKIP() << status.message();
   EXPECT_EQ(status, absl::OkStatus());
 }

@@ -70,10 +70,12 @@ TEST(GreenContext, SaysWhyRanksHaveNone) {
             "the driver has no streams of green contexts: want that of CUDA 12.5 or later");
 }
 
-absl::Status OnHost(int ranks, bool green, const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver(
-      {.driver = HostDriver(), .open_cublaslt = OpenHostCublasLt, .green_contexts = green},
-      ControlOfHostKernels(), ranks, {}, 60, true, body);
+absl::Status OnHost(int ranks, bool green, const RankBody& body) {
+  return RunCudaWorldOver({.driver = HostDriver(),
+                           .open_cublaslt = OpenHostCublasLt,
+                           .green_contexts = green,
+                           .control = ControlOfHostKernels()},
+                          {.ranks = ranks}, body);
 }
 
 TEST(GreenContext, StepsOfRanksThatShareAGpuRunOnMultiprocessorsOfTheirOwn) {

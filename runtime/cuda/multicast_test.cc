@@ -23,10 +23,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-absl::Status OnHost(int ranks, const WorldShape& shape, bool multicast,
-                    const std::function<absl::Status(Rank&)>& body) {
-  return RunCudaWorldOver({.driver = HostDriver(), .multicast = multicast}, ControlOfHostKernels(),
-                          ranks, shape, 60, true, body);
+absl::Status OnHost(int ranks, const WorldShape& shape, bool multicast, const RankBody& body) {
+  return RunCudaWorldOver(
+      {.driver = HostDriver(), .multicast = multicast, .control = ControlOfHostKernels()},
+      {ranks, shape}, body);
 }
 
 void ExpectNothingLeft(const std::string& when = "") {

@@ -11,14 +11,7 @@ absl::Status NotInThisBuild() {
 
 }  // namespace
 
-absl::Status RunCudaWorld(int /*ranks*/, const WorldShape& /*shape*/, double /*timeout_s*/,
-                          bool /*pin*/, const std::function<absl::Status(Rank&)>& /*body*/) {
-  return NotInThisBuild();
-}
-
-absl::Status RunCudaMpiWorld(const WorldShape& /*shape*/, double /*timeout_s*/, bool /*pin*/,
-                             const std::function<absl::Status(Rank&)>& /*body*/) {
-  return NotInThisBuild();
-}
+absl::Status RunCudaWorld(const WorldRequest&, const RankBody&) { return NotInThisBuild(); }
+absl::Status RunCudaMpiWorld(const WorldRequest&, const RankBody&) { return NotInThisBuild(); }
 
 }  // namespace coconet

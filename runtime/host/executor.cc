@@ -1,10 +1,12 @@
 #include "runtime/host/executor.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/node/library_call.h"
 
 namespace coconet {
+
 Executor::Executor(Parts parts) : parts_(std::move(parts)), control_(ControlOf(parts_.rank)) {
   Open(*control_, parts_.rank, parts_.node, parts_.plan.ranks, *parts_.board, parts_.kernel_terms,
        parts_.near.data());
@@ -34,7 +36,7 @@ absl::Status Executor::Execute(int step, const KernelCall& call) const {
 }
 
 absl::Status Executor::Execute(int step, const CollectiveCall& call) const {
-  const absl::Status status = Communicate(*call.library, call.step, call.in, call.out);
+  const absl::Status status = call.library->Run(call.step, call.in, call.out);
   return status.ok() ? status : WithContext(status, StepName(parts_.plan, step, parts_.rank));
 }
 
@@ -64,6 +66,53 @@ void Executor::StopOthers(int step) {
     __atomic_compare_exchange_n(&theirs->abort, &running, first, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_ACQUIRE);
   }
+}
+
+LanedExecutor::LanedExecutor(Parts parts, LaneThread* thread)
+    : Executor(std::move(parts)), thread_(thread), order_(OrderOf(parts_.plan)) {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (unsigned i = 0; i < order_.of[lane].size(); ++i) {
+      if (std::holds_alternative<CollectiveStep>(parts_.plan.steps[order_.of[lane][i].step]))
+        collectives_[lane] = i + 1;
+    }
+  }
+}
+
+absl::Status LanedExecutor::Run() {
+  if (!first_error_.ok()) return first_error_;
+  for (Progress& progress : progress_) progress.done.store(0, std::memory_order_relaxed);
+  thread_->Start([](void* self) { static_cast<LanedExecutor*>(self)->RunLane(1); }, this);
+  RunLane(0);
+  thread_->Finish(parts_.terms.spins);
+  return first_error_;
+}
+
+void LanedExecutor::RunLane(int lane) {
+  const std::vector<LaneOrder::Entry>& order = order_.of[lane];
+  const unsigned steps = static_cast<unsigned>(order.size());
+  for (unsigned i = 0; i < steps; ++i) {
+    SleepUntilReached(progress_[1 - lane].done, order[i].awaits, parts_.terms.spins);
+    if (failed_.load(std::memory_order_acquire)) break;
+    if (const absl::Status status = Execute(order[i].step); !status.ok()) {
+      Fail(lane, order[i].step, status);
+      break;
+    }
+    Publish(progress_[lane].done, i + 1);
+  }
+  // Releases the other lane from its waits for this lane's remaining steps.
+  if (failed_.load(std::memory_order_acquire)) Publish(progress_[lane].done, steps);
+}
+
+void LanedExecutor::Fail(int lane, int step, const absl::Status& why) {
+  if (failed_.exchange(true)) return;
+  first_error_ = why;
+  StopOthers(step);
+  // The other lane's waits in kernels see the Control; its library collectives see only the board.
+  if (MayBeInACollective(1 - lane)) parts_.board->Leave(parts_.rank, why);
+}
+
+bool LanedExecutor::MayBeInACollective(int lane) const {
+  return progress_[lane].done.load(std::memory_order_acquire) < collectives_[lane];
 }
 
 }  // namespace coconet

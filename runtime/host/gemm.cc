@@ -105,9 +105,8 @@ bool Gemm::RunPart(const Part& part) const {
 void Gemm::FillWithZeros(const GemmProblem& problem) const {
   const int64_t element = static_cast<int64_t>(SizeOf(dtype_));
   for (int64_t t = 0; t < problem.batch; ++t) {
-    for (int64_t i = 0; i < problem.m; ++i) {
+    for (int64_t i = 0; i < problem.m; ++i)
       std::memset(c_ + problem.c.At(t, i, 0).begin * element, 0, problem.n * element);
-    }
   }
 }
 

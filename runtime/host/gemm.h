@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_HOST_GEMM_H_
-#define COCONET_RUNTIME_HOST_GEMM_H_
+#pragma once
 
 #include <atomic>
 #include <memory>
@@ -56,5 +55,3 @@ class Gemm {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_HOST_GEMM_H_

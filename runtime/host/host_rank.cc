@@ -4,16 +4,119 @@
 #include <numeric>
 
 #include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "coconet/base/status.h"
-#include "runtime/host/bind.h"
-#include "runtime/host/laned_executor.h"
+#include "runtime/arguments.h"
 #include "runtime/host/module.h"
 #include "runtime/node/budget.h"
 #include "runtime/node/cpu.h"
+#include "runtime/node/plan_layout.h"
 
 namespace coconet {
 namespace {
+
+/// Addresses of the plan's buffers, in any kind of memory.
+struct Addresses {
+  const Executor::Parts& parts;
+  absl::Span<Memory* const> buffers;
+  const SyncLayout& layout;
+
+  char* Of(int buffer, int rank) const {
+    const Buffer& b = parts.plan.buffers[buffer];
+    if (b.role != BufferRole::kSync) return static_cast<char*>(buffers[buffer]->peer(rank));
+    const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
+    return static_cast<char*>(memory.peer(rank)) + layout.offsets[buffer];
+  }
+};
+
+/// Resolves each step to a Call.
+struct CallMaker {
+  const Module& module;
+  const Addresses& addresses;
+  const Executor::Parts& parts;
+
+  absl::StatusOr<Call> Make(const KernelStep& step, const Word* params) const {
+    ASSIGN_OR_RETURN(void* symbol, module.Symbol(step.symbol));
+    return KernelCall{reinterpret_cast<HostKernel>(symbol), params, step.blocks, Waits(step),
+                      parts.teams[step.lane]};
+  }
+  absl::StatusOr<Call> Make(const CollectiveStep& step, const Word* /*params*/) const {
+    const int64_t element = static_cast<int64_t>(SizeOf(step.dtype));
+    return CollectiveCall{step, addresses.Of(step.in, parts.rank) + step.in_offset * element,
+                          addresses.Of(step.out, parts.rank) + step.out_offset * element,
+                          parts.libraries[step.lane][static_cast<size_t>(step.group)]};
+  }
+  absl::StatusOr<Call> Make(const GemmStep& step, const Word* /*params*/) const {
+    const auto own = [&](const GemmStep::Matrix& matrix) {
+      return addresses.Of(matrix.buffer, parts.rank);
+    };
+    const int number = static_cast<int>(parts.calls.size());
+    const bool shares = absl::c_any_of(parts.plan.steps, [&](const Step& other) {
+      const auto* gemm = std::get_if<GemmStep>(&other);
+      return gemm != nullptr && gemm->weights_of == number;
+    });
+    const Gemm* first =
+        step.weights_of < 0 ? nullptr : std::get<GemmCall>(parts.calls[step.weights_of]).gemm.get();
+    ASSIGN_OR_RETURN(std::unique_ptr<Gemm> gemm,
+                     Gemm::Create(step, parts.rank % parts.plan.ranks, own(step.a), own(step.b),
+                                  own(step.c), {.shares = shares, .first = first}));
+    return GemmCall{std::move(gemm), step.threads, parts.teams[step.lane]};
+  }
+};
+
+/// Fills in `parts.calls` and `parts.params` from the other parts. NotFound for a kernel that
+/// `module` lacks; Unimplemented for a matrix product that the library cannot compute.
+absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
+                     const SyncLayout& layout, Executor::Parts& parts) {
+  const Addresses addresses{parts, buffers, layout};
+  parts.multicast.resize(parts.plan.buffers.size());
+  const auto multicast = [&](int buffer) -> const void* {
+    std::vector<void*>& table = parts.multicast[buffer];
+    for (int i = static_cast<int>(table.size()); i < parts.node.size; ++i)
+      table.push_back(addresses.Of(buffer, parts.node.Rank(i)));
+    return table.data();
+  };
+  const ArgumentSource source{
+      .plan = parts.plan,
+      .rank = parts.rank,
+      .node = parts.node,
+      .address = [&](int buffer, int rank) { return addresses.Of(buffer, rank); },
+      .control = static_cast<Control*>(static_cast<HostControl*>(parts.shared->own())),
+      .multicast = multicast};
+  size_t words = 0;
+  for (const Step& step : parts.plan.steps) {
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    if (kernel == nullptr) continue;
+    words += WordsOf(kernel->args, parts.node.size);
+    if (!kernel->tensors.empty())
+      words += kernel->tensors.size() * WordsOf(kernel->tensors[0], parts.node.size);
+  }
+  parts.params.reserve(words);  // calls point into it
+  std::vector<size_t> begins;   // index of each step's first word
+  for (const Step& step : parts.plan.steps) {
+    begins.push_back(parts.params.size());
+    const auto* kernel = std::get_if<KernelStep>(&step);
+    if (kernel == nullptr) continue;
+    const Word* table =
+        parts.params.data() + begins.back() + WordsOf(kernel->args, parts.node.size);
+    AppendWords(source, kernel->args, table, parts.params);
+    for (const std::vector<Arg>& tensor : kernel->tensors)
+      AppendWords(source, tensor, nullptr, parts.params);
+  }
+  CC_CHECK(parts.params.size() == words);
+  const CallMaker maker{module, addresses, parts};
+  for (size_t i = 0; i < begins.size(); ++i) {
+    const auto make = [&](const auto& step) {
+      return maker.Make(step, parts.params.data() + begins[i]);
+    };
+    ASSIGN_OR_RETURN(Call call, std::visit(make, parts.plan.steps[i]));
+    parts.calls.push_back(std::move(call));
+  }
+  return absl::OkStatus();
+}
 
 /// The number of threads that a step uses.
 int BlocksOf(const Step& step) {
@@ -65,9 +168,15 @@ std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local
   return sharing;
 }
 
-HostRank::HostRank(Parts parts)
-    : parts_(std::move(parts)),
-      cores_(parts_.pin ? CoresOfBlocks(parts_.cores, parts_.machine_rank, parts_.machine_ranks)
+HostRank::HostRank(RankPlace place)
+    : place_(std::move(place)),
+      topology_{.device = ThisCpu().name,
+                .library = place_.library,
+                .nodes = place_.mesh.stages * place_.mesh.nodes,
+                .ranks_per_node = place_.mesh.ranks,
+                .cores = static_cast<int>(place_.cores.size()),
+                .vector_bytes = ThisCpu().vector_bytes},
+      cores_(place_.pin ? CoresOfBlocks(place_.cores, place_.machine_rank, place_.machine_ranks)
                         : std::vector<int>()),
       teams_{Team(cores_), Team(cores_)} {}
 
@@ -79,17 +188,17 @@ absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateLocal(int64_t bytes) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
   RETURN_IF_ERROR(CheckFits(1, bytes));
   std::vector<std::shared_ptr<Region>> regions(size());
-  ASSIGN_OR_RETURN(regions[parts_.rank], Region::Map(bytes, -1));
-  RETURN_IF_ERROR(regions[parts_.rank]->Populate());
-  return std::make_unique<HostMemory>(parts_.rank, bytes, false, std::move(regions));
+  ASSIGN_OR_RETURN(regions[place_.rank], Region::Map(bytes, -1));
+  RETURN_IF_ERROR(regions[place_.rank]->Populate());
+  return std::make_unique<HostMemory>(place_.rank, bytes, false, std::move(regions));
 }
 
 absl::StatusOr<std::unique_ptr<Memory>> HostRank::AllocateSymmetric(int64_t bytes) {
   RETURN_IF_ERROR(exchange().CheckSame("Allocate", absl::StrCat(bytes, " bytes")));
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
-  RETURN_IF_ERROR(exchange().Agree(CheckFits(parts_.machine_ranks, bytes)));
-  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> regions, parts_.sharing->Share(bytes));
-  return std::make_unique<HostMemory>(parts_.rank, bytes, true, std::move(regions));
+  RETURN_IF_ERROR(exchange().Agree(CheckFits(place_.machine_ranks, bytes)));
+  ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Region>> regions, place_.sharing->Share(bytes));
+  return std::make_unique<HostMemory>(place_.rank, bytes, true, std::move(regions));
 }
 
 absl::StatusOr<std::unique_ptr<Module>> HostRank::Load(const std::string& path) {
@@ -103,7 +212,7 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   RETURN_IF_ERROR(exchange().Agree(CheckLibraryLanes(plan)));
   RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
   const SyncLayout layout = LayoutOf(plan, sizeof(HostControl));
-  Executor::Parts parts = PartsFor(plan, timeout_s > 0 ? timeout_s : parts_.timeout_s);
+  Executor::Parts parts = PartsFor(plan, timeout_s > 0 ? timeout_s : place_.timeout_s);
   absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(layout.local_bytes);
   RETURN_IF_ERROR(exchange().Agree(local.status()));
   parts.local = *std::move(local);
@@ -124,14 +233,14 @@ Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
       .node = GroupOf(mesh(), Group::kNode, rank()),
       .stopping = ReachesStages(plan) ? SharingMemory(mesh(), rank())
                                       : GroupOf(mesh(), Group::kNode, rank()),
-      .board = &parts_.board,
-      .terms = TermsFor(blocks * parts_.machine_ranks, parts_.topology.cores, timeout_s),
+      .board = &place_.board,
+      .terms = TermsFor(blocks * place_.machine_ranks, topology_.cores, timeout_s),
       .kernel_terms = TermsFor(1, 1, timeout_s),
       .near = Near(blocks),
       .teams = {&teams_[0], &teams_[1]}};
   for (int lane = 0; lane < kLanes; ++lane) {
     for (int group = 0; group < kGroups; ++group)
-      parts.libraries[lane][group] = parts_.libraries[lane][group].get();
+      parts.libraries[lane][group] = place_.libraries[lane][group].get();
   }
   return parts;
 }
@@ -148,7 +257,7 @@ absl::Status HostRank::CheckLibraryLanes(const Plan& plan) const {
       return LaneOf(step) == lane && std::holds_alternative<CollectiveStep>(step);
     });
   };
-  const LibraryThreads allowed = parts_.library_threads;
+  const LibraryThreads allowed = place_.library_threads;
   const bool at_once = has_collectives(0);
   if (!has_collectives(1) || allowed == LibraryThreads::kAny) return absl::OkStatus();
   if (allowed == LibraryThreads::kOneAtATime && !at_once) return absl::OkStatus();
@@ -160,38 +269,20 @@ absl::Status HostRank::CheckLibraryLanes(const Plan& plan) const {
 
 std::vector<unsigned char> HostRank::Near(int blocks) const {
   const std::vector<unsigned char> sharing =
-      SharingCores(parts_.cores, parts_.machine_rank, parts_.machine_ranks, blocks, parts_.pin);
+      SharingCores(place_.cores, place_.machine_rank, place_.machine_ranks, blocks, place_.pin);
   // The node's first rank among the ranks of this machine.
-  const int first = parts_.machine_rank - parts_.rank % parts_.mesh.ranks;
+  const int first = place_.machine_rank - place_.rank % place_.mesh.ranks;
   std::vector<unsigned char> near(sharing.begin() + first,
-                                  sharing.begin() + first + parts_.mesh.ranks);
+                                  sharing.begin() + first + place_.mesh.ranks);
   for (int shift : {-1, 1}) {
-    const int beside = parts_.machine_rank + shift * stage_size();
-    near.push_back(beside >= 0 && beside < parts_.machine_ranks && sharing[beside] != 0);
+    const int beside = place_.machine_rank + shift * stage_size();
+    near.push_back(beside >= 0 && beside < place_.machine_ranks && sharing[beside] != 0);
   }
   return near;
 }
 
 absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(RankPlace place) {
-  const Topology topology{.device = ThisCpu().name,
-                          .library = place.library,
-                          .nodes = place.mesh.stages * place.mesh.nodes,
-                          .ranks_per_node = place.mesh.ranks,
-                          .cores = static_cast<int>(place.cores.size()),
-                          .vector_bytes = ThisCpu().vector_bytes};
-  return std::make_unique<HostRank>(HostRank::Parts{.rank = place.rank,
-                                                    .mesh = place.mesh,
-                                                    .machine_rank = place.machine_rank,
-                                                    .machine_ranks = place.machine_ranks,
-                                                    .topology = topology,
-                                                    .cores = place.cores,
-                                                    .pin = place.pin,
-                                                    .timeout_s = place.timeout_s,
-                                                    .exchange = std::move(place.exchange),
-                                                    .libraries = std::move(place.libraries),
-                                                    .library_threads = place.library_threads,
-                                                    .sharing = std::move(place.sharing),
-                                                    .board = place.board});
+  return std::make_unique<HostRank>(std::move(place));
 }
 
 }  // namespace coconet

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_HOST_HOST_RANK_H_
-#define COCONET_RUNTIME_HOST_HOST_RANK_H_
+#pragma once
 
 #include <array>
 #include <memory>
@@ -16,33 +15,18 @@
 
 namespace coconet {
 
-/// A rank of the host backend. Worlds of threads and of MPI processes pass different parts.
+/// A rank of the host backend. Worlds of threads and of MPI processes give it different places.
 class HostRank final : public Rank {
  public:
-  struct Parts {
-    int rank = 0;
-    Mesh mesh;
-    int machine_rank = 0;  // among this machine's ranks; a machine may hold several nodes
-    int machine_ranks = 1;
-    Topology topology;
-    std::vector<int> cores;  // that all ranks of this machine may use
-    bool pin = true;
-    double timeout_s = 60;
-    std::unique_ptr<Exchange> exchange;
-    std::array<Libraries, kLanes> libraries;  // one set per lane, whose collectives may overlap
-    LibraryThreads library_threads = LibraryThreads::kAny;
-    std::unique_ptr<Sharing> sharing;
-    Board board;
-  };
-  explicit HostRank(Parts parts);
+  explicit HostRank(RankPlace place);
 
-  int rank() const override { return parts_.rank; }
-  int size() const override { return parts_.mesh.size(); }
-  const Mesh& mesh() const override { return parts_.mesh; }
-  const Topology& topology() const override { return parts_.topology; }
-  Exchange& exchange() override { return *parts_.exchange; }
+  int rank() const override { return place_.rank; }
+  int size() const override { return place_.mesh.size(); }
+  const Mesh& mesh() const override { return place_.mesh; }
+  const Topology& topology() const override { return topology_; }
+  Exchange& exchange() override { return *place_.exchange; }
   Communicator& library(Group group) override {
-    return *parts_.libraries[0][static_cast<size_t>(group)];
+    return *place_.libraries[0][static_cast<size_t>(group)];
   }
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes, bool symmetric) override;
@@ -50,7 +34,7 @@ class HostRank final : public Rank {
   absl::StatusOr<std::unique_ptr<BoundPlan>> Bind(const Plan& plan, const Module& module,
                                                   absl::Span<Memory* const> buffers,
                                                   double timeout_s) override;
-  void Leave(const absl::Status& why) override { parts_.board.Leave(parts_.rank, why); }
+  void Leave(const absl::Status& why) override { place_.board.Leave(place_.rank, why); }
 
  private:
   absl::StatusOr<std::unique_ptr<Memory>> AllocateLocal(int64_t bytes);
@@ -63,7 +47,8 @@ class HostRank final : public Rank {
   Executor::Parts PartsFor(const Plan& plan, double timeout_s);
   std::unique_ptr<BoundPlan> MakeExecutor(Executor::Parts parts);
 
-  Parts parts_;
+  RankPlace place_;
+  Topology topology_;
   std::vector<int> cores_;  // by block of this rank; empty: not pinned
   std::array<Team, kLanes> teams_;
   std::unique_ptr<LaneThread> lane_thread_;  // made for the first plan with two lanes
@@ -82,5 +67,3 @@ std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local
 absl::StatusOr<std::unique_ptr<Rank>> MakeHostRank(RankPlace place);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_HOST_HOST_RANK_H_

@@ -4,12 +4,10 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/host/scratch.h"
 
 namespace coconet {
 namespace {

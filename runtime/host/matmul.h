@@ -1,13 +1,30 @@
-#ifndef COCONET_RUNTIME_HOST_MATMUL_H_
-#define COCONET_RUNTIME_HOST_MATMUL_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
+#include <new>
 
 #include "absl/status/statusor.h"
 #include "coconet/base/dtype.h"
 
 namespace coconet {
+
+/// A thread's scratch memory of `count` elements: page-aligned, uninitialised.
+template <class T>
+class Scratch {
+ public:
+  Scratch() = default;
+  explicit Scratch(int64_t count)
+      : data_(static_cast<T*>(::operator new(count * sizeof(T), kPage))) {}
+  T* data() const { return data_.get(); }
+
+ private:
+  static constexpr std::align_val_t kPage{4096};
+  struct Free {
+    void operator()(T* data) const { ::operator delete(data, kPage); }
+  };
+  std::unique_ptr<T, Free> data_;
+};
 
 /// Elements between consecutive rows, and between consecutive columns; one of them is 1.
 struct MatrixStrides {
@@ -54,5 +71,3 @@ absl::StatusOr<std::unique_ptr<Matmul>> MakeMatmul(const MatmulShape& shape,
 absl::StatusOr<std::unique_ptr<Matmul>> MakeWidenedMatmul(const MatmulShape& shape);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_HOST_MATMUL_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_HOST_MODULE_H_
-#define COCONET_RUNTIME_HOST_MODULE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -13,5 +12,3 @@ namespace coconet {
 absl::StatusOr<std::unique_ptr<Module>> LoadHostModule(const std::string& path);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_HOST_MODULE_H_

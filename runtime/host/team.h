@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_HOST_TEAM_H_
-#define COCONET_RUNTIME_HOST_TEAM_H_
+#pragma once
 
 #include <atomic>
 #include <memory>
@@ -44,5 +43,3 @@ class Team {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_HOST_TEAM_H_

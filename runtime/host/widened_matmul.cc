@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <cstring>
 
 #include "coconet/base/status.h"
 #include "runtime/host/matmul.h"
-#include "runtime/host/scratch.h"
 #include "runtime/node/halves.h"
 
 namespace coconet {

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_DEATH_WATCH_H_
-#define COCONET_RUNTIME_MPI_DEATH_WATCH_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -20,8 +19,6 @@ class DeathWatch {
   /// before 5.3).
   DeathWatch(const Board& board, const std::vector<pid_t>& pids);
   ~DeathWatch();
-  DeathWatch(const DeathWatch&) = delete;
-  DeathWatch& operator=(const DeathWatch&) = delete;
 
   bool SawDeath() const { return saw_death_; }
 
@@ -38,5 +35,3 @@ class DeathWatch {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_DEATH_WATCH_H_

@@ -48,6 +48,10 @@ absl::Status CheckTwoNodes(Rank& rank) {
 
 constexpr unsigned kSleepSeconds = 4;  // the deadline is 1 s
 
+/// One element, to the previous pipeline stage.
+const CollectiveStep kSendBack{
+    .kind = CollectiveStep::Kind::kSend, .dtype = DType::kF32, .count = 1, .shift = -1};
+
 bool IsLast(const Rank& rank) { return rank.rank() == rank.size() - 1; }
 
 /// The last rank returns an error while the others wait for it in the exchange.
@@ -65,7 +69,7 @@ absl::Status LeaveLibrary(Rank& rank) {
 absl::Status LeaveSend(Rank& rank) {
   float x = 1, y = 0;
   if (IsLast(rank)) return absl::DataLossError("bad page");
-  while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
+  while (true) RETURN_IF_ERROR(rank.library().Run(kSendBack, &x, &y));
 }
 
 absl::Status LeaveLanes(Rank& rank) {
@@ -112,7 +116,7 @@ absl::Status DieOutsideSend(Rank& rank) {
   float x = 1, y = 0;
   RETURN_IF_ERROR(rank.exchange().Barrier());
   if (IsLast(rank)) raise(SIGKILL);
-  while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
+  while (true) RETURN_IF_ERROR(rank.library().Run(kSendBack, &x, &y));
 }
 
 absl::Status DieInStep(Rank& rank) {
@@ -136,7 +140,7 @@ absl::Status SleepOutsideLibrary(Rank& rank) {
 absl::Status SleepOutsideSend(Rank& rank) {
   float x = 1, y = 0;
   if (IsLast(rank)) sleep(kSleepSeconds);
-  while (true) RETURN_IF_ERROR(rank.library().Send(&x, &y, 1, DType::kF32, -1));
+  while (true) RETURN_IF_ERROR(rank.library().Run(kSendBack, &x, &y));
 }
 
 /// The last rank leaves, or dies, while kernels of the previous pipeline stage wait for it.

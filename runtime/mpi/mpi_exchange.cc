@@ -72,9 +72,8 @@ absl::StatusOr<std::vector<int64_t>> MpiExchange::GatherEnvelopes(absl::string_v
                 sizeof own, MPI_BYTE, comm_, &round.request);
   RETURN_IF_ERROR(Await(round));
   std::vector<int64_t> sizes(size_);
-  for (int peer = 0; peer < size_; ++peer) {
+  for (int peer = 0; peer < size_; ++peer)
     std::memcpy(&sizes[peer], round.envelopes.data() + peer * sizeof own, sizeof(int64_t));
-  }
   return sizes;
 }
 

@@ -1,9 +1,7 @@
-#ifndef COCONET_RUNTIME_MPI_MPI_EXCHANGE_H_
-#define COCONET_RUNTIME_MPI_MPI_EXCHANGE_H_
+#pragma once
 
 #include <mpi.h>
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,5 +59,3 @@ class MpiExchange final : public Exchange {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_MPI_EXCHANGE_H_

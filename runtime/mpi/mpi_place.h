@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_MPI_PLACE_H_
-#define COCONET_RUNTIME_MPI_MPI_PLACE_H_
+#pragma once
 
 #include <mpi.h>
 #include <sys/types.h>
@@ -35,5 +34,3 @@ std::vector<int> CoresOfNode(const std::vector<std::vector<int>>& masks,
                              const std::vector<int>& own);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_MPI_PLACE_H_

@@ -9,29 +9,12 @@
 #include <cerrno>
 #include <cstring>
 
+#include "coconet/base/descriptor.h"
 #include "coconet/base/status.h"
 #include "runtime/node/budget.h"
 
 namespace coconet {
 namespace {
-
-/// Owns an open file descriptor.
-class Handle {
- public:
-  explicit Handle(int fd = -1) : fd_(fd) {}
-  Handle(Handle&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Handle& operator=(Handle&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Handle() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// Where peers open this rank's memory, and how they recognise the file.
 struct Offer {
@@ -40,7 +23,7 @@ struct Offer {
 };
 
 struct Shared {
-  Handle handle;
+  Descriptor handle;
   std::shared_ptr<Region> region;
 };
 
@@ -50,41 +33,41 @@ absl::Status Exhausted(int64_t bytes) {
 }
 
 /// A memfd of reserved huge pages from the system's pool; not open if the pool has too few.
-Handle ReserveHuge(int64_t bytes) {
-  Handle handle(memfd_create("coconet", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
-  const bool reserved = handle.fd() >= 0 && ftruncate(handle.fd(), bytes) == 0 &&
-                        fallocate(handle.fd(), 0, 0, bytes) == 0;
-  return reserved ? std::move(handle) : Handle();
+Descriptor ReserveHuge(int64_t bytes) {
+  Descriptor handle(memfd_create("coconet", MFD_CLOEXEC | MFD_HUGETLB | MFD_HUGE_2MB));
+  const bool reserved =
+      handle && ftruncate(handle.get(), bytes) == 0 && fallocate(handle.get(), 0, 0, bytes) == 0;
+  return reserved ? std::move(handle) : Descriptor();
 }
 
 absl::StatusOr<Shared> MakeOwn(int64_t bytes) {
   const int64_t rounded = Region::Rounded(bytes);
   Shared own;
   if (bytes >= kHugePage) own.handle = ReserveHuge(rounded);
-  if (own.handle.fd() < 0) {
-    own.handle = Handle(memfd_create("coconet", MFD_CLOEXEC));
-    if (own.handle.fd() < 0 || ftruncate(own.handle.fd(), rounded) != 0) return Exhausted(rounded);
+  if (!own.handle) {
+    own.handle = Descriptor(memfd_create("coconet", MFD_CLOEXEC));
+    if (!own.handle || ftruncate(own.handle.get(), rounded) != 0) return Exhausted(rounded);
   }
-  ASSIGN_OR_RETURN(own.region, Region::Map(bytes, own.handle.fd()));
+  ASSIGN_OR_RETURN(own.region, Region::Map(bytes, own.handle.get()));
   RETURN_IF_ERROR(own.region->Populate());
   // After Populate, because pages become huge ones only through a mapping. Reserves the pages that
   // are still missing, so that a full memory is an error here and not a SIGBUS later.
-  if (fallocate(own.handle.fd(), 0, 0, rounded) != 0) return Exhausted(rounded);
+  if (fallocate(own.handle.get(), 0, 0, rounded) != 0) return Exhausted(rounded);
   return own;
 }
 
 absl::StatusOr<std::shared_ptr<Region>> MapPeer(const Offer& offer, int peer, int64_t bytes) {
-  const Handle handle(
+  const Descriptor handle(
       open(absl::StrCat("/proc/", offer.pid, "/fd/", offer.fd).c_str(), O_RDWR | O_CLOEXEC));
   struct stat found{};
-  if (handle.fd() < 0 || fstat(handle.fd(), &found) != 0 || found.st_ino != offer.inode ||
+  if (!handle || fstat(handle.get(), &found) != 0 || found.st_ino != offer.inode ||
       found.st_dev != offer.device) {
     return absl::FailedPreconditionError(
         absl::StrCat("Allocate: no access to the memory of rank ", peer, " (process ", offer.pid,
-                     "): ", handle.fd() < 0 ? strerror(errno) : "another file",
+                     "): ", !handle ? strerror(errno) : "another file",
                      "; ranks of one node must be processes of one user in one PID namespace"));
   }
-  ASSIGN_OR_RETURN(std::shared_ptr<Region> region, Region::Map(bytes, handle.fd()));
+  ASSIGN_OR_RETURN(std::shared_ptr<Region> region, Region::Map(bytes, handle.get()));
   region->Prefault();
   return region;
 }
@@ -95,9 +78,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Region>>> MpiSharing::Share(int64_t b
   absl::StatusOr<Shared> own = MakeOwn(bytes);
   RETURN_IF_ERROR(exchange_.Agree(own.status()));
   struct stat mine{};
-  CC_CHECK(fstat(own->handle.fd(), &mine) == 0);
+  CC_CHECK(fstat(own->handle.get(), &mine) == 0);
   const Offer offer{
-      .pid = getpid(), .fd = own->handle.fd(), .device = mine.st_dev, .inode = mine.st_ino};
+      .pid = getpid(), .fd = own->handle.get(), .device = mine.st_dev, .inode = mine.st_ino};
   ASSIGN_OR_RETURN(const std::vector<std::string> offers,
                    exchange_.AllGather({reinterpret_cast<const char*>(&offer), sizeof offer}));
 

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_MPI_SHARING_H_
-#define COCONET_RUNTIME_MPI_MPI_SHARING_H_
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -30,5 +29,3 @@ class MpiSharing final : public Sharing {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_MPI_SHARING_H_

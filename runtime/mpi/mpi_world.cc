@@ -2,7 +2,9 @@
 
 #include <mpi.h>
 
-#include <array>
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_split.h"
@@ -13,13 +15,84 @@
 #include "runtime/mpi/collectives/mpi_status.h"
 #include "runtime/mpi/death_watch.h"
 #include "runtime/mpi/mpi_exchange.h"
-#include "runtime/mpi/mpi_life.h"
 #include "runtime/mpi/mpi_place.h"
 #include "runtime/mpi/mpi_sharing.h"
+#include "runtime/node/board.h"
 #include "runtime/node/cpu.h"
+#include "runtime/node/wait.h"
 
 namespace coconet {
 namespace {
+
+/// What EndMpi needs at exit.
+struct Ending {
+  MPI_Comm comm = MPI_COMM_NULL;
+  double timeout_s = 0;
+};
+Ending& TheEnding() {
+  static Ending ending;
+  return ending;
+}
+
+/// True when all processes arrive before the deadline.
+bool AllCome(MPI_Comm comm, double timeout_s) {
+  MPI_Request request;
+  if (MPI_Ibarrier(comm, &request) != MPI_SUCCESS) return false;
+  const WaitTerms terms{.spins = 0, .timeout_ns = static_cast<int64_t>(timeout_s * 1e9)};
+  int all_came = 0;
+  WaitUntil(
+      terms,
+      [&] { return MPI_Test(&request, &all_came, MPI_STATUS_IGNORE) != MPI_SUCCESS || all_came; },
+      [] { return false; });
+  return all_came != 0;
+}
+
+constexpr double kSecondRoundSeconds = 5;  // all ranks are about to arrive
+
+/// Finalises MPI if all ranks get here. MPI_Finalize would wait forever for a rank that
+/// died or gave up; then this process ends without it, and the launcher reports that. Two
+/// rounds: a rank that gives up in the first does not take part in the second, so that no
+/// late rank finalises alone.
+void EndMpi() {
+  int finalized = 0;
+  if (MPI_Finalized(&finalized) != MPI_SUCCESS || finalized) return;
+  const MPI_Comm comm = TheEnding().comm;
+  if (AllCome(comm, TheEnding().timeout_s) && AllCome(comm, kSecondRoundSeconds)) MPI_Finalize();
+}
+
+/// Initialises MPI unless it already has been. MPI can be initialised once per process,
+/// so it stays up between worlds; it is finalised at exit, provided that all ranks get
+/// there within `timeout_s`.
+absl::Status BeginMpi(double timeout_s) {
+  TheEnding().timeout_s = timeout_s;
+  int initialized = 0, finalized = 0, provided = 0;
+  RETURN_IF_MPI(Initialized, &initialized);
+  RETURN_IF_MPI(Finalized, &finalized);
+  if (finalized) {
+    return absl::FailedPreconditionError(
+        "RunWorld: MPI was finalized already, and starts only once a process");
+  }
+  if (initialized) return absl::OkStatus();
+  // For concurrent collectives on two lanes. Where less is provided, Bind refuses such plans.
+  RETURN_IF_MPI(Init_thread, nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+  RETURN_IF_MPI(Comm_dup, MPI_COMM_WORLD, &TheEnding().comm);
+  RETURN_IF_MPI(Comm_set_errhandler, TheEnding().comm, MPI_ERRORS_RETURN);
+  std::atexit(EndMpi);
+  return absl::OkStatus();
+}
+
+/// Shortens that timeout after a world has failed, when some ranks may never get there.
+void HastenEnd(double timeout_s) {
+  TheEnding().timeout_s = std::min(TheEnding().timeout_s, timeout_s);
+}
+
+/// Collective: waits until all processes are here; DeadlineExceeded if one does not come. Called
+/// before MPI functions that block without a deadline, such as those that make communicators.
+absl::Status MeetAll(double timeout_s) {
+  if (AllCome(MPI_COMM_WORLD, timeout_s)) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat("RunWorld: waited ", timeout_s,
+                                                  " s for the other ranks; one ", kDeadlineAdvice));
+}
 
 constexpr double kEndAfterFailureSeconds = 5;  // ranks that fail together end within seconds
 
@@ -52,15 +125,16 @@ absl::StatusOr<Numbers> NumbersIn(MPI_Comm comm) {
   return numbers;
 }
 
-absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout_s, bool pin,
-                        const MakeRank& make, const std::function<absl::Status(Rank&)>& body) {
+absl::Status RunOnComms(MpiComms& comms, const WorldRequest& request, const MakeRank& make,
+                        const RankBody& body) {
+  const double timeout_s = request.timeout_s;
   ASSIGN_OR_RETURN(const Numbers numbers, NumbersIn(comms.exchange));
   const int rank = numbers.rank, size = numbers.size;
   auto exchange_here =
       std::make_unique<MpiExchange>(comms.exchange, rank, size, TermsFor(size, 1, timeout_s));
   MpiExchange& exchange = *exchange_here;
   ASSIGN_OR_RETURN(const Place place, FindPlace(comms.traffic, exchange, rank));
-  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(shape, place.machines));
+  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(request.shape, place.machines));
   const Members group = SharingMemory(mesh, rank);
   const WaitTerms terms =
       TermsFor(place.local_size, static_cast<int>(place.cores.size()), timeout_s);
@@ -82,7 +156,7 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
                    sharing->Share(StagingBytes(mesh)));
   auto libraries = MakeLibraries({comms, mesh, rank, timeout_s, terms, board, staging, hearsay});
   const std::vector<int> before = AllowedCores();
-  if (pin) RunOn({place.core});
+  if (request.pin) RunOn({place.core});
   absl::Status status;
   {
     const absl::StatusOr<std::unique_ptr<Rank>> endpoint =
@@ -91,7 +165,7 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
               .machine_rank = place.local_rank,
               .machine_ranks = place.local_size,
               .cores = place.cores,
-              .pin = pin,
+              .pin = request.pin,
               .timeout_s = timeout_s,
               .board = board,
               .exchange = std::move(exchange_here),
@@ -103,7 +177,7 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
     if (!status.ok())
       board.Leave(rank, status);  // before the endpoint's destructor, which may wait for peers
   }
-  if (pin) RunOn(before);
+  if (request.pin) RunOn(before);
   if (status.ok()) {
     board.Finish(rank);
   } else {
@@ -114,18 +188,16 @@ absl::Status RunOnComms(MpiComms& comms, const WorldShape& shape, double timeout
 
 }  // namespace
 
-absl::Status RunMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
-                         const std::function<absl::Status(Rank&)>& body) {
-  return RunOnMpi(shape, timeout_s, pin, MakeHostRank, body);
+absl::Status RunMpiWorld(const WorldRequest& request, const RankBody& body) {
+  return RunOnMpi(request, MakeHostRank, body);
 }
 
-absl::Status RunOnMpi(const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
-                      const std::function<absl::Status(Rank&)>& body) {
-  RETURN_IF_ERROR(BeginMpi(timeout_s));
-  RETURN_IF_ERROR(MeetAll(timeout_s));
+absl::Status RunOnMpi(const WorldRequest& request, const MakeRank& make, const RankBody& body) {
+  RETURN_IF_ERROR(BeginMpi(request.timeout_s));
+  RETURN_IF_ERROR(MeetAll(request.timeout_s));
   MpiComms comms;
   RETURN_IF_ERROR(DuplicateWorld(comms));
-  RETURN_IF_ERROR(RunOnComms(comms, shape, timeout_s, pin, make, body));
+  RETURN_IF_ERROR(RunOnComms(comms, request, make, body));
   Free(comms);
   return absl::OkStatus();
 }

@@ -1,7 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_MPI_WORLD_H_
-#define COCONET_RUNTIME_MPI_MPI_WORLD_H_
-
-#include <functional>
+#pragma once
 
 #include "absl/status/status.h"
 #include "runtime/mesh.h"
@@ -13,13 +10,9 @@ namespace coconet {
 /// Runs `body` on the calling thread as this process's rank of MPI_COMM_WORLD; see RunWorld.
 /// Initialises MPI unless it already has been, and then finalises it at exit. Unavailable in a
 /// build without MPI.
-absl::Status RunMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
-                         const std::function<absl::Status(Rank&)>& body);
+absl::Status RunMpiWorld(const WorldRequest& request, const RankBody& body);
 
 /// The same for any kind of rank.
-absl::Status RunOnMpi(const WorldShape& shape, double timeout_s, bool pin, const MakeRank& make,
-                      const std::function<absl::Status(Rank&)>& body);
+absl::Status RunOnMpi(const WorldRequest& request, const MakeRank& make, const RankBody& body);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_MPI_WORLD_H_

@@ -3,18 +3,14 @@
 
 namespace coconet {
 
-absl::Status RunOnMpi(const WorldShape& /*shape*/, double /*timeout_s*/, bool /*pin*/,
-                      const MakeRank& /*make*/,
-                      const std::function<absl::Status(Rank&)>& /*body*/) {
+absl::Status RunOnMpi(const WorldRequest&, const MakeRank&, const RankBody&) {
   return absl::UnavailableError(
       "RunWorld: this process was started by an MPI launcher, but this build has no MPI; install "
-      "libopenmpi-dev and "
-      "build again");
+      "libopenmpi-dev and build again");
 }
 
-absl::Status RunMpiWorld(const WorldShape& shape, double timeout_s, bool pin,
-                         const std::function<absl::Status(Rank&)>& body) {
-  return RunOnMpi(shape, timeout_s, pin, MakeHostRank, body);
+absl::Status RunMpiWorld(const WorldRequest& request, const RankBody& body) {
+  return RunOnMpi(request, MakeHostRank, body);
 }
 
 }  // namespace coconet

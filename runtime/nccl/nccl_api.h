@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NCCL_NCCL_API_H_
-#define COCONET_RUNTIME_NCCL_NCCL_API_H_
+#pragma once
 
 #include <nccl.h>
 
@@ -69,5 +68,3 @@ absl::StatusOr<NcclApi> FillNcclApi(const FindNcclFunction& find);
 absl::StatusOr<FindNcclFunction> FindNcclIn(absl::Span<const std::string> files);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NCCL_NCCL_API_H_

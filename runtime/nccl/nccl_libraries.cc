@@ -1,15 +1,12 @@
 #include "runtime/nccl/nccl_libraries.h"
 
-#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/nccl/nccl_libraries_over.h"
 #include "runtime/nccl/nccl_library.h"
 #include "runtime/nccl/nccl_link.h"
-#include "runtime/nccl/nccl_opening.h"
 #include "runtime/nccl/nccl_windows.h"
 
 namespace coconet {

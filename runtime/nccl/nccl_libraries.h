@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NCCL_NCCL_LIBRARIES_H_
-#define COCONET_RUNTIME_NCCL_NCCL_LIBRARIES_H_
+#pragma once
 
 #include "absl/status/statusor.h"
 #include "runtime/cuda/driver/stream_library.h"
@@ -11,5 +10,3 @@ namespace coconet {
 absl::StatusOr<StreamLibraries> OpenNcclLibraries(const StreamLibraryTerms& terms);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NCCL_NCCL_LIBRARIES_H_

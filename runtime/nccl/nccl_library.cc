@@ -1,7 +1,5 @@
 #include "runtime/nccl/nccl_library.h"
 
-#include <utility>
-
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -101,98 +99,70 @@ absl::Status NcclLibrary::Enqueue(const CollectiveStep& step, const void* in, vo
 absl::Status NcclLibrary::Begin(const CollectiveStep& step, const NcclLink& link,
                                 const Operands& at) const {
   const auto count = static_cast<size_t>(step.count);
+  const size_t stride = static_cast<size_t>(step.Stride()) * SizeOf(step.dtype);
   const ncclDataType_t type = TypeOf(step.dtype);
   const ncclRedOp_t op = OpOf(step.reduce, step.dtype);
-  const size_t stride = static_cast<size_t>(step.Stride()) * SizeOf(step.dtype);
   const bool dense = step.Stride() == step.count;
-  const auto begun = [&](ncclResult_t result) {
-    return ToStatusOfBegun(nccl_, result, CallOf(step.kind));
+  const bool sends = step.kind == Kind::kAllToAll || step.kind == Kind::kSend;
+  absl::Status status;
+  const auto note = [&](ncclResult_t result, absl::string_view call) {
+    status.Update(ToStatusOfBegun(nccl_, result, call));
   };
+  const auto send = [&](int peer, size_t offset) {
+    note(nccl_.Send(at.in + offset, count, type, peer, link.comm(), at.stream), "ncclSend");
+  };
+  const auto receive = [&](int peer, size_t offset) {
+    note(nccl_.Recv(at.out + offset, count, type, peer, link.comm(), at.stream), "ncclRecv");
+  };
+  const auto reduce = [&](int root, size_t offset) {
+    note(nccl_.Reduce(at.in + offset, at.out, count, type, op, root, link.comm(), at.stream),
+         "ncclReduce");
+  };
+  const auto broadcast = [&](int root, size_t offset) {
+    note(nccl_.Broadcast(at.in, at.out + offset, count, type, root, link.comm(), at.stream),
+         "ncclBroadcast");
+  };
+  // Several calls that wait for each other are one group.
+  if (sends || !dense)
+    RETURN_IF_ERROR(ToStatusOfBegun(nccl_, nccl_.GroupStart(), "ncclGroupStart"));
   switch (step.kind) {
     case Kind::kAllReduce:
-      return begun(nccl_.AllReduce(at.in, at.out, count, type, op, link.comm(), at.stream));
+      note(nccl_.AllReduce(at.in, at.out, count, type, op, link.comm(), at.stream),
+           "ncclAllReduce");
+      break;
     case Kind::kBroadcast:
-      return begun(nccl_.Broadcast(at.in, at.out, count, type, step.root, link.comm(), at.stream));
+      broadcast(step.root, 0);
+      break;
     case Kind::kReduce:
-      return begun(nccl_.Reduce(at.in, at.out, count, type, op, step.root, link.comm(), at.stream));
+      reduce(step.root, 0);
+      break;
     case Kind::kReduceScatter:
       if (dense)
-        return begun(nccl_.ReduceScatter(at.in, at.out, count, type, op, link.comm(), at.stream));
-      return Together([&] {
-        absl::Status status;
-        for (int root = 0; root < link.size(); ++root) {
-          status.Update(ToStatusOfBegun(nccl_,
-                                        nccl_.Reduce(at.in + root * stride, at.out, count, type, op,
-                                                     root, link.comm(), at.stream),
-                                        "ncclReduce"));
-        }
-        return status;
-      });
+        note(nccl_.ReduceScatter(at.in, at.out, count, type, op, link.comm(), at.stream),
+             "ncclReduceScatter");
+      for (int root = 0; !dense && root < link.size(); ++root) reduce(root, root * stride);
+      break;
     case Kind::kAllGather:
-      if (dense) return begun(nccl_.AllGather(at.in, at.out, count, type, link.comm(), at.stream));
-      return Together([&] {
-        absl::Status status;
-        for (int root = 0; root < link.size(); ++root) {
-          status.Update(ToStatusOfBegun(nccl_,
-                                        nccl_.Broadcast(at.in, at.out + root * stride, count, type,
-                                                        root, link.comm(), at.stream),
-                                        "ncclBroadcast"));
-        }
-        return status;
-      });
+      if (dense)
+        note(nccl_.AllGather(at.in, at.out, count, type, link.comm(), at.stream), "ncclAllGather");
+      for (int root = 0; !dense && root < link.size(); ++root) broadcast(root, root * stride);
+      break;
     case Kind::kAllToAll:
-      return BeginAllToAll(step, link, at);
+      for (int peer = 0; peer < link.size(); ++peer) {
+        send(peer, peer * Bytes(step));
+        receive(peer, peer * Bytes(step));
+      }
+      break;
     case Kind::kSend:
-      return BeginSend(step, link, at);
+      const int before = link.index() - step.shift, after = link.index() + step.shift;
+      const auto exists = [&](int stage) { return stage >= 0 && stage < link.size(); };
+      if (exists(after)) send(after, 0);
+      if (exists(before)) receive(before, 0);
+      break;
   }
-  CC_CHECK(false);
-}
-
-absl::Status NcclLibrary::BeginAllToAll(const CollectiveStep& step, const NcclLink& link,
-                                        const Operands& at) const {
-  return Together([&] {
-    const auto count = static_cast<size_t>(step.count);
-    absl::Status status;
-    for (int peer = 0; peer < link.size(); ++peer) {
-      const size_t block = peer * Bytes(step);
-      status.Update(ToStatusOfBegun(
-          nccl_, nccl_.Send(at.in + block, count, TypeOf(step.dtype), peer, link.comm(), at.stream),
-          "ncclSend"));
-      status.Update(ToStatusOfBegun(
-          nccl_,
-          nccl_.Recv(at.out + block, count, TypeOf(step.dtype), peer, link.comm(), at.stream),
-          "ncclRecv"));
-    }
-    return status;
-  });
-}
-
-absl::Status NcclLibrary::BeginSend(const CollectiveStep& step, const NcclLink& link,
-                                    const Operands& at) const {
-  const int before = link.index() - step.shift, after = link.index() + step.shift;
-  const auto exists = [&](int stage) { return stage >= 0 && stage < link.size(); };
-  return Together([&] {
-    const auto count = static_cast<size_t>(step.count);
-    absl::Status status;
-    if (exists(after))
-      status.Update(ToStatusOfBegun(
-          nccl_, nccl_.Send(at.in, count, TypeOf(step.dtype), after, link.comm(), at.stream),
-          "ncclSend"));
-    if (exists(before))
-      status.Update(ToStatusOfBegun(
-          nccl_, nccl_.Recv(at.out, count, TypeOf(step.dtype), before, link.comm(), at.stream),
-          "ncclRecv"));
-    return status;
-  });
-}
-
-absl::Status NcclLibrary::Together(const std::function<absl::Status()>& begin) const {
-  RETURN_IF_ERROR(ToStatusOfBegun(nccl_, nccl_.GroupStart(), "ncclGroupStart"));
-  absl::Status begun = begin();
-  begun.Update(
-      ToStatusOfBegun(nccl_, nccl_.GroupEnd(),
-                      "ncclGroupEnd"));  // also after an error, because it ends the thread's group
-  return begun;
+  // Also after an error, because it ends the thread's group.
+  if (sends || !dense) note(nccl_.GroupEnd(), "ncclGroupEnd");
+  return status;
 }
 
 absl::Status NcclLibrary::EnqueueOwn(const CollectiveStep& step, const NcclLink* link,

@@ -1,13 +1,14 @@
-#ifndef COCONET_RUNTIME_NCCL_NCCL_LIBRARY_H_
-#define COCONET_RUNTIME_NCCL_NCCL_LIBRARY_H_
+#pragma once
 
 #include <array>
 #include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "runtime/cuda/driver/stream_library.h"
 #include "runtime/mesh.h"
+#include "runtime/nccl/nccl_api.h"
 #include "runtime/nccl/nccl_link.h"
 #include "runtime/plan.h"
 
@@ -40,12 +41,6 @@ class NcclLibrary final : public StreamLibrary {
   };
   NcclLink* LinkOf(const CollectiveStep& step) const;
   absl::Status Begin(const CollectiveStep& step, const NcclLink& link, const Operands& at) const;
-  absl::Status BeginAllToAll(const CollectiveStep& step, const NcclLink& link,
-                             const Operands& at) const;
-  absl::Status BeginSend(const CollectiveStep& step, const NcclLink& link,
-                         const Operands& at) const;
-  /// Runs `begin` inside one NCCL group call.
-  absl::Status Together(const std::function<absl::Status()>& begin) const;
   /// The part of `step` that needs no peer: copies of a group of one rank, and zeros.
   absl::Status EnqueueOwn(const CollectiveStep& step, const NcclLink* link,
                           const Operands& at) const;
@@ -56,6 +51,9 @@ class NcclLibrary final : public StreamLibrary {
   absl::Status aborted_;
 };
 
-}  // namespace coconet
+/// OpenNcclLibraries over a given NCCL, which must outlive the result, or the reason why
+/// there is none.
+absl::StatusOr<StreamLibraries> OpenNcclLibrariesOver(const absl::StatusOr<const NcclApi*>& nccl,
+                                                      const StreamLibraryTerms& terms);
 
-#endif  // COCONET_RUNTIME_NCCL_NCCL_LIBRARY_H_
+}  // namespace coconet

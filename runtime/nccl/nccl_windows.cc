@@ -1,14 +1,9 @@
 #include "runtime/nccl/nccl_windows.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/nccl/nccl_opening.h"
 
 namespace coconet {
 namespace {

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NCCL_NCCL_WINDOWS_H_
-#define COCONET_RUNTIME_NCCL_NCCL_WINDOWS_H_
+#pragma once
 
 #include <cstdint>
 #include <list>
@@ -58,5 +57,3 @@ absl::StatusOr<std::unique_ptr<MemoryWindows>> OpenNcclWindows(const NcclApi& nc
                                                                const StreamLibraryTerms& terms);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NCCL_NCCL_WINDOWS_H_

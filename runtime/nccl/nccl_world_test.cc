@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "runtime/cuda/cuda_world_over.h"
 #include "runtime/cuda/testing/host_driver.h"
-#include "runtime/nccl/nccl_libraries_over.h"
+#include "runtime/nccl/nccl_library.h"
 #include "runtime/nccl/testing/host_nccl.h"
 #include "runtime/nccl/testing/host_windows.h"
 #include "runtime/nccl/testing/library_sum.h"
@@ -32,8 +32,6 @@ using ::testing::HasSubstr;
 constexpr double kTimeout = 60;
 constexpr char kName[] = "nccl 2.0.0 of a test";
 
-using Body = std::function<absl::Status(Rank&)>;
-
 /// A world over HostNccl, or without NCCL for the reason given.
 struct World {
   int ranks = 2;
@@ -43,18 +41,19 @@ struct World {
   absl::Status missing = {};
   bool reach = true;  // the GPUs can address each other's memory directly
   const NcclApi* nccl = &HostNccl();
-  absl::Status Run(const Body& body) const {
+  absl::Status Run(const RankBody& body) const {
     SetHostDevices({.count = devices, .reach_each_other = reach});
     const auto open = [&](const StreamLibraryTerms& terms) {
       const absl::StatusOr<const NcclApi*> none =
           missing.ok() ? absl::StatusOr<const NcclApi*>(nccl) : missing;
       return OpenNcclLibrariesOver(none, terms);
     };
-    return RunCudaWorldOver({.driver = HostDriver(), .open_libraries = open},
-                            ControlOfHostKernels(), ranks, shape, timeout_s, true, body);
+    return RunCudaWorldOver(
+        {.driver = HostDriver(), .open_libraries = open, .control = ControlOfHostKernels()},
+        {ranks, shape, timeout_s}, body);
   }
   /// The status of every rank.
-  std::vector<absl::Status> Outcomes(const Body& body) const {
+  std::vector<absl::Status> Outcomes(const RankBody& body) const {
     std::vector<absl::Status> outcomes(ranks);
     Run([&](Rank& rank) { return outcomes[rank.rank()] = body(rank); }).IgnoreError();
     return outcomes;

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_BOARD_H_
-#define COCONET_RUNTIME_NODE_BOARD_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -81,5 +80,3 @@ inline constexpr absl::string_view kDeadlineAdvice =
     "may be dead or behind; COCONET_TIMEOUT sets the deadline";
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_BOARD_H_

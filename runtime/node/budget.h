@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_BUDGET_H_
-#define COCONET_RUNTIME_NODE_BUDGET_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -26,5 +25,3 @@ absl::Status CheckFits(int ranks, int64_t bytes);
 std::string SizeText(int64_t bytes);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_BUDGET_H_

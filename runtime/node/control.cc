@@ -50,9 +50,8 @@ const KernelStep* KernelAt(const Plan& plan, int step) {
 /// The flag's name by FlagSlots: "enter[0]".
 std::string FlagName(const Plan& plan, const WaitFailure& failure) {
   if (failure.slot == FlagSlots::kInData) return "in data";
-  if (failure.slot >= FlagSlots::Tile(0) && failure.slot < FlagSlots::Tile(FlagSlots::kMostTiles)) {
+  if (failure.slot >= FlagSlots::Tile(0) && failure.slot < FlagSlots::Tile(FlagSlots::kMostTiles))
     return absl::StrCat("tile[", failure.slot - FlagSlots::Tile(0), "]");
-  }
   const KernelStep* kernel = KernelAt(plan, failure.step);
   if (kernel == nullptr) return absl::StrCat("slot ", failure.slot);
   const int blocks = kernel->blocks;

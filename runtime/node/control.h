@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_CONTROL_H_
-#define COCONET_RUNTIME_NODE_CONTROL_H_
+#pragma once
 
 #include <atomic>
 
@@ -45,5 +44,3 @@ int WorldRank(const Members& node, int rank, int stage_size, int peer);
 std::string StepName(const Plan& plan, int step, int rank);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_CONTROL_H_

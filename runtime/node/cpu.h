@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_CPU_H_
-#define COCONET_RUNTIME_NODE_CPU_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -27,5 +26,3 @@ const Cpu& ThisCpu();
 Cpu CpuFrom(absl::string_view cpuinfo, absl::string_view arch = "native");
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_CPU_H_

@@ -129,12 +129,10 @@ bool IsEmpty(const GemmProblem& p) { return p.batch == 0 || p.m == 0 || p.n == 0
 }  // namespace
 
 absl::Status CheckGemm(const GemmStep& step, absl::Span<const Buffer> buffers) {
-  if (step.dtype != DType::kF32 && step.dtype != DType::kF16 && step.dtype != DType::kBF16) {
+  if (step.dtype != DType::kF32 && step.dtype != DType::kF16 && step.dtype != DType::kBF16)
     return Bad(step, "f32, f16 or bf16", Name(step.dtype));
-  }
-  if (step.threads < 1 || step.threads > kMostThreads) {
+  if (step.threads < 1 || step.threads > kMostThreads)
     return Bad(step, absl::StrCat("1 to ", kMostThreads, " threads"), absl::StrCat(step.threads));
-  }
   if (step.candidate < 0 || step.beside < 0) {
     return Bad(step, "no negative candidate or beside",
                absl::StrCat(step.candidate, " and ", step.beside));

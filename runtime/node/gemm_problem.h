@@ -1,12 +1,10 @@
-#ifndef COCONET_RUNTIME_NODE_GEMM_PROBLEM_H_
-#define COCONET_RUNTIME_NODE_GEMM_PROBLEM_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "coconet/base/dtype.h"
 #include "runtime/plan.h"
 
 namespace coconet {
@@ -43,5 +41,3 @@ absl::Status CheckCandidate(const GemmStep& step, int count);
 std::vector<GemmProblem> Cut(const GemmProblem& whole, int parts);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_GEMM_PROBLEM_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_HALVES_H_
-#define COCONET_RUNTIME_NODE_HALVES_H_
+#pragma once
 
 #include <bit>
 #include <cstdint>
@@ -69,5 +68,3 @@ void WidenHalves(DType dtype, float* out, const void* in, int64_t count);
 void NarrowHalves(DType dtype, void* out, const float* in, int64_t count);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_HALVES_H_

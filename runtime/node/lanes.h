@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_LANES_H_
-#define COCONET_RUNTIME_NODE_LANES_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -34,8 +33,6 @@ class LaneThread {
   /// Runs on any of `cores`; empty: on any core.
   explicit LaneThread(std::vector<int> cores);
   ~LaneThread();
-  LaneThread(const LaneThread&) = delete;
-  LaneThread& operator=(const LaneThread&) = delete;
 
   /// Begins work(argument). Requires that earlier work is finished.
   void Start(void (*work)(void*), void* argument);
@@ -54,5 +51,3 @@ class LaneThread {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_LANES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_MEMORY_H_
-#define COCONET_RUNTIME_NODE_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -64,5 +63,3 @@ class Sharing {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_MEMORY_H_

@@ -32,14 +32,12 @@ absl::Status Bad(absl::string_view what, absl::string_view want, absl::string_vi
 
 absl::Status CheckBuffer(const Buffer& want, const Memory* have) {
   const std::string what = absl::StrCat("buffer \"", want.name, "\"");
-  if (want.elements < 0 || want.elements > std::numeric_limits<int64_t>::max() / 16) {
+  if (want.elements < 0 || want.elements > std::numeric_limits<int64_t>::max() / 16)
     return Bad(what, "a size that memory can have", absl::StrCat(want.elements, " elements"));
-  }
   if (want.role == BufferRole::kSync) return absl::OkStatus();
   if (have == nullptr) return Bad(what, absl::StrCat(BytesOf(want), " bytes"), "none");
-  if (have->bytes() < BytesOf(want)) {
+  if (have->bytes() < BytesOf(want))
     return Bad(what, absl::StrCat(BytesOf(want), " bytes"), absl::StrCat(have->bytes()));
-  }
   if (want.symmetric && !have->symmetric()) return Bad(what, "symmetric memory", "local memory");
   return absl::OkStatus();
 }
@@ -49,12 +47,10 @@ absl::Status CheckWords(const Plan& plan, const KernelStep& step, const std::vec
     const bool shared = arg.kind == Arg::Kind::kPeers || arg.kind == Arg::Kind::kBeside ||
                         arg.kind == Arg::Kind::kMulticast;
     if (!shared && arg.kind != Arg::Kind::kOwn) continue;
-    if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size())) {
+    if (arg.buffer < 0 || arg.buffer >= static_cast<int>(plan.buffers.size()))
       return Bad(step.label, "a buffer of the plan", absl::StrCat("%", arg.buffer));
-    }
-    if (shared && !plan.buffers[arg.buffer].symmetric) {
+    if (shared && !plan.buffers[arg.buffer].symmetric)
       return Bad(step.label, "peers of symmetric buffers only", absl::StrCat("%", arg.buffer));
-    }
   }
   return absl::OkStatus();
 }
@@ -111,9 +107,8 @@ Blocks BlocksOf(CollectiveStep::Kind kind, int group) {
 /// `buffer` at `offset`.
 absl::Status CheckOperand(const Plan& plan, const CollectiveStep& step, int buffer, int64_t offset,
                           int blocks) {
-  if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size())) {
+  if (buffer < 0 || buffer >= static_cast<int>(plan.buffers.size()))
     return Bad(step.label, "a buffer of the plan", absl::StrCat("%", buffer));
-  }
   const int64_t have = BytesOf(plan.buffers[buffer]);
   int64_t want = 0;
   const bool overflows =
@@ -138,9 +133,8 @@ absl::Status CheckRoute(const CollectiveStep& step, int group) {
     if (step.shift != 1 && step.shift != -1)
       return Bad(step.label, "shift 1 or -1", absl::StrCat(step.shift));
   }
-  if (step.root < 0 || step.root >= group) {
+  if (step.root < 0 || step.root >= group)
     return Bad(step.label, absl::StrCat("a root of 0 to ", group - 1), absl::StrCat(step.root));
-  }
   return absl::OkStatus();
 }
 
@@ -194,9 +188,8 @@ absl::Status CheckShape(const Plan& plan, const Mesh& mesh) {
 
 absl::Status Validate(const Plan& plan, absl::Span<Memory* const> buffers, const Mesh& mesh) {
   RETURN_IF_ERROR(CheckShape(plan, mesh));
-  if (buffers.size() != plan.buffers.size()) {
+  if (buffers.size() != plan.buffers.size())
     return Bad("plan", absl::StrCat(plan.buffers.size(), " buffers"), absl::StrCat(buffers.size()));
-  }
   for (size_t i = 0; i < buffers.size(); ++i)
     RETURN_IF_ERROR(CheckBuffer(plan.buffers[i], buffers[i]));
   for (const Step& step : plan.steps) {

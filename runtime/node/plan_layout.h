@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_PLAN_LAYOUT_H_
-#define COCONET_RUNTIME_NODE_PLAN_LAYOUT_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -33,5 +32,3 @@ struct SyncLayout {
 SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_PLAN_LAYOUT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_RANK_PLACE_H_
-#define COCONET_RUNTIME_NODE_RANK_PLACE_H_
+#pragma once
 
 #include <array>
 #include <functional>
@@ -26,15 +25,16 @@ using Libraries = std::array<std::shared_ptr<Communicator>, kGroups>;
 struct RankPlace {
   int rank = 0;
   Mesh mesh;
-  int machine_rank = 0;  // index among the ranks of this machine
+  int machine_rank = 0;  // among this machine's ranks; a machine may hold several nodes
   int machine_ranks = 1;
   std::vector<int> cores;  // that all ranks of this machine may use
   bool pin = true;
   double timeout_s = 60;
   Board board;
   std::unique_ptr<Exchange> exchange;
-  std::array<Libraries, kLanes> libraries;  // of collectives on host memory
-  std::string library;                      // name and version of `libraries`
+  /// Of collectives on host memory: one set per lane, whose collectives may overlap.
+  std::array<Libraries, kLanes> libraries;
+  std::string library;  // name and version of `libraries`
   LibraryThreads library_threads = LibraryThreads::kAny;
   std::unique_ptr<Sharing> sharing;  // of host memory
 };
@@ -43,5 +43,3 @@ struct RankPlace {
 using MakeRank = std::function<absl::StatusOr<std::unique_ptr<Rank>>(RankPlace)>;
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_RANK_PLACE_H_

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "coconet/base/status.h"
 #include "runtime/node/halves.h"
 
 namespace coconet {
@@ -148,6 +147,10 @@ CC_FOR_EACH_CPU void ReduceInto(absl::Span<void* const> outs, absl::Span<const v
     case DType::kBool:
       return ReduceOf<Bool>(outs, ins, count, kind);
   }
+}
+
+void CopyUnlessSame(void* out, const void* in, int64_t bytes) {
+  if (out != in) std::memcpy(out, in, bytes);
 }
 
 void Accumulate(void* inout, const void* in, int64_t count, DType dtype, ReduceKind kind) {

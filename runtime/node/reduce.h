@@ -1,8 +1,6 @@
-#ifndef COCONET_RUNTIME_NODE_REDUCE_H_
-#define COCONET_RUNTIME_NODE_REDUCE_H_
+#pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "coconet/base/dtype.h"
@@ -17,9 +15,10 @@ namespace coconet {
 void ReduceInto(absl::Span<void* const> outs, absl::Span<const void* const> ins, int64_t count,
                 DType dtype, ReduceKind kind);
 
+/// Copies `bytes` bytes; `out` may be `in`.
+void CopyUnlessSame(void* out, const void* in, int64_t bytes);
+
 /// inout[i] = in[i] + inout[i].
 void Accumulate(void* inout, const void* in, int64_t count, DType dtype, ReduceKind kind);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_REDUCE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NODE_WAIT_H_
-#define COCONET_RUNTIME_NODE_WAIT_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -137,5 +136,3 @@ void SleepUntilReached(const std::atomic<unsigned>& flag, unsigned epoch, unsign
 void Publish(std::atomic<unsigned>& flag, unsigned epoch);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NODE_WAIT_H_

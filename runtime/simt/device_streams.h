@@ -1,17 +1,126 @@
-#ifndef COCONET_RUNTIME_SIMT_DEVICE_STREAMS_H_
-#define COCONET_RUNTIME_SIMT_DEVICE_STREAMS_H_
+#pragma once
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "runtime/simt/machine/machine.h"
-#include "runtime/simt/stream.h"
+#include "runtime/simt/memory/clock.h"
+#include "runtime/simt/memory/shadow.h"
+#include "runtime/simt_abi.h"
 
 namespace coconet {
+
+struct SimtStream;
+
+/// A thread of the host, from its first use of the simulation to its end.
+struct SimtHost {
+  Agent agent;
+  Clock clock;  // what it has waited for
+  /// Set while it waits for another host thread: whether it can go on.
+  std::optional<absl::FunctionRef<bool()>> ready = {};
+};
+
+/// Recorded in streams, awaited in others. A record is reached when its stream comes to it.
+struct SimtEvent {
+  int recorded = 0, reached = 0;  // numbers of records
+  Clock clock;                    // of the last record reached
+  uint64_t when_ns = 0;           // device time of that
+  // Its last record, where that was captured.
+  struct SimtGraph* capture = nullptr;
+  int branch = 0;
+  size_t work = 0;  // length of the graph's work behind the record
+};
+
+struct KernelWork {
+  SimtKernel kernel;
+  const std::string* name;
+  const void* params;
+  int blocks, threads;
+};
+struct CopyWork {
+  void* to;
+  const void* from;
+  size_t bytes;
+};
+struct FillWork {
+  void* to;
+  size_t pitch;
+  unsigned char byte;
+  size_t width, height;
+};
+struct RecordWork {
+  SimtEvent* event;
+  int number;
+};
+struct AwaitWork {
+  SimtEvent* event;
+  int number;
+};
+/// Memory that the host reads or writes for a stream.
+struct SimtAccess {
+  void* p;
+  size_t bytes;
+  bool writes;
+};
+/// A computation of the host.
+struct CallWork {
+  std::function<void()> call;
+  std::vector<SimtAccess> accesses;
+};
+/// A collective: done once, when the streams of all its ranks have come to it.
+struct SimtMeeting {
+  int size = 1, come = 0;                    // streams
+  std::shared_ptr<void> operands = nullptr;  // of the caller of Meet
+  std::function<void()> work = nullptr;      // done by the stream that comes last
+  Clock clock = {};                          // joined from all streams that have come
+};
+struct MeetWork {
+  std::shared_ptr<SimtMeeting> meeting;
+  std::vector<SimtAccess> accesses;  // of the stream's rank
+};
+using SimtWork =
+    std::variant<KernelWork, CopyWork, FillWork, RecordWork, AwaitWork, CallWork, MeetWork>;
+
+/// The work that streams were given during a capture.
+struct SimtGraph {
+  std::vector<std::pair<int, SimtWork>> work;  // each with its branch
+  std::vector<SimtStream*> branches;           // the capture began in the first
+  std::vector<size_t> joined;  // by branch: the length of the work that the first one awaits
+
+  /// For a stream that is a branch. False: the work awaits an event outside this capture.
+  bool Add(SimtStream& stream, SimtWork what);
+  /// Whether the first branch awaits all work of the others.
+  bool AllJoined() const;
+};
+
+/// Does its work in order.
+struct SimtStream {
+  struct Given {
+    SimtWork work;
+    std::shared_ptr<const Clock> after;  // what happened before the host gave it
+  };
+  int rank = 0;
+  Agent agent;  // its clock is `clock`
+  Clock clock;
+  std::deque<Given> queue;
+  bool runs_kernel = false;
+  bool has_come = false;         // to the meeting that is first in the queue
+  SimtGraph* capture = nullptr;  // null: it is not captured
+  int branch = 0;
+
+  bool idle() const { return queue.empty() && !runs_kernel; }
+  /// As the next branch. Null: ends the capture.
+  void JoinCapture(SimtGraph* graph);
+};
 
 /// The streams of all devices: launches their kernels on the machine and does their copies, fills
 /// and collectives on the host. Not thread-safe.
@@ -65,5 +174,3 @@ class DeviceStreams {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_DEVICE_STREAMS_H_

@@ -4,8 +4,7 @@
 
 namespace coconet {
 
-absl::Status RunSimtWorld(int, const WorldShape&, double, bool, const SimtOptions&,
-                          const std::function<absl::Status(Rank&)>&) {
+absl::Status RunSimtWorld(const WorldRequest&, const SimtOptions&, const RankBody&) {
   return absl::UnavailableError(
       "simulated GPUs: not in this build, which has no CUDA headers; run ./setup.sh --cuda=auto "
       "and build again");

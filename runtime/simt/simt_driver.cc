@@ -9,8 +9,8 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/node/wait.h"
+#include "runtime/simt/device_streams.h"
 #include "runtime/simt/simt_module.h"
-#include "runtime/simt/stream.h"
 
 namespace coconet {
 namespace {
@@ -73,8 +73,9 @@ T* At(CUdeviceptr address) {
 CUresult Outcome() { return Gpus().mistake().empty() ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED; }
 
 CUresult Give(CUstream stream, SimtWork work) {
-  return Gpus().Give(*here.host, Of(stream), std::move(work)) ? CUDA_SUCCESS
-                                                              : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  return Gpus().Use().streams.Give(*here.host, Of(stream), std::move(work))
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 }
 
 /// An instantiated graph, with a stream for each branch but the first.
@@ -149,12 +150,14 @@ void FillDevices(DriverApi& driver) {
 
 void FillMemory(DriverApi& driver) {
   driver.MemAlloc = [](CUdeviceptr* address, size_t bytes) {
-    void* base = Gpus().Allocate(bytes, here.context->rank);
-    *address = reinterpret_cast<CUdeviceptr>(base);
-    return base == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    const SimtBuffer* made = Gpus().Use().machine.memory().Allocate(bytes, here.context->rank);
+    if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    *address = reinterpret_cast<CUdeviceptr>(made->base());
+    return CUDA_SUCCESS;
   };
   driver.MemFree = [](CUdeviceptr address) {
-    return Gpus().Free(At(address)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return Gpus().Use().machine.memory().Free(At(address)) ? CUDA_SUCCESS
+                                                           : CUDA_ERROR_INVALID_VALUE;
   };
   driver.IpcGetMemHandle = [](CUipcMemHandle*, CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.IpcOpenMemHandle = [](CUdeviceptr*, CUipcMemHandle, unsigned) {
@@ -162,11 +165,13 @@ void FillMemory(DriverApi& driver) {
   };
   driver.IpcCloseMemHandle = [](CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.MemHostRegister = [](void* base, size_t bytes, unsigned) {
-    Gpus().Register(base, bytes);
+    const Simulation::Locked gpus = Gpus().Use();
+    gpus.machine.memory().Register(base, bytes);
+    gpus.machine.checker().BeginPlan();  // its kernels are told by these words to stop
     return CUDA_SUCCESS;
   };
   driver.MemHostUnregister = [](void* base) {
-    Gpus().Unregister(base);
+    Gpus().Use().machine.memory().Unregister(base);
     return CUDA_SUCCESS;
   };
   driver.MemHostGetDevicePointer = [](CUdeviceptr* address, void* memory, unsigned) {
@@ -174,13 +179,14 @@ void FillMemory(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.MemHostAlloc = [](void** address, size_t bytes, unsigned) {
-    *address = Gpus().Allocate(bytes, here.context->rank);
-    if (*address == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    Gpus().InitializeBuffer(*address);  // the host writes it without the simulation
+    SimtBuffer* made = Gpus().Use().machine.memory().Allocate(bytes, here.context->rank);
+    if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    made->shadow().Initialize();  // the host writes it without the simulation
+    *address = made->base();
     return CUDA_SUCCESS;
   };
   driver.MemFreeHost = [](void* address) {
-    return Gpus().Free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return Gpus().Use().machine.memory().Free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   };
   driver.MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     return Give(stream, CopyWork{At(to), At(from), bytes});
@@ -197,7 +203,7 @@ void FillMemory(DriverApi& driver) {
 
 void FillStreams(DriverApi& driver) {
   driver.StreamCreateWithPriority = [](CUstream* stream, unsigned, int) {
-    *stream = reinterpret_cast<CUstream>(Gpus().MakeStream(here.context->rank));
+    *stream = reinterpret_cast<CUstream>(Gpus().Use().streams.Make(here.context->rank));
     return *stream == nullptr ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   };
   driver.StreamSynchronize = [](CUstream stream) {
@@ -208,7 +214,7 @@ void FillStreams(DriverApi& driver) {
   };
   driver.StreamDestroy = [](CUstream stream) {
     while (!Gpus().Await(*here.host, Of(stream))) continue;
-    Gpus().DestroyStream(Of(stream));
+    Gpus().Use().streams.Destroy(Of(stream));
     return CUDA_SUCCESS;
   };
   driver.StreamQuery = [](CUstream stream) {
@@ -299,7 +305,7 @@ void FillGraphs(DriverApi& driver) {
   driver.GraphInstantiateWithFlags = [](CUgraphExec* made, CUgraph graph, unsigned long long) {
     auto launchable = std::make_unique<Launchable>(Launchable{Of(graph)->work, {}});
     for (size_t other = 1; other < Of(graph)->branches.size(); ++other) {
-      launchable->others.push_back(Gpus().MakeStream(here.context->rank));
+      launchable->others.push_back(Gpus().Use().streams.Make(here.context->rank));
       if (launchable->others.back() == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *made = reinterpret_cast<CUgraphExec>(launchable.release());
@@ -308,7 +314,8 @@ void FillGraphs(DriverApi& driver) {
   driver.GraphLaunch = [](CUgraphExec graph, CUstream stream) {
     const auto& launchable = *reinterpret_cast<const Launchable*>(graph);
     for (const auto& [branch, work] : launchable.work)
-      Gpus().Give(*here.host, branch == 0 ? Of(stream) : launchable.others[branch - 1], work);
+      Gpus().Use().streams.Give(*here.host,
+                                branch == 0 ? Of(stream) : launchable.others[branch - 1], work);
     return CUDA_SUCCESS;
   };
   driver.GraphDestroy = [](CUgraph graph) {
@@ -317,7 +324,7 @@ void FillGraphs(DriverApi& driver) {
   };
   driver.GraphExecDestroy = [](CUgraphExec graph) {
     std::unique_ptr<Launchable> launchable(reinterpret_cast<Launchable*>(graph));
-    for (SimtStream* other : launchable->others) Gpus().DestroyStream(other);
+    for (SimtStream* other : launchable->others) Gpus().Use().streams.Destroy(other);
     return CUDA_SUCCESS;
   };
 }
@@ -356,11 +363,13 @@ int SimtRankHere() { return here.context == nullptr ? -1 : here.context->rank; }
 Simulation& SimulationHere() { return Gpus(); }
 
 void GiveToSimtStream(CUstream stream, SimtWork work) {
-  Gpus().Give(*here.host, Of(stream), std::move(work));
+  Gpus().Use().streams.Give(*here.host, Of(stream), std::move(work));
 }
 
 void NameSimtBuffer(const void* address, size_t bytes, absl::string_view name) {
-  Gpus().NameBuffer(address, bytes, std::string(name));
+  const Simulation::Locked gpus = Gpus().Use();
+  if (SimtBuffer* buffer = gpus.machine.memory().Find(address); buffer != nullptr)
+    buffer->NamePart(buffer->OffsetOf(address), bytes, std::string(name));
 }
 
 }  // namespace coconet

@@ -1,7 +1,5 @@
-#ifndef COCONET_RUNTIME_SIMT_SIMT_DRIVER_H_
-#define COCONET_RUNTIME_SIMT_SIMT_DRIVER_H_
+#pragma once
 
-#include <functional>
 #include <memory>
 
 #include "absl/strings/string_view.h"
@@ -36,5 +34,3 @@ void GiveToSimtStream(CUstream stream, SimtWork work);
 void NameSimtBuffer(const void* address, size_t bytes, absl::string_view name);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_SIMT_DRIVER_H_

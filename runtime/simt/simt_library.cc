@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/base/dtype.h"
 #include "coconet/base/status.h"
+#include "runtime/cuda/gemm/host_cublaslt.h"
 #include "runtime/node/reduce.h"
 #include "runtime/simt/simt_driver.h"
 
@@ -94,6 +95,15 @@ void ComputeFor(int k, const CollectiveStep& step, const std::vector<std::vector
   CC_CHECK(false);
 }
 
+void Give(CUstream stream, HostLtWork work) {
+  std::vector<SimtAccess> accesses;
+  for (const HostLtWork::Access& access : work.accesses)
+    accesses.push_back({access.p, access.bytes, access.writes});
+  GiveToSimtStream(stream, CallWork{std::move(work.compute), std::move(accesses)});
+}
+
+constexpr HostLtDevices kDevices{SimtRankHere, Give};
+
 }  // namespace
 
 void ComputeCollective(const CollectiveStep& step, absl::Span<const CollectiveOperands> members) {
@@ -117,7 +127,7 @@ absl::Status SimtLibrary::Enqueue(const CollectiveStep& step, const void* in, vo
   // The meeting owns the members' operands: the stream that comes last computes for all.
   using All = std::vector<CollectiveOperands>;
   std::shared_ptr<SimtMeeting> meeting =
-      SimulationHere().Meet(name, members.size, [&](SimtMeeting& made) {
+      SimulationHere().Use().streams.Meet(name, members.size, [&](SimtMeeting& made) {
         if (made.operands == nullptr) {
           const auto all = std::make_shared<All>(members.size);
           made.operands = all;
@@ -137,6 +147,12 @@ absl::StatusOr<StreamLibraries> OpenSimtLibraries(const StreamLibraryTerms& term
   for (int lane = 0; lane < kLanes; ++lane)
     made.of_lane[lane] = std::make_shared<SimtLibrary>(terms.mesh, terms.rank, lane);
   return made;
+}
+
+absl::StatusOr<const CublasLtApi*> OpenSimtCublasLt() {
+  static const auto* api = new CublasLtApi(MakeHostCublasLt(
+      [](cublasLtHandle_t* handle) { return CreateHostCublasLt(handle, kDevices); }));
+  return api;
 }
 
 }  // namespace coconet

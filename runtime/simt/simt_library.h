@@ -1,13 +1,12 @@
-#ifndef COCONET_RUNTIME_SIMT_SIMT_LIBRARY_H_
-#define COCONET_RUNTIME_SIMT_SIMT_LIBRARY_H_
+#pragma once
 
 #include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/cuda/driver/stream_library.h"
+#include "runtime/cuda/gemm/cublaslt_api.h"
 #include "runtime/mesh.h"
 #include "runtime/plan.h"
 
@@ -42,6 +41,8 @@ struct CollectiveOperands {
 /// Computes a collective for all members.
 void ComputeCollective(const CollectiveStep& step, absl::Span<const CollectiveOperands> members);
 
-}  // namespace coconet
+/// cuBLASLt on simulated GPUs: the host computes a product when its stream comes to it
+/// (MakeHostCublasLt); accesses of products are checked like those of kernels.
+absl::StatusOr<const CublasLtApi*> OpenSimtCublasLt();
 
-#endif  // COCONET_RUNTIME_SIMT_SIMT_LIBRARY_H_
+}  // namespace coconet

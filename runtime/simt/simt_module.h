@@ -1,12 +1,9 @@
-#ifndef COCONET_RUNTIME_SIMT_SIMT_MODULE_H_
-#define COCONET_RUNTIME_SIMT_SIMT_MODULE_H_
+#pragma once
 
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
 
-#include "absl/strings/string_view.h"
 #include "runtime/simt_abi.h"
 
 namespace coconet {
@@ -37,5 +34,3 @@ class SimtModule {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_SIMT_MODULE_H_

@@ -4,17 +4,16 @@
 
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_world_over.h"
-#include "runtime/simt/simt_cublaslt.h"
 #include "runtime/simt/simt_driver.h"
 #include "runtime/simt/simt_library.h"
 #include "runtime/simt/simulation.h"
 
 namespace coconet {
 
-absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                          const SimtOptions& options,
-                          const std::function<absl::Status(Rank&)>& body) {
-  ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation, Simulation::Make(options, ranks));
+absl::Status RunSimtWorld(const WorldRequest& request, const SimtOptions& options,
+                          const RankBody& body) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation,
+                   Simulation::Make(options, request.ranks));
   const SimtGpus gpus(std::move(simulation));
   const CudaLibraries libraries{.driver = SimtDriver(),
                                 .open_cublaslt = OpenSimtCublasLt,
@@ -22,22 +21,25 @@ absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, 
                                 .name_buffer = NameSimtBuffer,
                                 .green_contexts = false,
                                 .multicast = false};
-  return RunCudaWorldOver(libraries, {}, ranks, shape, timeout_s, pin, body);
+  return RunCudaWorldOver(libraries, request, body);
 }
 
 void ForgetSimtMemory(const void* address, int64_t bytes) {
-  if (SimtRankHere() >= 0) SimulationHere().MarkUninitialized(address, static_cast<size_t>(bytes));
+  if (SimtRankHere() < 0) return;
+  const Simulation::Locked gpus = SimulationHere().Use();
+  if (SimtBuffer* buffer = gpus.machine.memory().Find(address); buffer != nullptr)
+    buffer->shadow().MarkUninitialized(buffer->OffsetOf(address), static_cast<size_t>(bytes));
 }
 
 absl::Status CheckSimtWritten(const void* address, int64_t bytes) {
   if (SimtRankHere() < 0) return absl::OkStatus();
-  SimulationHere().CheckWritten(address, static_cast<size_t>(bytes));
+  SimulationHere().Use().machine.checker().CheckWritten(address, static_cast<size_t>(bytes));
   const std::string mistake = SimulationHere().mistake();
   return mistake.empty() ? absl::OkStatus() : absl::DataLossError(mistake);
 }
 
 int64_t SimtTimeNs() {
-  return SimtRankHere() < 0 ? 0 : static_cast<int64_t>(SimulationHere().now_ns());
+  return SimtRankHere() < 0 ? 0 : static_cast<int64_t>(SimulationHere().Use().machine.now_ns());
 }
 
 }  // namespace coconet

@@ -1,8 +1,6 @@
-#ifndef COCONET_RUNTIME_SIMT_SIMT_WORLD_H_
-#define COCONET_RUNTIME_SIMT_SIMT_WORLD_H_
+#pragma once
 
 #include <cstdint>
-#include <functional>
 
 #include "absl/status/status.h"
 #include "runtime/mesh.h"
@@ -11,14 +9,13 @@
 
 namespace coconet {
 
-/// Runs `body` on `ranks` threads of this process. Each is a rank with a simulated GPU: the CUDA
+/// Runs `body` on threads of this process. Each is a rank with a simulated GPU: the CUDA
 /// backend over a driver that runs kernels of the simt dialect thread for thread, in the
 /// interleaving that the options choose, and reports their mistakes. The first mistake ends the
 /// world: all ranks' steps return DataLoss with the kernel, source line, rank, block, thread and
 /// buffer. Unavailable in a build without CUDA's headers.
-absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                          const SimtOptions& options,
-                          const std::function<absl::Status(Rank&)>& body);
+absl::Status RunSimtWorld(const WorldRequest& request, const SimtOptions& options,
+                          const RankBody& body);
 
 /// Marks bytes of the calling rank's simulated GPU as uninitialised: to read them before they are
 /// written is a mistake. Does nothing for other memory, and on other backends.
@@ -31,5 +28,3 @@ absl::Status CheckSimtWritten(const void* address, int64_t bytes);
 int64_t SimtTimeNs();
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_SIMT_WORLD_H_

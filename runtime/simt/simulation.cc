@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -100,84 +99,9 @@ bool Simulation::Await(SimtHost& host, SimtEvent* event) {
   return AwaitUntil(host, [event] { return event->reached >= event->recorded; }, event->clock);
 }
 
-uint64_t Simulation::now_ns() {
-  const auto lock = Lock();
-  return machine_->now_ns();
-}
-
 std::string Simulation::mistake() {
   const auto lock = Lock();
   return machine_->finding().has_value() ? machine_->finding()->text : "";
-}
-
-// ---- Memory
-
-void* Simulation::Allocate(size_t bytes, int rank) {
-  const auto lock = Lock();
-  SimtBuffer* buffer = machine_->memory().Allocate(bytes, rank);
-  return buffer == nullptr ? nullptr : buffer->base();
-}
-
-bool Simulation::Free(void* base) {
-  const auto lock = Lock();
-  return machine_->memory().Free(base);
-}
-
-void Simulation::Register(void* base, size_t bytes) {
-  const auto lock = Lock();
-  machine_->memory().Register(base, bytes);
-  machine_->checker().BeginPlan();
-}
-
-void Simulation::Unregister(void* base) {
-  const auto lock = Lock();
-  machine_->memory().Unregister(base);
-}
-
-void Simulation::NameBuffer(const void* base, size_t bytes, const std::string& name) {
-  const auto lock = Lock();
-  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr)
-    buffer->NamePart(buffer->OffsetOf(base), bytes, name);
-}
-
-void Simulation::MarkUninitialized(const void* p, size_t bytes) {
-  const auto lock = Lock();
-  if (SimtBuffer* buffer = machine_->memory().Find(p); buffer != nullptr)
-    buffer->shadow().MarkUninitialized(buffer->OffsetOf(p), bytes);
-}
-
-void Simulation::CheckWritten(const void* p, size_t bytes) {
-  const auto lock = Lock();
-  machine_->checker().CheckWritten(p, bytes);
-}
-
-void Simulation::InitializeBuffer(const void* base) {
-  const auto lock = Lock();
-  if (SimtBuffer* buffer = machine_->memory().Find(base); buffer != nullptr)
-    buffer->shadow().Initialize();
-}
-
-// ---- Streams
-
-SimtStream* Simulation::MakeStream(int rank) {
-  const auto lock = Lock();
-  return streams_.Make(rank);
-}
-
-void Simulation::DestroyStream(SimtStream* stream) {
-  const auto lock = Lock();
-  streams_.Destroy(stream);
-}
-
-bool Simulation::Give(SimtHost& host, SimtStream* stream, SimtWork work) {
-  const auto lock = Lock();
-  return streams_.Give(host, stream, std::move(work));
-}
-
-std::shared_ptr<SimtMeeting> Simulation::Meet(const std::string& name, int size,
-                                              const std::function<void(SimtMeeting&)>& join) {
-  const auto lock = Lock();
-  return streams_.Meet(name, size, join);
 }
 
 void Simulation::CancelMeetings(int rank) {

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_SIMULATION_H_
-#define COCONET_RUNTIME_SIMT_SIMULATION_H_
+#pragma once
 
 #include <atomic>
 #include <condition_variable>
@@ -15,7 +14,6 @@
 #include "absl/status/statusor.h"
 #include "runtime/simt/device_streams.h"
 #include "runtime/simt/machine/machine.h"
-#include "runtime/simt/stream.h"
 
 namespace coconet {
 
@@ -27,8 +25,6 @@ class Simulation {
  public:
   static absl::StatusOr<std::shared_ptr<Simulation>> Make(const SimtOptions& options, int ranks);
   ~Simulation();
-  Simulation(const Simulation&) = delete;
-  Simulation& operator=(const Simulation&) = delete;
 
   /// Registers the calling host thread; `who` names it in reports.
   std::unique_ptr<SimtHost> Attach(const std::string& who);
@@ -40,36 +36,22 @@ class Simulation {
   int ranks() const { return ranks_; }
   const SimtOptions& options() const { return machine_->options(); }
   SimtCalls* calls() { return machine_->calls(); }
-  /// Uninitialised memory of the rank's device; null where there is no room.
-  void* Allocate(size_t bytes, int rank);
-  /// False where no allocation begins there.
-  bool Free(void* base);
-  /// Lets kernels access memory of the host: a new plan's, by which they are told to stop.
-  void Register(void* base, size_t bytes);
-  void Unregister(void* base);
-  /// See SimtBuffer::NamePart.
-  void NameBuffer(const void* base, size_t bytes, const std::string& name);
-  /// Marks the bytes as uninitialised.
-  void MarkUninitialized(const void* p, size_t bytes);
-  /// Reports the first byte that is still uninitialised.
-  void CheckWritten(const void* p, size_t bytes);
-  /// Marks an allocation as initialised.
-  void InitializeBuffer(const void* base);
 
-  // ---- Streams, see DeviceStreams
-  SimtStream* MakeStream(int rank);
-  void DestroyStream(SimtStream* stream);
-  bool Give(SimtHost& host, SimtStream* stream, SimtWork work);
-  std::shared_ptr<SimtMeeting> Meet(const std::string& name, int size,
-                                    const std::function<void(SimtMeeting& meeting)>& join);
+  /// The machine and the streams of its devices, for the caller alone until this is dropped.
+  struct Locked {
+    std::unique_lock<std::mutex> lock;
+    SimtMachine& machine;
+    DeviceStreams& streams;
+  };
+  Locked Use() { return {Lock(), *machine_, streams_}; }
+
+  /// See DeviceStreams.
   void CancelMeetings(int rank);
   /// Waits for the stream, or for the last record of the event. True: it is done, or a mistake has
   /// ended the machine. False: the devices cannot go on without the host.
   bool Await(SimtHost& host, SimtStream* stream);
   bool Await(SimtHost& host, SimtEvent* event);
 
-  /// Device time: equal for equal work in equal interleavings.
-  uint64_t now_ns();
   /// The mistake that has ended the machine; "" where none has.
   std::string mistake();
 
@@ -113,5 +95,3 @@ class Simulation {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_SIMULATION_H_

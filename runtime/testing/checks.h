@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_TESTING_CHECKS_H_
-#define COCONET_RUNTIME_TESTING_CHECKS_H_
+#pragma once
 
 #include <functional>
 
@@ -36,5 +35,3 @@ absl::Status CheckBindErrors(Rank& rank);
 absl::Status LeaveOthersInAStep(Rank& rank, const absl::Status& why);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_TESTING_CHECKS_H_

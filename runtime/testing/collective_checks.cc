@@ -101,26 +101,6 @@ double Site::Expected(int64_t i) const {
   CC_CHECK(false);
 }
 
-absl::Status Call(Communicator& library, const CollectiveStep& s, const void* in, void* out) {
-  switch (s.kind) {
-    case Kind::kAllReduce:
-      return library.AllReduce(in, out, s.count, s.dtype, s.reduce);
-    case Kind::kReduceScatter:
-      return library.ReduceScatter(in, out, s.count, s.dtype, s.reduce, s.Stride());
-    case Kind::kAllGather:
-      return library.AllGather(in, out, s.count, s.dtype, s.Stride());
-    case Kind::kBroadcast:
-      return library.Broadcast(in, out, s.count, s.dtype, s.root);
-    case Kind::kReduce:
-      return library.Reduce(in, out, s.count, s.dtype, s.reduce, s.root);
-    case Kind::kAllToAll:
-      return library.AllToAll(in, out, s.count, s.dtype);
-    case Kind::kSend:
-      return library.Send(in, out, s.count, s.dtype, s.shift);
-  }
-  CC_CHECK(false);
-}
-
 absl::Status Compare(const Site& site, const char* have) {
   const DType dtype = site.step.dtype;
   for (int64_t i = 0; i < site.CountOut(); ++i) {
@@ -142,7 +122,7 @@ absl::Status CheckOne(Rank& rank, const CollectiveStep& step) {
   std::vector<char>& result = step.in == step.out ? in : out;
   const int64_t bytes = site.CountOut() * static_cast<int64_t>(SizeOf(step.dtype));
   result.resize(bytes + kPoisoned, kPoison);
-  RETURN_IF_ERROR(Call(rank.library(step.group), step, in.data(), result.data()));
+  RETURN_IF_ERROR(rank.library(step.group).Run(step, in.data(), result.data()));
   RETURN_IF_ERROR(Compare(site, result.data()));
   if (std::any_of(result.begin() + bytes, result.end(),
                   [](char byte) { return byte != kPoison; })) {

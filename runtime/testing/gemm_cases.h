@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_TESTING_GEMM_CASES_H_
-#define COCONET_RUNTIME_TESTING_GEMM_CASES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -55,5 +54,3 @@ class GemmOperands {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_TESTING_GEMM_CASES_H_

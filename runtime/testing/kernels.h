@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_TESTING_KERNELS_H_
-#define COCONET_RUNTIME_TESTING_KERNELS_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -29,5 +28,3 @@ Plan PassOn(const Mesh& mesh, int64_t count, int blocks);
 KernelStep AddUp(int values, int to, const std::vector<int>& of);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_TESTING_KERNELS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_TESTING_LANE_CHECKS_H_
-#define COCONET_RUNTIME_TESTING_LANE_CHECKS_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "runtime/rank.h"
@@ -25,5 +24,3 @@ absl::Status LeaveOthersInBothLanes(Rank& rank, const absl::Status& why);
 absl::Status OutwaitLaneZero(Rank& rank, double timeout_s);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_TESTING_LANE_CHECKS_H_

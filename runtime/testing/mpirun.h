@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_TESTING_MPIRUN_H_
-#define COCONET_RUNTIME_TESTING_MPIRUN_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -24,5 +23,3 @@ MpiOutcome RunMpi(const std::string& command);
 absl::Status SayOutcome(const Rank& rank, const absl::Status& status);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_TESTING_MPIRUN_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_TESTING_MULTICAST_CHECKS_H_
-#define COCONET_RUNTIME_TESTING_MULTICAST_CHECKS_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "runtime/rank.h"
@@ -11,5 +10,3 @@ namespace coconet {
 absl::Status CheckMulticast(Rank& rank);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_TESTING_MULTICAST_CHECKS_H_

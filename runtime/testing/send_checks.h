@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_TESTING_SEND_CHECKS_H_
-#define COCONET_RUNTIME_TESTING_SEND_CHECKS_H_
+#pragma once
 
 #include <functional>
 
@@ -18,5 +17,3 @@ absl::Status RunSendSteps(Rank& rank, int steps, double timeout_s,
                           const std::function<absl::Status(int)>& before);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_TESTING_SEND_CHECKS_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_TESTING_VALUES_H_
-#define COCONET_RUNTIME_TESTING_VALUES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -30,5 +29,3 @@ inline std::vector<char> Values(int rank, int64_t count, DType dtype) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_TESTING_VALUES_H_

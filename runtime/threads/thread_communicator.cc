@@ -9,12 +9,10 @@
 namespace coconet {
 namespace {
 
+using Kind = CollectiveStep::Kind;
+
 const void* At(const void* base, int64_t bytes) { return static_cast<const char*>(base) + bytes; }
 void* At(void* base, int64_t bytes) { return static_cast<char*>(base) + bytes; }
-
-void CopyUnlessSame(void* out, const void* in, int64_t bytes) {
-  if (out != in) std::memcpy(out, in, bytes);
-}
 
 }  // namespace
 
@@ -31,92 +29,55 @@ ThreadCommunicator::ThreadCommunicator(const Mesh& mesh, Group group, int rank,
       ins_(size_),
       outs_(size_) {}
 
-absl::Status ThreadCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
-                                           ReduceKind kind) {
-  const int64_t element = static_cast<int64_t>(SizeOf(dtype));
+absl::Status ThreadCommunicator::Run(const CollectiveStep& step, const void* in, void* out) {
+  if (step.kind == Kind::kSend) return Send(step, in, out);
   if (size_ == 1) {
-    CopyUnlessSame(out, in, count * element);
+    CopyUnlessSame(out, in, step.count * static_cast<int64_t>(SizeOf(step.dtype)));
     return absl::OkStatus();
   }
-  RETURN_IF_ERROR(Begin(in, out, "AllReduce"));
-  const Range mine = SliceExtent(count, size_).Of(index_);
-  for (int peer = 0; peer < size_; ++peer) {
-    ins_[peer] = At(ins_[peer], mine.begin * element);
-    outs_[peer] = At(outs_[peer], mine.begin * element);
-  }
-  ReduceInto(outs_, ins_, mine.size(), dtype, kind);
-  return End("AllReduce");
+  RETURN_IF_ERROR(Begin(in, out, step.Call()));
+  Compute(step, out);
+  return End(step.Call());
 }
 
-absl::Status ThreadCommunicator::ReduceScatter(const void* in, void* out, int64_t count,
-                                               DType dtype, ReduceKind kind, int64_t stride) {
-  const int64_t element = static_cast<int64_t>(SizeOf(dtype)), bytes = count * element;
-  if (size_ == 1) {
-    CopyUnlessSame(out, in, bytes);
-    return absl::OkStatus();
+void ThreadCommunicator::Compute(const CollectiveStep& step, void* out) {
+  const int64_t element = static_cast<int64_t>(SizeOf(step.dtype)), bytes = step.count * element,
+                stride = step.Stride() * element;
+  const Range mine = SliceExtent(step.count, size_).Of(index_);
+  switch (step.kind) {
+    case Kind::kAllReduce:
+      for (const void*& theirs : ins_) theirs = At(theirs, mine.begin * element);
+      for (void*& theirs : outs_) theirs = At(theirs, mine.begin * element);
+      return ReduceInto(outs_, ins_, mine.size(), step.dtype, step.reduce);
+    case Kind::kReduceScatter:
+      for (const void*& theirs : ins_) theirs = At(theirs, index_ * stride);
+      return ReduceInto({out}, ins_, step.count, step.dtype, step.reduce);
+    case Kind::kAllGather:
+      for (void* theirs : outs_) std::memcpy(At(theirs, index_ * stride), ins_[index_], bytes);
+      return;
+    case Kind::kBroadcast:
+      return CopyUnlessSame(out, ins_[step.root], bytes);
+    case Kind::kReduce:
+      for (const void*& theirs : ins_) theirs = At(theirs, mine.begin * element);
+      ReduceInto({At(outs_[step.root], mine.begin * element)}, ins_, mine.size(), step.dtype,
+                 step.reduce);
+      if (index_ != step.root) std::memset(out, 0, bytes);
+      return;
+    case Kind::kAllToAll:
+      for (int peer = 0; peer < size_; ++peer)
+        std::memcpy(At(out, peer * bytes), At(ins_[peer], index_ * bytes), bytes);
+      return;
+    case Kind::kSend:
+      break;
   }
-  RETURN_IF_ERROR(Begin(in, out, "ReduceScatter"));
-  for (const void*& theirs : ins_) theirs = At(theirs, index_ * stride * element);
-  ReduceInto({out}, ins_, count, dtype, kind);
-  return End("ReduceScatter");
+  CC_CHECK(false);
 }
 
-absl::Status ThreadCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype,
-                                           int64_t stride) {
-  const int64_t element = static_cast<int64_t>(SizeOf(dtype)), bytes = count * element;
-  if (size_ == 1) {
-    CopyUnlessSame(out, in, bytes);
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(Begin(in, out, "AllGather"));
-  for (void* theirs : outs_) std::memcpy(At(theirs, index_ * stride * element), in, bytes);
-  return End("AllGather");
-}
-
-absl::Status ThreadCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype,
-                                           int root) {
-  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
-  if (size_ == 1) {
-    CopyUnlessSame(out, in, bytes);
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(Begin(in, out, "Broadcast"));
-  CopyUnlessSame(out, ins_[root], bytes);
-  return End("Broadcast");
-}
-
-absl::Status ThreadCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype,
-                                        ReduceKind kind, int root) {
-  const int64_t element = static_cast<int64_t>(SizeOf(dtype));
-  if (size_ == 1) {
-    CopyUnlessSame(out, in, count * element);
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(Begin(in, out, "Reduce"));
-  const Range mine = SliceExtent(count, size_).Of(index_);
-  for (const void*& theirs : ins_) theirs = At(theirs, mine.begin * element);
-  ReduceInto({At(outs_[root], mine.begin * element)}, ins_, mine.size(), dtype, kind);
-  if (index_ != root) std::memset(out, 0, count * element);
-  return End("Reduce");
-}
-
-absl::Status ThreadCommunicator::AllToAll(const void* in, void* out, int64_t count, DType dtype) {
-  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
-  if (size_ == 1) {
-    CopyUnlessSame(out, in, bytes);
-    return absl::OkStatus();
-  }
-  RETURN_IF_ERROR(Begin(in, out, "AllToAll"));
-  for (int peer = 0; peer < size_; ++peer)
-    std::memcpy(At(out, peer * bytes), At(ins_[peer], index_ * bytes), bytes);
-  return End("AllToAll");
-}
-
-absl::Status ThreadCommunicator::Send(const void* in, void* out, int64_t count, DType dtype,
-                                      int shift) {
-  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
+absl::Status ThreadCommunicator::Send(const CollectiveStep& step, const void* in, void* out) {
+  const int64_t bytes = step.count * static_cast<int64_t>(SizeOf(step.dtype));
   RETURN_IF_ERROR(Open(column_, in, out, "Send"));
-  const int stage = column_.members.Index(rank_), before = stage - shift, after = stage + shift;
+  const int stage = column_.members.Index(rank_), before = stage - step.shift,
+            after = stage + step.shift;
   const auto exists = [&](int other) { return other >= 0 && other < column_.members.size; };
   if (exists(before)) {
     RETURN_IF_ERROR(Await(column_, before, &Desks::Desk::ready, "Send"));

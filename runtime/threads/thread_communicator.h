@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_THREADS_THREAD_COMMUNICATOR_H_
-#define COCONET_RUNTIME_THREADS_THREAD_COMMUNICATOR_H_
+#pragma once
 
 #include <atomic>
 #include <memory>
@@ -35,17 +34,7 @@ class ThreadCommunicator final : public Communicator {
                      Board board, WaitTerms terms);
 
   absl::string_view name() const override { return "thread"; }
-  absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype,
-                         ReduceKind kind) override;
-  absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                             int64_t stride) override;
-  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype,
-                         int64_t stride) override;
-  absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) override;
-  absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                      int root) override;
-  absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;
-  absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) override;
+  absl::Status Run(const CollectiveStep& step, const void* in, void* out) override;
 
  private:
   /// The desks of ranks that communicate, and the number of their current call.
@@ -55,6 +44,9 @@ class ThreadCommunicator final : public Communicator {
     unsigned call = 0;
     Desks::Desk& Of(int index) const { return (*desks)[members.Rank(index)]; }
   };
+  absl::Status Send(const CollectiveStep& step, const void* in, void* out);
+  /// This rank's part of `step`, between Begin and End.
+  void Compute(const CollectiveStep& step, void* out);
   /// Opens a collective of the group and waits for all its ranks.
   absl::Status Begin(const void* in, void* out, absl::string_view what);
   absl::Status End(absl::string_view what);
@@ -78,5 +70,3 @@ class ThreadCommunicator final : public Communicator {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_THREADS_THREAD_COMMUNICATOR_H_

@@ -1,7 +1,5 @@
 #include "runtime/threads/thread_exchange.h"
 
-#include "coconet/base/status.h"
-
 namespace coconet {
 
 absl::StatusOr<std::vector<std::string>> ThreadExchange::AllGather(absl::string_view mine) {

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_THREADS_THREAD_EXCHANGE_H_
-#define COCONET_RUNTIME_THREADS_THREAD_EXCHANGE_H_
+#pragma once
 
 #include <atomic>
 #include <cstring>
@@ -76,5 +75,3 @@ class ThreadSharing final : public Sharing {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_THREADS_THREAD_EXCHANGE_H_

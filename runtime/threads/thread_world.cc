@@ -63,7 +63,7 @@ RankPlace PlaceOf(const ThreadWorld& world, int rank, bool pin) {
 }
 
 absl::Status RunRank(const ThreadWorld& world, int rank, bool pin, const MakeRank& make,
-                     const std::function<absl::Status(Rank&)>& body) {
+                     const RankBody& body) {
   if (pin) RunOn({world.cores[rank % world.cores.size()]});
   Board board = world.board;
   absl::StatusOr<std::unique_ptr<Rank>> endpoint = make(PlaceOf(world, rank, pin));
@@ -89,20 +89,20 @@ absl::Status FirstError(const std::vector<absl::Status>& statuses) {
 
 }  // namespace
 
-absl::Status RunThreadWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                            const std::function<absl::Status(Rank&)>& body) {
-  return RunOnThreads(ranks, shape, timeout_s, pin, MakeHostRank, body);
+absl::Status RunThreadWorld(const WorldRequest& request, const RankBody& body) {
+  return RunOnThreads(request, MakeHostRank, body);
 }
 
-absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                          const MakeRank& make, const std::function<absl::Status(Rank&)>& body) {
-  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(shape, std::vector<int>(ranks, 0)));
+absl::Status RunOnThreads(const WorldRequest& request, const MakeRank& make, const RankBody& body) {
+  const int ranks = request.ranks;
+  ASSIGN_OR_RETURN(const Mesh mesh, MeshOf(request.shape, std::vector<int>(ranks, 0)));
   ASSIGN_OR_RETURN(std::shared_ptr<Region> board_memory, Region::Map(Board::Bytes(ranks), -1));
-  const ThreadWorld world(mesh, timeout_s, std::move(board_memory));
+  const ThreadWorld world(mesh, request.timeout_s, std::move(board_memory));
   std::vector<absl::Status> statuses(ranks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] { statuses[rank] = RunRank(world, rank, pin, make, body); });
+    threads.emplace_back(
+        [&, rank] { statuses[rank] = RunRank(world, rank, request.pin, make, body); });
   }
   for (std::thread& thread : threads) thread.join();
   return FirstError(statuses);

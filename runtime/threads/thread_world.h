@@ -1,7 +1,4 @@
-#ifndef COCONET_RUNTIME_THREADS_THREAD_WORLD_H_
-#define COCONET_RUNTIME_THREADS_THREAD_WORLD_H_
-
-#include <functional>
+#pragma once
 
 #include "absl/status/status.h"
 #include "runtime/mesh.h"
@@ -10,14 +7,10 @@
 
 namespace coconet {
 
-/// Runs `body` on `ranks` threads of this process, one per rank; see RunWorld.
-absl::Status RunThreadWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                            const std::function<absl::Status(Rank&)>& body);
+/// Runs `body` on threads of this process, one per rank; see RunWorld.
+absl::Status RunThreadWorld(const WorldRequest& request, const RankBody& body);
 
 /// The same for any kind of rank.
-absl::Status RunOnThreads(int ranks, const WorldShape& shape, double timeout_s, bool pin,
-                          const MakeRank& make, const std::function<absl::Status(Rank&)>& body);
+absl::Status RunOnThreads(const WorldRequest& request, const MakeRank& make, const RankBody& body);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_THREADS_THREAD_WORLD_H_

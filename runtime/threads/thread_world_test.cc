@@ -29,7 +29,7 @@ class ThreadWorld : public testing::TestWithParam<Case> {};
 
 TEST_P(ThreadWorld, Does) {
   const Case& c = GetParam();
-  EXPECT_EQ(RunThreadWorld(c.ranks, c.shape, kTimeout, true, c.check), absl::OkStatus());
+  EXPECT_EQ(RunThreadWorld({c.ranks, c.shape, kTimeout}, c.check), absl::OkStatus());
 }
 
 std::vector<Case> AllCases() {
@@ -62,14 +62,12 @@ INSTANTIATE_TEST_SUITE_P(All, ThreadWorld, testing::ValuesIn(AllCases()), [](con
          std::to_string(c.shape.nodes);
 });
 
-absl::Status OnThreads(int ranks, double timeout_s,
-                       const std::function<absl::Status(Rank&)>& body) {
-  return RunThreadWorld(ranks, {}, timeout_s, true, body);
+absl::Status OnThreads(int ranks, double timeout_s, const RankBody& body) {
+  return RunThreadWorld({ranks, {}, timeout_s}, body);
 }
 
 // Runs `body` in a failing world; returns each rank's status.
-std::vector<std::string> Outcomes(int ranks, double timeout_s,
-                                  const std::function<absl::Status(Rank&)>& body) {
+std::vector<std::string> Outcomes(int ranks, double timeout_s, const RankBody& body) {
   std::vector<std::string> outcomes(ranks);
   OnThreads(ranks, timeout_s, [&](Rank& rank) {
     const absl::Status status = body(rank);
@@ -92,15 +90,14 @@ TEST(ThreadWorldFailure, NamesStepFlagAndAbsentRankAtTheDeadline) {
 }
 
 TEST(ThreadWorldFailure, OfAKernelNamesTheRankInTheWorld) {
-  EXPECT_EQ(RunThreadWorld(4, {.nodes = 2}, 60, true,
-                           [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
+  EXPECT_EQ(RunThreadWorld({4, {.nodes = 2}}, [](Rank& rank) { return CheckDeadline(rank, 0.2); }),
             absl::OkStatus());
 }
 
 // Rank 3 of three stages of two ranks: it receives from rank 1 and sends to rank 5.
 TEST(ThreadWorldFailure, OfAKernelThatSendsEndsTheWaitsOfOtherStages) {
   std::vector<std::string> outcomes(6);
-  RunThreadWorld(6, {.stages = 3}, 60, true, [&](Rank& rank) {
+  RunThreadWorld({6, {.stages = 3}}, [&](Rank& rank) {
     const absl::Status status = RunSendSteps(rank, 1000, 60, [&](int step) {
       return rank.rank() == 3 && step == 5 ? absl::DataLossError("bad page") : absl::OkStatus();
     });
@@ -117,7 +114,7 @@ TEST(ThreadWorldFailure, OfAKernelThatSendsEndsTheWaitsOfOtherStages) {
 
 TEST(ThreadWorldFailure, OfAKernelThatSendsNamesTheRankOfTheOtherStage) {
   std::vector<std::string> outcomes(3);
-  RunThreadWorld(3, {.stages = 3}, 60, true, [&](Rank& rank) {
+  RunThreadWorld({3, {.stages = 3}}, [&](Rank& rank) {
     const absl::Status status =
         RunSendSteps(rank, rank.rank() == 1 ? 5 : 6, 0.2, [&](int) { return absl::OkStatus(); });
     outcomes[rank.rank()] = status.ToString();
@@ -141,15 +138,15 @@ TEST(ThreadWorldFailure, OfAKernelThatSendsNamesTheRankOfTheOtherStage) {
 
 TEST(ThreadWorldFailure, ReachesOtherNodesAndStages) {
   for (Group group : kAllGroups) {
-    const absl::Status status =
-        RunThreadWorld(8, {.stages = 2, .nodes = 4}, 60, true, [&](Rank& rank) {
-          if (rank.rank() == 7) return absl::DataLossError("bad page");
-          float x[2] = {}, y[2] = {};
-          while (true) {
-            RETURN_IF_ERROR(rank.library(group).AllReduce(x, y, 2, DType::kF32, ReduceKind::kSum));
-            RETURN_IF_ERROR(rank.library(group).Send(x, y, 2, DType::kF32, 1));
-          }
-        });
+    const absl::Status status = RunThreadWorld({8, {.stages = 2, .nodes = 4}}, [&](Rank& rank) {
+      if (rank.rank() == 7) return absl::DataLossError("bad page");
+      float x[2] = {}, y[2] = {};
+      while (true) {
+        RETURN_IF_ERROR(rank.library(group).AllReduce(x, y, 2, DType::kF32, ReduceKind::kSum));
+        RETURN_IF_ERROR(rank.library(group).Run(
+            {.kind = CollectiveStep::Kind::kSend, .dtype = DType::kF32, .count = 2}, x, y));
+      }
+    });
     EXPECT_EQ(status, absl::DataLossError("bad page"));
   }
 }
@@ -233,8 +230,7 @@ TEST(ThreadWorldFailure, ReachesTheRankThatComesAfterTheDeadline) {
 
 TEST(ThreadWorldFailure, OfBindingIsTheSameOnAllRanks) {
   EXPECT_EQ(OnThreads(3, 60, CheckBindErrors), absl::OkStatus());
-  EXPECT_EQ(RunThreadWorld(8, {.stages = 2, .nodes = 4}, 60, true, CheckBindErrors),
-            absl::OkStatus());
+  EXPECT_EQ(RunThreadWorld({8, {.stages = 2, .nodes = 4}}, CheckBindErrors), absl::OkStatus());
 }
 
 TEST(ThreadWorldAfterwards, LeavesNothingBehind) {

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_CUDA_ASYNC_COPIES_H_
-#define COCONET_JIT_DEVICE_CUDA_ASYNC_COPIES_H_
+#pragma once
 
 // Bulk copies by the asynchronous proxy, from sm_90 on. Part of ptx.h.
 
@@ -40,5 +39,3 @@ CC_DEVICE void FenceForBulkCopies() {}
 #endif
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_CUDA_ASYNC_COPIES_H_

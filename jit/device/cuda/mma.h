@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_CUDA_MMA_H_
-#define COCONET_JIT_DEVICE_CUDA_MMA_H_
+#pragma once
 
 // Instructions of matrix products, one per function, as the PTX ISA describes them; from sm_80 on.
 // All threads of a warp call those that are collective over it.
@@ -57,5 +56,3 @@ CC_MMA(bf16, "bf16")
 #undef CC_MMA
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_CUDA_MMA_H_

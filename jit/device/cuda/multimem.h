@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_CUDA_MULTIMEM_H_
-#define COCONET_JIT_DEVICE_CUDA_MULTIMEM_H_
+#pragma once
 
 // Instructions on multicast addresses: memory of all ranks of a node behind one NVSwitch. From
 // sm_90 on. Part of ptx.h.
@@ -66,5 +65,3 @@ CC_DEVICE void MultimemStore(unsigned* to, const unsigned* w) {
 #else
 #define CC_MULTIMEM 0
 #endif
-
-#endif  // COCONET_JIT_DEVICE_CUDA_MULTIMEM_H_

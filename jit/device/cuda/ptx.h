@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_CUDA_PTX_H_
-#define COCONET_JIT_DEVICE_CUDA_PTX_H_
+#pragma once
 
 // The layer under the prelude for NVRTC: CUDA's builtins, and inline PTX instead of libcu++ (0.1 s
 // per compile instead of 0.7 s). Declares the same names as simt/ptx.h; no other GPU header depends
@@ -104,5 +103,3 @@ CC_DEVICE unsigned short HalfOfFloat(float value) {
 
 #include "async_copies.h"
 #include "multimem.h"
-
-#endif  // COCONET_JIT_DEVICE_CUDA_PTX_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_GPU_BULK_H_
-#define COCONET_JIT_DEVICE_GPU_BULK_H_
+#pragma once
 
 // Copies of whole chunks to all ranks, by the asynchronous proxy where there is one.
 
@@ -55,5 +54,3 @@ CC_DEVICE void CopyToAll(const Grid& grid, T* const (&ranks)[kRanks], const T* f
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_GPU_BULK_H_

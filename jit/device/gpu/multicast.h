@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_GPU_MULTICAST_H_
-#define COCONET_JIT_DEVICE_GPU_MULTICAST_H_
+#pragma once
 
 // Multicast memory: one address for all ranks of a node. The NVSwitch adds up loads and repeats
 // stores. Part of the prelude.
@@ -70,5 +69,3 @@ CC_DEVICE void MulticastStore(T*, Index, Pack<R, V>) {}
 #endif
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_GPU_MULTICAST_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_GPU_PRELUDE_H_
-#define COCONET_JIT_DEVICE_GPU_PRELUDE_H_
+#pragma once
 
 // The kernel dialect for NVIDIA GPUs, on top of ptx.h: NVRTC's, or that of simulated threads.
 // Declares the same names as the host prelude.
@@ -336,5 +335,3 @@ CC_DEVICE bool PollAgain(Polls& polls, Control* control, const u64* words, unsig
 }  // namespace coconet
 
 #include "multicast.h"
-
-#endif  // COCONET_JIT_DEVICE_GPU_PRELUDE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_GPU_TILE_PRODUCT_H_
-#define COCONET_JIT_DEVICE_GPU_TILE_PRODUCT_H_
+#pragma once
 
 // One tile of a matrix product (tiles.h) by a block of kTileThreads threads. Slabs of the operands
 // are copied to shared memory ahead of their use. Halves are multiplied by tensor cores; f32 by
@@ -222,5 +221,3 @@ CC_DEVICE void MultiplyTile(const Grid& grid, const Product<T>& p, Index row, In
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_GPU_TILE_PRODUCT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_HOST_BULK_H_
-#define COCONET_JIT_DEVICE_HOST_BULK_H_
+#pragma once
 
 // Copies of whole chunks: on the host, a plain loop.
 
@@ -13,5 +12,3 @@ CC_DEVICE void CopyToAll(const Grid& grid, T* const (&ranks)[kRanks], const T* f
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_HOST_BULK_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_HOST_FLOATS16_H_
-#define COCONET_JIT_DEVICE_HOST_FLOATS16_H_
+#pragma once
 
 // Conversions between 16-bit floats, as raw lanes, and f32. Part of the prelude.
 
@@ -124,5 +123,3 @@ CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_HOST_FLOATS16_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_HOST_MULTICAST_H_
-#define COCONET_JIT_DEVICE_HOST_MULTICAST_H_
+#pragma once
 
 // Multicast memory on the host: a table of the ranks' addresses takes the place of a switch's
 // address, so that kernels that use one also run here. Part of the prelude.
@@ -45,5 +44,3 @@ CC_DEVICE void MulticastStore(T* const* ranks, Index i, Pack<R, V> x) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_HOST_MULTICAST_H_

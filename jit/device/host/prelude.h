@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_HOST_PRELUDE_H_
-#define COCONET_JIT_DEVICE_HOST_PRELUDE_H_
+#pragma once
 
 // The kernel dialect for CPUs: a block is one thread, a pack is a compiler vector (GNU vector
 // extensions; g++ and clang++). Includes no system header, which would take three quarters of a
@@ -417,5 +416,3 @@ CC_DEVICE bool PollAgain(Polls&, Control* control, const u64* words, unsigned ep
 
 #include "floats16.h"
 #include "multicast.h"
-
-#endif  // COCONET_JIT_DEVICE_HOST_PRELUDE_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_HOST_TILE_PRODUCT_H_
-#define COCONET_JIT_DEVICE_HOST_TILE_PRODUCT_H_
+#pragma once
 
 // One tile of a matrix product (tiles.h) by one thread.
 
@@ -69,5 +68,3 @@ CC_DEVICE void MultiplyTile(const Grid&, const Product<T>& p, Index row, Index c
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_HOST_TILE_PRODUCT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_SIMT_ASYNC_COPIES_H_
-#define COCONET_JIT_DEVICE_SIMT_ASYNC_COPIES_H_
+#pragma once
 
 // Bulk copies, which the simulated machine performs at any time before they are awaited.
 // Part of ptx.h.
@@ -36,5 +35,3 @@ static CC_ASKS void FenceForBulkCopies() {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_SIMT_ASYNC_COPIES_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_SIMT_MMA_H_
-#define COCONET_JIT_DEVICE_SIMT_MMA_H_
+#pragma once
 
 // Instructions of matrix products as the PTX ISA describes them; the threads of a warp exchange
 // their operands. Products are exact; sums are in f32.
@@ -85,5 +84,3 @@ CC_DEVICE void MmaM16N8K16(float (&d)[4], const unsigned (&a)[4], unsigned b0, u
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_DEVICE_SIMT_MMA_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_DEVICE_SIMT_PTX_H_
-#define COCONET_JIT_DEVICE_SIMT_PTX_H_
+#pragma once
 
 // The layer under the prelude for threads simulated on the host (runtime/simt). With
 // -fsanitize=thread the host's compiler calls __tsan_read4 and the like before every access; these
@@ -245,5 +244,3 @@ CC_DEVICE unsigned short HalfOfFloat(float value) {
 }  // namespace coconet
 
 #include "async_copies.h"
-
-#endif  // COCONET_JIT_DEVICE_SIMT_PTX_H_

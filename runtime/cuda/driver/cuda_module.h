@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_DRIVER_CUDA_MODULE_H_
-#define COCONET_RUNTIME_CUDA_DRIVER_CUDA_MODULE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -17,5 +16,3 @@ absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> d
                                                        const std::string& path);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_DRIVER_CUDA_MODULE_H_

@@ -1,7 +1,6 @@
 #include "runtime/cuda/driver/device.h"
 
 #include <cstdlib>
-#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_DRIVER_DEVICE_H_
-#define COCONET_RUNTIME_CUDA_DRIVER_DEVICE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -40,8 +39,6 @@ class Device {
   /// Unavailable, saying what to do, where there is no such GPU.
   static absl::StatusOr<std::shared_ptr<Device>> Open(const DriverApi& driver, int ordinal);
   ~Device();
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
 
   const DriverApi& driver() const { return driver_; }
   const DeviceFacts& facts() const { return facts_; }
@@ -85,5 +82,3 @@ class Device {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_DRIVER_DEVICE_H_

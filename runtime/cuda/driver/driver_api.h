@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_DRIVER_DRIVER_API_H_
-#define COCONET_RUNTIME_CUDA_DRIVER_DRIVER_API_H_
+#pragma once
 
 #include <cuda.h>
 
@@ -76,5 +75,3 @@ absl::Status InitDriver(const DriverApi& driver);
 absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_DRIVER_DRIVER_API_H_

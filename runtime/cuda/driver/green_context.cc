@@ -1,7 +1,6 @@
 #include "runtime/cuda/driver/green_context.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_DRIVER_GREEN_CONTEXT_H_
-#define COCONET_RUNTIME_CUDA_DRIVER_GREEN_CONTEXT_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -47,5 +46,3 @@ struct GpuPart {
 std::vector<GpuPart> SplitAmong(const std::shared_ptr<Device>& device, int ranks, bool wanted);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_DRIVER_GREEN_CONTEXT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_DRIVER_STOP_SIGN_H_
-#define COCONET_RUNTIME_CUDA_DRIVER_STOP_SIGN_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -44,5 +43,3 @@ class StopSign {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_DRIVER_STOP_SIGN_H_

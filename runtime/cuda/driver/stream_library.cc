@@ -1,7 +1,5 @@
 #include "runtime/cuda/driver/stream_library.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_DRIVER_STREAM_LIBRARY_H_
-#define COCONET_RUNTIME_CUDA_DRIVER_STREAM_LIBRARY_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -85,5 +84,3 @@ using OpenStreamLibraries =
 absl::StatusOr<std::string> FirstNote(Exchange& exchange, absl::string_view mine);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_DRIVER_STREAM_LIBRARY_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_DRIVER_STREAM_WATCH_H_
-#define COCONET_RUNTIME_CUDA_DRIVER_STREAM_WATCH_H_
+#pragma once
 
 #include <array>
 #include <chrono>
@@ -50,5 +49,3 @@ class StreamWatch {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_DRIVER_STREAM_WATCH_H_

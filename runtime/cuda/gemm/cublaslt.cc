@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -96,9 +94,8 @@ absl::StatusOr<LtProduct::Preference> LtProduct::DescribePreference(const Cublas
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, shape.a.alignment},
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, shape.c.alignment},
       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, shape.c.alignment}};
-  for (const auto& [attribute, alignment] : alignments) {
+  for (const auto& [attribute, alignment] : alignments)
     RETURN_IF_CANNOT_SET(api, MatmulPreference, made, attribute, static_cast<uint32_t>(alignment));
-  }
   return preference;
 }
 

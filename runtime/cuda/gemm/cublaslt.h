@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_H_
-#define COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -90,5 +89,3 @@ class LtProduct {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_API_H_
-#define COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_API_H_
+#pragma once
 
 #include <cublasLt.h>
 
@@ -52,5 +51,3 @@ using OpensCublasLt = absl::StatusOr<const CublasLtApi*> (*)();
 absl::StatusOr<CublasLtApi> CublasLtIn(absl::Span<const std::string> files);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_GEMM_CUBLASLT_API_H_

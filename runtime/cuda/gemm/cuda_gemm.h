@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_GEMM_CUDA_GEMM_H_
-#define COCONET_RUNTIME_CUDA_GEMM_CUDA_GEMM_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -73,5 +72,3 @@ class CudaGemm {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_GEMM_CUDA_GEMM_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_GEMM_HOST_CUBLASLT_H_
-#define COCONET_RUNTIME_CUDA_GEMM_HOST_CUBLASLT_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -39,5 +38,3 @@ cublasStatus_t CreateHostCublasLt(cublasLtHandle_t* handle, const HostLtDevices&
 inline constexpr int kHostWays = 3;
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_GEMM_HOST_CUBLASLT_H_

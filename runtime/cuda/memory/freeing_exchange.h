@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_MEMORY_FREEING_EXCHANGE_H_
-#define COCONET_RUNTIME_CUDA_MEMORY_FREEING_EXCHANGE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -50,5 +49,3 @@ class FreeingExchange final : public Exchange {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_MEMORY_FREEING_EXCHANGE_H_

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/cuda/driver/retained.h"
+#include "runtime/cuda/memory/allocation.h"
 #include "runtime/threads/thread_exchange.h"
 
 namespace coconet {

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_MEMORY_GPU_SHARING_H_
-#define COCONET_RUNTIME_CUDA_MEMORY_GPU_SHARING_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -67,8 +66,6 @@ class WindowGpuSharing final : public GpuSharing {
   WindowGpuSharing(Exchange& exchange, int rank, std::unique_ptr<MemoryWindows> windows)
       : exchange_(exchange), rank_(rank), windows_(std::move(windows)) {}
   ~WindowGpuSharing() override { Close(); }
-  WindowGpuSharing(const WindowGpuSharing&) = delete;
-  WindowGpuSharing& operator=(const WindowGpuSharing&) = delete;
   absl::Status Reach(const std::shared_ptr<Device>& device) override {
     return Share(device, 1).status();
   }
@@ -88,5 +85,3 @@ class WindowGpuSharing final : public GpuSharing {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_MEMORY_GPU_SHARING_H_

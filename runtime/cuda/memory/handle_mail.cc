@@ -41,31 +41,27 @@ union Control {
 };
 
 /// The file attached to a message, if any; the control buffer has room for one.
-File FileOf(msghdr& message) {
+Descriptor FileOf(msghdr& message) {
   cmsghdr* control = CMSG_FIRSTHDR(&message);
   if (control == nullptr || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
-    return File();
+    return Descriptor();
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(control), sizeof fd);
-  return File(fd);
+  return Descriptor(fd);
 }
 
 }  // namespace
 
-File::~File() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::StatusOr<HandleMail> HandleMail::Open() {
-  File socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.fd() < 0) return Failed("socket", errno);
+  Descriptor socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return Failed("socket", errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   socklen_t size = sizeof address.sun_family;  // no name: the system assigns one
-  if (bind(socket.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0)
+  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0)
     return Failed("bind", errno);
   size = sizeof address;
-  if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+  if (getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
     return Failed("getsockname", errno);
   std::random_device random;
   const uint64_t secret = uint64_t{random()} << 32 | random();
@@ -81,7 +77,7 @@ std::string HandleMail::Address(bool sends) const {
 }
 
 absl::StatusOr<bool> HandleMail::Send(const std::string& address, int rank,
-                                      const File& file) const {
+                                      const Descriptor& file) const {
   Box box;
   std::memcpy(&box, address.data(), sizeof box);
   sockaddr_un to{};
@@ -92,7 +88,7 @@ absl::StatusOr<bool> HandleMail::Send(const std::string& address, int rank,
   Control control{};
   control.header = {
       .cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-  const int fd = file.fd();
+  const int fd = file.get();
   std::memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
   const msghdr message{.msg_name = &to,
                        .msg_namelen = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) +
@@ -102,12 +98,12 @@ absl::StatusOr<bool> HandleMail::Send(const std::string& address, int rank,
                        .msg_control = &control,
                        .msg_controllen = sizeof control,
                        .msg_flags = 0};
-  if (sendmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
+  if (sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
   if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS) return false;
   return Failed("sendmsg", errno);
 }
 
-int HandleMail::Receive(const Members& group, std::vector<File>& files) const {
+int HandleMail::Receive(const Members& group, std::vector<Descriptor>& files) const {
   for (int count = 0;;) {
     Note note{};
     iovec data{&note, sizeof note};
@@ -119,26 +115,26 @@ int HandleMail::Receive(const Members& group, std::vector<File>& files) const {
                    .msg_control = &control,
                    .msg_controllen = sizeof control,
                    .msg_flags = 0};
-    const ssize_t bytes = recvmsg(socket_.fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const ssize_t bytes = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (bytes < 0 && errno == EINTR) continue;
     if (bytes < 0) return count;
-    File file = FileOf(message);
+    Descriptor file = FileOf(message);
     const bool from_group = note.rank >= group.first &&
                             note.rank < static_cast<int64_t>(files.size()) &&
                             (note.rank - group.first) % group.stride == 0 &&
                             (note.rank - group.first) / group.stride < group.size;
-    if (bytes != sizeof note || note.secret != secret_ || file.fd() < 0 || !from_group ||
-        files[note.rank].fd() >= 0)
+    if (bytes != sizeof note || note.secret != secret_ || !file || !from_group || files[note.rank])
       continue;
     files[note.rank] = std::move(file);
     ++count;
   }
 }
 
-absl::StatusOr<std::vector<File>> HandleMail::Swap(const Members& group, int rank,
-                                                   absl::Span<const std::string> addresses,
-                                                   const File& mine, double timeout_s) const {
-  std::vector<File> files(addresses.size());
+absl::StatusOr<std::vector<Descriptor>> HandleMail::Swap(const Members& group, int rank,
+                                                         absl::Span<const std::string> addresses,
+                                                         const Descriptor& mine,
+                                                         double timeout_s) const {
+  std::vector<Descriptor> files(addresses.size());
   if (absl::c_any_of(addresses,
                      [](const std::string& address) { return address.size() != sizeof(Box); }))
     return files;
@@ -150,7 +146,7 @@ absl::StatusOr<std::vector<File>> HandleMail::Swap(const Members& group, int ran
     Box box;
     std::memcpy(&box, addresses[peer].data(), sizeof box);
     missing += box.sends != 0 ? 1 : 0;
-    if (mine.fd() >= 0) to.push_back(peer);
+    if (mine) to.push_back(peer);
   }
   absl::Status failed;
   const auto done = [&] {

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_MEMORY_HANDLE_MAIL_H_
-#define COCONET_RUNTIME_CUDA_MEMORY_HANDLE_MAIL_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -8,25 +7,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "coconet/base/descriptor.h"
 #include "runtime/mesh.h"
 
 namespace coconet {
-
-/// Owns a file descriptor.
-class File {
- public:
-  explicit File(int fd = -1) : fd_(fd) {}
-  File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  File& operator=(File&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~File();
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// Passes file descriptors between processes of one machine, through one socket per process,
 /// without a name in any file system. (The driver's descriptors cannot be opened as
@@ -41,23 +25,21 @@ class HandleMail {
   /// one, for at most `timeout_s` seconds. Returns files by rank. Unavailable if one does not
   /// arrive. If a rank's address is "", because it has no socket, nothing is sent or awaited; that
   /// rank reports the reason.
-  absl::StatusOr<std::vector<File>> Swap(const Members& group, int rank,
-                                         absl::Span<const std::string> addresses, const File& mine,
-                                         double timeout_s) const;
+  absl::StatusOr<std::vector<Descriptor>> Swap(const Members& group, int rank,
+                                               absl::Span<const std::string> addresses,
+                                               const Descriptor& mine, double timeout_s) const;
 
  private:
-  HandleMail(File socket, std::string name, uint64_t secret)
+  HandleMail(Descriptor socket, std::string name, uint64_t secret)
       : socket_(std::move(socket)), name_(std::move(name)), secret_(secret) {}
   /// Returns false if the receiver's queue is full.
-  absl::StatusOr<bool> Send(const std::string& address, int rank, const File& file) const;
+  absl::StatusOr<bool> Send(const std::string& address, int rank, const Descriptor& file) const;
   /// Receives all waiting files; returns their number.
-  int Receive(const Members& group, std::vector<File>& files) const;
+  int Receive(const Members& group, std::vector<Descriptor>& files) const;
 
-  File socket_;
+  Descriptor socket_;
   std::string name_;
   uint64_t secret_;
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_MEMORY_HANDLE_MAIL_H_

@@ -17,14 +17,14 @@ namespace {
 using ::testing::HasSubstr;
 
 /// An empty file of `bytes` bytes, which identifies it.
-File OfSize(int bytes) {
-  File file(memfd_create("a file of a test", MFD_CLOEXEC));
-  EXPECT_EQ(ftruncate(file.fd(), bytes), 0);
+Descriptor OfSize(int bytes) {
+  Descriptor file(memfd_create("a file of a test", MFD_CLOEXEC));
+  EXPECT_EQ(ftruncate(file.get(), bytes), 0);
   return file;
 }
-int64_t SizeOf(const File& file) {
+int64_t SizeOf(const Descriptor& file) {
   struct stat found{};
-  return file.fd() >= 0 && fstat(file.fd(), &found) == 0 ? static_cast<int64_t>(found.st_size) : -1;
+  return file && fstat(file.get(), &found) == 0 ? static_cast<int64_t>(found.st_size) : -1;
 }
 
 /// For each of `ranks` threads, the sizes of the files that it gets from ranks 0, 1, ... of the
@@ -41,10 +41,10 @@ std::vector<std::vector<int64_t>> SwapAll(int ranks, const Members& group,
   std::vector<std::thread> threads;
   for (int i = 0; i < group.size; ++i) {
     threads.emplace_back([&, rank = group.Rank(i)] {
-      const auto files =
-          mails[rank].Swap(group, rank, addresses, sends[rank] ? OfSize(100 + rank) : File(), 20);
+      const auto files = mails[rank].Swap(group, rank, addresses,
+                                          sends[rank] ? OfSize(100 + rank) : Descriptor(), 20);
       ASSERT_TRUE(files.ok()) << files.status();
-      for (const File& file : *files) sizes[rank].push_back(SizeOf(file));
+      for (const Descriptor& file : *files) sizes[rank].push_back(SizeOf(file));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -76,7 +76,7 @@ TEST(HandleMail, ForeignersAreNotHeard) {
                    .ok());  // it receives nothing
   const std::vector<std::string> addresses = {mail.Address(false), peer.Address(true)};
   std::thread other([&] { EXPECT_TRUE(peer.Swap({0, 1, 2}, 1, addresses, OfSize(9), 20).ok()); });
-  const auto files = mail.Swap({0, 1, 2}, 0, addresses, File(), 20);
+  const auto files = mail.Swap({0, 1, 2}, 0, addresses, Descriptor(), 20);
   other.join();
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(SizeOf((*files)[1]), 9);

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/memory/handle_mail.h"
 #include "runtime/threads/thread_exchange.h"
@@ -27,20 +26,21 @@ absl::StatusOr<MemoryHandles> FileHandlePassing::Pass(const Members& group,
                           &exported, mine->get(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
                       "cuMemExportToShareableHandle");
   }
-  const File file(status.ok() ? exported : -1);
+  const Descriptor file(status.ok() ? exported : -1);
   const absl::StatusOr<HandleMail> mail = HandleMail::Open();
   status.Update(mail.status());
-  ASSIGN_OR_RETURN(const std::vector<std::string> addresses,
-                   exchange_.AllGather(status.ok() ? mail->Address(file.fd() >= 0) : ""));
+  ASSIGN_OR_RETURN(
+      const std::vector<std::string> addresses,
+      exchange_.AllGather(status.ok() ? mail->Address(/*sends=*/file.get() >= 0) : ""));
   RETURN_IF_ERROR(status);
-  ASSIGN_OR_RETURN(const std::vector<File> files,
+  ASSIGN_OR_RETURN(const std::vector<Descriptor> files,
                    mail->Swap(group, rank_, addresses, file, timeout_s_));
   MemoryHandles all(addresses.size());
   if (mine != nullptr) all[rank_] = RetainedLater(std::move(mine));
   for (size_t peer = 0; peer < files.size(); ++peer) {
-    if (files[peer].fd() < 0) continue;
+    if (!files[peer]) continue;
     CUmemGenericAllocationHandle theirs = 0;
-    auto* const os_handle = reinterpret_cast<void*>(static_cast<intptr_t>(files[peer].fd()));
+    auto* const os_handle = reinterpret_cast<void*>(static_cast<intptr_t>(files[peer].get()));
     RETURN_IF_CU(driver_, MemImportFromShareableHandle, &theirs, os_handle,
                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     all[peer] = RetainedLater(std::make_shared<MemoryHandle>(driver_, theirs));

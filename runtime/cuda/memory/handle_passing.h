@@ -1,12 +1,11 @@
-#ifndef COCONET_RUNTIME_CUDA_MEMORY_HANDLE_PASSING_H_
-#define COCONET_RUNTIME_CUDA_MEMORY_HANDLE_PASSING_H_
+#pragma once
 
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/cuda/driver/driver_api.h"
-#include "runtime/cuda/driver/retained.h"
+#include "runtime/cuda/memory/allocation.h"
 #include "runtime/cuda/memory/virtual_memory.h"
 #include "runtime/mesh.h"
 #include "runtime/rank.h"
@@ -82,5 +81,3 @@ class FabricHandlePassing final : public HandlePassing {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_MEMORY_HANDLE_PASSING_H_

@@ -2,7 +2,6 @@
 
 #include <functional>
 
-#include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "runtime/cuda/driver/stream_library.h"
 

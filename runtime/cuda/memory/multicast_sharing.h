@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_MEMORY_MULTICAST_SHARING_H_
-#define COCONET_RUNTIME_CUDA_MEMORY_MULTICAST_SHARING_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -53,5 +52,3 @@ class MulticastSharing {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_MEMORY_MULTICAST_SHARING_H_

@@ -1,10 +1,8 @@
-#ifndef COCONET_RUNTIME_CUDA_MEMORY_VIRTUAL_MEMORY_H_
-#define COCONET_RUNTIME_CUDA_MEMORY_VIRTUAL_MEMORY_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,8 +25,6 @@ class MemoryHandle {
   MemoryHandle(const DriverApi& driver, CUmemGenericAllocationHandle handle)
       : driver_(driver), handle_(handle) {}
   ~MemoryHandle();
-  MemoryHandle(const MemoryHandle&) = delete;
-  MemoryHandle& operator=(const MemoryHandle&) = delete;
 
   CUmemGenericAllocationHandle get() const { return handle_; }
   /// Binds all of `memory`, which is on `device`, to this multicast object. All devices must have
@@ -58,5 +54,3 @@ absl::StatusOr<std::shared_ptr<Allocation>> Map(std::shared_ptr<Device> device,
                                                 int64_t bytes);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_MEMORY_VIRTUAL_MEMORY_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_CUBLASLT_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_CUBLASLT_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -29,5 +28,3 @@ struct HostProduct {
 std::vector<HostProduct> TakeHostProducts();
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_CUBLASLT_H_

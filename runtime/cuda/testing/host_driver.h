@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_DRIVER_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_DRIVER_H_
+#pragma once
 
 #include <functional>
 #include <string>
@@ -47,5 +46,3 @@ void FailCall(int call, CUresult result, const std::string& only = "");
 std::string FailedCall();
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_DRIVER_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_GRAPH_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_GRAPH_H_
+#pragma once
 
 #include "runtime/cuda/driver/driver_api.h"
 #include "runtime/cuda/testing/host_stream.h"
@@ -16,5 +15,3 @@ bool WaitIn(HostStream& stream, HostEvent& event);
 void FillGraphs(DriverApi& driver);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_GRAPH_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_GREEN_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_GREEN_H_
+#pragma once
 
 #include "runtime/cuda/driver/driver_api.h"
 #include "runtime/cuda/testing/host_driver.h"
@@ -19,5 +18,3 @@ HostGreen TakeHostGreen();
 void FillGreenContexts(DriverApi& driver, const HostDevices& devices);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_GREEN_H_

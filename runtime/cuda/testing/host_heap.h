@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_HEAP_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_HEAP_H_
+#pragma once
 
 #include <cuda.h>
 
@@ -20,5 +19,3 @@ struct HostHeap {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_HEAP_H_

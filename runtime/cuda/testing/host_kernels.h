@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_KERNELS_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_KERNELS_H_
+#pragma once
 
 #include "runtime/cuda/driver/driver_api.h"
 
@@ -12,5 +11,3 @@ void FillKernels(DriverApi& driver);
 void AwaitHostKernels();
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_KERNELS_H_

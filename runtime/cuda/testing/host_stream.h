@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_STREAM_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_STREAM_H_
+#pragma once
 
 #include <chrono>
 #include <condition_variable>
@@ -132,5 +131,3 @@ class HostEvent {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_STREAM_H_

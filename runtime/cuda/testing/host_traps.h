@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_TRAPS_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_TRAPS_H_
+#pragma once
 
 #include "runtime/cuda/driver/driver_api.h"
 
@@ -11,5 +10,3 @@ CUresult Sprung(const char* call);
   if (const CUresult sprung = ::coconet::Sprung(call); sprung != CUDA_SUCCESS) return sprung
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_TRAPS_H_

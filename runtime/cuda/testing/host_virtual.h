@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_CUDA_TESTING_HOST_VIRTUAL_H_
-#define COCONET_RUNTIME_CUDA_TESTING_HOST_VIRTUAL_H_
+#pragma once
 
 #include "runtime/cuda/driver/driver_api.h"
 #include "runtime/cuda/testing/host_driver.h"
@@ -22,5 +21,3 @@ HostVirtual SeeHostVirtual();
 void FillVirtualMemory(DriverApi& driver, const HostDevices& devices);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_CUDA_TESTING_HOST_VIRTUAL_H_

@@ -1,6 +1,5 @@
 #include "runtime/mpi/collectives/mpi_farewells.h"
 
-#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_COLLECTIVES_MPI_FAREWELLS_H_
-#define COCONET_RUNTIME_MPI_COLLECTIVES_MPI_FAREWELLS_H_
+#pragma once
 
 #include <mpi.h>
 
@@ -49,5 +48,3 @@ class MpiFarewells {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_COLLECTIVES_MPI_FAREWELLS_H_

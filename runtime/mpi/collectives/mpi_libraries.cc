@@ -1,7 +1,6 @@
 #include "runtime/mpi/collectives/mpi_libraries.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "coconet/base/status.h"

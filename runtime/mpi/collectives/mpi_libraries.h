@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_COLLECTIVES_MPI_LIBRARIES_H_
-#define COCONET_RUNTIME_MPI_COLLECTIVES_MPI_LIBRARIES_H_
+#pragma once
 
 #include <mpi.h>
 
@@ -48,5 +47,3 @@ int64_t StagingBytes(const Mesh& mesh);
 std::array<Libraries, kLanes> MakeLibraries(const LibrarySite& site);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_COLLECTIVES_MPI_LIBRARIES_H_

@@ -13,13 +13,6 @@ namespace {
 /// Up to this size every rank reduces all elements itself, which saves one synchronisation.
 constexpr int64_t kOneShotBytes = int64_t{8} << 10;
 
-const char* Bytes(const void* p) { return static_cast<const char*>(p); }
-char* Bytes(void* p) { return static_cast<char*>(p); }
-
-void CopyUnlessSame(void* out, const void* in, int64_t bytes) {
-  if (out != in) std::memcpy(out, in, bytes);
-}
-
 }  // namespace
 
 StagingBuffer::StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64_t offset,
@@ -31,7 +24,7 @@ StagingBuffer::StagingBuffer(std::vector<std::shared_ptr<Region>> regions, int64
       terms_(terms) {
   static_assert(std::atomic<unsigned>::is_always_lock_free, "processes share it");
   for (int i = 0; i < group.size; ++i)
-    bases_.push_back(Bytes(regions_[group.Rank(i)]->base()) + offset);
+    bases_.push_back(static_cast<char*>(regions_[group.Rank(i)]->base()) + offset);
 }
 
 absl::Status StagingBuffer::Meet(absl::string_view what,
@@ -59,12 +52,12 @@ MpiNodeCommunicator::MpiNodeCommunicator(const Members& group,
 
 // A half is reused two windows later. By then all ranks have shown the window in between, so none
 // reads this one any more.
-absl::Status MpiNodeCommunicator::InWindows(const Call& call,
+absl::Status MpiNodeCommunicator::InWindows(const Call& call, int blocks,
                                             absl::FunctionRef<void(const Window&)> show,
                                             absl::FunctionRef<absl::Status(const Window&)> take) {
   RETURN_IF_ERROR(CheckAllHere(staging_->board(), world_rank_, call.what));
   const int64_t most = std::max<int64_t>(
-      StagingBuffer::kWindow / (call.blocks * call.element) / kSliceAlign * kSliceAlign, 1);
+      StagingBuffer::kWindow / (blocks * call.element) / kSliceAlign * kSliceAlign, 1);
   int64_t begin = 0;
   do {  // at least once: also an empty collective synchronises its ranks
     const int64_t count = std::min(most, call.count - begin);
@@ -78,13 +71,12 @@ absl::Status MpiNodeCommunicator::InWindows(const Call& call,
   return absl::OkStatus();
 }
 
-absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, char* out,
-                                            ReduceKind kind, int root) {
+absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, int root) {
   const bool keeps = root < 0 || root == index_;
-  const bool one_shot = call.count * call.element <= kOneShotBytes;
+  const bool one_shot = call.bytes <= kOneShotBytes;
   const auto show = [&](const Window& w) {
     const Slicing slices = SliceExtent(w.count, size_);
-    const char* from = in + w.begin * call.element;
+    const char* from = call.in + w.begin * call.element;
     for (int peer = 0; peer < size_; ++peer) {
       const Range theirs = slices.Of(peer);
       if (peer == index_ && !one_shot) continue;  // no peer reads it
@@ -94,13 +86,13 @@ absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, ch
   };
   const auto reduce = [&](const Window& w, const Range& part, char* to) {
     for (int peer = 0; peer < size_; ++peer) {
-      const char* base = peer == index_ ? in + w.begin * call.element : staging_->Shown(peer);
+      const char* base = peer == index_ ? call.in + w.begin * call.element : staging_->Shown(peer);
       sources_[peer] = base + part.begin * call.element;
     }
-    ReduceInto({to}, sources_, part.size(), call.dtype, kind);
+    ReduceInto({to}, sources_, part.size(), call.step.dtype, call.step.reduce);
   };
-  return InWindows(call, show, [&](const Window& w) -> absl::Status {
-    char* to = out + w.begin * call.element;
+  return InWindows(call, 1, show, [&](const Window& w) -> absl::Status {
+    char* to = call.out + w.begin * call.element;
     if (one_shot) {
       if (keeps) reduce(w, {0, w.count}, to);
       return absl::OkStatus();
@@ -119,35 +111,36 @@ absl::Status MpiNodeCommunicator::ReduceAll(const Call& call, const char* in, ch
   });
 }
 
-absl::Status MpiNodeCommunicator::AllReduce(const void* in, void* out, int64_t count, DType dtype,
-                                            ReduceKind kind) {
-  const Call call{"AllReduce", count, dtype};
-  if (size_ > 1) return ReduceAll(call, Bytes(in), Bytes(out), kind, /*root=*/-1);
-  CopyUnlessSame(out, in, count * call.element);
-  return absl::OkStatus();
-}
-
-absl::Status MpiNodeCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype,
-                                         ReduceKind kind, int root) {
-  const Call call{"Reduce", count, dtype};
-  if (size_ > 1) {
-    RETURN_IF_ERROR(ReduceAll(call, Bytes(in), Bytes(out), kind, root));
-    if (index_ != root) std::memset(out, 0, count * call.element);
-    return absl::OkStatus();
-  }
-  CopyUnlessSame(out, in, count * call.element);
-  return absl::OkStatus();
-}
-
-absl::Status MpiNodeCommunicator::ReduceScatter(const void* in, void* out, int64_t count,
-                                                DType dtype, ReduceKind kind, int64_t stride) {
-  const Call call{"ReduceScatter", count, dtype, size_};
+absl::Status MpiNodeCommunicator::RunInGroup(const Call& call) {
+  using Kind = CollectiveStep::Kind;
   if (size_ == 1) {
-    CopyUnlessSame(out, in, count * call.element);
+    CopyUnlessSame(call.out, call.in, call.bytes);
     return absl::OkStatus();
   }
+  switch (call.step.kind) {
+    case Kind::kAllReduce:
+      return ReduceAll(call, /*root=*/-1);
+    case Kind::kReduce:
+      RETURN_IF_ERROR(ReduceAll(call, call.step.root));
+      if (index_ != call.step.root) std::memset(call.out, 0, call.bytes);
+      return absl::OkStatus();
+    case Kind::kReduceScatter:
+      return ReduceScatter(call);
+    case Kind::kAllGather:
+      return AllGather(call);
+    case Kind::kBroadcast:
+      return Broadcast(call);
+    case Kind::kAllToAll:
+      return AllToAll(call);
+    case Kind::kSend:
+      break;
+  }
+  CC_CHECK(false);
+}
+
+absl::Status MpiNodeCommunicator::ReduceScatter(const Call& call) {
   const auto block = [&](int of, const Window& w) {
-    return Bytes(in) + (of * stride + w.begin) * call.element;
+    return call.in + (of * call.step.Stride() + w.begin) * call.element;
   };
   const auto show = [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
@@ -155,70 +148,57 @@ absl::Status MpiNodeCommunicator::ReduceScatter(const void* in, void* out, int64
         std::memcpy(staging_->Shown(index_) + peer * w.bytes, block(peer, w), w.bytes);
     }
   };
-  return InWindows(call, show, [&](const Window& w) {
-    for (int peer = 0; peer < size_; ++peer) {
+  return InWindows(call, size_, show, [&](const Window& w) {
+    for (int peer = 0; peer < size_; ++peer)
       sources_[peer] = peer == index_ ? block(index_, w) : staging_->Shown(peer) + index_ * w.bytes;
-    }
-    ReduceInto({Bytes(out) + w.begin * call.element}, sources_, w.count, dtype, kind);
+    ReduceInto({call.out + w.begin * call.element}, sources_, w.count, call.step.dtype,
+               call.step.reduce);
     return absl::OkStatus();
   });
 }
 
-absl::Status MpiNodeCommunicator::AllGather(const void* in, void* out, int64_t count, DType dtype,
-                                            int64_t stride) {
-  const Call call{"AllGather", count, dtype};
-  if (size_ == 1) {
-    CopyUnlessSame(out, in, count * call.element);
-    return absl::OkStatus();
-  }
+absl::Status MpiNodeCommunicator::AllGather(const Call& call) {
   const auto show = [&](const Window& w) {
-    std::memcpy(staging_->Shown(index_), Bytes(in) + w.begin * call.element, w.bytes);
+    std::memcpy(staging_->Shown(index_), call.in + w.begin * call.element, w.bytes);
   };
-  return InWindows(call, show, [&](const Window& w) {
+  return InWindows(call, 1, show, [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
-      std::memcpy(Bytes(out) + (peer * stride + w.begin) * call.element, staging_->Shown(peer),
-                  w.bytes);
+      std::memcpy(call.out + (peer * call.step.Stride() + w.begin) * call.element,
+                  staging_->Shown(peer), w.bytes);
     }
     return absl::OkStatus();
   });
 }
 
-absl::Status MpiNodeCommunicator::Broadcast(const void* in, void* out, int64_t count, DType dtype,
-                                            int root) {
-  const Call call{"Broadcast", count, dtype};
-  if (index_ == root) CopyUnlessSame(out, in, count * call.element);
-  if (size_ == 1) return absl::OkStatus();
+absl::Status MpiNodeCommunicator::Broadcast(const Call& call) {
+  const int root = call.step.root;
+  if (index_ == root) CopyUnlessSame(call.out, call.in, call.bytes);
   const auto show = [&](const Window& w) {
     if (index_ == root)
-      std::memcpy(staging_->Shown(root), Bytes(in) + w.begin * call.element, w.bytes);
+      std::memcpy(staging_->Shown(root), call.in + w.begin * call.element, w.bytes);
   };
-  return InWindows(call, show, [&](const Window& w) {
+  return InWindows(call, 1, show, [&](const Window& w) {
     if (index_ != root)
-      std::memcpy(Bytes(out) + w.begin * call.element, staging_->Shown(root), w.bytes);
+      std::memcpy(call.out + w.begin * call.element, staging_->Shown(root), w.bytes);
     return absl::OkStatus();
   });
 }
 
-absl::Status MpiNodeCommunicator::AllToAll(const void* in, void* out, int64_t count, DType dtype) {
-  const Call call{"AllToAll", count, dtype, size_};
-  if (size_ == 1) {
-    CopyUnlessSame(out, in, count * call.element);
-    return absl::OkStatus();
-  }
-  const auto at = [&](auto* base, int block, const Window& w) {
-    return Bytes(base) + (block * count + w.begin) * call.element;
+absl::Status MpiNodeCommunicator::AllToAll(const Call& call) {
+  const auto offset = [&](int block, const Window& w) {
+    return (block * call.count + w.begin) * call.element;
   };
   const auto show = [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer != index_)
-        std::memcpy(staging_->Shown(index_) + peer * w.bytes, at(in, peer, w), w.bytes);
+        std::memcpy(staging_->Shown(index_) + peer * w.bytes, call.in + offset(peer, w), w.bytes);
     }
   };
-  return InWindows(call, show, [&](const Window& w) {
+  return InWindows(call, size_, show, [&](const Window& w) {
     for (int peer = 0; peer < size_; ++peer) {
       const char* from =
-          peer == index_ ? at(in, index_, w) : staging_->Shown(peer) + index_ * w.bytes;
-      std::memcpy(at(out, peer, w), from, w.bytes);
+          peer == index_ ? call.in + offset(index_, w) : staging_->Shown(peer) + index_ * w.bytes;
+      std::memcpy(call.out + offset(peer, w), from, w.bytes);
     }
     return absl::OkStatus();
   });

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_COLLECTIVES_MPI_NODE_COMMUNICATOR_H_
-#define COCONET_RUNTIME_MPI_COLLECTIVES_MPI_NODE_COMMUNICATOR_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -72,39 +71,26 @@ class MpiNodeCommunicator final : public MpiSender {
                       std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column);
 
   absl::string_view name() const override { return "shm"; }
-  absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype,
-                         ReduceKind kind) override;
-  absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                             int64_t stride) override;
-  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype,
-                         int64_t stride) override;
-  absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) override;
-  absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                      int root) override;
-  absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;
 
  private:
-  /// A collective's data: `blocks` blocks of `count` elements. Each window takes the same range of
-  /// every block.
-  struct Call {
-    absl::string_view what;
-    int64_t count;
-    DType dtype;
-    int blocks = 1;
-    int64_t element = static_cast<int64_t>(SizeOf(dtype));
-  };
   /// A range of each block.
   struct Window {
     int64_t begin;  // in elements
     int64_t count;  // in elements
     int64_t bytes;  // of `count` elements
   };
-  /// Per window: `show(window)` fills Shown(index_); once all ranks have, `take(window)` reads the
-  /// data of all ranks.
-  absl::Status InWindows(const Call& call, absl::FunctionRef<void(const Window&)> show,
+  absl::Status RunInGroup(const Call& call) override;
+  /// Takes the call's data, `blocks` blocks of call.count elements, window by window, each the same
+  /// range of every block: `show(window)` fills Shown(index_); once all ranks have, `take(window)`
+  /// reads the data of all ranks.
+  absl::Status InWindows(const Call& call, int blocks, absl::FunctionRef<void(const Window&)> show,
                          absl::FunctionRef<absl::Status(const Window&)> take);
   /// AllReduce, or, if root >= 0, Reduce to that rank.
-  absl::Status ReduceAll(const Call& call, const char* in, char* out, ReduceKind kind, int root);
+  absl::Status ReduceAll(const Call& call, int root);
+  absl::Status ReduceScatter(const Call& call);
+  absl::Status AllGather(const Call& call);
+  absl::Status Broadcast(const Call& call);
+  absl::Status AllToAll(const Call& call);
 
   int index_, size_;
   std::unique_ptr<StagingBuffer> staging_;
@@ -112,5 +98,3 @@ class MpiNodeCommunicator final : public MpiSender {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_COLLECTIVES_MPI_NODE_COMMUNICATOR_H_

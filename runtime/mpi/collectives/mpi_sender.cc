@@ -4,23 +4,26 @@
 
 namespace coconet {
 
-absl::Status MpiSender::Send(const void* in, void* out, int64_t count, DType dtype, int shift) {
-  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
+absl::Status MpiSender::Run(const CollectiveStep& step, const void* in, void* out) {
+  const Call call{step, static_cast<const char*>(in), static_cast<char*>(out)};
+  return step.kind == CollectiveStep::Kind::kSend ? Send(call, step.shift) : RunInGroup(call);
+}
+
+absl::Status MpiSender::Send(const Call& call, int shift) {
   const int stage = column_.Index(world_rank_), before = stage - shift, after = stage + shift;
   const auto exists = [&](int other) { return other >= 0 && other < column_.size; };
   streams_.Clear(1);
-  if (exists(after))
-    streams_.outs.push_back({column_.Rank(after), static_cast<const char*>(in), bytes});
+  if (exists(after)) streams_.outs.push_back({column_.Rank(after), call.in, call.bytes});
   if (exists(before)) {
-    streams_.ins.push_back({column_.Rank(before), bytes});
+    streams_.ins.push_back({column_.Rank(before), call.bytes});
   } else {
-    std::memset(out, 0, bytes);
+    std::memset(call.out, 0, call.bytes);
   }
-  return traffic_->Move(
-      "Send", streams_, [&](int64_t begin, absl::Span<const absl::Span<const char>> pieces) {
-        for (absl::Span<const char> piece : pieces)
-          std::memcpy(static_cast<char*>(out) + begin, piece.data(), piece.size());
-      });
+  return traffic_->Move(call.what, streams_,
+                        [&](int64_t begin, absl::Span<const absl::Span<const char>> pieces) {
+                          for (absl::Span<const char> piece : pieces)
+                            std::memcpy(call.out + begin, piece.data(), piece.size());
+                        });
 }
 
 }  // namespace coconet

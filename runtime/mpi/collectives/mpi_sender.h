@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_COLLECTIVES_MPI_SENDER_H_
-#define COCONET_RUNTIME_MPI_COLLECTIVES_MPI_SENDER_H_
+#pragma once
 
 #include <memory>
 
@@ -9,25 +8,35 @@
 
 namespace coconet {
 
-/// The sends between pipeline stages, on one node or several, that all libraries between MPI
-/// processes share.
+/// What all libraries between MPI processes share: the sends between pipeline stages, on one node
+/// or several.
 class MpiSender : public Communicator {
  public:
-  absl::Status Send(const void* in, void* out, int64_t count, DType dtype, int shift) override;
+  absl::Status Run(const CollectiveStep& step, const void* in, void* out) final;
 
  protected:
+  /// A collective of the group.
+  struct Call {
+    const CollectiveStep& step;
+    const char* in;
+    char* out;
+    int64_t count = step.count;
+    int64_t element = static_cast<int64_t>(SizeOf(step.dtype));
+    int64_t bytes = count * element;
+    absl::string_view what = step.Call();
+  };
   /// `column`: the ranks at `rank`'s place in all pipeline stages.
   MpiSender(std::unique_ptr<MpiTraffic> traffic, int rank, const Members& column)
       : traffic_(std::move(traffic)), world_rank_(rank), column_(column) {}
-
+  /// Does any collective but a send.
+  virtual absl::Status RunInGroup(const Call& call) = 0;
   std::unique_ptr<MpiTraffic> traffic_;
   int world_rank_;
 
  private:
+  absl::Status Send(const Call& call, int shift);
   Members column_;
   Streams streams_;  // scratch of a send
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_COLLECTIVES_MPI_SENDER_H_

@@ -10,13 +10,6 @@ namespace {
 
 using Pieces = absl::Span<const absl::Span<const char>>;
 
-const char* Bytes(const void* p) { return static_cast<const char*>(p); }
-char* Bytes(void* p) { return static_cast<char*>(p); }
-
-void CopyUnlessSame(char* out, const char* in, int64_t bytes) {
-  if (out != in) std::memcpy(out, in, bytes);
-}
-
 /// The range of block `index`, for blocks of `count` elements, `stride` apart.
 Range Block(int64_t count, int64_t stride, int index) {
   return {index * stride, index * stride + count};
@@ -33,81 +26,78 @@ MpiSpanningCommunicator::MpiSpanningCommunicator(const Mesh& mesh, Group group, 
   local_ = group == Group::kStage ? line(GroupOf(mesh, Group::kNode, rank)) : line({.first = rank});
 }
 
-absl::Status MpiSpanningCommunicator::AllReduce(const void* in, void* out, int64_t count,
-                                                DType dtype, ReduceKind kind) {
-  const Call call{"AllReduce", count, dtype, kind};
-  RETURN_IF_ERROR(ReduceSlices(call, Bytes(in), Bytes(out)));
-  return GatherSlices(call, Bytes(out));
+absl::Status MpiSpanningCommunicator::RunInGroup(const Call& call) {
+  using Kind = CollectiveStep::Kind;
+  const bool is_root = group_.index == call.step.root;
+  switch (call.step.kind) {
+    case Kind::kAllReduce:
+      RETURN_IF_ERROR(ReduceSlices(call));
+      return GatherSlices(call);
+    case Kind::kReduceScatter:
+      return ReduceScatter(call);
+    case Kind::kAllGather:
+      return AllGather(call);
+    case Kind::kBroadcast:
+      if (is_root) CopyUnlessSame(call.out, call.in, call.bytes);
+      RETURN_IF_ERROR(ScatterSlices(call));
+      return GatherSlices(call);
+    case Kind::kReduce:
+      RETURN_IF_ERROR(ReduceSlices(call));
+      RETURN_IF_ERROR(CollectSlices(call));
+      if (!is_root) std::memset(call.out, 0, call.bytes);
+      return absl::OkStatus();
+    case Kind::kAllToAll:
+      return AllToAll(call);
+    case Kind::kSend:
+      break;
+  }
+  CC_CHECK(false);
 }
 
-absl::Status MpiSpanningCommunicator::ReduceScatter(const void* in, void* out, int64_t count,
-                                                    DType dtype, ReduceKind kind, int64_t stride) {
-  const Call call{"ReduceScatter", count, dtype, kind};
+absl::Status MpiSpanningCommunicator::ReduceScatter(const Call& call) {
+  const int64_t count = call.count, stride = call.step.Stride();
   const int nodes = across_.members.size, ranks = local_.members.size;
   if (ranks == 1)
     return ReduceParts(
-        call, across_, Bytes(in), [&](int node) { return Block(count, stride, node); }, Bytes(out));
-  const int64_t bytes = count * call.element;
-  if (static_cast<int64_t>(blocks_.size()) < nodes * bytes) blocks_.resize(nodes * bytes);
+        call, across_, call.in, [&](int node) { return Block(count, stride, node); }, call.out);
+  if (static_cast<int64_t>(blocks_.size()) < nodes * call.bytes) blocks_.resize(nodes * call.bytes);
   for (int node = 0; node < nodes; ++node) {
     const auto of_node = [&](int local) { return Block(count, stride, node * ranks + local); };
-    RETURN_IF_ERROR(ReduceParts(call, local_, Bytes(in), of_node, blocks_.data() + node * bytes));
+    RETURN_IF_ERROR(
+        ReduceParts(call, local_, call.in, of_node, blocks_.data() + node * call.bytes));
   }
   return ReduceParts(
-      call, across_, blocks_.data(), [&](int node) { return Block(count, count, node); },
-      Bytes(out));
+      call, across_, blocks_.data(), [&](int node) { return Block(count, count, node); }, call.out);
 }
 
-absl::Status MpiSpanningCommunicator::AllGather(const void* in, void* out, int64_t count,
-                                                DType dtype, int64_t stride) {
-  const Call call{"AllGather", count, dtype};
+absl::Status MpiSpanningCommunicator::AllGather(const Call& call) {
   const int nodes = across_.members.size, ranks = local_.members.size;
-  std::memcpy(Bytes(out) + Block(count, stride, group_.index).begin * call.element, in,
-              count * call.element);
-  const auto of_node = [&](int node, int local) {
-    return Block(count, stride, node * ranks + local);
-  };
-  RETURN_IF_ERROR(GatherParts(call, across_, Bytes(out),
-                              [&](int node) { return of_node(node, local_.index); }));
+  const auto block = [&](int index) { return Block(call.count, call.step.Stride(), index); };
+  const auto of_node = [&](int node, int local) { return block(node * ranks + local); };
+  std::memcpy(call.out + block(group_.index).begin * call.element, call.in, call.bytes);
+  RETURN_IF_ERROR(
+      GatherParts(call, across_, call.out, [&](int node) { return of_node(node, local_.index); }));
   for (int node = 0; node < nodes; ++node) {
     RETURN_IF_ERROR(
-        GatherParts(call, local_, Bytes(out), [&](int local) { return of_node(node, local); }));
+        GatherParts(call, local_, call.out, [&](int local) { return of_node(node, local); }));
   }
   return absl::OkStatus();
 }
 
-absl::Status MpiSpanningCommunicator::Broadcast(const void* in, void* out, int64_t count,
-                                                DType dtype, int root) {
-  const Call call{"Broadcast", count, dtype};
-  if (group_.index == root) CopyUnlessSame(Bytes(out), Bytes(in), count * call.element);
-  RETURN_IF_ERROR(ScatterSlices(call, Bytes(out), root));
-  return GatherSlices(call, Bytes(out));
-}
-
-absl::Status MpiSpanningCommunicator::Reduce(const void* in, void* out, int64_t count, DType dtype,
-                                             ReduceKind kind, int root) {
-  const Call call{"Reduce", count, dtype, kind};
-  RETURN_IF_ERROR(ReduceSlices(call, Bytes(in), Bytes(out)));
-  RETURN_IF_ERROR(CollectSlices(call, Bytes(out), root));
-  if (group_.index != root) std::memset(out, 0, count * call.element);
-  return absl::OkStatus();
-}
-
-absl::Status MpiSpanningCommunicator::AllToAll(const void* in, void* out, int64_t count,
-                                               DType dtype) {
-  const int64_t bytes = count * static_cast<int64_t>(SizeOf(dtype));
+absl::Status MpiSpanningCommunicator::AllToAll(const Call& call) {
+  const int64_t bytes = call.bytes;
   const Members& members = group_.members;
-  std::memcpy(Bytes(out) + group_.index * bytes, Bytes(in) + group_.index * bytes, bytes);
+  std::memcpy(call.out + group_.index * bytes, call.in + group_.index * bytes, bytes);
   streams_.Clear(members.size - 1);
   for (int peer = 0; peer < members.size; ++peer) {
     if (peer == group_.index) continue;
-    streams_.outs.push_back({members.Rank(peer), Bytes(in) + peer * bytes, bytes});
+    streams_.outs.push_back({members.Rank(peer), call.in + peer * bytes, bytes});
     streams_.ins.push_back({members.Rank(peer), bytes});
   }
-  return traffic_->Move("AllToAll", streams_, [&](int64_t begin, Pieces pieces) {
+  return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     for (size_t i = 0; i < pieces.size(); ++i) {
       const int64_t peer = members.Index(streams_.ins[i].peer);
-      std::memcpy(Bytes(out) + peer * bytes + begin, pieces[i].data(), pieces[i].size());
+      std::memcpy(call.out + peer * bytes + begin, pieces[i].data(), pieces[i].size());
     }
   });
 }
@@ -133,10 +123,9 @@ absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& 
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     const int64_t elements = static_cast<int64_t>(pieces[0].size()) / call.element;
     if (elements == 0) return;  // this rank has received everything, but is still sending
-    for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
+    for (int peer = 0, i = 0; peer < line.members.size; ++peer)
       sources_[peer] = peer == line.index ? own + begin : pieces[i++].data();
-    }
-    ReduceInto({out + begin}, sources_, elements, call.dtype, call.kind);
+    ReduceInto({out + begin}, sources_, elements, call.step.dtype, call.step.reduce);
   });
 }
 
@@ -161,30 +150,32 @@ absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& 
   });
 }
 
-absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call, const char* in, char* out) {
+absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call) {
   const Slicing of_node = SliceExtent(call.count, local_.members.size);
   const Range mine = of_node.Of(local_.index);
   const Slicing of_rank = SliceExtent(mine.size(), across_.members.size);
-  char* slice = out + mine.begin * call.element;
+  char* slice = call.out + mine.begin * call.element;
   const bool alone = local_.members.size == 1;
   if (!alone)
-    RETURN_IF_ERROR(ReduceParts(call, local_, in, [&](int i) { return of_node.Of(i); }, slice));
+    RETURN_IF_ERROR(
+        ReduceParts(call, local_, call.in, [&](int i) { return of_node.Of(i); }, slice));
   return ReduceParts(
-      call, across_, alone ? in : slice, [&](int i) { return of_rank.Of(i); },
+      call, across_, alone ? call.in : slice, [&](int i) { return of_rank.Of(i); },
       slice + of_rank.Of(across_.index).begin * call.element);
 }
 
-absl::Status MpiSpanningCommunicator::GatherSlices(const Call& call, char* inout) {
+absl::Status MpiSpanningCommunicator::GatherSlices(const Call& call) {
   const Slicing of_node = SliceExtent(call.count, local_.members.size);
   const Range mine = of_node.Of(local_.index);
   const Slicing of_rank = SliceExtent(mine.size(), across_.members.size);
-  RETURN_IF_ERROR(GatherParts(call, across_, inout + mine.begin * call.element,
+  RETURN_IF_ERROR(GatherParts(call, across_, call.out + mine.begin * call.element,
                               [&](int i) { return of_rank.Of(i); }));
-  return GatherParts(call, local_, inout, [&](int i) { return of_node.Of(i); });
+  return GatherParts(call, local_, call.out, [&](int i) { return of_node.Of(i); });
 }
 
-absl::Status MpiSpanningCommunicator::ScatterSlices(const Call& call, char* inout, int root) {
+absl::Status MpiSpanningCommunicator::ScatterSlices(const Call& call) {
   const Members& members = group_.members;
+  const int root = call.step.root;
   const Range mine = SliceOf(call.count, group_.index);
   streams_.Clear(members.size - 1);
   if (group_.index != root)
@@ -193,21 +184,22 @@ absl::Status MpiSpanningCommunicator::ScatterSlices(const Call& call, char* inou
     if (peer == root) continue;
     const Range theirs = SliceOf(call.count, peer);
     streams_.outs.push_back(
-        {members.Rank(peer), inout + theirs.begin * call.element, theirs.size() * call.element});
+        {members.Rank(peer), call.out + theirs.begin * call.element, theirs.size() * call.element});
   }
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     for (const auto& piece : pieces)
-      std::memcpy(inout + mine.begin * call.element + begin, piece.data(), piece.size());
+      std::memcpy(call.out + mine.begin * call.element + begin, piece.data(), piece.size());
   });
 }
 
-absl::Status MpiSpanningCommunicator::CollectSlices(const Call& call, char* inout, int root) {
+absl::Status MpiSpanningCommunicator::CollectSlices(const Call& call) {
   const Members& members = group_.members;
+  const int root = call.step.root;
   const Range mine = SliceOf(call.count, group_.index);
   streams_.Clear(members.size - 1);
   if (group_.index != root) {
     streams_.outs.push_back(
-        {members.Rank(root), inout + mine.begin * call.element, mine.size() * call.element});
+        {members.Rank(root), call.out + mine.begin * call.element, mine.size() * call.element});
   }
   for (int peer = 0; group_.index == root && peer < members.size; ++peer) {
     if (peer != root)
@@ -216,7 +208,8 @@ absl::Status MpiSpanningCommunicator::CollectSlices(const Call& call, char* inou
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     for (size_t i = 0; i < pieces.size(); ++i) {
       const Range theirs = SliceOf(call.count, members.Index(streams_.ins[i].peer));
-      std::memcpy(inout + theirs.begin * call.element + begin, pieces[i].data(), pieces[i].size());
+      std::memcpy(call.out + theirs.begin * call.element + begin, pieces[i].data(),
+                  pieces[i].size());
     }
   });
 }

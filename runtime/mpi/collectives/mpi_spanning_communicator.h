@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_COLLECTIVES_MPI_SPANNING_COMMUNICATOR_H_
-#define COCONET_RUNTIME_MPI_COLLECTIVES_MPI_SPANNING_COMMUNICATOR_H_
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -22,26 +21,8 @@ class MpiSpanningCommunicator final : public MpiSender {
                           std::unique_ptr<MpiTraffic> traffic);
 
   absl::string_view name() const override { return "mpi"; }
-  absl::Status AllReduce(const void* in, void* out, int64_t count, DType dtype,
-                         ReduceKind kind) override;
-  absl::Status ReduceScatter(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                             int64_t stride) override;
-  absl::Status AllGather(const void* in, void* out, int64_t count, DType dtype,
-                         int64_t stride) override;
-  absl::Status Broadcast(const void* in, void* out, int64_t count, DType dtype, int root) override;
-  absl::Status Reduce(const void* in, void* out, int64_t count, DType dtype, ReduceKind kind,
-                      int root) override;
-  absl::Status AllToAll(const void* in, void* out, int64_t count, DType dtype) override;
 
  private:
-  /// The arguments of a collective that all its ranks share.
-  struct Call {
-    absl::string_view what;
-    int64_t count;
-    DType dtype;
-    ReduceKind kind = {};
-    int64_t element = static_cast<int64_t>(SizeOf(dtype));
-  };
   /// Ranks that exchange messages directly, and this rank's index among them.
   struct Line {
     Members members;
@@ -50,18 +31,21 @@ class MpiSpanningCommunicator final : public MpiSender {
   /// The range of elements that belongs to rank `index` of a line.
   using PartOf = absl::FunctionRef<Range(int)>;
 
+  absl::Status RunInGroup(const Call& call) override;
+  absl::Status ReduceScatter(const Call& call);
+  absl::Status AllGather(const Call& call);
+  absl::Status AllToAll(const Call& call);
   /// Each rank of the line reduces its part of `in` into `out`, which may be that part of `in`.
   absl::Status ReduceParts(const Call& call, const Line& line, const char* in, PartOf part,
                            char* out);
   /// Each rank of the line contributes its part of `inout`; afterwards all ranks have all parts.
   absl::Status GatherParts(const Call& call, const Line& line, char* inout, PartOf part);
-  /// Each rank of the group reduces its slice of `count` elements into `out`.
-  absl::Status ReduceSlices(const Call& call, const char* in, char* out);
-  absl::Status GatherSlices(const Call& call, char* inout);
-  /// Scatters from, or collects to, rank `root` of the group: the slice of each other rank.
-  absl::Status ScatterSlices(const Call& call, char* inout, int root);
-  absl::Status CollectSlices(const Call& call, char* inout, int root);
-
+  /// Each rank of the group reduces its slice of the call's elements into its `out`.
+  absl::Status ReduceSlices(const Call& call);
+  absl::Status GatherSlices(const Call& call);
+  /// Scatters from, or collects to, the root: the slice in `out` of each other rank.
+  absl::Status ScatterSlices(const Call& call);
+  absl::Status CollectSlices(const Call& call);
   /// The slice of rank `index` of the group: `count` elements are cut by place on a node, and each
   /// of these parts by node.
   Range SliceOf(int64_t count, int index) const;
@@ -73,5 +57,3 @@ class MpiSpanningCommunicator final : public MpiSender {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_COLLECTIVES_MPI_SPANNING_COMMUNICATOR_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_MPI_COLLECTIVES_MPI_STATUS_H_
-#define COCONET_RUNTIME_MPI_COLLECTIVES_MPI_STATUS_H_
+#pragma once
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -14,5 +13,3 @@ absl::Status ToStatus(int code, absl::string_view call);
   RETURN_IF_ERROR(::coconet::ToStatus(MPI_##fn(__VA_ARGS__), "MPI_" #fn))
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_COLLECTIVES_MPI_STATUS_H_

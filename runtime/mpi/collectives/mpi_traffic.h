@@ -1,9 +1,7 @@
-#ifndef COCONET_RUNTIME_MPI_COLLECTIVES_MPI_TRAFFIC_H_
-#define COCONET_RUNTIME_MPI_COLLECTIVES_MPI_TRAFFIC_H_
+#pragma once
 
 #include <mpi.h>
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -54,8 +52,6 @@ class MpiTraffic {
   MpiTraffic(MPI_Comm comm, int tag, int rank, int most, double timeout_s, Board board,
              Hearsay hearsay);
   ~MpiTraffic();
-  MpiTraffic(const MpiTraffic&) = delete;
-  MpiTraffic& operator=(const MpiTraffic&) = delete;
 
   /// `take(begin, pieces)` receives the bytes from `begin` on of each stream in `ins`; called piece
   /// by piece. A stream that has ended has an empty piece.
@@ -83,5 +79,3 @@ class MpiTraffic {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_MPI_COLLECTIVES_MPI_TRAFFIC_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NCCL_TESTING_HOST_FAULTS_H_
-#define COCONET_RUNTIME_NCCL_TESTING_HOST_FAULTS_H_
+#pragma once
 
 #include "runtime/nccl/testing/host_nccl.h"
 
@@ -15,5 +14,3 @@ ncclResult_t SprungOfNccl(const char* call);
   if (const ncclResult_t sprung = SprungOfNccl(call); sprung != ncclSuccess) return sprung
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NCCL_TESTING_HOST_FAULTS_H_

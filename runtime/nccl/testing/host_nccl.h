@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NCCL_TESTING_HOST_NCCL_H_
-#define COCONET_RUNTIME_NCCL_TESTING_HOST_NCCL_H_
+#pragma once
 
 #include <string>
 
@@ -36,5 +35,3 @@ int NcclCollectives();
 int NcclCommunicators();
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NCCL_TESTING_HOST_NCCL_H_

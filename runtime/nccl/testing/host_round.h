@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NCCL_TESTING_HOST_ROUND_H_
-#define COCONET_RUNTIME_NCCL_TESTING_HOST_ROUND_H_
+#pragma once
 
 #include <nccl.h>
 
@@ -69,5 +68,3 @@ bool MeetInFolder(const std::string& folder, int number, int rank, int ranks,
                   FolderRound& met);
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NCCL_TESTING_HOST_ROUND_H_

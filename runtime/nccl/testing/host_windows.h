@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NCCL_TESTING_HOST_WINDOWS_H_
-#define COCONET_RUNTIME_NCCL_TESTING_HOST_WINDOWS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -37,5 +36,3 @@ void* InHostWindow(NcclWindow window, size_t offset, int peer);
 int HostWindowsLeft();
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NCCL_TESTING_HOST_WINDOWS_H_

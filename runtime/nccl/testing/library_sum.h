@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_NCCL_TESTING_LIBRARY_SUM_H_
-#define COCONET_RUNTIME_NCCL_TESTING_LIBRARY_SUM_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -43,5 +42,3 @@ inline absl::StatusOr<BoundSum> BindLibrarySum(Rank& rank, int lane, double time
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_NCCL_TESTING_LIBRARY_SUM_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_ACCESS_CHECKER_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_ACCESS_CHECKER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -78,5 +77,3 @@ class AccessChecker {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_ACCESS_CHECKER_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_BLOCK_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_BLOCK_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -147,5 +146,3 @@ struct SimtBlock {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_BLOCK_H_

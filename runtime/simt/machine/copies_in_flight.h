@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_COPIES_IN_FLIGHT_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_COPIES_IN_FLIGHT_H_
+#pragma once
 
 #include <cstddef>
 
@@ -44,5 +43,3 @@ class CopiesInFlight {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_COPIES_IN_FLIGHT_H_

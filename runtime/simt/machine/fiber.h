@@ -1,8 +1,6 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_FIBER_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_FIBER_H_
+#pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace coconet {
@@ -55,5 +53,3 @@ class Fiber {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_FIBER_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_MACHINE_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_MACHINE_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -11,15 +10,13 @@
 #include "runtime/simt/machine/access_checker.h"
 #include "runtime/simt/machine/block.h"
 #include "runtime/simt/machine/copies_in_flight.h"
-#include "runtime/simt/machine/finding.h"
 #include "runtime/simt/machine/meetings.h"
 #include "runtime/simt/machine/memory_model.h"
 #include "runtime/simt/machine/reporter.h"
 #include "runtime/simt/machine/resident_blocks.h"
 #include "runtime/simt/machine/scheduler.h"
-#include "runtime/simt/machine/store_buffers.h"
+#include "runtime/simt/memory/shadow.h"
 #include "runtime/simt/memory/simt_memory.h"
-#include "runtime/simt/memory/slots.h"
 #include "runtime/simt_abi.h"
 #include "runtime/simt_options.h"
 
@@ -93,5 +90,3 @@ class SimtMachine {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_MACHINE_H_

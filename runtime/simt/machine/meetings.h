@@ -1,13 +1,12 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_MEETINGS_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_MEETINGS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "runtime/simt/machine/block.h"
+#include "runtime/simt/machine/memory_model.h"
 #include "runtime/simt/machine/reporter.h"
 #include "runtime/simt/machine/scheduler.h"
-#include "runtime/simt/machine/store_buffers.h"
 
 namespace coconet {
 
@@ -46,5 +45,3 @@ class Meetings {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_MEETINGS_H_

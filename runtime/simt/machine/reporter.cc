@@ -1,10 +1,68 @@
 #include "runtime/simt/machine/reporter.h"
 
+#include <dlfcn.h>
+
+#include <cstdio>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "coconet/base/status.h"
 
 namespace coconet {
+
+absl::string_view Name(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kRace:
+      return "data race";
+    case FindingKind::kOutOfBounds:
+      return "out of bounds";
+    case FindingKind::kMisaligned:
+      return "misaligned";
+    case FindingKind::kNeverWritten:
+      return "never written";
+    case FindingKind::kDivergentBarrier:
+      return "divergent barrier";
+    case FindingKind::kBadShuffle:
+      return "bad shuffle";
+    case FindingKind::kUnwrittenOutput:
+      return "unwritten output";
+    case FindingKind::kUnfinishedCopy:
+      return "unfinished copy";
+    case FindingKind::kDeadlock:
+      return "deadlock";
+    case FindingKind::kNoRoom:
+      return "no room";
+  }
+  CC_CHECK(false);
+}
+
+std::string SourceLine(const void* at) {
+  Dl_info module;
+  if (at == nullptr || dladdr(at, &module) == 0) return "the host";
+  // A return address is behind the call.
+  const auto offset = static_cast<uint64_t>(static_cast<const char*>(at) -
+                                            static_cast<const char*>(module.dli_fbase)) -
+                      1;
+  const std::string place = absl::StrCat("code 0x", absl::Hex(offset));
+  FILE* answer = popen(
+      absl::StrCat("addr2line -i -e ", module.dli_fname, " 0x", absl::Hex(offset), " 2>/dev/null")
+          .c_str(),
+      "r");
+  if (answer == nullptr) return place;
+  std::string text(4096, '\0');
+  text.resize(fread(text.data(), 1, text.size(), answer));
+  pclose(answer);
+  std::vector<std::string> lines;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    line = line.substr(line.rfind('/') + 1);
+    lines.emplace_back(line.substr(0, line.find(" (")));
+  }
+  return lines.empty() || lines[0] == "??:0" || lines[0] == "??:?" ? place
+                                                                   : absl::StrJoin(lines, " < ");
+}
 
 void Reporter::Report(FindingKind kind, std::string text) {
   if (!finding_.has_value()) finding_ = Finding{kind, absl::StrCat(Name(kind), ": ", text)};

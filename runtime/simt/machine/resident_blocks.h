@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_RESIDENT_BLOCKS_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_RESIDENT_BLOCKS_H_
+#pragma once
 
 #include <cstddef>
 #include <deque>
@@ -10,8 +9,8 @@
 #include "runtime/simt/machine/fiber.h"
 #include "runtime/simt/machine/reporter.h"
 #include "runtime/simt/machine/scheduler.h"
+#include "runtime/simt/memory/shadow.h"
 #include "runtime/simt/memory/simt_memory.h"
-#include "runtime/simt/memory/slots.h"
 
 namespace coconet {
 
@@ -69,5 +68,3 @@ class ResidentBlocks {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_RESIDENT_BLOCKS_H_

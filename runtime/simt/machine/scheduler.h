@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_MACHINE_SCHEDULER_H_
-#define COCONET_RUNTIME_SIMT_MACHINE_SCHEDULER_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -93,5 +92,3 @@ class SimtScheduler {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MACHINE_SCHEDULER_H_

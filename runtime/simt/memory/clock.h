@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_MEMORY_CLOCK_H_
-#define COCONET_RUNTIME_SIMT_MEMORY_CLOCK_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -74,5 +73,3 @@ struct Released {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MEMORY_CLOCK_H_

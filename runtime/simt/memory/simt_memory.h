@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_MEMORY_SIMT_MEMORY_H_
-#define COCONET_RUNTIME_SIMT_MEMORY_SIMT_MEMORY_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -138,5 +137,3 @@ class SimtMemory {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_MEMORY_SIMT_MEMORY_H_

@@ -1,5 +1,4 @@
-#ifndef COCONET_RUNTIME_SIMT_TESTING_SIMT_LAB_H_
-#define COCONET_RUNTIME_SIMT_TESTING_SIMT_LAB_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -50,5 +49,3 @@ class SimtLab {
 };
 
 }  // namespace coconet
-
-#endif  // COCONET_RUNTIME_SIMT_TESTING_SIMT_LAB_H_

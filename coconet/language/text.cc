@@ -1,15 +1,16 @@
+#include "coconet/language/text.h"
+
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "coconet/base/status.h"
 #include "coconet/language/expression.h"
 #include "coconet/language/language.h"
 #include "coconet/language/lexer.h"
-#include "coconet/language/text.h"
 
 namespace coconet {
 namespace {
@@ -67,9 +68,8 @@ absl::Status Parser::Statement() {
   if (words_.Accept("input")) return Declaration(/*is_state=*/false);
   if (words_.Accept("state")) return Declaration(/*is_state=*/true);
   if (words_.Accept("output")) return OutputOf();
-  if (words_.Peek().Is("update") && words_.Peek(1).Is("(")) {
+  if (words_.Peek().Is("update") && words_.Peek(1).Is("("))
     return ParseCall(words_, values_, program()).status();
-  }
   return words_.Expected("program, sizes, input, state, output, update(...) or <name> =");
 }
 
@@ -91,9 +91,8 @@ absl::Status Parser::Version() {
 }
 
 absl::Status Parser::ProgramName() {
-  if (!name_.empty() || program_.has_value()) {
+  if (!name_.empty() || program_.has_value())
     return absl::InvalidArgumentError("the program's name comes once, before all other statements");
-  }
   ASSIGN_OR_RETURN(name_, words_.Name("the program's name"));
   return absl::OkStatus();
 }
@@ -137,9 +136,8 @@ absl::Status Parser::OutputOf() {
 }
 
 absl::Status Parser::Assignment() {
-  if (words_.Peek().kind != Token::Kind::kName && words_.Peek().kind != Token::Kind::kValue) {
+  if (words_.Peek().kind != Token::Kind::kName && words_.Peek().kind != Token::Kind::kValue)
     return words_.Expected("a name before '='");
-  }
   const Token name = words_.Take();
   RETURN_IF_ERROR(words_.Expect("="));
   ASSIGN_OR_RETURN(const Tensor value, Value());
@@ -169,6 +167,15 @@ absl::StatusOr<Layout> Parser::ParseLayout(bool is_state, const Shape& shape) {
 }
 
 }  // namespace
+
+std::string Print(const Graph& g) {
+  std::string text = "coconet 1\n";
+  if (!g.name.empty()) absl::StrAppend(&text, "program ", g.name, "\n");
+  for (const auto& [symbol, sizes] : g.lists)
+    absl::StrAppend(&text, "sizes ", symbol, " = ", absl::StrJoin(sizes, ", "), "\n");
+  for (NodeId id = 0; id < g.size(); ++id) absl::StrAppend(&text, NodeText(g, id), "\n");
+  return text;
+}
 
 absl::StatusOr<Graph> Parse(absl::string_view text) {
   Parser parser;

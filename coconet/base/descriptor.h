@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_DESCRIPTOR_H_
-#define COCONET_JIT_COMPILE_DESCRIPTOR_H_
+#pragma once
 
 #include <unistd.h>
 
@@ -44,5 +43,3 @@ inline bool WriteAll(const Descriptor& file, absl::string_view text) {
 }
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_DESCRIPTOR_H_

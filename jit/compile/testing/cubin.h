@@ -1,5 +1,4 @@
-#ifndef COCONET_JIT_COMPILE_CUBIN_H_
-#define COCONET_JIT_COMPILE_CUBIN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -24,5 +23,3 @@ struct KernelResources {
 absl::StatusOr<std::vector<KernelResources>> ResourcesOf(absl::string_view cubin);
 
 }  // namespace coconet
-
-#endif  // COCONET_JIT_COMPILE_CUBIN_H_
