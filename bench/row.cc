@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "coconet/base/table.h"
 
 namespace coconet::bench {
@@ -23,6 +24,21 @@ bool Meets(const Bar& bar, double value) {
 
 bool IsNumber(const Value& value) {
   return std::holds_alternative<int64_t>(value) || std::holds_alternative<double>(value);
+}
+
+std::string Markdown(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows) {
+  std::string table, below;
+  for (const TableColumn& column : columns) {
+    absl::StrAppend(&table, "| ", column.title, " ");
+    below += "| --- ";
+  }
+  absl::StrAppend(&table, "|\n", below, "|\n");
+  for (const TableCells& row : rows) {
+    for (const std::string& cell : row)
+      absl::StrAppend(&table, "| ", absl::StrReplaceAll(cell, {{"|", "\\|"}}), " ");
+    table += "|\n";
+  }
+  return table;
 }
 
 using Writer = std::string(absl::Span<const TableColumn>, absl::Span<const TableCells>);
@@ -80,7 +96,7 @@ std::string Table(absl::Span<const Row> rows, absl::Span<const Column> columns) 
 }
 
 std::string MarkdownTable(absl::Span<const Row> rows, absl::Span<const Column> columns) {
-  return Written(coconet::MarkdownTable, rows, columns);
+  return Written(Markdown, rows, columns);
 }
 
 std::string TimeText(double us) {

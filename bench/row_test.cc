@@ -49,6 +49,12 @@ TEST(Table, AlignsColumns) {
   EXPECT_EQ(Table(rows, kColumns), "n     time\n16Mi  12.9 ms\n5\n");
 }
 
+TEST(Table, EscapesBarsInMarkdown) {
+  const Row rows[] = {Row().Set("n", 1024).Set("ours_us", 0.25)};
+  const Column bars[] = {{"a", [](const Row&) { return std::string("x|y"); }}};
+  EXPECT_EQ(MarkdownTable(rows, bars), "| a |\n| --- |\n| x\\|y |\n");
+}
+
 TEST(Table, PrintsAsMarkdown) {
   const Row rows[] = {Row().Set("n", 1024).Set("ours_us", 0.25)};
   EXPECT_EQ(MarkdownTable(rows, kColumns), "| n | time |\n| --- | --- |\n| 1Ki | 0.25 us |\n");

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 
 namespace coconet {
 namespace {
@@ -22,14 +21,6 @@ std::string Cut(absl::string_view text, size_t width) {
     if (!Continues(text[end]) && characters++ == width - 3) break;
   }
   return absl::StrCat(text.substr(0, end), "...");
-}
-
-std::vector<TableCells> WithTitles(absl::Span<const TableColumn> columns,
-                                   absl::Span<const TableCells> rows) {
-  std::vector<TableCells> lines(1);
-  for (const TableColumn& column : columns) lines[0].push_back(column.title);
-  lines.insert(lines.end(), rows.begin(), rows.end());
-  return lines;
 }
 
 std::vector<size_t> WidthsFor(absl::Span<const TableColumn> columns,
@@ -53,7 +44,9 @@ std::vector<size_t> WidthsFor(absl::Span<const TableColumn> columns,
 
 std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows,
                       size_t widest) {
-  const std::vector<TableCells> lines = WithTitles(columns, rows);
+  std::vector<TableCells> lines(1);
+  for (const TableColumn& column : columns) lines[0].push_back(column.title);
+  lines.insert(lines.end(), rows.begin(), rows.end());
   const std::vector<size_t> widths = WidthsFor(columns, lines, widest);
   std::string table;
   for (const TableCells& line : lines) {
@@ -65,20 +58,6 @@ std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const Ta
       absl::StrAppend(&text, c == 0 ? "" : "  ", right ? pad : "", cell, right ? "" : pad);
     }
     absl::StrAppend(&table, text.substr(0, text.find_last_not_of(' ') + 1), "\n");
-  }
-  return table;
-}
-
-std::string MarkdownTable(absl::Span<const TableColumn> columns,
-                          absl::Span<const TableCells> rows) {
-  std::string table;
-  for (const TableCells& line : WithTitles(columns, rows)) {
-    const bool titles = table.empty();
-    for (const std::string& cell : line)
-      absl::StrAppend(&table, "| ", absl::StrReplaceAll(cell, {{"|", "\\|"}}), " ");
-    table += "|\n";
-    for (size_t c = 0; titles && c < line.size(); ++c) table += "| --- ";
-    if (titles) table += "|\n";
   }
   return table;
 }

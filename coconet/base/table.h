@@ -23,6 +23,5 @@ using TableCells = std::vector<std::string>;  // one per column
 /// than `widest` characters, columns are cut, the last of those that may be first.
 std::string TextTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows,
                       size_t widest = TableColumn::kWhole);
-std::string MarkdownTable(absl::Span<const TableColumn> columns, absl::Span<const TableCells> rows);
 
 }  // namespace coconet

@@ -20,10 +20,5 @@ TEST(TextTable, CutsTheLastColumnsFirst) {
   EXPECT_EQ(TextTable(kColumns, {row}, 10), "name       us  why\nµµµ...  12345  0...\n");
 }
 
-TEST(MarkdownTable, EscapesBars) {
-  EXPECT_EQ(MarkdownTable(kColumns, {{"a|b", "1", ""}}),
-            "| name | us | why |\n| --- | --- | --- |\n| a\\|b | 1 |  |\n");
-}
-
 }  // namespace
 }  // namespace coconet
