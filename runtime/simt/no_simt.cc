@@ -5,7 +5,7 @@
 namespace coconet {
 
 absl::Status RunSimtWorld(int, const WorldShape&, double, bool, const SimtOptions&,
-                          const std::function<absl::Status(Rank&)>&) {
+                          const std::function<absl::Status(Rank&)>&, double) {
   return absl::UnavailableError(
       "simulated GPUs: not in this build, which has no CUDA headers; run ./setup.sh --cuda=auto "
       "and build again");

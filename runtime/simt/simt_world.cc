@@ -13,8 +13,9 @@ namespace coconet {
 
 absl::Status RunSimtWorld(int ranks, const WorldShape& shape, double timeout_s, bool pin,
                           const SimtOptions& options,
-                          const std::function<absl::Status(Rank&)>& body) {
-  ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation, Simulation::Make(options, ranks));
+                          const std::function<absl::Status(Rank&)>& body, double patience_s) {
+  ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation,
+                   Simulation::Make(options, ranks, patience_s));
   const SimtGpus gpus(std::move(simulation));
   const CudaLibraries libraries{.driver = SimtDriver(),
                                 .open_cublaslt = OpenSimtCublasLt,

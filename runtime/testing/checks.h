@@ -12,8 +12,10 @@ namespace coconet {
 
 absl::Status CheckExchange(Rank& rank);
 /// Every collective, group, type, kind of reduction and way of calling, at odd sizes and 0, in and
-/// out of place, compared with a sum in double.
+/// out of place, compared with a sum in double: each with each type and with each size;
+/// CheckAllCollectives: with each size of each type.
 absl::Status CheckCollectives(Rank& rank);
+absl::Status CheckAllCollectives(Rank& rank);
 /// The same at a size that libraries split into many messages.
 absl::Status CheckLargeCollectives(Rank& rank);
 /// The same as steps of a plan.
