@@ -18,9 +18,11 @@ absl::Status CheckCollectives(Rank& rank);
 absl::Status CheckAllCollectives(Rank& rank);
 /// The same at a size that libraries split into many messages.
 absl::Status CheckLargeCollectives(Rank& rank);
-/// The same as steps of a plan.
+/// The same as steps of a plan: of one type; of all types, of each a third of the ways; of all
+/// types in all ways.
 absl::Status CheckCollectiveSteps(Rank& rank);
 absl::Status CheckCollectiveStepsOfAllTypes(Rank& rank);
+absl::Status CheckAllCollectiveStepsOfAllTypes(Rank& rank);
 /// Ranks that share memory, and only those, see each other's writes; memory is zero-filled and
 /// aligned; all ranks refuse what does not fit.
 absl::Status CheckMemory(Rank& rank);
