@@ -1,6 +1,6 @@
 // Kernels of every workload, schedule and way of its collectives, on simulated GPUs, thread for
 // thread, in two interleavings that are drawn, against the interpreter. Types, sizes, and numbers
-// of ranks, blocks and threads are drawn anew in each run, and so are about two dozen of the
+// of ranks, blocks and threads are drawn anew in each run, and so are about a dozen of the
 // schedules in all their ways. //tests:long has all kernels of all types in all orders; for a
 // thousand interleavings of each: --test_arg=--one_in=1 --test_arg=--every_type
 // --test_arg=--interleavings=1000 --test_timeout=-1.
@@ -48,7 +48,7 @@ constexpr Config kWays[] = {
 };
 
 /// Of a workload's schedules in all their ways about so many are tried, without --one_in.
-constexpr size_t kUsual = 24;
+constexpr size_t kUsual = 12;
 
 /// What a workload is run as.
 enum class Form : uint8_t { kOneNode, kTwoNodes, kList };
