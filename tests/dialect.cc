@@ -1,6 +1,7 @@
 #include "tests/dialect.h"
 
 #include <dlfcn.h>
+#include <array>
 
 #include <map>
 #include <utility>
@@ -110,9 +111,8 @@ void DialectModule::Run(const ElementwiseKernel& kernel, const std::vector<const
 }
 
 const DialectModule& CompiledOnce(const Toolchain& toolchain, const std::string& kernels) {
-  static auto* modules =
-      new std::map<std::pair<std::string, std::string>, std::unique_ptr<DialectModule>>();
-  std::unique_ptr<DialectModule>& module = (*modules)[{toolchain.cxx, toolchain.march}];
+  static auto* modules = new std::map<std::array<std::string, 3>, std::unique_ptr<DialectModule>>();
+  std::unique_ptr<DialectModule>& module = (*modules)[{toolchain.cxx, toolchain.march, kernels}];
   if (module == nullptr) {
     absl::StatusOr<std::unique_ptr<DialectModule>> compiled =
         DialectModule::Compile(toolchain, kernels);

@@ -1,7 +1,8 @@
-// Every kernel of every workload, schedule and way of its collectives, on simulated GPUs, thread
-// for thread, in two interleavings that are drawn, against the interpreter. Types, sizes, and
-// numbers of ranks, blocks and threads are drawn anew in each run. //tests:long has all types in
-// all orders; for a thousand interleavings of each: --test_arg=--every_type
+// Kernels of every workload, schedule and way of its collectives, on simulated GPUs, thread for
+// thread, in two interleavings that are drawn, against the interpreter. Types, sizes, and numbers
+// of ranks, blocks and threads are drawn anew in each run, and so are about a dozen of the
+// schedules in all their ways. //tests:long has all kernels of all types in all orders; for a
+// thousand interleavings of each: --test_arg=--one_in=1 --test_arg=--every_type
 // --test_arg=--interleavings=1000 --test_timeout=-1.
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "gtest/gtest.h"
 #include "jit/config/beside.h"
 #include "tests/random_config.h"
+#include "tests/sample.h"
 #include "tests/test_data.h"
 #include "tests/variant_batch.h"
 
@@ -44,6 +46,9 @@ constexpr Config kWays[] = {
     {.protocol = Protocol::kGenerated, .ring = true},
     {.protocol = Protocol::kGenerated, .bulk = true},
 };
+
+/// Of a workload's schedules in all their ways about so many are tried, without --one_in.
+constexpr size_t kUsual = 12;
 
 /// What a workload is run as.
 enum class Form : uint8_t { kOneNode, kTwoNodes, kList };
@@ -90,10 +95,11 @@ class InterleavingsTest : public testing::TestWithParam<Case> {
     return {static_cast<int>(Draw(2, stages > 1 ? 2 : 4)), /*nodes=*/1, stages};
   }
 
-  /// The schedule in all ways, on pieces and, where it can be, on tiles.
+  /// The schedule in the ways that `sample` takes, on pieces and, where it can be, on tiles.
   absl::Status AddWays(const Graph& program, const Schedule& schedule, const Target& target,
-                       const Config& compiled, VariantBatch& batch) {
+                       const Config& compiled, OneIn& sample, VariantBatch& batch) {
     for (const Config& way : kWays) {
+      if (!sample.Takes()) continue;
       Config config = way;
       config.vec = compiled.vec;
       config.streaming = compiled.streaming;
@@ -118,8 +124,12 @@ class InterleavingsTest : public testing::TestWithParam<Case> {
                      Derive(program, {.by_node = GetParam().form == Form::kTwoNodes}));
     const Target target = DrawTarget(program);
     const Config compiled = DrawCompiledConfig(random_);
+    constexpr size_t kCount = std::size(kWays);
+    const size_t about = schedules.size() * kCount / kUsual;
+    // One more than a multiple of the ways, so that each comes up.
+    OneIn sample(OneInFlag(about / kCount * kCount + 1), random_);
     for (const Schedule& schedule : schedules)
-      RETURN_IF_ERROR(AddWays(program, schedule, target, compiled, batch));
+      RETURN_IF_ERROR(AddWays(program, schedule, target, compiled, sample, batch));
     return absl::OkStatus();
   }
 

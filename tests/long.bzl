@@ -14,10 +14,10 @@ def long_tests(name, parts):
                 name = again_name,
                 timeout = "eternal",
                 srcs = ["//tests:run_with_variables.sh"],
-                args = test.variables + ["$(location :%s)" % test.binary] + test.args,
-                data = [":" + test.binary],
+                args = test.variables + ["$(location %s)" % test.label] + test.args,
+                data = [test.label] + test.data,
                 shard_count = test.shard_count,
-                tags = ["manual"],
+                tags = ["manual"] + test.tags,
             )
         native.test_suite(
             name = "%s_%d" % (name, number),
@@ -30,11 +30,25 @@ def long_tests(name, parts):
         tests = [":" + test for part in parts for test in part],
     )
 
-def again(binary, args = [], variables = [], shard_count = 1):
-    """The test or binary `binary` of this package, with more arguments and variables."""
+def again(test, args = [], only = [], but = [], variables = [], data = [], shard_count = 1, tags = []):
+    """The test or binary `test` with more arguments and variables.
+
+    Args:
+      test: its name, if it is of this package, else its label.
+      args: arguments.
+      only: patterns of --gtest_filter; [] for all cases.
+      but: those of cases that are left out. A pattern that no case matches is an error.
+      variables: NAME=VALUE.
+      data: what the test needs besides.
+      shard_count: as in all tests.
+      tags: the same.
+    """
+    chosen = ":".join(only) + ("-" + ":".join(but) if but else "")
     return struct(
-        binary = binary,
-        args = args,
+        label = test if test.startswith("//") else ":" + test,
+        args = args + (["--gtest_filter=" + chosen] if chosen else []),
         variables = variables,
+        data = data,
         shard_count = shard_count,
+        tags = tags,
     )

@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "tests/machine.h"
 #include "tests/random_config.h"
+#include "tests/sample.h"
 #include "tests/test_data.h"
 #include "tests/variant_batch.h"
 
@@ -108,7 +109,7 @@ TEST(Mistakes, LambScalesByNormsThatAreNotZero) {
   std::mt19937_64 random(seed);
   VariantBatch batch;
   const auto some = [&](const Schedule&) {
-    return random() % (TheMachine().simulated ? 48 : 6) == 0;
+    return random() % (TheMachine().simulated ? 48 : OneInFlag(24)) == 0;
   };
   for (int ranks : {1, 2, 3}) AddSchedules(program, ranks, random, some, batch);
   EXPECT_EQ(batch.Run(seed, kSteps), "");

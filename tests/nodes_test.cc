@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
@@ -20,8 +21,11 @@
 namespace coconet {
 namespace {
 
-/// Schedules of each program in each world.
-size_t Some() { return TheMachine().simulated ? 1 : 5; }
+/// Schedules of each program in each world, about.
+size_t Some() {
+  const int asked = absl::GetFlag(FLAGS_schedules);
+  return asked > 0 ? static_cast<size_t>(asked) : TheMachine().simulated ? 1 : 5;
+}
 
 /// Ranks and nodes of a stage, stages.
 std::vector<Target> WorldsOf(const Graph& program) {

@@ -26,15 +26,17 @@
 #include "jit/config/beside.h"
 #include "tests/dialect_kernels.h"
 #include "tests/kernel_set.h"
+#include "tests/sample.h"
 #include "tests/test_data.h"
 
-ABSL_FLAG(int, one_in, 24, "of how many schedules one has its kernels compiled, in one way");
 ABSL_FLAG(bool, every_kernel, false,
           "compile the kernels of all schedules in all ways, for each architecture");
 
 namespace coconet {
 namespace {
 
+/// Of how many schedules one has its kernels compiled, in one way.
+constexpr uint64_t kOneIn = 60;
 /// Of workloads that differ little from another one, fewer schedules by this factor.
 constexpr unsigned kFewerOfVariations = 8;
 constexpr int kVec = 4;  // f32 values of 16 bytes, what a GPU's thread loads at once
@@ -170,7 +172,7 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
     const bool every = absl::GetFlag(FLAGS_every_kernel);
     for (const Case& c : kCases) {
       if (!every && &c != &drawn) continue;
-      const auto one_in = static_cast<unsigned>(absl::GetFlag(FLAGS_one_in));
+      const auto one_in = static_cast<unsigned>(OneInFlag(kOneIn));
       const Sample sample = every ? Sample::All() : Sample(&random, one_in),
                    of_variations =
                        every ? Sample::All() : Sample(&random, one_in * kFewerOfVariations);
@@ -199,6 +201,8 @@ TEST_P(NvrtcArchitectureTest, CompilesEveryKernelOfEveryWorkload) {
   EXPECT_EQ(spilling, "") << "of " << compiled.size() << " kernels, COCONET_SEED=" << seed;
 }
 
+constexpr size_t kMulticastOneIn = 6;  // schedules
+
 // Where a switch adds up, and before there was one.
 TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
   KernelSet kernels;
@@ -206,7 +210,9 @@ TEST_P(NvrtcArchitectureTest, CompilesKernelsThatMulticast) {
     const Graph program =
         BindSizes(MakeWorkload("momentum", {.dtype = dtype}).value(), {{"N", 1 << 20}}).value();
     const std::vector<Schedule> schedules = Derive(program).value();
-    for (size_t i = 0; i < schedules.size(); i += 3) {
+    const size_t first = FreshSeed() % kMulticastOneIn;
+    for (size_t i = first; i < schedules.size();
+         i += absl::GetFlag(FLAGS_every_kernel) ? 1 : kMulticastOneIn) {
       const Schedule& schedule = schedules[i];
       for (int vec : {1, 8}) {
         const Config config{.protocol = Protocol::kGenerated, .vec = vec, .multicast = true};

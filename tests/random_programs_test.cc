@@ -98,8 +98,7 @@ Tally RunPrograms(uint64_t seed, Make make) {
   const int programs = absl::GetFlag(FLAGS_programs) > 0 ? absl::GetFlag(FLAGS_programs)
                        : TheMachine().simulated          ? 16
                                                          : 48;
-  const int together =
-      TheMachine().simulated ? 4 : kProgramsABatch;  // of few programs, too, several worlds
+  const int together = programs < 64 ? 4 : kProgramsABatch;  // of few programs, too, several worlds
   for (int begin = 0; begin < programs; begin += together) {
     const Terms terms = DrawTerms(random);
     VariantBatch batch;

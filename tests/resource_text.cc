@@ -115,13 +115,19 @@ absl::StatusOr<std::map<std::string, KernelResources>> CompileFor(absl::string_v
 
 }  // namespace
 
-absl::StatusOr<std::string> MakeResourceText(const std::string& cache_dir) {
+absl::StatusOr<std::string> MakeResourceText(const std::string& cache_dir,
+                                             std::optional<DType> only) {
+  const auto wanted = [&](DType dtype) { return !only.has_value() || *only == dtype; };
   KernelSet kernels;
   std::vector<Origin> origins;
   for (const WorkloadInfo& info : Workloads()) {
-    for (DType dtype : kTypes) RETURN_IF_ERROR(AddWorkload(info, dtype, kernels, origins));
+    for (DType dtype : kTypes) {
+      if (wanted(dtype)) RETURN_IF_ERROR(AddWorkload(info, dtype, kernels, origins));
+    }
   }
-  for (DType dtype : kTypes) RETURN_IF_ERROR(AddTiled("mlp", dtype, kernels, origins));
+  for (DType dtype : kTypes) {
+    if (wanted(dtype)) RETURN_IF_ERROR(AddTiled("mlp", dtype, kernels, origins));
+  }
   std::map<absl::string_view, std::map<std::string, KernelResources>> compiled;
   std::string version;
   for (absl::string_view architecture : kArchitectures) {

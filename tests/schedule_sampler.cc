@@ -82,8 +82,9 @@ absl::Status ScheduleSampler::Add(const Graph& program, const Tries& tries) {
 absl::Status ScheduleSampler::AddSome(const Graph& program) {
   const auto asked = static_cast<size_t>(absl::GetFlag(FLAGS_schedules));
   const size_t some = asked > 0 ? asked : TheMachine().simulated ? 4 : 16;
-  return Add(program, [&](size_t /*index*/, size_t count, size_t /*world*/) {
-    return random_() % (1 + count / some) == 0;
+  const size_t first = random_() % 1024;  // in each world another one
+  return Add(program, [&](size_t index, size_t count, size_t world) {
+    return (index + world + first) % ((count + some - 1) / some) == 0;
   });
 }
 

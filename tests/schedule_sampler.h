@@ -5,12 +5,15 @@
 #include <random>
 #include <vector>
 
+#include "absl/flags/declare.h"
 #include "absl/status/status.h"
 #include "coconet/ir/graph.h"
 #include "jit/config/config.h"
 #include "jit/config/target.h"
 #include "tests/judge.h"
 #include "tests/variant_batch.h"
+
+ABSL_DECLARE_FLAG(int, schedules);
 
 namespace coconet {
 

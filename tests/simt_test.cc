@@ -117,20 +117,22 @@ update(good, select(g > 0, good + 1, scale))
 }
 
 /// The same GPUs, whose time when all is done is put into `ns`; before and after that ranks are
-/// late by some of the host's time.
+/// late by some of the host's time. The devices wait for a host thread however busy the machine is.
 Machine TimedMachine(uint64_t seed, uint64_t lateness, int64_t& ns) {
+  constexpr double kTimeout = 60, kPatience = 60;  // seconds
   Machine machine = SimulatedMachine(SimtOptions::Of(seed));
-  machine.run_world = [run = machine.run_world, lateness, &ns](
-                          const WorldOptions& options,
-                          const std::function<absl::Status(Rank&)>& body) {
-    return run(options, [&](Rank& rank) -> absl::Status {
+  machine.run_world = [seed, lateness, &ns](const WorldOptions& options,
+                                            const std::function<absl::Status(Rank&)>& body) {
+    const auto late_body = [&](Rank& rank) -> absl::Status {
       std::this_thread::sleep_for(
           std::chrono::milliseconds(lateness * static_cast<uint64_t>(rank.rank() + 1) % 7));
       RETURN_IF_ERROR(body(rank));
       RETURN_IF_ERROR(rank.exchange().Agree(absl::OkStatus()));
       if (rank.rank() == 0) ns = SimtTimeNs();
       return rank.exchange().Agree(absl::OkStatus());
-    });
+    };
+    return RunSimtWorld({.ranks = options.ranks, .timeout_s = kTimeout}, SimtOptions::Of(seed),
+                        late_body, kPatience);
   };
   return machine;
 }

@@ -16,12 +16,13 @@
 #include "coconet/base/status.h"
 #include "gtest/gtest.h"
 #include "tests/machine.h"
+#include "tests/sample.h"
 #include "tests/schedule_sampler.h"
 #include "tests/variant_batch.h"
 
 ABSL_FLAG(
     bool, every_schedule, false,
-    "of workloads with very many schedules, too, try every schedule at every number of ranks");
+    "try every schedule at every number of ranks, also of workloads with very many schedules");
 
 namespace coconet {
 namespace {
@@ -66,6 +67,9 @@ std::vector<Tried> SizesOf(const WorkloadInfo& info) {
 /// others'.
 constexpr unsigned kOneInOfVariations = 10;
 
+/// Of all schedules, without --every_schedule.
+constexpr uint64_t kOneIn = 10;
+
 /// Where there are more schedules, each is tried at one number of ranks, others at each; where
 /// there are very many, one of two.
 constexpr size_t kManySchedules = 12, kVeryManySchedules = 200;
@@ -107,13 +111,14 @@ class WorkloadsTest : public testing::TestWithParam<Workload> {
     for (const Tried& tried : SizesOf(GetParam().info)) {
       const unsigned one_in =
           tried.one_in * (GetParam().info.varies.empty() ? 1 : kOneInOfVariations);
-      // Of types with more or less the same schedules one has them all.
+      // Of types with more or less the same schedules one has more of them.
       const bool all = absl::GetFlag(FLAGS_every_schedule);
-      const unsigned drawn_one_in = GetParam().dtype == DType::kF32 || all ? one_in : 4 * one_in;
+      const uint64_t of_types = GetParam().dtype == DType::kF32 || all ? 1 : 4;
+      OneIn sample(one_in * of_types * (all ? 1 : OneInFlag(kOneIn)), random);
       const auto tries = [&](size_t index, size_t count, size_t world) {
-        if (random() % (drawn_one_in * (all || count <= kVeryManySchedules ? 1 : 2)) != 0)
+        if (!all && count > kManySchedules && (index + world) % std::size(kRanks) != 0)
           return false;
-        return count <= kManySchedules || all || (index + world) % std::size(kRanks) == 0;
+        return (all || count <= kVeryManySchedules || random() % 2 == 0) && sample.Takes();
       };
       ASSIGN_OR_RETURN(const Graph program, BindSizes(symbolic, tried.sizes));
       RETURN_IF_ERROR(sampler.Add(program, tries));

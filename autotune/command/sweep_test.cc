@@ -189,7 +189,7 @@ TEST_F(SweepTest, AMissingCompilerIsSaid) {
 
 TEST_F(SweepTest, AnUnwritableCacheIsAWarning) {
   std::ofstream(root_ / "work" / "file") << "no folder";
-  const Finished finished = Sweep({"sgd", "--N=100", "--cache=file/tuning.db"});
+  const Finished finished = Sweep({"sgd", "--N=100", "--ranks=1", "--cache=file/tuning.db"});
   EXPECT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("sweep: warning: tuning cache"));
   EXPECT_THAT(finished.out, HasSubstr("not stored"));

@@ -71,7 +71,9 @@ TEST_F(CubinTest, RefusesWhatIsNotWhole) {
   for (size_t size = 0; size < cubin_.size(); size += 7) {
     const absl::StatusOr<std::vector<KernelResources>> cut =
         ResourcesOf(absl::string_view(cubin_).substr(0, size));
-    if (cut.ok()) EXPECT_EQ(*cut, *whole) << size;
+    if (cut.ok()) {
+      EXPECT_EQ(*cut, *whole) << size;
+    }
   }
   for (size_t at = 0; at < cubin_.size(); at += 3) {
     std::string bent = cubin_;

@@ -46,7 +46,7 @@ absl::Status CheckTwoNodes(Rank& rank) {
       absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
 }
 
-constexpr unsigned kSleepSeconds = 4;  // the deadline is 1 s
+constexpr unsigned kSleepSeconds = 2;  // the deadline is 1 s
 
 /// One element, to the previous pipeline stage.
 const CollectiveStep kSendBack{
@@ -173,6 +173,7 @@ struct Check {
 constexpr Check kChecks[] = {
     {"all", CheckAll, 60},
     {"collectives", CheckCollectives, 60},
+    {"all-collectives", CheckAllCollectives, 60},
     {"two-nodes", CheckTwoNodes, 60},
     {"lanes", CheckCollectivesOnBothLanes, 60},
     {"leave-exchange", LeaveExchange, 60},

@@ -44,6 +44,17 @@ TEST_P(Mpi, DoesWhatEveryWorldMust) {
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
 }
 
+class LongMpi : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, LongMpi, testing::Values(1, 2, 3, 4),
+                         testing::PrintToStringParamName());
+
+TEST_P(LongMpi, DoesAllCollectives) {
+  const MpiOutcome outcome = RunMpi(Command(GetParam(), "all-collectives"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.lines, SizeIs(2 * GetParam())) << outcome.output;
+  EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+}
+
 /// The further arguments of mpi_checks.
 struct Shape {
   int ranks, stages, nodes;
@@ -53,17 +64,29 @@ std::string Arguments(const Shape& shape) {
 }
 
 class MpiShapes : public testing::TestWithParam<Shape> {};
-INSTANTIATE_TEST_SUITE_P(Of, MpiShapes,
-                         testing::Values(Shape{4, 1, 2}, Shape{4, 1, 4}, Shape{4, 2, 2},
-                                         Shape{4, 2, 4}, Shape{3, 3, 0}),
-                         [](const auto& info) {
-                           const Shape& shape = info.param;
-                           return absl::StrCat(shape.ranks, "Ranks", shape.stages, "Stages",
-                                               shape.nodes, "Nodes");
-                         });
+auto AllShapes() {
+  return testing::Values(Shape{4, 1, 2}, Shape{4, 1, 4}, Shape{4, 2, 2}, Shape{4, 2, 4},
+                         Shape{3, 3, 0});
+}
+std::string NameOfShape(const testing::TestParamInfo<Shape>& info) {
+  const Shape& shape = info.param;
+  return absl::StrCat(shape.ranks, "Ranks", shape.stages, "Stages", shape.nodes, "Nodes");
+}
+INSTANTIATE_TEST_SUITE_P(Of, MpiShapes, AllShapes(), NameOfShape);
 
 TEST_P(MpiShapes, DoWhatEveryWorldMust) {
   const MpiOutcome outcome = RunMpi(Command(GetParam().ranks, "all" + Arguments(GetParam())));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_THAT(outcome.lines, SizeIs(2 * GetParam().ranks)) << outcome.output;
+  EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));
+}
+
+class LongMpiShapes : public MpiShapes {};
+INSTANTIATE_TEST_SUITE_P(Of, LongMpiShapes, AllShapes(), NameOfShape);
+
+TEST_P(LongMpiShapes, DoAllCollectives) {
+  const MpiOutcome outcome =
+      RunMpi(Command(GetParam().ranks, "all-collectives" + Arguments(GetParam())));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_THAT(outcome.lines, SizeIs(2 * GetParam().ranks)) << outcome.output;
   EXPECT_THAT(outcome.lines, Each(EndsWith(": OK")));

@@ -4,7 +4,7 @@
 
 namespace coconet {
 
-absl::Status RunSimtWorld(const WorldRequest&, const SimtOptions&, const RankBody&) {
+absl::Status RunSimtWorld(const WorldRequest&, const SimtOptions&, const RankBody&, double) {
   return absl::UnavailableError(
       "simulated GPUs: not in this build, which has no CUDA headers; run ./setup.sh --cuda=auto "
       "and build again");

@@ -11,9 +11,9 @@
 namespace coconet {
 
 absl::Status RunSimtWorld(const WorldRequest& request, const SimtOptions& options,
-                          const RankBody& body) {
+                          const RankBody& body, double patience_s) {
   ASSIGN_OR_RETURN(std::shared_ptr<Simulation> simulation,
-                   Simulation::Make(options, request.ranks));
+                   Simulation::Make(options, request.ranks, patience_s));
   const SimtGpus gpus(std::move(simulation));
   const CudaLibraries libraries{.driver = SimtDriver(),
                                 .open_cublaslt = OpenSimtCublasLt,

@@ -14,8 +14,11 @@ namespace coconet {
 /// interleaving that the options choose, and reports their mistakes. The first mistake ends the
 /// world: all ranks' steps return DataLoss with the kernel, source line, rank, block, thread and
 /// buffer. Unavailable in a build without CUDA's headers.
+///
+/// While a rank's thread computes, the devices stand still for `patience_s` seconds, then go on
+/// without it: a rank that is late by more changes the interleaving.
 absl::Status RunSimtWorld(const WorldRequest& request, const SimtOptions& options,
-                          const RankBody& body);
+                          const RankBody& body, double patience_s = 0.1);
 
 /// Marks bytes of the calling rank's simulated GPU as uninitialised: to read them before they are
 /// written is a mistake. Does nothing for other memory, and on other backends.

@@ -10,9 +10,6 @@
 namespace coconet {
 namespace {
 
-/// How long the devices wait for a host thread that waits neither for them nor for other ranks: it
-/// computes, or waits for something that the simulation does not see.
-constexpr std::chrono::milliseconds kPatience(100);
 /// Device time that passes at once when nothing else can happen.
 constexpr std::chrono::seconds kLeap(10);
 /// How long the loop gives host threads to help.
@@ -20,10 +17,10 @@ constexpr std::chrono::milliseconds kPause(1);
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Simulation>> Simulation::Make(const SimtOptions& options,
-                                                             int ranks) {
+absl::StatusOr<std::shared_ptr<Simulation>> Simulation::Make(const SimtOptions& options, int ranks,
+                                                             double patience_s) {
   ASSIGN_OR_RETURN(std::unique_ptr<SimtMachine> machine, SimtMachine::Make(options, ranks));
-  std::shared_ptr<Simulation> made(new Simulation(ranks, std::move(machine)));
+  std::shared_ptr<Simulation> made(new Simulation(ranks, patience_s, std::move(machine)));
   made->loop_ = std::thread([simulation = made.get()] { simulation->Loop(); });
   return made;
 }
@@ -116,10 +113,11 @@ void Simulation::Loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!ends_) {
     to_loop_.wait(lock, [&] { return ends_ || !waits_.empty(); });
-    patient_ = patient_ && to_loop_.wait_for(lock, kPatience, [&] { return ends_ || AllWait(); });
+    waits_for_hosts_ =
+        waits_for_hosts_ && to_loop_.wait_for(lock, patience_, [&] { return ends_ || AllWait(); });
     if (ends_) return;
     RunAWhile();
-    patient_ |= EndWaits(/*all=*/machine_->finding().has_value());
+    waits_for_hosts_ |= EndWaits(/*all=*/machine_->finding().has_value());
     if (!waits_.empty() && machine_->stuck()) LookForHelp(lock);
     while (wanted_ > 0) {  // std::mutex is not fair
       lock.unlock();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -19,11 +20,12 @@ namespace coconet {
 
 /// A machine, its streams, and the host threads that use them. A thread of its own runs the machine
 /// while all host threads wait for it: so the order of launches depends on what is computed only,
-/// and a seed gives the same interleaving again. The machine does not wait long for a host thread
-/// that waits for something else. Thread-safe.
+/// and a seed gives the same interleaving again. The machine waits `patience_s` seconds for a host
+/// thread that computes, or waits for something that the simulation does not see. Thread-safe.
 class Simulation {
  public:
-  static absl::StatusOr<std::shared_ptr<Simulation>> Make(const SimtOptions& options, int ranks);
+  static absl::StatusOr<std::shared_ptr<Simulation>> Make(const SimtOptions& options, int ranks,
+                                                          double patience_s);
   ~Simulation();
 
   /// Registers the calling host thread; `who` names it in reports.
@@ -56,8 +58,11 @@ class Simulation {
   std::string mistake();
 
  private:
-  Simulation(int ranks, std::unique_ptr<SimtMachine> machine)
-      : ranks_(ranks), machine_(std::move(machine)), streams_(ranks, *machine_) {}
+  Simulation(int ranks, double patience_s, std::unique_ptr<SimtMachine> machine)
+      : ranks_(ranks),
+        patience_(patience_s),
+        machine_(std::move(machine)),
+        streams_(ranks, *machine_) {}
 
   /// A host thread that waits for the devices.
   struct Wait {
@@ -80,16 +85,17 @@ class Simulation {
   std::string DescribeWaits() const;
 
   const int ranks_;
+  const std::chrono::duration<double> patience_;
   std::unique_ptr<SimtMachine> machine_;
   DeviceStreams streams_;
   std::mutex mutex_;
   std::condition_variable to_hosts_, to_loop_;
   std::vector<SimtHost*> hosts_;
   std::vector<Wait*> waits_;
-  bool patient_ = true;         // the loop waits for hosts that do not wait for it
-  int fruitless_ = 0;           // looks for help since something changed
-  uint64_t last_change_ = 0;    // of the machine
-  std::atomic<int> wanted_{0};  // hosts that wait for mutex_
+  bool waits_for_hosts_ = true;  // that do not wait for the loop
+  int fruitless_ = 0;            // looks for help since something changed
+  uint64_t last_change_ = 0;     // of the machine
+  std::atomic<int> wanted_{0};   // hosts that wait for mutex_
   bool ends_ = false;
   std::thread loop_;
 };

@@ -11,13 +11,17 @@ namespace coconet {
 
 absl::Status CheckExchange(Rank& rank);
 /// Every collective, group, type, kind of reduction and way of calling, at odd sizes and 0, in and
-/// out of place, compared with a sum in double.
+/// out of place, compared with a sum in double: each with each type and with each size;
+/// CheckAllCollectives: with each size of each type.
 absl::Status CheckCollectives(Rank& rank);
+absl::Status CheckAllCollectives(Rank& rank);
 /// The same at a size that libraries split into many messages.
 absl::Status CheckLargeCollectives(Rank& rank);
-/// The same as steps of a plan.
+/// The same as steps of a plan: of one type; of all types, of each a third of the ways; of all
+/// types in all ways.
 absl::Status CheckCollectiveSteps(Rank& rank);
 absl::Status CheckCollectiveStepsOfAllTypes(Rank& rank);
+absl::Status CheckAllCollectiveStepsOfAllTypes(Rank& rank);
 /// Ranks that share memory, and only those, see each other's writes; memory is zero-filled and
 /// aligned; all ranks refuse what does not fit.
 absl::Status CheckMemory(Rank& rank);

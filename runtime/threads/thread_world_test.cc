@@ -32,9 +32,24 @@ TEST_P(ThreadWorld, Does) {
   EXPECT_EQ(RunThreadWorld({c.ranks, c.shape, kTimeout}, c.check), absl::OkStatus());
 }
 
+struct World {
+  int ranks;
+  WorldShape shape = {};
+};
+const World kWorlds[] = {{1},
+                         {2},
+                         {3},
+                         {4},
+                         {8},
+                         {4, {.stages = 1, .nodes = 2}},
+                         {6, {.stages = 1, .nodes = 3}},
+                         {6, {.stages = 3, .nodes = 0}},
+                         {3, {.stages = 3, .nodes = 0}},
+                         {8, {.stages = 2, .nodes = 4}}};
+
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
-  const auto add = [&](int ranks, const WorldShape& shape) {
+  for (const auto& [ranks, shape] : kWorlds) {
     cases.push_back({"Exchange", CheckExchange, ranks, shape});
     cases.push_back({"Collectives", CheckCollectives, ranks, shape});
     cases.push_back({"LargeCollectives", CheckLargeCollectives, ranks, shape});
@@ -46,21 +61,24 @@ std::vector<Case> AllCases() {
     cases.push_back({"ProductsOnBothLanes", CheckProductsOnBothLanes, ranks, shape});
     cases.push_back({"OrderOfLanes", CheckOrderOfLanes, ranks, shape});
     cases.push_back({"CollectivesOnBothLanes", CheckCollectivesOnBothLanes, ranks, shape});
-  };
-  for (int ranks : {1, 2, 3, 4, 8}) add(ranks, {});
-  add(4, {.stages = 1, .nodes = 2});
-  add(6, {.stages = 1, .nodes = 3});
-  add(6, {.stages = 3, .nodes = 0});
-  add(3, {.stages = 3, .nodes = 0});
-  add(8, {.stages = 2, .nodes = 4});
+  }
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ThreadWorld, testing::ValuesIn(AllCases()), [](const auto& info) {
+std::vector<Case> LongCases() {
+  std::vector<Case> cases;
+  for (const auto& [ranks, shape] : kWorlds)
+    cases.push_back({"AllCollectives", CheckAllCollectives, ranks, shape});
+  return cases;
+}
+
+std::string NameOf(const testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
   return c.name + std::to_string(c.ranks) + "x" + std::to_string(c.shape.stages) + "x" +
          std::to_string(c.shape.nodes);
-});
+}
+INSTANTIATE_TEST_SUITE_P(All, ThreadWorld, testing::ValuesIn(AllCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Long, ThreadWorld, testing::ValuesIn(LongCases()), NameOf);
 
 absl::Status OnThreads(int ranks, double timeout_s, const RankBody& body) {
   return RunThreadWorld({ranks, {}, timeout_s}, body);

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+namespace coconet {
+
+/// Of how many things a test takes one: --one_in, or `usual` where that is not given.
+uint64_t OneInFlag(uint64_t usual);
+
+/// Takes every so-many-th of the things that it is asked about, from one on that is drawn.
+class OneIn {
+ public:
+  OneIn(uint64_t one_in, std::mt19937_64& random) : one_in_(one_in), next_(random() % one_in) {}
+  bool Takes() { return next_++ % one_in_ == 0; }
+
+ private:
+  uint64_t one_in_;
+  uint64_t next_;
+};
+
+}  // namespace coconet
