@@ -1,8 +1,8 @@
 #include "tests/dialect.h"
 
 #include <dlfcn.h>
-#include <array>
 
+#include <array>
 #include <map>
 #include <utility>
 
