@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "coconet/base/env.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

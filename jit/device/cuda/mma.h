@@ -1,4 +1,6 @@
-#pragma once
+// Not `#pragma once`: a test defines the guard and gives these instructions meanings of its own.
+#ifndef COCONET_JIT_DEVICE_CUDA_MMA_H_
+#define COCONET_JIT_DEVICE_CUDA_MMA_H_
 
 // Instructions of matrix products, one per function, as the PTX ISA describes them; from sm_80 on.
 // All threads of a warp call those that are collective over it.
@@ -56,3 +58,5 @@ CC_MMA(bf16, "bf16")
 #undef CC_MMA
 
 }  // namespace coconet
+
+#endif  // COCONET_JIT_DEVICE_CUDA_MMA_H_
