@@ -144,7 +144,6 @@ class BoundPlan {
   virtual absl::Status Run() = 0;
   /// Runs the plan `steps` times. GPUs enqueue a run before the previous one has ended, where that
   /// is possible.
-  /// possible.
   virtual absl::Status RunSteps(int64_t steps);
   /// GPUs: enqueues one run in `stream` (a CUstream or cudaStream_t) and returns. If the stream is
   /// being captured, the run becomes part of the graph; FailedPrecondition for plans with library
