@@ -46,7 +46,7 @@ absl::Status CheckTwoNodes(Rank& rank) {
       absl::StrCat("have ", mesh.stages, " stages of ", mesh.nodes, " nodes of ", mesh.ranks));
 }
 
-constexpr unsigned kSleepSeconds = 2;  // the deadline is 1 s
+constexpr unsigned kSleepSeconds = 4;  // the deadline is 1 s, and ranks may start a second apart
 
 /// One element, to the previous pipeline stage.
 const CollectiveStep kSendBack{
