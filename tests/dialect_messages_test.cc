@@ -2,11 +2,10 @@
 // together, on every compiler and every level of machine features that is here: step after step,
 // over the wrap-around of epochs.
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <limits>
 #include <random>
 #include <string>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "runtime/node/wait.h"
 #include "tests/dialect.h"
 #include "tests/test_data.h"
 
@@ -77,8 +77,9 @@ int Want(int step, int64_t i) {
 }
 
 bool WaitPolitely(Control*, const unsigned* flag, unsigned expected, int, int, int) {
-  while (static_cast<int>(__atomic_load_n(flag, __ATOMIC_ACQUIRE) - expected) < 0) sched_yield();
-  return true;
+  const WaitTerms forever{.timeout_ns = std::numeric_limits<int64_t>::max()};
+  const auto reached = [&] { return Reached(__atomic_load_n(flag, __ATOMIC_ACQUIRE), expected); };
+  return WaitUntil(forever, reached, [] { return false; }) == WaitEnd::kReady;
 }
 
 /// What the kernel takes, in its order.

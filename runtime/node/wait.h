@@ -10,7 +10,9 @@ namespace coconet {
 /// How a thread waits for a word that another thread or process writes: the one policy of kernels,
 /// collectives, exchanges and block teams. First it polls with a CPU pause in between, for about 2
 /// us if every waiter has a core of its own, else not at all (kernels: not for peers on the same
-/// core); then it yields; after about 1 ms it sleeps between polls.
+/// core); then it yields; after about 1 ms it sleeps between polls. Threads of one core that
+/// yield for longer can keep all others from it for a minute and more, those of the kernel too
+/// (seen with Linux 6.18; mended by its commit 1319ea57529e, "Fix zero_vruntime tracking fix").
 struct WaitTerms {
   unsigned spins = 0;      // polls before the first yield
   int64_t timeout_ns = 0;  // counted from the first yield

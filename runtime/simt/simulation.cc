@@ -37,7 +37,7 @@ Simulation::~Simulation() {
 std::unique_lock<std::mutex> Simulation::Lock() {
   ++wanted_;
   std::unique_lock<std::mutex> lock(mutex_);
-  --wanted_;
+  if (--wanted_ == 0) to_loop_.notify_all();
   return lock;
 }
 
@@ -119,11 +119,7 @@ void Simulation::Loop() {
     RunAWhile();
     waits_for_hosts_ |= EndWaits(/*all=*/machine_->finding().has_value());
     if (!waits_.empty() && machine_->stuck()) LookForHelp(lock);
-    while (wanted_ > 0) {  // std::mutex is not fair
-      lock.unlock();
-      std::this_thread::yield();
-      lock.lock();
-    }
+    to_loop_.wait(lock, [&] { return wanted_ == 0; });  // std::mutex is not fair
   }
 }
 

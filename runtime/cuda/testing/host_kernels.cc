@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/cuda/testing/host_traps.h"
 #include "runtime/kernel_abi.h"
+#include "runtime/node/wait.h"
 
 namespace coconet {
 namespace {
@@ -95,19 +95,15 @@ CUresult GetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
 /// WaitFlag of the CUDA prelude.
 bool WaitInHostKernel(Control* control, const unsigned* flag, unsigned expected, int peer, int step,
                       int slot) {
-  const auto start = std::chrono::steady_clock::now();
-  while (true) {
-    const unsigned found = __atomic_load_n(flag, __ATOMIC_ACQUIRE);
-    if (static_cast<int>(found - expected) >= 0) return true;
-    std::this_thread::yield();
-    const bool stopped = __atomic_load_n(control->stop, __ATOMIC_ACQUIRE) != 0;
-    const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - start;
-    if (!stopped && waited.count() < static_cast<int64_t>(control->timeout_ns)) continue;
-    if (__atomic_exchange_n(&control->claimed, 1u, __ATOMIC_ACQ_REL) == 0)
-      control->failure = {peer, step, slot, expected, found};
-    if (!stopped) __atomic_store_n(control->stop, control->self, __ATOMIC_RELEASE);
-    return false;
-  }
+  const auto load = [](const unsigned* word) { return __atomic_load_n(word, __ATOMIC_ACQUIRE); };
+  const WaitEnd end = WaitUntil(
+      {.timeout_ns = static_cast<int64_t>(control->timeout_ns)},
+      [&] { return Reached(load(flag), expected); }, [&] { return load(control->stop) != 0; });
+  if (end == WaitEnd::kReady) return true;
+  if (__atomic_exchange_n(&control->claimed, 1u, __ATOMIC_ACQ_REL) == 0)
+    control->failure = {peer, step, slot, expected, load(flag)};
+  if (end == WaitEnd::kDeadline) __atomic_store_n(control->stop, control->self, __ATOMIC_RELEASE);
+  return false;
 }
 
 }  // namespace
