@@ -65,6 +65,19 @@ void PrintList(TuningCache& cache) {
   std::fputs(TextTable(columns, rows).c_str(), stdout);
 }
 
+/// A line for each verification of the best variant.
+std::string TrustText(const TuningRecord& record) {
+  const int64_t now = absl::ToUnixSeconds(absl::Now());
+  std::string text;
+  for (const Trust& t : record.trust) {
+    absl::StrAppend(&text, "verified ", AgeText(now - t.verified_s), " on machine ",
+                    t.machine.substr(0, 12), ", code ", t.fingerprint.substr(0, 12), ": ", t.checks,
+                    "\n");
+  }
+  return text.empty() ? "not verified yet by this version: verified before it is dispatched\n"
+                      : text;
+}
+
 int Show(TuningCache& cache, const std::string& key) {
   const std::optional<TuningRecord> record = cache.FindByKey(key);
   if (!record.has_value()) {
@@ -72,8 +85,9 @@ int Show(TuningCache& cache, const std::string& key) {
                  cache.file().c_str());
     return kBadInput;
   }
-  std::printf("key %s\n%s\n%s", record->key.c_str(), record->key_text.c_str(),
-              VariantTable(*record, cache.Variants(record->key), "library").c_str());
+  std::printf("key %s\n%s\n%s\n%s", record->key.c_str(), record->key_text.c_str(),
+              VariantTable(*record, cache.Variants(record->key), "library").c_str(),
+              TrustText(*record).c_str());
   return 0;
 }
 

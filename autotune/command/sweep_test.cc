@@ -114,6 +114,7 @@ TEST_F(SweepTest, TunesThenHits) {
   EXPECT_EQ(show.code, 0) << show.err;
   EXPECT_THAT(show.out, HasSubstr("program: program sgd"));
   EXPECT_THAT(show.out, HasSubstr("baseline"));
+  EXPECT_THAT(show.out, ::testing::ContainsRegex("verified .* ago on machine .*, code .*: "));
   EXPECT_EQ(Run("cache", {"show", "fff"}).code, 2);
   EXPECT_EQ(Run("cache", {"dance"}).err, "cache: want 'list' or 'show KEY'; see --help\n");
 }

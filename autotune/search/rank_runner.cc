@@ -11,7 +11,10 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "autotune/search/forecast.h"
+#include "autotune/store/process_identity.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/env.h"
 #include "coconet/base/slices.h"
@@ -317,6 +320,14 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
   if (failure.has_value() && failure->verdict == Verdict::kWrongAnswer)
     failure->reason = WithSeed(failure->reason);
   return failure;
+}
+
+Trust RankRunner::TrustIn(int variant) const {
+  return {.fingerprint = CodeFingerprint(*work_[variant].plans->full),
+          .machine = MachineDigest(),
+          .checks = absl::StrCat(shrinks_ ? "two seeds at a small size, " : "",
+                                 "one at the program's, then a second step"),
+          .verified_s = absl::ToUnixSeconds(absl::Now())};
 }
 
 absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up, int steps) {

@@ -52,6 +52,7 @@ class RankRunner final : public VariantRunner {
       absl::Span<const int> variants, const std::function<bool()>& stop) override;
   absl::StatusOr<std::optional<Failure>> Load(int variant) override;
   absl::StatusOr<std::optional<Failure>> Verify(int variant) override;
+  Trust TrustIn(int variant) const override;
   absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) override;
   void Unload(int variant) override;
 

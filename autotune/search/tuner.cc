@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,6 @@
 #include "absl/time/time.h"
 #include "autotune/measure/race.h"
 #include "autotune/search/forecast.h"
-#include "autotune/store/process_identity.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
 
@@ -326,12 +326,12 @@ class Tuning {
     return absl::OkStatus();
   }
 
-  /// Verifies the leader, so that no variant is compared with one that gives wrong answers.
-  absl::Status VerifyLeader() {
-    for (int leader = race_.Fastest(); leader >= 0 && verified_at_size_.count(leader) == 0;
-         leader = race_.Fastest()) {
-      ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAtSize(leader));
-      if (failure.has_value()) Fail(leader, *failure);
+  /// Verifies the variant that `first` names at the program's size, unless that was done; another
+  /// one where it fails.
+  absl::Status VerifyFirst(absl::FunctionRef<int()> first) {
+    for (int v = first(); v >= 0 && verified_at_size_.count(v) == 0; v = first()) {
+      ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAtSize(v));
+      if (failure.has_value()) Fail(v, *failure);
     }
     return absl::OkStatus();
   }
@@ -347,7 +347,8 @@ class Tuning {
         ASSIGN_OR_RETURN(const std::optional<Failure> failure, TakeSample(v));
         if (failure.has_value()) Fail(v, *failure);
       }
-      RETURN_IF_ERROR(VerifyLeader());
+      // No variant is compared with one that gives wrong answers.
+      RETURN_IF_ERROR(VerifyFirst([this] { return race_.Fastest(); }));
       Prune(race_.Drop());
       const int fastest = race_.Fastest();
       if (fastest < 0) return absl::OkStatus();
@@ -473,7 +474,7 @@ class Tuning {
     record.variants = size();
     record.complete = stop_ == Stop::kNo || (stop_ == Stop::kBudget && saw_all);
     record.created_s = absl::ToUnixSeconds(absl::Now());
-    record.origin = MachineDigest();
+    record.trust = {runner_.TrustIn(winner)};
     return record;
   }
 
@@ -492,6 +493,7 @@ class Tuning {
 
   /// Stores the best variant so far, for the case that the job is killed.
   absl::Status StoreBestSoFar() {
+    RETURN_IF_ERROR(VerifyFirst([this] { return race_.Winner(); }));
     const int winner = race_.Winner();
     if (options_.journal == nullptr || winner < 0) return absl::OkStatus();
     const std::vector<Entrant> before = entrants_;

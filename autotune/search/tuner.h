@@ -32,6 +32,8 @@ class VariantRunner {
   virtual absl::StatusOr<std::optional<Failure>> Load(int variant) = 0;
   /// Verifies the variant at the program's size. Requires Load.
   virtual absl::StatusOr<std::optional<Failure>> Verify(int variant) = 0;
+  /// What Load and Verify have verified. Requires Load.
+  virtual Trust TrustIn(int variant) const = 0;
 
   struct Sample {
     double us = 0;  // per step, the maximum over ranks
@@ -84,7 +86,8 @@ struct Tuned {
 ///
 /// Every variant is verified at a small size, and at the program's size, too; where that takes more
 /// than a hundredth of the budget, only leaders are. When the budget ends or the user interrupts,
-/// the best variant so far is stored as incomplete. Cancelled: interrupted before anything was
+/// the best variant so far is stored as incomplete. What is stored was verified at the program's
+/// size. Cancelled: interrupted before anything was
 /// measured. Internal: no variant gives the right answer.
 absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner,
                            Exchange& exchange, const TunerOptions& options);

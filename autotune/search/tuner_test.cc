@@ -70,6 +70,11 @@ class FakeRunner final : public VariantRunner {
     }
     return std::nullopt;
   }
+  Trust TrustIn(int v) const override {
+    EXPECT_THAT(loaded, Contains(v));
+    EXPECT_GT(verified.count(v), 0u) << "stored before it was verified at its size: " << v;
+    return {absl::StrCat("code of ", v), "here", "all", 1700000000};
+  }
   absl::StatusOr<Sample> Time(int v, int warm_up, int steps) override {
     EXPECT_THAT(loaded, Contains(v));
     RETURN_IF_ERROR(Going());
@@ -318,6 +323,17 @@ TEST_F(TunerTest, LongChecksAreForLeaders) {
   EXPECT_EQ(runner_.verified[2], 2) << "as it leads, and in the end";
   EXPECT_EQ(runner_.verified[4], 0);
   EXPECT_EQ(runner_.verified[5], 0);
+}
+
+TEST_F(TunerTest, WhatIsStoredWhileTuningGoesOnWasVerifiedAtItsSize) {
+  options_.budget_s = 100;
+  runner_.verify_s = 5;
+  runner_.wrong_at_size = {1};  // in a tie with the fastest, and simpler
+  const absl::StatusOr<Tuned> tuned = Run({100000, 10100, 10000, 30000});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  ASSERT_EQ(journal_.stored.size(), 2u);
+  for (const TuningRecord& record : journal_.stored) EXPECT_EQ(record.best.trace, "t2");
+  EXPECT_EQ(tuned->variants[1].verdict, Verdict::kWrongAnswer);
 }
 
 TEST_F(TunerTest, ATinyBudgetStillMeasuresTheBaseline) {

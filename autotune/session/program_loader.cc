@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "autotune/search/rank_runner.h"
 #include "autotune/search/tuner.h"
 #include "autotune/search/variants.h"
@@ -218,8 +219,7 @@ class Loader {
     }
     Packer message;
     PackStatus(message, mine);
-    message.Text(
-        Fingerprint(absl::StrCat(Print(compiled->lowered->plan), compiled->lowered->source)));
+    message.Text(CodeFingerprint(*compiled->lowered));
     ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange_.AllGather(message.bytes()));
     RETURN_IF_ERROR(mine);
     std::string same;
@@ -258,15 +258,25 @@ class Loader {
     ASSIGN_OR_RETURN(std::optional<Failure> failure, runner->Load(0));
     if (failure.has_value()) return failure;
     ASSIGN_OR_RETURN(failure, runner->Verify(0));
+    winner.record.trust = {runner->TrustIn(0)};
     winner.module = runner->Take(0).module;
     return failure;
   }
 
-  /// Collective. Whether a stored winner may be dispatched: one from another machine, or with
-  /// COCONET_VERIFY, must give the right answers here first.
+  /// Collective. Whether a stored winner may be dispatched: where this code was not verified on
+  /// this machine, or with COCONET_VERIFY, it must give the right answers first.
   absl::StatusOr<bool> StillHolds(Winner& known) {
-    ASSIGN_OR_RETURN(const std::string origin, exchange_.Broadcast(MachineDigest()));
-    if (!GetEnv().verify && known.record.origin == origin) return true;
+    ASSIGN_OR_RETURN(const std::string machine, exchange_.Broadcast(MachineDigest()));
+    const std::string fingerprint = CodeFingerprint(*known.variant.lowered);
+    const bool trusted = absl::c_any_of(known.record.trust, [&](const Trust& t) {
+      return t.machine == machine && t.fingerprint == fingerprint;
+    });
+    if (trusted && !GetEnv().verify) return true;
+    return HoldsHere(known);
+  }
+
+  /// Collective. Whether a stored winner gives the right answers here, which the cache is told.
+  absl::StatusOr<bool> HoldsHere(Winner& known) {
     VariantResult& best = known.record.best;
     const absl::StatusOr<std::optional<Failure>> again = VerifyAgain(known);
     if (!again.ok()) {
@@ -274,7 +284,10 @@ class Loader {
                          absl::StrCat("verifying ", Words(best), ", kept for ", program_.name));
     }
     const std::optional<Failure>& failure = *again;
-    if (!failure.has_value()) return true;
+    if (!failure.has_value()) {
+      if (first()) state_->cache->AddTrust(key_, best, known.record.trust[0]);
+      return true;
+    }
     state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ",
                               Words(best), ", fails here (", failure->reason, ") and is not used"));
     if (first()) {
@@ -331,29 +344,43 @@ class Loader {
     if (options.progress)
       options.progress(absl::StrCat(set->variants.size(), " variants to check and time"));
     ASSIGN_OR_RETURN(
-        const std::unique_ptr<RankRunner> runner,
+        std::unique_ptr<RankRunner> runner,
         RankRunner::Create(
             rank_, program_, set->variants,
             {.seed = seed, .compiler = state_->compiler.get(), .watch = WatchOfCompiler()}));
     absl::StatusOr<Tuned> tuned =
         Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
-    // The winner of an earlier, interrupted tuning is kept where this one was interrupted, too, and
-    // found nothing, or nothing faster.
-    const bool keep_known =
-        known.has_value() &&
-        (tuned.ok() ? !tuned->record.complete &&
-                          known->record.best.timing.median_us < tuned->record.best.timing.median_us
-                    : absl::IsCancelled(tuned.status()));
-    if (!keep_known) RETURN_IF_ERROR(tuned.status());
+    std::vector<VariantResult> variants;
+    std::optional<Winner> winner;
     if (tuned.ok()) {
+      variants = std::move(tuned->variants);
       RankRunner::Runnable best = runner->Take(tuned->best);
-      if (!keep_known) {
-        known = {std::move(tuned->record), set->variants[tuned->best], std::move(best.module)};
-        known->variant.lowered = std::move(best.lowered);
-      }
+      winner = {std::move(tuned->record), set->variants[tuned->best], std::move(best.module)};
+      winner->variant.lowered = std::move(best.lowered);
     }
-    return Assemble(*std::move(known), !tuned.ok(),
-                    tuned.ok() ? std::move(tuned->variants) : std::vector<VariantResult>());
+    runner.reset();  // frees its memory
+    const bool found_nothing = absl::IsCancelled(tuned.status());
+    if (known.has_value() &&
+        (found_nothing || (winner.has_value() && IsSlower(*winner, *known, variants)))) {
+      ASSIGN_OR_RETURN(const bool holds, HoldsHere(*known));
+      if (holds) return Assemble(*std::move(known), found_nothing, std::move(variants));
+      if (first() && winner.has_value()) state_->cache->Store(winner->record, variants);
+    }
+    RETURN_IF_ERROR(tuned.status());
+    return Assemble(*std::move(winner), false, std::move(variants));
+  }
+
+  /// Whether the winner of a tuning that was interrupted is slower than that of an earlier one,
+  /// which did not fail this time.
+  static bool IsSlower(const Winner& winner, const Winner& known,
+                       absl::Span<const VariantResult> variants) {
+    const VariantResult& best = known.record.best;
+    return !winner.record.complete && best.timing.median_us < winner.record.best.timing.median_us &&
+           absl::c_none_of(
+               variants,
+               [&](const VariantResult& v) {
+                 return v.trace == best.trace && v.config == best.config && IsFailure(v.verdict);
+               });
   }
 
   const std::shared_ptr<SessionState>& state_;

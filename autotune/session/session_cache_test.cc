@@ -1,9 +1,14 @@
 // What a Session does with the tuning cache.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "autotune/session/session.h"
 #include "autotune/store/tuning_cache.h"
 #include "autotune/testing/session_fixture.h"
@@ -21,6 +26,19 @@ using ::testing::IsEmpty;
 
 class SessionCacheTest : public SessionTest {
  protected:
+  /// Compiles by way of a script (see BrokenKernelsTest), for which the environment must be set
+  /// before the first test of the process.
+  static void SetUpTestSuite() {
+    SessionTest::SetUpTestSuite();
+    std::filesystem::create_directories(root_);
+    static const char* const compiler = getenv("COCONET_CXX");
+    const std::string script = root_ / "compiler";
+    std::ofstream(script) << "#!/bin/sh\nif [ -e " << (root_ / "broken").string()
+                          << " ]; then sed 's/= LoadSum<V>(p/= -LoadSum<V>(p/'; else cat; fi | "
+                          << (compiler == nullptr ? "c++" : compiler) << " \"$@\"\n";
+    std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+    setenv("COCONET_CXX", script.c_str(), 1);
+  }
   SessionCacheTest() {
     own_cache_ = true;
     program_ = Parse(kAccumulate);
@@ -136,11 +154,97 @@ TEST_F(TamperedRecordTest, WhatDoesNotHoldIsTunedAnew) {
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("blocks")));
 }
 
-TEST_F(TamperedRecordTest, WhatAnotherMachineMeasuredIsVerifiedFirst) {
+TEST_F(TamperedRecordTest, WhatWasNotVerifiedHereIsVerifiedFirst) {
   EXPECT_FALSE(Hits());
-  Store([](TuningRecord& r) { r.origin = "another machine"; });
+  std::vector<Trust> trust;
+  Store([&](TuningRecord& r) {
+    trust = r.trust;
+    r.trust = {trust[0], trust[0]};
+    r.trust[0].machine = "another machine";
+    r.trust[1].fingerprint = "of another build";
+  });
   EXPECT_TRUE(Hits());
   EXPECT_THAT(warnings_, IsEmpty());
+  const std::vector<TuningRecord> records =
+      TuningCache::Open(Options().cache_file, nullptr)->List();
+  ASSERT_EQ(records.size(), 1u);
+  ASSERT_EQ(records[0].trust.size(), 3u) << "what was verified now, and before";
+  EXPECT_TRUE(absl::c_any_of(records[0].trust, [&](const Trust& t) {
+    return t.fingerprint == trust[0].fingerprint && t.machine == trust[0].machine;
+  }));
+}
+
+/// Kernels that read their peers' data give wrong results from BreakKernels on, under the same
+/// keys, as with a mistake in a new version of the code generator.
+class BrokenKernelsTest : public TamperedRecordTest {
+ protected:
+  ~BrokenKernelsTest() override { std::filesystem::remove(root_ / "broken"); }
+
+  static void ForgetBinaries() {
+    if (!std::filesystem::exists(root_ / "objects")) return;  // as in the first test
+    std::vector<std::filesystem::path> binaries;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root_ / "objects"))
+      if (entry.path().extension() == ".so") binaries.push_back(entry.path());
+    ASSERT_FALSE(binaries.empty());
+    for (const std::filesystem::path& binary : binaries) std::filesystem::remove(binary);
+  }
+  static void BreakKernels() {
+    std::ofstream(root_ / "broken") << "";
+    ForgetBinaries();
+  }
+  /// Makes a variant that reads peers' data, and seems the fastest, the best of the stored record.
+  void StoreOneThatReadsPeers(bool complete) {
+    Store([&](TuningRecord& r) {
+      std::optional<VariantResult> best;
+      const std::unique_ptr<TuningCache> cache = TuningCache::Open(Options().cache_file, nullptr);
+      for (const VariantResult& v : cache->Variants(r.key))
+        if (v.schedule == "fuse(AR, C)" && v.protocol == "one-shot") best = v;
+      ASSERT_TRUE(best.has_value());
+      r.best = *best;
+      r.best.verdict = Verdict::kMeasured;
+      r.best.reason = "";
+      r.best.timing = {1e-3, 1e-3, 1e-3, 20};
+      r.complete = complete;
+    });
+  }
+};
+
+TEST_F(BrokenKernelsTest, ACompleteRecordOfOtherCodeIsVerifiedFirst) {
+  ForgetBinaries();
+  EXPECT_FALSE(Hits());
+  StoreOneThatReadsPeers(/*complete=*/true);
+  Store([](TuningRecord& r) { r.trust[0].fingerprint = "of another build"; });
+  BreakKernels();
+  EXPECT_FALSE(Hits());
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("fails here")));
+}
+
+TEST_F(BrokenKernelsTest, AnIncompleteRecordThatFailsIsNotKept) {
+  SessionOptions hasty = Options();
+  hasty.budget_s = 0;
+  const auto run = [&] {
+    return RunRanks(
+        2,
+        [&](Session& session) -> absl::Status {
+          ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", size_}}));
+          EXPECT_NE(tuned.record().best.timing.median_us, 1e-3);
+          return StepAndCheck(tuned, session, 5);
+        },
+        hasty);
+  };
+  ForgetBinaries();
+  absl::Status status = run();
+  ASSERT_TRUE(status.ok()) << status;
+  StoreOneThatReadsPeers(/*complete=*/false);
+  BreakKernels();
+  status = run();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("fails here")));
+  StoreOneThatReadsPeers(/*complete=*/false);
+  hasty.interrupted = [] { return true; };
+  status = run();
+  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("fails here"), HasSubstr("fails here")));
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 /// env, program   the two halves of a key's text, each kept once
 /// decision       one tuned program: what a hit replays
 /// variant        the result of each variant of a key. `in_flight` names the process that runs it
-/// for
-///                the first time: where that process has died, the variant may have killed it
+///                for the first time: where that process has died, the variant may have killed it
+/// trust          what was verified of a variant (struct Trust), a row per machine and fingerprint
 constexpr const char* kMigrations[] = {
     R"sql(
 CREATE TABLE env(
@@ -71,6 +71,17 @@ CREATE TABLE decision(
   origin TEXT NOT NULL,
   created_s INTEGER NOT NULL
 ) STRICT;
+)sql",
+    R"sql(
+CREATE TABLE trust(
+  variant INTEGER NOT NULL REFERENCES variant(id) ON DELETE CASCADE,
+  fingerprint TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  checks TEXT NOT NULL,
+  verified_s INTEGER NOT NULL,
+  PRIMARY KEY(variant, fingerprint, machine)
+) STRICT;
+ALTER TABLE decision DROP COLUMN origin;
 )sql",
 };
 static_assert(std::size(kMigrations) == kCacheSchemaVersion);

@@ -37,7 +37,11 @@ void PassFields(Wire& wire, Variant& v) {
 template <class Wire, class Record>
 void PassRecord(Wire& wire, Record& r) {
   wire.Fields(r.key, r.key_text, r.runner_up, r.necessary_bytes, r.variants, r.complete,
-              r.created_s, r.origin);
+              r.created_s);
+}
+template <class Wire, class T>
+void PassTrust(Wire& wire, T& t) {
+  wire.Fields(t.fingerprint, t.machine, t.checks, t.verified_s);
 }
 
 void PackVariant(Packer& out, const VariantResult& v) {
@@ -131,7 +135,11 @@ std::string Encode(const TuningRecord& record) {
   PassRecord(out, record);
   PackVariant(out, record.best);
   PackVariant(out, record.baseline);
-  return out.bytes();
+  for (const Trust& trust : record.trust) {
+    out.Int(1);
+    PassTrust(out, trust);
+  }
+  return out.Int(0).bytes();
 }
 
 absl::StatusOr<TuningRecord> DecodeRecord(absl::string_view bytes) {
@@ -140,6 +148,7 @@ absl::StatusOr<TuningRecord> DecodeRecord(absl::string_view bytes) {
   PassRecord(in, record);
   ASSIGN_OR_RETURN(record.best, UnpackVariant(in));
   ASSIGN_OR_RETURN(record.baseline, UnpackVariant(in));
+  while (in.Int() == 1) PassTrust(in, record.trust.emplace_back());
   RETURN_IF_ERROR(in.Done());
   return record;
 }

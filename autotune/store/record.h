@@ -58,6 +58,15 @@ struct VariantResult {
 /// "fuse(RS, C, AG) two-shot vec=16 ...": schedule, protocol and config, for people.
 std::string Words(const VariantResult& variant);
 
+/// What was verified of a variant, and where: dispatch asks for it.
+struct Trust {
+  std::string fingerprint;  // CodeFingerprint of what was verified
+  std::string machine;      // MachineDigest of rank 0
+  std::string checks;       // in words: sizes, distributions, steps
+  int64_t verified_s = 0;   // Unix time
+  bool operator==(const Trust&) const = default;
+};
+
 /// A tuned program as the cache keeps it and a hit replays it: data only, validated on load.
 struct TuningRecord {
   std::string key;       // Fingerprint(key_text)
@@ -71,8 +80,9 @@ struct TuningRecord {
   /// later run tunes again.
   bool complete = false;
   int64_t created_s = 0;  // Unix time
-  std::string origin;     // MachineDigest of the machine that measured it; others verify the winner
-                          // again before they dispatch it
+  /// Of `best`. On another machine, and with another fingerprint, it is verified again before it is
+  /// dispatched.
+  std::vector<Trust> trust;
   bool operator==(const TuningRecord&) const = default;
 };
 

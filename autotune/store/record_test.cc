@@ -34,7 +34,7 @@ TuningRecord Sample() {
   r.variants = 7;
   r.complete = true;
   r.created_s = 1700000000;
-  r.origin = "abc";
+  r.trust = {{"code", "abc", "all", 1700000000}, {"code", "def", "", 5}};
   return r;
 }
 

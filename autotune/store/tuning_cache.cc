@@ -136,13 +136,38 @@ size_t ProgramIn(absl::string_view key_text) {
   return line_end == absl::string_view::npos ? key_text.size() : line_end + 1;
 }
 
+/// What was verified of the variant with this id, the newest first. A file of version 1, which is
+/// read-only, knows nothing of it.
+absl::StatusOr<std::vector<Trust>> ReadTrust(Database& db, int64_t variant) {
+  std::vector<Trust> trust;
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+  if (version < 2) return trust;
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare("SELECT fingerprint, machine, checks, verified_s FROM trust "
+                              "WHERE variant = ? ORDER BY verified_s DESC, fingerprint, machine"));
+  find.Bind(variant);
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) return trust;
+    trust.push_back({find.Text(0), find.Text(1), find.Text(2), find.Int(3)});
+  }
+}
+
+absl::Status WriteTrust(Database& db, int64_t variant, const Trust& trust) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   db.Prepare("INSERT OR REPLACE INTO trust(variant, fingerprint, machine, checks, "
+                              "verified_s) VALUES (?, ?, ?, ?, ?)"));
+  insert.Bind(variant).Bind(trust.fingerprint).Bind(trust.machine).Bind(trust.checks);
+  return insert.Bind(trust.verified_s).Run();
+}
+
 /// The newest record whose key starts with `prefix`.
 absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix) {
   ASSIGN_OR_RETURN(
       Statement find,
       db.Prepare(absl::StrCat(
           "SELECT d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, "
-          "d.created_s, d.origin, ",
+          "d.created_s, d.best, ",
           Columns("b."), ", ", Columns("l."),
           " FROM decision d JOIN env e ON e.id = d.env JOIN program p ON p.id = d.program "
           "JOIN variant b ON b.id = d.best JOIN variant l ON l.id = d.baseline "
@@ -161,7 +186,8 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
                       .variants = static_cast<int>(find.Int(4)),
                       .complete = find.Int(5) != 0,
                       .created_s = find.Int(6),
-                      .origin = find.Text(7)};
+                      .trust = {}};
+  ASSIGN_OR_RETURN(record.trust, ReadTrust(db, find.Int(7)));
   if (absl::Status valid = Validate(record); !valid.ok())
     return absl::InvalidArgumentError(valid.message());
   return record;
@@ -257,6 +283,13 @@ absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantRes
                                           kOfVariant, ")"),
                              key, variant));
   RETURN_IF_ERROR(forget.Run());
+  ASSIGN_OR_RETURN(Statement distrust,
+                   OfVariant(db,
+                             absl::StrCat("DELETE FROM trust WHERE variant IN (SELECT id FROM "
+                                          "variant",
+                                          kOfVariant, ")"),
+                             key, variant));
+  RETURN_IF_ERROR(distrust.Run());
   return transaction.Commit();
 }
 
@@ -285,12 +318,13 @@ absl::Status WriteRecord(Database& db, const TuningRecord& record,
   ASSIGN_OR_RETURN(const int64_t baseline, VariantId(db, record.key, record.baseline));
   ASSIGN_OR_RETURN(Statement insert,
                    db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, "
-                              "necessary_bytes, variants, complete, origin, created_s) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                              "necessary_bytes, variants, complete, created_s) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline);
   insert.Bind(record.runner_up).Bind(record.necessary_bytes).Bind(record.variants);
-  insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.origin).Bind(record.created_s);
+  insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.created_s);
   RETURN_IF_ERROR(insert.Run());
+  for (const Trust& trust : record.trust) RETURN_IF_ERROR(WriteTrust(db, best, trust));
   return transaction.Commit();
 }
 
@@ -399,6 +433,16 @@ void TuningCache::Begin(const std::string& key, const VariantResult& variant) {
 
 void TuningCache::End(const std::string& key, const VariantResult& variant) {
   if (stores()) CheckStored(ClearInFlight(rep_->file.db, key, variant));
+}
+
+void TuningCache::AddTrust(const std::string& key, const VariantResult& variant,
+                           const Trust& trust) {
+  if (!stores()) return;
+  const auto add = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const int64_t id, VariantId(rep_->file.db, key, variant));
+    return WriteTrust(rep_->file.db, id, trust);
+  };
+  CheckStored(add());
 }
 
 void TuningCache::Store(const TuningRecord& record, absl::Span<const VariantResult> variants) {

@@ -51,6 +51,9 @@ class TuningCache final : public TuningJournal {
   /// All variants of a key, the fastest first, variants without a time last.
   std::vector<VariantResult> Variants(const std::string& key);
 
+  /// Records that a stored variant was verified once more.
+  void AddTrust(const std::string& key, const VariantResult& variant, const Trust& trust);
+
   std::vector<VariantResult> Failures(const std::string& key) override;
   void Begin(const std::string& key, const VariantResult& variant) override;
   void End(const std::string& key, const VariantResult& variant) override;

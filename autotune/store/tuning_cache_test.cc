@@ -52,7 +52,7 @@ TuningRecord Record(absl::string_view program, const VariantResult& best,
   r.variants = 2;
   r.complete = true;
   r.created_s = 1700000000;
-  r.origin = "here";
+  r.trust = {{"code", "here", "all", 1700000000}};
   return r;
 }
 
@@ -185,6 +185,46 @@ TEST_F(TuningCacheTest, ADamagedPageIsFound) {
   EXPECT_TRUE(cache->stores());
 }
 
+TEST_F(TuningCacheTest, TrustIsKeptByMachineAndFingerprint) {
+  TuningRecord record = Record("adam", fast_, slow_);
+  Open()->Store(record, {slow_, fast_});
+  const Trust again = {"code", "here", "more", 1800000000}, there = {"code", "there", "all", 3};
+  Open()->AddTrust(record.key, fast_, again);
+  Open()->AddTrust(record.key, fast_, there);
+  std::optional<TuningRecord> found = Open()->Find(record.key_text);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(found->trust, ElementsAre(again, there));
+  // What another tuning stores was not verified by the earlier one.
+  record.trust = {{"new code", "here", "all", 1900000000}};
+  Open()->Store(record, {slow_, fast_});
+  found = Open()->Find(record.key_text);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(found->trust, ElementsAre(record.trust[0]));
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
+  const TuningRecord record = Record("adam", fast_, slow_);
+  Open()->Store(record, {slow_, fast_});
+  Tamper(
+      "DROP TABLE trust; ALTER TABLE decision ADD COLUMN origin TEXT NOT NULL DEFAULT 'here'; "
+      "PRAGMA user_version=1");
+  chmod(file_.c_str(), 0400);
+  const std::unique_ptr<TuningCache> reader = Open();
+  if (!reader->stores()) {  // root may write all the same
+    const std::optional<TuningRecord> found = reader->Find(record.key_text);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_THAT(found->trust, IsEmpty());
+  }
+  chmod(file_.c_str(), 0600);
+  const std::optional<TuningRecord> found = Open()->Find(record.key_text);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(found->trust, IsEmpty());
+  EXPECT_EQ(found->best.trace, record.best.trace);
+  Open()->Store(record, {slow_, fast_});
+  EXPECT_TRUE(Open()->Find(record.key_text) == record);
+}
+
 TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
   const TuningRecord record = Record("adam", fast_, slow_);
   Open()->Store(record, {slow_, fast_});
@@ -197,7 +237,7 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
               ElementsAre(absl::StrCat(
                   "tuning cache ", file_.string(),
                   " was written by a newer version (schema 99, this one "
-                  "knows 1); upgrade, or give another file: what is tuned is not kept")));
+                  "knows 2); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
 }
 

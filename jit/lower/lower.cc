@@ -109,6 +109,10 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
 
 }  // namespace
 
+std::string CodeFingerprint(const Lowered& lowered) {
+  return Fingerprint(absl::StrCat(Print(lowered.plan), lowered.source));
+}
+
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config,
                               const Target& target) {
   RETURN_IF_ERROR(Validate(

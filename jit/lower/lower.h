@@ -32,6 +32,9 @@ struct Lowered {
 /// that is 1 is broadcast) that must add something up over all tensors.
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
 
+/// Digest of what runs: the plan and the text of its kernels. Equal on all ranks.
+std::string CodeFingerprint(const Lowered& lowered);
+
 /// Version of the code generator: part of every tuning key; bumped when the same schedule and
 /// config mean other code.
 inline constexpr int kGeneratorVersion = 4;
