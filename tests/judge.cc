@@ -14,6 +14,19 @@ namespace {
 constexpr int64_t kCompareAll = 1 << 11;  // elements
 constexpr int64_t kBlock = 64;            // neighbours that one rank judges
 
+/// Whether two replicas hold the same: the same bits, or both any NaN.
+bool AreReplicas(DType dtype, const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  if (a.size() != b.size() || !IsFloat(dtype)) return false;
+  for (size_t i = 0; i < a.size() / SizeOf(dtype); ++i) {
+    const double x = LoadElement(dtype, a.data(), static_cast<int64_t>(i)),
+                 y = LoadElement(dtype, b.data(), static_cast<int64_t>(i));
+    const bool same = x == y && std::signbit(x) == std::signbit(y);
+    if (!same && !(std::isnan(x) && std::isnan(y))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Tally& Tally::operator+=(const Tally& other) {
@@ -74,7 +87,8 @@ absl::Status Judge::Step(int step, const std::vector<std::string>& read, Tally& 
     const Stored& have = after.at(result.name);
     const Layout& layout = result.placement.type().layout;
     const bool replicated = layout.kind != Layout::Kind::kLocal && !layout.sliced();
-    if (replicated && have.parts[rank_] != have.parts[first_]) {
+    if (replicated &&
+        !AreReplicas(result.placement.type().dtype, have.parts[rank_], have.parts[first_])) {
       return absl::InternalError(absl::StrCat("\"", result.name, "\": the replicas of ranks ",
                                               first_, " and ", rank_, " differ"));
     }
@@ -120,7 +134,9 @@ absl::Status Judge::Compare(const Placed& result, const Stored& have, const Elem
         continue;
       }
       const double value = have.At(rank, indices[i]);
-      if (std::fabs(value - want.value[i]) <= want.error[i] || value == want.value[i]) continue;
+      if (std::fabs(value - want.value[i]) <= want.error[i] || value == want.value[i] ||
+          (std::isnan(value) && std::isnan(want.value[i])))
+        continue;
       return absl::InternalError(
           absl::StrCat("\"", result.name, "\"[", indices[i], "] of ", Text(type), " on rank ", rank,
                        ": want ", want.value[i], " +- ", want.error[i], ", have ", value));

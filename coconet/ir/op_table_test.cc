@@ -83,10 +83,10 @@ TEST(Pointwise, ValuesOfEveryFunction) {
 }
 
 TEST(Pointwise, NaNsAreWhatTheFormulasSay) {
-  EXPECT_EQ(Eval("min", kNaN, 1), 1);  // a < b ? a : b
-  EXPECT_TRUE(std::isnan(Eval("min", 1, kNaN)));
-  EXPECT_EQ(Eval("max", kNaN, 1), 1);
-  EXPECT_TRUE(std::isnan(Eval("max", 1, kNaN)));
+  for (const char* name : {"min", "max"}) {
+    EXPECT_TRUE(std::isnan(Eval(name, kNaN, 1))) << name;
+    EXPECT_TRUE(std::isnan(Eval(name, 1, kNaN))) << name;
+  }
   EXPECT_TRUE(std::isnan(Eval("relu", kNaN)));
   EXPECT_TRUE(std::isnan(Eval("sign", kNaN)));
   EXPECT_EQ(Eval("lt", kNaN, 1), 0);

@@ -54,12 +54,11 @@ double Spread(const PwInfo& fn, const double* x, const double* e, double y) {
     }
     if (duplicate) continue;
     double there = fn.eval(corner);
-    if (std::isnan(there)) {
+    if (std::isnan(there) && !std::isnan(y)) {
       corner[0] = std::max(corner[0], 0.0);
       there = fn.eval(corner);
     }
-    const double deviation = std::fabs(there - y);
-    if (!(deviation <= spread)) spread = std::isnan(deviation) ? kUndetermined : deviation;
+    spread = std::max(spread, Distance(there, y));
   }
   return spread;
 }
@@ -84,8 +83,10 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
     const double y = info.eval(x);
     const double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
     const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
+    const bool special =
+        !std::isfinite(y) && !std::all_of(x, x + kArity, [](double v) { return std::isfinite(v); });
     result.value[i] = y;
-    result.error[i] = ErrorOf(y, spread, magnitude, rounding);
+    result.error[i] = special ? ErrorOfSpecial(spread) : ErrorOf(y, spread, magnitude, rounding);
   }
   return Finished(std::move(result));
 }
@@ -142,8 +143,8 @@ Bounded Selection(absl::Span<const Bounded* const> args, size_t size) {
     result.value[i] = chosen.value(i);
     result.error[i] = chosen.error(i);
     if (condition.error(i) > 0) {
-      const double reach = std::fabs(other.value(i) - chosen.value(i)) + other.error(i);
-      result.error[i] = std::isnan(reach) ? kUndetermined : std::max(result.error[i], reach);
+      result.error[i] =
+          std::max(result.error[i], Distance(other.value(i), chosen.value(i)) + other.error(i));
     }
   }
   return Finished(std::move(result));
@@ -162,8 +163,7 @@ size_t CommonSize(absl::Span<const Bounded* const> args) {
 Bounded BoundedScalar(double value, DType dtype) {
   double held;
   StoreElement(dtype, &held, 0, value);
-  const double error = std::fabs(LoadElement(dtype, &held, 0) - value);
-  return Finished({{value}, {std::isfinite(error) ? error : kUndetermined}});
+  return Finished({{value}, {Distance(LoadElement(dtype, &held, 0), value)}});
 }
 
 Bounded BoundedPointwise(Pw fn, DType operands, absl::Span<const Bounded* const> args) {
@@ -198,6 +198,11 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
                             (to != DType::kU8 || value - error >= 0);
       if (!in_range) error = kUndetermined;
     } else {
+      if (!std::isfinite(x)) {
+        value = x;
+        error = ErrorOfSpecial(e);
+        continue;
+      }
       const bool exact_integer = !IsFloat(from) && std::fabs(x) * UnitRoundoff(to) <= 1;
       value = x;
       error = ErrorOf(x, e, std::fabs(x), exact_integer ? RoundingOf(to, 0) : rounding);
@@ -214,41 +219,29 @@ Bounded BoundedReduce(ReduceKind kind, DType dtype, absl::Span<const Bounded* co
   rounding.absolute *= additions;
   Bounded result = Sized(size);
   for (size_t i = 0; i < size; ++i) {
-    double sum = 0, magnitude = 0, spread = 0;
-    double max = -kUndetermined, max_up = max, max_down = max;
-    double min = kUndetermined, min_up = min, min_down = min;
-    bool comparable = true;  // else the greatest and the least depend on the order
-    for (const Bounded* rank : ranks) {
-      const double x = Operand(*rank).value(i), e = Operand(*rank).error(i);
-      comparable &= !std::isnan(x);
-      sum += x;
-      magnitude += std::fabs(x) + e;
-      spread += e;
-      max = std::max(max, x), max_up = std::max(max_up, x + e),
-      max_down = std::max(max_down, x - e);
-      min = std::min(min, x), min_up = std::min(min_up, x + e),
-      min_down = std::min(min_down, x - e);
-    }
     double& value = result.value[i];
     double& error = result.error[i];
-    switch (kind) {
-      case ReduceKind::kSum:
-        value = sum;
-        // Whether a partial sum overflows depends on the order, so the magnitudes count.
-        error =
-            magnitude <= rounding.limit ? ErrorOf(sum, spread, magnitude, rounding) : kUndetermined;
-        break;
-      case ReduceKind::kMax:
-        value = max;
-        error = ErrorOf(max, std::max(max_up - max, max - max_down), 0, RoundingOf(dtype, 0));
-        if (!comparable) error = kUndetermined;
-        break;
-      case ReduceKind::kMin:
-        value = min;
-        error = ErrorOf(min, std::max(min_up - min, min - min_down), 0, RoundingOf(dtype, 0));
-        if (!comparable) error = kUndetermined;
-        break;
+    if (kind != ReduceKind::kSum) {
+      BoundedFold fold(kind == ReduceKind::kMax ? FoldKind::kMax : FoldKind::kMin, dtype);
+      for (const Bounded* rank : ranks) fold.Add(Operand(*rank).value(i), Operand(*rank).error(i));
+      const BoundedValue extreme = fold.Finish(static_cast<int64_t>(ranks.size()));
+      value = extreme.value;
+      error = extreme.error;
+      continue;
     }
+    double magnitude = 0, spread = 0;
+    bool special = false;
+    for (const Bounded* rank : ranks) {
+      const double x = Operand(*rank).value(i), e = Operand(*rank).error(i);
+      value += x;
+      special |= !std::isfinite(x);
+      magnitude += (std::isfinite(x) ? std::fabs(x) : 0) + e;
+      spread += e;
+    }
+    // Whether a partial sum overflows depends on the order, so the magnitudes count.
+    error = !(magnitude <= rounding.limit) ? kUndetermined
+            : special                      ? 0
+                                           : ErrorOf(value, spread, magnitude, rounding);
   }
   return Finished(std::move(result));
 }

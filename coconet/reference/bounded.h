@@ -11,7 +11,8 @@ namespace coconet {
 /// Values of some elements, each with an absolute bound on what a correct implementation may differ
 /// by: the arithmetic of the interpreter. Errors are >= 0, never NaN, and infinite where the
 /// implementation's value is not determined (an overflow, a pole or the end of a domain within
-/// reach of the operands' errors).
+/// reach of the operands' errors). Infinities and NaNs of inputs, states and constants are values
+/// as others: what they make of a result is determined, with a bound of 0.
 struct Bounded {
   std::vector<double> value;
   std::vector<double> error;  // as long as `value`
@@ -58,9 +59,10 @@ class BoundedFold {
   FoldKind kind_;
   DType dtype_;
   int64_t added_ = 0;
-  double sum_ = 0, magnitude_ = 0, spread_ = 0;
+  double sum_ = 0, magnitude_ = 0, spread_ = 0;  // magnitude_: of finite elements
+  bool special_ =
+      false;  // an element is NaN or, of a sum, infinite; spread_ is of those of extremes
   double extreme_, up_, down_;  // and what it becomes at the ends of the bounds
-  bool comparable_ = true;
 };
 
 /// A row or column of a matrix product's operand.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/base/casts.h"
 #include "coconet/base/philox.h"
@@ -17,8 +18,9 @@ Bounded BoundedDropout(DType dtype, double rate, const Bounded& a, const std::ve
     if (!keep[i]) continue;
     const size_t from = a.size() == 1 ? 0 : i;
     result.value[i] = a.value[from] * scale;
-    result.error[i] =
-        ErrorOf(result.value[i], a.error[from] * scale, std::fabs(result.value[i]), rounding);
+    result.error[i] = std::isfinite(a.value[from]) ? ErrorOf(result.value[i], a.error[from] * scale,
+                                                             std::fabs(result.value[i]), rounding)
+                                                   : ErrorOfSpecial(a.error[from]);
     result.exact &= result.error[i] == 0;
   }
   return result;
@@ -55,11 +57,16 @@ void BoundedFold::Add(double value, double error) {
   ++added_;
   if (kind_ == FoldKind::kSum || kind_ == FoldKind::kMean) {
     sum_ += value;
-    magnitude_ += std::fabs(value) + error;
+    special_ |= !std::isfinite(value);
+    magnitude_ += (std::isfinite(value) ? std::fabs(value) : 0) + error;
     spread_ += error;
     return;
   }
-  comparable_ &= !std::isnan(value);
+  if (std::isnan(value)) {
+    special_ = true;
+    spread_ += error;
+    return;
+  }
   const auto pick = [&](double a, double b) {
     return kind_ == FoldKind::kMax ? std::max(a, b) : std::min(a, b);
   };
@@ -70,7 +77,7 @@ void BoundedFold::Add(double value, double error) {
 
 BoundedValue BoundedFold::Finish(int64_t count, int parts) const {
   if (kind_ == FoldKind::kMax || kind_ == FoldKind::kMin) {
-    if (!comparable_) return {extreme_, kUndetermined};
+    if (special_) return {std::numeric_limits<double>::quiet_NaN(), ErrorOfSpecial(spread_)};
     if (added_ == 0 || std::isinf(extreme_))
       return {extreme_, extreme_ == up_ && extreme_ == down_ ? 0 : kUndetermined};
     return {extreme_,
@@ -80,7 +87,8 @@ BoundedValue BoundedFold::Finish(int64_t count, int parts) const {
   const double divisor = kind_ == FoldKind::kMean ? static_cast<double>(count) : 1;
   const double value = sum_ / divisor;
   Rounding rounding = RoundingOf(dtype_, 2);  // of the sum and of the quotient
-  if (magnitude_ > rounding.limit) return {value, kUndetermined};
+  if (!(magnitude_ <= rounding.limit)) return {value, kUndetermined};
+  if (special_) return {value, 0};
   const double shared =
       parts == 1 ? 0 : parts * std::min(UnitRoundoff(dtype_), UnitRoundoff(DType::kF32));
   const double accumulated =

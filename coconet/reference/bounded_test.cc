@@ -89,8 +89,52 @@ TEST(BoundedPointwise, WhatMayOverflowIsNotDetermined) {
   EXPECT_EQ(Binary(Pw::kMul, Near(1000, 0), Near(1000, 0), DType::kF16).error[0], kInfinity);
   EXPECT_LT(Binary(Pw::kMul, Near(1000, 0), Near(1000, 0), DType::kF32).error[0], 1);
   EXPECT_EQ(Binary(Pw::kSub, Near(65000, 1000), Near(0, 0), DType::kF16).error[0], kInfinity);
-  EXPECT_EQ(Unary(Pw::kNeg, Near(kInfinity, 0)).error[0], kInfinity);
   EXPECT_EQ(Unary(Pw::kSqrt, Near(-1, 0)).error[0], kInfinity);
+}
+
+TEST(BoundedPointwise, WhatFollowsFromInfinitiesAndNaNsIsDetermined) {
+  const double nan = std::nan("");
+  const auto expect = [](const Bounded& have, double want) {
+    EXPECT_TRUE(have.value[0] == want || (std::isnan(have.value[0]) && std::isnan(want)))
+        << have.value[0] << ", want " << want;
+    EXPECT_EQ(have.error[0], 0) << want;
+  };
+  expect(Unary(Pw::kNeg, Near(kInfinity, 0)), -kInfinity);
+  expect(Binary(Pw::kAdd, Near(kInfinity, 0), Near(1, 0.5)), kInfinity);
+  expect(Binary(Pw::kSub, Near(kInfinity, 0), Near(kInfinity, 0)), nan);
+  expect(Binary(Pw::kMax, Near(nan, 0), Near(1, 0.5)), nan);
+  expect(Binary(Pw::kMin, Near(1, 0), Near(nan, 0)), nan);
+  expect(Unary(Pw::kSqrt, Near(nan, 0)), nan);
+  expect(Binary(Pw::kLt, Near(1, 0.5), Near(kInfinity, 0)), 1);
+  expect(Binary(Pw::kEq, Near(kInfinity, 0), Near(kInfinity, 0)), 1);
+  expect(Binary(Pw::kLe, Near(nan, 0), Near(1, 0)), 0);
+  expect(BoundedScalar(kInfinity, DType::kF32), kInfinity);
+  expect(BoundedScalar(nan, DType::kF16), nan);
+  EXPECT_EQ(BoundedScalar(1e39, DType::kF32).error[0], kInfinity) << "held as an infinity";
+  expect(BoundedCast(DType::kF32, DType::kBF16, Near(-kInfinity, 0)), -kInfinity);
+  // Whether an operand is infinite, or how infinite, may be in doubt.
+  EXPECT_EQ(Binary(Pw::kAdd, Near(kInfinity, kInfinity), Near(1, 0)).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kMul, Near(kInfinity, 0), Near(1e-9, 1e-8)).error[0], kInfinity);
+}
+
+TEST(BoundedReduce, InfinitiesAndNaNsAreValues) {
+  const double nan = std::nan("");
+  const Bounded one = Near(1, 0.25), infinite = Near(kInfinity, 0), minus = Near(-kInfinity, 0),
+                none = Near(nan, 0), doubtful = Near(nan, kInfinity);
+  const auto reduce = [](ReduceKind kind, std::vector<const Bounded*> ranks) {
+    return BoundedReduce(kind, DType::kF32, ranks);
+  };
+  for (ReduceKind kind : {ReduceKind::kSum, ReduceKind::kMax, ReduceKind::kMin}) {
+    EXPECT_TRUE(std::isnan(reduce(kind, {&one, &none, &infinite}).value[0]));
+    EXPECT_EQ(reduce(kind, {&one, &none, &infinite}).error[0], 0);
+    EXPECT_EQ(reduce(kind, {&one, &doubtful}).error[0], kInfinity);
+  }
+  EXPECT_EQ(reduce(ReduceKind::kSum, {&one, &infinite}).value[0], kInfinity);
+  EXPECT_EQ(reduce(ReduceKind::kSum, {&one, &infinite}).error[0], 0);
+  EXPECT_TRUE(std::isnan(reduce(ReduceKind::kSum, {&minus, &infinite}).value[0]));
+  EXPECT_EQ(reduce(ReduceKind::kMax, {&one, &infinite}).value[0], kInfinity);
+  EXPECT_EQ(reduce(ReduceKind::kMax, {&one, &infinite}).error[0], 0);
+  EXPECT_EQ(reduce(ReduceKind::kMin, {&one, &infinite}).error[0], 0.25);
 }
 
 TEST(BoundedPointwise, NarrowTypesMayBeStoredOrStayInF32) {

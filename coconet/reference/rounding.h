@@ -42,4 +42,17 @@ inline double ErrorOf(double value, double spread, double magnitude, const Round
   return std::fabs(value) + error <= rounding.limit ? error : kUndetermined;  // false for NaN
 }
 
+/// How far two values are apart: 0 for equal infinities and for two NaNs; infinite where only one
+/// is a number.
+inline double Distance(double a, double b) {
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  const double distance = std::fabs(a - b);
+  return std::isnan(distance) ? kUndetermined : distance;
+}
+
+/// The bound of an infinity or NaN that follows from an operand that is one, and deviates by
+/// `spread`. Where all operands are finite, the result is not determined: whether an intermediate
+/// result overflows depends on how the operation is fused with others.
+inline double ErrorOfSpecial(double spread) { return spread == 0 ? 0 : kUndetermined; }
+
 }  // namespace coconet

@@ -209,13 +209,22 @@ CC_DEVICE Pack<T, V> Pow(Pack<T, V> a, Pack<T, V> b) {
   CC_UNROLL for (int i = 0; i < V; ++i) Put<T, V>(r, i, ScalarPow(Get(a, i), Get(b, i)));
   return r;
 }
+/// `x`, but NaNs of `a` stay.
+template <class T, int V>
+CC_DEVICE Pack<T, V> OrNaN(Pack<T, V> a, Pack<T, V> x) {
+  if constexpr (T(0.5) != T(0))
+    return Select(NotEqualTo(a, a), a, x);
+  else
+    return x;
+}
+/// NaN where an operand is NaN, as minimum and maximum of IEEE 754-2019.
 template <class T, int V>
 CC_DEVICE Pack<T, V> Min(Pack<T, V> a, Pack<T, V> b) {
-  return Select(Less(a, b), a, b);
+  return OrNaN(a, Select(Less(a, b), a, b));
 }
 template <class T, int V>
 CC_DEVICE Pack<T, V> Max(Pack<T, V> a, Pack<T, V> b) {
-  return Select(Greater(a, b), a, b);
+  return OrNaN(a, Select(Greater(a, b), a, b));
 }
 /// NaN stays NaN.
 template <class T, int V>

@@ -72,8 +72,10 @@ size_t Bytes(const CollectiveStep& step) {
 }  // namespace
 
 bool NcclLibrary::Takes(const CollectiveStep& step) const {
-  const bool half = step.dtype == DType::kF16 || step.dtype == DType::kBF16;
-  if (!half || !Reduces(step.kind) || step.reduce != ReduceKind::kSum) return true;
+  if (!Reduces(step.kind)) return true;
+  // NCCL's minimum and maximum of a number and a NaN are the number.
+  if (step.reduce != ReduceKind::kSum) return !IsFloat(step.dtype);
+  if (step.dtype != DType::kF16 && step.dtype != DType::kBF16) return true;
   const NcclLink* link = LinkOf(step);
   return link == nullptr || link->size() == 2;
 }

@@ -88,8 +88,9 @@ CC_IN_BODY Accumulator<T> Combine(Accumulator<T> a, Accumulator<T> b) {
   } else {
     using Ordered = std::conditional_t<std::is_same_v<T, int32_t> || std::is_same_v<T, int64_t>, T,
                                        Accumulator<T>>;
-    const bool less = static_cast<Ordered>(a) < static_cast<Ordered>(b);
-    return (kKind == ReduceKind::kMax) == less ? b : a;
+    const auto x = static_cast<Ordered>(a), y = static_cast<Ordered>(b);
+    const bool y_is_nan = y != y;
+    return (kKind == ReduceKind::kMax ? x < y : y < x) || y_is_nan ? b : a;
   }
 }
 

@@ -65,6 +65,25 @@ TEST_P(Reduce, EqualsTheScalarReference) {
   }
 }
 
+TEST(Reduce, ExtremesWithANaNAreNaN) {
+  constexpr int kInputs = 3;
+  for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64}) {
+    for (ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin}) {
+      for (int which = 0; which < kInputs; ++which) {
+        double held[kInputs], result = 0;
+        std::vector<const void*> ins;
+        for (int k = 0; k < kInputs; ++k) {
+          StoreElement(dtype, &held[k], 0, k == which ? std::nan("") : k - 1);
+          ins.push_back(&held[k]);
+        }
+        ReduceInto({&result}, ins, 1, dtype, kind);
+        EXPECT_TRUE(std::isnan(LoadElement(dtype, &result, 0)))
+            << Name(kind) << " of " << NameOf(dtype) << ", NaN is operand " << which;
+      }
+    }
+  }
+}
+
 TEST(ReduceHalves, WidensAndRoundsEveryBitPatternAsTheScalarsDo) {
   for (DType dtype : {DType::kF16, DType::kBF16}) {
     std::vector<uint16_t> all(65536), zeros(65536, 0x8000), out(65536);  // x + -0 is x
