@@ -313,7 +313,7 @@ TEST(Layering, RefusesWhatTheArrowsDoNotShow) {
   EXPECT_NE(QuotedRefusal("jit/emit/emit.cc", "jit/lower/lower.h"), "");
   EXPECT_NE(QuotedRefusal("autotune/search/tuner.cc", "jit/emit/emit.h"), "");
   EXPECT_NE(QuotedRefusal("autotune/search/tuner.cc", "runtime/node/memory.h"), "");
-  EXPECT_NE(QuotedRefusal("autotune/search/tuner.cc", "coconet/testing/random_step.h"), "");
+  EXPECT_NE(QuotedRefusal("autotune/search/tuner.cc", "coconet/testing/random_program.h"), "");
   EXPECT_NE(QuotedRefusal("jit/device/sync.h", "absl/strings/str_cat.h"), "");
   EXPECT_NE(SystemRefusal("coconet/ir/graph.cc", "thread"), "");
   EXPECT_NE(SystemRefusal("coconet/ir/graph.cc", "sys/stat.h"), "");

@@ -24,7 +24,7 @@
 #include "coconet/schedule/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
-#include "coconet/testing/random_model.h"
+#include "coconet/testing/random_program.h"
 #include "coconet/testing/simulator.h"
 #include "gtest/gtest.h"
 #include "tests/shrink.h"
@@ -136,7 +136,7 @@ TEST(SimulatedPrograms, ComputeWhatTheySay) {
   for (int i = 0; i < absl::GetFlag(FLAGS_programs); ++i) {
     const uint64_t made = random();
     const Setting setting = SettingOf(made);
-    const Graph program = RandomModel(made, {.max_elements = 150, .rooted = true, .sends = true});
+    const Graph program = Canonicalize(RandomProgram(made, {.max_elements = 150})).graph;
     current = absl::StrCat("in program ", i, " of COCONET_SEED=", seed, "\n", Print(program));
     const absl::Status status = Check(program, setting, kSchedules, tally);
     if (status.ok()) continue;

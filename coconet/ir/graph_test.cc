@@ -130,7 +130,7 @@ Graph Shuffled(const Graph& g, uint64_t seed) {
 
 TEST(Canonicalize, ForgetsTheStorageOrder) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
-    const Graph g = RandomProgram(seed);
+    const Graph g = RandomProgram(seed, {.kind = ProgramKind::kSymbolic});
     const Graph canonical = Canonicalize(g).graph;
     EXPECT_EQ(Print(Canonicalize(Shuffled(g, seed)).graph), Print(canonical)) << "seed " << seed;
     EXPECT_EQ(Canonicalize(canonical).graph, canonical) << "seed " << seed;

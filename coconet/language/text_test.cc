@@ -306,10 +306,13 @@ TEST(RoundTrip, Workloads) {
 
 TEST(RoundTrip, RandomPrograms) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
-    const Graph g = RandomProgram(seed);
-    ASSERT_TRUE(InferTypes(g).ok()) << "seed " << seed << ": " << InferTypes(g).status();
-    ExpectRoundTrip(g, absl::StrCat("seed ", seed));
-    ExpectRoundTrip(Canonicalize(g).graph, absl::StrCat("canonical, seed ", seed));
+    for (ProgramKind kind : kProgramKinds) {
+      const Graph g = RandomProgram(seed, {.kind = kind});
+      const std::string what = absl::StrCat(g.name, " of kind ", static_cast<int>(kind));
+      ASSERT_TRUE(InferTypes(g).ok()) << what << ": " << InferTypes(g).status();
+      ExpectRoundTrip(g, what);
+      ExpectRoundTrip(Canonicalize(g).graph, "canonical " + what);
+    }
   }
 }
 
@@ -347,7 +350,8 @@ TEST(RoundTrip, DamagedTextIsRefusedOrStillMeansWhatItPrints) {
       "- 0.9) * "
       "all_reduce(sum, g) / world)\noutput y = select(m1 < 1e-3, -m1, cast(f32, 2))\n"};
   texts.push_back(Print(MakeWorkload("adamw", {.dtype = DType::kBF16}).value()));
-  for (uint64_t seed = 0; seed < 10; ++seed) texts.push_back(Print(RandomProgram(seed)));
+  for (uint64_t seed = 0; seed < 10; ++seed)
+    texts.push_back(Print(RandomProgram(seed, {.kind = ProgramKind::kSymbolic})));
   std::mt19937_64 random(1);
   int accepted = 0, refused = 0;
   for (int round = 0; round < 30000; ++round) {

@@ -181,10 +181,10 @@ void Evaluation::WantOperands(NodeId id, const Part& part) {
                  [&](const Dropout&) { want(0), want(1); },
                  [&](const StochasticRound&) { want(0), want(1); },
                  [&](const MatMul&) { NeedLines(id, part); },
-                 [&](const Transpose&) { WantViewed(id, part); },
-                 [&](const Reshape&) { WantViewed(id, part); },
-                 [&](const SubTensor&) { WantViewed(id, part); },
-                 [&](const Gather&) { WantViewed(id, part); },
+                 [&](const Transpose&) { want(0); },
+                 [&](const Reshape&) { want(0); },
+                 [&](const SubTensor&) { want(0); },
+                 [&](const Gather&) { WantTaken(id, part); },
                  [&](const Shard&) { want(0); },
                  [&](const Broadcast& o) { want_of(first + o.root); },
                  [&](const ReduceTo& o) {
@@ -237,10 +237,10 @@ Bounded Evaluation::Compute(NodeId id, const Part& part) {
             return BoundedStochasticRound(operand(0), WordsOf(id, part, op.stream));
           },
           [&](const MatMul&) { return Product(id, part); },
-          [&](const Transpose&) { return Viewed(id, part); },
-          [&](const Reshape&) { return Viewed(id, part); },
-          [&](const SubTensor&) { return Viewed(id, part); },
-          [&](const Gather&) { return Viewed(id, part); },
+          [&](const Transpose&) { return operand(0); },
+          [&](const Reshape&) { return operand(0); },
+          [&](const SubTensor&) { return operand(0); },
+          [&](const Gather&) { return Taken(id, part); },
           [&](const Shard&) { return operand(0); },
           [&](const Broadcast& op) {
             return Get(inputs[0], part.first, FirstOfStage(part.second) + op.root);
@@ -283,11 +283,8 @@ Bounded Evaluation::Dropped(NodeId id, const Part& part) {
                         Get(e_.program.graph().nodes[id].inputs[0], part.first, part.second), keep);
 }
 
-void Evaluation::WantViewed(NodeId id, const Part& part) {
-  const NodeId viewed = e_.input(id, 0);
+void Evaluation::WantTaken(NodeId id, const Part& part) {
   const auto [list, rank] = part;
-  if (!std::holds_alternative<Gather>(e_.program.op(id)))
-    return Want(viewed, MapList(id, list, 0), rank);
   const NodeId indices = e_.input(id, 1);
   const int holder = PartOf(indices, list, rank).second;
   const KnownElements& known = cache_.elements[{indices, holder}];
@@ -304,15 +301,12 @@ void Evaluation::WantViewed(NodeId id, const Part& part) {
   if (!unknown.empty()) {
     missing_.push_back(std::make_unique<ElementsJob>(cache_, indices, holder, std::move(unknown)));
   } else if (!elements.empty()) {
-    Want(viewed, Listed(std::move(elements)), rank);
+    Want(e_.input(id, 0), Listed(std::move(elements)), rank);
   }
 }
 
-Bounded Evaluation::Viewed(NodeId id, const Part& part) {
-  const NodeId viewed = e_.input(id, 0);
+Bounded Evaluation::Taken(NodeId id, const Part& part) {
   const auto [list, rank] = part;
-  if (!std::holds_alternative<Gather>(e_.program.op(id)))
-    return Get(viewed, MapList(id, list, 0), rank);
   const NodeId indices = e_.input(id, 1);
   const KnownElements& known = cache_.elements.at({indices, PartOf(indices, list, rank).second});
   const Rows rows(e_, id, rank);
@@ -330,7 +324,7 @@ Bounded Evaluation::Viewed(NodeId id, const Part& part) {
     places.push_back(i);
   }
   if (!elements.empty()) {
-    const Bounded& taken = Get(viewed, Listed(std::move(elements)), rank);
+    const Bounded& taken = Get(e_.input(id, 0), Listed(std::move(elements)), rank);
     for (size_t k = 0; k < places.size(); ++k) {
       const size_t from = taken.size() == 1 ? 0 : k;
       result.value[places[k]] = taken.value[from];

@@ -133,8 +133,9 @@ class Evaluation {
   Bounded Dropped(NodeId id, const Part& part);
   Bounded Received(NodeId id, const Part& part) const;
   Bounded Read(const std::string& name, const Part& part) const;
-  void WantViewed(NodeId id, const Part& part);
-  Bounded Viewed(NodeId id, const Part& part);
+  /// Of a Gather: the rows that it takes, and before these the indices that say which.
+  void WantTaken(NodeId id, const Part& part);
+  Bounded Taken(NodeId id, const Part& part);
   void NeedFolds(NodeId id, const Part& part);
   Bounded Folded(NodeId id, const Part& part) const;
   void NeedLines(NodeId id, const Part& part);

@@ -10,7 +10,8 @@
 
 #include "coconet/ir/infer.h"
 #include "coconet/language/text.h"
-#include "coconet/testing/random_step.h"
+#include "coconet/testing/random_elements.h"
+#include "coconet/testing/random_program.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
 
@@ -99,7 +100,7 @@ TEST(Interpreter, ReadsNoMoreThanItNeeds) {
 }
 
 TEST(Interpreter, WindowsAgreeWithTheWhole) {
-  const Graph g = RandomStep(7);
+  const Graph g = RandomProgram(7, {.kind = ProgramKind::kStep});
   absl::StatusOr<Interpreter> interpreter = Interpreter::Create(g, 2);
   ASSERT_TRUE(interpreter.ok()) << interpreter.status();
   const std::string result = interpreter->results()[0];
@@ -278,7 +279,8 @@ TEST(ErrorBounds, HoldForRandomProgramsInF32) {
   double share = 0;
   constexpr int kPrograms = 40;
   for (uint64_t seed = 0; seed < kPrograms && !HasFailure(); ++seed) {
-    const Graph g = RandomStep(seed, {.narrow_types = false});
+    const Graph g =
+        RandomProgram(seed, {.kind = ProgramKind::kStep, .operations = 18, .all_dtypes = false});
     share += ShareOfUsefulBounds(g, 1 + static_cast<int>(seed % 5), seed, /*useful=*/1e-4);
   }
   EXPECT_GE(share / kPrograms, 0.9);
@@ -288,8 +290,8 @@ TEST(ErrorBounds, HoldForRandomProgramsInMixedPrecision) {
   double share = 0;
   constexpr int kPrograms = 40;
   for (uint64_t seed = 1000; seed < 1000 + kPrograms && !HasFailure(); ++seed) {
-    share +=
-        ShareOfUsefulBounds(RandomStep(seed), 1 + static_cast<int>(seed % 5), seed, /*useful=*/0.5);
+    const Graph g = RandomProgram(seed, {.kind = ProgramKind::kStep, .operations = 18});
+    share += ShareOfUsefulBounds(g, 1 + static_cast<int>(seed % 5), seed, /*useful=*/0.5);
   }
   EXPECT_GE(share / kPrograms, 0.9);
 }

@@ -13,7 +13,7 @@
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/launches.h"
 #include "coconet/schedule/schedule.h"
-#include "coconet/testing/random_step.h"
+#include "coconet/testing/random_program.h"
 #include "coconet/testing/transformed.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
@@ -203,7 +203,8 @@ TEST(Derive, SchedulesOfWorkloadsReplayAndAreToldApartByTheirWords) {
 
 TEST(Derive, SchedulesOfRandomProgramsReplay) {
   for (uint64_t seed = 0; seed < 6 && !testing::Test::HasFailure(); ++seed) {
-    const Graph program = RandomStep(seed, {.max_reductions = 2});
+    const Graph program =
+        RandomProgram(seed, {.kind = ProgramKind::kStep, .max_communications = 2});
     CheckSchedules(program, AllOf(program));
   }
 }

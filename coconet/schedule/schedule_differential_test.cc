@@ -7,7 +7,8 @@
 #include "coconet/schedule/derive.h"
 #include "coconet/schedule/describe.h"
 #include "coconet/schedule/schedule.h"
-#include "coconet/testing/random_step.h"
+#include "coconet/testing/random_elements.h"
+#include "coconet/testing/random_program.h"
 #include "coconet/testing/simulator.h"
 #include "coconet/workloads/workloads.h"
 #include "gtest/gtest.h"
@@ -113,7 +114,8 @@ TEST(LongDifferential, EveryScheduleOfEveryWorkloadInEveryWorld) { CheckOptimize
 
 TEST(Differential, EveryScheduleOfRandomPrograms) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const Graph program = RandomStep(seed, {.operations = 8, .max_reductions = 2});
+    const Graph program = RandomProgram(
+        seed, {.kind = ProgramKind::kStep, .max_communications = 2, .max_elements = 400});
     CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
     ASSERT_FALSE(HasFatalFailure());
   }
@@ -121,7 +123,7 @@ TEST(Differential, EveryScheduleOfRandomPrograms) {
 
 TEST(Differential, SchedulesOfProgramsThatCountAsLarge) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const Graph program = RandomStep(seed, {.operations = 12, .max_reductions = 3});
+    const Graph program = RandomProgram(seed, {.kind = ProgramKind::kStep, .operations = 18});
     for (const bool by_node : {false, true}) {
       const absl::StatusOr<std::vector<Schedule>> schedules =
           Derive(program, {.large_program = 0, .by_node = by_node});
@@ -134,9 +136,9 @@ TEST(Differential, SchedulesOfProgramsThatCountAsLarge) {
 }
 
 TEST(Differential, EveryScheduleOfLongerRandomVectorPrograms) {
-  for (uint64_t seed = 100; seed < 108; ++seed) {
+  for (uint64_t seed = 100; seed < 112; ++seed) {
     const Graph program =
-        RandomStep(seed, {.operations = 16, .max_reductions = 3, .matrices = false});
+        RandomProgram(seed, {.kind = ProgramKind::kStep, .operations = 24, .max_dims = 1});
     CheckSchedules(program, AllOf(program), kRanks[seed % std::size(kRanks)], seed);
     ASSERT_FALSE(HasFatalFailure());
   }
@@ -248,7 +250,8 @@ TEST(Differential, SchedulesByNodeOfEveryOptimizer) {
 
 TEST(Differential, SchedulesByNodeOfRandomPrograms) {
   for (uint64_t seed = 200; seed < 208; ++seed) {
-    const Graph program = RandomStep(seed, {.operations = 8, .max_reductions = 2});
+    const Graph program = RandomProgram(
+        seed, {.kind = ProgramKind::kStep, .max_communications = 2, .max_elements = 400});
     const auto [ranks, nodes] = kMeshes[seed % std::size(kMeshes)];
     CheckSchedules(program, SomeOf(program, 20), ranks, seed, 1, nodes);
     ASSERT_FALSE(HasFatalFailure());

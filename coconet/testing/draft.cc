@@ -51,10 +51,8 @@ Drafted Draft::NewInput(DType dtype, Shape shape, Layout layout) {
 }
 
 Drafted Draft::NewState(DType dtype, Shape shape, Layout layout) {
-  const std::string name = absl::StrCat("s", states_.size());
-  const Drafted state = Add(State{name, {dtype, std::move(shape), layout}}, {}, BoundOfData(dtype));
-  if (state.there()) states_.push_back(state);
-  return state;
+  return Add(State{absl::StrCat("s", states_++), {dtype, std::move(shape), layout}}, {},
+             BoundOfData(dtype));
 }
 
 Drafted Draft::Number(double value, DType dtype) {

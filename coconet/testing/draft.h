@@ -31,8 +31,6 @@ class Draft {
   /// An input within [-1, 1], integers within [-9, 9]; one for each call.
   Drafted NewInput(DType dtype, Shape shape, Layout layout);
   Drafted NewState(DType dtype, Shape shape, Layout layout);
-  /// Node of a state; the first has number 0.
-  const std::vector<Drafted>& states() const { return states_; }
 
   Drafted Number(double value, DType dtype);
   Drafted Cast(DType dtype, Drafted a);
@@ -55,8 +53,7 @@ class Draft {
 
   Graph graph_;
   std::vector<TensorType> types_;
-  std::vector<Drafted> states_;
-  int inputs_ = 0;
+  int inputs_ = 0, states_ = 0;
 };
 
 }  // namespace coconet

@@ -1,122 +1,300 @@
 #include "coconet/testing/random_program.h"
 
-#include <iterator>
-#include <random>
-#include <string>
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "coconet/base/status.h"
-#include "coconet/ir/infer.h"
+#include "coconet/testing/tensor_draws.h"
 
 namespace coconet {
 namespace {
 
-/// Draws operations at random and keeps those that infer.
-class Generator {
+constexpr int kExtents[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 63, 65, 129, 257};
+
+/// Draws one operation after the other on values that are there.
+class Generator : private TensorDraws {
  public:
-  Generator(uint64_t seed, const RandomProgramOptions& options) : options_(options), random_(seed) {
-    graph_.name = absl::StrCat("random", seed);
-  }
+  Generator(uint64_t seed, const RandomProgramOptions& options)
+      : TensorDraws(seed, absl::StrCat("random", seed), options) {}
 
   Graph Run() {
     Declare();
-    const size_t wanted = graph_.nodes.size() + options_.operations;
-    // Most draws infer or nearly do; the bound only keeps a bad seed from looping.
-    for (int draws = 0; graph_.nodes.size() < wanted && draws < 100 * options_.operations; ++draws)
-      Draw();
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (As<State>(graph_, id) != nullptr) UpdateWithSomething(id);
+    const int draws = 20 * options_.operations;  // most fit
+    for (int done = 0, drawn = 0; done < options_.operations && drawn < draws; ++drawn)
+      done += Keep(Draw()).there();
+    for (Drafted state : states_) {
+      if (Chance(85)) Keep(UpdateOf(state));
+      if (Chance(25)) Keep(Draw());
     }
-    for (NodeId value = graph_.size(); --value >= 0;) {
-      if (TryAdd(Output{"result"}, {value})) break;
-    }
-    return std::move(graph_);
+    AddOutputs();
+    return draft_.graph();
   }
 
  private:
-  template <class T>
-  T Pick(absl::Span<const T> choices) {
-    return choices[random_() %
-                   choices.size()];  // not uniform_int_distribution: that differs between libraries
-  }
-  NodeId AnyValue() { return static_cast<NodeId>(random_() % graph_.nodes.size()); }
-  bool Chance(int percent) { return static_cast<int>(random_() % 100) < percent; }
-
-  bool TryAdd(Op op, std::vector<NodeId> inputs) {
-    const NodeId id = graph_.Add(std::move(op), std::move(inputs));
-    absl::StatusOr<TensorType> type = InferNode(graph_, id, types_);
-    if (!type.ok()) {
-      graph_.nodes.pop_back();
-      return false;
-    }
-    types_.push_back(*std::move(type));
-    return true;
-  }
-
-  DType AnyDType() { return options_.all_dtypes ? Pick<DType>(kAllDTypes) : DType::kF32; }
+  // ---- Declarations -----------------------------------------------------------------------------
 
   void Declare() {
+    shape_ = AnyWholeShape();
+    const int dims = static_cast<int>(shape_.size());
+    dim_ = dims == 0 ? 0 : Pick({Layout::kFlat, 0, dims - 1, Below(dims)});
+    switch (options_.kind) {
+      case ProgramKind::kSymbolic:
+        return DeclareSymbolic();
+      case ProgramKind::kStep:
+        return DeclareStep();
+      case ProgramKind::kModel:
+        return DeclareModel();
+    }
+  }
+
+  Shape AnyWholeShape() {
+    if (options_.kind == ProgramKind::kSymbolic)
+      return options_.max_dims > 1 && Chance(50) ? Shape{"M", "N"} : Shape{"N"};
+    const bool is_step = options_.kind == ProgramKind::kStep;
+    const int drawn = is_step ? Pick({1, 1, 1, 2, 2}) : Pick({0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 4});
+    const int dims = std::min(drawn, options_.max_dims);
+    Shape shape;
+    for (int d = 0; d < dims; ++d) shape.push_back(Pick(kExtents));
+    for (int d = 0; d < dims; ++d) {
+      while (NumElements(shape) > options_.max_elements && shape[d].size > 1)
+        shape[d] = shape[d].size / 2;
+    }
+    if (!is_step && dims > 0 && Chance(4)) shape[Below(dims)] = 0;
+    return shape;
+  }
+
+  Drafted NewInput(DType dtype, const Shape& shape, Layout layout) {
+    return Keep(draft_.NewInput(dtype, shape, layout));
+  }
+
+  void NewState(DType dtype, const Shape& shape, Layout layout) {
+    const Drafted state = Keep(draft_.NewState(dtype, shape, layout));
+    if (state.there()) states_.push_back(state);
+  }
+
+  void DeclareSymbolic() {
     static constexpr DType kFloats[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kF64};
-    const DType dtype = options_.all_dtypes ? Pick<DType>(kFloats) : DType::kF32;
-    const Shape vector = {"N"};
-    const Shape other = options_.matrices && Chance(50) ? Shape{"M", "N"} : vector;
-    CC_CHECK(TryAdd(Input{"g", {dtype, other, Layout::Local()}}, {}));
-    CC_CHECK(TryAdd(Input{"x", {dtype, vector, Layout::Replicated()}}, {}));
-    CC_CHECK(TryAdd(State{"s", {dtype, other, Layout::Auto()}}, {}));
-    CC_CHECK(TryAdd(State{"t", {dtype, vector, Layout::Replicated()}}, {}));
-    CC_CHECK(TryAdd(Input{"lr", {dtype, {}, Layout::Replicated()}}, {}));
+    const DType dtype = options_.all_dtypes ? Pick(kFloats) : DType::kF32;
+    NewInput(dtype, shape_, Layout::Local());
+    NewInput(dtype, {"N"}, Layout::Replicated());
+    NewState(dtype, shape_, Layout::Auto());
+    NewState(dtype, {"N"}, Layout::Replicated());
+    NewInput(dtype, {}, Layout::Replicated());
   }
 
-  void Draw() {
-    static constexpr double kConstants[] = {-2, -0.75, 0, 0.5, 1, 3};
-    static constexpr int kDims[] = {Layout::kFlat, 0, 1};
-    switch (random_() % 16) {
-      case 0:
-        TryAdd(Const{Pick<double>(kConstants), types_[AnyValue()].dtype}, {});
-        return;
-      case 1:
-        TryAdd(WorldSize{types_[AnyValue()].dtype}, {});
-        return;
-      case 2:
-        TryAdd(Cast{AnyDType()}, {AnyValue()});
-        return;
-      case 3:
-      case 4:
-        TryAdd(AllReduce{Pick<ReduceKind>(kAllReduceKinds)}, {AnyValue()});
-        return;
-      case 5:
-        if (options_.slices)
-          TryAdd(ReduceScatter{Pick<ReduceKind>(kAllReduceKinds), Pick<int>(kDims)}, {AnyValue()});
-        return;
-      case 6:
-        if (options_.slices) TryAdd(AllGather{}, {AnyValue()});
-        return;
-      default:
-        DrawPointwise();
-        return;
+  void DeclareStep() {
+    const Drafted gradient = NewInput(AnyDType(), shape_, Layout::Local());
+    if (Chance(50)) NewInput(AnyDType(), shape_, Layout::Local());
+    NewState(AnyDType(), shape_, Layout::Replicated());
+    NewState(DType::kF32, shape_, Layout::Auto());
+    if (Chance(60)) NewState(AnyDType(), shape_, Layout::Auto());
+    NewInput(DType::kF32, {}, Layout::Replicated());
+    if (Chance(40)) NewInput(AnyDType(), shape_, Layout::Replicated());
+    if (Chance(20)) Keep(Sum(draft_.NewInput(DType::kF32, {}, Layout::Local())));
+    // A vector that broadcasts into the matrices, with a state and a reduction of its own.
+    if (shape_.size() == 2)
+      Accumulate(Sum(draft_.NewInput(AnyDType(), {shape_[1]}, Layout::Local())), Layout::Auto());
+    if (Chance(40)) Accumulate(gradient, Layout::Local());
+    Keep(ReducedGradient());
+  }
+
+  Drafted Sum(Drafted a) {
+    return draft_.Add(AllReduce{ReduceKind::kSum}, {a}, kMostRanks * a.bound);
+  }
+
+  /// Into a state of its own, whose old or new value later operations take.
+  void Accumulate(Drafted term, Layout layout) {
+    const TensorType& type = draft_.type(term);
+    const Drafted state = draft_.NewState(type.dtype, type.shape, layout),
+                  updated = draft_.Add(Update{}, {state, Next(state, term)}, 2);
+    Keep(Chance(50) ? state : updated);
+  }
+
+  void DeclareModel() {
+    seed_ = draft_.NewInput(DType::kI64, {}, Layout::Replicated());
+    const int states = 1 + Below(3), inputs = 2 + Below(3);
+    for (int i = 0; i < states; ++i) {
+      const TensorType type = AnyType();
+      NewState(type.dtype, type.shape, Chance(60) ? Layout::Auto() : type.layout);
+    }
+    for (int i = 0; i < inputs; ++i) {
+      const TensorType type = AnyType();
+      NewInput(type.dtype, type.shape, type.layout);
+    }
+    NewInput(DType::kF32, shape_, Layout::Local());
+  }
+
+  /// What broadcasts into the program's shape.
+  Shape AnyShape() {
+    Shape shape = shape_;
+    const int kind = Below(10);
+    if (kind < 3)
+      shape.erase(shape.begin(), shape.begin() + Below(static_cast<int64_t>(shape.size()) + 1));
+    if (kind == 3 && !shape.empty()) shape[Below(static_cast<int64_t>(shape.size()))] = 1;
+    return shape;
+  }
+
+  Layout AnyLayout() {
+    const int kind = Below(10);
+    if (kind < 5) return Layout::Local();
+    return kind < 8 ? Layout::Replicated() : Layout::Sliced(dim_);
+  }
+
+  TensorType AnyType() {
+    TensorType type;  // not in one expression, whose order of draws would be the compiler's
+    type.dtype = AnyDType();
+    type.shape = AnyShape();
+    type.layout = AnyLayout();
+    return type;
+  }
+
+  // ---- Operations -------------------------------------------------------------------------------
+
+  Drafted Draw() {
+    struct Row {
+      Drafted (Generator::*draw)();
+      int weights[3];  // by kind
+    };
+    static constexpr Row kRows[] = {
+        // symbolic, step, model
+        {&Generator::Function, {60, 0, 0}},   {&Generator::Constant, {6, 0, 0}},
+        {&Generator::World, {6, 0, 0}},       {&Generator::Combined, {0, 44, 30}},
+        {&Generator::OfOne, {0, 36, 8}},      {&Generator::Chosen, {0, 8, 5}},
+        {&Generator::Masked, {0, 4, 2}},      {&Generator::CastOf, {6, 10, 7}},
+        {&Generator::AllReduced, {12, 0, 8}}, {&Generator::Scattered, {6, 0, 6}},
+        {&Generator::Gathered, {6, 0, 6}},    {&Generator::ReducedGradient, {0, 8, 3}},
+        {&Generator::Sharded, {0, 0, 4}},     {&Generator::Rooted, {0, 0, 3}},
+        {&Generator::Exchanged, {0, 0, 1}},   {&Generator::Sent, {0, 0, 4}},
+        {&Generator::Folded, {0, 0, 10}},     {&Generator::Normalized, {0, 0, 6}},
+        {&Generator::Product, {0, 0, 10}},    {&Generator::Viewed, {0, 0, 6}},
+        {&Generator::Dropped, {0, 0, 6}},     {&Generator::RoundedAtRandom, {0, 0, 3}},
+        {&Generator::Indices, {0, 0, 4}},     {&Generator::Looked, {0, 0, 6}},
+    };
+    const auto weight = [this](const Row& row) {
+      return row.weights[static_cast<size_t>(options_.kind)];
+    };
+    int total = 0;
+    for (const Row& row : kRows) total += weight(row);
+    int at = Below(total);
+    for (const Row& row : kRows) {
+      if ((at -= weight(row)) < 0) return (this->*row.draw)();
+    }
+    return {};
+  }
+
+  int AnyDim(Drafted v) {
+    const int dims = static_cast<int>(draft_.type(v).shape.size());
+    return Chance(25) ? Layout::kFlat : dim_ >= 0 && dim_ < dims && Chance(60) ? dim_ : Below(dims);
+  }
+
+  /// Not there beyond the most reductions that a program may have.
+  Drafted Communicated(Op op, Drafted a, double bound) {
+    if (communications_ >= options_.max_communications) return {};
+    const Drafted result = draft_.Add(std::move(op), {a}, bound);
+    communications_ += result.there();
+    return result;
+  }
+
+  ReduceKind AnyReduceKind() {
+    const bool is_sum = options_.kind != ProgramKind::kSymbolic && Chance(75);
+    return is_sum ? ReduceKind::kSum : Pick(kAllReduceKinds);
+  }
+
+  static double BoundOf(ReduceKind kind, Drafted a) {
+    return kind == ReduceKind::kSum ? kMostRanks * a.bound : a.bound;
+  }
+
+  Drafted Reduced(Drafted a) {
+    const ReduceKind kind = AnyReduceKind();
+    return Communicated(AllReduce{kind}, a, BoundOf(kind, a));
+  }
+
+  Drafted AllReduced() { return Reduced(AnyLocal()); }
+
+  /// Of a local value or what is computed from it, as it is or averaged.
+  Drafted ReducedGradient() {
+    Drafted a = AnyLocal();
+    if (a.there() && Chance(50)) a = Keep(Combined(a, Any()));
+    const Drafted reduced = Reduced(a);
+    return Chance(50) ? Averaged(reduced, a.bound) : reduced;
+  }
+
+  Drafted Scattered() {
+    const Drafted a = AnyLocal();
+    if (!a.there() || draft_.type(a).shape.empty()) return {};
+    const ReduceKind kind = AnyReduceKind();
+    return Communicated(ReduceScatter{kind, AnyDim(a)}, a, BoundOf(kind, a));
+  }
+
+  Drafted Gathered() {
+    const Drafted a = AnyOf([](const TensorType& type) { return type.layout.sliced(); });
+    return draft_.Add(AllGather{}, {a}, a.bound);
+  }
+
+  Drafted Sharded() {
+    const Drafted a = AnyWhole();
+    return a.there() ? draft_.Add(Shard{AnyDim(a)}, {a}, a.bound) : a;
+  }
+
+  Drafted Rooted() {
+    const Drafted a = AnyLocal();
+    return Chance(50) ? Communicated(Broadcast{0}, a, a.bound)
+                      : Communicated(ReduceTo{ReduceKind::kSum, 0}, a, kMostRanks * a.bound);
+  }
+
+  Drafted Exchanged() {
+    const Drafted a =
+        AnyOf([](const TensorType& type) { return type.layout.sliced() && type.shape.size() > 1; });
+    if (!a.there()) return a;
+    const int dim = Below(static_cast<int64_t>(draft_.type(a).shape.size()));
+    return Communicated(AllToAll{dim}, a, a.bound);
+  }
+
+  Drafted Sent() {
+    const Drafted a = Any();
+    return Communicated(Send{Pick({1, -1})}, a, a.bound);
+  }
+
+  // ---- Results ----------------------------------------------------------------------------------
+
+  /// A state's next value, in which some of the term is.
+  Drafted Next(Drafted state, Drafted term) {
+    const DType dtype = draft_.type(state).dtype;
+    if (options_.kind == ProgramKind::kSymbolic || dtype == DType::kBool)
+      return draft_.Cast(dtype, term);
+    if (!IsFloat(dtype)) {
+      term = draft_.Cast(dtype, term);
+      return draft_.Apply(Pw::kMin, {term, state}, std::max(term.bound, state.bound));
+    }
+    const DType wide = Chance(50) ? DType::kF32 : dtype;
+    const Drafted old = draft_.Times(draft_.Cast(wide, state), 0.75),
+                  moved = draft_.Times(draft_.Cast(wide, term), 0.125);
+    return draft_.Cast(dtype, draft_.Apply(Pw::kAdd, {old, moved}, 2));
+  }
+
+  /// With one of the youngest values that fit.
+  Drafted UpdateOf(Drafted state) {
+    const int64_t all = static_cast<int64_t>(values().size());
+    for (int64_t i = all - Below(std::min<int64_t>(all, 5)); i-- > 0;) {
+      const Drafted next = Next(state, values()[i]),
+                    update = draft_.Add(Update{}, {state, next}, next.bound);
+      if (update.there()) return update;
+    }
+    return {};
+  }
+
+  void AddOutputs() {
+    const int outputs = 1 + Below(3);
+    for (int i = 0; i < outputs; ++i) {
+      const Drafted result = Chance(10) ? AnyLocal() : Any();
+      draft_.Add(Output{absl::StrCat("y", i)}, {result}, 0);
     }
   }
 
-  void DrawPointwise() {
-    const size_t row = random_() % AllPointwise().size();
-    std::vector<NodeId> operands;
-    for (int i = 0; i < AllPointwise()[row].arity; ++i) operands.push_back(AnyValue());
-    TryAdd(Pointwise{static_cast<Pw>(row)}, std::move(operands));
-  }
-
-  /// The youngest value that fits, which may be the state itself.
-  void UpdateWithSomething(NodeId state) {
-    for (NodeId value = graph_.size(); --value >= 0;) {
-      if (TryAdd(Update{}, {state, value})) return;
-    }
-  }
-
-  const RandomProgramOptions options_;
-  std::mt19937_64 random_;
-  Graph graph_;
-  std::vector<TensorType> types_;
+  int dim_ = 0;  // over which most slices are
+  int communications_ = 0;
+  std::vector<Drafted> states_;  // to be updated
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <random>
@@ -8,14 +9,16 @@
 #include <vector>
 
 #include "coconet/testing/draft.h"
+#include "coconet/testing/random_program.h"
 
 namespace coconet {
 
 /// Draws at random, among choices and among the values of a draft that were kept. A pure function
-/// of the seed and the calls.
+/// of the seed, the options and the calls.
 class ValuePool {
  protected:
-  ValuePool(uint64_t seed, std::string name) : draft_(std::move(name)), random_(seed) {}
+  ValuePool(uint64_t seed, std::string name, const RandomProgramOptions& options)
+      : options_(options), draft_(std::move(name)), random_(seed) {}
 
   // Not the standard's distributions: those differ between libraries.
   int Below(int64_t limit) { return static_cast<int>(random_() % static_cast<uint64_t>(limit)); }
@@ -28,33 +31,34 @@ class ValuePool {
   T Pick(std::initializer_list<T> choices) {
     return choices.begin()[Below(static_cast<int64_t>(choices.size()))];
   }
+  DType AnyDType();
 
   const std::vector<Drafted>& values() const { return values_; }
-  /// Keeps the value for later operations, scaled down where it may have grown; whether it is
-  /// there.
-  bool Keep(Drafted v);
+  /// Keeps the value for later operations, if it is there; scaled down where it may have grown, but
+  /// not in symbolic programs, which have no bounds. Returns what is kept.
+  Drafted Keep(Drafted v);
 
-  /// Prefers young values, so that chains get long. Requires a value.
+  // All of these prefer young values, so that chains get long. Of a step only AnyLocal draws a
+  // value that is local: all others are computed from reduced ones.
+
+  using Condition = std::function<bool(const TensorType&)>;
+  /// Not there when no value meets the condition.
+  Drafted AnyOf(const Condition& condition);
   Drafted Any();
-  /// One of which the condition holds, if a few draws find it.
-  template <class Condition>
-  Drafted AnyOf(Condition condition) {
-    for (int i = 0; i < 8; ++i) {
-      const Drafted v = Any();
-      if (condition(draft_.type(v))) return v;
-    }
-    return {};
-  }
   Drafted AnyTensor();  // that is no scalar
-  Drafted AnyLocal();   // of numbers
   Drafted AnyWhole();   // tensor that is not sliced
+  Drafted AnyLocal();   // of numbers
+
   /// Cast where it is a bool, or no float.
   Drafted Numbers(Drafted v);
   Drafted Floats(Drafted v);
 
+  const RandomProgramOptions options_;
   Draft draft_;
 
  private:
+  Drafted Young(const Condition& condition);
+
   std::mt19937_64 random_;
   std::vector<Drafted> values_;
 };

@@ -1,36 +1,28 @@
-#include "coconet/testing/random_model.h"
+#include "coconet/testing/random_program.h"
 
 #include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/ir/infer.h"
-#include "coconet/language/text.h"
 #include "gtest/gtest.h"
 
 namespace coconet {
 namespace {
 
 constexpr uint64_t kSeeds = 400;
-constexpr RandomModelOptions kAll = {.rooted = true, .sends = true};
 
-TEST(RandomModel, IsAProgramThatPrintsAndParsesBack) {
-  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Graph g = RandomModel(seed, kAll);
-    ASSERT_TRUE(InferTypes(g).ok()) << seed << ": " << InferTypes(g).status();
-    const absl::StatusOr<Graph> read = Parse(Print(g));
-    ASSERT_TRUE(read.ok()) << seed << ": " << read.status();
-    ASSERT_EQ(*read, g) << seed;
-    ASSERT_EQ(RandomModel(seed, kAll), g) << seed;
-  }
+TEST(RandomProgram, DependsOnItsArgumentsAlone) {
+  for (ProgramKind kind : kProgramKinds)
+    EXPECT_EQ(RandomProgram(7, {.kind = kind}), RandomProgram(7, {.kind = kind}));
 }
 
-TEST(RandomModel, UsesTheWholeLanguage) {
+TEST(RandomProgram, UsesTheWholeLanguage) {
   std::set<size_t> operations, dims;
   std::set<std::string> functions, layouts, dtypes, products;
   int empty = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Graph g = RandomModel(seed, kAll);
+    const Graph g = RandomProgram(seed);
     const std::vector<TensorType> types = InferTypes(g).value();
     for (NodeId id = 0; id < g.size(); ++id) {
       operations.insert(g.nodes[id].op.index());
@@ -64,13 +56,32 @@ TEST(RandomModel, UsesTheWholeLanguage) {
   }
 }
 
-TEST(RandomModel, LeavesOutWhatIsSwitchedOff) {
+TEST(RandomProgram, StepsReduceAndUpdate) {
+  uint64_t updates = 0;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Graph g = RandomModel(seed);
+    const Graph g = RandomProgram(seed, {.kind = ProgramKind::kStep});
+    int reductions = 0;
     for (NodeId id = 0; id < g.size(); ++id) {
-      ASSERT_FALSE(As<Broadcast>(g, id) || As<ReduceTo>(g, id) || As<AllToAll>(g, id) ||
-                   As<Send>(g, id))
-          << seed;
+      reductions += As<AllReduce>(g, id) != nullptr;
+      updates += As<Update>(g, id) != nullptr;
+    }
+    EXPECT_GT(reductions, 0) << seed;
+  }
+  EXPECT_GT(updates, 2 * kSeeds);
+}
+
+TEST(RandomProgram, KeepsToItsLimits) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (ProgramKind kind : kProgramKinds) {
+      const Graph g = RandomProgram(
+          seed, {.kind = kind, .max_dims = 1, .max_elements = 20, .all_dtypes = false});
+      for (const Node& node : g.nodes) {
+        const auto* state = std::get_if<State>(&node.op);
+        if (state == nullptr) continue;
+        EXPECT_EQ(state->type.dtype, DType::kF32);
+        EXPECT_LE(state->type.shape.size(), 1u);
+        EXPECT_TRUE(!IsBound(state->type.shape) || NumElements(state->type.shape) <= 20);
+      }
     }
   }
 }

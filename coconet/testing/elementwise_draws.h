@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "coconet/testing/value_pool.h"
+
+namespace coconet {
+
+/// Draws operations that work element by element, of values of the pool. Each is not there where it
+/// does not fit what it drew.
+class ElementwiseDraws : protected ValuePool {
+ protected:
+  static constexpr int kMostRanks = 8;
+
+  using ValuePool::ValuePool;
+
+  // Of symbolic programs.
+  Drafted Function();  // any function of any operands
+  Drafted Constant();
+  Drafted World();
+
+  Drafted Combined();
+  /// Requires numbers `a`; `b` may be of any dtype.
+  Drafted Combined(Drafted a, Drafted b);
+  Drafted OfOne();
+  Drafted Chosen();  // a comparison, or a choice by it
+  Drafted Masked();  // the first elements of one value along a dimension, the others of another
+  Drafted CastOf();
+  Drafted Indices();
+  /// The sum divided by the number of ranks.
+  Drafted Averaged(Drafted sum, double bound);
+
+ private:
+  Drafted IndicesOf(Drafted a);
+};
+
+}  // namespace coconet

@@ -1,0 +1,114 @@
+#include "coconet/testing/kernel_values.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/base/casts.h"
+#include "coconet/base/philox.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/operand_index.h"
+#include "coconet/testing/reductions.h"
+
+namespace coconet {
+namespace {
+
+/// Operations that no kernel computes.
+template <class T>
+concept WorkOfLibraries = kRow<T>.role == Role::kProduct || kRow<T>.role == Role::kTransfer;
+
+/// Floats are not rounded.
+double Converted(DType dtype, double value) {
+  if (IsFloat(dtype)) return value;
+  alignas(8) char held[8];
+  StoreElement(dtype, held, 0, value);
+  return LoadElement(dtype, held, 0);
+}
+
+}  // namespace
+
+double KernelValues::Of(NodeId id, int64_t index) {
+  id = ranks_.program().value(id);
+  const auto at = known_.find({id, index});
+  if (at != known_.end()) return at->second;
+  const double value = Compute(id, index);
+  known_[{id, index}] = value;
+  return value;
+}
+
+double KernelValues::Compute(NodeId id, int64_t index) {
+  const int launch = ranks_.LaunchOf(id);  // -1: whoever takes the value recomputes it
+  const auto in_memory = [&] { return ranks_.Cell(rank_, id, index); };
+  if (const auto scalar = kernel_.scalars.find({rank_, id}); scalar != kernel_.scalars.end())
+    return scalar->second;
+  if ((launch >= 0 && launch != kernel_.launch) || kernel_.stored.contains(id)) return in_memory();
+  const Op& op = ranks_.program().op(id);
+  const Shape& shape = ranks_.type(id).shape;
+  const std::vector<NodeId>& inputs = ranks_.program().inputs(id);
+  const auto arg = [&](size_t at) {
+    return Of(inputs[at], OperandMap(op, shape, ranks_.type(inputs[at]).shape).Of(index));
+  };
+  const auto word = [&](int64_t stream) {
+    return RandomWord(index, stream, static_cast<int64_t>(arg(1)));
+  };
+  return std::visit(
+      Match{
+          [&](const Input&) { return in_memory(); },
+          [&](const State&) { return in_memory(); },
+          [&](const Const& o) { return o.value; },
+          [&](const WorldSize&) -> double { return ranks_.of_stage(); },
+          [&](const Pointwise& o) {
+            std::vector<double> args;
+            for (size_t i = 0; i < inputs.size(); ++i) args.push_back(arg(i));
+            return EvalPointwise(o.fn, ranks_.type(inputs.back()).dtype, args.data());
+          },
+          [&](const Cast& o) { return Converted(o.dtype, arg(0)); },
+          [&](const Iota& o) -> double {
+            return index / SlicingOf(shape, o.dim, 1).inner % shape[o.dim].size;
+          },
+          [&](const AllReduce& o) { return ranks_.Reduced(o.kind, id, rank_, index); },
+          [&](const ReduceScatter& o) { return ranks_.Reduced(o.kind, id, rank_, index); },
+          [&](const AllGather&) { return in_memory(); },  // pushed there
+          [&](const Fold& o) { return Row(o, id, index); },
+          [&](const Total&) { return arg(0); },
+          [&](const Dropout& o) {
+            return word(o.stream) >= DropoutThreshold(o.rate) ? arg(0) / (1 - o.rate) : 0;
+          },
+          [&](const StochasticRound& o) -> double {
+            return absl::bit_cast<float>(RoundedByWord(
+                absl::bit_cast<uint32_t>(static_cast<float>(arg(0))), word(o.stream)));
+          },
+          [&](const Transpose&) { return arg(0); },
+          [&](const Reshape&) { return arg(0); },
+          [&](const SubTensor&) { return arg(0); },
+          [&](const Gather& o) { return TakenFrom(o, id, index); },
+          [&](const Shard&) { return arg(0); },
+          [&](const Send&) { return arg(0); },
+          [&](const Update&) { return arg(1); },
+          [&](const Output&) { return arg(0); },
+          [](const WorkOfLibraries auto&) -> double { CC_CHECK(false); },
+      },
+      op);
+}
+
+double KernelValues::Row(const Fold& fold, NodeId id, int64_t row) {
+  const NodeId operand = ranks_.Operand(id, 0);
+  const int64_t length = NumElements(ranks_.type(operand).shape) /
+                         std::max<int64_t>(1, NumElements(ranks_.type(id).shape));
+  double result = FirstOf(fold.kind, ranks_.type(id).dtype);
+  for (int64_t i = row * length; i < (row + 1) * length; ++i)
+    result = Combined(AcrossRanks(fold.kind), result, Of(operand, i));
+  return ranks_.Finished(fold, id, result);
+}
+
+double KernelValues::TakenFrom(const Gather& gather, NodeId id, int64_t index) {
+  const NodeId table = ranks_.Operand(id, 0), indices = ranks_.Operand(id, 1);
+  const TensorType& type = ranks_.type(table);
+  const int64_t inner = SlicingOf(type.shape, gather.dim, 1).inner;
+  const double row = Of(indices, index / inner % NumElements(ranks_.type(indices).shape));
+  if (row < 0 || row >= type.shape[gather.dim].size) return 0;
+  const int64_t element = OperandMap(gather, ranks_.type(id).shape, type.shape).Of(index) +
+                          static_cast<int64_t>(row) * inner;
+  return ranks_.Owns(rank_, element, type) ? ranks_.Cell(rank_, table, element) : 0;
+}
+
+}  // namespace coconet

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "coconet/testing/simulated_ranks.h"
+
+namespace coconet {
+
+/// A kernel that runs, and what its earlier phases have left.
+struct RunningKernel {
+  int launch = -1;
+  std::map<std::pair<int, NodeId>, double> scalars = {};  // by rank: folds and reductions of them
+  std::set<NodeId> stored = {};                           // values that are in memory
+};
+
+/// Values that one task of a kernel on one rank needs, each computed once from what is in memory
+/// now.
+class KernelValues {
+ public:
+  KernelValues(SimulatedRanks& ranks, const RunningKernel& kernel, int rank)
+      : ranks_(ranks), kernel_(kernel), rank_(rank) {}
+
+  /// Of an update or output: what it stores.
+  double Of(NodeId id, int64_t index);
+
+ private:
+  double Compute(NodeId id, int64_t index);
+  double Row(const Fold& fold, NodeId id, int64_t row);
+  /// An element of a table on this rank; 0 where it has none.
+  double TakenFrom(const Gather& gather, NodeId id, int64_t index);
+
+  SimulatedRanks& ranks_;
+  const RunningKernel& kernel_;
+  const int rank_;
+  std::map<std::pair<NodeId, int64_t>, double> known_;
+};
+
+}  // namespace coconet

@@ -1,0 +1,102 @@
+#include "coconet/testing/lone_operation.h"
+
+#include "coconet/base/status.h"
+#include "coconet/ir/operand_index.h"
+#include "coconet/testing/reductions.h"
+
+namespace coconet {
+namespace {
+
+/// Operations that may be launches of their own.
+constexpr bool MayBeLone(Role role) {
+  return role == Role::kCollective || role == Role::kTransfer || role == Role::kSend ||
+         role == Role::kProduct || role == Role::kFold;
+}
+template <class T>
+concept WorkOfKernels = !MayBeLone(kRow<T>.role);
+
+class LoneOperation {
+ public:
+  LoneOperation(SimulatedRanks& ranks, NodeId id, int rank)
+      : ranks_(ranks), id_(id), rank_(rank), operand_(ranks.Operand(id, 0)) {}
+
+  double At(int64_t i) {
+    const int first = ranks_.FirstOfStage(rank_);
+    const auto owner = [&] { return OwnerOf(i, ranks_.type(operand_), ranks_.of_stage()); };
+    const auto received = [&](int from) { return ranks_.Cell(from, operand_, i); };
+    const auto reduced = [&](ReduceKind kind) { return ranks_.Reduced(kind, id_, rank_, i); };
+    return std::visit(
+        Match{
+            [&](const AllReduce& o) { return reduced(o.kind); },
+            [&](const ReduceScatter& o) { return reduced(o.kind); },
+            [&](const AllGather& o) {
+              if (o.span != Span::kNode) return received(first + owner());
+              // Of a place's parts: the rank of this node at that place.
+              return received(rank_ - rank_ % ranks_.of_node() + owner() % ranks_.of_node());
+            },
+            [&](const ReduceTo& o) { return rank_ - first == o.root ? reduced(o.kind) : 0.0; },
+            [&](const Broadcast& o) { return received(first + o.root); },
+            [&](const Send& o) {
+              const int from = rank_ - o.shift * ranks_.of_stage();
+              return from >= 0 && from < ranks_.world() ? received(from) : 0.0;
+            },
+            [&](const AllToAll&) { return received(first + owner()); },
+            [&](const MatMul& o) { return Product(o, i); },
+            [&](const Fold& o) { return Folded(o, i); },
+            [](const WorkOfKernels auto&) -> double { CC_CHECK(false); },
+        },
+        ranks_.program().op(id_));
+  }
+
+ private:
+  double Product(const MatMul& op, int64_t i) {
+    const NodeId a = operand_, b = ranks_.Operand(id_, 1);
+    const Shape &sa = ranks_.type(a).shape, &sb = ranks_.type(b).shape,
+                &shape = ranks_.type(id_).shape;
+    const int64_t n = shape.back().size, m = shape[shape.size() - 2].size;
+    const int64_t k_size = op.transpose_a ? sa[sa.size() - 2].size : sa.back().size;
+    const int64_t matrix = i / (m * n);
+    double sum = 0;
+    for (int64_t k = 0; k < k_size; ++k) {
+      const int64_t at_a = (sa.size() > 2 ? matrix * m * k_size : 0) +
+                           (op.transpose_a ? k * m + i / n % m : i / n % m * k_size + k);
+      const int64_t at_b = (sb.size() > 2 ? matrix * n * k_size : 0) +
+                           (op.transpose_b ? i % n * k_size + k : k * n + i % n);
+      const bool contracts_slices = ranks_.type(id_).layout.kind == Layout::Kind::kLocal;
+      if (contracts_slices &&
+          !(ranks_.Owns(rank_, at_a, ranks_.type(a)) && ranks_.Owns(rank_, at_b, ranks_.type(b))))
+        continue;
+      sum += ranks_.Cell(rank_, a, at_a) * ranks_.Cell(rank_, b, at_b);
+    }
+    return sum;
+  }
+
+  double Folded(const Fold& op, int64_t i) {
+    const TensorType &from = ranks_.type(operand_), &to = ranks_.type(id_);
+    double result = FirstOf(op.kind, to.dtype);
+    for (int64_t at = 0; at < NumElements(from.shape); ++at) {
+      const bool belongs =
+          to.shape.empty() || OperandMap(Pointwise{}, from.shape, to.shape).Of(at) == i;
+      if (belongs && ranks_.Owns(rank_, at, from))
+        result = Combined(AcrossRanks(op.kind), result, ranks_.Cell(rank_, operand_, at));
+    }
+    return ranks_.Finished(op, id_, result);
+  }
+
+  SimulatedRanks& ranks_;
+  const NodeId id_;
+  const int rank_;
+  const NodeId operand_;
+};
+
+}  // namespace
+
+bool IsLone(const TypedGraph& program, const std::vector<NodeId>& launch) {
+  return launch.size() == 1 && MayBeLone(RoleOf(program.op(launch[0])));
+}
+
+double LoneElement(SimulatedRanks& ranks, NodeId id, int rank, int64_t index) {
+  return LoneOperation(ranks, id, rank).At(index);
+}
+
+}  // namespace coconet

@@ -1,0 +1,42 @@
+#include "coconet/testing/simulated_ranks.h"
+
+#include "coconet/testing/reductions.h"
+
+namespace coconet {
+
+SimulatedRanks::SimulatedRanks(const Schedule& schedule, int ranks, int nodes, int stages,
+                               const ElementSource& source)
+    : schedule_(schedule),
+      ranks_(ranks),
+      of_node_(ranks / nodes),
+      memory_(schedule.program(), ranks, nodes, stages, source),
+      homes_(program().values()) {
+  for (NodeId id = 0; id < program().size(); ++id) {
+    if (!As<Update>(program().graph(), id)) continue;
+    homes_[id] = program().inputs(id)[0];
+    const NodeId value = program().value(id);
+    if (LaunchOf(value) == LaunchOf(id)) homes_[value] = homes_[id];
+  }
+}
+
+std::vector<double> SimulatedRanks::Stored(int rank, NodeId store) const {
+  return memory_.Whole(rank, HomeOf(store), type(store));
+}
+
+double SimulatedRanks::Reduced(ReduceKind kind, NodeId reduction, int rank, int64_t index) {
+  const NodeId operand = Operand(reduction, 0);
+  const Members members = MembersOf(SpanOf(program().op(reduction)), rank, ranks_, of_node_);
+  double result = Cell(members.first, operand, index);
+  for (int i = 1; i < members.count; ++i)
+    result = Combined(kind, result, Cell(members.first + i * members.stride, operand, index));
+  return result;
+}
+
+double SimulatedRanks::Finished(const Fold& fold, NodeId id, double folded) const {
+  if (fold.kind != FoldKind::kMean) return folded;
+  const int64_t results = NumElements(type(id).shape);
+  if (results == 0) return 0;
+  return folded / static_cast<double>(NumElements(type(Operand(id, 0)).shape) / results);
+}
+
+}  // namespace coconet

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "coconet/testing/elementwise_draws.h"
+
+namespace coconet {
+
+/// Draws operations on whole tensors and rows of bound sizes, of values of the pool and of new
+/// inputs that fit them. Each is not there where it does not fit what it drew.
+class TensorDraws : protected ElementwiseDraws {
+ protected:
+  using ElementwiseDraws::ElementwiseDraws;
+
+  Drafted Folded();
+  Drafted Normalized();
+  /// With another value that fits, or with a new input that does.
+  Drafted Product();
+  Drafted Viewed();
+  Drafted Dropped();
+  Drafted RoundedAtRandom();
+  /// As many rows as the table has, mostly, so that the result meets other values; some of them out
+  /// of range.
+  Drafted Looked();
+
+  Shape shape_;   // that most tensors have
+  Drafted seed_;  // of random words
+
+ private:
+  Drafted ProductOf(const MatMul& op, Drafted a, Drafted b, bool first);
+  /// Of a new operand that meets `a` as the product's first (or second) one.
+  Shape FactorFor(const MatMul& op, Drafted a, bool first);
+  /// Back to the program's shape, flat, or with one dimension cut in two.
+  Shape Reshaped(Shape shape);
+  Drafted LookedUp(Drafted table, Drafted indices, int dim);
+};
+
+}  // namespace coconet
