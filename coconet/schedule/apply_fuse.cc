@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/operand_index.h"
@@ -16,12 +17,7 @@ namespace {
 class Candidate {
  public:
   Candidate(const TypedGraph& program, const Fuse& fuse)
-      : p_(program),
-        g_(program.graph()),
-        types_(program.types()),
-        fuse_(fuse),
-        values_(program.values()),
-        each_(program.each()) {}
+      : p_(program), g_(program.graph()), fuse_(fuse), each_(program.each()) {}
 
   absl::Status Check() const {
     for (NodeId id : fuse_.nodes) RETURN_IF_ERROR(CheckMember(id));
@@ -43,12 +39,10 @@ class Candidate {
     return Refused(fuse_, parts...);
   }
   std::string Text(NodeId id) const { return NodeText(g_, id); }
-  bool Inside(NodeId id) const {
-    return std::binary_search(fuse_.nodes.begin(), fuse_.nodes.end(), id);
-  }
+  bool Inside(NodeId id) const { return absl::c_binary_search(fuse_.nodes, id); }
   bool IsReduction(NodeId id) const { return As<AllReduce>(g_, id) || As<ReduceScatter>(g_, id); }
 
-  bool IsScalar(NodeId id) const { return types_[id].shape.empty(); }
+  bool IsScalar(NodeId id) const { return p_.type(id).shape.empty(); }
 
   absl::Status CheckMember(NodeId id) const {
     const bool is_declared = g_.nodes[id].inputs.empty();
@@ -80,13 +74,13 @@ class Candidate {
 
   /// The iteration space that the node asks for: a fold its operand's shape, others their own.
   const Shape& ElementsOf(NodeId id) const {
-    return types_[As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id].shape;
+    return p_.type(As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id).shape;
   }
 
   /// A kernel works on what tensors share, or on each tensor.
   absl::Status CheckTensors() const {
     const auto elements = [&](NodeId id) { return !IsScalar(id) || As<Fold>(g_, id); };
-    const auto first = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(), elements);
+    const auto first = absl::c_find_if(fuse_.nodes, elements);
     for (NodeId id : fuse_.nodes) {
       if (!elements(id) || each_[id] == each_[*first]) continue;
       return Refuse("there is ", Text(id),
@@ -101,28 +95,28 @@ class Candidate {
     std::optional<NodeId> sliced;
     for (NodeId id : fuse_.nodes) {
       if (IsScalar(id) && !As<Fold>(g_, id)) continue;
-      const bool is_row = space.row_dims > 0 && types_[id].shape == space.rows() &&
+      const bool is_row = space.row_dims > 0 && p_.type(id).shape == space.rows() &&
                           !As<Fold>(g_, id) && !Communicates(g_, id) && !IsView(g_.nodes[id].op);
       if (ElementsOf(id) != space.shape && !is_row) {
-        const auto other = std::find_if(fuse_.nodes.begin(), fuse_.nodes.end(),
-                                        [&](NodeId n) { return ElementsOf(n) == space.shape; });
+        const auto other =
+            absl::c_find_if(fuse_.nodes, [&](NodeId n) { return ElementsOf(n) == space.shape; });
         const auto [a, b] = std::minmax(id, other == fuse_.nodes.end() ? fuse_.nodes[0] : *other);
         return Refuse("want one shape, have ", Text(a), " of ", coconet::Text(ElementsOf(a)),
                       " and ", Text(b), " of ", coconet::Text(ElementsOf(b)));
       }
       RETURN_IF_ERROR(CheckFold(id, space));
       const NodeId cut = As<Fold>(g_, id) ? g_.nodes[id].inputs[0] : id;
-      if (!types_[cut].layout.sliced()) continue;
-      if (sliced.has_value() && types_[cut].layout != types_[*sliced].layout) {
+      if (!p_.type(cut).layout.sliced()) continue;
+      if (sliced.has_value() && p_.type(cut).layout != p_.type(*sliced).layout) {
         return Refuse("want one sliced dimension, have ", Text(*sliced), " ",
-                      coconet::Text(types_[*sliced].layout), " and ", Text(cut), " ",
-                      coconet::Text(types_[cut].layout));
+                      coconet::Text(p_.type(*sliced).layout), " and ", Text(cut), " ",
+                      coconet::Text(p_.type(cut).layout));
       }
       sliced = cut;
     }
     const int first_folded = static_cast<int>(space.shape.size()) - space.row_dims;
     if (space.row_dims == 0 || !sliced.has_value()) return absl::OkStatus();
-    const int dim = types_[*sliced].layout.dim;
+    const int dim = p_.type(*sliced).layout.dim;
     if (dim != Layout::kFlat && dim < first_folded) return absl::OkStatus();
     return Refuse("the kernel folds rows, but those of ", Text(*sliced), " lie on several ranks");
   }
@@ -154,7 +148,7 @@ class Candidate {
       }
       if (Communicates(g_, id)) spans = id;
       if (As<AllReduce>(g_, id) && !IsScalar(id)) all_reduce = id;
-      if (types_[id].layout.sliced() || As<AllGather>(g_, id)) on_slices = id;
+      if (p_.type(id).layout.sliced() || As<AllGather>(g_, id)) on_slices = id;
     }
     if (!all_reduce.has_value() || !on_slices.has_value()) return absl::OkStatus();
     return Refuse(Text(*all_reduce), " reduces whole tensors, ", Text(*on_slices),
@@ -164,12 +158,12 @@ class Candidate {
   absl::Status CheckReductionOperand(NodeId id) const {
     if (!IsReduction(id) || IsScalar(id)) return absl::OkStatus();
     const NodeId operand = g_.nodes[id].inputs[0];
-    if (Inside(operand) || Inside(values_[operand])) {
+    if (Inside(operand) || Inside(p_.value(operand))) {
       return Refuse(Text(id), " takes ", Text(operand),
                     " of the same kernel: other ranks may read it only when that kernel has ended");
     }
-    for (NodeId user : p_.users()[values_[operand]]) {
-      if (As<Update>(g_, user) && g_.nodes[user].inputs[0] == values_[operand] && Inside(user))
+    for (NodeId user : p_.users()[p_.value(operand)]) {
+      if (As<Update>(g_, user) && g_.nodes[user].inputs[0] == p_.value(operand) && Inside(user))
         return Refuse(Text(user), " overwrites what other ranks read for ", Text(id));
     }
     return absl::OkStatus();
@@ -192,12 +186,12 @@ class Candidate {
     for (NodeId operand : g_.nodes[id].inputs) {
       if (!IsSent(operand)) continue;
       return Refuse(
-          Text(id), " takes ", Text(values_[operand]),
+          Text(id), " takes ", Text(p_.value(operand)),
           " of the same kernel, which has come from the other stage when that kernel has ended");
     }
     return absl::OkStatus();
   }
-  bool IsSent(NodeId id) const { return Inside(values_[id]) && As<Send>(g_, values_[id]); }
+  bool IsSent(NodeId id) const { return Inside(p_.value(id)) && As<Send>(g_, p_.value(id)); }
 
   absl::Status CheckUpdatesOfMembers() const {
     NodeId first = g_.size();
@@ -253,7 +247,8 @@ class Candidate {
     reads.stores.insert(phase.gathers.begin(), phase.gathers.end());
     for (NodeId id : phase.evaluated) {
       const Node& node = g_.nodes[id];
-      if (IsView(node.op) && MovesElements(node.op, types_[id].shape, types_[node.inputs[0]].shape))
+      if (IsView(node.op) &&
+          MovesElements(node.op, p_.type(id).shape, p_.type(node.inputs[0]).shape))
         reads.elsewhere.push_back(id);
     }
     return reads;
@@ -262,12 +257,12 @@ class Candidate {
   /// Nothing may read a state that is overwritten by then.
   absl::Status CheckOldValue(NodeId update, const std::vector<PhaseReads>& phases) const {
     const NodeId state = g_.nodes[update].inputs[0];
-    const bool is_pushed = Inside(values_[update]) && As<AllGather>(g_, values_[update]);
-    const bool is_whole = !is_pushed && !types_[update].layout.sliced();
-    const NodeId store = is_pushed ? values_[update] : update;
+    const bool is_pushed = Inside(p_.value(update)) && As<AllGather>(g_, p_.value(update));
+    const bool is_whole = !is_pushed && !p_.type(update).layout.sliced();
+    const NodeId store = is_pushed ? p_.value(update) : update;
     bool stored = false;
     for (const PhaseReads& phase : phases) {
-      const bool reads = std::binary_search(phase.read.begin(), phase.read.end(), state);
+      const bool reads = absl::c_binary_search(phase.read, state);
       if (reads && IsSent(update)) {
         return Refuse(Text(update), " is stored as elements come from another stage, but ",
                       ValueText(g_, state), " before the step is read");
@@ -297,9 +292,7 @@ class Candidate {
 
   const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<TensorType>& types_;
   const Fuse& fuse_;
-  const std::vector<NodeId>& values_;
   const std::vector<bool>& each_;
 };
 
@@ -320,8 +313,8 @@ class Merging {
       if (kernel == fuse.nodes) return Refused(fuse, "these nodes are a kernel already");
       if (std::includes(fuse.nodes.begin(), fuse.nodes.end(), kernel.begin(), kernel.end()))
         continue;
-      const NodeId common = *std::find_if(fuse.nodes.begin(), fuse.nodes.end(),
-                                          [&, k = k](NodeId id) { return kernel_of_[id] == k; });
+      const NodeId common =
+          *absl::c_find_if(fuse.nodes, [&, k = k](NodeId id) { return kernel_of_[id] == k; });
       return Refused(fuse, "%", common, " is in the kernel {%", absl::StrJoin(kernel, " %"),
                      "}: name all of it");
     }
@@ -333,10 +326,8 @@ class Merging {
 
   /// Ordered by first node.
   Kernels Get() && {
-    kernels_.erase(std::remove_if(kernels_.begin(), kernels_.end(),
-                                  [](const std::vector<NodeId>& kernel) { return kernel.empty(); }),
-                   kernels_.end());
-    std::sort(kernels_.begin(), kernels_.end());
+    std::erase_if(kernels_, [](const std::vector<NodeId>& kernel) { return kernel.empty(); });
+    absl::c_sort(kernels_);
     return std::move(kernels_);
   }
 
@@ -355,8 +346,7 @@ absl::StatusOr<Kernels> ApplyFuses(const Schedule& s, absl::Span<const Fuse> fus
   Merging merging(s);
   for (const Fuse& fuse : fuses) {
     if (fuse.nodes.size() < 2) return Refused(fuse, "want two nodes or more");
-    if (std::adjacent_find(fuse.nodes.begin(), fuse.nodes.end(), std::greater_equal<NodeId>()) !=
-        fuse.nodes.end()) {
+    if (absl::c_adjacent_find(fuse.nodes, std::greater_equal<NodeId>()) != fuse.nodes.end()) {
       return Refused(fuse, "want nodes in ascending order, each once");
     }
     RETURN_IF_ERROR(merging.Merge(fuse));

@@ -17,13 +17,7 @@ namespace {
 class Chain {
  public:
   Chain(const Schedule& s, const std::vector<NodeId>& firsts)
-      : s_(s),
-        p_(s.program()),
-        g_(s.graph()),
-        types_(s.types()),
-        values_(s.program().values()),
-        launches_(s.launches()),
-        firsts_(firsts) {}
+      : s_(s), p_(s.program()), g_(s.graph()), launches_(s.launches()), firsts_(firsts) {}
 
   Chunks Check() {
     Chunks chunks;
@@ -73,7 +67,7 @@ class Chain {
   bool Takes(int launch, int from) const {
     for (NodeId id : launches_[launch].nodes) {
       for (NodeId operand : ValueOperands(g_, id)) {
-        if (launches_.of[values_[operand]] == from) return true;
+        if (launches_.of[p_.value(operand)] == from) return true;
       }
     }
     return false;
@@ -120,7 +114,7 @@ class Chain {
   }
 
   std::string CheckNode(NodeId id) {
-    const bool is_scalar = types_[id].shape.empty();
+    const bool is_scalar = p_.type(id).shape.empty();
     const Node& node = g_.nodes[id];
     if (As<Update>(g_, id) || As<Output>(g_, id)) {
       return is_scalar ? absl::StrCat(Text(id), " stores a scalar, which has no chunks")
@@ -137,7 +131,7 @@ class Chain {
                    ? ""
                    : absl::StrCat(Text(id), " folds a dimension that the chunks cut");
       case Role::kView:
-        return InChain(values_[node.inputs[0]])
+        return InChain(p_.value(node.inputs[0]))
                    ? absl::StrCat(Text(id), " takes elements of other chunks of ",
                                   Text(node.inputs[0]))
                    : "";
@@ -168,7 +162,7 @@ class Chain {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!InChain(id) || launches_.of[id] == launches_.of[update]) continue;
       const absl::Span<const NodeId> operands = ValueOperands(g_, id);
-      if (std::find(operands.begin(), operands.end(), state) == operands.end()) continue;
+      if (!absl::c_linear_search(operands, state)) continue;
       return absl::StrCat(Text(id), " reads state ", ValueText(g_, state),
                           ", which another of the launches updates");
     }
@@ -178,16 +172,17 @@ class Chain {
   std::string CheckProduct(NodeId id) {
     space_.rows = space_.has_product = true;
     const auto& op = *As<MatMul>(g_, id);
-    const NodeId a = values_[g_.nodes[id].inputs[0]], b = values_[g_.nodes[id].inputs[1]];
+    const NodeId a = p_.value(g_.nodes[id].inputs[0]), b = p_.value(g_.nodes[id].inputs[1]);
     if (InChain(b)) return absl::StrCat(Text(id), " needs all of ", Text(b), " for its first rows");
     if (InChain(a) && op.transpose_a)
       return absl::StrCat(Text(id), " sums over the rows of ", Text(a), ", which the chunks cut");
-    if (types_[b].shape.size() > 2)
+    if (p_.type(b).shape.size() > 2)
       return absl::StrCat(Text(id), " has a second operand for each of several matrices; want one");
-    if (op.transpose_a && types_[a].shape.size() > 2)
+    if (op.transpose_a && p_.type(a).shape.size() > 2)
       return absl::StrCat(Text(id), " transposes several matrices; want one");
-    const bool rows_sliced = types_[id].layout.sliced() &&
-                             types_[id].layout.dim + 1 < static_cast<int>(types_[id].shape.size());
+    const bool rows_sliced =
+        p_.type(id).layout.sliced() &&
+        p_.type(id).layout.dim + 1 < static_cast<int>(p_.type(id).shape.size());
     if (rows_sliced) return absl::StrCat(Text(id), " has the rows of a slice only, want all rows");
     return "";
   }
@@ -195,15 +190,15 @@ class Chain {
   /// What goes from launch to launch has the shape of the chunks.
   std::string CheckShapes(size_t at) {
     for (NodeId id : nodes(at)) {
-      if (space_.shape.empty()) space_.shape = types_[id].shape;
-      if (!Alike(types_[id].shape)) {
-        return absl::StrCat(Text(id), " has shape ", coconet::Text(types_[id].shape),
+      if (space_.shape.empty()) space_.shape = p_.type(id).shape;
+      if (!Alike(p_.type(id).shape)) {
+        return absl::StrCat(Text(id), " has shape ", coconet::Text(p_.type(id).shape),
                             ", want chunks of ", coconet::Text(space_.shape));
       }
       for (NodeId operand : ValueOperands(g_, id)) {
-        const NodeId value = values_[operand];
+        const NodeId value = p_.value(operand);
         if (launches_.of[value] == launches_.of[id] || !InChain(value) ||
-            Alike(types_[value].shape))
+            Alike(p_.type(value).shape))
           continue;
         return absl::StrCat(Text(id), " needs more of ", Text(value), " than a chunk");
       }
@@ -223,7 +218,7 @@ class Chain {
     for (size_t at = 0; at < chain_.size(); ++at) {
       for (NodeId id : nodes(at)) {
         const Layout& layout =
-            types_[As<AllGather>(g_, id) ? values_[g_.nodes[id].inputs[0]] : id].layout;
+            p_.type(As<AllGather>(g_, id) ? p_.value(g_.nodes[id].inputs[0]) : id).layout;
         if (!layout.sliced() || As<MatMul>(g_, id)) continue;
         if (space_.slices && layout.dim != space_.dim) {
           return absl::StrCat(Text(id), " is sliced over another dimension than ",
@@ -242,8 +237,6 @@ class Chain {
   const Schedule& s_;
   const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<TensorType>& types_;
-  const std::vector<NodeId>& values_;
   const Launches& launches_;
   const std::vector<NodeId>& firsts_;
   std::vector<int> chain_;

@@ -403,12 +403,11 @@ bool IsCommunicationUnfused(const Schedule& s) {
 }
 
 bool IsBaseline(const Schedule& s) {
-  const bool as_written =
-      std::all_of(s.trace().begin(), s.trace().end(),
-                  [](const Transformation& t) { return std::holds_alternative<Fuse>(t); });
+  const bool as_written = absl::c_all_of(
+      s.trace(), [](const Transformation& t) { return std::holds_alternative<Fuse>(t); });
   if (!as_written || !IsCommunicationUnfused(s)) return false;
   const std::vector<std::vector<NodeId>> groups = ComputeGroups(s);
-  return std::none_of(groups.begin(), groups.end(), [&](const std::vector<NodeId>& group) {
+  return absl::c_none_of(groups, [&](const std::vector<NodeId>& group) {
     return group.size() > 1 && Apply(s, Fuse{group}).ok();
   });
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "coconet/base/in_table.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
@@ -29,24 +30,10 @@ enum class Part : uint8_t {
 };
 
 Kind KindOf(Part part) {
-  switch (part) {
-    case Part::kReduceScatter:
-      return Kind::kReduceScatter;
-    case Part::kAllReduce:
-    case Part::kFoldSum:
-      return Kind::kAllReduce;
-    case Part::kCompute:
-    case Part::kComputeAfterFold:
-    case Part::kComputeAfterGather:
-      return Kind::kCompute;
-    case Part::kFold:
-      return Kind::kFold;
-    case Part::kAllGather:
-      return Kind::kAllGather;
-    case Part::kSend:
-      return Kind::kSend;
-  }
-  CC_CHECK(false);
+  constexpr Kind kKinds[] = {Kind::kReduceScatter, Kind::kAllReduce, Kind::kCompute,
+                             Kind::kFold,          Kind::kAllReduce, Kind::kCompute,
+                             Kind::kAllGather,     Kind::kCompute,   Kind::kSend};
+  return InTable(kKinds, part);
 }
 
 /// Of an operation that is a launch alone.
@@ -69,35 +56,13 @@ bool JoinsGroups(Kind kind) {
          kind == Kind::kCompute;
 }
 
-const char* WordOf(Kind kind) {
-  switch (kind) {
-    case Kind::kReduceScatter:
-      return "RS";
-    case Kind::kAllReduce:
-      return "AR";
-    case Kind::kCompute:
-      return "C";
-    case Kind::kFold:
-      return "fold";
-    case Kind::kAllGather:
-      return "AG";
-    case Kind::kMatMul:
-      return "MM";
-    case Kind::kSend:
-      return "send";
-    case Kind::kAllToAll:
-      return "A2A";
-    case Kind::kBroadcast:
-      return "broadcast";
-    case Kind::kReduceTo:
-      return "reduce";
-  }
-  CC_CHECK(false);
-}
+// In the order of Work::Kind.
+constexpr absl::string_view kWords[] = {"RS", "AR",   "C",   "fold",      "AG",
+                                        "MM", "send", "A2A", "broadcast", "reduce"};
 
 /// "RS[flat]", "AR g h" where the program has several, "AG(node) p", "send slices".
 std::string Text(const Work& work) {
-  std::string text = WordOf(work.kind);
+  std::string text(InTable(kWords, work.kind));
   if (work.span != Span::kAll) absl::StrAppend(&text, "(", Name(work.span), ")");
   if (!work.dims.empty()) {
     const auto dim_text = [](std::string* out, int dim) { out->append(DimText(dim)); };
@@ -127,32 +92,27 @@ bool IsReduction(const Graph& g, NodeId id) {
 }
 
 /// The collective whose result an update or output stores as it is; -1 for none.
-NodeId StoredCollective(const Graph& g, const std::vector<NodeId>& values, NodeId id) {
-  if (!As<Update>(g, id) && !As<Output>(g, id)) return -1;
-  const NodeId value = values[g.nodes[id].inputs.back()];
-  return Communicates(g, value) ? value : -1;
+NodeId StoredCollective(const TypedGraph& program, NodeId id) {
+  if (RoleOf(program.op(id)) != Role::kStore) return -1;
+  const NodeId value = program.value(program.inputs(id).back());
+  return Communicates(program.op(value)) ? value : -1;
 }
 
 class Outliner {
  public:
   explicit Outliner(const Schedule& s)
-      : s_(s),
-        p_(s.program()),
-        g_(s.graph()),
-        values_(p_.values()),
-        types_(p_.types()),
-        launches_(s.launches()) {
+      : s_(s), p_(s.program()), g_(s.graph()), launches_(s.launches()) {
     for (const std::vector<NodeId>& chain : s.overlaps()) {
       for (NodeId first : chain) overlap_of_[first] = &chain;
     }
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (IsReduction(g_, id) && !types_[id].shape.empty() &&
+      if (IsReduction(g_, id) && !p_.type(id).shape.empty() &&
           SpanOf(g_.nodes[id].op) != Span::kAcross)
         ++reductions_;
       if (As<AllGather>(g_, id)) ++gathers_;
-      if (const NodeId stored = StoredCollective(g_, values_, id); stored >= 0)
+      if (const NodeId stored = StoredCollective(p_, id); stored >= 0)
         stores_of_[stored].push_back(id);
-      folds_unsplit_ |= FoldsAll(p_, id) && types_[id].layout == Layout::Replicated();
+      folds_unsplit_ |= FoldsAll(p_, id) && p_.type(id).layout == Layout::Replicated();
     }
   }
 
@@ -165,7 +125,7 @@ class Outliner {
     };
     for (int launch : s_.order()) {
       const std::vector<NodeId>& nodes = launches_[launch].nodes;
-      if (nodes.size() == 1 && StoredCollective(g_, values_, nodes[0]) >= 0) continue;
+      if (nodes.size() == 1 && StoredCollective(p_, nodes[0]) >= 0) continue;
       const auto overlap = overlap_of_.find(nodes[0]);
       if (overlap != overlap_of_.end() || nodes.size() > 1 || !Joins(run, nodes[0])) end_run();
       if (overlap != overlap_of_.end()) {
@@ -214,14 +174,14 @@ class Outliner {
       const Span span = SpanOf(g_.nodes[id].op);
       if (span != Span::kAll) work.span = span;
       if (span == Span::kAcross) continue;  // what it takes was named when it was reduced in nodes
-      if (IsReduction(g_, id) && types_[id].shape.empty()) {
+      if (IsReduction(g_, id) && p_.type(id).shape.empty()) {
         if (folds_unsplit_) work.operands.push_back({true, DeclaredBelow(id)});
       } else if (IsReduction(g_, id) && reductions_ > 1) {
         work.operands.push_back({false, {ValueText(g_, g_.nodes[id].inputs[0])}});
       }
       if (As<AllGather>(g_, id) && name_gathers) NameStores(id, work);
     }
-    if (kind == Kind::kSend && types_[nodes[0]].layout.sliced()) {
+    if (kind == Kind::kSend && p_.type(nodes[0]).layout.sliced()) {
       work.sliced = true;
       work.dims = SlicedDims({nodes[0]});
     }
@@ -231,7 +191,7 @@ class Outliner {
 
   /// Of the first phase that evaluates it.
   Part PartInKernel(NodeId id, const KernelPhases& phases, bool has_gathers) const {
-    if (types_[id].shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
+    if (p_.type(id).shape.empty() && As<AllReduce>(g_, id)) return Part::kFoldSum;
     if (FoldsAll(p_, id)) return Part::kFold;
     if (As<Send>(g_, id)) return Part::kSend;
     if (As<ReduceScatter>(g_, id)) return Part::kReduceScatter;
@@ -253,7 +213,7 @@ class Outliner {
     size_t gathers = 0;
     for (NodeId id : nodes) gathers += As<AllGather>(g_, id) != nullptr;
     for (NodeId id : nodes) {
-      const NodeId stored = StoredCollective(g_, values_, id);
+      const NodeId stored = StoredCollective(p_, id);
       if (stored >= 0 && launches_.of[stored] == launches_.of[id]) continue;
       parts[PartInKernel(id, phases, gathers > 0)].push_back(id);
     }
@@ -269,10 +229,10 @@ class Outliner {
     std::set<NodeId> below = {id};
     std::vector<std::string> names;
     while (!below.empty()) {
-      const NodeId last = values_[*below.rbegin()];
+      const NodeId last = p_.value(*below.rbegin());
       below.erase(std::prev(below.end()));
       below.insert(g_.nodes[last].inputs.begin(), g_.nodes[last].inputs.end());
-      if ((As<Input>(g_, last) || As<State>(g_, last)) && !types_[last].shape.empty())
+      if ((As<Input>(g_, last) || As<State>(g_, last)) && !p_.type(last).shape.empty())
         names.push_back(ValueText(g_, last));
     }
     std::reverse(names.begin(), names.end());
@@ -295,8 +255,8 @@ class Outliner {
     std::vector<int> dims;
     bool vectors = true;
     for (NodeId id : nodes) {
-      dims.push_back(types_[id].layout.dim);
-      vectors &= types_[id].shape.size() == 1;
+      dims.push_back(p_.type(id).layout.dim);
+      vectors &= p_.type(id).shape.size() == 1;
     }
     return vectors ? std::vector<int>() : dims;
   }
@@ -304,8 +264,6 @@ class Outliner {
   const Schedule& s_;
   const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<NodeId>& values_;
-  const std::vector<TensorType>& types_;
   const Launches& launches_;
   std::map<NodeId, const std::vector<NodeId>*> overlap_of_;  // by first node of a launch
   std::map<NodeId, std::vector<NodeId>> stores_of_;          // of collectives' results

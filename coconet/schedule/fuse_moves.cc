@@ -19,12 +19,7 @@ using NodeSet = std::set<NodeId>;
 class Moves {
  public:
   explicit Moves(const Schedule& s)
-      : s_(s),
-        p_(s.program()),
-        g_(s.graph()),
-        values_(p_.values()),
-        grouped_(g_.nodes.size()),
-        types_(p_.types()) {
+      : s_(s), p_(s.program()), g_(s.graph()), grouped_(g_.nodes.size()) {
     for (const auto& kernel : s.kernels()) {
       for (NodeId id : kernel) grouped_[id] = true;
     }
@@ -37,7 +32,7 @@ class Moves {
   std::vector<std::vector<NodeId>> Groups() const {
     const std::vector<int>& level = s_.levels();
     std::vector<NodeId> group(g_.nodes.size());
-    std::iota(group.begin(), group.end(), 0);
+    absl::c_iota(group, 0);
     const auto find = [&](NodeId id) {
       while (group[id] != id) id = group[id] = group[group[id]];
       return id;
@@ -46,7 +41,7 @@ class Moves {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!IsFree(id) || !Computes(id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
-        NodeId other = values_[operand];
+        NodeId other = p_.value(operand);
         if (elements_[other] != elements_[id] || FoldsAll(p_, other)) continue;
         if (Communicates(g_, other))
           other = first_consumer.try_emplace({other, level[id]}, id).first->second;
@@ -81,7 +76,7 @@ class Moves {
       for (NodeId id = 0; id < g_.size(); ++id) {
         if (!IsFree(id) || !Computes(id) || folding.contains(find(id)) != of_folds) continue;
         for (NodeId operand : ValueOperands(g_, id)) {
-          if (!g_.nodes[operand].inputs.empty() || types_[operand].shape != elements_[id].first)
+          if (!g_.nodes[operand].inputs.empty() || p_.type(operand).shape != elements_[id].first)
             continue;
           const auto [first, is_new] = readers.try_emplace({operand, level[id]}, id);
           if (is_new || elements_[first->second] != elements_[id] ||
@@ -124,7 +119,7 @@ class Moves {
 
  private:
   bool IsFree(NodeId id) const {
-    return !grouped_[id] && (!types_[id].shape.empty() || FoldsAll(p_, id));
+    return !grouped_[id] && (!p_.type(id).shape.empty() || FoldsAll(p_, id));
   }
   bool Computes(NodeId id) const {
     return IsKernelWork(g_, id) && !Communicates(g_, id) && !g_.nodes[id].inputs.empty();
@@ -139,15 +134,15 @@ class Moves {
     const std::vector<bool>& each = p_.each();
     std::vector<bool> of_rows(g_.nodes.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
-      elements_.push_back({types_[id].shape, each[id]});
+      elements_.push_back({p_.type(id).shape, each[id]});
       if (As<Fold>(g_, id)) {
-        elements_[id] = {types_[g_.nodes[id].inputs[0]].shape, each[id]};
+        elements_[id] = {p_.type(g_.nodes[id].inputs[0]).shape, each[id]};
         of_rows[id] = FoldsRows(p_, id);
         continue;
       }
       if (!As<Pointwise>(g_, id) && !As<Cast>(g_, id)) continue;
       for (NodeId operand : g_.nodes[id].inputs) {
-        if (!of_rows[operand] || types_[operand].shape != types_[id].shape) continue;
+        if (!of_rows[operand] || p_.type(operand).shape != p_.type(id).shape) continue;
         elements_[id] = elements_[operand];
         of_rows[id] = true;
       }
@@ -186,7 +181,7 @@ class Moves {
     for (NodeId id : nodes) {
       if (Communicates(g_, id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
-        const NodeId value = values_[operand];
+        const NodeId value = p_.value(operand);
         if (Communicates(g_, value) && IsFree(value) && SameShape(value, nodes))
           feeding.insert(value);
       }
@@ -244,7 +239,7 @@ class Moves {
     NodeSet nodes(core.begin(), core.end());
     for (NodeId id : collectives_) {
       if (!As<Collective>(g_, id) || !IsFree(id)) continue;
-      if (std::binary_search(core.begin(), core.end(), g_.nodes[id].inputs[0])) AddPush(id, &nodes);
+      if (absl::c_binary_search(core, g_.nodes[id].inputs[0])) AddPush(id, &nodes);
     }
     return nodes;
   }
@@ -256,14 +251,13 @@ class Moves {
       return nodes;
     const auto consumes = [&](NodeId id) {
       const absl::Span<const NodeId> operands = ValueOperands(g_, id);
-      return std::any_of(operands.begin(), operands.end(), [&](NodeId operand) {
-        const NodeId value = values_[operand];
-        return As<AllGather>(g_, value) && std::binary_search(core.begin(), core.end(), value);
+      return absl::c_any_of(operands, [&](NodeId operand) {
+        const NodeId value = p_.value(operand);
+        return As<AllGather>(g_, value) && absl::c_binary_search(core, value);
       });
     };
     for (const auto& group : groups) {
-      if (!SameShape(group[0], core) || std::none_of(group.begin(), group.end(), consumes))
-        continue;
+      if (!SameShape(group[0], core) || absl::c_none_of(group, consumes)) continue;
       nodes.insert(group.begin(), group.end());
     }
     return nodes;
@@ -285,22 +279,21 @@ class Moves {
   NodeSet WithAfterFolds(const std::vector<NodeId>& core,
                          const std::vector<std::vector<NodeId>>& groups) const {
     const NodeSet with_sums = WithFoldSums(core);
-    if (absl::c_none_of(with_sums, [&](NodeId id) { return types_[id].shape.empty(); }))
+    if (absl::c_none_of(with_sums, [&](NodeId id) { return p_.type(id).shape.empty(); }))
       return {core.begin(), core.end()};
     std::vector<bool> follows(g_.nodes.size());  // computed from the folds, scalars in between
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (with_sums.contains(id)) follows[id] = FoldsAll(p_, id) || types_[id].shape.empty();
+      if (with_sums.contains(id)) follows[id] = FoldsAll(p_, id) || p_.type(id).shape.empty();
       if (with_sums.contains(id) || Communicates(g_, id)) continue;
       for (NodeId operand : ValueOperands(g_, id)) {
-        const NodeId value = values_[operand];
-        follows[id] = follows[id] || (follows[value] && types_[value].shape.empty());
+        const NodeId value = p_.value(operand);
+        follows[id] = follows[id] || (follows[value] && p_.type(value).shape.empty());
       }
     }
     NodeSet nodes(core.begin(), core.end());
     for (const auto& group : groups) {
       if (with_sums.contains(group[0]) || !SameShape(group[0], core)) continue;
-      if (std::none_of(group.begin(), group.end(), [&](NodeId id) { return follows[id]; }))
-        continue;
+      if (absl::c_none_of(group, [&](NodeId id) { return follows[id]; })) continue;
       nodes.insert(group.begin(), group.end());
     }
     if (nodes.size() > core.size()) nodes.insert(with_sums.begin(), with_sums.end());
@@ -310,10 +303,8 @@ class Moves {
   const Schedule& s_;
   const TypedGraph& p_;
   const Graph& g_;
-  const std::vector<NodeId>& values_;
   std::vector<bool> grouped_;
   std::vector<NodeId> collectives_;  // in no kernel
-  const std::vector<TensorType>& types_;
   std::vector<std::pair<Shape, bool>>
       elements_;  // by node: their shape, and whether each tensor has them
 };

@@ -1,6 +1,5 @@
 #include "coconet/schedule/schedule.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -126,8 +125,7 @@ Schedule Schedule::WithKernels(Kernels kernels) const {
 
 Schedule Schedule::WithOverlap(const Overlap& overlap) const {
   Parts parts = *parts_;
-  parts.overlaps.insert(
-      std::upper_bound(parts.overlaps.begin(), parts.overlaps.end(), overlap.nodes), overlap.nodes);
+  parts.overlaps.insert(absl::c_upper_bound(parts.overlaps, overlap.nodes), overlap.nodes);
   return Schedule(std::move(parts));
 }
 
