@@ -24,6 +24,11 @@ absl::StatusOr<TensorType> InferAcrossNodes(const Site& site, Layout::Parts part
   return type;
 }
 
+absl::Status CheckRoot(const Site& site, int root) {
+  return root >= 0 ? absl::OkStatus()
+                   : site.Error("want the number of a rank as the root, have ", root);
+}
+
 }  // namespace
 
 absl::StatusOr<TensorType> InferAllReduce(const Site& site, const AllReduce& op) {
@@ -72,15 +77,6 @@ absl::StatusOr<TensorType> InferShard(const Site& site, const Shard& op) {
   RETURN_IF_ERROR(CheckSlicedDim(site, op.dim, type.shape));
   return Normalized({type.dtype, type.shape, Layout::Sliced(op.dim)});
 }
-
-namespace {
-
-absl::Status CheckRoot(const Site& site, int root) {
-  return root >= 0 ? absl::OkStatus()
-                   : site.Error("want the number of a rank as the root, have ", root);
-}
-
-}  // namespace
 
 absl::StatusOr<TensorType> InferBroadcast(const Site& site, const Broadcast& op) {
   RETURN_IF_ERROR(CheckRoot(site, op.root));

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/nearest.h"
@@ -130,15 +129,11 @@ absl::StatusOr<Shape> ParseShape(Words& words) {
   RETURN_IF_ERROR(words.Expect("["));
   if (words.Accept("]")) return shape;
   do {
-    int64_t size = 0;
     if (words.Peek().kind == Token::Kind::kName) {
       shape.push_back(Dim(std::string(words.Take().text)));
-    } else if (words.Peek().kind == Token::Kind::kNumber &&
-               absl::SimpleAtoi(words.Peek().text, &size)) {
-      words.Take();
-      shape.push_back(Dim(size));
     } else {
-      return words.Expected("a size");
+      ASSIGN_OR_RETURN(const int64_t size, words.Integer<int64_t>("a size"));
+      shape.push_back(Dim(size));
     }
   } while (words.Accept(","));
   RETURN_IF_ERROR(words.Expect("]"));
@@ -147,11 +142,7 @@ absl::StatusOr<Shape> ParseShape(Words& words) {
 
 absl::StatusOr<int> ParseSlicedDim(Words& words) {
   if (words.Accept("flat")) return Layout::kFlat;
-  int dim = 0;
-  if (words.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words.Peek().text, &dim))
-    return words.Expected("flat or the number of a dimension");
-  words.Take();
-  return dim;
+  return words.Integer<int>("flat or the number of a dimension");
 }
 
 }  // namespace coconet

@@ -8,7 +8,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/span.h"
 #include "coconet/base/nearest.h"
 #include "coconet/base/status.h"
 #include "coconet/language/expression_parser.h"
@@ -151,11 +150,11 @@ absl::Status Expression::Argument(const Attribute& a, Op& op, const std::vector<
     case Written::kNumber:
       return ReadInto(Get<double>(op, a), Number(a.what));
     case Written::kInteger:
-      return ReadInto(Get<int64_t>(op, a), Integer(a.what));
+      return ReadInto(Get<int64_t>(op, a), words_.Integer<int64_t>(a.what));
     case Written::kRank:
       return ReadInto(Get<int>(op, a), Int("the number of a rank"));
     case Written::kStream:
-      return ReadInto(Get<int64_t>(op, a), Integer("the number of a stream"));
+      return ReadInto(Get<int64_t>(op, a), words_.Integer<int64_t>("the number of a stream"));
     case Written::kDim:
       return ReadInto(Get<int>(op, a), ParseSlicedDim(words_));
     case Written::kDims: {
@@ -215,16 +214,8 @@ absl::StatusOr<double> Expression::Literal() {
                                                  NumberText(token.number)));
 }
 
-absl::StatusOr<int64_t> Expression::Integer(absl::string_view what) {
-  int64_t value = 0;
-  if (words_.Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(words_.Peek().text, &value))
-    return words_.Expected(what);
-  words_.Take();
-  return value;
-}
-
 absl::StatusOr<int> Expression::Int(absl::string_view what) {
-  ASSIGN_OR_RETURN(const int64_t value, Integer(what));
+  ASSIGN_OR_RETURN(const int64_t value, words_.Integer<int64_t>(what));
   return static_cast<int>(std::min<int64_t>(value, std::numeric_limits<int>::max()));
 }
 

@@ -41,7 +41,6 @@ class Expression {
   absl::StatusOr<double> Number(absl::string_view what);
   /// The number token here; InvalidArgument for an integer that no double holds exactly.
   absl::StatusOr<double> Literal();
-  absl::StatusOr<int64_t> Integer(absl::string_view what);
   absl::StatusOr<int> Int(absl::string_view what);
   absl::StatusOr<int> NamedDim(const Tensor& operand);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -17,6 +16,28 @@ constexpr absl::string_view kNumbersOnly =
 
 /// Operands from this one on share a dtype: all but a select's condition.
 size_t FirstOfOneDType(Pw fn) { return fn == Pw::kSelect ? 1 : 0; }
+
+/// What all ranks' parts of `a` fold to.
+Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
+  const Tensor folded = Structured(Fold{kind, std::move(dims)}, {a});
+  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.sliced() &&
+                       folded.type().layout == Layout::Local();
+  return partial ? AllReduce(AcrossRanks(kind), folded) : folded;
+}
+
+/// f(a), calculated in f32 where `a` is narrower: squares of f16 overflow soon.
+template <class F>
+Tensor InF32(Tensor a, F f) {
+  const bool narrow =
+      a.id() >= 0 && (a.type().dtype == DType::kF16 || a.type().dtype == DType::kBF16);
+  return narrow ? CastTo(a.type().dtype, f(CastTo(DType::kF32, a))) : f(a);
+}
+
+/// The last dimension; of a scalar or a mistake none, which the operation then refuses or ignores.
+std::vector<int> LastDim(const Tensor& a) {
+  if (a.id() < 0 || a.type().shape.empty()) return {};
+  return {static_cast<int>(a.type().shape.size()) - 1};
+}
 
 }  // namespace
 
@@ -194,31 +215,6 @@ Tensor operator>(Tensor a, Tensor b) { return Elementwise(Pw::kGt, {a, b}); }
 Tensor operator>=(Tensor a, Tensor b) { return Elementwise(Pw::kGe, {a, b}); }
 Tensor Equal(Tensor a, Tensor b) { return Elementwise(Pw::kEq, {a, b}); }
 Tensor NotEqual(Tensor a, Tensor b) { return Elementwise(Pw::kNe, {a, b}); }
-namespace {
-
-/// What all ranks' parts of `a` fold to.
-Tensor Whole(FoldKind kind, Tensor a, std::vector<int> dims) {
-  const Tensor folded = Structured(Fold{kind, std::move(dims)}, {a});
-  const bool partial = a.id() >= 0 && folded.id() >= 0 && a.type().layout.sliced() &&
-                       folded.type().layout == Layout::Local();
-  return partial ? AllReduce(AcrossRanks(kind), folded) : folded;
-}
-
-/// f(a), calculated in f32 where `a` is narrower: squares of f16 overflow soon.
-template <class F>
-Tensor InF32(Tensor a, F f) {
-  const bool narrow =
-      a.id() >= 0 && (a.type().dtype == DType::kF16 || a.type().dtype == DType::kBF16);
-  return narrow ? CastTo(a.type().dtype, f(CastTo(DType::kF32, a))) : f(a);
-}
-
-/// The last dimension; of a scalar or a mistake none, which the operation then refuses or ignores.
-std::vector<int> LastDim(const Tensor& a) {
-  if (a.id() < 0 || a.type().shape.empty()) return {};
-  return {static_cast<int>(a.type().shape.size()) - 1};
-}
-
-}  // namespace
 
 Tensor Norm(Tensor a) {
   return InF32(a, [](Tensor x) { return Sqrt(Whole(FoldKind::kSum, x * x, {})); });

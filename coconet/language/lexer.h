@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 
 namespace coconet {
@@ -39,6 +40,15 @@ class Words {
   absl::Status Expect(absl::string_view word);
   absl::Status ExpectEnd();
   absl::StatusOr<std::string> Name(absl::string_view what);
+  /// The next word, which must be an integer that T holds.
+  template <class T>
+  absl::StatusOr<T> Integer(absl::string_view what) {
+    T value = 0;
+    if (Peek().kind != Token::Kind::kNumber || !absl::SimpleAtoi(Peek().text, &value))
+      return Expected(what);
+    Take();
+    return value;
+  }
   /// "expected <what>, found 'x'"
   absl::Status Expected(absl::string_view what) const;
 

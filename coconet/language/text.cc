@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -76,16 +75,11 @@ absl::Status Parser::Statement() {
 absl::Status Parser::Version() {
   if (!words_.Accept("coconet"))
     return words_.Expected(absl::StrCat("'coconet ", kVersion, "' as the first line"));
-  int version = 0;
-  if (words_.Peek().kind != Token::Kind::kNumber ||
-      !absl::SimpleAtoi(words_.Peek().text, &version)) {
-    return words_.Expected("the version of the text form");
-  }
+  ASSIGN_OR_RETURN(const int version, words_.Integer<int>("the version of the text form"));
   if (version != kVersion) {
     return absl::InvalidArgumentError(absl::StrCat("the text is of version ", version,
                                                    ", this library reads version ", kVersion));
   }
-  words_.Take();
   saw_version_ = true;
   return absl::OkStatus();
 }
@@ -102,12 +96,7 @@ absl::Status Parser::SizeList() {
   RETURN_IF_ERROR(words_.Expect("="));
   std::vector<int64_t> sizes;
   do {
-    int64_t size = 0;
-    if (words_.Peek().kind != Token::Kind::kNumber ||
-        !absl::SimpleAtoi(words_.Peek().text, &size)) {
-      return words_.Expected("the size of a tensor");
-    }
-    words_.Take();
+    ASSIGN_OR_RETURN(const int64_t size, words_.Integer<int64_t>("the size of a tensor"));
     sizes.push_back(size);
   } while (words_.Accept(","));
   program().Sizes(symbol, std::move(sizes));
