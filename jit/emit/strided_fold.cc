@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "coconet/schedule/kernel_phases.h"
 #include "jit/expressions/folds.h"
-#include "jit/expressions/kernel_text.h"
 #include "jit/expressions/operations.h"
 #include "jit/storage/arguments.h"
 #include "jit/storage/literal.h"
@@ -47,11 +46,7 @@ Axes AxesOf(const TensorType& type, int ranks, Wanted wanted) {
 
 /// Declares the map `name` over the axes.
 std::string MapText(const Axes& axes, const std::string& name, Arguments& args) {
-  std::vector<Arg> words;
-  for (int64_t dim : axes.dims) words.push_back({Arg::Kind::kInt, -1, dim});
-  for (int64_t stride : axes.strides) words.push_back({Arg::Kind::kInt, -1, stride});
-  const std::string type = absl::StrCat("BroadcastMap<", axes.dims.size(), ">");
-  const std::string field = args.Member(absl::StrCat(type, " ", name), name, std::move(words));
+  const std::string field = args.Map(name, axes.dims, axes.strides);
   std::string text = absl::StrCat("  auto ", name, " = ", field, ";\n");
   if (axes.sliced >= 0) absl::StrAppend(&text, "  ", name, ".dim[", axes.sliced, "] = own_part;\n");
   return text;
@@ -125,8 +120,7 @@ EmittedKernel EmitStridedFold(const Units& u, int unit, const Config& config, in
   const std::string out_text = MapText(out, "out", args), over_text = MapText(over, "over", args),
                     in_text = MapText(in, "in", args);
   absl::StrAppend(&body, in_text, over_text, out_text);
-  const int64_t count =
-      std::accumulate(over.dims.begin(), over.dims.end(), int64_t{1}, std::multiplies<int64_t>());
+  const int64_t count = absl::c_accumulate(over.dims, int64_t{1}, std::multiplies<int64_t>());
   const std::string value = ValueText(fold.kind, to.dtype, count, args);
   const std::string source = args.Own(table.of[operand], from.dtype);
   const std::string stores = StoresText(u, unit, id, table, args);

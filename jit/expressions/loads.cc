@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coconet/base/in_table.h"
 #include "coconet/base/status.h"
 #include "jit/expressions/operations.h"
 
@@ -41,15 +42,8 @@ TensorType SpreadOverRows(TensorType indices, const TensorType& table, const Gat
 }  // namespace
 
 absl::string_view LoadFrom(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::kSum:
-      return "LoadSum";
-    case ReduceKind::kMax:
-      return "LoadMax";
-    case ReduceKind::kMin:
-      return "LoadMin";
-  }
-  CC_CHECK(false);
+  constexpr absl::string_view kLoads[] = {"LoadSum", "LoadMax", "LoadMin"};
+  return InTable(kLoads, kind);
 }
 
 absl::StatusOr<std::string> Loads::Misplaced(NodeId id, absl::string_view where) const {
@@ -57,13 +51,8 @@ absl::StatusOr<std::string> Loads::Misplaced(NodeId id, absl::string_view where)
 }
 
 std::string Loads::MapField(const StoredMap& map, const TensorType& stored, std::string* base) {
-  std::vector<Arg> words;
-  for (int64_t dim : map.dims) words.push_back({Arg::Kind::kInt, -1, dim});
-  for (int64_t stride : map.strides) words.push_back({Arg::Kind::kInt, -1, stride});
   const int number = k_.named++;
-  const std::string name = absl::StrCat("map", number);
-  const std::string field = k_.args.Member(
-      absl::StrCat("BroadcastMap<", map.dims.size(), "> ", name), name, std::move(words));
+  const std::string field = k_.args.Map(absl::StrCat("map", number), map.dims, map.strides);
   if (stored.layout.sliced()) {
     const bool by_place = stored.layout.by_place();
     absl::StrAppend(base, by_place ? " - slice * " : " - rank * ",

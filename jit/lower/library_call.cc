@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "coconet/base/in_table.h"
 #include "coconet/base/status.h"
-#include "jit/expressions/kernel_text.h"
 #include "jit/storage/arguments.h"
 
 namespace coconet {
@@ -62,15 +62,8 @@ EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack,
 }
 
 Group GroupOf(Span span) {
-  switch (span) {
-    case Span::kAll:
-      return Group::kStage;
-    case Span::kNode:
-      return Group::kNode;
-    case Span::kAcross:
-      return Group::kAcross;
-  }
-  CC_CHECK(false);
+  constexpr Group kGroups[] = {Group::kStage, Group::kNode, Group::kAcross};
+  return InTable(kGroups, span);
 }
 
 /// The step of a whole collective, without its buffers and their elements.
@@ -113,10 +106,10 @@ LibraryCall AllToAllOf(const Units& u, NodeId id, const Config& config, int rank
         d == from || d == to ? SlicingOf(type.shape, d, ranks).slicing.per : type.shape[d].size;
   }
   const auto add = [&](absl::string_view name) {
-    table.buffers.push_back({absl::StrCat(name, id), BufferRole::kTemp, type.dtype,
-                             std::max<int64_t>(1, ranks * block), false});
-    table.each.push_back(u.each[id]);
-    return static_cast<int>(table.buffers.size()) - 1;
+    return AddBuffer(table,
+                     {absl::StrCat(name, id), BufferRole::kTemp, type.dtype,
+                      std::max<int64_t>(1, ranks * block)},
+                     u.each[id]);
   };
   CollectiveStep step = StepOf(u.graph().nodes[id].op);
   step.dtype = type.dtype;

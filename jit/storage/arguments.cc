@@ -47,6 +47,14 @@ std::string Arguments::Member(absl::string_view declaration, absl::string_view n
   return Add({std::string(name), std::string(declaration), std::move(words), over_tensors_});
 }
 
+std::string Arguments::Map(const std::string& name, const std::vector<int64_t>& dims,
+                           const std::vector<int64_t>& strides) {
+  std::vector<Arg> words;
+  for (int64_t dim : dims) words.push_back({Arg::Kind::kInt, -1, dim});
+  for (int64_t stride : strides) words.push_back({Arg::Kind::kInt, -1, stride});
+  return Member(absl::StrCat("BroadcastMap<", dims.size(), "> ", name), name, std::move(words));
+}
+
 std::string Arguments::Integer(absl::string_view name, int64_t value) {
   return Member(absl::StrCat("Index ", name), name, {{Arg::Kind::kInt, -1, value}});
 }

@@ -45,6 +45,9 @@ class Arguments {
   std::string Integer(absl::string_view name, int64_t value);
   /// The same of a member of any other type, whose words are `words`.
   std::string Member(absl::string_view declaration, absl::string_view name, std::vector<Arg> words);
+  /// The same of a BroadcastMap.
+  std::string Map(const std::string& name, const std::vector<int64_t>& dims,
+                  const std::vector<int64_t>& strides);
   /// The same of the launch: always "p.<name>".
   std::string LaunchInteger(absl::string_view name, int64_t value);
   std::string LaunchMember(absl::string_view declaration, absl::string_view name,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <queue>
 #include <set>
 #include <string>
@@ -114,10 +113,8 @@ void AssignTemporaries(const Units& u, const Target& target, BufferTable& table,
     BufferPool& pool = pools[{dtype, elements, symmetric[value], each}];
     int buffer = pool.FreeAt(life.first);
     if (buffer < 0) {
-      buffer = static_cast<int>(table.buffers.size());
-      table.buffers.push_back({absl::StrCat(each ? "e" : "t", count[each]++), BufferRole::kTemp,
-                               dtype, elements, symmetric[value]});
-      table.each.push_back(each);
+      const std::string name = absl::StrCat(each ? "e" : "t", count[each]++);
+      buffer = AddBuffer(table, {name, BufferRole::kTemp, dtype, elements, symmetric[value]}, each);
     }
     pool.Hold(buffer, life.last);
     table.of[value] = buffer;
@@ -167,10 +164,8 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
   table.of.assign(g.size(), -1);
   table.target.assign(g.size(), -1);
   const auto declare = [&](NodeId id, const std::string& name, BufferRole role) {
-    table.buffers.push_back(
-        {name, role, u.type(id).dtype, StoredElements(u.type(id), target), false});
-    table.each.push_back(u.each[id]);
-    return static_cast<int>(table.buffers.size()) - 1;
+    return AddBuffer(table, {name, role, u.type(id).dtype, StoredElements(u.type(id), target)},
+                     u.each[id]);
   };
   for (NodeId id = 0; id < g.size(); ++id) {
     if (const auto* input = As<Input>(g, id))
@@ -202,8 +197,12 @@ BufferTable AssignBuffers(const Units& u, const Target& target, bool pull) {
 
 int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements,
                   bool symmetric, bool each) {
+  return AddBuffer(table, {std::move(name), BufferRole::kSync, dtype, elements, symmetric}, each);
+}
+
+int AddBuffer(BufferTable& table, Buffer buffer, bool each) {
   table.each.push_back(each);
-  table.buffers.push_back({std::move(name), BufferRole::kSync, dtype, elements, symmetric});
+  table.buffers.push_back(std::move(buffer));
   return static_cast<int>(table.buffers.size()) - 1;
 }
 

@@ -29,8 +29,11 @@ struct BufferTable {
 /// they are, so these must be symmetric.
 BufferTable AssignBuffers(const Units& u, const Target& target, bool pull);
 
+/// Adds a buffer and returns its number. `each`: per tensor of a list.
+int AddBuffer(BufferTable& table, Buffer buffer, bool each);
+
 /// Adds a buffer that one kernel of the plan keeps from run to run, zero before the first, and
-/// returns its number. `each`: per tensor of a list.
+/// returns its number.
 int AddSyncBuffer(BufferTable& table, std::string name, DType dtype, int64_t elements,
                   bool symmetric, bool each = false);
 
