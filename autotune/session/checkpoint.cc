@@ -43,10 +43,10 @@ absl::Status FileError(absl::string_view operation, const std::string& path) {
   return absl::FailedPreconditionError(message);
 }
 
-absl::Status WriteAll(int fd, int64_t offset, const char* bytes, int64_t count,
+absl::Status WriteAll(const Descriptor& file, int64_t offset, const char* bytes, int64_t count,
                       const std::string& path) {
   while (count > 0) {
-    const ssize_t written = pwrite(fd, bytes, count, offset);
+    const ssize_t written = pwrite(file.get(), bytes, count, offset);
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return FileError("write", path);
     bytes += written;
@@ -56,9 +56,10 @@ absl::Status WriteAll(int fd, int64_t offset, const char* bytes, int64_t count,
   return absl::OkStatus();
 }
 
-absl::Status ReadAll(int fd, int64_t offset, char* bytes, int64_t count, const std::string& path) {
+absl::Status ReadAll(const Descriptor& file, int64_t offset, char* bytes, int64_t count,
+                     const std::string& path) {
   while (count > 0) {
-    const ssize_t got = pread(fd, bytes, count, offset);
+    const ssize_t got = pread(file.get(), bytes, count, offset);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FileError("read", path);
     if (got == 0) return absl::DataLossError(absl::StrCat("load ", path, ": the file is cut off"));
@@ -159,21 +160,13 @@ uint64_t DigestOf(DType dtype, int64_t begin, int64_t count, const void* element
 absl::StatusOr<CheckpointWriter> CheckpointWriter::Create(const std::string& path,
                                                           std::vector<CheckpointState> states) {
   const std::string temporary = absl::StrCat(path, ".tmp-", getpid());
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return FileError("save", temporary);
-  return CheckpointWriter(path, temporary, fd, LayOutCheckpoint(std::move(states)));
+  Descriptor file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file) return FileError("save", temporary);
+  return CheckpointWriter(path, temporary, std::move(file), LayOutCheckpoint(std::move(states)));
 }
 
-CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
-    : path_(std::move(other.path_)),
-      temporary_(std::move(other.temporary_)),
-      fd_(std::exchange(other.fd_, -1)),
-      states_(std::move(other.states_)) {}
-
 CheckpointWriter::~CheckpointWriter() {
-  if (fd_ < 0) return;
-  close(fd_);
-  unlink(temporary_.c_str());
+  if (file_) unlink(temporary_.c_str());
 }
 
 absl::Status CheckpointWriter::Write(size_t state, int64_t begin, int64_t count,
@@ -181,40 +174,40 @@ absl::Status CheckpointWriter::Write(size_t state, int64_t begin, int64_t count,
   CheckpointState& s = states_[state];
   const auto size = static_cast<int64_t>(SizeOf(s.type.dtype));
   s.digest += DigestOf(s.type.dtype, begin, count, elements);
-  return WriteAll(fd_, s.offset + begin * size, static_cast<const char*>(elements), count * size,
+  return WriteAll(file_, s.offset + begin * size, static_cast<const char*>(elements), count * size,
                   temporary_);
 }
 
 absl::Status CheckpointWriter::Commit() {
   const std::string header = Header(states_);
-  RETURN_IF_ERROR(WriteAll(fd_, 0, header.data(), static_cast<int64_t>(header.size()), temporary_));
+  RETURN_IF_ERROR(
+      WriteAll(file_, 0, header.data(), static_cast<int64_t>(header.size()), temporary_));
   // Extends the file to its size: the last state may be empty, or end in a hole.
   const int64_t end = states_.empty() ? static_cast<int64_t>(header.size())
                                       : states_.back().offset + states_.back().bytes();
-  if (ftruncate(fd_, end) != 0 || fsync(fd_) != 0) return FileError("save", temporary_);
+  if (ftruncate(file_.get(), end) != 0 || fsync(file_.get()) != 0)
+    return FileError("save", temporary_);
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return FileError("save", path_);
-  close(std::exchange(fd_, -1));
+  file_.Close();
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-  const int dir = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (dir >= 0) {
-    fsync(dir);  // best effort: the file itself is complete
-    close(dir);
-  }
+  const Descriptor dir(
+      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (dir) fsync(dir.get());  // best effort: the file itself is complete
   return absl::OkStatus();
 }
 
 absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return FileError("load", path);
-  CheckpointReader reader(path, fd, {});
+  CheckpointReader reader(path, Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+  const Descriptor& file = reader.file_;
+  if (!file) return FileError("load", path);
   struct stat info;
-  if (fstat(fd, &info) != 0) return FileError("load", path);
+  if (fstat(file.get(), &info) != 0) return FileError("load", path);
   std::string header(std::min<int64_t>(info.st_size, kLongestHeader), '\0');
   // The header ends with its first "end" line; what follows is data.
-  RETURN_IF_ERROR(ReadAll(fd, 0, header.data(),
+  RETURN_IF_ERROR(ReadAll(file, 0, header.data(),
                           std::min<int64_t>(kAlign, static_cast<int64_t>(header.size())), path));
   if (header.find("\nend\n") >= static_cast<size_t>(kAlign)) {
-    RETURN_IF_ERROR(ReadAll(fd, 0, header.data(), static_cast<int64_t>(header.size()), path));
+    RETURN_IF_ERROR(ReadAll(file, 0, header.data(), static_cast<int64_t>(header.size()), path));
   }
   absl::StatusOr<std::vector<CheckpointState>> states = ParseHeader(header);
   if (!states.ok()) return WithContext(states.status(), absl::StrCat("load ", path));
@@ -224,15 +217,6 @@ absl::StatusOr<CheckpointReader> CheckpointReader::Open(const std::string& path)
     return absl::DataLossError(absl::StrCat("load ", path, ": the file is cut off"));
   }
   return reader;
-}
-
-CheckpointReader::CheckpointReader(CheckpointReader&& other) noexcept
-    : path_(std::move(other.path_)),
-      fd_(std::exchange(other.fd_, -1)),
-      states_(std::move(other.states_)) {}
-
-CheckpointReader::~CheckpointReader() {
-  if (fd_ >= 0) close(fd_);
 }
 
 absl::Status CheckpointReader::CheckStates(const std::vector<CheckpointState>& want) const {
@@ -273,7 +257,7 @@ absl::Status CheckpointReader::Read(size_t state, int64_t begin, int64_t count,
                                     void* elements) const {
   const CheckpointState& s = states_[state];
   const auto size = static_cast<int64_t>(SizeOf(s.type.dtype));
-  return ReadAll(fd_, s.offset + begin * size, static_cast<char*>(elements), count * size, path_);
+  return ReadAll(file_, s.offset + begin * size, static_cast<char*>(elements), count * size, path_);
 }
 
 }  // namespace coconet

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "coconet/base/descriptor.h"
 #include "coconet/ir/types.h"
 
 namespace coconet {
@@ -46,7 +47,7 @@ class CheckpointWriter {
  public:
   static absl::StatusOr<CheckpointWriter> Create(const std::string& path,
                                                  std::vector<CheckpointState> states);
-  CheckpointWriter(CheckpointWriter&& other) noexcept;
+  CheckpointWriter(CheckpointWriter&&) = default;
   CheckpointWriter& operator=(CheckpointWriter&&) = delete;
   ~CheckpointWriter();
 
@@ -54,14 +55,14 @@ class CheckpointWriter {
   absl::Status Commit();
 
  private:
-  CheckpointWriter(std::string path, std::string temporary, int fd,
+  CheckpointWriter(std::string path, std::string temporary, Descriptor file,
                    std::vector<CheckpointState> states)
       : path_(std::move(path)),
         temporary_(std::move(temporary)),
-        fd_(fd),
+        file_(std::move(file)),
         states_(std::move(states)) {}
   std::string path_, temporary_;
-  int fd_;  // -1: moved from, or committed
+  Descriptor file_;  // none: moved from, or committed
   std::vector<CheckpointState> states_;
 };
 
@@ -70,9 +71,6 @@ class CheckpointReader {
  public:
   /// NotFound when there is no file; DataLoss when it is no checkpoint.
   static absl::StatusOr<CheckpointReader> Open(const std::string& path);
-  CheckpointReader(CheckpointReader&& other) noexcept;
-  CheckpointReader& operator=(CheckpointReader&&) = delete;
-  ~CheckpointReader();
 
   /// FailedPrecondition names the first difference between the file's states and `want`.
   absl::Status CheckStates(const std::vector<CheckpointState>& want) const;
@@ -81,10 +79,10 @@ class CheckpointReader {
   absl::Status Read(size_t state, int64_t begin, int64_t count, void* elements) const;
 
  private:
-  CheckpointReader(std::string path, int fd, std::vector<CheckpointState> states)
-      : path_(std::move(path)), fd_(fd), states_(std::move(states)) {}
+  CheckpointReader(std::string path, Descriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
   std::string path_;
-  int fd_;
+  Descriptor file_;
   std::vector<CheckpointState> states_;
 };
 

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -243,23 +242,19 @@ absl::Status Migrate(Database& db) {
 }
 
 FileLock::FileLock(const std::string& file)
-    : fd_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
-
-FileLock::~FileLock() {
-  if (fd_ >= 0) close(fd_);
-}
+    : file_(open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {}
 
 void FileLock::Share() {
-  if (fd_ < 0) return;
-  while (flock(fd_, LOCK_SH) != 0 && errno == EINTR) {
+  if (!file_) return;
+  while (flock(file_.get(), LOCK_SH) != 0 && errno == EINTR) {
   }
 }
 
 bool FileLock::TakeAlone() {
-  if (fd_ < 0) return true;
-  flock(fd_, LOCK_UN);  // else two processes would wait for each other's shared lock
+  if (!file_) return true;
+  flock(file_.get(), LOCK_UN);  // else two processes would wait for each other's shared lock
   for (int i = 0; i < 100; ++i) {
-    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
+    if (flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return true;
     absl::SleepFor(absl::Milliseconds(10));
   }
   return false;

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "autotune/store/database.h"
+#include "coconet/base/descriptor.h"
 
 namespace coconet {
 
@@ -31,15 +32,12 @@ class FileLock {
   /// Where the lock file cannot be created, every call succeeds and locks nothing: in such a folder
   /// nothing can be renamed either.
   explicit FileLock(const std::string& file);
-  FileLock(FileLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  FileLock& operator=(FileLock&&) = delete;
-  ~FileLock();
   void Share();
   /// False when other processes held the lock for about a second.
   bool TakeAlone();
 
  private:
-  int fd_;
+  Descriptor file_;
 };
 
 /// An open tuning cache whose schema was checked, with its lock.

@@ -2,8 +2,6 @@
 
 #include <sqlite3.h>
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 
@@ -40,42 +38,28 @@ absl::Status ToStatus(sqlite3* db, int code, absl::string_view call) {
 
 }  // namespace
 
-Statement::Statement(Statement&& other) noexcept
-    : db_(other.db_),
-      statement_(std::exchange(other.statement_, nullptr)),
-      bound_(other.bound_),
-      bind_error_(other.bind_error_) {}
-
-Statement& Statement::operator=(Statement&& other) noexcept {
-  std::swap(db_, other.db_);
-  std::swap(statement_, other.statement_);
-  std::swap(bound_, other.bound_);
-  std::swap(bind_error_, other.bind_error_);
-  return *this;
-}
-
-Statement::~Statement() { sqlite3_finalize(statement_); }
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
 Statement& Statement::Bind(absl::string_view text) {
   bind_error_ |=
-      sqlite3_bind_text64(statement_, ++bound_, text.data() == nullptr ? "" : text.data(),
+      sqlite3_bind_text64(statement_.get(), ++bound_, text.data() == nullptr ? "" : text.data(),
                           text.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   return *this;
 }
 
 Statement& Statement::Bind(int64_t value) {
-  bind_error_ |= sqlite3_bind_int64(statement_, ++bound_, value);
+  bind_error_ |= sqlite3_bind_int64(statement_.get(), ++bound_, value);
   return *this;
 }
 
 Statement& Statement::Bind(double value) {
-  bind_error_ |= sqlite3_bind_double(statement_, ++bound_, value);
+  bind_error_ |= sqlite3_bind_double(statement_.get(), ++bound_, value);
   return *this;
 }
 
 absl::StatusOr<bool> Statement::Step() {
   if (bind_error_ != SQLITE_OK) return ToStatus(nullptr, SQLITE_TOOBIG, "bind");
-  const int code = sqlite3_step(statement_);
+  const int code = sqlite3_step(statement_.get());
   RETURN_IF_ERROR(ToStatus(db_, code, "query"));
   return code == SQLITE_ROW;
 }
@@ -88,15 +72,15 @@ absl::Status Statement::Run() {
 }
 
 std::string Statement::Text(int column) const {
-  if (sqlite3_column_type(statement_, column) != SQLITE_TEXT) return "";
-  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-  return text == nullptr ? "" : std::string(text, sqlite3_column_bytes(statement_, column));
+  if (sqlite3_column_type(statement_.get(), column) != SQLITE_TEXT) return "";
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
+  return text == nullptr ? "" : std::string(text, sqlite3_column_bytes(statement_.get(), column));
 }
 
-int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_, column); }
-double Statement::Real(int column) const { return sqlite3_column_double(statement_, column); }
+int64_t Statement::Int(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+double Statement::Real(int column) const { return sqlite3_column_double(statement_.get(), column); }
 bool Statement::IsNull(int column) const {
-  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
 }
 
 absl::StatusOr<Database> Database::Open(const std::string& file, Access access) {
@@ -121,24 +105,19 @@ absl::StatusOr<Database> Database::Open(const std::string& file, Access access) 
   return db;
 }
 
-Database& Database::operator=(Database&& other) noexcept {
-  std::swap(db_, other.db_);
-  return *this;
-}
-
-Database::~Database() { sqlite3_close_v2(db_); }
+void Database::Close::operator()(sqlite3* db) const { sqlite3_close_v2(db); }
 
 absl::Status Database::Execute(const char* sql) {
-  return ToStatus(db_, sqlite3_exec(db_, sql, nullptr, nullptr, nullptr), "query");
+  return ToStatus(db_.get(), sqlite3_exec(db_.get(), sql, nullptr, nullptr, nullptr), "query");
 }
 
 absl::StatusOr<Statement> Database::Prepare(absl::string_view sql) {
   sqlite3_stmt* statement = nullptr;
-  RETURN_IF_ERROR(ToStatus(
-      db_,
-      sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), 0, &statement, nullptr),
-      "prepare"));
-  return Statement(db_, statement);
+  RETURN_IF_ERROR(ToStatus(db_.get(),
+                           sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()),
+                                              0, &statement, nullptr),
+                           "prepare"));
+  return Statement(db_.get(), statement);
 }
 
 absl::StatusOr<int64_t> Database::QueryInt(absl::string_view sql) {
@@ -152,8 +131,6 @@ absl::StatusOr<std::string> Database::QueryText(absl::string_view sql) {
   ASSIGN_OR_RETURN(const bool row, statement.Step());
   return row ? statement.Text(0) : "";
 }
-
-int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid(db_); }
 
 absl::StatusOr<Transaction> Transaction::Begin(Database& db) {
   RETURN_IF_ERROR(db.Execute("BEGIN IMMEDIATE"));

@@ -17,10 +17,6 @@ namespace coconet {
 /// destroyed before its Database.
 class Statement {
  public:
-  Statement(Statement&&) noexcept;
-  Statement& operator=(Statement&&) noexcept;
-  ~Statement();
-
   /// Binds the next parameter, in order.
   Statement& Bind(absl::string_view text);
   Statement& Bind(int64_t value);
@@ -40,9 +36,12 @@ class Statement {
 
  private:
   friend class Database;
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
   Statement(sqlite3* db, sqlite3_stmt* statement) : db_(db), statement_(statement) {}
   sqlite3* db_;
-  sqlite3_stmt* statement_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
   int bound_ = 0;
   int bind_error_ = 0;
 };
@@ -57,21 +56,19 @@ class Database {
  public:
   /// kReadWrite creates the file when it is missing.
   static absl::StatusOr<Database> Open(const std::string& file, Access access);
-  Database(Database&& other) noexcept : db_(other.db_) { other.db_ = nullptr; }
-  Database& operator=(Database&&) noexcept;
-  ~Database();
-
   /// Runs statements without parameters or rows. `sql` is a literal, never data.
   absl::Status Execute(const char* sql);
   absl::StatusOr<Statement> Prepare(absl::string_view sql);
   // First column of the first row; 0 or "" when there is none.
   absl::StatusOr<int64_t> QueryInt(absl::string_view sql);
   absl::StatusOr<std::string> QueryText(absl::string_view sql);
-  int64_t last_insert_id() const;
 
  private:
+  struct Close {
+    void operator()(sqlite3* db) const;
+  };
   explicit Database(sqlite3* db) : db_(db) {}
-  sqlite3* db_;
+  std::unique_ptr<sqlite3, Close> db_;
 };
 
 /// A transaction, which rolls back unless committed. IMMEDIATE, since a deferred transaction that
