@@ -78,6 +78,22 @@ CUresult Give(CUstream stream, SimtWork work) {
              : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 }
 
+/// What most functions do: one of their arguments receives the answer.
+template <class T>
+CUresult Answer(T* to, const T& answer) {
+  *to = answer;
+  return CUDA_SUCCESS;
+}
+/// Deletes the object of ours that a handle stands for.
+template <class T, class Handle>
+CUresult Delete(Handle handle) {
+  delete reinterpret_cast<T*>(handle);
+  return CUDA_SUCCESS;
+}
+CUresult FreeAt(void* address) {
+  return Gpus().Use().machine.memory().Free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /// An instantiated graph, with a stream for each branch but the first.
 struct Launchable {
   std::vector<std::pair<int, SimtWork>> work;
@@ -99,18 +115,11 @@ void FillErrors(DriverApi& driver) {
 }
 
 void FillDevices(DriverApi& driver) {
-  driver.DriverGetVersion = [](int* version) {
-    *version = kLeastDriver;
-    return CUDA_SUCCESS;
-  };
+  driver.DriverGetVersion = [](int* version) { return Answer(version, kLeastDriver); };
   driver.DeviceGetCount = [](int* count) {
-    *count = static_cast<int>(seen.contexts.size());
-    return CUDA_SUCCESS;
+    return Answer(count, static_cast<int>(seen.contexts.size()));
   };
-  driver.DeviceGet = [](CUdevice* device, int ordinal) {
-    *device = ordinal;
-    return CUDA_SUCCESS;
-  };
+  driver.DeviceGet = [](CUdevice* device, int ordinal) { return Answer(device, ordinal); };
   driver.DeviceGetName = [](char* name, int size, CUdevice) {
     std::strncpy(name, "simulated GPU", size);
     return CUDA_SUCCESS;
@@ -120,8 +129,7 @@ void FillDevices(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.DeviceTotalMem = [](size_t* bytes, CUdevice) {
-    *bytes = static_cast<size_t>(kMemoryBytes);
-    return CUDA_SUCCESS;
+    return Answer(bytes, static_cast<size_t>(kMemoryBytes));
   };
   driver.DeviceGetAttribute = [](int* value, CUdevice_attribute attribute, CUdevice) {
     const bool counts = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
@@ -132,14 +140,10 @@ void FillDevices(DriverApi& driver) {
                  : 0;
     return CUDA_SUCCESS;
   };
-  driver.DeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) {
-    *can = 1;
-    return CUDA_SUCCESS;
-  };
+  driver.DeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) { return Answer(can, 1); };
   driver.CtxEnablePeerAccess = [](CUcontext, unsigned) { return CUDA_SUCCESS; };
   driver.DevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
-    *context = reinterpret_cast<CUcontext>(&seen.contexts[device]);
-    return CUDA_SUCCESS;
+    return Answer(context, reinterpret_cast<CUcontext>(&seen.contexts[device]));
   };
   driver.DevicePrimaryCtxRelease = [](CUdevice) { return CUDA_SUCCESS; };
   driver.CtxSetCurrent = [](CUcontext context) {
@@ -152,18 +156,12 @@ void FillMemory(DriverApi& driver) {
   driver.MemAlloc = [](CUdeviceptr* address, size_t bytes) {
     const SimtBuffer* made = Gpus().Use().machine.memory().Allocate(bytes, here.context->rank);
     if (made == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
-    *address = reinterpret_cast<CUdeviceptr>(made->base());
-    return CUDA_SUCCESS;
+    return Answer(address, reinterpret_cast<CUdeviceptr>(made->base()));
   };
-  driver.MemFree = [](CUdeviceptr address) {
-    return Gpus().Use().machine.memory().Free(At(address)) ? CUDA_SUCCESS
-                                                           : CUDA_ERROR_INVALID_VALUE;
-  };
-  driver.IpcGetMemHandle = [](CUipcMemHandle*, CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; };
-  driver.IpcOpenMemHandle = [](CUdeviceptr*, CUipcMemHandle, unsigned) {
-    return CUDA_ERROR_NOT_SUPPORTED;
-  };
-  driver.IpcCloseMemHandle = [](CUdeviceptr) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.MemFree = [](CUdeviceptr address) { return FreeAt(At(address)); };
+  driver.IpcGetMemHandle = [](auto...) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.IpcOpenMemHandle = [](auto...) { return CUDA_ERROR_NOT_SUPPORTED; };
+  driver.IpcCloseMemHandle = [](auto...) { return CUDA_ERROR_NOT_SUPPORTED; };
   driver.MemHostRegister = [](void* base, size_t bytes, unsigned) {
     const Simulation::Locked gpus = Gpus().Use();
     gpus.machine.memory().Register(base, bytes);
@@ -175,8 +173,7 @@ void FillMemory(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.MemHostGetDevicePointer = [](CUdeviceptr* address, void* memory, unsigned) {
-    *address = reinterpret_cast<CUdeviceptr>(memory);
-    return CUDA_SUCCESS;
+    return Answer(address, reinterpret_cast<CUdeviceptr>(memory));
   };
   driver.MemHostAlloc = [](void** address, size_t bytes, unsigned) {
     SimtBuffer* made = Gpus().Use().machine.memory().Allocate(bytes, here.context->rank);
@@ -185,9 +182,7 @@ void FillMemory(DriverApi& driver) {
     *address = made->base();
     return CUDA_SUCCESS;
   };
-  driver.MemFreeHost = [](void* address) {
-    return Gpus().Use().machine.memory().Free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  };
+  driver.MemFreeHost = FreeAt;
   driver.MemcpyAsync = [](CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     return Give(stream, CopyWork{At(to), At(from), bytes});
   };
@@ -224,25 +219,18 @@ void FillStreams(DriverApi& driver) {
     return Give(stream, AwaitWork{Of(event), 0});
   };
   driver.EventCreate = [](CUevent* event, unsigned) {
-    *event = reinterpret_cast<CUevent>(new SimtEvent);
-    return CUDA_SUCCESS;
+    return Answer(event, reinterpret_cast<CUevent>(new SimtEvent));
   };
-  driver.EventDestroy = [](CUevent event) {
-    delete Of(event);
-    return CUDA_SUCCESS;
-  };
+  driver.EventDestroy = Delete<SimtEvent>;
   driver.EventRecord = [](CUevent event, CUstream stream) {
     return Give(stream, RecordWork{Of(event), 0});
   };
   driver.EventQuery = [](CUevent event) {
     return Gpus().Await(*here.host, Of(event)) ? Outcome() : CUDA_ERROR_NOT_READY;
   };
-}
-
-void FillClock(DriverApi& driver) {
   driver.EventElapsedTime = [](float* ms, CUevent from, CUevent to) {
-    *ms = static_cast<float>(static_cast<double>(Of(to)->when_ns - Of(from)->when_ns) / 1e6);
-    return CUDA_SUCCESS;
+    const uint64_t ns = Of(to)->when_ns - Of(from)->when_ns;
+    return Answer(ms, static_cast<float>(static_cast<double>(ns) / 1e6));
   };
 }
 
@@ -252,18 +240,14 @@ void FillKernels(DriverApi& driver) {
     *library = reinterpret_cast<CUlibrary>(SimtModule::Load(code, Gpus().calls()).release());
     return *library == nullptr ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
   };
-  driver.LibraryUnload = [](CUlibrary library) {
-    delete reinterpret_cast<SimtModule*>(library);
-    return CUDA_SUCCESS;
-  };
+  driver.LibraryUnload = Delete<SimtModule>;
   driver.LibraryGetKernel = [](CUkernel* kernel, CUlibrary library, const char* name) {
     const SimtModule::Function* function = reinterpret_cast<SimtModule*>(library)->Find(name);
     *kernel = reinterpret_cast<CUkernel>(const_cast<SimtModule::Function*>(function));
     return function == nullptr ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
   };
   driver.KernelGetFunction = [](CUfunction* function, CUkernel kernel) {
-    *function = reinterpret_cast<CUfunction>(kernel);
-    return CUDA_SUCCESS;
+    return Answer(function, reinterpret_cast<CUfunction>(kernel));
   };
   driver.FuncLoad = [](CUfunction) { return CUDA_SUCCESS; };
   driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int threads,
@@ -318,10 +302,7 @@ void FillGraphs(DriverApi& driver) {
                                 branch == 0 ? Of(stream) : launchable.others[branch - 1], work);
     return CUDA_SUCCESS;
   };
-  driver.GraphDestroy = [](CUgraph graph) {
-    delete Of(graph);
-    return CUDA_SUCCESS;
-  };
+  driver.GraphDestroy = Delete<SimtGraph>;
   driver.GraphExecDestroy = [](CUgraphExec graph) {
     std::unique_ptr<Launchable> launchable(reinterpret_cast<Launchable*>(graph));
     for (SimtStream* other : launchable->others) Gpus().Use().streams.Destroy(other);
@@ -338,7 +319,6 @@ const DriverApi& SimtDriver() {
     FillDevices(*made);
     FillMemory(*made);
     FillStreams(*made);
-    FillClock(*made);
     FillKernels(*made);
     FillGraphs(*made);
     return made;

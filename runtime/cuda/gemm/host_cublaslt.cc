@@ -334,14 +334,14 @@ CublasLtApi MakeHostCublasLt(decltype(CublasLtApi::Create) create) {
   api.GetStatusString = [](cublasStatus_t) { return "it does not multiply so"; };
   api.GetVersion = [] { return size_t{CUBLAS_VERSION}; };
   api.Create = create;
-  api.Destroy = [](cublasLtHandle_t handle) { return Delete<Handle>(handle); };
+  api.Destroy = Delete<Handle>;
   api.MatrixLayoutCreate = [](cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t rows,
                               uint64_t cols, int64_t ld) {
     *layout = reinterpret_cast<cublasLtMatrixLayout_t>(
         new Layout{.type = type, .rows = rows, .cols = cols, .ld = ld});
     return CUBLAS_STATUS_SUCCESS;
   };
-  api.MatrixLayoutDestroy = [](cublasLtMatrixLayout_t layout) { return Delete<Layout>(layout); };
+  api.MatrixLayoutDestroy = Delete<Layout>;
   api.MatrixLayoutSetAttribute = SetInLayout;
   api.MatmulDescCreate = [](cublasLtMatmulDesc_t* operation, cublasComputeType_t compute_type,
                             cudaDataType_t scale_type) {
@@ -349,17 +349,13 @@ CublasLtApi MakeHostCublasLt(decltype(CublasLtApi::Create) create) {
         new Operation{.compute_type = compute_type, .scale_type = scale_type});
     return CUBLAS_STATUS_SUCCESS;
   };
-  api.MatmulDescDestroy = [](cublasLtMatmulDesc_t operation) {
-    return Delete<Operation>(operation);
-  };
+  api.MatmulDescDestroy = Delete<Operation>;
   api.MatmulDescSetAttribute = SetInOperation;
   api.MatmulPreferenceCreate = [](cublasLtMatmulPreference_t* preference) {
     *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
     return CUBLAS_STATUS_SUCCESS;
   };
-  api.MatmulPreferenceDestroy = [](cublasLtMatmulPreference_t preference) {
-    return Delete<Preference>(preference);
-  };
+  api.MatmulPreferenceDestroy = Delete<Preference>;
   api.MatmulPreferenceSetAttribute = SetInPreference;
   api.MatmulAlgoGetHeuristic = GetWays;
   api.Matmul = Multiply;

@@ -11,7 +11,8 @@
 
 namespace coconet {
 
-/// One that accesses memory: where it is in its slot, and its vector clock.
+/// A thread of a block, a stream or a host thread that accesses memory: its place in its slot, and
+/// its vector clock.
 struct Agent {
   int slot = 0, thread = 0;
   uint32_t first = 0;       // the generation in which its block, stream or host took the slot
@@ -32,7 +33,8 @@ struct Agent {
       return true;
     return clock->Knows(e);
   }
-  /// The slot that nobody owns: its epochs, those of initial zeros, happened before everything.
+  /// The slot without an owner. Its epochs are those of initial zeros, which happened before all
+  /// accesses.
   static constexpr int kInitialSlot = 0;
 };
 
@@ -112,7 +114,7 @@ class Shadow {
 };
 
 /// Assigns the slots of epochs to resident blocks, streams and host threads, and remembers the
-/// names of the last owners of each. Slot 0 belongs to nobody (Agent::kInitialSlot).
+/// names of the last owners of each. Slot 0 has no owner (Agent::kInitialSlot).
 class SlotTable {
  public:
   bool has_free() const { return !free_.empty() || slots_.size() < Epoch::kSlots; }
@@ -120,7 +122,7 @@ class SlotTable {
   Agent Take(const std::string& owner);
   /// Frees the slot. Its next owner begins in the generation behind the agent's.
   void Give(const Agent& agent);
-  /// Who owned the slot in that epoch; "somebody" where too many owners came since.
+  /// The name of the slot's owner in that epoch; "somebody" if it is no longer remembered.
   std::string OwnerOf(Epoch epoch) const;
 
  private:
