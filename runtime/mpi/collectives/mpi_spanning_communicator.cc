@@ -85,21 +85,35 @@ absl::Status MpiSpanningCommunicator::AllGather(const Call& call) {
 }
 
 absl::Status MpiSpanningCommunicator::AllToAll(const Call& call) {
-  const int64_t bytes = call.bytes;
-  const Members& members = group_.members;
-  std::memcpy(call.out + group_.index * bytes, call.in + group_.index * bytes, bytes);
-  streams_.Clear(members.size - 1);
-  for (int peer = 0; peer < members.size; ++peer) {
-    if (peer == group_.index) continue;
-    streams_.outs.push_back({members.Rank(peer), call.in + peer * bytes, bytes});
-    streams_.ins.push_back({members.Rank(peer), bytes});
-  }
+  const auto block = [&](int index) { return Block(call.count, call.count, index); };
+  const int64_t own = group_.index * call.bytes;
+  std::memcpy(call.out + own, call.in + own, call.bytes);
+  return Trade(call, group_, call.in, block, call.out, block);
+}
+
+absl::Status MpiSpanningCommunicator::Trade(const Call& call, const Line& line, const char* in,
+                                            PartOf sent, char* out, PartOf received) {
+  Pair(call, line, in, sent, [&](int peer) { return received(peer).size(); });
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
-    for (size_t i = 0; i < pieces.size(); ++i) {
-      const int64_t peer = members.Index(streams_.ins[i].peer);
-      std::memcpy(call.out + peer * bytes + begin, pieces[i].data(), pieces[i].size());
+    for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
+      if (peer == line.index) continue;
+      std::memcpy(out + received(peer).begin * call.element + begin, pieces[i].data(),
+                  pieces[i].size());
+      ++i;
     }
   });
+}
+
+void MpiSpanningCommunicator::Pair(const Call& call, const Line& line, const char* in, PartOf sent,
+                                   absl::FunctionRef<int64_t(int)> received) {
+  streams_.Clear(line.members.size - 1);
+  for (int peer = 0; peer < line.members.size; ++peer) {
+    if (peer == line.index) continue;
+    const Range part = sent(peer);
+    streams_.outs.push_back(
+        {line.members.Rank(peer), in + part.begin * call.element, part.size() * call.element});
+    streams_.ins.push_back({line.members.Rank(peer), received(peer) * call.element});
+  }
 }
 
 absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& line,
@@ -111,14 +125,7 @@ absl::Status MpiSpanningCommunicator::ReduceParts(const Call& call, const Line& 
     CopyUnlessSame(out, own, bytes);
     return absl::OkStatus();
   }
-  streams_.Clear(line.members.size - 1);
-  for (int peer = 0; peer < line.members.size; ++peer) {
-    if (peer == line.index) continue;
-    const Range theirs = part(peer);
-    streams_.outs.push_back(
-        {line.members.Rank(peer), in + theirs.begin * call.element, theirs.size() * call.element});
-    streams_.ins.push_back({line.members.Rank(peer), bytes});
-  }
+  Pair(call, line, in, part, [&](int /*peer*/) { return mine.size(); });
   sources_.resize(line.members.size);
   return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
     const int64_t elements = static_cast<int64_t>(pieces[0].size()) / call.element;
@@ -133,21 +140,7 @@ absl::Status MpiSpanningCommunicator::GatherParts(const Call& call, const Line& 
                                                   PartOf part) {
   if (line.members.size == 1) return absl::OkStatus();
   const Range mine = part(line.index);
-  streams_.Clear(line.members.size - 1);
-  for (int peer = 0; peer < line.members.size; ++peer) {
-    if (peer == line.index) continue;
-    streams_.outs.push_back(
-        {line.members.Rank(peer), inout + mine.begin * call.element, mine.size() * call.element});
-    streams_.ins.push_back({line.members.Rank(peer), part(peer).size() * call.element});
-  }
-  return traffic_->Move(call.what, streams_, [&](int64_t begin, Pieces pieces) {
-    for (int peer = 0, i = 0; peer < line.members.size; ++peer) {
-      if (peer == line.index) continue;
-      std::memcpy(inout + part(peer).begin * call.element + begin, pieces[i].data(),
-                  pieces[i].size());
-      ++i;
-    }
-  });
+  return Trade(call, line, inout, [&](int /*peer*/) { return mine; }, inout, part);
 }
 
 absl::Status MpiSpanningCommunicator::ReduceSlices(const Call& call) {

@@ -35,6 +35,13 @@ class MpiSpanningCommunicator final : public MpiSender {
   absl::Status ReduceScatter(const Call& call);
   absl::Status AllGather(const Call& call);
   absl::Status AllToAll(const Call& call);
+  /// Sends each other rank of the line the part of `in` that `sent` names, and receives from it the
+  /// part of `out` that `received` names.
+  absl::Status Trade(const Call& call, const Line& line, const char* in, PartOf sent, char* out,
+                     PartOf received);
+  /// Fills in `streams_` for such messages; `received`: elements by index in the line.
+  void Pair(const Call& call, const Line& line, const char* in, PartOf sent,
+            absl::FunctionRef<int64_t(int)> received);
   /// Each rank of the line reduces its part of `in` into `out`, which may be that part of `in`.
   absl::Status ReduceParts(const Call& call, const Line& line, const char* in, PartOf part,
                            char* out);
