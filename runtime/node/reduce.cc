@@ -154,8 +154,4 @@ void CopyUnlessSame(void* out, const void* in, int64_t bytes) {
   if (out != in) std::memcpy(out, in, bytes);
 }
 
-void Accumulate(void* inout, const void* in, int64_t count, DType dtype, ReduceKind kind) {
-  ReduceInto({inout}, {in, static_cast<const void*>(inout)}, count, dtype, kind);
-}
-
 }  // namespace coconet

@@ -18,7 +18,4 @@ void ReduceInto(absl::Span<void* const> outs, absl::Span<const void* const> ins,
 /// Copies `bytes` bytes; `out` may be `in`.
 void CopyUnlessSame(void* out, const void* in, int64_t bytes);
 
-/// inout[i] = in[i] + inout[i].
-void Accumulate(void* inout, const void* in, int64_t count, DType dtype, ReduceKind kind);
-
 }  // namespace coconet

@@ -133,9 +133,9 @@ TEST(ReduceIntegers, WrapAroundAndCompareWithSign) {
   EXPECT_EQ(reduce(-5, 3, ReduceKind::kMin), -5);
 }
 
-TEST(Accumulate, AddsInPlace) {
+TEST(ReduceInto, AddsInPlace) {
   float in[3] = {1, 2, 3}, inout[3] = {10, 20, 30};
-  Accumulate(inout, in, 3, DType::kF32, ReduceKind::kSum);
+  ReduceInto({inout}, {in, inout}, 3, DType::kF32, ReduceKind::kSum);
   EXPECT_EQ(inout[0], 11);
   EXPECT_EQ(inout[2], 33);
 }
