@@ -21,59 +21,32 @@ using i64 = long long;
 using f32 = float;
 using f64 = double;
 
-template <class T>
-struct ComputeOf {
-  using Type = T;
-};
-template <>
-struct ComputeOf<f16> {
-  using Type = float;
-};
-template <>
-struct ComputeOf<bf16> {
-  using Type = float;
-};
-template <>
-struct ComputeOf<u8> {
-  using Type = int;
-};
-template <>
-struct ComputeOf<boolean> {
-  using Type = int;
-};
-template <class T>
-using Compute = typename ComputeOf<T>::Type;
-
 template <class A, class B>
-struct SameType {
-  static constexpr bool value = false;
-};
+constexpr bool kSame = false;
 template <class A>
-struct SameType<A, A> {
-  static constexpr bool value = true;
+constexpr bool kSame<A, A> = true;
+
+template <bool kCondition, class A, class B>
+struct EitherType {
+  using Type = A;
 };
 template <class A, class B>
-constexpr bool kSame = SameType<A, B>::value;
+struct EitherType<false, A, B> {
+  using Type = B;
+};
+/// A if the condition holds, else B.
+template <bool kCondition, class A, class B>
+using Either = typename EitherType<kCondition, A, B>::Type;
 
+template <class T>
+constexpr bool kHalf = kSame<T, f16> || kSame<T, bf16>;
+template <class T>
+constexpr bool kByte = kSame<T, u8> || kSame<T, boolean>;
+template <class T>
+using Compute = Either<kHalf<T>, float, Either<kByte<T>, int, T>>;
 /// The type of a value's lanes in memory.
 template <class T>
-struct RawOf {
-  using Type = T;
-};
-template <>
-struct RawOf<f16> {
-  using Type = unsigned short;
-};
-template <>
-struct RawOf<bf16> {
-  using Type = unsigned short;
-};
-template <>
-struct RawOf<boolean> {
-  using Type = unsigned char;
-};
-template <class T>
-using Raw = typename RawOf<T>::Type;
+using Raw = Either<kHalf<T>, unsigned short, Either<kByte<T>, unsigned char, T>>;
 
 template <class T, int V>
 CC_DEVICE Pack<Compute<T>, V> FromRaw(Pack<Raw<T>, V> x) {
@@ -81,7 +54,7 @@ CC_DEVICE Pack<Compute<T>, V> FromRaw(Pack<Raw<T>, V> x) {
     return FromF16(x);
   else if constexpr (kSame<T, bf16>)
     return FromBF16(x);
-  else if constexpr (kSame<T, boolean> || kSame<T, u8>)
+  else if constexpr (kByte<T>)
     return ConvertLanes<int>(x);
   else
     return x;
@@ -108,7 +81,7 @@ CC_DEVICE Pack<Raw<T>, V> ToRaw(Pack<Compute<T>, V> x) {
     return ToF16(x);
   else if constexpr (kSame<T, bf16>)
     return ToBF16(x);
-  else if constexpr (kSame<T, boolean> || kSame<T, u8>)
+  else if constexpr (kByte<T>)
     return ConvertLanes<unsigned char>(x);
   else
     return x;
@@ -175,6 +148,19 @@ CC_DEVICE Pack<Compute<To>, V> Wrapped(Pack<From, V> x) {
 }
 
 // ---- Elementwise functions ----------------------------------------------------------------------
+
+#define CC_SCALAR(Name, of_double, of_float)                        \
+  CC_DEVICE float Name(float x) { return CC_LIBRARY(of_float)(x); } \
+  CC_DEVICE double Name(double x) { return CC_LIBRARY(of_double)(x); }
+CC_SCALAR(ScalarSqrt, sqrt, sqrtf)
+CC_SCALAR(ScalarAbs, fabs, fabsf)
+CC_SCALAR(ScalarExp, exp, expf)
+CC_SCALAR(ScalarLog, log, logf)
+CC_SCALAR(ScalarTanh, tanh, tanhf)
+CC_SCALAR(ScalarErf, erf, erff)
+#undef CC_SCALAR
+CC_DEVICE float ScalarPow(float x, float y) { return CC_LIBRARY(powf)(x, y); }
+CC_DEVICE double ScalarPow(double x, double y) { return CC_LIBRARY(pow)(x, y); }
 
 /// Uses exp(-|x|), which cannot overflow, so that small results do not become 0.
 template <class T>
@@ -377,21 +363,32 @@ struct Part {
 };
 
 /// Calls f(chunk) -> bool for each chunk of `rank`'s slice that belongs to this block, until f
-/// returns false. A chunk belongs to the same block on every rank.
+/// returns false. A chunk belongs to the same block on every rank. The slice is that of one
+/// tensor of a list: its chunks are numbered from `first` on, and the chunks of all tensors are
+/// dealt to blocks in turns.
 template <class F>
-CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
+CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first,
+                             F&& f) {
   const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
   const Index high = low + cut.per < cut.row ? low + cut.per : cut.row;
   const Index in_row = (cut.per + chunk - 1) / chunk;
-  for (Index id = grid.BlockId(); id < cut.outer * in_row; id += grid.GridSize()) {
+  const Index turn = first % grid.GridSize();
+  const Index begin_id =
+      grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - turn + grid.GridSize();
+  for (Index id = begin_id; id < cut.outer * in_row; id += grid.GridSize()) {
     const Index o = cut.outer == 1 ? 0 : id / in_row;
     const Index begin = low + (id - o * in_row) * chunk;
     const Index end = begin + chunk < high ? begin + chunk : high;
     if (begin >= end) continue;
     const Index base = o * cut.row;
-    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;
+    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, first + id})) return false;
   }
   return true;
+}
+/// The same for a single tensor.
+template <class F>
+CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
+  return ForListChunks(grid, cut, rank, chunk, 0, f);
 }
 /// The same for a part of a contiguous slice (outer is 1).
 template <class F>
@@ -417,28 +414,6 @@ CC_DEVICE Index CountChunks(const Cut& cut, Index chunk) {
 CC_DEVICE Chunk OfNode(const Chunk& c, const Cut& cut, Index chunk, Index node) {
   return {c.begin, c.end, c.shift - node * cut.outer * cut.per,
           c.id + node * CountChunks(cut, chunk)};
-}
-
-/// ForChunks for one tensor of a list. Its chunks are numbered from `first` on; the chunks of all
-/// tensors are dealt to blocks in turns.
-template <class F>
-CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first,
-                             F&& f) {
-  const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
-  const Index high = low + cut.per < cut.row ? low + cut.per : cut.row;
-  const Index in_row = (cut.per + chunk - 1) / chunk;
-  const Index turn = first % grid.GridSize();
-  const Index begin_id =
-      grid.BlockId() >= turn ? grid.BlockId() - turn : grid.BlockId() - turn + grid.GridSize();
-  for (Index id = begin_id; id < cut.outer * in_row; id += grid.GridSize()) {
-    const Index o = cut.outer == 1 ? 0 : id / in_row;
-    const Index begin = low + (id - o * in_row) * chunk;
-    const Index end = begin + chunk < high ? begin + chunk : high;
-    if (begin >= end) continue;
-    const Index base = o * cut.row;
-    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, first + id})) return false;
-  }
-  return true;
 }
 
 }  // namespace coconet

@@ -27,34 +27,11 @@ struct MinOf {
 /// The type in which values of a compute type are accumulated. Sums use double precision, so that
 /// their error does not grow with their length.
 template <class Kind, class T>
-struct WideOf {
-  using Type = T;
-};
-template <>
-struct WideOf<SumOf, float> {
-  using Type = double;
-};
-template <>
-struct WideOf<SumOf, int> {
-  using Type = i64;
-};
-template <class Kind, class T>
-using Wide = typename WideOf<Kind, T>::Type;
+using Wide =
+    Either<!kSame<Kind, SumOf>, T, Either<kSame<T, float>, double, Either<kSame<T, int>, i64, T>>>;
 /// The type of a partial result between blocks and ranks: 8 bytes.
 template <class T>
-struct PartialOf {
-  using Type = double;
-};
-template <>
-struct PartialOf<int> {
-  using Type = i64;
-};
-template <>
-struct PartialOf<i64> {
-  using Type = i64;
-};
-template <class T>
-using Partial = typename PartialOf<T>::Type;
+using Partial = Either<kSame<T, int> || kSame<T, i64>, i64, double>;
 
 /// One thread's partial result of a fold over values of compute type T.
 template <class Kind, int V, class T>

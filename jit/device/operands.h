@@ -161,17 +161,6 @@ CC_DEVICE void Receive(const Messages<kRanks, T>& m, Index word,
   }
 }
 
-template <int Bytes>
-struct Bits;
-template <>
-struct Bits<1> {
-  using Type = unsigned char;
-};
-template <>
-struct Bits<2> {
-  using Type = unsigned short;
-};
-
 /// Combines V elements of all ranks, in rank order. V elements must fit in a few registers.
 template <int V, int kRanks, class T, class Combine>
 CC_DEVICE Pack<Compute<T>, V> CombineMessages(const Messages<kRanks, T>& m, Index i,
@@ -185,8 +174,8 @@ CC_DEVICE Pack<Compute<T>, V> CombineMessages(const Messages<kRanks, T>& m, Inde
     Pack<Compute<T>, V> of_rank = own;
     if (r != m.rank) {
       if constexpr (kBytes < 4) {
-        const auto bits =
-            static_cast<typename Bits<kBytes>::Type>(Get(data[r], 0) >> (8 * (i * kSize % 4)));
+        using Bits = Either<kBytes == 1, unsigned char, unsigned short>;
+        const auto bits = static_cast<Bits>(Get(data[r], 0) >> (8 * (i * kSize % 4)));
         of_rank = FromRaw<T, V>(__builtin_bit_cast(Pack<Raw<T>, V>, bits));
       } else {
         of_rank = FromRaw<T, V>(__builtin_bit_cast(Pack<Raw<T>, V>, data[r]));

@@ -32,12 +32,7 @@ CC_DEVICE void PassOn(const Sync<kRanks>& s, const Grid& grid, Index id) {
 /// Waits until the previous rank has stored chunk `id` here.
 template <int kRanks>
 CC_DEVICE bool AwaitHop(const Sync<kRanks>& s, const Grid& grid, Index id) {
-  const int before = RankBefore(s), slot = FlagSlots::Chunk(grid.GridSize(), s.rounds, id);
-  bool ok = true;
-  if (grid.ThreadId() == 0)
-    ok = WaitFlag(s.control, s.flags[s.rank] + before * s.row + slot, s.epoch, before, s.step,
-                  FlagSlots::Chunk(grid.GridSize(), 0, id));
-  return grid.SyncAnd(ok);
+  return AwaitChunk(s, grid, RankBefore(s), id);
 }
 
 /// One step's partial results of a reduction of slices. The reduction of rank r's slice begins at

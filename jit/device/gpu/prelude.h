@@ -7,6 +7,8 @@
 
 /// The largest block size of a launch.
 #define CC_MAX_THREADS 512
+/// A function of the C library for floating-point numbers.
+#define CC_LIBRARY(function) function
 
 #include "ptx.h"
 
@@ -64,37 +66,34 @@ CC_DEVICE Pack<T, V> Splat(T value) {
   return r;
 }
 
-#define CC_LANES(expression)                                 \
+/// The body of a function that computes lane i of a Pack<T, V> by an expression.
+#define CC_LANES(T, expression)                              \
+  Pack<T, V> r;                                              \
   CC_UNROLL for (int i = 0; i < V; ++i) r.d[i] = expression; \
   return r
 
 template <class T, int V>
 CC_DEVICE Pack<T, V> operator+(Pack<T, V> a, Pack<T, V> b) {
-  Pack<T, V> r;
-  CC_LANES(a.d[i] + b.d[i]);
+  CC_LANES(T, a.d[i] + b.d[i]);
 }
 template <class T, int V>
 CC_DEVICE Pack<T, V> operator-(Pack<T, V> a, Pack<T, V> b) {
-  Pack<T, V> r;
-  CC_LANES(a.d[i] - b.d[i]);
+  CC_LANES(T, a.d[i] - b.d[i]);
 }
 template <class T, int V>
 CC_DEVICE Pack<T, V> operator*(Pack<T, V> a, Pack<T, V> b) {
-  Pack<T, V> r;
-  CC_LANES(a.d[i] * b.d[i]);
+  CC_LANES(T, a.d[i] * b.d[i]);
 }
 template <class T, int V>
 CC_DEVICE Pack<T, V> operator-(Pack<T, V> a) {
-  Pack<T, V> r;
-  CC_LANES(-a.d[i]);
+  CC_LANES(T, -a.d[i]);
 }
 template <class T, int V>
 CC_DEVICE Pack<T, V> operator/(Pack<T, V> a, Pack<T, V> b) {
-  Pack<T, V> r;
   if constexpr (T(0.5) != T(0)) {
-    CC_LANES(a.d[i] / b.d[i]);
+    CC_LANES(T, a.d[i] / b.d[i]);
   } else {  // integers: x / 0 is 0; the smallest / -1 wraps
-    CC_LANES(b.d[i] == 0 ? T(0) : b.d[i] == T(-1) ? T(T(0) - a.d[i]) : T(a.d[i] / b.d[i]));
+    CC_LANES(T, b.d[i] == 0 ? T(0) : b.d[i] == T(-1) ? T(T(0) - a.d[i]) : T(a.d[i] / b.d[i]));
   }
 }
 
@@ -105,23 +104,19 @@ constexpr int kRegisterWords = 4;
 typedef unsigned long long u64;
 template <int V>
 CC_DEVICE Pack<u64, V> Xor(Pack<u64, V> a, Pack<u64, V> b) {
-  Pack<u64, V> r;
-  CC_LANES(a.d[i] ^ b.d[i]);
+  CC_LANES(u64, a.d[i] ^ b.d[i]);
 }
 template <int V>
 CC_DEVICE Pack<u64, V> Or(Pack<u64, V> a, Pack<u64, V> b) {
-  Pack<u64, V> r;
-  CC_LANES(a.d[i] | b.d[i]);
+  CC_LANES(u64, a.d[i] | b.d[i]);
 }
 template <int V>
 CC_DEVICE Pack<u64, V> LowWords(Pack<u64, V> x) {
-  Pack<u64, V> r;
-  CC_LANES(x.d[i] & 0xffffffffull);
+  CC_LANES(u64, x.d[i] & 0xffffffffull);
 }
 template <int V>
 CC_DEVICE Pack<u64, V> HighWords(Pack<u64, V> x) {
-  Pack<u64, V> r;
-  CC_LANES(x.d[i] >> 32);
+  CC_LANES(u64, x.d[i] >> 32);
 }
 /// The 64-bit products of the low words.
 template <int V>
@@ -132,8 +127,7 @@ CC_DEVICE Pack<u64, V> MulLowWords(Pack<u64, V> a, Pack<u64, V> b) {
 /// words are unspecified.
 template <bool kHigh, int V>
 CC_DEVICE Pack<u64, V> PartnersWords(Pack<u64, V> x) {
-  Pack<u64, V> r;
-  CC_LANES(kHigh ? x.d[i ^ 1] >> 32 : x.d[i ^ 1]);
+  CC_LANES(u64, kHigh ? x.d[i ^ 1] >> 32 : x.d[i ^ 1]);
 }
 /// Interleaves the low words of `low` and `high`: word 2i from lane i of `low`, 2i + 1 of `high`.
 template <int V>
@@ -146,15 +140,13 @@ CC_DEVICE Pack<unsigned, 2 * V> JoinWords(Pack<u64, V> low, Pack<u64, V> high) {
 
 template <class To, class From, int V>
 CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) {
-  Pack<To, V> r;
-  CC_LANES(static_cast<To>(x.d[i]));
+  CC_LANES(To, static_cast<To>(x.d[i]));
 }
 
 #define CC_COMPARE(Name, op)                                \
   template <class T, int V>                                 \
   CC_DEVICE Pack<int, V> Name(Pack<T, V> a, Pack<T, V> b) { \
-    Pack<int, V> r;                                         \
-    CC_LANES(a.d[i] op b.d[i] ? 1 : 0);                     \
+    CC_LANES(int, a.d[i] op b.d[i] ? 1 : 0);                \
   }
 CC_COMPARE(Less, <)
 CC_COMPARE(LessEqual, <=)
@@ -166,24 +158,8 @@ CC_COMPARE(NotEqualTo, !=)
 
 template <class T, int V>
 CC_DEVICE Pack<T, V> Select(Pack<int, V> condition, Pack<T, V> a, Pack<T, V> b) {
-  Pack<T, V> r;
-  CC_LANES(condition.d[i] != 0 ? a.d[i] : b.d[i]);
+  CC_LANES(T, condition.d[i] != 0 ? a.d[i] : b.d[i]);
 }
-
-CC_DEVICE float ScalarSqrt(float x) { return sqrtf(x); }
-CC_DEVICE double ScalarSqrt(double x) { return sqrt(x); }
-CC_DEVICE float ScalarAbs(float x) { return fabsf(x); }
-CC_DEVICE double ScalarAbs(double x) { return fabs(x); }
-CC_DEVICE float ScalarExp(float x) { return expf(x); }
-CC_DEVICE double ScalarExp(double x) { return exp(x); }
-CC_DEVICE float ScalarLog(float x) { return logf(x); }
-CC_DEVICE double ScalarLog(double x) { return log(x); }
-CC_DEVICE float ScalarTanh(float x) { return tanhf(x); }
-CC_DEVICE double ScalarTanh(double x) { return tanh(x); }
-CC_DEVICE float ScalarErf(float x) { return erff(x); }
-CC_DEVICE double ScalarErf(double x) { return erf(x); }
-CC_DEVICE float ScalarPow(float x, float y) { return powf(x, y); }
-CC_DEVICE double ScalarPow(double x, double y) { return pow(x, y); }
 
 // ---- Memory: 16-byte accesses where the pack's size allows; `p` is aligned to min(pack, 16 bytes)
 
@@ -223,8 +199,7 @@ CC_DEVICE void StreamFence() {}  // the memory model treats streaming stores as 
 
 template <int V>
 CC_DEVICE Pack<float, V> FromBF16(Pack<unsigned short, V> x) {
-  Pack<float, V> r;
-  CC_LANES(__builtin_bit_cast(float, static_cast<unsigned>(x.d[i]) << 16));
+  CC_LANES(float, __builtin_bit_cast(float, static_cast<unsigned>(x.d[i]) << 16));
 }
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToBF16(Pack<float, V> x) {
@@ -250,13 +225,11 @@ CC_DEVICE Pack<unsigned short, V> ToBF16ByWord(Pack<float, V> x, Pack<unsigned, 
 }
 template <int V>
 CC_DEVICE Pack<float, V> FromF16(Pack<unsigned short, V> x) {
-  Pack<float, V> r;
-  CC_LANES(FloatOfHalf(x.d[i]));
+  CC_LANES(float, FloatOfHalf(x.d[i]));
 }
 template <int V>
 CC_DEVICE Pack<unsigned short, V> ToF16(Pack<float, V> x) {
-  Pack<unsigned short, V> r;
-  CC_LANES(HalfOfFloat(x.d[i]));
+  CC_LANES(unsigned short, HalfOfFloat(x.d[i]));
 }
 
 // ---- Flags ------------------------------------------------------------------------------------

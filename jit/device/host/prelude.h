@@ -8,6 +8,8 @@
 
 #define CC_DEVICE static inline __attribute__((always_inline))
 #define CC_UNROLL _Pragma("GCC unroll 16")
+/// A function of the C library for floating-point numbers.
+#define CC_LIBRARY(function) __builtin_##function
 
 /// Defines kernel `name`. Its body sees the arguments as `p` (const Params&) and its block and
 /// thread as `grid`.
@@ -186,17 +188,6 @@ CC_DEVICE Pack<To, V> ConvertLanes(Pack<From, V> x) {
     return {__builtin_convertvector(x.d, typename VectorOf<To, V>::Type)};
 }
 
-template <int Bytes>
-struct IntOf;
-template <>
-struct IntOf<4> {
-  using Type = int;
-};
-template <>
-struct IntOf<8> {
-  using Type = long long;
-};
-
 template <class T, int V>
 struct Halves {
   Pack<T, V / 2> half[2];
@@ -238,25 +229,10 @@ CC_DEVICE Pack<T, V> Select(Pack<int, V> condition, Pack<T, V> a, Pack<T, V> b) 
   } else if constexpr (V == 1) {
     return {condition.d != 0 ? a.d : b.d};
   } else {
-    using Mask = typename VectorOf<typename IntOf<sizeof(T)>::Type, V>::Type;
+    using Mask = decltype(a.d == b.d);
     return {__builtin_convertvector(condition.d, Mask) != 0 ? a.d : b.d};
   }
 }
-
-CC_DEVICE float ScalarSqrt(float x) { return __builtin_sqrtf(x); }
-CC_DEVICE double ScalarSqrt(double x) { return __builtin_sqrt(x); }
-CC_DEVICE float ScalarAbs(float x) { return __builtin_fabsf(x); }
-CC_DEVICE double ScalarAbs(double x) { return __builtin_fabs(x); }
-CC_DEVICE float ScalarExp(float x) { return __builtin_expf(x); }
-CC_DEVICE double ScalarExp(double x) { return __builtin_exp(x); }
-CC_DEVICE float ScalarLog(float x) { return __builtin_logf(x); }
-CC_DEVICE double ScalarLog(double x) { return __builtin_log(x); }
-CC_DEVICE float ScalarTanh(float x) { return __builtin_tanhf(x); }
-CC_DEVICE double ScalarTanh(double x) { return __builtin_tanh(x); }
-CC_DEVICE float ScalarErf(float x) { return __builtin_erff(x); }
-CC_DEVICE double ScalarErf(double x) { return __builtin_erf(x); }
-CC_DEVICE float ScalarPow(float x, float y) { return __builtin_powf(x, y); }
-CC_DEVICE double ScalarPow(double x, double y) { return __builtin_pow(x, y); }
 
 // ---- Memory -----------------------------------------------------------------------------------
 
