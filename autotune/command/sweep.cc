@@ -145,9 +145,8 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
               SpeedupText(record, record.best).c_str(),
               TimeText(record.baseline.timing.median_us).c_str(),
               record.complete ? "" : "; not every schedule was tried: the next sweep tunes again");
-  const auto wrong = std::count_if(shown.begin(), shown.end(), [](const VariantResult& v) {
-    return v.verdict == Verdict::kWrongAnswer;
-  });
+  const auto wrong = absl::c_count_if(
+      shown, [](const VariantResult& v) { return v.verdict == Verdict::kWrongAnswer; });
   if (wrong > 0)
     std::printf(
         "%d variants gave a wrong answer and were rejected: a bug of ours, please report it\n",

@@ -6,10 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <set>
-#include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

@@ -1,7 +1,6 @@
 #include "autotune/measure/arena.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "coconet/base/status.h"
 

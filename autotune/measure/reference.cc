@@ -4,10 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"

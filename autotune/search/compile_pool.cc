@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
 

@@ -1,10 +1,7 @@
 #include "autotune/search/rank_runner.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>

@@ -118,10 +118,7 @@ std::vector<int64_t> FewOf(const std::vector<int64_t>& sizes, const TensorKinds&
 
 std::vector<Schedule> Those(std::vector<Schedule> schedules,
                             const std::function<bool(const Schedule&)>& admits) {
-  if (admits)
-    schedules.erase(std::remove_if(schedules.begin(), schedules.end(),
-                                   [&](const Schedule& s) { return !admits(s); }),
-                    schedules.end());
+  if (admits) std::erase_if(schedules, [&](const Schedule& s) { return !admits(s); });
   return schedules;
 }
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

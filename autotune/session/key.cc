@@ -21,7 +21,7 @@ constexpr int kKeyVersion = 1;
 /// Replaces line breaks, so that no value can forge another field.
 std::string OneLine(absl::string_view text) {
   std::string line(text);
-  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  absl::c_replace_if(line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return line;
 }
 
@@ -103,8 +103,7 @@ ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, S
                absl::c_all_of(topologies, [](const Topology& t) { return t.ranks_per_gpu == 1; });
   // Within a node, kernels are always faster than a library that passes through the host.
   const bool staged = mesh.nodes == 1 && topologies.front().staged;
-  space.multicast = std::all_of(topologies.begin(), topologies.end(),
-                                [](const Topology& t) { return t.multicast; });
+  space.multicast = absl::c_all_of(topologies, [](const Topology& t) { return t.multicast; });
   space.any_order = sum_order == SumOrder::kAny;
   space.library = space.any_order && !staged;
   return space;

@@ -7,7 +7,6 @@
 #include "autotune/session/program_loader.h"
 #include "autotune/session/session_state.h"
 #include "autotune/store/wire.h"
-#include "coconet/base/env.h"
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"

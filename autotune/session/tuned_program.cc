@@ -1,6 +1,5 @@
 #include "autotune/session/tuned_program.h"
 
-#include <algorithm>
 #include <set>
 #include <utility>
 

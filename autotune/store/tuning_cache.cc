@@ -2,24 +2,18 @@
 
 #include <cstdint>
 #include <iterator>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "autotune/store/cache_file.h"
 #include "autotune/store/database.h"
 #include "autotune/store/process_identity.h"
-#include "autotune/store/record.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 

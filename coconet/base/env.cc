@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

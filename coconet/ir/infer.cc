@@ -1,12 +1,11 @@
 #include "coconet/ir/infer.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <optional>
-#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -88,8 +87,7 @@ absl::StatusOr<TensorType> InferUpdate(const Site& site) {
 /// The last dimensions are folded, and are not known to be empty.
 bool HasRows(const Fold& op, const Shape& shape) {
   if (op.dims.empty() || op.dims[0] + op.dims.size() != shape.size()) return false;
-  return std::none_of(op.dims.begin(), op.dims.end(),
-                      [&](int dim) { return shape[dim] == Dim(0); });
+  return absl::c_none_of(op.dims, [&](int dim) { return shape[dim] == Dim(0); });
 }
 
 absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op) {
@@ -111,8 +109,7 @@ absl::StatusOr<TensorType> InferFold(const Site& site, const Fold& op) {
   // over ranks once a node.
   if (type.layout.by_place() && !HasRows(op, type.shape)) RETURN_IF_ERROR(CheckNotByPlace(site, 0));
   if (type.layout.sliced()) {
-    const bool folds_slices =
-        std::find(op.dims.begin(), op.dims.end(), type.layout.dim) != op.dims.end();
+    const bool folds_slices = absl::c_linear_search(op.dims, type.layout.dim);
     if (!all && type.layout.dim == Layout::kFlat) {
       return site.Error("rows of an operand sliced flat lie on several ranks, ",
                         site.HaveOperands());
@@ -173,8 +170,8 @@ absl::StatusOr<TensorType> InferTranspose(const Site& site, const Transpose& op)
   RETURN_IF_ERROR(CheckWhole(site));
   TensorType type = Read(site.type(0));
   std::vector<int> sorted = op.order, all(type.shape.size());
-  std::sort(sorted.begin(), sorted.end());
-  std::iota(all.begin(), all.end(), 0);
+  absl::c_sort(sorted);
+  absl::c_iota(all, 0);
   if (sorted != all) return site.Error("want each dimension of ", site.Operand(0), " once");
   for (size_t d = 0; d < op.order.size(); ++d) type.shape[d] = site.type(0).shape[op.order[d]];
   return type;
@@ -196,7 +193,7 @@ absl::StatusOr<TensorType> InferReshape(const Site& site, const Reshape& op) {
       std::pair<int64_t, std::vector<std::string>> f{1, {}};
       for (const Dim& dim : shape)
         dim.bound() ? void(f.first *= dim.size) : f.second.push_back(dim.symbol);
-      std::sort(f.second.begin(), f.second.end());
+      absl::c_sort(f.second);
       return f;
     };
     if (factors(type.shape) != factors(op.shape)) return mismatch();

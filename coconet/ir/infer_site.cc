@@ -1,7 +1,5 @@
 #include "coconet/ir/infer_site.h"
 
-#include <utility>
-
 namespace coconet {
 
 Layout ReadLayout(const TensorType& type) {

@@ -1,10 +1,10 @@
 #include "coconet/ir/lists.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/typed_graph.h"
@@ -15,8 +15,8 @@ namespace {
 constexpr size_t kMostTensors = 1 << 16;
 
 bool Mentions(const Shape& shape, const SizeLists& lists) {
-  return std::any_of(shape.begin(), shape.end(),
-                     [&](const Dim& dim) { return !dim.bound() && lists.contains(dim.symbol); });
+  return absl::c_any_of(shape,
+                        [&](const Dim& dim) { return !dim.bound() && lists.contains(dim.symbol); });
 }
 
 bool IsDeclaredEach(const Graph& g, NodeId id) {
@@ -116,8 +116,7 @@ std::vector<bool> EachNodes(const Graph& g) {
   if (g.lists.empty()) return each;
   for (NodeId id = 0; id < g.size(); ++id) {
     const auto& inputs = g.nodes[id].inputs;
-    const bool of_each =
-        std::any_of(inputs.begin(), inputs.end(), [&](NodeId input) { return each[input]; });
+    const bool of_each = absl::c_any_of(inputs, [&](NodeId input) { return each[input]; });
     each[id] = IsDeclaredEach(g, id) || (of_each && !As<Total>(g, id));
   }
   return each;

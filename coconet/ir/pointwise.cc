@@ -1,6 +1,5 @@
 #include "coconet/ir/pointwise.h"
 
-#include <algorithm>
 #include <cmath>
 #include <iterator>
 

@@ -1,7 +1,6 @@
 #include "coconet/ir/typed_graph.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"

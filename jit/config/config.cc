@@ -103,22 +103,16 @@ bool TotalsUp(const TypedGraph& program, const std::vector<NodeId>& kernel) {
 Traits TraitsOfList(const Schedule& s, int ranks) {
   const TensorKinds kinds = KindsOf(s.graph());
   Traits all;
-  int64_t all_reduce_bytes = 0, bytes = 0, elements = 0;
-  bool library_possible = true, over_all_possible = true;
   for (size_t k = 0; k < kinds.first.size(); ++k) {
-    all = TraitsOf(s.OfTensor(kinds.first[k]), ranks);
-    library_possible = library_possible && all.library_possible;
-    over_all_possible = over_all_possible && all.over_all_possible;
-    all_reduce_bytes += kinds.count[k] * all.all_reduce_bytes;
-    bytes += kinds.count[k] * all.bytes;
-    elements += kinds.count[k] * all.elements;
+    Traits one = TraitsOf(s.OfTensor(kinds.first[k]), ranks);
+    one.library_possible = one.library_possible && all.library_possible;
+    one.over_all_possible = one.over_all_possible && all.over_all_possible;
+    one.all_reduce_bytes = all.all_reduce_bytes + kinds.count[k] * one.all_reduce_bytes;
+    one.bytes = all.bytes + kinds.count[k] * one.bytes;
+    one.elements = all.elements + kinds.count[k] * one.elements;
+    all = one;
   }
   all.folds_and_uses = WorksInBatches(s);
-  all.library_possible = library_possible;
-  all.over_all_possible = over_all_possible;
-  all.all_reduce_bytes = all_reduce_bytes;
-  all.bytes = bytes;
-  all.elements = elements;
   return all;
 }
 

@@ -1,6 +1,5 @@
 #include "jit/config/units.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -172,7 +171,7 @@ class Attaching {
   Launches JoinedWith(const std::vector<NodeId>& stores) const {
     const Launches& launches = s_.launches();
     std::vector<int> into(launches.size());
-    std::iota(into.begin(), into.end(), 0);
+    absl::c_iota(into, 0);
     std::vector<bool> has_store(launches.size());
     for (NodeId store : stores) {
       const int launch = launches.of[store];
@@ -260,7 +259,7 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
   }
   for (int launch : order) {
     const std::vector<NodeId>& nodes = launches[launch].nodes;
-    const bool by_library = std::any_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+    const bool by_library = absl::c_any_of(nodes, [&](NodeId id) {
       return (!IsKernelWork(g, id) || DoneBy(library, g, id)) && !fused[id];
     });
     for (NodeId id : nodes) u.unit_of[id] = static_cast<int>(u.units.size());
@@ -269,8 +268,7 @@ absl::StatusOr<Units> CutIntoUnits(const Schedule& schedule, LibraryDoes library
   for (const std::vector<NodeId>& overlap : schedule.overlaps()) {
     u.chains.push_back({u.unit_of[overlap.front()], u.unit_of[overlap.back()], overlap});
   }
-  std::sort(u.chains.begin(), u.chains.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
+  absl::c_sort(u.chains, [](const auto& a, const auto& b) { return a.first < b.first; });
   return u;
 }
 

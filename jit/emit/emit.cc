@@ -15,7 +15,6 @@
 #include "jit/expressions/expressions.h"
 #include "jit/expressions/folds.h"
 #include "jit/expressions/kernel_context.h"
-#include "jit/expressions/kernel_text.h"
 #include "jit/expressions/loads.h"
 
 namespace coconet {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coconet/base/status.h"
-#include "jit/expressions/kernel_text.h"
 #include "jit/storage/gemms.h"
 #include "jit/storage/literal.h"
 #include "runtime/kernel_abi.h"

@@ -2,11 +2,9 @@
 
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "coconet/base/philox.h"
-#include "coconet/base/status.h"
 #include "jit/storage/literal.h"
 
 namespace coconet {

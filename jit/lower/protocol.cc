@@ -1,8 +1,8 @@
 #include "jit/lower/protocol.h"
 
-#include <algorithm>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_join.h"
 
 namespace coconet {
@@ -11,13 +11,11 @@ std::string ProtocolOf(const Units& u, const Config& config) {
   const Graph& g = u.graph();
   std::vector<std::string> words;
   const auto add = [&](const char* word) {
-    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+    if (!absl::c_linear_search(words, word)) words.push_back(word);
   };
   for (const Unit& unit : u.units) {
     bool all_reduce = false, scatter = false, gather = false;
-    if (std::any_of(unit.nodes.begin(), unit.nodes.end(),
-                    [&](NodeId id) { return Is<MatMul>(g, id); }))
-      continue;
+    if (absl::c_any_of(unit.nodes, [&](NodeId id) { return Is<MatMul>(g, id); })) continue;
     for (NodeId id : unit.nodes) {
       all_reduce = all_reduce || Is<AllReduce>(g, id);
       scatter = scatter || Is<ReduceScatter>(g, id);

@@ -162,8 +162,7 @@ std::vector<unsigned char> SharingCores(const std::vector<int>& cores, int local
   const std::vector<int> mine = cores_of(local_rank);
   for (int peer = 0; peer < local_ranks; ++peer) {
     const std::vector<int> theirs = cores_of(peer);
-    sharing[peer] =
-        std::find_first_of(mine.begin(), mine.end(), theirs.begin(), theirs.end()) != mine.end();
+    sharing[peer] = absl::c_find_first_of(mine, theirs) != mine.end();
   }
   return sharing;
 }

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -64,7 +63,7 @@ absl::StatusOr<Place> FindPlace(MPI_Comm comm, Exchange& exchange, int rank) {
 std::vector<int> OwnCores(const std::vector<std::vector<int>>& masks) {
   std::vector<int> own;
   for (const std::vector<int>& mask : masks) {
-    own.push_back(*std::min_element(mask.begin(), mask.end(), [&](int a, int b) {
+    own.push_back(*absl::c_min_element(mask, [&](int a, int b) {
       return std::pair(absl::c_count(own, a), a) < std::pair(absl::c_count(own, b), b);
     }));
   }

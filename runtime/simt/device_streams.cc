@@ -50,9 +50,7 @@ SimtStream* DeviceStreams::Make(int rank) {
   const auto after = [](int of, const std::unique_ptr<SimtStream>& other) {
     return of < other->rank;
   };
-  return streams_
-      .insert(std::upper_bound(streams_.begin(), streams_.end(), rank, after), std::move(stream))
-      ->get();
+  return streams_.insert(absl::c_upper_bound(streams_, rank, after), std::move(stream))->get();
 }
 
 void DeviceStreams::Destroy(SimtStream* stream) {

@@ -1,7 +1,6 @@
 #include "runtime/simt/simulation.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
-#include "runtime/cuda/memory/allocation.h"
 #include "runtime/threads/thread_exchange.h"
 
 namespace coconet {

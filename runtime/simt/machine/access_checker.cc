@@ -1,8 +1,8 @@
 #include "runtime/simt/machine/access_checker.h"
 
-#include <algorithm>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 namespace coconet {
@@ -21,8 +21,7 @@ bool IsFenced(const SimtThread& thread, Epoch write) {
            (&other == &thread || other.fenced.generation() < block.generation);
   };
   if (covers(*block.threads[write.thread()])) return true;
-  return std::any_of(block.threads.begin(), block.threads.end(),
-                     [&](const SimtThread* other) { return covers(*other); });
+  return absl::c_any_of(block.threads, [&](const SimtThread* other) { return covers(*other); });
 }
 
 }  // namespace

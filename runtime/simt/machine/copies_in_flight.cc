@@ -70,9 +70,7 @@ void CopiesInFlight::Await(SimtThread& thread, SimtThread::Copies& copies, int o
     std::memcpy(copy.to, copy.data.data(), copy.filled);
     EndAccess(thread, copy, copy.to, copy.filled);
   }
-  if (stores)
-    copies.ongoing.erase(std::remove_if(copies.ongoing.begin(), copies.ongoing.end(), is_awaited),
-                         copies.ongoing.end());
+  if (stores) std::erase_if(copies.ongoing, is_awaited);
 }
 
 void CopiesInFlight::Fence(SimtThread& thread) {
