@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "coconet/base/in_table.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/op_table.h"
 #include "coconet/schedule/kernel_phases.h"
@@ -30,10 +29,24 @@ enum class Part : uint8_t {
 };
 
 Kind KindOf(Part part) {
-  constexpr Kind kKinds[] = {Kind::kReduceScatter, Kind::kAllReduce, Kind::kCompute,
-                             Kind::kFold,          Kind::kAllReduce, Kind::kCompute,
-                             Kind::kAllGather,     Kind::kCompute,   Kind::kSend};
-  return InTable(kKinds, part);
+  switch (part) {
+    case Part::kReduceScatter:
+      return Kind::kReduceScatter;
+    case Part::kAllReduce:
+    case Part::kFoldSum:
+      return Kind::kAllReduce;
+    case Part::kCompute:
+    case Part::kComputeAfterFold:
+    case Part::kComputeAfterGather:
+      return Kind::kCompute;
+    case Part::kFold:
+      return Kind::kFold;
+    case Part::kAllGather:
+      return Kind::kAllGather;
+    case Part::kSend:
+      return Kind::kSend;
+  }
+  CC_CHECK(false);
 }
 
 /// Of an operation that is a launch alone.
@@ -56,13 +69,35 @@ bool JoinsGroups(Kind kind) {
          kind == Kind::kCompute;
 }
 
-// In the order of Work::Kind.
-constexpr absl::string_view kWords[] = {"RS", "AR",   "C",   "fold",      "AG",
-                                        "MM", "send", "A2A", "broadcast", "reduce"};
+const char* WordOf(Kind kind) {
+  switch (kind) {
+    case Kind::kReduceScatter:
+      return "RS";
+    case Kind::kAllReduce:
+      return "AR";
+    case Kind::kCompute:
+      return "C";
+    case Kind::kFold:
+      return "fold";
+    case Kind::kAllGather:
+      return "AG";
+    case Kind::kMatMul:
+      return "MM";
+    case Kind::kSend:
+      return "send";
+    case Kind::kAllToAll:
+      return "A2A";
+    case Kind::kBroadcast:
+      return "broadcast";
+    case Kind::kReduceTo:
+      return "reduce";
+  }
+  CC_CHECK(false);
+}
 
 /// "RS[flat]", "AR g h" where the program has several, "AG(node) p", "send slices".
 std::string Text(const Work& work) {
-  std::string text(InTable(kWords, work.kind));
+  std::string text = WordOf(work.kind);
   if (work.span != Span::kAll) absl::StrAppend(&text, "(", Name(work.span), ")");
   if (!work.dims.empty()) {
     const auto dim_text = [](std::string* out, int dim) { out->append(DimText(dim)); };

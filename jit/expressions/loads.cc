@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/base/in_table.h"
 #include "coconet/base/status.h"
 #include "jit/expressions/operations.h"
 
@@ -42,8 +41,15 @@ TensorType SpreadOverRows(TensorType indices, const TensorType& table, const Gat
 }  // namespace
 
 absl::string_view LoadFrom(ReduceKind kind) {
-  constexpr absl::string_view kLoads[] = {"LoadSum", "LoadMax", "LoadMin"};
-  return InTable(kLoads, kind);
+  switch (kind) {
+    case ReduceKind::kSum:
+      return "LoadSum";
+    case ReduceKind::kMax:
+      return "LoadMax";
+    case ReduceKind::kMin:
+      return "LoadMin";
+  }
+  CC_CHECK(false);
 }
 
 absl::StatusOr<std::string> Loads::Misplaced(NodeId id, absl::string_view where) const {

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "coconet/base/in_table.h"
 #include "coconet/base/status.h"
 #include "jit/storage/arguments.h"
 
@@ -62,8 +61,15 @@ EmittedKernel BlocksKernel(const TensorType& type, int kept, int cut, bool pack,
 }
 
 Group GroupOf(Span span) {
-  constexpr Group kGroups[] = {Group::kStage, Group::kNode, Group::kAcross};
-  return InTable(kGroups, span);
+  switch (span) {
+    case Span::kAll:
+      return Group::kStage;
+    case Span::kNode:
+      return Group::kNode;
+    case Span::kAcross:
+      return Group::kAcross;
+  }
+  CC_CHECK(false);
 }
 
 /// The step of a whole collective, without its buffers and their elements.
