@@ -36,23 +36,35 @@ std::vector<Mutation> ElementMutations() {
        "slices",
        {kRace},
        {{"elementwise.h",
-         "(id - o * in_row) * chunk; const Index end = begin + chunk < high ? begin + chunk : "
-         "high;",
-         "(id - o * in_row) * chunk; const Index end = begin + chunk + 1 < high ? begin + chunk + "
-         "1 "
-         ": high;"}}},
+         "const Index begin = low + (id - o * in_row) * chunk; const Index end = begin + chunk < "
+         "high ? begin + chunk : high; if (begin >= end) continue; const Index base = o * cut.row; "
+         "if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;",
+         "const Index begin = low + (id - o * in_row) * chunk; const Index end = begin + chunk + 1 "
+         "< high ? begin + chunk + 1 : high; if (begin >= end) continue; const Index base = o * "
+         "cut.row; if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return "
+         "false;"}}},
       {"last-chunk-left-out",
        "The last chunk of a slice, which is short, is not counted.",
        "slices",
        {WrongAnswer()},
-       {{"elementwise.h", "const Index in_row = (cut.per + chunk - 1) / chunk;",
-         "const Index in_row = cut.per / chunk;"}}},
+       {{"elementwise.h",
+         "const Index in_row = (cut.per + chunk - 1) / chunk; for (Index id = grid.BlockId(); id < "
+         "cut.outer",
+         "const Index in_row = cut.per / chunk; for (Index id = grid.BlockId(); id < cut.outer"}}},
       {"every-block-does-all",
        "Each block does every chunk from its own first on.",
        "slices",
        {kRace},
-       {{"elementwise.h", "id < cut.outer * in_row; id += grid.GridSize()",
-         "id < cut.outer * in_row; id += 1"}}},
+       {{"elementwise.h",
+         "id < cut.outer * in_row; id += grid.GridSize()) { const Index o = cut.outer == 1 ? 0 : "
+         "id / in_row; const Index begin = low + (id - o * in_row) * chunk; const Index end = "
+         "begin + chunk < high ? begin + chunk : high; if (begin >= end) continue; const Index "
+         "base = o * cut.row; if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, "
+         "id})) return false;",
+         "id < cut.outer * in_row; id += 1) { const Index o = cut.outer == 1 ? 0 : id / in_row; "
+         "const Index begin = low + (id - o * in_row) * chunk; const Index end = begin + chunk < "
+         "high ? begin + chunk : high; if (begin >= end) continue; const Index base = o * cut.row; "
+         "if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;"}}},
       {"first-slice-on-all-ranks",
        "All ranks compute the slice of the first.",
        "slices",

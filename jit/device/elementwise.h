@@ -363,9 +363,25 @@ struct Part {
 };
 
 /// Calls f(chunk) -> bool for each chunk of `rank`'s slice that belongs to this block, until f
-/// returns false. A chunk belongs to the same block on every rank. The slice is that of one
-/// tensor of a list: its chunks are numbered from `first` on, and the chunks of all tensors are
-/// dealt to blocks in turns.
+/// returns false. A chunk belongs to the same block on every rank.
+template <class F>
+CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
+  const Index low = rank * cut.per < cut.row ? rank * cut.per : cut.row;
+  const Index high = low + cut.per < cut.row ? low + cut.per : cut.row;
+  const Index in_row = (cut.per + chunk - 1) / chunk;
+  for (Index id = grid.BlockId(); id < cut.outer * in_row; id += grid.GridSize()) {
+    const Index o = cut.outer == 1 ? 0 : id / in_row;
+    const Index begin = low + (id - o * in_row) * chunk;
+    const Index end = begin + chunk < high ? begin + chunk : high;
+    if (begin >= end) continue;
+    const Index base = o * cut.row;
+    if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, id})) return false;
+  }
+  return true;
+}
+
+/// ForChunks for one tensor of a list. Its chunks are numbered from `first` on; the chunks of all
+/// tensors are dealt to blocks in turns.
 template <class F>
 CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, Index first,
                              F&& f) {
@@ -384,11 +400,6 @@ CC_DEVICE bool ForListChunks(const Grid& grid, const Cut& cut, int rank, Index c
     if (!f(Chunk{base + begin, base + end, base + low - o * cut.per, first + id})) return false;
   }
   return true;
-}
-/// The same for a single tensor.
-template <class F>
-CC_DEVICE bool ForChunks(const Grid& grid, const Cut& cut, int rank, Index chunk, F&& f) {
-  return ForListChunks(grid, cut, rank, chunk, 0, f);
 }
 /// The same for a part of a contiguous slice (outer is 1).
 template <class F>
