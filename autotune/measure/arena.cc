@@ -129,7 +129,7 @@ int64_t Arena::BytesOf(const Needs& needs) {
 
 absl::StatusOr<Arena> Arena::Create(Rank& rank, const Needs& needs) {
   std::vector<MemoryNeed> list;
-  for (const auto& [slot, need] : needs) list.push_back(need);
+  for (const auto& [slot, need] : needs) list.push_back({need.bytes + kGuardBytes, need.symmetric});
   ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Memory>> memory, AllocateTogether(rank, list));
   Arena arena;
   for (const auto& [slot, need] : needs)

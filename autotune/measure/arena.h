@@ -18,6 +18,9 @@ inline int64_t BytesOf(const Buffer& buffer) {
   return buffer.elements * static_cast<int64_t>(SizeOf(buffer.dtype));
 }
 
+/// Bytes behind each buffer of an Arena that no step may write, which the verifier checks.
+inline constexpr int64_t kGuardBytes = 4096;
+
 struct MemoryNeed {
   int64_t bytes = 0;
   bool symmetric = false;
@@ -46,8 +49,8 @@ class Arena {
   /// Collective; the ranks pass equal needs. ResourceExhausted, on all ranks, when it does not fit.
   static absl::StatusOr<Arena> Create(Rank& rank, const Needs& needs);
 
-  /// Returns memory for each buffer of a plan that the needs include; null for sync buffers, which
-  /// Rank::Bind allocates.
+  /// Returns memory for each buffer of a plan that the needs include, with kGuardBytes behind; null
+  /// for sync buffers, which Rank::Bind allocates.
   std::vector<Memory*> Place(const Plan& plan) const;
 
  private:

@@ -68,9 +68,9 @@ TEST(Arena, TensorsKeepTheirPlaceAndTemporariesShare) {
     EXPECT_EQ(a[0], b[4]) << "g";
     EXPECT_EQ(a[1], b[0]) << "m";
     EXPECT_TRUE(a[1]->symmetric()) << "since one of the plans needs it";
-    EXPECT_EQ(a[1]->bytes(), 80);
+    EXPECT_EQ(a[1]->bytes(), 80 + kGuardBytes);
     EXPECT_EQ(a[2], b[3]) << "the largest local temporaries";
-    EXPECT_EQ(a[2]->bytes(), 800);
+    EXPECT_EQ(a[2]->bytes(), 800 + kGuardBytes);
     EXPECT_EQ(b[2], nullptr);
     EXPECT_EQ(std::set<Memory*>({b[0], b[1], b[3], b[4]}).size(), 4u);
     return absl::OkStatus();

@@ -13,14 +13,20 @@ namespace {
 
 constexpr int kPoison = 0xFF;  // a NaN in every float type
 
-/// Writes test data to inputs and states, and NaNs to everything else, padding included.
+/// Bytes of a buffer, and kGuardBytes behind them where its memory is so long.
+int64_t GuardedBytes(const Memory& memory, const Buffer& buffer) {
+  return std::min(memory.bytes(), BytesOf(buffer) + kGuardBytes);
+}
+
+/// Writes test data to inputs and states, and NaNs to everything else, padding and guards included.
 absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data) {
   const Plan& plan = *instance.plan;
   for (size_t i = 0; i < plan.buffers.size(); ++i) {
     const BufferRole role = plan.buffers[i].role;
     if (role != BufferRole::kTemp && role != BufferRole::kOutput) continue;
-    HostView view = HostView::Blank(*instance.buffers[i], BytesOf(plan.buffers[i]));
-    std::memset(view.data(), kPoison, BytesOf(plan.buffers[i]));
+    const int64_t bytes = GuardedBytes(*instance.buffers[i], plan.buffers[i]);
+    HostView view = HostView::Blank(*instance.buffers[i], bytes);
+    std::memset(view.data(), kPoison, bytes);
     RETURN_IF_ERROR(view.Store());
   }
   for (const PlacedTensor& t : instance.tensors) {
@@ -28,8 +34,10 @@ absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data)
     const Part part = PartOf(t.type, plan.ranks, rank.stage_rank());
     const int64_t data_bytes =
         part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
-    HostView view = HostView::Blank(*instance.buffers[t.buffer], BytesOf(plan.buffers[t.buffer]));
-    std::memset(view.data() + data_bytes, kPoison, BytesOf(plan.buffers[t.buffer]) - data_bytes);
+    Memory& memory = *instance.buffers[t.buffer];
+    const int64_t bytes = GuardedBytes(memory, plan.buffers[t.buffer]);
+    HostView view = HostView::Blank(memory, bytes);
+    std::memset(view.data() + data_bytes, kPoison, bytes - data_bytes);
     data.Fill(t.name, rank.rank(), part, view.data());
     RETURN_IF_ERROR(view.Store());
   }
@@ -123,6 +131,28 @@ absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
   return failure;
 }
 
+/// That no step wrote behind a buffer.
+absl::Status CheckGuards(const Instance& instance) {
+  for (size_t i = 0; i < instance.buffers.size(); ++i) {
+    const Buffer& buffer = instance.plan->buffers[i];
+    if (buffer.role == BufferRole::kSync) continue;
+    Memory& memory = *instance.buffers[i];
+    const int64_t begin = BytesOf(buffer), bytes = GuardedBytes(memory, buffer) - begin;
+    char guard[kGuardBytes];
+    if (memory.space() == nullptr) {
+      std::memcpy(guard, static_cast<const char*>(memory.own()) + begin, bytes);
+    } else if (bytes > 0) {
+      RETURN_IF_ERROR(memory.Read(begin, bytes, guard));
+    }
+    const char* const changed = std::find_if(
+        guard, guard + bytes, [](char byte) { return byte != static_cast<char>(kPoison); });
+    if (changed != guard + bytes)
+      return absl::InvalidArgumentError(absl::StrCat(buffer.name, ": byte ", changed - guard,
+                                                     " behind its ", begin, " was written"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const TestData& data) {
   for (const PlacedTensor& t : instance.tensors) {
     if (t.role == BufferRole::kOutput || t.updated) continue;
@@ -143,7 +173,7 @@ absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance
   RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference.data())));
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
-  absl::Status found;
+  absl::Status found = CheckGuards(instance);
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t)) continue;
     absl::StatusOr<HostView> view = ViewOf(instance, t);
@@ -156,7 +186,9 @@ absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instan
                                                     const Reference& reference) {
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
-  return Settle(rank, instance, CheckUnchanged(rank, instance, reference.data()));
+  absl::Status found = CheckGuards(instance);
+  found.Update(CheckUnchanged(rank, instance, reference.data()));
+  return Settle(rank, instance, found);
 }
 
 }  // namespace coconet

@@ -27,15 +27,16 @@ struct Instance {
   std::unique_ptr<BoundPlan> bound;
 };
 
-/// Collective. Runs one step on the reference's data, with NaNs in outputs, temporaries and
-/// padding, and checks that results are within the interpreter's bounds and that replicas are equal
-/// to the bit on all ranks. An error means that the ranks lost contact, or (DataLoss) that a kernel
-/// failed and its GPU runs nothing more.
+/// Collective. Runs one step on the reference's data, with NaNs in outputs, temporaries, padding
+/// and kGuardBytes (arena.h) behind each buffer whose memory is so long. Checks that results are
+/// within the interpreter's bounds, that replicas are equal to the bit on all ranks, and that
+/// nothing was written behind a buffer. An error means that the ranks lost contact, or (DataLoss)
+/// that a kernel failed and its GPU runs nothing more.
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
                                                   Reference& reference);
 
-/// Collective. Runs a second step after VerifyStep and checks that replicas are still equal, and
-/// that tensors which are only read have not changed.
+/// Collective. Runs a second step after VerifyStep and checks that replicas are still equal, that
+/// tensors which are only read have not changed, and again what is behind the buffers.
 absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance,
                                                     const Reference& reference);
 

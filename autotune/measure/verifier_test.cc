@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "autotune/measure/arena.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
 #include "gmock/gmock.h"
@@ -60,7 +61,8 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
         instance.tensors = PlaceTensors(*TypedGraph::Of(program), plan);
         std::vector<std::unique_ptr<Memory>> memory;
         for (const Buffer& buffer : plan.buffers) {
-          ASSIGN_OR_RETURN(std::unique_ptr<Memory> m, rank.Allocate(buffer.elements * 4, false));
+          ASSIGN_OR_RETURN(std::unique_ptr<Memory> m,
+                           rank.Allocate(buffer.elements * 4 + kGuardBytes, false));
           instance.buffers.push_back(m.get());
           memory.push_back(std::move(m));
         }
@@ -131,6 +133,17 @@ TEST(Verifier, SeesInputsThatWereWritten) {
                 if (rank == 1) g[17] = 0;
               }),
               HasSubstr("g[17] was changed; it is only read"));
+}
+
+TEST(Verifier, SeesWhatIsWrittenBehindABuffer) {
+  for (int step : {1, 2}) {
+    EXPECT_EQ(Verify([step](int rank, int at, float*, float*, float*, float* o) {
+                if (rank == 1 && at == step) o[515] = 0;
+              }),
+              "wrong answer: rank 1: o: byte 12 behind its 2048 was written");
+  }
+  EXPECT_EQ(Verify([](int, int, float* g, float*, float*, float*) { g[512 + 1023] = 0; }),
+            "wrong answer: rank 0: g: byte 4092 behind its 2048 was written");
 }
 
 TEST(Verifier, SeesAStepThatFails) {
