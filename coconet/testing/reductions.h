@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "coconet/ir/op_table.h"
@@ -28,6 +29,7 @@ inline Members MembersOf(Span span, int rank, int ranks, int of_node) {
 
 inline double Combined(ReduceKind kind, double a, double b) {
   if (kind == ReduceKind::kSum) return a + b;
+  if (std::isnan(b)) return b;  // std::max and std::min keep a
   return kind == ReduceKind::kMax ? std::max(a, b) : std::min(a, b);
 }
 
