@@ -322,8 +322,8 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
 Trust RankRunner::TrustIn(int variant) const {
   return {.fingerprint = CodeFingerprint(*work_[variant].plans->full),
           .machine = MachineDigest(),
-          .checks = absl::StrCat(shrinks_ ? "two seeds at a small size, " : "",
-                                 "one at the program's, then a second step"),
+          .checks = absl::StrCat(shrinks_ ? "two seeds at a small size; " : "",
+                                 "one seed at the program's size, and a second step"),
           .verified_s = absl::ToUnixSeconds(absl::Now())};
 }
 
