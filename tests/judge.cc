@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
+#include "coconet/reference/rounding.h"
 #include "tests/test_data.h"
 
 namespace coconet {
@@ -21,8 +22,7 @@ bool AreReplicas(DType dtype, const std::string& a, const std::string& b) {
   for (size_t i = 0; i < a.size() / SizeOf(dtype); ++i) {
     const double x = LoadElement(dtype, a.data(), static_cast<int64_t>(i)),
                  y = LoadElement(dtype, b.data(), static_cast<int64_t>(i));
-    const bool same = x == y && std::signbit(x) == std::signbit(y);
-    if (!same && !(std::isnan(x) && std::isnan(y))) return false;
+    if (Distance(x, y) != 0 || (x == y && std::signbit(x) != std::signbit(y))) return false;
   }
   return true;
 }
@@ -134,9 +134,7 @@ absl::Status Judge::Compare(const Placed& result, const Stored& have, const Elem
         continue;
       }
       const double value = have.At(rank, indices[i]);
-      if (std::fabs(value - want.value[i]) <= want.error[i] || value == want.value[i] ||
-          (std::isnan(value) && std::isnan(want.value[i])))
-        continue;
+      if (Distance(value, want.value[i]) <= want.error[i]) continue;
       return absl::InternalError(
           absl::StrCat("\"", result.name, "\"[", indices[i], "] of ", Text(type), " on rank ", rank,
                        ": want ", want.value[i], " +- ", want.error[i], ", have ", value));

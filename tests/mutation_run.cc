@@ -96,7 +96,7 @@ class MutatingCompiler final : public Compiler {
   const std::vector<MutationEdit>& edits_;
 };
 
-/// What a world ended with, if it is what somebody did wrong in kernels.
+/// The outcome of a world that a mistake in a kernel ended.
 absl::StatusOr<MutationOutcome> OutcomeOf(const absl::Status& status) {
   const std::string text(status.message());
   if (absl::IsInternal(status)) return MutationOutcome{.kind = WrongAnswer(), .report = text};

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <random>
 
 #include "absl/strings/str_format.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
+#include "coconet/reference/rounding.h"
 
 namespace coconet {
 namespace {
@@ -36,10 +36,9 @@ std::vector<int64_t> SamplePositions(int64_t count, int64_t ends, uint64_t seed)
 
 /// The error in units of its bound; above 1 is wrong.
 double Excess(double have, double want, double error) {
-  if (std::isinf(error) || have == want || (std::isnan(have) && std::isnan(want))) return 0;
-  const double off = std::abs(have - want);
-  if (off <= error) return off / error;
-  return error > 0 && std::isfinite(off) ? off / error : std::numeric_limits<double>::infinity();
+  const double off = Distance(have, want);
+  if (std::isinf(error) || off == 0) return 0;
+  return error > 0 && std::isfinite(off) ? off / error : kUndetermined;
 }
 
 /// Number of elements that the interpreter sums within seconds.

@@ -6,8 +6,8 @@
 
 namespace coconet {
 
-/// A node of a draft, and what the magnitude of its elements does not exceed. Not there where an
-/// operation did not fit: whatever is computed from that is not there either.
+/// A node of a draft, and what the magnitude of its elements does not exceed. Absent where an
+/// operation did not fit its operands; then all that is computed from it is absent, too.
 struct Drafted {
   NodeId id = -1;
   double bound = 0;
@@ -23,7 +23,7 @@ class Draft {
   const TensorType& type(Drafted v) const { return types_[v.id]; }
   NodeId size() const { return graph_.size(); }
 
-  /// Not there when an operand is not, the node does not infer, or the bound is beyond the dtype.
+  /// Absent when an operand is, the node does not infer, or the bound is beyond the dtype.
   Drafted Add(Op op, const std::vector<Drafted>& operands, double bound);
   /// Drops the youngest node. Requires that nothing uses it.
   void Pop();

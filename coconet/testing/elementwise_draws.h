@@ -6,8 +6,8 @@
 
 namespace coconet {
 
-/// Draws operations that work element by element, of values of the pool. Each is not there where it
-/// does not fit what it drew.
+/// Draws elementwise operations on values of the pool. A result is absent where the operation does
+/// not fit the operands that were drawn.
 class ElementwiseDraws : protected ValuePool {
  protected:
   static constexpr int kMostRanks = 8;

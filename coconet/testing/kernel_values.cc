@@ -36,7 +36,8 @@ double KernelValues::Of(NodeId id, int64_t index) {
 }
 
 double KernelValues::Compute(NodeId id, int64_t index) {
-  const int launch = ranks_.LaunchOf(id);  // -1: whoever takes the value recomputes it
+  const int launch =
+      ranks_.LaunchOf(id);  // -1: none; each kernel that reads the value recomputes it
   const auto in_memory = [&] { return ranks_.Cell(rank_, id, index); };
   if (const auto scalar = kernel_.scalars.find({rank_, id}); scalar != kernel_.scalars.end())
     return scalar->second;

@@ -188,7 +188,7 @@ class Generator : private TensorDraws {
     return Chance(25) ? Layout::kFlat : dim_ >= 0 && dim_ < dims && Chance(60) ? dim_ : Below(dims);
   }
 
-  /// Not there beyond the most reductions that a program may have.
+  /// Absent once the program has as many reductions as it may have.
   Drafted Communicated(Op op, Drafted a, double bound) {
     if (communications_ >= options_.max_communications) return {};
     const Drafted result = draft_.Add(std::move(op), {a}, bound);

@@ -5,7 +5,8 @@
 namespace coconet {
 
 /// Draws operations on whole tensors and rows of bound sizes, of values of the pool and of new
-/// inputs that fit them. Each is not there where it does not fit what it drew.
+/// inputs that fit them. A result is absent where the operation does not fit the operands that were
+/// drawn.
 class TensorDraws : protected ElementwiseDraws {
  protected:
   using ElementwiseDraws::ElementwiseDraws;

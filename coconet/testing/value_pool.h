@@ -42,7 +42,7 @@ class ValuePool {
   // value that is local: all others are computed from reduced ones.
 
   using Condition = std::function<bool(const TensorType&)>;
-  /// Not there when no value meets the condition.
+  /// Absent when no value meets the condition.
   Drafted AnyOf(const Condition& condition);
   Drafted Any();
   Drafted AnyTensor();  // that is no scalar

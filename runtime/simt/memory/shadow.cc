@@ -140,7 +140,7 @@ void SlotTable::Give(const Agent& agent) {
 }
 
 std::string SlotTable::OwnerOf(Epoch epoch) const {
-  std::string name = "somebody";
+  std::string name = "an earlier thread or stream, whose name is no longer kept,";
   for (const Owner& owner : slots_[epoch.slot()].owners) {
     if (owner.first <= epoch.generation()) name = owner.name;
   }

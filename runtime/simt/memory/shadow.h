@@ -122,7 +122,7 @@ class SlotTable {
   Agent Take(const std::string& owner);
   /// Frees the slot. Its next owner begins in the generation behind the agent's.
   void Give(const Agent& agent);
-  /// The name of the slot's owner in that epoch; "somebody" if it is no longer remembered.
+  /// The name of the slot's owner in that epoch; words that say so where it is no longer kept.
   std::string OwnerOf(Epoch epoch) const;
 
  private:
