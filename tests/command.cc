@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -134,8 +133,10 @@ Ended RunCommand(std::vector<std::string> argv,
 }
 
 std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::ostringstream text;
+  // No exception where reading fails, as of a process in /proc that ends meanwhile.
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 void Sleep(double seconds) {

@@ -133,7 +133,7 @@ TEST(RandomPrograms, OfAnySizeComputeWhatTheySay) {
     CC_CHECK(program.ok());
     return *program;
   });
-  EXPECT_LT(tally.undetermined, tally.elements / 2) << "bounds that say nothing";
+  EXPECT_LE(tally.undetermined * 2, tally.elements) << "bounds that say nothing";
 }
 
 /// The program with an output more: the sum of a replicated tensor over all tensors of the list.
@@ -168,14 +168,14 @@ TEST(RandomPrograms, OverListsOfTensorsComputeWhatTheySay) {
     CC_CHECK(program.ok());
     return WithTotal(*program, random);
   });
-  EXPECT_LT(tally.undetermined, tally.elements / 2) << "bounds that say nothing";
+  EXPECT_LE(tally.undetermined * 2, tally.elements) << "bounds that say nothing";
 }
 
 TEST(RandomPrograms, LikeTrainingStepsComputeWhatTheySay) {
   const Tally tally = RunPrograms(FreshSeed(), [](std::mt19937_64& random) {
     return RandomProgram(random(), {.kind = ProgramKind::kStep, .operations = 18});
   });
-  EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
+  EXPECT_LE(tally.undetermined * 10, tally.elements) << "bounds that say nothing";
 }
 
 TEST(RandomPrograms, OfAllOperationsComputeWhatTheySay) {
@@ -183,7 +183,7 @@ TEST(RandomPrograms, OfAllOperationsComputeWhatTheySay) {
     const uint64_t seed = random();
     return RandomProgram(seed, {.max_elements = seed % 4 == 0 ? 4000 : 300});
   });
-  EXPECT_LT(tally.undetermined, tally.elements / 10) << "bounds that say nothing";
+  EXPECT_LE(tally.undetermined * 10, tally.elements) << "bounds that say nothing";
 }
 
 }  // namespace
