@@ -135,6 +135,7 @@ absl::Status BoundPlan::Wait() { return absl::OkStatus(); }
 absl::StatusOr<std::unique_ptr<BoundPlan>> BoundPlan::Capture(int64_t /*steps*/) {
   return absl::UnimplementedError("Capture: this backend has no graphs; call RunSteps");
 }
+void BoundPlan::DelayWaits(int /*waits*/, int64_t /*ns*/) {}
 absl::StatusOr<std::vector<StepSpan>> BoundPlan::Trace() {
   return absl::UnimplementedError("Trace: this backend has no clock in its streams; time Run");
 }

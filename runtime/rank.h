@@ -158,6 +158,9 @@ class BoundPlan {
   /// driver call. Destroy the result before this plan, and do not use both concurrently. Errors as
   /// of Enqueue; FailedPrecondition also for library collectives.
   virtual absl::StatusOr<std::unique_ptr<BoundPlan>> Capture(int64_t steps);
+  /// Hosts: the next `waits` waits of this rank's kernels that a peer's flag does not end at once
+  /// last `ns` longer. A verifier makes ranks late by it in the midst of a step. Not during a run.
+  virtual void DelayWaits(int waits, int64_t ns);
   /// GPUs: one run, with the time span of each step by the GPU's clock. Unimplemented elsewhere.
   virtual absl::StatusOr<std::vector<StepSpan>> Trace();
 };

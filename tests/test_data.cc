@@ -1,6 +1,8 @@
 #include "tests/test_data.h"
 
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <random>
 
 #include "coconet/base/env.h"
@@ -11,6 +13,17 @@ namespace {
 /// Of second moments: from its root on, the error of a gradient summed in 16 bits has no bound
 /// where a moment may be 0, and through a norm that would hide the whole tensor.
 constexpr double kLeastMoment = 1.0 / 16;
+
+/// In one step of kSpecialSteps, which the seed picks, one element in kSpecialElements is special.
+constexpr uint64_t kSpecialSteps = 4, kSpecialElements = 24;
+
+/// A number at an end of the type, a zero, an infinity or NaN. Of floats, either sign.
+double SpecialValue(DType dtype, uint64_t random) {
+  if (!IsFloat(dtype)) return 0;
+  const double kinds[] = {std::numeric_limits<double>::quiet_NaN(),
+                          std::numeric_limits<double>::infinity(), 0, MinSubnormal(dtype)};
+  return std::copysign(kinds[random / 2 % std::size(kinds)], random % 2 == 0 ? 1 : -1);
+}
 
 }  // namespace
 
@@ -25,6 +38,8 @@ double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, 
                  int64_t index) {
   const std::string base = name.substr(0, name.find('.'));  // of tensors of a list, too
   if (base == "step") return step + 1;
+  const bool may_be_special =
+      Mix(seed, static_cast<uint64_t>(step)) % kSpecialSteps == 0 && base != "v" && base != "lr";
   for (char c : name) seed = Mix(seed, static_cast<unsigned char>(c));
   const uint64_t bits =
       Mix(Mix(Mix(seed, static_cast<uint64_t>(step)), static_cast<uint64_t>(rank)),
@@ -36,6 +51,8 @@ double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, 
     value = value < 0;
   else if (!IsFloat(dtype))
     value *= 9;
+  if (const uint64_t draw = Mix(bits, seed); may_be_special && draw % kSpecialElements == 0)
+    value = SpecialValue(dtype, draw / kSpecialElements);
   alignas(8) char held[8];
   StoreElement(dtype, held, 0, value);
   return LoadElement(dtype, held, 0);

@@ -79,11 +79,11 @@ std::vector<std::string> SummingResults(const Graph& g) {
 }  // namespace
 
 absl::StatusOr<Reference> Reference::Create(const Graph& program, const Mesh& mesh, int rank,
-                                            uint64_t seed) {
+                                            uint64_t seed, DataKind kind) {
   ASSIGN_OR_RETURN(Interpreter interpreter,
                    Interpreter::Create(program, mesh.stage_size(), mesh.stages, mesh.nodes));
-  return Reference(std::move(interpreter), TestData(program, seed, mesh.stage_size()), mesh, rank,
-                   seed);
+  return Reference(std::move(interpreter), TestData(program, seed, mesh.stage_size(), kind), mesh,
+                   rank, seed);
 }
 
 Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, int rank,
@@ -107,61 +107,105 @@ Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, i
 }
 
 Part Reference::ShareOf(const TensorType& type) const {
-  if (type.layout.kind != Layout::Kind::kReplicated)
+  if (type.layout.sliced() || type.layout.kind == Layout::Kind::kLocal)
     return PartOf(type, stage_size_, rank_ % stage_size_);
   TensorType share = type;
   if (!type.shape.empty()) share.layout = Layout::Sliced(Layout::kFlat);
   return PartOf(share, stage_size_, rank_ % stage_size_);
 }
 
-absl::StatusOr<const Reference::Window*> Reference::WindowOf(const PlacedTensor& tensor) {
+absl::StatusOr<const Reference::Window*> Reference::WindowOf(const std::string& name,
+                                                             const TensorType& type) {
   // Sliced(0) of a vector is its flat slicing.
-  const int dim = tensor.type.layout.sliced() && tensor.type.shape.size() > 1
-                      ? tensor.type.layout.dim
-                      : Layout::kFlat;
-  const auto [at, is_new] = windows_.try_emplace({tensor.name, dim});
-  Window& window = at->second;
-  if (!is_new) return &window;
-  const Part share = ShareOf(tensor.type);
-  if (NumElements(tensor.type.shape) > full_elements_)
-    window.positions = SamplePositions(share.elements(), ends_, seed_);
+  const int dim = type.layout.sliced() && type.shape.size() > 1 ? type.layout.dim : Layout::kFlat;
+  const auto [at, is_new] = windows_.try_emplace({name, dim});
+  if (!is_new) return &at->second;
+  std::vector<int64_t> positions;
+  if (NumElements(type.shape) > full_elements_)
+    positions = SamplePositions(ShareOf(type).elements(), ends_, seed_);
+  ASSIGN_OR_RETURN(at->second, Evaluate(name, type, std::move(positions)));
+  return &at->second;
+}
+
+absl::StatusOr<Reference::Window> Reference::Evaluate(const std::string& name,
+                                                      const TensorType& type,
+                                                      std::vector<int64_t> positions) {
+  const Part share = ShareOf(type);
   std::vector<int64_t> indices;  // of the global tensor
-  if (window.positions.empty()) {
+  if (positions.empty()) {
     for (int64_t at = 0; at < share.elements(); ++at) indices.push_back(share.Global(at));
   } else {
-    for (int64_t at : window.positions) indices.push_back(share.Global(at));
+    for (int64_t at : positions) indices.push_back(share.Global(at));
   }
-  ASSIGN_OR_RETURN(window.expected, evaluator_->Evaluate(tensor.name, rank_, indices));
-  return &window;
+  Window window{std::move(positions), {}};
+  ASSIGN_OR_RETURN(window.expected, evaluator_->Evaluate(name, rank_, indices));
+  return window;
 }
 
 absl::Status Reference::Check(const PlacedTensor& tensor, const void* storage) {
   if (skipped_.contains(tensor.name)) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const Window* window, WindowOf(tensor));
+  ASSIGN_OR_RETURN(const Window* window, WindowOf(tensor.name, tensor.type));
   const Part share = ShareOf(tensor.type);
   const bool sliced = tensor.type.layout.sliced();
+  return Compare(tensor, *window, [&](int64_t position) {
+    return LoadElement(tensor.type.dtype, storage,
+                       sliced ? share.Stored(position) : share.Global(position));
+  });
+}
+
+absl::Status Reference::CheckAt(const PlacedTensor& tensor, std::vector<int64_t> positions,
+                                const std::function<double(int64_t position)>& have) {
+  if (positions.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Window window, Evaluate(tensor.name, tensor.type, std::move(positions)));
+  return Compare(tensor, window, have);
+}
+
+absl::Status Reference::Compare(const PlacedTensor& tensor, const Window& window,
+                                const std::function<double(int64_t position)>& have) const {
+  const Expected& want = window.expected;
   double worst = 1, worst_have = 0;
   size_t worst_at = 0, wrong = 0;
   const auto position_of = [&](size_t i) {
-    return window->positions.empty() ? static_cast<int64_t>(i) : window->positions[i];
+    return window.positions.empty() ? static_cast<int64_t>(i) : window.positions[i];
   };
-  for (size_t i = 0; i < window->expected.value.size(); ++i) {
-    const int64_t position = position_of(i);
-    const double have = LoadElement(tensor.type.dtype, storage,
-                                    sliced ? share.Stored(position) : share.Global(position));
-    const double excess = Excess(have, window->expected.value[i], window->expected.error[i]);
+  for (size_t i = 0; i < want.value.size(); ++i) {
+    const double value = have(position_of(i));
+    const double excess = Excess(value, want.value[i], want.error[i]);
     if (excess <= 1) continue;
     if (++wrong == 1 || excess > worst) {
       worst = excess;
       worst_at = i;
-      worst_have = have;
+      worst_have = value;
     }
   }
   if (wrong == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrFormat(
       "%s[%d]: want %.9g +- %.3g, have %.9g (%d of %d elements are wrong)", tensor.name,
-      share.Global(position_of(worst_at)), window->expected.value[worst_at],
-      window->expected.error[worst_at], worst_have, wrong, window->expected.value.size()));
+      ShareOf(tensor.type).Global(position_of(worst_at)), want.value[worst_at],
+      want.error[worst_at], worst_have, wrong, want.value.size()));
+}
+
+absl::StatusOr<double> Reference::UsualBound(const PlacedTensor& tensor) {
+  ASSIGN_OR_RETURN(const Window* window, WindowOf(tensor.name, tensor.type));
+  std::vector<double> bounds = window->expected.error;
+  std::erase_if(bounds, [](double bound) { return std::isinf(bound); });
+  if (bounds.empty()) return kUndetermined;
+  const auto most = bounds.begin() + static_cast<int64_t>(bounds.size()) * 9 / 10;
+  std::nth_element(bounds.begin(), most, bounds.end());
+  return *most;
+}
+
+absl::StatusOr<std::map<std::string, Reference::Coverage>> Reference::MeasureCoverage() {
+  std::map<std::string, Coverage> found;
+  for (const std::string& name : interpreter_->results()) {
+    if (skipped_.contains(name)) continue;
+    ASSIGN_OR_RETURN(const Window* window, WindowOf(name, interpreter_->type(name)));
+    const std::vector<double>& bounds = window->expected.error;
+    found[name] = {static_cast<int64_t>(bounds.size()),
+                   std::count_if(bounds.begin(), bounds.end(),
+                                 [](double bound) { return std::isinf(bound); })};
+  }
+  return found;
 }
 
 std::set<std::string> NotSpotChecked(const Graph& program, uint64_t seed) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -30,7 +31,7 @@ class Reference {
 
   /// `program` is bound, and as the user wrote it.
   static absl::StatusOr<Reference> Create(const Graph& program, const Mesh& mesh, int rank,
-                                          uint64_t seed);
+                                          uint64_t seed, DataKind kind = DataKind::kOrdinary);
 
   /// Check accepts any values of these results.
   void Skip(std::set<std::string> results) { skipped_ = std::move(results); }
@@ -38,9 +39,32 @@ class Reference {
   const TestData& data() const { return *data_; }
   const std::vector<std::string>& results() const { return interpreter_->results(); }
 
+  /// The elements of a result, or state, of this type that this rank checks.
+  Part ShareOf(const TensorType& type) const;
+  /// Whether Check accepts any values of the result.
+  bool skips(const std::string& result) const { return skipped_.contains(result); }
+  /// Whether Check looks at all elements of the share.
+  bool ChecksAll(const PlacedTensor& tensor) const {
+    return !skips(tensor.name) && NumElements(tensor.type.shape) <= full_elements_;
+  }
+
   /// Compares `storage` with the result `tensor` of one step on data(). InvalidArgument names the
   /// worst element with its index, value, expected value and bound.
   absl::Status Check(const PlacedTensor& tensor, const void* storage);
+  /// The same for the elements at these positions of the share, whatever Check looks at.
+  absl::Status CheckAt(const PlacedTensor& tensor, std::vector<int64_t> positions,
+                       const std::function<double(int64_t position)>& have);
+  /// The bound that nine tenths of those elements that Check looks at, and that have one, do not
+  /// exceed; infinite where none has one.
+  absl::StatusOr<double> UsualBound(const PlacedTensor& tensor);
+
+  /// Elements of a result that this rank checks, and how many of them have no bound: whatever they
+  /// are is accepted.
+  struct Coverage {
+    int64_t elements = 0, undetermined = 0;
+  };
+  /// By result.
+  absl::StatusOr<std::map<std::string, Coverage>> MeasureCoverage();
 
  private:
   Reference(Interpreter interpreter, TestData data, const Mesh& mesh, int rank, uint64_t seed);
@@ -49,9 +73,11 @@ class Reference {
     std::vector<int64_t> positions;  // in the share, ascending; empty: all
     Expected expected;
   };
-  /// The elements that this rank checks.
-  Part ShareOf(const TensorType& type) const;
-  absl::StatusOr<const Window*> WindowOf(const PlacedTensor& tensor);
+  absl::StatusOr<const Window*> WindowOf(const std::string& name, const TensorType& type);
+  absl::StatusOr<Window> Evaluate(const std::string& name, const TensorType& type,
+                                  std::vector<int64_t> positions);
+  absl::Status Compare(const PlacedTensor& tensor, const Window& window,
+                       const std::function<double(int64_t position)>& have) const;
 
   // On the heap, since the evaluator points to them.
   std::unique_ptr<const Interpreter> interpreter_;

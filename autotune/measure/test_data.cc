@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <iterator>
+#include <limits>
+#include <utility>
 
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -45,10 +49,19 @@ int Small(uint32_t random, bool is_signed) {
   return is_signed && (random >> 31) != 0 ? -magnitude : magnitude;
 }
 
+/// Random words of one block: those of the table, which all blocks share, made its own. The upper
+/// bits, signs among them, differ from block to block as if drawn anew.
+struct Words {
+  const uint32_t* table;
+  uint32_t mask, factor;  // the factor is odd
+
+  uint32_t operator[](int64_t i) const { return (table[i] ^ mask) * factor; }
+};
+
 template <class T, class F>
-void Write(const uint32_t* words, uint32_t mask, int64_t count, void* out, F make) {
+void Write(const Words& words, int64_t count, void* out, F make) {
   T* to = static_cast<T*>(out);
-  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(make(words[i] ^ mask));
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(make(words[i]));
 }
 
 /// Mostly a row of a table of so many.
@@ -59,67 +72,123 @@ int Row(uint32_t random, int64_t rows) {
   return rows == 0 ? 0 : static_cast<int>(random % static_cast<uint64_t>(rows));
 }
 
-/// The declaration whose elements `id` has, in other places or parts; -1: none.
-NodeId Origin(const Graph& g, NodeId id) {
+/// The declaration whose elements `id` has, in other places or parts, or (`casts`) types; -1: none.
+NodeId Origin(const Graph& g, NodeId id, bool casts) {
   for (;;) {
     const Op& op = g.nodes[id].op;
     if (g.nodes[id].inputs.empty()) return RoleOf(op) == Role::kDeclaration ? id : -1;
     const bool has_its_elements = (IsView(op) && As<Gather>(g, id) == nullptr) ||
                                   As<Shard>(g, id) || As<AllGather>(g, id) || As<AllToAll>(g, id) ||
-                                  As<Broadcast>(g, id) || As<Send>(g, id);
+                                  As<Broadcast>(g, id) || As<Send>(g, id) ||
+                                  (casts && As<Cast>(g, id));
     if (!has_its_elements) return -1;
     id = g.nodes[id].inputs[0];
   }
 }
 
 /// `count` elements of one block.
-void WriteBlock(DType dtype, bool is_signed, bool scalar, const uint32_t* words, uint32_t mask,
-                int64_t count, void* out) {
+void WriteBlock(DType dtype, bool is_signed, bool scalar, const Words& words, int64_t count,
+                void* out) {
   const auto f32 = [=](uint32_t w) { return F32Bits(w, is_signed); };
   const auto small = [=](uint32_t w) { return Small(w, is_signed); };
   switch (dtype) {
     case DType::kF32:
-      return Write<uint32_t>(words, mask, count, out, f32);
+      return Write<uint32_t>(words, count, out, f32);
     case DType::kF16:
-      return Write<uint16_t>(words, mask, count, out,
-                             [=](uint32_t w) { return F16Bits(w, is_signed); });
+      return Write<uint16_t>(words, count, out, [=](uint32_t w) { return F16Bits(w, is_signed); });
     case DType::kBF16:
-      return Write<uint16_t>(words, mask, count, out,
-                             [=](uint32_t w) { return BF16Bits(w, is_signed); });
+      return Write<uint16_t>(words, count, out, [=](uint32_t w) { return BF16Bits(w, is_signed); });
     case DType::kF64:
-      if (scalar) return Write<double>(words, mask, count, out, small);
-      return Write<double>(words, mask, count, out,
+      if (scalar) return Write<double>(words, count, out, small);
+      return Write<double>(words, count, out,
                            [=](uint32_t w) { return std::bit_cast<float>(f32(w)); });
     case DType::kI32:
-      return Write<int32_t>(words, mask, count, out, small);
+      return Write<int32_t>(words, count, out, small);
     case DType::kI64:
-      return Write<int64_t>(words, mask, count, out, small);
+      return Write<int64_t>(words, count, out, small);
     case DType::kU8:
-      return Write<uint8_t>(words, mask, count, out, [](uint32_t w) { return Small(w, false); });
+      return Write<uint8_t>(words, count, out, [](uint32_t w) { return Small(w, false); });
     case DType::kBool:
-      return Write<uint8_t>(words, mask, count, out, [](uint32_t w) { return w & 1; });
+      return Write<uint8_t>(words, count, out, [](uint32_t w) { return w & 1; });
   }
   CC_CHECK(false);
 }
 
+/// Exponents that kWide adds: those of a tensor, and those of an element.
+struct Exponents {
+  int least, most, spread;
+};
+Exponents ExponentsOf(DType dtype) {
+  return dtype == DType::kF16 ? Exponents{-4, 0, 4} : Exponents{-12, 12, 4};
+}
+
+double Wide(DType dtype, double ordinary, uint64_t tensor, uint64_t random) {
+  if (random % 32 == 0) return std::copysign(0.0, ordinary);
+  random /= 32;
+  if (IsFloat(dtype)) {
+    const Exponents e = ExponentsOf(dtype);
+    const int shift = e.least + static_cast<int>(tensor % (e.most - e.least + 1));
+    return std::ldexp(ordinary, shift - e.spread + static_cast<int>(random % (2 * e.spread + 1)));
+  }
+  const bool is_narrow = dtype == DType::kU8 || dtype == DType::kBool;
+  return is_narrow ? ordinary : std::ldexp(ordinary, static_cast<int>(random % 12));
+}
+
+double Special(DType dtype, bool is_signed, uint64_t random) {
+  const double sign = is_signed && random % 2 == 0 ? -1 : 1;
+  random /= 2;
+  if (IsFloat(dtype)) {
+    const double kinds[] = {std::numeric_limits<double>::quiet_NaN(),
+                            std::numeric_limits<double>::infinity(), 0, MinSubnormal(dtype),
+                            MaxFinite(dtype)};
+    return std::copysign(kinds[random % std::size(kinds)], sign);
+  }
+  if (dtype == DType::kBool || random % 2 == 0) return 0;
+  // Doubles do not hold the greatest i64.
+  return sign * (dtype == DType::kI64 ? std::ldexp(1, 53) : MaxFinite(dtype));
+}
+
 }  // namespace
 
-TestData::TestData(const Graph& program, uint64_t seed, int stage_size) : stage_size_(stage_size) {
+absl::string_view Name(DataKind kind) {
+  switch (kind) {
+    case DataKind::kOrdinary:
+      return "ordinary";
+    case DataKind::kSmall:
+      return "small";
+    case DataKind::kWide:
+      return "widely spread";
+    case DataKind::kSpecial:
+      return "special";
+    case DataKind::kLone:
+      return "ordinary but for one element";
+  }
+  CC_CHECK(false);
+}
+
+TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind kind)
+    : stage_size_(stage_size), kind_(kind) {
   for (const Node& node : program.nodes) {
-    const auto* input = std::get_if<Input>(&node.op);
-    const auto* state = std::get_if<State>(&node.op);
-    if (input == nullptr && state == nullptr) continue;
-    const std::string& name = input != nullptr ? input->name : state->name;
-    const TensorType& type = input != nullptr ? input->type : state->type;
+    if (DeclaredType(node.op) == nullptr) continue;
+    const bool is_input = std::holds_alternative<Input>(node.op);
+    const std::string& name = *DeclaredName(node.op);
+    const TensorType& type = *DeclaredType(node.op);
     const bool local = type.layout.kind == Layout::Kind::kLocal;
-    streams_[name] = {type.dtype, type.shape.empty(), local && input != nullptr, local,
-                      SeedOf(seed, name)};
+    streams_[name] = {type.dtype, type.shape.empty(), local && is_input, local, SeedOf(seed, name)};
   }
   absl::StatusOr<TypedGraph> typed = TypedGraph::Of(program);
   CC_CHECK(typed.ok());
   for (NodeId id = 0; id < program.size(); ++id) {
+    if (As<MatMul>(program, id) == nullptr) continue;
+    for (NodeId operand : program.nodes[id].inputs) {
+      const NodeId origin = Origin(program, operand, /*casts=*/true);
+      if (origin >= 0) streams_.at(*DeclaredName(program.nodes[origin].op)).is_signed = true;
+    }
+  }
+  for (NodeId id = 0; id < program.size(); ++id) {
     const auto* gather = As<Gather>(program, id);
-    const NodeId origin = gather == nullptr ? -1 : Origin(program, program.nodes[id].inputs[1]);
+    const NodeId origin =
+        gather == nullptr ? -1 : Origin(program, program.nodes[id].inputs[1], /*casts=*/false);
     if (origin < 0) continue;
     Stream& indices = streams_.at(*DeclaredName(program.nodes[origin].op));
     const int64_t rows = typed->type(program.nodes[id].inputs[0]).shape[gather->dim].size;
@@ -128,6 +197,28 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size) : stage_
   }
   for (int64_t i = 0; i < kBlock; ++i)
     table_.push_back(static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(i)) >> 16));
+  if (kind == DataKind::kLone) PickLone(program, seed);
+}
+
+void TestData::PickLone(const Graph& program, uint64_t seed) {
+  std::vector<std::pair<Stream*, int64_t>> local, all;  // and how many elements
+  for (const Node& node : program.nodes) {
+    const TensorType* type = DeclaredType(node.op);
+    if (type == nullptr || !IsFloat(type->dtype) || type->shape.empty()) continue;
+    const int64_t elements = NumElements(type->shape);
+    if (elements == 0) continue;
+    all.emplace_back(&streams_.at(*DeclaredName(node.op)), elements);
+    if (all.back().first->local) local.push_back(all.back());
+  }
+  // What one rank alone has must reach the others.
+  const auto& from = local.empty() ? all : local;
+  if (from.empty()) return;
+  const uint64_t random = Mix(seed);
+  const auto& [stream, elements] = from[random % from.size()];
+  stream->lone = static_cast<int64_t>(Mix(random) % static_cast<uint64_t>(elements));
+  stream->lone_rank = static_cast<int>(Mix(random + 1) % static_cast<uint64_t>(stage_size_));
+  stream->lone_value = random / 64 % 2 == 0 ? std::numeric_limits<double>::infinity()
+                                            : std::numeric_limits<double>::quiet_NaN();
 }
 
 const TestData::Stream& TestData::StreamOf(const std::string& tensor) const {
@@ -142,16 +233,41 @@ void TestData::Generate(const Stream& s, int rank, int64_t begin, int64_t count,
   while (count > 0) {
     const int64_t first = begin % kBlock;
     const int64_t n = std::min(count, kBlock - first);
-    const auto mask = static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(begin / kBlock)));
+    const uint64_t own = Mix(seed + static_cast<uint64_t>(begin / kBlock));
+    const Words words = {table_.data() + first, static_cast<uint32_t>(own),
+                         static_cast<uint32_t>(own >> 32) | 1};
     if (s.are_indices) {
-      Write<int32_t>(table_.data() + first, mask, n, to,
-                     [&](uint32_t w) { return Row(w, s.rows); });
+      Write<int32_t>(words, n, to, [&](uint32_t w) { return Row(w, s.rows); });
     } else {
-      WriteBlock(s.dtype, s.is_signed, s.scalar, table_.data() + first, mask, n, to);
+      WriteBlock(s.dtype, s.is_signed, s.scalar, words, n, to);
+      if (kind_ != DataKind::kOrdinary) Vary(s, rank, seed, begin, n, to);
     }
     to += n * static_cast<int64_t>(SizeOf(s.dtype));
     begin += n;
     count -= n;
+  }
+}
+
+void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int64_t count,
+                    void* elements) const {
+  const bool counts_steps = s.scalar && (s.dtype == DType::kF64 || !IsFloat(s.dtype));
+  if (counts_steps) return;
+  const bool has_lone =
+      s.lone >= begin && s.lone < begin + count && (!s.local || rank % stage_size_ == s.lone_rank);
+  if (has_lone) StoreElement(s.dtype, elements, s.lone - begin, s.lone_value);
+  if (kind_ == DataKind::kLone) return;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t random = Mix(~seed + static_cast<uint64_t>(begin + i));
+    if (kind_ == DataKind::kSmall) {
+      if (IsFloat(s.dtype))
+        StoreElement(s.dtype, elements, i, LoadElement(s.dtype, elements, i) / 256);
+    } else if (kind_ == DataKind::kWide) {
+      const double value = LoadElement(s.dtype, elements, i);
+      // A scalar of 0 would hide all that it is a factor of.
+      StoreElement(s.dtype, elements, i, Wide(s.dtype, value, s.seed, s.scalar ? 1 : random));
+    } else if (!s.scalar && random % 16 == 0) {
+      StoreElement(s.dtype, elements, i, Special(s.dtype, s.is_signed, random / 16));
+    }
   }
 }
 

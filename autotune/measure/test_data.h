@@ -5,24 +5,47 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "autotune/measure/tensors.h"
 #include "coconet/ir/graph.h"
 #include "coconet/ir/types.h"
 
 namespace coconet {
 
+/// What TestData draws. Every kind has the signs, step counts and indices that TestData names.
+enum class DataKind : uint8_t {
+  /// Magnitudes in [0.5, 2), where sums, products, quotients and roots are well conditioned.
+  kOrdinary,
+  /// Floats as kOrdinary, divided by 256: long sums of narrow types do not overflow.
+  kSmall,
+  /// Floats of a magnitude of each tensor's own, between 2^-17 and 2^17 (f16: 2^-9 and 2^5), spread
+  /// over 2^8 of these; integers up to 2^14; one element in 32 is 0.
+  kWide,
+  /// Ordinary, but one element in 16 of each tensor is NaN, infinite, zero, the greatest or the
+  /// least
+  /// number of its type.
+  kSpecial,
+  /// Ordinary, but one element of one tensor, on one rank if it is Local, is infinite or NaN.
+  kLone,
+};
+/// "ordinary"
+absl::string_view Name(DataKind kind);
+
 /// Data on which variants are verified: a pure function of (seed, tensor, rank, global index), so
-/// that it does not depend on layouts. Magnitudes are in [0.5, 2), where sums, products, quotients
-/// and roots are well conditioned. Local inputs have random signs; all else is positive, as second
-/// moments, operands of roots, and learning rates must be. Scalars of f64 or integers stand for
-/// step counts: small and at least 1. Indices of gathers, where these are an input or a state or
-/// what a view, a part or a collective makes of one, are rows of the table, one in 16 out of range.
-/// Every value is representable in the tensor's dtype.
+/// that it does not depend on layouts. Local inputs, and operands of matrix products, have random
+/// signs, so that a long sum shows a missing term; all else is positive, as second moments,
+/// operands of roots, and learning rates must be. Scalars of f64 or integers stand for step counts:
+/// small and at least 1. Indices of gathers, where these are an input or a state or what a view, a
+/// part or a collective makes of one, are rows of the table, one in 16 out of range. Every value is
+/// representable in the tensor's dtype.
 class TestData {
  public:
   /// Data of the inputs and states of `program`, which is bound. Each pipeline stage, of
   /// `stage_size` ranks, has values of its own.
-  TestData(const Graph& program, uint64_t seed, int stage_size);
+  TestData(const Graph& program, uint64_t seed, int stage_size,
+           DataKind kind = DataKind::kOrdinary);
+
+  DataKind kind() const { return kind_; }
 
   /// Element `index` of a global tensor; of a Local one, of its values on `rank`. `tensor` names an
   /// input or state.
@@ -41,16 +64,24 @@ class TestData {
     bool scalar = false, is_signed = false, local = false;
     uint64_t seed = 0;
     bool are_indices = false;
-    int64_t rows = 0;  // of the smallest table that they are indices of
+    int64_t rows = 0;   // of the smallest table that they are indices of
+    int64_t lone = -1;  // the index of the kind's element, of `lone_rank` of each stage
+    int lone_rank = 0;
+    double lone_value = 0;
   };
   const Stream& StreamOf(const std::string& tensor) const;
   /// Elements [begin, begin + count) of the global tensor.
   void Generate(const Stream& stream, int rank, int64_t begin, int64_t count, void* out) const;
+  /// Makes ordinary elements, from `begin` on, those of the kind. `seed`: of the rank's values.
+  void Vary(const Stream& stream, int rank, uint64_t seed, int64_t begin, int64_t count,
+            void* elements) const;
+  /// Picks the tensor and the place of the one element of kLone.
+  void PickLone(const Graph& program, uint64_t seed);
 
   const int stage_size_;
+  const DataKind kind_;
   absl::flat_hash_map<std::string, Stream> streams_;
-  std::vector<uint32_t>
-      table_;  // random words; each block of elements xors them with a word of its own
+  std::vector<uint32_t> table_;  // random words, of which each block of elements makes its own
 };
 
 }  // namespace coconet

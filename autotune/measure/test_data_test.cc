@@ -1,7 +1,9 @@
 #include "autotune/measure/test_data.h"
 
 #include <cmath>
+#include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -124,6 +126,69 @@ TEST(TestData, FindsTheFirstChange) {
   storage[2 * 9000] ^= 1;
   EXPECT_EQ(data.FirstChange("g", 1, part, storage.data()), 7777);
   EXPECT_EQ(data.FirstChange("g", 0, part, storage.data()), 0) << "another rank's data";
+}
+
+TEST(TestData, OperandsOfProductsHaveSignsOfTheirOwn) {
+  Graph g;
+  const NodeId a = g.Add(Input{"a", {DType::kF16, {2, 4096}, Layout::Replicated()}});
+  const NodeId b = g.Add(State{"b", {DType::kF32, {4096, 2}, Layout::Auto()}});
+  g.Add(Output{"y"}, {g.Add(MatMul{}, {a, g.Add(Cast{DType::kF16}, {b})})});
+  const TestData data(g, 3, 8);
+  int positive = 0, same_as_block_before = 0;
+  for (int64_t i = 0; i < 4096; ++i) {
+    positive += data.At("a", 0, i) * data.At("b", 0, i) > 0;
+    same_as_block_before += data.At("a", 0, i) * data.At("a", 0, i + 4096) > 0;
+  }
+  EXPECT_NEAR(positive, 2048, 256);
+  EXPECT_NEAR(same_as_block_before, 2048, 256);
+}
+
+TEST(TestData, KindsAreWhatTheySay) {
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+    const Graph g = ProgramOf(dtype);
+    const auto tally = [&](DataKind kind, const std::string& tensor) {
+      const TestData data(g, 3, 8, kind);
+      std::map<std::string, int> found;
+      for (int64_t i = 0; i < kN; ++i) {
+        const double x = data.At(tensor, 1, i);
+        ++found[std::isnan(x)                                  ? "nan"
+                : std::isinf(x)                                ? "inf"
+                : x == 0                                       ? "zero"
+                : std::abs(x) == MinSubnormal(dtype)           ? "least"
+                : std::abs(x) == MaxFinite(dtype)              ? "greatest"
+                : std::abs(x) >= 0.5 && std::abs(x) <= 2       ? "ordinary"
+                : std::abs(x) < 1.0 / 64 && x > 1.0 / 1024 / 4 ? "small"
+                                                               : "other"];
+        if (tensor == "m") EXPECT_FALSE(x < 0) << Name(kind) << " " << x;
+      }
+      return found;
+    };
+    EXPECT_EQ(tally(DataKind::kOrdinary, "m")["ordinary"], kN);
+    EXPECT_EQ(tally(DataKind::kSmall, "m")["small"], kN);
+    std::map<std::string, int> special = tally(DataKind::kSpecial, "g");
+    for (const char* kind : {"nan", "inf", "zero", "least", "greatest"})
+      EXPECT_GT(special[kind], kN / 200) << Name(dtype) << " " << kind;
+    EXPECT_GT(special["ordinary"], kN / 10 * 9);
+    std::map<std::string, int> wide = tally(DataKind::kWide, "g");
+    EXPECT_GT(wide["zero"], kN / 64);
+    EXPECT_GT(wide["other"], kN / 10) << Name(dtype);
+    EXPECT_EQ(wide["nan"] + wide["inf"], 0);
+  }
+}
+
+TEST(TestData, ALoneElementIsOnOneRank) {
+  const Graph g = ProgramOf(DType::kF32);
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const TestData data(g, seed, 4, DataKind::kLone);
+    int special = 0;
+    for (int rank = 0; rank < 4; ++rank) {
+      for (int64_t i = 0; i < kN; ++i) {
+        special += !std::isfinite(data.At("g", rank, i));
+        special += rank == 0 && !std::isfinite(data.At("m", rank, i));
+      }
+    }
+    EXPECT_EQ(special, 1) << seed;
+  }
 }
 
 }  // namespace

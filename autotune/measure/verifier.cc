@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "autotune/measure/arena.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
@@ -18,30 +20,44 @@ int64_t GuardedBytes(const Memory& memory, const Buffer& buffer) {
   return std::min(memory.bytes(), BytesOf(buffer) + kGuardBytes);
 }
 
-/// Writes test data to inputs and states, and NaNs to everything else, padding and guards included.
-absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data) {
+/// Writes the rank's elements of an input or state, and NaNs behind them.
+absl::Status WriteTensor(const Rank& rank, Instance& instance, const PlacedTensor& t,
+                         const TestData& data) {
   const Plan& plan = *instance.plan;
-  for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    const BufferRole role = plan.buffers[i].role;
-    if (role != BufferRole::kTemp && role != BufferRole::kOutput) continue;
-    const int64_t bytes = GuardedBytes(*instance.buffers[i], plan.buffers[i]);
-    HostView view = HostView::Blank(*instance.buffers[i], bytes);
-    std::memset(view.data(), kPoison, bytes);
-    RETURN_IF_ERROR(view.Store());
-  }
+  const Part part = PartOf(t.type, plan.ranks, rank.stage_rank());
+  const int64_t data_bytes =
+      part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
+  Memory& memory = *instance.buffers[t.buffer];
+  const int64_t bytes = GuardedBytes(memory, plan.buffers[t.buffer]);
+  HostView view = HostView::Blank(memory, bytes);
+  std::memset(view.data() + data_bytes, kPoison, bytes - data_bytes);
+  data.Fill(t.name, rank.rank(), part, view.data());
+  return view.Store();
+}
+
+absl::Status Poison(Instance& instance, size_t buffer) {
+  const int64_t bytes = GuardedBytes(*instance.buffers[buffer], instance.plan->buffers[buffer]);
+  HostView view = HostView::Blank(*instance.buffers[buffer], bytes);
+  std::memset(view.data(), kPoison, bytes);
+  return view.Store();
+}
+
+/// Writes what the program's caller may write between steps: test data to inputs and states, NaNs
+/// to outputs.
+absl::Status WriteTensors(const Rank& rank, Instance& instance, const TestData& data) {
   for (const PlacedTensor& t : instance.tensors) {
-    if (t.role == BufferRole::kOutput) continue;
-    const Part part = PartOf(t.type, plan.ranks, rank.stage_rank());
-    const int64_t data_bytes =
-        part.runs == 1 ? part.run * static_cast<int64_t>(SizeOf(t.type.dtype)) : 0;
-    Memory& memory = *instance.buffers[t.buffer];
-    const int64_t bytes = GuardedBytes(memory, plan.buffers[t.buffer]);
-    HostView view = HostView::Blank(memory, bytes);
-    std::memset(view.data() + data_bytes, kPoison, bytes - data_bytes);
-    data.Fill(t.name, rank.rank(), part, view.data());
-    RETURN_IF_ERROR(view.Store());
+    RETURN_IF_ERROR(t.role == BufferRole::kOutput ? Poison(instance, t.buffer)
+                                                  : WriteTensor(rank, instance, t, data));
   }
   return absl::OkStatus();
+}
+
+/// WriteTensors before the first step, and NaNs in temporaries.
+absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data) {
+  for (size_t i = 0; i < instance.plan->buffers.size(); ++i) {
+    if (instance.plan->buffers[i].role == BufferRole::kTemp) RETURN_IF_ERROR(Poison(instance, i));
+  }
+  return WriteTensors(rank, instance, data);
 }
 
 /// The memory of a tensor's buffer as the host sees it.
@@ -49,46 +65,91 @@ absl::StatusOr<HostView> ViewOf(const Instance& instance, const PlacedTensor& t)
   return HostView::Of(*instance.buffers[t.buffer], BytesOf(instance.plan->buffers[t.buffer]));
 }
 
+constexpr int64_t kHashed = 4096;  // bytes that are hashed together
+
 /// Hashes in four chains, which hide the latency of multiplications.
-uint64_t HashOf(const void* bytes, int64_t count) {
-  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // no difference is lost by multiplying with it
-  uint64_t lanes[4] = {1, 2, 3, static_cast<uint64_t>(count)};
-  const char* at = static_cast<const char*>(bytes);
-  for (; count > 0; at += sizeof(lanes), count -= sizeof(lanes)) {
-    uint64_t words[4] = {};
-    std::memcpy(words, at, std::min<int64_t>(count, sizeof(words)));
-    for (int i = 0; i < 4; ++i) {
-      lanes[i] = (lanes[i] ^ words[i]) * kOdd;
-      lanes[i] ^= lanes[i] >> 32;
+class Hash {
+ public:
+  void Add(const char* bytes, int64_t count) {
+    for (; count > 0; bytes += sizeof(lanes_), count -= sizeof(lanes_)) {
+      uint64_t words[4] = {};
+      std::memcpy(words, bytes, std::min<int64_t>(count, sizeof(words)));
+      for (int i = 0; i < 4; ++i) {
+        lanes_[i] = (lanes_[i] ^ words[i]) * kOdd;
+        lanes_[i] ^= lanes_[i] >> 32;
+      }
     }
   }
-  uint64_t hash = 0;
-  for (uint64_t lane : lanes) hash = (hash ^ lane) * kOdd;
-  return hash ^ hash >> 32;
+  uint64_t Value() const {
+    uint64_t hash = 0;
+    for (uint64_t lane : lanes_) hash = (hash ^ lane) * kOdd;
+    return hash ^ hash >> 32;
+  }
+
+ private:
+  static constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // multiplying with it loses no difference
+  uint64_t lanes_[4] = {1, 2, 3, 4};
+};
+
+/// Hash of floats of `Bits`, in which all NaNs are one. `infinity`: its bits.
+template <class Bits>
+uint64_t HashOfFloats(const char* bytes, int64_t count, Bits infinity) {
+  constexpr auto kMagnitude = static_cast<Bits>(~Bits{0} >> 1);
+  constexpr int64_t kElements = kHashed / static_cast<int64_t>(sizeof(Bits));
+  Hash hash;
+  Bits block[kElements];
+  for (int64_t at = 0; at < count; at += kElements) {
+    const int64_t n = std::min(kElements, count - at);
+    std::memcpy(block, bytes + at * sizeof(Bits), n * sizeof(Bits));
+    for (int64_t i = 0; i < n; ++i)
+      block[i] = (block[i] & kMagnitude) > infinity ? kMagnitude : block[i];
+    hash.Add(reinterpret_cast<const char*>(block), n * static_cast<int64_t>(sizeof(Bits)));
+  }
+  return hash.Value();
+}
+
+uint64_t HashOf(DType dtype, const char* bytes, int64_t count) {
+  switch (dtype) {
+    case DType::kF64:
+      return HashOfFloats<uint64_t>(bytes, count, 0x7FF0000000000000);
+    case DType::kF32:
+      return HashOfFloats<uint32_t>(bytes, count, 0x7F800000);
+    case DType::kF16:
+      return HashOfFloats<uint16_t>(bytes, count, 0x7C00);
+    case DType::kBF16:
+      return HashOfFloats<uint16_t>(bytes, count, 0x7F80);
+    case DType::kI32:
+    case DType::kI64:
+    case DType::kU8:
+    case DType::kBool: {
+      Hash hash;
+      hash.Add(bytes, count * static_cast<int64_t>(SizeOf(dtype)));
+      return hash.Value();
+    }
+  }
+  CC_CHECK(false);
 }
 
 bool IsResult(const PlacedTensor& t) { return t.role == BufferRole::kOutput || t.updated; }
 
-/// Name and digest of each Replicated result on this rank.
-absl::Status PackReplicas(Packer& out, const Instance& instance) {
-  for (const PlacedTensor& t : instance.tensors) {
-    if (!IsResult(t) || t.type.layout.kind != Layout::Kind::kReplicated) continue;
-    const int64_t bytes = NumElements(t.type.shape) * static_cast<int64_t>(SizeOf(t.type.dtype));
-    ASSIGN_OR_RETURN(HostView view, HostView::Of(*instance.buffers[t.buffer], bytes));
-    out.Text(t.name).Int(static_cast<int64_t>(HashOf(view.data(), bytes)));
+/// What one rank found in one step or several.
+struct Findings {
+  absl::Status wrong;
+  Packer replicas;  // name and hash of each Replicated result
+
+  /// Adds the hash of a result, whose elements on this rank these are, if all ranks have it.
+  void AddReplica(const PlacedTensor& t, absl::string_view step, const char* elements) {
+    if (t.type.layout.kind != Layout::Kind::kReplicated) return;
+    replicas.Text(absl::StrCat(t.name, step))
+        .Int(static_cast<int64_t>(HashOf(t.type.dtype, elements, NumElements(t.type.shape))));
   }
-  return absl::OkStatus();
-}
+};
 
 /// Collective. Combines the ranks' findings, and compares replicas.
-absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instance,
-                                              const absl::Status& mine) {
-  Packer replicas;
-  absl::Status found = mine;
-  found.Update(PackReplicas(replicas, instance));
+absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Findings& mine) {
   Packer message;
-  PackStatus(message, found);
-  message.Text(replicas.bytes());
+  PackStatus(message, mine.wrong);
+  message.Text(mine.replicas.bytes());
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
   std::vector<std::string> held;
   for (size_t r = 0; r < all.size(); ++r) {
@@ -111,11 +172,10 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Instance& instan
   return std::nullopt;
 }
 
-/// Collective. Runs one step, which all ranks start together.
-absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
-  RETURN_IF_ERROR(rank.exchange().Barrier());
+/// Collective. How the ranks' steps ended.
+absl::StatusOr<std::optional<Failure>> AgreeOnRun(Rank& rank, const absl::Status& mine) {
   Packer message;
-  PackStatus(message, instance.bound->Run());
+  PackStatus(message, mine);
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
   std::optional<Failure> failure;
   for (size_t r = 0; r < all.size(); ++r) {
@@ -129,6 +189,12 @@ absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
     if (!absl::IsAborted(status)) return failure;
   }
   return failure;
+}
+
+/// Collective. Runs one step, which all ranks start together.
+absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  return AgreeOnRun(rank, instance.bound->Run());
 }
 
 /// That no step wrote behind a buffer.
@@ -166,29 +232,107 @@ absl::Status CheckUnchanged(const Rank& rank, const Instance& instance, const Te
   return absl::OkStatus();
 }
 
+/// The results of one step, taken away.
+using Taken = std::vector<std::string>;
+
+absl::StatusOr<Taken> TakeResults(const Instance& instance) {
+  Taken taken;
+  for (const PlacedTensor& t : instance.tensors) {
+    if (!IsResult(t)) continue;
+    ASSIGN_OR_RETURN(HostView view, ViewOf(instance, t));
+    taken.emplace_back(view.data(), BytesOf(instance.plan->buffers[t.buffer]));
+  }
+  return taken;
+}
+
+/// How long a rank is late. Longer than a small step takes.
+constexpr absl::Duration kLate = absl::Microseconds(150);
+constexpr int kLateWaits = 3;  // of a step
+constexpr int kMostSteps = 32;
+
+/// Lets one rank be late in the step that comes: the even ones in the midst of a kernel, when its
+/// peers, which begin after it, have come.
+void BeLate(const Rank& rank, Instance& instance, int step) {
+  const bool is_late = step / 2 % rank.size() == rank.rank(), in_midst = step % 2 == 0;
+  instance.bound->DelayWaits(is_late && in_midst ? kLateWaits : 0,
+                             absl::ToInt64Nanoseconds(2 * kLate));
+  if (is_late != in_midst) absl::SleepFor(kLate);
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
-                                                  Reference& reference) {
+                                                  Reference& reference, PlainResults& plain) {
   RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference.data())));
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
-  absl::Status found = CheckGuards(instance);
+  Findings found{CheckGuards(instance), {}};
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t)) continue;
     absl::StatusOr<HostView> view = ViewOf(instance, t);
-    found.Update(view.ok() ? reference.Check(t, view->data()) : view.status());
+    found.wrong.Update(view.status());
+    if (!view.ok()) continue;
+    found.AddReplica(t, "", view->data());
+    found.wrong.Update(reference.Check(t, view->data()));
+    if (found.wrong.ok()) found.wrong.Update(plain.Compare(t, view->data(), reference));
   }
-  return Settle(rank, instance, found);
+  return Settle(rank, found);
 }
 
 absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance,
                                                     const Reference& reference) {
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
-  absl::Status found = CheckGuards(instance);
-  found.Update(CheckUnchanged(rank, instance, reference.data()));
-  return Settle(rank, instance, found);
+  Findings found{CheckGuards(instance), {}};
+  found.wrong.Update(CheckUnchanged(rank, instance, reference.data()));
+  for (const PlacedTensor& t : instance.tensors) {
+    if (!IsResult(t)) continue;
+    absl::StatusOr<HostView> view = ViewOf(instance, t);
+    found.wrong.Update(view.status());
+    if (view.ok()) found.AddReplica(t, "", view->data());
+  }
+  return Settle(rank, found);
+}
+
+absl::StatusOr<std::optional<Failure>> VerifySteps(Rank& rank, Instance& instance,
+                                                   absl::Span<Reference> references) {
+  const int sets = static_cast<int>(references.size());
+  const int steps = std::max(sets, std::min(2 * rank.size(), kMostSteps));
+  RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, references[0].data())));
+  std::vector<Taken> taken;
+  Findings found;
+  absl::Status ran;
+  for (int step = 0; step < steps && ran.ok(); ++step) {
+    const TestData& data = references[step % sets].data();
+    if (step > 0) ran = WriteTensors(rank, instance, data);
+    BeLate(rank, instance, step);
+    if (ran.ok()) ran = instance.bound->Run();
+    absl::StatusOr<Taken> results = ran.ok() ? TakeResults(instance) : ran;
+    ran.Update(results.status());
+    if (!ran.ok()) break;
+    taken.push_back(*std::move(results));
+    found.wrong.Update(CheckUnchanged(rank, instance, data));
+  }
+  instance.bound->DelayWaits(0, 0);
+  ASSIGN_OR_RETURN(std::optional<Failure> failure, AgreeOnRun(rank, ran));
+  if (failure.has_value()) return failure;
+  found.wrong.Update(CheckGuards(instance));
+  for (int step = 0; step < steps; ++step) {
+    Reference& reference = references[step % sets];
+    const std::string words = absl::StrCat(" in step ", step, " of ", steps, " on ",
+                                           Name(reference.data().kind()), " data");
+    auto elements = taken[step].begin();
+    for (const PlacedTensor& t : instance.tensors) {
+      if (!IsResult(t)) continue;
+      found.AddReplica(t, words, elements->data());
+      const absl::Status status = reference.Check(t, elements->data());
+      if (!status.ok()) {
+        found.wrong.Update(absl::Status(status.code(), absl::StrCat(status.message(), words)));
+      }
+      ++elements;
+    }
+  }
+  return Settle(rank, found);
 }
 
 }  // namespace coconet

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "autotune/measure/plain_results.h"
 #include "autotune/measure/reference.h"
 #include "autotune/measure/tensors.h"
 #include "autotune/store/record.h"
@@ -27,17 +29,26 @@ struct Instance {
   std::unique_ptr<BoundPlan> bound;
 };
 
-/// Collective. Runs one step on the reference's data, with NaNs in outputs, temporaries, padding
-/// and kGuardBytes (arena.h) behind each buffer whose memory is so long. Checks that results are
-/// within the interpreter's bounds, that replicas are equal to the bit on all ranks, and that
-/// nothing was written behind a buffer. An error means that the ranks lost contact, or (DataLoss)
-/// that a kernel failed and its GPU runs nothing more.
-absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
-                                                  Reference& reference);
+// What each of these checks: results are within the interpreter's bounds, replicas are equal on all
+// ranks (to the bit, but for the bits of NaNs), tensors that are only read have not changed, and
+// nothing was written in kGuardBytes (arena.h) behind each buffer whose memory is so long. An error
+// means that the ranks lost contact, or (DataLoss) that a kernel failed and its GPU runs nothing
+// more. All are collective.
 
-/// Collective. Runs a second step after VerifyStep and checks that replicas are still equal, that
-/// tensors which are only read have not changed, and again what is behind the buffers.
+/// Runs one step on the reference's data, with NaNs in outputs, temporaries, padding and guards.
+/// Checks all results, long ones against `plain`, too.
+absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
+                                                  Reference& reference, PlainResults& plain);
+
+/// Runs a second step after VerifyStep, without checking values.
 absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instance,
                                                     const Reference& reference);
+
+/// Runs a step on the data of each reference in turn, each at least once, back to back: as soon as
+/// a rank has done its step it takes its results away, changes its inputs and states, and begins
+/// the next. One rank is late in each step: it begins late, or it pauses in the midst of a kernel,
+/// when its peers have begun. Checks the results of each step.
+absl::StatusOr<std::optional<Failure>> VerifySteps(Rank& rank, Instance& instance,
+                                                   absl::Span<Reference> references);
 
 }  // namespace coconet

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "autotune/measure/arena.h"
 #include "coconet/base/status.h"
 #include "coconet/language/text.h"
@@ -81,7 +83,9 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
         });
         ASSIGN_OR_RETURN(Reference reference,
                          Reference::Create(program, {.ranks = kRanks}, rank.rank(), 21));
-        ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank, instance, reference));
+        PlainResults plain({}, kRanks);
+        ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                         VerifyStep(rank, instance, reference, plain));
         if (!failure.has_value()) {
           ASSIGN_OR_RETURN(failure, VerifyRepeat(rank, instance, reference));
         }
@@ -144,6 +148,65 @@ TEST(Verifier, SeesWhatIsWrittenBehindABuffer) {
   }
   EXPECT_EQ(Verify([](int, int, float* g, float*, float*, float*) { g[512 + 1023] = 0; }),
             "wrong answer: rank 0: g: byte 4092 behind its 2048 was written");
+}
+
+/// VerifySteps on two ranks whose step adds the ranks' inputs through memory that both see.
+/// `waits`: the step ends when both ranks have read.
+std::string VerifyMeeting(bool waits) {
+  const Graph program =
+      *Parse("coconet 1\nprogram p\ninput g : f32[500] local\noutput o = all_reduce(sum, g)\n");
+  std::string reasons[kRanks];
+  const absl::Status world =
+      RunWorld({.ranks = kRanks, .timeout_s = 20, .pin = false}, [&](Rank& rank) -> absl::Status {
+        Plan plan;
+        plan.ranks = kRanks;
+        plan.buffers = {{"g", BufferRole::kInput, DType::kF32, 512, true},
+                        {"o", BufferRole::kOutput, DType::kF32, 512, false}};
+        Instance instance;
+        instance.plan = &plan;
+        instance.tensors = PlaceTensors(*TypedGraph::Of(program), plan);
+        std::vector<std::unique_ptr<Memory>> memory;
+        for (const Buffer& buffer : plan.buffers) {
+          ASSIGN_OR_RETURN(std::unique_ptr<Memory> m,
+                           rank.Allocate(buffer.elements * 4 + kGuardBytes, buffer.symmetric));
+          instance.buffers.push_back(m.get());
+          memory.push_back(std::move(m));
+        }
+        float none = 0, sum = 0;
+        const auto meet = [&] {
+          return rank.library().AllReduce(&none, &sum, 1, DType::kF32, ReduceKind::kSum);
+        };
+        instance.bound = std::make_unique<FakePlan>([&]() -> absl::Status {
+          RETURN_IF_ERROR(meet());
+          // The second rank is slow.
+          if (rank.rank() == 1) absl::SleepFor(absl::Milliseconds(2));
+          auto* const out = static_cast<float*>(instance.buffers[1]->own());
+          for (int64_t i = 0; i < kN; ++i) {
+            out[i] = static_cast<float*>(instance.buffers[0]->peer(0))[i] +
+                     static_cast<float*>(instance.buffers[0]->peer(1))[i];
+          }
+          return waits ? meet() : absl::OkStatus();
+        });
+        std::vector<Reference> references;
+        for (const DataKind kind : {DataKind::kOrdinary, DataKind::kSpecial}) {
+          ASSIGN_OR_RETURN(Reference reference,
+                           Reference::Create(program, {.ranks = kRanks}, rank.rank(), 21, kind));
+          references.push_back(std::move(reference));
+        }
+        ASSIGN_OR_RETURN(const std::optional<Failure> failure,
+                         VerifySteps(rank, instance, absl::MakeSpan(references)));
+        if (failure.has_value())
+          reasons[rank.rank()] = absl::StrCat(Name(failure->verdict), ": ", failure->reason);
+        return absl::OkStatus();
+      });
+  if (!world.ok()) return world.ToString();
+  EXPECT_EQ(reasons[0], reasons[1]) << "the ranks agree";
+  return reasons[0];
+}
+
+TEST(Verifier, SeesAStepThatEndsBeforeItsPeersHaveReadItsInputs) {
+  EXPECT_EQ(VerifyMeeting(true), "");
+  EXPECT_THAT(VerifyMeeting(false), HasSubstr(" in step "));
 }
 
 TEST(Verifier, SeesAStepThatFails) {

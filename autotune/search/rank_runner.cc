@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/search/forecast.h"
@@ -38,6 +39,14 @@ Failure NoMemory(int64_t need, absl::string_view why) {
   return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB per rank: ", why)};
 }
 
+/// " (1200 elements, 0.5 % undetermined)"
+std::string CoverageText(const Reference::Coverage& coverage) {
+  const double share = coverage.elements == 0 ? 0
+                                              : static_cast<double>(coverage.undetermined) /
+                                                    static_cast<double>(coverage.elements);
+  return absl::StrFormat(" (%d elements, %.2g %% undetermined)", coverage.elements, 100 * share);
+}
+
 /// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
 /// much more memory also move more bytes. Programs below kSmallNeed have no limit.
 constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
@@ -58,14 +67,14 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
                                                                Options options) {
   std::unique_ptr<RankRunner> runner(new RankRunner(rank, variants, std::move(options)));
   runner->shrinks_ = !(Shrink(program) == program);
-  runner->small_.push_back({.multiple = 1, .references = {}});
+  runner->small_.push_back({.multiple = 1, .data = {}});
   if (rank.stage_size() > 1)
     runner->small_.push_back(
-        {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign), .references = {}});
+        {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign), .data = {}});
   absl::StatusOr<std::map<int64_t, Arena::Needs>> needs = runner->LowerAll();
   RETURN_IF_ERROR(rank.exchange().Agree(needs.status()));
   RETURN_IF_ERROR(runner->MakeArena(*std::move(needs)));
-  RETURN_IF_ERROR(rank.exchange().Agree(runner->MakeReferences(program)));
+  RETURN_IF_ERROR(runner->MakeData(program));
   return runner;
 }
 
@@ -162,24 +171,35 @@ absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
   }
 }
 
-absl::Status RankRunner::MakeReferences(const Graph& program) {
-  ASSIGN_OR_RETURN(Reference full,
-                   Reference::Create(Expand(program), rank_.mesh(), rank_.rank(), options_.seed));
-  full.Skip(NotSpotChecked(program, options_.seed));
-  full_.push_back(std::move(full));
+absl::Status RankRunner::MakeData(const Graph& program) {
+  ASSIGN_OR_RETURN(full_, FullDataSet(program, rank_, options_.seed));
+  plain_.emplace(SlicedResults(), rank_.topology().ranks_per_node);
   for (size_t at = 0; at < small_.size(); ++at) {
     const auto checked_here = [&](const Work& work) {
       return !work.failure.has_value() && work.facts.small_at == at;
     };
-    if (!shrinks_ || !absl::c_any_of(work_, checked_here)) continue;
-    const Graph small = Expand(Shrink(program, small_[at].multiple));
-    for (uint64_t seed : {options_.seed + 1, options_.seed + 2}) {
-      ASSIGN_OR_RETURN(Reference reference,
-                       Reference::Create(small, rank_.mesh(), rank_.rank(), seed));
-      small_[at].references.push_back(std::move(reference));
-    }
+    if (!absl::c_any_of(work_, checked_here)) continue;
+    const Graph small = shrinks_ ? Shrink(program, small_[at].multiple) : program;
+    ASSIGN_OR_RETURN(small_[at].data, SmallDataSets(Expand(small), rank_, options_.seed));
   }
   return absl::OkStatus();
+}
+
+std::set<PlainResults::SlicedResult> RankRunner::SlicedResults() const {
+  std::set<PlainResults::SlicedResult> sliced;
+  const Schedule* previous = nullptr;
+  for (const Variant& variant : variants_) {
+    if (previous != nullptr && previous->trace() == variant.schedule.trace()) continue;
+    previous = &variant.schedule;
+    const TypedGraph& program = variant.schedule.program();
+    for (NodeId id = 0; id < program.graph().size(); ++id) {
+      const auto* state = As<State>(program.graph(), id);
+      const TensorType& type = program.type(id);
+      if (state != nullptr && type.layout.sliced() && type.shape.size() > 1)
+        sliced.emplace(state->name, type.layout.dim);
+    }
+  }
+  return sliced;
 }
 
 std::vector<Entrant> RankRunner::Entrants() const {
@@ -276,12 +296,19 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
   Instance instance;
   ASSIGN_OR_RETURN(std::optional<Failure> failure,
                    Bind(work.plans->small.plan, work.plans->small_program, *module, instance));
-  for (Reference& reference : small_[work.facts.small_at].references) {
-    if (failure.has_value()) break;
-    ASSIGN_OR_RETURN(failure, VerifyStep(rank_, instance, reference));
+  if (!failure.has_value()) {
+    ASSIGN_OR_RETURN(failure, VerifyAllData(work, instance));
   }
-  if (failure.has_value())
-    failure->reason = absl::StrCat("at a small size: ", WithSeed(failure->reason));
+  if (failure.has_value()) failure->reason = absl::StrCat("at a small size: ", failure->reason);
+  return failure;
+}
+
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifyAllData(const Work& work,
+                                                                 Instance& instance) {
+  ASSIGN_OR_RETURN(
+      std::optional<Failure> failure,
+      VerifySteps(rank_, instance, absl::MakeSpan(small_[work.facts.small_at].data.references)));
+  if (failure.has_value()) failure->reason = WithSeed(failure->reason);
   return failure;
 }
 
@@ -304,15 +331,19 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
     ASSIGN_OR_RETURN(failure, Bind(work.plans->full->plan, variants_[variant].schedule.program(),
                                    *work.module, work.instance));
   }
+  if (!failure.has_value() && !shrinks_) {
+    ASSIGN_OR_RETURN(failure, VerifyAllData(work, work.instance));
+  }
   if (failure.has_value()) Unload(variant);
   return failure;
 }
 
 absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
   Instance& instance = work_[variant].instance;
-  ASSIGN_OR_RETURN(std::optional<Failure> failure, VerifyStep(rank_, instance, full_[0]));
+  ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                   VerifyStep(rank_, instance, full_.references[0], *plain_));
   if (!failure.has_value()) {
-    ASSIGN_OR_RETURN(failure, VerifyRepeat(rank_, instance, full_[0]));
+    ASSIGN_OR_RETURN(failure, VerifyRepeat(rank_, instance, full_.references[0]));
   }
   if (failure.has_value() && failure->verdict == Verdict::kWrongAnswer)
     failure->reason = WithSeed(failure->reason);
@@ -320,10 +351,18 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
 }
 
 Trust RankRunner::TrustIn(int variant) const {
-  return {.fingerprint = CodeFingerprint(*work_[variant].plans->full),
+  const Work& work = work_[variant];
+  const DataSets& small = small_[work.facts.small_at].data;
+  const bool sampled = !plain_->empty();
+  return {.fingerprint = CodeFingerprint(*work.plans->full),
           .machine = MachineDigest(),
-          .checks = absl::StrCat(shrinks_ ? "two seeds at a small size; " : "",
-                                 "one seed at the program's size, and a second step"),
+          .checks = absl::StrCat(
+              "steps back to back on ", small.references.size(), " sets of data",
+              shrinks_ ? " at a small size" : "", CoverageText(small.coverage),
+              "; two steps at the program's size on ", Name(full_.references[0].data().kind()),
+              " data", CoverageText(full_.coverage),
+              sampled ? ", compared in full with the plain schedule's" : "",
+              plain_->lacks_memory() ? " (in part: there was no memory for more)" : ""),
           .verified_s = absl::ToUnixSeconds(absl::Now())};
 }
 

@@ -4,12 +4,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "autotune/measure/arena.h"
-#include "autotune/measure/reference.h"
+#include "autotune/measure/data_sets.h"
+#include "autotune/measure/plain_results.h"
 #include "autotune/measure/verifier.h"
 #include "autotune/search/compile_pool.h"
 #include "autotune/search/tuner.h"
@@ -67,8 +69,8 @@ class RankRunner final : public VariantRunner {
  private:
   /// Small sizes at which variants are verified.
   struct SmallSizes {
-    int64_t multiple = 1;               // of extents; see Shrink
-    std::vector<Reference> references;  // of two seeds; empty: no variant is verified here
+    int64_t multiple = 1;  // of extents; see Shrink
+    DataSets data;         // none: no variant is verified here
   };
   /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones.
   struct Plans {
@@ -106,20 +108,26 @@ class RankRunner final : public VariantRunner {
   /// Returns the memory that variants share, by the bytes that a variant needs.
   absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
-  absl::Status MakeReferences(const Graph& program);
+  /// Collective.
+  absl::Status MakeData(const Graph& program);
+  /// Results that variants slice, and over which dimensions.
+  std::set<PlainResults::SlicedResult> SlicedResults() const;
   /// Collective.
   absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const TypedGraph& program,
                                               const Module& module, Instance& instance);
   absl::StatusOr<std::optional<Failure>> VerifySmall(Work& work);
+  /// VerifySteps on all data of the variant's small sizes.
+  absl::StatusOr<std::optional<Failure>> VerifyAllData(const Work& work, Instance& instance);
   std::string WithSeed(const std::string& reason) const;
 
   Rank& rank_;
   const std::vector<Variant>& variants_;
   const Options options_;
-  bool shrinks_ = false;  // the program has smaller sizes than its own
+  bool shrinks_ = false;  // the program has smaller sizes than its own; else its own are small
   std::vector<Work> work_;
   std::optional<Arena> arena_;
-  std::vector<Reference> full_;  // one: at the program's own sizes
+  DataSets full_;  // one: at the program's own sizes
+  std::optional<PlainResults> plain_;
   std::vector<SmallSizes> small_;
 };
 

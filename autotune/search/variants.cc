@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autotune/measure/tensors.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/lists.h"
@@ -69,12 +70,6 @@ std::optional<Outline> WithoutFlat(Outline outline, const std::vector<const Tens
 constexpr int64_t kSmallElements = 10007;
 /// Approximate number of tensors of a shrunk list.
 constexpr size_t kSmallTensors = 8;
-
-const TensorType* DeclaredType(const Op& op) {
-  if (const auto* input = std::get_if<Input>(&op)) return &input->type;
-  if (const auto* state = std::get_if<State>(&op)) return &state->type;
-  return nullptr;
-}
 
 /// Maps large extents to small ones: different odd multiples of `multiple`, up to `cap`, or a
 /// little above where there are too few. Extents without such a multiple stay what they are.

@@ -244,18 +244,45 @@ class Loader {
     return static_cast<uint64_t>(Unpacker(same).Int());
   }
 
+  /// The plain variant, where results are so long that a winner is compared with it; else none.
+  std::vector<Variant> PlainToCompareWith(const Variant& winner) const {
+    const Graph expanded = Expand(program_);
+    const bool is_long = absl::c_any_of(expanded.nodes, [](const Node& node) {
+      const TensorType* type = DeclaredType(node.op);
+      return type != nullptr && NumElements(type->shape) > Reference::kFullElements;
+    });
+    if (!is_long) return {};
+    absl::StatusOr<VariantSet> set = EnumerateVariants(program_, space_, nullptr);
+    if (!set.ok()) return {};
+    Variant& plain = set->variants[set->baseline];
+    if (plain.schedule.trace() == winner.schedule.trace() && plain.config == winner.config)
+      return {};
+    return {std::move(plain)};
+  }
+
   /// Collective. Runs the winner once more on fresh data, and loads it where it passes.
   absl::StatusOr<std::optional<Failure>> VerifyAgain(Winner& winner) {
     ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
-    const std::vector<Variant> one = {winner.variant};
+    std::vector<Variant> variants = {winner.variant};
+    for (Variant& plain : PlainToCompareWith(winner.variant)) variants.push_back(std::move(plain));
     ASSIGN_OR_RETURN(
         const std::unique_ptr<RankRunner> runner,
-        RankRunner::Create(rank_, program_, one,
+        RankRunner::Create(rank_, program_, variants,
                            {.seed = seed, .compiler = state_->compiler.get(), .watch = {}}));
+    std::vector<int> numbers(variants.size());
+    absl::c_iota(numbers, 0);
     ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled,
-                     runner->Compile({0}, nullptr));
+                     runner->Compile(numbers, nullptr));
     if (compiled[0].has_value()) return compiled[0];
-    ASSIGN_OR_RETURN(std::optional<Failure> failure, runner->Load(0));
+    std::optional<Failure> failure;
+    for (size_t plain = 1; plain < variants.size(); ++plain) {
+      if (compiled[plain].has_value()) continue;
+      ASSIGN_OR_RETURN(failure, runner->Load(static_cast<int>(plain)));
+      if (failure.has_value()) continue;
+      RETURN_IF_ERROR(runner->Verify(static_cast<int>(plain)).status());
+      runner->Unload(static_cast<int>(plain));
+    }
+    ASSIGN_OR_RETURN(failure, runner->Load(0));
     if (failure.has_value()) return failure;
     ASSIGN_OR_RETURN(failure, runner->Verify(0));
     winner.record.trust = {runner->TrustIn(0)};

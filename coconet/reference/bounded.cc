@@ -83,8 +83,11 @@ Bounded FloatPointwise(Pw fn, DType type, absl::Span<const Bounded* const> args,
     const double y = info.eval(x);
     const double spread = exact ? 0 : Spread<kArity>(info, x, e, y);
     const double magnitude = info.magnitude == nullptr ? std::fabs(y) : info.magnitude(x);
+    // A NaN of finite operands is one wherever they lie outside of the function's domain; an
+    // infinity may be an overflow.
     const bool special =
-        !std::isfinite(y) && !std::all_of(x, x + kArity, [](double v) { return std::isfinite(v); });
+        std::isnan(y) ||
+        (std::isinf(y) && !std::all_of(x, x + kArity, [](double v) { return std::isfinite(v); }));
     result.value[i] = y;
     result.error[i] = special ? ErrorOfSpecial(spread) : ErrorOf(y, spread, magnitude, rounding);
   }

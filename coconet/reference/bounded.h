@@ -69,7 +69,9 @@ class BoundedFold {
 struct BoundedLine {
   std::vector<double> value, error;  // no errors: all 0
 };
-/// Their scalar product, accumulated in single precision in any order, rounded once to `dtype`.
+/// Their scalar product, accumulated in single precision in any order, rounded once to `dtype`. The
+/// bound of the accumulation is statistical where that is less than the worst case: of random
+/// operands, one element in 10^13 may lie beyond it.
 BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b);
 
 }  // namespace coconet

@@ -97,23 +97,78 @@ BoundedValue BoundedFold::Finish(int64_t count, int parts) const {
                          std::fabs(value), rounding)};
 }
 
+namespace {
+
+/// Bound of the rounding errors of a sum of `terms` products in single precision. The worst case,
+/// a rounding of all magnitudes per term, would let a missing term pass in a long sum. Rounding
+/// errors whose signs vary add up as a random walk: beyond kDeviations times the root of the sum of
+/// their squares they come with a probability below 2 exp(-kDeviations^2 / 2) per element (Higham
+/// and Mary, "A New Approach to Probabilistic Rounding Error Analysis", 2019, by Hoeffding's
+/// inequality). Each error is relative to the partial sum, in any order that starts anywhere at
+/// most |s_i| + |sum|. Errors of one sign, as of equal terms, show in a sum that is made that way.
+class DotRounding {
+ public:
+  void Add(double a, double b) {
+    const double term = a * b;
+    sum_ += term;
+    plain_ += static_cast<float>(a) * static_cast<float>(b);
+    squares_ += sum_ * sum_;
+    ++terms_;
+  }
+  /// `magnitude`: of all terms; `spread`: of what they deviate by.
+  double Bound(double magnitude, double spread) const {
+    constexpr double kDeviations = 8, kBias = 4;
+    const double n = static_cast<double>(terms_), u = UnitRoundoff(DType::kF32);
+    const double walk = std::sqrt(2 * (squares_ + n * sum_ * sum_));
+    const double likely = kDeviations * u * (walk + std::sqrt(n) * spread) +
+                          kBias * std::fabs(static_cast<double>(plain_) - sum_);
+    magnitude += spread;
+    return std::min(likely, n * u * magnitude) + n * UnitRoundoff(DType::kF64) * magnitude +
+           n * MinSubnormal(DType::kF32);
+  }
+
+ private:
+  int64_t terms_ = 0;
+  double sum_ = 0, squares_ = 0;  // of partial sums
+  float plain_ = 0;               // the sum in single precision, from the first term to the last
+};
+
+/// Whether a term that is infinite or NaN stays what it is wherever its factors are within their
+/// bounds.
+bool IsCertain(double a, double error_a, double b, double error_b) {
+  if (std::isnan(a) || std::isnan(b)) return error_a == 0 && error_b == 0;
+  const auto has_sign = [](double x, double e) { return e == 0 || std::fabs(x) > e; };
+  return (std::isinf(a) && error_a == 0 && has_sign(b, error_b)) ||
+         (std::isinf(b) && error_b == 0 && has_sign(a, error_a));
+}
+
+}  // namespace
+
 BoundedValue BoundedDot(DType dtype, const BoundedLine& a, const BoundedLine& b) {
   CC_CHECK(a.value.size() == b.value.size());
-  const size_t size = a.value.size();
+  const auto error_of = [](const BoundedLine& line, size_t i) {
+    return line.error.empty() ? 0 : line.error[i];
+  };
   double sum = 0, magnitude = 0, spread = 0;
-  for (size_t i = 0; i < size; ++i) {
-    sum += a.value[i] * b.value[i];
-    magnitude += std::fabs(a.value[i] * b.value[i]);
+  bool special = false;
+  DotRounding rounding;
+  for (size_t i = 0; i < a.value.size(); ++i) {
+    const double x = a.value[i], y = b.value[i], term = x * y;
+    sum += term;
+    if (!std::isfinite(term)) {
+      special = true;
+      if (!IsCertain(x, error_of(a, i), y, error_of(b, i))) spread = kUndetermined;
+      continue;
+    }
+    rounding.Add(x, y);
+    magnitude += std::fabs(term);
+    spread += error_of(a, i) * std::fabs(y) + error_of(b, i) * (std::fabs(x) + error_of(a, i));
   }
-  for (size_t i = 0; i < a.error.size(); ++i) spread += a.error[i] * std::fabs(b.value[i]);
-  for (size_t i = 0; i < b.error.size(); ++i)
-    spread += b.error[i] * (std::fabs(a.value[i]) + (a.error.empty() ? 0 : a.error[i]));
-  const double roundings = static_cast<double>(size) * UnitRoundoff(DType::kF32) +
-                           static_cast<double>(size) * UnitRoundoff(DType::kF64);
-  if (!(magnitude + spread <= MaxFinite(dtype))) return {sum, kUndetermined};
-  const double accumulated =
-      (magnitude + spread) * roundings + static_cast<double>(size) * MinSubnormal(DType::kF32);
-  return {sum, ErrorOf(sum, spread + accumulated, std::fabs(sum), RoundingOf(dtype, 1))};
+  // Whether a partial sum overflows depends on the order, so the magnitudes count.
+  if (!(magnitude + spread <= MaxFinite(DType::kF32))) return {sum, kUndetermined};
+  if (special) return {sum, 0};
+  return {sum, ErrorOf(sum, spread + rounding.Bound(magnitude, spread), std::fabs(sum),
+                       RoundingOf(dtype, 1))};
 }
 
 }  // namespace coconet

@@ -1,7 +1,10 @@
 #include "coconet/reference/bounded.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <random>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -89,7 +92,12 @@ TEST(BoundedPointwise, WhatMayOverflowIsNotDetermined) {
   EXPECT_EQ(Binary(Pw::kMul, Near(1000, 0), Near(1000, 0), DType::kF16).error[0], kInfinity);
   EXPECT_LT(Binary(Pw::kMul, Near(1000, 0), Near(1000, 0), DType::kF32).error[0], 1);
   EXPECT_EQ(Binary(Pw::kSub, Near(65000, 1000), Near(0, 0), DType::kF16).error[0], kInfinity);
-  EXPECT_EQ(Unary(Pw::kSqrt, Near(-1, 0)).error[0], kInfinity);
+}
+
+TEST(BoundedPointwise, OutsideOfAFunctionsDomainIsNaN) {
+  EXPECT_TRUE(std::isnan(Unary(Pw::kSqrt, Near(-1, 0.5)).value[0]));
+  EXPECT_EQ(Unary(Pw::kSqrt, Near(-1, 0.5)).error[0], 0);
+  EXPECT_EQ(Unary(Pw::kSqrt, Near(-1, 2)).error[0], kInfinity);
 }
 
 TEST(BoundedPointwise, WhatFollowsFromInfinitiesAndNaNsIsDetermined) {
@@ -234,6 +242,83 @@ TEST(BoundedReduce, MaxAndMinWithANaNDependOnTheOrder) {
     EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&number, &nan}).error[0], kInfinity);
     EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&nan, &number}).error[0], kInfinity);
   }
+}
+
+BoundedLine Line(size_t count, const std::function<double()>& value) {
+  BoundedLine line;
+  for (size_t i = 0; i < count; ++i) line.value.push_back(static_cast<float>(value()));
+  return line;
+}
+
+/// The sum of the products in single precision, in `lanes` partial sums.
+double DotInLanes(const BoundedLine& a, const BoundedLine& b, size_t lanes, bool fused) {
+  std::vector<float> sums(lanes);
+  for (size_t i = 0; i < a.value.size(); ++i) {
+    const auto x = static_cast<float>(a.value[i]), y = static_cast<float>(b.value[i]);
+    float& sum = sums[i % lanes];
+    sum = fused ? std::fma(x, y, sum) : sum + x * y;
+  }
+  float sum = 0;
+  for (float part : sums) sum += part;
+  return sum;
+}
+
+TEST(BoundedDot, HoldsForSumsInAnyOrder) {
+  std::mt19937_64 random(20);
+  std::uniform_real_distribution<double> any(-2, 2), positive(0.5, 2);
+  std::bernoulli_distribution coin;
+  const std::function<double()> kinds[] = {
+      [&] { return any(random); }, [&] { return positive(random); }, [] { return 0.1; },
+      [&] { return coin(random) ? 0.1 : 0.7; }, [&] { return coin(random) ? 0 : 1.0 / 3; }};
+  for (const auto& left : kinds) {
+    for (const auto& right : kinds) {
+      for (const size_t count : {1, 2, 7, 100, 1000, 20000}) {
+        for (int again = 0; again < 5; ++again) {
+          const BoundedLine a = Line(count, left), b = Line(count, right);
+          const BoundedValue dot = BoundedDot(DType::kF32, a, b);
+          for (const size_t lanes : {1, 4, 16, 256}) {
+            for (const bool fused : {false, true})
+              EXPECT_LE(std::fabs(DotInLanes(a, b, lanes, fused) - dot.value), dot.error)
+                  << count << " terms in " << lanes << " lanes";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BoundedDot, FindsAMissingTermOfALongSum) {
+  std::mt19937_64 random(21);
+  std::uniform_real_distribution<double> magnitude(0.5, 2);
+  std::bernoulli_distribution coin;
+  const auto value = [&] { return coin(random) ? magnitude(random) : -magnitude(random); };
+  for (const size_t count : {1024, 16384, 65536}) {
+    const BoundedLine a = Line(count, value), b = Line(count, value);
+    EXPECT_LT(BoundedDot(DType::kF32, a, b).error, 0.25) << count;  // the least term
+  }
+}
+
+TEST(BoundedDot, HasABoundWhereOnlyTheMagnitudesExceedTheTypeOfTheResult) {
+  const auto error = [](double a, double b) {
+    return BoundedDot(DType::kF16, {{a, a, 1}, {}}, {{b, -b, 1}, {}}).error;
+  };
+  EXPECT_LT(error(300, 300), 0.1);  // 90000 is beyond f16, the sum of 1 is not
+  EXPECT_EQ(BoundedDot(DType::kF16, {{300}, {}}, {{300}, {}}).error, kInfinity);
+  EXPECT_EQ(error(1e20, 1e20), kInfinity);  // beyond f32: a partial sum may overflow
+}
+
+TEST(BoundedDot, KnowsWhatFollowsFromInfinitiesAndNaNs) {
+  const auto dot = [](BoundedLine a, BoundedLine b) { return BoundedDot(DType::kF32, a, b); };
+  EXPECT_EQ(dot({{kInfinity, 1}, {}}, {{2, 1}, {}}).value, kInfinity);
+  EXPECT_EQ(dot({{kInfinity, 1}, {}}, {{2, 1}, {}}).error, 0);
+  EXPECT_TRUE(std::isnan(dot({{kInfinity, 1}, {}}, {{0, 1}, {}}).value));
+  EXPECT_EQ(dot({{kInfinity, 1}, {}}, {{0, 1}, {}}).error, 0);
+  EXPECT_TRUE(std::isnan(dot({{kInfinity, kInfinity}, {}}, {{1, -1}, {}}).value));
+  EXPECT_EQ(dot({{kInfinity, kInfinity}, {}}, {{1, -1}, {}}).error, 0);
+  EXPECT_EQ(dot({{std::nan(""), 1}, {}}, {{0, 1}, {}}).error, 0);
+  // Whether the other factor is 0 is in doubt.
+  EXPECT_EQ(dot({{kInfinity}, {0}}, {{0.1}, {0.2}}).error, kInfinity);
+  EXPECT_EQ(dot({{kInfinity}, {0}}, {{0.3}, {0.2}}).error, 0);
 }
 
 }  // namespace

@@ -24,6 +24,11 @@ absl::Status Executor::Run() {
   return absl::OkStatus();
 }
 
+void Executor::DelayWaits(int waits, int64_t ns) {
+  control_->delay_ns = ns;
+  control_->delayed_waits.store(waits, std::memory_order_relaxed);
+}
+
 absl::Status Executor::Execute(int step, const KernelCall& call) const {
   if (call.blocks == 1) {
     call.kernel(call.params, 0, 1);

@@ -62,6 +62,7 @@ class Executor : public BoundPlan {
   explicit Executor(Parts parts);
 
   absl::Status Run() override;
+  void DelayWaits(int waits, int64_t ns) override;
 
  protected:
   absl::Status Execute(int step) const {

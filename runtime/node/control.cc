@@ -3,6 +3,8 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -35,6 +37,10 @@ bool WaitInKernel(Control* kernels, const unsigned* flag, unsigned expected, int
       [&] { return Reached(found(), expected); }, in_vain);
   if (end == WaitEnd::kReady) {
     control.board->NoteWait(control.rank, -1);
+    if (control.delayed_waits.load(std::memory_order_relaxed) > 0 &&
+        control.delayed_waits.fetch_sub(1, std::memory_order_relaxed) > 0) {
+      absl::SleepFor(absl::Nanoseconds(control.delay_ns));
+    }
     return true;
   }
   Record(control, end,

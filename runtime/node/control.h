@@ -19,6 +19,9 @@ struct HostControl : Control {
   /// World rank that blocked the failed wait: the end of the chain of waits that begins
   /// at its peer.
   int suspect;
+  /// BoundPlan::DelayWaits: how many waits are still to last longer, and by how much.
+  std::atomic<int> delayed_waits;
+  int64_t delay_ns;
   int rank;
   Members node;    // the peers that kernels number 0, 1, ...
   int stage_size;  // distance between neighbours of adjacent pipeline stages, in world ranks

@@ -1,0 +1,105 @@
+#include "autotune/measure/data_sets.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/status.h"
+#include "coconet/ir/lists.h"
+
+namespace coconet {
+namespace {
+
+using Coverages = std::map<std::string, Reference::Coverage>;  // by result
+
+/// Share of the elements that have a bound.
+double Determined(const Reference::Coverage& coverage) {
+  if (coverage.elements == 0) return 1;
+  return 1 - static_cast<double>(coverage.undetermined) / static_cast<double>(coverage.elements);
+}
+
+constexpr double kNearlyAll = 0.9, kMost = 0.5;
+
+/// Collective. The coverage of all ranks together.
+absl::StatusOr<Coverages> CoverageOf(Rank& rank, Reference& reference) {
+  const absl::StatusOr<Coverages> mine = reference.MeasureCoverage();
+  RETURN_IF_ERROR(rank.exchange().Agree(mine.status()));
+  Packer message;
+  for (const auto& [name, coverage] : *mine)
+    message.Int(coverage.elements).Int(coverage.undetermined);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
+  Coverages sum;
+  for (const std::string& theirs : all) {
+    Unpacker in(theirs);
+    for (const auto& [name, coverage] : *mine) {
+      sum[name].elements += in.Int();
+      sum[name].undetermined += in.Int();
+    }
+    RETURN_IF_ERROR(in.Done());
+  }
+  return sum;
+}
+
+void Add(const Coverages& more, Reference::Coverage& sum) {
+  for (const auto& [name, coverage] : more) {
+    sum.elements += coverage.elements;
+    sum.undetermined += coverage.undetermined;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed) {
+  constexpr DataKind kKinds[] = {DataKind::kOrdinary, DataKind::kSpecial, DataKind::kSmall,
+                                 DataKind::kLone,     DataKind::kWide,    DataKind::kWide};
+  DataSets sets;
+  std::map<std::string, double> best;  // by result: the greatest share that has a bound
+  for (const DataKind kind : kKinds) {
+    absl::StatusOr<Reference> reference =
+        Reference::Create(program, rank.mesh(), rank.rank(), ++seed, kind);
+    RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));
+    ASSIGN_OR_RETURN(const Coverages coverages, CoverageOf(rank, *reference));
+    Add(coverages, sets.coverage);
+    for (const auto& [name, coverage] : coverages)
+      best[name] = std::max(best[name], Determined(coverage));
+    sets.references.push_back(*std::move(reference));
+  }
+  for (const auto& [name, share] : best) {
+    if (share >= kMost) continue;
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "tune %s: the program determines only %.3g %% of the elements of %s, on test data of any "
+        "kind; want most of them, since what is not determined, as where numbers overflow or a "
+        "quotient has a divisor near 0, no check can tell from a wrong answer",
+        program.name, 100 * share, name));
+  }
+  return sets;
+}
+
+absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed) {
+  const Graph expanded = Expand(program);
+  std::optional<DataSets> best;
+  double best_share = -1;
+  for (const DataKind kind : {DataKind::kOrdinary, DataKind::kSmall}) {
+    absl::StatusOr<Reference> reference =
+        Reference::Create(expanded, rank.mesh(), rank.rank(), seed, kind);
+    RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));
+    reference->Skip(NotSpotChecked(program, seed));
+    ASSIGN_OR_RETURN(const Coverages coverages, CoverageOf(rank, *reference));
+    double share = 1;
+    for (const auto& [name, coverage] : coverages) share = std::min(share, Determined(coverage));
+    if (share > best_share) {
+      best_share = share;
+      best.emplace();
+      best->references.push_back(*std::move(reference));
+      Add(coverages, best->coverage);
+    }
+    if (share >= kNearlyAll) break;
+  }
+  return *std::move(best);
+}
+
+}  // namespace coconet

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "autotune/measure/reference.h"
+#include "coconet/ir/graph.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+/// What a program's variants are verified on, at one of its sizes.
+struct DataSets {
+  std::vector<Reference> references;
+  Reference::Coverage coverage;  // of all of them, on all ranks
+};
+
+/// Collective. Data of all kinds, for sizes at which the interpreter computes all elements. `seed`
+/// is equal on all ranks. FailedPrecondition, on all ranks, names a result of which most elements
+/// have no bound on data of any kind, so that nothing would be verified.
+absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed);
+
+/// Collective. One set for the program's own size, of the plainest kind on which nearly all elements
+/// of all results have a bound; else of the one on which most have. Results that NotSpotChecked
+/// names are skipped.
+absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed);
+
+}  // namespace coconet
