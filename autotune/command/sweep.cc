@@ -145,6 +145,8 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
               SpeedupText(record, record.best).c_str(),
               TimeText(record.baseline.timing.median_us).c_str(),
               record.complete ? "" : "; not every schedule was tried: the next sweep tunes again");
+  if (!tuned.from_cache() && !record.trust.empty())
+    std::printf("verified: %s\n", record.trust[0].checks.c_str());
   const auto wrong = absl::c_count_if(
       shown, [](const VariantResult& v) { return v.verdict == Verdict::kWrongAnswer; });
   if (wrong > 0)

@@ -175,6 +175,7 @@ std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResu
       .Set("best", Json(record, record.best))
       .Set("baseline", Json(record, record.baseline))
       .Set("runner_up", record.runner_up)
+      .Set("verified", record.trust.empty() ? "" : record.trust[0].checks)
       .Set("variants", JsonList(objects));
   return out.Text().text + "\n";
 }

@@ -22,9 +22,9 @@ struct DataSets {
 /// have no bound on data of any kind, so that nothing would be verified.
 absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed);
 
-/// Collective. One set for the program's own size, of the plainest kind on which nearly all elements
-/// of all results have a bound; else of the one on which most have. Results that NotSpotChecked
-/// names are skipped.
+/// Collective. One set for the program's own size, of the plainest kind on which nearly all
+/// elements of all results have a bound; else of the one on which most have. Results that
+/// NotSpotChecked names are skipped.
 absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed);
 
 }  // namespace coconet

@@ -27,25 +27,26 @@ TEST(SmallDataSets, ReachBothBranchesOfAProgram) {
   // Whether all gradients are finite, as loss scaling asks, and whether a norm is clipped.
   for (const char* asked : {"amax(abs(all_reduce(sum, g))) < 1000000", "sum(r * r) < 1"}) {
     std::vector<int> taken(2);
-    EXPECT_EQ(OnTwoRanks(absl::StrCat("input g : f32[301] local\ninput r : f32[301] replicated\n"
-                                      "input a : f32[] replicated\ninput b : f32[] replicated\n"
-                                      "output y = select(",
-                                      asked, ", a, b)\n"),
-                         [&](const Graph& graph, Rank& rank) -> absl::Status {
-                           ASSIGN_OR_RETURN(DataSets sets, SmallDataSets(graph, rank, 3));
-                           if (rank.rank() != 0) return absl::OkStatus();
-                           const PlacedTensor y{
-                               "y", BufferRole::kOutput, {DType::kF32, {}, Layout::Replicated()}, 0};
-                           for (Reference& reference : sets.references) {
-                             for (const int branch : {0, 1}) {
-                               const auto value = static_cast<float>(
-                                   reference.data().At(branch == 0 ? "a" : "b", 0, 0));
-                               taken[branch] += reference.Check(y, &value).ok();
-                             }
-                           }
-                           return absl::OkStatus();
-                         }),
-              absl::OkStatus());
+    EXPECT_EQ(
+        OnTwoRanks(absl::StrCat("input g : f32[301] local\ninput r : f32[301] replicated\n"
+                                "input a : f32[] replicated\ninput b : f32[] replicated\n"
+                                "output y = select(",
+                                asked, ", a, b)\n"),
+                   [&](const Graph& graph, Rank& rank) -> absl::Status {
+                     ASSIGN_OR_RETURN(DataSets sets, SmallDataSets(graph, rank, 3));
+                     if (rank.rank() != 0) return absl::OkStatus();
+                     const PlacedTensor y{
+                         "y", BufferRole::kOutput, {DType::kF32, {}, Layout::Replicated()}, 0};
+                     for (Reference& reference : sets.references) {
+                       for (const int branch : {0, 1}) {
+                         const auto value =
+                             static_cast<float>(reference.data().At(branch == 0 ? "a" : "b", 0, 0));
+                         taken[branch] += reference.Check(y, &value).ok();
+                       }
+                     }
+                     return absl::OkStatus();
+                   }),
+        absl::OkStatus());
     EXPECT_GT(taken[0], 0) << asked;
     EXPECT_GT(taken[1], 0) << asked;
     EXPECT_LE(taken[0] + taken[1], 9) << asked << ": in most sets only one is right";

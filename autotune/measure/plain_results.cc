@@ -11,7 +11,7 @@
 namespace coconet {
 namespace {
 
-constexpr int64_t kBlock = 4096;            // elements
+constexpr int64_t kBlock = 4096;           // elements
 constexpr size_t kMostSuspects = 1 << 16;  // of one result; more than these are not computed
 
 /// The dimension that a result is sliced over. Sliced(0) of a vector is its flat slicing, which is

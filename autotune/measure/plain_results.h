@@ -30,8 +30,8 @@ class PlainResults {
   PlainResults(std::set<SlicedResult> sliced, int ranks)
       : sliced_(std::move(sliced)), ranks_(ranks) {}
 
-  /// Compares `storage` with the kept results; keeps it where there are none yet. InvalidArgument as
-  /// Reference::Check. Requires that Check has accepted it.
+  /// Compares `storage` with the kept results; keeps it where there are none yet. InvalidArgument
+  /// as Reference::Check. Requires that Check has accepted it.
   absl::Status Compare(const PlacedTensor& tensor, const void* storage, Reference& reference);
 
   /// Whether nothing was kept, since Check looks at all elements of all results.

@@ -107,7 +107,8 @@ TEST(PlainResultsOfMatrices, ServeSchedulesThatSliceThem) {
     // Over rows it is the first that is seen with this layout.
     const absl::Status status = plain.Compare(w, slice.data(), reference);
     if (dim == 1)
-      EXPECT_THAT(status.ToString(), HasSubstr(absl::StrCat("w[", part.Global(middle), "]: want ")));
+      EXPECT_THAT(status.ToString(),
+                  HasSubstr(absl::StrCat("w[", part.Global(middle), "]: want ")));
   }
 }
 
