@@ -19,6 +19,7 @@ readonly PACKAGES=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib g++ iproute2
   libabsl-dev libboost-context-dev libdnnl-dev libgmock-dev libgtest-dev libmd-dev libopenmpi-dev libsqlite3-dev openmpi-bin
 )
+readonly TEST_PACKAGES=(python3-numpy)  # what only tests use: nothing is compiled against it
 readonly PINS=third_party/cuda/requirements.txt
 readonly PREFIX="${XDG_DATA_HOME:-$HOME/.local/share}/coconet/cuda"
 readonly FORMATTER_PINS=third_party/format/requirements.txt
@@ -134,16 +135,19 @@ find_cuda() {
   esac
 }
 
-# Tells bazel the toolkit's folder and a digest of the installed packages (.bazelrc imports the file). When the digest
-# changes, bazel looks for CUDA and MPI again and compiles again; by itself it would not notice.
+# Tells bazel the toolkit's folder and digests of the installed packages (.bazelrc imports the file). When the first digest
+# changes, bazel looks for CUDA and MPI again and compiles again; by itself it would not notice. When that of the tests'
+# packages changes, bazel runs the tests again.
 write_bazelrc() {
-  local stamp text
+  local stamp tests text
   stamp="$({ dpkg-query -W "${PACKAGES[@]}" && cat ${cuda:+"$cuda/include/cuda.h"} </dev/null; } | cksum | tr ' ' -)"
+  tests="$(dpkg-query -W "${TEST_PACKAGES[@]}" | cksum | tr ' ' -)"
   text="$(
     echo "# Written by setup.sh"
     [[ -n "$cuda" ]] && echo "common '--repo_env=CUDA_HOME=$cuda'" || echo "common --repo_env=COCONET_CUDA=none"
     echo "common --repo_env=COCONET_SETUP=$stamp"
     echo "build --action_env=COCONET_SETUP=$stamp"
+    echo "build --test_env=COCONET_TEST_SETUP=$tests"
   )"
   [[ -f .setup.bazelrc && "$(<.setup.bazelrc)" == "$text" ]] || echo "$text" >.setup.bazelrc
 }
@@ -160,8 +164,8 @@ for arg in "$@"; do
   esac
 done
 
-command -v dpkg-query >/dev/null || die "this is not Debian. The build needs what Debian 12 calls: ${PACKAGES[*]}"
-install_packages "${PACKAGES[@]}" || exit 1
+command -v dpkg-query >/dev/null || die "this is not Debian. Debian 12 calls what is needed: ${PACKAGES[*]} ${TEST_PACKAGES[*]}"
+install_packages "${PACKAGES[@]}" "${TEST_PACKAGES[@]}" || exit 1
 [[ "$(command -v bazel)" -ef /usr/bin/bazel ]] ||
   say "note: bazel is $(command -v bazel) here; the build is made for Debian's, /usr/bin/bazel"
 find_cuda "$mode"

@@ -52,8 +52,8 @@ std::string Reproducer(const Variant& variant, uint64_t seed) {
       "  COCONET_SEED=", seed, "\n", Print(variant.program));
 }
 
-absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
-                        int steps, Tally& tally) {
+absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Variant& variant,
+                                     const TestData& data, int steps) {
   absl::StatusOr<RankMemory> memory =
       RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan);
   RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));
@@ -62,20 +62,29 @@ absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& varian
   // The steps follow each other as fast as they can: a rank that is ahead already changes what a
   // slow one must be done with.
   Stepper stepper(*plan);
-  std::vector<std::string> read;
-  absl::Status verdict;
+  StepResults all{memory->results()};
   for (int step = 0; step < steps; ++step) {
-    memory->Fill(seed, step);
+    memory->Fill(data, step);
     RETURN_IF_ERROR(stepper.Run(step));
-    verdict.Update(memory->CheckWritten());
-    read.push_back(memory->Read());
-    if (verdict.ok()) verdict = WithContext(memory->CheckUntouched(), absl::StrCat("step ", step));
+    all.memory.Update(memory->CheckWritten());
+    all.read.push_back(memory->Read());
+    if (all.memory.ok())
+      all.memory = WithContext(memory->CheckUntouched(), absl::StrCat("step ", step));
   }
+  return all;
+}
+
+absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
+                        int steps, Tally& tally) {
+  ASSIGN_OR_RETURN(const StepResults mine,
+                   RunSteps(rank, kernels, variant, UsualData(seed), steps));
+  absl::Status verdict = mine.memory;
   absl::StatusOr<Judge> judge =
-      Judge::Create(Expand(variant.program), memory->results(), rank.mesh(), rank.rank(), seed);
+      Judge::Create(Expand(variant.program), mine.results, rank.mesh(), rank.rank(), seed);
   CC_CHECK(judge.ok());
   for (int step = 0; step < steps; ++step) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(read[step]));
+    ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                     rank.exchange().AllGather(mine.read[step]));
     if (verdict.ok())
       verdict = WithContext(judge->Step(step, all, tally), absl::StrCat("step ", step));
   }

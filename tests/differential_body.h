@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "jit/lower/lower.h"
 #include "runtime/rank.h"
 #include "tests/judge.h"
+#include "tests/test_data.h"
 
 namespace coconet {
 
@@ -28,11 +30,22 @@ absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedu
 /// config.
 std::string Reproducer(const Variant& variant, uint64_t seed);
 
+/// What the steps of a variant leave behind on one rank.
+struct StepResults {
+  std::vector<Placed> results;    // states, then outputs
+  std::vector<std::string> read;  // by step: what RankMemory::Read returned after it
+  /// Internal where a step wrote what it must not write, or left out what it must.
+  absl::Status memory;
+};
+/// Collective: runs a variant `steps` times. Outputs, temporaries and padding are filled with NaNs
+/// before each step, canaries stand behind each buffer's end, and inputs must come out unchanged.
+absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Variant& variant,
+                                     const TestData& data, int steps);
+
 /// Collective: the differential test of one variant on any world. Runs it `steps` times with data
 /// of `seed`, and compares every element of every result of every step on every rank with the
 /// interpreter, evaluated on the original program with the states that the step before left behind.
-/// Outputs, temporaries and padding are filled with NaNs before each step, canaries stand behind
-/// each buffer's end, inputs must come out unchanged, and replicas equal to the bit.
+/// Replicas must be equal to the bit.
 ///
 /// Internal, on all ranks, with the first difference; other errors are the runtime's. Each rank has
 /// a tally of its own.

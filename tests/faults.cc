@@ -254,6 +254,7 @@ absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& vari
                    rank.Bind(variant.lowered.plan, module, memory.buffers(), /*timeout_s=*/0));
   absl::Status status;
   std::string first;
+  const TestData data = UsualData(seed);
   const double start = Seconds();
   for (int run = 0; status.ok(); ++run) {
     if (Seconds() - start > kLimit) {
@@ -261,7 +262,7 @@ absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& vari
       return absl::OkStatus();
     }
     if (victim && plot.Strikes(run, status)) return status;
-    memory.Fill(seed, 0);
+    memory.Fill(data, 0);
     status = plan->Run();
     if (!status.ok() || fault == Fault::kSkips) continue;
     if (run == 0) first = memory.Read();

@@ -8,7 +8,6 @@
 #include "coconet/ir/infer.h"
 #include "coconet/ir/lists.h"
 #include "runtime/simt/simt_world.h"
-#include "tests/test_data.h"
 
 namespace coconet {
 namespace {
@@ -115,7 +114,7 @@ void RankMemory::Look() const {
   }
 }
 
-void RankMemory::Fill(uint64_t seed, int step) {
+void RankMemory::Fill(const TestData& data, int step) {
   Look();
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const bool keeps = plan_->buffers[i].role == BufferRole::kState && step > 0;
@@ -126,7 +125,7 @@ void RankMemory::Fill(uint64_t seed, int step) {
     const int rank = type.layout.kind == Layout::Kind::kLocal ? rank_ : first_;
     tensor.placement.ForEach([&](int64_t place, int64_t index) {
       StoreElement(type.dtype, own(tensor.buffer), place,
-                   TestValue(seed, tensor.name, type.dtype, step, rank, index));
+                   data(tensor.name, type.dtype, step, rank, index));
     });
   };
   for (const Placed& input : inputs_) fill(input);

@@ -10,6 +10,7 @@
 #include "coconet/schedule/schedule.h"
 #include "runtime/rank.h"
 #include "tests/placement.h"
+#include "tests/test_data.h"
 
 namespace coconet {
 
@@ -34,7 +35,7 @@ class RankMemory {
 
   /// Before a step: fills the memory with NaNs, except the inputs' own elements and, after the
   /// first step, the states.
-  void Fill(uint64_t seed, int step);
+  void Fill(const TestData& data, int step);
   /// After a step, on simulated GPUs: an error unless all elements of outputs were written.
   absl::Status CheckWritten() const;
   /// After a step: an error unless inputs, padding included, and the canaries are unchanged.

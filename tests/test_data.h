@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "coconet/base/dtype.h"
@@ -13,6 +14,13 @@ namespace coconet {
 /// the others is special: NaN, infinite, zero or the least subnormal number, of either sign.
 double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
                  int64_t index);
+
+/// Where a test's inputs and first states come from: a pure function like TestValue, of one seed.
+/// The value must be representable in `dtype`.
+using TestData =
+    std::function<double(const std::string& name, DType dtype, int step, int rank, int64_t index)>;
+/// TestValue.
+TestData UsualData(uint64_t seed);
 
 /// COCONET_SEED, else one that differs from run to run.
 uint64_t FreshSeed();

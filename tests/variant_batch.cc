@@ -52,7 +52,7 @@ std::string VariantBatch::RunOn(const Machine& machine, const Target& target,
         int failed = 0;
         for (const Variant& variant : variants_[target]) {
           const absl::Status status =
-              RunVariant(rank, *module, variant, seed, steps, tallies[rank.rank()]);
+              run_variant_(rank, *module, variant, seed, steps, tallies[rank.rank()]);
           if (status.ok() || (machine.may_lack_room && absl::IsResourceExhausted(status))) continue;
           if (rank.rank() == 0)
             absl::StrAppend(&failures, status.ToString(), "\n", Reproducer(variant, seed), "\n");

@@ -14,10 +14,17 @@
 
 namespace coconet {
 
+/// Runs one variant on one rank, and tells what was compared: RunVariant, or what a test puts in
+/// its place. Internal: a wrong answer, after which the world goes on.
+using RunsVariant =
+    std::function<absl::Status(Rank& rank, const Module& kernels, const Variant& variant,
+                               uint64_t seed, int steps, Tally& tally)>;
+
 /// Many variants on worlds of threads, with their kernels compiled together.
 class VariantBatch {
  public:
-  explicit VariantBatch(Machine machine = TheMachine()) : machine_(std::move(machine)) {}
+  explicit VariantBatch(Machine machine = TheMachine(), RunsVariant run_variant = RunVariant)
+      : machine_(std::move(machine)), run_variant_(std::move(run_variant)) {}
 
   /// Adds the variant of a schedule and a config, if the config is legal for the schedule. Fails
   /// when lowering does. `only_new`: only if no earlier variant has one of its kernels.
@@ -38,6 +45,7 @@ class VariantBatch {
                     const std::vector<std::string>& binaries, uint64_t seed, int steps);
 
   Machine machine_;
+  RunsVariant run_variant_;
   KernelSet kernels_;
   std::map<Target, std::vector<Variant>> variants_;  // by world
   Tally tally_;
