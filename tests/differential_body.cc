@@ -53,7 +53,7 @@ std::string Reproducer(const Variant& variant, uint64_t seed) {
 }
 
 absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Variant& variant,
-                                     const TestData& data, int steps) {
+                                     const StepData& data, int steps) {
   absl::StatusOr<RankMemory> memory =
       RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan);
   RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));

@@ -40,7 +40,7 @@ struct StepResults {
 /// Collective: runs a variant `steps` times. Outputs, temporaries and padding are filled with NaNs
 /// before each step, canaries stand behind each buffer's end, and inputs must come out unchanged.
 absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Variant& variant,
-                                     const TestData& data, int steps);
+                                     const StepData& data, int steps);
 
 /// Collective: the differential test of one variant on any world. Runs it `steps` times with data
 /// of `seed`, and compares every element of every result of every step on every rank with the

@@ -254,7 +254,7 @@ absl::Status RunIntoFault(Rank& rank, const Module& kernels, const Variant& vari
                    rank.Bind(variant.lowered.plan, module, memory.buffers(), /*timeout_s=*/0));
   absl::Status status;
   std::string first;
-  const TestData data = UsualData(seed);
+  const StepData data = UsualData(seed);
   const double start = Seconds();
   for (int run = 0; status.ok(); ++run) {
     if (Seconds() - start > kLimit) {

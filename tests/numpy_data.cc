@@ -102,7 +102,7 @@ absl::string_view Name(DataKind kind) {
   CC_CHECK(false);
 }
 
-TestData DataFor(DataKind kind, uint64_t seed) {
+StepData DataFor(DataKind kind, uint64_t seed) {
   return [=](const std::string& name, DType dtype, int step, int rank, int64_t index) -> double {
     uint64_t mixed = Mix(seed, static_cast<uint64_t>(kind));
     for (char c : name) mixed = Mix(mixed, static_cast<unsigned char>(c));

@@ -22,6 +22,6 @@ absl::string_view Name(DataKind kind);
 /// Scalars of a step have values that fit their names, whatever the kind: `lr` in (0, 0.1], `step`
 /// from 1, `scale` 1024, `good` 1999, `seed` any. So do `v`, second moments, which are not
 /// negative, and `index`, from -3 to 40.
-TestData DataFor(DataKind kind, uint64_t seed);
+StepData DataFor(DataKind kind, uint64_t seed);
 
 }  // namespace coconet

@@ -37,7 +37,7 @@ Recording::Recording(std::string path, std::string test_case, uint64_t seed)
 
 absl::Status Recording::Run(Rank& rank, const Module& kernels, const Variant& variant, int steps) {
   for (DataKind kind : kAllDataKinds) {
-    const TestData data = DataFor(kind, seed_);
+    const StepData data = DataFor(kind, seed_);
     ASSIGN_OR_RETURN(const StepResults mine, RunSteps(rank, kernels, variant, data, steps));
     RETURN_IF_ERROR(rank.exchange().Agree(mine.memory));
     for (int step = 0; step < steps; ++step) {

@@ -54,7 +54,7 @@ class Recording {
     DataKind kind;
     int ranks, step;
     const Variant& variant;
-    const TestData& data;
+    const StepData& data;
   };
   void Record(const Step& step, const std::vector<Placed>& results,
               const std::vector<std::string>& read);

@@ -114,7 +114,7 @@ void RankMemory::Look() const {
   }
 }
 
-void RankMemory::Fill(const TestData& data, int step) {
+void RankMemory::Fill(const StepData& data, int step) {
   Look();
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const bool keeps = plan_->buffers[i].role == BufferRole::kState && step > 0;

@@ -35,7 +35,7 @@ class RankMemory {
 
   /// Before a step: fills the memory with NaNs, except the inputs' own elements and, after the
   /// first step, the states.
-  void Fill(const TestData& data, int step);
+  void Fill(const StepData& data, int step);
   /// After a step, on simulated GPUs: an error unless all elements of outputs were written.
   absl::Status CheckWritten() const;
   /// After a step: an error unless inputs, padding included, and the canaries are unchanged.

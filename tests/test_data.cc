@@ -58,7 +58,7 @@ double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, 
   return LoadElement(dtype, held, 0);
 }
 
-TestData UsualData(uint64_t seed) {
+StepData UsualData(uint64_t seed) {
   return [seed](const std::string& name, DType dtype, int step, int rank, int64_t index) {
     return TestValue(seed, name, dtype, step, rank, index);
   };

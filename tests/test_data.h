@@ -17,10 +17,10 @@ double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, 
 
 /// Where a test's inputs and first states come from: a pure function like TestValue, of one seed.
 /// The value must be representable in `dtype`.
-using TestData =
+using StepData =
     std::function<double(const std::string& name, DType dtype, int step, int rank, int64_t index)>;
 /// TestValue.
-TestData UsualData(uint64_t seed);
+StepData UsualData(uint64_t seed);
 
 /// COCONET_SEED, else one that differs from run to run.
 uint64_t FreshSeed();
