@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -197,24 +199,49 @@ absl::StatusOr<std::optional<Failure>> RunStep(Rank& rank, Instance& instance) {
   return AgreeOnRun(rank, instance.bound->Run());
 }
 
-/// That no step wrote behind a buffer.
-absl::Status CheckGuards(const Instance& instance) {
+/// By buffer: the number of its first bytes that steps may write. Kernels leave a tensor's padding
+/// alone; libraries may write it, and a temporary is written in full.
+std::vector<int64_t> WritableBytes(const Rank& rank, const Instance& instance) {
+  const Plan& plan = *instance.plan;
+  std::vector<int64_t> bytes;
+  for (const Buffer& buffer : plan.buffers) bytes.push_back(BytesOf(buffer));
+  std::set<int> by_libraries;
+  for (const Step& step : plan.steps) {
+    if (const auto* collective = std::get_if<CollectiveStep>(&step))
+      by_libraries.insert(collective->out);
+    if (const auto* product = std::get_if<GemmStep>(&step)) by_libraries.insert(product->c.buffer);
+  }
+  for (const PlacedTensor& t : instance.tensors) {
+    const Part part = PartOf(t.type, plan.ranks, rank.stage_rank());
+    if (part.runs == 1 && !by_libraries.contains(t.buffer))
+      bytes[t.buffer] = part.run * static_cast<int64_t>(SizeOf(t.type.dtype));
+  }
+  return bytes;
+}
+
+/// That no step wrote behind a tensor or buffer.
+absl::Status CheckGuards(const Rank& rank, const Instance& instance) {
+  const std::vector<int64_t> writable = WritableBytes(rank, instance);
   for (size_t i = 0; i < instance.buffers.size(); ++i) {
     const Buffer& buffer = instance.plan->buffers[i];
     if (buffer.role == BufferRole::kSync) continue;
     Memory& memory = *instance.buffers[i];
-    const int64_t begin = BytesOf(buffer), bytes = GuardedBytes(memory, buffer) - begin;
-    char guard[kGuardBytes];
-    if (memory.space() == nullptr) {
-      std::memcpy(guard, static_cast<const char*>(memory.own()) + begin, bytes);
-    } else if (bytes > 0) {
-      RETURN_IF_ERROR(memory.Read(begin, bytes, guard));
+    const int64_t end = GuardedBytes(memory, buffer);
+    for (int64_t begin = writable[i]; begin < end; begin += kGuardBytes) {
+      const int64_t bytes = std::min(kGuardBytes, end - begin);
+      char guard[kGuardBytes];
+      if (memory.space() == nullptr) {
+        std::memcpy(guard, static_cast<const char*>(memory.own()) + begin, bytes);
+      } else {
+        RETURN_IF_ERROR(memory.Read(begin, bytes, guard));
+      }
+      const char* const changed = std::find_if(
+          guard, guard + bytes, [](char byte) { return byte != static_cast<char>(kPoison); });
+      if (changed == guard + bytes) continue;
+      return absl::InvalidArgumentError(absl::StrCat(buffer.name, ": byte ",
+                                                     begin + (changed - guard) - writable[i],
+                                                     " behind its ", writable[i], " was written"));
     }
-    const char* const changed = std::find_if(
-        guard, guard + bytes, [](char byte) { return byte != static_cast<char>(kPoison); });
-    if (changed != guard + bytes)
-      return absl::InvalidArgumentError(absl::StrCat(buffer.name, ": byte ", changed - guard,
-                                                     " behind its ", begin, " was written"));
   }
   return absl::OkStatus();
 }
@@ -266,7 +293,7 @@ absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance
   RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference.data())));
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
-  Findings found{CheckGuards(instance), {}};
+  Findings found{CheckGuards(rank, instance), {}};
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t)) continue;
     absl::StatusOr<HostView> view = ViewOf(instance, t);
@@ -283,7 +310,7 @@ absl::StatusOr<std::optional<Failure>> VerifyRepeat(Rank& rank, Instance& instan
                                                     const Reference& reference) {
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
-  Findings found{CheckGuards(instance), {}};
+  Findings found{CheckGuards(rank, instance), {}};
   found.wrong.Update(CheckUnchanged(rank, instance, reference.data()));
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t)) continue;
@@ -316,7 +343,7 @@ absl::StatusOr<std::optional<Failure>> VerifySteps(Rank& rank, Instance& instanc
   instance.bound->DelayWaits(0, 0);
   ASSIGN_OR_RETURN(std::optional<Failure> failure, AgreeOnRun(rank, ran));
   if (failure.has_value()) return failure;
-  found.wrong.Update(CheckGuards(instance));
+  found.wrong.Update(CheckGuards(rank, instance));
   for (int step = 0; step < steps; ++step) {
     Reference& reference = references[step % sets];
     const std::string words = absl::StrCat(" in step ", step, " of ", steps, " on ",
