@@ -54,13 +54,20 @@ void Add(const Coverages& more, Reference::Coverage& sum) {
 }  // namespace
 
 absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed) {
-  constexpr DataKind kKinds[] = {DataKind::kOrdinary, DataKind::kSpecial, DataKind::kSmall,
-                                 DataKind::kLone,     DataKind::kWide,    DataKind::kWide};
+  struct Kind {
+    DataKind kind;
+    int seed;  // counted from `seed`
+  };
+  constexpr Kind kKinds[] = {
+      {DataKind::kOrdinary, 1}, {DataKind::kSpecial, 2}, {DataKind::kSmall, 3},
+      {DataKind::kLoneNaN, 4},  {DataKind::kZeros, 5},   {DataKind::kLoneInfinity, 6},
+      {DataKind::kWide, 7},     {DataKind::kWide, 8},    {DataKind::kOtherZeros, 5},
+  };
   DataSets sets;
   std::map<std::string, double> best;  // by result: the greatest share that has a bound
-  for (const DataKind kind : kKinds) {
+  for (const auto& [kind, number] : kKinds) {
     absl::StatusOr<Reference> reference =
-        Reference::Create(program, rank.mesh(), rank.rank(), ++seed, kind);
+        Reference::Create(program, rank.mesh(), rank.rank(), seed + number, kind);
     RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));
     ASSIGN_OR_RETURN(const Coverages coverages, CoverageOf(rank, *reference));
     Add(coverages, sets.coverage);

@@ -160,8 +160,13 @@ absl::string_view Name(DataKind kind) {
       return "widely spread";
     case DataKind::kSpecial:
       return "special";
-    case DataKind::kLone:
-      return "ordinary but for one element";
+    case DataKind::kLoneInfinity:
+      return "finite but for one infinity";
+    case DataKind::kLoneNaN:
+      return "finite but for one NaN";
+    case DataKind::kZeros:
+    case DataKind::kOtherZeros:
+      return "partly zero";
   }
   CC_CHECK(false);
 }
@@ -197,7 +202,13 @@ TestData::TestData(const Graph& program, uint64_t seed, int stage_size, DataKind
   }
   for (int64_t i = 0; i < kBlock; ++i)
     table_.push_back(static_cast<uint32_t>(Mix(seed + static_cast<uint64_t>(i)) >> 16));
-  if (kind == DataKind::kLone) PickLone(program, seed);
+  if (kind == DataKind::kLoneInfinity || kind == DataKind::kLoneNaN) PickLone(program, seed);
+  for (auto& [name, stream] : streams_) {
+    const bool picked = Mix(stream.seed) % 2 == 0;
+    stream.is_zero =
+        IsFloat(stream.dtype) && !stream.scalar &&
+        ((kind == DataKind::kZeros && picked) || (kind == DataKind::kOtherZeros && !picked));
+  }
 }
 
 void TestData::PickLone(const Graph& program, uint64_t seed) {
@@ -217,8 +228,6 @@ void TestData::PickLone(const Graph& program, uint64_t seed) {
   const auto& [stream, elements] = from[random % from.size()];
   stream->lone = static_cast<int64_t>(Mix(random) % static_cast<uint64_t>(elements));
   stream->lone_rank = static_cast<int>(Mix(random + 1) % static_cast<uint64_t>(stage_size_));
-  stream->lone_value = random / 64 % 2 == 0 ? std::numeric_limits<double>::infinity()
-                                            : std::numeric_limits<double>::quiet_NaN();
 }
 
 const TestData::Stream& TestData::StreamOf(const std::string& tensor) const {
@@ -254,20 +263,38 @@ void TestData::Vary(const Stream& s, int rank, uint64_t seed, int64_t begin, int
   if (counts_steps) return;
   const bool has_lone =
       s.lone >= begin && s.lone < begin + count && (!s.local || rank % stage_size_ == s.lone_rank);
-  if (has_lone) StoreElement(s.dtype, elements, s.lone - begin, s.lone_value);
-  if (kind_ == DataKind::kLone) return;
-  for (int64_t i = 0; i < count; ++i) {
-    const uint64_t random = Mix(~seed + static_cast<uint64_t>(begin + i));
-    if (kind_ == DataKind::kSmall) {
-      if (IsFloat(s.dtype))
-        StoreElement(s.dtype, elements, i, LoadElement(s.dtype, elements, i) / 256);
-    } else if (kind_ == DataKind::kWide) {
-      const double value = LoadElement(s.dtype, elements, i);
+  const auto each = [&](auto value_of) {
+    for (int64_t i = 0; i < count; ++i)
+      StoreElement(s.dtype, elements, i, value_of(LoadElement(s.dtype, elements, i), i));
+  };
+  const auto random = [&](int64_t i) { return Mix(~seed + static_cast<uint64_t>(begin + i)); };
+  switch (kind_) {
+    case DataKind::kOrdinary:
+      return;
+    case DataKind::kSmall:
+      if (IsFloat(s.dtype)) each([](double x, int64_t) { return x / 256; });
+      return;
+    case DataKind::kWide:
       // A scalar of 0 would hide all that it is a factor of.
-      StoreElement(s.dtype, elements, i, Wide(s.dtype, value, s.seed, s.scalar ? 1 : random));
-    } else if (!s.scalar && random % 16 == 0) {
-      StoreElement(s.dtype, elements, i, Special(s.dtype, s.is_signed, random / 16));
-    }
+      return each(
+          [&](double x, int64_t i) { return Wide(s.dtype, x, s.seed, s.scalar ? 1 : random(i)); });
+    case DataKind::kSpecial:
+      return each([&](double x, int64_t i) {
+        const uint64_t draw = random(i);
+        return s.scalar || draw % 16 != 0 ? x : Special(s.dtype, s.is_signed, draw / 16);
+      });
+    case DataKind::kLoneInfinity:
+      if (has_lone)
+        StoreElement(s.dtype, elements, s.lone - begin, std::numeric_limits<double>::infinity());
+      return;
+    case DataKind::kLoneNaN:
+      if (has_lone)
+        StoreElement(s.dtype, elements, s.lone - begin, std::numeric_limits<double>::quiet_NaN());
+      return;
+    case DataKind::kZeros:
+    case DataKind::kOtherZeros:
+      if (s.is_zero) each([](double, int64_t) { return 0.0; });
+      return;
   }
 }
 

@@ -25,8 +25,14 @@ enum class DataKind : uint8_t {
   /// least
   /// number of its type.
   kSpecial,
-  /// Ordinary, but one element of one tensor, on one rank if it is Local, is infinite or NaN.
-  kLone,
+  /// Ordinary, but one element of one tensor, on one rank if it is Local, is infinite.
+  kLoneInfinity,
+  /// The same with a NaN.
+  kLoneNaN,
+  /// Ordinary, but some floating-point tensors, which the seed picks, are 0, as at the first step.
+  kZeros,
+  /// The same with the others.
+  kOtherZeros,
 };
 /// "ordinary"
 absl::string_view Name(DataKind kind);
@@ -67,7 +73,7 @@ class TestData {
     int64_t rows = 0;   // of the smallest table that they are indices of
     int64_t lone = -1;  // the index of the kind's element, of `lone_rank` of each stage
     int lone_rank = 0;
-    double lone_value = 0;
+    bool is_zero = false;
   };
   const Stream& StreamOf(const std::string& tensor) const;
   /// Elements [begin, begin + count) of the global tensor.
@@ -75,7 +81,7 @@ class TestData {
   /// Makes ordinary elements, from `begin` on, those of the kind. `seed`: of the rank's values.
   void Vary(const Stream& stream, int rank, uint64_t seed, int64_t begin, int64_t count,
             void* elements) const;
-  /// Picks the tensor and the place of the one element of kLone.
+  /// Picks the tensor and the place of the one element of kLoneInfinity and kLoneNaN.
   void PickLone(const Graph& program, uint64_t seed);
 
   const int stage_size_;

@@ -176,10 +176,27 @@ TEST(TestData, KindsAreWhatTheySay) {
   }
 }
 
+TEST(TestData, EachTensorIsZeroInOneOfTwo) {
+  int both = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    std::map<std::string, int> zero;
+    for (const DataKind kind : {DataKind::kZeros, DataKind::kOtherZeros}) {
+      const TestData data(ProgramOf(DType::kF32), seed, 4, kind);
+      EXPECT_NE(data.At("s", 0, 0), 0) << "a scalar";
+      for (const char* tensor : {"g", "m"}) zero[tensor] += data.At(tensor, 1, 7) == 0;
+      both += data.At("g", 1, 7) == 0 && data.At("m", 1, 7) == 0;
+    }
+    EXPECT_EQ(zero["g"], 1);
+    EXPECT_EQ(zero["m"], 1);
+  }
+  EXPECT_GT(both, 2);
+  EXPECT_LT(both, 18);
+}
+
 TEST(TestData, ALoneElementIsOnOneRank) {
   const Graph g = ProgramOf(DType::kF32);
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const TestData data(g, seed, 4, DataKind::kLone);
+    const TestData data(g, seed, 4, seed % 2 == 0 ? DataKind::kLoneNaN : DataKind::kLoneInfinity);
     int special = 0;
     for (int rank = 0; rank < 4; ++rank) {
       for (int64_t i = 0; i < kN; ++i) {

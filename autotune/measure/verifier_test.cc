@@ -144,10 +144,12 @@ TEST(Verifier, SeesWhatIsWrittenBehindABuffer) {
     EXPECT_EQ(Verify([step](int rank, int at, float*, float*, float*, float* o) {
                 if (rank == 1 && at == step) o[515] = 0;
               }),
-              "wrong answer: rank 1: o: byte 12 behind its 2048 was written");
+              "wrong answer: rank 1: o: byte 60 behind its 2000 was written");
   }
+  EXPECT_EQ(Verify([](int, int, float*, float*, float*, float* o) { o[501] = 0; }),
+            "wrong answer: rank 0: o: byte 4 behind its 2000 was written");
   EXPECT_EQ(Verify([](int, int, float* g, float*, float*, float*) { g[512 + 1023] = 0; }),
-            "wrong answer: rank 0: g: byte 4092 behind its 2048 was written");
+            "wrong answer: rank 0: g: byte 4140 behind its 2000 was written");
 }
 
 /// VerifySteps on two ranks whose step adds the ranks' inputs through memory that both see.

@@ -195,11 +195,18 @@ Bounded BoundedCast(DType from, DType to, const Bounded& a) {
       value = x != 0;
       error = e > 0 && !(std::fabs(x) > e) ? 1 : 0;
     } else if (IsInteger(to)) {
-      value = std::trunc(x);
-      error = std::max(std::trunc(x + e) - value, value - std::trunc(x - e));
-      const bool in_range = value + error <= rounding.limit && (value - error >= -rounding.limit) &&
-                            (to != DType::kU8 || value - error >= 0);
-      if (!in_range) error = kUndetermined;
+      const double most = to == DType::kI64 ? 0x1p63 : MaxFinite(to);  // as doubles hold it
+      const double least = to == DType::kU8 ? 0 : to == DType::kI64 ? -most : -most - 1;
+      const auto saturated = [&](double number) {
+        return std::isnan(number) ? 0 : std::clamp(std::trunc(number), least, most);
+      };
+      value = saturated(x);
+      const double low = saturated(x - e), high = saturated(x + e);
+      error = std::isinf(e) ? kUndetermined : std::max(high - value, value - low);
+      // Saturated values are exact; others that doubles do not hold are not.
+      const bool is_held = low == high && (value == most || value == least);
+      if (!is_held && std::max(std::fabs(low), std::fabs(high)) > rounding.limit)
+        error = kUndetermined;
     } else {
       if (!std::isfinite(x)) {
         value = x;

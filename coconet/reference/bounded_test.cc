@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -210,7 +211,16 @@ TEST(BoundedCast, ToAndFromIntegers) {
   EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(-2.75, 0.25)).value[0], -2);
   EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(-2.75, 0.25)).error[0], 1);
   EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(2.5, 0.25)).error[0], 0);
-  EXPECT_EQ(BoundedCast(DType::kF32, DType::kU8, Near(-3, 0)).error[0], kInfinity);
+  for (const auto& [number, dtype, want] :
+       {std::tuple(-3.0, DType::kU8, 0.0), std::tuple(1e10, DType::kI32, 2147483647.0),
+        std::tuple(-kInfinity, DType::kI32, -2147483648.0),
+        std::tuple(std::nan(""), DType::kI64, 0.0), std::tuple(1e30, DType::kI64, 0x1p63)}) {
+    EXPECT_EQ(BoundedCast(DType::kF32, dtype, Near(number, 0)).value[0], want) << number;
+    EXPECT_EQ(BoundedCast(DType::kF32, dtype, Near(number, 0)).error[0], 0) << number;
+  }
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kU8, Near(254.5, 5)).error[0], 5);
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kI64, Near(1e17, 1)).error[0], kInfinity);
+  EXPECT_EQ(BoundedCast(DType::kF32, DType::kI32, Near(1, kInfinity)).error[0], kInfinity);
   EXPECT_EQ(BoundedCast(DType::kI32, DType::kF32, Near(16777216, 0)).error[0], 0);
   EXPECT_GE(BoundedCast(DType::kI32, DType::kF32, Near(16777217, 0)).error[0], 1);
   EXPECT_EQ(BoundedCast(DType::kF32, DType::kBool, Near(0.5, 0.25)).error[0], 0);
