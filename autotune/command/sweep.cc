@@ -146,7 +146,8 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
               TimeText(record.baseline.timing.median_us).c_str(),
               record.complete ? "" : "; not every schedule was tried: the next sweep tunes again");
   if (!tuned.from_cache() && !record.trust.empty())
-    std::printf("verified: %s\n", record.trust[0].checks.c_str());
+    std::printf("verified: %s\n",
+                absl::StrReplaceAll(record.trust[0].checks, {{"; ", ";\n          "}}).c_str());
   const auto wrong = absl::c_count_if(
       shown, [](const VariantResult& v) { return v.verdict == Verdict::kWrongAnswer; });
   if (wrong > 0)
