@@ -38,6 +38,7 @@ inline Rounding RoundingOf(DType type, double count) {
 /// The bound of a result that deviates by `spread` because of its operands, and whose roundings are
 /// relative to `magnitude`.
 inline double ErrorOf(double value, double spread, double magnitude, const Rounding& rounding) {
+  if (magnitude == 0 && spread == 0) return 0;  // an exact 0, which nothing rounds
   const double error = spread + (magnitude + spread) * rounding.relative + rounding.absolute;
   return std::fabs(value) + error <= rounding.limit ? error : kUndetermined;  // false for NaN
 }
