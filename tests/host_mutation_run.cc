@@ -1,0 +1,161 @@
+#include "tests/host_mutation_run.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "coconet/base/env.h"
+#include "coconet/base/status.h"
+#include "jit/compile/process.h"
+#include "jit/compile/temp_dir.h"
+#include "tests/mutation_edits.h"
+
+namespace coconet {
+namespace {
+
+constexpr char kLauncher[] = "tests/host_mutation_launcher", kWorker[] = "tests/libhost_worker.so";
+constexpr char kOutcome[] = "outcome: ";
+constexpr double kLimitSeconds = 240;  // of one case
+/// Deadlines of waits are short, since some mistakes are found by no other way; a process that is
+/// given up leaves no core behind.
+const char* const kEnvironment[] = {"COCONET_TIMEOUT=4", "LC_ALL=C"};
+
+absl::StatusOr<std::string> ReadSource(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("planting a mistake: no source ", path));
+  return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+}
+
+/// Sources of the library, by path, with the mutation's edits.
+absl::StatusOr<std::map<std::string, std::string>> ChangedSources(const Mutation& mutation) {
+  std::map<std::string, std::string> sources;
+  for (const MutationEdit& edit : mutation.edits) {
+    if (!IsOfLibrary(edit)) continue;
+    auto [source, is_new] = sources.try_emplace(edit.file);
+    if (is_new) {
+      ASSIGN_OR_RETURN(source->second, ReadSource(edit.file));
+    }
+    RETURN_IF_ERROR(Edit(edit, source->second));
+  }
+  return sources;
+}
+
+absl::Status RunTool(std::vector<std::string> argv, std::string input) {
+  Command command;
+  command.argv = std::move(argv);
+  command.input = std::move(input);
+  command.environment = {"LC_ALL=C"};
+  ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
+  if (finished.how == Finished::How::kExited && finished.code == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("planting a mistake in the library: it does not compile:\n", finished.output));
+}
+
+/// A shared object of changed sources, which stands before the worker's own.
+absl::StatusOr<std::string> ObjectOf(const std::map<std::string, std::string>& sources,
+                                     const std::string& folder) {
+  const std::string worker = std::filesystem::absolute(kWorker);
+  std::vector<std::string> link = {FindProgram("c++"), "-shared", "-o", folder + "/changed.so"};
+  for (const auto& [path, text] : sources) {
+    const std::string object = absl::StrCat(folder, "/", link.size(), ".o");
+    RETURN_IF_ERROR(RunTool({FindProgram("c++"), "-std=c++20", "-O1", "-DNDEBUG", "-fPIC", "-w",
+                             "-iquote", ".", "-iquote",
+                             std::string(std::filesystem::path(path).parent_path()), "-x", "c++",
+                             "-c", "-o", object, "-"},
+                            text));
+    link.push_back(object);
+  }
+  link.push_back(worker);
+  RETURN_IF_ERROR(RunTool(link, ""));
+  return folder + "/changed.so";
+}
+
+absl::StatusOr<MutationOutcome> OutcomeOf(const Finished& finished, uint64_t seed) {
+  MutationOutcome outcome{.kind = std::nullopt, .report = "", .seed = seed, .tried = 1};
+  if (finished.how != Finished::How::kExited || finished.code != 0) {
+    outcome.kind = HostFinding::kCrash;
+    outcome.report = finished.how == Finished::How::kTimedOut
+                         ? absl::StrCat("ran for ", kLimitSeconds, " s")
+                         : absl::StrCat("ended with ", finished.code, ": ", finished.output);
+    return outcome;
+  }
+  const size_t begin = finished.output.find(kOutcome);
+  if (begin == std::string::npos) return absl::FailedPreconditionError(finished.output);
+  const std::pair<std::string, std::string> lines = absl::StrSplit(
+      absl::string_view(finished.output).substr(begin + std::size(kOutcome) - 1), absl::MaxSplits('\n', 1));
+  outcome.report = lines.second;
+  if (lines.first == "nothing") return outcome;
+  for (HostFinding finding : kAllHostFindings) {
+    if (lines.first == Name(finding)) outcome.kind = finding;
+  }
+  if (!outcome.kind.has_value()) return absl::FailedPreconditionError(finished.output);
+  return outcome;
+}
+
+absl::StatusOr<MutationOutcome> RunWorker(const std::string& object, absl::string_view at,
+                                          absl::string_view mutation, const std::string& cache_dir,
+                                          uint64_t seed) {
+  Command command;
+  command.argv = {kLauncher,           object,    std::string(at),
+                  std::string(mutation), cache_dir, absl::StrCat(seed)};
+  command.environment.assign(std::begin(kEnvironment), std::end(kEnvironment));
+  command.time_limit_s = kLimitSeconds;
+  ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
+  return OutcomeOf(finished, seed);
+}
+
+/// Whether the mistake is still found where verification itself has one.
+MutationOutcome Seen(const Mutation& shown, MutationOutcome outcome) {
+  if (IsCaught(shown, outcome)) return outcome;
+  outcome.report = absl::StrCat(
+      shown.name, ": ",
+      outcome.kind.has_value() ? absl::StrCat("found ", Name(*outcome.kind), ": ", outcome.report)
+                               : "found nothing");
+  outcome.kind = HostFinding::kUnseen;
+  return outcome;
+}
+
+}  // namespace
+
+absl::Status CheckHostPlace(const Mutation& mutation) {
+  RETURN_IF_ERROR(FindMutationCase(mutation.at).status());
+  return ChangedSources(mutation).status();
+}
+
+absl::StatusOr<MutationOutcome> RunOnHost(const Mutation& mutation, const std::string& cache_dir,
+                                          uint64_t seed) {
+  using Sources = std::map<std::string, std::string>;
+  ASSIGN_OR_RETURN(const Sources sources, ChangedSources(mutation));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
+  std::string object = std::filesystem::absolute(kWorker);
+  if (!sources.empty()) {
+    ASSIGN_OR_RETURN(object, ObjectOf(sources, scratch->path()));
+  }
+  if (mutation.shown_by == nullptr)
+    return RunWorker(object, mutation.at, mutation.name, cache_dir, seed);
+  const auto shown = absl::c_find_if(HostMutations(), [&](const Mutation& m) {
+    return m.name == absl::string_view(mutation.shown_by);
+  });
+  if (shown == HostMutations().end() || shown->at != absl::string_view(mutation.at)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(mutation.name, ": no mutation ", mutation.shown_by, " at ", mutation.at));
+  }
+  ASSIGN_OR_RETURN(MutationOutcome outcome,
+                   RunWorker(object, shown->at, shown->name, cache_dir, seed));
+  return Seen(*shown, std::move(outcome));
+}
+
+absl::StatusOr<MutationOutcome> RunUnmutatedOnHost(const MutationCase& at,
+                                                   const std::string& cache_dir, uint64_t seed) {
+  return RunWorker(std::filesystem::absolute(kWorker), at.name, "-", cache_dir, seed);
+}
+
+}  // namespace coconet

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "jit/compile/compiler.h"
+#include "jit/compile/embedded_headers.h"
+#include "tests/mutations.h"
+
+namespace coconet {
+
+/// Whether the edit is of a source of the library, not of the text of kernels.
+bool IsOfLibrary(const MutationEdit& edit);
+
+/// Replaces the one place where `edit.find` is in `text`; whitespace does not count, so that the
+/// formatter may break lines elsewhere. FailedPrecondition where it is not there once.
+absl::Status Edit(const MutationEdit& edit, std::string& text);
+
+/// The source of kernels with the headers that it includes, and the edits in both; those of the
+/// library are left out.
+absl::StatusOr<std::string> Planted(const std::string& source,
+                                    const std::vector<MutationEdit>& edits, Dialect dialect);
+
+/// Compiles with changed headers, and changes of the source.
+class MutatingCompiler final : public Compiler {
+ public:
+  MutatingCompiler(std::unique_ptr<Compiler> compiler, const std::vector<MutationEdit>& edits,
+                   Dialect dialect)
+      : compiler_(std::move(compiler)), edits_(edits), dialect_(dialect) {}
+
+  const std::string& identity() const override { return compiler_->identity(); }
+  absl::StatusOr<Binary> Compile(const std::string& source) override;
+
+ private:
+  std::unique_ptr<Compiler> compiler_;
+  const std::vector<MutationEdit>& edits_;
+  const Dialect dialect_;
+};
+
+}  // namespace coconet

@@ -1,0 +1,9 @@
+#include "tests/mutations.h"
+
+namespace coconet {
+
+std::vector<Mutation> HostHeaderMutations() {
+  return {};
+}
+
+}  // namespace coconet

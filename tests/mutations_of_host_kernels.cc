@@ -1,0 +1,9 @@
+#include "tests/mutations.h"
+
+namespace coconet {
+
+std::vector<Mutation> HostKernelMutations() {
+  return {};
+}
+
+}  // namespace coconet
