@@ -66,11 +66,11 @@ absl::StatusOr<std::string> ObjectOf(const std::map<std::string, std::string>& s
   std::vector<std::string> link = {FindProgram("c++"), "-shared", "-o", folder + "/changed.so"};
   for (const auto& [path, text] : sources) {
     const std::string object = absl::StrCat(folder, "/", link.size(), ".o");
-    RETURN_IF_ERROR(RunTool({FindProgram("c++"), "-std=c++20", "-O1", "-DNDEBUG", "-fPIC", "-w",
-                             "-iquote", ".", "-iquote",
-                             std::string(std::filesystem::path(path).parent_path()), "-x", "c++",
-                             "-c", "-o", object, "-"},
-                            text));
+    RETURN_IF_ERROR(
+        RunTool({FindProgram("c++"), "-std=c++20", "-O1", "-DNDEBUG", "-fPIC", "-w", "-iquote", ".",
+                 "-iquote", std::string(std::filesystem::path(path).parent_path()), "-x", "c++",
+                 "-c", "-o", object, "-"},
+                text));
     link.push_back(object);
   }
   link.push_back(worker);
@@ -89,8 +89,9 @@ absl::StatusOr<MutationOutcome> OutcomeOf(const Finished& finished, uint64_t see
   }
   const size_t begin = finished.output.find(kOutcome);
   if (begin == std::string::npos) return absl::FailedPreconditionError(finished.output);
-  const std::pair<std::string, std::string> lines = absl::StrSplit(
-      absl::string_view(finished.output).substr(begin + std::size(kOutcome) - 1), absl::MaxSplits('\n', 1));
+  const std::pair<std::string, std::string> lines =
+      absl::StrSplit(absl::string_view(finished.output).substr(begin + std::size(kOutcome) - 1),
+                     absl::MaxSplits('\n', 1));
   outcome.report = lines.second;
   if (lines.first == "nothing") return outcome;
   for (HostFinding finding : kAllHostFindings) {
@@ -104,8 +105,8 @@ absl::StatusOr<MutationOutcome> RunWorker(const std::string& object, absl::strin
                                           absl::string_view mutation, const std::string& cache_dir,
                                           uint64_t seed) {
   Command command;
-  command.argv = {kLauncher,           object,    std::string(at),
-                  std::string(mutation), cache_dir, absl::StrCat(seed)};
+  command.argv = {kLauncher,         object, std::string(at), std::string(mutation), cache_dir,
+                  absl::StrCat(seed)};
   command.environment.assign(std::begin(kEnvironment), std::end(kEnvironment));
   command.time_limit_s = kLimitSeconds;
   ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));

@@ -24,7 +24,8 @@ HostFinding FindingOf(const Failure& failure) {
       return HostFinding::kCompileError;
     case Verdict::kWrongAnswer:
       if (absl::StrContains(failure.reason, " behind its ")) return HostFinding::kGuard;
-      if (absl::StrContains(failure.reason, "the replicas of ranks ")) return HostFinding::kReplicas;
+      if (absl::StrContains(failure.reason, "the replicas of ranks "))
+        return HostFinding::kReplicas;
       if (absl::StrContains(failure.reason, " was changed; ")) return HostFinding::kChangedInput;
       return HostFinding::kWrongElement;
     case Verdict::kRunError:

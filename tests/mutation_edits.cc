@@ -11,7 +11,8 @@ namespace coconet {
 
 /// Where `find` lies in `text` at or after `from`, begin and end; whitespace does not count, so
 /// that the formatter may break lines elsewhere. Both npos: nowhere.
-static std::pair<size_t, size_t> FindCode(absl::string_view text, absl::string_view find, size_t from) {
+static std::pair<size_t, size_t> FindCode(absl::string_view text, absl::string_view find,
+                                          size_t from) {
   find = absl::StripAsciiWhitespace(find);
   for (size_t begin = from; begin < text.size(); ++begin) {
     if (text[begin] != find[0]) continue;
