@@ -60,6 +60,17 @@ input a : f32[K, M] sliced(0)
 input b : f32[N, K] sliced(1)
 output c = all_reduce(sum, matmul(a, b, transpose_a, transpose_b))
 )";
+constexpr char kHalves[] = R"(coconet 1
+program halves
+input g : f32[N] local
+output y = cast(f16, all_reduce(sum, g))
+)";
+constexpr char kRows[] = R"(coconet 1
+program rows
+input x : f32[B, H] local
+X = all_reduce(sum, x)
+output y = X - amax(X, 1)
+)";
 constexpr char kNorm[] = R"(coconet 1
 program norm
 input g : f32[N] local
@@ -100,7 +111,7 @@ const std::vector<MutationCase>& HostCases() {
       {"host-adam", "adam", {{"N", 20011}}, "fuse(AR, C)", kPull, 3},
       {"host-staged", "adam_bf16", {{"N", 9001}}, "fuse(AR, C)", kStaged, 3},
       {"host-messages", "momentum", {{"N", 9001}}, "fuse(AR, C)", kMessages, 3},
-      {"host-halves", "momentum_f16", {{"N", 9001}}, "fuse(RS, AG, C)", kPull, 3},
+      {"host-halves", kHalves, {{"N", 9001}}, "fuse(AR, C)", kPull, 3},
       {"host-functions", kFunctions, {{"N", 5001}}, "fuse(AR x, C); fuse(AR x, C)", kPull, 2},
       {"host-library-fused", "adam", {{"N", 20011}}, "fuse(RS, AG); fuse(C)", kPull, 2},
       {"host-chunks",
@@ -109,14 +120,16 @@ const std::vector<MutationCase>& HostCases() {
        "fuse(RS, AG, C)",
        "generated vec=8 chunk=64 blocks=2 stream=none one-shot=pull",
        2},
-      {"host-list-two-shot",
-       "adamw",
-       {{"N", std::vector<int64_t>{3001, 7, 1200, 3001}}},
-       "fuse(RS, AG, C)",
+      {"host-old-state", kOldState, {{"N", 5001}}, "AR g g; C", kLibrary, 2},
+      {"host-transposed", kTransposed, {{"M", 70}, {"N", 50}, {"K", 90}}, "MM; AR", kLibrary, 2},
+      {"host-rows", kRows, {{"B", 200}, {"H", 6}}, "fuse(AR, C)", kPull, 2},
+      {"host-even", "sgd", {{"N", 20480}}, "fuse(AR, C)", kPull, 2},
+      {"host-odd-dropout",
+       "attention",
+       {{"B", 1}, {"S", 37}, {"H", 41}, {"K", 64}},
+       "MM; fuse(RS[flat], C, AG)",
        kPull,
        2},
-      {"host-old-state", kOldState, {{"N", 5001}}, "?", kLibrary, 2},
-      {"host-transposed", kTransposed, {{"M", 70}, {"N", 50}, {"K", 90}}, "MM; AR", kLibrary, 2},
       {"host-norm", kNorm, {{"N", 400003}}, "fuse(RS, C, fold, AR, C, AG)", kPull, 2},
       {"host-two-shot", "sgd", {{"N", 20011}}, "fuse(RS, AG, C)", kPull, 4},
       {"host-slices", "adamw", {{"N", 20011}}, "fuse(RS, C, AG); slice m v", kPull, 3},

@@ -78,39 +78,16 @@ absl::StatusOr<std::string> ObjectOf(const std::map<std::string, std::string>& s
   return folder + "/changed.so";
 }
 
-absl::StatusOr<MutationOutcome> OutcomeOf(const Finished& finished, uint64_t seed) {
-  MutationOutcome outcome{.kind = std::nullopt, .report = "", .seed = seed, .tried = 1};
-  if (finished.how != Finished::How::kExited || finished.code != 0) {
-    outcome.kind = HostFinding::kCrash;
-    outcome.report = finished.how == Finished::How::kTimedOut
-                         ? absl::StrCat("ran for ", kLimitSeconds, " s")
-                         : absl::StrCat("ended with ", finished.code, ": ", finished.output);
-    return outcome;
-  }
-  const size_t begin = finished.output.find(kOutcome);
-  if (begin == std::string::npos) return absl::FailedPreconditionError(finished.output);
-  const std::pair<std::string, std::string> lines =
-      absl::StrSplit(absl::string_view(finished.output).substr(begin + std::size(kOutcome) - 1),
-                     absl::MaxSplits('\n', 1));
-  outcome.report = lines.second;
-  if (lines.first == "nothing") return outcome;
+absl::StatusOr<MutationOutcome> Verified(const std::vector<std::string>& argv, uint64_t seed) {
+  ASSIGN_OR_RETURN(const WorkerOutcome worker, RunWorker(argv, kLimitSeconds));
+  MutationOutcome outcome{.kind = std::nullopt, .report = worker.report, .seed = seed, .tried = 1};
+  if (worker.word == "nothing") return outcome;
+  if (worker.word.empty()) outcome.kind = HostFinding::kCrash;
   for (HostFinding finding : kAllHostFindings) {
-    if (lines.first == Name(finding)) outcome.kind = finding;
+    if (worker.word == Name(finding)) outcome.kind = finding;
   }
-  if (!outcome.kind.has_value()) return absl::FailedPreconditionError(finished.output);
+  if (!outcome.kind.has_value()) return absl::FailedPreconditionError(worker.report);
   return outcome;
-}
-
-absl::StatusOr<MutationOutcome> RunWorker(const std::string& object, absl::string_view at,
-                                          absl::string_view mutation, const std::string& cache_dir,
-                                          uint64_t seed) {
-  Command command;
-  command.argv = {kLauncher,         object, std::string(at), std::string(mutation), cache_dir,
-                  absl::StrCat(seed)};
-  command.environment.assign(std::begin(kEnvironment), std::end(kEnvironment));
-  command.time_limit_s = kLimitSeconds;
-  ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
-  return OutcomeOf(finished, seed);
 }
 
 /// Whether the mistake is still found where verification itself has one.
@@ -126,6 +103,30 @@ MutationOutcome Seen(const Mutation& shown, MutationOutcome outcome) {
 
 }  // namespace
 
+absl::StatusOr<WorkerOutcome> RunWorker(std::vector<std::string> argv, double limit_s) {
+  Command command;
+  command.argv = std::move(argv);
+  command.environment.assign(std::begin(kEnvironment), std::end(kEnvironment));
+  command.time_limit_s = limit_s;
+  ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
+  if (finished.how == Finished::How::kTimedOut)
+    return WorkerOutcome{"", absl::StrCat("ran for ", limit_s, " s")};
+  const size_t begin = finished.output.find(kOutcome);
+  if (finished.how != Finished::How::kExited || finished.code != 0 || begin == std::string::npos)
+    return WorkerOutcome{"", absl::StrCat("ended with ", finished.code, ": ", finished.output)};
+  const std::pair<std::string, std::string> lines = absl::StrSplit(
+      finished.output.substr(begin + std::size(kOutcome) - 1), absl::MaxSplits('\n', 1));
+  return WorkerOutcome{lines.first, lines.second};
+}
+
+std::vector<std::string> VerifierCommand(const std::string& at, const std::string& mutation,
+                                         const std::string& cache_dir, uint64_t seed,
+                                         const std::string& object) {
+  return {kLauncher, object.empty() ? std::string(std::filesystem::absolute(kWorker)) : object,
+          at,        mutation,
+          cache_dir, absl::StrCat(seed)};
+}
+
 absl::Status CheckHostPlace(const Mutation& mutation) {
   RETURN_IF_ERROR(FindMutationCase(mutation.at).status());
   return ChangedSources(mutation).status();
@@ -136,12 +137,12 @@ absl::StatusOr<MutationOutcome> RunOnHost(const Mutation& mutation, const std::s
   using Sources = std::map<std::string, std::string>;
   ASSIGN_OR_RETURN(const Sources sources, ChangedSources(mutation));
   ASSIGN_OR_RETURN(const std::unique_ptr<TempDir> scratch, TempDir::Make());
-  std::string object = std::filesystem::absolute(kWorker);
+  std::string object;
   if (!sources.empty()) {
     ASSIGN_OR_RETURN(object, ObjectOf(sources, scratch->path()));
   }
   if (mutation.shown_by == nullptr)
-    return RunWorker(object, mutation.at, mutation.name, cache_dir, seed);
+    return Verified(VerifierCommand(mutation.at, mutation.name, cache_dir, seed, object), seed);
   const auto shown = absl::c_find_if(HostMutations(), [&](const Mutation& m) {
     return m.name == absl::string_view(mutation.shown_by);
   });
@@ -149,14 +150,15 @@ absl::StatusOr<MutationOutcome> RunOnHost(const Mutation& mutation, const std::s
     return absl::InvalidArgumentError(
         absl::StrCat(mutation.name, ": no mutation ", mutation.shown_by, " at ", mutation.at));
   }
-  ASSIGN_OR_RETURN(MutationOutcome outcome,
-                   RunWorker(object, shown->at, shown->name, cache_dir, seed));
+  ASSIGN_OR_RETURN(
+      MutationOutcome outcome,
+      Verified(VerifierCommand(shown->at, shown->name, cache_dir, seed, object), seed));
   return Seen(*shown, std::move(outcome));
 }
 
 absl::StatusOr<MutationOutcome> RunUnmutatedOnHost(const MutationCase& at,
                                                    const std::string& cache_dir, uint64_t seed) {
-  return RunWorker(std::filesystem::absolute(kWorker), at.name, "-", cache_dir, seed);
+  return Verified(VerifierCommand(at.name, "-", cache_dir, seed), seed);
 }
 
 }  // namespace coconet

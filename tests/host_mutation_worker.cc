@@ -4,30 +4,49 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "coconet/base/status.h"
 #include "tests/host_verification.h"
+#include "tests/mutation_edits.h"
+#include "tests/random_cases.h"
 
 namespace coconet {
 namespace {
 
+/// A case and a mutation that random_mutations.cc wrote to `path`.
+absl::StatusOr<MutationOutcome> VerifyRandom(const std::string& path, const std::string& cache_dir,
+                                             uint64_t seed) {
+  ASSIGN_OR_RETURN(const RandomMutation random, ReadRandomMutation(path));
+  ASSIGN_OR_RETURN(std::unique_ptr<Compiler> compiler,
+                   MakeHostCompiler({.cache_dir = cache_dir, .optimize = Optimize::kFast}));
+  TokenCompiler mutating(std::move(compiler), random.mutation);
+  return VerifyOnHost(random.at.View(), mutating, seed);
+}
+
 absl::StatusOr<MutationOutcome> Run(const std::string& at, const std::string& mutation,
                                     const std::string& cache_dir, uint64_t seed) {
+  if (at == "random") return VerifyRandom(mutation, cache_dir, seed);
   ASSIGN_OR_RETURN(const MutationCase found, FindMutationCase(at));
   std::vector<MutationEdit> edits;
   for (const Mutation& m : HostMutations()) {
     if (mutation == m.name) edits = m.edits;
   }
-  return VerifyOnHost(found, edits, cache_dir, seed);
+  ASSIGN_OR_RETURN(std::unique_ptr<Compiler> compiler,
+                   MakeHostCompiler({.cache_dir = cache_dir, .optimize = Optimize::kFast}));
+  MutatingCompiler mutating(std::move(compiler), edits, Dialect::kHost);
+  return VerifyOnHost(found, mutating, seed);
 }
 
 }  // namespace
 }  // namespace coconet
 
-/// Arguments: case, mutation or "-", cache directory, seed. Prints "outcome: " and its kind, or
+/// Arguments: case, mutation or "-", cache directory, seed; or "random", and a file for the
+/// mutation. Prints "outcome: " and its kind, or
 /// "nothing", or "error", and below it the report.
 extern "C" __attribute__((visibility("default"))) int RunHostMutation(int argc, char** argv) {
   uint64_t seed = 0;

@@ -59,20 +59,6 @@ output c = abs(all_reduce(sum, matmul(a, b)) + r)
 
 constexpr char kPull[] = "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=64";
 
-absl::StatusOr<Graph> ProgramOf(const MutationCase& at) {
-  absl::string_view name = at.program;
-  if (absl::StartsWith(name, "coconet 1\n")) {
-    ASSIGN_OR_RETURN(const Graph symbolic, Parse(name));
-    ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, at.sizes));
-    return Canonicalize(bound).graph;
-  }
-  DType dtype = DType::kF32;
-  if (absl::ConsumeSuffix(&name, "_bf16")) dtype = DType::kBF16;
-  if (absl::ConsumeSuffix(&name, "_f16")) dtype = DType::kF16;
-  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(std::string(name), {.dtype = dtype}));
-  return BindSizes(symbolic, at.sizes);
-}
-
 }  // namespace
 
 const std::vector<MutationCase>& MutationCases() {
@@ -160,6 +146,20 @@ const std::vector<MutationCase>& MutationCases() {
       {"all-to-all", kExchange, {{"B", 2}, {"S", 5}, {"H", 21}}, "C; A2A; C", kPull, 2},
   };
   return *cases;
+}
+
+absl::StatusOr<Graph> ProgramOf(const MutationCase& at) {
+  absl::string_view name = at.program;
+  if (absl::StartsWith(name, "coconet 1\n")) {
+    ASSIGN_OR_RETURN(const Graph symbolic, Parse(name));
+    ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, at.sizes));
+    return Canonicalize(bound).graph;
+  }
+  DType dtype = DType::kF32;
+  if (absl::ConsumeSuffix(&name, "_bf16")) dtype = DType::kBF16;
+  if (absl::ConsumeSuffix(&name, "_f16")) dtype = DType::kF16;
+  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(std::string(name), {.dtype = dtype}));
+  return BindSizes(symbolic, at.sizes);
 }
 
 absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name) {

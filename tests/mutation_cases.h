@@ -29,6 +29,9 @@ const std::vector<MutationCase>& HostCases();      // on CPUs; `steps` does not 
 /// One of either. InvalidArgument, with all names, where there is none of that name.
 absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name);
 
+/// The case's program, bound.
+absl::StatusOr<Graph> ProgramOf(const MutationCase& at);
+
 /// What a case runs.
 struct CaseVariant {
   Graph program;  // bound, as written

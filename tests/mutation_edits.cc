@@ -66,9 +66,10 @@ absl::StatusOr<std::string> Planted(const std::string& source,
   return ExpandIncludes(kernels, headers);
 }
 
-absl::StatusOr<Binary> MutatingCompiler::Compile(const std::string& source) {
-  ASSIGN_OR_RETURN(const std::string expanded, Planted(source, edits_, dialect_));
-  return compiler_->Compile(expanded);
+absl::StatusOr<Binary> PlantingCompiler::Compile(const std::string& source) {
+  if (!planted_) return compiler_->Compile(source);
+  ASSIGN_OR_RETURN(const std::string planted, Plant(source));
+  return compiler_->Compile(planted);
 }
 
 }  // namespace coconet

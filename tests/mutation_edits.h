@@ -25,18 +25,38 @@ absl::Status Edit(const MutationEdit& edit, std::string& text);
 absl::StatusOr<std::string> Planted(const std::string& source,
                                     const std::vector<MutationEdit>& edits, Dialect dialect);
 
-/// Compiles with changed headers, and changes of the source.
-class MutatingCompiler final : public Compiler {
+/// A compiler that plants a mistake in what it compiles.
+class PlantingCompiler : public Compiler {
  public:
-  MutatingCompiler(std::unique_ptr<Compiler> compiler, const std::vector<MutationEdit>& edits,
-                   Dialect dialect)
-      : compiler_(std::move(compiler)), edits_(edits), dialect_(dialect) {}
+  explicit PlantingCompiler(std::unique_ptr<Compiler> compiler) : compiler_(std::move(compiler)) {}
 
+  /// Whether it does; it does from the beginning.
+  void set_planted(bool planted) { planted_ = planted; }
   const std::string& identity() const override { return compiler_->identity(); }
   absl::StatusOr<Binary> Compile(const std::string& source) override;
 
+ protected:
+  /// The source with the mistake.
+  virtual absl::StatusOr<std::string> Plant(const std::string& source) const = 0;
+
  private:
   std::unique_ptr<Compiler> compiler_;
+  bool planted_ = true;
+};
+
+/// Compiles with changed headers, and changes of the source.
+class MutatingCompiler final : public PlantingCompiler {
+ public:
+  MutatingCompiler(std::unique_ptr<Compiler> compiler, const std::vector<MutationEdit>& edits,
+                   Dialect dialect)
+      : PlantingCompiler(std::move(compiler)), edits_(edits), dialect_(dialect) {}
+
+ protected:
+  absl::StatusOr<std::string> Plant(const std::string& source) const override {
+    return Planted(source, edits_, dialect_);
+  }
+
+ private:
   const std::vector<MutationEdit>& edits_;
   const Dialect dialect_;
 };
