@@ -16,6 +16,7 @@
 #include "coconet/base/status.h"
 #include "jit/compile/process.h"
 #include "jit/compile/temp_dir.h"
+#include "jit/lower/lower.h"
 #include "tests/mutation_edits.h"
 
 namespace coconet {
@@ -128,8 +129,12 @@ std::vector<std::string> VerifierCommand(const std::string& at, const std::strin
 }
 
 absl::Status CheckHostPlace(const Mutation& mutation) {
-  RETURN_IF_ERROR(FindMutationCase(mutation.at).status());
-  return ChangedSources(mutation).status();
+  ASSIGN_OR_RETURN(const MutationCase at, FindMutationCase(mutation.at));
+  RETURN_IF_ERROR(ChangedSources(mutation).status());
+  if (absl::c_any_of(mutation.edits, IsOfLibrary)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const CaseVariant v, VariantOf(at));
+  ASSIGN_OR_RETURN(const Lowered lowered, Lower(v.schedule, v.config, at.target));
+  return Planted(lowered.source, mutation.edits, Dialect::kHost).status();
 }
 
 absl::StatusOr<MutationOutcome> RunOnHost(const Mutation& mutation, const std::string& cache_dir,

@@ -1,5 +1,5 @@
-// Whether a mutation of one token changes an answer: oracle_worker FILE CACHE_DIR SEED runs its case
-// at sizes and on data that the verifier does not use, with ranks that are late by chance, and
+// Whether a mutation of one token changes an answer: oracle_worker FILE CACHE_DIR SEED runs its
+// case at sizes and on data that the verifier does not use, with ranks that are late by chance, and
 // prints "outcome: changed", and how, or "outcome: unchanged". It compares with the interpreter as
 // the differential tests do.
 
@@ -48,22 +48,21 @@ absl::Status RunAt(const RandomMutation& random, const CaseVariant& v, Compiler&
     binaries.push_back(binary.path);
   }
   const Target& target = random.at.target;
-  return RunWorld({.ranks = target.world(),
-                   .stages = target.stages,
-                   .nodes = target.world_nodes(),
-                   .pin = false},
-                  [&](Rank& rank) -> absl::Status {
-                    ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
-                    std::mt19937_64 late(first_seed * 64 + static_cast<uint64_t>(rank.rank()));
-                    const RunOptions options{
-                        .timeout_s = kTimeoutSeconds,
-                        .before_step = [&](BoundPlan& plan, int) { BeLate(plan, late); }};
-                    Tally tally;
-                    for (uint64_t seed = first_seed; seed < first_seed + kSeeds; ++seed)
-                      RETURN_IF_ERROR(
-                          RunVariant(rank, *module, variant, seed, kSteps, tally, options));
-                    return absl::OkStatus();
-                  });
+  return RunWorld(
+      {.ranks = target.world(),
+       .stages = target.stages,
+       .nodes = target.world_nodes(),
+       .pin = false},
+      [&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, LoadAll(rank, binaries));
+        std::mt19937_64 late(first_seed * 64 + static_cast<uint64_t>(rank.rank()));
+        const RunOptions options{.timeout_s = kTimeoutSeconds,
+                                 .before_step = [&](BoundPlan& plan, int) { BeLate(plan, late); }};
+        Tally tally;
+        for (uint64_t seed = first_seed; seed < first_seed + kSeeds; ++seed)
+          RETURN_IF_ERROR(RunVariant(rank, *module, variant, seed, kSteps, tally, options));
+        return absl::OkStatus();
+      });
 }
 
 absl::StatusOr<absl::Status> Run(const std::string& path, const std::string& cache_dir,
@@ -77,8 +76,7 @@ absl::StatusOr<absl::Status> Run(const std::string& path, const std::string& cac
   int sizes = 0;
   for (int tried = 0; tried < kSizesTried && sizes < kSizes; ++tried) {
     const absl::StatusOr<CaseVariant> v =
-        tried == 0 ? own
-                   : Resized(own, mutation.at.sizes, DrawSizes(mutation.at.sizes, random));
+        tried == 0 ? own : Resized(own, mutation.at.sizes, DrawSizes(mutation.at.sizes, random));
     if (!v.ok() || !Lower(v->schedule, v->config, mutation.at.target).ok()) continue;
     ++sizes;
     const absl::Status status = RunAt(mutation, *v, planting, random());

@@ -43,7 +43,8 @@ Target DrawTarget(const WorkloadInfo& info, std::mt19937_64& random) {
 std::string TextOf(const Sizes& sizes) {
   std::vector<std::string> parts;
   for (const auto& [symbol, bound] : sizes)
-    parts.push_back(absl::StrCat(symbol, bound.is_list ? "[" : "=", absl::StrJoin(bound.sizes, " ")));
+    parts.push_back(
+        absl::StrCat(symbol, bound.is_list ? "[" : "=", absl::StrJoin(bound.sizes, " ")));
   return absl::StrJoin(parts, ";");
 }
 

@@ -70,9 +70,9 @@ class Campaign {
       const absl::StatusOr<Fate> fate = FateOf({drawn[i], {"no kernel", "", ""}}, i);
       if (fate.ok() && fate->compiles && !fate->changes && !fate->found) return;
       ++wrong;
-      Print(absl::StrCat("WRONG as it is: ", Words(drawn[i]), ": ",
-                         fate.ok() ? absl::StrCat(fate->by, "; ", fate->change)
-                                   : fate.status().ToString()));
+      Print(absl::StrCat(
+          "WRONG as it is: ", Words(drawn[i]), ": ",
+          fate.ok() ? absl::StrCat(fate->by, "; ", fate->change) : fate.status().ToString()));
     });
     for (const RandomCase& at : drawn) {
       ASSIGN_OR_RETURN(const CaseVariant v, VariantOf(at.View()));

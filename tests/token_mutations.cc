@@ -107,12 +107,13 @@ std::vector<std::string> OtherOperators(absl::string_view text, const Token& tok
   // Others than binary ones stand next to their operand.
   const bool is_binary = text[token.begin - 1] == ' ' && end < text.size() && text[end] == ' ';
   if (!is_binary) return {};
-  static const auto& others = *new std::vector<std::pair<absl::string_view, std::vector<std::string>>>{
-      {"+", {"-", "*"}},  {"-", {"+"}},       {"*", {"+", "/"}}, {"/", {"*", "-"}},
-      {"%", {"/", "+"}},  {"<", {"<=", ">"}}, {"<=", {"<"}},     {">", {">=", "<"}},
-      {">=", {">"}},      {"==", {"!="}},     {"!=", {"=="}},    {"&&", {"||"}},
-      {"||", {"&&"}},     {"+=", {"-="}},
-  };
+  static const auto& others =
+      *new std::vector<std::pair<absl::string_view, std::vector<std::string>>>{
+          {"+", {"-", "*"}}, {"-", {"+"}},       {"*", {"+", "/"}}, {"/", {"*", "-"}},
+          {"%", {"/", "+"}}, {"<", {"<=", ">"}}, {"<=", {"<"}},     {">", {">=", "<"}},
+          {">=", {">"}},     {"==", {"!="}},     {"!=", {"=="}},    {"&&", {"||"}},
+          {"||", {"&&"}},    {"+=", {"-="}},
+      };
   const auto found = absl::c_find_if(others, [&](const auto& o) { return o.first == token.text; });
   return found == others.end() ? std::vector<std::string>() : found->second;
 }
@@ -146,10 +147,9 @@ std::vector<std::string> OthersFor(absl::string_view text, const std::vector<Tok
 
 /// A call without a value, of which the mutation is that it is not made.
 bool IsStatement(absl::string_view text, const Token& token) {
-  static constexpr absl::string_view kCalls[] = {"Store",      "StorePeers",  "StoreAround",
-                                                 "StoreBeside", "Publish",    "PassOn",
-                                                 "Accumulate", "SendChunk",   "Exit",
-                                                 "Leave",      "CopyOn",      "OpenSends"};
+  static constexpr absl::string_view kCalls[] = {
+      "Store",      "StorePeers", "StoreAround", "StoreBeside", "Publish", "PassOn",
+      "Accumulate", "SendChunk",  "Exit",        "Leave",       "CopyOn",  "OpenSends"};
   const size_t line = text.rfind('\n', token.begin) + 1;
   const bool begins = absl::StripAsciiWhitespace(text.substr(line, token.begin - line)).empty();
   return begins && absl::c_linear_search(kCalls, absl::string_view(token.text));
@@ -189,11 +189,10 @@ std::optional<TokenMutation> DrawTokenMutation(absl::string_view source, std::mt
   const std::string& other = place.others[random() % place.others.size()];
   TokenMutation mutation{place.kernel, place.kernel, ""};
   mutation.changed.replace(place.begin, place.length, other);
-  mutation.what =
-      absl::StrCat(place.kernel.substr(kBegin.size() - 2, 18), ": ",
-                   LineAt(place.kernel, place.begin), " : ",
-                   place.kernel.substr(place.begin, place.length), " becomes ",
-                   other.empty() ? "nothing" : other);
+  mutation.what = absl::StrCat(place.kernel.substr(kBegin.size() - 2, 18), ": ",
+                               LineAt(place.kernel, place.begin), " : ",
+                               place.kernel.substr(place.begin, place.length), " becomes ",
+                               other.empty() ? "nothing" : other);
   return mutation;
 }
 
