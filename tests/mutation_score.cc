@@ -1,7 +1,7 @@
 // Plants mistakes, one at a time, in the text of kernels and in the library, and says which of them
 // are found by the check that is there for them: by simulated GPUs, or by what verifies kernels for
 // CPUs before they are dispatched. It is the measure of these checks.
-//   bazel run //tests:mutation_score -- [--seed=100] [hop]
+//   bazel run //tests:mutation_score -- [--seed=100] [--on=cpus] [hop]
 // tries all, or the mutations with that in their names, or of the case of that name.
 
 #include <algorithm>
@@ -29,6 +29,9 @@
 ABSL_FLAG(uint64_t, seed, 0,
           "the first interleaving that is tried; on CPUs, with 1 added, the "
           "seed of the test data");
+
+ABSL_FLAG(std::string, on, "both",
+          "where mistakes are tried: gpus, which are simulated, cpus, or both");
 
 namespace coconet {
 namespace {
@@ -85,6 +88,7 @@ std::string LineOf(const Mutation& mutation, const absl::StatusOr<MutationOutcom
 
 /// Mutations of one kind, the cases that they are at, and how they are run.
 struct Suite {
+  absl::string_view on;
   const std::vector<Mutation>& mutations;
   const std::vector<MutationCase>& cases;
   std::function<absl::StatusOr<MutationOutcome>(const Mutation&)> run;
@@ -126,14 +130,16 @@ Score ScoreOf(const Suite& suite, absl::string_view part) {
 
 int Run(absl::string_view part, uint64_t seed, const std::string& cache_dir) {
   const Suite suites[] = {
-      {Mutations(), MutationCases(),
+      {"gpus", Mutations(), MutationCases(),
        [&](const Mutation& mutation) { return RunMutation(mutation, cache_dir, seed); },
        [&](const MutationCase& at) { return RunUnmutated(at, cache_dir, seed); }},
-      {HostMutations(), HostCases(),
+      {"cpus", HostMutations(), HostCases(),
        [&](const Mutation& mutation) { return RunOnHost(mutation, cache_dir, seed + 1); },
        [&](const MutationCase& at) { return RunUnmutatedOnHost(at, cache_dir, seed + 1); }}};
   Score all;
+  const std::string on = absl::GetFlag(FLAGS_on);
   for (const Suite& suite : suites) {
+    if (on != "both" && on != suite.on) continue;
     const Score score = ScoreOf(suite, part);
     all.caught += score.caught;
     all.mutations += score.mutations;

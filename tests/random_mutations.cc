@@ -2,7 +2,8 @@
 // interleavings than the verifier's which of them change an answer, and prints the share of those
 // that verification finds before dispatch.
 //   bazel run //tests:random_mutations -- [--mutations=1000] [--cases=40] [--seed=N]
-// Exits with 1 where that share is below 99.5 %, or where a kernel as it is is refused.
+// Exits with 1 where that share is below 99.5 % and more than one was missed, since one of few says
+// little of the share, or where a kernel as it is is refused.
 
 #include <algorithm>
 #include <atomic>
@@ -120,7 +121,8 @@ class Campaign {
         "verification refuses %d; %d could not be tried\nfound %d of %d (%.2f %%)\n",
         compiled.load(), broken.load(), compiled - changing, only_verified.load(), errors.load(),
         found.load(), changing.load(), 100 * share);
-    return share >= kBar && refused_ == 0 && errors == 0 && changing > 0 ? 0 : 1;
+    const bool enough = share >= kBar || changing - found <= 1;
+    return enough && refused_ == 0 && errors == 0 && changing > 0 ? 0 : 1;
   }
 
  private:
@@ -185,6 +187,7 @@ int Run() {
   const absl::StatusOr<std::unique_ptr<TempDir>> folder = TempDir::Make();
   const uint64_t given = absl::GetFlag(FLAGS_seed), seed = given != 0 ? given : FreshSeed();
   std::printf("--seed=%llu\n", static_cast<unsigned long long>(seed));
+  std::fflush(stdout);
   const double minutes = absl::GetFlag(FLAGS_minutes);
   const absl::Time end =
       minutes > 0 ? absl::Now() + absl::Minutes(minutes) : absl::InfiniteFuture();
