@@ -21,13 +21,14 @@ namespace {
 
 constexpr int kTries = 100;  // to draw a legal case
 
-/// Sizes as verified: no two alike, so that a size says which symbol it is of.
+/// Sizes as verified: no two alike, so that a size says which symbol it is of; and so large that
+/// blocks have several chunks, as at the sizes of models.
 Sizes OwnSizes(const WorkloadInfo& info, std::mt19937_64& random) {
   if (info.optimizer) {
-    if (random() % 2 == 0) return {{"N", int64_t{5003}}};
-    return {{"N", std::vector<int64_t>{2003, 7, 611}}};
+    if (random() % 2 == 0) return {{"N", int64_t{40009}}};
+    return {{"N", std::vector<int64_t>{20011, 7, 3001}}};
   }
-  const std::map<std::string, int64_t> all = {{"B", 2}, {"S", 37}, {"H", 46}, {"K", 61}};
+  const std::map<std::string, int64_t> all = {{"B", 6}, {"S", 77}, {"H", 61}, {"K", 74}};
   Sizes sizes;
   for (const auto& [symbol, unused] : info.presets[0].sizes)
     sizes.insert_or_assign(symbol, all.at(symbol));
