@@ -82,7 +82,7 @@ std::vector<Mutation> PlanMutations() {
       {"host-slice-too-short",
        "A slice is stored in a buffer that lacks its last element.",
        "host-slices",
-       {kGuard},
+       {kGuard, kWrongElement},
        {{"jit/storage/buffers.cc",
          "1, parts * SlicingOf(type.shape, type.layout.dim, ranks).slice_elements());",
          "1, parts * SlicingOf(type.shape, type.layout.dim, ranks).slice_elements() - 8);"}}},
