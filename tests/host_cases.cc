@@ -71,6 +71,11 @@ input x : f32[B, H] local
 X = all_reduce(sum, x)
 output y = X - amax(X, 1)
 )";
+constexpr char kLongFold[] = R"(coconet 1
+program fold
+input g : f32[N] local
+output n = sum(all_reduce(max, g * g))
+)";
 constexpr char kNorm[] = R"(coconet 1
 program norm
 input g : f32[N] local
@@ -123,6 +128,12 @@ const std::vector<MutationCase>& HostCases() {
        {{"B", 1}, {"S", 37}, {"H", 41}, {"K", 64}},
        "MM; fuse(RS[flat], C, AG)",
        kPull,
+       2},
+      {"host-long-fold",
+       kLongFold,
+       {{"N", 400003}},
+       "C; fuse(RS, fold, AR)",
+       "generated vec=1 chunk=1024 blocks=1 stream=none one-shot=pull",
        2},
       {"host-norm", kNorm, {{"N", 400003}}, "fuse(RS, C, fold, AR, C, AG)", kPull, 2},
       {"host-two-shot", "sgd", {{"N", 20011}}, "fuse(RS, AG, C)", kPull, 4},

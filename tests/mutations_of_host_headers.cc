@@ -239,7 +239,7 @@ std::vector<Mutation> HostSumMutations() {
          "if (r == s.rank) to.on[r][at] = part;"}}},
       {"host-folds-in-floats",
        "Long sums are accumulated in f32.",
-       "host-norm",
+       "host-long-fold",
        {kWrongElement},
        {{"folds.h", "Either<kSame<T, float>, double,", "Either<kSame<T, float>, float,"}}},
       {"host-mean-is-sum",
