@@ -74,7 +74,12 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Va
 }
 
 absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
-                        int steps, Tally& tally, const RunOptions& options) {
+                        int steps, Tally& tally) {
+  return RunVariantWith({}, rank, kernels, variant, seed, steps, tally);
+}
+
+absl::Status RunVariantWith(const RunOptions& options, Rank& rank, const Module& kernels,
+                            const Variant& variant, uint64_t seed, int steps, Tally& tally) {
   ASSIGN_OR_RETURN(const StepResults mine,
                    RunSteps(rank, kernels, variant, UsualData(seed), steps, options));
   absl::Status verdict = mine.memory;

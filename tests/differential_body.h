@@ -57,6 +57,9 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Va
 /// Internal, on all ranks, with the first difference; other errors are the runtime's. Each rank has
 /// a tally of its own.
 absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
-                        int steps, Tally& tally, const RunOptions& options = {});
+                        int steps, Tally& tally);
+/// The same with options.
+absl::Status RunVariantWith(const RunOptions& options, Rank& rank, const Module& kernels,
+                            const Variant& variant, uint64_t seed, int steps, Tally& tally);
 
 }  // namespace coconet

@@ -60,7 +60,7 @@ absl::Status RunAt(const RandomMutation& random, const CaseVariant& v, Compiler&
                                  .before_step = [&](BoundPlan& plan, int) { BeLate(plan, late); }};
         Tally tally;
         for (uint64_t seed = first_seed; seed < first_seed + kSeeds; ++seed)
-          RETURN_IF_ERROR(RunVariant(rank, *module, variant, seed, kSteps, tally, options));
+          RETURN_IF_ERROR(RunVariantWith(options, rank, *module, variant, seed, kSteps, tally));
         return absl::OkStatus();
       });
 }
