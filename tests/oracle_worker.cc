@@ -76,7 +76,7 @@ absl::StatusOr<absl::Status> Run(const std::string& path, const std::string& cac
   int sizes = 0;
   for (int tried = 0; tried < kSizesTried && sizes < kSizes; ++tried) {
     const absl::StatusOr<CaseVariant> v =
-        tried == 0 ? own : Resized(own, mutation.at.sizes, DrawSizes(mutation.at.sizes, random));
+        Resized(own, mutation.at.sizes, DrawSizes(mutation.at.sizes, random));
     if (!v.ok() || !Lower(v->schedule, v->config, mutation.at.target).ok()) continue;
     ++sizes;
     const absl::Status status = RunAt(mutation, *v, planting, random());

@@ -117,7 +117,7 @@ Sizes DrawSizes(const Sizes& like, std::mt19937_64& random) {
   for (const auto& [symbol, bound] : like) {
     std::vector<int64_t> drawn;
     for (size_t i = 0; i < bound.sizes.size(); ++i) {
-      const int64_t most = symbol != "N" ? 70 : random() % 4 == 0 ? 6000 : 700;
+      const int64_t most = symbol == "B" ? 4 : symbol != "N" ? 60 : random() % 4 == 0 ? 6000 : 700;
       drawn.push_back(2 + static_cast<int64_t>(random() % static_cast<uint64_t>(most)));
     }
     sizes.insert_or_assign(symbol, bound.is_list ? BoundSize(drawn) : BoundSize(drawn[0]));

@@ -37,7 +37,7 @@ ABSL_FLAG(double, minutes, 0, "no mutation is begun after so many; 0: no limit")
 namespace coconet {
 namespace {
 
-constexpr double kLimitSeconds = 60;  // of one process
+constexpr double kLimitSeconds = 240;  // of one process; only a kernel that never ends takes it
 constexpr double kBar = 0.995;
 
 std::string Words(const RandomCase& at) {
