@@ -14,8 +14,6 @@
 namespace coconet {
 namespace {
 
-constexpr double kTimeoutSeconds = 60;
-
 /// Steps of a plan: the first one as it is, those after it as a graph, where the backend has them.
 class Stepper {
  public:
@@ -53,18 +51,19 @@ std::string Reproducer(const Variant& variant, uint64_t seed) {
 }
 
 absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Variant& variant,
-                                     const StepData& data, int steps) {
+                                     const StepData& data, int steps, const RunOptions& options) {
   absl::StatusOr<RankMemory> memory =
       RankMemory::Allocate(rank, variant.schedule, variant.lowered.plan);
   RETURN_IF_ERROR(rank.exchange().Agree(memory.status()));
   ASSIGN_OR_RETURN(const std::unique_ptr<BoundPlan> plan,
-                   rank.Bind(variant.lowered.plan, kernels, memory->buffers(), kTimeoutSeconds));
+                   rank.Bind(variant.lowered.plan, kernels, memory->buffers(), options.timeout_s));
   // The steps follow each other as fast as they can: a rank that is ahead already changes what a
   // slow one must be done with.
   Stepper stepper(*plan);
   StepResults all{memory->results()};
   for (int step = 0; step < steps; ++step) {
     memory->Fill(data, step);
+    if (options.before_step) options.before_step(*plan, step);
     RETURN_IF_ERROR(stepper.Run(step));
     all.memory.Update(memory->CheckWritten());
     all.read.push_back(memory->Read());
@@ -76,8 +75,13 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Va
 
 absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
                         int steps, Tally& tally) {
+  return RunVariantWith({}, rank, kernels, variant, seed, steps, tally);
+}
+
+absl::Status RunVariantWith(const RunOptions& options, Rank& rank, const Module& kernels,
+                            const Variant& variant, uint64_t seed, int steps, Tally& tally) {
   ASSIGN_OR_RETURN(const StepResults mine,
-                   RunSteps(rank, kernels, variant, UsualData(seed), steps));
+                   RunSteps(rank, kernels, variant, UsualData(seed), steps, options));
   absl::Status verdict = mine.memory;
   absl::StatusOr<Judge> judge =
       Judge::Create(Expand(variant.program), mine.results, rank.mesh(), rank.rank(), seed);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ absl::StatusOr<Variant> MakeVariant(const Graph& program, const Schedule& schedu
 /// config.
 std::string Reproducer(const Variant& variant, uint64_t seed);
 
+struct RunOptions {
+  double timeout_s = 60;                                                 // of one wait
+  std::function<void(BoundPlan& plan, int step)> before_step = nullptr;  // on each rank
+};
+
 /// What the steps of a variant leave behind on one rank.
 struct StepResults {
   std::vector<Placed> results;    // states, then outputs
@@ -40,7 +46,8 @@ struct StepResults {
 /// Collective: runs a variant `steps` times. Outputs, temporaries and padding are filled with NaNs
 /// before each step, canaries stand behind each buffer's end, and inputs must come out unchanged.
 absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Variant& variant,
-                                     const StepData& data, int steps);
+                                     const StepData& data, int steps,
+                                     const RunOptions& options = {});
 
 /// Collective: the differential test of one variant on any world. Runs it `steps` times with data
 /// of `seed`, and compares every element of every result of every step on every rank with the
@@ -51,5 +58,8 @@ absl::StatusOr<StepResults> RunSteps(Rank& rank, const Module& kernels, const Va
 /// a tally of its own.
 absl::Status RunVariant(Rank& rank, const Module& kernels, const Variant& variant, uint64_t seed,
                         int steps, Tally& tally);
+/// The same with options.
+absl::Status RunVariantWith(const RunOptions& options, Rank& rank, const Module& kernels,
+                            const Variant& variant, uint64_t seed, int steps, Tally& tally);
 
 }  // namespace coconet

@@ -59,19 +59,6 @@ output c = abs(all_reduce(sum, matmul(a, b)) + r)
 
 constexpr char kPull[] = "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=64";
 
-absl::StatusOr<Graph> ProgramOf(const MutationCase& at) {
-  absl::string_view name = at.program;
-  if (absl::StartsWith(name, "coconet 1\n")) {
-    ASSIGN_OR_RETURN(const Graph symbolic, Parse(name));
-    ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, at.sizes));
-    return Canonicalize(bound).graph;
-  }
-  const bool halves = absl::ConsumeSuffix(&name, "_bf16");
-  ASSIGN_OR_RETURN(const Graph symbolic,
-                   MakeWorkload(std::string(name), {.dtype = halves ? DType::kBF16 : DType::kF32}));
-  return BindSizes(symbolic, at.sizes);
-}
-
 }  // namespace
 
 const std::vector<MutationCase>& MutationCases() {
@@ -161,32 +148,49 @@ const std::vector<MutationCase>& MutationCases() {
   return *cases;
 }
 
-absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name) {
-  const auto found =
-      absl::c_find_if(MutationCases(), [&](const MutationCase& c) { return c.name == name; });
-  if (found != MutationCases().end()) return *found;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "case ", name, ": want one of ",
-      absl::StrJoin(MutationCases(), ", ",
-                    [](std::string* out, const auto& c) { absl::StrAppend(out, c.name); })));
+absl::StatusOr<Graph> ProgramOf(const MutationCase& at) {
+  absl::string_view name = at.program;
+  if (absl::StartsWith(name, "coconet 1\n")) {
+    ASSIGN_OR_RETURN(const Graph symbolic, Parse(name));
+    ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, at.sizes));
+    return Canonicalize(bound).graph;
+  }
+  DType dtype = DType::kF32;
+  if (absl::ConsumeSuffix(&name, "_bf16")) dtype = DType::kBF16;
+  if (absl::ConsumeSuffix(&name, "_f16")) dtype = DType::kF16;
+  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(std::string(name), {.dtype = dtype}));
+  return BindSizes(symbolic, at.sizes);
 }
 
-absl::StatusOr<Variant> VariantOf(const MutationCase& at) {
+absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name) {
+  std::vector<std::string> names;
+  for (const auto* cases : {&MutationCases(), &HostCases()}) {
+    for (const MutationCase& at : *cases) {
+      if (at.name == name) return at;
+      names.emplace_back(at.name);
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("case ", name, ": want one of ", absl::StrJoin(names, ", ")));
+}
+
+absl::StatusOr<CaseVariant> VariantOf(const MutationCase& at) {
   ASSIGN_OR_RETURN(const Graph program, ProgramOf(at));
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
                    Derive(program, {.by_node = at.target.nodes > 1}));
   const auto schedule =
       absl::c_find_if(schedules, [&](const Schedule& s) { return Describe(s) == at.schedule; });
   if (schedule == schedules.end()) {
-    return absl::NotFoundError(absl::StrCat(at.name, ": no schedule '", at.schedule,
-                                            "'; the last of ", schedules.size(), " is '",
-                                            Describe(schedules.back()), "'"));
+    std::vector<std::string> known;
+    for (const Schedule& s : schedules) known.push_back(Describe(s));
+    return absl::NotFoundError(absl::StrCat(at.name, ": no schedule '", at.schedule, "'; have\n",
+                                            absl::StrJoin(known, "\n")));
   }
   ASSIGN_OR_RETURN(const Config config, ParseConfig(at.config));
   const ConfigSpace space{
       .ranks = at.target.ranks, .nodes = at.target.nodes, .stages_apart = at.target.stages_apart};
   RETURN_IF_ERROR(WithContext(Validate(config, *schedule, space), at.name));
-  return MakeVariant(program, *schedule, config, at.target);
+  return CaseVariant{program, *schedule, config};
 }
 
 }  // namespace coconet

@@ -5,8 +5,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "coconet/ir/graph.h"
+#include "coconet/schedule/schedule.h"
+#include "jit/config/config.h"
 #include "jit/config/target.h"
-#include "tests/differential_body.h"
 
 namespace coconet {
 
@@ -15,20 +16,30 @@ namespace coconet {
 /// halves of buffers are used again.
 struct MutationCase {
   const char* name;
-  const char* program;  // a workload's name, followed by "_bf16" for tensors of that type; else a
-                        // program's text
+  const char* program;  // a workload's name, followed by "_bf16" or "_f16" for tensors of that
+                        // type; else a program's text
   Sizes sizes;
   const char* schedule;  // as Describe says
   const char* config;
   Target target = 1;
   int steps = 3;
 };
-const std::vector<MutationCase>& MutationCases();
-/// InvalidArgument, with all names, where there is none of that name.
+const std::vector<MutationCase>& MutationCases();  // on simulated GPUs
+const std::vector<MutationCase>& HostCases();      // on CPUs; `steps` does not count there
+/// One of either. InvalidArgument, with all names, where there is none of that name.
 absl::StatusOr<MutationCase> FindMutationCase(absl::string_view name);
 
+/// The case's program, bound.
+absl::StatusOr<Graph> ProgramOf(const MutationCase& at);
+
+/// What a case runs.
+struct CaseVariant {
+  Graph program;  // bound, as written
+  Schedule schedule;
+  Config config;
+};
 /// Fails where the program has no such schedule, naming those that it has, or the config is not
 /// legal for it.
-absl::StatusOr<Variant> VariantOf(const MutationCase& at);
+absl::StatusOr<CaseVariant> VariantOf(const MutationCase& at);
 
 }  // namespace coconet

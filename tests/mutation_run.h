@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,14 +14,6 @@ namespace coconet {
 /// How many are tried; all orders of the scheduler alike.
 inline constexpr int kMutationInterleavings = 3 * kSimtOrders;
 
-/// What was said of a case, in one of several interleavings or in none.
-struct MutationOutcome {
-  std::optional<MutationKind> kind;  // nullopt: nothing was found
-  std::string report;                // of the first mistake
-  uint64_t seed = 0;                 // SimtOptions::Of
-  int tried = 0;                     // interleavings
-};
-
 /// FailedPrecondition where the mutation's edits are not, each once, in the texts that it names.
 absl::Status CheckPlace(const Mutation& mutation);
 
@@ -34,8 +25,5 @@ absl::StatusOr<MutationOutcome> RunMutation(const Mutation& mutation, const std:
 /// The case as it is, in all of them.
 absl::StatusOr<MutationOutcome> RunUnmutated(const MutationCase& at, const std::string& cache_dir,
                                              uint64_t first_seed = 0);
-
-/// Whether what was found is what the mutation says must be.
-bool IsCaught(const Mutation& mutation, const MutationOutcome& outcome);
 
 }  // namespace coconet

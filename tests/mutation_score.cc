@@ -1,12 +1,14 @@
-// Plants mistakes in the text of kernels, one at a time, and says which of them simulated GPUs
-// find: the measure of their checks.
-//   bazel run //tests:mutation_score -- [--seed=100] [hop]
+// Plants mistakes, one at a time, in the text of kernels and in the library, and says which of them
+// are found by the check that is there for them: by simulated GPUs, or by what verifies kernels for
+// CPUs before they are dispatched. It is the measure of these checks.
+//   bazel run //tests:mutation_score -- [--seed=100] [--on=cpus] [hop]
 // tries all, or the mutations with that in their names, or of the case of that name.
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,9 +23,15 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "jit/compile/temp_dir.h"
+#include "tests/host_mutation_run.h"
 #include "tests/mutation_run.h"
 
-ABSL_FLAG(uint64_t, seed, 0, "the first interleaving that is tried");
+ABSL_FLAG(uint64_t, seed, 0,
+          "the first interleaving that is tried; on CPUs, with 1 added, the "
+          "seed of the test data");
+
+ABSL_FLAG(std::string, on, "both",
+          "where mistakes are tried: gpus, which are simulated, cpus, or both");
 
 namespace coconet {
 namespace {
@@ -78,14 +86,28 @@ std::string LineOf(const Mutation& mutation, const absl::StatusOr<MutationOutcom
                       caught ? "" : absl::StrCat("\n  ", mutation.what));
 }
 
-int Run(absl::string_view part, uint64_t seed, const std::string& cache_dir) {
+/// Mutations of one kind, the cases that they are at, and how they are run.
+struct Suite {
+  absl::string_view on;
+  const std::vector<Mutation>& mutations;
+  const std::vector<MutationCase>& cases;
+  std::function<absl::StatusOr<MutationOutcome>(const Mutation&)> run;
+  std::function<absl::StatusOr<MutationOutcome>(const MutationCase&)> run_unmutated;
+};
+
+struct Score {
+  int caught = 0, mutations = 0;
+  bool clean = true;  // nothing was found in a case without a mistake
+};
+
+Score ScoreOf(const Suite& suite, absl::string_view part) {
   std::vector<MutationCase> cases;
   std::vector<Mutation> mutations;
-  for (const Mutation& mutation : Mutations()) {
+  for (const Mutation& mutation : suite.mutations) {
     if (absl::StrContains(mutation.name, part) || mutation.at == part)
       mutations.push_back(mutation);
   }
-  for (const MutationCase& at : MutationCases()) {
+  for (const MutationCase& at : suite.cases) {
     const auto is_at = [&](const Mutation& mutation) {
       return absl::string_view(mutation.at) == at.name;
     };
@@ -93,20 +115,38 @@ int Run(absl::string_view part, uint64_t seed, const std::string& cache_dir) {
   }
   std::atomic<int> clean{0}, caught{0};
   PrintLines(cases.size(), [&](size_t i) {
-    const absl::StatusOr<MutationOutcome> outcome = RunUnmutated(cases[i], cache_dir, seed);
+    const absl::StatusOr<MutationOutcome> outcome = suite.run_unmutated(cases[i]);
     if (outcome.ok() && !outcome->kind.has_value()) ++clean;
     return absl::StrCat("as it is, case ", cases[i].name, ": ", Words(outcome, std::string::npos));
   });
   PrintLines(mutations.size(), [&](size_t i) {
-    const absl::StatusOr<MutationOutcome> outcome = RunMutation(mutations[i], cache_dir, seed);
+    const absl::StatusOr<MutationOutcome> outcome = suite.run(mutations[i]);
     const bool is_caught = outcome.ok() && IsCaught(mutations[i], *outcome);
     if (is_caught) ++caught;
     return LineOf(mutations[i], outcome, is_caught);
   });
-  std::printf("caught %d of %zu\n", caught.load(), mutations.size());
-  return clean == static_cast<int>(cases.size()) && caught == static_cast<int>(mutations.size())
-             ? 0
-             : 1;
+  return {caught, static_cast<int>(mutations.size()), clean == static_cast<int>(cases.size())};
+}
+
+int Run(absl::string_view part, uint64_t seed, const std::string& cache_dir) {
+  const Suite suites[] = {
+      {"gpus", Mutations(), MutationCases(),
+       [&](const Mutation& mutation) { return RunMutation(mutation, cache_dir, seed); },
+       [&](const MutationCase& at) { return RunUnmutated(at, cache_dir, seed); }},
+      {"cpus", HostMutations(), HostCases(),
+       [&](const Mutation& mutation) { return RunOnHost(mutation, cache_dir, seed + 1); },
+       [&](const MutationCase& at) { return RunUnmutatedOnHost(at, cache_dir, seed + 1); }}};
+  Score all;
+  const std::string on = absl::GetFlag(FLAGS_on);
+  for (const Suite& suite : suites) {
+    if (on != "both" && on != suite.on) continue;
+    const Score score = ScoreOf(suite, part);
+    all.caught += score.caught;
+    all.mutations += score.mutations;
+    all.clean = all.clean && score.clean;
+  }
+  std::printf("caught %d of %d\n", all.caught, all.mutations);
+  return all.clean && all.caught == all.mutations ? 0 : 1;
 }
 
 }  // namespace
