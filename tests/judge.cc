@@ -77,6 +77,7 @@ std::map<std::string, Judge::Stored> Judge::Split(const std::vector<std::string>
 
 absl::Status Judge::Step(int step, const std::vector<std::string>& read, Tally& tally) {
   std::map<std::string, Stored> after = Split(read);
+  is_ordinary_ = is_ordinary_ && !HasSpecialValues(seed_, step);
   const ElementSource source = [&](const std::string& name, int rank, int64_t index) {
     const auto it = before_.find(name);
     return it == before_.end() ? TestValue(seed_, name, dtypes_.at(name), step, rank, index)
@@ -130,7 +131,7 @@ absl::Status Judge::Compare(const Placed& result, const Stored& have, const Elem
     for (size_t i = 0; i < indices.size(); ++i) {
       ++tally.elements;
       if (std::isinf(want.error[i])) {
-        ++tally.undetermined;
+        tally.undetermined += is_ordinary_;
         continue;
       }
       const double value = have.At(rank, indices[i]);

@@ -17,7 +17,9 @@ namespace coconet {
 struct Tally {
   int64_t variants = 0;
   int64_t elements = 0;
-  int64_t undetermined = 0;  // elements of which the interpreter's bound was infinite
+  /// Elements of which the interpreter's bound was infinite, although no input or state has had a
+  /// special value yet (TestValue).
+  int64_t undetermined = 0;
 
   Tally& operator+=(const Tally& other);
 };
@@ -67,6 +69,7 @@ class Judge {
   uint64_t seed_;
   std::map<std::string, DType> dtypes_;
   std::map<std::string, Stored> before_;  // after the last step
+  bool is_ordinary_ = true;               // no step has had special values yet
 };
 
 }  // namespace coconet

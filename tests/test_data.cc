@@ -34,6 +34,10 @@ uint64_t Mix(uint64_t a, uint64_t b) {  // splitmix64
   return x ^ (x >> 31);
 }
 
+bool HasSpecialValues(uint64_t seed, int step) {
+  return Mix(seed, static_cast<uint64_t>(step)) % kSpecialSteps == 0;
+}
+
 double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
                  int64_t index) {
   const std::string base = name.substr(0, name.find('.'));  // of tensors of a list, too

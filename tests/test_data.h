@@ -15,6 +15,9 @@ namespace coconet {
 double TestValue(uint64_t seed, const std::string& name, DType dtype, int step, int rank,
                  int64_t index);
 
+/// Whether TestValue has special values in this step.
+bool HasSpecialValues(uint64_t seed, int step);
+
 /// Where a test's inputs and first states come from: a pure function like TestValue, of one seed.
 /// The value must be representable in `dtype`.
 using StepData =
