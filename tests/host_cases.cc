@@ -3,11 +3,6 @@
 namespace coconet {
 namespace {
 
-constexpr char kExchange[] = R"(coconet 1
-program exchange
-input x : f32[B, S, H] sliced(1)
-output y = all_to_all(2 * x, 2) + 1
-)";
 constexpr char kRooted[] = R"(coconet 1
 program rooted
 input g : f32[N] local
@@ -76,13 +71,6 @@ program fold
 input g : f32[N] local
 output n = sum(all_reduce(max, g * g))
 )";
-constexpr char kNorm[] = R"(coconet 1
-program norm
-input g : f32[N] local
-state p : f32[N] replicated
-G = all_reduce(sum, g)
-update(p, p - G / (1 + norm(G)))
-)";
 constexpr char kEmbedding[] = R"(coconet 1
 program embedding
 input t : f32[V, H] sliced(0)
@@ -135,7 +123,7 @@ const std::vector<MutationCase>& HostCases() {
        "C; fuse(RS, fold, AR)",
        "generated vec=1 chunk=1024 blocks=1 stream=none one-shot=pull",
        2},
-      {"host-norm", kNorm, {{"N", 400003}}, "fuse(RS, C, fold, AR, C, AG)", kPull, 2},
+      {"host-norm", kNormProgram, {{"N", 400003}}, "fuse(RS, C, fold, AR, C, AG)", kPull, 2},
       {"host-two-shot", "sgd", {{"N", 20011}}, "fuse(RS, AG, C)", kPull, 4},
       {"host-slices", "adamw", {{"N", 20011}}, "fuse(RS, C, AG); slice m v", kPull, 3},
       {"host-streams",
@@ -207,7 +195,12 @@ const std::vector<MutationCase>& HostCases() {
        "RS(node); AR(across); fuse(C, AG(node))",
        kPull,
        {4, 2}},
-      {"host-all-to-all", kExchange, {{"B", 3}, {"S", 33}, {"H", 70}}, "C; A2A; C", kLibrary, 3},
+      {"host-all-to-all",
+       kExchangeProgram,
+       {{"B", 3}, {"S", 33}, {"H", 70}},
+       "C; A2A; C",
+       kLibrary,
+       3},
       {"host-rooted",
        kRooted,
        {{"N", 5001}},

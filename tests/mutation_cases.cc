@@ -30,18 +30,6 @@ state r : f32[B, H] replicated
 X = all_reduce(sum, x)
 update(r, 0.5 * r + X * rsqrt(1 + mean(X * X, 1)))
 )";
-constexpr char kNorm[] = R"(coconet 1
-program norm
-input g : f32[N] local
-state p : f32[N] replicated
-G = all_reduce(sum, g)
-update(p, p - G / (1 + norm(G)))
-)";
-constexpr char kExchange[] = R"(coconet 1
-program exchange
-input x : f32[B, S, H] sliced(1)
-output y = all_to_all(2 * x, 2) + 1
-)";
 constexpr char kEpilogue[] = R"(coconet 1
 program epilogue
 input a : f32[M, K] local
@@ -105,7 +93,7 @@ const std::vector<MutationCase>& MutationCases() {
        "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=96",
        2},
       {"folds",
-       kNorm,
+       kNormProgram,
        {{"N", 333}},
        "fuse(RS, C, fold, AR, C, AG)",
        "generated vec=4 chunk=64 blocks=2 stream=none one-shot=pull threads=96",
@@ -143,7 +131,7 @@ const std::vector<MutationCase>& MutationCases() {
        kPull,
        {2, 1, 2}},
       {"nodes", "momentum", {{"N", 333}}, "RS(node); AR(across); fuse(C, AG(node))", kPull, {4, 2}},
-      {"all-to-all", kExchange, {{"B", 2}, {"S", 5}, {"H", 21}}, "C; A2A; C", kPull, 2},
+      {"all-to-all", kExchangeProgram, {{"B", 2}, {"S", 5}, {"H", 21}}, "C; A2A; C", kPull, 2},
   };
   return *cases;
 }

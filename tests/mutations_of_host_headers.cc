@@ -366,7 +366,7 @@ std::vector<Mutation> HostValueMutations() {
        {kWrongElement},
        {{"folds.h", "const int at = int(u64(i) % 4) + lane;", "const int at = lane;"}}},
       {"host-first-stage-keeps-its-buffer",
-       "A stage that nobody sends to does not get zeros.",
+       "The first pipeline stage, which receives nothing, does not get zeros.",
        "host-pipeline",
        {kWrongElement},
        {{"sync.h",

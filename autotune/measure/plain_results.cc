@@ -14,12 +14,6 @@ namespace {
 constexpr int64_t kBlock = 4096;           // elements
 constexpr size_t kMostSuspects = 1 << 16;  // of one result; more than these are not computed
 
-/// The dimension that a result is sliced over. Sliced(0) of a vector is its flat slicing, which is
-/// also how ranks share what all have.
-int DimOf(const TensorType& type) {
-  return type.layout.sliced() && type.shape.size() > 1 ? type.layout.dim : Layout::kFlat;
-}
-
 /// Calls f(position, storage, count) for all elements of a share, in blocks that lie together:
 /// position in the share, and the first one's index in storage.
 template <class F>
@@ -49,7 +43,7 @@ bool AreNear(DType dtype, const char* a, const char* b, int64_t count, double li
 absl::Status PlainResults::Compare(const PlacedTensor& tensor, const void* storage,
                                    Reference& reference) {
   if (reference.ChecksAll(tensor) || reference.skips(tensor.name)) return absl::OkStatus();
-  const auto at = kept_.find({tensor.name, DimOf(tensor.type)});
+  const auto at = kept_.find({tensor.name, SlicedDim(tensor.type)});
   if (at == kept_.end()) return Keep(tensor, storage, reference);
   const std::vector<char>& plain = at->second;
   ASSIGN_OR_RETURN(const double limit, reference.UsualBound(tensor));
@@ -111,7 +105,7 @@ absl::Status PlainResults::Keep(const PlacedTensor& tensor, const void* storage,
       lacks_memory_ = true;
       continue;
     }
-    std::vector<char>& kept = kept_[{tensor.name, DimOf(type)}];
+    std::vector<char>& kept = kept_[{tensor.name, SlicedDim(type)}];
     kept.resize(bytes);
     ForBlocks(share, tensor.type.layout.sliced(),
               [&](int64_t position, int64_t index, int64_t count) {

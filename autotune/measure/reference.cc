@@ -116,9 +116,7 @@ Part Reference::ShareOf(const TensorType& type) const {
 
 absl::StatusOr<const Reference::Window*> Reference::WindowOf(const std::string& name,
                                                              const TensorType& type) {
-  // Sliced(0) of a vector is its flat slicing.
-  const int dim = type.layout.sliced() && type.shape.size() > 1 ? type.layout.dim : Layout::kFlat;
-  const auto [at, is_new] = windows_.try_emplace({name, dim});
+  const auto [at, is_new] = windows_.try_emplace({name, SlicedDim(type)});
   if (!is_new) return &at->second;
   std::vector<int64_t> positions;
   if (NumElements(type.shape) > full_elements_)

@@ -41,6 +41,10 @@ std::vector<PlacedTensor> PlaceTensors(const TypedGraph& program, const Plan& pl
   return tensors;
 }
 
+int SlicedDim(const TensorType& type) {
+  return type.layout.sliced() && type.shape.size() > 1 ? type.layout.dim : Layout::kFlat;
+}
+
 Part PartOf(const TensorType& type, int ranks, int rank) {
   if (!type.layout.sliced()) return {1, NumElements(type.shape), 0, 0, 0};
   const TensorSlicing s = SlicingOf(type.shape, type.layout.dim, ranks);

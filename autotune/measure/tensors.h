@@ -25,6 +25,10 @@ const TensorType* DeclaredType(const Op& op);
 /// lowered from a schedule of it.
 std::vector<PlacedTensor> PlaceTensors(const TypedGraph& program, const Plan& plan);
 
+/// The dimension that decides which elements a rank holds: Layout::kFlat for a tensor that is not
+/// sliced, whose elements the ranks share flat, and for a sliced vector.
+int SlicedDim(const TensorType& type);
+
 /// The elements of a tensor that one rank holds, as runs: run i has `run` elements; it begins at
 /// element begin + i * global_stride of the global tensor (row major), and at i * storage_stride of
 /// the rank's storage.

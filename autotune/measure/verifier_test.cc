@@ -38,6 +38,19 @@ class FakePlan final : public BoundPlan {
   std::function<absl::Status()> step_;
 };
 
+/// Memory for the buffers of the instance's plan, of 4-byte elements, with guards.
+absl::StatusOr<std::vector<std::unique_ptr<Memory>>> AllocateBuffers(Rank& rank,
+                                                                     Instance& instance) {
+  std::vector<std::unique_ptr<Memory>> memory;
+  for (const Buffer& buffer : instance.plan->buffers) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Memory> m,
+                     rank.Allocate(buffer.elements * 4 + kGuardBytes, buffer.symmetric));
+    instance.buffers.push_back(m.get());
+    memory.push_back(std::move(m));
+  }
+  return memory;
+}
+
 /// What a wrong implementation does after a right step.
 using Bug = std::function<void(int rank, int step, float* g, float* r, float* m, float* o)>;
 void NoBug(int, int, float*, float*, float*, float*) {}
@@ -61,13 +74,8 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
         Instance instance;
         instance.plan = &plan;
         instance.tensors = PlaceTensors(*TypedGraph::Of(program), plan);
-        std::vector<std::unique_ptr<Memory>> memory;
-        for (const Buffer& buffer : plan.buffers) {
-          ASSIGN_OR_RETURN(std::unique_ptr<Memory> m,
-                           rank.Allocate(buffer.elements * 4 + kGuardBytes, false));
-          instance.buffers.push_back(m.get());
-          memory.push_back(std::move(m));
-        }
+        ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Memory>> memory,
+                         AllocateBuffers(rank, instance));
         std::vector<float*> at;
         for (Memory* m : instance.buffers) at.push_back(static_cast<float*>(m->own()));
         int step = 0;
@@ -167,13 +175,8 @@ std::string VerifyMeeting(bool waits) {
         Instance instance;
         instance.plan = &plan;
         instance.tensors = PlaceTensors(*TypedGraph::Of(program), plan);
-        std::vector<std::unique_ptr<Memory>> memory;
-        for (const Buffer& buffer : plan.buffers) {
-          ASSIGN_OR_RETURN(std::unique_ptr<Memory> m,
-                           rank.Allocate(buffer.elements * 4 + kGuardBytes, buffer.symmetric));
-          instance.buffers.push_back(m.get());
-          memory.push_back(std::move(m));
-        }
+        ASSIGN_OR_RETURN(const std::vector<std::unique_ptr<Memory>> memory,
+                         AllocateBuffers(rank, instance));
         float none = 0, sum = 0;
         const auto meet = [&] {
           return rank.library().AllReduce(&none, &sum, 1, DType::kF32, ReduceKind::kSum);
