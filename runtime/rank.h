@@ -161,6 +161,9 @@ class BoundPlan {
   /// Hosts: the next `waits` waits of this rank's kernels that a peer's flag does not end at once
   /// last `ns` longer. A verifier makes ranks late by it in the midst of a step. Not during a run.
   virtual void DelayWaits(int waits, int64_t ns);
+  /// InvalidArgument where a step of a peer or of this rank has written behind the flags or the
+  /// counters that this plan owns. Not during a run of any rank.
+  virtual absl::Status CheckSyncGuards() const { return absl::OkStatus(); }
   /// GPUs: one run, with the time span of each step by the GPU's clock. Unimplemented elsewhere.
   virtual absl::StatusOr<std::vector<StepSpan>> Trace();
 };

@@ -115,6 +115,15 @@ std::vector<Mutation> HostLoopMutations() {
          "i);",
          "for (Index i = tail + grid.ThreadId(); i + 1 < end; i += grid.BlockSize()) "
          "body(Lanes<1>{}, i);"}}},
+      {"host-tail-without-packs",
+       "Elements behind the last pack are left out where there is no pack before them.",
+       "host-adam",
+       {kWrongElement},
+       {{"elementwise.h",
+         "for (Index i = tail + grid.ThreadId(); i < end; i += grid.BlockSize()) body(Lanes<1>{}, "
+         "i);",
+         "for (Index i = tail + grid.ThreadId(); i < end && (!packed || tail > begin); i += "
+         "grid.BlockSize()) body(Lanes<1>{}, i);"}}},
       {"host-short-chunk-not-counted",
        "The last chunk of a slice, which is short, is not counted.",
        "host-slices",

@@ -69,6 +69,24 @@ std::vector<Mutation> PlanMutations() {
        {kGuard, kRunError, kWrongElement},
        {{"jit/storage/buffers.cc", "parts = type.layout.by_place() ? target.nodes : 1;",
          "parts = 1;"}}},
+      {"host-flags-of-one-rank-fewer",
+       "The area of flags has no row for the last rank.",
+       "host-adam",
+       {kGuard},
+       {{"jit/emit/launch_fields.cc",
+         "AddSyncBuffer(k.table, absl::StrCat(\"flags\", k.step), DType::kI32, writers * row, "
+         "true);",
+         "AddSyncBuffer(k.table, absl::StrCat(\"flags\", k.step), DType::kI32, (writers - 1) * "
+         "row, "
+         "true);"}}},
+      {"host-epochs-of-one-block",
+       "The counters of epochs have room for one block.",
+       "host-adam",
+       {kGuard},
+       {{"jit/emit/launch_fields.cc",
+         "AddSyncBuffer(k.table, absl::StrCat(\"epochs\", k.step), DType::kI32, k.config.blocks, "
+         "false);",
+         "AddSyncBuffer(k.table, absl::StrCat(\"epochs\", k.step), DType::kI32, 1, false);"}}},
       {"host-tensor-without-padding",
        "A whole tensor has no room for the padding that gathers write.",
        "host-library",

@@ -64,7 +64,6 @@ absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_
       {DataKind::kWide, 7},     {DataKind::kWide, 8},    {DataKind::kOtherZeros, 5},
   };
   DataSets sets;
-  std::map<std::string, double> best;  // by result: the greatest share that has a bound
   for (const auto& [kind, number] : kKinds) {
     absl::StatusOr<Reference> reference =
         Reference::Create(program, rank.mesh(), rank.rank(), seed + number, kind);
@@ -72,10 +71,14 @@ absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_
     ASSIGN_OR_RETURN(const Coverages coverages, CoverageOf(rank, *reference));
     Add(coverages, sets.coverage);
     for (const auto& [name, coverage] : coverages)
-      best[name] = std::max(best[name], Determined(coverage));
+      sets.determined[name] = std::max(sets.determined[name], Determined(coverage));
     sets.references.push_back(*std::move(reference));
   }
-  for (const auto& [name, share] : best) {
+  return sets;
+}
+
+absl::Status CheckDetermined(const Graph& program, const DataSets& sets) {
+  for (const auto& [name, share] : sets.determined) {
     if (share >= kMost) continue;
     return absl::FailedPreconditionError(absl::StrFormat(
         "tune %s: the program determines only %.3g %% of the elements of %s, on test data of any "
@@ -83,7 +86,7 @@ absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_
         "quotient has a divisor near 0, no check can tell from a wrong answer",
         program.name, 100 * share, name));
   }
-  return sets;
+  return absl::OkStatus();
 }
 
 absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed) {

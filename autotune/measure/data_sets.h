@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,17 @@ namespace coconet {
 struct DataSets {
   std::vector<Reference> references;
   Reference::Coverage coverage;  // of all of them, on all ranks
+  /// By result: the share of its elements that have a bound, in the set where it is greatest.
+  std::map<std::string, double> determined;
 };
 
 /// Collective. Data of all kinds, for sizes at which the interpreter computes all elements. `seed`
-/// is equal on all ranks. FailedPrecondition, on all ranks, names a result of which most elements
-/// have no bound on data of any kind, so that nothing would be verified.
+/// is equal on all ranks.
 absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed);
+
+/// FailedPrecondition names a result of which most elements have no bound on data of any kind, so
+/// that nothing would be verified.
+absl::Status CheckDetermined(const Graph& program, const DataSets& sets);
 
 /// Collective. One set for the program's own size, of the plainest kind on which nearly all
 /// elements of all results have a bound; else of the one on which most have. Results that

@@ -57,7 +57,8 @@ TEST(SmallDataSets, RefuseAProgramThatDeterminesNothing) {
   EXPECT_THAT(OnTwoRanks("input a : f32[50] replicated\noutput x = a + 1\n"
                          "output y = 1 / (a + 1 - (a + 1))\n",
                          [](const Graph& graph, Rank& rank) {
-                           return SmallDataSets(graph, rank, 3).status();
+                           ASSIGN_OR_RETURN(const DataSets sets, SmallDataSets(graph, rank, 3));
+                           return CheckDetermined(graph, sets);
                          })
                   .ToString(),
               HasSubstr("FAILED_PRECONDITION: tune p: the program determines only 6 % of the "

@@ -221,6 +221,7 @@ std::vector<int64_t> WritableBytes(const Rank& rank, const Instance& instance) {
 
 /// That no step wrote behind a tensor or buffer.
 absl::Status CheckGuards(const Rank& rank, const Instance& instance) {
+  RETURN_IF_ERROR(instance.bound->CheckSyncGuards());
   const std::vector<int64_t> writable = WritableBytes(rank, instance);
   for (size_t i = 0; i < instance.buffers.size(); ++i) {
     const Buffer& buffer = instance.plan->buffers[i];

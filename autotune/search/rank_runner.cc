@@ -47,6 +47,10 @@ std::string CoverageText(const Reference::Coverage& coverage) {
   return absl::StrFormat(" (%d elements, %.2g %% undetermined)", coverage.elements, 100 * share);
 }
 
+/// Of tiny sizes: the last ranks' slices end within a vector, or are empty; no slice is as long as
+/// the longest vector.
+constexpr int64_t kTinyElements[] = {kSliceAlign + 7, 5};
+
 /// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
 /// much more memory also move more bytes. Programs below kSmallNeed have no limit.
 constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
@@ -67,10 +71,12 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
                                                                Options options) {
   std::unique_ptr<RankRunner> runner(new RankRunner(rank, variants, std::move(options)));
   runner->shrinks_ = !(Shrink(program) == program);
-  runner->small_.push_back({.multiple = 1, .data = {}});
+  runner->small_.push_back({.size = {}});
   if (rank.stage_size() > 1)
     runner->small_.push_back(
-        {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign), .data = {}});
+        {.size = {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign)}});
+  for (const int64_t elements : kTinyElements)
+    runner->small_.push_back({.size = {.elements = elements}, .tiny = true});
   absl::StatusOr<std::map<int64_t, Arena::Needs>> needs = runner->LowerAll();
   RETURN_IF_ERROR(rank.exchange().Agree(needs.status()));
   RETURN_IF_ERROR(runner->MakeArena(*std::move(needs)));
@@ -98,23 +104,30 @@ absl::StatusOr<std::unique_ptr<const RankRunner::Plans>> RankRunner::LowerBoth(
   return plans;
 }
 
+absl::StatusOr<RankRunner::SmallPlan> RankRunner::LowerAt(const Variant& variant, size_t at) const {
+  ASSIGN_OR_RETURN(TypedGraph program,
+                   TypedGraph::Of(Shrink(variant.schedule.graph(), small_[at].size)));
+  ASSIGN_OR_RETURN(Lowered lowered,
+                   Lower(variant.schedule.Resized(program), variant.config, TargetOf(rank_)));
+  return SmallPlan{at, std::move(lowered), std::move(program)};
+}
+
 absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const {
   absl::Status first;
   for (size_t at = 0; at < small_.size(); ++at) {
-    const absl::StatusOr<TypedGraph> program =
-        TypedGraph::Of(Shrink(variant.schedule.graph(), small_[at].multiple));
-    absl::StatusOr<Lowered> lowered =
-        program.ok() ? Lower(variant.schedule.Resized(*program), variant.config, TargetOf(rank_))
-                     : program.status();
-    if (lowered.ok()) {
-      plans.small = *std::move(lowered);
-      plans.small_program = *program;
-      plans.small_at = at;
-      return absl::OkStatus();
+    if (small_[at].tiny == plans.small.empty()) continue;
+    absl::StatusOr<SmallPlan> plan = LowerAt(variant, at);
+    if (!plan.ok()) {
+      if (first.ok()) first = WithContext(plan.status(), "at a small size");
+      continue;
     }
-    if (first.ok()) first = WithContext(lowered.status(), "at a small size");
+    const bool fits = absl::c_all_of(plans.small, [&](const SmallPlan& other) {
+      return plan->lowered.source == other.lowered.source &&
+             !(plan->program.graph() == other.program.graph());
+    });
+    if (fits) plans.small.push_back(*std::move(plan));
   }
-  return first;
+  return plans.small.empty() ? first : absl::OkStatus();
 }
 
 absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
@@ -137,10 +150,10 @@ absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
     }
     const Lowered& full = *work.plans->full;
     work.facts = {full.protocol, full.plan.bytes_per_rank, BytesPerRank(full.plan),
-                  work.plans->small_at};
+                  shrinks_ ? work.plans->small[0].at : 0};
     Arena::Needs& need = needs[work.facts.need];
     Arena::Include(full.plan, need);
-    if (shrinks_) Arena::Include(work.plans->small.plan, need);
+    for (const SmallPlan& small : work.plans->small) Arena::Include(small.lowered.plan, need);
   }
   return needs;
 }
@@ -178,9 +191,11 @@ absl::Status RankRunner::MakeData(const Graph& program) {
     const auto checked_here = [&](const Work& work) {
       return !work.failure.has_value() && work.facts.small_at == at;
     };
-    if (!absl::c_any_of(work_, checked_here)) continue;
-    const Graph small = shrinks_ ? Shrink(program, small_[at].multiple) : program;
-    ASSIGN_OR_RETURN(small_[at].data, SmallDataSets(Expand(small), rank_, options_.seed));
+    const bool tiny = small_[at].tiny;
+    if (tiny ? !shrinks_ : !absl::c_any_of(work_, checked_here)) continue;
+    const Graph small = Expand(shrinks_ ? Shrink(program, small_[at].size) : program);
+    ASSIGN_OR_RETURN(small_[at].data, SmallDataSets(small, rank_, options_.seed));
+    if (!tiny) RETURN_IF_ERROR(CheckDetermined(small, small_[at].data));
   }
   return absl::OkStatus();
 }
@@ -236,7 +251,8 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
         status.ok() ? std::nullopt
                     : std::optional(Failure{Verdict::kLowerError, std::string(status.message())}));
     const int full = status.ok() ? add(work_[v].plans->full->source) : -1;
-    needed.emplace_back(full, status.ok() ? add(work_[v].plans->small.source) : -1);
+    const bool is_small = status.ok() && shrinks_;
+    needed.emplace_back(full, is_small ? add(work_[v].plans->small[0].lowered.source) : -1);
   }
   CompileWatch watch = options_.watch;
   watch.stop = stop;
@@ -283,7 +299,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
   return std::nullopt;
 }
 
-absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work) {
   std::unique_ptr<Module> other;  // where the small sizes have other kernels, or none
   const Module* module = work.module.get();
   if (work.small_path != work.path) {
@@ -293,21 +309,24 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(Work& work) {
     other = *std::move(loaded);
     module = other.get();
   }
-  Instance instance;
-  ASSIGN_OR_RETURN(std::optional<Failure> failure,
-                   Bind(work.plans->small.plan, work.plans->small_program, *module, instance));
-  if (!failure.has_value()) {
-    ASSIGN_OR_RETURN(failure, VerifyAllData(work, instance));
+  for (const SmallPlan& small : work.plans->small) {
+    Instance instance;
+    ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                     Bind(small.lowered.plan, small.program, *module, instance));
+    if (!failure.has_value()) {
+      ASSIGN_OR_RETURN(failure, VerifyAllData(small.at, instance));
+    }
+    if (!failure.has_value()) continue;
+    failure->reason = absl::StrCat("at a small size: ", failure->reason);
+    return failure;
   }
-  if (failure.has_value()) failure->reason = absl::StrCat("at a small size: ", failure->reason);
-  return failure;
+  return std::nullopt;
 }
 
-absl::StatusOr<std::optional<Failure>> RankRunner::VerifyAllData(const Work& work,
+absl::StatusOr<std::optional<Failure>> RankRunner::VerifyAllData(size_t small_at,
                                                                  Instance& instance) {
-  ASSIGN_OR_RETURN(
-      std::optional<Failure> failure,
-      VerifySteps(rank_, instance, absl::MakeSpan(small_[work.facts.small_at].data.references)));
+  ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                   VerifySteps(rank_, instance, absl::MakeSpan(small_[small_at].data.references)));
   if (failure.has_value()) failure->reason = WithSeed(failure->reason);
   return failure;
 }
@@ -332,7 +351,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
                                    *work.module, work.instance));
   }
   if (!failure.has_value() && !shrinks_) {
-    ASSIGN_OR_RETURN(failure, VerifyAllData(work, work.instance));
+    ASSIGN_OR_RETURN(failure, VerifyAllData(/*small_at=*/0, work.instance));
   }
   if (failure.has_value()) Unload(variant);
   return failure;
@@ -352,15 +371,25 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Verify(int variant) {
 
 Trust RankRunner::TrustIn(int variant) const {
   const Work& work = work_[variant];
-  const DataSets& small = small_[work.facts.small_at].data;
   const bool sampled = !plain_->empty();
+  Reference::Coverage small;
+  const auto add = [&](size_t at) {
+    small.elements += small_[at].data.coverage.elements;
+    small.undetermined += small_[at].data.coverage.undetermined;
+  };
+  if (!shrinks_) add(0);
+  for (const SmallPlan& plan : work.plans->small) add(plan.at);
+  const size_t sizes = work.plans->small.size();
   return {.fingerprint = CodeFingerprint(*work.plans->full),
           .machine = MachineDigest(),
           .checks = absl::StrCat(
-              "steps back to back on ", small.references.size(), " sets of data",
-              shrinks_ ? " at a small size" : "", CoverageText(small.coverage),
-              "; two steps at the program's size on ", Name(full_.references[0].data().kind()),
-              " data", CoverageText(full_.coverage),
+              "steps back to back on ", small_[work.facts.small_at].data.references.size(),
+              " sets of data",
+              !shrinks_    ? ""
+              : sizes == 1 ? " at a small size"
+                           : absl::StrCat(" at ", sizes, " small sizes"),
+              CoverageText(small), "; two steps at the program's size on ",
+              Name(full_.references[0].data().kind()), " data", CoverageText(full_.coverage),
               sampled ? ", compared in full with the plain schedule's" : "",
               plain_->lacks_memory() ? " (in part: there was no memory for more)" : ""),
           .verified_s = absl::ToUnixSeconds(absl::Now())};

@@ -69,22 +69,30 @@ class RankRunner final : public VariantRunner {
  private:
   /// Small sizes at which variants are verified.
   struct SmallSizes {
-    int64_t multiple = 1;  // of extents; see Shrink
-    DataSets data;         // none: no variant is verified here
+    SmallSize size;
+    /// Slices are shorter than vectors, or empty. Variants whose kernels are the same here as at
+    /// another size are verified here, too.
+    bool tiny = false;
+    DataSets data = {};  // none: no variant is verified here
   };
-  /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones.
+  /// A variant at small sizes.
+  struct SmallPlan {
+    size_t at = 0;  // index of the sizes
+    Lowered lowered;
+    TypedGraph program;
+  };
+  /// A variant as plans and sources: the same kernels at the program's sizes, and at small ones,
+  /// none of which is tiny but those behind the first.
   struct Plans {
     std::shared_ptr<const Lowered> full;
-    Lowered small;
-    TypedGraph small_program;
-    size_t small_at = 0;  // index of the small sizes
+    std::vector<SmallPlan> small;
   };
   /// What the first lowering of a variant shows.
   struct Facts {
     std::string protocol;
     int64_t traffic = 0;  // bytes that one rank moves per step
     int64_t need = 0;     // bytes of memory per rank
-    size_t small_at = 0;  // Plans::small_at
+    size_t small_at = 0;  // index of the first small sizes
   };
   /// The state of one variant.
   struct Work {
@@ -103,8 +111,9 @@ class RankRunner final : public VariantRunner {
   absl::Status LowerOnce(int variant);
   absl::StatusOr<std::unique_ptr<const Plans>> LowerBoth(const Variant& variant) const;
   /// Lowers the variant at the first small sizes that allow it: odd ones, else multiples at which
-  /// slices end where rows end.
+  /// slices end where rows end; and at the tiny ones that do.
   absl::Status LowerSmall(const Variant& variant, Plans& plans) const;
+  absl::StatusOr<SmallPlan> LowerAt(const Variant& variant, size_t at) const;
   /// Returns the memory that variants share, by the bytes that a variant needs.
   absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
@@ -115,9 +124,9 @@ class RankRunner final : public VariantRunner {
   /// Collective.
   absl::StatusOr<std::optional<Failure>> Bind(const Plan& plan, const TypedGraph& program,
                                               const Module& module, Instance& instance);
-  absl::StatusOr<std::optional<Failure>> VerifySmall(Work& work);
-  /// VerifySteps on all data of the variant's small sizes.
-  absl::StatusOr<std::optional<Failure>> VerifyAllData(const Work& work, Instance& instance);
+  absl::StatusOr<std::optional<Failure>> VerifySmall(const Work& work);
+  /// VerifySteps on all data of these small sizes.
+  absl::StatusOr<std::optional<Failure>> VerifyAllData(size_t small_at, Instance& instance);
   std::string WithSeed(const std::string& reason) const;
 
   Rank& rank_;

@@ -65,9 +65,6 @@ std::optional<Outline> WithoutFlat(Outline outline, const std::vector<const Tens
   return changes ? std::optional(std::move(outline)) : std::nullopt;
 }
 
-/// Approximate number of elements of the largest tensor of a shrunk program: more than two chunks
-/// per rank for a few ranks.
-constexpr int64_t kSmallElements = 10007;
 /// Approximate number of tensors of a shrunk list.
 constexpr size_t kSmallTensors = 8;
 
@@ -204,7 +201,7 @@ VariantResult Describe(const Variant& variant) {
   return result;
 }
 
-Graph Shrink(const Graph& program, int64_t multiple) {
+Graph Shrink(const Graph& program, const SmallSize& to) {
   std::set<int64_t> extents;
   size_t dims = 1;
   for (const Node& node : program.nodes) {
@@ -221,8 +218,8 @@ Graph Shrink(const Graph& program, int64_t multiple) {
     extents.insert(sizes.begin(), sizes.end());
   }
   const auto cap = static_cast<int64_t>(
-      std::pow(static_cast<double>(kSmallElements), 1.0 / static_cast<double>(dims)));
-  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap, multiple);
+      std::pow(static_cast<double>(to.elements), 1.0 / static_cast<double>(dims)));
+  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap, to.multiple);
   const auto shrink = [&](TensorType& type) {
     for (Dim& dim : type.shape) {
       if (dim.bound()) dim.size = small.at(dim.size);

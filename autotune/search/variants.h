@@ -56,10 +56,18 @@ std::string DigestOf(const VariantSet& set);
 /// The result of a variant that is not yet tried.
 VariantResult Describe(const Variant& variant);
 
+/// A size at which variants are verified.
+struct SmallSize {
+  /// About how many elements the largest tensor has: by default more than two chunks per rank for a
+  /// few ranks.
+  int64_t elements = 10007;
+  int64_t multiple = 1;  // extents are odd multiples of it where possible
+};
+
 /// Returns the program with every large extent replaced by a small odd one, so that all elements
 /// can be checked, and tails are no multiples of anything. Equal extents stay equal, 0 and 1 stay
 /// what they are, and a list keeps a few of its tensors. The kernels stay the same, since sizes are
-/// arguments of kernels. With `multiple`, small extents are odd multiples of it where possible.
-Graph Shrink(const Graph& program, int64_t multiple = 1);
+/// arguments of kernels.
+Graph Shrink(const Graph& program, const SmallSize& to = {});
 
 }  // namespace coconet

@@ -129,11 +129,11 @@ TEST(Shrink, CanTakeMultiples) {
   const Graph g =
       Bound("coconet 1\nprogram p\ninput a : f32[B, N] local\noutput o = all_reduce(sum, a)\n",
             {{"B", 2000}, {"N", 7}});
-  const Shape a = std::get<Input>(Shrink(g, 64).nodes[0].op).type.shape;
+  const Shape a = std::get<Input>(Shrink(g, {.multiple = 64}).nodes[0].op).type.shape;
   EXPECT_EQ(a[0].size % 128, 64);
   EXPECT_LE(a[0].size, 200);
   EXPECT_EQ(a[1].size, 7);
-  EXPECT_TRUE(Shrink(Adam(5), 8) == Adam(5));
+  EXPECT_TRUE(Shrink(Adam(5), {.multiple = 8}) == Adam(5));
 }
 
 TEST(Shrink, TakesAFewTensorsOfAList) {

@@ -229,13 +229,13 @@ absl::Status Order(CudaExecutor::Parts& parts) {
 }  // namespace
 
 absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers,
-                             const SyncLayout& layout, const GpuShare& share,
-                             const CudaGemm::OpensLibrary& library, CudaExecutor::Parts& parts) {
+                             const GpuShare& share, const CudaGemm::OpensLibrary& library,
+                             CudaExecutor::Parts& parts) {
   const auto address = [&](int buffer, int rank) -> const void* {
     const Buffer& b = parts.plan.buffers[buffer];
     if (b.role != BufferRole::kSync) return buffers[buffer]->peer(rank);
     const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
-    return static_cast<const char*>(memory.peer(rank)) + layout.offsets[buffer];
+    return static_cast<const char*>(memory.peer(rank)) + parts.layout.offsets[buffer];
   };
   const auto multicast = [&](int buffer) -> const void* {
     return parts.plan.buffers[buffer].role == BufferRole::kSync ? nullptr

@@ -3,7 +3,6 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/cuda/cuda_executor.h"
-#include "runtime/node/plan_layout.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -19,7 +18,7 @@ struct GpuShare {
 /// waiting step, over all ranks on the same multiprocessors, cannot all be resident at once or
 /// leave no room for matrix products. `library` is called only if there are products.
 absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers,
-                             const SyncLayout& layout, const GpuShare& share,
-                             const CudaGemm::OpensLibrary& library, CudaExecutor::Parts& parts);
+                             const GpuShare& share, const CudaGemm::OpensLibrary& library,
+                             CudaExecutor::Parts& parts);
 
 }  // namespace coconet

@@ -15,6 +15,7 @@
 #include "runtime/kernel_abi.h"
 #include "runtime/mesh.h"
 #include "runtime/node/board.h"
+#include "runtime/node/plan_layout.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -86,6 +87,7 @@ class CudaExecutor final : public BoundPlan {
     double timeout_s = 60;
     /// Sync buffers: symmetric ones, and the others.
     std::unique_ptr<Memory> shared = nullptr, local = nullptr;
+    SyncLayout layout = {};  // of both
     std::shared_ptr<Allocation> control = nullptr;
     std::shared_ptr<Allocation> tables = nullptr;  // KernelStep::tensors of all steps
     /// By world rank; null for ranks that share no memory with this one.
@@ -107,6 +109,9 @@ class CudaExecutor final : public BoundPlan {
   absl::Status Enqueue(void* stream) override;
   absl::Status Wait() override;
   absl::StatusOr<std::unique_ptr<BoundPlan>> Capture(int64_t steps) override;
+  absl::Status CheckSyncGuards() const override {
+    return coconet::CheckSyncGuards(parts_.plan, parts_.layout, *parts_.shared, *parts_.local);
+  }
   absl::StatusOr<std::vector<StepSpan>> Trace() override;
 
   const DriverApi& driver() const { return parts_.device->driver(); }

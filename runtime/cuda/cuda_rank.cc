@@ -8,6 +8,7 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/driver/cuda_module.h"
+#include "runtime/node/plan_layout.h"
 
 namespace coconet {
 namespace {
@@ -231,23 +232,22 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
   }
   RETURN_IF_ERROR(AllocateSync(plan, parts));
   RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
-  const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
-  NameBuffers(parts, layout, buffers);
+  NameBuffers(parts, buffers);
   const GpuShare share{.ranks = topology_.ranks_per_gpu,
                        .multiprocessors = topology_.own_multiprocessors};
   RETURN_IF_ERROR(exchange().Agree(
-      ResolveOnDevice(module, buffers, layout, share, [this] { return Library(); }, parts)));
+      ResolveOnDevice(module, buffers, share, [this] { return Library(); }, parts)));
   return std::make_unique<CudaExecutor>(std::move(parts));
 }
 
-void CudaRank::NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout,
+void CudaRank::NameBuffers(const CudaExecutor::Parts& parts,
                            absl::Span<Memory* const> buffers) const {
   if (parts_.libraries.name_buffer == nullptr) return;
   for (size_t i = 0; i < buffers.size(); ++i) {
     const Buffer& buffer = parts.plan.buffers[i];
     const Memory& sync = buffer.symmetric ? *parts.shared : *parts.local;
     const void* address = buffer.role == BufferRole::kSync
-                              ? static_cast<const char*>(sync.own()) + layout.offsets[i]
+                              ? static_cast<const char*>(sync.own()) + parts.layout.offsets[i]
                               : buffers[i]->own();
     parts_.libraries.name_buffer(
         address, static_cast<size_t>(buffer.elements) * SizeOf(buffer.dtype), buffer.name);
@@ -263,11 +263,11 @@ absl::StatusOr<std::shared_ptr<const CublasLt>> CudaRank::Library() {
 }
 
 absl::Status CudaRank::AllocateSync(const Plan& plan, CudaExecutor::Parts& parts) {
-  const SyncLayout layout = LayoutOf(plan, /*control_bytes=*/0);
-  absl::StatusOr<std::unique_ptr<Memory>> local = Allocate(layout.local_bytes, false);
+  parts.layout = LayoutOf(plan, /*control_bytes=*/0);
+  absl::StatusOr<std::unique_ptr<Memory>> local = Allocate(parts.layout.local_bytes, false);
   RETURN_IF_ERROR(exchange().Agree(local.status()));
   parts.local = *std::move(local);
-  ASSIGN_OR_RETURN(parts.shared, Share(layout.shared_bytes, /*multicast=*/false));
+  ASSIGN_OR_RETURN(parts.shared, Share(parts.layout.shared_bytes, /*multicast=*/false));
   ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Region>> regions,
                    parts_.place.sharing->Share(StopSign::Bytes()));
   for (const std::shared_ptr<Region>& region : regions)

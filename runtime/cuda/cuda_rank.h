@@ -16,7 +16,6 @@
 #include "runtime/cuda/memory/handle_passing.h"
 #include "runtime/cuda/memory/multicast_sharing.h"
 #include "runtime/kernel_abi.h"
-#include "runtime/node/plan_layout.h"
 #include "runtime/node/rank_place.h"
 #include "runtime/rank.h"
 
@@ -86,8 +85,7 @@ class CudaRank final : public Rank {
   absl::StatusOr<std::unique_ptr<Memory>> Share(int64_t bytes, bool multicast);
   void AddNote(const std::string& note);
   absl::Status AllocateSync(const Plan& plan, CudaExecutor::Parts& parts);
-  void NameBuffers(const CudaExecutor::Parts& parts, const SyncLayout& layout,
-                   absl::Span<Memory* const> buffers) const;
+  void NameBuffers(const CudaExecutor::Parts& parts, absl::Span<Memory* const> buffers) const;
   absl::Status OpenControl(CudaExecutor::Parts& parts);
   /// Opens cuBLASLt on the first call.
   absl::StatusOr<std::shared_ptr<const CublasLt>> Library();

@@ -57,6 +57,7 @@ std::vector<Case> AllCases() {
     cases.push_back({"CollectiveSteps", CheckCollectiveSteps, ranks, devices, shape});
     cases.push_back({"Memory", CheckMemory, ranks, devices, shape});
     cases.push_back({"Plans", CheckPlans, ranks, devices, shape});
+    cases.push_back({"SyncGuards", CheckSyncGuardsOfPlans, ranks, devices, shape});
     cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks, devices, shape});
     cases.push_back({"ProductsOnBothLanes", CheckProductsOnBothLanes, ranks, devices, shape});
     cases.push_back({"SendsInKernels", CheckSendsInKernels, ranks, devices, shape});

@@ -29,6 +29,10 @@ void Executor::DelayWaits(int waits, int64_t ns) {
   control_->delayed_waits.store(waits, std::memory_order_relaxed);
 }
 
+absl::Status Executor::CheckSyncGuards() const {
+  return coconet::CheckSyncGuards(parts_.plan, parts_.layout, *parts_.shared, *parts_.local);
+}
+
 absl::Status Executor::Execute(int step, const KernelCall& call) const {
   if (call.blocks == 1) {
     call.kernel(call.params, 0, 1);

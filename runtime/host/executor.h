@@ -10,6 +10,7 @@
 #include "runtime/host/team.h"
 #include "runtime/node/control.h"
 #include "runtime/node/lanes.h"
+#include "runtime/node/plan_layout.h"
 #include "runtime/rank.h"
 
 namespace coconet {
@@ -53,6 +54,7 @@ class Executor : public BoundPlan {
     std::array<std::array<Communicator*, kGroups>, kLanes> libraries = {};  // by lane and group
     std::unique_ptr<Memory> shared = nullptr;  // the Control, then symmetric sync buffers
     std::unique_ptr<Memory> local = nullptr;   // the other sync buffers
+    SyncLayout layout = {};                    // of both
     std::vector<Call> calls = {};              // one per step
     std::vector<Word> params = {};             // argument blocks that the calls point into
     /// By buffer: its addresses on the node's ranks, which stand in for a multicast address.
@@ -63,6 +65,7 @@ class Executor : public BoundPlan {
 
   absl::Status Run() override;
   void DelayWaits(int waits, int64_t ns) override;
+  absl::Status CheckSyncGuards() const override;
 
  protected:
   absl::Status Execute(int step) const {

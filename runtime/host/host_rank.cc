@@ -22,13 +22,12 @@ namespace {
 struct Addresses {
   const Executor::Parts& parts;
   absl::Span<Memory* const> buffers;
-  const SyncLayout& layout;
 
   char* Of(int buffer, int rank) const {
     const Buffer& b = parts.plan.buffers[buffer];
     if (b.role != BufferRole::kSync) return static_cast<char*>(buffers[buffer]->peer(rank));
     const Memory& memory = b.symmetric ? *parts.shared : *parts.local;
-    return static_cast<char*>(memory.peer(rank)) + layout.offsets[buffer];
+    return static_cast<char*>(memory.peer(rank)) + parts.layout.offsets[buffer];
   }
 };
 
@@ -70,8 +69,8 @@ struct CallMaker {
 /// Fills in `parts.calls` and `parts.params` from the other parts. NotFound for a kernel that
 /// `module` lacks; Unimplemented for a matrix product that the library cannot compute.
 absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
-                     const SyncLayout& layout, Executor::Parts& parts) {
-  const Addresses addresses{parts, buffers, layout};
+                     Executor::Parts& parts) {
+  const Addresses addresses{parts, buffers};
   parts.multicast.resize(parts.plan.buffers.size());
   const auto multicast = [&](int buffer) -> const void* {
     std::vector<void*>& table = parts.multicast[buffer];
@@ -210,13 +209,12 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> HostRank::Bind(const Plan& plan, cons
   RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, mesh())));
   RETURN_IF_ERROR(exchange().Agree(CheckLibraryLanes(plan)));
   RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
-  const SyncLayout layout = LayoutOf(plan, sizeof(HostControl));
   Executor::Parts parts = PartsFor(plan, timeout_s > 0 ? timeout_s : place_.timeout_s);
-  absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(layout.local_bytes);
+  absl::StatusOr<std::unique_ptr<Memory>> local = AllocateLocal(parts.layout.local_bytes);
   RETURN_IF_ERROR(exchange().Agree(local.status()));
   parts.local = *std::move(local);
-  ASSIGN_OR_RETURN(parts.shared, Allocate(layout.shared_bytes, layout.waits));
-  const absl::Status resolved = Resolve(module, buffers, layout, parts);
+  ASSIGN_OR_RETURN(parts.shared, Allocate(parts.layout.shared_bytes, parts.layout.waits));
+  const absl::Status resolved = Resolve(module, buffers, parts);
   for (int lane = 0; lane < kLanes; ++lane) teams_[lane].Grow(MostBlocks(plan, lane));
   std::unique_ptr<BoundPlan> plan_here = MakeExecutor(std::move(parts));
   // Collective, so that no rank runs before all have opened their controls.
@@ -236,7 +234,8 @@ Executor::Parts HostRank::PartsFor(const Plan& plan, double timeout_s) {
       .terms = TermsFor(blocks * place_.machine_ranks, topology_.cores, timeout_s),
       .kernel_terms = TermsFor(1, 1, timeout_s),
       .near = Near(blocks),
-      .teams = {&teams_[0], &teams_[1]}};
+      .teams = {&teams_[0], &teams_[1]},
+      .layout = LayoutOf(plan, sizeof(HostControl))};
   for (int lane = 0; lane < kLanes; ++lane) {
     for (int group = 0; group < kGroups; ++group)
       parts.libraries[lane][group] = place_.libraries[lane][group].get();

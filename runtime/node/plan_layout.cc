@@ -1,5 +1,6 @@
 #include "runtime/node/plan_layout.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/algorithm/container.h"
@@ -209,8 +210,9 @@ SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes) {
   Advance(layout.shared_bytes, control_bytes);
   for (const Buffer& b : plan.buffers) {
     const bool sync = b.role == BufferRole::kSync;
-    layout.offsets.push_back(
-        sync ? Advance(b.symmetric ? layout.shared_bytes : layout.local_bytes, BytesOf(b)) : -1);
+    layout.offsets.push_back(sync ? Advance(b.symmetric ? layout.shared_bytes : layout.local_bytes,
+                                            BytesOf(b) + kSyncGuardBytes)
+                                  : -1);
     if (sync && b.symmetric) layout.waits = true;
   }
   for (const Step& step : plan.steps) {
@@ -218,6 +220,23 @@ SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes) {
       layout.waits = true;
   }
   return layout;
+}
+
+absl::Status CheckSyncGuards(const Plan& plan, const SyncLayout& layout, const Memory& shared,
+                             const Memory& local) {
+  for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& b = plan.buffers[i];
+    if (b.role != BufferRole::kSync) continue;
+    char guard[kSyncGuardBytes];
+    const Memory& memory = b.symmetric ? shared : local;
+    RETURN_IF_ERROR(memory.Read(layout.offsets[i] + BytesOf(b), kSyncGuardBytes, guard));
+    const char* const written =
+        std::find_if(guard, guard + kSyncGuardBytes, [](char byte) { return byte != 0; });
+    if (written == guard + kSyncGuardBytes) continue;
+    return absl::InvalidArgumentError(absl::StrCat(b.name, ": byte ", written - guard,
+                                                   " behind its ", BytesOf(b), " was written"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace coconet

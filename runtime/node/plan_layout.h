@@ -21,8 +21,11 @@ struct OperandElements {
 };
 OperandElements ElementsOf(const Plan& plan, const CollectiveStep& step);
 
-/// Where a bound plan's flags and counters lie: in shared memory behind the Control, or
-/// in local memory.
+/// Bytes behind each buffer of flags or counters that no step may write.
+inline constexpr int64_t kSyncGuardBytes = 1024;
+
+/// Where a bound plan's flags and counters lie, each with kSyncGuardBytes behind: in shared memory
+/// behind the Control, or in local memory.
 struct SyncLayout {
   std::vector<int64_t> offsets;  // bytes, by buffer; -1: not a kSync buffer
   int64_t shared_bytes = 0;      // includes the Control, which comes first
@@ -30,5 +33,9 @@ struct SyncLayout {
   bool waits = false;  // a kernel waits for peers, so that the shared part must be symmetric
 };
 SyncLayout LayoutOf(const Plan& plan, int64_t control_bytes);
+
+/// BoundPlan::CheckSyncGuards of this layout of zero-filled memory.
+absl::Status CheckSyncGuards(const Plan& plan, const SyncLayout& layout, const Memory& shared,
+                             const Memory& local);
 
 }  // namespace coconet

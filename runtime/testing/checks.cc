@@ -36,14 +36,17 @@ struct Bound {
   }
 };
 
-absl::StatusOr<Bound> BindSum(Rank& rank, int64_t count, int blocks, double timeout_s) {
+absl::StatusOr<Bound> BindPlan(Rank& rank, const Plan& plan, int64_t count, double timeout_s) {
   Bound bound;
   ASSIGN_OR_RETURN(bound.in, rank.Allocate(count * 4, true));
   ASSIGN_OR_RETURN(bound.out, rank.Allocate(count * 4, false));
   Memory* const buffers[] = {bound.in.get(), nullptr, bound.out.get(), nullptr};
-  ASSIGN_OR_RETURN(bound.plan, rank.Bind(OneShotSum(rank.mesh(), count, blocks), HandWritten(),
-                                         buffers, timeout_s));
+  ASSIGN_OR_RETURN(bound.plan, rank.Bind(plan, HandWritten(), buffers, timeout_s));
   return bound;
+}
+
+absl::StatusOr<Bound> BindSum(Rank& rank, int64_t count, int blocks, double timeout_s) {
+  return BindPlan(rank, OneShotSum(rank.mesh(), count, blocks), count, timeout_s);
 }
 
 absl::Status Want(const absl::Status& expected, const absl::Status& have) {
@@ -205,6 +208,34 @@ absl::Status CheckMemory(Rank& rank) {
   if (rank.size() > 1 && !absl::IsInvalidArgument(differ))
     return Wrong("unlike sizes: have ", differ.ToString());
   return absl::OkStatus();
+}
+
+absl::Status CheckSyncGuardsOfPlans(Rank& rank) {
+  constexpr int64_t kCount = 10;
+  constexpr int kFlags = 1, kEpochs = 3;  // buffers
+  const Plan good = OneShotSum(rank.mesh(), kCount, /*blocks=*/3);
+  const auto guards_after_a_run = [&](const Plan& plan) -> absl::Status {
+    ASSIGN_OR_RETURN(Bound bound, BindPlan(rank, plan, kCount, 0));
+    RETURN_IF_ERROR(bound.RunAndCheck(rank, kCount, 0));
+    RETURN_IF_ERROR(rank.exchange().Barrier());
+    return bound.plan->CheckSyncGuards();
+  };
+  RETURN_IF_ERROR(guards_after_a_run(good));
+  Plan bad = good;
+  bad.buffers[kEpochs].elements -= 1;
+  RETURN_IF_ERROR(Want(absl::InvalidArgumentError("epochs: byte 0 behind its 8 was written"),
+                       guards_after_a_run(bad)));
+  const Members node = GroupOf(rank.mesh(), Group::kNode, rank.rank());
+  bad = good;
+  bad.buffers[kFlags].elements -= FlagSlots::Row(3, 0, 0);
+  // The last rank of a node signals the others by its row, which is the last.
+  const bool is_signalled = node.Index(rank.rank()) != node.size - 1;
+  const absl::Status guards = guards_after_a_run(bad);
+  return is_signalled ? Want(absl::InvalidArgumentError(
+                                 absl::StrCat("flags: byte 0 behind its ",
+                                              bad.buffers[kFlags].elements * 4, " was written")),
+                             guards)
+                      : absl::OkStatus();
 }
 
 absl::Status CheckPlans(Rank& rank) {

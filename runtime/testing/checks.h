@@ -28,6 +28,8 @@ absl::Status CheckMemory(Rank& rank);
 /// A hand-written kernel that sums over a node, several times, with 1 and 3 blocks, in two bound
 /// plans at once.
 absl::Status CheckPlans(Rank& rank);
+/// CheckSyncGuards finds flags and counters behind their buffers, and only those.
+absl::Status CheckSyncGuardsOfPlans(Rank& rank);
 /// The last rank never runs its step: the others on its node get DeadlineExceeded after
 /// `timeout_s`, and the same again from a second Run.
 absl::Status CheckDeadline(Rank& rank, double timeout_s);

@@ -56,6 +56,7 @@ std::vector<Case> AllCases() {
     cases.push_back({"CollectiveSteps", CheckCollectiveSteps, ranks, shape});
     cases.push_back({"Memory", CheckMemory, ranks, shape});
     cases.push_back({"Plans", CheckPlans, ranks, shape});
+    cases.push_back({"SyncGuards", CheckSyncGuardsOfPlans, ranks, shape});
     cases.push_back({"SendsInKernels", CheckSendsInKernels, ranks, shape});
     cases.push_back({"MatrixProducts", CheckMatrixProducts, ranks, shape});
     cases.push_back({"ProductsOnBothLanes", CheckProductsOnBothLanes, ranks, shape});
