@@ -120,11 +120,13 @@ std::vector<Mutation> PlaceMutations() {
        {{kKernelText, "Store<kCached>(own0 + i, v11);",
          "Store<kCached>(own0 + i, v11); if (i + 16 > p.n) Store<kCached>(own0 + i + 256, v11);"}}},
       {"host-store-in-padding",
-       "The last pack of a state is stored once more, behind its elements.",
+       "The last pack of a long state is stored once more, behind its elements.",
        "host-adam",
        {kGuard},
        {{kKernelText, "Store<kCached>(own0 + i, v11);",
-         "Store<kCached>(own0 + i, v11); if (i + 16 > p.n) Store<kCached>(own0 + i + 16, v11);"}}},
+         "Store<kCached>(own0 + i, v11); if (p.n > 1000 && i + 16 > p.n) Store<kCached>(own0 + i + "
+         "16, "
+         "v11);"}}},
       {"host-store-behind-a-gathered-buffer",
        "A chunk of each peer's copy is stored past its end.",
        "host-slices",

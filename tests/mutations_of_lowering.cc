@@ -215,7 +215,7 @@ std::vector<Mutation> EmissionMutations() {
       {"host-emits-half-the-sums",
        "Partial sums have room for one of their two halves.",
        "host-clip",
-       {kWrongElement, kReplicas, kRunError, kCrash},
+       {kGuard, kWrongElement, kReplicas, kRunError, kCrash},
        {{"jit/emit/rounds.cc", "2 * k_.target.ranks_per_node() * k_.config.blocks * tensors",
          "k_.target.ranks_per_node() * k_.config.blocks * tensors"}}},
       {"host-emits-own-sums",
