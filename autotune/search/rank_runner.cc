@@ -47,9 +47,10 @@ std::string CoverageText(const Reference::Coverage& coverage) {
   return absl::StrFormat(" (%d elements, %.2g %% undetermined)", coverage.elements, 100 * share);
 }
 
-/// Of tiny sizes: the last ranks' slices end within a vector, or are empty; no slice is as long as
-/// the longest vector.
-constexpr int64_t kTinyElements[] = {kSliceAlign + 7, 5};
+/// Elements of vectors at tiny sizes. Slices are rounded up to fewer elements the shorter they are
+/// (coconet/base/slices.h). So a slice is 108 elements long, and 22, which few lengths of packs
+/// divide; and most are empty.
+std::vector<int64_t> TinyElements(int ranks) { return {107 * ranks, 22 * ranks - 1, 5}; }
 
 /// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
 /// much more memory also move more bytes. Programs below kSmallNeed have no limit.
@@ -75,7 +76,7 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
   if (rank.stage_size() > 1)
     runner->small_.push_back(
         {.size = {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign)}});
-  for (const int64_t elements : kTinyElements)
+  for (const int64_t elements : TinyElements(rank.stage_size()))
     runner->small_.push_back({.size = {.elements = elements}, .tiny = true});
   absl::StatusOr<std::map<int64_t, Arena::Needs>> needs = runner->LowerAll();
   RETURN_IF_ERROR(rank.exchange().Agree(needs.status()));
@@ -274,9 +275,10 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
     const absl::Status& status = full.ok() ? small.status() : full.status();
     // Without a compiler, or where compiling is forbidden, nothing can be tuned.
     if (absl::IsUnavailable(status) || absl::IsFailedPrecondition(status)) return status;
-    const bool its_fault = absl::IsInvalidArgument(status) || absl::IsDeadlineExceeded(status);
-    failures[i] = Failure{its_fault ? Verdict::kCompileError : Verdict::kNotMeasured,
-                          std::string(status.message())};
+    const Verdict verdict = absl::IsInvalidArgument(status)    ? Verdict::kCompileError
+                            : absl::IsDeadlineExceeded(status) ? Verdict::kTimedOut
+                                                               : Verdict::kNotMeasured;
+    failures[i] = Failure{verdict, std::string(status.message())};
   }
   return failures;
 }
@@ -292,8 +294,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
   absl::StatusOr<std::unique_ptr<BoundPlan>> bound =
       rank_.Bind(plan, module, instance.buffers, wait_s);
   if (absl::Status all = rank_.exchange().Agree(bound.status()); !all.ok()) {
-    return Failure{absl::IsResourceExhausted(all) ? Verdict::kTooLarge : Verdict::kRunError,
-                   std::string(all.message())};
+    return Failure{VerdictOn(all), std::string(all.message())};
   }
   instance.bound = *std::move(bound);
   return std::nullopt;
@@ -305,7 +306,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work)
   if (work.small_path != work.path) {
     absl::StatusOr<std::unique_ptr<Module>> loaded = LoadModule(rank_, work.small_path);
     if (absl::Status all = rank_.exchange().Agree(loaded.status()); !all.ok())
-      return Failure{Verdict::kRunError, std::string(all.message())};
+      return Failure{Verdict::kNotLoaded, std::string(all.message())};
     other = *std::move(loaded);
     module = other.get();
   }
@@ -339,7 +340,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   Work& work = work_[variant];
   absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, work.path);
   if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok())
-    return Failure{Verdict::kRunError, std::string(all.message())};
+    return Failure{Verdict::kNotLoaded, std::string(all.message())};
   work.module = *std::move(module);
   RETURN_IF_ERROR(LowerOnce(variant));
   std::optional<Failure> failure;
@@ -415,7 +416,7 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
     RETURN_IF_ERROR(in.Done());
     if (absl::IsDataLoss(theirs)) return WithContext(theirs, absl::StrCat("rank ", r));
     if (theirs.ok() || (sample.failure.has_value() && absl::IsAborted(theirs))) continue;
-    sample.failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", theirs.message())};
+    sample.failure = Failure{VerdictOn(theirs), absl::StrCat("rank ", r, ": ", theirs.message())};
   }
   return sample;
 }

@@ -70,8 +70,8 @@ class RankRunner final : public VariantRunner {
   /// Small sizes at which variants are verified.
   struct SmallSizes {
     SmallSize size;
-    /// Slices are shorter than vectors, or empty. Variants whose kernels are the same here as at
-    /// another size are verified here, too.
+    /// Slices are short, or empty, or begin within packs. Variants whose kernels are the same here
+    /// as at another size are verified here, too.
     bool tiny = false;
     DataSets data = {};  // none: no variant is verified here
   };
