@@ -32,6 +32,8 @@ HostFinding FindingOf(const Failure& failure) {
       if (absl::StrContains(failure.reason, " was changed; ")) return HostFinding::kChangedInput;
       return HostFinding::kWrongElement;
     case Verdict::kRunError:
+    case Verdict::kTimedOut:
+    case Verdict::kNotLoaded:
     case Verdict::kTooLarge:
     case Verdict::kMeasured:
     case Verdict::kPruned:
@@ -45,7 +47,7 @@ HostFinding FindingOf(const Failure& failure) {
 /// Collective. What keeps a variant from being dispatched; nullopt: nothing.
 absl::StatusOr<std::optional<Failure>> FailureOf(RankRunner& runner, int variant) {
   const VariantResult before = runner.Entrants()[variant].result;
-  if (IsFailure(before.verdict)) return Failure{before.verdict, before.reason};
+  if (FailsForGood(before.verdict)) return Failure{before.verdict, before.reason};
   const int variants[] = {variant};
   ASSIGN_OR_RETURN(std::vector<std::optional<Failure>> failures,
                    runner.Compile(variants, [] { return false; }));

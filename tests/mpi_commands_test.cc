@@ -119,6 +119,31 @@ TEST(Mpi, RanksThatDisagreeOnTheProgramAreTold) {
   EXPECT_THAT(ended.out, Not(HasSubstr("stored")));
 }
 
+TEST(Mpi, RanksThatDisagreeOnAnOptionAreTold) {
+  const std::vector<std::vector<std::string>> others = {
+      {"env", "COCONET_VERIFY=1", "autotune/sweep"},
+      {"env", "COCONET_ASSERT_CACHED=1", "autotune/sweep"},
+      {"env", "COCONET_DEBUG=2", "autotune/sweep"},
+      {"autotune/sweep", "--order=rank"},
+      {"autotune/sweep", "--budget=7"},
+  };
+  const char* const kNames[] = {"COCONET_VERIFY=1", "COCONET_ASSERT_CACHED=1", "COCONET_DEBUG=2",
+                                "SessionOptions::sum_order=rank", "SessionOptions::budget_s=7"};
+  for (size_t i = 0; i < others.size(); ++i) {
+    const std::string cache = absl::StrCat("--cache=", NewCacheFile());
+    std::vector<std::string> argv = {"mpirun", "--oversubscribe", "-n",  "1", "autotune/sweep",
+                                     "sgd",    "--N=100",         cache, ":", "-n",
+                                     "1"};
+    argv.insert(argv.end(), others[i].begin(), others[i].end());
+    argv.insert(argv.end(), {"sgd", "--N=100", cache});
+    const Ended ended = RunCommand(argv, Environment());
+    EXPECT_EQ(ended.code, 2) << ended.err;
+    EXPECT_THAT(ended.err,
+                HasSubstr(absl::StrCat("want the same options on all ranks; rank 1 has \"",
+                                       kNames[i], "\" where rank 0 has ")));
+  }
+}
+
 /// What `sweep` complained of.
 std::vector<std::string> Complaints(const Ended& ended) {
   std::vector<std::string> lines;

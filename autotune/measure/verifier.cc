@@ -187,7 +187,7 @@ absl::StatusOr<std::optional<Failure>> AgreeOnRun(Rank& rank, const absl::Status
     if (absl::IsDataLoss(status)) return WithContext(status, absl::StrCat("rank ", r));
     // Aborted means that a peer failed: its own error says more.
     if (status.ok() || (failure.has_value() && absl::IsAborted(status))) continue;
-    failure = Failure{Verdict::kRunError, absl::StrCat("rank ", r, ": ", status.message())};
+    failure = Failure{VerdictOn(status), absl::StrCat("rank ", r, ": ", status.message())};
     if (!absl::IsAborted(status)) return failure;
   }
   return failure;
@@ -288,6 +288,13 @@ void BeLate(const Rank& rank, Instance& instance, int step) {
 }
 
 }  // namespace
+
+Verdict VerdictOn(const absl::Status& error) {
+  if (absl::IsResourceExhausted(error)) return Verdict::kTooLarge;
+  const bool waited = absl::IsDeadlineExceeded(error) || absl::IsAborted(error) ||
+                      absl::IsUnavailable(error) || absl::IsCancelled(error);
+  return waited ? Verdict::kTimedOut : Verdict::kRunError;
+}
 
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
                                                   Reference& reference, PlainResults& plain) {

@@ -21,6 +21,9 @@ struct Failure {
   std::string reason;
 };
 
+/// The verdict on a variant that could not be bound or loaded, or whose step ended with this error.
+Verdict VerdictOn(const absl::Status& error);
+
 /// A plan bound to memory of one rank, ready to run.
 struct Instance {
   const Plan* plan = nullptr;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -90,6 +91,7 @@ class Tuning {
  private:
   enum class Stop : uint8_t { kNo, kBudget, kInterrupted };
 
+  static bool Failed(Verdict verdict) { return FailsForGood(verdict) || MayPass(verdict); }
   int size() const { return static_cast<int>(entrants_.size()); }
   VariantResult& result(int v) { return entrants_[v].result; }
   /// Whether the variant is neither tried nor ruled out.
@@ -107,12 +109,8 @@ class Tuning {
     if (options_.journal != nullptr) failures = options_.journal->Failures(options_.key);
     Packer known;
     known.Int(static_cast<int64_t>(failures.size()));
-    for (const VariantResult& v : failures) {
-      const bool quarantined = v.verdict == Verdict::kQuarantined;
-      known.Text(absl::StrCat(v.trace, "|", Text(v.config)));
-      known.Text(quarantined ? v.reason
-                             : absl::StrCat(Name(v.verdict), " in an earlier run: ", v.reason));
-    }
+    for (const VariantResult& v : failures)
+      known.Text(absl::StrCat(v.trace, "|", Text(v.config))).Text(v.reason);
     ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(known.bytes()));
     std::map<std::string, std::string> reasons;
     Unpacker in(all);
@@ -149,7 +147,7 @@ class Tuning {
       if (!Open(v)) continue;
       const auto at = scouts.find(entrants_[v].group);
       const VariantResult* scout = at == scouts.end() ? nullptr : &result(at->second);
-      const bool ran = scout != nullptr && fastest >= 0 && !IsFailure(scout->verdict);
+      const bool ran = scout != nullptr && fastest >= 0 && !Failed(scout->verdict);
       // By the minimum: one slow sample must not rule out a group.
       const double ratio = ran ? Quickest(at->second) / race_.timing(fastest).median_us : 0;
       if (!options_.tries_all && ran && ratio > kWorthRefining) {
@@ -270,16 +268,18 @@ class Tuning {
     tried_.insert(v);
     if (options_.journal != nullptr) options_.journal->Begin(options_.key, result(v));
     ASSIGN_OR_RETURN(const std::optional<Failure> failure, FirstRuns(v));
+    if (options_.journal != nullptr) options_.journal->End(options_.key, result(v));
     if (failure.has_value()) {
       Fail(v, *failure);
-    } else if (result(v).verdict == Verdict::kPruned) {
+      return absl::OkStatus();
+    }
+    TellOfFailures();
+    if (result(v).verdict == Verdict::kPruned) {
       runner_.Unload(v);
       loaded_.erase(v);
-    } else {
-      race_.Enter(v);
+      return absl::OkStatus();
     }
-    if (options_.journal != nullptr) options_.journal->End(options_.key, result(v));
-    if (!race_.running(v)) return absl::OkStatus();
+    race_.Enter(v);
     ASSIGN_OR_RETURN(const std::optional<Failure> later, TakeSample(v));
     if (later.has_value()) Fail(v, *later);
     return absl::OkStatus();
@@ -405,15 +405,27 @@ class Tuning {
     }
   }
 
+  /// Rules the variant out; where the failure may pass, at the second time only.
   void Fail(int v, const Failure& failure) {
-    result(v).verdict = failure.verdict;
-    result(v).reason = failure.reason;
-    tried_.insert(v);
     race_.Leave(v);
     if (loaded_.erase(v) != 0) runner_.Unload(v);
-    if (options_.journal == nullptr) return;
-    options_.journal->Begin(options_.key, result(v));
-    options_.journal->End(options_.key, result(v));
+    if (MayPass(failure.verdict) && tried_again_.insert(v).second) {
+      tried_.erase(v);  // open again
+      return;
+    }
+    tried_.insert(v);
+    result(v).verdict = failure.verdict;
+    result(v).reason = failure.reason;
+    untold_.push_back(v);
+  }
+
+  /// Tells the journal of the failures so far, since a variant has run after them: what fails all
+  /// variants, such as a stopped rank or a broken compiler, is not their fault.
+  void TellOfFailures() {
+    for (int v : untold_) {
+      if (options_.journal != nullptr) options_.journal->Fail(options_.key, result(v));
+    }
+    untold_.clear();
   }
 
   /// Verifies the winner once more on fresh data, after all the timing.
@@ -421,7 +433,10 @@ class Tuning {
     for (int winner = race_.Winner(); winner >= 0; winner = race_.Winner()) {
       ASSIGN_OR_RETURN(const std::optional<Failure> failure,
                        Named(runner_.Verify(winner), "verifying", winner));
-      if (!failure.has_value()) return absl::OkStatus();
+      if (!failure.has_value()) {
+        TellOfFailures();
+        return absl::OkStatus();
+      }
       Fail(winner, *failure);
     }
     if (stop_ == Stop::kInterrupted)
@@ -472,7 +487,10 @@ class Tuning {
       }
     }
     record.variants = size();
-    record.complete = stop_ == Stop::kNo || (stop_ == Stop::kBudget && saw_all);
+    const bool left_some = absl::c_any_of(entrants_, [](const Entrant& e) {
+      return e.result.verdict == Verdict::kTimedOut || e.result.verdict == Verdict::kNotLoaded;
+    });
+    record.complete = !left_some && (stop_ == Stop::kNo || (stop_ == Stop::kBudget && saw_all));
     record.created_s = absl::ToUnixSeconds(absl::Now());
     record.trust = {runner_.TrustIn(winner)};
     return record;
@@ -494,6 +512,7 @@ class Tuning {
   /// Stores the best variant so far, for the case that the job is killed.
   absl::Status StoreBestSoFar() {
     RETURN_IF_ERROR(VerifyFirst([this] { return race_.Winner(); }));
+    if (race_.Winner() >= 0) TellOfFailures();
     const int winner = race_.Winner();
     if (options_.journal == nullptr || winner < 0) return absl::OkStatus();
     const std::vector<Entrant> before = entrants_;
@@ -516,6 +535,8 @@ class Tuning {
   std::vector<double> step_us_;  // the latest time of a step; 0: none yet
   Stop stop_ = Stop::kNo;
   std::set<int> tried_, loaded_;
+  std::set<int> tried_again_;  // variants whose first failure may have passed
+  std::vector<int> untold_;    // variants that failed, of which the journal does not know
   double best_first_us_ = std::numeric_limits<double>::infinity();
   int verified_ = 0;
   double verify_s_ = 0;                 // duration of the latest Verify, on rank 0

@@ -81,7 +81,9 @@ class FakeRunner final : public VariantRunner {
     ++timed[v];
     now_s += us[v] * (warm_up + steps) / 1e6;
     if (crashes_after.count(v) != 0 && timed[v] > crashes_after[v])
-      return Sample{0, Failure{Verdict::kRunError, "timed out"}};
+      return Sample{0, Failure{Verdict::kRunError, "crashed"}};
+    if (time_outs.count(v) != 0 && time_outs[v]-- > 0)
+      return Sample{0, Failure{Verdict::kTimedOut, "waited in vain"}};
     const double cold = timed[v] == 1 ? 1.2 : 1;
     return Sample{us[v] * cold * (1 + std::abs(noise(random))), std::nullopt};
   }
@@ -99,6 +101,7 @@ class FakeRunner final : public VariantRunner {
   std::mt19937_64 random{5};
   std::set<int> compile_errors, wrong, wrong_at_size, wrong_in_the_end;
   std::map<int, int> crashes_after;
+  std::map<int, int> time_outs;  // number of the first calls of Time that fail so
   double now_s = 0, verify_s = 0.001;
   std::vector<int> compiled;
   std::set<int> loaded, ever_loaded;
@@ -109,9 +112,10 @@ class FakeJournal final : public TuningJournal {
  public:
   std::vector<VariantResult> Failures(const std::string&) override { return failures; }
   void Begin(const std::string&, const VariantResult& v) override { in_flight.insert(v.trace); }
-  void End(const std::string&, const VariantResult& v) override {
-    in_flight.erase(v.trace);
-    if (IsFailure(v.verdict)) ended.push_back(absl::StrCat(v.trace, ": ", Name(v.verdict)));
+  void End(const std::string&, const VariantResult& v) override { in_flight.erase(v.trace); }
+  void Fail(const std::string&, const VariantResult& v) override {
+    EXPECT_TRUE(FailsForGood(v.verdict) || MayPass(v.verdict)) << Name(v.verdict);
+    failed.push_back(absl::StrCat(v.trace, ": ", Name(v.verdict)));
   }
   void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) override {
     EXPECT_TRUE(Validate(record).ok()) << Validate(record);
@@ -121,7 +125,7 @@ class FakeJournal final : public TuningJournal {
   }
   std::vector<VariantResult> failures;
   std::set<std::string> in_flight;
-  std::vector<std::string> ended;
+  std::vector<std::string> failed;
   std::vector<TuningRecord> stored;
 };
 
@@ -211,19 +215,47 @@ TEST_F(TunerTest, FailuresAreValues) {
     verdicts.push_back(absl::StrCat(Name(v.verdict), ": ", v.reason));
   EXPECT_THAT(verdicts, ElementsAre("measured: ", "compile error: expected ';'",
                                     "wrong answer: p[2]: want 1, have 2",
-                                    "wrong answer: p[7]: want 1, have 2", "run error: timed out",
-                                    "run error: timed out", "measured: "));
+                                    "wrong answer: p[7]: want 1, have 2", "run error: crashed",
+                                    "run error: crashed", "measured: "));
   for (const char* kept : {"t1: compile error", "t2: wrong answer", "t3: wrong answer",
                            "t4: run error", "t5: run error"}) {
-    EXPECT_THAT(journal_.ended, Contains(kept));
+    EXPECT_THAT(journal_.failed, Contains(kept));
   }
+}
+
+TEST_F(TunerTest, WhatMayPassIsTriedOnceMore) {
+  runner_.time_outs = {{0, 1}, {2, 1}};
+  const absl::StatusOr<Tuned> tuned = Run({100, 50, 10});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 2);
+  EXPECT_EQ(tuned->record.baseline.trace, "t0");
+  EXPECT_TRUE(tuned->record.complete);
+  EXPECT_THAT(journal_.failed, IsEmpty());
+}
+
+TEST_F(TunerTest, WhatFailsTwiceIsLeftToALaterRun) {
+  runner_.time_outs[2] = 2;
+  const absl::StatusOr<Tuned> tuned = Run({100, 50, 10});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 1);
+  EXPECT_FALSE(tuned->record.complete) << "a later run tries it again";
+  EXPECT_EQ(tuned->variants[2].verdict, Verdict::kTimedOut);
+  EXPECT_THAT(journal_.failed, ElementsAre("t2: timed out"));
+}
+
+TEST_F(TunerTest, WhatAllHaveIsNoVariantsFault) {
+  runner_.time_outs = {{0, 99}, {1, 99}};
+  runner_.wrong = {2};
+  const absl::StatusOr<Tuned> tuned = Run({100, 50, 10});
+  EXPECT_EQ(tuned.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(journal_.failed, IsEmpty());
 }
 
 TEST_F(TunerTest, WhatFailedBeforeIsNotTriedAgain) {
   VariantResult failed;
   failed.trace = "t1";
   failed.verdict = Verdict::kWrongAnswer;
-  failed.reason = "p[3]";
+  failed.reason = "wrong answer in an earlier run: p[3]";
   VariantResult died = failed;
   died.trace = "t0";
   died.verdict = Verdict::kQuarantined;
@@ -246,7 +278,7 @@ TEST_F(TunerTest, AWinnerThatTurnsOutWrongIsNotStored) {
   ASSERT_TRUE(tuned.ok());
   EXPECT_EQ(tuned->best, 0) << "the other one was dropped long before";
   EXPECT_EQ(tuned->variants[2].verdict, Verdict::kWrongAnswer);
-  EXPECT_THAT(journal_.ended, ElementsAre("t2: wrong answer"));
+  EXPECT_THAT(journal_.failed, ElementsAre("t2: wrong answer"));
 }
 
 TEST_F(TunerTest, NothingRightIsAnError) {

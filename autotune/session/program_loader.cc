@@ -57,8 +57,10 @@ class Loader {
     }
     if (!may_tune) {
       const std::string what = absl::StrCat(
-          "Compile ", program_.name,
-          ": no record in the tuning cache for this program, these sizes and this machine");
+          "Compile ", program_.name, ": ",
+          unfit_.empty()
+              ? "no record in the tuning cache for this program, these sizes and this machine"
+              : unfit_);
       if (state_->options.policy == Policy::kCacheOnly) return absl::NotFoundError(what);
       return absl::FailedPreconditionError(
           absl::StrCat(what, ", and COCONET_ASSERT_CACHED forbids tuning"));
@@ -302,10 +304,12 @@ class Loader {
     return HoldsHere(known);
   }
 
-  /// Collective. Whether a stored winner gives the right answers here, which the cache is told.
+  /// Collective. Whether a stored winner gives the right answers here, which the cache is told. A
+  /// failure that may pass is tried again once, and leaves the record as it is.
   absl::StatusOr<bool> HoldsHere(Winner& known) {
     VariantResult& best = known.record.best;
-    const absl::StatusOr<std::optional<Failure>> again = VerifyAgain(known);
+    absl::StatusOr<std::optional<Failure>> again = VerifyAgain(known);
+    if (again.ok() && again->has_value() && MayPass((*again)->verdict)) again = VerifyAgain(known);
     if (!again.ok()) {
       return WithContext(again.status(),
                          absl::StrCat("verifying ", Words(best), ", kept for ", program_.name));
@@ -315,12 +319,15 @@ class Loader {
       if (first()) state_->cache->AddTrust(key_, best, known.record.trust[0]);
       return true;
     }
-    state_->Warn(absl::StrCat("tuning cache: the variant kept for ", program_.name, ", ",
-                              Words(best), ", fails here (", failure->reason, ") and is not used"));
-    if (first()) {
+    const bool for_good = FailsForGood(failure->verdict);
+    unfit_ =
+        absl::StrCat("the variant kept for ", program_.name, ", ", Words(best), ", fails here (",
+                     failure->reason, ") and is not used", for_good ? "" : " this time");
+    state_->Warn(absl::StrCat("tuning cache: ", unfit_));
+    if (first() && for_good) {
       best.verdict = failure->verdict;
       best.reason = failure->reason;
-      state_->cache->End(key_, best);
+      state_->cache->Fail(key_, best);
     }
     return false;
   }
@@ -406,7 +413,7 @@ class Loader {
            absl::c_none_of(
                variants,
                [&](const VariantResult& v) {
-                 return v.trace == best.trace && v.config == best.config && IsFailure(v.verdict);
+                 return v.trace == best.trace && v.config == best.config && FailsForGood(v.verdict);
                });
   }
 
@@ -419,6 +426,7 @@ class Loader {
   ConfigSpace space_;
   std::string key_, key_text_;
   std::optional<TuningRecord> known_;
+  std::string unfit_;  // why the stored winner is not used; empty: it is, or there is none
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "autotune/session/program_loader.h"
 #include "autotune/session/session_state.h"
 #include "autotune/store/wire.h"
+#include "coconet/base/env.h"
 #include "coconet/base/slices.h"
 #include "coconet/base/status.h"
 #include "coconet/ir/infer.h"
@@ -35,23 +36,51 @@ absl::StatusOr<Graph> BindAndOrder(const absl::StatusOr<Graph>& program, const S
   return std::move(schedule.graph());
 }
 
-/// Collective. The same bound, canonical program on all ranks, or an error on all.
-absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const absl::StatusOr<Graph>& program,
-                                     const Sizes& sizes) {
+/// The options on which all ranks act together, one a line. Files and folders may differ.
+std::string TextOf(const SessionOptions& options, const Env& env) {
+  const auto optional = [](const std::optional<uint64_t>& value) {
+    return value.has_value() ? absl::StrCat(*value) : "unset";
+  };
+  return absl::StrCat(
+      "SessionOptions::policy=", options.policy == Policy::kTune ? "tune" : "cache only",
+      "\nSessionOptions::sum_order=", options.sum_order == SumOrder::kAny ? "any" : "rank",
+      "\nSessionOptions::budget_s=", options.budget_s,
+      "\nSessionOptions::optimize=", options.optimize == Optimize::kFull ? "full" : "fast",
+      "\nSessionOptions::admits=", options.admits ? "set" : "unset",
+      "\nCOCONET_VERIFY=", static_cast<int>(env.verify),
+      "\nCOCONET_ASSERT_CACHED=", static_cast<int>(env.assert_cached),
+      "\nCOCONET_DEBUG=", env.debug, "\nCOCONET_SEED=", optional(env.seed),
+      "\nCOCONET_TIMEOUT=", env.timeout_s,
+      "\nCOCONET_GREEN_CONTEXTS=", static_cast<int>(env.green_contexts),
+      "\nCOCONET_MULTICAST=", static_cast<int>(env.multicast));
+}
+
+/// Collective. The same bound, canonical program, and the same options, on all ranks, or an error
+/// on all.
+absl::StatusOr<Graph> AgreeOnProgram(Rank& rank, const SessionOptions& options,
+                                     const absl::StatusOr<Graph>& program, const Sizes& sizes) {
   absl::StatusOr<Graph> mine = BindAndOrder(program, sizes, rank.mesh().stage_size());
   Packer message;
   PackStatus(message, mine.status());
-  message.Text(mine.ok() ? Print(*mine) : "");
+  message.Text(mine.ok() ? Print(*mine) : "").Text(TextOf(options, GetEnv()));
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
   RETURN_IF_ERROR(mine.status());
-  std::string first;
+  std::string first, first_options;
   for (size_t r = 0; r < all.size(); ++r) {
     Unpacker in(all[r]);
     const absl::Status status = UnpackStatus(in);
-    const std::string text = in.Text();
+    const std::string text = in.Text(), options_text = in.Text();
     RETURN_IF_ERROR(in.Done());
     RETURN_IF_ERROR(WithContext(status, absl::StrCat("rank ", r)));
-    if (r == 0) first = text;
+    if (r == 0) {
+      first = text;
+      first_options = options_text;
+    }
+    if (options_text != first_options) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Compile: want the same options on all ranks; rank ", r, " ",
+                       FirstDifference(options_text, first_options)));
+    }
     if (text != first) {
       return absl::InvalidArgumentError(
           absl::StrCat("Compile: want the same program and sizes on all ranks; that of rank ", r,
@@ -86,7 +115,7 @@ absl::StatusOr<TunedProgram> Session::Compile(const Graph& program, const Sizes&
 absl::StatusOr<TunedProgram> Session::Compile(const absl::StatusOr<Graph>& program,
                                               const Sizes& sizes) {
   RETURN_IF_ERROR(state_->poison);
-  ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, program, sizes));
+  ASSIGN_OR_RETURN(Graph bound, AgreeOnProgram(state_->rank, state_->options, program, sizes));
   ASSIGN_OR_RETURN(LoadedProgram loaded, FindOrTune(state_, std::move(bound)));
   TunedProgram tuned;
   tuned.record_ = std::make_shared<const TuningRecord>(std::move(loaded.record));

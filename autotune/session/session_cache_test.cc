@@ -52,7 +52,7 @@ TEST_F(SessionCacheTest, TunesOnceAndThenHits) {
       EXPECT_TRUE(tuned.record().complete);
       EXPECT_EQ(tuned.variants().size(), static_cast<size_t>(tuned.record().variants));
       for (const VariantResult& v : tuned.variants())
-        EXPECT_FALSE(IsFailure(v.verdict)) << Words(v) << ": " << v.reason;
+        EXPECT_FALSE(FailsForGood(v.verdict) || MayPass(v.verdict)) << Words(v) << ": " << v.reason;
       return StepAndCheck(tuned, session, 5);
     });
     ASSERT_TRUE(first.ok()) << ranks << ": " << first;

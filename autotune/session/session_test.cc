@@ -222,6 +222,37 @@ TEST_F(SessionTest, RanksThatDisagreeAreToldOnAllRanks) {
             "rank 0 has \"input g : f32[1000] local\"");
 }
 
+TEST_F(SessionTest, RanksWithOtherOptionsAreToldOnAllRanks) {
+  const std::pair<std::function<void(SessionOptions&)>, const char*> changes[] = {
+      {[](SessionOptions& o) { o.policy = Policy::kCacheOnly; },
+       "\"SessionOptions::policy=cache only\" where rank 0 has \"SessionOptions::policy=tune\""},
+      {[](SessionOptions& o) { o.sum_order = SumOrder::kRank; },
+       "\"SessionOptions::sum_order=rank\" where rank 0 has \"SessionOptions::sum_order=any\""},
+      {[](SessionOptions& o) { o.budget_s = 7; },
+       "\"SessionOptions::budget_s=7\" where rank 0 has \"SessionOptions::budget_s=60\""},
+      {[](SessionOptions& o) { o.optimize = Optimize::kFull; },
+       "\"SessionOptions::optimize=full\" where rank 0 has \"SessionOptions::optimize=fast\""},
+      {[](SessionOptions& o) { o.admits = [](const Schedule&) { return true; }; },
+       "\"SessionOptions::admits=set\" where rank 0 has \"SessionOptions::admits=unset\""},
+  };
+  for (const auto& [change, difference] : changes) {
+    std::string messages[2];
+    const absl::Status status = RunWorld({.ranks = 2}, [&](Rank& rank) {
+      SessionOptions options = Options();
+      if (rank.rank() == 1) change(options);
+      Session session(rank, options);
+      messages[rank.rank()] = session.Compile(program_, {{"N", 1000}}).status().ToString();
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(messages[0], messages[1]);
+    EXPECT_EQ(messages[0],
+              absl::StrCat("INVALID_ARGUMENT: Compile: want the same options on all ranks; rank 1 "
+                           "has ",
+                           difference));
+  }
+}
+
 TEST_F(SessionTest, BadProgramsAndSizesAreErrors) {
   const absl::Status status = RunRanks(
       2,

@@ -26,8 +26,10 @@ namespace fs = std::filesystem;
 ///
 /// env, program   the two halves of a key's text, each kept once
 /// decision       one tuned program: what a hit replays
-/// variant        the result of each variant of a key. `in_flight` names the process that runs it
-///                for the first time: where that process has died, the variant may have killed it
+/// variant        the result of each variant of a key; in how many runs it failed in a way that may
+///                pass, one after the other, and in how many the process died
+/// in_flight      the processes that run a variant for the first time: where one has died, the
+///                variant may have killed it
 /// trust          what was verified of a variant (struct Trust), a row per machine and fingerprint
 constexpr const char* kMigrations[] = {
     R"sql(
@@ -81,6 +83,21 @@ CREATE TABLE trust(
   PRIMARY KEY(variant, fingerprint, machine)
 ) STRICT;
 ALTER TABLE decision DROP COLUMN origin;
+)sql",
+    // A run error of earlier versions may be a time-out.
+    R"sql(
+CREATE TABLE in_flight(
+  variant INTEGER NOT NULL REFERENCES variant(id) ON DELETE CASCADE,
+  process TEXT NOT NULL,
+  since_s INTEGER NOT NULL,
+  PRIMARY KEY(variant, process)
+) STRICT;
+INSERT INTO in_flight SELECT id, in_flight, updated_s FROM variant WHERE in_flight IS NOT NULL;
+ALTER TABLE variant DROP COLUMN in_flight;
+ALTER TABLE variant ADD COLUMN failed_runs INTEGER NOT NULL DEFAULT 0 CHECK(failed_runs >= 0);
+ALTER TABLE variant ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0 CHECK(deaths >= 0);
+UPDATE variant SET verdict = 'timed out', failed_runs = 1 WHERE verdict = 'run error';
+UPDATE variant SET deaths = 1 WHERE verdict = 'quarantined';
 )sql",
 };
 static_assert(std::size(kMigrations) == kCacheSchemaVersion);

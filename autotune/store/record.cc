@@ -76,6 +76,10 @@ absl::string_view Name(Verdict verdict) {
       return "compile error";
     case Verdict::kRunError:
       return "run error";
+    case Verdict::kTimedOut:
+      return "timed out";
+    case Verdict::kNotLoaded:
+      return "not loaded";
     case Verdict::kWrongAnswer:
       return "wrong answer";
     case Verdict::kTooLarge:
@@ -94,12 +98,14 @@ std::optional<Verdict> ParseVerdict(absl::string_view name) {
   return std::nullopt;
 }
 
-bool IsFailure(Verdict verdict) {
+bool FailsForGood(Verdict verdict) {
   switch (verdict) {
     case Verdict::kMeasured:
     case Verdict::kPruned:
     case Verdict::kNotMeasured:
-    case Verdict::kTooLarge:    // there may be more memory another time
+    case Verdict::kTimedOut:
+    case Verdict::kNotLoaded:
+    case Verdict::kTooLarge:
     case Verdict::kLowerError:  // quick to find again
       return false;
     case Verdict::kCompileError:
@@ -110,6 +116,11 @@ bool IsFailure(Verdict verdict) {
   }
   CC_CHECK(false);
   return false;
+}
+
+bool MayPass(Verdict verdict) {
+  return verdict == Verdict::kTimedOut || verdict == Verdict::kNotLoaded ||
+         verdict == Verdict::kTooLarge;
 }
 
 std::string Words(const VariantResult& variant) {

@@ -19,20 +19,25 @@ enum class Verdict : uint8_t {
   kNotMeasured,  // verified, but the budget ended or the user interrupted
   kLowerError,   // could not be lowered
   kCompileError,
-  kRunError,     // failed or timed out while running
+  kRunError,     // could not be bound, or its step ended with an error of its own
+  kTimedOut,     // its compiler or its step took too long, or a peer was lost meanwhile
+  kNotLoaded,    // a rank could not load its binary
   kWrongAnswer,  // a bug of this library: reported, never dispatched
   kTooLarge,     // does not fit in memory
-  kQuarantined,  // failed under the same key in an earlier run: not tried again
+  kQuarantined,  // left out because of earlier runs under the same key
 };
 inline constexpr Verdict kAllVerdicts[] = {
-    Verdict::kMeasured,    Verdict::kPruned,       Verdict::kNotMeasured,
-    Verdict::kLowerError,  Verdict::kCompileError, Verdict::kRunError,
-    Verdict::kWrongAnswer, Verdict::kTooLarge,     Verdict::kQuarantined,
+    Verdict::kMeasured,     Verdict::kPruned,   Verdict::kNotMeasured, Verdict::kLowerError,
+    Verdict::kCompileError, Verdict::kRunError, Verdict::kTimedOut,    Verdict::kNotLoaded,
+    Verdict::kWrongAnswer,  Verdict::kTooLarge, Verdict::kQuarantined,
 };
 absl::string_view Name(Verdict verdict);  // "measured", "wrong answer", ...
 std::optional<Verdict> ParseVerdict(absl::string_view name);
-/// Whether the variant would fail again under the same key.
-bool IsFailure(Verdict verdict);
+/// Whether the variant would fail again under the same key: it is not tried again.
+bool FailsForGood(Verdict verdict);
+/// Whether the cause may be gone another time, or lies outside of the variant: it is tried again,
+/// in a bounded number of runs.
+bool MayPass(Verdict verdict);
 
 /// Times of one variant in microseconds; a sample is one step, the maximum over ranks.
 struct Timing {

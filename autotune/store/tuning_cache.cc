@@ -1,6 +1,7 @@
 #include "autotune/store/tuning_cache.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
@@ -26,6 +27,12 @@ namespace {
 /// A process that is not visible from here counts as dead after this time: no variant's first run
 /// takes as long.
 constexpr int64_t kInFlightSeconds = 3600;
+/// A variant is left out from so many runs in which it failed in a way that may pass.
+constexpr int64_t kMostFailedRuns = 3;
+/// For how long a variant is left out in whose first run a process died, and from how many on for
+/// good. Processes die for other reasons, too.
+constexpr int64_t kAfterDeathSeconds = 24 * 3600;
+constexpr int64_t kMostDeaths = 2;
 
 constexpr const char* kColumns[] = {"trace",   "config",  "schedule",  "protocol",
                                     "verdict", "reason",  "median_us", "low_us",
@@ -41,6 +48,9 @@ std::string Columns(absl::string_view table = "") {
 }
 
 int64_t Now() { return absl::ToUnixSeconds(absl::Now()); }
+
+/// Whether that much time has passed since, or the clock was moved.
+bool IsOver(int64_t since_s, int64_t seconds) { return std::abs(Now() - since_s) > seconds; }
 
 /// The variant in columns `first`... of the current row.
 absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first) {
@@ -101,15 +111,6 @@ absl::StatusOr<int64_t> VariantId(Database& db, absl::string_view key, const Var
   ASSIGN_OR_RETURN(Statement find,
                    OfVariant(db, absl::StrCat("SELECT id FROM variant", kOfVariant), key, v));
   return IdOf(std::move(find), Words(v));
-}
-
-absl::Status DeleteKey(Database& db, absl::string_view key) {
-  for (const char* sql : {"DELETE FROM decision WHERE key = ?",
-                          "DELETE FROM variant WHERE key = ? AND in_flight IS NULL"}) {
-    ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
-    RETURN_IF_ERROR(statement.Bind(key).Run());
-  }
-  return absl::OkStatus();
 }
 
 /// Whether the stored record of the same key is kept.
@@ -213,13 +214,69 @@ absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::stri
   }
 }
 
-/// Failed variants of a key, and, as kQuarantined, variants that were in flight in a process that
-/// died.
-absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key) {
+/// A statement about the variant with this id; parameters `before` come first.
+template <class... Before>
+absl::Status RunOn(Database& db, absl::string_view sql, int64_t variant, const Before&... before) {
+  ASSIGN_OR_RETURN(Statement statement, db.Prepare(sql));
+  (statement.Bind(before), ...);
+  return statement.Bind(variant).Run();
+}
+
+/// Sets verdict, reason and time of a row. A record's variants keep the verdict with which they are
+/// in it.
+constexpr absl::string_view kUnlessRecorded =
+    ", verdict = iif(id IN (SELECT best FROM decision UNION SELECT baseline FROM decision), "
+    "verdict, ?), reason = ?, updated_s = ? WHERE id = ?";
+
+/// Counts the processes that died while they ran a variant of the key, and forgets their marks.
+absl::Status CountDeaths(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
   ASSIGN_OR_RETURN(
       Statement find,
-      db.Prepare(absl::StrCat("SELECT ", Columns(),
-                              ", in_flight, updated_s FROM variant WHERE key = ? ORDER BY id")));
+      db.Prepare("SELECT f.variant, f.process, f.since_s FROM in_flight f JOIN variant "
+                 "v ON v.id = f.variant WHERE v.key = ?"));
+  find.Bind(key);
+  std::vector<std::pair<int64_t, std::string>> dead;
+  while (true) {
+    ASSIGN_OR_RETURN(const bool row, find.Step());
+    if (!row) break;
+    const Life life = LifeOf(find.Text(1));
+    if (life == Life::kDead || (life == Life::kUnknown && IsOver(find.Int(2), kInFlightSeconds)))
+      dead.emplace_back(find.Int(0), find.Text(1));
+  }
+  for (const auto& [variant, process] : dead) {
+    ASSIGN_OR_RETURN(Statement forget,
+                     db.Prepare("DELETE FROM in_flight WHERE variant = ? AND process = ?"));
+    RETURN_IF_ERROR(forget.Bind(variant).Bind(process).Run());
+    RETURN_IF_ERROR(RunOn(db,
+                          absl::StrCat("UPDATE variant SET deaths = deaths + 1", kUnlessRecorded),
+                          variant, Name(Verdict::kQuarantined),
+                          "an earlier process died while it ran for the first time", Now()));
+  }
+  return transaction.Commit();
+}
+
+/// The reason to leave a stored variant out; "": there is none.
+std::string ReasonToLeaveOut(const VariantResult& v, int64_t failed_runs, int64_t deaths,
+                             int64_t updated_s) {
+  if (deaths > 0) {
+    const bool for_good = deaths >= kMostDeaths;
+    if (!for_good && IsOver(updated_s, kAfterDeathSeconds)) return "";
+    return absl::StrCat(v.reason, for_good ? "" : "; it is tried again after a day");
+  }
+  if (FailsForGood(v.verdict))
+    return absl::StrCat(Name(v.verdict), " in an earlier run: ", v.reason);
+  if (MayPass(v.verdict) && failed_runs >= kMostFailedRuns)
+    return absl::StrCat(Name(v.verdict), " in ", failed_runs, " runs: ", v.reason);
+  return "";
+}
+
+absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+  ASSIGN_OR_RETURN(Statement find,
+                   db.Prepare(absl::StrCat("SELECT ", Columns(), ", updated_s",
+                                           version < 3 ? ", 0, 0" : ", failed_runs, deaths",
+                                           " FROM variant WHERE key = ? ORDER BY id")));
   find.Bind(key);
   std::vector<VariantResult> failures;
   while (true) {
@@ -227,63 +284,76 @@ absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::stri
     if (!row) return failures;
     absl::StatusOr<VariantResult> v = VariantAt(find, 0);
     if (!v.ok()) continue;  // no variant that could be tried
-    if (!find.IsNull(kColumnCount)) {
-      const Life life = LifeOf(find.Text(kColumnCount));
-      const bool old = Now() - find.Int(kColumnCount + 1) > kInFlightSeconds;
-      if (life == Life::kDead || (life == Life::kUnknown && old)) {
-        v->verdict = Verdict::kQuarantined;
-        v->reason = "an earlier process died while it ran for the first time";
-      }
-    }
-    if (IsFailure(v->verdict)) failures.push_back(*std::move(v));
+    v->reason = ReasonToLeaveOut(*v, find.Int(kColumnCount + 1), find.Int(kColumnCount + 2),
+                                 find.Int(kColumnCount));
+    if (!v->reason.empty()) failures.push_back(*std::move(v));
   }
 }
 
-/// Records that this process is about to run the variant for the first time.
-absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResult& variant) {
+/// Inserts the variant, or replaces what is known of it. What left it out stays where it was left
+/// out again; where it ran, its failures are forgotten.
+absl::Status WriteVariant(Database& db, absl::string_view key, const VariantResult& v) {
   ASSIGN_OR_RETURN(
-      Statement mark,
+      Statement insert,
       InsertOf(db,
                absl::StrCat(
                    "INSERT INTO variant(key, ", Columns(),
-                   ", in_flight, updated_s) VALUES "
-                   "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?13, ?14) ON CONFLICT(key, trace, config) "
-                   "DO UPDATE SET in_flight = ?13, updated_s = ?14"),
-               key, variant));
-  return mark.Bind(OwnProcess()).Bind(Now()).Run();
+                   ", updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                   "ON CONFLICT(key, trace, config) DO UPDATE SET schedule = excluded.schedule, "
+                   "protocol = excluded.protocol, verdict = excluded.verdict, "
+                   "reason = excluded.reason, median_us = excluded.median_us, "
+                   "low_us = excluded.low_us, high_us = excluded.high_us, "
+                   "samples = excluded.samples, bytes = excluded.bytes, "
+                   "updated_s = excluded.updated_s, "
+                   "failed_runs = iif(excluded.verdict IN ('measured', 'pruned'), 0, failed_runs), "
+                   "deaths = iif(excluded.verdict IN ('measured', 'pruned'), 0, deaths) "
+                   "WHERE excluded.verdict <> 'quarantined'"),
+               key, v));
+  return insert.Bind(Now()).Run();
 }
 
-/// Records the result of that run. Deletes a record whose best variant has failed.
-absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantResult& variant) {
-  if (!IsFailure(variant.verdict)) {
-    ASSIGN_OR_RETURN(Statement clear,
-                     OfVariant(db, absl::StrCat("UPDATE variant SET in_flight = NULL", kOfVariant),
-                               key, variant));
-    return clear.Run();
-  }
+/// The variant's row, which is inserted where there is none.
+absl::StatusOr<int64_t> RowOf(Database& db, absl::string_view key, const VariantResult& v) {
+  ASSIGN_OR_RETURN(Statement insert,
+                   InsertOf(db,
+                            absl::StrCat("INSERT OR IGNORE INTO variant(key, ", Columns(),
+                                         ", updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                                         "?)"),
+                            key, v));
+  RETURN_IF_ERROR(insert.Bind(Now()).Run());
+  return VariantId(db, key, v);
+}
+
+absl::Status MarkInFlight(Database& db, absl::string_view key, const VariantResult& variant) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
-  ASSIGN_OR_RETURN(
-      Statement fail,
-      OfVariant(db,
-                absl::StrCat("UPDATE variant SET in_flight = NULL, verdict = ?, reason = ?, "
-                             "updated_s = ?",
-                             kOfVariant),
-                key, variant, Name(variant.verdict), variant.reason, Now()));
-  RETURN_IF_ERROR(fail.Run());
-  ASSIGN_OR_RETURN(Statement forget,
+  ASSIGN_OR_RETURN(const int64_t id, RowOf(db, key, variant));
+  RETURN_IF_ERROR(RunOn(db,
+                        "INSERT OR REPLACE INTO in_flight(process, since_s, variant) "
+                        "VALUES (?, ?, ?)",
+                        id, OwnProcess(), Now()));
+  return transaction.Commit();
+}
+
+absl::Status ClearInFlight(Database& db, absl::string_view key, const VariantResult& variant) {
+  ASSIGN_OR_RETURN(Statement clear,
                    OfVariant(db,
-                             absl::StrCat("DELETE FROM decision WHERE best IN (SELECT id FROM "
-                                          "variant",
+                             absl::StrCat("DELETE FROM in_flight WHERE process = ? AND variant IN "
+                                          "(SELECT id FROM variant",
                                           kOfVariant, ")"),
-                             key, variant));
-  RETURN_IF_ERROR(forget.Run());
-  ASSIGN_OR_RETURN(Statement distrust,
-                   OfVariant(db,
-                             absl::StrCat("DELETE FROM trust WHERE variant IN (SELECT id FROM "
-                                          "variant",
-                                          kOfVariant, ")"),
-                             key, variant));
-  RETURN_IF_ERROR(distrust.Run());
+                             key, variant, OwnProcess()));
+  return clear.Run();
+}
+
+absl::Status WriteFailure(Database& db, absl::string_view key, const VariantResult& variant) {
+  ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
+  ASSIGN_OR_RETURN(const int64_t id, RowOf(db, key, variant));
+  if (FailsForGood(variant.verdict)) {
+    RETURN_IF_ERROR(RunOn(db, "DELETE FROM decision WHERE ?1 IN (best, baseline)", id));
+    RETURN_IF_ERROR(RunOn(db, "DELETE FROM trust WHERE variant = ?", id));
+  }
+  RETURN_IF_ERROR(
+      RunOn(db, absl::StrCat("UPDATE variant SET failed_runs = failed_runs + 1", kUnlessRecorded),
+            id, Name(variant.verdict), variant.reason, Now()));
   return transaction.Commit();
 }
 
@@ -294,16 +364,19 @@ absl::Status WriteRecord(Database& db, const TuningRecord& record,
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
   ASSIGN_OR_RETURN(const bool keep, StoredIsBetter(db, record));
   if (keep) return absl::OkStatus();
-  RETURN_IF_ERROR(DeleteKey(db, record.key));
-  for (const VariantResult& v : variants) {
-    ASSIGN_OR_RETURN(
-        Statement insert,
-        InsertOf(db,
-                 absl::StrCat("INSERT OR REPLACE INTO variant(key, ", Columns(),
-                              ", updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-                 record.key, v));
-    RETURN_IF_ERROR(insert.Bind(Now()).Run());
-  }
+  ASSIGN_OR_RETURN(Statement forget, db.Prepare("DELETE FROM decision WHERE key = ?"));
+  RETURN_IF_ERROR(forget.Bind(record.key).Run());
+  ASSIGN_OR_RETURN(Statement distrust,
+                   db.Prepare("DELETE FROM trust WHERE variant IN (SELECT id FROM variant WHERE "
+                              "key = ?)"));
+  RETURN_IF_ERROR(distrust.Bind(record.key).Run());
+  // Variants that are no longer enumerated go, unless something speaks against them.
+  ASSIGN_OR_RETURN(
+      Statement clear,
+      db.Prepare("DELETE FROM variant WHERE key = ? AND failed_runs = 0 AND deaths = 0 "
+                 "AND id NOT IN (SELECT variant FROM in_flight)"));
+  RETURN_IF_ERROR(clear.Bind(record.key).Run());
+  for (const VariantResult& v : variants) RETURN_IF_ERROR(WriteVariant(db, record.key, v));
   const absl::string_view key_text = record.key_text;
   const size_t program_at = ProgramIn(key_text);
   ASSIGN_OR_RETURN(const int64_t env, Intern(db, "env", key_text.substr(0, program_at)));
@@ -415,6 +488,8 @@ std::vector<VariantResult> TuningCache::Variants(const std::string& key) {
 
 std::vector<VariantResult> TuningCache::Failures(const std::string& key) {
   if (rep_ == nullptr) return {};
+  if (stores()) CheckStored(CountDeaths(rep_->file.db, key));
+  if (rep_ == nullptr) return {};
   absl::StatusOr<std::vector<VariantResult>> failures = ReadFailures(rep_->file.db, key);
   if (failures.ok()) return *std::move(failures);
   GiveUp(failures.status());
@@ -427,6 +502,10 @@ void TuningCache::Begin(const std::string& key, const VariantResult& variant) {
 
 void TuningCache::End(const std::string& key, const VariantResult& variant) {
   if (stores()) CheckStored(ClearInFlight(rep_->file.db, key, variant));
+}
+
+void TuningCache::Fail(const std::string& key, const VariantResult& variant) {
+  if (stores()) CheckStored(WriteFailure(rep_->file.db, key, variant));
 }
 
 void TuningCache::AddTrust(const std::string& key, const VariantResult& variant,

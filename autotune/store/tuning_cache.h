@@ -16,12 +16,14 @@ namespace coconet {
 class TuningJournal {
  public:
   virtual ~TuningJournal() = default;
-  /// Variants that failed under this key, and those that a process was running when it died, with
-  /// trace, config, verdict and reason.
+  /// Variants that are left out because of earlier runs under this key, with the reason.
   virtual std::vector<VariantResult> Failures(const std::string& key) = 0;
-  /// Called before the first run of a variant, and after it, with its verdict.
+  /// Called before the first run of a variant, and after it: where the process died in between, the
+  /// variant may have killed it.
   virtual void Begin(const std::string& key, const VariantResult& variant) = 0;
   virtual void End(const std::string& key, const VariantResult& variant) = 0;
+  /// Called once per variant and run, with a verdict that FailsForGood or MayPass.
+  virtual void Fail(const std::string& key, const VariantResult& variant) = 0;
   /// Stores a tuned program with all its variants. An incomplete record replaces neither a complete
   /// one nor a faster incomplete one.
   virtual void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) = 0;
@@ -54,9 +56,13 @@ class TuningCache final : public TuningJournal {
   /// Records that a stored variant was verified once more.
   void AddTrust(const std::string& key, const VariantResult& variant, const Trust& trust);
 
+  /// Those that failed for good; that failed in three runs, one after the other, in a way that may
+  /// pass; and that were in flight when a process died: once, for a day, and twice, for good.
   std::vector<VariantResult> Failures(const std::string& key) override;
   void Begin(const std::string& key, const VariantResult& variant) override;
   void End(const std::string& key, const VariantResult& variant) override;
+  /// Deletes a record whose best variant, or baseline, failed for good.
+  void Fail(const std::string& key, const VariantResult& variant) override;
   void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) override;
 
  private:

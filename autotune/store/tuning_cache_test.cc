@@ -208,6 +208,8 @@ TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
   Open()->Store(record, {slow_, fast_});
   Tamper(
       "DROP TABLE trust; ALTER TABLE decision ADD COLUMN origin TEXT NOT NULL DEFAULT 'here'; "
+      "DROP TABLE in_flight; ALTER TABLE variant ADD COLUMN in_flight TEXT; "
+      "ALTER TABLE variant DROP COLUMN failed_runs; ALTER TABLE variant DROP COLUMN deaths; "
       "PRAGMA user_version=1");
   chmod(file_.c_str(), 0400);
   const std::unique_ptr<TuningCache> reader = Open();
@@ -237,7 +239,7 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
               ElementsAre(absl::StrCat(
                   "tuning cache ", file_.string(),
                   " was written by a newer version (schema 99, this one "
-                  "knows 2); upgrade, or give another file: what is tuned is not kept")));
+                  "knows 3); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
 }
 
@@ -322,7 +324,8 @@ TEST_F(TuningCacheTest, FailuresAreKept) {
   wrong.reason = "p[3]: want 1, have 2";
   std::unique_ptr<TuningCache> cache = Open();
   cache->Begin(key, fast_);
-  cache->End(key, wrong);
+  cache->End(key, fast_);
+  cache->Fail(key, wrong);
   cache->Begin(key, slow_);
   EXPECT_EQ(cache->Failures(key).size(), 1u) << "what this process runs now is no failure";
   cache->End(key, slow_);
@@ -330,25 +333,76 @@ TEST_F(TuningCacheTest, FailuresAreKept) {
   ASSERT_EQ(failures.size(), 1u);
   EXPECT_EQ(failures[0].trace, wrong.trace);
   EXPECT_EQ(failures[0].verdict, Verdict::kWrongAnswer);
-  EXPECT_EQ(failures[0].reason, wrong.reason);
+  EXPECT_EQ(failures[0].reason, "wrong answer in an earlier run: p[3]: want 1, have 2");
   EXPECT_THAT(cache->Failures(std::string(64, 'b')), IsEmpty());
 }
 
-TEST_F(TuningCacheTest, AVariantThatTookItsProcessAlongIsQuarantined) {
+TEST_F(TuningCacheTest, WhatMayPassIsLeftOutFromTheThirdRunOn) {
+  const TuningRecord record = Record("adam", fast_, slow_);
+  Open()->Store(Record("adam", slow_, slow_), {slow_});
+  VariantResult late = fast_;
+  late.verdict = Verdict::kTimedOut;
+  late.reason = "rank 1 waited 10 s";
+  for (int run = 1; run <= 3; ++run) {
+    EXPECT_THAT(Open()->Failures(record.key), IsEmpty());
+    Open()->Fail(record.key, late);
+  }
+  std::vector<VariantResult> failures = Open()->Failures(record.key);
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].reason, "timed out in 3 runs: rank 1 waited 10 s");
+  // What a later run stores of it, which leaves it out, changes nothing.
+  VariantResult left_out = failures[0];
+  left_out.verdict = Verdict::kQuarantined;
+  Open()->Store(Record("adam", slow_, slow_), {slow_, left_out});
+  EXPECT_EQ(Open()->Failures(record.key).size(), 1u);
+  // Where it runs again, the failures are forgotten.
+  Open()->Store(record, {slow_, fast_});
+  Open()->Fail(record.key, late);
+  EXPECT_THAT(Open()->Failures(record.key), IsEmpty());
+}
+
+TEST_F(TuningCacheTest, AVariantThatTookItsProcessAlongIsLeftOutForADayThenForGood) {
+  const std::string key(64, 'a');
+  const auto die_in = [&](const VariantResult& variant) {
+    EXPECT_EQ(InChild([&] {
+                std::unique_ptr<TuningCache> cache = Open();
+                cache->Begin(key, slow_);
+                cache->End(key, slow_);
+                cache->Begin(key, variant);
+                kill(getpid(), SIGKILL);
+              }),
+              -SIGKILL);
+  };
+  die_in(fast_);
+  for (int run = 0; run < 2; ++run) {
+    const std::vector<VariantResult> failures = Open()->Failures(key);
+    ASSERT_EQ(failures.size(), 1u);
+    EXPECT_EQ(failures[0].trace, fast_.trace);
+    EXPECT_EQ(failures[0].verdict, Verdict::kQuarantined);
+    EXPECT_EQ(failures[0].reason,
+              "an earlier process died while it ran for the first time; it is tried again after a "
+              "day");
+  }
+  Tamper("UPDATE variant SET updated_s = updated_s - 86500");
+  EXPECT_THAT(Open()->Failures(key), IsEmpty());
+  die_in(fast_);
+  Tamper("UPDATE variant SET updated_s = updated_s - 86500");
+  const std::vector<VariantResult> failures = Open()->Failures(key);
+  ASSERT_EQ(failures.size(), 1u);
+  EXPECT_EQ(failures[0].reason, "an earlier process died while it ran for the first time");
+}
+
+TEST_F(TuningCacheTest, AJobThatEndsItsRunLeavesTheMarksOfOthers) {
   const std::string key(64, 'a');
   EXPECT_EQ(InChild([&] {
-              std::unique_ptr<TuningCache> cache = Open();
-              cache->Begin(key, slow_);
-              cache->End(key, slow_);
-              cache->Begin(key, fast_);
+              Open()->Begin(key, fast_);
               kill(getpid(), SIGKILL);
             }),
             -SIGKILL);
-  const std::vector<VariantResult> failures = Open()->Failures(key);
-  ASSERT_EQ(failures.size(), 1u);
-  EXPECT_EQ(failures[0].trace, fast_.trace);
-  EXPECT_EQ(failures[0].verdict, Verdict::kQuarantined);
-  EXPECT_EQ(failures[0].reason, "an earlier process died while it ran for the first time");
+  std::unique_ptr<TuningCache> cache = Open();
+  cache->Begin(key, fast_);
+  cache->End(key, fast_);
+  EXPECT_EQ(cache->Failures(key).size(), 1u);
 }
 
 TEST_F(TuningCacheTest, AFailureTakesTheRecordAlong) {
@@ -357,8 +411,11 @@ TEST_F(TuningCacheTest, AFailureTakesTheRecordAlong) {
   cache->Store(record, {slow_, fast_});
   VariantResult wrong = fast_;
   wrong.verdict = Verdict::kWrongAnswer;
-  cache->Begin(record.key, fast_);
-  cache->End(record.key, wrong);
+  VariantResult late = wrong;
+  late.verdict = Verdict::kTimedOut;
+  cache->Fail(record.key, late);
+  EXPECT_TRUE(cache->Find(record.key_text).has_value());
+  cache->Fail(record.key, wrong);
   EXPECT_FALSE(cache->Find(record.key_text).has_value());
 }
 
