@@ -47,10 +47,10 @@ std::string CoverageText(const Reference::Coverage& coverage) {
   return absl::StrFormat(" (%d elements, %.2g %% undetermined)", coverage.elements, 100 * share);
 }
 
-/// Elements of vectors at tiny sizes. Slices are rounded up to fewer elements the shorter they are
-/// (coconet/base/slices.h). So a slice is 108 elements long, and 22, which few lengths of packs
-/// divide; and most are empty.
-std::vector<int64_t> TinyElements(int ranks) { return {107 * ranks, 22 * ranks - 1, 5}; }
+/// Elements of vectors at tiny sizes: slices (coconet/base/slices.h) are 54 elements long, so that
+/// most begin within a pack of 4 or more elements, and have a pack of up to 32; 23, within one of
+/// 2; and most are empty.
+std::vector<int64_t> TinyElements(int ranks) { return {54 * ranks - 1, 23 * ranks - 1, 5}; }
 
 /// Limit of the shared memory, as a multiple of the smallest need of a variant: variants that need
 /// much more memory also move more bytes. Programs below kSmallNeed have no limit.

@@ -182,6 +182,20 @@ struct Opened {
   Access access;
 };
 
+/// Whether the database can be written, and journals made beside it.
+bool IsWritable(const fs::path& file) {
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  return access(file.c_str(), W_OK) == 0 && access(folder.c_str(), W_OK) == 0;
+}
+
+absl::StatusOr<Database> OpenToRead(const std::string& file, Access access) {
+  ASSIGN_OR_RETURN(Database db, Database::Open(file, access));
+  RETURN_IF_ERROR(CheckSchema(db));
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
+  if (version == 0) return absl::FailedPreconditionError("is empty and cannot be written");
+  return db;
+}
+
 absl::StatusOr<Opened> OpenChecked(const std::string& file) {
   ASSIGN_OR_RETURN(const bool exists, CheckOwner(file));
   if (!exists) {
@@ -194,14 +208,18 @@ absl::StatusOr<Opened> OpenChecked(const std::string& file) {
     }
     if (fd >= 0) close(fd);
   }
-  const Access access = ::access(file.c_str(), W_OK) == 0 ? Access::kReadWrite : Access::kReadOnly;
-  ASSIGN_OR_RETURN(Database db, Database::Open(file, access));
-  RETURN_IF_ERROR(CheckSchema(db));
-  if (access == Access::kReadWrite) {
-    RETURN_IF_ERROR(ChooseJournal(db, !MaySpanMachines(file)));
-    RETURN_IF_ERROR(Migrate(db));
+  if (!IsWritable(file)) {
+    absl::StatusOr<Database> db = OpenToRead(file, Access::kReadOnly);
+    // A file in WAL mode is read with a journal beside it, which cannot be made here.
+    if (!db.ok() && !absl::IsDataLoss(db.status())) db = OpenToRead(file, Access::kImmutable);
+    RETURN_IF_ERROR(db.status());
+    return Opened{*std::move(db), Access::kReadOnly};
   }
-  return Opened{std::move(db), access};
+  ASSIGN_OR_RETURN(Database db, Database::Open(file, Access::kReadWrite));
+  RETURN_IF_ERROR(CheckSchema(db));
+  RETURN_IF_ERROR(ChooseJournal(db, !MaySpanMachines(file)));
+  RETURN_IF_ERROR(Migrate(db));
+  return Opened{std::move(db), Access::kReadWrite};
 }
 
 /// Renames the damaged database and its journals. Requires the exclusive lock.

@@ -49,7 +49,8 @@ struct OpenCacheFile {
 
 /// Opens the tuning cache at `file`. Creates missing folders (mode 0700) and the file (0600), and
 /// migrates an older schema. Renames a damaged file to FILE.corrupt-<ms>-<pid>, with its -wal and
-/// -shm, warns, and creates a new one. Uses WAL where the file system is of one machine, else a
+/// -shm, warns, and creates a new one. Reads a file that, or whose folder, cannot be written. Uses
+/// WAL where the file system is of one machine, else a
 /// rollback journal. FailedPrecondition: another application's database, a newer schema, or a file
 /// that other users can write.
 absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file,

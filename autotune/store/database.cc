@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
@@ -34,6 +35,11 @@ absl::Status ToStatus(sqlite3* db, int code, absl::string_view call) {
     default:
       return absl::InternalError(message);  // SQLite's codes are an open set
   }
+}
+
+/// The path as part of a URI (sqlite.org/uri.html).
+std::string InUri(absl::string_view path) {
+  return absl::StrReplaceAll(path, {{"%", "%25"}, {"?", "%3f"}, {"#", "%23"}});
 }
 
 }  // namespace
@@ -84,10 +90,14 @@ bool Statement::IsNull(int column) const {
 }
 
 absl::StatusOr<Database> Database::Open(const std::string& file, Access access) {
-  const int flags = access == Access::kReadOnly ? SQLITE_OPEN_READONLY
-                                                : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int flags = access == Access::kReadWrite ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                                 : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+  const std::string name = access == Access::kImmutable
+                               ? absl::StrCat("file:", InUri(file), "?immutable=1")
+                           : access == Access::kReadOnly ? absl::StrCat("file:", InUri(file))
+                                                         : file;
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(file.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code = sqlite3_open_v2(name.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX, nullptr);
   Database db(raw);  // closes it even when opening failed
   RETURN_IF_ERROR(ToStatus(raw, code, "open"));
   sqlite3_extended_result_codes(raw, 1);

@@ -46,7 +46,13 @@ class Statement {
   int bind_error_ = 0;
 };
 
-enum class Access : uint8_t { kReadOnly, kReadWrite };
+enum class Access : uint8_t {
+  kReadOnly,
+  kReadWrite,
+  /// Reads the file alone, without locks and journals, as in a folder where none can be made. What
+  /// others write meanwhile may be seen in part.
+  kImmutable,
+};
 
 /// A connection to an SQLite file, with defensive settings, which waits up to 5 s for other
 /// writers. Errors: DataLoss for a damaged file or one that is no database, Unavailable when others

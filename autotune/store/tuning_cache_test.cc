@@ -1,6 +1,8 @@
 #include "autotune/store/tuning_cache.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -241,6 +243,36 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
                   " was written by a newer version (schema 99, this one "
                   "knows 3); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
+}
+
+TEST_F(TuningCacheTest, AReadOnlyFolderIsRead) {
+  const TuningRecord record = Record("adam", fast_, slow_);
+  VariantResult wrong = slow_;
+  wrong.verdict = Verdict::kWrongAnswer;
+  wrong.trace = "split(%2, flat)";
+  file_ = dir_ / "su%b #?" / "tuning.db";
+  Open()->Store(record, {slow_, fast_});
+  Open()->Fail(record.key, wrong);
+  // In a mount namespace of its own, which needs root.
+  const int code = InChild([&] {
+    const std::string folder = file_.parent_path();
+    if (unshare(CLONE_NEWNS) != 0 || mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount(folder.c_str(), folder.c_str(), nullptr, MS_BIND, nullptr) != 0 ||
+        mount("", folder.c_str(), nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+      _exit(77);
+    std::unique_ptr<TuningCache> cache = Open();
+    const bool found = cache->Find(record.key_text).has_value() && cache->List().size() == 1 &&
+                       cache->Failures(record.key).size() == 1;
+    cache->Store(record, {slow_, fast_});
+    cache->Begin(record.key, fast_);
+    for (const std::string& warning : warnings_) std::cerr << warning << "\n";
+    _exit(found && !cache->stores() && warnings_.size() == 1 &&
+                  absl::StrContains(warnings_[0], "is read-only: what is tuned is not kept")
+              ? 0
+              : 1);
+  });
+  if (code == 77) GTEST_SKIP() << "no mounts without root";
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(TuningCacheTest, OtherDatabasesAreLeftAlone) {
