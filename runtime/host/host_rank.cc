@@ -91,7 +91,7 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
     if (kernel == nullptr) continue;
     words += WordsOf(kernel->args, parts.node.size);
     if (!kernel->tensors.empty())
-      words += kernel->tensors.size() * WordsOf(kernel->tensors[0], parts.node.size);
+      words += (kernel->tensors.size() + 1) * WordsOf(kernel->tensors[0], parts.node.size);
   }
   parts.params.reserve(words);  // calls point into it
   std::vector<size_t> begins;   // index of each step's first word
@@ -104,6 +104,10 @@ absl::Status Resolve(const Module& module, absl::Span<Memory* const> buffers,
     AppendWords(source, kernel->args, table, parts.params);
     for (const std::vector<Arg>& tensor : kernel->tensors)
       AppendWords(source, tensor, nullptr, parts.params);
+    if (!kernel->tensors.empty()) {
+      parts.params.resize(parts.params.size() + WordsOf(kernel->tensors[0], parts.node.size),
+                          kBehindTable);
+    }
   }
   CC_CHECK(parts.params.size() == words);
   const CallMaker maker{module, addresses, parts};
