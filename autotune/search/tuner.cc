@@ -31,8 +31,9 @@ namespace {
 constexpr double kWarmUpBelowUs = 10000;  // longer steps need no warm-up
 constexpr int kMostSteps = 1 << 20;
 constexpr int kAttempts = 4;  // to find the number of steps per sample
-/// A variant is dropped before it is verified at the program's size when its first step takes
-/// kHopeless times the best's, and more than kHopelessUs: shorter steps are too noisy to tell.
+/// A variant is dropped before it is verified at the program's size when its steps take kHopeless
+/// times the best's, which runs in between, and more than kHopelessUs: shorter steps are too noisy
+/// to tell.
 constexpr double kHopeless = 3, kHopelessUs = 20000;
 constexpr int kRoughRounds = 4;
 /// Where Verify takes more than this share of the budget, only leaders are verified.
@@ -74,6 +75,8 @@ class Tuning {
     // The baseline first: once it is measured, tuning may end at any time.
     if (Open(baseline_)) RETURN_IF_ERROR(Try({baseline_}));
     RETURN_IF_ERROR(DecideWhenToVerify());
+    if (options_.incumbent >= 0 && Open(options_.incumbent))
+      RETURN_IF_ERROR(Try({options_.incumbent}));
     RETURN_IF_ERROR(Explore(Of::kScouts, kLookShare));
     RETURN_IF_ERROR(Rounds(kRoughRounds, kRoughShare));
     RETURN_IF_ERROR(StoreBestSoFar());
@@ -294,19 +297,36 @@ class Tuning {
     if (first.failure.has_value()) return first.failure;
     step_us_[v] = first.us;
     forecast_.Add(v, first.us);
-    if (!options_.tries_all && v != baseline_ &&
+    if (!options_.tries_all && v != baseline_ && race_.Fastest() >= 0 &&
         first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
-      result(v).verdict = Verdict::kPruned;
-      result(v).reason =
-          absl::StrFormat("first step %.1fx as long as the best's", first.us / best_first_us_);
-      result(v).timing = {first.us, first.us, first.us, 1};
-      return std::nullopt;
+      ASSIGN_OR_RETURN(failure, LookAgain(v));
+      if (failure.has_value() || result(v).verdict == Verdict::kPruned) return failure;
     }
     if (!verifies_leaders_only_) {
       ASSIGN_OR_RETURN(failure, VerifyAtSize(v));
     }
     if (!failure.has_value()) best_first_us_ = std::min(best_first_us_, first.us);
     return failure;
+  }
+
+  /// Drops the variant where it takes much longer than the best now, too: the machine may have been
+  /// busy while it ran, or idle while the best ran.
+  absl::StatusOr<std::optional<Failure>> LookAgain(int v) {
+    const int best = race_.Fastest();
+    ASSIGN_OR_RETURN(const VariantRunner::Sample best_now,
+                     Named(runner_.Time(best, 0, 1), "timing", best));
+    ASSIGN_OR_RETURN(const VariantRunner::Sample second, Named(runner_.Time(v, 0, 1), "timing", v));
+    if (second.failure.has_value()) return second.failure;
+    if (best_now.failure.has_value()) return std::nullopt;  // the next round finds it
+    const double least = std::min(step_us_[v], second.us);
+    step_us_[v] = least;
+    forecast_.Add(v, least);
+    if (least > std::max(kHopeless * best_now.us, kHopelessUs)) {
+      result(v).verdict = Verdict::kPruned;
+      result(v).reason = absl::StrFormat("steps %.1fx as long as the best's", least / best_now.us);
+      result(v).timing = {least, least, std::max(least, second.us), 2};
+    }
+    return std::nullopt;
   }
 
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v) {

@@ -61,6 +61,7 @@ struct TunerOptions {
   RaceOptions race;
   bool tries_all = false;  // verifies every variant, however slow: times of simulated GPUs mean
                            // nothing
+  int incumbent = -1;      // the best of an earlier run, which is tried right after the baseline
   std::string key, key_text;
   // Set on rank 0 only.
   std::function<double()> seconds;  // a monotonic clock
@@ -79,8 +80,8 @@ struct Tuned {
 /// Collective: all ranks decide alike, since they use only data that all ranks have. A variant's
 /// failure is a value in `variants`; the search goes on.
 ///
-/// 1. Compiles, verifies and samples the plainest variant of each group, the most promising groups
-///    first (Forecast). This takes at most half of the budget.
+/// 1. Compiles, verifies and samples the baseline, the incumbent, and the plainest variant of each
+///    group, the most promising groups first (Forecast). This takes at most half of the budget.
 /// 2. Drops groups that are far behind, and tries the other variants of the rest in the same way.
 /// 3. Times the remaining variants in rounds (Race), and verifies the winner once more.
 ///

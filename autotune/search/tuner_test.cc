@@ -84,7 +84,9 @@ class FakeRunner final : public VariantRunner {
       return Sample{0, Failure{Verdict::kRunError, "crashed"}};
     if (time_outs.count(v) != 0 && time_outs[v]-- > 0)
       return Sample{0, Failure{Verdict::kTimedOut, "waited in vain"}};
-    const double cold = timed[v] == 1 ? 1.2 : 1;
+    double cold = timed[v] == 1 ? 1.2 : 1;
+    if (v == busy_from && timed[v] == 1) busy_left = busy_calls;
+    if (busy_left-- > 0) cold *= 12;
     return Sample{us[v] * cold * (1 + std::abs(noise(random))), std::nullopt};
   }
   void Unload(int v) override { EXPECT_EQ(loaded.erase(v), 1u); }
@@ -103,6 +105,8 @@ class FakeRunner final : public VariantRunner {
   std::map<int, int> crashes_after;
   std::map<int, int> time_outs;  // number of the first calls of Time that fail so
   double now_s = 0, verify_s = 0.001;
+  /// From this variant's first call of Time on, another job slows so many calls down.
+  int busy_from = -1, busy_calls = 0, busy_left = 0;
   std::vector<int> compiled;
   std::set<int> loaded, ever_loaded;
   std::map<int, int> verified, timed;
@@ -179,8 +183,27 @@ TEST_F(TunerTest, TheFastestIsStored) {
   EXPECT_EQ(runner_.verified[4], 0)
       << "hopeless from its first step: not verified at its real size";
   EXPECT_EQ(tuned->variants[4].verdict, Verdict::kPruned);
-  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("first step"));
+  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("steps 4.0x as long as the best's"));
   EXPECT_EQ(tuned->variants[0].verdict, Verdict::kMeasured);
+}
+
+TEST_F(TunerTest, WhatRanOnABusyMachineIsLookedAtAgain) {
+  for (const int calls : {1, 12}) {
+    runner_ = FakeRunner();
+    runner_.busy_from = 3;
+    runner_.busy_calls = calls;
+    const absl::StatusOr<Tuned> tuned = Run({80000, 60000, 44800, 29600});
+    ASSERT_TRUE(tuned.ok()) << tuned.status();
+    EXPECT_EQ(tuned->best, 3) << calls;
+  }
+}
+
+TEST_F(TunerTest, TheIncumbentIsTimedBesideWhatIsTried) {
+  options_.incumbent = 7;
+  options_.budget_s = 0.5;
+  const absl::StatusOr<Tuned> tuned = Run({100000, 1, 1, 1, 1, 1, 1, 50000});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_GE(tuned->variants[7].timing.samples, 1);
 }
 
 TEST_F(TunerTest, ATieGoesToTheBaseline) {
@@ -334,7 +357,7 @@ TEST_F(TunerTest, HalfOfTheBudgetIsForTheBestOfWhatWasSeen) {
 }
 
 TEST_F(TunerTest, WhatMeasuringLeavesOfTheBudgetIsForTheRest) {
-  options_.budget_s = 10;
+  options_.budget_s = 16;
   std::vector<double> us(60, 60000);  // looking at all takes more than half
   us[0] = 10000;
   const absl::StatusOr<Tuned> tuned = Run(us);

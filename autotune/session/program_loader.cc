@@ -374,7 +374,8 @@ class Loader {
         return absl::InternalError(
             absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
     }
-    const TunerOptions options = OptionsOfTuner(seed);
+    TunerOptions options = OptionsOfTuner(seed);
+    if (known.has_value()) options.incumbent = NumberOf(known->record.best, set->variants);
     if (options.progress)
       options.progress(absl::StrCat(set->variants.size(), " variants to check and time"));
     ASSIGN_OR_RETURN(
@@ -395,7 +396,8 @@ class Loader {
     runner.reset();  // frees its memory
     const bool found_nothing = absl::IsCancelled(tuned.status());
     if (known.has_value() &&
-        (found_nothing || (winner.has_value() && IsSlower(*winner, *known, variants)))) {
+        (found_nothing ||
+         (winner.has_value() && IsSlower(*winner, *known, options.incumbent, variants)))) {
       ASSIGN_OR_RETURN(const bool holds, HoldsHere(*known));
       if (holds) return Assemble(*std::move(known), found_nothing, std::move(variants));
       if (first() && winner.has_value()) state_->cache->Store(winner->record, variants);
@@ -404,17 +406,22 @@ class Loader {
     return Assemble(*std::move(winner), false, std::move(variants));
   }
 
-  /// Whether the winner of a tuning that was interrupted is slower than that of an earlier one,
-  /// which did not fail this time.
-  static bool IsSlower(const Winner& winner, const Winner& known,
+  /// The variant's number; -1: it is not among them.
+  static int NumberOf(const VariantResult& variant, absl::Span<const Variant> variants) {
+    const auto at = absl::c_find_if(variants, [&](const Variant& v) {
+      return v.config == variant.config && TraceText(v.schedule.trace()) == variant.trace;
+    });
+    return at == variants.end() ? -1 : static_cast<int>(at - variants.begin());
+  }
+
+  /// Whether the winner of a tuning that ended before the best of an earlier one, the incumbent,
+  /// was timed is slower than that was then.
+  static bool IsSlower(const Winner& winner, const Winner& known, int incumbent,
                        absl::Span<const VariantResult> variants) {
-    const VariantResult& best = known.record.best;
-    return !winner.record.complete && best.timing.median_us < winner.record.best.timing.median_us &&
-           absl::c_none_of(
-               variants,
-               [&](const VariantResult& v) {
-                 return v.trace == best.trace && v.config == best.config && FailsForGood(v.verdict);
-               });
+    const bool timed = incumbent >= 0 && (variants[incumbent].timing.samples > 0 ||
+                                          FailsForGood(variants[incumbent].verdict));
+    return !timed && !winner.record.complete &&
+           known.record.best.timing.median_us < winner.record.best.timing.median_us;
   }
 
   const std::shared_ptr<SessionState>& state_;

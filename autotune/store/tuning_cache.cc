@@ -114,14 +114,22 @@ absl::StatusOr<int64_t> VariantId(Database& db, absl::string_view key, const Var
 }
 
 /// Whether the stored record of the same key is kept.
-absl::StatusOr<bool> StoredIsBetter(Database& db, const TuningRecord& record) {
+absl::StatusOr<bool> StoredIsBetter(Database& db, const TuningRecord& record,
+                                    absl::Span<const VariantResult> variants) {
   if (record.complete) return false;
   ASSIGN_OR_RETURN(
       Statement find,
-      db.Prepare("SELECT d.complete, v.median_us FROM decision d JOIN variant v ON v.id = d.best "
-                 "WHERE d.key = ?"));
+      db.Prepare("SELECT d.complete, v.median_us, v.trace, v.config FROM decision d JOIN variant v "
+                 "ON v.id = d.best WHERE d.key = ?"));
   ASSIGN_OR_RETURN(const bool found, find.Bind(record.key).Step());
-  return found && (find.Int(0) != 0 || find.Real(1) < record.best.timing.median_us);
+  if (!found) return false;
+  if (find.Int(0) != 0) return true;
+  for (const VariantResult& v : variants) {
+    // Times of one run are comparable.
+    if (v.timing.samples > 0 && v.trace == find.Text(2) && Text(v.config) == find.Text(3))
+      return false;
+  }
+  return find.Real(1) < record.best.timing.median_us;
 }
 
 /// Where the program begins in a key's text: the "program: ..." lines at the end.
@@ -362,7 +370,7 @@ absl::Status WriteFailure(Database& db, absl::string_view key, const VariantResu
 absl::Status WriteRecord(Database& db, const TuningRecord& record,
                          absl::Span<const VariantResult> variants) {
   ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db));
-  ASSIGN_OR_RETURN(const bool keep, StoredIsBetter(db, record));
+  ASSIGN_OR_RETURN(const bool keep, StoredIsBetter(db, record, variants));
   if (keep) return absl::OkStatus();
   ASSIGN_OR_RETURN(Statement forget, db.Prepare("DELETE FROM decision WHERE key = ?"));
   RETURN_IF_ERROR(forget.Bind(record.key).Run());

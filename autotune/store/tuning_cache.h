@@ -25,7 +25,7 @@ class TuningJournal {
   /// Called once per variant and run, with a verdict that FailsForGood or MayPass.
   virtual void Fail(const std::string& key, const VariantResult& variant) = 0;
   /// Stores a tuned program with all its variants. An incomplete record replaces neither a complete
-  /// one nor a faster incomplete one.
+  /// one nor a faster incomplete one whose best variant was not timed again.
   virtual void Store(const TuningRecord& record, absl::Span<const VariantResult> variants) = 0;
 };
 

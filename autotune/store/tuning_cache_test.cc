@@ -147,6 +147,11 @@ TEST_F(TuningCacheTest, KeepsTheBetterRecord) {
   cache->Store(faster, {fast_, slow_});
   cache->Store(partial, {slow_});
   EXPECT_EQ(cache->Find(partial.key_text)->best.timing.median_us, 10);
+  VariantResult slow_now = fast_;
+  slow_now.timing = {40, 39, 41, 5};
+  cache->Store(partial, {slow_, slow_now});
+  EXPECT_EQ(cache->Find(partial.key_text)->best.timing.median_us, 30)
+      << "the stored best was timed again, and is slower";
   cache->Store(Record("adam", slow_, slow_), {slow_});  // complete: replaces, even though slower
   EXPECT_EQ(cache->Find(partial.key_text)->best.timing.median_us, 30);
   cache->Store(faster, {fast_, slow_});
