@@ -67,6 +67,7 @@ void BoundedFold::Add(double value, double error) {
     spread_ += error;
     return;
   }
+  undetermined_ |= std::isinf(error);  // it may be a NaN
   const auto pick = [&](double a, double b) {
     return kind_ == FoldKind::kMax ? std::max(a, b) : std::min(a, b);
   };
@@ -78,6 +79,7 @@ void BoundedFold::Add(double value, double error) {
 BoundedValue BoundedFold::Finish(int64_t count, int parts) const {
   if (kind_ == FoldKind::kMax || kind_ == FoldKind::kMin) {
     if (special_) return {std::numeric_limits<double>::quiet_NaN(), ErrorOfSpecial(spread_)};
+    if (undetermined_) return {extreme_, kUndetermined};
     if (added_ == 0 || std::isinf(extreme_))
       return {extreme_, extreme_ == up_ && extreme_ == down_ ? 0 : kUndetermined};
     return {extreme_,

@@ -246,6 +246,15 @@ TEST(BoundedReduce, MaxAndMinAreExact) {
   EXPECT_EQ(BoundedReduce(ReduceKind::kMin, DType::kF32, {&a, &b}).error[0], 0.25);
 }
 
+TEST(BoundedReduce, MaxAndMinOfWhatIsNotDeterminedAreNot) {
+  const Bounded one = Near(1, 0.5);
+  for (const double value : {0.0, kInfinity, -kInfinity}) {
+    const Bounded any = Near(value, kInfinity);
+    for (ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin})
+      EXPECT_EQ(BoundedReduce(kind, DType::kF32, {&any, &one}).error[0], kInfinity) << value;
+  }
+}
+
 TEST(BoundedReduce, MaxAndMinWithANaNDependOnTheOrder) {
   const Bounded number = Near(1, 0), nan = {{std::nan("")}, {kInfinity}, false};
   for (ReduceKind kind : {ReduceKind::kMax, ReduceKind::kMin}) {
