@@ -33,6 +33,14 @@ TEST(Pointwise, RowsAreFoundByName) {
   EXPECT_EQ(FindPointwise("softmax"), std::nullopt);
 }
 
+TEST(Pointwise, TheGreatestIntegerStaysWhatItIs) {
+  const double greatest = 0x1p63;  // what a double makes of the greatest i64
+  const double args[] = {1, greatest, 5};
+  EXPECT_EQ(EvalPointwise(Pw::kSelect, DType::kI64, args), greatest);
+  EXPECT_EQ(EvalInt("max", DType::kI64, greatest, 5), greatest);
+  EXPECT_EQ(EvalInt("abs", DType::kI64, -greatest), -greatest);
+}
+
 TEST(Pointwise, KernelExpressionsNameEachOperandOnceOrMore) {
   for (const PwInfo& info : AllPointwise()) {
     for (int i = 0; i < 3; ++i) {

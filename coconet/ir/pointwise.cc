@@ -1,5 +1,6 @@
 #include "coconet/ir/pointwise.h"
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -68,9 +69,12 @@ std::optional<Pw> FindPointwise(absl::string_view name) {
 absl::Span<const PwInfo> AllPointwise() { return kPointwise; }
 
 double EvalPointwise(Pw fn, DType operands, const double* args) {
-  const double value = Info(fn).eval(args);
-  const bool integer = !IsFloat(operands) && operands != DType::kBool;
-  return integer && Info(fn).result == PwResult::kSame ? RoundedToInteger(operands, value) : value;
+  const PwInfo& info = Info(fn);
+  const double value = info.eval(args);
+  if (IsFloat(operands) || operands == DType::kBool || info.result != PwResult::kSame) return value;
+  // The greatest i64 is 2^63 as a double, which would wrap around.
+  const bool is_operand = std::find(args, args + info.arity, value) != args + info.arity;
+  return is_operand ? value : RoundedToInteger(operands, value);
 }
 
 }  // namespace coconet
