@@ -1,12 +1,16 @@
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -15,18 +19,41 @@
 #include "autotune/command/sweep_report.h"
 #include "autotune/store/tuning_cache.h"
 #include "coconet/base/env.h"
+#include "coconet/base/json.h"
 #include "coconet/base/table.h"
 
 namespace coconet {
 namespace {
 
 constexpr int kBadInput = 2;
-constexpr char kHelp[] = R"(cache: what the tuning cache remembers
+constexpr char kHelp[] = R"(cache: what the tuning cache remembers, and what is done with it
 
-  cache list [--cache=FILE]        one line per tuned program, the newest first
-  cache show KEY [--cache=FILE]    one of them: its key's text and all its variants;
-                                   the beginning of KEY will do
+  cache list [WHICH]       one line per tuned program, the newest first
+  cache show WHICH         what a record depends on, all its variants, what was verified of the best
+  cache why WHICH          one line per schedule: how fast its fastest variant is, why it lost
+  cache verify WHICH       the next job verifies the best variant again before it runs it
+  cache retune WHICH       the next job tunes again, and times the best of now among the others
+  cache forget WHICH       deletes records, and what is known of their variants
+  cache quarantine WHICH   the variants that are left out because of earlier runs, and why;
+                           with --lift the next tuning tries them again
+
+WHICH: the beginning of a key, a program's name, or all.
+
+  --json           of list, show, why, quarantine: for other programs
+  --cache=FILE     the tuning cache (COCONET_CACHE_DIR/tuning.db, else
+                   XDG_CACHE_HOME/coconet/tuning.db)
+
+  cache list                        cache why adam
+  cache retune 61762d988984         cache quarantine all --lift
+
+Exit code: 0; 2 bad input, or a cache that cannot be read or written.
 )";
+
+/// The command line.
+struct CacheFlags {
+  std::string command, which = "all", file;
+  bool json = false, lift = false, help = false;
+};
 
 /// The value of a line "field: value" of a key's text.
 std::string Field(const std::string& key_text, absl::string_view field) {
@@ -52,13 +79,47 @@ std::string ProgramText(const std::string& key_text) {
   return absl::StrCat(name, " ", type, tensors > 0 ? absl::StrCat(", ", tensors, " tensors") : "]");
 }
 
-void PrintList(TuningCache& cache) {
+/// The program's name.
+std::string NameOf(const TuningRecord& record) {
+  const std::string text = ProgramText(record.key_text);
+  return text.substr(0, text.find(' '));
+}
+
+std::vector<TuningRecord> Chosen(TuningCache& cache, const std::string& which) {
+  std::vector<TuningRecord> chosen;
+  for (TuningRecord& r : cache.List()) {
+    if (which == "all" || absl::StartsWith(r.key, which) || NameOf(r) == which)
+      chosen.push_back(std::move(r));
+  }
+  return chosen;
+}
+
+JsonText RecordJson(const TuningRecord& r) {
+  return JsonObject()
+      .Set("key", r.key)
+      .Set("program", ProgramText(r.key_text))
+      .Set("ranks", Field(r.key_text, "ranks"))
+      .Set("best", r.best.schedule)
+      .Set("median_us", r.best.timing.median_us)
+      .Set("baseline_us", r.baseline.timing.median_us)
+      .Set("complete", r.complete)
+      .Set("created_s", r.created_s)
+      .Text();
+}
+
+void PrintList(absl::Span<const TuningRecord> records, bool json) {
   const int64_t now = absl::ToUnixSeconds(absl::Now());
+  std::vector<JsonText> objects;
   std::vector<TableCells> rows;
-  for (const TuningRecord& r : cache.List()) {
+  for (const TuningRecord& r : records) {
+    objects.push_back(RecordJson(r));
     rows.push_back({r.key.substr(0, 12), ProgramText(r.key_text), Field(r.key_text, "ranks"),
                     r.best.schedule, TimeText(r.best.timing.median_us), SpeedupText(r, r.best),
                     absl::StrCat(AgeText(now - r.created_s), r.complete ? "" : ", incomplete")});
+  }
+  if (json) {
+    std::printf("%s\n", JsonList(objects).text.c_str());
+    return;
   }
   const TableColumn columns[] = {{"key"},          {"program"},       {"ranks", true}, {"best"},
                                  {"median", true}, {"speedup", true}, {"tuned"}};
@@ -78,50 +139,157 @@ std::string TrustText(const TuningRecord& record) {
                       : text;
 }
 
-int Show(TuningCache& cache, const std::string& key) {
-  const std::optional<TuningRecord> record = cache.FindByKey(key);
-  if (!record.has_value()) {
-    std::fprintf(stderr, "cache: no record %s in %s; see cache list\n", key.c_str(),
-                 cache.file().c_str());
-    return kBadInput;
-  }
-  std::printf("key %s\n%s\n%s\n%s", record->key.c_str(), record->key_text.c_str(),
-              VariantTable(*record, cache.Variants(record->key), "library").c_str(),
-              TrustText(*record).c_str());
-  return 0;
-}
-
 int Complain(absl::string_view what) {
   std::fprintf(stderr, "cache: %s\n", std::string(what).c_str());
   return kBadInput;
 }
 
-int Main(const std::vector<std::string>& args) {
-  std::string file =
-      GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
+void PrintVariants(TuningCache& cache, const TuningRecord& record, const CacheFlags& flags) {
+  const std::vector<VariantResult> variants = cache.Variants(record.key);
+  if (flags.json) {
+    std::fputs(VariantJson(record, variants, ProgramText(record.key_text),
+                           std::atoi(Field(record.key_text, "ranks").c_str()), /*from_cache=*/true)
+                   .c_str(),
+               stdout);
+  } else if (flags.command == "why") {
+    std::printf("key %s, %s, %s ranks\n\n%s\nbest: %s\n\n", record.key.substr(0, 12).c_str(),
+                ProgramText(record.key_text).c_str(), Field(record.key_text, "ranks").c_str(),
+                ScheduleTable(record, variants, "library").c_str(), BestText(record).c_str());
+  } else {
+    std::printf("key %s\n%s\n%s\n%s", record.key.c_str(), record.key_text.c_str(),
+                VariantTable(record, variants, "library").c_str(), TrustText(record).c_str());
+  }
+}
+
+/// Prints, or lifts, what leaves variants out, also of keys without a record.
+int Quarantine(TuningCache& cache, const std::vector<TuningRecord>& chosen,
+               const CacheFlags& flags) {
+  std::map<std::string, std::string> programs;  // by key
+  for (const TuningRecord& r : chosen) programs[r.key] = ProgramText(r.key_text);
+  for (const std::string& key : cache.Keys()) {
+    if (flags.which == "all" || absl::StartsWith(key, flags.which)) programs.try_emplace(key, "");
+  }
+  std::vector<JsonText> objects;
+  std::vector<TableCells> rows;
+  for (const auto& [key, program] : programs) {
+    for (const VariantResult& v : cache.Failures(key)) {
+      objects.push_back(JsonObject()
+                            .Set("key", key)
+                            .Set("program", program)
+                            .Set("schedule", v.schedule)
+                            .Set("config", Text(v.config))
+                            .Set("reason", v.reason)
+                            .Text());
+      rows.push_back({key.substr(0, 12), program, Words(v), v.reason});
+    }
+    if (flags.lift) cache.Forgive(key);
+  }
+  if (flags.json) {
+    std::printf("%s\n", JsonList(objects).text.c_str());
+  } else if (rows.empty()) {
+    std::printf("no variant is left out\n");
+  } else {
+    const TableColumn columns[] = {{"key"}, {"program"}, {"variant"}, {"why"}};
+    std::fputs(TextTable(columns, rows).c_str(), stdout);
+    if (flags.lift)
+      std::printf("%d are tried again by the next tuning\n", static_cast<int>(rows.size()));
+  }
+  return 0;
+}
+
+/// What a command that changes records does with one, and says of it.
+struct Change {
+  const char* command;
+  void (TuningCache::*act)(const std::string& key);
+  const char* said;
+};
+constexpr Change kChanges[] = {
+    {"verify", &TuningCache::Distrust, "is verified again before it runs"},
+    {"retune", &TuningCache::Retune, "is tuned again by the next job"},
+    {"forget", &TuningCache::Forget, "is forgotten"},
+};
+
+int Act(TuningCache& cache, const CacheFlags& flags) {
+  const std::vector<TuningRecord> chosen = Chosen(cache, flags.which);
+  if (flags.command == "quarantine") return Quarantine(cache, chosen, flags);
+  if (chosen.empty() && flags.which != "all") {
+    return Complain(absl::StrCat("no record of ", flags.which, " in ", cache.file(),
+                                 "; want the beginning of a key, a program's name, or all; see "
+                                 "cache list"));
+  }
+  if (flags.command == "list") PrintList(chosen, flags.json);
+  for (const TuningRecord& record : chosen) {
+    if (flags.command == "show" || flags.command == "why") PrintVariants(cache, record, flags);
+    for (const Change& change : kChanges) {
+      if (flags.command != change.command) continue;
+      (cache.*change.act)(record.key);
+      if (!cache.stores()) return kBadInput;  // the cache has said why
+      std::printf("%s, %s, %s\n", record.key.substr(0, 12).c_str(),
+                  ProgramText(record.key_text).c_str(), change.said);
+    }
+  }
+  return 0;
+}
+
+absl::StatusOr<CacheFlags> ParseFlags(const std::vector<std::string>& args) {
+  CacheFlags flags;
+  flags.file = GetEnv().cache_dir.empty() ? "" : absl::StrCat(GetEnv().cache_dir, "/tuning.db");
   std::vector<std::string> words;
   for (const std::string& arg : args) {
+    absl::string_view rest = arg;
     if (arg == "--help" || arg == "-h") {
-      std::fputs(kHelp, stdout);
-      return 0;
-    }
-    if (absl::string_view rest = arg; absl::ConsumePrefix(&rest, "--cache=")) {
-      file = ResolvePath(rest, UserFolder());
+      flags.help = true;
+    } else if (arg == "--json") {
+      flags.json = true;
+    } else if (arg == "--lift") {
+      flags.lift = true;
+    } else if (absl::ConsumePrefix(&rest, "--cache=")) {
+      flags.file = ResolvePath(rest, UserFolder());
     } else if (absl::StartsWith(arg, "-")) {
-      return Complain(absl::StrCat("unknown flag ", arg, "; see --help"));
+      return absl::InvalidArgumentError(absl::StrCat("unknown flag ", arg, "; see --help"));
     } else {
       words.push_back(arg);
     }
   }
-  const bool list = words.size() == 1 && words[0] == "list",
-             show = words.size() == 2 && words[0] == "show";
-  if (!list && !show) return Complain("want 'list' or 'show KEY'; see --help");
+  if (flags.help) return flags;
+  const std::vector<std::string> commands = {"list",   "show",   "why",       "verify",
+                                             "retune", "forget", "quarantine"};
+  if (words.empty() || !absl::c_linear_search(commands, words[0])) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("want one of ", absl::StrJoin(commands, ", "),
+                     words.empty() ? "" : absl::StrCat(", have ", words[0]), "; see --help"));
+  }
+  flags.command = words[0];
+  if (words.size() > 2)
+    return absl::InvalidArgumentError(absl::StrCat("want one key, have ", words.size() - 1));
+  if (words.size() == 1 && flags.command != "list")
+    return absl::InvalidArgumentError(absl::StrCat(
+        flags.command, ": want the beginning of a key, a program's name, or all; see --help"));
+  if (words.size() == 2) flags.which = words[1];
+  if (flags.lift && flags.command != "quarantine")
+    return absl::InvalidArgumentError("--lift is for quarantine; see --help");
+  return flags;
+}
+
+int Main(const std::vector<std::string>& args) {
+  const absl::StatusOr<CacheFlags> flags = ParseFlags(args);
+  if (!flags.ok()) return Complain(flags.status().message());
+  if (flags->help) {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  std::error_code error;
+  if (!flags->file.empty() && !std::filesystem::exists(flags->file, error)) {
+    return Complain(
+        absl::StrCat("there is no ", flags->file, "; sweep makes one, --cache names another"));
+  }
   bool warned = false;
-  const std::unique_ptr<TuningCache> cache = TuningCache::Open(file, [&](absl::string_view text) {
-    Complain(text);
-    warned = true;
-  });
-  const int code = list ? (PrintList(*cache), 0) : Show(*cache, words[1]);
+  const std::unique_ptr<TuningCache> cache =
+      TuningCache::Open(flags->file, [&](absl::string_view text) {
+        Complain(text);
+        warned = true;
+      });
+  const int code = Act(*cache, *flags);
   return warned && code == 0 ? kBadInput : code;
 }
 

@@ -140,10 +140,8 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
     if (!(record.best == record.baseline)) shown.push_back(record.baseline);
   }
   std::printf("%s\n\n%s\n", Title(flags, session).c_str(),
-              VariantTable(record, shown, session.library()).c_str());
-  std::printf("best: %s, %s the baseline (%s)%s\n", TimeText(record.best.timing.median_us).c_str(),
-              SpeedupText(record, record.best).c_str(),
-              TimeText(record.baseline.timing.median_us).c_str(),
+              (flags.all ? VariantTable : ScheduleTable)(record, shown, session.library()).c_str());
+  std::printf("best: %s%s\n", BestText(record).c_str(),
               record.complete ? "" : "; not every schedule was tried: the next sweep tunes again");
   if (!tuned.from_cache() && !record.trust.empty())
     std::printf("verified: %s\n",
@@ -244,6 +242,7 @@ int Main(const std::vector<std::string>& args) {
   options.cache_file = flags->cache;
   options.sum_order = flags->sum_order;
   options.budget_s = flags->budget_s;
+  options.retune = flags->retune;
   if (!flags->only.empty()) {
     options.admits = [&](const Schedule& schedule) {
       return absl::c_any_of(flags->only, [&](const std::string& words) {

@@ -33,8 +33,8 @@ constexpr size_t kShownSizes = 6;
 
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags = *new std::vector<std::string>{
-      "ranks",   "stages", "nodes", "dtype",  "cache", "budget", "json",
-      "backend", "only",   "order", "preset", "list",  "help",   "N"};
+      "ranks", "stages", "nodes",  "dtype", "cache", "budget", "json", "backend",
+      "only",  "order",  "preset", "list",  "help",  "N",      "all",  "retune"};
   return flags;
 }
 
@@ -233,6 +233,8 @@ std::string SweepHelp() {
                   be given several times; what wins among some is not kept
   --cache=FILE    the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else
                   XDG_CACHE_HOME/coconet/tuning.db)
+  --retune        tunes again what the cache has
+  --all           a line for every variant; without it, the fastest of each schedule
   --json=FILE     all variants, for other programs
   --list          the workloads
 
@@ -249,6 +251,10 @@ absl::StatusOr<SweepFlags> ParseSweepFlags(const std::vector<std::string>& args,
       flags.help = true;
     } else if (arg == "--list") {
       flags.list = true;
+    } else if (arg == "--all") {
+      flags.all = true;
+    } else if (arg == "--retune") {
+      flags.retune = true;
     } else if (absl::ConsumePrefix(&arg, "--")) {
       const size_t equals = arg.find('=');
       const absl::string_view name = arg.substr(0, equals);

@@ -1,8 +1,11 @@
 #include "autotune/command/sweep_report.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -15,13 +18,19 @@
 namespace coconet {
 namespace {
 
-constexpr size_t kWidest = 170;    // of a table, in characters
+constexpr size_t kWidest = 170;  // of a table, in characters
+constexpr size_t kTerminal = 120, kNarrowSchedule = 28, kNarrowRemark = 24;
 constexpr size_t kNarrowest = 48;  // a schedule or a remark, where the table is too wide
 
 double Bandwidth(const TuningRecord& record, const VariantResult& v) {
   return v.timing.median_us > 0
              ? static_cast<double>(record.necessary_bytes) / v.timing.median_us / 1e3
              : 0;
+}
+
+/// Whether the ranks were simulated GPUs, whose times say nothing of real ones.
+bool IsSimulated(const TuningRecord& record) {
+  return absl::StrContains(record.key_text, "\ndevice from rank 0: simulated GPU");
 }
 
 double Speedup(const TuningRecord& record, const VariantResult& v) {
@@ -41,20 +50,26 @@ absl::string_view Streams(Streaming streaming) {
   return "";
 }
 
+bool IsSame(const VariantResult& a, const VariantResult& b) {
+  return a.trace == b.trace && a.config == b.config;
+}
+
 std::string Remark(const TuningRecord& record, const VariantResult& v) {
-  const auto is = [&](const VariantResult& other) {
-    return v.trace == other.trace && v.config == other.config;
-  };
   std::vector<std::string> words;
-  if (is(record.best)) words.push_back("best");
-  if (is(record.baseline)) words.push_back("baseline");
+  if (IsSame(v, record.best)) words.push_back("best");
+  if (IsSame(v, record.baseline)) words.push_back("baseline");
   // The reason why a variant was dropped says that it was slower.
   if (v.verdict == Verdict::kPruned && !v.reason.empty()) {
     words.push_back(v.reason);
   } else if (v.verdict != Verdict::kMeasured) {
     const bool timed = v.verdict == Verdict::kNotMeasured && v.timing.samples > 0;
-    words.push_back(absl::StrCat(timed ? "few samples" : Name(v.verdict),
-                                 v.reason.empty() ? "" : ": ", v.reason));
+    if (timed) {
+      words.push_back(absl::StrCat("measured ", v.timing.samples,
+                                   v.timing.samples == 1 ? " time" : " times",
+                                   v.reason.empty() ? "" : ", then ", v.reason));
+    } else {
+      words.push_back(absl::StrCat(Name(v.verdict), v.reason.empty() ? "" : ": ", v.reason));
+    }
   }
   // The first line of a compiler's message; JSON has all of it.
   const std::string remark = absl::StrJoin(words, ", ");
@@ -72,6 +87,26 @@ std::string WordsOf(const VariantResult& v) {
                       words.empty() ? "" : absl::StrCat(" (", absl::StrJoin(words, ", "), ")"));
 }
 
+/// The fastest first, variants without a time last.
+std::vector<const VariantResult*> InOrder(absl::Span<const VariantResult> variants) {
+  std::vector<const VariantResult*> order;
+  for (const VariantResult& v : variants) order.push_back(&v);
+  std::stable_sort(order.begin(), order.end(), [](const VariantResult* a, const VariantResult* b) {
+    if ((a->timing.samples == 0) != (b->timing.samples == 0)) return b->timing.samples == 0;
+    return a->timing.median_us < b->timing.median_us;
+  });
+  return order;
+}
+
+/// Median, spread, bandwidth, speedup.
+TableCells TimesOf(const TuningRecord& record, const VariantResult& v) {
+  const Timing& t = v.timing;
+  if (t.samples == 0) return TableCells(4);
+  return {TimeText(t.median_us), t.samples > 1 ? absl::StrFormat("%.1f%%", 100 * Noise(t)) : "",
+          IsSimulated(record) ? "" : absl::StrFormat("%.1f", Bandwidth(record, v)),
+          SpeedupText(record, v)};
+}
+
 TableCells CellsOf(const TuningRecord& record, const VariantResult& v, absl::string_view library) {
   const Config& c = v.config;
   TableCells cells = {WordsOf(v),
@@ -80,15 +115,8 @@ TableCells CellsOf(const TuningRecord& record, const VariantResult& v, absl::str
                       absl::StrCat(c.chunk),
                       absl::StrCat(c.blocks, c.threads > 1 ? absl::StrCat("x", c.threads) : ""),
                       std::string(Streams(c.streaming))};
-  const Timing& t = v.timing;
-  if (t.samples == 0) {
-    cells.resize(cells.size() + 4);
-  } else {
-    cells.push_back(TimeText(t.median_us));
-    cells.push_back(t.samples > 1 ? absl::StrFormat("%.1f%%", 100 * Noise(t)) : "");
-    cells.push_back(absl::StrFormat("%.1f", Bandwidth(record, v)));
-    cells.push_back(SpeedupText(record, v));
-  }
+  const TableCells times = TimesOf(record, v);
+  cells.insert(cells.end(), times.begin(), times.end());
   cells.push_back(Remark(record, v));
   return cells;
 }
@@ -133,19 +161,22 @@ std::string AgeText(int64_t seconds) {
 }
 
 std::string SpeedupText(const TuningRecord& record, const VariantResult& variant) {
+  if (IsSimulated(record)) return "";
   return absl::StrFormat("%.2fx", Speedup(record, variant));
+}
+
+std::string BestText(const TuningRecord& record) {
+  if (IsSimulated(record))
+    return absl::StrCat(record.best.schedule, "; times of simulated GPUs say nothing of real ones");
+  return absl::StrCat(TimeText(record.best.timing.median_us), ", ",
+                      SpeedupText(record, record.best), " the baseline (",
+                      TimeText(record.baseline.timing.median_us), ")");
 }
 
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
                          absl::string_view library) {
-  std::vector<const VariantResult*> order;
-  for (const VariantResult& v : variants) order.push_back(&v);
-  std::stable_sort(order.begin(), order.end(), [](const VariantResult* a, const VariantResult* b) {
-    if ((a->timing.samples == 0) != (b->timing.samples == 0)) return b->timing.samples == 0;
-    return a->timing.median_us < b->timing.median_us;
-  });
   std::vector<TableCells> rows;
-  for (const VariantResult* v : order) rows.push_back(CellsOf(record, *v, library));
+  for (const VariantResult* v : InOrder(variants)) rows.push_back(CellsOf(record, *v, library));
   const TableColumn columns[] = {{"schedule", false, kNarrowest},
                                  {"protocol"},
                                  {"vec", true},
@@ -158,6 +189,41 @@ std::string VariantTable(const TuningRecord& record, absl::Span<const VariantRes
                                  {"speedup", true},
                                  {"", false, kNarrowest}};
   return TextTable(columns, rows, kWidest);
+}
+
+std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
+                          absl::string_view library) {
+  struct Count {
+    int timed = 0, all = 0;
+  };
+  std::map<std::string, Count> counts;  // by schedule
+  for (const VariantResult& v : variants) {
+    Count& count = counts[v.schedule];
+    ++count.all;
+    count.timed += v.timing.samples > 0;
+  }
+  std::set<std::string> shown;
+  std::vector<TableCells> rows;
+  for (const VariantResult* v : InOrder(variants)) {
+    const bool is_new = shown.insert(v->schedule).second;
+    if (!is_new && !IsSame(*v, record.best) && !IsSame(*v, record.baseline)) continue;
+    const Count& count = counts[v->schedule];
+    TableCells& row =
+        rows.emplace_back(TableCells{v->schedule, absl::StrCat(count.timed, " of ", count.all),
+                                     absl::StrReplaceAll(v->protocol, {{"library", library}})});
+    const TableCells times = TimesOf(record, *v);
+    row.insert(row.end(), times.begin(), times.end());
+    row.push_back(Remark(record, *v));
+  }
+  const TableColumn columns[] = {{"schedule", false, kNarrowSchedule},
+                                 {"timed", true},
+                                 {"protocol"},
+                                 {"median", true},
+                                 {"+-", true},
+                                 {"GB/s", true},
+                                 {"speedup", true},
+                                 {"", false, kNarrowRemark}};
+  return TextTable(columns, rows, kTerminal);
 }
 
 std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,

@@ -15,8 +15,11 @@ std::string TimeText(double us);
 /// "12 s ago", "3 h ago"
 std::string AgeText(int64_t seconds);
 
-/// "2.58x": the baseline's median over the variant's.
+/// "2.58x": the baseline's median over the variant's; "" on simulated GPUs, whose times say nothing
+/// of real ones.
 std::string SpeedupText(const TuningRecord& record, const VariantResult& variant);
+/// "12.9 us, 2.58x the baseline (33.3 us)"
+std::string BestText(const TuningRecord& record);
 
 /// Returns one line per variant, the fastest first, variants without a time last: schedule,
 /// protocol, numbers, median, spread, effective GB/s, speedup over the baseline, and whether it is
@@ -25,7 +28,13 @@ std::string SpeedupText(const TuningRecord& record, const VariantResult& variant
 std::string VariantTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
                          absl::string_view library);
 
-/// Returns the same as a JSON object, with an array of variants.
+/// Returns one line per schedule, of at most 120 columns, in the same order: its fastest variant,
+/// and how many of its variants were timed; and lines for the best and the baseline where these are
+/// others.
+std::string ScheduleTable(const TuningRecord& record, absl::Span<const VariantResult> variants,
+                          absl::string_view library);
+
+/// Returns VariantTable as a JSON object, with an array of variants.
 std::string VariantJson(const TuningRecord& record, absl::Span<const VariantResult> variants,
                         absl::string_view program, int ranks, bool from_cache);
 

@@ -68,6 +68,30 @@ TEST(VariantTable, SortsByTimeAndSaysWhy) {
       "p[3]: want 1, have 2\n");
 }
 
+TEST(ScheduleTable, HasALineForEachScheduleAndForBestAndBaseline) {
+  const VariantResult baseline = Variant("AR; C", 50000, Verdict::kMeasured, "");
+  const VariantResult best = Variant("fuse(RS, C, AG)", 12500, Verdict::kMeasured, "");
+  VariantResult other = Variant("AR; C", 45000, Verdict::kPruned, "3.6x as long as the best");
+  other.config.chunk = 64;
+  const VariantResult never = Variant("RS; C; AG", 0, Verdict::kNotMeasured, "interrupted");
+  EXPECT_EQ(ScheduleTable(Record(best, baseline), {baseline, never, other, best}, "mpi"),
+            "schedule          timed  protocol   median    +-  GB/s  speedup\n"
+            "fuse(RS, C, AG)  1 of 1  mpi       12.5 ms  1.0%  32.0    4.00x  best\n"
+            "AR; C            2 of 2  mpi       45.0 ms  1.0%   8.9    1.11x  3.6x as long as the "
+            "best\n"
+            "AR; C            2 of 2  mpi       50.0 ms  1.0%   8.0    1.00x  baseline\n"
+            "RS; C; AG        0 of 1  mpi                                     not measured: "
+            "interrupted\n");
+}
+
+TEST(ScheduleTable, HasNoSpeedupOnSimulatedGpus) {
+  const VariantResult best = Variant("AR; C", 50000, Verdict::kMeasured, "");
+  TuningRecord record = Record(best, best);
+  record.key_text = "ranks: 2\ndevice from rank 0: simulated GPU; 1 cores\n";
+  EXPECT_EQ(ScheduleTable(record, {best}, "mpi").find("1.00x"), std::string::npos);
+  EXPECT_EQ(BestText(record), "AR; C; times of simulated GPUs say nothing of real ones");
+}
+
 TEST(VariantTable, KeepsToItsWidth) {
   const VariantResult best = Variant("AR; C", 50, Verdict::kMeasured, "");
   const VariantResult failed =

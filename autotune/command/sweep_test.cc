@@ -116,7 +116,39 @@ TEST_F(SweepTest, TunesThenHits) {
   EXPECT_THAT(show.out, HasSubstr("baseline"));
   EXPECT_THAT(show.out, ::testing::ContainsRegex("verified .* ago on machine .*, code .*: "));
   EXPECT_EQ(Run("cache", {"show", "fff"}).code, 2);
-  EXPECT_EQ(Run("cache", {"dance"}).err, "cache: want 'list' or 'show KEY'; see --help\n");
+  EXPECT_EQ(
+      Run("cache", {"dance"}).err,
+      "cache: want one of list, show, why, verify, retune, forget, quarantine, have dance; see "
+      "--help\n");
+  EXPECT_EQ(Run("cache", {"list", "--cache=nowhere.db"}).code, 2);
+  EXPECT_FALSE(fs::exists(root_ / "work" / "nowhere.db"));
+}
+
+TEST_F(SweepTest, RecordsAreExplainedAndChanged) {
+  const std::vector<std::string> sweep = {"sgd", "--N=2100", "--ranks=1", "--all"};
+  const Finished first = Sweep(sweep);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const auto cache = [](std::vector<std::string> args) {
+    const Finished ran = Run("cache", std::move(args));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  };
+  const std::string list = cache({"list", "sgd", "--json"});
+  EXPECT_THAT(list, HasSubstr("\"program\": \"sgd f32[2100]\""));
+  const std::string key = list.substr(list.find("\"key\": \"") + 8, 16);  // the newest is first
+  EXPECT_THAT(cache({"why", key}), ::testing::ContainsRegex("schedule +timed +protocol"));
+  EXPECT_THAT(cache({"why", key, "--json"}), HasSubstr("\"verdict\": \"measured\""));
+  EXPECT_THAT(cache({"verify", key}), HasSubstr("is verified again before it runs"));
+  EXPECT_THAT(cache({"show", key}), HasSubstr("not verified yet"));
+  EXPECT_THAT(Sweep(sweep).out, HasSubstr("cache hit"));
+  EXPECT_THAT(cache({"show", key}), HasSubstr("verified "));
+  EXPECT_THAT(cache({"retune", key}), HasSubstr("is tuned again by the next job"));
+  EXPECT_THAT(Sweep(sweep).out, HasSubstr("stored as"));
+  EXPECT_THAT(Sweep(sweep).out, HasSubstr("cache hit"));
+  EXPECT_THAT(Sweep({"sgd", "--N=2100", "--ranks=1", "--retune"}).out, HasSubstr("stored as"));
+  EXPECT_THAT(cache({"quarantine", key, "--lift"}), HasSubstr("no variant is left out"));
+  EXPECT_THAT(cache({"forget", key}), HasSubstr("is forgotten"));
+  EXPECT_EQ(Run("cache", {"show", key}).code, 2);
 }
 
 TEST_F(SweepTest, TunesAFile) {

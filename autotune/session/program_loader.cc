@@ -50,7 +50,8 @@ class Loader {
     RETURN_IF_ERROR(AskCache());
     ASSIGN_OR_RETURN(std::optional<Winner> known, TakeKnown());
     const bool may_tune = state_->options.policy == Policy::kTune && !GetEnv().assert_cached;
-    if (known.has_value() && (known->record.complete || !may_tune)) {
+    const bool retune = may_tune && state_->options.retune;
+    if (known.has_value() && !retune && (known->record.complete || !may_tune)) {
       ASSIGN_OR_RETURN(const bool holds, StillHolds(*known));
       if (holds) return Assemble(*std::move(known), true, {});
       known.reset();

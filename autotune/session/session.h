@@ -35,6 +35,7 @@ struct SessionOptions {
   Policy policy = Policy::kTune;
   SumOrder sum_order = SumOrder::kAny;
   double budget_s = 60;  // wall time of tuning one program, with compiling and verifying
+  bool retune = false;  // tunes programs that are in the cache, too, with their best among the rest
   /// Whether a schedule is tried, with the same answer on all ranks; empty: all are. Where it is
   /// set, records are neither looked up nor kept, since the best of some schedules need not be the
   /// program's best.

@@ -318,7 +318,12 @@ absl::StatusOr<OpenCacheFile> OpenCache(const std::string& file,
     lock.Share();
   }
   if (!opened.ok()) return opened.status();
-  return OpenCacheFile{std::move(lock), std::move(opened->db), opened->access};
+  return OpenCacheFile{std::move(lock), std::move(opened->db), opened->access, InodeOf(file)};
+}
+
+uint64_t InodeOf(const std::string& file) {
+  struct stat info;
+  return stat(file.c_str(), &info) == 0 ? info.st_ino : 0;
 }
 
 }  // namespace coconet

@@ -45,7 +45,11 @@ struct OpenCacheFile {
   FileLock lock;
   Database db;
   Access access;
+  uint64_t inode = 0;  // of the database
 };
+
+/// The inode of a file; 0: there is none.
+uint64_t InodeOf(const std::string& file);
 
 /// Opens the tuning cache at `file`. Creates missing folders (mode 0700) and the file (0600), and
 /// migrates an older schema. Renames a damaged file to FILE.corrupt-<ms>-<pid>, with its -wal and

@@ -48,6 +48,8 @@ class TuningCache final : public TuningJournal {
   /// The record of this key text. A row that does not validate is a miss, with a warning.
   std::optional<TuningRecord> Find(const std::string& key_text);
   std::optional<TuningRecord> FindByKey(const std::string& key_prefix);
+  /// All keys of which a variant is stored.
+  std::vector<std::string> Keys();
   /// All records, the newest first.
   std::vector<TuningRecord> List();
   /// All variants of a key, the fastest first, variants without a time last.
@@ -55,6 +57,14 @@ class TuningCache final : public TuningJournal {
 
   /// Records that a stored variant was verified once more.
   void AddTrust(const std::string& key, const VariantResult& variant, const Trust& trust);
+  /// The next job that takes the key's record verifies it first.
+  void Distrust(const std::string& key);
+  /// The next job that takes the key's record tunes again, with its best among what is timed.
+  void Retune(const std::string& key);
+  /// The next tuning under the key leaves no variant out because of earlier runs.
+  void Forgive(const std::string& key);
+  /// Deletes the key's record and variants.
+  void Forget(const std::string& key);
 
   /// Those that failed for good; that failed in three runs, one after the other, in a way that may
   /// pass; and that were in flight when a process died: once, for a day, and twice, for good.
@@ -68,6 +78,8 @@ class TuningCache final : public TuningJournal {
  private:
   struct Rep;
   TuningCache(std::string file, Warn warn);
+  /// Opens the file anew where it was removed or replaced since. Whether anything is stored.
+  bool IsReady();
   /// Warns, and ignores the cache from now on.
   void GiveUp(const absl::Status& why);
   /// Warns where something could not be stored, and stores nothing from now on.

@@ -280,6 +280,46 @@ TEST_F(TuningCacheTest, AReadOnlyFolderIsRead) {
   EXPECT_EQ(code, 0);
 }
 
+TEST_F(TuningCacheTest, AFileThatWasRemovedIsBegunAnew) {
+  const TuningRecord record = Record("adam", fast_, slow_);
+  const std::unique_ptr<TuningCache> cache = Open();
+  fs::remove_all(file_.parent_path());
+  cache->Begin(record.key, fast_);
+  cache->End(record.key, fast_);
+  cache->Store(record, {slow_, fast_});
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("was removed while it was open")));
+  EXPECT_TRUE(Open()->Find(record.key_text).has_value());
+}
+
+TEST_F(TuningCacheTest, WhatPeopleSayOfARecordCounts) {
+  const TuningRecord record = Record("adam", fast_, slow_), other = Record("sgd", fast_, slow_);
+  VariantResult late = Variant("split(%9, flat)", 0);
+  late.timing = {};
+  late.verdict = Verdict::kTimedOut;
+  for (const TuningRecord& r : {record, other}) Open()->Store(r, {slow_, fast_});
+  for (int run = 0; run < 3; ++run) Open()->Fail(record.key, late);
+  EXPECT_EQ(Open()->Failures(record.key).size(), 1u);
+  Open()->Forgive(record.key);
+  EXPECT_THAT(Open()->Failures(record.key), IsEmpty());
+  Open()->Distrust(record.key);
+  EXPECT_THAT(Open()->Find(record.key_text)->trust, IsEmpty());
+  Open()->Retune(record.key);
+  EXPECT_FALSE(Open()->Find(record.key_text)->complete);
+  Open()->Forget(record.key);
+  EXPECT_FALSE(Open()->Find(record.key_text).has_value());
+  EXPECT_THAT(Open()->Variants(record.key), IsEmpty());
+  EXPECT_TRUE(Open()->Find(other.key_text) == other);
+  EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(TuningCacheTest, ARecordWithoutItsVariantIsSaid) {
+  const TuningRecord record = Record("adam", fast_, slow_);
+  Open()->Store(record, {slow_, fast_});
+  Tamper("PRAGMA foreign_keys=OFF; UPDATE decision SET best = 99999");
+  EXPECT_FALSE(Open()->Find(record.key_text).has_value());
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("its best variant is not in the file")));
+}
+
 TEST_F(TuningCacheTest, OtherDatabasesAreLeftAlone) {
   fs::create_directories(file_.parent_path());
   Tamper("CREATE TABLE addresses(name TEXT)");

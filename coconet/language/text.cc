@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "coconet/base/status.h"
 #include "coconet/language/expression.h"
 #include "coconet/language/language.h"
@@ -15,6 +16,7 @@ namespace coconet {
 namespace {
 
 constexpr int kVersion = 1;
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with it
 
 /// Reads a program line by line; what a statement means is the language's business (Program).
 class Parser {
@@ -167,6 +169,7 @@ std::string Print(const Graph& g) {
 }
 
 absl::StatusOr<Graph> Parse(absl::string_view text) {
+  absl::ConsumePrefix(&text, kByteOrderMark);
   Parser parser;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -28,7 +28,7 @@ namespace coconet {
 std::string Print(const Graph& g);
 
 /// InvalidArgument with "line N: ..." for anything that is not a valid program, including type
-/// errors.
+/// errors. A byte order mark at the begin is ignored.
 absl::StatusOr<Graph> Parse(absl::string_view text);
 
 }  // namespace coconet

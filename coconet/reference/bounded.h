@@ -62,7 +62,7 @@ class BoundedFold {
   double sum_ = 0, magnitude_ = 0, spread_ = 0;  // magnitude_: of finite elements
   bool special_ =
       false;  // an element is NaN or, of a sum, infinite; spread_ is of those of extremes
-  bool undetermined_ = false;  // an element of extremes is
+  bool undetermined_ = false;   // an element of extremes is
   double extreme_, up_, down_;  // and what it becomes at the ends of the bounds
 };
 
