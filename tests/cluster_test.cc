@@ -23,6 +23,7 @@ using testing::Each;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -164,6 +165,82 @@ TEST_P(ClusterEnd, OfTheScriptIsTheEndOfAll) {
   command.Signal(GetParam());
   EXPECT_NE(command.Wait().code, 0);
   EXPECT_TRUE(Eventually([&] { return std::none_of(all.begin(), all.end(), IsRunning); }, 30));
+}
+
+/// `sweep` on two nodes, each with a folder of its own where the other has another. `on_node1`:
+/// more commands of the shell there.
+class ClusterSweep : public Cluster {
+ protected:
+  ClusterSweep()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~ClusterSweep() override { std::filesystem::remove_all(folder_); }
+
+  Ended Sweep(const std::string& on_node1) const {
+    const std::string script = absl::StrCat(
+        "mkdir -p \"$0/$(hostname)\" \"$0/cache\" && mount --bind \"$0/$(hostname)\" \"$0/cache\" "
+        "&&"
+        " if [ \"$(hostname)\" = node1 ]; then ",
+        on_node1, "; fi && exec \"$@\"");
+    return RunCommand(
+        OnCluster({"--nodes=2", "--ranks-per-node=2"},
+                  {"sh", "-c", script, folder_.string(), "autotune/sweep", "sgd", "--N=3001"}),
+        {{"COCONET_CACHE_DIR", (folder_ / "cache").string()}});
+  }
+
+  std::vector<std::string> KernelsOf(const std::string& node) const {
+    std::vector<std::string> names;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(folder_ / node / "objects")) {
+      if (entry.path().extension() == ".so") names.push_back(entry.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  void ExpectTunesAndThenHits(const std::string& on_node1) const {
+    const Ended first = Sweep(on_node1);
+    ASSERT_EQ(first.code, 0) << first.out << first.err;
+    EXPECT_THAT(first.out, HasSubstr("4 ranks (processes), 2 nodes"));
+    EXPECT_THAT(first.out, HasSubstr("stored as "));
+    for (const char* failure : {"wrong answer", "quarantined", "rank 1", "rank 2"})
+      EXPECT_THAT(first.out, Not(HasSubstr(failure)));
+    const Ended second = Sweep(on_node1);
+    ASSERT_EQ(second.code, 0) << second.out << second.err;
+    EXPECT_THAT(second.out, HasSubstr("cache hit"));
+    EXPECT_THAT(second.out, HasSubstr(" 0 kernel files compiled"));
+  }
+
+  const std::filesystem::path folder_;
+};
+
+/// Commands after which a node has fewer instructions than this machine, and no compiler.
+constexpr char kLesser[] = "export COCONET_HOST_ARCH=x86-64 ONEDNN_MAX_CPU_ISA=SSE41";
+constexpr char kLesserWithoutCompiler[] =
+    "export COCONET_HOST_ARCH=x86-64 ONEDNN_MAX_CPU_ISA=SSE41 COCONET_CXX=/no/compiler";
+constexpr char kWithoutCompiler[] = "export COCONET_CXX=/no/compiler";
+
+TEST_F(ClusterSweep, CopiesKernelsToNodesThatShareNoFolder) {
+  ExpectTunesAndThenHits(kWithoutCompiler);
+  EXPECT_FALSE(KernelsOf("node0").empty());
+  EXPECT_EQ(KernelsOf("node0"), KernelsOf("node1"));
+}
+
+TEST_F(ClusterSweep, CompilesKernelsOnNodesOfOtherProcessors) {
+  ExpectTunesAndThenHits(kLesser);
+  const std::vector<std::string> kernels = KernelsOf("node0");
+  EXPECT_THAT(KernelsOf("node1"),
+              AllOf(SizeIs(kernels.size()), Each(Not(testing::AnyOfArray(kernels)))));
+}
+
+TEST_F(ClusterSweep, SaysWhereACompilerIsMissing) {
+  const Ended ended = Sweep(kLesserWithoutCompiler);
+  EXPECT_EQ(ended.code, 2) << ended.out << ended.err;
+  EXPECT_THAT(Lines(ended.err, "sweep: "),
+              testing::ElementsAre(AllOf(HasSubstr("rank 2: host compiler: want /no/compiler"),
+                                         HasSubstr("compiled there"))));
 }
 
 TEST(ClusterScript, SaysWhatItWants) {
