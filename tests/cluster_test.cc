@@ -18,11 +18,16 @@ namespace coconet {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOfArray;
 using testing::Contains;
 using testing::Each;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::IsSubsetOf;
 using testing::MatchesRegex;
+using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -164,6 +169,87 @@ TEST_P(ClusterEnd, OfTheScriptIsTheEndOfAll) {
   command.Signal(GetParam());
   EXPECT_NE(command.Wait().code, 0);
   EXPECT_TRUE(Eventually([&] { return std::none_of(all.begin(), all.end(), IsRunning); }, 30));
+}
+
+/// Runs `sweep` on two nodes that do not see each other's cache folder.
+class ClusterSweep : public Cluster {
+ protected:
+  ClusterSweep()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~ClusterSweep() override { std::filesystem::remove_all(folder_); }
+
+  /// `variables`: those of the environment on node 1 only.
+  Ended Sweep(int ranks_per_node, const std::string& variables) const {
+    const std::string script = R"sh(
+        mkdir -p "$0/$(hostname)" "$0/cache" && mount --bind "$0/$(hostname)" "$0/cache" || exit
+        variables="$1"; shift; [ "$(hostname)" = node1 ] || variables=
+        exec env $variables "$@")sh";
+    return RunCommand(OnCluster({"--nodes=2", absl::StrCat("--ranks-per-node=", ranks_per_node)},
+                                {"sh", "-c", script, folder_.string(), variables, "autotune/sweep",
+                                 "sgd", "--N=3001"}),
+                      {{"COCONET_CACHE_DIR", (folder_ / "cache").string()}});
+  }
+
+  std::vector<std::string> KernelsOf(const std::string& node) const {
+    std::vector<std::string> names;
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(folder_ / node / "objects")) {
+      if (entry.path().extension() == ".so") names.push_back(entry.path().filename().string());
+    }
+    return names;
+  }
+
+  void ExpectTunesAndThenHits(int ranks_per_node, const std::string& variables) const {
+    const Ended first = Sweep(ranks_per_node, variables);
+    ASSERT_EQ(first.code, 0) << first.out << first.err;
+    EXPECT_THAT(first.out, HasSubstr("(processes), 2 nodes"));
+    EXPECT_THAT(first.out, HasSubstr("stored as "));
+    for (const char* failure : {"wrong answer", "quarantined", "rank 1", "rank 2"})
+      EXPECT_THAT(first.out, Not(HasSubstr(failure)));
+    const Ended second = Sweep(ranks_per_node, variables);
+    ASSERT_EQ(second.code, 0) << second.out << second.err;
+    EXPECT_THAT(second.out, HasSubstr("cache hit"));
+    EXPECT_THAT(second.out, HasSubstr(" 0 kernel files compiled"));
+  }
+
+  const std::filesystem::path folder_;
+};
+
+constexpr char kNoCompiler[] = "COCONET_CXX=/no/compiler";
+
+TEST_F(ClusterSweep, CopiesKernelsToNodesThatShareNoFolder) {
+  ExpectTunesAndThenHits(2, kNoCompiler);
+  EXPECT_THAT(KernelsOf("node1"), Not(IsEmpty()));
+  EXPECT_THAT(KernelsOf("node1"), IsSubsetOf(KernelsOf("node0")));
+}
+
+class ClusterProcessors : public ClusterSweep {
+ protected:
+  /// Of a processor that has less than this one; there is no such variable for others.
+  static constexpr char kLesser[] = "COCONET_HOST_ARCH=x86-64";
+  void SetUp() override {
+    ClusterSweep::SetUp();
+#ifndef __x86_64__
+    GTEST_SKIP() << "it takes an x86-64 processor";
+#endif
+  }
+};
+
+TEST_F(ClusterProcessors, OfNodesThatDifferGetKernelsOfTheirOwn) {
+  ExpectTunesAndThenHits(1, kLesser);
+  EXPECT_THAT(KernelsOf("node1"), Not(IsEmpty()));
+  EXPECT_THAT(KernelsOf("node1"), Each(Not(AnyOfArray(KernelsOf("node0")))));
+}
+
+TEST_F(ClusterProcessors, ThatDifferNeedACompilerEach) {
+  const Ended ended = Sweep(1, absl::StrCat(kLesser, " ", kNoCompiler));
+  EXPECT_EQ(ended.code, 2) << ended.out << ended.err;
+  EXPECT_THAT(Lines(ended.err, "sweep: "),
+              ElementsAre(AllOf(HasSubstr("rank 1: host compiler: want /no/compiler"),
+                                HasSubstr("compiled there"))));
 }
 
 TEST(ClusterScript, SaysWhatItWants) {

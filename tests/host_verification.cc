@@ -8,7 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "autotune/search/binaries.h"
 #include "autotune/search/rank_runner.h"
+#include "coconet/base/env.h"
 #include "coconet/base/status.h"
 #include "coconet/schedule/derive.h"
 #include "runtime/world.h"
@@ -91,11 +93,16 @@ absl::StatusOr<MutationOutcome> VerifyOnHost(const MutationCase& at, PlantingCom
        .timeout_s = kTimeoutSeconds,
        .pin = false},
       [&](Rank& rank) -> absl::Status {
+        const std::shared_ptr<Compiler> borrowed(std::shared_ptr<void>(), &compiler);
+        ASSIGN_OR_RETURN(const std::unique_ptr<Binaries> binaries,
+                         Binaries::Open(rank, {.target = BinaryTarget(/*arch=*/"", /*driver=*/0),
+                                               .cache_dir = GetEnv().cache_dir,
+                                               .compiler = [&] { return borrowed; },
+                                               .warn = nullptr}));
         ASSIGN_OR_RETURN(
             const std::unique_ptr<RankRunner> runner,
-            RankRunner::Create(
-                rank, v.program, variants,
-                {.seed = seed, .compiler = rank.rank() == 0 ? &compiler : nullptr, .watch = {}}));
+            RankRunner::Create(rank, v.program, variants,
+                               {.seed = seed, .binaries = binaries.get(), .watch = {}}));
         if (rank.rank() == 0) compiler.set_planted(false);
         for (int plain = 1; plain < static_cast<int>(variants.size()); ++plain) {
           ASSIGN_OR_RETURN(const std::optional<Failure> failure, FailureOf(*runner, plain));

@@ -1,31 +1,55 @@
 #pragma once
 
-#include <functional>
+#include <sched.h>
+
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "jit/compile/compiler.h"
-#include "runtime/rank.h"
 
 namespace coconet {
 
-struct CompileWatch {
-  /// Polled on rank 0; once it returns true, no further compile starts.
-  std::function<bool()> stop;
-  /// Called on rank 0 while compiling: `done` of `of` sources are compiled.
-  std::function<void(int done, int of)> progress;
-  /// Called on rank 0 with warnings of the compiler's cache.
-  std::function<void(absl::string_view)> warn;
-};
+/// The cores of the process's main thread. Threads of ranks are pinned to fewer.
+cpu_set_t OwnCores();
 
-/// Collective. Returns the path of the binary per source; Cancelled for sources that were not
-/// begun. Rank 0 compiles, with one thread per core that the ranks of its machine may use, and
-/// sends heart beats, so that the waiting ranks do not time out. Only rank 0's `compiler` and
-/// `sources` count.
-absl::StatusOr<std::vector<absl::StatusOr<std::string>>> CompileTogether(
-    Rank& rank, Compiler* compiler, absl::Span<const std::string> sources,
-    const CompileWatch& watch);
+/// Threads that compile sources, one per core, and the results. Thread-safe.
+class CompilePool {
+ public:
+  /// Begins. `compiler` and `sources` outlive the pool.
+  CompilePool(Compiler& compiler, absl::Span<const std::string> sources, const cpu_set_t& cores);
+  /// Starts no further compile, and waits for those that run.
+  ~CompilePool();
+  CompilePool(const CompilePool&) = delete;
+  CompilePool& operator=(const CompilePool&) = delete;
+
+  /// Returns how many sources are compiled: when all are, or after the time of one heart beat.
+  int Wait();
+  bool Idle();
+  /// Starts no further compile.
+  void Stop();
+  /// The path of the binary per source; Cancelled for sources that were not begun. Requires Idle.
+  const std::vector<absl::StatusOr<std::string>>& binaries() const { return binaries_; }
+  /// Warnings of the compiler's cache. Requires Idle.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void Work();
+
+  Compiler& compiler_;
+  const absl::Span<const std::string> sources_;
+  const cpu_set_t cores_;
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable finished_;
+  size_t next_ = 0, idle_ = 0;
+  int done_ = 0;
+  std::vector<absl::StatusOr<std::string>> binaries_;
+  std::vector<std::string> notes_;
+  std::vector<std::thread> threads_;
+};
 
 }  // namespace coconet

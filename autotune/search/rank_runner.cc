@@ -27,14 +27,6 @@ namespace {
 constexpr double kWaitSeconds = 10;
 constexpr double kSlowestBytesPerSecond = 1e8;
 
-/// A module without kernels.
-class EmptyModule final : public Module {
- public:
-  absl::StatusOr<void*> Symbol(absl::string_view name) const override {
-    return absl::NotFoundError(absl::StrCat("no kernel ", name, " in a plan without kernels"));
-  }
-};
-
 Failure NoMemory(int64_t need, absl::string_view why) {
   return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB per rank: ", why)};
 }
@@ -60,11 +52,6 @@ constexpr int64_t kMostOfLeast = 2, kSmallNeed = int64_t{1} << 30;
 
 Target TargetOf(const Rank& rank) {
   return {rank.stage_size(), rank.mesh().nodes, rank.mesh().stages, rank.mesh().stages_apart};
-}
-
-absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path) {
-  if (path.empty()) return std::make_unique<EmptyModule>();
-  return rank.Load(path);
 }
 
 absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const Graph& program,
@@ -258,7 +245,7 @@ absl::StatusOr<std::vector<std::optional<Failure>>> RankRunner::Compile(
   CompileWatch watch = options_.watch;
   watch.stop = stop;
   ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> binaries,
-                   CompileTogether(rank_, options_.compiler, sources, watch));
+                   options_.binaries->Compile(sources, watch));
   const auto path_of = [&](int source) -> absl::StatusOr<std::string> {
     return source < 0 ? std::string() : binaries[source];
   };
@@ -304,10 +291,11 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work)
   std::unique_ptr<Module> other;  // where the small sizes have other kernels, or none
   const Module* module = work.module.get();
   if (work.small_path != work.path) {
-    absl::StatusOr<std::unique_ptr<Module>> loaded = LoadModule(rank_, work.small_path);
-    if (absl::Status all = rank_.exchange().Agree(loaded.status()); !all.ok())
-      return Failure{Verdict::kNotLoaded, std::string(all.message())};
-    other = *std::move(loaded);
+    ASSIGN_OR_RETURN(Binaries::Loaded loaded,
+                     options_.binaries->Load(work.small_path, work.plans->small[0].lowered.source));
+    if (!loaded.status.ok())
+      return Failure{Verdict::kNotLoaded, std::string(loaded.status.message())};
+    other = std::move(loaded.module);
     module = other.get();
   }
   for (const SmallPlan& small : work.plans->small) {
@@ -338,11 +326,12 @@ std::string RankRunner::WithSeed(const std::string& reason) const {
 
 absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   Work& work = work_[variant];
-  absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, work.path);
-  if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok())
-    return Failure{Verdict::kNotLoaded, std::string(all.message())};
-  work.module = *std::move(module);
   RETURN_IF_ERROR(LowerOnce(variant));
+  ASSIGN_OR_RETURN(Binaries::Loaded loaded,
+                   options_.binaries->Load(work.path, work.plans->full->source));
+  if (!loaded.status.ok())
+    return Failure{Verdict::kNotLoaded, std::string(loaded.status.message())};
+  work.module = std::move(loaded.module);
   std::optional<Failure> failure;
   if (shrinks_) {
     ASSIGN_OR_RETURN(failure, VerifySmall(work));

@@ -13,10 +13,9 @@
 #include "autotune/measure/data_sets.h"
 #include "autotune/measure/plain_results.h"
 #include "autotune/measure/verifier.h"
-#include "autotune/search/compile_pool.h"
+#include "autotune/search/binaries.h"
 #include "autotune/search/tuner.h"
 #include "autotune/search/variants.h"
-#include "jit/compile/compiler.h"
 #include "jit/lower/lower.h"
 #include "runtime/rank.h"
 
@@ -25,16 +24,12 @@ namespace coconet {
 /// The target that plans for the rank's world are lowered for.
 Target TargetOf(const Rank& rank);
 
-/// Loads the kernels at `path`; a module without kernels for "": plans of library calls have no
-/// binary.
-absl::StatusOr<std::unique_ptr<Module>> LoadModule(Rank& rank, const std::string& path);
-
 /// Runs variants of one program on the real ranks.
 class RankRunner final : public VariantRunner {
  public:
   struct Options {
     uint64_t seed = 0;             // of the test data; equal on all ranks
-    Compiler* compiler = nullptr;  // of rank 0; null on others
+    Binaries* binaries = nullptr;  // outlives the runner
     CompileWatch watch;            // its `stop` is replaced by the tuner's
   };
 
@@ -98,7 +93,7 @@ class RankRunner final : public VariantRunner {
   struct Work {
     Facts facts;
     std::optional<Failure> failure;
-    std::string path, small_path;        // of the binary; "" without kernels
+    std::string path, small_path;        // of Binaries::Compile; "" without kernels
     std::unique_ptr<const Plans> plans;  // from its lowering until it is unloaded
     std::unique_ptr<Module> module;
     Instance instance;

@@ -60,12 +60,17 @@ std::string KeyText(const KeyInputs& inputs) {
   const Topology& first = inputs.topologies.front();
   std::string text = absl::StrCat(
       "key: ", kKeyVersion, "\ngenerator: ", kGeneratorVersion,
-      "\nmeasurement: ", kMeasurementPolicy, "\ncompiler: ", OneLine(inputs.compiler),
+      "\nmeasurement: ", kMeasurementPolicy,
+      "\ncompiler: ", OneLine(inputs.compilers.front().second),
       "\nsum order: ", Name(inputs.sum_order),
       "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
       "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages,
       inputs.mesh.stages_apart ? " on different nodes" : "", "\nnodes: ", inputs.mesh.nodes,
       "\nranks per node: ", inputs.mesh.ranks, "\nlibrary: ", OneLine(first.library), "\n");
+  for (size_t i = 1; i < inputs.compilers.size(); ++i) {
+    const auto& [rank, compiler] = inputs.compilers[i];
+    absl::StrAppend(&text, "compiler of rank ", rank, ": ", OneLine(compiler), "\n");
+  }
   for (size_t r = 0; r < inputs.topologies.size(); ++r) {
     // Ranks with the same device as the rank before them need no line.
     const std::string device = DeviceText(inputs.topologies[r]);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -20,8 +21,8 @@ struct KeyInputs {
   const Graph* program = nullptr;  // bound and canonical
   SumOrder sum_order{};
   Mesh mesh;
-  std::vector<Topology> topologies;  // of every rank
-  std::string compiler;              // Compiler::identity
+  std::vector<Topology> topologies;                    // of every rank
+  std::vector<std::pair<int, std::string>> compilers;  // Binaries::compilers
   /// Rank::Products of every rank; empty: the program multiplies no matrices.
   std::vector<std::string> products = {};
 };

@@ -25,7 +25,7 @@ class KeyTest : public ::testing::Test {
     inputs_.program = &program_;
     inputs_.topologies = {t, t};
     inputs_.mesh = {.ranks = 2};
-    inputs_.compiler = "gcc 12.2";
+    inputs_.compilers = {{0, "gcc 12.2"}};
   }
   Graph program_ =
       *Parse("coconet 1\nprogram p\ninput g : f32[8] local\noutput s = all_reduce(sum, g)\n");
@@ -56,7 +56,8 @@ TEST_F(KeyTest, EveryFieldCounts) {
       *Parse("coconet 1\nprogram p\ninput g : f32[9] local\noutput s = all_reduce(sum, g)\n");
   differs([&](KeyInputs& k) { k.program = &larger; });
   differs([](KeyInputs& k) { k.sum_order = SumOrder::kRank; });
-  differs([](KeyInputs& k) { k.compiler = "gcc 13"; });
+  differs([](KeyInputs& k) { k.compilers[0].second = "gcc 13"; });
+  differs([](KeyInputs& k) { k.compilers.emplace_back(1, "gcc 12.2 for another processor"); });
   differs([](KeyInputs& k) { k.topologies.push_back(k.topologies[0]); });
   differs([](KeyInputs& k) { k.topologies[1].device = "another"; });
   differs([](KeyInputs& k) { k.topologies[1].cores = 4; });
@@ -118,7 +119,7 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
 }
 
 TEST_F(KeyTest, ValuesStayOnTheirLine) {
-  inputs_.compiler = "gcc\nprogram: forged";
+  inputs_.compilers = {{0, "gcc\nprogram: forged"}};
   EXPECT_THAT(KeyText(inputs_), Not(HasSubstr("\nprogram: forged")));
 }
 

@@ -1,7 +1,5 @@
 #include "autotune/session/program_loader.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <optional>
 #include <random>
@@ -10,6 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "autotune/search/binaries.h"
 #include "autotune/search/rank_runner.h"
 #include "autotune/search/tuner.h"
 #include "autotune/search/variants.h"
@@ -71,14 +70,22 @@ class Loader {
 
  private:
   bool first() const { return rank_.rank() == 0; }
-  absl::StatusOr<std::unique_ptr<Compiler>> MakeCompiler() const {
+  /// Collective.
+  absl::StatusOr<std::unique_ptr<Binaries>> OpenBinaries() const {
+    const Topology& here = rank_.topology();
     const CompilerOptions options{.cache_dir = GetEnv().cache_dir,
                                   .optimize = state_->options.optimize,
-                                  .driver = rank_.topology().driver};
-    return MakeCompilerFor(rank_.topology().arch, rank_.topology().simulated, options);
+                                  .driver = here.driver};
+    return Binaries::Open(
+        rank_, {.target = BinaryTarget(here.arch, here.driver),
+                .cache_dir = options.cache_dir,
+                .compiler = [options,
+                             &here] { return MakeCompilerFor(here.arch, here.simulated, options); },
+                .warn = [state = state_.get()](
+                            absl::string_view text) { state->Warn(std::string(text)); }});
   }
 
-  /// Collective, once per session. Opens the cache on rank 0 and gathers topologies.
+  /// Collective, once per session. Opens the caches and gathers topologies.
   absl::Status SetUp() {
     if (!state_->topologies.empty()) return absl::OkStatus();
     if (first()) {
@@ -93,6 +100,7 @@ class Loader {
       ASSIGN_OR_RETURN(Topology topology, DecodeTopology(theirs));
       topologies.push_back(std::move(topology));
     }
+    ASSIGN_OR_RETURN(state_->binaries, OpenBinaries());
     state_->topologies = std::move(topologies);
     return absl::OkStatus();
   }
@@ -109,29 +117,18 @@ class Loader {
   absl::Status AskCache() {
     Packer message;
     if (first()) {
-      absl::Status status;
-      if (state_->compiler == nullptr) {
-        absl::StatusOr<std::unique_ptr<Compiler>> compiler = MakeCompiler();
-        status = compiler.status();
-        if (compiler.ok()) state_->compiler = *std::move(compiler);
-      }
-      PackStatus(message, status);
-      if (status.ok()) {
-        const std::vector<std::string> products =
-            multiplies_ ? state_->products : std::vector<std::string>();
-        key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies,
-                             state_->compiler->identity(), products});
-        known_ = state_->cache->Find(key_text_);
-      }
+      const std::vector<std::string> products =
+          multiplies_ ? state_->products : std::vector<std::string>();
+      key_text_ = KeyText({&program_, state_->options.sum_order, rank_.mesh(), state_->topologies,
+                           state_->binaries->compilers(), products});
+      known_ = state_->cache->Find(key_text_);
       message.Text(key_text_).Text(known_.has_value() ? Encode(*known_) : "");
     }
     ASSIGN_OR_RETURN(const std::string from_first, exchange_.Broadcast(message.bytes()));
     Unpacker in(from_first);
-    const absl::Status status = UnpackStatus(in);
     key_text_ = in.Text();
     const std::string record = in.Text();
     RETURN_IF_ERROR(in.Done());
-    RETURN_IF_ERROR(status);
     key_ = Fingerprint(key_text_);
     if (!record.empty()) {
       ASSIGN_OR_RETURN(known_, DecodeRecord(record));
@@ -174,29 +171,17 @@ class Loader {
     return std::nullopt;
   }
 
-  /// Collective. Rank 0 finds or compiles the binary; ranks that cannot read its file, on other
-  /// machines, do the same for themselves.
-  absl::StatusOr<std::string> BinaryOf(const std::string& source) {
-    if (source.empty()) return std::string();
-    Packer message;
-    if (first()) {
-      const absl::StatusOr<Binary> binary = state_->compiler->Compile(source);
-      if (binary.ok() && !binary->note.empty()) state_->Warn(binary->note);
-      PackStatus(message, binary.status());
-      message.Text(binary.ok() ? binary->path : "");
+  /// Collective. Finds or compiles the binary, and loads it.
+  absl::StatusOr<std::unique_ptr<Module>> ModuleOf(const std::string& source) {
+    std::string path;
+    if (!source.empty()) {
+      ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> paths,
+                       state_->binaries->Compile({&source, 1}, {}));
+      ASSIGN_OR_RETURN(path, paths[0]);
     }
-    ASSIGN_OR_RETURN(const std::string from_first, exchange_.Broadcast(message.bytes()));
-    Unpacker in(from_first);
-    const absl::Status status = UnpackStatus(in);
-    std::string path = in.Text();
-    RETURN_IF_ERROR(in.Done());
-    RETURN_IF_ERROR(status);
-    if (access(path.c_str(), R_OK) == 0) return path;
-    if (state_->compiler == nullptr) {
-      ASSIGN_OR_RETURN(state_->compiler, MakeCompiler());
-    }
-    ASSIGN_OR_RETURN(const Binary binary, state_->compiler->Compile(source));
-    return binary.path;
+    ASSIGN_OR_RETURN(Binaries::Loaded loaded, state_->binaries->Load(path, source));
+    RETURN_IF_ERROR(loaded.status);
+    return std::move(loaded.module);
   }
 
   absl::StatusOr<LoadedProgram> Assemble(Winner winner, bool from_cache,
@@ -210,28 +195,13 @@ class Loader {
         PlaceTensors(compiled->schedule.program().Expanded(), compiled->lowered->plan);
     compiled->variants = std::move(variants);
     compiled->module = std::move(winner.module);
-    absl::Status mine;
     if (compiled->module == nullptr) {
-      const absl::StatusOr<std::string> path = BinaryOf(compiled->lowered->source);
-      mine = path.status();
-      if (path.ok()) {
-        absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, *path);
-        mine = module.status();
-        if (module.ok()) compiled->module = *std::move(module);
-      }
+      ASSIGN_OR_RETURN(compiled->module, ModuleOf(compiled->lowered->source));
     }
-    Packer message;
-    PackStatus(message, mine);
-    message.Text(CodeFingerprint(*compiled->lowered));
-    ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange_.AllGather(message.bytes()));
-    RETURN_IF_ERROR(mine);
-    std::string same;
-    for (size_t r = 0; r < all.size(); ++r) {
-      Unpacker in(all[r]);
-      RETURN_IF_ERROR(WithContext(UnpackStatus(in), absl::StrCat("rank ", r)));
-      const std::string digest = in.Text();
-      if (r == 0) same = digest;
-      if (digest != same)
+    ASSIGN_OR_RETURN(const std::vector<std::string> digests,
+                     exchange_.AllGather(CodeFingerprint(*compiled->lowered)));
+    for (size_t r = 1; r < digests.size(); ++r) {
+      if (digests[r] != digests[0])
         return absl::InternalError(
             absl::StrCat("Compile: ranks 0 and ", r, " made different plans of one schedule"));
     }
@@ -271,7 +241,7 @@ class Loader {
     ASSIGN_OR_RETURN(
         const std::unique_ptr<RankRunner> runner,
         RankRunner::Create(rank_, program_, variants,
-                           {.seed = seed, .compiler = state_->compiler.get(), .watch = {}}));
+                           {.seed = seed, .binaries = state_->binaries.get(), .watch = {}}));
     std::vector<int> numbers(variants.size());
     absl::c_iota(numbers, 0);
     ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled,
@@ -355,7 +325,6 @@ class Loader {
   CompileWatch WatchOfCompiler() const {
     CompileWatch watch;
     if (!first()) return watch;
-    watch.warn = [this](absl::string_view text) { state_->Warn(std::string(text)); };
     watch.progress = [&user = state_->options](int done, int of) {
       if (user.progress)
         user.progress(absl::StrCat("compiled ", done, " of ", of, " kernel files"));
@@ -383,7 +352,7 @@ class Loader {
         std::unique_ptr<RankRunner> runner,
         RankRunner::Create(
             rank_, program_, set->variants,
-            {.seed = seed, .compiler = state_->compiler.get(), .watch = WatchOfCompiler()}));
+            {.seed = seed, .binaries = state_->binaries.get(), .watch = WatchOfCompiler()}));
     absl::StatusOr<Tuned> tuned =
         Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
     std::vector<VariantResult> variants;

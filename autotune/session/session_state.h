@@ -12,10 +12,10 @@
 #include "absl/strings/string_view.h"
 #include "autotune/measure/index_check.h"
 #include "autotune/measure/tensors.h"
+#include "autotune/search/binaries.h"
 #include "autotune/session/session.h"
 #include "autotune/store/tuning_cache.h"
 #include "coconet/schedule/schedule.h"
-#include "jit/compile/compiler.h"
 #include "jit/lower/lower.h"
 #include "runtime/rank.h"
 
@@ -29,10 +29,10 @@ struct SessionState {
   SessionOptions options;
 
   // Set by the first Compile.
-  std::vector<Topology> topologies;    // of all ranks; empty before
-  std::vector<std::string> products;   // Rank::Products of all ranks; set by the first program that
-                                       // multiplies matrices
-  std::unique_ptr<Compiler> compiler;  // on rank 0, and on ranks that cannot read its binaries
+  std::vector<Topology> topologies;   // of all ranks; empty before
+  std::vector<std::string> products;  // Rank::Products of all ranks; set by the first program that
+                                      // multiplies matrices
+  std::unique_ptr<Binaries> binaries;
   std::unique_ptr<TuningCache> cache;  // on rank 0
 
   int64_t allocations = 0;

@@ -16,6 +16,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -80,15 +81,6 @@ absl::StatusOr<Descriptor> OpenShard(const Descriptor& root, absl::string_view n
                                      Missing missing) {
   ASSIGN_OR_RETURN(const Descriptor objects, OpenFolder(root, kObjects, missing));
   return OpenFolder(objects, Shard(name), missing);
-}
-
-/// Checks that a name consists of a digest and an extension, so that no key can name another file.
-void CheckName(absl::string_view name) {
-  CC_CHECK(name.size() > kDigits + 1 && name[kDigits] == '.');
-  const auto hex = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
-  CC_CHECK(std::all_of(name.begin(), name.begin() + kDigits, hex));
-  CC_CHECK(std::all_of(name.begin() + kDigits + 1, name.end(),
-                       [](char c) { return absl::ascii_isalpha(c); }));
 }
 
 std::optional<std::string> ReadAll(const Descriptor& file) {
@@ -164,8 +156,17 @@ absl::StatusOr<std::unique_ptr<BinaryCache>> BinaryCache::Open(const std::string
   return cache;
 }
 
+/// So that a name cannot stand for a file elsewhere.
+bool BinaryCache::IsName(absl::string_view name) {
+  if (name.size() <= kDigits + 1 || name[kDigits] != '.') return false;
+  const auto hex = [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); };
+  return std::all_of(name.begin(), name.begin() + kDigits, hex) &&
+         std::all_of(name.begin() + kDigits + 1, name.end(),
+                     [](char c) { return absl::ascii_isalpha(c); });
+}
+
 std::optional<std::string> BinaryCache::Find(absl::string_view name) const {
-  CheckName(name);
+  CC_CHECK(IsName(name));
   if (root_ && ReadChecked(root_, name).has_value()) return PathOf(dir_, name);
   if (!noted()) return std::nullopt;
   const absl::StatusOr<std::string> temporary = ProcessDir();
@@ -175,14 +176,24 @@ std::optional<std::string> BinaryCache::Find(absl::string_view name) const {
 }
 
 std::optional<std::string> BinaryCache::Read(absl::string_view name) const {
-  CheckName(name);
+  CC_CHECK(IsName(name));
   if (!root_) return std::nullopt;
   return ReadChecked(root_, name);
 }
 
+std::optional<std::string> BinaryCache::ReadAt(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (!IsName(name)) return std::nullopt;
+  const std::string below = PathOf("", name);
+  if (!absl::EndsWith(path, below)) return std::nullopt;
+  const Descriptor root = OpenRoot(path.substr(0, path.size() - below.size()));
+  if (!root || !CheckOwner(root, path).ok()) return std::nullopt;
+  return ReadChecked(root, name);
+}
+
 absl::StatusOr<std::string> BinaryCache::Store(absl::string_view name, absl::string_view content,
                                                Existing existing) {
-  CheckName(name);
+  CC_CHECK(IsName(name));
   if (root_) {
     absl::StatusOr<std::string> path = StoreIn(dir_, root_, name, content, existing);
     if (path.ok()) return path;
@@ -246,7 +257,7 @@ void BinaryCache::RemoveAbandonedFiles(const Descriptor& temporary) {
 }
 
 BinaryCache::Lock BinaryCache::Acquire(absl::string_view name, absl::Duration patience) {
-  CheckName(name);
+  CC_CHECK(IsName(name));
   const absl::Time deadline = absl::Now() + patience;
   if (!root_) return {};
   const absl::StatusOr<Descriptor> temporary = OpenFolder(root_, kTemporary, Missing::kMake);

@@ -15,7 +15,8 @@ namespace coconet {
 /// Files by name on disk, shared by all processes of one user:
 ///
 ///   <dir>/objects/<first 2 digits>/<64 hex digits>.<extension>
-///       the content, then a line with the content's SHA-256
+///       the content, then a line with the content's SHA-256. The digits are the SHA-256 of the
+///       source and of the compiler's identity, which names the processor that it compiles for
 ///   <dir>/tmp/
 ///       files being written, and locks
 ///
@@ -33,8 +34,10 @@ class BinaryCache {
   /// Absolute; "" if there is none.
   const std::string& dir() const { return dir_; }
 
-  /// The path of file `name` ("<64 hex digits>.<extension>"), if it is there and complete. Valid as
-  /// long as this process runs.
+  /// Whether `name` is "<64 hex digits>.<extension>", as the other calls require of theirs.
+  static bool IsName(absl::string_view name);
+
+  /// The path of file `name`, if it is there and complete. Valid as long as this process runs.
   std::optional<std::string> Find(absl::string_view name) const;
 
   /// The content of file `name`, if it is there and complete.
@@ -44,6 +47,10 @@ class BinaryCache {
     kKeep,     // an existing complete file stays: a process may be mapping it
     kReplace,  // the new content wins
   };
+  /// The content of the file at `path`, which a cache of any process returned, under the same
+  /// conditions. For a path that no cache returns, nullopt.
+  static std::optional<std::string> ReadAt(const std::string& path);
+
   /// Writes a file and returns its path. Fails only if it can be written neither to `dir` nor to a
   /// temporary directory.
   absl::StatusOr<std::string> Store(absl::string_view name, absl::string_view content,

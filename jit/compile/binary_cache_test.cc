@@ -78,6 +78,21 @@ TEST_F(BinaryCacheTest, FindsWhatAnotherProcessStored) {
   EXPECT_EQ(later->TakeNote(), "");
 }
 
+TEST_F(BinaryCacheTest, ReadsWhatAnotherCacheStored) {
+  const fs::path path = Store(*Open(), Name("a"), "content");
+  EXPECT_EQ(BinaryCache::ReadAt(path), "content");
+  EXPECT_EQ(BinaryCache::ReadAt(path.parent_path() / Name("b")), std::nullopt);
+  fs::copy_file(path, dir_ / path.filename());
+  EXPECT_EQ(BinaryCache::ReadAt(dir_ / path.filename()), std::nullopt) << "no cache stores there";
+  EXPECT_EQ(BinaryCache::ReadAt(""), std::nullopt);
+  fs::permissions(path, fs::perms::others_write, fs::perm_options::add);
+  EXPECT_EQ(BinaryCache::ReadAt(path), std::nullopt);
+  fs::permissions(path, fs::perms::others_write, fs::perm_options::remove);
+  EXPECT_EQ(BinaryCache::ReadAt(path), "content");
+  fs::resize_file(path, fs::file_size(path) - 1);
+  EXPECT_EQ(BinaryCache::ReadAt(path), std::nullopt);
+}
+
 TEST_F(BinaryCacheTest, IsForTheOwnerAloneAndLeavesNoTemporaryFile) {
   const std::string path = Store(*Open(), Name("a"), "content");
   EXPECT_EQ(Mode(path), 0600u);

@@ -15,6 +15,7 @@
 #include "coconet/base/env.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
+#include "jit/compile/host_compiler.h"
 
 namespace coconet {
 namespace {
@@ -132,6 +133,12 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch
                                                           const CompilerOptions& options) {
   if (!arch.empty()) return MakeNvrtcCompiler(arch, options);
   return simulated ? MakeSimtCompiler(options) : MakeHostCompiler(options);
+}
+
+std::string BinaryTarget(absl::string_view arch, int driver) {
+  if (arch.empty()) return HostBinaryTarget();
+  constexpr int kMajor = 1000;  // 13000 is 13.0
+  return absl::StrCat(arch, " CUDA ", driver / kMajor);
 }
 
 void CountCompilerRun() { ++compiler_runs; }

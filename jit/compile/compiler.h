@@ -70,6 +70,11 @@ absl::StatusOr<std::unique_ptr<Compiler>> MakeNvrtcCompiler(absl::string_view ar
 absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerFor(absl::string_view arch, bool simulated,
                                                           const CompilerOptions& options);
 
+/// What a process must share with another to run its compiler's binaries: for an architecture of
+/// GPUs that, and the major version of `driver` (CompilerOptions); else, for "", this machine's
+/// processor or the instruction set that COCONET_HOST_ARCH names, and its C library.
+std::string BinaryTarget(absl::string_view arch, int driver);
+
 /// Number of compiler runs (host and NVRTC) in this process so far; for tests that a warm start
 /// compiles nothing.
 int64_t CompilerRuns();

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -269,6 +270,12 @@ absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text) {
   toolchain.target =
       absl::StrCat(triple, " ", Fingerprint(absl::StrJoin(meaning, " ")).substr(0, 16));
   return toolchain;
+}
+
+std::string HostBinaryTarget() {
+  char library[64] = "";
+  confstr(_CS_GNU_LIBC_VERSION, library, sizeof(library));  // elsewhere, "" stays
+  return absl::StrCat("processor ", Fingerprint(Processor()).substr(0, 16), " ", library);
 }
 
 static absl::StatusOr<std::unique_ptr<Compiler>> MakeCompilerOf(Dialect dialect,

@@ -24,4 +24,7 @@ struct Toolchain {
 /// Parses the output of g++ or clang++ for -###. InvalidArgument when `text` is something else.
 absl::StatusOr<Toolchain> ParseToolchain(absl::string_view text);
 
+/// BinaryTarget of the host and of simulated GPUs.
+std::string HostBinaryTarget();
+
 }  // namespace coconet

@@ -297,6 +297,15 @@ TEST_F(HostCompilerTest, EveryCompilerOfTheMachineWorks) {
   EXPECT_FALSE(identities.empty());
 }
 
+TEST(BinaryTarget, IsTheArchitectureElseThisProcessor) {
+  EXPECT_EQ(BinaryTarget("sm_90a", 13000), "sm_90a CUDA 13");
+  EXPECT_EQ(BinaryTarget("sm_90a", 13020), BinaryTarget("sm_90a", 13000));
+  EXPECT_NE(BinaryTarget("sm_90a", 12090), BinaryTarget("sm_90a", 13000));
+  EXPECT_NE(BinaryTarget("sm_90", 13000), BinaryTarget("sm_90a", 13000));
+  EXPECT_THAT(BinaryTarget("", 0), testing::StartsWith("processor "));
+  EXPECT_EQ(BinaryTarget("", 0), BinaryTarget("", 13000));
+}
+
 TEST(ParseToolchain, ReadsGccAndClang) {
   const char gcc[] =
       "Using built-in specs.\nTarget: x86_64-linux-gnu\nThread model: posix\ngcc version 12.2.0 "

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <sched.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "jit/compile/binary_cache.h"
+#include "jit/compile/compiler.h"
+#include "runtime/rank.h"
+
+namespace coconet {
+
+struct CompileWatch {
+  /// Polled on rank 0; once it returns true, no further compile starts on any rank.
+  std::function<bool()> stop;
+  /// Called on rank 0 while compiling: `done` of `of` sources are compiled wherever they must be.
+  std::function<void(int done, int of)> progress;
+};
+
+struct CompileReport;
+
+/// The binaries of a world's kernels, on machines that need not share a folder or be of one kind.
+/// Of the ranks that can run the same binaries (BinaryTarget), the lowest compiles for all. The
+/// others load its file where they can read that, else a file of the same name in the binary cache
+/// of their own: the name stands for source, compiler, flags and processor. What is missing there,
+/// too, or is damaged, they are sent, and keep. One object per rank, used by that rank's thread.
+class Binaries {
+ public:
+  struct Options {
+    std::string target;     // BinaryTarget of this rank
+    std::string cache_dir;  // of this rank's copies of binaries, as CompilerOptions has it
+    /// Called on compiling ranks.
+    std::function<absl::StatusOr<std::shared_ptr<Compiler>>()> compiler;
+    /// Called on rank 0 with warnings of any rank's binary cache.
+    std::function<void(absl::string_view)> warn;
+  };
+  /// Collective. Fails on all ranks where a compiling rank cannot make its compiler.
+  static absl::StatusOr<std::unique_ptr<Binaries>> Open(Rank& rank, Options options);
+
+  /// The compiling ranks and the identities of their compilers, in order; rank 0 is the first.
+  const std::vector<std::pair<int, std::string>>& compilers() const { return compilers_; }
+
+  /// Collective. The path per source of the binary for this rank, on its compiling rank; whether a
+  /// source has one is the same on all ranks. Errors as of Compiler::Compile, of the first
+  /// compiling rank that has one; Cancelled for sources that were not begun. The compiling ranks
+  /// work side by side, each with one thread per core that the ranks of its machine may use, and
+  /// all send heart beats, so that nobody's wait times out. Only their `sources` count, which must
+  /// be equal, and be texts of kernels.
+  absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Compile(
+      absl::Span<const std::string> sources, const CompileWatch& watch);
+
+  struct Loaded {
+    /// OK, or, on all ranks, why the first that could not load its binary, or get one, could not.
+    absl::Status status;
+    std::unique_ptr<Module> module;  // null where `status` is not OK
+  };
+  /// Collective. Loads what Compile returned for `source`; for "", plans of library calls, a module
+  /// without kernels. A file that is gone or damaged by now is compiled or sent again. An error
+  /// means that the ranks lost contact.
+  absl::StatusOr<Loaded> Load(const std::string& path, const std::string& source);
+
+ private:
+  /// How a rank fares with a binary.
+  struct Attempt {
+    bool has_file = false;
+    absl::Status status = {};                  // why it has no file, or cannot load it
+    std::unique_ptr<Module> module = nullptr;  // of this rank only
+  };
+
+  Binaries(Rank& rank, Options options) : rank_(rank), options_(std::move(options)) {}
+
+  /// Collective. Which rank compiles for which, and on which cores.
+  absl::Status Meet();
+  /// Collective. Makes the compilers.
+  absl::Status MakeCompilers();
+  bool compiles(int rank) const { return compiling_rank_[rank] == rank; }
+  int my_compiling_rank() const { return compiling_rank_[rank_.rank()]; }
+  /// A compiling rank's error, for all.
+  absl::Status InWordsOf(int compiling_rank, const absl::Status& status) const;
+  void Warn(int of_rank, absl::string_view note) const;
+
+  /// Collective. The reports of all compiling ranks, of which `mine` may be one.
+  absl::StatusOr<std::vector<CompileReport>> ExchangeReports(const std::string& mine);
+  absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Combine(
+      const std::vector<CompileReport>& reports) const;
+
+  /// This rank's cache of copies.
+  absl::StatusOr<BinaryCache*> Copies();
+  /// A complete file with the name of that at `path`, which this rank can read.
+  absl::StatusOr<std::string> FindHere(const std::string& path);
+  /// Keeps what the compiling rank has sent.
+  absl::StatusOr<std::string> Keep(absl::string_view letter);
+  Attempt TryLoad(const absl::StatusOr<std::string>& path);
+  /// Collective. All ranks' attempts.
+  absl::StatusOr<std::vector<Attempt>> Tell(const Attempt& mine);
+  /// Collective. This rank's next attempt, after `all` of which some lacked their file.
+  absl::StatusOr<Attempt> Fetch(std::string path, const std::string& source,
+                                const std::vector<Attempt>& all, Attempt mine);
+
+  Rank& rank_;
+  const Options options_;
+  std::vector<std::string> targets_;                    // by rank
+  std::vector<int> compiling_rank_;                     // by rank: who compiles for it
+  std::vector<std::pair<int, std::string>> compilers_;  // the compiling ranks' identities
+  std::shared_ptr<Compiler> compiler_;                  // null where another rank compiles
+  cpu_set_t cores_;                                     // to compile on
+  std::unique_ptr<BinaryCache> copies_;                 // from its first use
+};
+
+}  // namespace coconet
