@@ -216,7 +216,7 @@ TEST(Verifier, SeesAStepThatEndsBeforeItsPeersHaveReadItsInputs) {
 
 TEST(Verifier, SeesAStepThatFails) {
   EXPECT_EQ(Verify(NoBug, absl::DeadlineExceededError("waited 10 s for rank 0")),
-            "run error: rank 1: waited 10 s for rank 0");
+            "timed out: rank 1: waited 10 s for rank 0");
 }
 
 TEST(Verifier, EndsWithAGpu) {
