@@ -35,6 +35,13 @@ class EmptyModule final : public Module {
   }
 };
 
+/// What an error that all ranks agree on says of a variant; the error itself where a GPU runs
+/// nothing more, which no variant is blamed for.
+absl::StatusOr<std::optional<Failure>> FailureOf(const absl::Status& status, Verdict verdict) {
+  if (absl::IsDataLoss(status)) return status;
+  return Failure{verdict, std::string(status.message())};
+}
+
 Failure NoMemory(int64_t need, absl::string_view why) {
   return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB per rank: ", why)};
 }
@@ -292,8 +299,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
   absl::StatusOr<std::unique_ptr<BoundPlan>> bound =
       rank_.Bind(plan, module, instance.buffers, wait_s);
   if (absl::Status all = rank_.exchange().Agree(bound.status()); !all.ok()) {
-    return Failure{absl::IsResourceExhausted(all) ? Verdict::kTooLarge : Verdict::kRunError,
-                   std::string(all.message())};
+    return FailureOf(all, absl::IsResourceExhausted(all) ? Verdict::kTooLarge : Verdict::kRunError);
   }
   instance.bound = *std::move(bound);
   return std::nullopt;
@@ -305,7 +311,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work)
   if (work.small_path != work.path) {
     absl::StatusOr<std::unique_ptr<Module>> loaded = LoadModule(rank_, work.small_path);
     if (absl::Status all = rank_.exchange().Agree(loaded.status()); !all.ok())
-      return Failure{Verdict::kRunError, std::string(all.message())};
+      return FailureOf(all, Verdict::kRunError);
     other = *std::move(loaded);
     module = other.get();
   }
@@ -339,7 +345,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   Work& work = work_[variant];
   absl::StatusOr<std::unique_ptr<Module>> module = LoadModule(rank_, work.path);
   if (absl::Status all = rank_.exchange().Agree(module.status()); !all.ok())
-    return Failure{Verdict::kRunError, std::string(all.message())};
+    return FailureOf(all, Verdict::kRunError);
   work.module = *std::move(module);
   RETURN_IF_ERROR(LowerOnce(variant));
   std::optional<Failure> failure;
