@@ -153,8 +153,10 @@ TEST_F(CudaSession, ASearchEndsWithTheGpuAndBlamesNoVariant) {
       return again;
     }).IgnoreError();
     EXPECT_EQ(FailedCall(), loss.call);
+    EXPECT_TRUE(absl::IsDataLoss(first[1])) << first[1];
     for (const absl::Status& status : first) {
-      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+      // Aborted where rank 1 has left because a plan with a library's collectives failed.
+      EXPECT_TRUE(absl::IsDataLoss(status) || absl::IsAborted(status)) << status;
       EXPECT_THAT(status.ToString(), AllOf(HasSubstr("rank 1"), HasSubstr(loss.name)));
     }
     FailCall(0, CUDA_SUCCESS);

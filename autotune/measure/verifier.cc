@@ -187,7 +187,11 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Findings& mine) 
 absl::StatusOr<std::optional<Failure>> AgreeOnRun(Rank& rank, const absl::Status& mine) {
   Packer message;
   PackStatus(message, mine);
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
+  const absl::StatusOr<std::vector<std::string>> gathered =
+      rank.exchange().AllGather(message.bytes());
+  // A rank that has lost its GPU may have left, and its own error says more than the exchange's.
+  RETURN_IF_ERROR(gathered.ok() || !absl::IsDataLoss(mine) ? gathered.status() : mine);
+  const std::vector<std::string>& all = *gathered;
   std::optional<Failure> failure;
   bool named = false;  // by a rank that failed itself
   for (size_t r = 0; r < all.size(); ++r) {

@@ -412,7 +412,11 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
   Packer mine;
   PackStatus(mine, status);
   mine.Real(elapsed.count() / steps);
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
+  const absl::StatusOr<std::vector<std::string>> gathered =
+      rank_.exchange().AllGather(mine.bytes());
+  // A rank that has lost its GPU may have left, and its own error says more than the exchange's.
+  RETURN_IF_ERROR(gathered.ok() || !absl::IsDataLoss(status) ? gathered.status() : status);
+  const std::vector<std::string>& all = *gathered;
   Sample sample;
   for (size_t r = 0; r < all.size(); ++r) {
     Unpacker in(all[r]);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -70,8 +71,16 @@ absl::Status CudaExecutor::Settled(const absl::Status& status) {
     first_error_ = WithContext(first_error_, absl::StrCat("GPU ", parts_.device->ordinal()));
   StopOthers(first_error_);
   AbortLibraries(first_error_);
-  if (!watch_.empty()) parts_.board->Leave(parts_.rank, first_error_);
+  // In a library collective by way of the host no stop word ends the others' waits.
+  const bool lost = absl::IsDataLoss(first_error_) && HasLibraryCollectives();
+  if (!watch_.empty() || lost) parts_.board->Leave(parts_.rank, first_error_);
   return first_error_;
+}
+
+bool CudaExecutor::HasLibraryCollectives() const {
+  return absl::c_any_of(parts_.plan.steps, [](const Step& step) {
+    return std::holds_alternative<CollectiveStep>(step);
+  });
 }
 
 absl::Status CudaExecutor::SettledIfLost(const absl::Status& status) {
@@ -185,10 +194,12 @@ absl::Status CudaExecutor::MakeRoom(CUstream stream) {
     if (Stopped()) return GaveUp(-1);
   }
   watch_.BeginRun();
-  // Collectives of one communicator must come in one order.
-  if (runs_ > 0 && stream != last_stream_)
+  // Collectives of one communicator must come in one order. A caller's stream may be another one
+  // than that of the run before, even at the same address.
+  const bool own = stream == parts_.streams[0];
+  if (runs_ > 0 && !(own && last_in_own_))
     RETURN_IF_CU(driver(), StreamWaitEvent, stream, end_of(runs_ - 1), 0);
-  last_stream_ = stream;
+  last_in_own_ = own;
   return absl::OkStatus();
 }
 
@@ -288,6 +299,7 @@ absl::Status CudaExecutor::Await(absl::string_view call, const std::function<CUr
   WaitUntil({.spins = parts_.device->facts().simulated() ? 0u : 1000u,
              .timeout_ns = std::numeric_limits<int64_t>::max()},
             ready, tell);
+  if (state == CUDA_SUCCESS) return absl::OkStatus();
   return WithContext(ToStatus(driver(), state, call), StepsName());
 }
 

@@ -146,6 +146,7 @@ class CudaExecutor final : public BoundPlan {
   absl::Status MakeRoom(CUstream stream);
   /// Keeps the first error and stops the other ranks.
   absl::Status Settled(const absl::Status& status);
+  bool HasLibraryCollectives() const;
   /// The same for an error after which the GPU runs nothing more; else returns `status`.
   absl::Status SettledIfLost(const absl::Status& status);
   absl::Status Start(const CudaCall& call, const CudaLaunch& launch);
@@ -181,10 +182,10 @@ class CudaExecutor final : public BoundPlan {
   struct Marks {
     std::unique_ptr<Event> begun, ended;
   };
-  std::vector<Marks> marks_;        // by step, while a run is traced
-  bool in_flight_ = false;          // Enqueue was called, Wait not yet
-  int64_t runs_ = 0;                // with stream collectives that were enqueued
-  CUstream last_stream_ = nullptr;  // lane 0 of the last of them
+  std::vector<Marks> marks_;  // by step, while a run is traced
+  bool in_flight_ = false;    // Enqueue was called, Wait not yet
+  int64_t runs_ = 0;          // with stream collectives that were enqueued
+  bool last_in_own_ = false;  // the last of them: lane 0 is the rank's own stream
   StreamWatch watch_;
   absl::Status stuck_;     // why a library collective does not end
   int aborted_step_ = -1;  // the collective in progress when the communicators were aborted

@@ -527,6 +527,26 @@ TEST(Nccl, AGpuThatIsLostEndsRunsOfAllWithItsName) {
   }
 }
 
+TEST(Nccl, AGpuThatIsLostEndsCollectivesByWayOfTheHost) {
+  const double start = Seconds();
+  const std::vector<absl::Status> outcomes =
+      World{.missing = absl::UnavailableError("none")}.Outcomes([&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
+        RETURN_IF_ERROR(bound.plan->Run());
+        RETURN_IF_ERROR(Between(
+            rank, [&] { EndContextAt(1, CUDA_ERROR_ILLEGAL_ADDRESS, 1, "cuMemcpyAsync"); }));
+        const absl::Status run = bound.plan->Run();
+        rank.exchange().Barrier().IgnoreError();  // as who compares how the ranks' runs ended
+        return run;
+      });
+  FailCall(0, CUDA_SUCCESS);
+  EXPECT_LT(Seconds() - start, 20) << "rank 0 waits for the other";
+  EXPECT_TRUE(absl::IsDataLoss(outcomes[1])) << outcomes[1];
+  EXPECT_TRUE(absl::IsAborted(outcomes[0])) << outcomes[0];
+  for (const absl::Status& outcome : outcomes)
+    EXPECT_THAT(outcome.ToString(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+}
+
 TEST(Nccl, AGpuThatIsLostIsNotTakenForOneWithoutMemory) {
   NcclApi other = NewerHostNccl();
   other.MemAlloc = [](void** memory, size_t bytes) {
