@@ -295,7 +295,8 @@ int FailEachCall(int ranks, int& untold) {
       EXPECT_EQ(status, absl::OkStatus());
       return call - 1;
     }
-    if (status.ok() && failed == "cuStreamSynchronize") {  // in a plan's destructor
+    // In the destructor of a plan, or of memory on the other rank's GPU.
+    if (status.ok() && (failed == "cuStreamSynchronize" || failed == "cuCtxPushCurrent")) {
       ++untold;
       continue;
     }
