@@ -28,7 +28,7 @@ absl::StatusOr<std::shared_ptr<Device>> FirstGpu() {
 absl::StatusOr<Copies> CopiesOnGpu() {
   ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, FirstGpu());
   return Copies([device](const void* from, int64_t bytes, void* to) -> absl::Status {
-    RETURN_IF_ERROR(device->Use());
+    ASSIGN_OR_RETURN(const InContext in, device->Enter());
     return Copy(*device, /*stream=*/nullptr, from, bytes, to);
   });
 }
@@ -42,7 +42,7 @@ absl::StatusOr<Copies> CopiesOnHost() {
 
 absl::StatusOr<std::unique_ptr<GpuStream>> GpuStream::Make() {
   ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, FirstGpu());
-  RETURN_IF_ERROR(device->Use());
+  ASSIGN_OR_RETURN(const InContext in, device->Enter());
   CUstream stream = nullptr;
   RETURN_IF_CU(device->driver(), StreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
   return std::unique_ptr<GpuStream>(new GpuStream(stream));

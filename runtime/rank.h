@@ -188,9 +188,14 @@ struct Topology {
   int own_multiprocessors = 0;  // of the GPU's, those that run only this rank's kernels; 0: all run
                                 // the kernels of all its ranks
   bool multicast =
-      false;            // symmetric memory has addresses that reach all ranks of the node at once
-  int driver = 0;       // version of CUDA that the GPU's driver supports, 13000 for 13.0; 0: no GPU
-  bool staged = false;  // collectives of `library` pass through the host, though ranks are GPUs
+      false;       // symmetric memory has addresses that reach all ranks of the node at once
+  int driver = 0;  // version of CUDA that the GPU's driver supports, 13000 for 13.0; 0: no GPU
+  int64_t memory_bytes = 0;      // of the machine, or its limit for this process; 0: not known
+  int64_t gpu_memory_bytes = 0;  // of the rank's GPU; 0: it has none
+  /// How the GPUs of the node's ranks reach each other: "all atomic", or a matrix by rank, "-
+  /// plain; plain -" (LinksText in runtime/cuda/links.h); "": one rank, or no GPUs.
+  std::string links = {};
+  bool staged = false;    // collectives of `library` pass through the host, though ranks are GPUs
   std::string note = {};  // why something of this is worse than it could be, for people; in no key
 };
 

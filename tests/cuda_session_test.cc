@@ -1,6 +1,7 @@
 // Sessions on GPUs, on a driver that runs kernels of the host dialect: tune, remember, bind, run,
 // save.
 
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@
 namespace coconet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr double kTimeout = 60;
@@ -99,6 +102,67 @@ TEST_F(CudaSession, TriesMulticastWhereMemoryHasSuchAddresses) {
         {.multicast = there});
     EXPECT_EQ(status, absl::OkStatus());
   }
+}
+
+/// The failures among a search's variants, in order, with their reasons.
+std::vector<std::string> FailuresOf(const TunedProgram& tuned) {
+  std::vector<std::string> failures;
+  for (const VariantResult& v : tuned.variants()) {
+    if (IsFailure(v.verdict))
+      failures.push_back(absl::StrCat(Name(v.verdict), " ", v.trace, " ", Text(v.config)));
+  }
+  return failures;
+}
+
+/// A search in which GPU 1's context ends at a call.
+struct Loss {
+  CUresult result;
+  const char* name;
+  const char* call;
+  int at;  // that so-manieth call
+};
+
+TEST_F(CudaSession, ASearchEndsWithTheGpuAndBlamesNoVariant) {
+  SetHostDevices({.count = 2, .multiprocessors = 4});
+  std::vector<std::string> usual;  // failures
+  const auto tune = [&](Session& session) -> absl::Status {
+    ASSIGN_OR_RETURN(const TunedProgram tuned, session.Compile(program_, {{"N", 1000}}));
+    EXPECT_FALSE(tuned.from_cache());
+    if (session.rank() == 0) usual = FailuresOf(tuned);
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(OnGpu(2, tune), absl::OkStatus());
+  const std::vector<std::string> before = usual;
+  std::filesystem::remove(File("tuning.db"));
+  const Loss losses[] = {
+      {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "cuLaunchKernelEx", 5},
+      {CUDA_ERROR_MISALIGNED_ADDRESS, "CUDA_ERROR_MISALIGNED_ADDRESS", "cuStreamQuery", 90},
+      {CUDA_ERROR_NVLINK_UNCORRECTABLE, "CUDA_ERROR_NVLINK_UNCORRECTABLE", "cuMemcpyAsync", 200},
+      {CUDA_ERROR_ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE", "cuMemAlloc", 30},
+      {CUDA_ERROR_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT", "cuLibraryLoadData", 3},
+      {CUDA_ERROR_ILLEGAL_INSTRUCTION, "CUDA_ERROR_ILLEGAL_INSTRUCTION", "cuFuncLoad", 4},
+  };
+  for (const Loss& loss : losses) {
+    EndContextAt(loss.at, loss.result, 1, loss.call);
+    absl::Status first[2];
+    OnGpu(2, [&](Session& session) -> absl::Status {
+      first[session.rank()] = session.Compile(program_, {{"N", 1000}}).status();
+      // The session has ended, too.
+      const absl::Status again = session.Compile(program_, {{"N", 2000}}).status();
+      EXPECT_THAT(again.ToString(), HasSubstr(loss.name));
+      return again;
+    }).IgnoreError();
+    EXPECT_EQ(FailedCall(), loss.call);
+    EXPECT_TRUE(absl::IsDataLoss(first[1])) << first[1];
+    for (const absl::Status& status : first) {
+      // Aborted where rank 1 has left because a plan with a library's collectives failed.
+      EXPECT_TRUE(absl::IsDataLoss(status) || absl::IsAborted(status)) << status;
+      EXPECT_THAT(status.ToString(), AllOf(HasSubstr("rank 1"), HasSubstr(loss.name)));
+    }
+    FailCall(0, CUDA_SUCCESS);
+  }
+  EXPECT_EQ(OnGpu(2, tune), absl::OkStatus());
+  EXPECT_EQ(usual, before) << "something was stored against variants";
 }
 
 TEST_F(CudaSession, ReadsAndWritesWhatTheHostDoesNotReach) {

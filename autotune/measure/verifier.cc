@@ -147,6 +147,12 @@ struct Findings {
   }
 };
 
+/// The error of a rank whose GPU runs nothing more, which no variant is blamed for.
+absl::Status IfLost(const absl::Status& status, int rank) {
+  return absl::IsDataLoss(status) ? WithContext(status, absl::StrCat("rank ", rank))
+                                  : absl::OkStatus();
+}
+
 /// Collective. Combines the ranks' findings, and compares replicas.
 absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Findings& mine) {
   Packer message;
@@ -154,14 +160,17 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Findings& mine) 
   message.Text(mine.replicas.bytes());
   ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
   std::vector<std::string> held;
+  std::optional<Failure> failure;
   for (size_t r = 0; r < all.size(); ++r) {
     Unpacker in(all[r]);
     const absl::Status status = UnpackStatus(in);
     held.push_back(in.Text());
     RETURN_IF_ERROR(in.Done());
-    if (!status.ok())
-      return Failure{Verdict::kWrongAnswer, absl::StrCat("rank ", r, ": ", status.message())};
+    RETURN_IF_ERROR(IfLost(status, static_cast<int>(r)));
+    if (status.ok() || failure.has_value()) continue;
+    failure = Failure{Verdict::kWrongAnswer, absl::StrCat("rank ", r, ": ", status.message())};
   }
+  if (failure.has_value()) return failure;
   for (size_t r = 1; r < held.size(); ++r) {
     const size_t root = r - r % rank.stage_size();
     if (held[r] == held[root]) continue;
@@ -178,17 +187,22 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Findings& mine) 
 absl::StatusOr<std::optional<Failure>> AgreeOnRun(Rank& rank, const absl::Status& mine) {
   Packer message;
   PackStatus(message, mine);
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank.exchange().AllGather(message.bytes()));
+  const absl::StatusOr<std::vector<std::string>> gathered =
+      rank.exchange().AllGather(message.bytes());
+  // A rank that has lost its GPU may have left, and its own error says more than the exchange's.
+  RETURN_IF_ERROR(gathered.ok() || !absl::IsDataLoss(mine) ? gathered.status() : mine);
+  const std::vector<std::string>& all = *gathered;
   std::optional<Failure> failure;
+  bool named = false;  // by a rank that failed itself
   for (size_t r = 0; r < all.size(); ++r) {
     Unpacker in(all[r]);
     const absl::Status status = UnpackStatus(in);
     RETURN_IF_ERROR(in.Done());
-    if (absl::IsDataLoss(status)) return WithContext(status, absl::StrCat("rank ", r));
+    RETURN_IF_ERROR(IfLost(status, static_cast<int>(r)));
     // Aborted means that a peer failed: its own error says more.
-    if (status.ok() || (failure.has_value() && absl::IsAborted(status))) continue;
+    if (status.ok() || (failure.has_value() && (named || absl::IsAborted(status)))) continue;
     failure = Failure{VerdictOn(status), absl::StrCat("rank ", r, ": ", status.message())};
-    if (!absl::IsAborted(status)) return failure;
+    named = !absl::IsAborted(status);
   }
   return failure;
 }

@@ -31,11 +31,14 @@ constexpr char kProgram[] =
 /// A plan whose step is a function of the test's.
 class FakePlan final : public BoundPlan {
  public:
-  explicit FakePlan(std::function<absl::Status()> step) : step_(std::move(step)) {}
+  explicit FakePlan(std::function<absl::Status()> step, absl::Status guards = absl::OkStatus())
+      : step_(std::move(step)), guards_(std::move(guards)) {}
   absl::Status Run() override { return step_(); }
+  absl::Status CheckSyncGuards() const override { return guards_; }
 
  private:
   std::function<absl::Status()> step_;
+  absl::Status guards_;
 };
 
 /// Memory for the buffers of the instance's plan, of 4-byte elements, with guards.
@@ -56,8 +59,9 @@ using Bug = std::function<void(int rank, int step, float* g, float* r, float* m,
 void NoBug(int, int, float*, float*, float*, float*) {}
 
 /// VerifyStep, then VerifyRepeat, on thread ranks that talk through their library; the failure's
-/// words, or the error's. `status`: of rank 1's step.
-std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()) {
+/// words, or the error's. `statuses`: by rank, of its step; `guards`: what rank 1's guards say.
+std::string Verify(const Bug& bug, const std::vector<absl::Status>& statuses = {{}, {}},
+                   const absl::Status& guards = absl::OkStatus()) {
   const Graph program = *Parse(kProgram);
   std::string reasons[kRanks];
   const absl::Status world =
@@ -79,7 +83,7 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
         std::vector<float*> at;
         for (Memory* m : instance.buffers) at.push_back(static_cast<float*>(m->own()));
         int step = 0;
-        instance.bound = std::make_unique<FakePlan>([&]() -> absl::Status {
+        const auto run = [&]() -> absl::Status {
           RETURN_IF_ERROR(
               rank.library().AllReduce(at[0], at[4], kN, DType::kF32, ReduceKind::kSum));
           for (int64_t i = 0; i < kN; ++i) {
@@ -87,8 +91,10 @@ std::string Verify(const Bug& bug, const absl::Status& status = absl::OkStatus()
             at[3][i] = at[2][i] + at[1][i];
           }
           bug(rank.rank(), ++step, at[0], at[1], at[2], at[3]);
-          return rank.rank() == 1 ? status : absl::OkStatus();
-        });
+          return statuses[rank.rank()];
+        };
+        instance.bound =
+            std::make_unique<FakePlan>(run, rank.rank() == 1 ? guards : absl::OkStatus());
         ASSIGN_OR_RETURN(Reference reference,
                          Reference::Create(program, {.ranks = kRanks}, rank.rank(), 21));
         PlainResults plain({}, kRanks);
@@ -215,13 +221,30 @@ TEST(Verifier, SeesAStepThatEndsBeforeItsPeersHaveReadItsInputs) {
 }
 
 TEST(Verifier, SeesAStepThatFails) {
-  EXPECT_EQ(Verify(NoBug, absl::DeadlineExceededError("waited 10 s for rank 0")),
+  EXPECT_EQ(Verify(NoBug, {{}, absl::DeadlineExceededError("waited 10 s for rank 0")}),
             "timed out: rank 1: waited 10 s for rank 0");
+  EXPECT_EQ(Verify(NoBug, {absl::AbortedError("rank 1 gave up"), absl::InternalError("why")}),
+            "run error: rank 1: why");
+  EXPECT_EQ(Verify(NoBug, {absl::InternalError("one"), absl::InternalError("another")}),
+            "run error: rank 0: one");
 }
 
 TEST(Verifier, EndsWithAGpu) {
-  EXPECT_EQ(Verify(NoBug, absl::DataLossError("cuStreamQuery: data race")),
-            "DATA_LOSS: rank 1: cuStreamQuery: data race");
+  const absl::Status lost = absl::DataLossError("cuStreamQuery: data race");
+  EXPECT_EQ(Verify(NoBug, {{}, lost}), "DATA_LOSS: rank 1: cuStreamQuery: data race");
+  EXPECT_EQ(Verify(NoBug, {absl::DeadlineExceededError("waited 10 s for rank 1"), lost}),
+            "DATA_LOSS: rank 1: cuStreamQuery: data race")
+      << "another rank's error is no reason to go on";
+}
+
+TEST(Verifier, EndsWithAGpuWhoseMemoryCannotBeRead) {
+  const Bug wrong_on_rank_0 = [](int rank, int, float*, float*, float* m, float*) {
+    if (rank == 0) m[3] += 1;
+  };
+  for (const Bug& bug : {Bug(NoBug), wrong_on_rank_0}) {
+    EXPECT_EQ(Verify(bug, {{}, {}}, absl::DataLossError("cuMemcpyAsync: an illegal address")),
+              "DATA_LOSS: rank 1: cuMemcpyAsync: an illegal address");
+  }
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ namespace {
 constexpr double kWaitSeconds = 10;
 constexpr double kSlowestBytesPerSecond = 1e8;
 
+/// What an error that all ranks agree on says of a variant; the error itself where a GPU runs
+/// nothing more, which no variant is blamed for.
+absl::StatusOr<std::optional<Failure>> FailureOf(const absl::Status& status, Verdict verdict) {
+  if (absl::IsDataLoss(status)) return status;
+  return Failure{verdict, std::string(status.message())};
+}
+
 Failure NoMemory(int64_t need, absl::string_view why) {
   return {Verdict::kTooLarge, absl::StrCat("needs ", need >> 20, " MiB per rank: ", why)};
 }
@@ -281,7 +288,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Bind(const Plan& plan, const 
   absl::StatusOr<std::unique_ptr<BoundPlan>> bound =
       rank_.Bind(plan, module, instance.buffers, wait_s);
   if (absl::Status all = rank_.exchange().Agree(bound.status()); !all.ok()) {
-    return Failure{VerdictOn(all), std::string(all.message())};
+    return FailureOf(all, VerdictOn(all));
   }
   instance.bound = *std::move(bound);
   return std::nullopt;
@@ -293,8 +300,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::VerifySmall(const Work& work)
   if (work.small_path != work.path) {
     ASSIGN_OR_RETURN(Binaries::Loaded loaded,
                      options_.binaries->Load(work.small_path, work.plans->small[0].lowered.source));
-    if (!loaded.status.ok())
-      return Failure{Verdict::kNotLoaded, std::string(loaded.status.message())};
+    if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
     other = std::move(loaded.module);
     module = other.get();
   }
@@ -329,8 +335,7 @@ absl::StatusOr<std::optional<Failure>> RankRunner::Load(int variant) {
   RETURN_IF_ERROR(LowerOnce(variant));
   ASSIGN_OR_RETURN(Binaries::Loaded loaded,
                    options_.binaries->Load(work.path, work.plans->full->source));
-  if (!loaded.status.ok())
-    return Failure{Verdict::kNotLoaded, std::string(loaded.status.message())};
+  if (!loaded.status.ok()) return FailureOf(loaded.status, Verdict::kNotLoaded);
   work.module = std::move(loaded.module);
   std::optional<Failure> failure;
   if (shrinks_) {
@@ -396,7 +401,11 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
   Packer mine;
   PackStatus(mine, status);
   mine.Real(elapsed.count() / steps);
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
+  const absl::StatusOr<std::vector<std::string>> gathered =
+      rank_.exchange().AllGather(mine.bytes());
+  // A rank that has lost its GPU may have left, and its own error says more than the exchange's.
+  RETURN_IF_ERROR(gathered.ok() || !absl::IsDataLoss(status) ? gathered.status() : status);
+  const std::vector<std::string>& all = *gathered;
   Sample sample;
   for (size_t r = 0; r < all.size(); ++r) {
     Unpacker in(all[r]);

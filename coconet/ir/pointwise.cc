@@ -19,7 +19,10 @@ bool PoleOfDiv(Args x, Args e) { return std::fabs(x[1]) <= e[1] && e[1] > 0; }
 
 bool PoleOfPow(Args x, Args e) {
   const bool crosses_zero = std::fabs(x[0]) <= e[0] && e[0] > 0;
-  return (crosses_zero && x[1] - e[1] < 0) || (x[0] - e[0] < 0 && e[1] > 0);
+  // 1 to the power of NaN is 1, and so is NaN to the power of 0.
+  const bool may_be_one = (std::isnan(x[1]) && std::fabs(x[0] - 1) <= e[0] && e[0] > 0) ||
+                          (std::isnan(x[0]) && std::fabs(x[1]) <= e[1] && e[1] > 0);
+  return may_be_one || (crosses_zero && x[1] - e[1] < 0) || (x[0] - e[0] < 0 && e[1] > 0);
 }
 
 #define ROW(operands, text, kernel, value, ...)    \

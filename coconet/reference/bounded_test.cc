@@ -87,6 +87,11 @@ TEST(BoundedPointwise, NearAPoleNothingIsDetermined) {
   EXPECT_EQ(Binary(Pw::kPow, Near(1e-9, 1e-8), Near(-2, 0)).error[0], kInfinity);
   EXPECT_EQ(Binary(Pw::kPow, Near(-2, 0), Near(2, 1e-6)).error[0], kInfinity);
   EXPECT_LT(Binary(Pw::kPow, Near(2, 1e-8), Near(-2, 0)).error[0], 1e-5);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Binary(Pw::kPow, Near(0.99, 0.02), Near(nan, 0)).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kPow, Near(nan, 0), Near(0.01, 0.02)).error[0], kInfinity);
+  EXPECT_EQ(Binary(Pw::kPow, Near(0.9, 0.02), Near(nan, 0)).error[0], 0);
+  EXPECT_EQ(Binary(Pw::kPow, Near(1, 0), Near(nan, 0)).value[0], 1);
 }
 
 TEST(BoundedPointwise, WhatMayOverflowIsNotDetermined) {

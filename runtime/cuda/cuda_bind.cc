@@ -73,6 +73,14 @@ absl::StatusOr<int> MultiprocessorsFor(const GemmStep& step, const Device& devic
   return own - step.beside == all ? 0 : own - step.beside;
 }
 
+absl::StatusOr<std::vector<std::unique_ptr<Event>>> MakeEvents(const Device& device, int count) {
+  std::vector<std::unique_ptr<Event>> events(count);
+  for (std::unique_ptr<Event>& event : events) {
+    ASSIGN_OR_RETURN(event, Event::Make(device));
+  }
+  return events;
+}
+
 struct CallMaker {
   const Module& module;
   const ArgumentSource& source;
@@ -104,14 +112,14 @@ struct CallMaker {
   absl::StatusOr<CudaWork> Make(const CollectiveStep& step, const Word* /*params*/) const {
     const auto size = static_cast<int64_t>(SizeOf(step.dtype));
     if (GoesByStream(step)) {
-      ASSIGN_OR_RETURN(std::unique_ptr<Event> begun, Event::Make(*parts.device));
-      ASSIGN_OR_RETURN(std::unique_ptr<Event> ended, Event::Make(*parts.device));
-      return StreamCollective{.step = step,
-                              .in = Own(step.in) + step.in_offset * size,
-                              .out = Own(step.out) + step.out_offset * size,
-                              .library = parts.stream_libraries[step.lane],
-                              .begun = std::move(begun),
-                              .ended = std::move(ended)};
+      StreamCollective collective{.step = step,
+                                  .in = Own(step.in) + step.in_offset * size,
+                                  .out = Own(step.out) + step.out_offset * size,
+                                  .library = parts.stream_libraries[step.lane]};
+      const int runs = RunsAhead(parts.plan.steps.size());
+      ASSIGN_OR_RETURN(collective.begun, MakeEvents(*parts.device, runs));
+      ASSIGN_OR_RETURN(collective.ended, MakeEvents(*parts.device, runs));
+      return collective;
     }
     const OperandElements elements = ElementsOf(parts.plan, step);
     return StagedCollective{.step = step,
@@ -205,6 +213,11 @@ absl::Status PrepareProducts(CudaExecutor::Parts& parts) {
 /// Makes the events between steps of different lanes and at both ends of a run.
 absl::Status Order(CudaExecutor::Parts& parts) {
   ASSIGN_OR_RETURN(parts.last, Event::Make(*parts.device));
+  if (absl::c_any_of(parts.calls, [](const CudaCall& call) {
+        return std::holds_alternative<StreamCollective>(call.work);
+      })) {
+    ASSIGN_OR_RETURN(parts.run_ends, MakeEvents(*parts.device, RunsAhead(parts.calls.size())));
+  }
   if (parts.apart) {
     ASSIGN_OR_RETURN(parts.entered, Event::Make(*parts.device));
     ASSIGN_OR_RETURN(parts.left, Event::Make(*parts.device));

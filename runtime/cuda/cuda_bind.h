@@ -13,10 +13,11 @@ struct GpuShare {
   int multiprocessors = 0;  // reserved for this rank's kernels; 0: the ranks share all
 };
 
-/// Fills in `parts.calls`, `parts.params`, `parts.tables` and `parts.workspaces` from the other
-/// parts. NotFound for a kernel that `module` lacks. ResourceExhausted where the blocks of a
-/// waiting step, over all ranks on the same multiprocessors, cannot all be resident at once or
-/// leave no room for matrix products. `library` is called only if there are products.
+/// The device must be current. Fills in `parts.calls`, `parts.params`, `parts.tables` and
+/// `parts.workspaces` from the other parts. NotFound for a kernel that `module` lacks.
+/// ResourceExhausted where the blocks of a waiting step, over all ranks on the same
+/// multiprocessors, cannot all be resident at once or leave no room for matrix products. `library`
+/// is called only if there are products.
 absl::Status ResolveOnDevice(const Module& module, absl::Span<Memory* const> buffers,
                              const GpuShare& share, const CudaGemm::OpensLibrary& library,
                              CudaExecutor::Parts& parts);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "coconet/base/status.h"
@@ -19,15 +20,31 @@ absl::StatusOr<std::unique_ptr<Event>> Event::Make(const Device& device, bool ti
   return std::make_unique<Event>(device, event);
 }
 
+Event::~Event() {
+  if (const absl::StatusOr<InContext> in = device_.Enter(); in.ok())
+    device_.driver().EventDestroy(event_);
+}
+
+int RunsAhead(size_t calls) {
+  constexpr size_t kMost = 8, kMostCalls = 512;  // half of what streams are known to take
+  return static_cast<int>(std::clamp<size_t>(kMostCalls / std::max<size_t>(calls, 1), 1, kMost));
+}
+
 namespace {
+
+std::vector<CUevent> HandlesOf(const std::vector<std::unique_ptr<Event>>& events) {
+  std::vector<CUevent> handles;
+  for (const std::unique_ptr<Event>& event : events) handles.push_back(event->get());
+  return handles;
+}
 
 std::vector<StreamWatch::Watched> CollectivesOfStreams(const CudaExecutor::Parts& parts) {
   std::vector<StreamWatch::Watched> all;
   for (size_t step = 0; step < parts.calls.size(); ++step) {
     const auto* collective = std::get_if<StreamCollective>(&parts.calls[step].work);
     if (collective == nullptr) continue;
-    all.push_back({static_cast<int>(step), parts.calls[step].lane, collective->begun->get(),
-                   collective->ended->get()});
+    all.push_back({static_cast<int>(step), parts.calls[step].lane, HandlesOf(collective->begun),
+                   HandlesOf(collective->ended)});
   }
   return all;
 }
@@ -42,26 +59,46 @@ CudaExecutor::CudaExecutor(Parts parts)
 CudaExecutor::~CudaExecutor() {
   // After an error, kernels that still run use memory that is freed now.
   if (in_flight_) Wait().IgnoreError();
+  const absl::StatusOr<InContext> in = parts_.device->Enter();
+  if (!in.ok()) return;
   for (CUstream stream : parts_.streams) driver().StreamSynchronize(stream);
 }
 
 absl::Status CudaExecutor::Settled(const absl::Status& status) {
   if (status.ok() || !first_error_.ok()) return first_error_;
-  first_error_ = status;
+  first_error_ = CauseOf(driver(), status);
+  if (absl::IsDataLoss(first_error_))
+    first_error_ = WithContext(first_error_, absl::StrCat("GPU ", parts_.device->ordinal()));
   StopOthers(first_error_);
   AbortLibraries(first_error_);
-  if (!watch_.empty()) parts_.board->Leave(parts_.rank, first_error_);
+  // In a library collective by way of the host no stop word ends the others' waits.
+  const bool lost = absl::IsDataLoss(first_error_) && HasLibraryCollectives();
+  if (!watch_.empty() || lost) parts_.board->Leave(parts_.rank, first_error_);
   return first_error_;
+}
+
+bool CudaExecutor::HasLibraryCollectives() const {
+  return absl::c_any_of(parts_.plan.steps, [](const Step& step) {
+    return std::holds_alternative<CollectiveStep>(step);
+  });
+}
+
+absl::Status CudaExecutor::SettledIfLost(const absl::Status& status) {
+  return absl::IsDataLoss(status) ? Settled(status) : status;
+}
+
+absl::StatusOr<InContext> CudaExecutor::Enter() {
+  absl::StatusOr<InContext> in = parts_.device->Enter();
+  if (!in.ok()) return SettledIfLost(in.status());
+  return in;
 }
 
 absl::Status CudaExecutor::RunSteps(int64_t steps) {
   if (!first_error_.ok()) return first_error_;
+  ASSIGN_OR_RETURN(const InContext in, Enter());
   absl::Status status;
-  for (int64_t i = 0; i < steps && status.ok(); ++i) {
-    status = EnqueueStep(parts_.streams[0]);
-    // One run at a time, so that the watch knows which collective does not end.
-    if (status.ok() && (!watch_.empty() || i + 1 == steps)) status = AwaitAll();
-  }
+  for (int64_t i = 0; i < steps && status.ok(); ++i) status = EnqueueStep(parts_.streams[0]);
+  if (status.ok() && steps > 0) status = AwaitAll();
   return Settled(status);
 }
 
@@ -73,12 +110,12 @@ absl::Status CudaExecutor::Enqueue(void* stream) {
 absl::Status CudaExecutor::EnqueueIn(CUstream stream,
                                      const std::function<absl::Status()>& enqueue) {
   RETURN_IF_ERROR(first_error_);
+  ASSIGN_OR_RETURN(const InContext in, Enter());
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  RETURN_IF_CU(driver(), StreamIsCapturing, stream, &capture);
+  RETURN_IF_ERROR(SettledIfLost(
+      ToStatus(driver(), driver().StreamIsCapturing(stream, &capture), "cuStreamIsCapturing")));
   const bool captured = capture != CU_STREAM_CAPTURE_STATUS_NONE;
   RETURN_IF_ERROR(CheckStreamsDoAll(captured));
-  // One run at a time, so that the watch knows which collective does not end.
-  if (!watch_.empty()) RETURN_IF_ERROR(Wait());
   const auto all = [&]() -> absl::Status {
     RETURN_IF_ERROR(enqueue());
     if (captured) return absl::OkStatus();
@@ -91,6 +128,7 @@ absl::Status CudaExecutor::EnqueueIn(CUstream stream,
 
 absl::Status CudaExecutor::Wait() {
   RETURN_IF_ERROR(first_error_);
+  ASSIGN_OR_RETURN(const InContext in, Enter());
   absl::Status status;
   if (in_flight_)
     status = Await("cuEventQuery", [this] { return driver().EventQuery(parts_.last->get()); });
@@ -102,10 +140,16 @@ absl::Status CudaExecutor::Wait() {
 absl::StatusOr<std::unique_ptr<BoundPlan>> CudaExecutor::Capture(int64_t steps) {
   RETURN_IF_ERROR(first_error_);
   RETURN_IF_ERROR(CheckStreamsDoAll(/*captured=*/true));
-  return CudaGraph::Make(*this, [this, steps]() -> absl::Status {
-    for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(EnqueueStep(parts_.streams[0]));
-    return absl::OkStatus();
-  });
+  ASSIGN_OR_RETURN(const InContext in, Enter());
+  absl::StatusOr<std::unique_ptr<BoundPlan>> graph =
+      CudaGraph::Make(*this, [this, steps] { return CaptureRuns(steps); });
+  if (!graph.ok()) return SettledIfLost(graph.status());
+  return graph;
+}
+
+absl::Status CudaExecutor::CaptureRuns(int64_t steps) {
+  for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(EnqueueStep(parts_.streams[0]));
+  return absl::OkStatus();
 }
 
 absl::Status CudaExecutor::CheckStreamsDoAll(bool captured) const {
@@ -125,7 +169,7 @@ absl::Status CudaExecutor::CheckStreamsDoAll(bool captured) const {
 absl::Status CudaExecutor::EnqueueStep(CUstream stream) {
   streams_ = parts_.streams;
   streams_[0] = stream;
-  watch_.Reset();
+  if (!watch_.empty()) RETURN_IF_ERROR(MakeRoom(stream));
   if (parts_.begun != nullptr) {
     RETURN_IF_CU(driver(), EventRecord, parts_.begun->get(), streams_[0]);
     RETURN_IF_CU(driver(), StreamWaitEvent, streams_[1], parts_.begun->get(), 0);
@@ -135,6 +179,27 @@ absl::Status CudaExecutor::EnqueueStep(CUstream stream) {
     RETURN_IF_CU(driver(), EventRecord, parts_.joined->get(), streams_[1]);
     RETURN_IF_CU(driver(), StreamWaitEvent, streams_[0], parts_.joined->get(), 0);
   }
+  if (watch_.empty()) return absl::OkStatus();
+  const auto slot = static_cast<size_t>(runs_++) % parts_.run_ends.size();
+  RETURN_IF_CU(driver(), EventRecord, parts_.run_ends[slot]->get(), streams_[0]);
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::MakeRoom(CUstream stream) {
+  const auto most = static_cast<int64_t>(parts_.run_ends.size());
+  const auto end_of = [&](int64_t run) { return parts_.run_ends[run % most]->get(); };
+  if (runs_ >= most) {
+    RETURN_IF_ERROR(Await("cuEventQuery",
+                          [this, event = end_of(runs_)] { return driver().EventQuery(event); }));
+    if (Stopped()) return GaveUp(-1);
+  }
+  watch_.BeginRun();
+  // Collectives of one communicator must come in one order. A caller's stream may be another one
+  // than that of the run before, even at the same address.
+  const bool own = stream == parts_.streams[0];
+  if (runs_ > 0 && !(own && last_in_own_))
+    RETURN_IF_CU(driver(), StreamWaitEvent, stream, end_of(runs_ - 1), 0);
+  last_in_own_ = own;
   return absl::OkStatus();
 }
 
@@ -158,7 +223,7 @@ absl::Status CudaExecutor::StartCalls() {
     const absl::Status started =
         std::visit([&](const auto& work) { return Start(call, work); }, call.work);
     if (!started.ok()) {
-      return Stopped()
+      return Stopped() && !absl::IsDataLoss(started)
                  ? GaveUp(static_cast<int>(step))
                  : WithContext(started, StepName(parts_.plan, static_cast<int>(step), parts_.rank));
     }
@@ -194,10 +259,11 @@ absl::Status CudaExecutor::Start(const CudaCall& call, const StreamCollective& c
     WatchOut();
     return Stopped();
   };
-  RETURN_IF_CU(driver, EventRecord, collective.begun->get(), stream);
+  const size_t slot = watch_.slot();
+  RETURN_IF_CU(driver, EventRecord, collective.begun[slot]->get(), stream);
   RETURN_IF_ERROR(
       collective.library->Enqueue(collective.step, collective.in, collective.out, stream, stopped));
-  RETURN_IF_CU(driver, EventRecord, collective.ended->get(), stream);
+  RETURN_IF_CU(driver, EventRecord, collective.ended[slot]->get(), stream);
   watch_.Enqueued();
   return absl::OkStatus();
 }
@@ -233,7 +299,14 @@ absl::Status CudaExecutor::Await(absl::string_view call, const std::function<CUr
   WaitUntil({.spins = parts_.device->facts().simulated() ? 0u : 1000u,
              .timeout_ns = std::numeric_limits<int64_t>::max()},
             ready, tell);
-  return ToStatus(driver(), state, call);
+  if (state == CUDA_SUCCESS) return absl::OkStatus();
+  return WithContext(ToStatus(driver(), state, call), StepsName());
+}
+
+std::string CudaExecutor::StepsName() const {
+  const auto steps = static_cast<int>(parts_.plan.steps.size());
+  const std::string last = StepName(parts_.plan, steps - 1, parts_.rank);
+  return steps <= 1 ? last : absl::StrCat("one of ", steps, " steps up to ", last);
 }
 
 absl::Status CudaExecutor::Await(int lane) {
@@ -287,8 +360,9 @@ absl::Status CudaExecutor::GaveUp(int step) {
   if (!stuck_.ok()) return stuck_;
   HostControl seen{};
   Control control;
-  RETURN_IF_ERROR(
-      Copy(*parts_.device, parts_.streams[0], parts_.control->address(), sizeof control, &control));
+  RETURN_IF_ERROR(WithContext(
+      Copy(*parts_.device, parts_.streams[0], parts_.control->address(), sizeof control, &control),
+      StepName(parts_.plan, std::max(step, 0), parts_.rank)));
   seen.failure = control.failure;
   if (control.claimed == 0)
     seen.failure.step = std::max({step, aborted_step_, 0});  // no kernel failed
@@ -325,6 +399,13 @@ void CudaExecutor::AbortLibraries(const absl::Status& why) {
 
 absl::StatusOr<std::vector<StepSpan>> CudaExecutor::Trace() {
   RETURN_IF_ERROR(first_error_);
+  ASSIGN_OR_RETURN(const InContext in, Enter());
+  absl::StatusOr<std::vector<StepSpan>> spans = TraceRun();
+  if (!spans.ok()) return SettledIfLost(spans.status());
+  return spans;
+}
+
+absl::StatusOr<std::vector<StepSpan>> CudaExecutor::TraceRun() {
   const Device& device = *parts_.device;
   ASSIGN_OR_RETURN(const std::unique_ptr<Event> start, Event::Make(device, /*timed=*/true));
   std::vector<Marks> marks(parts_.calls.size());
@@ -369,11 +450,14 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaGraph::Make(
 }
 
 CudaGraph::~CudaGraph() {
+  const absl::StatusOr<InContext> in = executor_.device().Enter();
+  if (!in.ok()) return;
   executor_.driver().StreamSynchronize(executor_.stream());
   executor_.driver().GraphExecDestroy(graph_);
 }
 
 absl::Status CudaGraph::RunSteps(int64_t steps) {
+  ASSIGN_OR_RETURN(const InContext in, executor_.device().Enter());
   for (int64_t i = 0; i < steps; ++i) RETURN_IF_ERROR(Enqueue(executor_.stream()));
   return Wait();
 }

@@ -26,7 +26,7 @@ class Event {
   /// `timed`: records the time at which it is reached.
   static absl::StatusOr<std::unique_ptr<Event>> Make(const Device& device, bool timed = false);
   explicit Event(const Device& device, CUevent event) : device_(device), event_(event) {}
-  ~Event() { device_.driver().EventDestroy(event_); }
+  ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   CUevent get() const { return event_; }
@@ -48,7 +48,8 @@ struct StreamCollective {
   const char* in;
   char* out;
   StreamLibrary* library;
-  std::unique_ptr<Event> begun, ended;
+  /// Recorded before and after it; by run, modulo the most runs in flight.
+  std::vector<std::unique_ptr<Event>> begun = {}, ended = {};
 };
 /// A library collective by way of the host: between ranks that share a GPU, or one that the stream
 /// library does not take.
@@ -67,6 +68,11 @@ struct CudaCall {
   std::vector<CUevent> awaits = {};       // events of the other lane
   std::unique_ptr<Event> done = nullptr;  // null: no step of the other lane awaits it
 };
+
+/// Runs of a plan with stream collectives that are enqueued before the first of them has ended:
+/// enough to hide what the host does for a run, few enough that no call waits in the driver, where
+/// no deadline ends a wait, for room in a stream. `calls`: of a run.
+int RunsAhead(size_t calls);
 
 /// A bound plan on a GPU. Each lane is a stream.
 class CudaExecutor final : public BoundPlan {
@@ -98,8 +104,10 @@ class CudaExecutor final : public BoundPlan {
     /// If `apart`: between a caller's stream and lane 0, at the begin and the end of a run.
     std::unique_ptr<Event> entered = nullptr, left = nullptr;
     std::unique_ptr<Event> last = nullptr;  // recorded after the last enqueued run
-    std::vector<CudaCall> calls = {};       // one per step
-    std::vector<Word> params = {};          // argument blocks that launches point into
+    /// Recorded after a run with stream collectives; by run, modulo the most runs in flight.
+    std::vector<std::unique_ptr<Event>> run_ends = {};
+    std::vector<CudaCall> calls = {};  // one per step
+    std::vector<Word> params = {};     // argument blocks that launches point into
   };
   explicit CudaExecutor(Parts parts);
   ~CudaExecutor() override;
@@ -114,7 +122,8 @@ class CudaExecutor final : public BoundPlan {
   }
   absl::StatusOr<std::vector<StepSpan>> Trace() override;
 
-  const DriverApi& driver() const { return parts_.device->driver(); }
+  const Device& device() const { return *parts_.device; }
+  const DriverApi& driver() const { return device().driver(); }
   /// The stream of lane 0.
   CUstream stream() const { return parts_.streams[0]; }
   /// Calls `enqueue`, which enqueues runs of this plan in `stream`; Wait will wait for them.
@@ -126,10 +135,20 @@ class CudaExecutor final : public BoundPlan {
   /// The same in the rank's own streams, ordered after and before the caller's work in `stream`.
   absl::Status EnqueueApart(CUstream stream);
   absl::Status StartCalls();
+  /// Makes the device current for the calling thread.
+  absl::StatusOr<InContext> Enter();
   absl::Status AwaitAll();
+  absl::Status CaptureRuns(int64_t steps);
+  absl::StatusOr<std::vector<StepSpan>> TraceRun();
   absl::Status CheckStreamsDoAll(bool captured) const;
+  /// Waits until one run more with stream collectives may be in flight; lets `stream` go on where
+  /// the run before ends.
+  absl::Status MakeRoom(CUstream stream);
   /// Keeps the first error and stops the other ranks.
   absl::Status Settled(const absl::Status& status);
+  bool HasLibraryCollectives() const;
+  /// The same for an error after which the GPU runs nothing more; else returns `status`.
+  absl::Status SettledIfLost(const absl::Status& status);
   absl::Status Start(const CudaCall& call, const CudaLaunch& launch);
   absl::Status Start(const CudaCall& call, const StreamCollective& collective);
   absl::Status Start(const CudaCall& call, const StagedCollective& collective);
@@ -138,6 +157,8 @@ class CudaExecutor final : public BoundPlan {
   /// that it will.
   absl::Status Await(absl::string_view call, const std::function<CUresult()>& query);
   absl::Status Await(int lane);
+  /// Where a step of a run failed that is no longer being enqueued.
+  std::string StepsName() const;
   /// Stops this rank when a rank has left the world, or when a library collective fails or exceeds
   /// its deadline.
   void WatchOut();
@@ -163,6 +184,8 @@ class CudaExecutor final : public BoundPlan {
   };
   std::vector<Marks> marks_;  // by step, while a run is traced
   bool in_flight_ = false;    // Enqueue was called, Wait not yet
+  int64_t runs_ = 0;          // with stream collectives that were enqueued
+  bool last_in_own_ = false;  // the last of them: lane 0 is the rank's own stream
   StreamWatch watch_;
   absl::Status stuck_;     // why a library collective does not end
   int aborted_step_ = -1;  // the collective in progress when the communicators were aborted

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 /// A fake GPU with a stream and a library.
 class Gpu {
  public:
-  Gpu() : device_(Device::Open(HostDriver(), 0).value()) {
+  Gpu() : device_(Device::Open(HostDriver(), 0).value()), in_(device_->Enter().value()) {
     EXPECT_EQ(HostDriver().StreamCreateWithPriority(&stream_, CU_STREAM_NON_BLOCKING, 0),
               CUDA_SUCCESS);
   }
@@ -63,6 +63,7 @@ class Gpu {
 
  private:
   std::shared_ptr<Device> device_;
+  InContext in_;
   CUstream stream_ = nullptr;
   std::shared_ptr<Allocation> workspace_;
 };

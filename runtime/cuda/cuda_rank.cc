@@ -8,6 +8,8 @@
 #include "coconet/base/status.h"
 #include "runtime/cuda/cuda_bind.h"
 #include "runtime/cuda/driver/cuda_module.h"
+#include "runtime/cuda/links.h"
+#include "runtime/node/budget.h"
 #include "runtime/node/plan_layout.h"
 
 namespace coconet {
@@ -42,7 +44,9 @@ Topology TopologyOf(const CudaRank::Parts& parts) {
           .simulated = facts.simulated() && !on_host,
           .bulk_copies = facts.copies_in_bulk() && !on_host,
           .multiprocessors = facts.multiprocessors,
-          .own_multiprocessors = parts.part.own == nullptr ? 0 : parts.part.own->multiprocessors()};
+          .own_multiprocessors = parts.part.own == nullptr ? 0 : parts.part.own->multiprocessors(),
+          .memory_bytes = MemoryLimitBytes(),
+          .gpu_memory_bytes = facts.memory_bytes};
 }
 
 }  // namespace
@@ -53,9 +57,10 @@ CudaRank::CudaRank(Parts parts)
       space_(std::make_shared<CudaSpace>(parts_.device)) {}
 
 CudaRank::~CudaRank() {
+  const absl::StatusOr<InContext> in = parts_.device->Enter();
   stream_libraries_ = {};  // before the streams, which its collectives use
   for (CUstream stream : streams_) {
-    if (stream != nullptr) parts_.device->driver().StreamDestroy(stream);
+    if (stream != nullptr && in.ok()) parts_.device->driver().StreamDestroy(stream);
   }
   parts_.device->FreeRetired();  // includes memory that `sharing` has shared
 }
@@ -63,7 +68,7 @@ CudaRank::~CudaRank() {
 absl::StatusOr<std::unique_ptr<Rank>> CudaRank::Make(Parts parts) {
   std::unique_ptr<CudaRank> rank(new CudaRank(std::move(parts)));
   RETURN_IF_ERROR(rank->exchange().Agree(rank->Open()));
-  RETURN_IF_ERROR(rank->CountRanks());
+  RETURN_IF_ERROR(rank->LookAround());
   const absl::Status reached = rank->parts_.sharing->Reach(rank->parts_.device);
   if (absl::IsAborted(reached) || absl::IsDeadlineExceeded(reached)) return reached;
   RETURN_IF_ERROR(rank->OpenLibraries());
@@ -72,11 +77,27 @@ absl::StatusOr<std::unique_ptr<Rank>> CudaRank::Make(Parts parts) {
   return std::unique_ptr<Rank>(std::move(rank));
 }
 
-absl::Status CudaRank::CountRanks() {
+absl::Status CudaRank::LookAround() {
   const std::string& uuid = parts_.device->facts().uuid;
-  ASSIGN_OR_RETURN(const std::vector<std::string> all, exchange().AllGather(uuid));
-  topology_.ranks_per_gpu = static_cast<int>(absl::c_count(all, uuid));
+  const Members node = GroupOf(mesh(), Group::kNode, rank());
+  const absl::StatusOr<Links> links =
+      node.size == 1 ? absl::StatusOr<Links>(Links()) : parts_.device->Links();
+  RETURN_IF_ERROR(exchange().Agree(links.status()));
+  ASSIGN_OR_RETURN(const std::vector<std::string> letters,
+                   exchange().AllGather(LetterOf(uuid, *links)));
+  std::vector<SeenLinks> all;
+  for (const std::string& letter : letters) all.push_back(ReadLetter(letter));
+  topology_.ranks_per_gpu =
+      static_cast<int>(absl::c_count_if(all, [&](const SeenLinks& of) { return of.uuid == uuid; }));
+  std::vector<SeenLinks> of_node;
+  for (int i = 0; i < node.size; ++i) of_node.push_back(all[node.Rank(i)]);
+  topology_.links = LinksText(of_node);
   return absl::OkStatus();
+}
+
+absl::Status CudaRank::Named(const absl::Status& status) const {
+  if (!absl::IsDataLoss(status)) return status;
+  return WithContext(status, absl::StrCat("GPU ", parts_.device->ordinal()));
 }
 
 absl::Status CudaRank::OpenLibraries() {
@@ -100,7 +121,8 @@ absl::Status CudaRank::OpenLibraries() {
 }
 
 absl::Status CudaRank::Open() {
-  RETURN_IF_ERROR(parts_.device->Use());
+  ASSIGN_OR_RETURN(InContext in, parts_.device->Enter());
+  current_.emplace(std::move(in));
   RETURN_IF_CU(parts_.device->driver(), DriverGetVersion, &topology_.driver);
   for (int lane = 0; lane < kLanes; ++lane) {
     // Communication has priority for multiprocessors that blocks of a product leave; else it would
@@ -124,7 +146,8 @@ StreamLibraryTerms CudaRank::LibraryTerms() {
 absl::Status CudaRank::OpenWindows(const absl::Status& why) {
   if (stream_libraries_.open_windows == nullptr) return why;
   const auto neither = [&](const absl::Status& status) {
-    if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status)) return status;
+    if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status) || absl::IsDataLoss(status))
+      return status;
     return absl::Status(why.code(), absl::StrCat(why.message(), "; nor by windows of ",
                                                  stream_libraries_.name, ": ", status.message()));
   };
@@ -173,7 +196,9 @@ void CudaRank::AddNote(const std::string& note) {
 }
 
 absl::StatusOr<std::unique_ptr<Memory>> CudaRank::Allocate(int64_t bytes, bool symmetric) {
+  const absl::StatusOr<InContext> in = parts_.device->Enter();
   if (symmetric) return Share(bytes, /*multicast=*/true);
+  RETURN_IF_ERROR(in.status());
   std::vector<std::shared_ptr<Allocation>> all(size());
   ASSIGN_OR_RETURN(all[rank()], Allocation::Make(parts_.device, bytes));
   return std::make_unique<CudaMemory>(rank(), bytes, symmetric, std::move(all), space_);
@@ -207,13 +232,16 @@ absl::StatusOr<std::unique_ptr<Memory>> CudaRank::AllocateWords(int64_t bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<Module>> CudaRank::Load(const std::string& path) {
-  return LoadCudaModule(parts_.device, path);
+  absl::StatusOr<std::unique_ptr<Module>> module = LoadCudaModule(parts_.device, path);
+  if (!module.ok()) return Named(module.status());
+  return module;
 }
 
 absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, const Module& module,
                                                           absl::Span<Memory* const> buffers,
                                                           double timeout_s) {
-  RETURN_IF_ERROR(exchange().Agree(Validate(plan, buffers, mesh())));
+  const absl::StatusOr<InContext> in = parts_.device->Enter();
+  RETURN_IF_ERROR(exchange().Agree(in.ok() ? Validate(plan, buffers, mesh()) : Named(in.status())));
   RETURN_IF_ERROR(exchange().CheckSame("Bind", Print(plan)));
   const Members node = GroupOf(mesh(), Group::kNode, rank());
   CudaExecutor::Parts parts{.plan = plan,
@@ -231,12 +259,13 @@ absl::StatusOr<std::unique_ptr<BoundPlan>> CudaRank::Bind(const Plan& plan, cons
       parts.libraries[lane][group] = parts_.place.libraries[lane][group].get();
   }
   RETURN_IF_ERROR(AllocateSync(plan, parts));
-  RETURN_IF_ERROR(exchange().Agree(OpenControl(parts)));
+  RETURN_IF_ERROR(exchange().Agree(Named(OpenControl(parts))));
   NameBuffers(parts, buffers);
   const GpuShare share{.ranks = topology_.ranks_per_gpu,
                        .multiprocessors = topology_.own_multiprocessors};
-  RETURN_IF_ERROR(exchange().Agree(
-      ResolveOnDevice(module, buffers, share, [this] { return Library(); }, parts)));
+  const absl::Status resolved =
+      ResolveOnDevice(module, buffers, share, [this] { return Library(); }, parts);
+  RETURN_IF_ERROR(exchange().Agree(Named(CauseOf(parts_.device->driver(), resolved))));
   return std::make_unique<CudaExecutor>(std::move(parts));
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,8 +72,11 @@ class CudaRank final : public Rank {
   explicit CudaRank(Parts parts);
   /// Creates the rank's streams.
   absl::Status Open();
-  /// Collective. Counts the ranks that share this GPU.
-  absl::Status CountRanks();
+  /// Collective. Counts the ranks that share this GPU, and finds out how the node's GPUs are
+  /// linked.
+  absl::Status LookAround();
+  /// `status`; for an error after which the GPU runs nothing more with the GPU's name.
+  absl::Status Named(const absl::Status& status) const;
   /// Collective.
   absl::Status OpenLibraries();
   /// Collective. Shares memory by the library's windows, because of `why` it cannot
@@ -91,6 +95,7 @@ class CudaRank final : public Rank {
   absl::StatusOr<std::shared_ptr<const CublasLt>> Library();
 
   Parts parts_;
+  std::optional<InContext> current_;  // the rank's thread calls the driver for this GPU
   Topology topology_;
   std::shared_ptr<const FarSpace> space_;
   std::array<CUstream, kLanes> streams_ = {};

@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/links.h"
 #include "runtime/cuda/testing/host_cublaslt.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/testing/checks.h"
@@ -231,6 +232,48 @@ TEST(CudaWorld, SaysWhichDriverAndWhichLibrariesThereAre) {
             absl::OkStatus());
 }
 
+/// Topology::links of each rank, which all are told alike.
+std::string LinksOf(int ranks, const HostDevices& devices) {
+  SetHostDevices(devices);
+  std::vector<std::string> links(ranks);
+  EXPECT_EQ(OnHost(ranks, {}, kTimeout,
+                   [&](Rank& rank) {
+                     links[rank.rank()] = rank.topology().links;
+                     EXPECT_EQ(rank.topology().gpu_memory_bytes, devices.memory_bytes);
+                     EXPECT_GT(rank.topology().memory_bytes, int64_t{64} << 20);
+                     return absl::OkStatus();
+                   }),
+            absl::OkStatus());
+  for (const std::string& of_rank : links) EXPECT_EQ(of_rank, links[0]);
+  return links[0];
+}
+
+TEST(CudaWorld, SaysHowItsGpusAreLinked) {
+  EXPECT_EQ(LinksOf(1, {.count = 2}), "");
+  EXPECT_EQ(LinksOf(3, {.count = 3}), "all atomic");
+  EXPECT_EQ(LinksOf(2, {.count = 1}), "all same");
+  EXPECT_EQ(LinksOf(3, {.count = 2, .memory_bytes = int64_t{1} << 26}),
+            "- atomic same; atomic - atomic; same atomic -");
+  const auto of_pairs = [](CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to) {
+    const bool pair = from / 2 == to / 2;
+    return attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED ? pair ? 1 : 0
+           : attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK      ? pair ? 0 : 1
+                                                                        : 1;
+  };
+  EXPECT_EQ(LinksOf(4, {.count = 4, .link = of_pairs}),
+            "- atomic plain:1 plain:1; atomic - plain:1 plain:1; plain:1 plain:1 - atomic; "
+            "plain:1 plain:1 atomic -");
+}
+
+TEST(CudaWorld, SaysWhichLinksAProcessDoesNotSee) {
+  const Links links = {{"b", "none"}, {"c", "plain:2"}};
+  const SeenLinks a = ReadLetter(LetterOf("a", links)), d = ReadLetter(LetterOf("d", {}));
+  EXPECT_EQ(a.uuid, "a");
+  EXPECT_EQ(a.links, links);
+  EXPECT_EQ(LinksText({a, {"c", {}}, d}), "- plain:2 unseen; unseen - unseen; unseen unseen -");
+  EXPECT_EQ(LinksText({d, {"e", {}}}), "all unseen");
+}
+
 TEST(CudaWorld, SaysThatThereIsNoGpu) {
   SetHostDevices({.count = 0});
   const absl::Status status = OnHost(2, {}, kTimeout, CheckMemory);
@@ -252,7 +295,8 @@ int FailEachCall(int ranks, int& untold) {
       EXPECT_EQ(status, absl::OkStatus());
       return call - 1;
     }
-    if (status.ok() && failed == "cuStreamSynchronize") {  // in a plan's destructor
+    // In the destructor of a plan, or of memory on the other rank's GPU.
+    if (status.ok() && (failed == "cuStreamSynchronize" || failed == "cuCtxPushCurrent")) {
       ++untold;
       continue;
     }

@@ -177,7 +177,8 @@ HostRank::HostRank(RankPlace place)
                 .nodes = place_.mesh.stages * place_.mesh.nodes,
                 .ranks_per_node = place_.mesh.ranks,
                 .cores = static_cast<int>(place_.cores.size()),
-                .vector_bytes = ThisCpu().vector_bytes},
+                .vector_bytes = ThisCpu().vector_bytes,
+                .memory_bytes = MemoryLimitBytes()},
       cores_(place_.pin ? CoresOfBlocks(place_.cores, place_.machine_rank, place_.machine_ranks)
                         : std::vector<int>()),
       teams_{Team(cores_), Team(cores_)} {}

@@ -60,7 +60,7 @@ absl::StatusOr<MemoryWindow> NcclWindows::Open(int64_t bytes) {
   const int64_t rounded = (bytes + kUnit - 1) / kUnit * kUnit;
   const auto part = parts_.emplace(parts_.end());
   const auto agreed = [&](const absl::Status& mine) {
-    const absl::Status status = exchange_.Agree(mine);
+    const absl::Status status = exchange_.Agree(CauseOf(driver_, mine));
     if (!status.ok()) Close(part);
     return status;
   };

@@ -1,9 +1,11 @@
 // GPU worlds whose library collectives are NCCL's, over a fake driver and a fake NCCL.
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -11,7 +13,9 @@
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/cuda/cuda_executor.h"
 #include "runtime/cuda/cuda_world_over.h"
+#include "runtime/cuda/testing/host_context.h"
 #include "runtime/cuda/testing/host_driver.h"
 #include "runtime/nccl/nccl_library.h"
 #include "runtime/nccl/testing/host_nccl.h"
@@ -382,6 +386,186 @@ TEST(Nccl, ACollectiveThatFailsWhileItIsUnderWayEndsThoseOfAll) {
     EXPECT_THAT(outcomes[rank].ToString(),
                 AllOf(HasSubstr(absl::StrCat("on rank ", rank)),
                       HasSubstr("an error of a test (6): what NCCL says")));
+  }
+}
+
+// ---- Runs that are enqueued ahead
+
+/// Returns when as many collectives have been called as wanted; false after 20 s.
+bool AwaitCollectives(int want) {
+  const double start = Seconds();
+  while (NcclCollectives() < want && Seconds() - start < 20)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return NcclCollectives() >= want;
+}
+
+/// Lets rank 0 call `begin` while no rank calls a library.
+absl::Status Between(Rank& rank, const std::function<void()>& begin) {
+  RETURN_IF_ERROR(rank.exchange().Barrier());
+  if (rank.rank() == 0) begin();
+  return rank.exchange().Barrier();
+}
+
+/// Runs sums of 1 and 2.
+absl::Status SetAndCheck(Rank& rank, const BoundSum& bound,
+                         const std::function<absl::Status()>& run) {
+  *static_cast<float*>(bound.in->own()) = static_cast<float>(rank.rank() + 1);
+  RETURN_IF_ERROR(run());
+  const float have = *static_cast<float*>(bound.out->own());
+  return have == 3 ? absl::OkStatus() : Wrong("want 3, have ", have);
+}
+
+TEST(Nccl, RunsAreEnqueuedBeforeEarlierOnesHaveEnded) {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    int before = 0, ahead = 0;
+    EXPECT_EQ(World{}.Run([&](Rank& rank) -> absl::Status {
+      ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, lane, 0));
+      RETURN_IF_ERROR(Between(rank, [&] { before = NcclCollectives(); }));
+      if (rank.rank() == 1) {
+        // Without this rank none of the other's collectives ends.
+        AwaitCollectives(before + RunsAhead(1));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        ahead = NcclCollectives() - before;
+      }
+      return SetAndCheck(rank, bound, [&] { return bound.plan->RunSteps(20); });
+    }),
+              absl::OkStatus());
+    EXPECT_EQ(ahead, RunsAhead(1));
+  }
+}
+
+TEST(Nccl, TheHostWaitsOncePerRunStepsNotPerRun) {
+  std::map<std::string, int> before, after;
+  EXPECT_EQ(World{}.Run([&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
+    RETURN_IF_ERROR(Between(rank, [&] { before = HostCalls(); }));
+    RETURN_IF_ERROR(SetAndCheck(rank, bound, [&] { return bound.plan->RunSteps(RunsAhead(1)); }));
+    return Between(rank, [&] { after = HostCalls(); });
+  }),
+            absl::OkStatus());
+  const auto calls = [&](const char* name) { return after[name] - before[name]; };
+  EXPECT_EQ(calls("cuStreamQuery"), 2) << "one that found a stream idle on each rank";
+  EXPECT_EQ(calls("cuStreamSynchronize"), 0);
+  EXPECT_EQ(calls("cuCtxGetCurrent"), 2);
+}
+
+TEST(Nccl, RunsInStreamsOfTheCallersFollowEachOther) {
+  EXPECT_EQ(World{}.Run([&](Rank& rank) -> absl::Status {
+    ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
+    CUstream streams[2];
+    for (CUstream& stream : streams)
+      RETURN_IF_CU(HostDriver(), StreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
+    const absl::Status status = SetAndCheck(rank, bound, [&]() -> absl::Status {
+      for (int i = 0; i < 30; ++i) {
+        RETURN_IF_ERROR(bound.plan->Enqueue(streams[i % 2]));
+        if (i % 7 == 6) RETURN_IF_ERROR(bound.plan->RunSteps(3));
+      }
+      return bound.plan->Wait();
+    });
+    for (CUstream stream : streams) HostDriver().StreamDestroy(stream);
+    return status;
+  }),
+            absl::OkStatus());
+}
+
+TEST(Nccl, ACollectiveOfARunAheadEndsAtTheDeadlineToo) {
+  for (int runs : {3, 11}) {  // fewer than are enqueued ahead, and more
+    const double start = Seconds();
+    const std::vector<absl::Status> outcomes =
+        World{.ranks = 2}.Outcomes([&](Rank& rank) -> absl::Status {
+          ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 1, 0.3));
+          if (rank.rank() == 0) return bound.plan->RunSteps(20);
+          RETURN_IF_ERROR(bound.plan->RunSteps(runs));
+          return rank.exchange().Barrier();
+        });
+    EXPECT_LT(Seconds() - start, 20);
+    EXPECT_TRUE(absl::IsDeadlineExceeded(outcomes[0])) << outcomes[0];
+    EXPECT_THAT(outcomes[0].ToString(),
+                HasSubstr("step 0 \"sum\" on rank 0: waited 0.3 s for the other ranks"));
+    EXPECT_TRUE(absl::IsAborted(outcomes[1])) << outcomes[1];
+    EXPECT_EQ(NcclCommunicators(), 0);
+  }
+}
+
+// ---- Contexts
+
+TEST(Nccl, WorksWhateverContextTheCallingThreadHasCurrent) {
+  for (CUcontext current : {CUcontext{nullptr}, ContextOf(7)}) {  // no rank's
+    for (bool reach : {true, false}) {
+      EXPECT_EQ((World{.ranks = 3, .reach = reach}.Run([&](Rank& rank) {
+                  return OnThreadWith(current, [&]() -> absl::Status {
+                    RETURN_IF_ERROR(CheckCollectiveSteps(rank));
+                    RETURN_IF_ERROR(CheckOrderOfLanes(rank));
+                    return reach ? CheckPlans(rank) : CheckMemoryByWindows(rank);
+                  });
+                })),
+                absl::OkStatus());
+    }
+  }
+}
+
+TEST(Nccl, AGpuThatIsLostEndsRunsOfAllWithItsName) {
+  for (const char* call : {"cuEventRecord", "cuStreamQuery"}) {
+    const double start = Seconds();
+    const std::vector<absl::Status> outcomes = World{}.Outcomes([&](Rank& rank) -> absl::Status {
+      ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
+      RETURN_IF_ERROR(bound.plan->RunSteps(2));
+      RETURN_IF_ERROR(
+          Between(rank, [&] { EndContextAt(1, CUDA_ERROR_NVLINK_UNCORRECTABLE, 1, call); }));
+      const absl::Status first = bound.plan->RunSteps(4);
+      const absl::Status second = bound.plan->Run();
+      return first.ok() || second == first ? second : Wrong("another error: ", second.ToString());
+    });
+    FailCall(0, CUDA_SUCCESS);
+    EXPECT_LT(Seconds() - start, 20);
+    EXPECT_TRUE(absl::IsDataLoss(outcomes[1])) << outcomes[1];
+    EXPECT_THAT(outcomes[1].ToString(),
+                AllOf(HasSubstr("GPU 1: step 0 \"sum\" on rank 1: "), HasSubstr(call)));
+    for (const absl::Status& outcome : outcomes)
+      EXPECT_THAT(outcome.ToString(), HasSubstr("CUDA_ERROR_NVLINK_UNCORRECTABLE (220)"));
+    EXPECT_EQ(NcclCommunicators(), 0);
+  }
+}
+
+TEST(Nccl, AGpuThatIsLostEndsCollectivesByWayOfTheHost) {
+  const double start = Seconds();
+  const std::vector<absl::Status> outcomes =
+      World{.missing = absl::UnavailableError("none")}.Outcomes([&](Rank& rank) -> absl::Status {
+        ASSIGN_OR_RETURN(const BoundSum bound, BindLibrarySum(rank, 0, 0));
+        RETURN_IF_ERROR(bound.plan->Run());
+        RETURN_IF_ERROR(Between(
+            rank, [&] { EndContextAt(1, CUDA_ERROR_ILLEGAL_ADDRESS, 1, "cuMemcpyAsync"); }));
+        const absl::Status run = bound.plan->Run();
+        rank.exchange().Barrier().IgnoreError();  // as who compares how the ranks' runs ended
+        return run;
+      });
+  FailCall(0, CUDA_SUCCESS);
+  EXPECT_LT(Seconds() - start, 20) << "rank 0 waits for the other";
+  EXPECT_TRUE(absl::IsDataLoss(outcomes[1])) << outcomes[1];
+  EXPECT_TRUE(absl::IsAborted(outcomes[0])) << outcomes[0];
+  for (const absl::Status& outcome : outcomes)
+    EXPECT_THAT(outcome.ToString(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+}
+
+TEST(Nccl, AGpuThatIsLostIsNotTakenForOneWithoutMemory) {
+  NcclApi other = NewerHostNccl();
+  other.MemAlloc = [](void** memory, size_t bytes) {
+    return EndsContext(HostDriver().StreamQuery(CU_STREAM_PER_THREAD))
+               ? ncclUnhandledCudaError
+               : NewerHostNccl().MemAlloc(memory, bytes);
+  };
+  const std::vector<absl::Status> outcomes =
+      World{.reach = false, .nccl = &other}.Outcomes([&](Rank& rank) -> absl::Status {
+        RETURN_IF_ERROR(Between(
+            rank, [&] { EndContextAt(1, CUDA_ERROR_ECC_UNCORRECTABLE, 1, "cuMemHostAlloc"); }));
+        if (rank.rank() == 1) rank.AllocateWords(8).IgnoreError();
+        return rank.Allocate(10000, true).status();
+      });
+  FailCall(0, CUDA_SUCCESS);
+  for (const absl::Status& outcome : outcomes) {
+    EXPECT_TRUE(absl::IsDataLoss(outcome)) << outcome;
+    EXPECT_THAT(outcome.ToString(),
+                AllOf(HasSubstr("ncclMemAlloc: "), HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE")));
   }
 }
 

@@ -69,23 +69,28 @@ int64_t LeftIn(const std::string& folder, const GroupFiles& names) {
   return std::max<int64_t>(*limit - *usage + std::min(reclaimable, *usage), 0);
 }
 
-/// The smallest remainder of a control group and all its parents.
-int64_t LeftInGroups(const std::string& root, absl::string_view group, const GroupFiles& names) {
-  int64_t left = kUnlimited;
+int64_t LimitOf(const std::string& folder, const GroupFiles& names) {
+  return ReadNumber(absl::StrCat(folder, "/", names.limit)).value_or(kUnlimited);
+}
+
+/// What a group's folder says.
+using OfGroup = int64_t (*)(const std::string& folder, const GroupFiles& names);
+
+/// The smallest number that a control group and all its parents say.
+int64_t LeastOfParents(const std::string& root, absl::string_view group, const GroupFiles& names,
+                       OfGroup of_group) {
+  int64_t least = kUnlimited;
   while (true) {
     group = absl::StripSuffix(group, "/");
-    left = std::min(left, LeftIn(absl::StrCat(root, group), names));
-    if (group.empty()) return left;
+    least = std::min(least, of_group(absl::StrCat(root, group), names));
+    if (group.empty()) return least;
     group = group.substr(0, group.rfind('/'));
   }
 }
 
-}  // namespace
-
-int64_t AvailableBytes(const MemoryFiles& files) {
-  const std::string meminfo = Read(absl::StrCat(files.proc, "/meminfo"));
-  const std::optional<int64_t> available_kib = Field(meminfo, "MemAvailable");
-  int64_t left = available_kib.has_value() ? *available_kib * 1024 : kUnlimited;
+/// The smallest number that the process's control groups say.
+int64_t LeastOfGroups(const MemoryFiles& files, OfGroup of_group) {
+  int64_t least = kUnlimited;
   for (absl::string_view line :
        absl::StrSplit(Read(absl::StrCat(files.proc, "/self/cgroup")), '\n')) {
     const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
@@ -98,9 +103,27 @@ int64_t AvailableBytes(const MemoryFiles& files) {
       const std::string root = names.controller.empty()
                                    ? files.cgroup
                                    : absl::StrCat(files.cgroup, "/", names.controller);
-      left = std::min(left, LeftInGroups(root, fields[2], names));
+      least = std::min(least, LeastOfParents(root, fields[2], names, of_group));
     }
   }
+  return least;
+}
+
+}  // namespace
+
+int64_t MemoryLimitBytes(const MemoryFiles& files) {
+  const int64_t limit = LeastOfGroups(files, LimitOf);
+  const std::optional<int64_t> total_kib =
+      Field(Read(absl::StrCat(files.proc, "/meminfo")), "MemTotal");
+  const int64_t least = total_kib.has_value() ? std::min(limit, *total_kib * 1024) : limit;
+  return least == kUnlimited ? 0 : least;
+}
+
+int64_t AvailableBytes(const MemoryFiles& files) {
+  const std::string meminfo = Read(absl::StrCat(files.proc, "/meminfo"));
+  const std::optional<int64_t> available_kib = Field(meminfo, "MemAvailable");
+  const int64_t left = std::min(LeastOfGroups(files, LeftIn),
+                                available_kib.has_value() ? *available_kib * 1024 : kUnlimited);
   if (left == kUnlimited) return left;
   const int64_t total = Field(meminfo, "MemTotal").value_or(0) * 1024;
   return std::max<int64_t>(left - std::min(total / kReserveShare, kMaxReserve), 0);

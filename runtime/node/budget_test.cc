@@ -30,6 +30,7 @@ class Budget : public testing::Test {
   int64_t Available() {
     return AvailableBytes({.proc = root_ / "proc", .cgroup = root_ / "cgroup"});
   }
+  int64_t Limit() { return MemoryLimitBytes({.proc = root_ / "proc", .cgroup = root_ / "cgroup"}); }
 
  private:
   std::filesystem::path root_;
@@ -65,6 +66,22 @@ TEST_F(Budget, IsNeverNegative) {
 TEST_F(Budget, IsUnlimitedWhereNothingSays) {
   Write("proc/meminfo", "");
   EXPECT_EQ(Available(), std::numeric_limits<int64_t>::max());
+}
+
+TEST_F(Budget, LimitIsThatOfTheMachineOrOfItsStrictestGroup) {
+  EXPECT_EQ(Limit(), 1024 * kMiB);
+  Write("proc/self/cgroup", "0::/job/step\n");
+  Write("cgroup/job/memory.max", "209715200\n");  // 200 MiB
+  Write("cgroup/job/memory.current", "104857600\n");
+  Write("cgroup/job/step/memory.max", "max\n");
+  EXPECT_EQ(Limit(), 200 * kMiB);
+  Write("proc/meminfo", "MemTotal:        102400 kB\n");
+  EXPECT_EQ(Limit(), 100 * kMiB);
+}
+
+TEST_F(Budget, LimitIsZeroWhereNothingSays) {
+  Write("proc/meminfo", "");
+  EXPECT_EQ(Limit(), 0);
 }
 
 TEST(CheckFits, SaysTheSizes) {

@@ -57,6 +57,7 @@ struct ThisHost final : WaitObserver {
   ~ThisHost() override { Leave(); }
 };
 thread_local ThisHost here;
+thread_local std::vector<CUcontext> pushed;  // the calling thread's contexts, the current one last
 
 Simulation& Gpus() { return *here.context->simulation; }
 /// Null: the stream whose work is done at once.
@@ -141,13 +142,29 @@ void FillDevices(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.DeviceCanAccessPeer = [](int* can, CUdevice, CUdevice) { return Answer(can, 1); };
+  driver.DeviceGetP2PAttribute = [](int* value, CUdevice_P2PAttribute attribute, CUdevice,
+                                    CUdevice) {
+    return Answer(value, attribute == CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ? 0 : 1);
+  };
   driver.CtxEnablePeerAccess = [](CUcontext, unsigned) { return CUDA_SUCCESS; };
   driver.DevicePrimaryCtxRetain = [](CUcontext* context, CUdevice device) {
     return Answer(context, reinterpret_cast<CUcontext>(&seen.contexts[device]));
   };
   driver.DevicePrimaryCtxRelease = [](CUdevice) { return CUDA_SUCCESS; };
-  driver.CtxSetCurrent = [](CUcontext context) {
+  driver.CtxGetCurrent = [](CUcontext* context) {
+    return Answer(context, pushed.empty() ? nullptr : pushed.back());
+  };
+  driver.CtxPushCurrent = [](CUcontext context) {
+    pushed.push_back(context);
     here.Use(reinterpret_cast<const Context*>(context));
+    return CUDA_SUCCESS;
+  };
+  driver.CtxPopCurrent = [](CUcontext* context) {
+    if (pushed.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = pushed.back();
+    pushed.pop_back();
+    // Without a context the thread remains one of the simulation's, which waits for it.
+    if (!pushed.empty()) here.Use(reinterpret_cast<const Context*>(pushed.back()));
     return CUDA_SUCCESS;
   };
 }
@@ -213,7 +230,8 @@ void FillStreams(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.StreamQuery = [](CUstream stream) {
-    return Gpus().Await(*here.host, Of(stream)) ? Outcome() : CUDA_ERROR_NOT_READY;
+    const bool done = Of(stream) == nullptr || Gpus().Await(*here.host, Of(stream));
+    return done ? Outcome() : CUDA_ERROR_NOT_READY;
   };
   driver.StreamWaitEvent = [](CUstream stream, CUevent event, unsigned) {
     return Give(stream, AwaitWork{Of(event), 0});
@@ -315,6 +333,7 @@ void FillGraphs(DriverApi& driver) {
 const DriverApi& SimtDriver() {
   static const DriverApi* driver = [] {
     auto* made = new DriverApi;
+    made->explains_failures = true;
     FillErrors(*made);
     FillDevices(*made);
     FillMemory(*made);

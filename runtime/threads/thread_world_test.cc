@@ -7,6 +7,7 @@
 #include "coconet/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/node/budget.h"
 #include "runtime/node/cpu.h"
 #include "runtime/testing/checks.h"
 #include "runtime/testing/lane_checks.h"
@@ -275,6 +276,10 @@ TEST(ThreadWorldTopology, IsThisMachine) {
     EXPECT_EQ(t.nodes, 1);
     EXPECT_EQ(t.ranks_per_node, 3);
     EXPECT_EQ(t.cores, static_cast<int>(cores));
+    EXPECT_EQ(t.memory_bytes, MemoryLimitBytes());
+    EXPECT_GT(t.memory_bytes, int64_t{64} << 20);
+    EXPECT_EQ(t.gpu_memory_bytes, 0);
+    EXPECT_EQ(t.links, "");
     EXPECT_EQ(AllowedCores().size(), 1u);  // pinned
     return absl::OkStatus();
   };

@@ -23,7 +23,7 @@ class CudaModule final : public Module {
 
   absl::StatusOr<void*> Symbol(absl::string_view name) const override {
     const DriverApi& driver = device_->driver();
-    RETURN_IF_ERROR(device_->Use());
+    ASSIGN_OR_RETURN(const InContext in, device_->Enter());
     CUkernel kernel = nullptr;
     const CUresult found = driver.LibraryGetKernel(&kernel, library_, std::string(name).c_str());
     if (found == CUDA_ERROR_NOT_FOUND)
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Module>> LoadCudaModule(std::shared_ptr<Device> d
   const std::string code(std::istreambuf_iterator<char>(file), {});
   if (!file || code.empty())
     return absl::NotFoundError(absl::StrCat("loading a module: cannot read ", path));
-  RETURN_IF_ERROR(device->Use());
+  ASSIGN_OR_RETURN(const InContext in, device->Enter());
   CUlibrary library = nullptr;
   const CUresult loaded = device->driver().LibraryLoadData(&library, code.data(), nullptr, nullptr,
                                                            0, nullptr, nullptr, 0);

@@ -27,14 +27,30 @@ absl::Status ReadAttributes(const DriverApi& driver, CUdevice device, DeviceFact
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> UuidOf(const DriverApi& driver, CUdevice device) {
+  CUuuid uuid{};
+  RETURN_IF_CU(driver, DeviceGetUuid, &uuid, device);
+  return absl::BytesToHexString(absl::string_view(uuid.bytes, sizeof uuid.bytes));
+}
+
+absl::StatusOr<std::string> LinkBetween(const DriverApi& driver, CUdevice from, CUdevice to) {
+  int access = 0, atomics = 0, rank = 0;
+  RETURN_IF_CU(driver, DeviceGetP2PAttribute, &access, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED,
+               from, to);
+  if (access == 0) return std::string("none");
+  RETURN_IF_CU(driver, DeviceGetP2PAttribute, &atomics,
+               CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, from, to);
+  RETURN_IF_CU(driver, DeviceGetP2PAttribute, &rank, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, from,
+               to);
+  return absl::StrCat(atomics != 0 ? "atomic" : "plain", rank == 0 ? "" : absl::StrCat(":", rank));
+}
+
 absl::StatusOr<DeviceFacts> FactsOf(const DriverApi& driver, CUdevice device) {
   DeviceFacts facts;
   char name[256] = {};
   RETURN_IF_CU(driver, DeviceGetName, name, sizeof name - 1, device);
   facts.name = name;
-  CUuuid uuid{};
-  RETURN_IF_CU(driver, DeviceGetUuid, &uuid, device);
-  facts.uuid = absl::BytesToHexString(absl::string_view(uuid.bytes, sizeof uuid.bytes));
+  ASSIGN_OR_RETURN(facts.uuid, UuidOf(driver, device));
   size_t bytes = 0;
   RETURN_IF_CU(driver, DeviceTotalMem, &bytes, device);
   facts.memory_bytes = static_cast<int64_t>(bytes);
@@ -43,6 +59,19 @@ absl::StatusOr<DeviceFacts> FactsOf(const DriverApi& driver, CUdevice device) {
 }
 
 }  // namespace
+
+absl::StatusOr<InContext> InContext::Enter(const DriverApi& driver, CUcontext context) {
+  CUcontext current = nullptr;
+  RETURN_IF_CU(driver, CtxGetCurrent, &current);
+  if (current == context) return InContext(nullptr);
+  RETURN_IF_CU(driver, CtxPushCurrent, context);
+  return InContext(&driver);
+}
+
+InContext::~InContext() {
+  CUcontext popped = nullptr;
+  if (pushed_ != nullptr) pushed_->CtxPopCurrent(&popped);
+}
 
 std::string DeviceFacts::arch() const {
   if (simulated()) return "simt";
@@ -83,7 +112,7 @@ void Device::Retire(std::function<void()> free) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (defers_) return retired_.push_back(std::move(free));
   }
-  if (Use().ok()) free();
+  if (const absl::StatusOr<InContext> in = Enter(); in.ok()) free();
 }
 
 bool Device::HasRetired() const {
@@ -97,12 +126,24 @@ void Device::FreeRetired() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     retired.swap(retired_);
   }
-  if (retired.empty() || !Use().ok()) return;
+  if (retired.empty()) return;
+  const absl::StatusOr<InContext> in = Enter();
+  if (!in.ok()) return;
   for (const std::function<void()>& free : retired) free();
 }
 
-absl::Status Device::Use() const {
-  return ToStatus(driver_, driver_.CtxSetCurrent(context_), "cuCtxSetCurrent");
+absl::StatusOr<std::map<std::string, std::string>> Device::Links() const {
+  int count = 0;
+  RETURN_IF_CU(driver_, DeviceGetCount, &count);
+  std::map<std::string, std::string> links;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    CUdevice other = 0;
+    RETURN_IF_CU(driver_, DeviceGet, &other, ordinal);
+    if (other == device_) continue;
+    ASSIGN_OR_RETURN(const std::string uuid, UuidOf(driver_, other));
+    ASSIGN_OR_RETURN(links[uuid], LinkBetween(driver_, device_, other));
+  }
+  return links;
 }
 
 absl::Status Device::Reach(const Device& other) const {
@@ -115,7 +156,7 @@ absl::Status Device::Reach(const Device& other) const {
         " (", other.facts_.name,
         "): want GPUs with peer access (nvidia-smi topo -p2p r), or ranks on one GPU"));
   }
-  RETURN_IF_ERROR(Use());
+  ASSIGN_OR_RETURN(const InContext in, Enter());
   const CUresult result = driver_.CtxEnablePeerAccess(other.context_, 0);
   return result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
              ? absl::OkStatus()

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,6 +34,21 @@ struct DeviceFacts {
   bool copies_in_bulk() const { return major >= 9; }
 };
 
+/// While it lives, a context is current for the thread that made it and must destroy it; after
+/// that what was current before. Costs one call of the driver where the context is current already.
+class InContext {
+ public:
+  static absl::StatusOr<InContext> Enter(const DriverApi& driver, CUcontext context);
+  InContext(InContext&& other) noexcept : pushed_(std::exchange(other.pushed_, nullptr)) {}
+  ~InContext();
+  InContext& operator=(InContext&&) = delete;
+
+ private:
+  explicit InContext(const DriverApi* pushed) : pushed_(pushed) {}
+
+  const DriverApi* pushed_;  // null: there is nothing to pop
+};
+
 /// A GPU and its primary context, which other code in the process may also use. Thread-safe.
 class Device {
  public:
@@ -45,8 +61,9 @@ class Device {
   int ordinal() const { return ordinal_; }
   CUdevice handle() const { return device_; }
 
-  /// Makes this device current for the calling thread.
-  absl::Status Use() const;
+  /// Makes this device current for the calling thread, whatever it has current, while the result
+  /// lives.
+  absl::StatusOr<InContext> Enter() const { return InContext::Enter(driver_, context_); }
   /// Frees device memory by calling `free`. The driver first waits for all kernels on the device,
   /// one of which may belong to another thread's rank and wait for the calling one; so after the
   /// first DeferFrees, FreeRetired calls `free`. `free` must not own this device. Thread-safe.
@@ -61,6 +78,10 @@ class Device {
 
   /// Lets kernels on this device address memory of `other`; Unimplemented where they cannot.
   absl::Status Reach(const Device& other) const;
+  /// How this device reaches each other one that this process sees, by its UUID: "none", "plain"
+  /// or, where the link also has atomic operations as NVLink has, "atomic"; and ":" and the
+  /// driver's rank of the link's performance where that is not 0.
+  absl::StatusOr<std::map<std::string, std::string>> Links() const;
 
  private:
   Device(const DriverApi& driver, int ordinal, CUdevice device, CUcontext context,

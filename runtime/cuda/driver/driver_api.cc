@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -26,7 +28,56 @@ bool Find(const FindFunction& find, const char* name, int since, Function*& func
   return function != nullptr;
 }
 
+/// Results after which a context is of no use, by what cuda.h says of them, and what to do.
+struct ContextEnd {
+  CUresult result;
+  const char* advice;
+};
+constexpr char kKernelFailed[] =
+    "a kernel failed and the GPU runs nothing more for this process: start it again; "
+    "compute-sanitizer finds the instruction";
+constexpr char kKernelTooLong[] =
+    "the system ended a kernel that kept a GPU with a display for too long: take a GPU without "
+    "one, or lift the system's limit, and start the process again";
+constexpr char kGpuFailed[] =
+    "the GPU or one of its links failed: see dmesg and nvidia-smi -q, reset or replace the GPU, "
+    "and start the process again";
+constexpr char kServerEnded[] =
+    "the MPS server has ended this process's access to the GPU, perhaps after the failure of "
+    "another process: see its log, and start the process again";
+constexpr char kContextGone[] =
+    "other code of this process has reset the GPU (cudaDeviceReset) or ended the driver: let it do "
+    "so only after the last call of Coconet";
+constexpr ContextEnd kContextEnds[] = {
+    {CUDA_ERROR_DEINITIALIZED, kContextGone},
+    {CUDA_ERROR_ECC_UNCORRECTABLE, kGpuFailed},
+    {CUDA_ERROR_NVLINK_UNCORRECTABLE, kGpuFailed},
+    {CUDA_ERROR_CONTAINED, kGpuFailed},
+    {CUDA_ERROR_ILLEGAL_ADDRESS, kKernelFailed},
+    {CUDA_ERROR_LAUNCH_TIMEOUT, kKernelTooLong},
+    {CUDA_ERROR_CONTEXT_IS_DESTROYED, kContextGone},
+    {CUDA_ERROR_ASSERT, kKernelFailed},
+    {CUDA_ERROR_HARDWARE_STACK_ERROR, kKernelFailed},
+    {CUDA_ERROR_ILLEGAL_INSTRUCTION, kKernelFailed},
+    {CUDA_ERROR_MISALIGNED_ADDRESS, kKernelFailed},
+    {CUDA_ERROR_INVALID_ADDRESS_SPACE, kKernelFailed},
+    {CUDA_ERROR_INVALID_PC, kKernelFailed},
+    {CUDA_ERROR_LAUNCH_FAILED, kKernelFailed},
+    {CUDA_ERROR_TENSOR_MEMORY_LEAK, kKernelFailed},
+    {CUDA_ERROR_MPS_RPC_FAILURE, kServerEnded},
+    {CUDA_ERROR_MPS_CLIENT_TERMINATED, kServerEnded},
+    {CUDA_ERROR_EXTERNAL_DEVICE, kGpuFailed},
+};
+
+const ContextEnd* EndBy(CUresult result) {
+  const auto* found =
+      std::find_if(std::begin(kContextEnds), std::end(kContextEnds),
+                   [result](const ContextEnd& end) { return end.result == result; });
+  return found == std::end(kContextEnds) ? nullptr : found;
+}
+
 absl::StatusCode CodeOf(CUresult result) {
+  if (EndsContext(result)) return absl::StatusCode::kDataLoss;
   switch (result) {
     case CUDA_ERROR_OUT_OF_MEMORY:
       return absl::StatusCode::kResourceExhausted;
@@ -41,8 +92,6 @@ absl::StatusCode CodeOf(CUresult result) {
     case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
     case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
       return absl::StatusCode::kFailedPrecondition;
-    case CUDA_ERROR_LAUNCH_FAILED:
-      return absl::StatusCode::kDataLoss;
     case CUDA_ERROR_NOT_FOUND:
       return absl::StatusCode::kNotFound;
     case CUDA_ERROR_NOT_SUPPORTED:
@@ -74,14 +123,27 @@ absl::StatusOr<DriverApi> Open() {
 
 }  // namespace
 
+bool EndsContext(CUresult result) { return EndBy(result) != nullptr; }
+
 absl::Status ToStatus(const DriverApi& driver, CUresult result, absl::string_view call) {
   if (result == CUDA_SUCCESS) return absl::OkStatus();
   const char *name = nullptr, *words = nullptr;
   if (driver.GetErrorName(result, &name) != CUDA_SUCCESS || name == nullptr)
     name = "an error that the driver has no name for";
   if (driver.GetErrorString(result, &words) != CUDA_SUCCESS || words == nullptr) words = "";
-  return absl::Status(CodeOf(result), absl::StrCat(call, ": ", name, " (", static_cast<int>(result),
-                                                   ")", *words == '\0' ? "" : ": ", words));
+  const ContextEnd* end = driver.explains_failures ? nullptr : EndBy(result);
+  return absl::Status(CodeOf(result),
+                      absl::StrCat(call, ": ", name, " (", static_cast<int>(result), ")",
+                                   *words == '\0' ? "" : ": ", words, end == nullptr ? "" : "; ",
+                                   end == nullptr ? "" : end->advice));
+}
+
+absl::Status CauseOf(const DriverApi& driver, const absl::Status& status) {
+  if (status.ok() || absl::IsDataLoss(status)) return status;
+  // The stream's own work is of no interest: any stream returns the error that ended the context.
+  const CUresult state = driver.StreamQuery(CU_STREAM_PER_THREAD);
+  if (!EndsContext(state)) return status;
+  return WithContext(ToStatus(driver, state, "cuStreamQuery"), status.message());
 }
 
 absl::StatusOr<FindFunction> FindIn(absl::Span<const std::string> files) {

@@ -19,7 +19,8 @@ inline constexpr int kLeastDriver = 12040;
 #define COCONET_DRIVER_FUNCTIONS(X) \
   X(GetErrorName) X(GetErrorString) X(Init) X(DriverGetVersion) X(DeviceGetCount) X(DeviceGet) \
   X(DeviceGetName) X(DeviceGetUuid) X(DeviceGetAttribute) X(DeviceTotalMem) \
-  X(DeviceCanAccessPeer) X(DevicePrimaryCtxRetain) X(DevicePrimaryCtxRelease) X(CtxSetCurrent) \
+  X(DeviceCanAccessPeer) X(DeviceGetP2PAttribute) X(DevicePrimaryCtxRetain) \
+  X(DevicePrimaryCtxRelease) X(CtxGetCurrent) X(CtxPushCurrent) X(CtxPopCurrent) \
   X(CtxEnablePeerAccess) X(MemAlloc) X(MemFree) X(IpcGetMemHandle) X(IpcOpenMemHandle) \
   X(IpcCloseMemHandle) X(MemCreate) X(MemRelease) X(MemAddressReserve) X(MemAddressFree) \
   X(MemMap) X(MemUnmap) X(MemSetAccess) X(MemGetAllocationGranularity) \
@@ -49,16 +50,27 @@ struct DriverApi {
   COCONET_DRIVER_FUNCTIONS(COCONET_DECLARE)
   COCONET_DRIVER_OPTIONAL(COCONET_DECLARE)  // null where the driver is too old
 #undef COCONET_DECLARE
+  /// GetErrorString says what to do about a kernel that failed, as that of simulated GPUs does.
+  bool explains_failures = false;
 };
+
+/// Whether a call that returns `result` leaves a context in which every later call fails: a kernel,
+/// the GPU or a link failed, or the context is gone. Other errors leave it usable.
+bool EndsContext(CUresult result);
 
 /// OK for CUDA_SUCCESS; else "call: NAME: <the driver's text>". ResourceExhausted: out of memory.
 /// Unavailable: no device. FailedPrecondition: driver and binary, or driver and device, do not
-/// match. DataLoss: a kernel failed. Internal: anything else.
+/// match. DataLoss: EndsContext; the text then says what to do. Internal: anything else.
 absl::Status ToStatus(const DriverApi& driver, CUresult result, absl::string_view call);
 
 /// RETURN_IF_CU(driver, MemFree, address) calls driver.MemFree and returns its error as a Status.
 #define RETURN_IF_CU(driver, function, ...) \
   RETURN_IF_ERROR(::coconet::ToStatus((driver), (driver).function(__VA_ARGS__), "cu" #function))
+
+/// `status`, the error of a library that uses the calling thread's context, unless that context has
+/// ended: then DataLoss with the driver's reason, too. Libraries do not pass on the driver's
+/// errors.
+absl::Status CauseOf(const DriverApi& driver, const absl::Status& status);
 
 /// Opens and initialises libcuda on the first call; it stays open. Unavailable, saying what to do,
 /// where it is missing, does not start or is too old.

@@ -58,9 +58,33 @@ TEST(DriverApi, EachKindOfErrorHasItsCode) {
       {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, absl::StatusCode::kFailedPrecondition},
       {CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, absl::StatusCode::kUnimplemented},
       {CUDA_ERROR_NOT_FOUND, absl::StatusCode::kNotFound},
-      {CUDA_ERROR_ILLEGAL_ADDRESS, absl::StatusCode::kInternal}};
+      {CUDA_ERROR_ILLEGAL_ADDRESS, absl::StatusCode::kDataLoss}};
   for (const auto& [result, code] : codes)
     EXPECT_EQ(ToStatus(Fake(), result, "cuCall").code(), code) << result;
+}
+
+TEST(DriverApi, KnowsWhichErrorsLeaveTheContextUsable) {
+  for (CUresult result :
+       {CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_OUT_OF_MEMORY,
+        CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_MAP_FAILED, CUDA_ERROR_NO_BINARY_FOR_GPU,
+        CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_ILLEGAL_STATE, CUDA_ERROR_NOT_FOUND,
+        CUDA_ERROR_NOT_READY, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+        CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
+        CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_SUPPORTED,
+        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, CUDA_ERROR_TIMEOUT, CUDA_ERROR_UNKNOWN}) {
+    EXPECT_FALSE(EndsContext(result)) << result;
+    EXPECT_NE(ToStatus(Fake(), result, "cuCall").code(), absl::StatusCode::kDataLoss) << result;
+  }
+}
+
+TEST(DriverApi, AnErrorThatEndsTheContextSaysWhatToDo) {
+  DriverApi driver = Fake();
+  EXPECT_THAT(std::string(ToStatus(driver, CUDA_ERROR_ILLEGAL_ADDRESS, "cuCall").message()),
+              HasSubstr("(700); a kernel failed and the GPU runs nothing more for this process: "
+                        "start it again"));
+  driver.explains_failures = true;
+  EXPECT_THAT(std::string(ToStatus(driver, CUDA_ERROR_ILLEGAL_ADDRESS, "cuCall").message()),
+              testing::EndsWith("(700)"));
 }
 
 TEST(DriverApi, OpensNoFileThatIsNotThere) {

@@ -10,7 +10,7 @@
 namespace coconet {
 
 /// Multiprocessors of a GPU that are reserved for this context's streams. Memory, kernels and
-/// events belong to the GPU's primary context, which stays current. Not thread-safe.
+/// events belong to the GPU's primary context, which calls make current. Not thread-safe.
 class GreenContext {
  public:
   /// Splits the GPU into `parts` equal parts, as large as possible in whole groups (clusters of

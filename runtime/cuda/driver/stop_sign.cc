@@ -18,7 +18,7 @@ int64_t StopSign::Bytes() { return sizeof(Board); }
 StopSign::Board& StopSign::board() const { return *static_cast<Board*>(region_->base()); }
 
 absl::StatusOr<unsigned*> StopSign::Open(std::shared_ptr<Device> device) {
-  RETURN_IF_ERROR(device->Use());
+  ASSIGN_OR_RETURN(const InContext in, device->Enter());
   const DriverApi& driver = device->driver();
   const auto bytes = static_cast<size_t>(region_->bytes());
   RETURN_IF_CU(driver, MemHostRegister, region_->base(), bytes,

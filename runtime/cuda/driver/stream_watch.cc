@@ -5,19 +5,23 @@
 
 namespace coconet {
 
-void StreamWatch::Reset() {
-  enqueued_ = 0;
-  first_ = {};
-  seen_ = {};
+void StreamWatch::BeginRun() {
+  if (all_.empty()) return;
+  const size_t in_flight = (all_[0].ended.size() - 1) * all_.size();
+  for (int lane = 0; lane < kLanes; ++lane) {
+    if (first_[lane] + in_flight >= enqueued_) continue;
+    first_[lane] = enqueued_ - in_flight;
+    seen_[lane] = {};
+  }
 }
 
 const StreamWatch::Watched* StreamWatch::Current(int lane) {
   size_t& first = first_[lane];
-  while (first < enqueued_ && (all_[first].lane != lane || Done(all_[first].ended))) {
+  while (first < enqueued_ && (At(first).lane != lane || Done(At(first).ended[SlotOf(first)]))) {
     ++first;
     seen_[lane] = {};
   }
-  return first < enqueued_ && Done(all_[first].begun) ? &all_[first] : nullptr;
+  return first < enqueued_ && Done(At(first).begun[SlotOf(first)]) ? &At(first) : nullptr;
 }
 
 absl::Status StreamWatch::Look() {

@@ -10,21 +10,24 @@
 
 namespace coconet {
 
-/// Finds the library collective of a run that does not end. Unlike waits in kernels, collectives
-/// have no deadline of their own.
+/// Finds the library collective that does not end, in runs of a plan several of which are in
+/// flight. Unlike waits in kernels, collectives have no deadline of their own.
 class StreamWatch {
  public:
-  /// A collective of the plan, in step order, with events recorded before and after it.
+  /// A collective of the plan, in step order, with events recorded before and after it: by run,
+  /// modulo the most runs in flight.
   struct Watched {
     int step = 0, lane = 0;
-    CUevent begun = nullptr, ended = nullptr;
+    std::vector<CUevent> begun = {}, ended = {};
   };
   StreamWatch(const DriverApi& driver, std::vector<Watched> all, double timeout_s)
       : driver_(driver), all_(std::move(all)), timeout_(timeout_s) {}
 
   bool empty() const { return all_.empty(); }
-  /// A run begins: no collective has been enqueued.
-  void Reset();
+  /// A run begins; the one before which it reuses events has ended.
+  void BeginRun();
+  /// Which of its events the next collective has recorded.
+  size_t slot() const { return SlotOf(enqueued_); }
   /// The next collective has been enqueued.
   void Enqueued() { ++enqueued_; }
   /// DeadlineExceeded once a collective has been in progress for the timeout, counted from the call
@@ -36,6 +39,9 @@ class StreamWatch {
  private:
   using Clock = std::chrono::steady_clock;
   bool Done(CUevent event) const { return driver_.EventQuery(event) != CUDA_ERROR_NOT_READY; }
+  // Collectives are numbered in the order in which they are enqueued, over all runs.
+  const Watched& At(size_t number) const { return all_[number % all_.size()]; }
+  size_t SlotOf(size_t number) const { return number / all_.size() % all_[0].ended.size(); }
   /// The lane's first collective that is enqueued and not done, if it has begun; else null.
   const Watched* Current(int lane);
 

@@ -31,14 +31,14 @@ absl::Status SetIn(const CublasLtApi& api, Set set, absl::string_view call, Of o
 
 absl::StatusOr<std::shared_ptr<const CublasLt>> CublasLt::Open(const CublasLtApi& api,
                                                                std::shared_ptr<Device> device) {
-  RETURN_IF_ERROR(device->Use());
+  ASSIGN_OR_RETURN(const InContext in, device->Enter());
   cublasLtHandle_t handle = nullptr;
   RETURN_IF_CUBLASLT(api, Create, &handle);
   return std::shared_ptr<const CublasLt>(new CublasLt(api, std::move(device), handle));
 }
 
 CublasLt::~CublasLt() {
-  if (device_->Use().ok()) api_.Destroy(handle_);
+  if (const absl::StatusOr<InContext> in = device_->Enter(); in.ok()) api_.Destroy(handle_);
 }
 
 // The library's matrices are column-major, so a row-major matrix appears transposed to it.
@@ -117,7 +117,7 @@ absl::StatusOr<LtProduct> LtProduct::Describe(const CublasLtApi& api, const LtSh
 
 absl::StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> LtProduct::Ways(
     const CublasLt& library) const {
-  RETURN_IF_ERROR(library.device().Use());
+  ASSIGN_OR_RETURN(const InContext in, library.device().Enter());
   std::vector<cublasLtMatmulHeuristicResult_t> ways(kMostGemmCandidates);
   int count = 0;
   RETURN_IF_CUBLASLT(library.api(), MatmulAlgoGetHeuristic, library.handle(), operation_.get(),
@@ -136,7 +136,6 @@ absl::StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> LtProduct::Ways(
 absl::Status LtProduct::Start(const CublasLt& library, const cublasLtMatmulHeuristicResult_t& way,
                               const void* a, const void* b, void* c, void* workspace,
                               CUstream stream) const {
-  RETURN_IF_ERROR(library.device().Use());
   const float one = 1, zero = 0;
   RETURN_IF_CUBLASLT(library.api(), Matmul, library.handle(), operation_.get(), &one, b, b_.get(),
                      a, a_.get(), &zero, c, c_.get(), c, c_.get(), &way.algo, workspace,

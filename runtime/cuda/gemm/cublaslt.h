@@ -59,7 +59,8 @@ class LtProduct {
   /// The algorithms for it on the GPU of `library`, by the library's expected speed, fastest first.
   /// Unimplemented where there is none.
   absl::StatusOr<std::vector<cublasLtMatmulHeuristicResult_t>> Ways(const CublasLt& library) const;
-  /// Starts the product by algorithm `way`, with way.workspaceSize bytes at `workspace`.
+  /// Starts the product by algorithm `way`, with way.workspaceSize bytes at `workspace`. The device
+  /// of `library` must be current.
   absl::Status Start(const CublasLt& library, const cublasLtMatmulHeuristicResult_t& way,
                      const void* a, const void* b, void* c, void* workspace, CUstream stream) const;
 

@@ -42,10 +42,10 @@ class CudaGemm {
   int64_t scratch_bytes() const;
   /// Loads the library's kernels onto the GPU by computing the product into `scratch`; returns when
   /// they are loaded. If the first Start loaded them, it could wait for kernels that spin until it
-  /// has run.
+  /// has run. The device must be current.
   absl::Status Load(char* scratch, CUstream stream) const;
 
-  /// Starts the product in `stream`. Does not allocate.
+  /// Starts the product in `stream`; the device must be current. Does not allocate.
   absl::Status Start(CUstream stream) const;
 
  private:

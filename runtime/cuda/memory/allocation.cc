@@ -27,7 +27,7 @@ std::vector<void*> OnlyOf(int rank, int ranks, void* address) {
 absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Make(std::shared_ptr<Device> device,
                                                              int64_t bytes) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("Allocate: ", bytes, " bytes"));
-  RETURN_IF_ERROR(device->Use());
+  ASSIGN_OR_RETURN(const InContext in, device->Enter());
   const DriverApi& driver = device->driver();
   const size_t size = std::max<size_t>(static_cast<size_t>(bytes), 1);
   CUdeviceptr address = 0;
@@ -48,7 +48,7 @@ absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Make(std::shared_ptr<Dev
 
 absl::StatusOr<std::shared_ptr<Allocation>> Allocation::Import(std::shared_ptr<Device> device,
                                                                const CUipcMemHandle& handle) {
-  RETURN_IF_ERROR(device->Use());
+  ASSIGN_OR_RETURN(const InContext in, device->Enter());
   CUdeviceptr address = 0;
   RETURN_IF_CU(device->driver(), IpcOpenMemHandle, &address, handle,
                CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
@@ -65,7 +65,7 @@ absl::Status Allocation::Clear(size_t bytes) const {
 }
 
 absl::StatusOr<CUipcMemHandle> Allocation::Export() const {
-  RETURN_IF_ERROR(device_->Use());
+  ASSIGN_OR_RETURN(const InContext in, device_->Enter());
   CUipcMemHandle handle;
   RETURN_IF_CU(device_->driver(), IpcGetMemHandle, &handle, address_);
   return handle;
@@ -73,7 +73,7 @@ absl::StatusOr<CUipcMemHandle> Allocation::Export() const {
 
 absl::StatusOr<std::shared_ptr<PinnedMemory>> PinnedMemory::Make(std::shared_ptr<Device> device,
                                                                  int64_t bytes) {
-  RETURN_IF_ERROR(device->Use());
+  ASSIGN_OR_RETURN(const InContext in, device->Enter());
   const DriverApi& driver = device->driver();
   const size_t size = std::max<size_t>(static_cast<size_t>(bytes), 1);
   void* address = nullptr;
@@ -101,7 +101,7 @@ CudaWords::CudaWords(int rank, int ranks, int64_t bytes, std::shared_ptr<PinnedM
       memory_(std::move(memory)) {}
 
 absl::Status CudaSpace::Copy(const void* from, int64_t bytes, void* to) const {
-  RETURN_IF_ERROR(device_->Use());
+  ASSIGN_OR_RETURN(const InContext in, device_->Enter());
   return coconet::Copy(*device_, nullptr, from, bytes, to);
 }
 

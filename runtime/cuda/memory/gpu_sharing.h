@@ -23,9 +23,10 @@ class GpuSharing {
   /// Collective. OK when the ranks that share memory can address each other's; Unimplemented where
   /// their GPUs cannot.
   virtual absl::Status Reach(const std::shared_ptr<Device>& device) = 0;
-  /// Collective; requires an earlier collective call in the world and the same `bytes` on all
-  /// ranks. Allocates memory on `device`. Returns by world rank this rank's memory and that of the
-  /// ranks that share memory with it, mapped for `device`; null for the others.
+  /// Collective; `device` must be current. Requires an earlier collective call in the world and the
+  /// same `bytes` on all ranks. Allocates memory on `device`. Returns by world rank this rank's
+  /// memory and that of the ranks that share memory with it, mapped for `device`; null for the
+  /// others.
   virtual absl::StatusOr<std::vector<std::shared_ptr<Allocation>>> Share(
       const std::shared_ptr<Device>& device, int64_t bytes) = 0;
 };

@@ -49,7 +49,6 @@ absl::StatusOr<MulticastSharing::Shared> MulticastSharing::Share(
   // All ranks finish a step before any begins the next: calls made too early wait in the driver,
   // without a deadline.
   const std::function<absl::Status()> steps[] = {
-      [&] { return device->Use(); },
       [&] { return rounded.status(); },
       [&] { return Create(work); },
       [&]() -> absl::Status {

@@ -35,9 +35,9 @@ class MulticastSharing {
     std::shared_ptr<Allocation> multicast;
     std::string note;  // why there is no such memory, on any rank; "": there is
   };
-  /// Collective; requires an earlier collective call in the world and the same `bytes` on all
-  /// ranks. If a driver call fails on one rank, no rank gets memory and the note says why; returns
-  /// an error only if the exchange fails.
+  /// Collective; `device` must be current. Requires an earlier collective call in the world and the
+  /// same `bytes` on all ranks. If a driver call fails on one rank, no rank gets memory and the
+  /// note says why; returns an error only if the exchange fails.
   absl::StatusOr<Shared> Share(const std::shared_ptr<Device>& device, int64_t bytes);
 
  private:

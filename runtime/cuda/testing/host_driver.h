@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "runtime/cuda/driver/driver_api.h"
@@ -10,8 +11,9 @@ namespace coconet {
 
 /// A driver without a GPU. Device memory is memory of the host; a stream is a thread; a module is a
 /// shared object with kernels of the host dialect (kernel_abi.h), whose blocks are threads. Calls
-/// that free memory wait for all kernels on the device, as those of the real driver do. One per
-/// process; tests can inject errors.
+/// that free memory wait for all kernels on the device, as those of the real driver do. Each call
+/// that needs a context checks that the right one is current (NeedContext). One per process; tests
+/// can inject errors.
 const DriverApi& HostDriver();
 
 /// The initial Control of kernels of the host dialect, with which their waits end as those of the
@@ -29,6 +31,8 @@ struct HostDevices {
   int driver = 13000;       // its CUDA version
   bool multicast = false;   // an NVSwitch connects the GPUs
   int64_t multicast_unit = int64_t{2} << 20, best_multicast_unit = int64_t{4} << 20;
+  /// The links between GPUs; null: with atomic operations and rank 0, where they reach each other.
+  int (*link)(CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to) = nullptr;
   bool opens_memory = true;                // cuIpcOpenMemHandle works
   bool files_pass = true, fabric = false;  // kinds of handles that other processes can open
 };
@@ -42,6 +46,12 @@ int CurrentHostDevice();
 /// Makes the `call`-th of the calls that can fail, or of those to `only`, counted from now on,
 /// return `result`; 0: none.
 void FailCall(int call, CUresult result, const std::string& only = "");
+/// Makes that call, counted over those for GPU `device` only, end its context: all later calls for
+/// the GPU return `result`, too, until the next FailCall.
+void EndContextAt(int call, CUresult result, int device, const std::string& only = "");
+/// The number of calls so far of each function that NeedContext or FailCall concern, but those of
+/// queries that found work to be done, by name.
+std::map<std::string, int> HostCalls();
 /// The name of the call that failed, "cuMemAlloc"; "" before it comes.
 std::string FailedCall();
 

@@ -39,6 +39,7 @@ bool AllJoined(const HostGraph& graph) {
 }
 
 CUresult EndCapture(CUstream stream, CUgraph* graph) {
+  NeedContext("cuStreamEndCapture", Of(stream)->context());
   HostGraph* made = Of(stream)->capture();
   if (made == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   for (HostStream* branch : made->branches) branch->JoinCapture(nullptr);
@@ -78,28 +79,28 @@ bool WaitIn(HostStream& stream, HostEvent& event) {
 
 void FillGraphs(DriverApi& driver) {
   driver.StreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
-    COCONET_MAY_FAIL("cuStreamIsCapturing");
+    COCONET_MAY_FAIL_IN("cuStreamIsCapturing", Of(stream)->context());
     *status = Of(stream)->capture() == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE
                                                : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
   };
   driver.StreamBeginCapture = [](CUstream stream, CUstreamCaptureMode) {
-    COCONET_MAY_FAIL("cuStreamBeginCapture");
+    COCONET_MAY_FAIL_IN("cuStreamBeginCapture", Of(stream)->context());
     if (Of(stream)->capture() != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
     Of(stream)->JoinCapture(new HostGraph);
     return CUDA_SUCCESS;
   };
   driver.StreamEndCapture = EndCapture;
   driver.GraphInstantiateWithFlags = [](CUgraphExec* made, CUgraph graph, unsigned long long) {
-    COCONET_MAY_FAIL("cuGraphInstantiateWithFlags");
+    COCONET_MAY_FAIL_IN("cuGraphInstantiateWithFlags");
     auto* launchable = new Launchable{*Of(graph), {}};
     for (size_t other = 1; other < launchable->graph.branches.size(); ++other)
-      launchable->others.push_back(std::make_unique<HostStream>());
+      launchable->others.push_back(std::make_unique<HostStream>(CurrentContext()));
     *made = reinterpret_cast<CUgraphExec>(launchable);
     return CUDA_SUCCESS;
   };
   driver.GraphLaunch = [](CUgraphExec graph, CUstream stream) {
-    COCONET_MAY_FAIL("cuGraphLaunch");
+    COCONET_MAY_FAIL_IN("cuGraphLaunch", Of(stream)->context());
     reinterpret_cast<Launchable*>(graph)->Launch(*Of(stream));
     return CUDA_SUCCESS;
   };
@@ -108,6 +109,7 @@ void FillGraphs(DriverApi& driver) {
     return CUDA_SUCCESS;
   };
   driver.GraphExecDestroy = [](CUgraphExec graph) {
+    NeedContext("cuGraphExecDestroy");
     delete reinterpret_cast<Launchable*>(graph);
     return CUDA_SUCCESS;
   };

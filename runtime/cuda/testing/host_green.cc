@@ -18,6 +18,7 @@ struct Contexts {
   decltype(DriverApi::LaunchKernelEx) launch = nullptr;
   uintptr_t last = 0;                 // contexts are numbers
   std::map<CUgreenCtx, int> streams;  // number of, by context
+  std::map<CUgreenCtx, CUdevice> gpus;
   std::map<CUstream, CUgreenCtx> owners;
   int left = 0, launches = 0;
 };
@@ -71,6 +72,7 @@ CUresult Create(CUgreenCtx* context, CUdevResourceDesc description, CUdevice dev
   const std::lock_guard<std::mutex> lock(all.mutex);
   *context = reinterpret_cast<CUgreenCtx>(++all.last);
   all.streams[*context] = 0;
+  all.gpus[*context] = device;
   return CUDA_SUCCESS;
 }
 
@@ -91,7 +93,7 @@ CUresult MakeStream(CUstream* stream, CUgreenCtx context, unsigned flags, int) {
   const std::lock_guard<std::mutex> lock(all.mutex);
   const auto found = all.streams.find(context);
   if (found == all.streams.end()) return CUDA_ERROR_INVALID_CONTEXT;
-  *stream = reinterpret_cast<CUstream>(new HostStream);
+  *stream = reinterpret_cast<CUstream>(new HostStream(ContextOf(all.gpus[context])));
   ++found->second;
   all.owners[*stream] = context;
   return CUDA_SUCCESS;

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/cuda/testing/host_context.h"
 #include "runtime/node/memory.h"
 
 namespace coconet {
@@ -98,6 +99,7 @@ CUresult HostHeap::Free(CUdeviceptr address) {
   const std::lock_guard<std::mutex> lock(heap.mutex);
   const auto found = heap.blocks.find(address);
   if (found == heap.blocks.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (found->second.context != nullptr) NeedContext("cuMemFree", found->second.context);
   if (found->second.file >= 0) close(found->second.file);
   heap.blocks.erase(found);
   return CUDA_SUCCESS;

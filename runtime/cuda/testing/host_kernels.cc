@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/cuda/testing/host_driver.h"
+#include "runtime/cuda/testing/host_stream.h"
 #include "runtime/cuda/testing/host_traps.h"
 #include "runtime/kernel_abi.h"
 #include "runtime/node/wait.h"
@@ -49,7 +50,10 @@ class Running {
 };
 
 CUresult Launch(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
-  COCONET_MAY_FAIL("cuLaunchKernelEx");
+  const bool own = config->hStream == nullptr || config->hStream == CU_STREAM_PER_THREAD;
+  if (!own)
+    NeedContext("cuLaunchKernelEx", reinterpret_cast<HostStream*>(config->hStream)->context());
+  COCONET_MAY_FAIL_IN("cuLaunchKernelEx");
   const auto kernel = reinterpret_cast<HostKernel>(function);
   GiveToHostStream(config->hStream,
                    [kernel, params = params[0], blocks = static_cast<int>(config->gridDimX),
@@ -122,13 +126,16 @@ void FillKernels(DriverApi& driver) {
   };
   driver.LibraryGetKernel = GetKernel;
   driver.KernelGetFunction = [](CUfunction* function, CUkernel kernel) {
-    COCONET_MAY_FAIL("cuKernelGetFunction");
+    COCONET_MAY_FAIL_IN("cuKernelGetFunction");
     *function = reinterpret_cast<CUfunction>(kernel);
     return CUDA_SUCCESS;
   };
-  driver.FuncLoad = [](CUfunction) { return Sprung("cuFuncLoad"); };
+  driver.FuncLoad = [](CUfunction) {
+    COCONET_MAY_FAIL_IN("cuFuncLoad");
+    return CUDA_SUCCESS;
+  };
   driver.OccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, size_t) {
-    COCONET_MAY_FAIL("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    COCONET_MAY_FAIL_IN("cuOccupancyMaxActiveBlocksPerMultiprocessor");
     *blocks = 2;
     return CUDA_SUCCESS;
   };

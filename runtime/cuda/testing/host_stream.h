@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cuda.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -27,7 +29,7 @@ struct HostGraph {
 /// Does its work in order on a thread of its own; during a capture, adds it to the graph.
 class HostStream {
  public:
-  HostStream() : thread_([this] { Loop(); }) {}
+  explicit HostStream(CUcontext context) : context_(context), thread_([this] { Loop(); }) {}
   ~HostStream() {
     Give(nullptr);
     thread_.join();
@@ -42,6 +44,7 @@ class HostStream {
     pending_ += 1;
     changed_.notify_all();
   }
+  CUcontext context() const { return context_; }
   HostGraph* capture() const { return capture_; }
   int branch() const { return branch_; }
   /// As the next branch. Null: ends the capture.
@@ -76,6 +79,7 @@ class HostStream {
       changed_.notify_all();
     }
   }
+  const CUcontext context_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
@@ -88,6 +92,8 @@ class HostStream {
 /// Recorded in streams, awaited in others. A record is reached when its stream comes to it.
 class HostEvent {
  public:
+  explicit HostEvent(CUcontext context) : context_(context) {}
+  CUcontext context() const { return context_; }
   /// Returns the number of a new record, which its stream passes to Reach.
   int Record() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -124,6 +130,7 @@ class HostEvent {
   size_t work = 0;  // length of the graph's work behind the record
 
  private:
+  const CUcontext context_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int recorded_ = 0, reached_ = 0;

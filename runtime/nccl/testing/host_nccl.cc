@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/cuda/testing/host_context.h"
 #include "runtime/cuda/testing/host_stream.h"
 #include "runtime/nccl/testing/host_faults.h"
 #include "runtime/nccl/testing/host_round.h"
@@ -218,6 +219,7 @@ ncclResult_t Take(const HostOp& op, ncclComm_t comm, cudaStream_t stream) {
   pending.comm = Of(comm);
   pending.stream = reinterpret_cast<HostStream*>(stream);
   if (pending.comm == nullptr) return ncclInvalidArgument;
+  NeedContext("a collective of NCCL", pending.stream->context());
   return pending.depth > 0 ? ncclSuccess : Submit();
 }
 
