@@ -119,7 +119,7 @@ struct Loss {
   CUresult result;
   const char* name;
   const char* call;
-  int at;  // that so-manieth call
+  int at;  // the number of the call that fails, from 1
 };
 
 TEST_F(CudaSession, ASearchEndsWithTheGpuAndBlamesNoVariant) {

@@ -50,9 +50,9 @@ class Binaries {
   /// Collective. The path per source of the binary for this rank, on its compiling rank; whether a
   /// source has one is the same on all ranks. Errors as of Compiler::Compile, of the first
   /// compiling rank that has one; Cancelled for sources that were not begun. The compiling ranks
-  /// work side by side, each with one thread per core that the ranks of its machine may use, and
-  /// all send heart beats, so that nobody's wait times out. Only their `sources` count, which must
-  /// be equal, and be texts of kernels.
+  /// work side by side, each with one thread per core that the ranks of its machine may use. Each
+  /// sends a message at short intervals while it compiles, so that no rank's wait times out.
+  /// `sources`, texts of kernels, are equal on all compiling ranks; other ranks' are ignored.
   absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Compile(
       absl::Span<const std::string> sources, const CompileWatch& watch);
 
