@@ -103,6 +103,7 @@ JsonText RecordJson(const TuningRecord& r) {
       .Set("median_us", r.best.timing.median_us)
       .Set("baseline_us", r.baseline.timing.median_us)
       .Set("complete", r.complete)
+      .Set("search", SearchText(r))
       .Set("created_s", r.created_s)
       .Text();
 }
@@ -152,12 +153,14 @@ void PrintVariants(TuningCache& cache, const TuningRecord& record, const CacheFl
                    .c_str(),
                stdout);
   } else if (flags.command == "why") {
-    std::printf("key %s, %s, %s ranks\n\n%s\nbest: %s\n\n", record.key.substr(0, 12).c_str(),
+    std::printf("key %s, %s, %s ranks\n\n%s\nbest: %s\n%s\n\n", record.key.substr(0, 12).c_str(),
                 ProgramText(record.key_text).c_str(), Field(record.key_text, "ranks").c_str(),
-                ScheduleTable(record, variants, "library").c_str(), BestText(record).c_str());
+                ScheduleTable(record, variants, "library").c_str(), BestText(record).c_str(),
+                SearchText(record).c_str());
   } else {
-    std::printf("key %s\n%s\n%s\n%s", record.key.c_str(), record.key_text.c_str(),
-                VariantTable(record, variants, "library").c_str(), TrustText(record).c_str());
+    std::printf("key %s\n%s\n%s\n%s\n%s", record.key.c_str(), record.key_text.c_str(),
+                VariantTable(record, variants, "library").c_str(), SearchText(record).c_str(),
+                TrustText(record).c_str());
   }
 }
 

@@ -142,7 +142,7 @@ void PrintOutcome(const SweepFlags& flags, const Session& session, const TunedPr
   std::printf("%s\n\n%s\n", Title(flags, session).c_str(),
               (flags.all ? VariantTable : ScheduleTable)(record, shown, session.library()).c_str());
   std::printf("best: %s%s\n", BestText(record).c_str(),
-              record.complete ? "" : "; not every schedule was tried: the next sweep tunes again");
+              absl::StrCat("\n", SearchText(record)).c_str());
   if (!tuned.from_cache() && !record.trust.empty())
     std::printf("verified: %s\n",
                 absl::StrReplaceAll(record.trust[0].checks, {{"; ", ";\n          "}}).c_str());
@@ -243,6 +243,7 @@ int Main(const std::vector<std::string>& args) {
   options.sum_order = flags->sum_order;
   options.budget_s = flags->budget_s;
   options.retune = flags->retune;
+  options.search = flags->search;
   if (!flags->only.empty()) {
     options.admits = [&](const Schedule& schedule) {
       return absl::c_any_of(flags->only, [&](const std::string& words) {

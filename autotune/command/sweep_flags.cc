@@ -34,7 +34,8 @@ constexpr size_t kShownSizes = 6;
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags = *new std::vector<std::string>{
       "ranks", "stages", "nodes",  "dtype", "cache", "budget", "json", "backend",
-      "only",  "order",  "preset", "list",  "help",  "N",      "all",  "retune"};
+      "only",  "order",  "preset", "list",  "help",  "N",      "all",  "retune",
+      "search"};
   return flags;
 }
 
@@ -83,6 +84,13 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
   if (name == "order") {
     if (value != "any" && value != "rank") return Bad(name, "any or rank", value);
     flags.sum_order = value == "any" ? SumOrder::kAny : SumOrder::kRank;
+    return absl::OkStatus();
+  }
+  if (name == "search") {
+    const std::optional<SearchKind> kind = ParseSearchKind(value);
+    if (!kind.has_value())
+      return Bad(name, "auto, exhaustive, racing, model or evolution", value);
+    flags.search = *kind;
     return absl::OkStatus();
   }
   if (name == "backend") {
@@ -233,6 +241,9 @@ std::string SweepHelp() {
                   be given several times; what wins among some is not kept
   --cache=FILE    the tuning cache; :none: keeps nothing (COCONET_CACHE_DIR/tuning.db, else
                   XDG_CACHE_HOME/coconet/tuning.db)
+  --search=auto   how to go through the variants: exhaustive (all, each timed to the end), racing
+                  (all; drops what is slower), model (what a model of the times promises, and random
+                  ones), evolution (mixtures of the fastest, and random ones)
   --retune        tunes again what the cache has
   --all           a line for every variant; without it, the fastest of each schedule
   --json=FILE     all variants, for other programs

@@ -27,6 +27,7 @@ struct SweepFlags {
   double budget_s = 60;
   std::vector<std::string> only;  // texts, of which a schedule's words contain one; empty: any
   SumOrder sum_order = SumOrder::kAny;
+  SearchKind search = SearchKind::kAuto;
   bool all = false;     // shows every variant
   bool retune = false;  // tunes what is tuned
   bool list = false, help = false;

@@ -1,12 +1,42 @@
 #include "autotune/measure/race.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "autotune/measure/statistics.h"
 
 namespace coconet {
+namespace {
+
+constexpr int kSweeps = 8;            // of the fit
+constexpr int kMostWeight = 20;       // of a runner's samples in a round's slowness
+constexpr double kLeastNoise = 0.005;
+constexpr double kUnknownNoise = 0.1;
+constexpr double kDeviation = 1.4826;  // standard deviation over median absolute deviation
+/// Number of samples from which order statistics give an interval of 95 %.
+constexpr int kEnoughForInterval = 6;
+/// Standard errors beyond a tie at which few samples drop a runner; and the factor beyond at which
+/// a single one does.
+constexpr double kSure = 2, kSureOfOne = 1.25;
+
+/// The value at which half of the weight is reached. Sorts `values`: pairs of value and weight.
+double WeightedMedian(std::vector<std::pair<double, double>>& values) {
+  std::sort(values.begin(), values.end());
+  double all = 0, sum = 0;
+  for (const auto& [value, weight] : values) all += weight;
+  for (size_t i = 0; i < values.size(); ++i) {
+    sum += values[i].second;
+    if (sum > all / 2) return values[i].first;
+    if (sum == all / 2 && i + 1 < values.size())
+      return (values[i].first + values[i + 1].first) / 2;
+  }
+  return 0;
+}
+
+}  // namespace
 
 Race::Race(int runners, int baseline, uint64_t seed, RaceOptions options)
     : baseline_(baseline),
@@ -17,10 +47,141 @@ Race::Race(int runners, int baseline, uint64_t seed, RaceOptions options)
 
 void Race::Enter(int runner) { running_[runner] = true; }
 void Race::Leave(int runner) { running_[runner] = false; }
-void Race::Add(int runner, double us) { samples_[runner].push_back(us); }
-Timing Race::timing(int runner) const { return Summarize(samples_[runner]); }
+
+void Race::Add(int runner, double us, double lost) {
+  samples_[runner].push_back({round_, std::log(std::max(us, 1e-6)), lost});
+  fitted_ = false;
+}
+
+std::vector<Race::Sample> Race::Usable(int runner) const {
+  std::vector<Sample> clean;
+  absl::c_copy_if(samples_[runner], std::back_inserter(clean),
+                  [&](const Sample& s) { return s.lost <= options_.most_lost; });
+  return static_cast<int>(clean.size()) >= options_.enough_clean ? clean : samples_[runner];
+}
+
+const Race::Fit& Race::Fitted() const {
+  if (fitted_) return fit_;
+  Fit fit{std::vector<double>(samples_.size()), std::vector<double>(round_ + 1), 0};
+  struct Of {
+    int runner;
+    double log_us, weight;
+  };
+  std::vector<std::vector<Of>> rounds(round_ + 1);
+  for (size_t v = 0; v < samples_.size(); ++v) {
+    const std::vector<Sample> usable = Usable(static_cast<int>(v));
+    std::vector<double> logs;
+    for (const Sample& s : usable) {
+      logs.push_back(s.log_us);
+      rounds[s.round].push_back({static_cast<int>(v), s.log_us,
+                                 static_cast<double>(std::min<size_t>(usable.size(), kMostWeight))});
+    }
+    fit.level[v] = Median(std::move(logs));
+  }
+  std::vector<std::vector<double>> levels(samples_.size());
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    for (std::vector<double>& of_runner : levels) of_runner.clear();
+    for (size_t r = 0; r < rounds.size(); ++r) {
+      std::vector<std::pair<double, double>> slowness;
+      for (const Of& s : rounds[r]) slowness.emplace_back(s.log_us - fit.level[s.runner], s.weight);
+      fit.slowness[r] = WeightedMedian(slowness);
+      for (const Of& s : rounds[r]) levels[s.runner].push_back(s.log_us - fit.slowness[r]);
+    }
+    for (size_t v = 0; v < levels.size(); ++v) {
+      if (!levels[v].empty()) fit.level[v] = Median(levels[v]);
+    }
+  }
+  // Levels are those of the usual round.
+  std::vector<double> slowness;
+  for (size_t r = 0; r < rounds.size(); ++r) {
+    if (rounds[r].size() > 1) slowness.push_back(fit.slowness[r]);
+  }
+  const double usual = Median(std::move(slowness));
+  for (double& s : fit.slowness) s -= usual;
+  for (double& level : fit.level) level += usual;
+  fit.noise = NoiseOf(fit);
+  fit_ = std::move(fit);
+  fitted_ = true;
+  return fit_;
+}
+
+double Race::NoiseOf(const Fit& fit) const {
+  std::vector<double> deviations;
+  for (size_t v = 0; v < samples_.size(); ++v) {
+    const std::vector<Sample> usable = Usable(static_cast<int>(v));
+    const auto n = static_cast<double>(usable.size());
+    for (const Sample& s : usable) {
+      const double deviation = std::abs(s.log_us - fit.slowness[s.round] - fit.level[v]);
+      // Of the runner that its rounds are measured by, nothing is left.
+      if (n > 1 && deviation > 0) deviations.push_back(deviation * std::sqrt(n / (n - 1)));
+    }
+  }
+  // Where a runner ran alone, by itself.
+  const std::vector<Sample>& alone = samples_[baseline_];
+  for (size_t i = 1; i < alone.size() && deviations.size() < 2; ++i)
+    deviations.push_back(std::abs(alone[i].log_us - alone[i - 1].log_us));
+  return deviations.empty() ? kUnknownNoise
+                            : std::max(kDeviation * Median(std::move(deviations)), kLeastNoise);
+}
+
+std::vector<double> Race::Differences(int runner, int other) const {
+  const std::vector<Sample> mine = Usable(runner), theirs = Usable(other);
+  std::vector<double> differences;
+  size_t at = 0;
+  for (const Sample& s : mine) {  // both ascend by round
+    while (at < theirs.size() && theirs[at].round < s.round) ++at;
+    if (at < theirs.size() && theirs[at].round == s.round)
+      differences.push_back(s.log_us - theirs[at].log_us);
+  }
+  return differences;
+}
+
+Race::Ratio Race::Compare(int runner, int other) const {
+  if (runner == other || samples_[runner].empty() || samples_[other].empty()) return {};
+  const Fit& fit = Fitted();
+  std::vector<double> differences = Differences(runner, other);
+  const auto n = static_cast<int>(differences.size());
+  Ratio ratio{.rounds = n};
+  if (n < 2) {  // by way of others
+    ratio.log = fit.level[runner] - fit.level[other];
+    const double error = kSure * fit.noise *
+                         std::sqrt(1.0 / static_cast<double>(samples_[runner].size()) +
+                                   1.0 / static_cast<double>(samples_[other].size()));
+    ratio.low = ratio.log - error;
+    ratio.high = ratio.log + error;
+    return ratio;
+  }
+  std::vector<double> factors;  // Summarize is of what is positive
+  for (double d : differences) factors.push_back(std::exp(d));
+  const Timing all = Summarize(factors);
+  const double error = n < kEnoughForInterval ? kSure * fit.noise / std::sqrt(n) : 0;
+  ratio.log = std::log(all.median_us);
+  ratio.low = std::log(all.low_us) - error;
+  ratio.high = std::log(all.high_us) + error;
+  return ratio;
+}
+
+Timing Race::timing(int runner) const {
+  const std::vector<Sample> usable = Usable(runner);
+  if (usable.empty()) return {};
+  std::vector<double> us;
+  for (const Sample& s : usable) us.push_back(std::exp(s.log_us));
+  Timing timing = Summarize(us);
+  const double scale = std::exp(Fitted().level[runner]) / timing.median_us;
+  timing.median_us *= scale;
+  timing.low_us *= scale;
+  timing.high_us *= scale;
+  return timing;
+}
+
+double Race::LostBy(int runner) const {
+  std::vector<double> lost;
+  for (const Sample& s : Usable(runner)) lost.push_back(s.lost);
+  return Median(std::move(lost));
+}
 
 std::vector<int> Race::NextRound() {
+  BeginRound();
   std::vector<int> order;
   for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
     if (running_[v]) order.push_back(v);
@@ -33,35 +194,30 @@ std::vector<int> Race::NextRound() {
   return order;
 }
 
-std::string Race::ReasonToDrop(int runner, const Timing& best) const {
-  const Timing t = timing(runner);
-  for (const RaceOptions::Rule& rule : options_.rules) {
-    if (t.samples >= rule.samples && t.low_us > rule.factor * best.median_us &&
-        t.low_us >= rule.step_us) {
-      return absl::StrFormat("%.1fx as long as the best", t.median_us / best.median_us);
-    }
-  }
-  const bool settled = t.samples >= options_.settled && best.samples >= options_.settled;
-  if (settled && t.low_us > best.high_us && !Tied(t, best, options_.tie)) {
-    return absl::StrFormat("slower by %.1f %%", (t.median_us / best.median_us - 1) * 100);
-  }
-  return "";
+std::string Race::ReasonToDrop(int runner) const {
+  const int best = Fastest();
+  if (best < 0 || best == runner || samples_[runner].empty()) return "";
+  const Ratio ratio = Compare(runner, best);
+  const double margin = ratio.rounds == 1 ? std::log(kSureOfOne) : 0;
+  if (ratio.low <= std::log1p(options_.tie) + margin) return "";
+  const double factor = std::exp(ratio.log);
+  return factor < kSureOfOne ? absl::StrFormat("slower by %.1f %%", (factor - 1) * 100)
+                             : absl::StrFormat("%.1fx as long as the best", factor);
 }
 
-std::vector<Race::Dropped> Race::Drop() {
+std::vector<Race::Dropped> Race::ToDrop() const {
   std::vector<Dropped> dropped;
   const int fastest = Fastest();
   if (fastest < 0) return dropped;
-  const Timing best = timing(fastest);
   std::vector<std::pair<double, int>> left;  // without the baseline
   bool settled = true;
   for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
     if (!running_[v] || v == baseline_) continue;
-    if (std::string reason = ReasonToDrop(v, best); v != fastest && !reason.empty()) {
+    if (std::string reason = ReasonToDrop(v); !reason.empty()) {
       dropped.push_back({v, std::move(reason)});
       continue;
     }
-    left.push_back({timing(v).median_us, v});
+    left.push_back({Fitted().level[v], v});
     settled = settled && static_cast<int>(samples_[v].size()) >= options_.settled;
   }
   std::sort(left.begin(), left.end());
@@ -69,35 +225,40 @@ std::vector<Race::Dropped> Race::Drop() {
     dropped.push_back(
         {left[i].second, absl::StrFormat("not among the %d fastest", options_.finalists)});
   }
-  for (const Dropped& d : dropped) running_[d.runner] = false;
   return dropped;
 }
 
-std::vector<Race::Dropped> Race::KeepQuickest(int most) {
+std::vector<Race::Dropped> Race::AllBut(int most) const {
+  const int best = Fastest();
   std::vector<std::pair<double, int>> left;
   for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
     if (running_[v] && v != baseline_ && !samples_[v].empty())
-      left.emplace_back(timing(v).low_us, v);
+      left.emplace_back(Compare(v, best).low, v);
   }
   std::sort(left.begin(), left.end());
   std::vector<Dropped> dropped;
   for (size_t i = most; i < left.size(); ++i) {
-    running_[left[i].second] = false;
-    dropped.push_back(
-        {left[i].second, absl::StrFormat("not among the %d fastest that time allowed", most)});
+    dropped.push_back({left[i].second, absl::StrFormat("not among the %d fastest so far", most)});
   }
   return dropped;
 }
 
+bool Race::MayBeFaster(int runner, int best) const {
+  const Ratio ratio = Compare(runner, best);
+  const double tie = std::log1p(options_.tie);
+  // It may be slower by noise alone, or faster by more than a tie.
+  return (ratio.log > tie && ratio.low <= tie) || ratio.low < -std::log1p(options_.noisy_tie);
+}
+
 bool Race::Finished() const {
   const int fastest = Fastest();
-  const Timing best = fastest < 0 ? Timing() : timing(fastest);
   for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
     if (!running_[v]) continue;
-    const Timing t = timing(v);
-    if (t.samples < options_.samples) return false;
-    const bool apart = t.median_us > (1 + options_.tie) * best.median_us;
-    if (apart && Tied(t, best, options_.tie) && t.samples < options_.most_samples) return false;
+    const auto clean = static_cast<int>(Usable(v).size());
+    // Where load comes and goes, clean samples are waited for.
+    if (static_cast<int>(samples_[v].size()) >= 3 * options_.most_samples) continue;
+    if (clean < options_.samples) return false;
+    if (v != fastest && MayBeFaster(v, fastest) && clean < options_.most_samples) return false;
   }
   return true;
 }
@@ -106,13 +267,9 @@ int Race::Fastest() const { return RunnerUp(-1); }
 
 int Race::RunnerUp(int winner) const {
   int fastest = -1;
-  double fastest_us = 0;
   for (int v = 0; v < static_cast<int>(running_.size()); ++v) {
     if (!running_[v] || v == winner || samples_[v].empty()) continue;
-    const double us = Median(samples_[v]);
-    if (fastest >= 0 && us >= fastest_us) continue;
-    fastest = v;
-    fastest_us = us;
+    if (fastest < 0 || Fitted().level[v] < Fitted().level[fastest]) fastest = v;
   }
   return fastest;
 }
@@ -120,13 +277,13 @@ int Race::RunnerUp(int winner) const {
 int Race::Winner() const {
   const int fastest = Fastest();
   if (fastest < 0) return -1;
-  const Timing best = timing(fastest);
   const auto as_fast = [&](int v, double most) {
     if (!running_[v] || samples_[v].empty()) return false;
-    const Timing t = timing(v);
-    return Tied(t, best, options_.tie) && t.median_us <= (1 + most) * best.median_us;
+    const Ratio ratio = Compare(v, fastest);
+    return ratio.log <= std::log1p(options_.tie) ||
+           (ratio.low <= 0 && ratio.log <= std::log1p(most));
   };
-  if (as_fast(baseline_, options_.noisy_baseline_tie)) return baseline_;
+  if (as_fast(baseline_, options_.noisy_tie)) return baseline_;
   for (int v = 0; v < fastest; ++v) {
     if (as_fast(v, options_.noisy_tie)) return v;
   }

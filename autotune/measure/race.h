@@ -9,53 +9,66 @@
 namespace coconet {
 
 struct RaceOptions {
-  /// Drops a runner that has `samples` samples when the low end of its confidence interval (the
-  /// minimum of few samples) is above `factor` times the best median. Rules for few samples apply
-  /// to long steps only: a short step costs little to repeat, and one preemption is many times its
-  /// length.
-  struct Rule {
-    int samples;
-    double factor;
-    double step_us;  // applies to steps of at least this length
-  };
-  std::vector<Rule> rules = {{1, 3.0, 20000}, {3, 1.5, 5000}, {5, 2.0, 0}, {10, 1.15, 0}};
-  int settled = 10;       // number of samples from which confidence intervals decide, too
+  int settled = 10;       // number of samples from which at most `finalists` go on
   int finalists = 8;      // most runners that go on from there
   int samples = 20;       // least number of samples of a finalist
-  int most_samples = 60;  // most samples of a finalist that ties only by noise
-  double tie = 0.02;      // medians this close tie, whatever the intervals say
-  // Upper limits of what counts as a tie by noise: under load, intervals of few samples cover all.
-  double noisy_tie = 0.05, noisy_baseline_tie = 0.2;
+  int most_samples = 60;  // most samples of a finalist about which noise leaves doubts
+  double tie = 0.02;      // runners this close tie, whatever the intervals say
+  // Upper limit of what counts as a tie by noise: under load, intervals of few samples cover all.
+  double noisy_tie = 0.05;
+  /// Share of a sample's time without a processor core up to which the sample is clean. Where a
+  /// runner has `enough_clean` clean samples, the others do not count.
+  double most_lost = 0.05;
+  int enough_clean = 5;
 };
 
-/// Finds the fastest runner. Decides by samples only, so that ranks with the same samples decide
-/// alike. Runners are numbered from simple to complex: of those that tie with the fastest, the
-/// simplest wins. The baseline is never dropped; a runner beats it only by more than a tie.
+/// Finds the fastest runner. Compares runners by rounds in which both ran, one soon after the
+/// other, so that load on the machine that comes and goes affects both alike. Decides by samples
+/// only, so that ranks with the same samples decide alike. Runners are numbered from simple to
+/// complex: of those that tie with the fastest, the simplest wins. The baseline is never dropped; a
+/// runner beats it only by more than a tie.
 class Race {
  public:
   Race(int runners, int baseline, uint64_t seed, RaceOptions options = {});
 
-  void Enter(int runner);           // it takes part from now on
-  void Leave(int runner);           // it failed
-  void Add(int runner, double us);  // one sample
+  void Enter(int runner);  // it takes part from now on
+  void Leave(int runner);  // it failed, or was dropped
   bool running(int runner) const { return running_[runner]; }
-  Timing timing(int runner) const;
 
-  /// The running runners in the order of the next round: a seeded permutation, so that drift
-  /// affects all alike.
+  /// Samples added from now on are of another round.
+  void BeginRound() { ++round_; }
+  /// Begins a round, and returns the running runners in its order: a seeded permutation, so that
+  /// drift affects all alike.
   std::vector<int> NextRound();
+  /// One sample. `lost`: the share of its time that the runner had no processor core.
+  void Add(int runner, double us, double lost = 0);
+
+  /// The median is as if all rounds had been alike; the width of the interval is that of the
+  /// samples.
+  Timing timing(int runner) const;
+  /// Median of the runner's `lost`.
+  double LostBy(int runner) const;
+
+  /// The logarithm of a runner's time over another's.
+  struct Ratio {
+    double log = 0, low = 0, high = 0;  // with an interval of 95 %, or wider
+    int rounds = 0;                     // in which both ran
+  };
+  Ratio Compare(int runner, int other) const;
 
   struct Dropped {
     int runner;
     std::string reason;  // "3.2x as long as the best"
   };
-  /// Drops runners by the rules, after a round.
-  std::vector<Dropped> Drop();
-  /// Drops all runners but the baseline and the `most` with the smallest minimum (of many samples:
-  /// the smallest low end of the confidence interval).
-  std::vector<Dropped> KeepQuickest(int most);
+  /// The running runners to drop after a round, since in all likelihood they are slower than the
+  /// fastest. The caller lets them Leave.
+  std::vector<Dropped> ToDrop() const;
+  /// Why this runner is to be dropped; "": it is not.
+  std::string ReasonToDrop(int runner) const;
+  /// All running runners but the baseline and the `most` that may be the fastest.
+  std::vector<Dropped> AllBut(int most) const;
 
-  /// Whether further samples cannot change the winner.
+  /// Whether further samples are unlikely to change the winner.
   bool Finished() const;
 
   /// The running runner with the smallest median; -1 when none has a sample.
@@ -66,14 +79,32 @@ class Race {
   int RunnerUp(int winner) const;
 
  private:
-  /// Why the runner leaves; "" when it stays.
-  std::string ReasonToDrop(int runner, const Timing& best) const;
+  struct Sample {
+    int round = 0;
+    double log_us = 0, lost = 0;
+  };
+  /// Effects of a two-way model: the logarithm of a sample is the runner's level, plus the round's
+  /// slowness, plus noise. Fitted by medians, alternately (Tukey's median polish).
+  struct Fit {
+    std::vector<double> level;     // by runner
+    std::vector<double> slowness;  // by round
+    double noise = 0;              // standard deviation of a difference in one round
+  };
+  const Fit& Fitted() const;
+  double NoiseOf(const Fit& fit) const;
+  /// The samples that count.
+  std::vector<Sample> Usable(int runner) const;
+  std::vector<double> Differences(int runner, int other) const;
+  bool MayBeFaster(int runner, int best) const;
 
   const int baseline_;
   const RaceOptions options_;
   uint64_t random_;
+  int round_ = 0;
   std::vector<bool> running_;
-  std::vector<std::vector<double>> samples_;
+  std::vector<std::vector<Sample>> samples_;
+  mutable Fit fit_;
+  mutable bool fitted_ = false;
 };
 
 }  // namespace coconet

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "coconet/schedule/describe.h"
 
 namespace coconet {
@@ -120,6 +121,15 @@ double Forecast::Promise(int variant, const Fit& fit) const {
     unknown += 1.0 / (1 + fit.count[feature]);
   }
   return forecast - kCuriosity * unknown / static_cast<double>(features_[variant].size());
+}
+
+bool Forecast::AnyBelow(const std::vector<int>& candidates, double us) const {
+  const Fit fit = Fitted();
+  return absl::c_any_of(candidates, [&](int v) {
+    double log_us = fit.mean;
+    for (int feature : features_[v]) log_us += fit.weight[feature];
+    return log_us < std::log(us);
+  });
 }
 
 std::vector<int> Forecast::MostPromising(const std::vector<int>& candidates, size_t most) const {

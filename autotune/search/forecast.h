@@ -28,6 +28,9 @@ class Forecast {
   /// which has most transformations.
   std::vector<int> MostPromising(const std::vector<int>& candidates, size_t most) const;
 
+  /// Whether one of the candidates is predicted to take less than `us`.
+  bool AnyBelow(const std::vector<int>& candidates, double us) const;
+
  private:
   struct Fit {
     double mean = 0;

@@ -27,6 +27,10 @@ namespace {
 constexpr double kWaitSeconds = 10;
 constexpr double kSlowestBytesPerSecond = 1e8;
 
+/// The kernel counts processor time in ticks of 10 ms: over so many seconds of all cores, the load
+/// is known to a few hundredths.
+constexpr double kLeastLoadSeconds = 0.5;
+
 /// What an error that all ranks agree on says of a variant; the error itself where a GPU runs
 /// nothing more, which no variant is blamed for.
 absl::StatusOr<std::optional<Failure>> FailureOf(const absl::Status& status, Verdict verdict) {
@@ -218,7 +222,6 @@ std::vector<Entrant> RankRunner::Entrants() const {
   for (size_t v = 0; v < variants_.size(); ++v) {
     Entrant& e = entrants.emplace_back();
     e.result = Describe(variants_[v]);
-    e.group = variants_[v].group;
     e.features = std::move(features[v]);
     e.result.protocol = work_[v].facts.protocol;
     e.result.bytes = work_[v].facts.traffic * rank_.size();
@@ -394,6 +397,7 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
   BoundPlan& bound = *work_[variant].instance.bound;
   RETURN_IF_ERROR(rank_.exchange().Barrier());
   absl::Status status = bound.RunSteps(warm_up);
+  const double lost_s = SecondsWithoutCore();
   const auto start = std::chrono::steady_clock::now();
   if (status.ok()) status = bound.RunSteps(steps);
   const std::chrono::duration<double, std::micro> elapsed =
@@ -401,6 +405,7 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
   Packer mine;
   PackStatus(mine, status);
   mine.Real(elapsed.count() / steps);
+  mine.Real(1e6 * (SecondsWithoutCore() - lost_s) / std::max(elapsed.count(), 1.0));
   const absl::StatusOr<std::vector<std::string>> gathered =
       rank_.exchange().AllGather(mine.bytes());
   // A rank that has lost its GPU may have left, and its own error says more than the exchange's.
@@ -411,12 +416,51 @@ absl::StatusOr<VariantRunner::Sample> RankRunner::Time(int variant, int warm_up,
     Unpacker in(all[r]);
     const absl::Status theirs = UnpackStatus(in);
     sample.us = std::max(sample.us, in.Real());
+    sample.lost = std::max(sample.lost, in.Real());
     RETURN_IF_ERROR(in.Done());
     if (absl::IsDataLoss(theirs)) return WithContext(theirs, absl::StrCat("rank ", r));
     if (theirs.ok() || (sample.failure.has_value() && absl::IsAborted(theirs))) continue;
     sample.failure = Failure{VerdictOn(theirs), absl::StrCat("rank ", r, ": ", theirs.message())};
   }
+  // Threads that outnumber the cores take them from each other.
+  const Topology& here = rank_.topology();
+  if (here.ranks_per_node * variants_[variant].config.blocks > here.cores) sample.lost = 0;
   return sample;
+}
+
+absl::StatusOr<double> RankRunner::LoadByOthers() {
+  const CoreTimes now = ReadCoreTimes();
+  const double own_s = OwnProcessorSeconds();
+  Packer mine;
+  mine.Text(MachineDigest()).Text(OwnProcess()).Real(now.busy_s - cores_.busy_s);
+  mine.Real(own_s - own_cores_s_).Real((now.elapsed_s - cores_.elapsed_s) * now.cores);
+  ASSIGN_OR_RETURN(const std::vector<std::string> all, rank_.exchange().AllGather(mine.bytes()));
+  struct Machine {
+    std::map<std::string, double> own_s;  // by process: ranks may be threads of one
+    double busy_s = 0, cores_s = 0;
+  };
+  std::map<std::string, Machine> machines;
+  for (const std::string& theirs : all) {
+    Unpacker in(theirs);
+    Machine& machine = machines[in.Text()];
+    const std::string process = in.Text();
+    machine.busy_s = in.Real();
+    machine.own_s[process] = in.Real();
+    machine.cores_s = in.Real();
+    RETURN_IF_ERROR(in.Done());
+  }
+  const bool first = cores_.cores == 0;
+  double most = -1;
+  for (const auto& [name, machine] : machines) {
+    if (machine.cores_s < kLeastLoadSeconds) continue;
+    double others_s = machine.busy_s;
+    for (const auto& [process, own] : machine.own_s) others_s -= own;
+    most = std::max(most, std::clamp(others_s / machine.cores_s, 0.0, 1.0));
+  }
+  if (!first && most < 0) return most;
+  cores_ = now;
+  own_cores_s_ = own_s;
+  return first ? -1 : most;
 }
 
 RankRunner::Runnable RankRunner::Take(int variant) {

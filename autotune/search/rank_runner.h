@@ -11,10 +11,11 @@
 #include "absl/status/statusor.h"
 #include "autotune/measure/arena.h"
 #include "autotune/measure/data_sets.h"
+#include "autotune/measure/machine_load.h"
 #include "autotune/measure/plain_results.h"
 #include "autotune/measure/verifier.h"
 #include "autotune/search/binaries.h"
-#include "autotune/search/tuner.h"
+#include "autotune/search/variant_runner.h"
 #include "autotune/search/variants.h"
 #include "jit/lower/lower.h"
 #include "runtime/rank.h"
@@ -51,6 +52,7 @@ class RankRunner final : public VariantRunner {
   absl::StatusOr<std::optional<Failure>> Verify(int variant) override;
   Trust TrustIn(int variant) const override;
   absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) override;
+  absl::StatusOr<double> LoadByOthers() override;
   void Unload(int variant) override;
 
   /// A variant as it was verified and timed.
@@ -133,6 +135,8 @@ class RankRunner final : public VariantRunner {
   DataSets full_;  // one: at the program's own sizes
   std::optional<PlainResults> plain_;
   std::vector<SmallSizes> small_;
+  CoreTimes cores_;       // at the latest call of LoadByOthers that returned a share
+  double own_cores_s_ = 0;  // OwnProcessorSeconds then
 };
 
 }  // namespace coconet

@@ -2,53 +2,42 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <map>
-#include <optional>
-#include <set>
+#include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "autotune/measure/race.h"
-#include "autotune/search/forecast.h"
+#include "autotune/search/coverage.h"
+#include "autotune/search/time_budget.h"
+#include "autotune/search/trials.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
 
 namespace coconet {
 namespace {
 
-constexpr double kWarmUpBelowUs = 10000;  // longer steps need no warm-up
-constexpr int kMostSteps = 1 << 20;
-constexpr int kAttempts = 4;  // to find the number of steps per sample
-/// A variant is dropped before it is verified at the program's size when its steps take kHopeless
-/// times the best's, which runs in between, and more than kHopelessUs: shorter steps are too noisy
-/// to tell.
-constexpr double kHopeless = 3, kHopelessUs = 20000;
+/// Shares of the budget at which phases end: trying, rough rounds, trying more. The last rounds
+/// take the rest.
+constexpr double kTryShare = 0.5, kRoughShare = 0.6, kTryMoreShare = 0.75;
 constexpr int kRoughRounds = 4;
-/// Where Verify takes more than this share of the budget, only leaders are verified.
-constexpr double kVerifyShare = 0.01;
-/// Shares of the budget at which phases end: plainest variants of groups, rough rounds, other
-/// numbers of the best groups. The last rounds take the rest.
-constexpr double kLookShare = 0.5, kRoughShare = 0.6, kTryShare = 0.75;
-
-constexpr size_t kBatch = 8;  // variants tried between two forecasts
-/// Other numbers rarely make a schedule faster by more than this factor.
-constexpr double kWorthRefining = 1.6;
-/// Length of a sample. In shorter ones, the clock's resolution and the ranks' unequal starts show.
-constexpr double kSampleUs = 1000;
-
-std::string Milliseconds(double us) { return absl::StrFormat("%.4g ms", us / 1000); }
+constexpr size_t kBatch = 8;  // variants tried between two looks at what is promising
+/// Most variants that stay loaded after a batch.
+constexpr int kMostLoaded = 24;
+constexpr double kStoreSeconds = 10;  // between two stores of the best so far
+/// What an earlier run found slower by this factor is not tried again.
+constexpr double kClearlySlower = 1.1;
+/// Where other programs use more of the cores, times mislead: a record is complete only after
+/// kMostLoadedRuns runs. Times of earlier runs under kLittleLoad count for good.
+constexpr double kMostLoad = 0.5, kLittleLoad = 0.25;
+constexpr int kMostLoadedRuns = 3;
 
 std::vector<std::vector<int>> FeaturesOf(const std::vector<Entrant>& entrants) {
   std::vector<std::vector<int>> features;
@@ -56,513 +45,381 @@ std::vector<std::vector<int>> FeaturesOf(const std::vector<Entrant>& entrants) {
   return features;
 }
 
+std::string NameOf(const VariantResult& v) { return absl::StrCat(v.trace, "|", Text(v.config)); }
+
 /// State of one call of Tune.
 class Tuning {
  public:
   Tuning(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
          const TunerOptions& options)
-      : entrants_(std::move(entrants)),
-        baseline_(baseline),
+      : baseline_(baseline),
         runner_(runner),
         exchange_(exchange),
         options_(options),
-        race_(static_cast<int>(entrants_.size()), baseline, options.seed, options.race),
-        forecast_(FeaturesOf(entrants_)),
-        step_us_(entrants_.size(), 0) {}
+        kind_(KindFor(options.tries_all ? SearchKind::kRacing : options.search, entrants.size())),
+        strategy_(MakeStrategy(kind_, FeaturesOf(entrants), options.seed)),
+        random_(options.seed),
+        state_(options.anew ? SearchState() : options.earlier),
+        coverage_(state_, std::numeric_limits<double>::infinity()),
+        budget_({options.budget_s, options.start_s, options.seconds, options.interrupted},
+                exchange),
+        trials_(std::move(entrants), baseline, runner, exchange, budget_, options_),
+        stored_s_(budget_.Now()) {
+    options_.drops = kind_ != SearchKind::kExhaustive;
+  }
 
   absl::StatusOr<Tuned> Run() {
-    RETURN_IF_ERROR(MarkEarlierFailures());
+    RETURN_IF_ERROR(LearnFromEarlierRuns());
+    RETURN_IF_ERROR(runner_.LoadByOthers().status());
     // The baseline first: once it is measured, tuning may end at any time.
-    if (Open(baseline_)) RETURN_IF_ERROR(Try({baseline_}));
-    RETURN_IF_ERROR(DecideWhenToVerify());
-    if (options_.incumbent >= 0 && Open(options_.incumbent))
-      RETURN_IF_ERROR(Try({options_.incumbent}));
-    RETURN_IF_ERROR(Explore(Of::kScouts, kLookShare));
+    if (trials_.IsUntried(baseline_)) RETURN_IF_ERROR(trials_.TryFirst(baseline_));
+    RETURN_IF_ERROR(trials_.DecideWhenToVerify());
+    if (options_.incumbent >= 0 && trials_.IsUntried(options_.incumbent))
+      RETURN_IF_ERROR(trials_.TryFirst(options_.incumbent));
+    ConvertEarlierTimes();
+    coverage_ = Coverage(state_, trials_.BestUs());
+    RETURN_IF_ERROR(Explore(kTryShare));
     RETURN_IF_ERROR(Rounds(kRoughRounds, kRoughShare));
     RETURN_IF_ERROR(StoreBestSoFar());
-    RETURN_IF_ERROR(Explore(Of::kAll, kTryShare));
+    RETURN_IF_ERROR(Explore(kTryMoreShare));
     RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
-    while (AnyOpen()) {  // where time is left
-      ASSIGN_OR_RETURN(const bool go_on, GoOn());
+    while (true) {  // where time is left
+      ASSIGN_OR_RETURN(const int enough, Agreed(HasTriedEnough()));
+      if (enough != 0) break;
+      ASSIGN_OR_RETURN(const bool go_on, budget_.GoOn());
       if (!go_on) break;
-      RETURN_IF_ERROR(Explore(Of::kAll, 1));
+      RETURN_IF_ERROR(Explore(1));
       RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     }
     return Finish();
   }
 
  private:
-  enum class Stop : uint8_t { kNo, kBudget, kInterrupted };
-
-  static bool Failed(Verdict verdict) { return FailsForGood(verdict) || MayPass(verdict); }
-  int size() const { return static_cast<int>(entrants_.size()); }
-  VariantResult& result(int v) { return entrants_[v].result; }
-  /// Whether the variant is neither tried nor ruled out.
-  bool Open(int v) const {
-    return entrants_[v].result.verdict == Verdict::kNotMeasured &&
-           entrants_[v].result.reason.empty() && !tried_.count(v);
-  }
   void Say(absl::string_view text) const {
-    if (options_.progress) options_.progress(text);
+    if (!options_.progress) return;
+    options_.progress(absl::StrCat(
+        text, absl::StrFormat("; at most %.0f s left", std::max(budget_.LeftSeconds(), 0.0))));
   }
 
-  /// Rules out variants that failed under this key before.
-  absl::Status MarkEarlierFailures() {
-    std::vector<VariantResult> failures;
-    if (options_.journal != nullptr) failures = options_.journal->Failures(options_.key);
+  /// Collective. Rank 0's answer.
+  absl::StatusOr<int> Agreed(int mine) const {
+    ASSIGN_OR_RETURN(const std::vector<int> numbers, FromRank0(exchange_, {mine}));
+    return numbers[0];
+  }
+
+  /// Rules out variants that failed under this key before, and takes the times of the others.
+  absl::Status LearnFromEarlierRuns() {
     Packer known;
-    known.Int(static_cast<int64_t>(failures.size()));
-    for (const VariantResult& v : failures)
-      known.Text(absl::StrCat(v.trace, "|", Text(v.config))).Text(v.reason);
-    ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(known.bytes()));
-    std::map<std::string, std::string> reasons;
-    Unpacker in(all);
-    for (int64_t left = in.Int(); left > 0; --left) {
-      const std::string name = in.Text();
-      reasons[name] = in.Text();
-    }
-    RETURN_IF_ERROR(in.Done());
-    for (Entrant& e : entrants_) {
-      const auto at = reasons.find(absl::StrCat(e.result.trace, "|", Text(e.result.config)));
-      if (at == reasons.end()) continue;
-      e.result.verdict = Verdict::kQuarantined;
-      e.result.reason = at->second;
-    }
-    return absl::OkStatus();
-  }
-
-  std::vector<int> Scouts() const {
-    std::set<int> groups;
-    for (int v : tried_) groups.insert(entrants_[v].group);
-    std::vector<int> scouts;
-    for (int v = 0; v < size(); ++v) {
-      if (Open(v) && groups.insert(entrants_[v].group).second) scouts.push_back(v);
-    }
-    return scouts;
-  }
-
-  std::vector<int> Followers() {
-    const int fastest = race_.Fastest();
-    std::map<int, int> scouts;
-    for (int v : tried_) scouts.emplace(entrants_[v].group, v);
-    std::vector<int> followers;
-    for (int v = 0; v < size(); ++v) {
-      if (!Open(v)) continue;
-      const auto at = scouts.find(entrants_[v].group);
-      const VariantResult* scout = at == scouts.end() ? nullptr : &result(at->second);
-      const bool ran = scout != nullptr && fastest >= 0 && !Failed(scout->verdict);
-      // By the minimum: one slow sample must not rule out a group.
-      const double ratio = ran ? Quickest(at->second) / race_.timing(fastest).median_us : 0;
-      if (!options_.tries_all && ran && ratio > kWorthRefining) {
-        result(v).verdict = Verdict::kPruned;
-        result(v).reason =
-            absl::StrFormat("not run: schedule's plainest took %.1fx as long", ratio);
-      } else {
-        followers.push_back(v);
+    if (options_.journal != nullptr) {
+      std::map<std::string, int> numbers;
+      for (int v = 0; v < trials_.size(); ++v) numbers.emplace(NameOf(trials_.result(v)), v);
+      for (const VariantResult& v : options_.journal->Failures(options_.key)) {
+        const auto at = numbers.find(NameOf(v));
+        if (at != numbers.end()) known.Int(at->second).Text(v.reason).Int(0);
+      }
+      for (const VariantResult& v : options_.journal->Variants(options_.key)) {
+        const auto at = numbers.find(NameOf(v));
+        const Timing& t = v.timing;
+        if (at == numbers.end() || t.samples == 0) continue;
+        known.Int(at->second).Text("").Int(t.samples);
+        known.Real(t.median_us).Real(t.low_us).Real(t.high_us).Real(v.load);
       }
     }
-    return followers;
-  }
-
-  double Quickest(int v) const {
-    const Timing timing = race_.timing(v);
-    return timing.samples > 0 ? timing.low_us : step_us_[v];
-  }
-
-  enum class Of : uint8_t { kScouts, kAll };
-
-  /// Tries open variants, the most promising first, until that share of the budget is spent.
-  absl::Status Explore(Of which, double share) {
-    while (true) {
-      ASSIGN_OR_RETURN(const std::vector<int> batch,
-                       NextBatch(which == Of::kScouts ? Scouts() : Followers(), share));
-      if (batch.empty()) return absl::OkStatus();
-      RETURN_IF_ERROR(Try(batch));
-    }
-  }
-
-  absl::StatusOr<std::vector<int>> NextBatch(const std::vector<int>& open, double share) {
-    open_ = open.size();
-    const bool spent =
-        options_.seconds && options_.seconds() - options_.start_s > share * options_.budget_s;
-    std::vector<int> chosen;
-    if (stop_ == Stop::kNo && !(spent && race_.Fastest() >= 0))
-      chosen = forecast_.MostPromising(open, kBatch);
-    return FromRank0(chosen);
-  }
-
-  bool AnyOpen() const {
-    for (int v = 0; v < size(); ++v) {
-      if (Open(v)) return true;
-    }
-    return false;
-  }
-
-  /// Collective. Rank 0's numbers, for decisions by its clock or its floating-point library.
-  absl::StatusOr<std::vector<int>> FromRank0(const std::vector<int>& mine) {
-    Packer out;
-    out.Int(static_cast<int64_t>(mine.size()));
-    for (int number : mine) out.Int(number);
-    ASSIGN_OR_RETURN(const std::string said, exchange_.Broadcast(out.bytes()));
-    Unpacker in(said);
-    std::vector<int> numbers;
-    for (int64_t left = in.Int(); left > 0; --left) numbers.push_back(static_cast<int>(in.Int()));
-    RETURN_IF_ERROR(in.Done());
-    return numbers;
-  }
-
-  bool ShouldStop() const { return Asked() != Stop::kNo; }
-
-  Stop Asked() const {
-    if (options_.interrupted && options_.interrupted()) return Stop::kInterrupted;
-    // One variant is measured however small the budget.
-    if (race_.Fastest() >= 0 && options_.seconds &&
-        options_.seconds() - options_.start_s > options_.budget_s)
-      return Stop::kBudget;
-    return Stop::kNo;
-  }
-
-  /// Collective. False once the budget is spent or the user interrupted; then it stays false.
-  absl::StatusOr<bool> GoOn() {
-    if (stop_ != Stop::kNo) return false;
-    ASSIGN_OR_RETURN(const std::vector<int> asked, FromRank0({static_cast<int>(Asked())}));
-    stop_ = static_cast<Stop>(asked[0]);
-    return stop_ == Stop::kNo;
-  }
-
-  std::string StopReason() const {
-    return stop_ == Stop::kInterrupted
-               ? "interrupted"
-               : absl::StrFormat("budget of %.4g s ended", options_.budget_s);
-  }
-
-  /// The runner's answer. An error names the variant: a faulty kernel may end all ranks.
-  template <class T>
-  absl::StatusOr<T> Named(absl::StatusOr<T> answer, absl::string_view doing, int v,
-                          absl::string_view how = "") {
-    if (answer.ok()) return answer;
-    return WithContext(answer.status(), absl::StrCat(doing, " ", Words(result(v)), how));
-  }
-
-  absl::Status Try(const std::vector<int>& variants) {
-    ASSIGN_OR_RETURN(bool go_on, GoOn());
-    if (!go_on || variants.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> failures,
-                     runner_.Compile(variants, [this] { return ShouldStop(); }));
-    for (size_t i = 0; i < variants.size(); ++i) {
-      const int v = variants[i];
-      if (failures[i].has_value()) {
-        if (failures[i]->verdict != Verdict::kNotMeasured) Fail(v, *failures[i]);
+    known.Int(-1);
+    ASSIGN_OR_RETURN(const std::string all, exchange_.Broadcast(known.bytes()));
+    Unpacker in(all);
+    for (int64_t v = in.Int(); v >= 0 && v < trials_.size(); v = in.Int()) {
+      const std::string reason = in.Text();
+      Timing t{.samples = static_cast<int>(in.Int())};
+      if (t.samples == 0) {
+        trials_.result(static_cast<int>(v)).verdict = Verdict::kQuarantined;
+        trials_.result(static_cast<int>(v)).reason = reason;
         continue;
       }
-      ASSIGN_OR_RETURN(go_on, GoOn());
-      if (!go_on) return absl::OkStatus();
-      RETURN_IF_ERROR(Screen(v));
-      ++verified_;
-      Say(absl::StrCat("checked ", verified_, " of ", verified_ + std::max(open_, i + 1) - i - 1,
-                       ": ", result(v).schedule, ": ",
-                       result(v).reason.empty() ? Milliseconds(step_us_[v]) : result(v).reason));
+      t.median_us = in.Real();
+      t.low_us = in.Real();
+      t.high_us = in.Real();
+      earlier_[static_cast<int>(v)] = {t, in.Real()};
     }
+    return in.Done();
+  }
+
+  /// Converts times of earlier runs to the machine's speed of today, by the variant that was timed
+  /// in both; rules out what was clearly slower.
+  void ConvertEarlierTimes() {
+    const int fastest = trials_.Fastest();
+    int both = -1;
+    for (int v : {options_.incumbent, baseline_}) {
+      if (both < 0 && earlier_.contains(v) && trials_.race().timing(v).samples > 0) both = v;
+    }
+    for (int v : trials_.tried()) {
+      if (const Timing t = trials_.race().timing(v); t.samples > 0) strategy_->Add(v, t.median_us);
+    }
+    if (both < 0 || fastest < 0) {
+      earlier_.clear();
+      return;
+    }
+    const double scale =
+        trials_.race().timing(both).median_us / earlier_.at(both).timing.median_us;
+    for (auto& [v, known] : earlier_) {
+      known.timing.median_us *= scale;
+      known.timing.low_us *= scale;
+      known.timing.high_us *= scale;
+      if (trials_.tried().contains(v)) continue;
+      strategy_->Add(v, known.timing.median_us);
+      const double factor = known.timing.median_us / trials_.BestUs();
+      if (options_.anew || state_.runs == 0 || known.load > kLittleLoad ||
+          v == baseline_ || options_.tries_all ||
+          known.timing.low_us < kClearlySlower * trials_.BestUs() || !trials_.IsUntried(v))
+        continue;
+      trials_.result(v).verdict = Verdict::kPruned;
+      trials_.result(v).reason =
+          absl::StrFormat("%.1fx as long as the best in an earlier run", factor);
+    }
+  }
+
+  std::vector<int> Untried() const {
+    std::vector<int> untried;
+    for (int v = 0; v < trials_.size(); ++v) {
+      if (trials_.IsUntried(v)) untried.push_back(v);
+    }
+    return untried;
+  }
+
+  bool TriesAll() const {
+    return kind_ == SearchKind::kExhaustive || kind_ == SearchKind::kRacing;
+  }
+
+  bool HasTriedEnough() const {
+    const std::vector<int> untried = Untried();
+    if (untried.empty()) return true;
+    if (TriesAll() || coverage_.NeedsDraws(static_cast<int>(untried.size()))) return false;
+    return coverage_.IsOutOfPatience() ||
+           !strategy_->Promises(untried, (1 - Coverage::kGain) * trials_.BestUs());
+  }
+
+  /// Tries variants until enough were tried or that share of the budget is spent.
+  absl::Status Explore(double share) {
+    while (true) {
+      ASSIGN_OR_RETURN(const std::vector<int> batch, NextBatch(share));
+      if (batch.empty()) return absl::OkStatus();
+      const std::vector<int> variants(batch.begin() + 1, batch.end());
+      const auto promised = static_cast<size_t>(batch[0]);
+      RETURN_IF_ERROR(trials_.Try(variants, [&](int v) {
+        const bool drawn = absl::c_find(variants, v) - variants.begin() >=
+                           static_cast<int64_t>(promised);
+        return Tried(v, drawn);
+      }));
+      if (options_.drops && static_cast<int>(trials_.RoundUs().size()) > kMostLoaded)
+        RETURN_IF_ERROR(trials_.KeepQuickest(2 * options_.race.finalists));
+      ASSIGN_OR_RETURN(const int store, Agreed(budget_.Now() - stored_s_ > kStoreSeconds));
+      if (store != 0) RETURN_IF_ERROR(StoreBestSoFar());
+    }
+  }
+
+  absl::Status Tried(int v, bool drawn) {
+    if (trials_.IsUntried(v)) return absl::OkStatus();  // it is tried again
+    const VariantResult& result = trials_.result(v);
+    const Timing timing = trials_.race().timing(v);
+    if (timing.samples > 0) {
+      strategy_->Add(v, timing.median_us);
+      coverage_.Tried(drawn, trials_.BestUs());
+    }
+    Say(absl::StrFormat("tried %d of %d variants; best %.4g ms; %s: %s",
+                        CountOfTried(Results()), trials_.size(), trials_.BestUs() / 1000, result.schedule,
+                        result.reason.empty() ? absl::StrFormat("%.4g ms", timing.median_us / 1000)
+                                              : result.reason));
     return absl::OkStatus();
   }
 
-  /// Loads, verifies, and takes the first sample.
-  absl::Status Screen(int v) {
-    tried_.insert(v);
-    if (options_.journal != nullptr) options_.journal->Begin(options_.key, result(v));
-    ASSIGN_OR_RETURN(const std::optional<Failure> failure, FirstRuns(v));
-    if (options_.journal != nullptr) options_.journal->End(options_.key, result(v));
-    if (failure.has_value()) {
-      Fail(v, *failure);
-      return absl::OkStatus();
+  /// How many are promised by the strategy, and the variants of a batch: those, and then as many
+  /// that are drawn at random. Empty: tried enough, or the share of the budget is spent.
+  absl::StatusOr<std::vector<int>> NextBatch(double share) {
+    std::vector<int> batch;
+    const bool over = budget_.Asked() != TimeBudget::Stop::kNo ||
+                      (trials_.Fastest() >= 0 && budget_.LeftSeconds(share) < 0);
+    if (!over && !HasTriedEnough()) {
+      std::vector<int> untried = Untried();
+      const bool draws = !TriesAll() && coverage_.NeedsDraws(static_cast<int>(untried.size()));
+      const std::vector<int> promised = strategy_->Next(untried, draws ? kBatch / 2 : kBatch);
+      batch = {static_cast<int>(promised.size())};
+      batch.insert(batch.end(), promised.begin(), promised.end());
+      absl::c_for_each(promised, [&](int v) { std::erase(untried, v); });
+      for (size_t i = 0; draws && i < kBatch / 2 && !untried.empty(); ++i) {
+        const size_t at =
+            std::uniform_int_distribution<size_t>(0, untried.size() - 1)(random_);
+        batch.push_back(untried[at]);
+        untried.erase(untried.begin() + static_cast<int64_t>(at));
+      }
     }
-    TellOfFailures();
-    if (result(v).verdict == Verdict::kPruned) {
-      runner_.Unload(v);
-      loaded_.erase(v);
-      return absl::OkStatus();
-    }
-    race_.Enter(v);
-    ASSIGN_OR_RETURN(const std::optional<Failure> later, TakeSample(v));
-    if (later.has_value()) Fail(v, *later);
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::optional<Failure>> FirstRuns(int v) {
-    ASSIGN_OR_RETURN(std::optional<Failure> failure,
-                     Named(runner_.Load(v), "verifying", v, " at a small size"));
-    if (failure.has_value()) return failure;
-    loaded_.insert(v);
-    ASSIGN_OR_RETURN(VariantRunner::Sample first, Named(runner_.Time(v, 0, 1), "timing", v));
-    if (first.failure.has_value()) return first.failure;
-    step_us_[v] = first.us;
-    forecast_.Add(v, first.us);
-    if (!options_.tries_all && v != baseline_ && race_.Fastest() >= 0 &&
-        first.us > std::max(kHopeless * best_first_us_, kHopelessUs)) {
-      ASSIGN_OR_RETURN(failure, LookAgain(v));
-      if (failure.has_value() || result(v).verdict == Verdict::kPruned) return failure;
-    }
-    if (!verifies_leaders_only_) {
-      ASSIGN_OR_RETURN(failure, VerifyAtSize(v));
-    }
-    if (!failure.has_value()) best_first_us_ = std::min(best_first_us_, first.us);
-    return failure;
-  }
-
-  /// Drops the variant where it takes much longer than the best now, too: the machine may have been
-  /// busy while it ran, or idle while the best ran.
-  absl::StatusOr<std::optional<Failure>> LookAgain(int v) {
-    const int best = race_.Fastest();
-    ASSIGN_OR_RETURN(const VariantRunner::Sample best_now,
-                     Named(runner_.Time(best, 0, 1), "timing", best));
-    ASSIGN_OR_RETURN(const VariantRunner::Sample second, Named(runner_.Time(v, 0, 1), "timing", v));
-    if (second.failure.has_value()) return second.failure;
-    if (best_now.failure.has_value()) return std::nullopt;  // the next round finds it
-    const double least = std::min(step_us_[v], second.us);
-    step_us_[v] = least;
-    forecast_.Add(v, least);
-    if (least > std::max(kHopeless * best_now.us, kHopelessUs)) {
-      result(v).verdict = Verdict::kPruned;
-      result(v).reason = absl::StrFormat("steps %.1fx as long as the best's", least / best_now.us);
-      result(v).timing = {least, least, std::max(least, second.us), 2};
-    }
-    return std::nullopt;
-  }
-
-  absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v) {
-    const double begin = options_.seconds ? options_.seconds() : 0;
-    ASSIGN_OR_RETURN(const std::optional<Failure> failure,
-                     Named(runner_.Verify(v), "verifying", v));
-    if (options_.seconds) verify_s_ = options_.seconds() - begin;
-    if (!failure.has_value()) verified_at_size_.insert(v);
-    return failure;
-  }
-
-  absl::Status DecideWhenToVerify() {
-    ASSIGN_OR_RETURN(
-        const std::vector<int> is_long,
-        FromRank0({!options_.tries_all && verify_s_ > kVerifyShare * options_.budget_s}));
-    verifies_leaders_only_ = is_long[0] != 0;
-    return absl::OkStatus();
-  }
-
-  /// Verifies the variant that `first` names at the program's size, unless that was done; another
-  /// one where it fails.
-  absl::Status VerifyFirst(absl::FunctionRef<int()> first) {
-    for (int v = first(); v >= 0 && verified_at_size_.count(v) == 0; v = first()) {
-      ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAtSize(v));
-      if (failure.has_value()) Fail(v, *failure);
-    }
-    return absl::OkStatus();
+    return FromRank0(exchange_, batch);
   }
 
   /// Runs at most `most` rounds within that share of the budget. Drops variants that cannot win,
   /// and the slowest where time is too short for all.
   absl::Status Rounds(int most, double share) {
-    for (int round = 0; round < most && !race_.Finished(); ++round) {
+    for (int round = 0; round < most; ++round) {
+      ASSIGN_OR_RETURN(const bool decided, trials_.IsDecided());
+      if (decided) break;
       RETURN_IF_ERROR(Thin(std::min(most, options_.race.samples) - round, share));
-      for (int v : race_.NextRound()) {
-        ASSIGN_OR_RETURN(const bool go_on, GoOn());
-        if (!go_on) return absl::OkStatus();
-        ASSIGN_OR_RETURN(const std::optional<Failure> failure, TakeSample(v));
-        if (failure.has_value()) Fail(v, *failure);
-      }
-      // No variant is compared with one that gives wrong answers.
-      RETURN_IF_ERROR(VerifyFirst([this] { return race_.Fastest(); }));
-      Prune(race_.Drop());
-      const int fastest = race_.Fastest();
-      if (fastest < 0) return absl::OkStatus();
-      Say(absl::StrFormat("measured round %d: best %s, %s", race_.timing(fastest).samples,
-                          Milliseconds(race_.timing(fastest).median_us), result(fastest).schedule));
+      ASSIGN_OR_RETURN(const bool whole, trials_.Round());
+      const int fastest = trials_.Fastest();
+      if (!whole || fastest < 0) break;
+      Say(absl::StrFormat("measured round %d: best %.4g ms, %s",
+                          trials_.race().timing(fastest).samples, trials_.BestUs() / 1000,
+                          trials_.result(fastest).schedule));
     }
+    return ObserveLoad();
+  }
+
+  absl::Status ObserveLoad() {
+    ASSIGN_OR_RETURN(const double load, runner_.LoadByOthers());
+    if (load < 0) return absl::OkStatus();
+    state_.load = load;
+    if (load > kLittleLoad)
+      Say(absl::StrFormat("other programs use %.0f %% of the cores", 100 * load));
     return absl::OkStatus();
   }
 
   absl::Status Thin(int rounds, double share) {
-    std::vector<double> round_us;  // per running variant: time of one sample
-    for (int v = 0; v < size(); ++v) {
-      if (race_.running(v)) round_us.push_back(std::max(step_us_[v], kSampleUs));
-    }
-    std::sort(round_us.begin(), round_us.end());
-    const double left_us =
-        options_.seconds
-            ? 1e6 * (share * options_.budget_s - (options_.seconds() - options_.start_s))
-            : std::numeric_limits<double>::infinity();
+    const std::vector<double> round_us = trials_.RoundUs();
+    const double left_us = 1e6 * budget_.LeftSeconds(share);
     size_t keep = 0;
-    for (double sum = 0; keep < round_us.size(); ++keep) {
+    for (double sum = 0; options_.drops && keep < round_us.size(); ++keep) {
       sum += round_us[keep] * std::max(rounds, 1);
       if (sum > left_us && static_cast<int>(keep) >= options_.race.finalists) break;
     }
-    ASSIGN_OR_RETURN(const std::vector<int> most, FromRank0({static_cast<int>(keep)}));
-    Prune(race_.KeepQuickest(most[0]));
-    return absl::OkStatus();
-  }
-
-  void Prune(const std::vector<Race::Dropped>& dropped) {
-    for (const auto& [v, reason] : dropped) {
-      result(v).verdict = Verdict::kPruned;
-      result(v).reason = reason;
-      runner_.Unload(v);
-      loaded_.erase(v);
-    }
-  }
-
-  absl::StatusOr<std::optional<Failure>> TakeSample(int v) {
-    for (int attempt = 0;; ++attempt) {
-      const int steps = static_cast<int>(
-          std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
-      const int warm_up = step_us_[v] < kWarmUpBelowUs ? std::max(1, steps / 10) : 0;
-      ASSIGN_OR_RETURN(const VariantRunner::Sample sample,
-                       Named(runner_.Time(v, warm_up, steps), "timing", v));
-      if (sample.failure.has_value()) return sample.failure;
-      step_us_[v] = sample.us;
-      forecast_.Add(v, sample.us);
-      // Where the estimate was too long, of a cold or delayed step, the sample is too short to
-      // count.
-      if (sample.us * steps < kSampleUs / 2 && attempt < kAttempts) continue;
-      race_.Add(v, sample.us);
-      return std::nullopt;
-    }
-  }
-
-  /// Rules the variant out; where the failure may pass, at the second time only.
-  void Fail(int v, const Failure& failure) {
-    race_.Leave(v);
-    if (loaded_.erase(v) != 0) runner_.Unload(v);
-    if (MayPass(failure.verdict) && tried_again_.insert(v).second) {
-      tried_.erase(v);  // open again
-      return;
-    }
-    tried_.insert(v);
-    result(v).verdict = failure.verdict;
-    result(v).reason = failure.reason;
-    untold_.push_back(v);
-  }
-
-  /// Tells the journal of the failures so far, since a variant has run after them: what fails all
-  /// variants, such as a stopped rank or a broken compiler, is not their fault.
-  void TellOfFailures() {
-    for (int v : untold_) {
-      if (options_.journal != nullptr) options_.journal->Fail(options_.key, result(v));
-    }
-    untold_.clear();
-  }
-
-  /// Verifies the winner once more on fresh data, after all the timing.
-  absl::Status VerifyWinner() {
-    for (int winner = race_.Winner(); winner >= 0; winner = race_.Winner()) {
-      ASSIGN_OR_RETURN(const std::optional<Failure> failure,
-                       Named(runner_.Verify(winner), "verifying", winner));
-      if (!failure.has_value()) {
-        TellOfFailures();
-        return absl::OkStatus();
-      }
-      Fail(winner, *failure);
-    }
-    if (stop_ == Stop::kInterrupted)
-      return absl::CancelledError("tuning was interrupted before anything was measured");
-    for (const Entrant& e : entrants_) {
-      if (e.result.reason.empty()) continue;
-      return absl::InternalError(absl::StrCat(
-          "none of the ", size(), " variants runs and gives the right answer; the first, ",
-          Words(e.result), ": ", Name(e.result.verdict), ": ", e.result.reason));
-    }
-    return absl::InternalError("nothing was measured");
+    ASSIGN_OR_RETURN(const int most, Agreed(static_cast<int>(keep)));
+    return options_.drops ? trials_.KeepQuickest(most) : absl::OkStatus();
   }
 
   absl::StatusOr<Tuned> Finish() {
-    RETURN_IF_ERROR(VerifyWinner());
+    ASSIGN_OR_RETURN(const int best, trials_.FinalWinner());
+    if (best < 0) return NothingRuns();
     Tuned tuned;
-    tuned.best = race_.Winner();
+    tuned.best = best;
+    ASSIGN_OR_RETURN(const bool decided, trials_.IsDecided());
+    state_.runs = options_.earlier.runs + 1;
+    tuned.variants = Results();
     // Of rank 0, so that all ranks hold the same record.
-    ASSIGN_OR_RETURN(const std::string record, exchange_.Broadcast(Encode(MakeRecord(tuned.best))));
-    ASSIGN_OR_RETURN(tuned.record, DecodeRecord(record));
-    for (const Entrant& e : entrants_) tuned.variants.push_back(e.result);
-    for (int v : std::set<int>(loaded_)) {
-      if (v != tuned.best) runner_.Unload(v);
-    }
+    TuningRecord record = MakeRecord(best, tuned.variants);
+    record.complete = IsComplete(decided, tuned.variants);
+    ASSIGN_OR_RETURN(const std::string same, exchange_.Broadcast(Encode(record)));
+    ASSIGN_OR_RETURN(tuned.record, DecodeRecord(same));
+    trials_.UnloadAllBut(best);
     if (options_.journal != nullptr) options_.journal->Store(tuned.record, tuned.variants);
     return tuned;
   }
 
-  TuningRecord MakeRecord(int winner) {
-    const bool saw_all = Scouts().empty();
-    FillTimings();
+  absl::Status NothingRuns() const {
+    if (budget_.stop() == TimeBudget::Stop::kInterrupted)
+      return absl::CancelledError("tuning was interrupted before anything was measured");
+    for (int v = 0; v < trials_.size(); ++v) {
+      const VariantResult& result = trials_.result(v);
+      if (result.reason.empty()) continue;
+      return absl::InternalError(absl::StrCat(
+          "none of the ", trials_.size(), " variants runs and gives the right answer; the first, ",
+          Words(result), ": ", Name(result.verdict), ": ", result.reason));
+    }
+    return absl::InternalError("nothing was measured");
+  }
+
+  bool IsComplete(bool decided, const std::vector<VariantResult>& variants) const {
+    const bool may_pass = absl::c_any_of(variants, [](const VariantResult& v) {
+      return v.verdict == Verdict::kTimedOut || v.verdict == Verdict::kNotLoaded;
+    });
+    return decided && !may_pass && HasTriedEnough() &&
+           (state_.load <= kMostLoad || state_.runs >= kMostLoadedRuns);
+  }
+
+  /// What is known of all variants.
+  std::vector<VariantResult> Results() const {
+    const bool stopped = budget_.stop() != TimeBudget::Stop::kNo;
+    std::vector<VariantResult> results;
+    for (int v = 0; v < trials_.size(); ++v) {
+      VariantResult& r = results.emplace_back(trials_.result(v));
+      const auto known = earlier_.find(v);
+      if (const Timing timing = trials_.race().timing(v); timing.samples > 0) {
+        r.timing = timing;
+        r.load = std::max(state_.load, 0.0);
+      } else if (known != earlier_.end() && !FailsForGood(r.verdict)) {
+        r.timing = known->second.timing;
+        r.load = known->second.load;
+      }
+      if (r.verdict != Verdict::kNotMeasured) continue;
+      if (!stopped && trials_.race().running(v)) {
+        r.verdict = Verdict::kMeasured;
+      } else if (stopped) {
+        r.reason = budget_.Reason();
+      } else if (trials_.IsUntried(v)) {
+        r.reason = "not tried: neither promising nor drawn";
+      }
+    }
+    return results;
+  }
+
+  static int CountOfTried(const std::vector<VariantResult>& results) {
+    return static_cast<int>(absl::c_count_if(results, [](const VariantResult& v) {
+      return v.timing.samples > 0 || v.verdict != Verdict::kNotMeasured;
+    }));
+  }
+
+  TuningRecord MakeRecord(int winner, const std::vector<VariantResult>& results) {
     // Where the baseline failed, the simplest variant that ran replaces it.
     int baseline = baseline_;
-    for (int v = 0; v < size() && result(baseline).timing.samples == 0; ++v) {
-      if (race_.running(v) && result(v).timing.samples > 0) baseline = v;
+    for (int v = 0; v < trials_.size() && trials_.race().timing(baseline).samples == 0; ++v) {
+      if (trials_.race().running(v) && trials_.race().timing(v).samples > 0) baseline = v;
     }
     TuningRecord record;
     record.key = options_.key;
     record.key_text = options_.key_text;
-    record.best = result(winner);
-    record.baseline = result(baseline);
-    if (const int second = race_.RunnerUp(winner); second >= 0)
-      record.runner_up = Words(result(second));
-    for (const Entrant& e : entrants_) {
-      if (e.result.bytes > 0 &&
-          (record.necessary_bytes == 0 || e.result.bytes < record.necessary_bytes)) {
-        record.necessary_bytes = e.result.bytes;
-      }
+    record.best = results[winner];
+    record.baseline = results[baseline];
+    if (const int second = trials_.race().RunnerUp(winner); second >= 0)
+      record.runner_up = Words(results[second]);
+    for (const VariantResult& v : results) {
+      if (v.bytes > 0 && (record.necessary_bytes == 0 || v.bytes < record.necessary_bytes))
+        record.necessary_bytes = v.bytes;
     }
-    record.variants = size();
-    const bool left_some = absl::c_any_of(entrants_, [](const Entrant& e) {
-      return e.result.verdict == Verdict::kTimedOut || e.result.verdict == Verdict::kNotLoaded;
-    });
-    record.complete = !left_some && (stop_ == Stop::kNo || (stop_ == Stop::kBudget && saw_all));
+    record.variants = trials_.size();
+    record.search = state_;
+    record.search.tried = CountOfTried(results);
+    record.search.drawn = coverage_.drawn();
+    record.search.since_gain = coverage_.since_gain();
+    record.search.spent_s += std::max(budget_.Now() - options_.start_s, 0.0);
     record.created_s = absl::ToUnixSeconds(absl::Now());
     record.trust = {runner_.TrustIn(winner)};
     return record;
   }
 
-  void FillTimings() {
-    for (int v = 0; v < size(); ++v) {
-      VariantResult& r = result(v);
-      if (const Timing timing = race_.timing(v); timing.samples > 0) r.timing = timing;
-      if (r.verdict != Verdict::kNotMeasured) continue;
-      if (stop_ == Stop::kNo && race_.running(v)) {
-        r.verdict = Verdict::kMeasured;
-      } else if (stop_ != Stop::kNo) {
-        r.reason = StopReason();
-      }
-    }
-  }
-
   /// Stores the best variant so far, for the case that the job is killed.
   absl::Status StoreBestSoFar() {
-    RETURN_IF_ERROR(VerifyFirst([this] { return race_.Winner(); }));
-    if (race_.Winner() >= 0) TellOfFailures();
-    const int winner = race_.Winner();
+    stored_s_ = budget_.Now();
+    ASSIGN_OR_RETURN(const int winner, trials_.VerifiedWinner());
     if (options_.journal == nullptr || winner < 0) return absl::OkStatus();
-    const std::vector<Entrant> before = entrants_;
-    TuningRecord record = MakeRecord(winner);
-    record.complete = false;
-    std::vector<VariantResult> variants;
-    for (const Entrant& e : entrants_) variants.push_back(e.result);
-    options_.journal->Store(record, variants);
-    entrants_ = before;
+    const std::vector<VariantResult> results = Results();
+    options_.journal->Store(MakeRecord(winner, results), results);
     return absl::OkStatus();
   }
 
-  std::vector<Entrant> entrants_;
-  int baseline_;
+  struct Earlier {
+    Timing timing;
+    double load = 0;
+  };
+
+  const int baseline_;
   VariantRunner& runner_;
   Exchange& exchange_;
-  const TunerOptions& options_;
-  Race race_;
-  Forecast forecast_;
-  std::vector<double> step_us_;  // the latest time of a step; 0: none yet
-  Stop stop_ = Stop::kNo;
-  std::set<int> tried_, loaded_;
-  std::set<int> tried_again_;  // variants whose first failure may have passed
-  std::vector<int> untold_;    // variants that failed, of which the journal does not know
-  double best_first_us_ = std::numeric_limits<double>::infinity();
-  int verified_ = 0;
-  double verify_s_ = 0;                 // duration of the latest Verify, on rank 0
-  bool verifies_leaders_only_ = false;  // at the program's size
-  std::set<int> verified_at_size_;
-  size_t open_ = 0;  // candidates at the latest forecast, on rank 0
+  TunerOptions options_;
+  const SearchKind kind_;
+  const std::unique_ptr<Strategy> strategy_;
+  std::mt19937_64 random_;
+  SearchState state_;
+  Coverage coverage_;
+  TimeBudget budget_;
+  Trials trials_;
+  std::map<int, Earlier> earlier_;  // times of earlier runs
+  double stored_s_;                 // time of the latest store
 };
 
 }  // namespace

@@ -2,66 +2,33 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "autotune/measure/race.h"
-#include "autotune/measure/verifier.h"
+#include "autotune/search/strategy.h"
+#include "autotune/search/variant_runner.h"
 #include "autotune/store/record.h"
 #include "autotune/store/tuning_cache.h"
 #include "runtime/rank.h"
 
 namespace coconet {
 
-/// Compiles, verifies and times variants for the tuner, which names them by number. Every call but
-/// Unload is collective and returns the same answer on all ranks. An error means that the ranks
-/// lost contact, or that a GPU runs nothing more after a kernel failed. Tests of the tuner fake it.
-class VariantRunner {
- public:
-  virtual ~VariantRunner() = default;
-
-  /// Returns one entry per variant. Once `stop`, polled on rank 0, returns true, variants that were
-  /// not compiled yet fail as kNotMeasured.
-  virtual absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
-      absl::Span<const int> variants, const std::function<bool()>& stop) = 0;
-  /// Loads the variant and verifies all its results at a small odd size.
-  virtual absl::StatusOr<std::optional<Failure>> Load(int variant) = 0;
-  /// Verifies the variant at the program's size. Requires Load.
-  virtual absl::StatusOr<std::optional<Failure>> Verify(int variant) = 0;
-  /// What Load and Verify have verified. Requires Load.
-  virtual Trust TrustIn(int variant) const = 0;
-
-  struct Sample {
-    double us = 0;  // per step, the maximum over ranks
-    std::optional<Failure> failure;
-  };
-  /// Runs `warm_up` untimed, then `steps` timed steps, which all ranks start together. Requires
-  /// Load.
-  virtual absl::StatusOr<Sample> Time(int variant, int warm_up, int steps) = 0;
-  /// Collective, but does not wait for other ranks.
-  virtual void Unload(int variant) = 0;
-};
-
-/// A variant before it is tried: words and config are filled in, and the verdict of a variant that
-/// cannot run.
-struct Entrant {
-  VariantResult result;
-  int group = 0;              // Variant::group
-  std::vector<int> features;  // FeaturesOf (forecast.h)
-};
-
 struct TunerOptions {
   double budget_s = 60;
   double start_s = 0;  // start of the budget on the clock `seconds`
   uint64_t seed = 0;   // of the order of measurements; equal on all ranks
+  SearchKind search = SearchKind::kAuto;
   RaceOptions race;
+  int pairs = 3;           // of samples, of a new variant and of the best, when it is first tried
+  bool drops = true;       // variants that are slower
   bool tries_all = false;  // verifies every variant, however slow: times of simulated GPUs mean
                            // nothing
   int incumbent = -1;      // the best of an earlier run, which is tried right after the baseline
+  SearchState earlier;     // of earlier runs
+  bool anew = false;       // forgets what earlier runs tried; their times serve as forecasts
   std::string key, key_text;
   // Set on rank 0 only.
   std::function<double()> seconds;  // a monotonic clock
@@ -77,19 +44,24 @@ struct Tuned {
 };
 
 /// Finds the best of the entrants, which are sorted from simple to complex, and stores it.
-/// Collective: all ranks decide alike, since they use only data that all ranks have. A variant's
-/// failure is a value in `variants`; the search goes on.
+/// Collective: all ranks decide alike. A variant's failure is a value in `variants`; the search
+/// goes on.
 ///
-/// 1. Compiles, verifies and samples the baseline, the incumbent, and the plainest variant of each
-///    group, the most promising groups first (Forecast). This takes at most half of the budget.
-/// 2. Drops groups that are far behind, and tries the other variants of the rest in the same way.
-/// 3. Times the remaining variants in rounds (Race), and verifies the winner once more.
+/// 1. Compiles, verifies and samples the baseline, and the incumbent in turns with it.
+/// 2. Tries other variants, each in turns with the best so far, in the order of `search`
+///    (Strategy), half of them drawn at random, until enough were tried (Coverage) or the budget is
+///    spent in large part. Drops those that are slower.
+/// 3. Times the rest in rounds (Race), and verifies the winner once more.
 ///
-/// Every variant is verified at a small size, and at the program's size, too; where that takes more
+/// Goes on from earlier runs under the same key: what these found much slower than their best, on
+/// a machine that was not busy, is not tried again. Times of earlier runs are converted by those of
+/// the variant that was timed in both.
+///
+/// Every variant is verified at small sizes, and at the program's size, too; where that takes more
 /// than a hundredth of the budget, only leaders are. When the budget ends or the user interrupts,
-/// the best variant so far is stored as incomplete. What is stored was verified at the program's
-/// size. Cancelled: interrupted before anything was
-/// measured. Internal: no variant gives the right answer.
+/// the best variant so far is stored as incomplete, and meanwhile every few seconds. What is stored
+/// was verified at the program's size. Cancelled: interrupted before anything was measured.
+/// Internal: no variant gives the right answer.
 absl::StatusOr<Tuned> Tune(std::vector<Entrant> entrants, int baseline, VariantRunner& runner,
                            Exchange& exchange, const TunerOptions& options);
 

@@ -81,14 +81,15 @@ class FakeRunner final : public VariantRunner {
     ++timed[v];
     now_s += us[v] * (warm_up + steps) / 1e6;
     if (crashes_after.count(v) != 0 && timed[v] > crashes_after[v])
-      return Sample{0, Failure{Verdict::kRunError, "crashed"}};
+      return Sample{.failure = Failure{Verdict::kRunError, "crashed"}};
     if (time_outs.count(v) != 0 && time_outs[v]-- > 0)
-      return Sample{0, Failure{Verdict::kTimedOut, "waited in vain"}};
+      return Sample{.failure = Failure{Verdict::kTimedOut, "waited in vain"}};
     double cold = timed[v] == 1 ? 1.2 : 1;
     if (v == busy_from && timed[v] == 1) busy_left = busy_calls;
     if (busy_left-- > 0) cold *= 12;
-    return Sample{us[v] * cold * (1 + std::abs(noise(random))), std::nullopt};
+    return Sample{.us = us[v] * cold * (1 + std::abs(noise(random))), .failure = {}};
   }
+  absl::StatusOr<double> LoadByOthers() override { return load; }
   void Unload(int v) override { EXPECT_EQ(loaded.erase(v), 1u); }
   /// Of each call that runs a variant: whether the ranks still have each other.
   absl::Status Going() {
@@ -107,6 +108,7 @@ class FakeRunner final : public VariantRunner {
   double now_s = 0, verify_s = 0.001;
   /// From this variant's first call of Time on, another job slows so many calls down.
   int busy_from = -1, busy_calls = 0, busy_left = 0;
+  double load = 0;
   std::vector<int> compiled;
   std::set<int> loaded, ever_loaded;
   std::map<int, int> verified, timed;
@@ -115,6 +117,7 @@ class FakeRunner final : public VariantRunner {
 class FakeJournal final : public TuningJournal {
  public:
   std::vector<VariantResult> Failures(const std::string&) override { return failures; }
+  std::vector<VariantResult> Variants(const std::string&) override { return known; }
   void Begin(const std::string&, const VariantResult& v) override { in_flight.insert(v.trace); }
   void End(const std::string&, const VariantResult& v) override { in_flight.erase(v.trace); }
   void Fail(const std::string&, const VariantResult& v) override {
@@ -126,8 +129,9 @@ class FakeJournal final : public TuningJournal {
     EXPECT_THAT(variants, Contains(record.best));
     EXPECT_THAT(variants, Contains(record.baseline));
     stored.push_back(record);
+    known.assign(variants.begin(), variants.end());
   }
-  std::vector<VariantResult> failures;
+  std::vector<VariantResult> failures, known;
   std::set<std::string> in_flight;
   std::vector<std::string> failed;
   std::vector<TuningRecord> stored;
@@ -135,9 +139,8 @@ class FakeJournal final : public TuningJournal {
 
 class TunerTest : public ::testing::Test {
  protected:
-  /// Variants t0, t1, ... with these times; each of a group of its own unless `per_group` says
-  /// otherwise. They share no features unless `features` says which.
-  absl::StatusOr<Tuned> Run(std::vector<double> us, int per_group = 1, int baseline = 0,
+  /// Variants t0, t1, ... with these times. They share no features unless `features` says which.
+  absl::StatusOr<Tuned> Run(std::vector<double> us, int baseline = 0,
                             std::vector<std::vector<int>> features = {}) {
     runner_.us = us;
     std::vector<Entrant> entrants;
@@ -147,8 +150,7 @@ class TunerTest : public ::testing::Test {
       e.result.schedule = absl::StrCat("S", i);
       e.features = features.empty() ? std::vector<int>{static_cast<int>(i)} : features[i];
       e.result.protocol = "library";
-      e.result.bytes = 1000 - static_cast<int>(i);
-      e.group = static_cast<int>(i) / per_group;
+      e.result.bytes = 10000 - static_cast<int>(i);
       entrants.push_back(e);
     }
     options_.key_text = "program: x\n";
@@ -156,7 +158,8 @@ class TunerTest : public ::testing::Test {
     options_.seconds = [this] { return runner_.now_s; };
     options_.journal = &journal_;
     absl::StatusOr<Tuned> tuned = Tune(std::move(entrants), baseline, runner_, exchange_, options_);
-    EXPECT_TRUE(runner_.lost || journal_.in_flight.empty());
+    // Where contact is lost while a variant runs, it may be the variant's doing.
+    EXPECT_TRUE(runner_.lost || exchange_.fails_at > 0 || journal_.in_flight.empty());
     if (tuned.ok()) {
       EXPECT_EQ(runner_.loaded, std::set<int>{tuned->best});
     }
@@ -174,7 +177,7 @@ TEST_F(TunerTest, TheFastestIsStored) {
   EXPECT_EQ(tuned->best, 2);
   EXPECT_EQ(tuned->record.best.trace, "t2");
   EXPECT_EQ(tuned->record.baseline.trace, "t0");
-  EXPECT_EQ(tuned->record.necessary_bytes, 996);
+  EXPECT_EQ(tuned->record.necessary_bytes, 9996);
   EXPECT_EQ(tuned->record.variants, 5);
   EXPECT_THAT(tuned->record.runner_up, HasSubstr("S"));
   EXPECT_TRUE(tuned->record.complete);
@@ -183,7 +186,8 @@ TEST_F(TunerTest, TheFastestIsStored) {
   EXPECT_EQ(runner_.verified[4], 0)
       << "hopeless from its first step: not verified at its real size";
   EXPECT_EQ(tuned->variants[4].verdict, Verdict::kPruned);
-  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("steps 4.0x as long as the best's"));
+  EXPECT_THAT(tuned->variants[4].reason, HasSubstr("as long as the best"));
+  EXPECT_EQ(SearchText(tuned->record), "complete: all 5 variants were tried");
   EXPECT_EQ(tuned->variants[0].verdict, Verdict::kMeasured);
 }
 
@@ -210,18 +214,6 @@ TEST_F(TunerTest, ATieGoesToTheBaseline) {
   const absl::StatusOr<Tuned> tuned = Run({101, 100, 130, 100.5});
   ASSERT_TRUE(tuned.ok());
   EXPECT_EQ(tuned->best, 0);
-}
-
-TEST_F(TunerTest, OnlyPromisingGroupsAreRefined) {
-  // Groups of two: 100 / 60, 300 / 10 (never looked at), 90 / 80.
-  const absl::StatusOr<Tuned> tuned = Run({100, 60, 300, 10, 90, 80}, 2);
-  ASSERT_TRUE(tuned.ok());
-  EXPECT_EQ(tuned->best, 1);
-  EXPECT_EQ(runner_.ever_loaded.count(3), 0u);
-  EXPECT_EQ(tuned->variants[3].verdict, Verdict::kPruned);
-  EXPECT_THAT(tuned->variants[3].reason, HasSubstr("schedule's plainest took"));
-  EXPECT_EQ(runner_.ever_loaded.count(5), 1u);
-  EXPECT_EQ(tuned->variants[5].verdict, Verdict::kPruned);
 }
 
 TEST_F(TunerTest, FailuresAreValues) {
@@ -325,11 +317,113 @@ TEST_F(TunerTest, TheBudgetEndsWithTheBestSoFar) {
   EXPECT_FALSE(journal_.stored.back().complete);
 }
 
-TEST_F(TunerTest, ABudgetThatSawEverySchedulesPlainestIsEnough) {
-  options_.budget_s = 3;
-  const absl::StatusOr<Tuned> tuned = Run({100000, 99000, 98000});
+TEST_F(TunerTest, LaterRunsGoOnWhereABudgetEnded) {
+  std::mt19937_64 random(8);
+  std::uniform_real_distribution<double> uniform(20000, 200000);
+  std::vector<double> us(60);
+  for (double& t : us) t = uniform(random);
+  options_.budget_s = 12;
+  std::set<int> loaded_before;
+  int runs = 0, again = 0;
+  TuningRecord record;
+  while (!record.complete && runs < 20) {
+    runner_ = FakeRunner();
+    if (runs > 0) {
+      options_.earlier = record.search;
+      options_.incumbent = record.best.trace[1] - '0';
+      if (record.best.trace.size() > 2)
+        options_.incumbent = 10 * options_.incumbent + record.best.trace[2] - '0';
+    }
+    const absl::StatusOr<Tuned> tuned = Run(us);
+    ASSERT_TRUE(tuned.ok()) << tuned.status();
+    for (int v : runner_.ever_loaded) again += !loaded_before.insert(v).second;
+    record = tuned->record;
+    EXPECT_EQ(record.search.runs, ++runs);
+    for (const VariantResult& v : tuned->variants) {
+      if (loaded_before.contains(std::stoi(v.trace.substr(1)))) {
+        EXPECT_GT(v.timing.samples, 0);
+      }
+    }
+  }
+  EXPECT_TRUE(record.complete) << SearchText(record);
+  EXPECT_GT(runs, 1);
+  EXPECT_LT(again, 8 * runs) << "the baseline, the incumbent, and what is nearly as fast";
+  EXPECT_EQ(loaded_before.size(), us.size());
+  EXPECT_EQ(record.best.trace,
+            absl::StrCat("t", std::min_element(us.begin(), us.end()) - us.begin()));
+}
+
+TEST_F(TunerTest, TimesOfEarlierRunsAreConvertedToTheSpeedOfToday) {
+  options_.budget_s = 1000;
+  ASSERT_TRUE(Run({80000, 40000, 20000, 60000}).ok());
+  options_.earlier = journal_.stored.back().search;
+  options_.incumbent = 2;
+  runner_ = FakeRunner();
+  const absl::StatusOr<Tuned> tuned = Run({160000, 80000, 40000, 120000});  // all twice as slow
   ASSERT_TRUE(tuned.ok());
+  EXPECT_EQ(runner_.ever_loaded, (std::set<int>{0, 2})) << "the others are known to be slower";
+  EXPECT_NEAR(tuned->variants[1].timing.median_us, 80000, 4000);
+  EXPECT_NEAR(tuned->variants[3].timing.median_us, 120000, 6000);
+  EXPECT_EQ(tuned->variants[3].reason, "3.0x as long as the best in an earlier run");
   EXPECT_TRUE(tuned->record.complete);
+}
+
+TEST_F(TunerTest, WhatALoadedMachineSaidIsTriedAgain) {
+  runner_.load = 0.4;
+  ASSERT_TRUE(Run({80000, 40000, 20000, 60000}).ok());
+  EXPECT_TRUE(journal_.stored.back().complete) << "the machine had cores left";
+  options_.earlier = journal_.stored.back().search;
+  options_.incumbent = 2;
+  runner_ = FakeRunner();
+  ASSERT_TRUE(Run({80000, 40000, 20000, 10000}).ok());
+  EXPECT_EQ(journal_.stored.back().best.trace, "t3");
+}
+
+TEST_F(TunerTest, AMachineWithoutCoresLeftCompletesNothingAtOnce) {
+  for (int run = 1; run <= 3; ++run) {
+    runner_ = FakeRunner();
+    runner_.load = 0.8;
+    ASSERT_TRUE(Run({80000, 40000, 20000}).ok());
+    const TuningRecord& record = journal_.stored.back();
+    EXPECT_EQ(record.complete, run == 3) << run;
+    EXPECT_THAT(SearchText(record), HasSubstr("other programs used 80 % of the cores"));
+    options_.earlier = record.search;
+    options_.incumbent = 2;
+  }
+}
+
+TEST_F(TunerTest, ALargeSpaceIsSampled) {
+  options_.budget_s = 1e6;
+  options_.search = SearchKind::kModel;
+  std::mt19937_64 random(8);
+  std::vector<std::vector<int>> features;
+  std::vector<double> us;
+  std::vector<double> effects(60);
+  std::uniform_real_distribution<double> uniform(1, 3);
+  for (double& e : effects) e = uniform(random);
+  for (int a = 0; a < 20; ++a) {
+    for (int b = 20; b < 40; ++b) {
+      for (int c = 40; c < 45; ++c) {
+        features.push_back({a, b, c});
+        us.push_back(1000 * effects[a] * effects[b] * effects[c]);
+      }
+    }
+  }
+  const absl::StatusOr<Tuned> tuned = Run(us, 0, features);
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_TRUE(tuned->record.complete);
+  EXPECT_LT(runner_.ever_loaded.size(), 400u);
+  EXPECT_GE(tuned->record.search.drawn, 59);
+  EXPECT_LE(us[tuned->best], 1.03 * *std::min_element(us.begin(), us.end()));
+}
+
+TEST_F(TunerTest, AnExhaustiveSearchTimesAllToTheEnd) {
+  options_.budget_s = 1e6;
+  options_.search = SearchKind::kExhaustive;
+  const absl::StatusOr<Tuned> tuned = Run({100, 900, 300, 50, 400});
+  ASSERT_TRUE(tuned.ok()) << tuned.status();
+  EXPECT_EQ(tuned->best, 3);
+  for (const VariantResult& v : tuned->variants) EXPECT_GE(v.timing.samples, 20) << v.trace;
 }
 
 TEST_F(TunerTest, ASmallBudgetIsSpentOnWhatThePastPromises) {
@@ -342,7 +436,7 @@ TEST_F(TunerTest, ASmallBudgetIsSpentOnWhatThePastPromises) {
     }
   }
   options_.budget_s = 60;  // compiling all takes a quarter of that, running all minutes
-  const absl::StatusOr<Tuned> tuned = Run(us, /*per_group=*/1, /*baseline=*/0, features);
+  const absl::StatusOr<Tuned> tuned = Run(us, /*baseline=*/0, features);
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   EXPECT_EQ(tuned->best, std::min_element(us.begin(), us.end()) - us.begin());
   EXPECT_GE(tuned->record.best.timing.samples, 4);
@@ -377,7 +471,7 @@ TEST_F(TunerTest, LongChecksAreForLeaders) {
   EXPECT_EQ(tuned->variants[3].verdict, Verdict::kWrongAnswer);
   EXPECT_EQ(runner_.verified[2], 2) << "as it leads, and in the end";
   EXPECT_EQ(runner_.verified[4], 0);
-  EXPECT_EQ(runner_.verified[5], 0);
+  EXPECT_LE(runner_.verified[5], 1) << "it was tried first";
 }
 
 TEST_F(TunerTest, WhatIsStoredWhileTuningGoesOnWasVerifiedAtItsSize) {
@@ -386,7 +480,7 @@ TEST_F(TunerTest, WhatIsStoredWhileTuningGoesOnWasVerifiedAtItsSize) {
   runner_.wrong_at_size = {1};  // in a tie with the fastest, and simpler
   const absl::StatusOr<Tuned> tuned = Run({100000, 10100, 10000, 30000});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
-  ASSERT_EQ(journal_.stored.size(), 2u);
+  ASSERT_GE(journal_.stored.size(), 2u);
   for (const TuningRecord& record : journal_.stored) EXPECT_EQ(record.best.trace, "t2");
   EXPECT_EQ(tuned->variants[1].verdict, Verdict::kWrongAnswer);
 }
@@ -441,7 +535,7 @@ TEST_F(TunerTest, TimesThatSayNothingLeaveNoVariantOut) {
   options_.tries_all = true;
   runner_.verify_s = 5;
   const absl::StatusOr<Tuned> tuned =
-      Run({100, 50000, 900000, 20000, 200, 700000}, /*per_group=*/3);
+      Run({100, 50000, 900000, 20000, 200, 700000});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   for (int v = 0; v < 6; ++v) EXPECT_GT(runner_.verified[v], 0) << v;
   EXPECT_TRUE(tuned->record.complete);

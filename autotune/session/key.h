@@ -14,7 +14,7 @@ namespace coconet {
 
 /// Version of how variants are timed and chosen: part of every key, since the stored winner depends
 /// on it.
-inline constexpr absl::string_view kMeasurementPolicy = "interleaved-max-median-1";
+inline constexpr absl::string_view kMeasurementPolicy = "interleaved-rounds-2";
 
 /// Everything on which the best variant, and whether it can run, depends.
 struct KeyInputs {

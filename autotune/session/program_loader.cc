@@ -308,11 +308,13 @@ class Loader {
     TunerOptions options;
     options.budget_s = user.budget_s;
     options.seed = seed;
+    options.search = user.search;
+    options.anew = user.retune;
     options.tries_all = rank_.topology().simulated;
     options.key = key_;
     options.key_text = key_text_;
     if (user.optimize == Optimize::kFast)
-      options.race.settled = options.race.samples = options.race.most_samples = 2;
+      options.race.settled = options.race.samples = options.race.most_samples = options.pairs = 2;
     if (!first()) return options;
     options.seconds = Seconds;
     options.start_s = start_s_;
@@ -345,7 +347,10 @@ class Loader {
             absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
     }
     TunerOptions options = OptionsOfTuner(seed);
-    if (known.has_value()) options.incumbent = NumberOf(known->record.best, set->variants);
+    if (known.has_value()) {
+      options.incumbent = NumberOf(known->record.best, set->variants);
+      options.earlier = known->record.search;
+    }
     if (options.progress)
       options.progress(absl::StrCat(set->variants.size(), " variants to check and time"));
     ASSIGN_OR_RETURN(

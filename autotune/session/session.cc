@@ -45,6 +45,7 @@ std::string TextOf(const SessionOptions& options, const Env& env) {
       "SessionOptions::policy=", options.policy == Policy::kTune ? "tune" : "cache only",
       "\nSessionOptions::sum_order=", options.sum_order == SumOrder::kAny ? "any" : "rank",
       "\nSessionOptions::budget_s=", options.budget_s,
+      "\nSessionOptions::search=", Name(options.search),
       "\nSessionOptions::retune=", static_cast<int>(options.retune),
       "\nSessionOptions::optimize=", options.optimize == Optimize::kFull ? "full" : "fast",
       "\nSessionOptions::admits=", options.admits ? "set" : "unset",

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "autotune/search/strategy.h"
 #include "autotune/session/tuned_program.h"
 #include "coconet/base/dtype.h"
 #include "coconet/ir/graph.h"
@@ -35,6 +36,7 @@ struct SessionOptions {
   Policy policy = Policy::kTune;
   SumOrder sum_order = SumOrder::kAny;
   double budget_s = 60;  // wall time of tuning one program, with compiling and verifying
+  SearchKind search = SearchKind::kAuto;  // how tuning goes through a program's variants
   bool retune = false;  // tunes programs that are in the cache, too, with their best among the rest
   /// Whether a schedule is tried, with the same answer on all ranks; empty: all are. Where it is
   /// set, records are neither looked up nor kept, since the best of some schedules need not be the

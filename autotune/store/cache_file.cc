@@ -99,6 +99,15 @@ ALTER TABLE variant ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0 CHECK(deaths >=
 UPDATE variant SET verdict = 'timed out', failed_runs = 1 WHERE verdict = 'run error';
 UPDATE variant SET deaths = 1 WHERE verdict = 'quarantined';
 )sql",
+    R"sql(
+ALTER TABLE variant ADD COLUMN load REAL NOT NULL DEFAULT 0 CHECK(load BETWEEN 0 AND 1);
+ALTER TABLE decision ADD COLUMN tried INTEGER NOT NULL DEFAULT 0 CHECK(tried >= 0);
+ALTER TABLE decision ADD COLUMN drawn INTEGER NOT NULL DEFAULT 0 CHECK(drawn >= 0);
+ALTER TABLE decision ADD COLUMN since_gain INTEGER NOT NULL DEFAULT 0 CHECK(since_gain >= 0);
+ALTER TABLE decision ADD COLUMN runs INTEGER NOT NULL DEFAULT 0 CHECK(runs >= 0);
+ALTER TABLE decision ADD COLUMN spent_s REAL NOT NULL DEFAULT 0 CHECK(spent_s >= 0);
+ALTER TABLE decision ADD COLUMN load REAL NOT NULL DEFAULT 0 CHECK(load BETWEEN 0 AND 1);
+)sql",
 };
 static_assert(std::size(kMigrations) == kCacheSchemaVersion);
 

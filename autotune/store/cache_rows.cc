@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "autotune/store/process_identity.h"
@@ -27,7 +28,7 @@ constexpr int64_t kMostDeaths = 2;
 
 constexpr const char* kColumns[] = {"trace",   "config",  "schedule",  "protocol",
                                     "verdict", "reason",  "median_us", "low_us",
-                                    "high_us", "samples", "bytes"};
+                                    "high_us", "samples", "bytes",   "load"};
 constexpr int kColumnCount = std::size(kColumns);
 constexpr absl::string_view kOfVariant = " WHERE key = ? AND trace = ? AND config = ?";
 
@@ -36,6 +37,13 @@ std::string Columns(absl::string_view table = "") {
   return absl::StrJoin(kColumns, ", ", [&](std::string* out, const char* column) {
     absl::StrAppend(out, table, column);
   });
+}
+
+/// The same, where the file, which is read-only, may be of an earlier version.
+std::string ColumnsToRead(int64_t version, absl::string_view table = "") {
+  if (version >= 4) return Columns(table);
+  const std::string columns = Columns(table);
+  return absl::StrCat(absl::StripSuffix(columns, absl::StrCat(table, "load")), "0");
 }
 
 int64_t Now() { return absl::ToUnixSeconds(absl::Now()); }
@@ -57,7 +65,18 @@ absl::StatusOr<VariantResult> VariantAt(const Statement& row, int first) {
                        .reason = row.Text(first + 5),
                        .timing = {row.Real(first + 6), row.Real(first + 7), row.Real(first + 8),
                                   static_cast<int>(row.Int(first + 9))},
-                       .bytes = row.Int(first + 10)};
+                       .bytes = row.Int(first + 10),
+                       .load = row.Real(first + 11)};
+}
+
+/// The state of the search in columns `first`... of the current row.
+SearchState SearchAt(const Statement& row, int first) {
+  return {.tried = static_cast<int>(row.Int(first)),
+          .drawn = static_cast<int>(row.Int(first + 1)),
+          .since_gain = static_cast<int>(row.Int(first + 2)),
+          .runs = static_cast<int>(row.Int(first + 3)),
+          .spent_s = row.Real(first + 4),
+          .load = row.Real(first + 5)};
 }
 
 /// A statement about one variant: `sql`, then parameters `before`, then those of kOfVariant.
@@ -76,7 +95,7 @@ absl::StatusOr<Statement> InsertOf(Database& db, absl::string_view sql, absl::st
   ASSIGN_OR_RETURN(Statement insert, OfVariant(db, sql, key, v));
   const Timing& t = v.timing;
   insert.Bind(v.schedule).Bind(v.protocol).Bind(Name(v.verdict)).Bind(v.reason);
-  insert.Bind(t.median_us).Bind(t.low_us).Bind(t.high_us).Bind(t.samples).Bind(v.bytes);
+  insert.Bind(t.median_us).Bind(t.low_us).Bind(t.high_us).Bind(t.samples).Bind(v.bytes).Bind(v.load);
   return insert;
 }
 
@@ -192,12 +211,12 @@ absl::Status WriteVariant(Database& db, absl::string_view key, const VariantResu
       InsertOf(db,
                absl::StrCat(
                    "INSERT INTO variant(key, ", Columns(),
-                   ", updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                   ", updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
                    "ON CONFLICT(key, trace, config) DO UPDATE SET schedule = excluded.schedule, "
                    "protocol = excluded.protocol, verdict = excluded.verdict, "
                    "reason = excluded.reason, median_us = excluded.median_us, "
                    "low_us = excluded.low_us, high_us = excluded.high_us, "
-                   "samples = excluded.samples, bytes = excluded.bytes, "
+                   "samples = excluded.samples, bytes = excluded.bytes, load = excluded.load, "
                    "updated_s = excluded.updated_s, "
                    "failed_runs = iif(excluded.verdict IN ('measured', 'pruned'), 0, failed_runs), "
                    "deaths = iif(excluded.verdict IN ('measured', 'pruned'), 0, deaths) "
@@ -223,7 +242,7 @@ absl::StatusOr<int64_t> RowOf(Database& db, absl::string_view key, const Variant
                    InsertOf(db,
                             absl::StrCat("INSERT OR IGNORE INTO variant(key, ", Columns(),
                                          ", updated_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                                         "?)"),
+                                         "?, ?)"),
                             key, v));
   RETURN_IF_ERROR(insert.Bind(Now()).Run());
   return VariantId(db, key, v);
@@ -232,13 +251,17 @@ absl::StatusOr<int64_t> RowOf(Database& db, absl::string_view key, const Variant
 }  // namespace
 
 absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::string_view prefix) {
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
   ASSIGN_OR_RETURN(
       Statement find,
       db.Prepare(absl::StrCat(
           "SELECT d.key, e.text || p.text, d.runner_up, d.necessary_bytes, d.variants, d.complete, "
           "d.created_s, d.best, ",
-          Columns("b."), ", ", Columns("l."),
-          ", b.id, l.id, e.id, p.id FROM decision d LEFT JOIN env e ON e.id = d.env "
+          ColumnsToRead(version, "b."), ", ", ColumnsToRead(version, "l."),
+          ", b.id, l.id, e.id, p.id, ",
+          version < 4 ? "0, 0, 0, 0, 0, 0"
+                      : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load",
+          " FROM decision d LEFT JOIN env e ON e.id = d.env "
           "LEFT JOIN program p ON p.id = d.program LEFT JOIN variant b ON b.id = d.best "
           "LEFT JOIN variant l ON l.id = d.baseline "
           // 'g': after the hex digits
@@ -260,6 +283,7 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
                       .necessary_bytes = find.Int(3),
                       .variants = static_cast<int>(find.Int(4)),
                       .complete = find.Int(5) != 0,
+                      .search = SearchAt(find, 8 + 2 * kColumnCount + 4),
                       .created_s = find.Int(6),
                       .trust = {}};
   ASSIGN_OR_RETURN(record.trust, ReadTrust(db, find.Int(7)));
@@ -277,8 +301,10 @@ absl::StatusOr<std::vector<std::string>> ReadKeysOfVariants(Database& db) {
 }
 
 absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::string_view key) {
+  ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
   ASSIGN_OR_RETURN(Statement find,
-                   db.Prepare(absl::StrCat("SELECT ", Columns(), " FROM variant WHERE key = ? ",
+                   db.Prepare(absl::StrCat("SELECT ", ColumnsToRead(version),
+                                           " FROM variant WHERE key = ? ",
                                            "ORDER BY samples = 0, median_us, id")));
   find.Bind(key);
   std::vector<VariantResult> variants;
@@ -293,7 +319,7 @@ absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::stri
 absl::StatusOr<std::vector<VariantResult>> ReadFailures(Database& db, absl::string_view key) {
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
   ASSIGN_OR_RETURN(Statement find,
-                   db.Prepare(absl::StrCat("SELECT ", Columns(), ", updated_s",
+                   db.Prepare(absl::StrCat("SELECT ", ColumnsToRead(version), ", updated_s",
                                            version < 3 ? ", 0, 0" : ", failed_runs, deaths",
                                            " FROM variant WHERE key = ? ORDER BY id")));
   find.Bind(key);
@@ -395,11 +421,15 @@ absl::Status WriteRecord(Database& db, const TuningRecord& record,
   ASSIGN_OR_RETURN(const int64_t baseline, VariantId(db, record.key, record.baseline));
   ASSIGN_OR_RETURN(Statement insert,
                    db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, "
-                              "necessary_bytes, variants, complete, created_s) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                              "necessary_bytes, variants, complete, created_s, tried, drawn, "
+                              "since_gain, runs, spent_s, load) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline);
   insert.Bind(record.runner_up).Bind(record.necessary_bytes).Bind(record.variants);
   insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.created_s);
+  const SearchState& search = record.search;
+  insert.Bind(search.tried).Bind(search.drawn).Bind(search.since_gain).Bind(search.runs);
+  insert.Bind(search.spent_s).Bind(search.load);
   RETURN_IF_ERROR(insert.Run());
   for (const Trust& trust : record.trust) RETURN_IF_ERROR(WriteTrustOf(db, best, trust));
   return transaction.Commit();
@@ -419,7 +449,9 @@ absl::Status ForgetTrust(Database& db, absl::string_view key) {
 }
 
 absl::Status MarkIncomplete(Database& db, absl::string_view key) {
-  ASSIGN_OR_RETURN(Statement mark, db.Prepare("UPDATE decision SET complete = 0 WHERE key = ?"));
+  ASSIGN_OR_RETURN(Statement mark,
+                   db.Prepare("UPDATE decision SET complete = 0, tried = 0, drawn = 0, since_gain = "
+                              "0, runs = 0 WHERE key = ?"));
   return mark.Bind(key).Run();
 }
 

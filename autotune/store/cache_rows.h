@@ -43,7 +43,7 @@ absl::Status WriteTrust(Database& db, absl::string_view key, const VariantResult
                         const Trust& trust);
 /// Forgets what was verified of the key's variants.
 absl::Status ForgetTrust(Database& db, absl::string_view key);
-/// Marks the key's record incomplete.
+/// Marks the key's record incomplete, and its search not begun.
 absl::Status MarkIncomplete(Database& db, absl::string_view key);
 /// Forgets what leaves the key's variants out.
 absl::Status ForgetFailures(Database& db, absl::string_view key);

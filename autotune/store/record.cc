@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/fingerprint.h"
 #include "coconet/base/status.h"
@@ -10,6 +11,7 @@
 namespace coconet {
 namespace {
 
+constexpr double kWorthNaming = 0.1;  // load
 constexpr double kLongestUs = 1e12;  // eleven days per step: more is a damaged row
 
 absl::Status CheckVariant(const VariantResult& v, absl::string_view what) {
@@ -24,6 +26,8 @@ absl::Status CheckVariant(const VariantResult& v, absl::string_view what) {
         absl::StrCat(what, ": want 0 <= low <= median <= high of samples, have ", t.low_us, ", ",
                      t.median_us, ", ", t.high_us, " of ", t.samples));
   }
+  if (!(v.load >= 0 && v.load <= 1))
+    return absl::DataLossError(absl::StrCat(what, ": want a load of 0 to 1, have ", v.load));
   if (v.bytes < 0) return absl::DataLossError(absl::StrCat(what, ": negative bytes ", v.bytes));
   return absl::OkStatus();
 }
@@ -32,12 +36,13 @@ absl::Status CheckVariant(const VariantResult& v, absl::string_view what) {
 template <class Wire, class Variant>
 void PassFields(Wire& wire, Variant& v) {
   wire.Fields(v.trace, v.schedule, v.protocol, v.reason, v.timing.median_us, v.timing.low_us,
-              v.timing.high_us, v.timing.samples, v.bytes);
+              v.timing.high_us, v.timing.samples, v.bytes, v.load);
 }
 template <class Wire, class Record>
 void PassRecord(Wire& wire, Record& r) {
   wire.Fields(r.key, r.key_text, r.runner_up, r.necessary_bytes, r.variants, r.complete,
-              r.created_s);
+              r.created_s, r.search.tried, r.search.drawn, r.search.since_gain, r.search.runs,
+              r.search.spent_s, r.search.load);
 }
 template <class Wire, class T>
 void PassTrust(Wire& wire, T& t) {
@@ -138,7 +143,32 @@ absl::Status Validate(const TuningRecord& record) {
     return absl::DataLossError(
         absl::StrCat("want necessary bytes >= 0, have ", record.necessary_bytes));
   }
+  const SearchState& s = record.search;
+  if (s.tried < 0 || s.drawn < 0 || s.since_gain < 0 || s.runs < 0 || !(s.spent_s >= 0) ||
+      !(s.load >= 0 && s.load <= 1)) {
+    return absl::DataLossError(absl::StrCat("the search tried ", s.tried, " variants, ", s.drawn,
+                                            " of them drawn, ", s.since_gain, " since a gain, in ",
+                                            s.runs, " runs of ", s.spent_s, " s, under load ",
+                                            s.load));
+  }
   return absl::OkStatus();
+}
+
+std::string SearchText(const TuningRecord& record) {
+  const SearchState& s = record.search;
+  const std::string load =
+      s.load < kWorthNaming
+          ? ""
+          : absl::StrFormat("; other programs used %.0f %% of the cores", 100 * s.load);
+  const std::string tried =
+      s.tried >= record.variants
+          ? absl::StrCat("all ", record.variants, " variants were tried")
+          : absl::StrCat(s.tried, " of ", record.variants, " variants were tried",
+                         s.drawn == 0 ? "" : absl::StrCat(", ", s.drawn, " of them at random"));
+  if (!record.complete) {
+    return absl::StrCat("incomplete: ", tried, load, "; the next run goes on from there");
+  }
+  return absl::StrCat("complete: ", tried, load);
 }
 
 std::string Encode(const TuningRecord& record) {

@@ -57,6 +57,8 @@ struct VariantResult {
   std::string reason;  // why it was rejected; empty when measured
   Timing timing;       // samples == 0: never timed
   int64_t bytes = 0;   // Plan::bytes_per_rank * ranks
+  /// Share of the cores that other programs used while it was timed.
+  double load = 0;
   bool operator==(const VariantResult&) const = default;
 };
 
@@ -72,6 +74,17 @@ struct Trust {
   bool operator==(const Trust&) const = default;
 };
 
+/// What the runs under one key have searched, until one was told to start anew.
+struct SearchState {
+  int tried = 0;       // variants that were compiled and run, those that failed included
+  int drawn = 0;       // of these, drawn at random
+  int since_gain = 0;  // of these, not drawn, since the best became 3 % faster
+  int runs = 0;
+  double spent_s = 0;  // wall time of all runs
+  double load = 0;     // share of the cores that other programs used at the end of the last run
+  bool operator==(const SearchState&) const = default;
+};
+
 /// A tuned program as the cache keeps it and a hit replays it: data only, validated on load.
 struct TuningRecord {
   std::string key;       // Fingerprint(key_text)
@@ -81,15 +94,20 @@ struct TuningRecord {
   std::string runner_up;        // schedule and config in words
   int64_t necessary_bytes = 0;  // smallest `bytes` of all variants: the numerator of effective GB/s
   int variants = 0;
-  /// Whether every schedule was tried. If not, since the run was interrupted or its budget ended, a
-  /// later run tunes again.
+  /// Whether enough variants were tried (Coverage) and compared. If not, since the run was
+  /// interrupted, its budget ended, or other programs used most of the machine, a later run goes on.
   bool complete = false;
+  SearchState search;
   int64_t created_s = 0;  // Unix time
   /// Of `best`. On another machine, and with another fingerprint, it is verified again before it is
   /// dispatched.
   std::vector<Trust> trust;
   bool operator==(const TuningRecord&) const = default;
 };
+
+/// "complete: all 96 variants were tried", "incomplete: 49 of 1998 variants were tried; the next
+/// run goes on from there".
+std::string SearchText(const TuningRecord& record);
 
 /// Checks each field on its own: times are finite and positive, counts are in range, the key is
 /// that of its text. Replay and Validate(Config) check whether trace and config fit a program.

@@ -18,6 +18,9 @@ class TuningJournal {
   virtual ~TuningJournal() = default;
   /// Variants that are left out because of earlier runs under this key, with the reason.
   virtual std::vector<VariantResult> Failures(const std::string& key) = 0;
+  /// All variants of which something is known under this key, the fastest first, variants without a
+  /// time last.
+  virtual std::vector<VariantResult> Variants(const std::string& key) = 0;
   /// Called before the first run of a variant, and after it: where the process died in between, the
   /// variant may have killed it.
   virtual void Begin(const std::string& key, const VariantResult& variant) = 0;
@@ -52,8 +55,6 @@ class TuningCache final : public TuningJournal {
   std::vector<std::string> Keys();
   /// All records, the newest first.
   std::vector<TuningRecord> List();
-  /// All variants of a key, the fastest first, variants without a time last.
-  std::vector<VariantResult> Variants(const std::string& key);
 
   /// Records that a stored variant was verified once more.
   void AddTrust(const std::string& key, const VariantResult& variant, const Trust& trust);
@@ -69,6 +70,7 @@ class TuningCache final : public TuningJournal {
   /// Those that failed for good; that failed in three runs, one after the other, in a way that may
   /// pass; and that were in flight when a process died: once, for a day, and twice, for good.
   std::vector<VariantResult> Failures(const std::string& key) override;
+  std::vector<VariantResult> Variants(const std::string& key) override;
   void Begin(const std::string& key, const VariantResult& variant) override;
   void End(const std::string& key, const VariantResult& variant) override;
   /// Deletes a record whose best variant, or baseline, failed for good.

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+namespace coconet {
+
+/// Seconds for which the calling thread was ready to run and had no processor core, since it
+/// started. 0 where the kernel does not say (/proc/thread-self/schedstat).
+double SecondsWithoutCore();
+
+/// What the cores that this process may use have done since the machine started, in seconds of
+/// processor time. All 0 where the kernel does not say (/proc/stat).
+struct CoreTimes {
+  double busy_s = 0;    // of all programs, and what a hypervisor took
+  double elapsed_s = 0;  // by a steady clock
+  int cores = 0;
+};
+CoreTimes ReadCoreTimes();
+
+/// Processor time in seconds of this process and of its children that have ended.
+double OwnProcessorSeconds();
+
+}  // namespace coconet

@@ -1,0 +1,53 @@
+#include "autotune/search/time_budget.h"
+
+#include <limits>
+
+#include "absl/strings/str_format.h"
+#include "autotune/store/wire.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+
+absl::StatusOr<std::vector<int>> FromRank0(Exchange& exchange, const std::vector<int>& mine) {
+  Packer out;
+  out.Int(static_cast<int64_t>(mine.size()));
+  for (int number : mine) out.Int(number);
+  ASSIGN_OR_RETURN(const std::string said, exchange.Broadcast(out.bytes()));
+  Unpacker in(said);
+  std::vector<int> numbers;
+  for (int64_t left = in.Int(); left > 0; --left) numbers.push_back(static_cast<int>(in.Int()));
+  RETURN_IF_ERROR(in.Done());
+  return numbers;
+}
+
+double TimeBudget::LeftSeconds(double share) const {
+  if (!options_.seconds) return std::numeric_limits<double>::infinity();
+  return share * options_.budget_s - (options_.seconds() - options_.start_s);
+}
+
+TimeBudget::Stop TimeBudget::Asked() const {
+  if (options_.interrupted && options_.interrupted()) return Stop::kInterrupted;
+  return has_result_ && LeftSeconds() < 0 ? Stop::kBudget : Stop::kNo;
+}
+
+absl::StatusOr<bool> TimeBudget::GoOn() {
+  if (stop_ != Stop::kNo) return false;
+  ASSIGN_OR_RETURN(const std::vector<int> asked,
+                   FromRank0(exchange_, {static_cast<int>(Asked())}));
+  stop_ = static_cast<Stop>(asked[0]);
+  return stop_ == Stop::kNo;
+}
+
+absl::StatusOr<bool> TimeBudget::IsSpent(double share) {
+  ASSIGN_OR_RETURN(const std::vector<int> spent,
+                   FromRank0(exchange_, {has_result_ && LeftSeconds(share) < 0}));
+  return spent[0] != 0;
+}
+
+std::string TimeBudget::Reason() const {
+  return stop_ == Stop::kInterrupted
+             ? "interrupted"
+             : absl::StrFormat("budget of %.4g s ended", options_.budget_s);
+}
+
+}  // namespace coconet

@@ -1,0 +1,302 @@
+#include "autotune/search/trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coconet/base/status.h"
+
+namespace coconet {
+namespace {
+
+constexpr double kWarmUpBelowUs = 10000;  // longer steps need no warm-up
+constexpr int kMostSteps = 1 << 20;
+constexpr int kAttempts = 4;  // to find the number of steps per sample
+/// Where Verify takes more than this share of the budget, only leaders are verified.
+constexpr double kVerifyShare = 0.01;
+/// Length of a sample. In shorter ones, the clock's resolution and the ranks' unequal starts show.
+constexpr double kSampleUs = 1000;
+/// Samples of the first variant, which show how noisy the machine is.
+constexpr int kFirstSamples = 4;
+constexpr double kFirstShare = 0.1;  // of the budget, at which they end
+
+}  // namespace
+
+Trials::Trials(std::vector<Entrant> entrants, int baseline, VariantRunner& runner,
+               Exchange& exchange, TimeBudget& budget, const TunerOptions& options)
+    : entrants_(std::move(entrants)),
+      baseline_(baseline),
+      runner_(runner),
+      exchange_(exchange),
+      budget_(budget),
+      options_(options),
+      race_(static_cast<int>(entrants_.size()), baseline, options.seed, options.race),
+      step_us_(entrants_.size(), 0) {}
+
+bool Trials::IsUntried(int v) const {
+  return result(v).verdict == Verdict::kNotMeasured && result(v).reason.empty() &&
+         !tried_.contains(v);
+}
+
+template <class T>
+absl::StatusOr<T> Trials::Named(absl::StatusOr<T> answer, absl::string_view doing, int v,
+                                absl::string_view how) const {
+  if (answer.ok()) return answer;
+  return WithContext(answer.status(), absl::StrCat(doing, " ", Words(result(v)), how));
+}
+
+absl::StatusOr<int> Trials::Agreed(int mine) const {
+  ASSIGN_OR_RETURN(const std::vector<int> numbers, FromRank0(exchange_, {mine}));
+  return numbers[0];
+}
+
+absl::Status Trials::TryFirst(int v) {
+  return Try({v}, [](int) { return absl::OkStatus(); });
+}
+
+absl::Status Trials::Try(const std::vector<int>& variants,
+                         absl::FunctionRef<absl::Status(int)> tried) {
+  ASSIGN_OR_RETURN(bool go_on, budget_.GoOn());
+  if (!go_on || variants.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> failures,
+                   runner_.Compile(variants, [this] {
+                     return budget_.Asked() != TimeBudget::Stop::kNo;
+                   }));
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const int v = variants[i];
+    if (failures[i].has_value()) {
+      if (failures[i]->verdict == Verdict::kNotMeasured) continue;
+      Fail(v, *failures[i]);
+    } else {
+      ASSIGN_OR_RETURN(go_on, budget_.GoOn());
+      if (!go_on) return absl::OkStatus();
+      RETURN_IF_ERROR(TryOne(v, race_.Fastest() < 0));
+    }
+    RETURN_IF_ERROR(tried(v));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trials::TryOne(int v, bool first) {
+  tried_.insert(v);
+  if (options_.journal != nullptr) options_.journal->Begin(options_.key, result(v));
+  ASSIGN_OR_RETURN(const std::optional<Failure> failure, FirstRuns(v, first));
+  if (options_.journal != nullptr) options_.journal->End(options_.key, result(v));
+  if (failure.has_value()) {
+    Fail(v, *failure);
+    return absl::OkStatus();
+  }
+  TellOfFailures();
+  if (result(v).verdict == Verdict::kPruned) {
+    Unload(v);
+    return absl::OkStatus();
+  }
+  race_.Enter(v);
+  budget_.HasResult();
+  // No variant is compared with one that gives wrong answers.
+  return VerifyFirst([this] { return race_.Fastest(); });
+}
+
+absl::StatusOr<std::optional<Failure>> Trials::FirstRuns(int v, bool first) {
+  ASSIGN_OR_RETURN(std::optional<Failure> failure,
+                   Named(runner_.Load(v), "verifying", v, " at a small size"));
+  if (failure.has_value()) return failure;
+  loaded_.insert(v);
+  ASSIGN_OR_RETURN(VariantRunner::Sample step, Named(runner_.Time(v, 0, 1), "timing", v));
+  if (step.failure.has_value()) return step.failure;
+  step_us_[v] = step.us;
+  const bool is_short = options_.race.samples < kFirstSamples;
+  if (first || options_.tries_all || v == baseline_) {
+    for (int i = 0; i < (is_short || options_.tries_all ? 1 : kFirstSamples); ++i) {
+      if (i > 0) {
+        ASSIGN_OR_RETURN(const int over,
+                         Agreed(budget_.LeftSeconds(kFirstShare) < 0 ||
+                                budget_.Asked() != TimeBudget::Stop::kNo));
+        if (over != 0) break;
+      }
+      race_.BeginRound();
+      ASSIGN_OR_RETURN(failure, TakeSample(v));
+      if (failure.has_value()) return failure;
+    }
+  } else {
+    ASSIGN_OR_RETURN(failure, Duel(v));
+    if (failure.has_value() || result(v).verdict == Verdict::kPruned) return failure;
+  }
+  if (!verifies_leaders_only_) {
+    ASSIGN_OR_RETURN(failure, VerifyAtSize(v));
+  }
+  return failure;
+}
+
+absl::StatusOr<std::optional<Failure>> Trials::Duel(int v) {
+  ASSIGN_OR_RETURN(const int best, Agreed(race_.Fastest()));
+  for (int pair = 0; pair < options_.pairs; ++pair) {
+    race_.BeginRound();
+    for (int turn = 0; turn < 2; ++turn) {
+      const bool is_mine = turn == pair % 2;
+      ASSIGN_OR_RETURN(std::optional<Failure> failure, TakeSample(is_mine ? v : best));
+      if (!failure.has_value()) continue;
+      if (is_mine) return failure;
+      Fail(best, *failure);
+      return std::nullopt;  // rounds go on without it
+    }
+    const std::string reason = options_.drops ? race_.ReasonToDrop(v) : "";
+    ASSIGN_OR_RETURN(const std::vector<int> drop_and_stop,
+                     FromRank0(exchange_, {!reason.empty(),
+                                           budget_.Asked() != TimeBudget::Stop::kNo}));
+    if (drop_and_stop[0] == 0 && drop_and_stop[1] != 0) return std::nullopt;
+    if (drop_and_stop[0] == 0) continue;
+    result(v).verdict = Verdict::kPruned;
+    result(v).reason = reason;
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<Failure>> Trials::VerifyAtSize(int v) {
+  const double begin = budget_.Now();
+  ASSIGN_OR_RETURN(const std::optional<Failure> failure, Named(runner_.Verify(v), "verifying", v));
+  verify_s_ = budget_.Now() - begin;
+  if (!failure.has_value()) verified_at_size_.insert(v);
+  return failure;
+}
+
+absl::Status Trials::DecideWhenToVerify() {
+  ASSIGN_OR_RETURN(const int is_long,
+                   Agreed(!options_.tries_all && verify_s_ > kVerifyShare * options_.budget_s));
+  verifies_leaders_only_ = is_long != 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Failure>> Trials::TakeSample(int v) {
+  for (int attempt = 0;; ++attempt) {
+    const int steps = static_cast<int>(
+        std::clamp(std::ceil(kSampleUs / std::max(step_us_[v], 1e-3)), 1.0, double{kMostSteps}));
+    const int warm_up = step_us_[v] < kWarmUpBelowUs ? std::max(1, steps / 10) : 0;
+    ASSIGN_OR_RETURN(const VariantRunner::Sample sample,
+                     Named(runner_.Time(v, warm_up, steps), "timing", v));
+    if (sample.failure.has_value()) return sample.failure;
+    step_us_[v] = sample.us;
+    // Where the estimate was too long, of a cold or delayed step, the sample is too short to
+    // count.
+    if (sample.us * steps < kSampleUs / 2 && attempt < kAttempts) continue;
+    race_.Add(v, sample.us, sample.lost);
+    return std::nullopt;
+  }
+}
+
+absl::StatusOr<bool> Trials::Round() {
+  for (int v : race_.NextRound()) {
+    ASSIGN_OR_RETURN(const bool go_on, budget_.GoOn());
+    if (!go_on) return false;
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure, TakeSample(v));
+    if (failure.has_value()) Fail(v, *failure);
+  }
+  // No variant is compared with one that gives wrong answers.
+  RETURN_IF_ERROR(VerifyFirst([this] { return race_.Fastest(); }));
+  if (options_.drops) RETURN_IF_ERROR(Prune(race_.ToDrop()));
+  return true;
+}
+
+absl::StatusOr<bool> Trials::IsDecided() const {
+  ASSIGN_OR_RETURN(const int finished, Agreed(race_.Finished()));
+  return finished != 0;
+}
+
+absl::Status Trials::KeepQuickest(int most) { return Prune(race_.AllBut(most)); }
+
+absl::Status Trials::Prune(std::vector<Race::Dropped> dropped) {
+  std::vector<int> numbers;
+  for (const Race::Dropped& d : dropped) numbers.push_back(d.runner);
+  ASSIGN_OR_RETURN(const std::vector<int> agreed, FromRank0(exchange_, numbers));
+  for (size_t i = 0; i < agreed.size(); ++i) {
+    const int v = agreed[i];
+    race_.Leave(v);
+    result(v).verdict = Verdict::kPruned;
+    // Reasons are of rank 0's record.
+    result(v).reason = i < dropped.size() ? std::move(dropped[i].reason) : "";
+    Unload(v);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Trials::VerifyFirst(absl::FunctionRef<int()> first) {
+  while (true) {
+    ASSIGN_OR_RETURN(const int v, Agreed(first()));
+    if (v < 0 || verified_at_size_.contains(v)) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure, VerifyAtSize(v));
+    if (failure.has_value()) Fail(v, *failure);
+  }
+}
+
+absl::StatusOr<int> Trials::VerifiedWinner() {
+  RETURN_IF_ERROR(VerifyFirst([this] { return race_.Winner(); }));
+  ASSIGN_OR_RETURN(const int winner, Agreed(race_.Winner()));
+  if (winner >= 0) TellOfFailures();
+  return winner;
+}
+
+absl::StatusOr<int> Trials::FinalWinner() {
+  while (true) {
+    ASSIGN_OR_RETURN(const int winner, Agreed(race_.Winner()));
+    // Where nothing ran after its verification, there is nothing more to find.
+    const bool only = tried_.size() == 1 && verified_at_size_.contains(winner);
+    if (winner < 0 || only) return winner;
+    ASSIGN_OR_RETURN(const std::optional<Failure> failure,
+                     Named(runner_.Verify(winner), "verifying", winner));
+    if (!failure.has_value()) {
+      TellOfFailures();
+      return winner;
+    }
+    Fail(winner, *failure);
+  }
+}
+
+void Trials::Fail(int v, const Failure& failure) {
+  race_.Leave(v);
+  if (loaded_.contains(v)) Unload(v);
+  if (MayPass(failure.verdict) && tried_again_.insert(v).second) {
+    tried_.erase(v);  // untried again
+    return;
+  }
+  tried_.insert(v);
+  result(v).verdict = failure.verdict;
+  result(v).reason = failure.reason;
+  untold_.push_back(v);
+}
+
+void Trials::TellOfFailures() {
+  for (int v : untold_) {
+    if (options_.journal != nullptr) options_.journal->Fail(options_.key, result(v));
+  }
+  untold_.clear();
+}
+
+void Trials::Unload(int v) {
+  loaded_.erase(v);
+  runner_.Unload(v);
+}
+
+void Trials::UnloadAllBut(int v) {
+  for (int other : std::set<int>(loaded_)) {
+    if (other != v) Unload(other);
+  }
+}
+
+double Trials::BestUs() const {
+  const int fastest = race_.Fastest();
+  return fastest < 0 ? std::numeric_limits<double>::infinity() : race_.timing(fastest).median_us;
+}
+
+std::vector<double> Trials::RoundUs() const {
+  std::vector<double> round_us;
+  for (int v = 0; v < size(); ++v) {
+    if (race_.running(v)) round_us.push_back(std::max(step_us_[v], kSampleUs));
+  }
+  std::sort(round_us.begin(), round_us.end());
+  return round_us;
+}
+
+}  // namespace coconet

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "autotune/measure/race.h"
+#include "autotune/search/time_budget.h"
+#include "autotune/search/tuner.h"
+#include "autotune/search/variant_runner.h"
+
+namespace coconet {
+
+/// Tries variants: compiles, verifies and times them, and drops those that fail or are slower than
+/// the best. Collective: all ranks decide alike. What it knows of a variant is in `result`.
+class Trials {
+ public:
+  /// All references outlive it.
+  Trials(std::vector<Entrant> entrants, int baseline, VariantRunner& runner, Exchange& exchange,
+         TimeBudget& budget, const TunerOptions& options);
+
+  int size() const { return static_cast<int>(entrants_.size()); }
+  VariantResult& result(int v) { return entrants_[v].result; }
+  const VariantResult& result(int v) const { return entrants_[v].result; }
+  /// Whether the variant is neither tried nor ruled out.
+  bool IsUntried(int v) const;
+  const std::set<int>& tried() const { return tried_; }
+  const Race& race() const { return race_; }
+
+  /// Tries the variant that is to be measured first, with several samples.
+  absl::Status TryFirst(int v);
+  /// Compiles the variants together, then tries one after the other until the budget ends.
+  /// `tried` is called after each that was tried.
+  absl::Status Try(const std::vector<int>& variants, absl::FunctionRef<absl::Status(int)> tried);
+
+  /// One sample of each variant that is left, in random order; then drops what is slower. False
+  /// where the budget ended before.
+  absl::StatusOr<bool> Round();
+  /// Whether further rounds are unlikely to change the winner.
+  absl::StatusOr<bool> IsDecided() const;
+  /// Drops all but the `most` quickest, and the baseline.
+  absl::Status KeepQuickest(int most);
+
+  /// The best so far, which is verified at the program's size first; -1: nothing was timed.
+  absl::StatusOr<int> VerifiedWinner();
+  /// The same, verified once more on fresh data after all timing.
+  absl::StatusOr<int> FinalWinner();
+  /// Unloads all but one.
+  void UnloadAllBut(int v);
+
+  /// Median time of a step of the best, in microseconds; infinite where nothing was timed.
+  double BestUs() const;
+  int Fastest() const { return race_.Fastest(); }
+  /// Bound of the time that one more round takes, per variant that is left, ascending.
+  std::vector<double> RoundUs() const;
+
+  /// Where verifying takes long, only the best is verified at the program's size.
+  absl::Status DecideWhenToVerify();
+
+ private:
+  /// The runner's answer. An error names the variant: a faulty kernel may end all ranks.
+  template <class T>
+  absl::StatusOr<T> Named(absl::StatusOr<T> answer, absl::string_view doing, int v,
+                          absl::string_view how = "") const;
+  absl::Status TryOne(int v, bool first);
+  absl::StatusOr<std::optional<Failure>> FirstRuns(int v, bool first);
+  /// Times the variant and the best in turns. Rules it out where it is slower.
+  absl::StatusOr<std::optional<Failure>> Duel(int v);
+  absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
+  absl::StatusOr<std::optional<Failure>> TakeSample(int v);
+  /// Collective. Rank 0's answer.
+  absl::StatusOr<int> Agreed(int mine) const;
+  absl::Status Prune(std::vector<Race::Dropped> dropped);
+  absl::Status VerifyFirst(absl::FunctionRef<int()> first);
+  /// Rules the variant out; where the failure may pass, at the second time only.
+  void Fail(int v, const Failure& failure);
+  /// Tells the journal of the failures so far, since a variant has run after them: what fails all
+  /// variants, such as a stopped rank or a broken compiler, is not their fault.
+  void TellOfFailures();
+  void Unload(int v);
+
+  std::vector<Entrant> entrants_;
+  const int baseline_;
+  VariantRunner& runner_;
+  Exchange& exchange_;
+  TimeBudget& budget_;
+  const TunerOptions& options_;
+  Race race_;
+  std::vector<double> step_us_;  // the latest time of a step; 0: none yet
+  std::set<int> tried_, loaded_;
+  std::set<int> tried_again_;  // variants whose first failure may have passed
+  std::vector<int> untold_;    // variants that failed, of which the journal does not know
+  double verify_s_ = 0;        // duration of the latest Verify, on rank 0
+  bool verifies_leaders_only_ = false;  // at the program's size
+  std::set<int> verified_at_size_;
+};
+
+}  // namespace coconet
