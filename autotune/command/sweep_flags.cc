@@ -33,9 +33,8 @@ constexpr size_t kShownSizes = 6;
 
 const std::vector<std::string>& KnownFlags() {
   static const auto& flags = *new std::vector<std::string>{
-      "ranks", "stages", "nodes",  "dtype", "cache", "budget", "json", "backend",
-      "only",  "order",  "preset", "list",  "help",  "N",      "all",  "retune",
-      "search"};
+      "ranks", "stages", "nodes", "dtype", "cache", "budget", "json",   "backend", "only",
+      "order", "preset", "list",  "help",  "N",     "all",    "retune", "search"};
   return flags;
 }
 
@@ -88,8 +87,7 @@ absl::Status SetFlag(SweepFlags& flags, absl::string_view name, absl::string_vie
   }
   if (name == "search") {
     const std::optional<SearchKind> kind = ParseSearchKind(value);
-    if (!kind.has_value())
-      return Bad(name, "auto, exhaustive, racing, model or evolution", value);
+    if (!kind.has_value()) return Bad(name, "auto, exhaustive, racing, model or evolution", value);
     flags.search = *kind;
     return absl::OkStatus();
   }

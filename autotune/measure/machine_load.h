@@ -11,7 +11,7 @@ double SecondsWithoutCore();
 /// What the cores that this process may use have done since the machine started, in seconds of
 /// processor time. All 0 where the kernel does not say (/proc/stat).
 struct CoreTimes {
-  double busy_s = 0;    // of all programs, and what a hypervisor took
+  double busy_s = 0;     // of all programs, and what a hypervisor took
   double elapsed_s = 0;  // by a steady clock
   int cores = 0;
 };

@@ -11,8 +11,8 @@
 namespace coconet {
 namespace {
 
-constexpr int kSweeps = 8;            // of the fit
-constexpr int kMostWeight = 20;       // of a runner's samples in a round's slowness
+constexpr int kSweeps = 8;       // of the fit
+constexpr int kMostWeight = 20;  // of a runner's samples in a round's slowness
 constexpr double kLeastNoise = 0.005;
 constexpr double kUnknownNoise = 0.1;
 constexpr double kDeviation = 1.4826;  // standard deviation over median absolute deviation
@@ -30,8 +30,7 @@ double WeightedMedian(std::vector<std::pair<double, double>>& values) {
   for (size_t i = 0; i < values.size(); ++i) {
     sum += values[i].second;
     if (sum > all / 2) return values[i].first;
-    if (sum == all / 2 && i + 1 < values.size())
-      return (values[i].first + values[i + 1].first) / 2;
+    if (sum == all / 2 && i + 1 < values.size()) return (values[i].first + values[i + 1].first) / 2;
   }
   return 0;
 }
@@ -73,8 +72,9 @@ const Race::Fit& Race::Fitted() const {
     std::vector<double> logs;
     for (const Sample& s : usable) {
       logs.push_back(s.log_us);
-      rounds[s.round].push_back({static_cast<int>(v), s.log_us,
-                                 static_cast<double>(std::min<size_t>(usable.size(), kMostWeight))});
+      rounds[s.round].push_back(
+          {static_cast<int>(v), s.log_us,
+           static_cast<double>(std::min<size_t>(usable.size(), kMostWeight))});
     }
     fit.level[v] = Median(std::move(logs));
   }

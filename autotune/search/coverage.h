@@ -16,9 +16,9 @@ namespace coconet {
 /// so draws count although the best found changes meanwhile.
 class Coverage {
  public:
-  static constexpr double kGain = 0.03;     // what counts as faster
-  static constexpr double kShare = 0.05;    // of the untried that may be better
-  static constexpr double kDoubt = 0.05;    // probability that more are
+  static constexpr double kGain = 0.03;   // what counts as faster
+  static constexpr double kShare = 0.05;  // of the untried that may be better
+  static constexpr double kDoubt = 0.05;  // probability that more are
   static constexpr int kPatience = 59;
 
   /// Goes on from what earlier runs did.

@@ -135,7 +135,7 @@ class RankRunner final : public VariantRunner {
   DataSets full_;  // one: at the program's own sizes
   std::optional<PlainResults> plain_;
   std::vector<SmallSizes> small_;
-  CoreTimes cores_;       // at the latest call of LoadByOthers that returned a share
+  CoreTimes cores_;         // at the latest call of LoadByOthers that returned a share
   double own_cores_s_ = 0;  // OwnProcessorSeconds then
 };
 

@@ -14,14 +14,15 @@
 namespace coconet {
 namespace {
 
-constexpr size_t kMostForRacing = 64, kMostForModel = 4096;
+constexpr size_t kMostForRacing = 64, kMostForModel = 16384;
 constexpr size_t kParents = 8;  // the fastest, of which evolution mixes two at a time
 
 class AsListed final : public Strategy {
  public:
   void Add(int /*variant*/, double /*us*/) override {}
   std::vector<int> Next(const std::vector<int>& untried, size_t most) override {
-    return {untried.begin(), untried.begin() + static_cast<int64_t>(std::min(most, untried.size()))};
+    return {untried.begin(),
+            untried.begin() + static_cast<int64_t>(std::min(most, untried.size()))};
   }
   bool Promises(const std::vector<int>& untried, double /*us*/) const override {
     return !untried.empty();

@@ -13,7 +13,7 @@ namespace coconet {
 
 /// How the tuner goes through the variants of a program.
 enum class SearchKind : uint8_t {
-  kAuto,        // racing up to 64 variants, evolution above 4,096, model between
+  kAuto,        // racing up to 64 variants, evolution above 16,384, model between
   kExhaustive,  // tries all, simple ones first, and times each to the end
   kRacing,      // tries all, the most promising first; drops those that are clearly slower
   kModel,       // the same, but tries only what a model of the times so far promises, and samples

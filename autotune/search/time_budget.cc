@@ -32,8 +32,7 @@ TimeBudget::Stop TimeBudget::Asked() const {
 
 absl::StatusOr<bool> TimeBudget::GoOn() {
   if (stop_ != Stop::kNo) return false;
-  ASSIGN_OR_RETURN(const std::vector<int> asked,
-                   FromRank0(exchange_, {static_cast<int>(Asked())}));
+  ASSIGN_OR_RETURN(const std::vector<int> asked, FromRank0(exchange_, {static_cast<int>(Asked())}));
   stop_ = static_cast<Stop>(asked[0]);
   return stop_ == Stop::kNo;
 }
@@ -45,9 +44,8 @@ absl::StatusOr<bool> TimeBudget::IsSpent(double share) {
 }
 
 std::string TimeBudget::Reason() const {
-  return stop_ == Stop::kInterrupted
-             ? "interrupted"
-             : absl::StrFormat("budget of %.4g s ended", options_.budget_s);
+  return stop_ == Stop::kInterrupted ? "interrupted"
+                                     : absl::StrFormat("budget of %.4g s ended", options_.budget_s);
 }
 
 }  // namespace coconet

@@ -60,10 +60,9 @@ absl::Status Trials::Try(const std::vector<int>& variants,
                          absl::FunctionRef<absl::Status(int)> tried) {
   ASSIGN_OR_RETURN(bool go_on, budget_.GoOn());
   if (!go_on || variants.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> failures,
-                   runner_.Compile(variants, [this] {
-                     return budget_.Asked() != TimeBudget::Stop::kNo;
-                   }));
+  ASSIGN_OR_RETURN(
+      const std::vector<std::optional<Failure>> failures,
+      runner_.Compile(variants, [this] { return budget_.Asked() != TimeBudget::Stop::kNo; }));
   for (size_t i = 0; i < variants.size(); ++i) {
     const int v = variants[i];
     if (failures[i].has_value()) {
@@ -111,9 +110,8 @@ absl::StatusOr<std::optional<Failure>> Trials::FirstRuns(int v, bool first) {
   if (first || options_.tries_all || v == baseline_) {
     for (int i = 0; i < (is_short || options_.tries_all ? 1 : kFirstSamples); ++i) {
       if (i > 0) {
-        ASSIGN_OR_RETURN(const int over,
-                         Agreed(budget_.LeftSeconds(kFirstShare) < 0 ||
-                                budget_.Asked() != TimeBudget::Stop::kNo));
+        ASSIGN_OR_RETURN(const int over, Agreed(budget_.LeftSeconds(kFirstShare) < 0 ||
+                                                budget_.Asked() != TimeBudget::Stop::kNo));
         if (over != 0) break;
       }
       race_.BeginRound();
@@ -143,9 +141,9 @@ absl::StatusOr<std::optional<Failure>> Trials::Duel(int v) {
       return std::nullopt;  // rounds go on without it
     }
     const std::string reason = options_.drops ? race_.ReasonToDrop(v) : "";
-    ASSIGN_OR_RETURN(const std::vector<int> drop_and_stop,
-                     FromRank0(exchange_, {!reason.empty(),
-                                           budget_.Asked() != TimeBudget::Stop::kNo}));
+    ASSIGN_OR_RETURN(
+        const std::vector<int> drop_and_stop,
+        FromRank0(exchange_, {!reason.empty(), budget_.Asked() != TimeBudget::Stop::kNo}));
     if (drop_and_stop[0] == 0 && drop_and_stop[1] != 0) return std::nullopt;
     if (drop_and_stop[0] == 0) continue;
     result(v).verdict = Verdict::kPruned;

@@ -94,9 +94,9 @@ class Trials {
   Race race_;
   std::vector<double> step_us_;  // the latest time of a step; 0: none yet
   std::set<int> tried_, loaded_;
-  std::set<int> tried_again_;  // variants whose first failure may have passed
-  std::vector<int> untold_;    // variants that failed, of which the journal does not know
-  double verify_s_ = 0;        // duration of the latest Verify, on rank 0
+  std::set<int> tried_again_;           // variants whose first failure may have passed
+  std::vector<int> untold_;             // variants that failed, of which the journal does not know
+  double verify_s_ = 0;                 // duration of the latest Verify, on rank 0
   bool verifies_leaders_only_ = false;  // at the program's size
   std::set<int> verified_at_size_;
 };

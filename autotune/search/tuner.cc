@@ -34,9 +34,8 @@ constexpr int kMostLoaded = 24;
 constexpr double kStoreSeconds = 10;  // between two stores of the best so far
 /// What an earlier run found slower by this factor is not tried again.
 constexpr double kClearlySlower = 1.1;
-/// Where other programs use more of the cores, times mislead: a record is complete only after
-/// kMostLoadedRuns runs. Times of earlier runs under kLittleLoad count for good.
-constexpr double kMostLoad = 0.5, kLittleLoad = 0.25;
+/// Times of earlier runs under more load do not rule a variant out.
+constexpr double kLittleLoad = 0.25;
 constexpr int kMostLoadedRuns = 3;
 
 std::vector<std::vector<int>> FeaturesOf(const std::vector<Entrant>& entrants) {
@@ -159,8 +158,7 @@ class Tuning {
       earlier_.clear();
       return;
     }
-    const double scale =
-        trials_.race().timing(both).median_us / earlier_.at(both).timing.median_us;
+    const double scale = trials_.race().timing(both).median_us / earlier_.at(both).timing.median_us;
     for (auto& [v, known] : earlier_) {
       known.timing.median_us *= scale;
       known.timing.low_us *= scale;
@@ -168,9 +166,9 @@ class Tuning {
       if (trials_.tried().contains(v)) continue;
       strategy_->Add(v, known.timing.median_us);
       const double factor = known.timing.median_us / trials_.BestUs();
-      if (options_.anew || state_.runs == 0 || known.load > kLittleLoad ||
-          v == baseline_ || options_.tries_all ||
-          known.timing.low_us < kClearlySlower * trials_.BestUs() || !trials_.IsUntried(v))
+      if (options_.anew || state_.runs == 0 || known.load > kLittleLoad || v == baseline_ ||
+          options_.tries_all || known.timing.low_us < kClearlySlower * trials_.BestUs() ||
+          !trials_.IsUntried(v))
         continue;
       trials_.result(v).verdict = Verdict::kPruned;
       trials_.result(v).reason =
@@ -186,9 +184,7 @@ class Tuning {
     return untried;
   }
 
-  bool TriesAll() const {
-    return kind_ == SearchKind::kExhaustive || kind_ == SearchKind::kRacing;
-  }
+  bool TriesAll() const { return kind_ == SearchKind::kExhaustive || kind_ == SearchKind::kRacing; }
 
   bool HasTriedEnough() const {
     const std::vector<int> untried = Untried();
@@ -206,8 +202,8 @@ class Tuning {
       const std::vector<int> variants(batch.begin() + 1, batch.end());
       const auto promised = static_cast<size_t>(batch[0]);
       RETURN_IF_ERROR(trials_.Try(variants, [&](int v) {
-        const bool drawn = absl::c_find(variants, v) - variants.begin() >=
-                           static_cast<int64_t>(promised);
+        const bool drawn =
+            absl::c_find(variants, v) - variants.begin() >= static_cast<int64_t>(promised);
         return Tried(v, drawn);
       }));
       if (options_.drops && static_cast<int>(trials_.RoundUs().size()) > kMostLoaded)
@@ -225,8 +221,8 @@ class Tuning {
       strategy_->Add(v, timing.median_us);
       coverage_.Tried(drawn, trials_.BestUs());
     }
-    Say(absl::StrFormat("tried %d of %d variants; best %.4g ms; %s: %s",
-                        CountOfTried(Results()), trials_.size(), trials_.BestUs() / 1000, result.schedule,
+    Say(absl::StrFormat("tried %d of %d variants; best %.4g ms; %s: %s", CountOfTried(Results()),
+                        trials_.size(), trials_.BestUs() / 1000, result.schedule,
                         result.reason.empty() ? absl::StrFormat("%.4g ms", timing.median_us / 1000)
                                               : result.reason));
     return absl::OkStatus();
@@ -246,8 +242,7 @@ class Tuning {
       batch.insert(batch.end(), promised.begin(), promised.end());
       absl::c_for_each(promised, [&](int v) { std::erase(untried, v); });
       for (size_t i = 0; draws && i < kBatch / 2 && !untried.empty(); ++i) {
-        const size_t at =
-            std::uniform_int_distribution<size_t>(0, untried.size() - 1)(random_);
+        const size_t at = std::uniform_int_distribution<size_t>(0, untried.size() - 1)(random_);
         batch.push_back(untried[at]);
         untried.erase(untried.begin() + static_cast<int64_t>(at));
       }
@@ -329,7 +324,7 @@ class Tuning {
       return v.verdict == Verdict::kTimedOut || v.verdict == Verdict::kNotLoaded;
     });
     return decided && !may_pass && HasTriedEnough() &&
-           (state_.load <= kMostLoad || state_.runs >= kMostLoadedRuns);
+           (state_.load <= options_.most_load || state_.runs >= kMostLoadedRuns);
   }
 
   /// What is known of all variants.
@@ -342,7 +337,8 @@ class Tuning {
       if (const Timing timing = trials_.race().timing(v); timing.samples > 0) {
         r.timing = timing;
         r.load = std::max(state_.load, 0.0);
-      } else if (known != earlier_.end() && !FailsForGood(r.verdict)) {
+      } else if (known != earlier_.end() && !FailsForGood(r.verdict) && v != options_.incumbent) {
+        // The incumbent without a time says that its record is of another moment.
         r.timing = known->second.timing;
         r.load = known->second.load;
       }
@@ -373,6 +369,7 @@ class Tuning {
     TuningRecord record;
     record.key = options_.key;
     record.key_text = options_.key_text;
+    record.soft = options_.soft;
     record.best = results[winner];
     record.baseline = results[baseline];
     if (const int second = trials_.race().RunnerUp(winner); second >= 0)

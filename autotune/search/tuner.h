@@ -22,14 +22,17 @@ struct TunerOptions {
   uint64_t seed = 0;   // of the order of measurements; equal on all ranks
   SearchKind search = SearchKind::kAuto;
   RaceOptions race;
-  int pairs = 3;           // of samples, of a new variant and of the best, when it is first tried
-  bool drops = true;       // variants that are slower
+  int pairs = 3;      // of samples, of a new variant and of the best, when it is first tried
+  bool drops = true;  // variants that are slower
+  /// Where other programs use a larger share of the cores, times mislead: only the third run under
+  /// such load is complete.
+  double most_load = 0.5;
   bool tries_all = false;  // verifies every variant, however slow: times of simulated GPUs mean
                            // nothing
   int incumbent = -1;      // the best of an earlier run, which is tried right after the baseline
   SearchState earlier;     // of earlier runs
   bool anew = false;       // forgets what earlier runs tried; their times serve as forecasts
-  std::string key, key_text;
+  std::string key, key_text, soft;  // of the record
   // Set on rank 0 only.
   std::function<double()> seconds;  // a monotonic clock
   std::function<bool()> interrupted;

@@ -534,8 +534,7 @@ TEST_F(TunerTest, NoiseDoesNotChooseWhatIsClearlySlower) {
 TEST_F(TunerTest, TimesThatSayNothingLeaveNoVariantOut) {
   options_.tries_all = true;
   runner_.verify_s = 5;
-  const absl::StatusOr<Tuned> tuned =
-      Run({100, 50000, 900000, 20000, 200, 700000});
+  const absl::StatusOr<Tuned> tuned = Run({100, 50000, 900000, 20000, 200, 700000});
   ASSERT_TRUE(tuned.ok()) << tuned.status();
   for (int v = 0; v < 6; ++v) EXPECT_GT(runner_.verified[v], 0) << v;
   EXPECT_TRUE(tuned->record.complete);

@@ -1,9 +1,11 @@
 #include "autotune/session/key.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "autotune/store/wire.h"
 #include "coconet/base/status.h"
@@ -16,7 +18,7 @@ namespace {
 /// Number of ways to multiply matrices on a GPU that the tuner tries, in the library's order.
 constexpr int kGemmCandidatesOfGpus = 4;
 
-constexpr int kKeyVersion = 1;
+constexpr int kKeyVersion = 2;
 
 /// Replaces line breaks, so that no value can forge another field.
 std::string OneLine(absl::string_view text) {
@@ -25,14 +27,23 @@ std::string OneLine(absl::string_view text) {
   return line;
 }
 
+/// "24 GiB": machines of a kind differ by what their kernels reserve.
+std::string MemoryText(int64_t bytes) {
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  return absl::StrCat((bytes + kGiB / 2) / kGiB, " GiB");
+}
+
 std::string DeviceText(const Topology& t) {
-  const std::string text = absl::StrCat(OneLine(t.device), "; ", t.cores, " cores");
+  const std::string text =
+      absl::StrCat(OneLine(t.device), "; ", t.cores, " cores, ", MemoryText(t.memory_bytes));
   if (t.multiprocessors == 0) return text;
   return absl::StrCat(
-      text, "; ", t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu,
+      text, "; driver ", t.driver / 1000, "; ", MemoryText(t.gpu_memory_bytes), "; ",
+      t.multiprocessors, " multiprocessors of ", t.ranks_per_gpu,
       t.ranks_per_gpu == 1 ? " rank" : " ranks",
       t.own_multiprocessors == 0 ? "" : absl::StrCat(", ", t.own_multiprocessors, " its own"),
-      t.multicast ? ", multicast" : "");
+      t.multicast ? ", multicast" : "",
+      t.links.empty() ? "" : absl::StrCat("; links ", OneLine(t.links)));
 }
 
 absl::string_view Name(SumOrder order) {
@@ -51,7 +62,7 @@ template <class Wire, class T>
 void PassFields(Wire& wire, T& t) {
   wire.Fields(t.device, t.library, t.nodes, t.ranks_per_node, t.cores, t.vector_bytes, t.arch,
               t.simulated, t.bulk_copies, t.multiprocessors, t.ranks_per_gpu, t.own_multiprocessors,
-              t.multicast, t.driver, t.staged);
+              t.multicast, t.driver, t.memory_bytes, t.gpu_memory_bytes, t.links, t.staged);
 }
 
 }  // namespace
@@ -63,7 +74,7 @@ std::string KeyText(const KeyInputs& inputs) {
       "\nmeasurement: ", kMeasurementPolicy,
       "\ncompiler: ", OneLine(inputs.compilers.front().second),
       "\nsum order: ", Name(inputs.sum_order),
-      "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: none",
+      "\naccumulation: f32 for f16 and bf16\nreplicas: equal to the bit",
       "\nranks: ", inputs.topologies.size(), "\nstages: ", inputs.mesh.stages,
       inputs.mesh.stages_apart ? " on different nodes" : "", "\nnodes: ", inputs.mesh.nodes,
       "\nranks per node: ", inputs.mesh.ranks, "\nlibrary: ", OneLine(first.library), "\n");
@@ -86,6 +97,17 @@ std::string KeyText(const KeyInputs& inputs) {
     absl::StrAppend(&text, "program: ", line, "\n");
   }
   return text;
+}
+
+std::string SoftText(const std::vector<Topology>& topologies,
+                     const std::vector<std::string>& libcs) {
+  std::set<std::string> parts;
+  for (const Topology& t : topologies) {
+    if (t.driver > 0)
+      parts.insert(absl::StrCat("driver ", t.driver / 1000, ".", t.driver % 1000 / 10));
+  }
+  for (const std::string& libc : libcs) parts.insert(absl::StrCat("libc ", OneLine(libc)));
+  return absl::StrJoin(parts, ", ");
 }
 
 ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, SumOrder sum_order) {

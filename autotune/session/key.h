@@ -31,6 +31,12 @@ struct KeyInputs {
 /// text. Names no path, user or host.
 std::string KeyText(const KeyInputs& inputs);
 
+/// Versions on which times depend little: the minor one of the GPUs' driver, and the C library's,
+/// of each rank. Not part of the key: a record that was tuned with others is used, and improved
+/// later.
+std::string SoftText(const std::vector<Topology>& topologies,
+                     const std::vector<std::string>& libcs);
+
 /// Returns what all ranks can do: the fewest cores, the narrowest vectors, capabilities that all
 /// have.
 ConfigSpace SpaceOf(const std::vector<Topology>& topologies, const Mesh& mesh, SumOrder sum_order);

@@ -34,12 +34,12 @@ class KeyTest : public ::testing::Test {
 
 TEST_F(KeyTest, IsLinesOfFieldAndValue) {
   EXPECT_EQ(KeyText(inputs_),
-            "key: 1\ngenerator: 4\nmeasurement: interleaved-max-median-1\ncompiler: gcc 12.2\nsum "
+            "key: 2\ngenerator: 4\nmeasurement: interleaved-rounds-2\ncompiler: gcc 12.2\nsum "
             "order: any\n"
-            "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nmemory budget: "
-            "none\nranks: 2\nstages: 1\nnodes: 1\n"
+            "accumulation: f32 for f16 and bf16\nreplicas: equal to the bit\nranks: 2\nstages: "
+            "1\nnodes: 1\n"
             "ranks per node: 2\nlibrary: mpi Open MPI 4.1.4\ndevice from rank 0: AMD EPYC 9654 avx "
-            "avx2 avx512f; 8 cores\n"
+            "avx2 avx512f; 8 cores, 0 GiB\n"
             "program: coconet 1\nprogram: program p\nprogram: input g : f32[8] local\nprogram: %1 "
             "= all_reduce(sum, g)\n"
             "program: output s = %1\n");
@@ -62,6 +62,7 @@ TEST_F(KeyTest, EveryFieldCounts) {
   differs([](KeyInputs& k) { k.topologies[1].device = "another"; });
   differs([](KeyInputs& k) { k.topologies[1].cores = 4; });
   differs([](KeyInputs& k) { k.topologies[1].multiprocessors = 132; });
+  differs([](KeyInputs& k) { k.topologies[1].memory_bytes = int64_t{8} << 30; });
   for (auto field : {&Mesh::stages, &Mesh::nodes, &Mesh::ranks})
     differs([&](KeyInputs& k) { k.mesh.*field = 7; });
   differs([](KeyInputs& k) { k.mesh.stages_apart = true; });
@@ -69,12 +70,46 @@ TEST_F(KeyTest, EveryFieldCounts) {
   differs([](KeyInputs& k) { k.products = {"", "cublaslt 13.0.2"}; });
 }
 
+TEST_F(KeyTest, EveryFieldOfAGpuCounts) {
+  for (Topology& t : inputs_.topologies) {
+    t.multiprocessors = 132;
+    t.driver = 13000;
+  }
+  const std::string plain = KeyText(inputs_);
+  const auto differs = [&](auto edit) {
+    KeyInputs other = inputs_;
+    edit(other.topologies[1]);
+    return KeyText(other) != plain;
+  };
+  EXPECT_TRUE(differs([](Topology& t) { t.driver = 12090; }));
+  EXPECT_FALSE(differs([](Topology& t) { t.driver = 13010; })) << "a minor version is soft";
+  EXPECT_TRUE(differs([](Topology& t) { t.gpu_memory_bytes = int64_t{80} << 30; }));
+  EXPECT_TRUE(differs([](Topology& t) { t.links = "- plain; plain -"; }));
+  EXPECT_TRUE(differs([](Topology& t) { t.ranks_per_gpu = 2; }));
+  EXPECT_TRUE(differs([](Topology& t) { t.own_multiprocessors = 66; }));
+  EXPECT_TRUE(differs([](Topology& t) { t.multicast = true; }));
+}
+
+TEST_F(KeyTest, SoftFieldsAreVersions) {
+  EXPECT_EQ(SoftText(inputs_.topologies, {"2.36", "2.36"}), "libc 2.36");
+  inputs_.topologies[1].driver = 13010;
+  EXPECT_EQ(SoftText(inputs_.topologies, {"2.36", "2.41"}), "driver 13.1, libc 2.36, libc 2.41");
+}
+
+TEST_F(KeyTest, MachinesOfAKindShareKeys) {
+  inputs_.topologies[0].memory_bytes = inputs_.topologies[1].memory_bytes = 25000000000;
+  const std::string plain = KeyText(inputs_);
+  EXPECT_THAT(plain, HasSubstr("8 cores, 23 GiB\n"));
+  inputs_.topologies[0].memory_bytes = inputs_.topologies[1].memory_bytes = 25000400000;
+  EXPECT_EQ(KeyText(inputs_), plain);
+}
+
 TEST_F(KeyTest, NamesTheLibrariesOfGpusAndTheirVersions) {
   for (Topology& t : inputs_.topologies) t.library = "nccl 2.28.9";
   inputs_.products = {"cublaslt 13.0.2", "cublaslt 13.0.2"};
   EXPECT_THAT(KeyText(inputs_), HasSubstr("library: nccl 2.28.9\n"));
   EXPECT_THAT(KeyText(inputs_),
-              HasSubstr("8 cores\nproducts from rank 0: cublaslt 13.0.2\nprogram:"));
+              HasSubstr("8 cores, 0 GiB\nproducts from rank 0: cublaslt 13.0.2\nprogram:"));
   inputs_.products[1] = "cublaslt 12.9.0";
   EXPECT_THAT(KeyText(inputs_), HasSubstr("products from rank 0: cublaslt 13.0.2\nproducts from "
                                           "rank 1: cublaslt 12.9.0\nprogram:"));
@@ -87,7 +122,9 @@ TEST_F(KeyTest, NamesWhatRanksHaveOfAGpu) {
     t.multiprocessors = 132;
     t.ranks_per_gpu = 2;
   }
-  EXPECT_THAT(KeyText(inputs_), HasSubstr("avx512f; 8 cores; 132 multiprocessors of 2 ranks\n"));
+  EXPECT_THAT(
+      KeyText(inputs_),
+      HasSubstr("avx512f; 8 cores, 0 GiB; driver 0; 0 GiB; 132 multiprocessors of 2 ranks\n"));
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).multiprocessors, 66);
   EXPECT_EQ(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).gemm_candidates, 4);
   EXPECT_TRUE(SpaceOf(inputs_.topologies, {.ranks = 2}, SumOrder::kAny).library);

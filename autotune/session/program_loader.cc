@@ -1,5 +1,7 @@
 #include "autotune/session/program_loader.h"
 
+#include <gnu/libc-version.h>
+
 #include <chrono>
 #include <optional>
 #include <random>
@@ -52,7 +54,10 @@ class Loader {
     const bool retune = may_tune && state_->options.retune;
     if (known.has_value() && !retune && (known->record.complete || !may_tune)) {
       ASSIGN_OR_RETURN(const bool holds, StillHolds(*known));
-      if (holds) return Assemble(*std::move(known), true, {});
+      if (holds) {
+        CheckSoft(known->record, may_tune);
+        return Assemble(*std::move(known), true, {});
+      }
       known.reset();
     }
     if (!may_tune) {
@@ -70,6 +75,17 @@ class Loader {
 
  private:
   bool first() const { return rank_.rank() == 0; }
+
+  /// A record of other minor versions is used now, and improved by the next job that may tune.
+  void CheckSoft(const TuningRecord& record, bool may_tune) {
+    if (!first() || record.soft == state_->soft) return;
+    const bool marks = may_tune && state_->cache->stores();
+    state_->Warn(absl::StrCat("tuning cache: the record of ", program_.name, " was tuned with ",
+                              record.soft, ", and here is ", state_->soft, ": it is used",
+                              marks ? ", and the next job tunes it further" : ""));
+    if (marks) state_->cache->MarkStale(key_, state_->soft);
+  }
+
   /// Collective.
   absl::StatusOr<std::unique_ptr<Binaries>> OpenBinaries() const {
     const Topology& here = rank_.topology();
@@ -95,11 +111,14 @@ class Loader {
     }
     ASSIGN_OR_RETURN(const std::vector<std::string> all,
                      exchange_.AllGather(Encode(rank_.topology())));
+    ASSIGN_OR_RETURN(const std::vector<std::string> libcs,
+                     exchange_.AllGather(gnu_get_libc_version()));
     std::vector<Topology> topologies;
     for (const std::string& theirs : all) {
       ASSIGN_OR_RETURN(Topology topology, DecodeTopology(theirs));
       topologies.push_back(std::move(topology));
     }
+    state_->soft = SoftText(topologies, libcs);
     ASSIGN_OR_RETURN(state_->binaries, OpenBinaries());
     state_->topologies = std::move(topologies);
     return absl::OkStatus();
@@ -313,6 +332,8 @@ class Loader {
     options.tries_all = rank_.topology().simulated;
     options.key = key_;
     options.key_text = key_text_;
+    options.soft = state_->soft;
+    if (options.tries_all || user.optimize == Optimize::kFast) options.most_load = 1;
     if (user.optimize == Optimize::kFast)
       options.race.settled = options.race.samples = options.race.most_samples = options.pairs = 2;
     if (!first()) return options;

@@ -10,6 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "autotune/session/session.h"
+#include "autotune/store/database.h"
 #include "autotune/store/tuning_cache.h"
 #include "autotune/testing/session_fixture.h"
 #include "coconet/base/status.h"
@@ -109,6 +110,30 @@ TEST_F(SessionCacheTest, AnInterruptedTuningGoesOnLater) {
     return absl::OkStatus();
   });
   EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(SessionCacheTest, ARecordOfOtherMinorVersionsIsUsedAndImprovedLater) {
+  const auto tunes = [&] {
+    bool tuned_anew = false;
+    const absl::Status status = Run(2, [&](Session& session, const TunedProgram& tuned) {
+      if (session.rank() == 0) tuned_anew = !tuned.from_cache();
+      return StepAndCheck(tuned, session, 5);
+    });
+    EXPECT_TRUE(status.ok()) << status;
+    return tuned_anew;
+  };
+  EXPECT_TRUE(tunes());
+  EXPECT_FALSE(tunes());
+  {
+    absl::StatusOr<Database> db = Database::Open(Options().cache_file, Access::kReadWrite);
+    ASSERT_TRUE(db.ok()) << db.status();
+    ASSERT_TRUE(db->Execute("UPDATE decision SET soft = 'libc 1.0'").ok());
+  }
+  EXPECT_FALSE(tunes()) << "it is used";
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_THAT(*warnings_.begin(), HasSubstr("was tuned with libc 1.0, and here is libc "));
+  EXPECT_TRUE(tunes()) << "and improved";
+  EXPECT_FALSE(tunes());
 }
 
 TEST_F(SessionCacheTest, InterruptedBeforeAnythingIsCancelled) {

@@ -30,6 +30,7 @@ struct SessionState {
 
   // Set by the first Compile.
   std::vector<Topology> topologies;   // of all ranks; empty before
+  std::string soft;                   // SoftText of all ranks
   std::vector<std::string> products;  // Rank::Products of all ranks; set by the first program that
                                       // multiplies matrices
   std::unique_ptr<Binaries> binaries;

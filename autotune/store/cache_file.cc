@@ -101,6 +101,7 @@ UPDATE variant SET deaths = 1 WHERE verdict = 'quarantined';
 )sql",
     R"sql(
 ALTER TABLE variant ADD COLUMN load REAL NOT NULL DEFAULT 0 CHECK(load BETWEEN 0 AND 1);
+ALTER TABLE decision ADD COLUMN soft TEXT NOT NULL DEFAULT '';
 ALTER TABLE decision ADD COLUMN tried INTEGER NOT NULL DEFAULT 0 CHECK(tried >= 0);
 ALTER TABLE decision ADD COLUMN drawn INTEGER NOT NULL DEFAULT 0 CHECK(drawn >= 0);
 ALTER TABLE decision ADD COLUMN since_gain INTEGER NOT NULL DEFAULT 0 CHECK(since_gain >= 0);

@@ -28,7 +28,7 @@ constexpr int64_t kMostDeaths = 2;
 
 constexpr const char* kColumns[] = {"trace",   "config",  "schedule",  "protocol",
                                     "verdict", "reason",  "median_us", "low_us",
-                                    "high_us", "samples", "bytes",   "load"};
+                                    "high_us", "samples", "bytes",     "load"};
 constexpr int kColumnCount = std::size(kColumns);
 constexpr absl::string_view kOfVariant = " WHERE key = ? AND trace = ? AND config = ?";
 
@@ -95,7 +95,12 @@ absl::StatusOr<Statement> InsertOf(Database& db, absl::string_view sql, absl::st
   ASSIGN_OR_RETURN(Statement insert, OfVariant(db, sql, key, v));
   const Timing& t = v.timing;
   insert.Bind(v.schedule).Bind(v.protocol).Bind(Name(v.verdict)).Bind(v.reason);
-  insert.Bind(t.median_us).Bind(t.low_us).Bind(t.high_us).Bind(t.samples).Bind(v.bytes).Bind(v.load);
+  insert.Bind(t.median_us)
+      .Bind(t.low_us)
+      .Bind(t.high_us)
+      .Bind(t.samples)
+      .Bind(v.bytes)
+      .Bind(v.load);
   return insert;
 }
 
@@ -259,8 +264,8 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
           "d.created_s, d.best, ",
           ColumnsToRead(version, "b."), ", ", ColumnsToRead(version, "l."),
           ", b.id, l.id, e.id, p.id, ",
-          version < 4 ? "0, 0, 0, 0, 0, 0"
-                      : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load",
+          version < 4 ? "0, 0, 0, 0, 0, 0, ''"
+                      : "d.tried, d.drawn, d.since_gain, d.runs, d.spent_s, d.load, d.soft",
           " FROM decision d LEFT JOIN env e ON e.id = d.env "
           "LEFT JOIN program p ON p.id = d.program LEFT JOIN variant b ON b.id = d.best "
           "LEFT JOIN variant l ON l.id = d.baseline "
@@ -285,6 +290,7 @@ absl::StatusOr<std::optional<TuningRecord>> ReadRecord(Database& db, absl::strin
                       .complete = find.Int(5) != 0,
                       .search = SearchAt(find, 8 + 2 * kColumnCount + 4),
                       .created_s = find.Int(6),
+                      .soft = find.Text(8 + 2 * kColumnCount + 10),
                       .trust = {}};
   ASSIGN_OR_RETURN(record.trust, ReadTrust(db, find.Int(7)));
   if (absl::Status valid = Validate(record); !valid.ok())
@@ -302,10 +308,9 @@ absl::StatusOr<std::vector<std::string>> ReadKeysOfVariants(Database& db) {
 
 absl::StatusOr<std::vector<VariantResult>> ReadVariants(Database& db, absl::string_view key) {
   ASSIGN_OR_RETURN(const int64_t version, db.QueryInt("PRAGMA user_version"));
-  ASSIGN_OR_RETURN(Statement find,
-                   db.Prepare(absl::StrCat("SELECT ", ColumnsToRead(version),
-                                           " FROM variant WHERE key = ? ",
-                                           "ORDER BY samples = 0, median_us, id")));
+  ASSIGN_OR_RETURN(Statement find, db.Prepare(absl::StrCat("SELECT ", ColumnsToRead(version),
+                                                           " FROM variant WHERE key = ? ",
+                                                           "ORDER BY samples = 0, median_us, id")));
   find.Bind(key);
   std::vector<VariantResult> variants;
   while (true) {
@@ -422,14 +427,14 @@ absl::Status WriteRecord(Database& db, const TuningRecord& record,
   ASSIGN_OR_RETURN(Statement insert,
                    db.Prepare("INSERT INTO decision(key, env, program, best, baseline, runner_up, "
                               "necessary_bytes, variants, complete, created_s, tried, drawn, "
-                              "since_gain, runs, spent_s, load) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+                              "since_gain, runs, spent_s, load, soft) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(record.key).Bind(env).Bind(program).Bind(best).Bind(baseline);
   insert.Bind(record.runner_up).Bind(record.necessary_bytes).Bind(record.variants);
   insert.Bind(static_cast<int64_t>(record.complete)).Bind(record.created_s);
   const SearchState& search = record.search;
   insert.Bind(search.tried).Bind(search.drawn).Bind(search.since_gain).Bind(search.runs);
-  insert.Bind(search.spent_s).Bind(search.load);
+  insert.Bind(search.spent_s).Bind(search.load).Bind(record.soft);
   RETURN_IF_ERROR(insert.Run());
   for (const Trust& trust : record.trust) RETURN_IF_ERROR(WriteTrustOf(db, best, trust));
   return transaction.Commit();
@@ -449,10 +454,18 @@ absl::Status ForgetTrust(Database& db, absl::string_view key) {
 }
 
 absl::Status MarkIncomplete(Database& db, absl::string_view key) {
-  ASSIGN_OR_RETURN(Statement mark,
-                   db.Prepare("UPDATE decision SET complete = 0, tried = 0, drawn = 0, since_gain = "
-                              "0, runs = 0 WHERE key = ?"));
+  ASSIGN_OR_RETURN(
+      Statement mark,
+      db.Prepare("UPDATE decision SET complete = 0, tried = 0, drawn = 0, since_gain = "
+                 "0, runs = 0 WHERE key = ?"));
   return mark.Bind(key).Run();
+}
+
+absl::Status MarkStale(Database& db, absl::string_view key, absl::string_view soft) {
+  ASSIGN_OR_RETURN(
+      Statement mark,
+      db.Prepare("UPDATE decision SET complete = 0, runs = 0, soft = ? WHERE key = ?"));
+  return mark.Bind(soft).Bind(key).Run();
 }
 
 absl::Status ForgetFailures(Database& db, absl::string_view key) {

@@ -45,6 +45,9 @@ absl::Status WriteTrust(Database& db, absl::string_view key, const VariantResult
 absl::Status ForgetTrust(Database& db, absl::string_view key);
 /// Marks the key's record incomplete, and its search not begun.
 absl::Status MarkIncomplete(Database& db, absl::string_view key);
+/// Marks the key's record as tuned with other versions than these: incomplete, and none of its
+/// times final.
+absl::Status MarkStale(Database& db, absl::string_view key, absl::string_view soft);
 /// Forgets what leaves the key's variants out.
 absl::Status ForgetFailures(Database& db, absl::string_view key);
 /// Deletes the key's record and variants.

@@ -12,7 +12,7 @@ namespace coconet {
 namespace {
 
 constexpr double kWorthNaming = 0.1;  // load
-constexpr double kLongestUs = 1e12;  // eleven days per step: more is a damaged row
+constexpr double kLongestUs = 1e12;   // eleven days per step: more is a damaged row
 
 absl::Status CheckVariant(const VariantResult& v, absl::string_view what) {
   const Timing& t = v.timing;
@@ -41,8 +41,8 @@ void PassFields(Wire& wire, Variant& v) {
 template <class Wire, class Record>
 void PassRecord(Wire& wire, Record& r) {
   wire.Fields(r.key, r.key_text, r.runner_up, r.necessary_bytes, r.variants, r.complete,
-              r.created_s, r.search.tried, r.search.drawn, r.search.since_gain, r.search.runs,
-              r.search.spent_s, r.search.load);
+              r.created_s, r.soft, r.search.tried, r.search.drawn, r.search.since_gain,
+              r.search.runs, r.search.spent_s, r.search.load);
 }
 template <class Wire, class T>
 void PassTrust(Wire& wire, T& t) {
@@ -146,10 +146,9 @@ absl::Status Validate(const TuningRecord& record) {
   const SearchState& s = record.search;
   if (s.tried < 0 || s.drawn < 0 || s.since_gain < 0 || s.runs < 0 || !(s.spent_s >= 0) ||
       !(s.load >= 0 && s.load <= 1)) {
-    return absl::DataLossError(absl::StrCat("the search tried ", s.tried, " variants, ", s.drawn,
-                                            " of them drawn, ", s.since_gain, " since a gain, in ",
-                                            s.runs, " runs of ", s.spent_s, " s, under load ",
-                                            s.load));
+    return absl::DataLossError(absl::StrCat(
+        "the search tried ", s.tried, " variants, ", s.drawn, " of them drawn, ", s.since_gain,
+        " since a gain, in ", s.runs, " runs of ", s.spent_s, " s, under load ", s.load));
   }
   return absl::OkStatus();
 }

@@ -95,10 +95,13 @@ struct TuningRecord {
   int64_t necessary_bytes = 0;  // smallest `bytes` of all variants: the numerator of effective GB/s
   int variants = 0;
   /// Whether enough variants were tried (Coverage) and compared. If not, since the run was
-  /// interrupted, its budget ended, or other programs used most of the machine, a later run goes on.
+  /// interrupted, its budget ended, or other programs used most of the machine, a later run goes
+  /// on.
   bool complete = false;
   SearchState search;
   int64_t created_s = 0;  // Unix time
+  /// Versions with which it was tuned, on which times depend little (SoftText in session/key.h).
+  std::string soft;
   /// Of `best`. On another machine, and with another fingerprint, it is verified again before it is
   /// dispatched.
   std::vector<Trust> trust;

@@ -163,6 +163,10 @@ void TuningCache::Retune(const std::string& key) {
   if (IsReady()) CheckStored(MarkIncomplete(rep_->file.db, key));
 }
 
+void TuningCache::MarkStale(const std::string& key, const std::string& soft) {
+  if (IsReady()) CheckStored(coconet::MarkStale(rep_->file.db, key, soft));
+}
+
 void TuningCache::Forgive(const std::string& key) {
   if (IsReady()) CheckStored(ForgetFailures(rep_->file.db, key));
 }

@@ -62,6 +62,9 @@ class TuningCache final : public TuningJournal {
   void Distrust(const std::string& key);
   /// The next job that takes the key's record tunes again, with its best among what is timed.
   void Retune(const std::string& key);
+  /// The record was tuned with other versions than `soft` names: the next job that takes it goes on
+  /// tuning.
+  void MarkStale(const std::string& key, const std::string& soft);
   /// The next tuning under the key leaves no variant out because of earlier runs.
   void Forgive(const std::string& key);
   /// Deletes the key's record and variants.

@@ -217,6 +217,10 @@ TEST_F(TuningCacheTest, RecordsOfTheFirstSchemaAreKeptWithoutTrust) {
       "DROP TABLE trust; ALTER TABLE decision ADD COLUMN origin TEXT NOT NULL DEFAULT 'here'; "
       "DROP TABLE in_flight; ALTER TABLE variant ADD COLUMN in_flight TEXT; "
       "ALTER TABLE variant DROP COLUMN failed_runs; ALTER TABLE variant DROP COLUMN deaths; "
+      "ALTER TABLE variant DROP COLUMN load; ALTER TABLE decision DROP COLUMN load; "
+      "ALTER TABLE decision DROP COLUMN tried; ALTER TABLE decision DROP COLUMN drawn; "
+      "ALTER TABLE decision DROP COLUMN since_gain; ALTER TABLE decision DROP COLUMN runs; "
+      "ALTER TABLE decision DROP COLUMN spent_s; ALTER TABLE decision DROP COLUMN soft; "
       "PRAGMA user_version=1");
   chmod(file_.c_str(), 0400);
   const std::unique_ptr<TuningCache> reader = Open();
@@ -246,7 +250,7 @@ TEST_F(TuningCacheTest, NewerSchemaIsLeftAlone) {
               ElementsAre(absl::StrCat(
                   "tuning cache ", file_.string(),
                   " was written by a newer version (schema 99, this one "
-                  "knows 3); upgrade, or give another file: what is tuned is not kept")));
+                  "knows 4); upgrade, or give another file: what is tuned is not kept")));
   EXPECT_EQ(FilesWith("corrupt"), 0);
 }
 
