@@ -21,6 +21,12 @@ constexpr int kEnoughForInterval = 6;
 /// Standard errors beyond a tie at which few samples drop a runner; and the factor beyond at which
 /// a single one does.
 constexpr double kSure = 2, kSureOfOne = 1.25;
+/// Samples without a core are corrected by the time that they lost, at most this share, which is
+/// not exact: ranks also wait for each other. Fewer than kManyUnclean of them are this far from
+/// sure.
+constexpr double kMostLost = 0.9, kUnclean = 1.5;
+constexpr int kManyUnclean = 10;
+constexpr int kFewClean = 2;  // pairs that count alone
 
 /// The value at which half of the weight is reached. Sorts `values`: pairs of value and weight.
 double WeightedMedian(std::vector<std::pair<double, double>>& values) {
@@ -48,7 +54,8 @@ void Race::Enter(int runner) { running_[runner] = true; }
 void Race::Leave(int runner) { running_[runner] = false; }
 
 void Race::Add(int runner, double us, double lost) {
-  samples_[runner].push_back({round_, std::log(std::max(us, 1e-6)), lost});
+  const double ran = 1 - std::min(lost, kMostLost);
+  samples_[runner].push_back({round_, std::log(std::max(us * ran, 1e-6)), lost});
   fitted_ = false;
 }
 
@@ -56,7 +63,7 @@ std::vector<Race::Sample> Race::Usable(int runner) const {
   std::vector<Sample> clean;
   absl::c_copy_if(samples_[runner], std::back_inserter(clean),
                   [&](const Sample& s) { return s.lost <= options_.most_lost; });
-  return static_cast<int>(clean.size()) >= options_.enough_clean ? clean : samples_[runner];
+  return clean.size() >= static_cast<size_t>(options_.enough_clean) ? clean : samples_[runner];
 }
 
 const Race::Fit& Race::Fitted() const {
@@ -124,22 +131,31 @@ double Race::NoiseOf(const Fit& fit) const {
                             : std::max(kDeviation * Median(std::move(deviations)), kLeastNoise);
 }
 
-std::vector<double> Race::Differences(int runner, int other) const {
-  const std::vector<Sample> mine = Usable(runner), theirs = Usable(other);
-  std::vector<double> differences;
+std::vector<double> Race::Differences(int runner, int other, bool& clean) const {
+  const std::vector<Sample>&mine = samples_[runner], &theirs = samples_[other];
+  std::vector<double> all, of_clean;
   size_t at = 0;
   for (const Sample& s : mine) {  // both ascend by round
     while (at < theirs.size() && theirs[at].round < s.round) ++at;
-    if (at < theirs.size() && theirs[at].round == s.round)
-      differences.push_back(s.log_us - theirs[at].log_us);
+    if (at == theirs.size() || theirs[at].round != s.round) continue;
+    all.push_back(s.log_us - theirs[at].log_us);
+    if (IsClean(s.lost) && IsClean(theirs[at].lost)) of_clean.push_back(all.back());
   }
-  return differences;
+  clean = of_clean.size() == all.size() || of_clean.size() >= kFewClean;
+  return clean ? of_clean : all;
+}
+
+int Race::CleanRounds(int runner, int other) const {
+  bool clean = false;
+  const std::vector<double> differences = Differences(runner, other, clean);
+  return clean ? static_cast<int>(differences.size()) : 0;
 }
 
 Race::Ratio Race::Compare(int runner, int other) const {
   if (runner == other || samples_[runner].empty() || samples_[other].empty()) return {};
   const Fit& fit = Fitted();
-  std::vector<double> differences = Differences(runner, other);
+  bool clean = true;
+  const std::vector<double> differences = Differences(runner, other, clean);
   const auto n = static_cast<int>(differences.size());
   Ratio ratio{.rounds = n};
   if (n < 2) {  // by way of others
@@ -154,7 +170,8 @@ Race::Ratio Race::Compare(int runner, int other) const {
   std::vector<double> factors;  // Summarize is of what is positive
   for (double d : differences) factors.push_back(std::exp(d));
   const Timing all = Summarize(factors);
-  const double error = n < kEnoughForInterval ? kSure * fit.noise / std::sqrt(n) : 0;
+  const double error = (n < kEnoughForInterval ? kSure * fit.noise / std::sqrt(n) : 0) +
+                       (!clean && n < kManyUnclean ? std::log(kUnclean) : 0);
   ratio.log = std::log(all.median_us);
   ratio.low = std::log(all.low_us) - error;
   ratio.high = std::log(all.high_us) + error;
@@ -198,7 +215,9 @@ std::string Race::ReasonToDrop(int runner) const {
   const int best = Fastest();
   if (best < 0 || best == runner || samples_[runner].empty()) return "";
   const Ratio ratio = Compare(runner, best);
-  const double margin = ratio.rounds == 1 ? std::log(kSureOfOne) : 0;
+  const bool unclean = ratio.rounds == 1 && CleanRounds(runner, best) == 0;
+  const double margin =
+      (ratio.rounds == 1 ? std::log(kSureOfOne) : 0) + (unclean ? 2 * std::log(kUnclean) : 0);
   if (ratio.low <= std::log1p(options_.tie) + margin) return "";
   const double factor = std::exp(ratio.log);
   return factor < kSureOfOne ? absl::StrFormat("slower by %.1f %%", (factor - 1) * 100)

@@ -40,8 +40,13 @@ class Race {
   /// Begins a round, and returns the running runners in its order: a seeded permutation, so that
   /// drift affects all alike.
   std::vector<int> NextRound();
-  /// One sample. `lost`: the share of its time that the runner had no processor core.
+  /// One sample. `lost`: the share of its time that the runner had no processor core, which does
+  /// not count.
   void Add(int runner, double us, double lost = 0);
+  /// Whether a sample that lost so much is clean.
+  bool IsClean(double lost) const { return lost <= options_.most_lost; }
+  /// Number of rounds in which the samples of both are clean.
+  int CleanRounds(int runner, int other) const;
 
   /// The median is as if all rounds had been alike; the width of the interval is that of the
   /// samples.
@@ -94,7 +99,8 @@ class Race {
   double NoiseOf(const Fit& fit) const;
   /// The samples that count.
   std::vector<Sample> Usable(int runner) const;
-  std::vector<double> Differences(int runner, int other) const;
+  /// Of rounds in which both ran; only clean samples' where these are enough, which `clean` says.
+  std::vector<double> Differences(int runner, int other, bool& clean) const;
   bool MayBeFaster(int runner, int best) const;
 
   const int baseline_;

@@ -73,6 +73,7 @@ class Trials {
   /// Times the variant and the best in turns. Rules it out where it is slower.
   absl::StatusOr<std::optional<Failure>> Duel(int v);
   absl::StatusOr<std::optional<Failure>> VerifyAtSize(int v);
+  /// Repeats short samples that lost a core.
   absl::StatusOr<std::optional<Failure>> TakeSample(int v);
   /// Collective. Rank 0's answer.
   absl::StatusOr<int> Agreed(int mine) const;

@@ -1,0 +1,165 @@
+// Compares searches of the tuner with the exhaustive one: what they pick, and how long they measure.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "autotune/measure/statistics.h"
+#include "autotune/session/key.h"
+#include "bench/machine.h"
+#include "bench/search/recording.h"
+#include "bench/user.h"
+#include "coconet/ir/infer.h"
+#include "coconet/base/status.h"
+#include "coconet/schedule/schedule.h"
+#include "coconet/workloads/workloads.h"
+#include "runtime/world.h"
+
+ABSL_FLAG(std::string, case, "", "workloads, comma-separated; default: all");
+ABSL_FLAG(int, ranks, 2, "ranks, threads of this process");
+ABSL_FLAG(int, replays, 20, "replays of the recorded rounds");
+ABSL_FLAG(int, live, 0, "searches on the ranks, beside the replays");
+ABSL_FLAG(int, most, 250, "most variants of a workload; a larger space is sampled");
+ABSL_FLAG(int64_t, n, 1 << 18, "elements of an optimizer's vector");
+
+namespace coconet::bench {
+namespace {
+
+constexpr double kNear = 1.03;
+
+std::vector<Column> Columns() {
+  return {
+      {"case", [](const Row& row) { return TextOf(row, "case"); }},
+      {"search", [](const Row& row) { return TextOf(row, "search"); }},
+      {"variants", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("variants")); }},
+      {"tried", [](const Row& row) { return absl::StrFormat("%.0f", row.Number("tried")); }},
+      {"best", [](const Row& row) { return TimeText(row.Number("best_us")); }},
+      {"within 3 %",
+       [](const Row& row) {
+         return absl::StrFormat("%.0f of %.0f", row.Number("near"), row.Number("picks"));
+       }},
+      {"worst", [](const Row& row) { return absl::StrFormat("%.3f", row.Number("worst")); }},
+      {"measuring",
+       [](const Row& row) { return absl::StrFormat("%.0f%%", 100 * row.Number("share")); }},
+      {"exhaustive",
+       [](const Row& row) { return absl::StrFormat("%.1f s", row.Number("exhaustive_s")); }},
+      {"met", [](const Row& row) { return TextOrError(row, "bars_met"); }}};
+}
+
+Row RowOf(const Recording& recording, const std::vector<Pick>& picks) {
+  double best_us = 0;
+  for (size_t v = 0; v < recording.level_us.size(); ++v) {
+    if (recording.rounds[v].empty()) continue;
+    if (best_us == 0 || recording.level_us[v] < best_us) best_us = recording.level_us[v];
+  }
+  std::vector<double> shares, tried;
+  int64_t near = 0;
+  double worst = 0;
+  for (const Pick& pick : picks) {
+    const double ratio = recording.level_us[pick.variant] / best_us;
+    near += ratio <= kNear ? 1 : 0;
+    worst = std::max(worst, ratio);
+    shares.push_back(pick.measuring_s / recording.measuring_s);
+    tried.push_back(pick.tried);
+  }
+  Row row;
+  row.Set("variants", static_cast<int64_t>(recording.entrants.size()))
+      .Set("tried", Median(tried))
+      .Set("best_us", best_us)
+      .Set("picks", static_cast<int64_t>(picks.size()))
+      .Set("near", near)
+      .Set("near_share", static_cast<double>(near) / static_cast<double>(picks.size()))
+      .Set("worst", worst)
+      .Set("share", Median(shares))
+      .Set("share_most", *std::max_element(shares.begin(), shares.end()))
+      .Set("exhaustive_s", recording.measuring_s);
+  const Bar bars[] = {{"near_share", Bar::Side::kAtLeast, 0.95},
+                      {"share", Bar::Side::kAtMost, 0.25}};
+  row.SetBars(bars);
+  row.Set("bars_met", MetOf(row));
+  return row;
+}
+
+absl::StatusOr<Graph> ProgramOf(const WorkloadInfo& workload, int ranks) {
+  ASSIGN_OR_RETURN(const Graph symbolic, MakeWorkload(workload.name));
+  Sizes sizes = workload.presets[0].sizes;
+  if (workload.optimizer) sizes = {{"N", absl::GetFlag(FLAGS_n)}};
+  ASSIGN_OR_RETURN(const Graph bound, BindSizes(symbolic, sizes));
+  RETURN_IF_ERROR(CheckRoots(bound, ranks));
+  ASSIGN_OR_RETURN(Schedule schedule, InitialSchedule(bound));
+  return schedule.graph();
+}
+
+absl::Status Measure(const WorkloadInfo& workload, std::vector<Row>& rows) {
+  const int ranks = absl::GetFlag(FLAGS_ranks);
+  const double budget_s = TuningBudget(570, 60);
+  const int most = IsQuick() ? 12 : absl::GetFlag(FLAGS_most);
+  ASSIGN_OR_RETURN(const Graph program, ProgramOf(workload, ranks));
+  Recording recording;
+  std::vector<Pick> live;
+  RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
+    const std::vector<Topology> topologies(ranks, rank.topology());
+    ASSIGN_OR_RETURN(
+        const VariantSet set,
+        VariantsOf(program, SpaceOf(topologies, rank.mesh(), SumOrder::kAny), most));
+    RETURN_IF_ERROR(Record(rank, program, set, budget_s, recording));
+    for (int i = 0; i < absl::GetFlag(FLAGS_live); ++i) {
+      ASSIGN_OR_RETURN(const Pick pick,
+                       SearchLive(rank, program, set, SearchKind::kAuto, 100 + i, budget_s));
+      if (rank.rank() == 0) live.push_back(pick);
+    }
+    return absl::OkStatus();
+  }));
+  const auto add = [&](absl::string_view search, const std::vector<Pick>& picks) {
+    Row row = RowOf(recording, picks);
+    row.Set("case", std::string(workload.name))
+        .Set("ranks", static_cast<int64_t>(ranks))
+        .Set("search", std::string(search))
+        .Set("load", LoadAverage());
+    AddMachine(row);
+    rows.push_back(std::move(row));
+  };
+  for (SearchKind kind : {SearchKind::kAuto, SearchKind::kRacing, SearchKind::kEvolution}) {
+    std::vector<Pick> picks;
+    for (int replay = 0; replay < absl::GetFlag(FLAGS_replays); ++replay) {
+      ASSIGN_OR_RETURN(const Pick pick, Replay(recording, kind, replay + 1));
+      picks.push_back(pick);
+    }
+    add(absl::StrCat(Name(kind), ", replayed"), picks);
+  }
+  if (!live.empty()) add("auto, live", live);
+  return absl::OkStatus();
+}
+
+absl::Status RunAll() {
+  std::vector<Row> rows;
+  const std::string& wanted = absl::GetFlag(FLAGS_case);
+  for (const WorkloadInfo& workload : Workloads()) {
+    const std::vector<std::string> names = absl::StrSplit(wanted, ',', absl::SkipEmpty());
+    if (!names.empty() && std::find(names.begin(), names.end(), workload.name) == names.end())
+      continue;
+    if (workload.name == "pipeline") continue;  // of several stages
+    if (absl::Status status = Measure(workload, rows); !status.ok()) {
+      Row row;
+      row.Set("case", std::string(workload.name)).Set("error", std::string(status.message()));
+      rows.push_back(std::move(row));
+    }
+  }
+  return Show(rows, Columns());
+}
+
+}  // namespace
+}  // namespace coconet::bench
+
+int main(int argc, char** argv) {
+  using namespace coconet::bench;  // NOLINT: main
+  const absl::Status flags =
+      ParseFlags(argc, argv,
+                 "compares the tuner's searches with the exhaustive one; see bench/README.md\n\n  "
+                 "search [--case=adam] [--replays=20] [--live=3] [--most=250] [--json=FILE]");
+  return ExitCode("search", flags.ok() ? RunAll() : flags);
+}
