@@ -139,7 +139,7 @@ TEST_F(CachesTest, CtrlCKeepsWhatWasMeasured) {
   Command job(SweepOf(args), Environment());
   ASSERT_TRUE(Eventually([&] {
     const std::string progress = job.err();
-    return absl::StrContains(progress, "checked ") || absl::StrContains(progress, "measured ");
+    return absl::StrContains(progress, "tried ") || absl::StrContains(progress, "measured ");
   })) << job.err();
   job.Signal(SIGINT);
   const Ended ended = job.Wait();

@@ -21,12 +21,11 @@ constexpr int kEnoughForInterval = 6;
 /// Standard errors beyond a tie at which few samples drop a runner; and the factor beyond at which
 /// a single one does.
 constexpr double kSure = 2, kSureOfOne = 1.25;
-/// Samples without a core are corrected by the time that they lost, at most this share, which is
-/// not exact: ranks also wait for each other. Fewer than kManyUnclean of them are this far from
-/// sure.
-constexpr double kMostLost = 0.9, kUnclean = 1.5;
-constexpr int kManyUnclean = 10;
-constexpr int kFewClean = 2;  // pairs that count alone
+/// Of a sample that lost a core, the time that it ran is a bound; of so many rounds, their median
+/// is better.
+constexpr size_t kManyUnclean = 10;
+constexpr double kMostLost = 0.99;  // so that a bound exists
+constexpr size_t kFewClean = 2;     // pairs that count alone
 
 /// The value at which half of the weight is reached. Sorts `values`: pairs of value and weight.
 double WeightedMedian(std::vector<std::pair<double, double>>& values) {
@@ -54,8 +53,7 @@ void Race::Enter(int runner) { running_[runner] = true; }
 void Race::Leave(int runner) { running_[runner] = false; }
 
 void Race::Add(int runner, double us, double lost) {
-  const double ran = 1 - std::min(lost, kMostLost);
-  samples_[runner].push_back({round_, std::log(std::max(us * ran, 1e-6)), lost});
+  samples_[runner].push_back({round_, std::log(std::max(us, 1e-6)), lost});
   fitted_ = false;
 }
 
@@ -131,34 +129,41 @@ double Race::NoiseOf(const Fit& fit) const {
                             : std::max(kDeviation * Median(std::move(deviations)), kLeastNoise);
 }
 
-std::vector<double> Race::Differences(int runner, int other, bool& clean) const {
+Race::Differences Race::DifferencesOf(int runner, int other) const {
   const std::vector<Sample>&mine = samples_[runner], &theirs = samples_[other];
-  std::vector<double> all, of_clean;
+  Differences all, of_clean;
+  const auto add = [](const Sample& a, const Sample& b, Differences& to) {
+    const double difference = a.log_us - b.log_us;
+    to.log.push_back(difference);
+    to.low.push_back(difference + std::log1p(-std::min(a.lost, kMostLost)));
+    to.high.push_back(difference - std::log1p(-std::min(b.lost, kMostLost)));
+  };
   size_t at = 0;
   for (const Sample& s : mine) {  // both ascend by round
     while (at < theirs.size() && theirs[at].round < s.round) ++at;
     if (at == theirs.size() || theirs[at].round != s.round) continue;
-    all.push_back(s.log_us - theirs[at].log_us);
-    if (IsClean(s.lost) && IsClean(theirs[at].lost)) of_clean.push_back(all.back());
+    add(s, theirs[at], all);
+    if (IsClean(s.lost) && IsClean(theirs[at].lost)) add(s, theirs[at], of_clean);
   }
-  clean = of_clean.size() == all.size() || of_clean.size() >= kFewClean;
-  return clean ? of_clean : all;
+  const bool clean = of_clean.log.size() == all.log.size() || of_clean.log.size() >= kFewClean;
+  Differences& chosen = clean ? of_clean : all;
+  chosen.clean = clean;
+  if (clean || chosen.log.size() >= kManyUnclean) chosen.low = chosen.high = chosen.log;
+  return std::move(chosen);
 }
 
 int Race::CleanRounds(int runner, int other) const {
-  bool clean = false;
-  const std::vector<double> differences = Differences(runner, other, clean);
-  return clean ? static_cast<int>(differences.size()) : 0;
+  const Differences differences = DifferencesOf(runner, other);
+  return differences.clean ? static_cast<int>(differences.log.size()) : 0;
 }
 
 Race::Ratio Race::Compare(int runner, int other) const {
   if (runner == other || samples_[runner].empty() || samples_[other].empty()) return {};
   const Fit& fit = Fitted();
-  bool clean = true;
-  const std::vector<double> differences = Differences(runner, other, clean);
-  const auto n = static_cast<int>(differences.size());
+  const Differences differences = DifferencesOf(runner, other);
+  const auto n = static_cast<int>(differences.log.size());
   Ratio ratio{.rounds = n};
-  if (n < 2) {  // by way of others
+  if (n == 0) {  // by way of others
     ratio.log = fit.level[runner] - fit.level[other];
     const double error = kSure * fit.noise *
                          std::sqrt(1.0 / static_cast<double>(samples_[runner].size()) +
@@ -167,14 +172,15 @@ Race::Ratio Race::Compare(int runner, int other) const {
     ratio.high = ratio.log + error;
     return ratio;
   }
-  std::vector<double> factors;  // Summarize is of what is positive
-  for (double d : differences) factors.push_back(std::exp(d));
-  const Timing all = Summarize(factors);
-  const double error = (n < kEnoughForInterval ? kSure * fit.noise / std::sqrt(n) : 0) +
-                       (!clean && n < kManyUnclean ? std::log(kUnclean) : 0);
-  ratio.log = std::log(all.median_us);
-  ratio.low = std::log(all.low_us) - error;
-  ratio.high = std::log(all.high_us) + error;
+  const auto summary = [](const std::vector<double>& logs) {
+    std::vector<double> factors;  // Summarize is of what is positive
+    for (double log : logs) factors.push_back(std::exp(log));
+    return Summarize(factors);
+  };
+  const double error = n < kEnoughForInterval ? kSure * fit.noise / std::sqrt(n) : 0;
+  ratio.log = std::log(summary(differences.log).median_us);
+  ratio.low = std::log(summary(differences.low).low_us) - error;
+  ratio.high = std::log(summary(differences.high).high_us) + error;
   return ratio;
 }
 
@@ -215,9 +221,7 @@ std::string Race::ReasonToDrop(int runner) const {
   const int best = Fastest();
   if (best < 0 || best == runner || samples_[runner].empty()) return "";
   const Ratio ratio = Compare(runner, best);
-  const bool unclean = ratio.rounds == 1 && CleanRounds(runner, best) == 0;
-  const double margin =
-      (ratio.rounds == 1 ? std::log(kSureOfOne) : 0) + (unclean ? 2 * std::log(kUnclean) : 0);
+  const double margin = ratio.rounds == 1 ? std::log(kSureOfOne) : 0;
   if (ratio.low <= std::log1p(options_.tie) + margin) return "";
   const double factor = std::exp(ratio.log);
   return factor < kSureOfOne ? absl::StrFormat("slower by %.1f %%", (factor - 1) * 100)

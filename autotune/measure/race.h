@@ -9,13 +9,13 @@
 namespace coconet {
 
 struct RaceOptions {
-  int settled = 10;       // number of samples from which at most `finalists` go on
-  int finalists = 8;      // most runners that go on from there
-  int samples = 20;       // least number of samples of a finalist
-  int most_samples = 60;  // most samples of a finalist about which noise leaves doubts
-  double tie = 0.02;      // runners this close tie, whatever the intervals say
+  int settled = 10;        // number of samples from which at most `finalists` go on
+  int finalists = 8;       // most runners that go on from there
+  int samples = 20;        // least number of samples of a finalist
+  int most_samples = 120;  // most samples of a finalist about which noise leaves doubts
+  double tie = 0.02;       // runners this close tie, whatever the intervals say
   // Upper limit of what counts as a tie by noise: under load, intervals of few samples cover all.
-  double noisy_tie = 0.05;
+  double noisy_tie = 0.03;
   /// Share of a sample's time without a processor core up to which the sample is clean. Where a
   /// runner has `enough_clean` clean samples, the others do not count.
   double most_lost = 0.05;
@@ -40,8 +40,7 @@ class Race {
   /// Begins a round, and returns the running runners in its order: a seeded permutation, so that
   /// drift affects all alike.
   std::vector<int> NextRound();
-  /// One sample. `lost`: the share of its time that the runner had no processor core, which does
-  /// not count.
+  /// One sample. `lost`: the share of its time that the runner had no processor core.
   void Add(int runner, double us, double lost = 0);
   /// Whether a sample that lost so much is clean.
   bool IsClean(double lost) const { return lost <= options_.most_lost; }
@@ -99,8 +98,13 @@ class Race {
   double NoiseOf(const Fit& fit) const;
   /// The samples that count.
   std::vector<Sample> Usable(int runner) const;
-  /// Of rounds in which both ran; only clean samples' where these are enough, which `clean` says.
-  std::vector<double> Differences(int runner, int other, bool& clean) const;
+  /// Logarithms of ratios, by round in which both ran; of clean samples only where these are
+  /// enough.
+  struct Differences {
+    std::vector<double> log, low, high;  // with the bounds that follow from what a sample lost
+    bool clean = false;
+  };
+  Differences DifferencesOf(int runner, int other) const;
   bool MayBeFaster(int runner, int best) const;
 
   const int baseline_;

@@ -95,9 +95,7 @@ class Tuning {
 
  private:
   void Say(absl::string_view text) const {
-    if (!options_.progress) return;
-    options_.progress(absl::StrCat(
-        text, absl::StrFormat("; at most %.0f s left", std::max(budget_.LeftSeconds(), 0.0))));
+    if (options_.progress) options_.progress(text);
   }
 
   /// Collective. Rank 0's answer.

@@ -2,6 +2,7 @@
 
 #include <gnu/libc-version.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <random>
@@ -9,6 +10,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "autotune/search/binaries.h"
 #include "autotune/search/rank_runner.h"
@@ -75,6 +77,14 @@ class Loader {
 
  private:
   bool first() const { return rank_.rank() == 0; }
+
+  /// Tells the user what is going on, and how much time is left for it.
+  void Report(absl::string_view text) const {
+    if (!first() || !state_->options.progress) return;
+    const double left_s = state_->options.budget_s - (Seconds() - start_s_);
+    state_->options.progress(
+        absl::StrFormat("at most %.0f s left: %s", std::max(left_s, 0.0), text));
+  }
 
   /// A record of other minor versions is used now, and improved by the next job that may tune.
   void CheckSoft(const TuningRecord& record, bool may_tune) {
@@ -340,7 +350,7 @@ class Loader {
     options.seconds = Seconds;
     options.start_s = start_s_;
     options.interrupted = user.interrupted;
-    options.progress = user.progress;
+    if (user.progress) options.progress = [this](absl::string_view text) { Report(text); };
     options.journal = state_->cache.get();
     return options;
   }
@@ -348,9 +358,8 @@ class Loader {
   CompileWatch WatchOfCompiler() const {
     CompileWatch watch;
     if (!first()) return watch;
-    watch.progress = [&user = state_->options](int done, int of) {
-      if (user.progress)
-        user.progress(absl::StrCat("compiled ", done, " of ", of, " kernel files"));
+    watch.progress = [this](int done, int of) {
+      Report(absl::StrCat("compiled ", done, " of ", of, " kernel files"));
     };
     return watch;
   }
@@ -372,8 +381,7 @@ class Loader {
       options.incumbent = NumberOf(known->record.best, set->variants);
       options.earlier = known->record.search;
     }
-    if (options.progress)
-      options.progress(absl::StrCat(set->variants.size(), " variants to check and time"));
+    Report(absl::StrCat(set->variants.size(), " variants to check and time"));
     ASSIGN_OR_RETURN(
         std::unique_ptr<RankRunner> runner,
         RankRunner::Create(

@@ -124,10 +124,9 @@ absl::StatusOr<Run> MakeRunner(Rank& rank, const Graph& program, const VariantSe
                                                                       options);
                                              },
                                          .warn = nullptr}));
-  ASSIGN_OR_RETURN(run.runner, RankRunner::Create(rank, program, set.variants,
-                                                  {.seed = seed,
-                                                   .binaries = run.binaries.get(),
-                                                   .watch = {}}));
+  ASSIGN_OR_RETURN(run.runner,
+                   RankRunner::Create(rank, program, set.variants,
+                                      {.seed = seed, .binaries = run.binaries.get(), .watch = {}}));
   return run;
 }
 
@@ -191,9 +190,9 @@ absl::StatusOr<Pick> SearchLive(Rank& rank, const Graph& program, const VariantS
                                 SearchKind kind, uint64_t seed, double budget_s) {
   ASSIGN_OR_RETURN(const Run run, MakeRunner(rank, program, set, seed));
   Recorder recorder(*run.runner, set.variants.size());
-  ASSIGN_OR_RETURN(const Tuned tuned, Tune(run.runner->Entrants(), set.baseline, recorder,
-                                           rank.exchange(),
-                                           Options(kind, seed, budget_s, rank.rank() == 0)));
+  ASSIGN_OR_RETURN(const Tuned tuned,
+                   Tune(run.runner->Entrants(), set.baseline, recorder, rank.exchange(),
+                        Options(kind, seed, budget_s, rank.rank() == 0)));
   return Pick{tuned.best, recorder.seconds(), tuned.record.search.tried};
 }
 

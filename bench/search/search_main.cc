@@ -1,4 +1,5 @@
-// Compares searches of the tuner with the exhaustive one: what they pick, and how long they measure.
+// Compares searches of the tuner with the exhaustive one: what they pick, and how long they
+// measure.
 
 #include <algorithm>
 #include <string>
@@ -13,8 +14,8 @@
 #include "bench/machine.h"
 #include "bench/search/recording.h"
 #include "bench/user.h"
-#include "coconet/ir/infer.h"
 #include "coconet/base/status.h"
+#include "coconet/ir/infer.h"
 #include "coconet/schedule/schedule.h"
 #include "coconet/workloads/workloads.h"
 #include "runtime/world.h"
@@ -103,9 +104,8 @@ absl::Status Measure(const WorkloadInfo& workload, std::vector<Row>& rows) {
   std::vector<Pick> live;
   RETURN_IF_ERROR(RunWorld({.ranks = ranks}, [&](Rank& rank) -> absl::Status {
     const std::vector<Topology> topologies(ranks, rank.topology());
-    ASSIGN_OR_RETURN(
-        const VariantSet set,
-        VariantsOf(program, SpaceOf(topologies, rank.mesh(), SumOrder::kAny), most));
+    ASSIGN_OR_RETURN(const VariantSet set,
+                     VariantsOf(program, SpaceOf(topologies, rank.mesh(), SumOrder::kAny), most));
     RETURN_IF_ERROR(Record(rank, program, set, budget_s, recording));
     for (int i = 0; i < absl::GetFlag(FLAGS_live); ++i) {
       ASSIGN_OR_RETURN(const Pick pick,
