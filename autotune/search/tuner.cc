@@ -71,6 +71,18 @@ class Tuning {
         step_us_(entrants_.size(), 0) {}
 
   absl::StatusOr<Tuned> Run() {
+    const absl::Status searched = Search();
+    if (absl::IsCancelled(searched))
+      stop_ = Stop::kInterrupted;
+    else
+      RETURN_IF_ERROR(searched);
+    return Finish();
+  }
+
+ private:
+  enum class Stop : uint8_t { kNo, kBudget, kInterrupted };
+
+  absl::Status Search() {
     RETURN_IF_ERROR(MarkEarlierFailures());
     // The baseline first: once it is measured, tuning may end at any time.
     if (Open(baseline_)) RETURN_IF_ERROR(Try({baseline_}));
@@ -88,11 +100,8 @@ class Tuning {
       RETURN_IF_ERROR(Explore(Of::kAll, 1));
       RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     }
-    return Finish();
+    return absl::OkStatus();
   }
-
- private:
-  enum class Stop : uint8_t { kNo, kBudget, kInterrupted };
 
   static bool Failed(Verdict verdict) { return FailsForGood(verdict) || MayPass(verdict); }
   int size() const { return static_cast<int>(entrants_.size()); }
@@ -448,9 +457,15 @@ class Tuning {
     untold_.clear();
   }
 
-  /// Verifies the winner once more on fresh data, after all the timing.
+  /// Verifies the winner once more on fresh data, after all the timing; after an interrupt, takes
+  /// one that was verified before.
   absl::Status VerifyWinner() {
     for (int winner = race_.Winner(); winner >= 0; winner = race_.Winner()) {
+      if (stop_ == Stop::kInterrupted) {
+        if (verified_at_size_.contains(winner)) return absl::OkStatus();
+        race_.Leave(winner);
+        continue;
+      }
       ASSIGN_OR_RETURN(const std::optional<Failure> failure,
                        Named(runner_.Verify(winner), "verifying", winner));
       if (!failure.has_value()) {
@@ -510,7 +525,8 @@ class Tuning {
     const bool left_some = absl::c_any_of(entrants_, [](const Entrant& e) {
       return e.result.verdict == Verdict::kTimedOut || e.result.verdict == Verdict::kNotLoaded;
     });
-    record.complete = !left_some && (stop_ == Stop::kNo || (stop_ == Stop::kBudget && saw_all));
+    record.complete = !options_.partial && !left_some &&
+                      (stop_ == Stop::kNo || (stop_ == Stop::kBudget && saw_all));
     record.created_s = absl::ToUnixSeconds(absl::Now());
     record.trust = {runner_.TrustIn(winner)};
     return record;

@@ -19,7 +19,8 @@ namespace coconet {
 
 /// Compiles, verifies and times variants for the tuner, which names them by number. Every call but
 /// Unload is collective and returns the same answer on all ranks. An error means that the ranks
-/// lost contact, or that a GPU runs nothing more after a kernel failed. Tests of the tuner fake it.
+/// lost contact, or that a GPU runs nothing more after a kernel failed; Cancelled, that the user
+/// interrupted. Tests of the tuner fake it.
 class VariantRunner {
  public:
   virtual ~VariantRunner() = default;
@@ -61,6 +62,7 @@ struct TunerOptions {
   RaceOptions race;
   bool tries_all = false;  // verifies every variant, however slow: times of simulated GPUs mean
                            // nothing
+  bool partial = false;    // the entrants are some of the variants only: the record is incomplete
   int incumbent = -1;      // the best of an earlier run, which is tried right after the baseline
   std::string key, key_text;
   // Set on rank 0 only.
