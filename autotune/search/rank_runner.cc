@@ -72,7 +72,9 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
         {.size = {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign)}});
   for (const int64_t elements : TinyElements(rank.stage_size()))
     runner->small_.push_back({.size = {.elements = elements}, .tiny = true});
-  RETURN_IF_ERROR(runner->MakeArena(runner->LowerAll()));
+  using Needs = std::map<int64_t, Arena::Needs>;
+  ASSIGN_OR_RETURN(Needs needs, runner->LowerAll());
+  RETURN_IF_ERROR(runner->MakeArena(std::move(needs)));
   RETURN_IF_ERROR(runner->MakeData(program));
   return runner;
 }
@@ -123,7 +125,7 @@ absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const 
   return plans.small.empty() ? first : absl::OkStatus();
 }
 
-std::map<int64_t, Arena::Needs> RankRunner::LowerAll() {
+absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   std::map<int64_t, Arena::Needs> needs;
   std::map<std::tuple<int, OneShot, int, int>, int>
       alike;  // the first variant with these values, on which the need of memory depends
@@ -143,7 +145,9 @@ std::map<int64_t, Arena::Needs> RankRunner::LowerAll() {
       work.facts = other.facts;
       continue;
     }
-    if (v != options_.first && go_on && options_.go_on) go_on = options_.go_on();
+    if (v != options_.first && go_on && options_.go_on) {
+      ASSIGN_OR_RETURN(go_on, options_.go_on());
+    }
     if (go_on)
       LowerFirstOf(v, needs);
     else
@@ -229,9 +233,12 @@ std::set<PlainResults::SlicedResult> RankRunner::SlicedResults() const {
 std::vector<Entrant> RankRunner::Entrants() const {
   std::vector<Entrant> entrants;
   std::vector<std::vector<int>> features = FeaturesOf(variants_);
+  VariantResult described;  // the schedule of the variant before
   for (size_t v = 0; v < variants_.size(); ++v) {
+    if (v == 0 || !SameSchedule(variants_[v - 1], variants_[v])) described = Describe(variants_[v]);
     Entrant& e = entrants.emplace_back();
-    e.result = Describe(variants_[v]);
+    e.result = described;
+    e.result.config = variants_[v].config;
     e.group = variants_[v].group;
     e.features = std::move(features[v]);
     e.result.protocol = work_[v].facts.protocol;

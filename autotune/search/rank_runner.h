@@ -33,8 +33,9 @@ class RankRunner final : public VariantRunner {
     CompileWatch watch;            // its `stop` is replaced by the tuner's
     int first = 0;                 // the variant that Create lowers first, as it always does
     /// Collective, with the same answer on all ranks. Create asks before it lowers another variant;
-    /// once it returns false, the variants that are left will not be tried. May be empty.
-    std::function<bool()> go_on = {};
+    /// once it returns false, the variants that are left will not be tried. An error ends Create.
+    /// May be empty.
+    std::function<absl::StatusOr<bool>()> go_on = {};
     /// Asked on every rank while data are made and results checked: where it returns true on one,
     /// the call fails as Cancelled on all. May be empty.
     std::function<bool()> interrupted = {};
@@ -117,7 +118,7 @@ class RankRunner final : public VariantRunner {
   absl::Status LowerSmall(const Variant& variant, Plans& plans) const;
   absl::StatusOr<SmallPlan> LowerAt(const Variant& variant, size_t at) const;
   /// Returns the memory that variants share, by the bytes that a variant needs.
-  std::map<int64_t, Arena::Needs> LowerAll();
+  absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
   void LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& needs);
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   /// Collective.

@@ -188,6 +188,10 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
   return set;
 }
 
+bool SameSchedule(const Variant& a, const Variant& b) {
+  return a.schedule.trace() == b.schedule.trace();
+}
+
 std::string DigestOf(const VariantSet& set) {
   std::string text = absl::StrCat("baseline ", set.baseline, "\n");
   for (const Variant& v : set.variants)

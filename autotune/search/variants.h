@@ -34,6 +34,9 @@ struct Variant {
   std::shared_ptr<const Lowered> lowered = nullptr;
 };
 
+/// Whether the variants of one set have the same schedule; those that do follow one another.
+bool SameSchedule(const Variant& a, const Variant& b);
+
 /// All variants to try for a program, simplest first: every worthwhile schedule (Worthwhile) with
 /// every config.
 struct VariantSet {

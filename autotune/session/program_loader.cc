@@ -430,7 +430,11 @@ class Loader {
                             .binaries = state_->binaries.get(),
                             .watch = WatchOfCompiler(),
                             .first = set.baseline,
-                            .go_on = [&] { return lowering.GoOn(); },
+                            .go_on = [&]() -> absl::StatusOr<bool> {
+                              const bool go_on = lowering.GoOn();
+                              RETURN_IF_ERROR(lowering.status());
+                              return go_on;
+                            },
                             .interrupted = state_->options.interrupted});
     RETURN_IF_ERROR(lowering.status());
     if (absl::IsCancelled(runner.status())) return InterruptedWhile("its test data were made");
