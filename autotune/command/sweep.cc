@@ -228,14 +228,14 @@ int Main(const std::vector<std::string>& args) {
     });
     return 0;
   }
-  const absl::StatusOr<Graph> program = LoadSweepProgram(*flags);
-  if (!program.ok()) return Fail(program.status());
-
   struct sigaction action = {};
   action.sa_handler = [](int) { interrupted = true; };
   action.sa_flags = SA_RESETHAND | SA_RESTART;  // a second one ends the process
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);  // what mpirun makes of a Ctrl-C
+
+  const absl::StatusOr<Graph> program = LoadSweepProgram(*flags);
+  if (!program.ok()) return Fail(program.status());
 
   ProgressLine progress(isatty(STDERR_FILENO) != 0);
   SessionOptions options;

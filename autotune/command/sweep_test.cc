@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -226,6 +227,54 @@ TEST_F(SweepTest, AnUnwritableCacheIsAWarning) {
   EXPECT_EQ(finished.code, 0) << finished.err;
   EXPECT_THAT(finished.err, HasSubstr("sweep: warning: tuning cache"));
   EXPECT_THAT(finished.out, HasSubstr("not stored"));
+}
+
+/// The program of an optimizer step on so many parameters, each with tensors of its own: its
+/// schedules and their kernels are many.
+std::string ManyParameters(int count) {
+  std::string text = "coconet 1\nprogram many\n";
+  for (int i = 0; i < count; ++i) {
+    absl::StrAppend(&text, "input g", i, " : f32[N] local\nstate p", i,
+                    " : f32[N] replicated\nstate m", i, " : f32[N] auto\n");
+  }
+  for (int i = 0; i < count; ++i) {
+    absl::StrAppend(&text, "update(m", i, ", 0.9 * m", i, " + all_reduce(sum, g", i, "))\n",
+                    "update(p", i, ", p", i, " - 0.1 * m", i, ")\n");
+  }
+  return text;
+}
+
+TEST_F(SweepTest, EndsSoonAfterASignalAtAnyStage) {
+  std::ofstream(root_ / "work" / "many.coco") << ManyParameters(60);
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed());
+  for (const int stage : {1, 2, 3, 4, 5}) {
+    setenv("COCONET_CACHE_DIR", (root_ / absl::StrCat("stage", stage)).c_str(), 1);
+    // It would take some minutes.
+    const pid_t child = Start("sweep", {"many.coco", "--N=20000", "--budget=600"});
+    const absl::Duration delay = absl::Milliseconds((100 << stage) + random() % (100 << stage));
+    absl::SleepFor(delay);
+    kill(child, stage % 2 == 0 ? SIGINT : SIGTERM);
+    const absl::Time asked = absl::Now();
+    const Finished finished = Wait(child);
+    const std::string when = absl::StrCat("after ", absl::FormatDuration(delay));
+    EXPECT_EQ(finished.code, 130) << when << ": " << finished.err;
+    EXPECT_LT(absl::Now() - asked, absl::Seconds(15)) << when;
+    const std::string& told = finished.out.empty() ? finished.err : finished.out;
+    EXPECT_THAT(told, HasSubstr(finished.out.empty() ? "interrupted before anything was measured"
+                                                     : "not every schedule was tried"))
+        << when;
+  }
+  setenv("COCONET_CACHE_DIR", (root_ / "cache").c_str(), 1);
+}
+
+TEST_F(SweepTest, ABudgetOfZeroMeasuresThePlainSchedule) {
+  std::ofstream(root_ / "work" / "many.coco") << ManyParameters(60);
+  const absl::Time begin = absl::Now();
+  const Finished finished = Sweep({"many.coco", "--N=1000", "--budget=0"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(60)) << "all of it takes minutes";
+  EXPECT_THAT(finished.out, HasSubstr("1.00x the baseline"));
+  EXPECT_THAT(finished.out, HasSubstr("not every schedule was tried"));
 }
 
 TEST_F(SweepTest, CtrlCKeepsWhatWasMeasured) {

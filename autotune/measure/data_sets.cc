@@ -53,7 +53,8 @@ void Add(const Coverages& more, Reference::Coverage& sum) {
 
 }  // namespace
 
-absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed) {
+absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed,
+                                       const std::function<bool()>& stop) {
   struct Kind {
     DataKind kind;
     int seed;  // counted from `seed`
@@ -68,6 +69,7 @@ absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_
     absl::StatusOr<Reference> reference =
         Reference::Create(program, rank.mesh(), rank.rank(), seed + number, kind);
     RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));
+    reference->StopWhen(stop);
     ASSIGN_OR_RETURN(const Coverages coverages, CoverageOf(rank, *reference));
     Add(coverages, sets.coverage);
     for (const auto& [name, coverage] : coverages)
@@ -89,7 +91,8 @@ absl::Status CheckDetermined(const Graph& program, const DataSets& sets) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed) {
+absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed,
+                                     const std::function<bool()>& stop) {
   const Graph expanded = Expand(program);
   std::optional<DataSets> best;
   double best_share = -1;
@@ -97,6 +100,7 @@ absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t 
     absl::StatusOr<Reference> reference =
         Reference::Create(expanded, rank.mesh(), rank.rank(), seed, kind);
     RETURN_IF_ERROR(rank.exchange().Agree(reference.status()));
+    reference->StopWhen(stop);
     reference->Skip(NotSpotChecked(program, seed));
     ASSIGN_OR_RETURN(const Coverages coverages, CoverageOf(rank, *reference));
     double share = 1;

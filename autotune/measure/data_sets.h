@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,8 +22,10 @@ struct DataSets {
 };
 
 /// Collective. Data of all kinds, for sizes at which the interpreter computes all elements. `seed`
-/// is equal on all ranks.
-absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed);
+/// is equal on all ranks. `stop`, for Reference::StopWhen, is asked on every rank; Cancelled on all
+/// where it returns true on one.
+absl::StatusOr<DataSets> SmallDataSets(const Graph& program, Rank& rank, uint64_t seed,
+                                       const std::function<bool()>& stop = nullptr);
 
 /// FailedPrecondition names a result of which most elements have no bound on data of any kind, so
 /// that nothing would be verified.
@@ -30,7 +33,8 @@ absl::Status CheckDetermined(const Graph& program, const DataSets& sets);
 
 /// Collective. One set for the program's own size, of the plainest kind on which nearly all
 /// elements of all results have a bound; else of the one on which most have. Results that
-/// NotSpotChecked names are skipped.
-absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed);
+/// NotSpotChecked names are skipped. `stop` as above.
+absl::StatusOr<DataSets> FullDataSet(const Graph& program, Rank& rank, uint64_t seed,
+                                     const std::function<bool()>& stop = nullptr);
 
 }  // namespace coconet

@@ -106,6 +106,15 @@ Reference::Reference(Interpreter interpreter, TestData data, const Mesh& mesh, i
       });
 }
 
+void Reference::StopWhen(std::function<bool()> stop) {
+  stop_ = stop;
+  evaluator_->StopWhen(std::move(stop));
+}
+
+absl::Status Reference::GoOn() const {
+  return stop_ && stop_() ? absl::CancelledError("interrupted") : absl::OkStatus();
+}
+
 Part Reference::ShareOf(const TensorType& type) const {
   if (type.layout.sliced() || type.layout.kind == Layout::Kind::kLocal)
     return PartOf(type, stage_size_, rank_ % stage_size_);
@@ -116,13 +125,13 @@ Part Reference::ShareOf(const TensorType& type) const {
 
 absl::StatusOr<const Reference::Window*> Reference::WindowOf(const std::string& name,
                                                              const TensorType& type) {
-  const auto [at, is_new] = windows_.try_emplace({name, SlicedDim(type)});
-  if (!is_new) return &at->second;
+  const std::pair<std::string, int> key(name, SlicedDim(type));
+  if (const auto at = windows_.find(key); at != windows_.end()) return &at->second;
   std::vector<int64_t> positions;
   if (NumElements(type.shape) > full_elements_)
     positions = SamplePositions(ShareOf(type).elements(), ends_, seed_);
-  ASSIGN_OR_RETURN(at->second, Evaluate(name, type, std::move(positions)));
-  return &at->second;
+  ASSIGN_OR_RETURN(Window window, Evaluate(name, type, std::move(positions)));
+  return &windows_.emplace(key, std::move(window)).first->second;
 }
 
 absl::StatusOr<Reference::Window> Reference::Evaluate(const std::string& name,

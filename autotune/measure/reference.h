@@ -33,6 +33,12 @@ class Reference {
   static absl::StatusOr<Reference> Create(const Graph& program, const Mesh& mesh, int rank,
                                           uint64_t seed, DataKind kind = DataKind::kOrdinary);
 
+  /// What computes or compares elements asks `stop` from now on, and is Cancelled where it returns
+  /// true. May be empty.
+  void StopWhen(std::function<bool()> stop);
+  /// Cancelled where `stop` returns true now.
+  absl::Status GoOn() const;
+
   /// Check accepts any values of these results.
   void Skip(std::set<std::string> results) { skipped_ = std::move(results); }
 
@@ -86,6 +92,7 @@ class Reference {
   const int stage_size_, rank_;
   uint64_t seed_;
   int64_t full_elements_ = kFullElements, ends_ = 0;
+  std::function<bool()> stop_;
   std::set<std::string> skipped_;
   std::map<std::pair<std::string, int>, Window> windows_;  // by result and sliced dimension
 };

@@ -46,20 +46,30 @@ absl::Status Poison(Instance& instance, size_t buffer) {
 
 /// Writes what the program's caller may write between steps: test data to inputs and states, NaNs
 /// to outputs.
+absl::Status WriteForStep(const Rank& rank, Instance& instance, const PlacedTensor& t,
+                          const TestData& data) {
+  return t.role == BufferRole::kOutput ? Poison(instance, t.buffer)
+                                       : WriteTensor(rank, instance, t, data);
+}
 absl::Status WriteTensors(const Rank& rank, Instance& instance, const TestData& data) {
-  for (const PlacedTensor& t : instance.tensors) {
-    RETURN_IF_ERROR(t.role == BufferRole::kOutput ? Poison(instance, t.buffer)
-                                                  : WriteTensor(rank, instance, t, data));
-  }
+  for (const PlacedTensor& t : instance.tensors)
+    RETURN_IF_ERROR(WriteForStep(rank, instance, t, data));
   return absl::OkStatus();
 }
 
-/// WriteTensors before the first step, and NaNs in temporaries.
-absl::Status Prepare(const Rank& rank, Instance& instance, const TestData& data) {
+/// WriteTensors before the first step, and NaNs in temporaries. Cancelled where the reference has
+/// to stop.
+absl::Status Prepare(const Rank& rank, Instance& instance, const Reference& reference) {
   for (size_t i = 0; i < instance.plan->buffers.size(); ++i) {
+    RETURN_IF_ERROR(reference.GoOn());
     if (instance.plan->buffers[i].role == BufferRole::kTemp) RETURN_IF_ERROR(Poison(instance, i));
   }
-  return WriteTensors(rank, instance, data);
+  const TestData& data = reference.data();
+  for (const PlacedTensor& t : instance.tensors) {
+    RETURN_IF_ERROR(reference.GoOn());
+    RETURN_IF_ERROR(WriteForStep(rank, instance, t, data));
+  }
+  return absl::OkStatus();
 }
 
 /// The memory of a tensor's buffer as the host sees it.
@@ -167,6 +177,7 @@ absl::StatusOr<std::optional<Failure>> Settle(Rank& rank, const Findings& mine) 
     held.push_back(in.Text());
     RETURN_IF_ERROR(in.Done());
     RETURN_IF_ERROR(IfLost(status, static_cast<int>(r)));
+    if (absl::IsCancelled(status)) return status;
     if (status.ok() || failure.has_value()) continue;
     failure = Failure{Verdict::kWrongAnswer, absl::StrCat("rank ", r, ": ", status.message())};
   }
@@ -312,12 +323,16 @@ Verdict VerdictOn(const absl::Status& error) {
 
 absl::StatusOr<std::optional<Failure>> VerifyStep(Rank& rank, Instance& instance,
                                                   Reference& reference, PlainResults& plain) {
-  RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference.data())));
+  RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, reference)));
   ASSIGN_OR_RETURN(std::optional<Failure> failure, RunStep(rank, instance));
   if (failure.has_value()) return failure;
   Findings found{CheckGuards(rank, instance), {}};
   for (const PlacedTensor& t : instance.tensors) {
     if (!IsResult(t)) continue;
+    if (const absl::Status go_on = reference.GoOn(); !go_on.ok()) {
+      found.wrong = go_on;
+      break;
+    }
     absl::StatusOr<HostView> view = ViewOf(instance, t);
     found.wrong.Update(view.status());
     if (!view.ok()) continue;
@@ -347,7 +362,7 @@ absl::StatusOr<std::optional<Failure>> VerifySteps(Rank& rank, Instance& instanc
                                                    absl::Span<Reference> references) {
   const int sets = static_cast<int>(references.size());
   const int steps = std::max(sets, std::min(2 * rank.size(), kMostSteps));
-  RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, references[0].data())));
+  RETURN_IF_ERROR(rank.exchange().Agree(Prepare(rank, instance, references[0])));
   std::vector<Taken> taken;
   Findings found;
   absl::Status ran;

@@ -36,7 +36,8 @@ struct Instance {
 // ranks (to the bit, but for the bits of NaNs), tensors that are only read have not changed, and
 // nothing was written in the padding of tensors that only kernels write, nor in kGuardBytes
 // (arena.h) behind each buffer whose memory is so long. An error means that the ranks lost contact,
-// or (DataLoss) that a kernel failed and its GPU runs nothing more. All are collective.
+// or (DataLoss) that a kernel failed and its GPU runs nothing more, or (Cancelled) that the
+// reference was told to stop. All are collective.
 
 /// Runs one step on the reference's data, with NaNs in outputs, temporaries, padding and guards.
 /// Checks all results, long ones against `plain`, too.

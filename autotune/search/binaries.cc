@@ -187,7 +187,7 @@ absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Binaries::Compile(
     absl::Span<const std::string> sources, const CompileWatch& watch) {
   const bool is_first = rank_.rank() == 0;
   std::optional<CompilePool> pool;
-  if (compiler_ != nullptr) pool.emplace(*compiler_, sources, cores_);
+  if (compiler_ != nullptr) pool.emplace(*compiler_, sources, cores_, options_.stop.get());
   int told = 0;
   while (true) {
     std::string mine;

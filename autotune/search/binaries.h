@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,7 +19,8 @@
 namespace coconet {
 
 struct CompileWatch {
-  /// Polled on rank 0; once it returns true, no further compile starts on any rank.
+  /// Polled on rank 0; once it returns true, no further compile starts on any rank, and those that
+  /// run are ended.
   std::function<bool()> stop;
   /// Called on rank 0 while compiling: `done` of `of` sources are compiled wherever they must be.
   std::function<void(int done, int of)> progress;
@@ -38,6 +40,8 @@ class Binaries {
     std::string cache_dir;  // of this rank's copies of binaries, as CompilerOptions has it
     /// Called on compiling ranks.
     std::function<absl::StatusOr<std::shared_ptr<Compiler>>()> compiler;
+    /// CompilerOptions::stop of that compiler; null: a compile that runs is not ended.
+    std::shared_ptr<std::atomic<bool>> stop = nullptr;
     /// Called on rank 0 with warnings of any rank's binary cache.
     std::function<void(absl::string_view)> warn;
   };
@@ -49,10 +53,11 @@ class Binaries {
 
   /// Collective. The path per source of the binary for this rank, on its compiling rank; whether a
   /// source has one is the same on all ranks. Errors as of Compiler::Compile, of the first
-  /// compiling rank that has one; Cancelled for sources that were not begun. The compiling ranks
-  /// work side by side, each with one thread per core that the ranks of its machine may use. Each
-  /// sends a message at short intervals while it compiles, so that no rank's wait times out.
-  /// `sources`, texts of kernels, are equal on all compiling ranks; other ranks' are ignored.
+  /// compiling rank that has one; Cancelled for sources that were not begun or not finished. The
+  /// compiling ranks work side by side, each with one thread per core that the ranks of its machine
+  /// may use. Each sends a message at short intervals while it compiles, so that no rank's wait
+  /// times out. `sources`, texts of kernels, are equal on all compiling ranks; other ranks' are
+  /// ignored.
   absl::StatusOr<std::vector<absl::StatusOr<std::string>>> Compile(
       absl::Span<const std::string> sources, const CompileWatch& watch);
 

@@ -24,11 +24,13 @@ cpu_set_t OwnCores() {
 }
 
 CompilePool::CompilePool(Compiler& compiler, absl::Span<const std::string> sources,
-                         const cpu_set_t& cores)
+                         const cpu_set_t& cores, std::atomic<bool>* stop)
     : compiler_(compiler),
       sources_(sources),
       cores_(cores),
+      stop_(stop),
       binaries_(sources.size(), absl::CancelledError("not compiled")) {
+  if (stop_ != nullptr) *stop_ = false;
   const size_t count =
       std::min({static_cast<size_t>(CPU_COUNT(&cores)), sources.size(), kMostWorkers});
   for (size_t i = 0; i < count; ++i) threads_.emplace_back([this] { Work(); });
@@ -51,6 +53,7 @@ bool CompilePool::Idle() {
 }
 
 void CompilePool::Stop() {
+  if (stop_ != nullptr) *stop_ = true;
   std::lock_guard<std::mutex> lock(mutex_);
   next_ = sources_.size();
 }

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -20,9 +21,11 @@ cpu_set_t OwnCores();
 /// Threads that compile sources, one per core, and the results. Thread-safe.
 class CompilePool {
  public:
-  /// Begins. `compiler` and `sources` outlive the pool.
-  CompilePool(Compiler& compiler, absl::Span<const std::string> sources, const cpu_set_t& cores);
-  /// Starts no further compile, and waits for those that run.
+  /// Begins. `compiler`, `sources` and `stop`, the compiler's CompilerOptions::stop, outlive the
+  /// pool. `stop` may be null.
+  CompilePool(Compiler& compiler, absl::Span<const std::string> sources, const cpu_set_t& cores,
+              std::atomic<bool>* stop);
+  /// Stops, and waits for compiles that run.
   ~CompilePool();
   CompilePool(const CompilePool&) = delete;
   CompilePool& operator=(const CompilePool&) = delete;
@@ -30,7 +33,7 @@ class CompilePool {
   /// Returns how many sources are compiled: when all are, or after the time of one heart beat.
   int Wait();
   bool Idle();
-  /// Starts no further compile.
+  /// Starts no further compile, and ends those that run by `stop`.
   void Stop();
   /// The path of the binary per source; Cancelled for sources that were not begun. Requires Idle.
   const std::vector<absl::StatusOr<std::string>>& binaries() const { return binaries_; }
@@ -43,6 +46,7 @@ class CompilePool {
   Compiler& compiler_;
   const absl::Span<const std::string> sources_;
   const cpu_set_t cores_;
+  std::atomic<bool>* const stop_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable finished_;
   size_t next_ = 0, idle_ = 0;

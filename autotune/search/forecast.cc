@@ -43,14 +43,14 @@ std::array<int64_t, 15> ValuesOf(const Config& config) {
           of(multicast), of(ring),   of(bulk),  of(beside),  of(tiles)};
 }
 
-std::set<Feature> FeaturesOf(const Variant& variant) {
+/// Of a variant whose schedule has that outline.
+std::set<Feature> FeaturesOf(const Variant& variant, const Outline& outline) {
   std::set<Feature> features;
   const std::array<int64_t, 15> values = ValuesOf(variant.config), usual = ValuesOf(Config());
   for (size_t m = 0; m < values.size(); ++m) {
     if (m < kAlwaysSet || values[m] != usual[m])
       features.insert({.member = static_cast<int>(m), .value = values[m]});
   }
-  const Outline outline = OutlineOf(variant.schedule);
   for (const std::vector<WorkGroup>& step : outline.steps) {
     features.insert({.step = step});
     if (step.size() == 1) continue;
@@ -68,9 +68,14 @@ std::set<Feature> FeaturesOf(const Variant& variant) {
 std::vector<std::vector<int>> FeaturesOf(absl::Span<const Variant> variants) {
   std::map<Feature, int> numbers;
   std::vector<std::vector<int>> all;
+  const Variant* previous = nullptr;
+  Outline outline;  // of its schedule
   for (const Variant& variant : variants) {
+    if (previous == nullptr || !SameSchedule(*previous, variant))
+      outline = OutlineOf(variant.schedule);
+    previous = &variant;
     std::vector<int>& features = all.emplace_back();
-    for (const Feature& feature : FeaturesOf(variant))
+    for (const Feature& feature : FeaturesOf(variant, outline))
       features.push_back(
           numbers.try_emplace(feature, static_cast<int>(numbers.size())).first->second);
   }

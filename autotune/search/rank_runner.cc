@@ -76,9 +76,9 @@ absl::StatusOr<std::unique_ptr<RankRunner>> RankRunner::Create(Rank& rank, const
         {.size = {.multiple = std::lcm(int64_t{rank.stage_size()}, kSliceAlign)}});
   for (const int64_t elements : TinyElements(rank.stage_size()))
     runner->small_.push_back({.size = {.elements = elements}, .tiny = true});
-  absl::StatusOr<std::map<int64_t, Arena::Needs>> needs = runner->LowerAll();
-  RETURN_IF_ERROR(rank.exchange().Agree(needs.status()));
-  RETURN_IF_ERROR(runner->MakeArena(*std::move(needs)));
+  using Needs = std::map<int64_t, Arena::Needs>;
+  ASSIGN_OR_RETURN(Needs needs, runner->LowerAll());
+  RETURN_IF_ERROR(runner->MakeArena(std::move(needs)));
   RETURN_IF_ERROR(runner->MakeData(program));
   return runner;
 }
@@ -131,30 +131,47 @@ absl::Status RankRunner::LowerSmall(const Variant& variant, Plans& plans) const 
 
 absl::StatusOr<std::map<int64_t, Arena::Needs>> RankRunner::LowerAll() {
   std::map<int64_t, Arena::Needs> needs;
-  std::map<std::tuple<int, OneShot, int, int>, size_t>
+  std::map<std::tuple<int, OneShot, int, int>, int>
       alike;  // the first variant with these values, on which the need of memory depends
-  work_.resize(variants_.size());
-  for (size_t i = 0; i < variants_.size(); ++i) {
-    const Variant& v = variants_[i];
+  const int count = static_cast<int>(variants_.size());
+  std::vector<int> order = {options_.first};
+  for (int v = 0; v < count; ++v) {
+    if (v != options_.first) order.push_back(v);
+  }
+  work_.resize(count);
+  bool go_on = true;
+  for (int v : order) {
+    const Config& config = variants_[v].config;
     const auto [first, is_new] =
-        alike.try_emplace({v.group, v.config.one_shot, v.config.pieces, v.config.tiles}, i);
-    Work& work = work_[i];
+        alike.try_emplace({variants_[v].group, config.one_shot, config.pieces, config.tiles}, v);
+    Work& work = work_[v];
     if (const Work& other = work_[first->second]; !is_new && !other.failure.has_value()) {
       work.facts = other.facts;
       continue;
     }
-    if (const absl::Status status = LowerOnce(static_cast<int>(i)); !status.ok()) {
-      work.failure = Failure{Verdict::kLowerError, std::string(status.message())};
-      continue;
+    if (v != options_.first && go_on && options_.go_on) {
+      ASSIGN_OR_RETURN(go_on, options_.go_on());
     }
-    const Lowered& full = *work.plans->full;
-    work.facts = {full.protocol, full.plan.bytes_per_rank, BytesPerRank(full.plan),
-                  shrinks_ ? work.plans->small[0].at : 0};
-    Arena::Needs& need = needs[work.facts.need];
-    Arena::Include(full.plan, need);
-    for (const SmallPlan& small : work.plans->small) Arena::Include(small.lowered.plan, need);
+    if (go_on)
+      LowerFirstOf(v, needs);
+    else
+      work.failure = Failure{Verdict::kNotMeasured, "no time was left to lower it"};
   }
   return needs;
+}
+
+void RankRunner::LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& needs) {
+  Work& work = work_[variant];
+  if (const absl::Status status = LowerOnce(variant); !status.ok()) {
+    work.failure = Failure{Verdict::kLowerError, std::string(status.message())};
+    return;
+  }
+  const Lowered& full = *work.plans->full;
+  work.facts = {full.protocol, full.plan.bytes_per_rank, BytesPerRank(full.plan),
+                shrinks_ ? work.plans->small[0].at : 0};
+  Arena::Needs& need = needs[work.facts.need];
+  Arena::Include(full.plan, need);
+  for (const SmallPlan& small : work.plans->small) Arena::Include(small.lowered.plan, need);
 }
 
 /// Makes one arena for all variants; drops those that need most while it is too large.
@@ -184,7 +201,7 @@ absl::Status RankRunner::MakeArena(std::map<int64_t, Arena::Needs> needs) {
 }
 
 absl::Status RankRunner::MakeData(const Graph& program) {
-  ASSIGN_OR_RETURN(full_, FullDataSet(program, rank_, options_.seed));
+  ASSIGN_OR_RETURN(full_, FullDataSet(program, rank_, options_.seed, options_.interrupted));
   plain_.emplace(SlicedResults(), rank_.topology().ranks_per_node);
   for (size_t at = 0; at < small_.size(); ++at) {
     const auto checked_here = [&](const Work& work) {
@@ -193,7 +210,8 @@ absl::Status RankRunner::MakeData(const Graph& program) {
     const bool tiny = small_[at].tiny;
     if (tiny ? !shrinks_ : !absl::c_any_of(work_, checked_here)) continue;
     const Graph small = Expand(shrinks_ ? Shrink(program, small_[at].size) : program);
-    ASSIGN_OR_RETURN(small_[at].data, SmallDataSets(small, rank_, options_.seed));
+    ASSIGN_OR_RETURN(small_[at].data,
+                     SmallDataSets(small, rank_, options_.seed, options_.interrupted));
     if (!tiny) RETURN_IF_ERROR(CheckDetermined(small, small_[at].data));
   }
   return absl::OkStatus();
@@ -219,9 +237,12 @@ std::set<PlainResults::SlicedResult> RankRunner::SlicedResults() const {
 std::vector<Entrant> RankRunner::Entrants() const {
   std::vector<Entrant> entrants;
   std::vector<std::vector<int>> features = FeaturesOf(variants_);
+  VariantResult described;  // the schedule of the variant before
   for (size_t v = 0; v < variants_.size(); ++v) {
+    if (v == 0 || !SameSchedule(variants_[v - 1], variants_[v])) described = Describe(variants_[v]);
     Entrant& e = entrants.emplace_back();
-    e.result = Describe(variants_[v]);
+    e.result = described;
+    e.result.config = variants_[v].config;
     e.features = std::move(features[v]);
     e.result.protocol = work_[v].facts.protocol;
     e.result.bytes = work_[v].facts.traffic * rank_.size();

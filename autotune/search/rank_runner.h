@@ -32,6 +32,14 @@ class RankRunner final : public VariantRunner {
     uint64_t seed = 0;             // of the test data; equal on all ranks
     Binaries* binaries = nullptr;  // outlives the runner
     CompileWatch watch;            // its `stop` is replaced by the tuner's
+    int first = 0;                 // the variant that Create lowers first, as it always does
+    /// Collective, with the same answer on all ranks. Create asks before it lowers another variant;
+    /// once it returns false, the variants that are left will not be tried. An error ends Create.
+    /// May be empty.
+    std::function<absl::StatusOr<bool>()> go_on = {};
+    /// Asked on every rank while data are made and results checked: where it returns true on one,
+    /// the call fails as Cancelled on all. May be empty.
+    std::function<bool()> interrupted = {};
   };
 
   /// Collective. Lowers variants and allocates the memory that they share. `program` is bound;
@@ -42,8 +50,8 @@ class RankRunner final : public VariantRunner {
                                                             Options options);
   ~RankRunner() override;
 
-  /// The variants for the tuner: words and sizes, and the verdict of those that do not lower or do
-  /// not fit in memory.
+  /// The variants for the tuner: words and sizes, and the verdict of those that do not lower, do
+  /// not fit in memory, or were not lowered in time.
   std::vector<Entrant> Entrants() const;
 
   absl::StatusOr<std::vector<std::optional<Failure>>> Compile(
@@ -113,6 +121,7 @@ class RankRunner final : public VariantRunner {
   absl::StatusOr<SmallPlan> LowerAt(const Variant& variant, size_t at) const;
   /// Returns the memory that variants share, by the bytes that a variant needs.
   absl::StatusOr<std::map<int64_t, Arena::Needs>> LowerAll();
+  void LowerFirstOf(int variant, std::map<int64_t, Arena::Needs>& needs);
   absl::Status MakeArena(std::map<int64_t, Arena::Needs> needs);
   /// Collective.
   absl::Status MakeData(const Graph& program);

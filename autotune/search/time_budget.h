@@ -38,6 +38,8 @@ class TimeBudget {
 
   /// Collective. False once the time is over or the user interrupted; then it stays false.
   absl::StatusOr<bool> GoOn();
+  /// On all ranks: the user interrupted.
+  void Interrupt() { stop_ = Stop::kInterrupted; }
   /// Collective. Whether that share of the budget is spent.
   absl::StatusOr<bool> IsSpent(double share);
 

@@ -254,6 +254,11 @@ absl::StatusOr<int> Trials::FinalWinner() {
     // Where nothing ran after its verification, there is nothing more to find.
     const bool only = tried_.size() == 1 && verified_at_size_.contains(winner);
     if (winner < 0 || only) return winner;
+    if (budget_.stop() == TimeBudget::Stop::kInterrupted) {
+      if (verified_at_size_.contains(winner)) return winner;
+      race_.Leave(winner);
+      continue;
+    }
     ASSIGN_OR_RETURN(const std::optional<Failure> failure,
                      Named(runner_.Verify(winner), "verifying", winner));
     if (!failure.has_value()) {

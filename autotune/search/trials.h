@@ -49,7 +49,8 @@ class Trials {
 
   /// The best so far, which is verified at the program's size first; -1: nothing was timed.
   absl::StatusOr<int> VerifiedWinner();
-  /// The same, verified once more on fresh data after all timing.
+  /// The same, verified once more on fresh data after all timing; after an interrupt, one that was
+  /// verified before.
   absl::StatusOr<int> FinalWinner();
   /// Unloads all but one.
   void UnloadAllBut(int v);

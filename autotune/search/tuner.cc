@@ -68,6 +68,16 @@ class Tuning {
   }
 
   absl::StatusOr<Tuned> Run() {
+    const absl::Status searched = Search();
+    if (absl::IsCancelled(searched))
+      budget_.Interrupt();
+    else
+      RETURN_IF_ERROR(searched);
+    return Finish();
+  }
+
+ private:
+  absl::Status Search() {
     RETURN_IF_ERROR(LearnFromEarlierRuns());
     RETURN_IF_ERROR(runner_.LoadByOthers().status());
     // The baseline first: once it is measured, tuning may end at any time.
@@ -90,10 +100,9 @@ class Tuning {
       RETURN_IF_ERROR(Explore(1));
       RETURN_IF_ERROR(Rounds(std::numeric_limits<int>::max(), 1));
     }
-    return Finish();
+    return absl::OkStatus();
   }
 
- private:
   void Say(absl::string_view text) const {
     if (options_.progress) options_.progress(text);
   }
@@ -321,7 +330,7 @@ class Tuning {
     const bool may_pass = absl::c_any_of(variants, [](const VariantResult& v) {
       return v.verdict == Verdict::kTimedOut || v.verdict == Verdict::kNotLoaded;
     });
-    return decided && !may_pass && HasTriedEnough() &&
+    return !options_.partial && decided && !may_pass && HasTriedEnough() &&
            (state_.load <= options_.most_load || state_.runs >= kMostLoadedRuns);
   }
 

@@ -29,6 +29,7 @@ struct TunerOptions {
   double most_load = 0.5;
   bool tries_all = false;  // verifies every variant, however slow: times of simulated GPUs mean
                            // nothing
+  bool partial = false;    // the entrants are some of the variants only: the record is incomplete
   int incumbent = -1;      // the best of an earlier run, which is tried right after the baseline
   SearchState earlier;     // of earlier runs
   bool anew = false;       // forgets what earlier runs tried; their times serve as forecasts

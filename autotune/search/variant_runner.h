@@ -13,8 +13,8 @@ namespace coconet {
 
 /// Compiles, verifies and times variants for the tuner, which names them by number. Every call but
 /// Unload and TrustIn is collective and returns the same answer on all ranks. An error means that
-/// the ranks lost contact, or that a GPU runs nothing more after a kernel failed. Tests of the
-/// tuner fake it.
+/// the ranks lost contact, or that a GPU runs nothing more after a kernel failed; Cancelled, that
+/// the user interrupted. Tests of the tuner fake it.
 class VariantRunner {
  public:
   virtual ~VariantRunner() = default;

@@ -151,10 +151,12 @@ std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ran
 }
 
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
-                                             const std::function<bool(const Schedule&)>& admits) {
+                                             const std::function<bool(const Schedule&)>& admits,
+                                             const std::function<bool()>& go_on) {
   RETURN_IF_ERROR(CheckNodes(program, space));
   const bool by_node = space.nodes > 1 && space.ranks > space.nodes;
-  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules, Derive(program, {.by_node = by_node}));
+  ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
+                   Derive(program, {.by_node = by_node, .go_on = go_on}));
   std::vector<Schedule> wanted = Those(Worthwhile(schedules, space.ranks), admits);
   if (wanted.empty()) wanted = Those(schedules, admits);
   VariantSet set;
@@ -184,6 +186,10 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
         space.ranks, " ranks", space.library ? "" : " without library collectives"));
   }
   return set;
+}
+
+bool SameSchedule(const Variant& a, const Variant& b) {
+  return a.schedule.trace() == b.schedule.trace();
 }
 
 std::string DigestOf(const VariantSet& set) {

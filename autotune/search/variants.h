@@ -34,6 +34,9 @@ struct Variant {
   std::shared_ptr<const Lowered> lowered = nullptr;
 };
 
+/// Whether the variants of one set have the same schedule; those that do follow one another.
+bool SameSchedule(const Variant& a, const Variant& b);
+
 /// All variants to try for a program, simplest first: every worthwhile schedule (Worthwhile) with
 /// every config.
 struct VariantSet {
@@ -45,10 +48,12 @@ struct VariantSet {
 
 /// A pure function of its arguments. `program` is bound. Where `admits` is set, only schedules that
 /// it accepts count, and the plainest of them is the baseline where the usual one is not accepted.
-/// FailedPrecondition, with the reason, when there is no variant.
+/// FailedPrecondition, with the reason, when there is no variant. `go_on` as of DeriveOptions: once
+/// it returns false, the set has the variants of the schedules that were found so far.
 absl::StatusOr<VariantSet> EnumerateVariants(
     const Graph& program, const ConfigSpace& space,
-    const std::function<bool(const Schedule&)>& admits = nullptr);
+    const std::function<bool(const Schedule&)>& admits = nullptr,
+    const std::function<bool()>& go_on = nullptr);
 
 /// Digest of the set, by which ranks check that theirs are equal.
 std::string DigestOf(const VariantSet& set);

@@ -3,6 +3,7 @@
 #include <gnu/libc-version.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <random>
@@ -26,6 +27,10 @@
 
 namespace coconet {
 namespace {
+
+/// Shares of the budget at which derivation and lowering end, so that most is left for trying what
+/// they have found.
+constexpr double kDeriveShare = 0.25, kLowerShare = 0.4;
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -99,14 +104,17 @@ class Loader {
   /// Collective.
   absl::StatusOr<std::unique_ptr<Binaries>> OpenBinaries() const {
     const Topology& here = rank_.topology();
+    const auto stop = std::make_shared<std::atomic<bool>>(false);
     const CompilerOptions options{.cache_dir = GetEnv().cache_dir,
                                   .optimize = state_->options.optimize,
+                                  .stop = stop,
                                   .driver = here.driver};
     return Binaries::Open(
         rank_, {.target = BinaryTarget(here.arch, here.driver),
                 .cache_dir = options.cache_dir,
                 .compiler = [options,
                              &here] { return MakeCompilerFor(here.arch, here.simulated, options); },
+                .stop = stop,
                 .warn = [state = state_.get()](
                             absl::string_view text) { state->Warn(std::string(text)); }});
   }
@@ -246,6 +254,47 @@ class Loader {
     return static_cast<uint64_t>(Unpacker(same).Int());
   }
 
+  bool Interrupted() const { return state_->options.interrupted && state_->options.interrupted(); }
+  absl::Status InterruptedWhile(absl::string_view doing) const {
+    return absl::CancelledError(absl::StrCat(
+        "tuning ", program_.name, " was interrupted before anything was measured, while ", doing));
+  }
+
+  /// Whether work that goes before measuring, "its schedules were derived", goes on: not once the
+  /// user interrupts, or that share of the budget is spent.
+  class Preparation {
+   public:
+    Preparation(Loader& loader, absl::string_view doing, double share)
+        : loader_(loader), doing_(doing), share_(share) {}
+
+    /// Collective; the same on all ranks.
+    bool GoOn() {
+      if (ended_) return false;
+      Packer mine;
+      const double spent = Seconds() - loader_.start_s_;
+      mine.Int(loader_.Interrupted()).Int(spent > share_ * loader_.state_->options.budget_s);
+      const absl::StatusOr<std::string> said = loader_.exchange_.Broadcast(mine.bytes());
+      status_ = said.status();
+      if (said.ok()) {
+        Unpacker in(*said);
+        if (in.Int() != 0) status_ = loader_.InterruptedWhile(doing_);
+        ended_ = in.Int() != 0;
+      }
+      ended_ = ended_ || !status_.ok();
+      return !ended_;
+    }
+    bool ended() const { return ended_; }
+    /// Cancelled where the user interrupted; an error where the ranks lost contact.
+    const absl::Status& status() const { return status_; }
+
+   private:
+    Loader& loader_;
+    const absl::string_view doing_;
+    const double share_;
+    bool ended_ = false;
+    absl::Status status_;
+  };
+
   /// The plain variant, where results are so long that a winner is compared with it; else none.
   std::vector<Variant> PlainToCompareWith(const Variant& winner) const {
     const Graph expanded = Expand(program_);
@@ -254,7 +303,9 @@ class Loader {
       return type != nullptr && NumElements(type->shape) > Reference::kFullElements;
     });
     if (!is_long) return {};
-    absl::StatusOr<VariantSet> set = EnumerateVariants(program_, space_, nullptr);
+    // The baseline is in the set, however little is derived.
+    absl::StatusOr<VariantSet> set =
+        EnumerateVariants(program_, space_, nullptr, [] { return false; });
     if (!set.ok()) return {};
     Variant& plain = set->variants[set->baseline];
     if (plain.schedule.trace() == winner.schedule.trace() && plain.config == winner.config)
@@ -267,14 +318,18 @@ class Loader {
     ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
     std::vector<Variant> variants = {winner.variant};
     for (Variant& plain : PlainToCompareWith(winner.variant)) variants.push_back(std::move(plain));
-    ASSIGN_OR_RETURN(
-        const std::unique_ptr<RankRunner> runner,
-        RankRunner::Create(rank_, program_, variants,
-                           {.seed = seed, .binaries = state_->binaries.get(), .watch = {}}));
+    ASSIGN_OR_RETURN(const std::unique_ptr<RankRunner> runner,
+                     RankRunner::Create(rank_, program_, variants,
+                                        {.seed = seed,
+                                         .binaries = state_->binaries.get(),
+                                         .watch = {},
+                                         .interrupted = state_->options.interrupted}));
     std::vector<int> numbers(variants.size());
     absl::c_iota(numbers, 0);
     ASSIGN_OR_RETURN(const std::vector<std::optional<Failure>> compiled,
-                     runner->Compile(numbers, nullptr));
+                     runner->Compile(numbers, [this] { return Interrupted(); }));
+    if (compiled[0].has_value() && compiled[0]->verdict == Verdict::kNotMeasured)
+      return absl::CancelledError("interrupted");
     if (compiled[0].has_value()) return compiled[0];
     std::optional<Failure> failure;
     for (size_t plain = 1; plain < variants.size(); ++plain) {
@@ -292,15 +347,20 @@ class Loader {
     return failure;
   }
 
-  /// Collective. Whether a stored winner may be dispatched: where this code was not verified on
-  /// this machine, or with COCONET_VERIFY, it must give the right answers first.
-  absl::StatusOr<bool> StillHolds(Winner& known) {
+  /// Collective. Whether this code was verified on this machine; not with COCONET_VERIFY.
+  absl::StatusOr<bool> IsTrusted(const Winner& known) {
     ASSIGN_OR_RETURN(const std::string machine, exchange_.Broadcast(MachineDigest()));
     const std::string fingerprint = CodeFingerprint(*known.variant.lowered);
-    const bool trusted = absl::c_any_of(known.record.trust, [&](const Trust& t) {
+    return !GetEnv().verify && absl::c_any_of(known.record.trust, [&](const Trust& t) {
       return t.machine == machine && t.fingerprint == fingerprint;
     });
-    if (trusted && !GetEnv().verify) return true;
+  }
+
+  /// Collective. Whether a stored winner may be dispatched: where it is not trusted, it must give
+  /// the right answers first.
+  absl::StatusOr<bool> StillHolds(Winner& known) {
+    ASSIGN_OR_RETURN(const bool trusted, IsTrusted(known));
+    if (trusted) return true;
     return HoldsHere(known);
   }
 
@@ -355,6 +415,21 @@ class Loader {
     return options;
   }
 
+  /// Collective. The variants to try, the same on all ranks.
+  absl::StatusOr<VariantSet> Enumerate(Preparation& deriving) {
+    const absl::StatusOr<VariantSet> set = EnumerateVariants(
+        program_, space_, state_->options.admits, [&] { return deriving.GoOn(); });
+    RETURN_IF_ERROR(deriving.status());
+    ASSIGN_OR_RETURN(const std::vector<std::string> digests,
+                     exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
+    for (size_t r = 1; r < digests.size(); ++r) {
+      if (set.ok() && digests[r] != digests[0])
+        return absl::InternalError(
+            absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
+    }
+    return set;
+  }
+
   CompileWatch WatchOfCompiler() const {
     CompileWatch watch;
     if (!first()) return watch;
@@ -364,50 +439,64 @@ class Loader {
     return watch;
   }
 
-  absl::StatusOr<LoadedProgram> TuneAnew(std::optional<Winner> known) {
+  /// What a tuning has found.
+  struct Found {
+    Winner winner;
+    std::vector<VariantResult> variants;
+    int incumbent = -1;  // the number of the variant that was known before
+  };
+
+  /// Collective. Cancelled where the user interrupted before anything was measured.
+  absl::StatusOr<Found> Search(const std::optional<Winner>& known) {
     ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
-    const absl::StatusOr<VariantSet> set =
-        EnumerateVariants(program_, space_, state_->options.admits);
-    ASSIGN_OR_RETURN(const std::vector<std::string> digests,
-                     exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
-    RETURN_IF_ERROR(set.status());
-    for (size_t r = 1; r < digests.size(); ++r) {
-      if (digests[r] != digests[0])
-        return absl::InternalError(
-            absl::StrCat("tune: ranks 0 and ", r, " derived different variants"));
-    }
+    Preparation deriving(*this, "its schedules were derived", kDeriveShare);
+    ASSIGN_OR_RETURN(const VariantSet set, Enumerate(deriving));
     TunerOptions options = OptionsOfTuner(seed);
     if (known.has_value()) {
-      options.incumbent = NumberOf(known->record.best, set->variants);
+      options.incumbent = NumberOf(known->record.best, set.variants);
       options.earlier = known->record.search;
     }
-    Report(absl::StrCat(set->variants.size(), " variants to check and time"));
-    ASSIGN_OR_RETURN(
-        std::unique_ptr<RankRunner> runner,
-        RankRunner::Create(
-            rank_, program_, set->variants,
-            {.seed = seed, .binaries = state_->binaries.get(), .watch = WatchOfCompiler()}));
-    absl::StatusOr<Tuned> tuned =
-        Tune(runner->Entrants(), set->baseline, *runner, exchange_, options);
-    std::vector<VariantResult> variants;
-    std::optional<Winner> winner;
-    if (tuned.ok()) {
-      variants = std::move(tuned->variants);
-      RankRunner::Runnable best = runner->Take(tuned->best);
-      winner = {std::move(tuned->record), set->variants[tuned->best], std::move(best.module)};
-      winner->variant.lowered = std::move(best.lowered);
+    Report(absl::StrCat(set.variants.size(), " variants to check and time"));
+    Preparation lowering(*this, "its variants were lowered", kLowerShare);
+    absl::StatusOr<std::unique_ptr<RankRunner>> runner =
+        RankRunner::Create(rank_, program_, set.variants,
+                           {.seed = seed,
+                            .binaries = state_->binaries.get(),
+                            .watch = WatchOfCompiler(),
+                            .first = set.baseline,
+                            .go_on = [&]() -> absl::StatusOr<bool> {
+                              const bool go_on = lowering.GoOn();
+                              RETURN_IF_ERROR(lowering.status());
+                              return go_on;
+                            },
+                            .interrupted = state_->options.interrupted});
+    RETURN_IF_ERROR(lowering.status());
+    if (absl::IsCancelled(runner.status())) return InterruptedWhile("its test data were made");
+    RETURN_IF_ERROR(runner.status());
+    options.partial = deriving.ended() || lowering.ended();
+    ASSIGN_OR_RETURN(Tuned tuned,
+                     Tune((*runner)->Entrants(), set.baseline, **runner, exchange_, options));
+    RankRunner::Runnable best = (*runner)->Take(tuned.best);
+    Found found{{std::move(tuned.record), set.variants[tuned.best], std::move(best.module)},
+                std::move(tuned.variants),
+                options.incumbent};
+    found.winner.variant.lowered = std::move(best.lowered);
+    return found;
+  }
+
+  absl::StatusOr<LoadedProgram> TuneAnew(std::optional<Winner> known) {
+    absl::StatusOr<Found> found = Search(known);
+    if (known.has_value() && absl::IsCancelled(found.status())) {
+      ASSIGN_OR_RETURN(const bool trusted, IsTrusted(*known));
+      if (trusted) return Assemble(*std::move(known), true, {});
     }
-    runner.reset();  // frees its memory
-    const bool found_nothing = absl::IsCancelled(tuned.status());
-    if (known.has_value() &&
-        (found_nothing ||
-         (winner.has_value() && IsSlower(*winner, *known, options.incumbent, variants)))) {
+    RETURN_IF_ERROR(found.status());
+    if (known.has_value() && IsSlower(found->winner, *known, found->incumbent, found->variants)) {
       ASSIGN_OR_RETURN(const bool holds, HoldsHere(*known));
-      if (holds) return Assemble(*std::move(known), found_nothing, std::move(variants));
-      if (first() && winner.has_value()) state_->cache->Store(winner->record, variants);
+      if (holds) return Assemble(*std::move(known), false, std::move(found->variants));
+      if (first()) state_->cache->Store(found->winner.record, found->variants);
     }
-    RETURN_IF_ERROR(tuned.status());
-    return Assemble(*std::move(winner), false, std::move(variants));
+    return Assemble(std::move(found->winner), false, std::move(found->variants));
   }
 
   /// The variant's number; -1: it is not among them.

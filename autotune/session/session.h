@@ -47,8 +47,8 @@ struct SessionOptions {
   /// Called on rank 0's thread with short lines while tuning ("at most 41 s left: compiled 3 of 8
   /// kernel files"); may be empty.
   std::function<void(absl::string_view)> progress;
-  /// Polled between measurements; true ends tuning, which keeps what it measured (Ctrl-C). May be
-  /// empty.
+  /// Polled on all ranks' threads, several times per second; true ends tuning, which keeps what it
+  /// measured (Ctrl-C). Thread-safe; may be empty.
   std::function<bool()> interrupted;
   /// Called on rank 0 with warnings ("g: not memory of Session::Allocate, copied at every step"),
   /// once each. May be empty.

@@ -269,7 +269,7 @@ TEST_F(BrokenKernelsTest, AnIncompleteRecordThatFailsIsNotKept) {
   hasty.interrupted = [] { return true; };
   status = run();
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("fails here"), HasSubstr("fails here")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("fails here"))) << "nothing is verified any more";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "coconet/reference/evaluation.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -77,12 +78,13 @@ class Rows {
 
 }  // namespace
 
-Bounded EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
-                      absl::Span<const int64_t> indices) {
+std::optional<Bounded> EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result,
+                                     int rank, absl::Span<const int64_t> indices) {
   Bounded values;
   EvaluationJobs jobs;
   jobs.push_back(std::make_unique<ResultJob>(result, rank, indices, &values));
   while (!jobs.empty()) {
+    if (cache.stop && cache.stop()) return std::nullopt;
     EvaluationJob& job = *jobs.back();
     if (job.block().empty() && !job.Next()) {
       jobs.pop_back();

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -38,7 +40,8 @@ struct EvaluationCache {
     std::unordered_map<int64_t, BoundedLine> rows, columns;
   };
   std::map<std::pair<NodeId, int>, Lines> lines;
-  int64_t line_elements = 0;  // of all lines
+  int64_t line_elements = 0;   // of all lines
+  std::function<bool()> stop;  // asked before each block; may be empty
 };
 
 /// Work on elements of one node, block by block. What it makes of them is in the cache when no
@@ -157,8 +160,8 @@ class Evaluation {
 };
 
 /// Values of a block of elements. No recursion: what a fold or product needs first is a job on a
-/// stack.
-Bounded EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result, int rank,
-                      absl::Span<const int64_t> indices);
+/// stack. None where the cache's `stop` ended it.
+std::optional<Bounded> EvaluateBlock(const Evaluated& e, EvaluationCache& cache, NodeId result,
+                                     int rank, absl::Span<const int64_t> indices);
 
 }  // namespace coconet

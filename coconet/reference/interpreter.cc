@@ -1,5 +1,6 @@
 #include "coconet/reference/interpreter.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -71,6 +72,8 @@ Evaluator::Evaluator(const Interpreter& interpreter, ElementSource source)
 
 Evaluator::~Evaluator() = default;
 
+void Evaluator::StopWhen(std::function<bool()> stop) { cache_->stop = std::move(stop); }
+
 absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank,
                                              absl::Span<const int64_t> indices) {
   const Interpreter& in = interpreter_;
@@ -101,11 +104,14 @@ absl::StatusOr<Expected> Evaluator::Evaluate(const std::string& result, int rank
       cache_->lines.clear();
       cache_->line_elements = 0;
     }
-    const Bounded values = EvaluateBlock(evaluated, *cache_, node->second, rank, block);
+    const std::optional<Bounded> values =
+        EvaluateBlock(evaluated, *cache_, node->second, rank, block);
+    if (!values.has_value())
+      return absl::CancelledError(absl::StrCat("evaluate ", result, ": interrupted"));
     for (size_t i = 0; i < block.size(); ++i) {
-      const size_t at = values.size() == 1 ? 0 : i;
-      expected.value.push_back(values.value[at]);
-      expected.error.push_back(values.error[at]);
+      const size_t at = values->size() == 1 ? 0 : i;
+      expected.value.push_back(values->value[at]);
+      expected.error.push_back(values->error[at]);
     }
   }
   return expected;

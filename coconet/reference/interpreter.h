@@ -77,8 +77,12 @@ class Evaluator {
   /// Elements `indices` (global, row major) of `result` after one step, on `rank` of the world
   /// (matters for Local results and stages only). Any window of any tensor may be asked; cost is
   /// proportional to the window, and to the tensors that it sums over.
+  /// Cancelled where `StopWhen` said so.
   absl::StatusOr<Expected> Evaluate(const std::string& result, int rank,
                                     absl::Span<const int64_t> indices);
+
+  /// Evaluate asks `stop` every few thousand elements, and ends where it returns true.
+  void StopWhen(std::function<bool()> stop);
 
  private:
   const Interpreter& interpreter_;

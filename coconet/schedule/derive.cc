@@ -152,15 +152,42 @@ std::vector<Transformation> Moves(const Schedule& s, const MoveKind& kind, bool 
   return moves;
 }
 
+/// Asks DeriveOptions::go_on as the work grows.
+class Asker {
+ public:
+  explicit Asker(const std::function<bool()>& go_on) : go_on_(go_on) {}
+
+  /// Counts the operations of a schedule that is about to be transformed. False once the derivation
+  /// has to end.
+  bool GoOn(const Schedule& s) {
+    work_ += s.graph().size();
+    if (!stopped_ && go_on_ && work_ >= kOperations) {
+      work_ = 0;
+      stopped_ = !go_on_();
+    }
+    return !stopped_;
+  }
+  bool stopped() const { return stopped_; }
+
+ private:
+  /// Tens of milliseconds of work.
+  static constexpr int64_t kOperations = 1 << 13;
+
+  const std::function<bool()>& go_on_;
+  int64_t work_ = 0;
+  bool stopped_ = false;
+};
+
 /// Makes every move of the kind, one after the other, until none is left; nothing where that takes
-/// more tries than are left.
-std::optional<Schedule> Everywhere(Schedule s, const MoveKind& kind, bool by_node, int64_t& tries) {
+/// more tries than are left, or the derivation has to end.
+std::optional<Schedule> Everywhere(Schedule s, const MoveKind& kind, bool by_node, int64_t& tries,
+                                   Asker& asker) {
   for (bool changed = true; changed;) {
     changed = false;
     const std::vector<Transformation> moves = Moves(s, kind, by_node);
     if (static_cast<int64_t>(moves.size()) > tries) return std::nullopt;
     for (const Transformation& move : moves) {
-      if (--tries < 0) return std::nullopt;
+      if (--tries < 0 || !asker.GoOn(s)) return std::nullopt;
       absl::StatusOr<Schedule> moved = Apply(s, move);
       if (!moved.ok()) continue;
       s = *std::move(moved);
@@ -185,17 +212,20 @@ struct Derived {
 /// Schedules one step from `from`. Splits by node are made wherever they can be in every scope,
 /// those of AllReduces first of all.
 std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>& kinds,
-                                Scope scope, bool by_node) {
+                                Scope scope, bool by_node, Asker& asker) {
   std::vector<Derived> neighbours;
   for (size_t k = from.first_kind; k < kinds.size(); ++k) {
     if (kinds[k].kind == MoveKind::Kind::kReduceByNode && !from.schedule.trace().empty()) continue;
     if (scope != Scope::kOnePlace || kinds[k].by_node()) {
       int64_t tries = std::numeric_limits<int64_t>::max();
-      neighbours.push_back({*Everywhere(from.schedule, kinds[k], by_node, tries),
-                            scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
+      std::optional<Schedule> moved = Everywhere(from.schedule, kinds[k], by_node, tries, asker);
+      if (!moved.has_value()) break;
+      neighbours.push_back(
+          {*std::move(moved), scope == Scope::kEverywhereInOrder ? k + 1 : size_t{0}});
       continue;
     }
     for (const Transformation& move : Moves(from.schedule, kinds[k], by_node)) {
+      if (!asker.GoOn(from.schedule)) return neighbours;
       absl::StatusOr<Schedule> moved = Apply(from.schedule, move);
       if (moved.ok()) neighbours.push_back({*std::move(moved)});
     }
@@ -203,15 +233,16 @@ std::vector<Derived> Neighbours(const Derived& from, const std::vector<MoveKind>
   return neighbours;
 }
 
-/// The closure of `plain`; nothing when it has more than `max_schedules`.
+/// The closure of `plain`, or what of it was found when the derivation had to end; nothing when it
+/// has more than `max_schedules`.
 std::optional<std::vector<Schedule>> Closure(const Schedule& plain, Scope scope,
-                                             const DeriveOptions& options) {
+                                             const DeriveOptions& options, Asker& asker) {
   const std::vector<MoveKind> kinds = MoveKindsOf(plain.program(), options.by_node);
   std::set<std::string> seen = {Print(plain)};
   std::vector<Derived> derived = {{plain}};
   // Breadth first finds the shortest trace of each first.
-  for (size_t next = 0; next < derived.size(); ++next) {
-    for (Derived& found : Neighbours(derived[next], kinds, scope, options.by_node)) {
+  for (size_t next = 0; next < derived.size() && !asker.stopped(); ++next) {
+    for (Derived& found : Neighbours(derived[next], kinds, scope, options.by_node, asker)) {
       if (!seen.insert(Print(found.schedule)).second) continue;
       if (static_cast<int>(derived.size()) >= options.max_schedules) return std::nullopt;
       derived.push_back(std::move(found));
@@ -277,8 +308,9 @@ std::vector<Overlap> OverlapMoves(const Schedule& s) {
 /// The schedules, and those that overlap more; nothing when these are more than `max_schedules`.
 /// Overlaps of one schedule are disjoint, so that any of them go with any others.
 std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedules, Scope scope,
-                                                  int max_schedules) {
+                                                  int max_schedules, Asker& asker) {
   for (size_t base = 0, bases = schedules.size(); base < bases; ++base) {
+    if (!asker.GoOn(schedules[base])) return schedules;
     std::vector<Schedule> overlapped = {schedules[base]};
     for (const Overlap& move : OverlapMoves(schedules[base])) {
       for (size_t i = 0, count = overlapped.size(); i < count; ++i) {
@@ -299,6 +331,44 @@ std::optional<std::vector<Schedule>> WithOverlaps(std::vector<Schedule> schedule
   return schedules;
 }
 
+/// The schedule with those of the fusions that are legal, found by halving; with fewer where that
+/// takes more tries than are left, or the derivation has to end.
+Schedule FuseMost(const Schedule& s, absl::Span<const Fuse> fuses, int64_t& tries, Asker& asker) {
+  if (fuses.empty() || --tries < 0 || !asker.GoOn(s)) return s;
+  absl::StatusOr<Schedule> fused = FuseAll(s, fuses);
+  if (fused.ok()) return *std::move(fused);
+  if (fuses.size() == 1) return s;
+  const size_t half = fuses.size() / 2;
+  return FuseMost(FuseMost(s, fuses.first(half), tries, asker), fuses.subspan(half), tries, asker);
+}
+
+/// The schedule that IsBaseline.
+Schedule BaselineOf(Schedule plain) {
+  const std::function<bool()> always;
+  Asker asker(always);
+  while (true) {
+    int64_t tries = std::numeric_limits<int64_t>::max();
+    Schedule fused = FuseMost(plain, FuseMoves(plain, FuseKind::kGroup), tries, asker);
+    if (fused.kernels().size() == plain.kernels().size()) return fused;
+    plain = std::move(fused);
+  }
+}
+
+/// Simple ones first.
+std::vector<Schedule> Sorted(std::vector<Schedule> schedules) {
+  std::stable_sort(schedules.begin(), schedules.end(), [](const Schedule& a, const Schedule& b) {
+    return std::pair(a.overlaps().size(), a.trace().size()) <
+           std::pair(b.overlaps().size(), b.trace().size());
+  });
+  return schedules;
+}
+
+/// What was found when the derivation had to end, and the baseline.
+std::vector<Schedule> WithBaseline(const Schedule& plain, std::vector<Schedule> found) {
+  if (absl::c_none_of(found, IsBaseline)) found.push_back(BaselineOf(plain));
+  return Sorted(std::move(found));
+}
+
 // ---- Large programs -----------------------------------------------------------------------------
 
 /// Operations that the derivation of a large program may rewrite or analyse, over all of its tries;
@@ -308,8 +378,9 @@ constexpr int64_t kMostRewritten = int64_t{1} << 18;
 /// A few schedules of a large program, in bounded time.
 class LargeDerivation {
  public:
-  LargeDerivation(Schedule plain, const DeriveOptions& options)
+  LargeDerivation(Schedule plain, const DeriveOptions& options, Asker& asker)
       : options_(options),
+        asker_(asker),
         tries_(std::max<int64_t>(kMostRewritten / plain.graph().size(), 2)),
         plain_(std::move(plain)) {}
 
@@ -319,7 +390,7 @@ class LargeDerivation {
     for (const MoveKind& kind : MoveKindsOf(plain_.program(), options_.by_node)) {
       if (kind.kind == MoveKind::Kind::kFuse || kind.dim != Layout::kFlat) continue;
       if (kind.kind == MoveKind::Kind::kReduceByNode && !base.trace().empty()) continue;
-      std::optional<Schedule> moved = Everywhere(base, kind, options_.by_node, tries_);
+      std::optional<Schedule> moved = Everywhere(base, kind, options_.by_node, tries_, asker_);
       if (!moved.has_value() || moved->trace().size() == base.trace().size()) continue;
       base = *std::move(moved);
       AddWithFusions(base);
@@ -330,9 +401,11 @@ class LargeDerivation {
  private:
   /// The schedule, and fused in two steps.
   void AddWithFusions(const Schedule& base) {
+    if (asker_.stopped()) return;
     Add(base);
     Schedule s = Fused(base, FuseKind::kGroup);
     Add(s);
+    if (asker_.stopped()) return;
     if (absl::c_none_of(s.graph().nodes, [](const Node& node) { return Communicates(node.op); }))
       return;
     for (FuseKind kind : kAllFuseKinds) s = Fused(s, kind);
@@ -354,20 +427,11 @@ class LargeDerivation {
       taken.insert(fuse.nodes.begin(), fuse.nodes.end());
       disjoint.push_back(std::move(fuse));
     }
-    return FuseMost(s, disjoint);
-  }
-
-  /// With those fusions that are legal, found by halving.
-  Schedule FuseMost(const Schedule& s, absl::Span<const Fuse> fuses) {
-    if (fuses.empty() || --tries_ < 0) return s;
-    absl::StatusOr<Schedule> fused = FuseAll(s, fuses);
-    if (fused.ok()) return *std::move(fused);
-    if (fuses.size() == 1) return s;
-    const size_t half = fuses.size() / 2;
-    return FuseMost(FuseMost(s, fuses.first(half)), fuses.subspan(half));
+    return FuseMost(s, disjoint, tries_, asker_);
   }
 
   const DeriveOptions& options_;
+  Asker& asker_;
   int64_t tries_;
   const Schedule plain_;
   std::set<std::string> seen_;
@@ -378,18 +442,18 @@ class LargeDerivation {
 
 absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveOptions& options) {
   ASSIGN_OR_RETURN(const Schedule plain, InitialSchedule(program));
-  if (plain.graph().size() > options.large_program) return LargeDerivation(plain, options).Run();
+  Asker asker(options.go_on);
+  if (plain.graph().size() > options.large_program) {
+    std::vector<Schedule> schedules = LargeDerivation(plain, options, asker).Run();
+    return asker.stopped() ? WithBaseline(plain, std::move(schedules)) : schedules;
+  }
   for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
-    std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options);
+    std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options, asker);
     if (schedules.has_value())
-      schedules = WithOverlaps(*std::move(schedules), scope, options.max_schedules);
-    if (!schedules.has_value()) continue;
-    std::stable_sort(schedules->begin(), schedules->end(),
-                     [](const Schedule& a, const Schedule& b) {
-                       return std::pair(a.overlaps().size(), a.trace().size()) <
-                              std::pair(b.overlaps().size(), b.trace().size());
-                     });
-    return *std::move(schedules);
+      schedules = WithOverlaps(*std::move(schedules), scope, options.max_schedules, asker);
+    if (asker.stopped())
+      return WithBaseline(plain, schedules.value_or(std::vector<Schedule>{plain}));
+    if (schedules.has_value()) return Sorted(*std::move(schedules));
   }
   return absl::ResourceExhaustedError(
       absl::StrCat("derive ", program.name, ": more than ", options.max_schedules,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,10 @@ struct DeriveOptions {
   /// node (all collectives of a program in the same way), and fuses no collective over all ranks
   /// into a kernel, since a kernel reaches only the ranks of its node.
   bool by_node = false;
+  /// Asked after every few thousand operations that were rewritten or analysed, at the same points
+  /// on every machine; once it returns false, Derive returns what it has found so far, the baseline
+  /// (IsBaseline) included. May be empty.
+  std::function<bool()> go_on;
 };
 
 /// Returns every schedule that the transformations reach from the program: in a deterministic

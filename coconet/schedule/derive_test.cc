@@ -355,7 +355,7 @@ Graph LongProgram(int operations) {
 }
 
 TEST(Derive, GivesAFewSchedulesOfALargeProgram) {
-  const std::vector<Schedule> schedules = AllOf(LongProgram(DeriveOptions::kLargeProgram));
+  const std::vector<Schedule> schedules = AllOf(LongProgram(100), {.large_program = 100});
   EXPECT_EQ(Descriptions(schedules),
             (std::vector<std::string>{"C; AR", "fuse(C); AR", "fuse(C); fuse(AR)", "C; RS; AG y",
                                       "fuse(C); RS; AG y", "fuse(C); fuse(RS, AG)"}));
@@ -363,6 +363,67 @@ TEST(Derive, GivesAFewSchedulesOfALargeProgram) {
   EXPECT_EQ(absl::c_count_if(schedules, IsBaseline), 1);
   for (const Schedule& s : schedules)
     EXPECT_EQ(Print(Replay(schedules[0].graph(), s.trace()).value()), Print(s));
+}
+
+TEST(Derive, CutsASumOfManyTermsIntoKernelsOfBoundedLength) {
+  Graph g{"sum", {}};
+  constexpr int kTerms = 2000;
+  std::vector<NodeId> terms;
+  for (int i = 0; i < kTerms; ++i)
+    terms.push_back(g.Add(Input{absl::StrCat("x", i), {DType::kF32, {64}, Layout::Replicated()}}));
+  std::vector<NodeId> tree = terms;  // added up in pairs
+  for (size_t i = 0; i + 1 < tree.size(); i += 2)
+    tree.push_back(g.Add(Pointwise{Pw::kAdd}, {tree[i], tree[i + 1]}));
+  g.Add(Output{"y"}, {tree.back()});
+  const std::vector<Schedule> schedules = AllOf(g);
+  const auto baseline = absl::c_find_if(schedules, IsBaseline);
+  ASSERT_NE(baseline, schedules.end());
+  int64_t passed_on = 0;  // elements that one kernel leaves to another
+  for (const Traffic& traffic : baseline->traffic()) passed_on += traffic.written / (64 * 4);
+  EXPECT_EQ(baseline->launches().size(), 16);
+  EXPECT_EQ(baseline->kernels().size(), 16u);
+  EXPECT_LT(passed_on, 12 * 16);
+  for (const std::vector<NodeId>& kernel : baseline->kernels()) EXPECT_LE(kernel.size(), 128u);
+  EXPECT_EQ(Print(Replay(g, baseline->trace()).value()), Print(*baseline));
+}
+
+/// So many sums over ranks, each of a product with the one before.
+Graph ChainOfSums(int sums) {
+  Graph g{"chain", {}};
+  const NodeId x = g.Add(Input{"x", {DType::kF32, {64}, Layout::Local()}});
+  NodeId value = x;
+  for (int i = 0; i < sums; ++i)
+    value = g.Add(Pointwise{Pw::kMul}, {g.Add(AllReduce{ReduceKind::kSum}, {value}), x});
+  g.Add(Output{"y"}, {value});
+  return g;
+}
+
+TEST(Derive, EndsWhenItIsToldTo) {
+  const Graph program = ChainOfSums(20);
+  int asked = 0;
+  const std::vector<Schedule> all = AllOf(program, {.go_on = [&] { return ++asked > 0; }});
+  EXPECT_EQ(Descriptions(all), Descriptions(AllOf(program)));
+  ASSERT_GE(asked, 3);
+  size_t before = 1;
+  for (int after = 1; after <= 3; ++after) {
+    const auto derive = [&] {
+      int left = after;
+      return AllOf(program, {.go_on = [&] { return --left > 0; }});
+    };
+    const std::vector<Schedule> some = derive();
+    EXPECT_GT(some.size(), before);
+    EXPECT_EQ(absl::c_count_if(some, IsBaseline), 1) << "after " << after;
+    EXPECT_EQ(Descriptions(derive()), Descriptions(some)) << "the same each time";
+    before = some.size();
+  }
+}
+
+TEST(Derive, EndsWithinALargeProgram) {
+  int asked = 0;
+  const std::vector<Schedule> some =
+      AllOf(LongProgram(20000), {.go_on = [&] { return ++asked < 2; }});
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(absl::c_count_if(some, IsBaseline), 1);
 }
 
 TEST(Derive, FusesWhatItCanOfALargeProgram) {

@@ -15,6 +15,10 @@ namespace {
 
 using NodeSet = std::set<NodeId>;
 
+/// Compilers take time and memory in the square of a kernel's length, and GPUs limit its arguments.
+/// What one kernel of more operations would save in traffic is less than a hundredth.
+constexpr size_t kMostInGroup = 128;
+
 /// Finds fusions of a schedule.
 class Moves {
  public:
@@ -57,7 +61,10 @@ class Moves {
       if (IsFree(id) && Computes(id)) members[find(id)].push_back(id);
     }
     std::vector<std::vector<NodeId>> groups;
-    for (auto& [first, nodes] : members) groups.push_back(std::move(nodes));
+    for (const auto& [first, nodes] : members) {
+      for (std::vector<NodeId>& part : Cut(nodes)) groups.push_back(std::move(part));
+    }
+    std::sort(groups.begin(), groups.end());
     return groups;
   }
 
@@ -118,6 +125,48 @@ class Moves {
   }
 
  private:
+  /// The group, or where it is larger than a kernel should be, parts of about the same size. Each
+  /// part depends on earlier ones only, and few values go from part to part: an operation follows
+  /// what computes its operands.
+  std::vector<std::vector<NodeId>> Cut(const std::vector<NodeId>& group) const {
+    const size_t parts = (group.size() + kMostInGroup - 1) / kMostInGroup;
+    if (parts <= 1) return {group};
+    const std::vector<NodeId> order = OperandsFirst(group);
+    std::vector<std::vector<NodeId>> cut(parts);
+    for (size_t i = 0; i < order.size(); ++i) cut[i * parts / order.size()].push_back(order[i]);
+    for (std::vector<NodeId>& part : cut) std::sort(part.begin(), part.end());
+    return cut;
+  }
+
+  /// The group depth first: what a launch comes after, right before it.
+  std::vector<NodeId> OperandsFirst(const std::vector<NodeId>& group) const {
+    const Launches& launches = s_.launches();
+    std::set<int> open;  // launches of the group that are not in `order` or on the stack yet
+    for (NodeId id : group) open.insert(launches.of[id]);
+    std::set<int> sinks = open;
+    for (int launch : open) {
+      for (int before : launches[launch].after) sinks.erase(before);
+    }
+    std::vector<NodeId> order;
+    std::vector<std::pair<int, size_t>> stack;  // a launch, and the next of those before it
+    for (int sink : sinks) {
+      open.erase(sink);
+      stack.emplace_back(sink, 0);
+      while (!stack.empty()) {
+        auto& [launch, next] = stack.back();
+        const std::vector<int>& after = launches[launch].after;
+        while (next < after.size() && open.erase(after[next]) == 0) ++next;
+        if (next < after.size()) {
+          stack.emplace_back(after[next], 0);
+          continue;
+        }
+        order.push_back(launches[launch].nodes[0]);
+        stack.pop_back();
+      }
+    }
+    return order;
+  }
+
   bool IsFree(NodeId id) const {
     return !grouped_[id] && (!p_.type(id).shape.empty() || FoldsAll(p_, id));
   }

@@ -99,6 +99,8 @@ class Phases {
     while (!stack.empty()) {
       const Key key = stack.back();
       const size_t before = stack.size();
+      // What comes before all members takes none of them.
+      if (key.first < kernel_.front()) rounds_[key] = 0;
       if (!rounds_.contains(key)) {
         for (NodeId operand : DecidingOperands(key)) {
           const Key needed{p_.value(operand), on_slices};

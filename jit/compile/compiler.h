@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,8 +35,8 @@ class Compiler {
   virtual const std::string& identity() const = 0;
   /// InvalidArgument with the compiler's messages when the source does not compile;
   /// DeadlineExceeded after the time limit; ResourceExhausted when memory or disk is short (the
-  /// same source may compile later); Unavailable when the compiler is missing; FailedPrecondition
-  /// for a cache miss when COCONET_ASSERT_CACHED is set.
+  /// same source may compile later); Cancelled by CompilerOptions::stop; Unavailable when the
+  /// compiler is missing; FailedPrecondition for a cache miss when COCONET_ASSERT_CACHED is set.
   virtual absl::StatusOr<Binary> Compile(const std::string& source) = 0;
 };
 
@@ -43,6 +44,8 @@ struct CompilerOptions {
   std::string cache_dir;  // binaries go to <cache_dir>/objects
   Optimize optimize = Optimize::kFull;
   double time_limit_s = 120;  // of one compile
+  /// While it is true, compiles end as Cancelled, those that run as well. May be null.
+  std::shared_ptr<const std::atomic<bool>> stop = nullptr;
   /// CUDA version of the driver that loads NVRTC's cubins, 13000 for 13.0; 0: any.
   int driver = 0;
 };

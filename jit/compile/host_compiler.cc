@@ -179,6 +179,8 @@ absl::Status Failure(const std::string& program, const Command& command, const F
     case Finished::How::kTimedOut:
       return absl::DeadlineExceededError(absl::StrCat(program, ": want a kernel compiled within ",
                                                       command.time_limit_s, " s; stopped it"));
+    case Finished::How::kStopped:
+      return absl::CancelledError(absl::StrCat(program, ": stopped"));
     case Finished::How::kSignaled:
       return absl::ResourceExhaustedError(absl::StrCat(program, ": ended by signal ", finished.code,
                                                        " (", strsignal(finished.code), ")\n",
@@ -221,6 +223,7 @@ class HostTranslator : public Translator {
     command.input = unit;
     command.environment = {"LC_ALL=C", absl::StrCat("TMPDIR=", scratch->path())};
     command.time_limit_s = options_.time_limit_s;
+    command.stop = options_.stop.get();
     CountCompilerRun();
     ASSIGN_OR_RETURN(const Finished finished, RunProcess(command));
     std::ifstream file(output, std::ios::binary);

@@ -119,12 +119,14 @@ using Clock = std::chrono::steady_clock;
 struct Watch {
   Clock::time_point begin = Clock::now();
   std::chrono::duration<double> limit;
+  const std::atomic<bool>* stop = nullptr;
+  bool Stopped() const { return stop != nullptr && *stop; }
 };
 
 /// NVRTC calls it during a compile and stops when it returns 1.
 int IsOver(void* payload, void*) {
   const auto* watch = static_cast<const Watch*>(payload);
-  return Clock::now() - watch->begin > watch->limit ? 1 : 0;
+  return Clock::now() - watch->begin > watch->limit || watch->Stopped() ? 1 : 0;
 }
 
 class NvrtcTranslator : public Translator {
@@ -134,6 +136,7 @@ class NvrtcTranslator : public Translator {
       : nvrtc_(nvrtc),
         arch_(arch),
         time_limit_(options.time_limit_s),
+        stop_(options.stop),
         flags_(Options(version, arch, options.optimize)) {
     identity_ =
         absl::StrCat("nvrtc ", version.major, ".", version.minor, " ", nvrtc.build_id, "; flags ",
@@ -149,13 +152,14 @@ class NvrtcTranslator : public Translator {
     RETURN_IF_NVRTC(nvrtc_, CreateProgram, &program, unit.c_str(), "kernel.cc", 0, nullptr,
                     nullptr);
     const absl::Cleanup destroy = [&] { nvrtc_.DestroyProgram(&program); };
-    Watch watch = {.limit = time_limit_};
+    Watch watch = {.limit = time_limit_, .stop = stop_.get()};
     if (nvrtc_.SetFlowCallback != nullptr)
       RETURN_IF_NVRTC(nvrtc_, SetFlowCallback, program, IsOver, &watch);
     std::vector<const char*> flags;
     for (const std::string& flag : flags_) flags.push_back(flag.c_str());
     CountCompilerRun();
     const int result = nvrtc_.CompileProgram(program, static_cast<int>(flags.size()), flags.data());
+    if (result != 0 && watch.Stopped()) return absl::CancelledError("nvrtc: stopped");
     if (result != 0) return CompileFailure(program, result);
     ASSIGN_OR_RETURN(std::string cubin,
                      Fetch(nvrtc_, program, nvrtc_.GetCUBINSize, nvrtc_.GetCUBIN, "nvrtcGetCUBIN"));
@@ -195,6 +199,7 @@ class NvrtcTranslator : public Translator {
   const NvrtcApi& nvrtc_;
   const std::string arch_;
   const std::chrono::duration<double> time_limit_;
+  const std::shared_ptr<const std::atomic<bool>> stop_;
   const std::vector<std::string> flags_;
   std::string identity_;
 };

@@ -99,6 +99,8 @@ absl::StatusOr<pid_t> Spawn(const Command& command, const Descriptor& input,
   return pid;
 }
 
+bool IsStopped(const Command& command) { return command.stop != nullptr && *command.stop; }
+
 /// True when the child has ended, even if other code has taken its status.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
@@ -110,9 +112,9 @@ bool HasEnded(pid_t pid) {
 /// Reads the output of the child and its children until all have closed the pipe, or the child has
 /// ended and processes that it left behind are silent, or the deadline passes.
 std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point deadline,
-                       size_t limit) {
+                       const Command& command) {
   std::string output;
-  for (char buffer[4096]; Clock::now() < deadline;) {
+  for (char buffer[4096]; Clock::now() < deadline && !IsStopped(command);) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd wanted = {pipe.get(), POLLIN, 0};
     const int ready = poll(&wanted, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 100)));
@@ -121,25 +123,27 @@ std::string ReadOutput(pid_t pid, const Descriptor& pipe, Clock::time_point dead
     const ssize_t n = read(pipe.get(), buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
-    output.append(buffer, std::min(static_cast<size_t>(n), limit - output.size()));
+    output.append(buffer, std::min(static_cast<size_t>(n), command.output_limit - output.size()));
   }
   return output;
 }
 
-/// Waits for the child until the deadline, then kills its process group.
-Finished Reap(pid_t pid, Clock::time_point deadline) {
+/// Waits for the child until the deadline or Command::stop, then kills its process group.
+Finished Reap(pid_t pid, Clock::time_point deadline, const Command& command) {
   using How = Finished::How;
   bool killed = false;
+  How why = How::kTimedOut;
   for (auto nap = std::chrono::microseconds(50);;
        nap = std::min(2 * nap, std::chrono::microseconds(5000))) {
     int status = 0;
     const pid_t done = waitpid(pid, &status, killed ? 0 : WNOHANG);
     if (done < 0 && errno == EINTR) continue;
-    if (done != 0 && killed) return {How::kTimedOut, 0, {}};
+    if (done != 0 && killed) return {why, 0, {}};
     if (done < 0) return {How::kUnknown, 0, {}};
     if (done == pid && WIFSIGNALED(status)) return {How::kSignaled, WTERMSIG(status), {}};
     if (done == pid) return {How::kExited, WEXITSTATUS(status), {}};
-    if (Clock::now() >= deadline) {
+    if (Clock::now() >= deadline || IsStopped(command)) {
+      if (IsStopped(command)) why = How::kStopped;
       kill(-pid, SIGKILL);
       killed = true;
     } else {
@@ -160,8 +164,8 @@ absl::StatusOr<Finished> RunProcess(const Command& command) {
   ASSIGN_OR_RETURN(Descriptor writer, AboveStandard(command, Descriptor(ends[1])));
   ASSIGN_OR_RETURN(const pid_t pid, Spawn(command, input, writer));
   writer.Close();
-  std::string output = ReadOutput(pid, reader, deadline, command.output_limit);
-  Finished finished = Reap(pid, deadline);
+  std::string output = ReadOutput(pid, reader, deadline, command);
+  Finished finished = Reap(pid, deadline, command);
   finished.output = std::move(output);
   return finished;
 }

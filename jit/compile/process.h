@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -14,7 +15,8 @@ struct Command {
   std::string input;                     // standard input
   std::vector<std::string> environment;  // "NAME=value", added to this process's environment
   double time_limit_s = 120;
-  size_t output_limit = 64 << 10;  // bytes of output to keep
+  size_t output_limit = 64 << 10;           // bytes of output to keep
+  const std::atomic<bool>* stop = nullptr;  // the program is killed once it is true; null: never
 };
 
 struct Finished {
@@ -22,6 +24,7 @@ struct Finished {
     kExited,    // `code` is the exit status
     kSignaled,  // `code` is the signal
     kTimedOut,  // killed at the time limit, with all its children
+    kStopped,   // killed by Command::stop, likewise
     /// Ended, but other code (a SIGCHLD handler, or SIG_IGN) took the status.
     kUnknown,
   };
