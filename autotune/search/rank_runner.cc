@@ -96,7 +96,7 @@ absl::StatusOr<std::unique_ptr<const RankRunner::Plans>> RankRunner::LowerBoth(
   auto plans = std::make_unique<Plans>();
   plans->full = variant.lowered;
   if (plans->full == nullptr) {
-    ASSIGN_OR_RETURN(Lowered full, Lower(variant.schedule, variant.config, TargetOf(rank_)));
+    ASSIGN_OR_RETURN(Lowered full, LowerVariant(variant, TargetOf(rank_)));
     plans->full = std::make_shared<const Lowered>(std::move(full));
   }
   if (shrinks_) RETURN_IF_ERROR(LowerSmall(variant, *plans));
@@ -104,6 +104,13 @@ absl::StatusOr<std::unique_ptr<const RankRunner::Plans>> RankRunner::LowerBoth(
 }
 
 absl::StatusOr<RankRunner::SmallPlan> RankRunner::LowerAt(const Variant& variant, size_t at) const {
+  if (variant.apart != nullptr) {
+    ASSIGN_OR_RETURN(
+        const Combination small,
+        Resized(*variant.apart, SmallExtents(variant.schedule.graph(), small_[at].size)));
+    ASSIGN_OR_RETURN(Lowered lowered, LowerApart(small, TargetOf(rank_)));
+    return SmallPlan{at, std::move(lowered), ScheduleOf(small).program()};
+  }
   ASSIGN_OR_RETURN(TypedGraph program,
                    TypedGraph::Of(Shrink(variant.schedule.graph(), small_[at].size)));
   ASSIGN_OR_RETURN(Lowered lowered,
@@ -219,10 +226,10 @@ absl::Status RankRunner::MakeData(const Graph& program) {
 
 std::set<PlainResults::SlicedResult> RankRunner::SlicedResults() const {
   std::set<PlainResults::SlicedResult> sliced;
-  const Schedule* previous = nullptr;
+  const Variant* previous = nullptr;
   for (const Variant& variant : variants_) {
-    if (previous != nullptr && previous->trace() == variant.schedule.trace()) continue;
-    previous = &variant.schedule;
+    if (previous != nullptr && SameSchedule(*previous, variant)) continue;
+    previous = &variant;
     const TypedGraph& program = variant.schedule.program();
     for (NodeId id = 0; id < program.graph().size(); ++id) {
       const auto* state = As<State>(program.graph(), id);

@@ -26,11 +26,12 @@ struct TunerOptions {
   bool drops = true;  // variants that are slower
   /// Where other programs use a larger share of the cores, times mislead: only the third run under
   /// such load is complete.
-  double most_load = 0.5;
+  double most_load = 0.75;
   bool tries_all = false;  // verifies every variant, however slow: times of simulated GPUs mean
                            // nothing
   bool partial = false;    // the entrants are some of the variants only: the record is incomplete
   int incumbent = -1;      // the best of an earlier run, which is tried right after the baseline
+  int favourite = -1;      // another one that is tried next
   SearchState earlier;     // of earlier runs
   bool anew = false;       // forgets what earlier runs tried; their times serve as forecasts
   std::string key, key_text, soft;  // of the record

@@ -152,11 +152,11 @@ std::vector<Schedule> Worthwhile(const std::vector<Schedule>& schedules, int ran
 
 absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigSpace& space,
                                              const std::function<bool(const Schedule&)>& admits,
-                                             const std::function<bool()>& go_on) {
+                                             const std::function<bool()>& go_on, bool few) {
   RETURN_IF_ERROR(CheckNodes(program, space));
   const bool by_node = space.nodes > 1 && space.ranks > space.nodes;
   ASSIGN_OR_RETURN(const std::vector<Schedule> schedules,
-                   Derive(program, {.by_node = by_node, .go_on = go_on}));
+                   Derive(program, {.by_node = by_node, .few = few, .go_on = go_on}));
   std::vector<Schedule> wanted = Those(Worthwhile(schedules, space.ranks), admits);
   if (wanted.empty()) wanted = Those(schedules, admits);
   VariantSet set;
@@ -189,25 +189,35 @@ absl::StatusOr<VariantSet> EnumerateVariants(const Graph& program, const ConfigS
 }
 
 bool SameSchedule(const Variant& a, const Variant& b) {
-  return a.schedule.trace() == b.schedule.trace();
+  return a.schedule.trace() == b.schedule.trace() && a.apart == b.apart;
+}
+
+std::string TraceOf(const Variant& variant) {
+  return variant.apart != nullptr ? Text(*variant.apart) : TraceText(variant.schedule.trace());
+}
+
+absl::StatusOr<Lowered> LowerVariant(const Variant& variant, const Target& target) {
+  return variant.apart != nullptr ? LowerApart(*variant.apart, target)
+                                  : Lower(variant.schedule, variant.config, target);
 }
 
 std::string DigestOf(const VariantSet& set) {
   std::string text = absl::StrCat("baseline ", set.baseline, "\n");
   for (const Variant& v : set.variants)
-    absl::StrAppend(&text, TraceText(v.schedule.trace()), " | ", Text(v.config), "\n");
+    absl::StrAppend(&text, TraceOf(v), " | ", Text(v.config), "\n");
   return Fingerprint(text);
 }
 
 VariantResult Describe(const Variant& variant) {
   VariantResult result;
-  result.trace = TraceText(variant.schedule.trace());
-  result.schedule = Describe(variant.schedule);
+  result.trace = TraceOf(variant);
+  result.schedule =
+      variant.apart != nullptr ? Describe(*variant.apart) : Describe(variant.schedule);
   result.config = variant.config;
   return result;
 }
 
-Graph Shrink(const Graph& program, const SmallSize& to) {
+std::map<int64_t, int64_t> SmallExtents(const Graph& program, const SmallSize& to) {
   std::set<int64_t> extents;
   size_t dims = 1;
   for (const Node& node : program.nodes) {
@@ -218,25 +228,21 @@ Graph Shrink(const Graph& program, const SmallSize& to) {
       if (dim.bound()) extents.insert(dim.size);
     }
   }
-  Graph out = program;
-  for (auto& [symbol, sizes] : out.lists) {
-    sizes = FewOf(sizes, KindsOf(program));
-    extents.insert(sizes.begin(), sizes.end());
+  for (const auto& [symbol, sizes] : program.lists) {
+    const std::vector<int64_t> few = FewOf(sizes, KindsOf(program));
+    extents.insert(few.begin(), few.end());
   }
   const auto cap = static_cast<int64_t>(
       std::pow(static_cast<double>(to.elements), 1.0 / static_cast<double>(dims)));
-  const std::map<int64_t, int64_t> small = SmallExtents(extents, cap, to.multiple);
-  const auto shrink = [&](TensorType& type) {
-    for (Dim& dim : type.shape) {
-      if (dim.bound()) dim.size = small.at(dim.size);
-    }
-  };
+  return SmallExtents(extents, cap, to.multiple);
+}
+
+Graph Shrink(const Graph& program, const SmallSize& to) {
+  const std::map<int64_t, int64_t> small = SmallExtents(program, to);
+  Graph out = WithExtents(program, small);
   for (auto& [symbol, sizes] : out.lists) {
+    sizes = FewOf(sizes, KindsOf(program));
     for (int64_t& size : sizes) size = small.at(size);
-  }
-  for (Node& node : out.nodes) {
-    if (auto* input = std::get_if<Input>(&node.op)) shrink(input->type);
-    if (auto* state = std::get_if<State>(&node.op)) shrink(state->type);
   }
   return out;
 }

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "autotune/search/parts.h"
 #include "autotune/store/record.h"
 #include "coconet/ir/graph.h"
 #include "coconet/schedule/schedule.h"
@@ -32,7 +34,16 @@ struct Variant {
   int group = 0;
   /// The variant lowered for the ranks it runs on, once a caller has lowered it; null before.
   std::shared_ptr<const Lowered> lowered = nullptr;
+  /// Where the parts of the program are scheduled one by one: how. Then `schedule` is ScheduleOf
+  /// it, and `config` says nothing.
+  std::shared_ptr<const Combination> apart = nullptr;
 };
+
+/// The text that a record names the variant's schedule by: its trace, or that of a combination.
+std::string TraceOf(const Variant& variant);
+
+/// Lower, or LowerApart.
+absl::StatusOr<Lowered> LowerVariant(const Variant& variant, const Target& target);
 
 /// Whether the variants of one set have the same schedule; those that do follow one another.
 bool SameSchedule(const Variant& a, const Variant& b);
@@ -49,11 +60,12 @@ struct VariantSet {
 /// A pure function of its arguments. `program` is bound. Where `admits` is set, only schedules that
 /// it accepts count, and the plainest of them is the baseline where the usual one is not accepted.
 /// FailedPrecondition, with the reason, when there is no variant. `go_on` as of DeriveOptions: once
-/// it returns false, the set has the variants of the schedules that were found so far.
+/// it returns false, the set has the variants of the schedules that were found so far. `few`
+/// likewise.
 absl::StatusOr<VariantSet> EnumerateVariants(
     const Graph& program, const ConfigSpace& space,
     const std::function<bool(const Schedule&)>& admits = nullptr,
-    const std::function<bool()>& go_on = nullptr);
+    const std::function<bool()>& go_on = nullptr, bool few = false);
 
 /// Digest of the set, by which ranks check that theirs are equal.
 std::string DigestOf(const VariantSet& set);
@@ -74,5 +86,7 @@ struct SmallSize {
 /// what they are, and a list keeps a few of its tensors. The kernels stay the same, since sizes are
 /// arguments of kernels.
 Graph Shrink(const Graph& program, const SmallSize& to = {});
+/// What Shrink replaces each extent of a program by.
+std::map<int64_t, int64_t> SmallExtents(const Graph& program, const SmallSize& to);
 
 }  // namespace coconet

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "autotune/search/binaries.h"
+#include "autotune/search/parts.h"
 #include "autotune/search/rank_runner.h"
 #include "autotune/search/tuner.h"
 #include "autotune/search/variants.h"
@@ -31,6 +32,10 @@ namespace {
 /// Shares of the budget at which derivation and lowering end, so that most is left for trying what
 /// they have found.
 constexpr double kDeriveShare = 0.25, kLowerShare = 0.4;
+/// Share of the budget in which the parts of a program are tuned.
+constexpr double kPartsShare = 0.6;
+/// A share of what is left of the budget when a share of it is spent.
+constexpr double Share(double spent, double of_rest) { return spent + (1 - spent) * of_rest; }
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -45,10 +50,11 @@ std::string CacheFileOf(const SessionOptions& options) {
 /// State of one FindOrTune.
 class Loader {
  public:
-  Loader(const std::shared_ptr<SessionState>& state, Graph program)
+  Loader(const std::shared_ptr<SessionState>& state, Graph program, double budget_s)
       : state_(state),
         rank_(state->rank),
         exchange_(state->rank.exchange()),
+        budget_s_(budget_s),
         program_(std::move(program)) {}
 
   absl::StatusOr<LoadedProgram> Load() {
@@ -86,7 +92,7 @@ class Loader {
   /// Tells the user what is going on, and how much time is left for it.
   void Report(absl::string_view text) const {
     if (!first() || !state_->options.progress) return;
-    const double left_s = state_->options.budget_s - (Seconds() - start_s_);
+    const double left_s = budget_s_ - (Seconds() - start_s_);
     state_->options.progress(
         absl::StrFormat("at most %.0f s left: %s", std::max(left_s, 0.0), text));
   }
@@ -187,10 +193,16 @@ class Loader {
     Winner winner;
     Variant& variant = winner.variant;
     variant.config = record.best.config;
-    ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(record.best.trace));
-    ASSIGN_OR_RETURN(variant.schedule, Replay(program_, trace));
-    RETURN_IF_ERROR(Validate(variant.config, variant.schedule, space_));
-    ASSIGN_OR_RETURN(Lowered lowered, Lower(variant.schedule, variant.config, TargetOf(rank_)));
+    if (IsCombination(record.best.trace)) {
+      const auto parts = std::make_shared<const Parts>(SplitIntoParts(program_));
+      ASSIGN_OR_RETURN(Combination apart, ParseCombination(record.best.trace, parts, space_));
+      variant = VariantOf(std::move(apart));
+    } else {
+      ASSIGN_OR_RETURN(const std::vector<Transformation> trace, ParseTrace(record.best.trace));
+      ASSIGN_OR_RETURN(variant.schedule, Replay(program_, trace));
+      RETURN_IF_ERROR(Validate(variant.config, variant.schedule, space_));
+    }
+    ASSIGN_OR_RETURN(Lowered lowered, LowerVariant(variant, TargetOf(rank_)));
     variant.lowered = std::make_shared<const Lowered>(std::move(lowered));
     winner.record = std::move(record);
     return winner;
@@ -272,7 +284,7 @@ class Loader {
       if (ended_) return false;
       Packer mine;
       const double spent = Seconds() - loader_.start_s_;
-      mine.Int(loader_.Interrupted()).Int(spent > share_ * loader_.state_->options.budget_s);
+      mine.Int(loader_.Interrupted()).Int(spent > share_ * loader_.budget_s_);
       const absl::StatusOr<std::string> said = loader_.exchange_.Broadcast(mine.bytes());
       status_ = said.status();
       if (said.ok()) {
@@ -308,8 +320,7 @@ class Loader {
         EnumerateVariants(program_, space_, nullptr, [] { return false; });
     if (!set.ok()) return {};
     Variant& plain = set->variants[set->baseline];
-    if (plain.schedule.trace() == winner.schedule.trace() && plain.config == winner.config)
-      return {};
+    if (TraceOf(plain) == TraceOf(winner) && plain.config == winner.config) return {};
     return {std::move(plain)};
   }
 
@@ -395,7 +406,7 @@ class Loader {
   TunerOptions OptionsOfTuner(uint64_t seed) const {
     const SessionOptions& user = state_->options;
     TunerOptions options;
-    options.budget_s = user.budget_s;
+    options.budget_s = budget_s_;
     options.seed = seed;
     options.search = user.search;
     options.anew = user.retune;
@@ -416,10 +427,15 @@ class Loader {
   }
 
   /// Collective. The variants to try, the same on all ranks.
-  absl::StatusOr<VariantSet> Enumerate(Preparation& deriving) {
-    const absl::StatusOr<VariantSet> set = EnumerateVariants(
-        program_, space_, state_->options.admits, [&] { return deriving.GoOn(); });
+  absl::StatusOr<VariantSet> Enumerate(Preparation& deriving, std::optional<Variant> apart) {
+    absl::StatusOr<VariantSet> set = EnumerateVariants(
+        program_, space_, state_->options.admits, [&] { return deriving.GoOn(); },
+        /*few=*/apart.has_value());
     RETURN_IF_ERROR(deriving.status());
+    if (set.ok() && apart.has_value()) {
+      apart->group = set->variants.back().group + 1;
+      set->variants.push_back(*std::move(apart));
+    }
     ASSIGN_OR_RETURN(const std::vector<std::string> digests,
                      exchange_.AllGather(set.ok() ? DigestOf(*set) : "none"));
     for (size_t r = 1; r < digests.size(); ++r) {
@@ -439,6 +455,52 @@ class Loader {
     return watch;
   }
 
+  static Variant VariantOf(Combination apart) {
+    Variant variant{.schedule = ScheduleOf(apart), .config = {}};
+    variant.apart = std::make_shared<const Combination>(std::move(apart));
+    return variant;
+  }
+
+  /// The parts of a program as they are tuned, each on its own.
+  struct Apart {
+    std::optional<Variant> variant;  // none: there is one part, or one that cannot be tuned alone
+    bool complete = true;            // every schedule of every part was tried
+  };
+
+  /// Collective. Tunes each kind of part as a program of its own, with an equal share of the
+  /// budget's larger half, unless the cache has it. Those that are left when the budget ends are
+  /// not tuned, and none are where only some schedules are admitted.
+  absl::StatusOr<Apart> TuneParts() {
+    if (state_->options.admits) return Apart{};
+    const auto parts = std::make_shared<const Parts>(SplitIntoParts(program_));
+    if (parts->parts.size() == 1) return Apart{};
+    Combination combination{parts, {}};
+    Apart apart;
+    Preparation tuning(*this, "its parts were tuned", kPartsShare);
+    for (const Graph& kind : parts->kinds) {
+      if (!tuning.GoOn()) {
+        RETURN_IF_ERROR(tuning.status());
+        return Apart{std::nullopt, /*complete=*/false};
+      }
+      const absl::StatusOr<LoadedProgram> loaded =
+          Loader(state_, kind, kPartsShare * budget_s_ / static_cast<double>(parts->kinds.size()))
+              .Load();
+      if (IsOfPart(loaded.status())) return Apart{};
+      RETURN_IF_ERROR(loaded.status());
+      apart.complete = apart.complete && loaded->record.complete;
+      combination.kinds.push_back({loaded->compiled->schedule, loaded->record.best.config});
+    }
+    apart.variant = VariantOf(std::move(combination));
+    return apart;
+  }
+
+  /// Whether an error says that a part cannot be tuned alone: nothing of it runs or can be
+  /// verified.
+  static bool IsOfPart(const absl::Status& status) {
+    return absl::IsFailedPrecondition(status) || absl::IsInternal(status) ||
+           absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+  }
+
   /// What a tuning has found.
   struct Found {
     Winner winner;
@@ -449,15 +511,19 @@ class Loader {
   /// Collective. Cancelled where the user interrupted before anything was measured.
   absl::StatusOr<Found> Search(const std::optional<Winner>& known) {
     ASSIGN_OR_RETURN(const uint64_t seed, AgreeOnSeed());
-    Preparation deriving(*this, "its schedules were derived", kDeriveShare);
-    ASSIGN_OR_RETURN(const VariantSet set, Enumerate(deriving));
+    ASSIGN_OR_RETURN(Apart apart, TuneParts());
+    const bool combines = apart.variant.has_value();
+    const double done = combines ? kPartsShare : 0;
+    Preparation deriving(*this, "its schedules were derived", Share(done, kDeriveShare));
+    ASSIGN_OR_RETURN(const VariantSet set, Enumerate(deriving, std::move(apart.variant)));
     TunerOptions options = OptionsOfTuner(seed);
+    if (combines) options.favourite = static_cast<int>(set.variants.size()) - 1;
     if (known.has_value()) {
       options.incumbent = NumberOf(known->record.best, set.variants);
       options.earlier = known->record.search;
     }
     Report(absl::StrCat(set.variants.size(), " variants to check and time"));
-    Preparation lowering(*this, "its variants were lowered", kLowerShare);
+    Preparation lowering(*this, "its variants were lowered", Share(done, kLowerShare));
     absl::StatusOr<std::unique_ptr<RankRunner>> runner =
         RankRunner::Create(rank_, program_, set.variants,
                            {.seed = seed,
@@ -473,7 +539,7 @@ class Loader {
     RETURN_IF_ERROR(lowering.status());
     if (absl::IsCancelled(runner.status())) return InterruptedWhile("its test data were made");
     RETURN_IF_ERROR(runner.status());
-    options.partial = deriving.ended() || lowering.ended();
+    options.partial = deriving.ended() || lowering.ended() || !apart.complete;
     ASSIGN_OR_RETURN(Tuned tuned,
                      Tune((*runner)->Entrants(), set.baseline, **runner, exchange_, options));
     RankRunner::Runnable best = (*runner)->Take(tuned.best);
@@ -502,7 +568,7 @@ class Loader {
   /// The variant's number; -1: it is not among them.
   static int NumberOf(const VariantResult& variant, absl::Span<const Variant> variants) {
     const auto at = absl::c_find_if(variants, [&](const Variant& v) {
-      return v.config == variant.config && TraceText(v.schedule.trace()) == variant.trace;
+      return v.config == variant.config && TraceOf(v) == variant.trace;
     });
     return at == variants.end() ? -1 : static_cast<int>(at - variants.begin());
   }
@@ -521,6 +587,7 @@ class Loader {
   Rank& rank_;
   Exchange& exchange_;
   const double start_s_ = Seconds();
+  const double budget_s_;
   const Graph program_;
   bool multiplies_ = false;  // matrices
   ConfigSpace space_;
@@ -533,7 +600,7 @@ class Loader {
 
 absl::StatusOr<LoadedProgram> FindOrTune(const std::shared_ptr<SessionState>& state,
                                          Graph program) {
-  return Loader(state, std::move(program)).Load();
+  return Loader(state, std::move(program), state->options.budget_s).Load();
 }
 
 }  // namespace coconet

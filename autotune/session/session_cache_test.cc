@@ -223,7 +223,7 @@ class BrokenKernelsTest : public TamperedRecordTest {
       std::optional<VariantResult> best;
       const std::unique_ptr<TuningCache> cache = TuningCache::Open(Options().cache_file, nullptr);
       for (const VariantResult& v : cache->Variants(r.key))
-        if (v.schedule == "fuse(AR, C)" && v.protocol == "one-shot") best = v;
+        if (v.schedule == "fuse(AR, C)" && v.config.one_shot == OneShot::kPull) best = v;
       ASSERT_TRUE(best.has_value());
       r.best = *best;
       r.best.verdict = Verdict::kMeasured;

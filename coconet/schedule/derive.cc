@@ -447,6 +447,11 @@ absl::StatusOr<std::vector<Schedule>> Derive(const Graph& program, const DeriveO
     std::vector<Schedule> schedules = LargeDerivation(plain, options, asker).Run();
     return asker.stopped() ? WithBaseline(plain, std::move(schedules)) : schedules;
   }
+  if (options.few) {
+    std::vector<Schedule> few = WithBaseline(plain, LargeDerivation(plain, options, asker).Run());
+    return Sorted(
+        *WithOverlaps(std::move(few), Scope::kEverywhere, std::numeric_limits<int>::max(), asker));
+  }
   for (Scope scope : {Scope::kOnePlace, Scope::kEverywhere, Scope::kEverywhereInOrder}) {
     std::optional<std::vector<Schedule>> schedules = Closure(plain, scope, options, asker);
     if (schedules.has_value())

@@ -18,6 +18,9 @@ struct DeriveOptions {
   /// node (all collectives of a program in the same way), and fuses no collective over all ranks
   /// into a kernel, since a kernel reaches only the ranks of its node.
   bool by_node = false;
+  /// Only the few schedules of a large program, whatever the size, and each of them with all its
+  /// overlaps.
+  bool few = false;
   /// Asked after every few thousand operations that were rewritten or analysed, at the same points
   /// on every machine; once it returns false, Derive returns what it has found so far, the baseline
   /// (IsBaseline) included. May be empty.

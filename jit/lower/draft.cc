@@ -81,7 +81,8 @@ void Draft::Continue(int lane, int after) {
 }
 
 void Draft::AddSource(const EmittedKernel& kernel) {
-  if (emitted_.insert(kernel.symbol).second) absl::StrAppend(&kernels_, "\n", kernel.text);
+  if (emitted_.insert(kernel.symbol).second)
+    lowered_.kernels.emplace_back(kernel.symbol, kernel.text);
 }
 
 Lowered Draft::Finish(const Programs& programs) && {
@@ -104,8 +105,7 @@ Lowered Draft::Finish(const Programs& programs) && {
     lowered_.plan.steps.push_back(std::move(entry.step));
   }
   lowered_.plan.buffers = places.TakeBuffers();
-  if (!kernels_.empty())
-    lowered_.source = absl::StrCat("#include \"coconet/kernel.h\"\n", kernels_);
+  lowered_.source = SourceOf(lowered_.kernels);
   return std::move(lowered_);
 }
 

@@ -52,7 +52,6 @@ class Draft {
   std::vector<int> after_;
   int last_on_[kLanes];
   std::set<std::string> emitted_;
-  std::string kernels_;
 };
 
 }  // namespace coconet

@@ -109,6 +109,13 @@ void Show(const Schedule& schedule, const Config& config, const Lowered& lowered
 
 }  // namespace
 
+std::string SourceOf(const std::vector<std::pair<std::string, std::string>>& kernels) {
+  if (kernels.empty()) return "";
+  std::string source = "#include \"coconet/kernel.h\"\n";
+  for (const auto& [symbol, text] : kernels) absl::StrAppend(&source, "\n", text);
+  return source;
+}
+
 std::string CodeFingerprint(const Lowered& lowered) {
   return Fingerprint(absl::StrCat(Print(lowered.plan), lowered.source));
 }

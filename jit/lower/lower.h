@@ -1,6 +1,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "coconet/schedule/schedule.h"
@@ -15,6 +17,8 @@ namespace coconet {
 struct Lowered {
   Plan plan;
   std::string source;
+  /// The symbols and definitions of the kernels in `source`, in that order.
+  std::vector<std::pair<std::string, std::string>> kernels;
   /// How collectives are done, for tables: "library", "one-shot", "one-shot staged", "one-shot ll",
   /// "two-shot", "direct", "ring", joined by "+"; "-" without any.
   std::string protocol;
@@ -31,6 +35,9 @@ struct Lowered {
 /// depend on each other in a cycle, or when tensors of some sizes need another kernel (an extent
 /// that is 1 is broadcast) that must add something up over all tensors.
 absl::StatusOr<Lowered> Lower(const Schedule& schedule, const Config& config, const Target& target);
+
+/// The translation unit of these kernels; empty without any.
+std::string SourceOf(const std::vector<std::pair<std::string, std::string>>& kernels);
 
 /// Digest of what runs: the plan and the text of its kernels. Equal on all ranks.
 std::string CodeFingerprint(const Lowered& lowered);
