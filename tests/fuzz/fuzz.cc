@@ -79,8 +79,8 @@ const std::vector<Graph>& FuzzedPrograms() {
 
 const FuzzedWorld& WorldAt(uint64_t number) {
   static const auto& worlds = *new std::vector<FuzzedWorld>{
-      WorldOf({2}, 0),    WorldOf({4, 2}, 0),    WorldOf({1}, 0),      WorldOf({3, 3}, 0),
-      WorldOf({2}, 8),    WorldOf({2, 1, 2}, 0), WorldOf({4, 2}, 132), WorldOf({2, 1, 2, true}, 8),
+      WorldOf({2}, 0), WorldOf({4, 2}, 0),    WorldOf({1}, 0),      WorldOf({3, 3}, 0),
+      WorldOf({2}, 8), WorldOf({2, 1, 2}, 0), WorldOf({4, 2}, 132), WorldOf({2, 1, 2, true}, 8),
   };
   return worlds[number % worlds.size()];
 }

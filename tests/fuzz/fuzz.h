@@ -12,8 +12,8 @@
 
 namespace coconet {
 
-// What the fuzzers share. A fuzzer never looks at words of errors: an input is right or refused, and
-// what breaks an invariant, takes long, or is found by a sanitizer ends the process.
+// What the fuzzers share. A fuzzer never looks at words of errors: an input is right or refused,
+// and what breaks an invariant, takes long, or is found by a sanitizer ends the process.
 
 /// Ends the process, with `what`, unless `holds`.
 void Expect(bool holds, absl::string_view what);
@@ -32,8 +32,8 @@ struct FuzzedWorld {
 /// One of several, in an order that stays.
 const FuzzedWorld& WorldAt(uint64_t number);
 
-/// Lowers the schedule with a config, which Validate has accepted or may refuse; looks at what comes
-/// out: a plan and kernels' text, or an error that a user can cause.
+/// Lowers the schedule with a config, which Validate has accepted or may refuse; looks at what
+/// comes out: a plan and kernels' text, or an error that a user can cause.
 void LowerFuzzed(const Schedule& schedule, const Config& config, const FuzzedWorld& world);
 
 /// A number that depends on all bytes.

@@ -38,7 +38,8 @@ constexpr Table kTables[] = {
      "id INTEGER PRIMARY KEY, key, trace, config, schedule, protocol, verdict, reason, median_us, "
      "low_us, high_us, samples, bytes, updated_s, failed_runs, deaths, UNIQUE(key, trace, config)"},
     {'d', "decision",
-     "key, env, program, best, baseline, runner_up, necessary_bytes, variants, complete, created_s"},
+     "key, env, program, best, baseline, runner_up, necessary_bytes, variants, complete, "
+     "created_s"},
     {'f', "in_flight", "variant, process, since_s"},
     {'t', "trust",
      "variant, fingerprint, machine, checks, verified_s, PRIMARY KEY(variant, fingerprint, "
@@ -131,8 +132,9 @@ class FuzzedCache {
     absl::StatusOr<Database> db = Database::Open(file_, Access::kReadWrite);
     Expect(db.ok(), db.status().ToString());
     writer_ = std::make_unique<Database>(*std::move(db));
-    std::string sql = absl::StrCat("PRAGMA synchronous=OFF; PRAGMA application_id=", kCacheApplicationId,
-                                   "; PRAGMA user_version=", kCacheSchemaVersion, ";");
+    std::string sql =
+        absl::StrCat("PRAGMA synchronous=OFF; PRAGMA application_id=", kCacheApplicationId,
+                     "; PRAGMA user_version=", kCacheSchemaVersion, ";");
     for (const Table& table : kTables)
       absl::StrAppend(&sql, "CREATE TABLE ", table.name, "(", table.columns, ");");
     const absl::Status made = writer_->Execute(sql.c_str());
@@ -145,7 +147,8 @@ class FuzzedCache {
     absl::StatusOr<Transaction> transaction = Transaction::Begin(*writer_);
     Expect(transaction.ok(), transaction.status().ToString());
     for (const Table& table : kTables) {
-      const absl::Status cleared = writer_->Execute(absl::StrCat("DELETE FROM ", table.name).c_str());
+      const absl::Status cleared =
+          writer_->Execute(absl::StrCat("DELETE FROM ", table.name).c_str());
       Expect(cleared.ok(), cleared.ToString());
     }
     for (const Row& row : rows) Insert(*writer_, row, key).IgnoreError();

@@ -1,6 +1,6 @@
 // Writes what the fuzzers begin with, one input a file: seeds FOLDER. Programs are those that are
-// built in and random ones; traces and configs those that the tuner would try; rows those of a cache
-// in which they were stored.
+// built in and random ones; traces and configs those that the tuner would try; rows those of a
+// cache in which they were stored.
 
 #include <cstdio>
 #include <filesystem>
@@ -53,8 +53,8 @@ void WriteTracesAndConfigs(Folder traces, Folder configs) {
       const std::vector<Schedule> schedules =
           Derive(FuzzedPrograms()[p], {.by_node = world.target.nodes > 1}).value();
       for (size_t i = 0; i < schedules.size(); i += 1 + schedules.size() / kSchedules) {
-        traces.Add(absl::StrCat(std::string(1, static_cast<char>(p)),
-                                TraceText(schedules[i].trace())));
+        traces.Add(
+            absl::StrCat(std::string(1, static_cast<char>(p)), TraceText(schedules[i].trace())));
         const std::vector<Config> all = Configs(schedules[i], world.space);
         for (size_t c = 0; c < all.size(); c += 1 + all.size() / 2)
           configs.Add(absl::StrCat(std::string(1, static_cast<char>(i)), Text(all[c])));
@@ -89,7 +89,8 @@ void WriteRows(Folder folder) {
     const std::string trace = TraceText(schedules[i].trace());
     std::string rows = texts;
     for (size_t c = 0; c < configs.size() && c < 3; ++c) {
-      const Verdict verdict = c < 2 ? Verdict::kMeasured : kAllVerdicts[i % std::size(kAllVerdicts)];
+      const Verdict verdict =
+          c < 2 ? Verdict::kMeasured : kAllVerdicts[i % std::size(kAllVerdicts)];
       absl::StrAppend(&rows, VariantRow(static_cast<int>(c) + 1, trace, configs[c], verdict,
                                         static_cast<int>(c), static_cast<int>(i % 3)));
     }
