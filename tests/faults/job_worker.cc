@@ -11,6 +11,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,11 +30,12 @@
 #include "autotune/session/session.h"
 #include "autotune/testing/separate_folders.h"
 #include "coconet/base/status.h"
+#include "coconet/language/text.h"
 #include "coconet/reference/interpreter.h"
 #include "coconet/workloads/workloads.h"
 #include "tests/test_data.h"
 
-ABSL_FLAG(std::string, program, "sgd", "a workload");
+ABSL_FLAG(std::string, program, "sgd", "a workload, or a .coco file");
 ABSL_FLAG(std::string, sizes, "N=100", "of its symbols: \"N=1,64,7;K=3\"");
 ABSL_FLAG(int, ranks, 2, "threads; under mpirun without effect");
 ABSL_FLAG(std::string, order, "any", "of sums: any or rank");
@@ -42,8 +45,9 @@ ABSL_FLAG(bool, retune, false, "tune what is in the cache, too");
 ABSL_FLAG(double, run_s, 0, "seconds of steps, one after the other, before answers are checked");
 ABSL_FLAG(uint64_t, seed, 1, "of the data");
 ABSL_FLAG(std::string, apart, "", "each rank has the files in a folder of its own under this one");
-ABSL_FLAG(std::string, odd, "", "RANK:FLAG=VALUE: on that rank another value of sizes, order, "
-                                "policy, budget or program");
+ABSL_FLAG(std::string, odd, "",
+          "RANK:FLAG=VALUE: on that rank another value of sizes, order, "
+          "policy, budget or program");
 
 namespace coconet {
 namespace {
@@ -67,8 +71,7 @@ void SetWish(Wish& wish, absl::string_view name, absl::string_view value) {
   if (name == "program") wish.program = std::string(value);
   if (name == "sizes") wish.sizes = std::string(value);
   if (name == "order") wish.options.sum_order = value == "rank" ? SumOrder::kRank : SumOrder::kAny;
-  if (name == "policy")
-    wish.options.policy = value == "cache" ? Policy::kCacheOnly : Policy::kTune;
+  if (name == "policy") wish.options.policy = value == "cache" ? Policy::kCacheOnly : Policy::kTune;
   if (name == "budget") CC_CHECK(absl::SimpleAtod(value, &wish.options.budget_s));
 }
 
@@ -76,15 +79,19 @@ Wish WishOf(int rank) {
   Wish wish;
   wish.options.optimize = Optimize::kFast;
   wish.options.retune = absl::GetFlag(FLAGS_retune);
-  wish.options.warn = [rank](absl::string_view text) { Say(rank, absl::StrCat("warning: ", text)); };
+  wish.options.warn = [rank](absl::string_view text) {
+    Say(rank, absl::StrCat("warning: ", text));
+  };
   SetWish(wish, "program", absl::GetFlag(FLAGS_program));
   SetWish(wish, "sizes", absl::GetFlag(FLAGS_sizes));
   SetWish(wish, "order", absl::GetFlag(FLAGS_order));
   SetWish(wish, "policy", absl::GetFlag(FLAGS_policy));
   wish.options.budget_s = absl::GetFlag(FLAGS_budget);
-  const std::vector<std::string> odd = absl::StrSplit(absl::GetFlag(FLAGS_odd), absl::MaxSplits(':', 1));
+  const std::vector<std::string> odd =
+      absl::StrSplit(absl::GetFlag(FLAGS_odd), absl::MaxSplits(':', 1));
   if (odd.size() != 2 || odd[0] != absl::StrCat(rank)) return wish;
-  const std::pair<std::string, std::string> setting = absl::StrSplit(odd[1], absl::MaxSplits('=', 1));
+  const std::pair<std::string, std::string> setting =
+      absl::StrSplit(odd[1], absl::MaxSplits('=', 1));
   SetWish(wish, setting.first, setting.second);
   return wish;
 }
@@ -166,9 +173,15 @@ absl::Status RunFor(BoundProgram& bound, double seconds) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<Graph> ProgramOf(const std::string& name) {
+  if (!absl::EndsWith(name, ".coco")) return MakeWorkload(name);
+  std::ifstream file(name);
+  return Parse(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
 absl::Status Job(Session& session, const Wish& wish) {
   ASSIGN_OR_RETURN(const TunedProgram tuned,
-                   session.Compile(MakeWorkload(wish.program), SizesOf(wish.sizes)));
+                   session.Compile(ProgramOf(wish.program), SizesOf(wish.sizes)));
   {
     ASSIGN_OR_RETURN(BoundProgram bound, tuned.Bind({}));
     RETURN_IF_ERROR(RunFor(bound, absl::GetFlag(FLAGS_run_s)));
@@ -177,9 +190,9 @@ absl::Status Job(Session& session, const Wish& wish) {
                                 OrdinarySeed(absl::GetFlag(FLAGS_seed) * 1000 + step * 100)));
     }
   }
-  Say(session.rank(),
-      absl::StrCat("right, ", tuned.from_cache() ? "found" : "tuned", ", ",
-                   tuned.record().complete ? "complete" : "incomplete", ", key ", tuned.record().key));
+  Say(session.rank(), absl::StrCat("right, ", tuned.from_cache() ? "found" : "tuned", ", ",
+                                   tuned.record().complete ? "complete" : "incomplete", ", key ",
+                                   tuned.record().key));
   return absl::OkStatus();
 }
 
