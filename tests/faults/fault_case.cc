@@ -34,7 +34,7 @@ constexpr double kTimeout = 3;
 constexpr double kLimit = 100;
 constexpr double kUsualLimit = 240;
 /// What a usual job has to tune.
-constexpr char kUsualBudget[] = "--budget=8";
+constexpr char kUsualBudget[] = "--budget=5";
 
 constexpr char kBystanderKey[] = "key: another job's\nprogram: p\n";
 
@@ -44,7 +44,9 @@ double Seconds() {
 
 std::string Cut(absl::string_view text) {
   const std::string line = absl::StrJoin(absl::StrSplit(text, '\n', absl::SkipEmpty()), "; ");
-  return line.size() < 600 ? line : absl::StrCat(line.substr(0, 300), " ... ", line.substr(line.size() - 300));
+  return line.size() < 600
+             ? line
+             : absl::StrCat(line.substr(0, 300), " ... ", line.substr(line.size() - 300));
 }
 
 /// By key, whether it is complete.
@@ -116,13 +118,13 @@ class CaseRun {
     const double begin = Seconds();
     // All that is drawn is drawn here, so that a case is a function of its seed.
     Draw();
-    report_.words = Words();
     if (Prepare()) {
       RunFaulted();
       RunUsual();
       CheckRecords();
     }
     Reap();
+    report_.words = Words();
     report_.seconds = Seconds() - begin;
     return std::move(report_);
   }
@@ -139,11 +141,12 @@ class CaseRun {
       if (MayMakeNodes()) worlds.push_back(JobWorld::kNodes);
     }
     const JobWorld world = DrawOneOf(worlds, random_);
-    const JobProgram program = options_.quick ? JobPrograms()[0] : DrawOneOf(JobPrograms(), random_);
+    const JobProgram program =
+        options_.quick ? JobPrograms()[0] : DrawOneOf(JobPrograms(), random_);
     const std::vector<int> ranks = options_.quick                    ? std::vector<int>{2}
- : program.name == "exchange.coco" ? std::vector<int>{2, 3, 4}
-                                   : world == JobWorld::kNodes    ? std::vector<int>{2, 3}
-                                                                  : std::vector<int>{2, 2, 3, 4};
+                                   : program.name == "exchange.coco" ? std::vector<int>{2, 3, 4}
+                                   : world == JobWorld::kNodes       ? std::vector<int>{2, 3}
+                                                                     : std::vector<int>{2, 2, 3, 4};
     scene_ = std::make_unique<Scene>(program, world, DrawOneOf(ranks, random_));
     holds_ = static_cast<Holds>(random_() % 6 == 0 ? 0 : 1 + random_() % 2);
     run_s_ = random_() % 3 == 0 ? 0.0 : static_cast<double>(random_() % 2500) / 1000;
@@ -195,7 +198,8 @@ class CaseRun {
     if (holds_ == Holds::kRecord) {
       AddBystander(*scene_);
     } else {
-      for (const char* ending : {"", "-wal", "-shm"}) fs::remove(scene_->database().string() + ending);
+      for (const char* ending : {"", "-wal", "-shm"})
+        fs::remove(scene_->database().string() + ending);
     }
     before_ = RecordsIn(*scene_);
     return true;
@@ -216,17 +220,20 @@ class CaseRun {
         Sleep(0.005);
         continue;
       }
+      report_.met = !job->HasEnded();
       faults_[next++]->Strike(*scene_, *job);
     }
     while (!job->HasEnded() && Seconds() - begin < limit) Sleep(0.02);
     // Open MPI 4.1's mpirun does not always end after a death on a node that it is not on; the
     // ranks do.
     const bool killed = absl::c_any_of(faults_, [](const auto& f) { return f->Kills(); });
-    const bool all_gone = job->HasEnded() || (killed && scene_->world() == JobWorld::kNodes &&
-                                              job->Processes() == std::vector{job->command().pid()});
+    const bool all_gone =
+        job->HasEnded() || (killed && scene_->world() == JobWorld::kNodes &&
+                            job->Processes() == std::vector{job->command().pid()});
     if (!all_gone)
-      Find(FindingOfCase::kHang, absl::StrCat("the job goes on after ", limit, " s: ",
-                                              Cut(job->command().out()), Cut(job->command().err())));
+      Find(FindingOfCase::kHang,
+           absl::StrCat("the job goes on after ", limit, " s: ", Cut(job->command().out()),
+                        Cut(job->command().err())));
     if (!job->HasEnded()) End(*job);
     const Ended ended = job->command().Wait(10);
     said_ += ended.out + ended.err;
@@ -254,7 +261,8 @@ class CaseRun {
   /// Answers, crashes, words.
   void CheckOutput(const Ended& ended, absl::string_view who) {
     const Lines lines(ended.out);
-    if (!lines.wrong.empty()) Find(FindingOfCase::kWrongAnswer, absl::StrCat(who, ": ", lines.wrong));
+    if (!lines.wrong.empty())
+      Find(FindingOfCase::kWrongAnswer, absl::StrCat(who, ": ", lines.wrong));
     if (!lines.wordless.empty())
       Find(FindingOfCase::kNoWords, absl::StrCat(who, ": ", lines.wordless));
     const bool killed = absl::c_any_of(faults_, [](const auto& f) { return f->Kills(); });
@@ -267,19 +275,23 @@ class CaseRun {
                         absl::StrContains(ended.err, "check failed") ||
                         absl::StrContains(ended.err, "terminate called");
     if (!ours || broken)
-      Find(FindingOfCase::kCrash, absl::StrCat(who, ": signal ", signal, ": ", Cut(ended.out), Cut(ended.err)));
+      Find(FindingOfCase::kCrash,
+           absl::StrCat(who, ": signal ", signal, ": ", Cut(ended.out), Cut(ended.err)));
   }
 
-  /// A job that nobody killed says on every rank how it ended, or on one, and mpirun ended the rest.
+  /// A job that nobody killed says on every rank how it ended, or on one, and mpirun ended the
+  /// rest.
   void CheckAllSay(const Ended& ended) {
     const Lines lines(ended.out);
     const int said = lines.right + lines.errors + (lines.wrong.empty() ? 0 : 1);
     const bool may_end = absl::c_any_of(faults_, [](const auto& f) { return f->Kills(); });
-    const int want = may_end ? 0 : lines.errors > 0 && scene_->has_processes() ? 1 : scene_->ranks();
+    const int want = may_end                                       ? 0
+                     : lines.errors > 0 && scene_->has_processes() ? 1
+                                                                   : scene_->ranks();
     if (said < want)
       Find(FindingOfCase::kNoWords,
-           absl::StrCat("the job: ", said, " of ", want, " ranks say how they ended: code ", ended.code,
-                        ": ", Cut(ended.out), Cut(ended.err)));
+           absl::StrCat("the job: ", said, " of ", want, " ranks say how they ended: code ",
+                        ended.code, ": ", Cut(ended.out), Cut(ended.err)));
   }
 
   void RunUsual() {
@@ -289,7 +301,8 @@ class CaseRun {
     const Lines lines(ended.out);
     CheckOutput(ended, "the next job");
     if (ended.code == kTookTooLong)
-      Find(FindingOfCase::kHang, absl::StrCat("the next job goes on: ", Cut(ended.out), Cut(ended.err)));
+      Find(FindingOfCase::kHang,
+           absl::StrCat("the next job goes on: ", Cut(ended.out), Cut(ended.err)));
     else if (ended.code != 0 || lines.right != scene_->ranks())
       return Find(FindingOfCase::kUnusableKey,
                   absl::StrCat("the next job: ", ended.code, ": ", Cut(ended.out), Cut(ended.err)));
@@ -315,7 +328,8 @@ class CaseRun {
       Find(FindingOfCase::kLostRecord,
            absl::StrCat(key == Fingerprint(kBystanderKey) ? "another job's record" : "the record",
                         found == after.end() ? " is gone" : " is incomplete",
-                        damaged ? ", of a damaged file, and nothing was said" : "", ": ", Cut(said_)));
+                        damaged ? ", of a damaged file, and nothing was said" : "", ": ",
+                        Cut(said_)));
     }
   }
 

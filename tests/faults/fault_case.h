@@ -14,10 +14,10 @@ namespace coconet {
 enum class FindingOfCase : uint8_t {
   kUnusableKey,  // the next usual job under the key fails
   kWrongAnswer,
-  kHang,         // a job goes on long after its deadlines
-  kLostRecord,   // one that was stored is gone, and nothing was said
-  kCrash,        // a process ended by a signal that nobody has sent
-  kNoWords,      // an error, or the end of a rank, without a word
+  kHang,        // a job goes on long after its deadlines
+  kLostRecord,  // one that was stored is gone, and nothing was said
+  kCrash,       // a process ended by a signal that nobody has sent
+  kNoWords,     // an error, or the end of a rank, without a word
 };
 inline constexpr FindingOfCase kFindingsOfCase[] = {
     FindingOfCase::kUnusableKey, FindingOfCase::kWrongAnswer, FindingOfCase::kHang,
@@ -26,14 +26,15 @@ std::string Name(FindingOfCase finding);
 
 /// What became of one case.
 struct CaseReport {
-  std::string words;                                             // what befell which job
-  std::vector<std::pair<FindingOfCase, std::string>> findings;   // with what shows it
-  std::string end_of_job;                                        // the job that the fault befell
+  std::string words;                                            // what befell which job
+  std::vector<std::pair<FindingOfCase, std::string>> findings;  // with what shows it
+  std::string end_of_job;                                       // the job that the fault befell
+  bool met = true;  // the job still ran when the last fault came
   double seconds = 0;
 };
 
 struct CaseOptions {
-  std::string only;     // a kind of fault; "": one or two of any
+  std::string only;    // a kind of fault; "": one or two of any
   bool quick = false;  // two threads each, and a program that is tuned soon
 };
 

@@ -25,9 +25,10 @@ TEST_P(FaultsShort, LeaveKeysAnswersAndRecordsAsTheyAre) {
   for (const uint64_t seed : {1, 2}) {
     const CaseReport report = RunFaultCase(seed, options, Warm());
     for (const auto& [finding, what] : report.findings)
-      ADD_FAILURE() << Name(finding) << ": " << what << "\n  " << report.words
-                    << "\n  again: bazel run //tests/faults:faults_long -- --faults=1 --quick --only="
-                    << options.only << " --seed=" << seed;
+      ADD_FAILURE()
+          << Name(finding) << ": " << what << "\n  " << report.words
+          << "\n  again: bazel run //tests/faults:faults_long -- --faults=1 --quick --only="
+          << options.only << " --seed=" << seed;
   }
 }
 

@@ -49,23 +49,37 @@ std::vector<fs::path> Targets(absl::string_view target, const Scene& scene, uint
   return files;
 }
 
+/// The target, or the next one of which there are files; "": there are none.
+std::string ExistingTarget(absl::string_view target, const Scene& scene, uint64_t draw) {
+  const size_t first = std::find(std::begin(kTargets), std::end(kTargets), target) - kTargets;
+  for (size_t i = 0; i < std::size(kTargets); ++i) {
+    const absl::string_view next = kTargets[(first + i) % std::size(kTargets)];
+    if (!Targets(next, scene, draw).empty()) return std::string(next);
+  }
+  return "";
+}
+
 class Removing final : public InjectedFault {
  public:
   Removing(absl::string_view target, bool before, uint64_t draw)
       : target_(target), before_(before), draw_(draw) {}
   std::string Words() const override {
-    return absl::StrCat("removes ", target_, before_ ? " before" : "");
+    return absl::StrCat("removes ", target_, before_ ? " before, if it is there" : "");
   }
   void Prepare(Scene& scene, JobSetting&) override {
     if (before_) Remove(scene);
   }
   void Strike(Scene& scene, Job&) override {
-    if (!before_) Remove(scene);
+    if (!done_) Remove(scene);
   }
   bool RemovesRecords() const override { return HoldsRecords(target_); }
 
  private:
-  void Remove(const Scene& scene) const {
+  void Remove(const Scene& scene) {
+    const std::string target = ExistingTarget(target_, scene, draw_);
+    if (target.empty()) return;
+    done_ = true;
+    target_ = target;
     std::error_code error;
     if (target_ == "the folder") {
       const std::vector<fs::path> folders = scene.CacheFolders();
@@ -74,7 +88,8 @@ class Removing final : public InjectedFault {
     }
     for (const fs::path& file : Targets(target_, scene, draw_)) fs::remove(file, error);
   }
-  const std::string target_;
+  bool done_ = false;
+  std::string target_;
   const bool before_;
   const uint64_t draw_;
 };
@@ -86,21 +101,25 @@ class Damaging final : public InjectedFault {
   Damaging(absl::string_view target, Damage damage, bool before, uint64_t draw)
       : target_(target), damage_(damage), before_(before), draw_(draw) {}
   std::string Words() const override {
-    return absl::StrCat(damage_ == Damage::kFlips      ? "flips bits of "
+    return absl::StrCat(damage_ == Damage::kFlips       ? "flips bits of "
                         : damage_ == Damage::kTruncates ? "truncates "
                                                         : "zeroes a part of ",
-                        target_, before_ ? " before" : "");
+                        target_, before_ ? " before, if it is there" : "");
   }
   void Prepare(Scene& scene, JobSetting&) override {
-    if (before_) DamageAll(scene);
+    if (before_) DamageAll(scene, /*runs=*/false);
   }
   void Strike(Scene& scene, Job& job) override {
-    if (!before_) DamageAll(scene, !job.HasEnded());
+    if (!done_) DamageAll(scene, !job.HasEnded());
   }
   bool DamagesRecords() const override { return HoldsRecords(target_); }
 
  private:
-  void DamageAll(const Scene& scene, bool runs = false) const {
+  void DamageAll(const Scene& scene, bool runs) {
+    const std::string target = ExistingTarget(target_, scene, draw_);
+    if (target.empty()) return;
+    done_ = true;
+    target_ = target;
     std::mt19937_64 random(draw_);
     for (const fs::path& file : Targets(target_, scene, draw_)) {
       // What a process has mapped is replaced, not changed: no program survives a file that shrinks
@@ -123,7 +142,8 @@ class Damaging final : public InjectedFault {
         break;
       case Damage::kZeros:
         std::fill(bytes.begin() + static_cast<ptrdiff_t>(at),
-                  bytes.begin() + static_cast<ptrdiff_t>(std::min(at + length, bytes.size())), '\0');
+                  bytes.begin() + static_cast<ptrdiff_t>(std::min(at + length, bytes.size())),
+                  '\0');
         break;
     }
     const fs::path to = replace ? fs::path(file.string() + ".damaged") : file;
@@ -141,7 +161,8 @@ class Damaging final : public InjectedFault {
       fs::rename(to, file, error);
     }
   }
-  const std::string target_;
+  bool done_ = false;
+  std::string target_;
   const Damage damage_;
   const bool before_;
   const uint64_t draw_;

@@ -104,7 +104,8 @@ std::unique_ptr<InjectedFault> DrawProcessFault(absl::string_view kind, const Sc
     const bool recovery = scene.world() == JobWorld::kProcesses && random() % 2 == 0;
     return std::make_unique<Killing>(kind == "kill_all", which, recovery);
   }
-  if (kind == "stop") return std::make_unique<Stopping>(which, 4 + static_cast<double>(random() % 4));
+  if (kind == "stop")
+    return std::make_unique<Stopping>(which, 4 + static_cast<double>(random() % 4));
   if (kind == "starve") return std::make_unique<Starving>(2 + static_cast<int>(random() % 4));
   return nullptr;
 }

@@ -65,10 +65,13 @@ std::string Name(JobWorld world) {
 
 const std::vector<JobProgram>& JobPrograms() {
   static const auto& programs = *new std::vector<JobProgram>{
-      {"sgd", "N=2001"},           {"sgd", "N=1"},
-      {"momentum", "N=703"},       {"adam", "N=1999"},
-      {"clip", "N=1,64,70"},      {"stochastic", "N=1023"},
-{"attention", "B=1;S=12;H=24;K=20"},
+      {"sgd", "N=2001"},
+      {"sgd", "N=1"},
+      {"momentum", "N=703"},
+      {"adam", "N=1999"},
+      {"clip", "N=1,64,70"},
+      {"stochastic", "N=1023"},
+      {"attention", "B=1;S=12;H=24;K=20"},
       {"exchange.coco", "A=12;S=12;D=36"},
   };
   return programs;
@@ -92,7 +95,8 @@ std::vector<pid_t> Job::Processes() const {
 bool Job::HasEnded() const {
   siginfo_t info = {};
   // Leaves the process to Wait.
-  return waitid(P_PID, static_cast<id_t>(command_.pid()), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+  return waitid(P_PID, static_cast<id_t>(command_.pid()), &info, WEXITED | WNOHANG | WNOWAIT) ==
+             0 &&
          info.si_pid == command_.pid();
 }
 
@@ -135,9 +139,8 @@ std::vector<fs::path> Scene::CacheFolders() const {
 }
 
 std::vector<std::string> Scene::ArgvOf(const JobSetting& setting) const {
-  const std::string program = program_.name == "exchange.coco"
-                                  ? (folder_ / program_.name).string()
-                                  : program_.name;
+  const std::string program =
+      program_.name == "exchange.coco" ? (folder_ / program_.name).string() : program_.name;
   std::vector<std::string> flags = {absl::StrCat("--program=", program),
                                     absl::StrCat("--sizes=", program_.sizes)};
   Append(flags, setting.flags);
@@ -205,10 +208,10 @@ bool MayMount() {
 }
 
 bool MayMakeNodes() {
-  static const bool may = RunCommand({kCluster, "--nodes=1", "--", "true"},
-                                     {{"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-                                      {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}})
-                              .code == 0;
+  static const bool may =
+      RunCommand({kCluster, "--nodes=1", "--", "true"},
+                 {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}})
+          .code == 0;
   return may;
 }
 

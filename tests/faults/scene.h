@@ -59,8 +59,8 @@ class Job {
   Command command_;
 };
 
-/// The place of one case: a program, a world, and the folders of its caches. Removed in the end, with
-/// all that it has mounted.
+/// The place of one case: a program, a world, and the folders of its caches. Removed in the end,
+/// with all that it has mounted.
 class Scene {
  public:
   Scene(JobProgram program, JobWorld world, int ranks);
@@ -71,7 +71,9 @@ class Scene {
   JobWorld world() const { return world_; }
   int ranks() const { return ranks_; }
   const JobProgram& program() const { return program_; }
-  bool has_processes() const { return world_ == JobWorld::kProcesses || world_ == JobWorld::kNodes; }
+  bool has_processes() const {
+    return world_ == JobWorld::kProcesses || world_ == JobWorld::kNodes;
+  }
   std::string Words() const;
 
   /// What holds the cache folders of all ranks, and each of them; the first holds the tuning cache.

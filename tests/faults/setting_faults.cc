@@ -108,7 +108,7 @@ std::unique_ptr<InjectedFault> DrawSettingFault(absl::string_view kind, const Sc
   const int some_rank = scene.has_processes() && random() % 4 != 0 ? rank : -1;
   constexpr int64_t kDay = 24 * 3600;
   if (kind == "clock") {
-    const std::vector<int64_t> jumps = {-3700,       3700,       -2 * kDay,    2 * kDay,
+    const std::vector<int64_t> jumps = {-3700,       3700,       -2 * kDay,   2 * kDay,
                                         -400 * kDay, 400 * kDay, 7300 * kDay, -5000 * kDay};
     return std::make_unique<MovingClock>(DrawOneOf(jumps, random));
   }
